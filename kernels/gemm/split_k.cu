@@ -41,7 +41,7 @@ MP_DEVICE void sum_slices(const SplitKArgs &args, int first, int end, int64_t it
 
 /// Adds the shares of all warps up, in those of the first.
 MP_DEVICE void sum_shares(Quad *shares, float (&sum)[kQuad]) {
-  memcpy(shares + thread_index(), sum, sizeof(Quad));
+  shares[thread_index()] = {sum[0], sum[1], sum[2], sum[3]};
   block_sync();
   if (thread_index() < kWarpSize) {
     MP_UNROLL
@@ -54,7 +54,7 @@ MP_DEVICE void sum_shares(Quad *shares, float (&sum)[kQuad]) {
   block_sync();  // before the next ones come
 }
 
-MP_KERNEL(kThreads, 3)
+MP_KERNEL(kThreads, 2)
 split_k_sum(MP_PARAM(SplitKArgs) args) {
   MP_SHARED(Quad, shares, [kThreads]);
   wait_for_previous_kernel();
