@@ -113,13 +113,17 @@ class Candidate {
 
   /// NULL if k can be split so, else why not.
   const char *why_not_split(int split_k) const {
+    const double tiles = static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
+                         q_.problem.out.batch_count * split_k;
+    // The divisors of a scheduler (tile_scheduler.h).
+    if (kernel_.family == GemmFamily::wgmma && tiles >= 0x1p31)
+      return "needs fewer than 2^31 tiles and slices";
     if (split_k == 1) return nullptr;
     const int64_t slice = slice_elems(kernel_, q_.problem.k, split_k);
     const bool last_is_empty = slice * (split_k - 1) >= q_.problem.k;
     if (slice < kMinSliceElems || last_is_empty) return "needs a longer k for this split";
-    const double bytes = static_cast<double>(kernel_.tile_m * sizeof(float)) * kernel_.tile_n *
-                         static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
-                         q_.problem.out.batch_count * split_k;
+    const double bytes =
+        static_cast<double>(kernel_.tile_m * sizeof(float)) * kernel_.tile_n * tiles;
     return bytes < 0x1p62 ? nullptr : "needs more workspace than 64 bits can count";
   }
 

@@ -33,7 +33,7 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
   if (choice.split_k == 1)
     args.common_k_tiles =
-        ceil_div(static_cast<int32_t>(gemm.problem.k), int32_t{choice.kernel->tile_k});
+        static_cast<int32_t>(ceil_div<int64_t>(gemm.problem.k, choice.kernel->tile_k));
   args.strip_sums = gemm.strip_sums;
   return args;
 }

@@ -241,6 +241,15 @@ TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
         "needs two SMs for a cluster");
 }
 
+TEST_CASE("select wgmma: tiles and slices have numbers below 2^31") {
+  const auto many = [](int64_t items) { return with_batch(problem(1, 1, 256), items); };
+  CHECK(why_not("wgmma_64x128x64_s8", many(INT32_MAX), h200()) == "");
+  CHECK(why_not("wgmma_64x128x64_s8_k2", many(INT32_MAX / 2), h200()) == "");
+  const char *const too_many = "needs fewer than 2^31 tiles and slices";
+  CHECK(why_not("wgmma_64x128x64_s8", many(int64_t{INT32_MAX} + 1), h200()) == too_many);
+  CHECK(why_not("wgmma_64x128x64_s8_k2", many(INT32_MAX / 2 + 1), h200()) == too_many);
+}
+
 TEST_CASE("select wgmma: workspace has the table and the sums of every slice") {
   const auto bytes = [](const char *name, const mp::GemmProblem &p) {
     return choice_named(name, p, h200()).workspace_bytes;

@@ -75,7 +75,8 @@ def test_measured_table_is_no_estimate(work):
 
 
 def test_predicts_a_device_that_is_not_there(mptune, tmp_path):
-    assert "which is estimated; nothing was measured" in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
+    assert "which is estimated; nothing was measured" in mptune("--predict", "sm_80")
+    assert "estimated" not in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
     rows = json.loads((tmp_path / "predicted.json").read_text())["predictions"]
     assert {"llm", "deepbench", "resnet50", "deepbench_conv"} <= {row["set"] for row in rows}
     assert all(row["predicted_us"] > 0 and row["kernel"] and row["flop"] > 0 and row["min_bytes"] > 0 for row in rows)
