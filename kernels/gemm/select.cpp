@@ -36,6 +36,8 @@ const char *why_no_tma(const GemmProblem &p, bool vectorised) {
   if (p.k == 0) return "needs a product: k = 0";
   if (!vectorised) return "needs 16-byte aligned rows";
   if ((p.out.m | p.out.n | p.k) >= kEndOfExtents) return "needs dimensions below 2^31";
+  // The end of a slice, which may lie behind the end of k, is an int32.
+  if (p.k > kEndOfExtents / 2) return "needs k of at most 2^30";
   if ((p.a.ld | p.b.ld | p.a.stride | p.b.stride) >= kEndOfStrides)
     return "needs rows and batch items less than 2^40 bytes apart";
   return nullptr;

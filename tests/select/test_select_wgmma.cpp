@@ -208,9 +208,11 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
       q = problem(64, 64, 64);
       *extent = int64_t{1} << 31;
       CHECK(why_not(name, q, h200()) == "needs dimensions below 2^31");
-      *extent -= 1;
+      *extent = extent == &q.k ? int64_t{1} << 30 : *extent - 1;
       CHECK(why_not(name, q, h200()) == "");
     }
+    q.k++;
+    CHECK(why_not(name, q, h200()) == "needs k of at most 2^30");
   }
 }
 
