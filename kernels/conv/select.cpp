@@ -88,7 +88,7 @@ GemmProblem gemm_of(const ConvProblem &p, ConvFamily family) {
 }
 
 /// Pixels are in many patches, and in memory once.
-OperandsInMemory in_memory(const ConvProblem &p) {
+PatchOperands patch_operands(const ConvProblem &p) {
   const ConvShape &s = p.shape;
   const double x = double(s.n) * s.h * s.w * s.c, y = double(s.n) * s.p * s.q * s.k;
   const double filter = double(s.k) * s.r * s.s * group_c(s);
@@ -99,7 +99,7 @@ OperandsInMemory in_memory(const ConvProblem &p) {
 }
 
 /// GEMM kernels as they are read matrices.
-const OperandsInMemory *read_by(ConvFamily family, const OperandsInMemory &patches) {
+const PatchOperands *read_by(ConvFamily family, const PatchOperands &patches) {
   return family == ConvFamily::gemm ? nullptr : &patches;
 }
 
@@ -165,7 +165,7 @@ struct CopiedProduct {
 bool find_copied(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                  bool aligned, std::string name, ConvChoice *choice, const char **why) {
   const CopiedProduct product(problem, aligned);
-  const OperandsInMemory read = in_memory(problem);
+  const PatchOperands read = patch_operands(problem);
   const bool is_copied = product.copy.bytes() > 0;
   name.resize(name.size() - kCopied.size());
   GemmChoice found;
@@ -250,7 +250,7 @@ int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning
               bool aligned, ConvChoice *choices, int capacity) {
   std::array<ConvChoice, kMaxConvChoices> all;
   size_t count = 0;
-  const OperandsInMemory read = in_memory(problem);
+  const PatchOperands read = patch_operands(problem);
   for (const ConvFamily family : kGemmFamilies) {
     if (why_not_family(problem, family) != nullptr) continue;
     std::array<GemmChoice, kMaxGemmChoices> gemms;
@@ -302,7 +302,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
   const ConvFamily family = family_of(name);
   const char *const gemm_name = family == ConvFamily::gemm ? name : name + kPrefix.size();
   GemmChoice found;
-  const OperandsInMemory read = in_memory(problem);
+  const PatchOperands read = patch_operands(problem);
   const bool is_found = find_gemm_in_place(gemm_of(problem, family), device, tuning, aligned,
                                            gemm_name, &found, why, read_by(family, read));
   if (!is_found && *why == nullptr) return false;

@@ -34,13 +34,6 @@ double l2_capacity_mb(const Device &device) {
   return kCapacity[static_cast<size_t>(class_of(device))];
 }
 
-/// What a wgmma kernel writes in place of D where k is split.
-Output slices_of(const Output &d) {
-  Output slices{d.m, d.n, d.batch_count, MP_FP32, 1, 0, {}, {}, {}};
-  slices.d.ld = d.n;
-  return slices;
-}
-
 }  // namespace
 
 GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Device &device) {
@@ -76,13 +69,13 @@ double predicted_us(const GemmLoad &load, const ClassTuning &device, const Kerne
 
 GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
                          const Device &device, bool vectorised, const AlignedCopies &copies,
-                         const OperandsInMemory *in_memory)
+                         const PatchOperands *patches)
     : kernel_(kernel),
       k_(problem.k),
       num_sms_(std::max(device.num_sms, 1)),
       l2_mb_(l2_capacity_mb(device)),
       shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
-      is_fed_(kernel.family == GemmFamily::wgmma && in_memory != nullptr && in_memory->is_wgrad),
+      is_fed_(kernel.family == GemmFamily::wgmma && patches != nullptr && patches->is_wgrad),
       common_{} {
   const TileCounts counts = tile_counts(kernel, cluster, problem.out.m, problem.out.n);
   const double items = problem.out.batch_count;
@@ -113,7 +106,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
       (matrices(problem.a, items) * m + matrices(problem.b, items) * n) * k * ab_bytes * kMb;
   constexpr double kBlock = 64;  // of rows or columns that a load brings
   common_.fed_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
-  common_.dram_mb = (in_memory != nullptr ? in_memory->mb : matrices_mb) + epilogue_mb_;
+  common_.dram_mb = (patches != nullptr ? patches->memory_mb : matrices_mb) + epilogue_mb_;
   const StorePath path = wgmma_store_path(problem.out);
   common_.exit = count_exit(kernel, problem.out, path);
   common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
@@ -122,7 +115,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   };
   dbias_ = dbias(kernel.family == GemmFamily::wgmma && path == StorePath::strips);
   split_dbias_ = dbias(false);
-  slice_exit_ = count_exit(kernel, slices_of(problem.out), StorePath::pairs);
+  slice_exit_ = count_exit(kernel, wgmma_slices(problem.out), StorePath::pairs);
   if (kernel.family == GemmFamily::gemv) count_gemv(problem);
 }
 

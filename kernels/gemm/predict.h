@@ -62,7 +62,7 @@ class GemmCounter {
  public:
   GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
               const Device &device, bool vectorised, const AlignedCopies &copies,
-              const OperandsInMemory *in_memory = nullptr);
+              const PatchOperands *patches = nullptr);
 
   GemmLoad load(int split_k) const;
 

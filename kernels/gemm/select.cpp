@@ -60,19 +60,19 @@ const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const D
 /// What is asked: one problem on one device, of which copies are made first or not.
 struct Question {
   Question(const GemmProblem &problem, const Device &device, const GemmTuning &tuning, bool aligned,
-           const AlignedCopies &copies = {}, const OperandsInMemory *in_memory = nullptr)
+           const AlignedCopies &copies = {}, const PatchOperands *patches = nullptr)
       : problem(with_copies(problem, copies, nullptr)),
         device(device),
         tuning(tuning.of(class_of(device))),
         vectorised(aligned && has_vector_rows(this->problem)),
         copies(copies),
-        in_memory(in_memory) {}
+        patches(patches) {}
   const GemmProblem problem;
   const Device &device;
   const ClassTuning &tuning;
   const bool vectorised;
   const AlignedCopies copies;
-  const OperandsInMemory *const in_memory;
+  const PatchOperands *const patches;
 };
 
 /// Of pointers that are not aligned the copies would not help.
@@ -111,7 +111,7 @@ class Candidate {
       : kernel_(kernel),
         q_(q),
         tiles_(tile_counts(kernel, cluster, q.problem.out.m, q.problem.out.n)),
-        counter_(kernel, cluster, q.problem, q.device, q.vectorised, q.copies, q.in_memory) {}
+        counter_(kernel, cluster, q.problem, q.device, q.vectorised, q.copies, q.patches) {}
 
   /// NULL if k can be split so, else why not.
   const char *why_not_split(int split_k) const {
@@ -225,8 +225,8 @@ bool find(const char *GemmVariant::*its_name, const char *name, const Question &
 
 int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
                  const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity,
-                 const OperandsInMemory *in_memory) {
-  return rank(tiles, {problem, device, tuning, aligned, {}, in_memory}, choices, capacity);
+                 const PatchOperands *patches) {
+  return rank(tiles, {problem, device, tuning, aligned, {}, patches}, choices, capacity);
 }
 
 int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
@@ -266,8 +266,8 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
 
 bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                         bool aligned, const char *name, GemmChoice *choice, const char **why,
-                        const OperandsInMemory *in_memory) {
-  return find(&GemmVariant::name, name, {problem, device, tuning, aligned, {}, in_memory}, choice,
+                        const PatchOperands *patches) {
+  return find(&GemmVariant::name, name, {problem, device, tuning, aligned, {}, patches}, choice,
               why);
 }
 

@@ -48,21 +48,21 @@ struct GemmVariant {
 std::span<const GemmVariant> gemm_variants();
 
 /// What A and B are read from where they are no matrices but patches of an image.
-struct OperandsInMemory {
-  double mb;      ///< patches share pixels
-  bool is_wgrad;  ///< wgmma: every stage has other places, and blocks of taps
+struct PatchOperands {
+  double memory_mb;  ///< patches share pixels
+  bool is_wgrad;     ///< wgmma: every stage has other places, and blocks of taps
 };
 
 /// rank_gemm among the kernels with these tiles; may find none.
-/// @param in_memory  NULL: the matrices themselves
+/// @param patches  NULL: the matrices themselves
 int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
                  const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity,
-                 const OperandsInMemory *in_memory = nullptr);
+                 const PatchOperands *patches = nullptr);
 
 /// find_gemm of a kernel that reads A and B where they are.
 bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                         bool aligned, const char *name, GemmChoice *choice, const char **why,
-                        const OperandsInMemory *in_memory = nullptr);
+                        const PatchOperands *patches = nullptr);
 
 /// NULL if the device runs this wgmma kernel, else why not.
 const char *why_no_wgmma(const GemmKernel &kernel, const Device &device);

@@ -109,8 +109,10 @@ static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel 
 }));
 
 constexpr std::array kClusters = {1, 2};
-/// Close enough to each other that some product with the number of tiles fills whole waves.
-constexpr std::array kSplits = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
+/// Close enough to each other that some product with the number of tiles fills whole waves: closer for wgmma, which has
+/// one block on an SM.
+constexpr std::array kSplits = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128};
+constexpr std::array kWgmmaSplits = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
 /// Of clusters: where few tiles are cut into many slices, blocks have no neighbours to share with.
 constexpr size_t kPairedSplits = 6;
 
@@ -120,7 +122,8 @@ constexpr std::span<const int> clusters_of(const GemmKernel &kernel) {
 
 constexpr std::span<const int> splits_of(const GemmKernel &kernel, int cluster) {
   if (kernel.family == GemmFamily::gemv) return std::span(kSplits).first(1);
-  return std::span(kSplits).first(cluster > 1 ? kPairedSplits : kSplits.size());
+  if (kernel.family != GemmFamily::wgmma) return kSplits;
+  return std::span(kWgmmaSplits).first(cluster > 1 ? kPairedSplits : kWgmmaSplits.size());
 }
 
 /// Rows that are not aligned are multiplied by those of WMMA in two ways.

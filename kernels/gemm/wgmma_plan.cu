@@ -68,10 +68,14 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, Wgmma
 }
 
 void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {
-  const int64_t item = d.m * d.n;
+  Output slices = wgmma_slices(d);
+  slices.d.base = partial_sums;
+  // The product's own: its columns may be padded, its items classes of pixels.
   Output &out = args->problem.out;
-  out = {out.m, out.n, out.batch_count, MP_FP32, 1, 0, {}, {}, {}};
-  out.d = {partial_sums, nullptr, d.n, d.batch_count > 1 ? item : 0};
+  slices.m = out.m;
+  slices.n = out.n;
+  slices.batch_count = out.batch_count;
+  out = slices;
   args->slice_bytes = slice_elems(d) * int64_t{sizeof(float)};
   args->store = StorePath::pairs;
 }

@@ -104,6 +104,13 @@ Output aligned_for_strips(Output out) {
   return out;
 }
 
+Output wgmma_slices(const Output &d) {
+  Output slices{d.m, d.n, d.batch_count, MP_FP32, 1, 0, {}, {}, {}};
+  slices.d.ld = d.n;
+  slices.d.stride = d.batch_count > 1 ? d.m * d.n : 0;
+  return slices;
+}
+
 StorePath wgmma_store_path(const GemmGroup &group) {
   bool have_maps = wgmma_side_matrix(group.common.out) == SideMatrix::none;
   for (int64_t i = 0; have_maps && i < group.count; i++)

@@ -35,4 +35,7 @@ Output aligned_for_strips(Output);
 /// One way for all products of a group.
 StorePath wgmma_store_path(const GemmGroup &);
 
+/// What leaves in place of `d` where k is split: the fp32 sums of a slice, dense, which have no place yet.
+Output wgmma_slices(const Output &d);
+
 }  // namespace mp

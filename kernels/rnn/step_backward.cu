@@ -26,13 +26,10 @@ rnn_reset_backward(MP_PARAM(BackwardStep) step) {
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
     if (!step.walk.has(n, step.t)) return;
     float r[kVec], h[kVec], d_reset[kVec], dh[kVec];
+    load_run(r, step.dtype, step.slots.base, step.slots.at(n, unit), valid);
+    load_before(h, step, step.dtype, step.h_before, step.h0, n, unit, valid);
     load_fp32(d_reset, step.d_reset_h, n, unit, valid);
     load_fp32(dh, step.dh, n, unit, valid);
-    with_type(step.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      load_or_zero<T>(r, step.slots, n, unit, valid);
-      load_or_zero<T>(h, step.is_first(n) ? step.h0 : step.h_before, n, unit, valid);
-    });
     MP_UNROLL
     for (int i = 0; i < kVec; i++) ResetFirstCell::reset_backward(r[i], dh[i], h[i], d_reset[i]);
     store_run(step.dtype, step.slots.base, step.slots.at(n, unit), r, valid);

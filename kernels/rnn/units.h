@@ -33,19 +33,11 @@ MP_DEVICE void add_bias(float (&a)[kVec], const float *bias, const float (&b)[kV
   for (int i = 0; i < kVec; i++) a[i] += b[i];
 }
 
-/// p of the first kGates gates, and the bias that q lacks.  All loads are under way before the first is used.
+/// p of the first kGates gates, and the bias that q lacks.  What a gate reads is asked for before any of it is used.
 template <int kGates>
 MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec],
                               const ForwardStep &step, int64_t n, int64_t unit, int valid) {
   const bool skips_input = step.x.base != nullptr;
-  float b_ih[kGates][kVec], b_hh[kGates][kVec];
-  MP_UNROLL
-  for (int g = 0; g < kGates; g++) {
-    const int64_t row = g * step.hidden + unit;
-    if (!skips_input) load_fp32(p[g], step.p, n, row, valid);
-    if (step.b_ih != nullptr) load_run(b_ih[g], step.b_ih + row, valid);
-    if (step.b_hh != nullptr) load_run(b_hh[g], step.b_hh + row, valid);
-  }
   if (skips_input) {
     load_run(p[0], step.dtype, step.x.base, step.x.at(n, unit), valid);
     MP_UNROLL
@@ -56,8 +48,13 @@ MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec]
   }
   MP_UNROLL
   for (int g = 0; g < kGates; g++) {
-    add_bias(p[g], step.b_ih, b_ih[g]);
-    add_bias(q[g], step.b_hh, b_hh[g]);
+    const int64_t row = g * step.hidden + unit;
+    float b_ih[kVec], b_hh[kVec];
+    if (!skips_input) load_fp32(p[g], step.p, n, row, valid);
+    if (step.b_ih != nullptr) load_run(b_ih, step.b_ih + row, valid);
+    if (step.b_hh != nullptr) load_run(b_hh, step.b_hh + row, valid);
+    add_bias(p[g], step.b_ih, b_ih);
+    add_bias(q[g], step.b_hh, b_hh);
   }
 }
 
@@ -113,66 +110,57 @@ MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, i
 
 // ---------------------------------------------------------------------------- backward
 
-/// x = up to kVec elements, or zeros where there is no matrix.
-template <class T>
-MP_DEVICE void load_or_zero(float (&x)[kVec], const Rows &rows, int64_t row, int64_t col,
-                            int valid) {
-  if (rows.base != nullptr)
-    return load_run(x, static_cast<const T *>(rows.base) + rows.at(row, col), valid);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) x[i] = 0.0f;
+/// h or c of the step before: saved there, or h_0, c_0.
+MP_DEVICE void load_before(float (&x)[kVec], const BackwardStep &step, mp_dtype_t dtype,
+                           const Rows &before, const Rows &initial, int64_t n, int64_t unit,
+                           int valid) {
+  load_or_zero(x, dtype, step.is_first(n) ? initial : before, n, unit, valid);
 }
 
-/// What a unit's step back reads.
-template <class Cell>
-struct UnitBefore {
-  float dy[kVec], slots[Cell::kSlots][kVec] = {};
-  float h_before[kVec] = {}, c_before[kVec] = {};  ///< of the step before: saved there, or h_0, c_0
-  float h[kVec] = {}, c[kVec] = {}, dc[kVec] = {};
-
-  /// Asks for the type once, so that all loads are under way before the first is used.
-  MP_DEVICE UnitBefore(const BackwardStep &step, int64_t n, int64_t unit, int valid) {
-    constexpr bool kReadsBefore = Cell::kGates > 1;  // the plain cells look at h' alone
-    const bool is_first = step.is_first(n);
-    if (Cell::kHasC) {
-      load_fp32(dc, step.dc, n, unit, valid);
-      load_fp32(c, step.saved_c, n, unit, valid);
-      load_or_zero<float>(c_before, is_first ? step.c0 : step.c_before, n, unit, valid);
-    }
-    with_type(step.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      load_or_zero<T>(dy, step.dy, n, unit, valid);
-      MP_UNROLL
-      for (int s = 0; s < Cell::kKept; s++)
-        load_or_zero<T>(slots[s], step.slots, n, step.slot_column(s, Cell::kGates) + unit, valid);
-      if (!Cell::kHasC && kReadsBefore)
-        load_or_zero<T>(h_before, is_first ? step.h0 : step.h_before, n, unit, valid);
-      if (!kReadsBefore) load_or_zero<T>(h, step.saved_h, n, unit, valid);
-    });
-  }
-};
+/// dh += dy, through dropout.
+MP_DEVICE void add_dy(float (&dh)[kVec], const BackwardStep &step, int64_t n, int64_t unit,
+                      int valid) {
+  float dy[kVec];
+  load_run(dy, step.dtype, step.dy.base, step.dy.at(n, unit), valid);
+  step.dropout.apply(dy, step.t, n, step.walk.direction, unit);
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) dh[i] += dy[i];
+}
 
 /// From the gates to their gradients; dh becomes the part of that of the step before which does not come through
 /// W_hh.
 template <class Cell>
 MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int valid,
                        float (&slots)[Cell::kSlots][kVec], float (&dh)[kVec]) {
-  UnitBefore<Cell> at(step, n, unit, valid);
-  step.dropout.apply(at.dy, step.t, n, step.walk.direction, unit);
+  constexpr bool kReadsBefore = Cell::kGates > 1;  // the plain cells look at h' alone
+  float h_before[kVec] = {}, c_before[kVec] = {}, h[kVec] = {}, c[kVec] = {}, dc[kVec] = {};
+  add_dy(dh, step, n, unit, valid);
+  MP_UNROLL
+  for (int s = 0; s < Cell::kKept; s++)
+    load_run(slots[s], step.dtype, step.slots.base,
+             step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), valid);
+  if (Cell::kHasC) {
+    load_fp32(dc, step.dc, n, unit, valid);
+    load_fp32(c, step.saved_c, n, unit, valid);
+    load_before(c_before, step, MP_FP32, step.c_before, step.c0, n, unit, valid);
+  } else if (kReadsBefore) {
+    load_before(h_before, step, step.dtype, step.h_before, step.h0, n, unit, valid);
+  } else {
+    load_run(h, step.dtype, step.saved_h.base, step.saved_h.at(n, unit), valid);
+  }
   MP_UNROLL
   for (int i = 0; i < kVec; i++) {
     float slots_of_unit[Cell::kSlots];
     MP_UNROLL
-    for (int s = 0; s < Cell::kKept; s++) slots_of_unit[s] = at.slots[s][i];
-    const CellState part =
-        Cell::backward(slots_of_unit, {at.h_before[i], at.c_before[i]}, {at.h[i], at.c[i]},
-                       {dh[i] + at.dy[i], at.dc[i]}, step.options());
+    for (int s = 0; s < Cell::kKept; s++) slots_of_unit[s] = slots[s][i];
+    const CellState part = Cell::backward(slots_of_unit, {h_before[i], c_before[i]}, {h[i], c[i]},
+                                          {dh[i], dc[i]}, step.options());
     MP_UNROLL
     for (int s = 0; s < Cell::kSlots; s++) slots[s][i] = slots_of_unit[s];
     dh[i] = part.h;
-    at.dc[i] = part.c;
+    dc[i] = part.c;
   }
-  if (Cell::kHasC) store_fp32(step.dc, n, unit, at.dc, valid);
+  if (Cell::kHasC) store_fp32(step.dc, n, unit, dc, valid);
 }
 
 /// @param n        as in forward_units

@@ -398,8 +398,10 @@ TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
   }
 }
 
-TEST_CASE("conv selection: a strided dgrad takes as long as its forward pass, and runs on wgmma") {
-  // As many multiply-adds, whatever classes of pixels they are in.
+TEST_CASE(
+    "conv selection: a strided dgrad runs on wgmma, half as long again as its forward pass at "
+    "most") {
+  // As many multiply-adds, in classes of pixels whose waves are not whole.
   for (const int32_t taps : {3, 5, 7}) {
     for (const int32_t stride : {2, 3}) {
       CAPTURE(taps, stride);
@@ -409,7 +411,8 @@ TEST_CASE("conv selection: a strided dgrad takes as long as its forward pass, an
       };
       const mp::ConvChoice forward = best(MP_CONV_FPROP), backward = best(MP_CONV_DGRAD);
       CHECK(std::string(backward.name).starts_with("conv_wgmma"));
-      CHECK(backward.gemm.predicted_us == Approx(forward.gemm.predicted_us).epsilon(0.45));
+      CHECK(backward.gemm.predicted_us < 1.5 * forward.gemm.predicted_us);
+      CHECK(forward.gemm.predicted_us < 1.5 * backward.gemm.predicted_us);
     }
   }
 }

