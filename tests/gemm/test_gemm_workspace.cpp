@@ -42,15 +42,16 @@ TEST_CASE("split-k: every kernel is exact, whole slices and a residue", "[gemm][
 
 TEST_CASE("split-k: as many slices as there can be, dealt to the warps that add them up",
           "[gemm][strict]") {
-  GemmCase c = long_case(5, 70, 128 * 128 + 1, MP_FP32);
+  GemmCase c = long_case(5, 70, 128 * 128 - 1, MP_FP32);  // the last of 128 slices is not whole
   c.amax = true;
   GemmRun run(c);
   int count = 0;
   for (const std::string &kernel : splitting(run.kernels())) {
-    if (!kernel.ends_with("_k24") && !kernel.ends_with("_k128")) continue;
+    const bool most = kernel.ends_with("_k128");
+    if (!most && !kernel.ends_with("_k24")) continue;
     require_ok(run.launch(kernel));
     expect_none(run.verify(), run.repro());
-    count++;
+    count += most;
   }
   CHECK(count > 0);
 }
