@@ -54,15 +54,12 @@ double num_loaded(const Output &out) {
   return (out.beta != 0.0f ? 1 : 0) + (reads_aux(out.epilogue.activation) ? 1 : 0);
 }
 
-/// Of the tiles of D, those that lie inside of it and are stored as they are aligned: the share that leaves by pairs.
-double share_of_pairs(const GemmKernel &kernel, const Output &out) {
+/// As WgmmaPairStore::can_store() says.
+bool leaves_by_pairs(const Output &out) {
   const auto aligned = [](const Operand &x) {
     return x.ld % 2 == 0 && reinterpret_cast<uintptr_t>(x.base) % (2 * sizeof(float)) == 0;
   };
-  if (!aligned(out.d) || (out.beta != 0.0f && !aligned(out.c))) return 0;
-  const TileCounts tiles = tile_counts(kernel, 1, out.m, out.n);
-  return static_cast<double>(out.m / kernel.tile_m) / static_cast<double>(tiles.m) *
-         static_cast<double>(out.n / kernel.tile_n) / static_cast<double>(tiles.n);
+  return out.n % 2 == 0 && aligned(out.d) && (out.beta == 0.0f || aligned(out.c));
 }
 
 }  // namespace
@@ -79,14 +76,12 @@ TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path)
                        static_cast<double>(std::min<int64_t>(kernel.tile_n, out.n));
   TileExit exit = count_epilogue(out, elems);
   if (kernel.family != GemmFamily::wgmma) return exit;
-  const double pairs = path == StorePath::pairs ? share_of_pairs(kernel, out) : 0;
-  const double patches = path == StorePath::strips ? 0 : 1 - pairs;
-  if (path == StorePath::strips) exit.strip_elems = elems * kMega;
-  if (path == StorePath::strips && out.epilogue.dbias != nullptr)
-    exit.ops += kSumStrip * elems * kMega;
-  exit.pair_elems = pairs * elems * kMega;
-  exit.patch_elems = patches * elems * kMega;
-  if (path == StorePath::strips && exit.ops > 0) exit.ops += kLongWay * elems * kMega;
+  const bool by_strips = path == StorePath::strips;
+  const bool by_pairs = path == StorePath::pairs && leaves_by_pairs(out);
+  double &leaving = by_strips ? exit.strip_elems : by_pairs ? exit.pair_elems : exit.patch_elems;
+  leaving = elems * kMega;
+  if (by_strips && out.epilogue.dbias != nullptr) exit.ops += kSumStrip * elems * kMega;
+  if (by_strips && exit.ops > 0) exit.ops += kLongWay * elems * kMega;
   exit.ops += num_loaded(out) * kPatchLoad * exit.patch_elems;
   return exit;
 }

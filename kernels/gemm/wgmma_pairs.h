@@ -17,12 +17,12 @@ class WgmmaPairStore {
  public:
   MP_DEVICE explicit WgmmaPairStore(const WarpTile &tile) : tile_(tile), to_(tile.target()) {}
 
-  /// The tile is whole, and all that is read or written is aligned to pairs.
+  /// D has whole pairs, and all that is read or written is aligned to them.
   MP_DEVICE bool can_store() const {
     const auto aligned = [](const void *p, int64_t ld) {
       return reinterpret_cast<uintptr_t>(p) % sizeof(Pair) == 0 && ld % 2 == 0;
     };
-    return tile_.is_whole() && aligned(to_.d, to_.ldd) && (!reads_c() || aligned(to_.c, to_.ldc));
+    return to_.n % 2 == 0 && aligned(to_.d, to_.ldd) && (!reads_c() || aligned(to_.c, to_.ldc));
   }
 
   /// Before the main loop: two lanes have a row, every second line of it each.
@@ -32,8 +32,9 @@ class WgmmaPairStore {
     MP_UNROLL
     for (int i = 0; i < WarpTile::kBlocks; i++) {
       const int64_t row = tile_.row0 + i * 64 + lane_index() / 2;
+      if (row >= to_.m) return;
       for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine) {
-        const ColumnRun run = tile_.placement.run(tile_.work.n0 + col, tile_.n());
+        const ColumnRun run = tile_.placement.run(tile_.work.n0 + col, to_.n);
         if (run.count > 0) prefetch_l2(c() + row * to_.ldc + run.col);
       }
     }
@@ -44,7 +45,7 @@ class WgmmaPairStore {
     for (int i = 0; i < WarpTile::kBlocks; i++) {
       MP_UNROLL
       for (int r = 0; r < WarpTile::kRegs; r += kGroup)
-        store_group(Place(tile_, i, r), *reinterpret_cast<float(*)[kGroup]>(acc[i] + r), writer);
+        store_group(place(i, r), *reinterpret_cast<float(*)[kGroup]>(acc[i] + r), writer);
     }
   }
 
@@ -52,22 +53,24 @@ class WgmmaPairStore {
   static constexpr int kGroup = 16, kPairs = kGroup / 2;
 
   /// 16 registers: 32 columns of the rows l / 4 and l / 4 + 8.  Pairs of the two rows alternate, eight
-  /// columns apart; runs end at multiples of eight.
+  /// columns apart.
   struct Place {
-    const int64_t row, col, count;
+    int64_t row, col;
+    int rows, cols;  ///< that D has from there on
 
-    MP_DEVICE Place(const WarpTile &tile, int block, int reg)
-        : Place(tile, block, tile.placement.run(tile.work.n0 + reg * 2, tile.n())) {}
-    MP_DEVICE Place(const WarpTile &tile, int block, const ColumnRun &run)
-        : row(tile.row0 + block * 64 + lane_index() / 4),
-          col(run.col + lane_index() % 4 * 2),
-          count(run.count) {}
-
-    MP_DEVICE bool has(int pair) const { return !Placement::kColumnGaps || pair / 2 * 8 < count; }
+    MP_DEVICE bool has(int pair) const { return pair % 2 * 8 < rows && pair / 2 * 8 < cols; }
     MP_DEVICE int64_t offset(int pair, int64_t ld) const {
       return (row + pair % 2 * 8) * ld + col + pair / 2 * 8;
     }
   };
+
+  MP_DEVICE Place place(int block, int reg) const {
+    const int64_t row = tile_.row0 + block * 64 + lane_index() / 4;
+    const int first = lane_index() % 4 * 2;
+    const ColumnRun run = tile_.placement.run(tile_.work.n0 + reg * 2, to_.n);
+    const auto left = [](int64_t count) { return static_cast<int>(min_of<int64_t>(count, 64)); };
+    return {row, run.col + first, left(to_.m - row), left(run.count - first)};
+  }
 
   MP_DEVICE bool reads_c() const { return tile_.args.problem.out.beta != 0.0f; }
   MP_DEVICE const float *c() const { return static_cast<const float *>(to_.c); }
@@ -75,7 +78,7 @@ class WgmmaPairStore {
 
   MP_DEVICE void store_group(const Place &at, float (&z)[kGroup], EpilogueWriter &writer) const {
     MP_UNROLL
-    for (int r = 0; r < kGroup; r++) z[r] = at.has(r / 2) ? z[r] * writer.alpha() : 0.0f;
+    for (int r = 0; r < kGroup; r++) z[r] *= writer.alpha();
     if (reads_c()) add_c(at, z);
     MP_UNROLL
     for (int p = 0; p < kPairs; p++)
@@ -86,7 +89,7 @@ class WgmmaPairStore {
       // Kept apart, or the products would be words, not floats, for the sake of their bits.
       float measured[1] = {z[r]};
       wgmma_keep(measured);
-      writer.count(magnitude_bits(measured[0]));
+      if (at.has(r / 2)) writer.count(magnitude_bits(measured[0]));
     }
   }
 
@@ -96,8 +99,7 @@ class WgmmaPairStore {
     for (int p = 0; p < kPairs; p++)
       if (at.has(p)) read[p] = *reinterpret_cast<const Pair *>(c() + at.offset(p, to_.ldc));
     MP_UNROLL
-    for (int r = 0; r < kGroup; r++)
-      if (at.has(r / 2)) z[r] += tile_.args.problem.out.beta * read[r / 2].x[r % 2];
+    for (int r = 0; r < kGroup; r++) z[r] += tile_.args.problem.out.beta * read[r / 2].x[r % 2];
   }
 
   const WarpTile &tile_;

@@ -92,8 +92,9 @@ TEST_CASE("epilogue: each way has its price, for each tile") {
   CHECK(f.us(kCooperative, with_batch(p, 3)) == Approx(3 * kTile));
   CHECK(f.us("wmma_128x128x32_s3", p) == 0);  // all of them leave alike
   CHECK(f.us("simt_64x64x16", with_fp32_d(p, 0)) == 0);
-  // Pairs want whole tiles, and every row of D at an even element: 1 of 2 tiles, or none.
-  CHECK(f.us(kCooperative, with_fp32_d(problem(128, 500, 512), 0)) == Approx(55 * kTile));
+  // Pairs want an even number of columns, and every row of D at an even element.
+  CHECK(f.us(kCooperative, with_fp32_d(problem(128, 500, 512), 0)) == Approx(10 * kTile));
+  CHECK(f.us(kCooperative, with_fp32_d(problem(128, 501, 512), 0)) == Approx(100 * kTile));
   CHECK(f.us(kCooperative, with_ld_of_d(with_fp32_d(p, 0), 256 * 66 + 1)) == Approx(100 * kTile));
   // A tile has no more rows and columns than D.
   CHECK(f.us(kCooperative, problem(32, 64, 512)) == Approx(32. * 64 / (1 << 20)));
