@@ -124,6 +124,10 @@ class Candidate {
     const int64_t slice = slice_elems(kernel_, q_.problem.k, split_k);
     const bool last_is_empty = slice * (split_k - 1) >= q_.problem.k;
     if (slice < kMinSliceElems || last_is_empty) return "needs a longer k for this split";
+    // The divisor of split_k_sum.
+    const double quads =
+        static_cast<double>(q_.problem.out.m) * static_cast<double>((q_.problem.out.n + 3) / 4);
+    if (quads >= 0x1p31) return "needs a D of less than 2^33 elements for this split";
     const double bytes =
         static_cast<double>(kernel_.tile_m * sizeof(float)) * kernel_.tile_n * tiles;
     return bytes < 0x1p62 ? nullptr : "needs more workspace than 64 bits can count";

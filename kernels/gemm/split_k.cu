@@ -1,52 +1,61 @@
 // Behind a split main loop: add the slices in order and apply the epilogue.
 //
 // Every element of D is summed in one order, whatever order the slices were computed in: bitwise reproducible.
-// Few slices one thread adds up, 0, 1, 2...  Many are dealt to the warps of a block, so that most of their loads are
-// under way together; a warp's share are neighbours, and the sums of the shares are added in their order.
+// Up to eight slices one thread adds up, 0, 1, 2..., with all of their loads under way together.  More are dealt to
+// threads of a block: a share of them are neighbours, and the sums of the shares are added in their order.
+#include <bit>
+
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/partial_sums.h"
+#include "kernels/simt/device.h"
+#include "kernels/simt/fast_divisor.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / kWarpSize;
+constexpr int kThreads = 256;
+constexpr int kLog2MaxShares = 3;  // a warp has slices of one share
+static_assert(kWarpSize << kLog2MaxShares == kThreads);
 constexpr int kSlicesAtOnce = 8;  // whose loads are in flight together
+constexpr int kBlocksPerSm =
+    9;  // three times as many as run at a time: the last to end have less left
 
 struct SplitKArgs {
   Output out;
   int32_t split_k;
-  int32_t shares;  ///< 1, or kWarps: what the slices of an element are dealt to
+  int32_t log2_shares;  ///< of the number of threads to which the slices of an element are dealt
   const float *partial_sums;
-  int64_t blocks_per_item;
+  int64_t slice_elems;
+  FastDivisor blocks;         ///< by those of a batch item
+  FastDivisor quads_per_row;  ///< 4 columns each
+  int32_t quads;              ///< of a batch item
   const uint32_t *skip_if;
 };
 
-/// Of the slices first .. end.
-MP_DEVICE void sum_slices(const SplitKArgs &args, int first, int end, int64_t item, int64_t row,
-                          int64_t col, int valid, float (&sum)[kQuad]) {
-  const Output &out = args.out;
-  for (int slice = first; slice < end; slice += kSlicesAtOnce) {
-    float parts[kSlicesAtOnce][kQuad];
-    load_rows(parts, partial_sum(args.partial_sums, out, slice, item, row, col), slice_elems(out),
-              1, end - slice, valid);
+/// Of `count` slices from x on.
+template <int kAtOnce>
+MP_DEVICE void add_slices(const SplitKArgs &args, const float *x, int count, int valid,
+                          float (&sum)[kQuad]) {
+  for (int slice = 0; slice < count; slice += kAtOnce) {
+    float parts[kAtOnce][kQuad];
+    load_rows(parts, x + slice * args.slice_elems, args.slice_elems, 1, count - slice, valid);
     MP_UNROLL
-    for (int s = 0; s < kSlicesAtOnce; s++) {
+    for (int s = 0; s < kAtOnce; s++) {
       MP_UNROLL
       for (int i = 0; i < kQuad; i++) sum[i] += parts[s][i];
     }
   }
 }
 
-/// Adds the shares of all warps up, in those of the first.
-MP_DEVICE void sum_shares(Quad *shares, float (&sum)[kQuad]) {
+/// Adds the shares up, in the threads of the first.  A share has `step` threads.
+MP_DEVICE void sum_shares(Quad *shares, int step, float (&sum)[kQuad]) {
   shares[thread_index()] = {sum[0], sum[1], sum[2], sum[3]};
   block_sync();
-  if (thread_index() < kWarpSize) {
-    MP_UNROLL
-    for (int w = 1; w < kWarps; w++) {
-      const Quad share = shares[w * kWarpSize + thread_index()];
+  if (thread_index() < step) {
+    for (int other = thread_index() + step; other < kThreads; other += step) {
+      const Quad share = shares[other];
       MP_UNROLL
       for (int i = 0; i < kQuad; i++) sum[i] += share.x[i];
     }
@@ -54,28 +63,38 @@ MP_DEVICE void sum_shares(Quad *shares, float (&sum)[kQuad]) {
   block_sync();  // before the next ones come
 }
 
-MP_KERNEL(kThreads, 2)
+MP_KERNEL(kThreads, 3)
 split_k_sum(MP_PARAM(SplitKArgs) args) {
   MP_SHARED(Quad, shares, [kThreads]);
   wait_for_previous_kernel();
   if (args.skip_if != nullptr && *args.skip_if != 0) return;
   const Output &out = args.out;
-  const int64_t item = block_index() / args.blocks_per_item;
-  const int64_t quads_per_row = ceil_div<int64_t>(out.n, kQuad), quads = out.m * quads_per_row;
-  const int at_once = kThreads / args.shares, share = thread_index() / at_once;
-  const int slices = ceil_div(args.split_k, args.shares);
+  const Quotient block = args.blocks.divide(static_cast<int32_t>(block_index()));
+  const int64_t item = block.quotient;
+  const int at_once = kThreads >> args.log2_shares;
+  const int share = thread_index() / kWarpSize >> (kLog2MaxShares - args.log2_shares);
+  const int slices = ((args.split_k - 1) >> args.log2_shares) + 1, first_slice = share * slices;
+  const int count = min_of(args.split_k - first_slice, slices);
   EpilogueWriter writer(out, item);
-  for (int64_t first = block_index() % args.blocks_per_item * at_once; first < quads;
-       first += args.blocks_per_item * at_once) {
+  for (int64_t first = int64_t{block.remainder} * at_once; first < args.quads;
+       first += int64_t{args.blocks.divisor} * at_once) {
     const int64_t quad = first + thread_index() % at_once;
-    const int64_t row = quad / quads_per_row, col = quad % quads_per_row * kQuad;
-    const int valid = quad < quads ? static_cast<int>(min_of<int64_t>(out.n - col, kQuad)) : 0;
+    const bool is_there = quad < args.quads;
+    const Quotient at = args.quads_per_row.divide(is_there ? static_cast<int32_t>(quad) : 0);
+    const int64_t row = at.quotient, col = int64_t{at.remainder} * kQuad;
+    const int valid = is_there ? static_cast<int>(min_of<int64_t>(out.n - col, kQuad)) : 0;
     float sum[kQuad] = {};
-    if (valid > 0)
-      sum_slices(args, share * slices, min_of((share + 1) * slices, args.split_k), item, row, col,
-                 valid, sum);
-    if (args.shares > 1) sum_shares(shares, sum);
-    if (share == 0 && valid > 0) writer.write(row, col, sum, valid);
+    if (is_there) {
+      const float *const x = partial_sum(args.partial_sums, out, first_slice, item, row, col);
+      if (count <= 2)
+        add_slices<2>(args, x, count, valid, sum);
+      else if (count <= 4)
+        add_slices<4>(args, x, count, valid, sum);
+      else
+        add_slices<kSlicesAtOnce>(args, x, count, valid, sum);
+    }
+    if (args.log2_shares > 0) sum_shares(shares, at_once, sum);
+    if (is_there && share == 0) writer.write(row, col, sum, valid);
   }
   writer.finish();
 }
@@ -84,17 +103,22 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
 
 void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k,
                         const float *partial_sums, mp_stream_t stream, const uint32_t *skip_if) {
-  const int32_t shares = split_k > kSlicesAtOnce ? kWarps : 1;
-  const int64_t quads = out.m * ceil_div<int64_t>(out.n, kQuad);
-  const int64_t most = max_of<int64_t>(kMaxBlocks / out.batch_count, 1);
+  const int32_t log2_shares = min_of<int32_t>(
+      std::bit_width(static_cast<uint32_t>(split_k - 1) / kSlicesAtOnce), kLog2MaxShares);
+  const int64_t quads_per_row = ceil_div<int64_t>(out.n, kQuad), quads = out.m * quads_per_row;
+  const int64_t most = max_of<int64_t>(device.num_sms * kBlocksPerSm / out.batch_count, 1);
+  const int64_t blocks_per_item = min_of(ceil_div<int64_t>(quads, kThreads >> log2_shares), most);
   const SplitKArgs args{out,
                         split_k,
-                        shares,
+                        log2_shares,
                         partial_sums,
-                        min_of(ceil_div<int64_t>(quads, kThreads / shares), most),
+                        slice_elems(out),
+                        fast_divisor(blocks_per_item),
+                        fast_divisor(quads_per_row),
+                        static_cast<int32_t>(quads),
                         skip_if};
   launch("split_k_sum", split_k_sum, device,
-         {.num_blocks = args.blocks_per_item * out.batch_count,
+         {.num_blocks = blocks_per_item * out.batch_count,
           .num_threads = kThreads,
           .starts_early = true},
          stream, args);
