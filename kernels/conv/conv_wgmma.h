@@ -198,6 +198,7 @@ struct GradientByPatches {
 class TapColumns {
  public:
   static constexpr bool kColumnGaps = true, kScattersRows = false;
+  static constexpr int kBoxRows = kStripRows;
 
   MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}
 

@@ -79,10 +79,15 @@ struct PixelClasses {
 /// dgrad with a stride: a batch item is a class of columns in a class of rows.
 struct DgradWgmmaArgs : ConvWgmmaArgs {
   PixelClasses h, w;
+  FastDivisor classes;                    ///< by those of columns
   TensorMap d_columns[kMaxIm2colStride];  ///< dx, of one class of columns
 
-  MP_DEVICE const PixelClass &class_h(int32_t item) const { return h.at[item / w.count]; }
-  MP_DEVICE const PixelClass &class_w(int32_t item) const { return w.at[item % w.count]; }
+  MP_DEVICE const PixelClass &class_h(int32_t item) const {
+    return h.at[classes.divide(item).quotient];
+  }
+  MP_DEVICE const PixelClass &class_w(int32_t item) const {
+    return w.at[classes.divide(item).remainder];
+  }
 
   MP_DEVICE int32_t k_of(int32_t item) const {
     return class_h(item).taps * class_w(item).taps * taps.padded.divisor;

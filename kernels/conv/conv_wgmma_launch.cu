@@ -105,6 +105,7 @@ void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
   args.h = pixel_classes(dgrad_axis(s, true), image.lower[1], s.s);
   args.w = pixel_classes(dgrad_axis(s, false), image.lower[0], 1);
+  args.classes = fast_divisor(args.w.count);
   args.common_k_tiles = 0;
   args.taps.next = w.tap_step;
   args.taps.next_row = h.tap_step * s.s;
@@ -119,7 +120,7 @@ TensorMapSpec class_spec(const Output &out, const ConvShape &s, const PixelClass
           .dtype = out.dtype,
           .extent = {s.c, ceil_div(s.w - columns.residue, s.stride_w), int64_t{s.n} * s.h},
           .stride = {int64_t{s.stride_w} * s.c, int64_t{s.w} * s.c},
-          .box = {kTapBlock, kStripRows},
+          .box = {kTapBlock, kLinePixels},
           .swizzle_128 = true};
 }
 

@@ -16,6 +16,7 @@ namespace mp::MP_TARGET {
 class ClassPixels : public DensePlacement {
  public:
   static constexpr bool kScattersRows = true;
+  static constexpr int kBoxRows = kLinePixels;
 
   MP_DEVICE explicit ClassPixels(const DgradWgmmaArgs &args) : DensePlacement(args), args_(args) {}
 
@@ -35,16 +36,17 @@ class ClassPixels : public DensePlacement {
   }
 
   /// A map has the pixels of one class of columns, and all rows of all images.
-  MP_DEVICE const TensorMap &map_d(int item) const { return args_.d_columns[item % args_.w.count]; }
+  MP_DEVICE const TensorMap &map_d(int item) const {
+    return args_.d_columns[args_.classes.divide(item).remainder];
+  }
 
-  /// Whether a strip of 16 pixels is in one row of the image, and where.  Its last pixels may be behind the end
-  /// of that row.
+  /// Whether kLinePixels from that row on are in one row of the image, and where.  The last may be behind its end.
   MP_DEVICE bool find_line(int item, int64_t row, int &column, int &line) const {
     const Pixel at = pixel(row);
     const int32_t h = image_row(item, at);
     column = at.column;
     line = at.image * args_.h.extent + h;
-    return h < args_.h.extent && at.column + kStripRows <= args_.places.of_row.divisor;
+    return h < args_.h.extent && at.column + kLinePixels <= args_.places.of_row.divisor;
   }
 
  private:

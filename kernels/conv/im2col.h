@@ -13,6 +13,9 @@ namespace mp {
 constexpr int32_t kTapBlock = 64;
 constexpr int32_t kMaxIm2colStride = 8;
 
+/// Pixels of dx that leave a strided dgrad together: eight of a class, side by side.
+constexpr int kLinePixels = 8;
+
 /// NULL if im2col TMA can read its image, or why it cannot: one clause.
 const char *why_no_im2col(const ConvProblem &);
 

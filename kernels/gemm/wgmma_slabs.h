@@ -62,8 +62,9 @@ class WgmmaSlabs {
     async_proxy_fence();
     warp_sync();
   }
-  MP_DEVICE void store(int slab, const TensorMap &map, int x, int y, int z) const {
-    tma_store(map, address(slab), x, y, z);
+  /// From a row of the slab on.
+  MP_DEVICE void store(int slab, int row, const TensorMap &map, int x, int y, int z) const {
+    tma_store(map, address(slab) + static_cast<SmemAddress>(row * 128), x, y, z);
   }
   /// A slab's stores are one group.
   MP_DEVICE void commit() const { tma_store_commit(); }

@@ -131,6 +131,7 @@ class WgmmaStripStore {
 
  private:
   static constexpr int kRegs = 32;  // of a strip
+  static constexpr int kBoxRows = Placement::kBoxRows;
   using Strip = float[kRegs];
   static constexpr int kAcross = Tile::kN / Slabs::kCols;
   static constexpr int kStrips = WarpTile::kBlocks * kAcross;
@@ -154,7 +155,7 @@ class WgmmaStripStore {
       send_d(slab, strip);
     } else if (lane_index() == 0) {
       const SlabPlace to = tile_.placement.slab(col(strip), d_z());
-      slabs_.store(slab, map_d(), to.x, row(strip), to.z);
+      slabs_.store(slab, 0, map_d(), to.x, row(strip), to.z);
       slabs_.commit();
     }
   }
@@ -255,13 +256,16 @@ class WgmmaStripStore {
   /// @param rows  () -> EpilogueWriter::Rows, asked only if TMA cannot take the strip
   template <class Rows>
   MP_DEVICE void send(int slab, int strip, const TensorMap &map, int z, const Rows &rows) const {
-    SlabBox to;
-    // Through a shuffle, from which ptxas knows that the warp goes one way: else it keeps the main loop's stage, which the
-    // whole warp shares, in each lane.
-    if (shuffle(int{find_box(strip, z, to)}, 0) == 0)
-      copy_rows(slab, strip, rows());
-    else if (lane_index() == 0)
-      slabs_.store(slab, map, to.x, to.y, to.z);
+    MP_NO_UNROLL
+    for (int first = 0; first < kStripRows; first += kBoxRows) {
+      SlabBox to;
+      // Through a shuffle, from which ptxas knows that the warp goes one way: else it keeps the main loop's stage, which
+      // the whole warp shares, in each lane.
+      if (shuffle(int{find_box(strip, first, z, to)}, 0) == 0)
+        copy_rows(slab, strip, first, rows());
+      else if (lane_index() == 0)
+        slabs_.store(slab, first, map, to.x, to.y, to.z);
+    }
     if (lane_index() == 0) slabs_.commit();
   }
 
@@ -271,27 +275,30 @@ class WgmmaStripStore {
   struct SlabBox {
     int x, y, z;
   };
-  /// Whether TMA can store the strip, and where.
-  MP_DEVICE bool find_box(int strip, int z, SlabBox &to) const {
+  /// Whether TMA can store the rows of the strip from `first` on, and where.
+  MP_DEVICE bool find_box(int strip, int first, int z, SlabBox &to) const {
     if constexpr (Placement::kScattersRows) {
       to.x = col(strip);
-      if (!tile_.placement.find_line(tile_.work.batch_item, row(strip), to.y, to.z)) return false;
+      if (!tile_.placement.find_line(tile_.work.batch_item, row(strip) + first, to.y, to.z))
+        return false;
     } else {
       const SlabPlace place = tile_.placement.slab(col(strip), z);
-      to = {place.x, row(strip), place.z};
+      to = {place.x, row(strip) + first, place.z};
     }
     return has_whole_units() || col(strip) + Slabs::kCols <= tile_.n();
   }
 
-  /// Lanes have neighbouring runs of eight columns.
-  MP_DEVICE void copy_rows(int slab, int strip, const EpilogueWriter::Rows &to) const {
+  /// As many rows as a box has, from `first_row` on.  Lanes have neighbouring runs of eight columns.
+  MP_DEVICE void copy_rows(int slab, int strip, int first_row,
+                           const EpilogueWriter::Rows &to) const {
     constexpr int kRuns = Slabs::kCols / kVec,
                   kTogether = 32;  // columns that a placement keeps in one run
     // What follows from a shuffle is not kept in registers while the main loop runs.
     const int lane = shuffle(lane_index(), lane_index());
     MP_NO_UNROLL
-    for (int i = lane; i < kStripRows * kRuns; i += kWarpSize) {
-      const int r = i / kRuns, run = i % kRuns, first = run * kVec / kTogether * kTogether;
+    for (int i = lane; i < kBoxRows * kRuns; i += kWarpSize) {
+      const int r = first_row + i / kRuns, run = i % kRuns,
+                first = run * kVec / kTogether * kTogether;
       const int64_t to_row = tile_.row_in_d(row(strip) + r);
       const ColumnRun place = tile_.placement.run(col(strip) + first, tile_.n());
       const int from = run * kVec - first;
@@ -299,8 +306,9 @@ class WgmmaStripStore {
       if (to_row < 0 || valid <= 0) continue;
       half *const p = static_cast<half *>(to.base) + to_row * to.ld + place.col + from;
       const Packed<half> x = slabs_.eight(slab, r, run);
+      // The lanes of eight fill whole sectors with 16 bytes each, and not with four words one after the other.
       if (valid == kVec)
-        x.store(p);
+        store_pack(p, __builtin_bit_cast(Pack<half, kVec>, x));
       else
         x.store_elements(p, valid);
     }

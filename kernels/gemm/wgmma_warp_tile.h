@@ -25,6 +25,7 @@ struct SlabPlace {
 /// where each is, and how a strip of 16 leaves (ClassPixels in dgrad_wgmma.h).
 struct DensePlacement {
   static constexpr bool kColumnGaps = false, kScattersRows = false;
+  static constexpr int kBoxRows = kStripRows;  ///< that TMA stores together
 
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
   /// `n`: columns of the product.
