@@ -12,6 +12,7 @@ namespace {
 template <class Tile>
 struct GemmStages {
   using Args = WgmmaArgs;
+  static constexpr int kProducers = 1;
 
   template <class F>
   static MP_DEVICE void with_layouts(const WgmmaArgs &args, const F &f) {

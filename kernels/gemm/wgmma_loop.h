@@ -1,7 +1,7 @@
 // The main loop of the kernels for Hopper's tensor cores: TMA, mbarriers, wgmma (sm_90a).
 //
-// A block is three warpgroups.  One thread of the first, the producer, keeps a ring of stages filled
-// through TMA; the other two, the consumers, multiply from shared memory with wgmma and have most of
+// A block is three warpgroups.  One thread of the first, the producer (where that is not fast enough, two, that
+// have every second stage), keeps a ring of stages filled through TMA; the other two, the consumers, multiply from shared memory with wgmma and have most of
 // the registers.  Consumers share a tile (cooperative), or have one each and alternate (ping-pong):
 // while one stores its tile, the other multiplies.  Two blocks of a cluster have neighbouring tiles
 // and send each other halves of the operand that both need.
@@ -33,7 +33,8 @@ MP_DEVICE bool shares_b() {
 ///     using Args                                        WgmmaArgs, or more
 ///     with_layouts(args, f)                             f(WgmmaLayouts<A, B>), as the StagedOperand of each is
 ///     Source<Layouts>(args, work)                       at the work tile's first stage
-///     source.load_next(SmemAddress a, b, full)          starts copies of kStageBytes in all
+///     source.load_next(SmemAddress a, b, full)          starts copies of kStageBytes in all, and goes kProducers on
+///     kProducers                                        threads that fill the ring in turn
 ///
 /// Placement says where the rows and columns of the product are in D (wgmma_warp_tile.h).
 ///
@@ -52,18 +53,26 @@ class WgmmaLoop {
         multiplier_(stages, barriers, cluster_size(),
                     barriers.of_block(min_of(lane_index(), cluster_size() - 1))) {}
 
-  /// By one thread of the producer warpgroup.
-  MP_DEVICE void produce() const {
+  /// By one thread each of so many warps of the producer warpgroup.
+  static constexpr int kProducers = Stages::kProducers;
+
+  MP_DEVICE void produce(int producer) const {
     Ring ring;
+    ring.advance(producer);
+    int first = producer;  // of the tile's stages
     for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
-      const WgmmaWorkTile work = scheduler.get();
+      WgmmaWorkTile work = scheduler.get();
+      work.k0 += first * Tile::kK;
+      int t = first;
       Stages::with_layouts(args_, [&](auto layouts) {
         typename Stages::template Source<decltype(layouts)> source(args_, work);
-        for (int t = 0; t < work.k_tiles; t++)
-          multiplier_.fill(ring, [&](SmemAddress a, SmemAddress b, SmemAddress full) {
-            source.load_next(a, b, full);
-          });
+        for (; t < work.k_tiles; t += kProducers)
+          multiplier_.template fill<kProducers>(
+              ring, [&](SmemAddress a, SmemAddress b, SmemAddress full) {
+                source.load_next(a, b, full);
+              });
       });
+      first = t - work.k_tiles;
     }
   }
 
@@ -150,7 +159,9 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   const int warpgroup = shuffle(thread_index() / kWarpgroup, 0);  // the same register in all lanes
   if (warpgroup == 0) {
     registers_release<kProducerRegs>();
-    if (thread_index() == 0) loop.produce();
+    constexpr int kProducers = decltype(loop)::kProducers;
+    const int producer = shuffle(warp_index(), 0);
+    if (producer < kProducers && lane_index() == 0) loop.produce(producer);
     warp_sync();
   } else {
     registers_claim<kConsumerRegs>();

@@ -114,14 +114,15 @@ class WgmmaMultiplier {
                             const Barriers<Tile> &released)
       : stages_(stages), barriers_(barriers), sharers_(sharers), released_(released) {}
 
-  /// By one thread: waits until the next stage is empty; load(a, b, full) starts copies of kStageBytes into it.
-  template <class Load>
+  /// By one thread: waits until the next stage is empty; load(a, b, full) starts copies of kStageBytes into it.  Goes
+  /// kSteps on.
+  template <int kSteps = 1, class Load>
   MP_DEVICE void fill(Ring &ring, Load load) const {
     mbarrier_wait(barriers_.empty(ring.stage), ring.parity ^ 1);
     const SmemAddress a = stage(ring.stage), full = barriers_.full(ring.stage);
     mbarrier_arrive_expect(full, Tile::kStageBytes);
     load(a, a + Tile::kBytesA, full);
-    ring.advance();
+    ring.template advance<kSteps>();
   }
 
   /// By a warpgroup, acc = the product of the tile's rows from first_row on.  One batch of wgmmas is in flight

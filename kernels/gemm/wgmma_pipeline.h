@@ -20,9 +20,12 @@ struct RingPosition {
   int stage = 0;
   uint32_t parity = 0;  ///< of the round through the ring
 
+  /// Such that a stage is reached in every round, or in none.
+  template <int kSteps = 1>
   MP_DEVICE void advance() {
-    stage = stage == kStages - 1 ? 0 : stage + 1;
-    parity ^= stage == 0 ? 1 : 0;
+    static_assert(kStages % kSteps == 0);
+    stage = stage >= kStages - kSteps ? stage % kSteps : stage + kSteps;
+    parity ^= stage < kSteps ? 1 : 0;
   }
   MP_DEVICE void advance(int steps) {
     const int target = stage + steps;
