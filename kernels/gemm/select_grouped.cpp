@@ -30,7 +30,7 @@ bool can_run(const GemmKernel &kernel, const Device &device) {
   return kernel.family == GemmFamily::wgmma && why_no_wgmma(kernel, device) == nullptr;
 }
 
-size_t workspace_of(const GemmKernel &kernel, const GemmGroup &group) {
+size_t workspace_of(const GemmGroup &group) {
   return wgmma_workspace(group.count).bytes;
 }
 
@@ -66,7 +66,7 @@ bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const Gem
   for (const GemmKernel &kernel : gemm_kernels()) {
     if (!can_run(kernel, device)) continue;
     if (kernel_name != nullptr && std::strcmp(kernel.name, kernel_name) != 0) continue;
-    const size_t bytes = workspace_of(kernel, group);
+    const size_t bytes = workspace_of(group);
     if (bytes > workspace_bytes) continue;
     const double us = predict_us(kernel, group, device, of_class);
     if (found && us >= choice->predicted_us) continue;
@@ -80,7 +80,7 @@ std::string grouped_slow_path_reason(const GemmGroup &group, const Device &devic
                                      size_t workspace_bytes) {
   for (const GemmKernel &kernel : gemm_kernels()) {
     if (!can_run(kernel, device) || !all_fit(group)) continue;
-    const size_t bytes = workspace_of(kernel, group);
+    const size_t bytes = workspace_of(group);
     if (workspace_bytes < bytes)
       return "workspace_bytes = " + std::to_string(workspace_bytes) +
              ", but a single launch needs " + std::to_string(bytes);
