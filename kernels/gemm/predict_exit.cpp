@@ -17,7 +17,7 @@ constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
 constexpr double kMeasure = 2;
 /// 16 pairs out of smem, their halves widened and added, are 80 instructions for 32 elements; places take as many as 48.
 constexpr double kSumStrip = 4;
-/// Of a strip that is not plain: its registers are copied, and every part is asked for.
+/// Of a strip that is not short: its registers are copied, and every part is asked for.
 constexpr double kLongWay = 2;
 /// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
 /// 70 % of the time.
@@ -54,6 +54,13 @@ double num_loaded(const Output &out) {
   return (out.beta != 0.0f ? 1 : 0) + (reads_aux(out.epilogue.activation) ? 1 : 0);
 }
 
+/// As WgmmaStripStore::is_short() says.
+bool is_short(const Output &out) {
+  const Epilogue &e = out.epilogue;
+  return num_beside(out) == 0 && (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) &&
+         e.amax == nullptr && e.found_inf == nullptr && e.dbias == nullptr;
+}
+
 /// As WgmmaPairStore::can_store() says.
 bool leaves_by_pairs(const Output &out) {
   const auto aligned = [](const Operand &x) {
@@ -81,7 +88,7 @@ TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path)
   double &leaving = by_strips ? exit.strip_elems : by_pairs ? exit.pair_elems : exit.patch_elems;
   leaving = elems * kMega;
   if (by_strips && out.epilogue.dbias != nullptr) exit.ops += kSumStrip * elems * kMega;
-  if (by_strips && exit.ops > 0) exit.ops += kLongWay * elems * kMega;
+  if (by_strips && !is_short(out)) exit.ops += kLongWay * elems * kMega;
   exit.ops += num_loaded(out) * kPatchLoad * exit.patch_elems;
   return exit;
 }

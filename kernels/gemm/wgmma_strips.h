@@ -37,14 +37,17 @@ class StripBias {
   }
 
   MP_DEVICE void add(float (&z)[4 * kPairs]) const {
+    float bias[2 * kPairs];
     with_type(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
       MP_UNROLL
-      for (int r = 0; r < 4 * kPairs; r++) {
-        const uint32_t bits = words_[r / 4 * 2 + word<T>(r % 2)] >> shift<T>(r % 2);
-        z[r] += to_float(element_from<T>(bits));
+      for (int i = 0; i < 2 * kPairs; i++) {
+        const uint32_t bits = words_[i / 2 * 2 + word<T>(i % 2)] >> shift<T>(i % 2);
+        bias[i] = to_float(element_from<T>(bits));
       }
     });
+    MP_UNROLL
+    for (int r = 0; r < 4 * kPairs; r++) z[r] += bias[r / 4 * 2 + r % 2];
   }
 
  private:
@@ -114,9 +117,9 @@ class WgmmaStripStore {
     if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
     // Where their number is odd, the last strip of a tile and the first of the next have the same slab.
     if constexpr (kStrips % Slabs::kSlabs != 0) slabs_.reuse_all();
-    if (is_plain()) {
+    if (is_short()) {
       MP_UNROLL
-      for (int s = 0; s < kStrips; s++) store_plain(s, &acc[0][0] + s * kRegs, writer);
+      for (int s = 0; s < kStrips; s++) store_short(s, &acc[0][0] + s * kRegs, writer);
       return;
     }
     // The long way is compiled once: each turn copies the next strip to the first registers.
@@ -136,19 +139,25 @@ class WgmmaStripStore {
   static constexpr int kAcross = Tile::kN / Slabs::kCols;
   static constexpr int kStrips = WarpTile::kBlocks * kAcross;
 
-  /// Nothing but alpha, and all columns can be TMA's.
-  MP_DEVICE bool is_plain() const {
+  /// Nothing but alpha, bias and ReLU, and all columns can be TMA's.  The long way asks too many questions to be over
+  /// when the other warpgroup of ping-pong has multiplied k = 1024.
+  MP_DEVICE bool is_short() const {
     const Epilogue &e = out_.epilogue;
-    return has_whole_units() && side_ == SideMatrix::none && e.bias == nullptr &&
-           e.activation == MP_ACT_NONE && e.amax == nullptr && e.found_inf == nullptr &&
-           tile_.args.strip_sums.base == nullptr;
+    return has_whole_units() && side_ == SideMatrix::none &&
+           (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) && e.amax == nullptr &&
+           e.found_inf == nullptr && tile_.args.strip_sums.base == nullptr;
   }
 
-  MP_DEVICE void store_plain(int strip, float *regs, const EpilogueWriter &writer) const {
+  MP_DEVICE void store_short(int strip, float *regs, const EpilogueWriter &writer) {
     const int slab = strip % Slabs::kSlabs;
     Strip &z = *reinterpret_cast<Strip *>(regs);
     slabs_.reuse();
     scale(z, writer.alpha());
+    if (bias_.is_there()) add_bias(strip, z);
+    if (out_.epilogue.activation == MP_ACT_RELU) {
+      MP_UNROLL
+      for (float &x : z) x = relu(x);
+    }
     put(slab, z);
     slabs_.publish();
     if constexpr (Placement::kScattersRows) {
@@ -185,10 +194,7 @@ class WgmmaStripStore {
         for (int r = 0; r < 8; r++) x[r] += out_.beta * c[r];
       });
     }
-    if (bias_.is_there()) {
-      bias_.add(z);
-      if (strip + 1 < kStrips) fetch_bias(strip + 1);
-    }
+    if (bias_.is_there()) add_bias(strip, z);
     if (side_ == SideMatrix::aux_written) put(aux_slab, z);
     activate(out_.epilogue.activation, z);
     if (side_ == SideMatrix::aux_read) {
@@ -232,6 +238,10 @@ class WgmmaStripStore {
 
   MP_DEVICE void fetch_bias(int strip) {
     bias_.fetch(tile_.placement.run(col(strip), tile_.n()).col);
+  }
+  MP_DEVICE void add_bias(int strip, Strip &z) {
+    bias_.add(z);
+    if (strip + 1 < kStrips) fetch_bias(strip + 1);
   }
 
   /// By one lane.

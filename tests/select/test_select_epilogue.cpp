@@ -137,6 +137,13 @@ TEST_CASE("epilogue: operations cost more the more there are, on every kernel") 
     CHECK(f.us(name, gelu) > f.us(name, relu));
     CHECK(f.us(name, with_aux(p, MP_ACT_DGELU)) > f.us(name, with_aux(p, MP_ACT_DRELU)));
   }
+  // Strips leave a short way with bias and ReLU alone, and a long one, of two more an element, with anything else.
+  mp::GemmProblem relu_amax = relu;
+  relu_amax.out.epilogue.amax = amax.out.epilogue.amax;
+  CHECK(f.us(kCooperative, with_bias(p)) == Approx(3 * kTile));
+  CHECK(f.us(kCooperative, relu) == Approx(5 * kTile));
+  CHECK(f.us(kCooperative, amax) == Approx((2 + 2) * kTile));
+  CHECK(f.us(kCooperative, relu_amax) == Approx((5 + 2 + 2) * kTile));
   // A patch waits for what it loads.
   const mp::GemmProblem drelu = with_aux(p, MP_ACT_DRELU);
   CHECK(f.us(kCooperative, with_ld_of_d(drelu, 513)) > 2 * f.us(kCooperative, drelu));
