@@ -122,7 +122,7 @@ Operation batched_operation(const Machine &machine, const BatchedShape &shape, m
   if (shape.form == BatchForm::kStrided)
     add_gemm_kernels(operation, machine, make_desc(shape, dtype));
   else
-    operation.kernels = {"not named"};
+    operation.kernels = {kNotNamed};
   if (shape.form == BatchForm::kGrouped)
     set_group(operation, machine, shape, dtype);
   else if (shape.form == BatchForm::kRagged)

@@ -9,7 +9,7 @@ namespace {
 /// @param kernel  NULL: the library's choice
 template <typename Desc>
 Desc with_kernel(Desc desc, const char *kernel) {
-  desc.kernel = kernel;
+  desc.kernel = kernel == kNotNamed ? nullptr : kernel;
   return desc;
 }
 
@@ -103,6 +103,10 @@ Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
   const Epilogue epilogue = shape.epilogue;
   Operation operation = gemm_operation(machine, shape.gemm, desc);
   operation.epilogue = epilogue;
+  if (epilogue != Epilogue::kNone && epilogue != Epilogue::kAccumulateFp32) {
+    operation.kernels = {kNotNamed};
+    operation.predicted_us = 0;
+  }
   operation.row_elems = desc.n;
   operation.min_bytes = min_bytes(shape, desc);
   if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) {

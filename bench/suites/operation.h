@@ -33,6 +33,9 @@ struct Operation {
   std::function<void(const char *kernel, const Operands &, const Buffer &workspace)> enqueue;
 };
 
+/// Where the library has no question for its choice: of pointers and groups, and with an epilogue.
+inline constexpr const char *kNotNamed = "not named";
+
 /// Fills in the kernels that can run it, and the predicted time.
 void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gemm_desc_t &desc);
 
