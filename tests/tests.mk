@@ -20,17 +20,33 @@ HASH := \#
 has_header = $(shell echo '$(HASH)include <$(1)>' | $(CXX) -E -x c++ - > /dev/null 2>&1 && echo 1)
 LINK_CATCH = $(if $(call has_header,catch2/catch_test_macros.hpp),-lCatch2)
 
-$(BUILD)/tests/%.o: tests/%.cpp
+# g++ takes the compiled header in the place of the one beside it, if its options are the same.
+PRECOMPILED = -include $(BUILD)/tests/precompiled.h
+$(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/tests/precompiled.h.gch
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(PRECOMPILED) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
+
+define precompile
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@echo '#include "$<"' > $(@:.gch=)
+	$(Q)$(CXX) $(1) -MMD -MP -x c++-header -c $(@:.gch=) -o $@
+endef
+$(BUILD)/tests/precompiled.h.gch: tests/support/precompiled.h
+	$(call precompile,$(TEST_CXXFLAGS))
+$(BUILD)/simulator/precompiled.h.gch: tests/support/precompiled.h
+	$(call precompile,$(SIMULATOR_FLAGS))
+
+# Options of one test are private, or the header might be compiled with them.
 
 # As its users compile mpcore.hpp.
-$(BUILD)/tests/bindings/%.o: TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Iinclude -I. -O1 -g1
-$(BUILD)/tests/bindings/test_cpp_without_exceptions.o: TEST_CXXFLAGS += -fno-exceptions
+$(BUILD)/tests/bindings/%.o: private TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Iinclude -I. -O1 -g1
+$(BUILD)/tests/bindings/%.o: PRECOMPILED :=
+$(BUILD)/tests/bindings/test_cpp_without_exceptions.o: private TEST_CXXFLAGS += -fno-exceptions
 
 # Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
-$(BUILD)/tests/step/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
+$(BUILD)/tests/step/test_comm_nccl.o: private TEST_CXXFLAGS += $(CAPI_INCLUDES)
 
 # What is found in the tests instead of NCCL, NVML and cuDNN.
 STUBS := $(addprefix $(BUILD)/tests/stub/,libnccl.so.2 libnvidia-ml.so.1 libcudnn.so.9)
@@ -42,7 +58,8 @@ $(STUBS):
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -lm -o $@
 
 # The main part of Catch2, which nobody looks for mistakes in: with sanitizers it takes three times as long.
-$(BUILD)/tests/support/tally.o: TEST_CXXFLAGS := $(filter-out $(SAN_FLAGS),$(TEST_CXXFLAGS))
+$(BUILD)/tests/support/tally.o: private TEST_CXXFLAGS := $(filter-out $(SAN_FLAGS),$(TEST_CXXFLAGS))
+$(BUILD)/tests/support/tally.o: PRECOMPILED :=
 
 # What the tests call of the bench.
 TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o rows/figures.o rows/step_row.o rows/rnn_layer_row.o timing/counts.o shapes/shapes.o shapes/conv_shapes.o \
@@ -80,6 +97,10 @@ $(BUILD)/tests/mpitraining: $(MPI_TRAINING_OBJS) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_TRAINING_OBJS) $(LINK_LIB) -lpthread -o $@
 
+$(BUILD)/simulator/tests/%.o: tests/%.cpp $(BUILD)/simulator/precompiled.h.gch
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) -include $(BUILD)/simulator/precompiled.h $(SIMULATOR_FLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/simulator/%.o: %.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"

@@ -40,7 +40,7 @@ constexpr const char *kNames[] = {"waits", "hasty", "silent", "late", "faults"};
 
 std::string early_text() {
   return ".version 7.8\n.target sm_90\n.address_size 64\n" +
-         turn("waits", std::string(kAllow) + kWait, "") + turn("hasty", kAllow, "") +
+         turn("waits", std::string(kAllow).append(kWait), "") + turn("hasty", kAllow, "") +
          turn("silent", kWait, "") + turn("late", kWait, kAllow) + turn("faults", kWait, "trap;\n");
 }
 

@@ -40,7 +40,7 @@ $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
 
 # The device's own tests need no nvcc: their kernels are PTX as text.
 SOFTGPU_TEST_OBJS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/softgpu/*.cpp))
-$(BUILD)/tests/softgpu/%.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
+$(BUILD)/tests/softgpu/%.o: private TEST_CXXFLAGS += $(CAPI_INCLUDES)
 # The runtime knows the functions that SOFTGPU_FAIL may name by what it exports.
 $(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
 	@echo "  LINK $@"
