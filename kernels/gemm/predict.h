@@ -30,7 +30,7 @@ struct GemmLoad {
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two
   double lone_elems;  ///< in 2^20: that a tile loads one by one for 1024 of k
-  double fed_stages;  ///< of a tile of wgrad by wgmma, whose patches one thread asks for; else 0
+  double fed_stages;  ///< of a tile of wgrad by wgmma, whose patches two threads ask for; else 0
   double fed_loads;   ///< of each of them
   double l2_mb;       ///< operands read by all tiles
   double dram_mb;     ///< the matrices, once

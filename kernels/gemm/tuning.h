@@ -21,8 +21,8 @@
 //     copy_us_per_mb      copies of A and B with aligned rows, made first
 //     lone_us             2^20 elements that a wmma kernel loads one by one, from rows that are not 16-byte aligned;
 //                         added to K_US
-//     wgrad_stage_us,     what the thread that feeds a wgmma kernel for wgrad with patches spends on a stage, and on each
-//     wgrad_load_us       load of it; mptune leaves both as they are
+//     wgrad_stage_us,     how often the threads that feed a wgmma kernel for wgrad with patches are done with a stage, and
+//     wgrad_load_us       what each load of it adds to that; mptune leaves both as they are
 //     estimated           1 where the constants come from data sheets and nobody measured them; mptune
 //                         writes 0
 //
