@@ -19,8 +19,8 @@ constexpr int kThreads = 256;
 constexpr int kLog2MaxShares = 3;  // a warp has slices of one share
 static_assert(kWarpSize << kLog2MaxShares == kThreads);
 constexpr int kSlicesAtOnce = 8;  // whose loads are in flight together
-constexpr int kBlocksPerSm =
-    9;  // three times as many as run at a time: the last to end have less left
+/// Three times as many as run at a time: the last to end have less left.
+constexpr int kBlocksPerSm = 9;
 
 struct SplitKArgs {
   Output out;

@@ -67,7 +67,7 @@ CASES = [
         *(w.format("op=NN kernel=wgmma_128x256x64_s4_c2") for w in WGMMA))),
     Case("conv wgmma, fprop", 90, 2, "conv_wgmma<", conv("fprop", TILE, *CONV)),
     Case("conv wgmma, dgrad", 90, 2, "conv_wgmma<", conv("dgrad", TILE, *CONV)),
-    # 16 pixels of every other column leave by TMA if they are in one row: some of wide images are, none of narrow ones.
+    # Eight pixels of every other column leave by TMA if they are in one row: some of wide images are, none of narrow ones.
     Case("conv wgmma, strided dgrad", 90, 2, "dgrad_wgmma<", [
         *conv("dgrad", TILE, *("stride_h=2 stride_w=2 " + option for option in CONV)),
         *conv("dgrad", TILE, *("stride_h=2 stride_w=2 " + option for option in CONV), size="n=2 r=3 s=3", image="h=9 w=75")]),
