@@ -124,13 +124,11 @@ class Candidate {
     const int64_t slice = slice_elems(kernel_, q_.problem.k, split_k);
     const bool last_is_empty = slice * (split_k - 1) >= q_.problem.k;
     if (slice < kMinSliceElems || last_is_empty) return "needs a longer k for this split";
-    // The divisor of split_k_sum.
-    const double quads =
-        static_cast<double>(q_.problem.out.m) * static_cast<double>((q_.problem.out.n + 3) / 4);
-    if (quads >= 0x1p31) return "needs a D of less than 2^33 elements for this split";
-    const double bytes =
-        static_cast<double>(kernel_.tile_m * sizeof(float)) * kernel_.tile_n * tiles;
-    return bytes < 0x1p62 ? nullptr : "needs more workspace than 64 bits can count";
+    // split_k_sum divides what has 31 bits; of a convolution it adds up all classes and groups at once.
+    const double quads = static_cast<double>(q_.problem.out.m) *
+                         static_cast<double>((q_.problem.out.n + 3) / 4) *
+                         static_cast<double>(q_.problem.out.batch_count);
+    return quads < 0x1p31 ? nullptr : "needs a D of less than 2^33 elements for this split";
   }
 
   /// Of two equally fast ones the smaller: by family, then by the elements of D and what tiles have beyond

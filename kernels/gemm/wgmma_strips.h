@@ -316,7 +316,7 @@ class WgmmaStripStore {
       if (to_row < 0 || valid <= 0) continue;
       half *const p = static_cast<half *>(to.base) + to_row * to.ld + place.col + from;
       const Packed<half> x = slabs_.eight(slab, r, run);
-      // The lanes of eight fill whole sectors with 16 bytes each, and not with four words one after the other.
+      // In one store of 16 bytes: of four stores of a word each would write a part of every sector.
       if (valid == kVec)
         store_pack(p, __builtin_bit_cast(Pack<half, kVec>, x));
       else
