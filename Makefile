@@ -48,8 +48,9 @@ SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
 OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
-# -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.
-HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off $(if $(HOST_MARCH),-march=$(HOST_MARCH))
+# -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.  -fno-trapping-math:
+# nobody asks which exceptions were raised; so a choice between two numbers is no branch, and loops become vectors.
+HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -fno-trapping-math $(if $(HOST_MARCH),-march=$(HOST_MARCH))
 HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined -Wl,-z,relro,-z,now $(SAN_FLAGS)
@@ -154,11 +155,7 @@ $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 $(BUILD)/obj/kernels/simt/sim/device.o: DEFINES += $(HOST_DEFINES)
 
 # The simulator's own arithmetic is for the same processors as the kernels.
-$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
-
-# Nobody asks which exceptions were raised; without that, a choice between two numbers is no branch, and cells are
-# computed in vectors.
-$(BUILD)/host/kernels/rnn/%.o: HOST_KERNEL_FLAGS += -fno-trapping-math
+$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: private CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@echo "  LINK $@"
@@ -166,15 +163,32 @@ $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	$(Q)ln -sf $(notdir $@).$(VERSION) $@.$(SOMAJOR)
 	$(Q)ln -sf $(notdir $@).$(SOMAJOR) $@
 
-$(BUILD)/host/%.o: %.cu
+# Standard headers take half of the time of a small file, so they are compiled once for every set of options.  A
+# compiler takes what lies beside the header if its options are the same, and includes the header if not; options of
+# one file are private, or the header might be compiled with them.
+precompiled = $(BUILD)/$(1)/precompiled.h
+define precompile
+	@mkdir -p $(@D)
+	@echo "  CXX  $< for $(@D)"
+	@echo '#include "$<"' > $(@:.gch=)
+	$(Q)$(CXX) $(1) -MMD -MP -x c++-header -c $(@:.gch=) -o $@
+endef
+COMPILE_OBJ = $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN)
+COMPILE_HOST = $(COMPILE_OBJ) $(HOST_KERNEL_FLAGS)
+$(call precompiled,obj).gch: support/precompiled.h $(BUILD)/flags
+	$(call precompile,$(COMPILE_OBJ))
+$(call precompiled,host).gch: support/precompiled.h $(BUILD)/flags
+	$(call precompile,$(COMPILE_HOST))
+
+$(BUILD)/host/%.o: %.cu $(call precompiled,host).gch
 	@mkdir -p $(@D)
 	@echo "  HOST $<"
-	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(HOST_KERNEL_FLAGS) -MMD -MP -x c++ -c $< -o $@
+	$(Q)$(CXX) -include $(call precompiled,host) $(COMPILE_HOST) -MMD -MP -x c++ -c $< -o $@
 
-$(BUILD)/obj/%.o: %.cpp
+$(BUILD)/obj/%.o: %.cpp $(call precompiled,obj).gch
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) -include $(call precompiled,obj) $(COMPILE_OBJ) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
 # PTX and cubins are steps on nvcc's way; they are kept, since the software device runs those, and cuda-gates reads these.
 $(BUILD)/cuda/%.o: CODE = $(GENCODE)
@@ -206,17 +220,20 @@ TUNE_CPP := $(wildcard bench/tune/*.cpp) \
     peers/cuda_runtime.cpp peers/dynamic_library.cpp peers/nvml.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) $(INCLUDES)
 
-$(BUILD)/tools/%.o: tools/%.cpp
+$(call precompiled,tools).gch: support/precompiled.h
+	$(call precompile,$(TOOL_CXXFLAGS))
+COMPILE_TOOL = $(CXX) -include $(call precompiled,tools) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/tools/%.o: tools/%.cpp $(call precompiled,tools).gch
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
-$(BUILD)/bench/%.o: bench/%.cpp
+	$(Q)$(COMPILE_TOOL)
+$(BUILD)/bench/%.o: bench/%.cpp $(call precompiled,tools).gch
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(COMPILE_TOOL)
 
 # Where the CUDA headers are, the declarations of the peers are compared with them.
-$(BUILD)/bench/peers/%.o: TOOL_CXXFLAGS += $(CAPI_INCLUDES)
+$(BUILD)/bench/peers/%.o: private TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 
 $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"

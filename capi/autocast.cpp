@@ -75,10 +75,10 @@ std::mutex texts_mutex;
 const HeldWhileForking<texts_mutex> texts_of_a_child;
 
 /// What rewrites say of themselves; they may be told of for as long as the process runs, its end included.
-const char *in_static_storage(std::string text) {
+const char *in_static_storage(const Message &text) {
   const std::lock_guard lock(texts_mutex);
   static auto &texts = *new std::set<std::string>;
-  return texts.insert(std::move(text)).first->c_str();
+  return texts.emplace(text.c_str()).first->c_str();
 }
 
 void write_unchanged(const mp_autocast_graph_t &g, const mp_autocast_result_t &r) {
@@ -161,9 +161,9 @@ const char *closed_gate(const Policy &policy, const Context *context) {
   if (device.target == MP_TARGET_HOST) return "the CPU has no faster 16-bit arithmetic";
   const bool is_bf16 = policy.config.low == MP_BF16;
   if (device.arch >= (is_bf16 ? 80 : 70)) return nullptr;
-  return in_static_storage(std::string(is_bf16 ? "bf16" : "fp16") +
-                           " products are not faster on sm_" + std::to_string(device.arch) +
-                           (is_bf16 ? ": no Tensor Cores for bf16" : ": no Tensor Cores"));
+  return in_static_storage(Message(is_bf16 ? "bf16" : "fp16", " products are not faster on sm_",
+                                   device.arch,
+                                   is_bf16 ? ": no Tensor Cores for bf16" : ": no Tensor Cores"));
 }
 
 }  // namespace mp

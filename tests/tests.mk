@@ -20,25 +20,16 @@ HASH := \#
 has_header = $(shell echo '$(HASH)include <$(1)>' | $(CXX) -E -x c++ - > /dev/null 2>&1 && echo 1)
 LINK_CATCH = $(if $(call has_header,catch2/catch_test_macros.hpp),-lCatch2)
 
-# g++ takes the compiled header in the place of the one beside it, if its options are the same.
-PRECOMPILED = -include $(BUILD)/tests/precompiled.h
-$(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/tests/precompiled.h.gch
+PRECOMPILED = -include $(call precompiled,tests)
+$(BUILD)/tests/%.o: tests/%.cpp $(call precompiled,tests).gch
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(PRECOMPILED) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
 
-define precompile
-	@mkdir -p $(@D)
-	@echo "  CXX  $<"
-	@echo '#include "$<"' > $(@:.gch=)
-	$(Q)$(CXX) $(1) -MMD -MP -x c++-header -c $(@:.gch=) -o $@
-endef
-$(BUILD)/tests/precompiled.h.gch: tests/support/precompiled.h
+$(call precompiled,tests).gch: tests/support/precompiled.h
 	$(call precompile,$(TEST_CXXFLAGS))
-$(BUILD)/simulator/precompiled.h.gch: tests/support/precompiled.h
+$(call precompiled,simulator).gch: tests/support/precompiled.h
 	$(call precompile,$(SIMULATOR_FLAGS))
-
-# Options of one test are private, or the header might be compiled with them.
 
 # As its users compile mpcore.hpp.
 $(BUILD)/tests/bindings/%.o: private TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Iinclude -I. -O1 -g1
@@ -97,10 +88,10 @@ $(BUILD)/tests/mpitraining: $(MPI_TRAINING_OBJS) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_TRAINING_OBJS) $(LINK_LIB) -lpthread -o $@
 
-$(BUILD)/simulator/tests/%.o: tests/%.cpp $(BUILD)/simulator/precompiled.h.gch
+$(BUILD)/simulator/tests/%.o: tests/%.cpp $(call precompiled,simulator).gch
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) -include $(BUILD)/simulator/precompiled.h $(SIMULATOR_FLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) -include $(call precompiled,simulator) $(SIMULATOR_FLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/simulator/%.o: %.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
