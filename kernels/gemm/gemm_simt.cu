@@ -64,16 +64,20 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem
   writer.finish();
 }
 
-/// Groups of mp_gemm_ragged have a kernel of their own: where they end takes registers, of which the largest
-/// tile has none to spare.
-template <class Tile, bool kRagged>
-MP_KERNEL(Tile::kThreads, kRagged ? 1 : Tile::kMinBlocks)
+/// Where groups of mp_gemm_ragged end takes registers, of which the largest tile has none to spare: for them it has a
+/// kernel of its own.
+template <class Tile>
+constexpr bool kSparesRegisters = !std::is_same_v<Tile, SimtTile128x128>;
+
+template <class Tile, bool kMayBeRagged>
+MP_KERNEL(Tile::kThreads, kMayBeRagged && !kSparesRegisters<Tile> ? 1 : Tile::kMinBlocks)
 gemm_simt(MP_PARAM(GemmArgs) args) {
   MP_SHARED(Quad, smem, [Loop<Tile>::kSmemFloats / kQuad]);
+  const bool is_ragged = kMayBeRagged && args.ends != nullptr;
   const int64_t num_work_tiles = args.scheduler.num_work_tiles();
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
-    const GemmWork work = gemm_work<Tile>(args, number, kRagged);
-    if (kRagged && work.is_none()) break;
+    const GemmWork work = gemm_work<Tile>(args, number, is_ragged);
+    if (is_ragged && work.is_none()) break;
     gemm_tile<Tile>(args, work, smem[0].x);
   }
 }
@@ -81,10 +85,10 @@ gemm_simt(MP_PARAM(GemmArgs) args) {
 template <class Tile>
 void launch_tile(const char *name, const Device &device, const GemmArgs &args, mp_stream_t stream) {
   const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads};
-  if (args.ends != nullptr)
+  if (kSparesRegisters<Tile> || args.ends != nullptr)
     launch(name, gemm_simt<Tile, true>, device, shape, stream, args);
   else
-    launch(name, gemm_simt<Tile, false>, device, shape, stream, args);
+    launch(name, gemm_simt<Tile, kSparesRegisters<Tile>>, device, shape, stream, args);
 }
 
 }  // namespace

@@ -356,36 +356,36 @@ class Gemv {
 
   /// D in runs along its rows: of x, or where x is the row, of the vectors of a group.
   MP_DEVICE void store_phase(int phase, EpilogueWriter &writer) const {
-    const int runs_per_row = args_.x_is_row ? split_.vector_groups : split_.x_threads();
+    const int runs_per_row = args_.x_is_row ? split_.vector_groups : split_.tile_x() / kQuad;
     const int rows = args_.x_is_row ? split_.tile_x() : num_planes();
     MP_NO_UNROLL
     for (int i = thread_index(); i < rows * runs_per_row; i += GemvSplit::kThreads) {
       const int row = i / runs_per_row, run = i % runs_per_row;
-      const int x = args_.x_is_row ? row : run * kVec;
+      const int x = args_.x_is_row ? row : run * kQuad;
       const int plane = args_.x_is_row ? run * Traits::kPhase : row;
       const int vector = plane / Traits::kPhase * Traits::kVectors + phase + plane % Traits::kPhase;
       const int64_t left_x = args_.extent - tile_x0_ - x;
       const int left_vectors = args_.count - vector;
       if (left_x <= 0 || left_vectors <= 0) continue;
       const int valid = args_.x_is_row ? min_of(left_vectors, Traits::kPhase)
-                                       : static_cast<int>(min_of<int64_t>(left_x, kVec));
-      float z[kVec];
+                                       : static_cast<int>(min_of<int64_t>(left_x, kQuad));
+      float z[kQuad];
       add_parts(plane, x, valid, z);
       const int64_t x_of_d = tile_x0_ + x;
       writer.write(args_.x_is_row ? x_of_d : vector, args_.x_is_row ? vector : x_of_d, z, valid);
     }
   }
 
-  MP_DEVICE void add_parts(int plane, int x, int valid, float (&z)[kVec]) const {
+  MP_DEVICE void add_parts(int plane, int x, int valid, float (&z)[kQuad]) const {
     const int step = args_.x_is_row ? split_.k_ways * row_pitch() : 1;
     const int part_ways = split_.k_ways / parts();
     MP_UNROLL
-    for (int j = 0; j < kVec; j++) z[j] = 0.0f;
+    for (int j = 0; j < kQuad; j++) z[j] = 0.0f;
     MP_NO_UNROLL
     for (int way = 0; way < split_.k_ways; way += part_ways) {
       const float *const first = sums(plane, way) + x;
       MP_UNROLL
-      for (int j = 0; j < kVec; j++) z[j] += first[min_of(j, valid - 1) * step];
+      for (int j = 0; j < kQuad; j++) z[j] += first[min_of(j, valid - 1) * step];
     }
   }
 
