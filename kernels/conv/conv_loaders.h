@@ -37,6 +37,7 @@ class PatchRowsLoader {
         image_(image),
         row_(row0 + Chunks::row()),
         at_(patches.runs, k0 + Chunks::col()),
+        place_(Chunks::place()),
         vectorised_(vectorised) {
     MP_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++) {
@@ -46,7 +47,7 @@ class PatchRowsLoader {
   }
 
   MP_DEVICE void load_next(T *smem) {
-    T *const target = smem + Chunks::row() * kPitch + Chunks::col();
+    T *const target = smem + place_;
     const PatchTap tap = patches_.tap(at_);
     if (vectorised_ && tap.valid == kVec)
       copy_whole_chunks(target, tap);
@@ -86,6 +87,7 @@ class PatchRowsLoader {
   const int64_t row_;
   Row rows_[Chunks::kIterations];
   TapPosition at_;
+  const int place_;
   const bool vectorised_;
 };
 
@@ -104,11 +106,12 @@ class FilterRowsLoader {
         filter_(filter + Chunks::row() * args.filter_elems),
         rows_left_(static_cast<int>(min_of<int64_t>(rows, Tile::kN)) - Chunks::row()),
         at_(args.patches.runs, k0 + Chunks::col()),
+        place_(Chunks::place()),
         vectorised_(args.other_is_aligned) {}
 
   MP_DEVICE void load_next(T *smem) {
     const TapRuns &runs = args_.patches.runs;
-    T *const target = smem + Chunks::row() * kPitch + Chunks::col();
+    T *const target = smem + place_;
     const T *const source = filter_ + (args_.filter.offset(at_) + at_.elem);
     const int valid = at_.valid(runs);
     if (vectorised_ && valid == kVec)
@@ -142,6 +145,7 @@ class FilterRowsLoader {
   const T *const filter_;
   const int rows_left_;
   TapPosition at_;
+  const int place_;
   const bool vectorised_;
 };
 
@@ -164,11 +168,12 @@ class FilterTapsLoader {
         filter_(filter + Chunks::col()),
         valid_(static_cast<int>(min_of<int64_t>(cols - Chunks::col(), kVec))),
         at_(product.patches.runs, k0 + Chunks::row()),
+        place_(Chunks::place()),
         vectorised_(is_aligned_16(filter) && product.n() % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const TapRuns &runs = product_.patches.runs;
-    T *target = smem + Chunks::row() * kPitch + Chunks::col();
+    T *target = smem + place_;
     const auto copy_next = [&](auto copy) {
       copy(filter_ + product_.filter.offset(at_, at_.elem, filter_elems_), at_.valid(runs) > 0);
       target += Chunks::kRowStep * kPitch;
@@ -195,6 +200,7 @@ class FilterTapsLoader {
   const T *const filter_;
   const int valid_;
   TapPosition at_;
+  const int place_;
   const bool vectorised_;
 };
 
@@ -215,10 +221,11 @@ class PatchColumnsLoader {
         tap_(patches.tap({patches.runs, col0 + Chunks::col()})),
         row_(static_cast<int32_t>(k0) + Chunks::row()),
         k_end_(static_cast<int32_t>(k_end)),
+        place_(Chunks::place()),
         vectorised_(vectorised) {}
 
   MP_DEVICE void load_next(T *smem) {
-    T *const target = smem + Chunks::row() * kPitch + Chunks::col();
+    T *const target = smem + place_;
     if (vectorised_ && tap_.valid == kVec)
       copy_whole_chunks(target);
     else
@@ -256,6 +263,7 @@ class PatchColumnsLoader {
   const PatchTap tap_;
   int32_t row_;
   const int32_t k_end_;
+  const int place_;
   const bool vectorised_;
 };
 

@@ -244,9 +244,13 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
   writer.finish();
 }
 
-/// fprop moves on in two directions of taps, for which two blocks of 128 x 128 leave no registers.
+/// fprop moves on in two directions of taps, for which two blocks of 128 x 128 leave no registers.  Six of 64 x 64 have
+/// what they need.
 template <mp_conv_op_t op, class Tile>
-[[maybe_unused]] constexpr int kMinBlocks = op == MP_CONV_FPROP ? 1 : Tile::kMinBlocks;
+[[maybe_unused]] constexpr int kMinBlocks =
+    op == MP_CONV_FPROP                   ? 1
+    : std::is_same_v<Tile, SimtTile64x64> ? 6
+                                          : Tile::kMinBlocks;
 
 template <mp_conv_op_t op, class Tile>
 MP_KERNEL((Loop<op, Tile>::kThreads), (kMinBlocks<op, Tile>))

@@ -28,17 +28,18 @@ class MatrixLoader {
   /// `origin`: first element of the first tile, in a matrix of row stride `ld`; so many elements from
   /// there on are inside, beside k and along k.
   MP_DEVICE MatrixLoader(const T *origin, int64_t ld, int64_t extent, int64_t k)
-      : row_step_(Chunks::kRowStep * ld),
-        tile_step_(kByK ? kCols : kRows * ld),
+      : row_step_(computed_here(Chunks::kRowStep * ld)),
+        tile_step_(kByK ? kCols : computed_here(kRows * ld)),
         source_(origin + Chunks::row() * ld + Chunks::col()),
         rows_left_((kByK ? extent : k) - Chunks::row()),
         cols_left_((kByK ? k : extent) - Chunks::col()),
+        place_(Chunks::place()),
         vectorised_(is_aligned_16(origin) && ld % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(cols_left_, 0), kVec));
     const int rows = static_cast<int>(min_of<int64_t>(rows_left_, kRows));
-    T *const target = smem + Chunks::row() * kPitch + Chunks::col();
+    T *const target = smem + place_;
     if (vectorised_ && valid == kVec)
       copy_whole_chunks(target, rows);
     else
@@ -77,6 +78,7 @@ class MatrixLoader {
   const int64_t row_step_, tile_step_;
   const T *source_;
   int64_t rows_left_, cols_left_;
+  const int place_;
   const bool vectorised_;
 };
 

@@ -119,24 +119,22 @@ class SimtLoop {
                           int64_t n0, int64_t k0, int64_t k_end) {
     TileA a(source_a, m0, k0);
     TileB b(source_b, n0, k0);
-    const auto fetch = [&] {
-      a.fetch(k_end);
-      b.fetch(k_end);
-    };
     const auto put = [&](int stage) {
       a.put(smem + stage * kStage);
       b.put(smem + stage * kStage + TileA::kElems);
     };
     // A thread outside of D helps to load, no more.
     const bool has_sums = m0 + row() < source_a.extent() && n0 + col(0) < source_b.extent();
-    fetch();
-    put(0);
-    block_sync();
-    int stage = 0;
-    for (int64_t k = k0; k < k_end; k += Tile::kK, stage ^= 1) {
+    int stage = 1;
+    // The first round loads and no more: loads in a second place would double the code of the kernel.
+    for (int64_t k = k0 - Tile::kK; k < k_end; k += Tile::kK, stage ^= 1) {
       const bool more = k + Tile::kK < k_end;
-      if (more) fetch();
-      if (has_sums) multiply_stage(smem + stage * kStage, smem + stage * kStage + TileA::kElems);
+      if (more) {
+        a.fetch(k_end);
+        b.fetch(k_end);
+      }
+      if (has_sums && k >= k0)
+        multiply_stage(smem + stage * kStage, smem + stage * kStage + TileA::kElems);
       if (more) put(stage ^ 1);
       block_sync();
     }

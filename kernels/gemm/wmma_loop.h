@@ -43,6 +43,8 @@ struct TileChunks {
     if constexpr (!kHasShortRows) return thread_index() % kChunksPerRow * kVec;
     return (lane_index() / 16 * 2 + lane_index() % 2) * kVec;
   }
+  /// Of this thread's first chunk in the tile.
+  static MP_DEVICE int place() { return computed_here(row() * kPitch + col()); }
 
  private:
   static constexpr bool kHasShortRows = kChunksPerRow == 4;
@@ -90,24 +92,17 @@ class WmmaLoop {
   MP_DEVICE void multiply_add(std::byte *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
     using Stages = WmmaStages<T, LoadA, LoadB, Tile>;
     static_assert(Tile::kThreads / kWarpSize * kPatchElems * sizeof(float) <= Stages::kBytes);
-    int64_t loaded = 0;
-    // Past the end an empty group, to keep the count.
-    const auto load_next = [&](int stage) {
-      if (loaded < num_k_tiles) {
-        load_a.load_next(Stages::a(smem, stage));
-        load_b.load_next(Stages::b(smem, stage));
-      }
-      copy_async_commit();
-      loaded++;
-    };
-    MP_NO_UNROLL
-    for (int i = 0; i < Tile::kStages - 1; i++) load_next(i);
-    int stage = 0, read = Tile::kStages - 1;  // that of tile t, and that of the tile before
-    for (int64_t t = 0; t < num_k_tiles; t++) {
+    int stage = 1, read = 0;  // that of tile t, and that of the tile before
+    // The first rounds load and no more: loads in a second place would double the code of the kernel.
+    for (int64_t t = 1 - Tile::kStages; t < num_k_tiles; t++) {
       copy_async_wait<Tile::kStages - 2>();
       block_sync();  // tile t is there for all; all have finished with the one before
-      load_next(read);
-      multiply_stage<Stages>(smem, stage);
+      if (t + Tile::kStages - 1 < num_k_tiles) {
+        load_a.load_next(Stages::a(smem, read));
+        load_b.load_next(Stages::b(smem, read));
+      }
+      copy_async_commit();  // past the end an empty group, to keep the count
+      if (t >= 0) multiply_stage<Stages>(smem, stage);
       read = stage;
       stage = stage + 1 < Tile::kStages ? stage + 1 : 0;
     }

@@ -40,9 +40,13 @@ class FusedBackwardBlock {
  private:
   template <class T>
   MP_DEVICE void multiply_gates(std::byte *smem, Loop &loop) const {
-    multiply<T>(smem, loop, 0, 0, args_.gate_rows[0]);
-    if (args_.gate_rows[1] > 0)
-      multiply<T>(smem, loop, step_.last_slot, args_.gate_rows[0], args_.gate_rows[1]);
+    MP_NO_UNROLL
+    for (int part = 0; part < 2; part++) {
+      const int64_t count = args_.gate_rows[part];
+      if (count == 0) continue;
+      multiply<T>(smem, loop, part == 0 ? 0 : step_.last_slot, part == 0 ? 0 : args_.gate_rows[0],
+                  count);
+    }
   }
 
   template <class T>

@@ -25,11 +25,12 @@ class GateLoader {
         ld_(hidden),
         units_left_(static_cast<int>(min_of<int64_t>(hidden - unit, kUnits)) - Chunks::row()),
         k_left_(hidden - Chunks::col()),
+        place_(Chunks::place()),
         vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(k_left_, 0), kVec));
-    T *target = smem + Chunks::row() * kPitch + Chunks::col();
+    T *target = smem + place_;
     const auto copy_next = [&](int i, auto copy) {
       const int gate = i / kPerGate, u = i % kPerGate * kRows;
       copy(source_ + gate * gate_step_ + u * ld_, u < units_left_ ? valid : 0);
@@ -60,6 +61,7 @@ class GateLoader {
   const int64_t ld_;
   const int units_left_;
   int64_t k_left_;
+  const int place_;
   const bool vectorised_;
 };
 
@@ -77,11 +79,12 @@ class NarrowLoader {
         step_(Tile::kK * hidden),
         rows_left_(rows - row()),
         valid_(static_cast<int>(min_of<int64_t>(max_of<int64_t>(hidden - unit - col(), 0), kVec))),
+        place_(computed_here(row() * kPitch + col())),
         vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = rows_left_ > 0 ? valid_ : 0;
-    T *const target = smem + row() * kPitch + col();
+    T *const target = smem + place_;
     if (vectorised_)
       copy_async_16(target, source_, valid > 0 ? 16 : 0);
     else
@@ -100,7 +103,7 @@ class NarrowLoader {
   const T *source_;
   const int64_t step_;
   int64_t rows_left_;
-  const int valid_;
+  const int valid_, place_;
   const bool vectorised_;
 };
 

@@ -98,6 +98,17 @@ MP_DEVICE void prefetch_l2(const void *address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
 }
 
+/// x, computed here and kept: what follows from arguments and the thread's index the compiler may else work out in
+/// every round of a loop.
+MP_DEVICE int computed_here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+MP_DEVICE int64_t computed_here(int64_t x) {
+  asm volatile("" : "+l"(x));
+  return x;
+}
+
 // ---- exchange between the lanes of a warp
 template <class T>
 MP_DEVICE T shuffle_xor(T value, int lane_mask) {
@@ -224,6 +235,11 @@ T shuffle(T value, int source_lane, source_location where = source_location::cur
 template <class T>
 T shuffle_xor(T value, int lane_mask, source_location where = source_location::current()) {
   return host::shuffle(value, lane_index() ^ lane_mask, where);  // not std::shuffle
+}
+
+template <class T>
+T computed_here(T x) {
+  return x;
 }
 
 MP_DEVICE uint32_t atomic_max(uint32_t *address, uint32_t value) {
