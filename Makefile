@@ -84,16 +84,22 @@ PTX_ARCH := $(lastword $(filter-out %a,$(ARCHS)))
 PTX_FOR_LATER := $(if $(PTX_ARCH),$(call code_for,$(PTX_ARCH),compute_$(PTX_ARCH)))
 GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(PTX_FOR_LATER)
 
-# Half of the time goes into PTX, and that of these kernels is the same from sm_80 on: it is made once.  They use
-# nothing newer, and with MP_UP_TO_SM80 they would not compile if they did.
-UP_TO_SM80 := conv/conv_depthwise conv/conv_simt conv/conv_wmma gemm/gemm_simt gemm/gemm_wmma gemm/gemv layers/layout \
-  layers/pool layers/pool_max_backward layers/softmax_xent step/accumulate step/model_copy step/optimizer \
-  step/regularization step/tensor_ratios tensors/elementwise tensors/statistics
-ptx_for = $(if $(and $(filter 80,$(ARCHS)),$(filter-out 70 72 75,$(1))),80,$(1))
-GENCODE_UP_TO_SM80 := -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call ptx_for,$(a)),sm_$(a))) $(PTX_FOR_LATER)
+# Half of the time goes into PTX.  That of these kernels is the same from sm_75 on, but for the few instructions of an
+# epilogue that round to bf16, or from sm_80 on: it is made once.  They use nothing newer, and with MP_UP_TO_SM75 or
+# MP_UP_TO_SM80 they would not compile if they did.
+UP_TO_SM75 := conv/conv_simt gemm/gemm_simt gemm/gemv step/rank_reduction step/tensor_ratios tensors/statistics
+UP_TO_SM80 := conv/conv_depthwise conv/conv_wmma gemm/gemm_wmma layers/layout layers/pool layers/pool_max_backward \
+  layers/softmax_xent simt/cuda/sort step/accumulate step/model_copy step/optimizer step/regularization \
+  tensors/elementwise
+# The PTX for architecture 1: the first of the architectures 2 that is built, if it is not one of 3, which are older.
+ptx_for = $(if $(filter $(3),$(1)),$(1),$(firstword $(foreach a,$(2),$(filter $(a),$(ARCHS))) $(1)))
+gencode_up_to = -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),sm_$(a))) \
+  $(foreach a,$(PTX_ARCH),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),compute_$(call ptx_for,$(a),$(1),$(2))))
+GENCODE_UP_TO_SM75 := -DMP_UP_TO_SM75=1 $(call gencode_up_to,75 80,70 72)
+GENCODE_UP_TO_SM80 := $(call gencode_up_to,80,70 72 75)
 # These launch what others compile, so that one architecture will do; with MP_WITHOUT_KERNELS a kernel is an error.
-WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_plan rnn/backward_data rnn/backward_weights \
-  rnn/forward
+WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_plan rnn/backward_data \
+  rnn/backward_weights rnn/forward simt/cuda/tensor_map
 GENCODE_WITHOUT_KERNELS := -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
 # No other device runs these.
 FOR_SM90A := conv/conv_wgmma gemm/gemm_wgmma rnn/fused_wgmma_backward rnn/fused_wgmma_forward
@@ -192,6 +198,7 @@ $(BUILD)/obj/%.o: %.cpp $(call precompiled,obj).gch
 
 # PTX and cubins are steps on nvcc's way; they are kept, since the software device runs those, and cuda-gates reads these.
 $(BUILD)/cuda/%.o: CODE = $(GENCODE)
+$(UP_TO_SM75:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_UP_TO_SM75)
 $(UP_TO_SM80:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_UP_TO_SM80)
 $(FOR_SM90A:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_FOR_SM90A)
 $(WITHOUT_KERNELS:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_WITHOUT_KERNELS)
