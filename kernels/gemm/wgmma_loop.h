@@ -1,10 +1,11 @@
 // The main loop of the kernels for Hopper's tensor cores: TMA, mbarriers, wgmma (sm_90a).
 //
-// A block is three warpgroups.  One thread of the first, the producer (where that is not fast enough, two, that
-// have every second stage), keeps a ring of stages filled through TMA; the other two, the consumers, multiply from shared memory with wgmma and have most of
-// the registers.  Consumers share a tile (cooperative), or have one each and alternate (ping-pong):
-// while one stores its tile, the other multiplies.  Two blocks of a cluster have neighbouring tiles
-// and send each other halves of the operand that both need.
+// A block is three warpgroups.  One thread of the first, the producer (where that is not fast enough, two,
+// that have every second stage), keeps a ring of stages filled through TMA; the other two, the consumers,
+// multiply from shared memory with wgmma and have most of the registers.  Consumers share a tile
+// (cooperative), or have one each and alternate (ping-pong): while one stores its tile, the other
+// multiplies.  Two blocks of a cluster have neighbouring tiles and send each other halves of the operand
+// that both need.
 //
 // Sources: PTX ISA, wgmma.mma_async, "Matrix descriptor" and "Shared memory layout"; CUTLASS,
 // sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
