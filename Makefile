@@ -161,7 +161,8 @@ $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 $(BUILD)/obj/kernels/simt/sim/device.o: DEFINES += $(HOST_DEFINES)
 
 # The simulator's own arithmetic is for the same processors as the kernels.
-$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: private CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
+$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: private COMPILE_OBJ += $(HOST_MATH_FLAGS)
+$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: private WITH_OBJ :=
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@echo "  LINK $@"
@@ -169,9 +170,9 @@ $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	$(Q)ln -sf $(notdir $@).$(VERSION) $@.$(SOMAJOR)
 	$(Q)ln -sf $(notdir $@).$(SOMAJOR) $@
 
-# Standard headers take half of the time of a small file, so they are compiled once for every set of options.  A
-# compiler takes what lies beside the header if its options are the same, and includes the header if not; options of
-# one file are private, or the header might be compiled with them.
+# Standard headers take half of the time of a small file, so they are compiled once for every set of options.  Options
+# of one file are private, or the header might be compiled with them; where they change what the compiler makes of it,
+# clang wants the file to be compiled without.
 precompiled = $(BUILD)/$(1)/precompiled.h
 define precompile
 	@mkdir -p $(@D)
@@ -179,6 +180,7 @@ define precompile
 	@echo '#include "$<"' > $(@:.gch=)
 	$(Q)$(CXX) $(1) -MMD -MP -x c++-header -c $(@:.gch=) -o $@
 endef
+WITH_OBJ = -include $(call precompiled,obj)
 COMPILE_OBJ = $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN)
 COMPILE_HOST = $(COMPILE_OBJ) $(HOST_KERNEL_FLAGS)
 $(call precompiled,obj).gch: support/precompiled.h $(BUILD)/flags
@@ -194,7 +196,7 @@ $(BUILD)/host/%.o: %.cu $(call precompiled,host).gch
 $(BUILD)/obj/%.o: %.cpp $(call precompiled,obj).gch
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) -include $(call precompiled,obj) $(COMPILE_OBJ) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(WITH_OBJ) $(COMPILE_OBJ) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
 # PTX and cubins are steps on nvcc's way; they are kept, since the software device runs those, and cuda-gates reads these.
 $(BUILD)/cuda/%.o: CODE = $(GENCODE)

@@ -283,7 +283,7 @@ MP_DEVICE void raise_flag(float *flag) {
 #if MP_ON_CUDA
   *static_cast<volatile float *>(flag) = 1.0f;
 #else
-  const float one = 1.0f;
+  float one = 1.0f;
   __atomic_store(flag, &one, __ATOMIC_RELAXED);
 #endif
 }

@@ -3,13 +3,9 @@
 #include "conv_run.h"
 #include "tests/support/kernels.h"
 
-#include <limits>
-
 namespace mptest {
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 size_t elements_of_x(const oracle::Convolution &v) {
   return static_cast<size_t>(v.n * v.h * v.w * v.c);

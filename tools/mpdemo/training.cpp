@@ -38,7 +38,6 @@ class Run {
         comm_(comm),
         data_(data),
         architecture_(architecture),
-        setting_(setting),
         random_(seed),
         num_steps_(
             std::max(1LL, std::llround(setting.epochs * static_cast<double>(data.train.count())))),
@@ -179,7 +178,6 @@ class Run {
   const mp_comm_t &comm_;
   const DeviceData &data_;
   const Architecture &architecture_;
-  const Setting &setting_;
   Random random_;
   int64_t num_steps_;
   int64_t steps_ = 0;  ///< enqueued, skipped ones included

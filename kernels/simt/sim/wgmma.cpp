@@ -205,8 +205,8 @@ void check_same_operands(const WgmmaOperation &operation, const WgmmaOperands &o
 }
 
 /// Hands d over to the warpgroup.
-WgmmaBinding &bind(int thread, WgmmaThread &me, float *d, const WgmmaOperation &operation,
-                   source_location where) {
+WgmmaBinding &bind_registers(int thread, WgmmaThread &me, float *d, const WgmmaOperation &operation,
+                             source_location where) {
   if (!me.is_fenced)
     violation(where, "lacks a wgmma_fence between other uses of the accumulators and wgmma");
   const int n = operation.operands.n;
@@ -222,7 +222,7 @@ WgmmaBinding *find(WgmmaThread &me, const float *d) {
   return nullptr;
 }
 
-void unbind(int thread, WgmmaBinding &binding, source_location where) {
+void unbind_registers(int thread, WgmmaBinding &binding, source_location where) {
   if (!is_untouched(binding.d, binding.n))
     violation(where, "wrote to the accumulators of the wgmma at %s while it was in flight",
               file_and_line(binding.at).text);
@@ -249,7 +249,7 @@ void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source
   else
     check_same_operands(group.operation(me.issued), operands, binding, me.group, where);
   WgmmaOperation &operation = group.operation(me.issued++);
-  if (binding == nullptr) binding = &bind(index, me, d, operation, where);
+  if (binding == nullptr) binding = &bind_registers(index, me, d, operation, where);
   binding->group = me.group;
   binding->at = where;
   if (++operation.arrived == kWarpgroupThreads)
@@ -274,7 +274,7 @@ void wgmma_wait(Thread &thread, int pending_groups, source_location where) {
   settle(thread, group, end, "wgmma_wait", where);
   const auto is_retired = [&](WgmmaBinding &binding) {
     if (binding.group >= retired) return false;
-    unbind(index, binding, where);
+    unbind_registers(index, binding, where);
     return true;
   };
   race::wgmma_done(retired);
