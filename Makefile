@@ -91,7 +91,8 @@ UP_TO_SM75 := conv/conv_simt gemm/gemm_simt gemm/gemv step/rank_reduction step/t
 UP_TO_SM80 := conv/conv_depthwise conv/conv_wmma gemm/gemm_wmma layers/layout layers/pool layers/pool_max_backward \
   layers/softmax_xent simt/cuda/sort step/accumulate step/model_copy step/optimizer step/regularization \
   tensors/elementwise
-# The PTX for architecture 1: the first of the architectures 2 that is built, if it is not one of 3, which are older.
+# The PTX that makes code for architecture $(1): that of the first of $(2) that is built, but its own for one of $(3), the older
+# ones.
 ptx_for = $(if $(filter $(3),$(1)),$(1),$(firstword $(foreach a,$(2),$(filter $(a),$(ARCHS))) $(1)))
 gencode_up_to = -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),sm_$(a))) \
   $(foreach a,$(PTX_ARCH),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),compute_$(call ptx_for,$(a),$(1),$(2))))

@@ -85,10 +85,11 @@ gemm_simt(MP_PARAM(GemmArgs) args) {
 template <class Tile>
 void launch_tile(const char *name, const Device &device, const GemmArgs &args, mp_stream_t stream) {
   const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads};
-  if (kSparesRegisters<Tile> || args.ends != nullptr)
-    launch(name, gemm_simt<Tile, true>, device, shape, stream, args);
-  else
-    launch(name, gemm_simt<Tile, kSparesRegisters<Tile>>, device, shape, stream, args);
+  if constexpr (!kSparesRegisters<Tile>) {
+    if (args.ends == nullptr)
+      return launch(name, gemm_simt<Tile, false>, device, shape, stream, args);
+  }
+  launch(name, gemm_simt<Tile, true>, device, shape, stream, args);
 }
 
 }  // namespace
