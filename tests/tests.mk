@@ -180,14 +180,15 @@ HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks
 # The CUDA target beside the host target, and after an error of its own.
 CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py failed_device.py faults_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
-SUITES = "C ABI, as C99::$(BUILD)/tests/test_capi" \
+# The library first, which takes longest: all others fit beside it and behind it.
+SUITES = "library::$(BUILD)/tests/mptests$(LIBRARY_FILTER)" \
+  "C ABI, as C99::$(BUILD)/tests/test_capi" \
   "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
   "Rust::tests/bindings/test_rust $(BUILD)" \
   "Fortran::tests/bindings/test_fortran $(BUILD)" \
   "bindings and examples::$(PYTEST) tests/bindings" \
   "tools::$(PYTEST) $(TOOL_TESTS) $(if $(HOST_ONLY_STEPS),,$(CUDA_TOOL_TESTS))" \
-  $(HOST_ONLY_STEPS) \
-  "library::$(BUILD)/tests/mptests$(LIBRARY_FILTER)"
+  $(HOST_ONLY_STEPS)
 
 # The strict mode tries one schedule of threads per seed.
 SEEDS ?= 1

@@ -85,10 +85,11 @@ def test_reasons_to_skip(root, run):
 
 
 def test_side_by_side(root, run, tmp_path):
-    """Two that wait for each other end only side by side; those that run alone see no others."""
+    """Two that wait for each other end only side by side, and are shown as they end; those that run alone see no
+    others."""
     meet = f"touch {tmp_path}/%s; while [ ! -e {tmp_path}/%s ]; do sleep 0.01; done; sleep %s; rm {tmp_path}/%s"
     alone = f"test -z \"$(ls {tmp_path})\" && touch {tmp_path}/c && sleep 0.1 && rm {tmp_path}/c"
     steps = ["first::" + meet % ("a", "b", 0.3, "b"), "second::" + meet % ("b", "a", 0.1, "a"),
              f"alone: third::{alone}", f"alone: fourth::{alone}"]
     said = run(root / "tests/run", "--jobs", 2, "--log", tmp_path.parent / "log", *steps)
-    assert re.findall(r"^(\w+) +1 passed", said, re.MULTILINE) == ["first", "second", "third", "fourth"]
+    assert re.findall(r"^(\w+) +1 passed", said, re.MULTILINE) == ["second", "first", "third", "fourth"]
