@@ -18,9 +18,6 @@ MP_DEVICE int *slots() {
   return slots_smem;
 }
 
-/// Keeps the load of `value` in the program.
-[[gnu::noipa]] void use(int) {}
-
 template <class Body>
 MP_KERNEL(kThreads, 1)
 call(MP_PARAM(Body) body) {

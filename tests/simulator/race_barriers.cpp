@@ -39,9 +39,6 @@ MP_DEVICE Shared with_barriers(int arrivals0, int arrivals1 = 1) {
   return smem;
 }
 
-/// Keeps the load of `value` in the program.
-[[gnu::noipa]] void use(int) {}
-
 MP_DEVICE int &slot_of(int thread) {
   return shared().slots[4 * thread];
 }

@@ -30,6 +30,11 @@ constexpr bool kAsanBuild = false;
 
 constexpr uint64_t kSeeds = 20;
 
+/// Keeps the load of `value` in the program.
+inline void use(int value) {
+  asm volatile("" : : "r"(value));
+}
+
 /// The simulator's mode for a scope.
 class ModeScope {
  public:
