@@ -112,7 +112,9 @@ NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(FATBIN) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
 CUDA_VERSION := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
-CAPI_INCLUDES := -isystem $(CUDA_HOME)/include
+# Where a distribution's package put CUDA into /usr, its headers are found as they are, and naming /usr/include
+# would take it out of its place behind the compiler's own.
+CAPI_INCLUDES := $(if $(filter /usr,$(CUDA_HOME)),,-isystem $(CUDA_HOME)/include)
 endif
 
 LIB := $(BUILD)/libmpcore.so
