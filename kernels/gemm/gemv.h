@@ -77,7 +77,9 @@ struct GemvStep {
   static constexpr int kRunElems = kByK ? kK : kVec;
   static constexpr int kPacks = kRunElems / kK;
 
-  Packed<T> raw[kRuns][kPacks];
+  // Of one dimension: g++ 13 warns that the packs of two would be written beyond the first.
+  Packed<T> packs[kRuns * kPacks];
+  MP_DEVICE static int at(int run, int i) { return run * kPacks + i; }
 
   /// 16-byte aligned; runs beyond `last_run` are that one again.
   MP_DEVICE void load(const T *first, int64_t ld, int last_run) {
@@ -85,7 +87,7 @@ struct GemvStep {
     for (int run = 0; run < kRuns; run++) {
       const T *const p = first + min_of(run, last_run) * ld;
       MP_UNROLL
-      for (int i = 0; i < kPacks; i++) raw[run][i].load(p + i * kK);
+      for (int i = 0; i < kPacks; i++) packs[at(run, i)].load(p + i * kK);
     }
   }
 
@@ -97,11 +99,11 @@ struct GemvStep {
       MP_UNROLL
       for (int i = 0; i < kPacks; i++) {
         MP_UNROLL
-        for (int r = 0; r + 2 < kRuns; r++) raw[r][i] = raw[r + 2][i];
+        for (int r = 0; r + 2 < kRuns; r++) packs[at(r, i)] = packs[at(r + 2, i)];
         MP_UNROLL
         for (int r = 0; r < 2; r++) {
           const T *const p = first + (run + r) * ld + i * kK;
-          raw[kRuns - 2 + r][i].load_elements(p, run + r < runs ? valid - i * kK : 0);
+          packs[at(kRuns - 2 + r, i)].load_elements(p, run + r < runs ? valid - i * kK : 0);
         }
       }
     }
@@ -113,7 +115,7 @@ struct GemvStep {
     MP_UNROLL
     for (int run = 0; run < kRuns; run++) {
       MP_UNROLL
-      for (int i = 0; i < kPacks; i++) widen(runs[run] + i * kK, raw[run][i]);
+      for (int i = 0; i < kPacks; i++) widen(runs[run] + i * kK, packs[at(run, i)]);
     }
     if constexpr (kByK) {
       transpose(out, runs);
