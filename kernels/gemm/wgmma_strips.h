@@ -317,8 +317,10 @@ class WgmmaStripStore {
       half *const p = static_cast<half *>(to.base) + to_row * to.ld + place.col + from;
       const Packed<half> x = slabs_.eight(slab, r, run);
       // In one store of 16 bytes: of four stores of a word each would write a part of every sector.
+      using Eight = Pack<half, kVec>;
+      static_assert(sizeof(Eight) == sizeof x);  // nvcc 12.4 knows no size that nothing asked for
       if (valid == kVec)
-        store_pack(p, __builtin_bit_cast(Pack<half, kVec>, x));
+        store_pack(p, __builtin_bit_cast(Eight, x));
       else
         x.store_elements(p, valid);
     }
