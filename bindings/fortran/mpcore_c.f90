@@ -1642,7 +1642,7 @@ module mpcore_c
     !> @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
     function mp_context_create(context, config) result(answer) bind(c, name="mp_context_create")
       import
-      type(c_ptr), intent(out) :: context
+      type(c_ptr), intent(inout) :: context
       type(mp_context_config_t), intent(in), optional :: config
       integer(c_int) :: answer
     end function
@@ -1666,7 +1666,7 @@ module mpcore_c
     function mp_malloc(context, ptr, bytes) result(answer) bind(c, name="mp_malloc")
       import
       type(c_ptr), value :: context
-      type(c_ptr), intent(out) :: ptr
+      type(c_ptr), intent(inout) :: ptr
       integer(c_size_t), value :: bytes
       integer(c_int) :: answer
     end function
@@ -1763,7 +1763,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_gemm_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(out) :: bytes
+      integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
 
@@ -1856,7 +1856,7 @@ module mpcore_c
       type(mp_gemm_desc_t), intent(in), optional :: desc
       integer(c_int32_t), value :: count
       type(mp_gemm_group_item_t) :: items(*)
-      integer(c_size_t), intent(out) :: bytes
+      integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
 
@@ -1905,7 +1905,7 @@ module mpcore_c
       type(c_ptr), value :: context
       type(mp_gemm_desc_t), intent(in), optional :: desc
       integer(c_int), value :: ragged
-      integer(c_size_t), intent(out) :: bytes
+      integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
 
@@ -1982,8 +1982,8 @@ module mpcore_c
       name="mp_conv2d_output_size")
       import
       type(mp_conv2d_desc_t), intent(in), optional :: desc
-      integer(c_int32_t), intent(out) :: p
-      integer(c_int32_t), intent(out) :: q
+      integer(c_int32_t), intent(inout) :: p
+      integer(c_int32_t), intent(inout) :: q
       integer(c_int) :: answer
     end function
 
@@ -1996,7 +1996,7 @@ module mpcore_c
       type(c_ptr), value :: context
       type(mp_conv2d_desc_t), intent(in), optional :: desc
       integer(c_int), value :: op
-      integer(c_size_t), intent(out) :: bytes
+      integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
 
@@ -2086,7 +2086,7 @@ module mpcore_c
     function mp_tensor_list_create(list, context, desc) result(answer) bind(c, &
       name="mp_tensor_list_create")
       import
-      type(c_ptr), intent(out) :: list
+      type(c_ptr), intent(inout) :: list
       type(c_ptr), value :: context
       type(mp_tensor_list_desc_t), optional :: desc
       integer(c_int) :: answer
@@ -2238,7 +2238,7 @@ module mpcore_c
     function mp_scaler_create(scaler, context, config) result(answer) bind(c, &
       name="mp_scaler_create")
       import
-      type(c_ptr), intent(out) :: scaler
+      type(c_ptr), intent(inout) :: scaler
       type(c_ptr), value :: context
       type(mp_scaler_config_t), intent(in), optional :: config
       integer(c_int) :: answer
@@ -2383,7 +2383,7 @@ module mpcore_c
     function mp_optimizer_create(optimizer, context, desc) result(answer) bind(c, &
       name="mp_optimizer_create")
       import
-      type(c_ptr), intent(out) :: optimizer
+      type(c_ptr), intent(inout) :: optimizer
       type(c_ptr), value :: context
       type(mp_optimizer_desc_t), intent(in), optional :: desc
       integer(c_int) :: answer
@@ -2718,7 +2718,7 @@ module mpcore_c
       import
       type(c_ptr), value :: scaler
       integer(c_int64_t), value :: step
-      integer(c_int), intent(out) :: outcome
+      integer(c_int), intent(inout) :: outcome
       integer(c_int) :: answer
     end function
 
@@ -2762,7 +2762,7 @@ module mpcore_c
     function mp_autocast_create(policy, config) result(answer) bind(c, &
       name="mp_autocast_create")
       import
-      type(c_ptr), intent(out) :: policy
+      type(c_ptr), intent(inout) :: policy
       type(mp_autocast_config_t), intent(in), optional :: config
       integer(c_int) :: answer
     end function
@@ -2819,7 +2819,7 @@ module mpcore_c
       import
       type(c_ptr), value :: policy
       type(c_ptr), value :: context
-      type(c_ptr), intent(out) :: closed_because
+      type(c_ptr), intent(inout) :: closed_because
       integer(c_int) :: answer
     end function
 
@@ -2877,8 +2877,8 @@ module mpcore_c
       type(c_ptr), value :: op_type
       type(c_ptr), value :: input_dtype
       integer(c_int32_t), value :: count
-      integer(c_int8_t), intent(out) :: cast_to
-      integer(c_int), intent(out) :: output
+      integer(c_int8_t), intent(inout) :: cast_to
+      integer(c_int), intent(inout) :: output
       integer(c_int) :: answer
     end function
 
@@ -3009,8 +3009,8 @@ module mpcore_c
       name="mp_pool2d_output_size")
       import
       type(mp_pool2d_desc_t), intent(in), optional :: desc
-      integer(c_int32_t), intent(out) :: p
-      integer(c_int32_t), intent(out) :: q
+      integer(c_int32_t), intent(inout) :: p
+      integer(c_int32_t), intent(inout) :: q
       integer(c_int) :: answer
     end function
 
@@ -3067,7 +3067,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(out) :: bytes
+      integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
 
@@ -3325,7 +3325,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_embedding_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(out) :: bytes
+      integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
 
@@ -3407,7 +3407,7 @@ module mpcore_c
     !> Begin a graph.
     function mp_graph_create(graph, context) result(answer) bind(c, name="mp_graph_create")
       import
-      type(c_ptr), intent(out) :: graph
+      type(c_ptr), intent(inout) :: graph
       type(c_ptr), value :: context
       integer(c_int) :: answer
     end function
@@ -3432,7 +3432,7 @@ module mpcore_c
       integer(c_int), value :: dtype
       integer(c_int32_t), value :: rank
       type(c_ptr), value :: extent
-      integer(c_int32_t), intent(out) :: tensor
+      integer(c_int32_t), intent(inout) :: tensor
       integer(c_int) :: answer
     end function
 
@@ -3445,7 +3445,7 @@ module mpcore_c
       type(c_ptr), value :: name
       integer(c_int32_t), value :: rank
       type(c_ptr), value :: extent
-      integer(c_int32_t), intent(out) :: tensor
+      integer(c_int32_t), intent(inout) :: tensor
       integer(c_int) :: answer
     end function
 
@@ -3458,7 +3458,7 @@ module mpcore_c
       type(c_ptr), value :: name
       integer(c_int32_t), value :: rank
       type(c_ptr), value :: extent
-      integer(c_int32_t), intent(out) :: tensor
+      integer(c_int32_t), intent(inout) :: tensor
       integer(c_int) :: answer
     end function
 
@@ -3479,7 +3479,7 @@ module mpcore_c
       integer(c_int32_t), value :: num_inputs
       type(mp_graph_attribute_t), intent(in), optional :: attributes
       integer(c_int32_t), value :: num_attributes
-      integer(c_int32_t), intent(out) :: outputs
+      integer(c_int32_t), intent(inout) :: outputs
       integer(c_int32_t), value :: num_outputs
       integer(c_int) :: answer
     end function
@@ -3594,9 +3594,9 @@ module mpcore_c
       name="mp_graph_lists")
       import
       type(c_ptr), value :: graph
-      type(c_ptr), intent(out), optional :: grads
-      type(c_ptr), intent(out), optional :: master
-      type(c_ptr), intent(out), optional :: model
+      type(c_ptr), intent(inout), optional :: grads
+      type(c_ptr), intent(inout), optional :: master
+      type(c_ptr), intent(inout), optional :: model
       integer(c_int) :: answer
     end function
 

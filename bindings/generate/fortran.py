@@ -126,11 +126,13 @@ def dummy(p, model: Model) -> str:
         return f"type({kind.base}){intent}" + ("" if p.name in ARRAYS or not kind.const_base else ", optional")
     if not kind.pointers:
         return scalar(kind, model) + ", value"
-    out = len(kind.pointers) == 1 and model.is_handle(kind.base)  # a new object
-    if out or len(kind.pointers) == 2 and not kind.pointers[0]:
-        return "type(c_ptr), intent(out)" + (", optional" if p.is_optional else "")
+    # A call that is refused leaves its results alone.  From intent(out) gfortran concludes that nobody wants what was
+    # in them before.
+    is_new_object = len(kind.pointers) == 1 and model.is_handle(kind.base)
+    if is_new_object or len(kind.pointers) == 2 and not kind.pointers[0]:
+        return "type(c_ptr), intent(inout)" + (", optional" if p.is_optional else "")
     if len(kind.pointers) == 1 and p.host_out:
-        return scalar(Type(kind.base), model) + ", intent(out)"
+        return scalar(Type(kind.base), model) + ", intent(inout)"
     return "type(c_ptr), value"
 
 

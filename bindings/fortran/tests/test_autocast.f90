@@ -21,6 +21,7 @@ contains
     call test_many_nodes()
     call test_wrong_graphs()
     call test_gate(context)
+    call test_left_alone(context)
     call test_operations()
     call test_assignment()
   end subroutine
@@ -337,6 +338,24 @@ contains
     call policy%destroy()
     call policy%get_gate(text, stat=stat)
     call expect('without a policy', stat == MP_ERROR_INVALID_ARGUMENT)
+  end subroutine
+
+  !> What a call would have written, had it not been refused, is as it was.
+  subroutine test_left_alone(context)
+    type(c_ptr), intent(in) :: context
+    type(c_ptr) :: text, policy
+    integer(c_int8_t) :: cast_to
+    integer(c_int) :: stat, output
+    text = context
+    stat = mp_autocast_gate(c_null_ptr, c_null_ptr, text)
+    call expect('a text is left alone', stat /= MP_SUCCESS .and. c_associated(text, context))
+    policy = context
+    stat = mp_autocast_create(policy, mp_autocast_config_t())
+    call expect('an object is left alone', stat /= MP_SUCCESS .and. c_associated(policy, context))
+    output = 77
+    cast_to = 7
+    stat = mp_autocast_op(c_null_ptr, c_null_ptr, c_null_ptr, 1, cast_to, output)
+    call expect('numbers are left alone', stat /= MP_SUCCESS .and. cast_to == 7 .and. output == 77)
   end subroutine
 
   subroutine test_operations()
