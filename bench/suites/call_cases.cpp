@@ -49,7 +49,7 @@ CallCase on_scaler(const char *name, const char *problem, bool enqueues, const C
 
 /// A call on `count` elements or bytes of an array and as many of another.
 template <typename Call>
-CallCase on_arrays(const char *name, int64_t count, const char *unit, const Call &call) {
+CallCase on_arrays(const char *name, int64_t count, const char *unit, Call call) {
   constexpr int64_t kLargestBytes = 4;
   return {.call = name,
           .problem = count > 0 ? text("%lld %s", static_cast<long long>(count), unit) : "empty",
