@@ -91,14 +91,15 @@ void Emitter::emit_cast(int32_t tensor) {
   const Phase phase = t.producer != kNone ? phase_of(graph_.node(t.producer)) : Phase::forward;
   const Place from = Places::of({tensor, false});
   const Place to = Places::of({tensor, true});
-  launches.push_back(
-      {phase,
-       std::string("cast  mp_cast  ") + text_of(graph_, {tensor, false}) + " -> " +
-           text_of(graph_, {tensor, true}) + " " + graph::text_of(t.extent),
-       [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
-         if (run.at(from) == nullptr) return MP_SUCCESS;  // an optional input that is not bound
-         return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);
-       }});
+  // Before the text of the launch: g++ 11 leaks members that are made when a later one fails (its bug 66139).
+  Call call = [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
+    if (run.at(from) == nullptr) return MP_SUCCESS;  // an optional input that is not bound
+    return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);
+  };
+  launches.push_back({phase,
+                      std::string("cast  mp_cast  ") + text_of(graph_, {tensor, false}) + " -> " +
+                          text_of(graph_, {tensor, true}) + " " + graph::text_of(t.extent),
+                      std::move(call)});
 }
 
 }  // namespace mp::graph
