@@ -31,8 +31,7 @@ $(call precompiled,tests).gch: tests/support/precompiled.h
 $(call precompiled,simulator).gch: tests/support/precompiled.h
 	$(call precompile,$(SIMULATOR_FLAGS))
 
-# As its users compile mpcore.hpp.  From clang 22 on, Catch2's __COUNTER__ is an extension to tell of; older ones do not know
-# the option.
+# As its users compile mpcore.hpp.  clang 22 warns of Catch2's __COUNTER__; older ones do not know the option that stops it.
 $(BUILD)/tests/bindings/%.o: private TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Wno-unknown-warning-option -Wno-c2y-extensions -Iinclude -I. -O1 -g1
 $(BUILD)/tests/bindings/%.o: PRECOMPILED :=
 $(BUILD)/tests/bindings/test_cpp_without_exceptions.o: private TEST_CXXFLAGS += -fno-exceptions

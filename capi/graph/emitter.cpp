@@ -91,7 +91,7 @@ void Emitter::emit_cast(int32_t tensor) {
   const Phase phase = t.producer != kNone ? phase_of(graph_.node(t.producer)) : Phase::forward;
   const Place from = Places::of({tensor, false});
   const Place to = Places::of({tensor, true});
-  // Before the text of the launch: g++ 11 leaks members that are made when a later one fails (its bug 66139).
+  // Made before the text: where a later member of an aggregate throws, g++ 11 leaks the earlier ones (GCC bug 66139).
   Call call = [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
     if (run.at(from) == nullptr) return MP_SUCCESS;  // an optional input that is not bound
     return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);

@@ -77,7 +77,7 @@ struct GemvStep {
   static constexpr int kRunElems = kByK ? kK : kVec;
   static constexpr int kPacks = kRunElems / kK;
 
-  // Of one dimension: g++ 13 warns that the packs of two would be written beyond the first.
+  // Of one dimension: for two, g++ 13 warns, wrongly, of writes beyond the first row.
   Packed<T> packs[kRuns * kPacks];
   MP_DEVICE static int at(int run, int i) { return run * kPacks + i; }
 

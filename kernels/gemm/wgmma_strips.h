@@ -318,7 +318,7 @@ class WgmmaStripStore {
       const Packed<half> x = slabs_.eight(slab, r, run);
       // In one store of 16 bytes: of four stores of a word each would write a part of every sector.
       using Eight = Pack<half, kVec>;
-      static_assert(sizeof(Eight) == sizeof x);  // nvcc 12.4 knows no size that nothing asked for
+      static_assert(sizeof(Eight) == sizeof x);  // nvcc 12.4 casts only to a complete type
       if (valid == kVec)
         store_pack(p, __builtin_bit_cast(Eight, x));
       else

@@ -54,7 +54,7 @@ inline double unit_roundoff(mp_dtype_t dtype) {
 
 /// Largest error of one rounding in the subnormal range.
 inline double half_subnormal(mp_dtype_t dtype) {
-  return 0.5 * power_of_two(format_of(dtype).min_exponent);
+  return power_of_two(format_of(dtype).min_exponent - 1);
 }
 
 inline double largest_finite(mp_dtype_t dtype) {

@@ -35,7 +35,7 @@ AsyncProxy &async_proxy() {
 }
 
 TensorMapFields check_map(const TensorMap &map, const char *primitive, source_location where) {
-  const void *volatile address = &map;  // clang takes a reference for aligned
+  const void *volatile address = &map;  // clang assumes that a reference is aligned
   if (!is_aligned(address, kMapAlignment))
     violation(where, "passes a tensor map to %s that is not 64-byte aligned", primitive);
   const TensorMapFields fields = fields_of(map);
