@@ -27,7 +27,7 @@ struct Moments {
   MP_DEVICE Moments operator+(const Moments &b) const {
     if (b.count == 0) return *this;
     const Real total = count + b.count, share = b.count / total, delta = b.mean - mean;
-    return {total, mean + delta * share, squares + b.squares + delta * delta * (count * share)};
+    return {total, mean + delta * share, squares + b.squares + delta * (delta * (count * share))};
   }
 };
 
@@ -48,24 +48,29 @@ struct ThreadMoments {
   float count = 0.0f;
   float mean[kVec] = {}, squares[kVec] = {};
 
-  /// x[r] counts for r < num_rows, 0 < num_rows; beyond it is 0.
+  /// Adds the rows x[r] with r < num_rows, where num_rows >= 1.  Their mean is found relative to
+  /// the first row: a sum of equal numbers could round or overflow, and the square of a large delta
+  /// meets the factor 0 of the first group.
   MP_DEVICE void add(const float (&x)[kRowsAtOnce][kVec], int num_rows) {
     const float rows = static_cast<float>(num_rows);
     const float one_share = 1.0f / rows, share = rows / (count + rows);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
-      float sum = x[0][i], deviations = 0.0f;
+      float above[kRowsAtOnce] = {}, sum = 0.0f, deviations = 0.0f;
       MP_UNROLL
-      for (int r = 1; r < kRowsAtOnce; r++) sum += x[r][i];
-      const float group_mean = sum * one_share;
+      for (int r = 1; r < kRowsAtOnce; r++) {
+        above[r] = r < num_rows ? x[r][i] - x[0][i] : 0.0f;
+        sum += above[r];
+      }
+      const float offset = sum * one_share;
       MP_UNROLL
       for (int r = 0; r < kRowsAtOnce; r++) {
-        const float deviation = r < num_rows ? x[r][i] - group_mean : 0.0f;
+        const float deviation = r < num_rows ? above[r] - offset : 0.0f;
         deviations = fmaf(deviation, deviation, deviations);
       }
-      const float delta = group_mean - mean[i];
+      const float delta = (x[0][i] + offset) - mean[i];
       mean[i] = fmaf(delta, share, mean[i]);
-      squares[i] += fmaf(delta * delta, count * share, deviations);
+      squares[i] += fmaf(delta * (count * share), delta, deviations);
     }
     count += rows;
   }
@@ -105,11 +110,12 @@ measure_pieces(MP_PARAM(StatisticsArgs) args) {
   });
 }
 
-/// (1 - momentum) running + momentum value
-MP_DEVICE void update_running(float *running, int64_t channel, float momentum, double value) {
-  if (running == nullptr) return;
-  running[channel] =
-      fmaf(momentum, static_cast<float>(value), (1.0f - momentum) * running[channel]);
+/// (1 - momentum) running + momentum value.  A running value that is not finite is replaced: it
+/// would stay.
+MP_DEVICE void update_running(float *running, int64_t channel, float momentum, float value) {
+  if (running == nullptr || momentum == 0.0f) return;
+  const float old = running[channel];
+  running[channel] = is_nonfinite(old) ? value : fmaf(momentum, value, (1.0f - momentum) * old);
 }
 
 MP_KERNEL(kThreads, 1)
@@ -126,11 +132,15 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
       },
       [&](int64_t channel, const Moments<double> &all) {
         const float var = static_cast<float>(all.squares / all.count);
-        call.saved_mean[channel] = static_cast<float>(all.mean);
+        const float mean = static_cast<float>(all.mean);
+        call.saved_mean[channel] = mean;
         call.saved_inv_std[channel] = inverse_std(var, desc.epsilon);
-        update_running(call.running_mean, channel, desc.momentum, all.mean);
-        if (desc.rows > 1)
-          update_running(call.running_var, channel, desc.momentum, all.squares / (all.count - 1.0));
+        // One sample has no unbiased variance, but the same rule decides if its mean counts.
+        const float unbiased =
+            desc.rows > 1 ? static_cast<float>(all.squares / (all.count - 1.0)) : var;
+        if (is_nonfinite(mean) || is_nonfinite(unbiased)) return;
+        update_running(call.running_mean, channel, desc.momentum, mean);
+        if (desc.rows > 1) update_running(call.running_var, channel, desc.momentum, unbiased);
       });
 }
 

@@ -3,9 +3,12 @@
 // Error of the statistics, fp32 to nearest (u = 2^-24), X = max |x|, R = max x - min x.  Numbers are
 // combined in groups of 4 rows, then by Chan's formulas; at most kCombined times on the way to the
 // result (the rest is fp64).
-//   mean      The mean of 4 is good to 5 u X.  Combining is a weighted mean of the parts, so their
-//             errors do not grow; its own roundings are 5 u R in the difference and its share,
-//             and u X in the sum:  E = 5 u X + kCombined u (X + 5 R).
+//   mean      The mean of 4 is the first of them and the mean of the differences to it, which takes
+//   7
+//             roundings of at most 4 R / 3, and is good to u X + 10 u R.  Combining is a weighted
+//             mean of the parts, so their errors do not grow; its own roundings are 5 u R in the
+//             difference and its share, and u X in the sum:
+//             E = u X + 10 u R + kCombined u (X + 5 R).
 //   variance  Squared deviations delta^2 w, w <= the smaller count.  delta is wrong by
 //             e <= 2 E + u R.  In a chain of parts the w sum to at most n, and there are three
 //             chains (thread, group, block), so by Cauchy-Schwarz the sum of 2 delta e w is at most
@@ -50,7 +53,7 @@ Statistics statistics(const Layer &l, int64_t channel) {
   }
   const double u = unit_roundoff(MP_FP32), sigma = std::sqrt(squares / n);
   const double largest = std::max(std::fabs(low), std::fabs(high)), range = high - low;
-  const double mean_error = 5.0 * u * largest + kCombined * u * (largest + 5.0 * range);
+  const double mean_error = u * (largest + 10.0 * range) + kCombined * u * (largest + 5.0 * range);
   const double delta_error = 2.0 * mean_error + u * range;
   const double var_error = 2.0 * delta_error * std::sqrt(3.0) * sigma +
                            3.0 * delta_error * delta_error + mean_error * mean_error +
@@ -286,8 +289,8 @@ TEST_CASE("batch norm: a channel that is not finite is NaN, its neighbours are n
         CAPTURE(mp_dtype_name(dtype), bad, activation);
         CHECK(!std::isfinite(got.mean[5]));
         CHECK(std::isnan(got.inv_std[5]));
-        CHECK(!std::isfinite(got.running_mean[5]));
-        CHECK(std::isnan(got.running_var[5]));
+        CHECK(got.running_mean[5] == l.running_mean[5]);
+        CHECK(got.running_var[5] == l.running_var[5]);
         CHECK(std::isnan(grads.dgamma[5]));
         for (size_t i = 0; i < got.y.size(); ++i) {
           if (i % 12 == 5) {
@@ -299,6 +302,79 @@ TEST_CASE("batch norm: a channel that is not finite is NaN, its neighbours are n
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE("batch norm: statistics that are not finite do not enter the running ones",
+          "[layers][batch_norm][strict]") {
+  // Channels: finite; an infinity; a NaN; a variance beyond fp32, with a mean of 0.
+  for (const float momentum : {0.0f, 0.1f, 1.0f}) {
+    Layer l = random_layer(MP_FP32, 2, 4, 806);
+    l.desc.momentum = momentum;
+    l.x.values = {1.0, kInfinity, kNaN, round_to(MP_FP32, 1e30),
+                  3.0, 1.0,       1.0,  -round_to(MP_FP32, 1e30)};
+    l.running_mean = {4.0, 5.0, 6.0, 7.0};
+    l.running_var = {1.0, 2.0, 3.0, 4.0};
+    const Trained got = train(l);
+    CAPTURE(momentum);
+    const double m = momentum, rest = 1.0f - momentum;
+    CHECK(within(rounded(rest * 4.0 + m * 2.0, 0.0, 2.0), got.running_mean[0]));
+    CHECK(within(rounded(rest * 1.0 + m * 2.0, 0.0, 2.0), got.running_var[0]));
+    for (size_t c = 1; c < 4; ++c) {
+      CAPTURE(c);
+      CHECK(got.running_mean[c] == l.running_mean[c]);
+      CHECK(got.running_var[c] == l.running_var[c]);
+      CHECK(std::isnan(got.inv_std[c]));
+    }
+  }
+}
+
+TEST_CASE("batch norm: running statistics that are not finite start anew with a finite batch",
+          "[layers][batch_norm][strict]") {
+  for (const float momentum : {0.0f, 0.1f, 1.0f}) {
+    Layer l = random_layer(MP_FP32, 64, 4, 807);
+    l.desc.momentum = momentum;
+    const Trained clean = train(l);
+    l.running_mean[1] = kNaN;
+    l.running_var[2] = kInfinity;
+    const Trained got = train(l);
+    l.desc.momentum = 1.0f;
+    const Trained replaced = train(l);
+    CAPTURE(momentum);
+    for (const size_t c : {0, 3}) CHECK(got.running_mean[c] == clean.running_mean[c]);
+    CHECK(got.running_mean[2] == clean.running_mean[2]);
+    CHECK(got.running_var[1] == clean.running_var[1]);
+    if (momentum == 0.0f) {  // nothing is taken in
+      CHECK(std::isnan(got.running_mean[1]));
+      CHECK(std::isinf(got.running_var[2]));
+    } else {
+      CHECK(got.running_mean[1] == got.mean[1]);
+      CHECK(got.running_var[2] == replaced.running_var[2]);
+      CHECK(std::isfinite(got.running_var[2]));
+    }
+  }
+}
+
+TEST_CASE("batch norm: a constant channel of any finite value has variance 0",
+          "[layers][batch_norm][strict]") {
+  const std::vector<double> values = {1.8e19, -2e19, 1e26, 9e37, 3.4028234663852886e38, 1.0 / 3.0};
+  const auto channels = static_cast<int32_t>(values.size());
+  for (const int64_t rows : {1, 2, 3, 5, 7, 64, 1000, 100003}) {
+    Layer l = random_layer(MP_FP32, rows, channels, 808);
+    l.desc.momentum = 1.0f;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < channels; ++j)
+        l.x.at(0, i, j) = round_to(MP_FP32, values[static_cast<size_t>(j)]);
+    const Trained got = train(l);
+    CAPTURE(rows);
+    for (size_t c = 0; c < values.size(); ++c) {
+      CAPTURE(c);
+      CHECK(got.mean[c] == round_to(MP_FP32, values[c]));
+      CHECK(got.running_mean[c] == got.mean[c]);
+      CHECK(got.running_var[c] == (rows > 1 ? 0.0 : l.running_var[c]));
+      CHECK(got.inv_std[c] == Approx(1.0 / std::sqrt(1e-5)).epsilon(1e-6));
+      CHECK(got.y[c] == l.beta[c]);
     }
   }
 }
