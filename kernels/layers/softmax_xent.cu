@@ -27,15 +27,16 @@ MP_DEVICE void do_row_of_warp(const XentArgs &args, int64_t number, const XentFa
     return;
   }
   logits.load(row);
-  XentSums sums{logits.largest(row), 0.0f, 0.0f};
+  XentSums sums{logits.largest(row), 0.0f, 0.0f, 0.0f};
   const bool predicted =
       args.correct != nullptr && row.label_logit == sums.largest && logits.label_is_first(row);
   if (args.label_smoothing > 0.0f) sums.differences = logits.sum_differences(row);
-  sums.powers = logits.exponentiate(row, sums.largest);
-  const float loss = loss_of(args, factors, row, sums);
+  sums.others = logits.exponentiate(row, sums.largest);
+  sums.powers = sums.others + power<T>(row.label_logit - sums.largest);
+  const float loss = loss_of(factors, row, sums);
   warp_sync();  // every lane has read the label's logit before it may be overwritten
   if (lane_index() == 0) {
-    args.row_loss[number] = loss;
+    args.row_loss[number] = weighted(args.weight, loss);
     if (predicted && loss == loss) atomic_add(args.correct, 1);
   }
   if (row.dlogits != nullptr) logits.write_gradient(row, XentGradient(args, factors, sums, loss));
@@ -66,9 +67,9 @@ MP_DEVICE void do_row_of_block(const XentBlockArgs &args, int64_t number,
   const XentSums sums = logits.measure();
   const bool predicted =
       args.correct != nullptr && row.label_logit == sums.largest && logits.label_is_first();
-  const float loss = loss_of(args, factors, row, sums);
+  const float loss = loss_of(factors, row, sums);
   if (thread_index() == 0) {
-    args.row_loss[number] = loss;
+    args.row_loss[number] = weighted(args.weight, loss);
     if (predicted && loss == loss) atomic_add(args.correct, 1);
   }
   if (row.dlogits != nullptr)

@@ -1,7 +1,8 @@
-// A row of logits shared by the threads of a block, and read once: each thread keeps the largest logit and
-// the sum of exponentials of what it has seen so far, and copies that to shared memory, where it finds
-// it for the gradient.  What has no room there is read again, which is likely to be in L2; that depends on
-// the device, the order of the sums does not.  Nobody reads what another thread has copied.
+// A row of logits shared by the threads of a block, and read once: each thread keeps the largest
+// logit and the sum of exponentials, but the label's, of what it has seen so far, and copies that
+// to shared memory, where it finds it for the gradient.  What has no room there is read again,
+// which is likely to be in L2; that depends on the device, the order of the sums does not.  Nobody
+// reads what another thread has copied.
 #pragma once
 
 #include "kernels/layers/softmax_xent.h"
@@ -27,16 +28,17 @@ constexpr int64_t xent_most_copy_bytes(int64_t smem_per_block) {
                             smem_per_block);
 }
 
-/// The largest logit so far, and the sum of exp(logit - largest).  Milakov & Gimelshein, Online normalizer
-/// calculation for softmax, 2018, algorithm 3, over batches of logits.
+/// The largest logit so far, and the sum of exp(logit - largest) but for the label.  Milakov &
+/// Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3, over batches of
+/// logits.
 template <class T>
 struct OnlineSums {
-  float largest = kXentMasked, powers = 0.0f, differences = 0.0f;
+  float largest = kXentMasked, others = 0.0f, differences = 0.0f;
 
   /// What is subtracted: masked logits are to become 0 before any other was seen, not NaN.
   static MP_DEVICE float shift(float largest) { return largest == kXentMasked ? 0.0f : largest; }
   MP_DEVICE void raise_to(float found) {
-    powers *= power<T>(largest - shift(found));
+    others *= power<T>(largest - shift(found));
     largest = found;
   }
 };
@@ -71,7 +73,8 @@ class BlockRow {
     if (has_edge_) {
       edge_logit_ = to_float(row_.logits[edge_]);
       own.raise_to(max_number(own.largest, edge_logit_));
-      own.powers = power<T>(edge_logit_ - OnlineSums<T>::shift(own.largest));
+      if (edge_ != row_.label)
+        own.others = power<T>(edge_logit_ - OnlineSums<T>::shift(own.largest));
       own.differences = edge_logit_ - row_.label_logit;
     }
     for (int64_t first = thread_index(); first < vectors_; first += kTurn) {
@@ -79,7 +82,7 @@ class BlockRow {
       const int here = turn(vectors_ - first), in_copy = turn(args_.kept_vectors - first);
       visit(here, batch, [&](Packed<T> &v, int i) { v.load(gmem(first + i)); });
       visit(in_copy, batch, [&](Packed<T> &v, int i) { v.store(copy_ + (first + i) * kElems); });
-      add(own, batch, here);
+      add(own, batch, first, here);
     }
     return combine(own);
   }
@@ -153,8 +156,9 @@ class BlockRow {
     }
   }
 
-  /// `count` as in visit().
-  MP_DEVICE void add(OnlineSums<T> &own, const Packed<T> (&batch)[kBatch], int count) const {
+  /// The batch begins with vector `first`; `count` as in visit().
+  MP_DEVICE void add(OnlineSums<T> &own, const Packed<T> (&batch)[kBatch], int64_t first,
+                     int count) const {
     float found = own.largest;
     visit(count, batch, [&](const Packed<T> &v, int) {
       float x[kElems];
@@ -164,12 +168,13 @@ class BlockRow {
     });
     own.raise_to(found);
     const float shift = OnlineSums<T>::shift(found);
-    visit(count, batch, [&](const Packed<T> &v, int) {
-      float x[kElems], sum = 0.0f;
+    const int64_t label = row_.label - (head_ + first * kElems);
+    visit(count, batch, [&](const Packed<T> &v, int i) {
+      float x[kElems];
       widen(x, v);
       MP_UNROLL
-      for (int e = 0; e < kElems; e++) sum += power<T>(x[e] - shift);
-      own.powers += sum;
+      for (int e = 0; e < kElems; e++) x[e] = power<T>(x[e] - shift);
+      own.others += sum_of_others(x, label - i * kElems);
     });
     if (args_.label_smoothing == 0.0f) return;
     visit(count, batch, [&](const Packed<T> &v, int) {
@@ -183,10 +188,10 @@ class BlockRow {
 
   MP_DEVICE XentSums combine(OnlineSums<T> own) const {
     own.raise_to(block_reduce<kThreads, Max>(own.largest));
-    const float powers = block_reduce<kThreads, Sum>(own.powers);
+    const float others = block_reduce<kThreads, Sum>(own.others);
     const float differences =
         args_.label_smoothing > 0.0f ? block_reduce<kThreads, Sum>(own.differences) : 0.0f;
-    return {own.largest, powers, differences};
+    return {own.largest, others, others + power<T>(row_.label_logit - own.largest), differences};
   }
 
   const XentBlockArgs &args_;

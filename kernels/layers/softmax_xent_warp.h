@@ -61,12 +61,13 @@ struct WarpRow {
     return warp_reduce<Sum>(sum);
   }
 
-  /// The logits become exp(logit - largest); returns their sum.
+  /// The logits become exp(logit - largest); returns their sum but for the label's.
   MP_DEVICE float exponentiate(const XentRow<T> &row, float largest) {
     float sum = 0.0f;
-    for_each_run(row, [&](float(&run)[kRun], int) {
+    for_each_run(row, [&](float(&run)[kRun], int r) {
       MP_UNROLL
-      for (int i = 0; i < kRun; i++) sum += run[i] = power<T>(run[i] - largest);
+      for (int i = 0; i < kRun; i++) run[i] = power<T>(run[i] - largest);
+      sum += sum_of_others(run, row.label - column(r));
     });
     return warp_reduce<Sum>(sum);
   }

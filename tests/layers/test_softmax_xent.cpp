@@ -163,6 +163,60 @@ TEST_CASE("xent: a label out of range makes its row NaN", "[xent][strict]") {
   }
 }
 
+TEST_CASE("xent: a weight of 0 leaves no loss and no gradient, and hides no NaN",
+          "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {3, 40, 2000, 20000}) {
+      for (const float smoothing : {0.0f, 0.1f}) {
+        XentCase c = random_case(dtype, 3, classes, 4.0, 501);
+        c.weight = 0.0f;
+        c.label_smoothing = smoothing;
+        c.logits.at(0, 0, c.label(0)) = -kInfinity;                  // the label is masked
+        c.logits.at(0, 1, (c.label(1) + 1) % classes) = -kInfinity;  // another class is
+        CAPTURE(mp_dtype_name(dtype), classes, smoothing);
+        check(c);
+        const XentResult got = run(c);
+        CHECK(got.row_loss == std::vector<float>(3, 0.0f));
+        CHECK(got.loss == 0.0f);
+        for (const double gradient : got.dlogits.values) REQUIRE(gradient == 0.0);
+        c.logits.at(0, 2, 0) = kNaN;
+        const XentResult bad = run(c);
+        CHECK(std::isnan(bad.row_loss[2]));
+        CHECK(std::isnan(bad.dlogits.at(0, 2, 1)));
+        CHECK(bad.row_loss[0] == 0.0f);
+      }
+    }
+  }
+}
+
+TEST_CASE("xent: a confident row keeps its loss and the gradient of its label", "[xent][strict]") {
+  // exp(-20) = 2.06e-9 is far below an ulp of the label's probability.
+  for (const int64_t classes : {2, 5, 33, 1000, 5000, 20000}) {
+    for (const int64_t label : {int64_t{0}, classes / 2, classes - 1}) {
+      std::vector<double> logits(static_cast<size_t>(classes), -20.0);
+      logits[static_cast<size_t>(label)] = 0.0;
+      XentCase c = row_case(MP_FP32, logits, static_cast<int32_t>(label));
+      check(c);
+      const double others = static_cast<double>(classes - 1) * std::exp(-20.0);
+      CAPTURE(classes, label);
+      // The bound of softmax_xent.h: an exponential to 2 ulp, at most classes additions in a row, 6
+      // roundings.
+      const double bound = (2.0 + static_cast<double>(classes) + 6.0) * unit_roundoff(MP_FP32);
+      const XentResult got = run(c);
+      const double gradient = got.dlogits.at(0, 0, label);
+      CHECK(std::fabs(gradient / (-others / (1.0 + others)) - 1.0) <= bound);
+      CHECK(std::fabs(got.row_loss[0] / std::log1p(others) - 1.0) <= bound);
+      double sum = 0.0;  // of the gradients, which is 0
+      for (const double g : got.dlogits.values) sum += g;
+      CHECK(std::fabs(sum) <= 2.0 * bound * others);
+      // With a loss scale it survives in 16 bits.
+      c.dtype = MP_FP16;
+      c.loss_scale = 0x1p15f;
+      if (classes == 5) CHECK(run(c).dlogits.at(0, 0, label) < 0.0);
+    }
+  }
+}
+
 // ---------------------------------------------------------------------------- counting
 
 TEST_CASE("xent: the first of the largest logits is the prediction", "[xent][strict]") {

@@ -194,27 +194,32 @@ inline XentRow softmax_xent(const std::vector<double> &logits, int32_t label,
 
   const size_t target = static_cast<size_t>(label);
   std::vector<Bounded> powers;
-  BoundedSum sum, differences;
+  BoundedSum sum, others, differences;
   bool infinite = logits[target] == -INFINITY;
   for (const double logit : logits) {
     powers.push_back(softmax_power(logit, *largest, options.dtype));
     sum.add(powers.back());
+    if (powers.size() != target + 1) others.add(powers.back());
     if (options.smoothing == 0.0 || infinite) continue;
     infinite = logit == -INFINITY;
     if (!infinite) differences.add(Bounded(logit) - logits[target]);
   }
   row.correct = largest - logits.begin() == label;  // max_element finds the first of equals
   const Bounded share = Bounded(options.smoothing) / static_cast<double>(logits.size());
-  const Bounded plain =
-      infinite ? Bounded(INFINITY) : log(sum.total()) - (Bounded(logits[target]) - *largest);
-  row.loss = infinite ? Bounded(options.weight * INFINITY)
-                      : Bounded(options.weight) * (plain - share * differences.total());
+  const Bounded plain = infinite ? Bounded(INFINITY)
+                        : logits[target] == *largest
+                            ? log1p(others.total())
+                            : log(sum.total()) - (Bounded(logits[target]) - *largest);
+  row.loss = options.weight == 0.0 ? Bounded(0.0)
+             : infinite            ? Bounded(options.weight * INFINITY)
+                        : Bounded(options.weight) * (plain - share * differences.total());
   const Bounded factor =
       Bounded(options.scale) * options.weight / static_cast<double>(options.counted);
   const Bounded slope = factor * (Bounded(1.0) / sum.total());
   for (size_t j = 0; j < logits.size(); ++j) {
-    const Bounded q = j == target ? Bounded(1.0) - options.smoothing + share : share;
-    row.dlogits[j] = powers[j] * slope - factor * q;
+    row.dlogits[j] = j == target
+                         ? factor * (Bounded(options.smoothing) - share) - slope * others.total()
+                         : powers[j] * slope - factor * share;
   }
   return row;
 }

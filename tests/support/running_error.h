@@ -62,6 +62,9 @@ inline Bounded exp(const Bounded &a) {
 inline Bounded log(const Bounded &a) {
   return rounded(std::log(a.value), -std::log1p(-a.error / a.value), 2.0);
 }
+inline Bounded log1p(const Bounded &a) {
+  return rounded(std::log1p(a.value), -std::log1p(-a.error / (1.0 + a.value)), 2.0);
+}
 
 inline Bounded min(const Bounded &a, const Bounded &b) {
   return {std::min(a.value, b.value), std::max(a.error, b.error)};

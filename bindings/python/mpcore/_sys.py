@@ -3257,8 +3257,13 @@ class Library(ctypes.CDLL):
             Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
             step is skipped and the mistake shows; the host cannot check labels without waiting.
 
-            A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite, as
-            the formula says, for its q is not 0; the gradient stays finite.
+            A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
+            as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
+            weight of 0 makes row_loss and dlogits 0, of an infinite loss too, but a NaN stays one.
+
+            The gradient of the label is computed from the exponentials of the other classes, and the loss
+            of a row whose label is its largest logit as log(1 + their sum): both keep their relative
+            accuracy where the label has nearly all of the probability.
 
             The bits of a row depend on its values, on type and number of its classes, on how many rows count
             and on its address modulo 16; not on the size of the device.
@@ -3328,9 +3333,14 @@ class Library(ctypes.CDLL):
                               are optional, and updated.
             @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
 
-            A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
-            the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
-            as it is, for one sample has no unbiased variance; rows = 0 or channels = 0 writes nothing.
+            A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
+            the range of fp32.  Its mean and variance do not enter the running statistics, so that a step
+            which the loss scaler skips for it leaves them as they were.  A running value that is itself
+            infinite or NaN is replaced by the next finite one of a batch, unless momentum is 0.  A step
+            that is skipped for another reason, such as an overflow of a gradient, has still updated them.
+
+            rows = 1 leaves running_var as it is, for one sample has no unbiased variance; rows = 0 or
+            channels = 0 writes nothing.
 
             Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
             accurate also where the mean is large beside the deviation.  The order depends on the shape
