@@ -1,7 +1,11 @@
 // mp_*_init: the defaults of every struct, for all languages.
 #include "capi/defaults.h"
 
+#include <string>
+#include <string_view>
+
 #include "capi/check.h"
+#include "capi/text.h"
 
 namespace mp {
 
@@ -90,6 +94,39 @@ mp_hyper_t default_hyper(mp_optimizer_kind_t kind, float lr) {
   return h;
 }
 
+mp_optimizer_desc_t default_optimizer_desc(mp_optimizer_kind_t kind) {
+  auto d = zero_struct<mp_optimizer_desc_t>();
+  d.kind = kind;
+  d.flags = kind == MP_OPT_LAMB ? MP_OPT_DECOUPLED_DECAY : 0;
+  d.num_groups = 1;
+  return d;
+}
+
+struct NamedOptimizer {
+  std::string_view name;
+  mp_optimizer_kind_t kind;
+  uint32_t flags;  ///< added to the defaults of the kind
+};
+
+constexpr NamedOptimizer kNamedOptimizers[] = {
+    {"sgd", MP_OPT_SGD, 0},
+    {"adam", MP_OPT_ADAM, 0},
+    {"adamw", MP_OPT_ADAM, MP_OPT_DECOUPLED_DECAY},
+    {"lamb", MP_OPT_LAMB, 0},
+    {"novograd", MP_OPT_NOVOGRAD, 0},
+    {"adagrad", MP_OPT_ADAGRAD, 0},
+    {"rmsprop", MP_OPT_RMSPROP, 0},
+};
+
+NamedOptimizer named_optimizer(std::string_view name) {
+  std::string known;
+  for (const NamedOptimizer &one : kNamedOptimizers) {
+    if (equal_but_for_case(name, one.name)) return one;
+    known += (known.empty() ? "" : ", ") + std::string(one.name);
+  }
+  fail(MP_ERROR_NOT_FOUND, "name = \"", start_of(name), "\": must be one of ", known);
+}
+
 }  // namespace
 
 }  // namespace mp
@@ -172,12 +209,29 @@ mp_status_t mp_hyper_init(mp_hyper_t *hyper, size_t struct_size, mp_optimizer_ki
 
 mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
                                    mp_optimizer_kind_t kind) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_optimizer_desc_t>();
-    d.kind = kind;
-    d.flags = kind == MP_OPT_LAMB ? MP_OPT_DECOUPLED_DECAY : 0;
-    d.num_groups = 1;
+  return mp::init(__func__, desc, "desc", struct_size,
+                  [&] { return mp::default_optimizer_desc(kind); });
+}
+
+mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
+                                        size_t desc_size, mp_hyper_t *hyper, size_t hyper_size,
+                                        float lr) {
+  mp::NamedOptimizer named{};
+  const mp_status_t status = mp::init(__func__, desc, "desc", desc_size, [&] {
+    mp::require_pointer(name, "name");
+    mp::require_pointer(hyper, "hyper");
+    mp::require_struct_size<mp_hyper_t>(hyper_size, "hyper", "->", "; it is hyper_size");
+    named = mp::named_optimizer(name);
+    mp_optimizer_desc_t d = mp::default_optimizer_desc(named.kind);
+    d.flags |= named.flags;
+    d.groups = hyper;
     return d;
+  });
+  if (status != MP_SUCCESS) return status;
+  return mp::init(__func__, hyper, "hyper", hyper_size, [&] {
+    mp_hyper_t h = mp::default_hyper(named.kind, lr);
+    if (named.flags & MP_OPT_DECOUPLED_DECAY) h.weight_decay = 0.01f;
+    return h;
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -58,6 +59,7 @@ struct mp_tensor_list {
   mp::DeviceBuffer memory;
   mp::TensorList device;
   mp::ReduceScratch scratch;
+  mp::DeviceBuffer elements;  ///< none: the caller owns them
 };
 
 struct mp_scaler {
@@ -89,6 +91,7 @@ struct mp_optimizer {
   double *sum_squares;
   float
       *tensor_norms;  ///< 1 per tensor: of the gradients as they are; NULL: no group clips by them
+  std::unique_ptr<mp_tensor_list> own_m, own_v;  ///< none: of the caller, or none needed
 };
 
 namespace mp {
@@ -102,6 +105,10 @@ inline bool has_statistics(mp_scaler_policy_t policy) {
 inline bool needs_amax(const mp_scaler &scaler) {
   return has_statistics(scaler.config.policy) && !scaler.has_kept_amax;
 }
+
+/// A list of fp32 zeros that owns them.
+std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
+                                           const std::vector<int64_t> &numel);
 
 /// Fails where a kernel would read through NULL.
 void require_data(const mp_tensor_list &list, const char *name);

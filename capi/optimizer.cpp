@@ -122,6 +122,7 @@ mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
     mp::require_data(*created);
     std::ranges::transform(mp::read_groups(created->desc), std::back_inserter(created->groups),
                            mp::group_of);
+    mp::make_moments(*created);
     mp::upload(*created, mp::read_tensor_group(created->desc));
     *optimizer = created.release();
   });
@@ -139,6 +140,9 @@ mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
                " with num_groups = ", o.desc.num_groups);
     const mp_hyper_t value = mp::read_struct(hyper, "hyper");
     mp::check_hyper(value, "hyper->", o.desc);
+    MP_REQUIRE(o.desc.m != nullptr || !mp::needs_m(value, o.desc), MP_ERROR_INVALID_ARGUMENT,
+               "hyper->beta1 = ", value.beta1,
+               " (momentum), but the optimizer was created without momentum and has no list m");
     MP_REQUIRE(o.tensor_norms != nullptr || !mp::clips_tensors(value), MP_ERROR_INVALID_ARGUMENT,
                "hyper->max_tensor_norm = ", value.max_tensor_norm,
                ", but no group had one when the optimizer was created");
@@ -192,6 +196,32 @@ mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
                           .t = o.t,
                           .overflows = o.overflows},
                          stream);
+  });
+}
+
+mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
+    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
+    mp::require_data(o);
+    if (o.desc.model == nullptr) return;
+    const mp::Context &c = *o.context;
+    c.backend.model_copy(c.device,
+                         {.master = o.args.master,
+                          .model = o.args.model,
+                          .policy = o.args.copy,
+                          .found_inf = nullptr,
+                          .t = o.args.t,
+                          .overflows = nullptr},
+                         stream);
+  });
+}
+
+mp_status_t mp_optimizer_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
+                                 mp_tensor_list_t *v) {
+  return mp::call(__func__, [&] {
+    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
+    if (m != nullptr) *m = o.desc.m;
+    if (v != nullptr) *v = o.desc.v;
   });
 }
 

@@ -1,6 +1,7 @@
 // The descriptor of an optimizer: its hyperparameters and its parallel lists, checked.
 #include "capi/optimizer_desc.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,12 @@ bool has_momentum(const mp_hyper_t &hyper) {
   return hyper.beta1 != 0.0f;
 }
 
+/// NovoGrad has one second moment per tensor.
+std::vector<int64_t> numel_of_v(const mp_optimizer_desc_t &desc) {
+  if (desc.kind != MP_OPT_NOVOGRAD) return desc.grads->numel;
+  return std::vector<int64_t>(desc.grads->numel.size(), 1);
+}
+
 void check_schedule(const mp_hyper_t &hyper, std::string_view name) {
   const auto require = [&](bool good, const char *field, auto value, const char *reason) {
     MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
@@ -106,8 +113,6 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
   } else if (kind.has_m) {
     require(hyper.beta1 >= 0.0f && std::isfinite(hyper.beta1), "beta1", hyper.beta1,
             " (momentum) is negative or not finite");
-    require(desc.m != nullptr || !has_momentum(hyper), "beta1", hyper.beta1,
-            " (momentum), but the optimizer has no list m");
   }
   if (desc.flags & (MP_OPT_LARC | MP_OPT_LARS)) {
     require(hyper.trust > 0.0f && std::isfinite(hyper.trust), "trust", hyper.trust,
@@ -125,6 +130,28 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
   require(has_momentum(hyper), "beta1", hyper.beta1, ", but MP_OPT_NESTEROV needs momentum");
   require(hyper.dampening == 0.0f, "dampening", hyper.dampening,
           ", but MP_OPT_NESTEROV needs it to be 0");
+}
+
+const char *kind_name(mp_optimizer_kind_t kind) {
+  return kind_of(kind).name;
+}
+
+bool needs_m(const mp_hyper_t &hyper, const mp_optimizer_desc_t &desc) {
+  const Kind kind = kind_of(desc.kind);
+  return kind.has_m && (kind.beta1_is_decay || has_momentum(hyper));
+}
+
+void make_moments(mp_optimizer &optimizer) {
+  mp_optimizer_desc_t &desc = optimizer.desc;
+  const auto group_needs_m = [&](const ParamGroup &group) { return needs_m(group.hyper, desc); };
+  if (desc.m == nullptr && std::ranges::any_of(optimizer.groups, group_needs_m)) {
+    optimizer.own_m = make_zeros(optimizer.context, desc.grads->numel);
+    desc.m = optimizer.own_m.get();
+  }
+  if (desc.v == nullptr && kind_of(desc.kind).has_v) {
+    optimizer.own_v = make_zeros(optimizer.context, numel_of_v(desc));
+    desc.v = optimizer.own_v.get();
+  }
 }
 
 std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
@@ -180,8 +207,6 @@ void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
   const Kind kind = kind_of(desc.kind);
   const mp_tensor_list &grads = require_pointer(desc.grads, "grads");
   require_pointer(desc.master, "master");
-  if (kind.beta1_is_decay) require_pointer(desc.m, "m");
-  if (kind.has_v) require_pointer(desc.v, "v");
   MP_REQUIRE(kind.has_m || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT, "m = ", desc.m, ", but ",
              kind.name, " has no first moment");
   MP_REQUIRE(kind.has_v || desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v, ", but ",
@@ -195,8 +220,10 @@ void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
   check(desc.model, "model");
   check(desc.m, "m");
   check(desc.extra_grads, "extra_grads");
-  if (desc.kind == MP_OPT_NOVOGRAD) return require_one_each(*desc.v, "v", grads);
-  check(desc.v, "v");
+  if (desc.kind != MP_OPT_NOVOGRAD)
+    check(desc.v, "v");
+  else if (desc.v != nullptr)
+    require_one_each(*desc.v, "v", grads);
 }
 
 /// A list in its place in a descriptor.

@@ -177,6 +177,32 @@ void require_results(const T *whole, const char *name, const T *per_tensor,
 
 }  // namespace
 
+std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
+                                           const std::vector<int64_t> &numel) {
+  auto list = std::make_unique<mp_tensor_list>();
+  list->context = context;
+  list->numel = numel;
+  list->dtype.assign(numel.size(), MP_FP32);
+  constexpr size_t kAlignment = 64;  // elements: 256 bytes
+  std::vector<size_t> first;
+  size_t count = 0;
+  for (const int64_t n : numel) {
+    first.push_back(count);
+    count += (static_cast<size_t>(n) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  if (count > 0) {
+    list->elements = allocate_device(context, count * sizeof(float));
+    context->backend.fill(context->device, list->elements.get(), 0, count * sizeof(float), nullptr);
+    context->backend.synchronize(context->device, nullptr);
+  }
+  for (size_t t = 0; t < numel.size(); ++t) {
+    list->data.push_back(numel[t] > 0 ? array_at<float>(list->elements, first[t] * sizeof(float))
+                                      : nullptr);
+  }
+  upload(*list);
+  return list;
+}
+
 void require_data(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.data.size(); ++t) {
     MP_REQUIRE(list.data[t] != nullptr || list.numel[t] == 0, MP_ERROR_INVALID_ARGUMENT, name,
@@ -223,6 +249,18 @@ mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp
     const mp::Context &c = *l.context;
     l.data.assign(data, data + l.data.size());
     c.backend.copy(c.device, l.device.data, l.data.data(), l.data.size() * sizeof(void *), stream);
+  });
+}
+
+mp_status_t mp_tensor_list_get(mp_tensor_list_t list, uint32_t index, void **data, int64_t *numel,
+                               mp_dtype_t *dtype) {
+  return mp::call(__func__, [&] {
+    const mp_tensor_list &l = mp::require_pointer(list, "list");
+    MP_REQUIRE(index < l.data.size(), MP_ERROR_NOT_FOUND, "index = ", index, " exceeds a list of ",
+               l.data.size());
+    if (data != nullptr) *data = l.data[index];
+    if (numel != nullptr) *numel = l.numel[index];
+    if (dtype != nullptr) *dtype = l.dtype[index];
   });
 }
 

@@ -233,6 +233,16 @@ inline outcome<mp_scaler_config_t> scaler_config_from_name(const char *name) {
   return detail::finish(status, config);
 }
 
+/// Descriptor of the method that a name stands for: "adamw".  Fills hyper, to which the descriptor
+/// refers and which must live until optimizer::create.
+inline outcome<mp_optimizer_desc_t> optimizer_desc_from_name(const char *name, mp_hyper_t &hyper,
+                                                             float lr) {
+  mp_optimizer_desc_t desc;
+  const mp_status_t status =
+      mp_optimizer_desc_from_name(name, &desc, sizeof desc, &hyper, sizeof hyper, lr);
+  return detail::finish(status, desc);
+}
+
 inline outcome<saved_scaler> scaler_from_torch(const mp_torch_scaler_t &torch) {
   saved_scaler saved;
   MP_INIT_STRUCT(&saved.config);
@@ -555,6 +565,21 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
 // ---------------------------------------------------------------------------- tensor lists
 
+/// A tensor of a list; data is a device address.
+struct list_tensor {
+  void *data;
+  int64_t numel;
+  mp_dtype_t dtype;
+};
+
+/// A tensor of any list, also of one that is borrowed: optimizer::moments, graph::lists.
+inline outcome<list_tensor> tensor_list_get(mp_tensor_list_t list, uint32_t index) {
+  list_tensor tensor{};
+  const mp_status_t status =
+      mp_tensor_list_get(list, index, &tensor.data, &tensor.numel, &tensor.dtype);
+  return detail::finish(status, tensor);
+}
+
 /// mpcore/tensors.h, and what optimizer.h and comm.h do with lists.
 class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destroy> {
  public:
@@ -672,6 +697,11 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
 
 // ---------------------------------------------------------------------------- optimizers
 
+/// Lists that live as long as their optimizer; NULL if it has none.
+struct optimizer_moments {
+  mp_tensor_list_t m, v;
+};
+
 /// Sections 8 and 10.
 class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
  public:
@@ -702,6 +732,38 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
 
   outcome<void> regularization(float *loss, mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_regularization(get(), loss, stream));
+  }
+
+  outcome<optimizer_moments> moments() const {
+    optimizer_moments lists{};
+    const mp_status_t status = mp_optimizer_moments(get(), &lists.m, &lists.v);
+    return detail::finish(status, lists);
+  }
+
+  outcome<void> write_model(mp_stream_t stream = nullptr) const {
+    return check(mp_optimizer_write_model(get(), stream));
+  }
+
+  outcome<size_t> checkpoint_size(mp_scaler_t scaler) const {
+    return detail::query<size_t>(mp_optimizer_checkpoint_size, get(), scaler);
+  }
+
+  /// Returns a checkpoint, with the state of the scaler unless that is NULL.
+  outcome<std::vector<std::byte>> save_sync(mp_scaler_t scaler,
+                                            mp_stream_t stream = nullptr) const {
+    size_t bytes = 0;
+    mp_status_t status = mp_optimizer_checkpoint_size(get(), scaler, &bytes);
+    std::vector<std::byte> checkpoint(bytes);
+    if (status == MP_SUCCESS)
+      status = mp_optimizer_save_sync(get(), scaler, checkpoint.data(), bytes, stream);
+    return detail::finish(status, std::move(checkpoint));
+  }
+
+  /// Restores all that save_sync has saved, and writes the 16-bit copies.
+  outcome<void> restore_sync(mp_scaler_t scaler, const std::vector<std::byte> &checkpoint,
+                             mp_stream_t stream = nullptr) const {
+    return check(
+        mp_optimizer_restore_sync(get(), scaler, checkpoint.data(), checkpoint.size(), stream));
   }
 
   outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {

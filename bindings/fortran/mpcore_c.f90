@@ -944,9 +944,11 @@ module mpcore_c
   end type
 
   !> The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-  !> as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
-  !> written (master, model, m, v) may overlap nothing else: mp_optimizer_create refuses one list, or
-  !> the address of a tensor, in two places, unless these are grads and extra_grads.
+  !> as must the tensors.  m and v are usually NULL: mp_optimizer_create then allocates those that
+  !> the groups need, filled with 0, with the allocator of the context (mp_optimizer_moments).
+  !> Lists of the caller are initialised by the caller.  Written lists (master, model, m, v) may
+  !> overlap nothing else: mp_optimizer_create refuses one list, or the address of a tensor, in two
+  !> places, unless these are grads and extra_grads.
   type, bind(c) :: mp_optimizer_desc_t
     integer(c_int32_t) :: struct_size = 104_c_int32_t
     integer(c_int) :: kind = 0
@@ -964,11 +966,11 @@ module mpcore_c
     !> MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
     !> data pointer: that parameter has no 16-bit copy
     type(c_ptr) :: model = c_null_ptr
-    !> MP_FP32: momentum, or first moment.  SGD, RMSProp: optional where
-    !> every group has beta1 = 0.  Adagrad: NULL
+    !> MP_FP32: momentum, or first moment.  NULL: allocated; not for SGD and
+    !> RMSProp if every group has beta1 = 0.  Adagrad: NULL
     type(c_ptr) :: m = c_null_ptr
-    !> MP_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
-    !> the others, of one element each
+    !> MP_FP32: second moment.  NULL: allocated; SGD: NULL.  NovoGrad: as many
+    !> tensors as the others, of one element each
     type(c_ptr) :: v = c_null_ptr
     !> Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
     !> rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
@@ -2110,6 +2112,20 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> One tensor of the list, as it is now.
+    !> @param data,numel,dtype  host, out, each optional; data is a device address.
+    !> @retval MP_ERROR_NOT_FOUND the list has no tensor of this index
+    function mp_tensor_list_get(list, index, data, numel, dtype) result(answer) bind(c, &
+      name="mp_tensor_list_get")
+      import
+      type(c_ptr), value :: list
+      integer(c_int32_t), value :: index
+      type(c_ptr), intent(inout), optional :: data
+      integer(c_int64_t), intent(inout) :: numel
+      integer(c_int), intent(inout) :: dtype
+      integer(c_int) :: answer
+    end function
+
     !> Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
     !> lists can share one flag.  A float rather than an int so that it can be all-reduced
     !> with the gradients.
@@ -2379,7 +2395,30 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Uploads the hyperparameters and allocates the scratch memory of all later steps.
+    !> Sets desc to the method that a name stands for, with one group: hyper, with its defaults.
+    !> Case is ignored.
+    !>
+    !>     "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
+    !>     "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+    !>
+    !> @param name   host.
+    !> @param desc   host, out, desc_size bytes: desc->groups is hyper.  Zeros after an error.
+    !> @param hyper  host, out, hyper_size bytes: must live until mp_optimizer_create.
+    !> @retval MP_ERROR_NOT_FOUND the name is unknown
+    function mp_optimizer_desc_from_name(name, desc, desc_size, hyper, hyper_size, &
+      lr) result(answer) bind(c, name="mp_optimizer_desc_from_name")
+      import
+      type(c_ptr), value :: name
+      type(mp_optimizer_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: desc_size
+      type(mp_hyper_t), intent(inout) :: hyper
+      integer(c_size_t), value :: hyper_size
+      real(c_float), value :: lr
+      integer(c_int) :: answer
+    end function
+
+    !> Uploads the hyperparameters and allocates the scratch memory of all later steps, and m and v if
+    !> the descriptor has none.
     function mp_optimizer_create(optimizer, context, desc) result(answer) bind(c, &
       name="mp_optimizer_create")
       import
@@ -2389,11 +2428,23 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Its lists and tensors stay.
+    !> Frees what mp_optimizer_create has allocated; lists and tensors of the caller stay.
     subroutine mp_optimizer_destroy(optimizer) bind(c, name="mp_optimizer_destroy")
       import
       type(c_ptr), value :: optimizer
     end subroutine
+
+    !> The lists m and v, of the descriptor or allocated (mp_tensor_list_get has their addresses); they
+    !> live as long as the optimizer.
+    !> @param m,v  host, out, each optional: NULL if the optimizer has none.
+    function mp_optimizer_moments(optimizer, m, v) result(answer) bind(c, &
+      name="mp_optimizer_moments")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), intent(inout), optional :: m
+      type(c_ptr), intent(inout), optional :: v
+      integer(c_int) :: answer
+    end function
 
     !> Replace the hyperparameters of one group, in stream order.
     !> They live on the device: a captured graph picks up the new values when replayed.
@@ -2490,7 +2541,67 @@ module mpcore_c
       type(c_ptr) :: answer
     end function
 
-    !> The step counter t, for checkpoints; waits for `stream`.
+    !> model = round(master), bit for bit as in the step that increased t to its value: with the flags
+    !> and the rounding_seed of the optimizer.  For masters that the caller has loaded;
+    !> mp_optimizer_restore_sync calls it.  (mp_cast differs: it makes overflows infinite, and never
+    !> rounds at random.)  Without a list model there is nothing to do.
+    function mp_optimizer_write_model(optimizer, stream) result(answer) bind(c, &
+      name="mp_optimizer_write_model")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
+    !> @param scaler  optional; NULL: without.
+    !> @param bytes   host, out.
+    function mp_optimizer_checkpoint_size(optimizer, scaler, bytes) result(answer) bind(c, &
+      name="mp_optimizer_checkpoint_size")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: scaler
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
+    !> later versions read it.  Not part of it: hyperparameters, the states of a graph (running
+    !> statistics), offsets of dropout, and the position in the data.
+    !> @param scaler      optional; NULL: the checkpoint has no scaler.
+    !> @param checkpoint  host, out.
+    !> @param bytes       room, at least mp_optimizer_checkpoint_size.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room
+    function mp_optimizer_save_sync(optimizer, scaler, checkpoint, bytes, &
+      stream) result(answer) bind(c, name="mp_optimizer_save_sync")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: scaler
+      character(kind=c_char), intent(inout) :: checkpoint
+      integer(c_size_t), value :: bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Restores master, m, v, t and the scaler, then writes model as mp_optimizer_write_model does: the
+    !> training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
+    !> @param scaler      NULL if and only if the checkpoint has none; as in mp_scaler_set_state_sync.
+    !> @param checkpoint  host, any alignment.
+    !> @param bytes       exactly as many as were saved.
+    !> @retval MP_ERROR_INVALID_ARGUMENT no checkpoint, or that of other tensors, of another kind or
+    !>         scaler; nothing has been written
+    function mp_optimizer_restore_sync(optimizer, scaler, checkpoint, bytes, &
+      stream) result(answer) bind(c, name="mp_optimizer_restore_sync")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: scaler
+      type(c_ptr), value :: checkpoint
+      integer(c_size_t), value :: bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The step counter t; waits for `stream`.
     function mp_optimizer_get_step_sync(optimizer, t, stream) result(answer) bind(c, &
       name="mp_optimizer_get_step_sync")
       import
@@ -2500,7 +2611,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> From a checkpoint; waits for `stream`.
+    !> Sets t, e.g. from a checkpoint of another format; call mp_optimizer_write_model after it.
+    !> Waits for `stream`.
     function mp_optimizer_set_step_sync(optimizer, t, stream) result(answer) bind(c, &
       name="mp_optimizer_set_step_sync")
       import

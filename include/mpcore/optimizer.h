@@ -152,9 +152,11 @@ static inline mp_hyper_t mp_hyper_default(mp_optimizer_kind_t kind, float lr) {
 }
 
 /** The lists below are parallel: same count and sizes.  They must outlive the optimizer,
- *  as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
- *  written (master, model, m, v) may overlap nothing else: mp_optimizer_create refuses one list, or
- *  the address of a tensor, in two places, unless these are grads and extra_grads. */
+ *  as must the tensors.  m and v are usually NULL: mp_optimizer_create then allocates those that
+ *  the groups need, filled with 0, with the allocator of the context (mp_optimizer_moments).
+ *  Lists of the caller are initialised by the caller.  Written lists (master, model, m, v) may
+ *  overlap nothing else: mp_optimizer_create refuses one list, or the address of a tensor, in two
+ *  places, unless these are grads and extra_grads. */
 typedef struct mp_optimizer_desc {
   uint32_t struct_size;
   mp_optimizer_kind_t kind;
@@ -166,10 +168,10 @@ typedef struct mp_optimizer_desc {
   mp_tensor_list_t master;      /**< MP_FP32; updated */
   mp_tensor_list_t model;       /**< MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
                                      data pointer: that parameter has no 16-bit copy */
-  mp_tensor_list_t m; /**< MP_FP32: momentum, or first moment.  SGD, RMSProp: optional where
-                                     every group has beta1 = 0.  Adagrad: NULL */
-  mp_tensor_list_t v; /**< MP_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
-                                     the others, of one element each */
+  mp_tensor_list_t m; /**< MP_FP32: momentum, or first moment.  NULL: allocated; not for SGD and
+                                     RMSProp if every group has beta1 = 0.  Adagrad: NULL */
+  mp_tensor_list_t v; /**< MP_FP32: second moment.  NULL: allocated; SGD: NULL.  NovoGrad: as many
+                                     tensors as the others, of one element each */
   /** Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
    *  rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
    *  a tensor; its m and v go on), the second weight_decay, l1 and l2. */
@@ -190,11 +192,32 @@ static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t 
   return desc;
 }
 
-/** Uploads the hyperparameters and allocates the scratch memory of all later steps. */
+/** Sets desc to the method that a name stands for, with one group: hyper, with its defaults.
+ *  Case is ignored.
+ *
+ *      "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
+ *      "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+ *
+ *  @param name   host.
+ *  @param desc   host, out, desc_size bytes: desc->groups is hyper.  Zeros after an error.
+ *  @param hyper  host, out, hyper_size bytes: must live until mp_optimizer_create.
+ *  @retval MP_ERROR_NOT_FOUND the name is unknown */
+MP_API mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
+                                               size_t desc_size, mp_hyper_t *hyper,
+                                               size_t hyper_size, float lr);
+
+/** Uploads the hyperparameters and allocates the scratch memory of all later steps, and m and v if
+ *  the descriptor has none. */
 MP_API mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
                                        const mp_optimizer_desc_t *desc);
-/** Its lists and tensors stay. */
+/** Frees what mp_optimizer_create has allocated; lists and tensors of the caller stay. */
 MP_API void mp_optimizer_destroy(mp_optimizer_t optimizer);
+
+/** The lists m and v, of the descriptor or allocated (mp_tensor_list_get has their addresses); they
+ *  live as long as the optimizer.
+ *  @param m,v  host, out, each optional: NULL if the optimizer has none. */
+MP_API mp_status_t mp_optimizer_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
+                                        mp_tensor_list_t *v);
 
 /** Replace the hyperparameters of one group, in stream order.
  *  They live on the device: a captured graph picks up the new values when replayed.
@@ -265,10 +288,42 @@ MP_API mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *
  *  life of the optimizer.  NULL if optimizer is NULL. */
 MP_API const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer);
 
-/** The step counter t, for checkpoints; waits for `stream`. */
+/** model = round(master), bit for bit as in the step that increased t to its value: with the flags
+ *  and the rounding_seed of the optimizer.  For masters that the caller has loaded;
+ *  mp_optimizer_restore_sync calls it.  (mp_cast differs: it makes overflows infinite, and never
+ *  rounds at random.)  Without a list model there is nothing to do. */
+MP_API mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_t stream);
+
+/** Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
+ *  @param scaler  optional; NULL: without.
+ *  @param bytes   host, out. */
+MP_API mp_status_t mp_optimizer_checkpoint_size(mp_optimizer_t optimizer, mp_scaler_t scaler,
+                                                size_t *bytes);
+/** Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
+ *  later versions read it.  Not part of it: hyperparameters, the states of a graph (running
+ *  statistics), offsets of dropout, and the position in the data.
+ *  @param scaler      optional; NULL: the checkpoint has no scaler.
+ *  @param checkpoint  host, out.
+ *  @param bytes       room, at least mp_optimizer_checkpoint_size.
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room */
+MP_API mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
+                                          void *checkpoint, size_t bytes, mp_stream_t stream);
+/** Restores master, m, v, t and the scaler, then writes model as mp_optimizer_write_model does: the
+ *  training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
+ *  @param scaler      NULL if and only if the checkpoint has none; as in mp_scaler_set_state_sync.
+ *  @param checkpoint  host, any alignment.
+ *  @param bytes       exactly as many as were saved.
+ *  @retval MP_ERROR_INVALID_ARGUMENT no checkpoint, or that of other tensors, of another kind or
+ *          scaler; nothing has been written */
+MP_API mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
+                                             const void *checkpoint, size_t bytes,
+                                             mp_stream_t stream);
+
+/** The step counter t; waits for `stream`. */
 MP_API mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t,
                                               mp_stream_t stream);
-/** From a checkpoint; waits for `stream`. */
+/** Sets t, e.g. from a checkpoint of another format; call mp_optimizer_write_model after it.
+ *  Waits for `stream`. */
 MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
                                               mp_stream_t stream);
 

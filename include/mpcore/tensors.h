@@ -40,6 +40,12 @@ MP_API void mp_tensor_list_destroy(mp_tensor_list_t list);
 MP_API mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data,
                                            mp_stream_t stream);
 
+/** One tensor of the list, as it is now.
+ *  @param data,numel,dtype  host, out, each optional; data is a device address.
+ *  @retval MP_ERROR_NOT_FOUND the list has no tensor of this index */
+MP_API mp_status_t mp_tensor_list_get(mp_tensor_list_t list, uint32_t index, void **data,
+                                      int64_t *numel, mp_dtype_t *dtype);
+
 /** Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
  *  lists can share one flag.  A float rather than an int so that it can be all-reduced
  *  with the gradients.

@@ -78,6 +78,28 @@ TEST_CASE("C++: every handle frees what it made, once, wherever it has been move
     moved.reset();
     CHECK(counts.freed == 2 * with_one);
 
+    const mp::memory weights = context.malloc(8), gradients = context.malloc(8);
+    void *const data[] = {weights.get(), gradients.get()};
+    const int64_t numel = 2;
+    mp_tensor_list_desc_t tensors;
+    MP_INIT_STRUCT(&tensors);
+    tensors.dtype = MP_FP32;
+    tensors.count = 1;
+    tensors.numel = &numel;
+    tensors.data = data;
+    const mp::tensor_list masters = mp::tensor_list::create(context, tensors);
+    tensors.data = data + 1;
+    const mp::tensor_list grads = mp::tensor_list::create(context, tensors);
+    const int before = counts.allocated - counts.freed;
+    mp_hyper_t hyper;
+    mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("AdamW", hyper, 0.5f);
+    adamw.grads = grads;
+    adamw.master = masters;
+    mp::optimizer optimizer = mp::optimizer::create(context, adamw);
+    CHECK(mp::tensor_list_get(optimizer.moments().v, 0).numel == numel);
+    optimizer.reset();  // frees m and v
+    CHECK(counts.allocated - counts.freed == before);
+
     mp::memory memory = context.malloc(64);
     memory = context.malloc(128);
     mp::memory other = std::move(memory);
@@ -85,4 +107,45 @@ TEST_CASE("C++: every handle frees what it made, once, wherever it has been move
     CHECK(other.as<float>() != nullptr);
   }
   CHECK(counts.allocated == counts.freed);
+}
+
+TEST_CASE("C++: a checkpoint restores masters, moments, step, scaler and copies", "[cpp]") {
+  const mp::context context = mp::context::create(on_host());
+  const mp::memory master = context.malloc(4), grad = context.malloc(4), model = context.malloc(2);
+  const auto list_of = [&](void *data, mp_dtype_t dtype) {
+    const int64_t numel = 1;
+    mp_tensor_list_desc_t desc;
+    MP_INIT_STRUCT(&desc);
+    desc.dtype = dtype;
+    desc.count = 1;
+    desc.numel = &numel;
+    desc.data = &data;
+    return mp::tensor_list::create(context, desc);
+  };
+  const mp::tensor_list masters = list_of(master, MP_FP32), models = list_of(model, MP_FP16),
+                        grads = list_of(grad, MP_FP32);
+  mp_hyper_t hyper;
+  mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("adamw", hyper, 0.5f);
+  adamw.grads = grads;
+  adamw.master = masters;
+  adamw.model = models;
+  const mp::optimizer optimizer = mp::optimizer::create(context, adamw);
+  const mp::scaler scaler =
+      mp::scaler::create(context, mp_scaler_config_default(MP_SCALER_BACKOFF));
+  *master.as<float>() = 70000.0f;  // clamped in fp16
+  *grad.as<float>() = 1.0f;
+  optimizer.scale_step(scaler);
+  const std::vector<std::byte> saved = optimizer.save_sync(scaler);
+  CHECK(saved.size() == optimizer.checkpoint_size(scaler));
+  const float weight = *master.as<float>();
+
+  optimizer.scale_step(scaler);
+  *model.as<uint16_t>() = 0;
+  optimizer.restore_sync(scaler, saved);
+  CHECK(*master.as<float>() == weight);
+  CHECK(*model.as<uint16_t>() == 0x7bff);
+  CHECK(optimizer.get_step_sync() == 1);
+  CHECK(scaler.get_state_sync().steps == 1);
+  CHECK(optimizer.save_sync(scaler) == saved);
+  CHECK_THROWS_AS(optimizer.restore_sync(nullptr, saved), mp::error);
 }

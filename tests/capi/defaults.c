@@ -137,6 +137,48 @@ static int is_static(const char *name, float scale) {
   return config.policy == MP_SCALER_STATIC && config.init_scale == scale;
 }
 
+static void test_optimizer_names(void) {
+  static const char *const names[] = {"sgd",     "Adam",    "LAMB", "novograd",
+                                      "adagrad", "RMSprop", "adamw"};
+  static const mp_optimizer_kind_t kinds[] = {MP_OPT_SGD,      MP_OPT_ADAM,    MP_OPT_LAMB,
+                                              MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD, MP_OPT_RMSPROP,
+                                              MP_OPT_ADAM};
+  mp_optimizer_desc_t desc;
+  mp_hyper_t hyper;
+  for (int i = 0; i < 7; i++) {
+    mp_optimizer_desc_t wanted = mp_optimizer_desc_default(kinds[i]);
+    mp_hyper_t wanted_hyper = mp_hyper_default(kinds[i], 0.5f);
+    if (i == 6) {
+      wanted.flags = MP_OPT_DECOUPLED_DECAY;
+      wanted_hyper.weight_decay = 0.01f;
+    }
+    wanted.groups = &hyper;
+    check(mp_optimizer_desc_from_name(names[i], &desc, sizeof desc, &hyper, sizeof hyper, 0.5f) ==
+                  MP_SUCCESS &&
+              memcmp(&desc, &wanted, sizeof desc) == 0 &&
+              memcmp(&hyper, &wanted_hyper, sizeof hyper) == 0,
+          names[i]);
+  }
+  static const char *const unknown[] = {"", "adamw ", "adamwx", "MP_OPT_ADAM"};
+  for (int i = 0; i < 4; i++) {
+    memset(&desc, kPattern, sizeof desc);
+    FAILS(mp_optimizer_desc_from_name, (unknown[i], &desc, sizeof desc, &hyper, sizeof hyper, 0.5f),
+          MP_ERROR_NOT_FOUND, "adamw");
+    check(all_are((const unsigned char *)&desc, sizeof desc, 0), "an unknown name leaves zeros");
+  }
+  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
+  FAILS(mp_optimizer_desc_from_name, (NULL, &desc, sizeof desc, &hyper, sizeof hyper, 0.5f), bad,
+        "name");
+  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, sizeof desc, NULL, sizeof hyper, 0.5f), bad,
+        "hyper");
+  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, sizeof desc, &hyper, 8, 0.5f),
+        MP_ERROR_STRUCT_SIZE, "hyper");
+  FAILS(mp_optimizer_desc_from_name, ("adam", NULL, sizeof desc, &hyper, sizeof hyper, 0.5f), bad,
+        "desc");
+  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, 8, &hyper, sizeof hyper, 0.5f),
+        MP_ERROR_STRUCT_SIZE, "struct_size");
+}
+
 static void test_names(void) {
   static const struct {
     const char *name;
@@ -294,6 +336,7 @@ void test_defaults(void) {
   config_of_state = &config;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_init(&cases[i]);
   test_without_defaults();
+  test_optimizer_names();
   test_names();
   test_other_systems();
   test_states_of_torch();

@@ -1,4 +1,4 @@
-/* mpcore/optimizer.h: mp_masters_to_model. */
+/* mpcore/optimizer.h: 16-bit copies and checkpoints. */
 #include <string.h>
 
 #include "harness.h"
@@ -79,10 +79,71 @@ static void test_lists(void) {
   mp_tensor_list_destroy(holes);
 }
 
+static void test_checkpoint(void) {
+  mp_tensor_list_t grads = list_of(context, 4096, MP_FP16, kCount, 24), m, v;
+  mp_hyper_t hyper;
+  mp_optimizer_desc_t desc;
+  mp_optimizer_t optimizer;
+  mp_scaler_t scaler, foreign;
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  WORKS(mp_scaler_create(&scaler, context, &config));
+  WORKS(mp_scaler_create(&foreign, other_context, &config));
+  WORKS(mp_optimizer_desc_from_name("adam", &desc, sizeof desc, &hyper, sizeof hyper, 0.1f));
+  desc.grads = grads;
+  desc.master = master;
+  desc.model = model;
+  WORKS(mp_optimizer_create(&optimizer, context, &desc));
+
+  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
+  FAILS(mp_optimizer_moments, (NULL, &m, &v), bad, "optimizer");
+  WORKS(mp_optimizer_moments(optimizer, NULL, NULL));
+  WORKS(mp_optimizer_moments(optimizer, &m, &v));
+  int64_t numel = 0;
+  FAILS(mp_tensor_list_get, (NULL, 0, NULL, &numel, NULL), bad, "list");
+  FAILS(mp_tensor_list_get, (m, kCount, NULL, &numel, NULL), MP_ERROR_NOT_FOUND, "index");
+  WORKS(mp_tensor_list_get(m, 0, NULL, NULL, NULL));
+  check(mp_tensor_list_get(v, 1, NULL, &numel, NULL) == MP_SUCCESS && numel == 24,
+        "the second tensor of v has 24 elements");
+
+  FAILS(mp_optimizer_write_model, (NULL, NULL), bad, "optimizer");
+  WORKS(mp_optimizer_write_model(optimizer, NULL));
+
+  static char saved[4096];
+  size_t bytes = 0, without = 0;
+  FAILS(mp_optimizer_checkpoint_size, (NULL, scaler, &bytes), bad, "optimizer");
+  FAILS(mp_optimizer_checkpoint_size, (optimizer, foreign, &bytes), bad, "contexts");
+  FAILS(mp_optimizer_checkpoint_size, (optimizer, scaler, NULL), bad, "bytes");
+  WORKS(mp_optimizer_checkpoint_size(optimizer, NULL, &without));
+  WORKS(mp_optimizer_checkpoint_size(optimizer, scaler, &bytes));
+  check(bytes == without + sizeof(mp_scaler_state_t) && bytes < sizeof saved,
+        "a checkpoint holds the state of the scaler");
+  FAILS(mp_optimizer_save_sync, (NULL, scaler, saved, bytes, NULL), bad, "optimizer");
+  FAILS(mp_optimizer_save_sync, (optimizer, foreign, saved, bytes, NULL), bad, "contexts");
+  FAILS(mp_optimizer_save_sync, (optimizer, scaler, NULL, bytes, NULL), bad, "checkpoint");
+  FAILS(mp_optimizer_save_sync, (optimizer, scaler, saved, bytes - 1, NULL),
+        MP_ERROR_WORKSPACE_TOO_SMALL, "bytes");
+  WORKS(mp_optimizer_save_sync(optimizer, scaler, saved, bytes, NULL));
+  FAILS(mp_optimizer_restore_sync, (NULL, scaler, saved, bytes, NULL), bad, "optimizer");
+  FAILS(mp_optimizer_restore_sync, (optimizer, foreign, saved, bytes, NULL), bad, "contexts");
+  FAILS(mp_optimizer_restore_sync, (optimizer, NULL, saved, bytes, NULL), bad, "scaler");
+  FAILS(mp_optimizer_restore_sync, (optimizer, scaler, NULL, bytes, NULL), bad, "checkpoint");
+  FAILS(mp_optimizer_restore_sync, (optimizer, scaler, saved, bytes - 1, NULL), bad, "bytes");
+  WORKS(mp_optimizer_restore_sync(optimizer, scaler, saved, bytes, NULL));
+  WORKS(mp_optimizer_save_sync(optimizer, NULL, saved, without, NULL));
+  FAILS(mp_optimizer_restore_sync, (optimizer, scaler, saved, without, NULL), bad, "scaler");
+  WORKS(mp_optimizer_restore_sync(optimizer, NULL, saved, without, NULL));
+
+  mp_optimizer_destroy(optimizer);
+  mp_scaler_destroy(scaler);
+  mp_scaler_destroy(foreign);
+  mp_tensor_list_destroy(grads);
+}
+
 void test_model(void) {
   master = list_of(context, 1024, MP_FP32, kCount, 24);
   model = list_of(context, 2048, MP_FP16, kCount, 24);
   test_options();
+  test_checkpoint();
   test_lists();
   mp_tensor_list_destroy(master);
   mp_tensor_list_destroy(model);

@@ -217,10 +217,10 @@ OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
     : spec_(spec), grads_(spec.grads), master_(with_dtype(spec.grads, MP_FP32)) {
   const std::vector<TensorSpec> &fp32 = master_.specs();
   if (!spec_.model.empty()) model_.emplace(model_specs(spec_));
-  if (spec_.has_m && spec_.kind != MP_OPT_ADAGRAD) {
+  if (spec_.has_m && spec_.kind != MP_OPT_ADAGRAD && !spec_.has_own_moments) {
     m_.emplace(fp32).upload(constant_values(fp32, 0.0));
   }
-  if (spec_.kind != MP_OPT_SGD) {
+  if (spec_.kind != MP_OPT_SGD && !spec_.has_own_moments) {
     const std::vector<TensorSpec> specs =
         spec_.kind == MP_OPT_NOVOGRAD ? std::vector<TensorSpec>(fp32.size(), {MP_FP32, 1}) : fp32;
     v_.emplace(specs).upload(constant_values(specs, 0.0));

@@ -115,6 +115,7 @@ struct OptimizerSpec {
   std::vector<TensorSpec> grads;
   std::vector<mp_dtype_t> model;  ///< per tensor, MP_DTYPE_NONE = no copy; empty: no list at all
   bool has_m = true;              ///< where the kind leaves the choice
+  bool has_own_moments = false;   ///< m and v are allocated by the optimizer
   std::vector<float> lr_multipliers, decay_multipliers;  ///< per tensor; empty: none
   bool has_extra = false;                                ///< a list of extra gradients
   uint64_t rounding_seed = 0;

@@ -315,6 +315,9 @@ void check_composed(const OptimizerSpec &fused_spec, uint64_t seed) {
     CAPTURE(fused_spec.kind, fused_spec.flags, skips);
     CHECK(fused.master().bits() == plain.master().bits());
     CHECK(fused.model()->bits() == copied.model.bits());
+    fused.model()->upload(constant_values(fused.model()->specs(), -7.0));
+    require_ok(mp_optimizer_write_model(fused.get(), kStream));
+    CHECK(fused.model()->bits() == copied.model.bits());
     CHECK(fused_overflows.value() == overflows.value());
     CHECK(overflows.value() > 0);
   }
@@ -369,6 +372,8 @@ TEST_CASE("model: random rounding goes on where a checkpoint stopped", "[model][
   third.m()->upload(second.m()->download());
   third.v()->upload(second.v()->download());
   third.set_t(second.t());
+  require_ok(mp_optimizer_write_model(third.get(), kStream));
+  CHECK(third.model()->bits() == second.model()->bits());
   for (int i = 2; i < 4; ++i) step(third, i);
   CHECK(third.state() == first.state());
 }

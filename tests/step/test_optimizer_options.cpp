@@ -53,6 +53,69 @@ TEST_CASE("optimizer options: together, restored, they go on bit for bit", "[opt
   }
 }
 
+// ---------------------------------------------------------------------------- moments
+
+namespace {
+
+/// Compares a list that the optimizer has allocated with the caller's of another one.
+void check_moments(const TensorSet *wanted, mp_tensor_list_t got, bool is_needed) {
+  REQUIRE((got != nullptr) == (wanted != nullptr && is_needed));
+  if (got == nullptr) return;
+  const TensorValues values = wanted->download();
+  int64_t wrong = 0;
+  for (uint32_t t = 0; t < values.size(); ++t) {
+    void *data = nullptr;
+    int64_t numel = -1;
+    mp_dtype_t dtype = MP_DTYPE_NONE;
+    require_ok(mp_tensor_list_get(got, t, &data, &numel, &dtype));
+    CHECK(dtype == MP_FP32);
+    REQUIRE(numel == static_cast<int64_t>(values[t].size()));
+    for (size_t i = 0; i < values[t].size(); ++i)
+      wrong += values[t][i] != read_float(static_cast<const float *>(data) + i);
+  }
+  CHECK(wrong == 0);
+  CHECK(mp_tensor_list_get(got, static_cast<uint32_t>(values.size()), nullptr, nullptr, nullptr) ==
+        MP_ERROR_NOT_FOUND);
+}
+
+}  // namespace
+
+TEST_CASE("optimizer: allocated moments are zeros and equal those of the caller bit for bit",
+          "[optimizer][strict]") {
+  for (OptimizerSpec spec : all_rules()) {
+    OptimizerRun lists(spec);
+    spec.has_own_moments = true;
+    OptimizerRun own(spec);
+    for (OptimizerRun *run : {&lists, &own})
+      run->master().upload(constant_values(run->master().specs(), 0.5));
+    mp_tensor_list_t m = nullptr, v = nullptr;
+    require_ok(mp_optimizer_moments(own.get(), &m, &v));
+    const bool needs_m = spec.groups[0].beta1 != 0.0f;
+    for (int step = 0; step < 3; ++step) {
+      CAPTURE(spec.kind, spec.flags, step);
+      check_moments(lists.m(), m, needs_m);
+      check_moments(lists.v(), v, true);
+      Random random(static_cast<uint64_t>(step));
+      const TensorValues grads = real_values(spec.grads, random, 8.0);
+      for (OptimizerRun *run : {&lists, &own}) {
+        run->grads().upload(grads);
+        run->step();
+      }
+      CHECK(own.master().bits() == lists.master().bits());
+      CHECK(own.model()->bits() == lists.model()->bits());
+    }
+  }
+}
+
+TEST_CASE("optimizer: momentum cannot come later without a list m", "[optimizer][strict]") {
+  OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
+  spec.has_own_moments = true;
+  OptimizerRun run(spec);
+  const mp_hyper_t momentum = sgd_hyper(.5f, .9f);
+  expect_status(mp_optimizer_set_hyper(run.get(), 0, &momentum, kStream),
+                MP_ERROR_INVALID_ARGUMENT);
+}
+
 // ---------------------------------------------------------------------------- schedules
 
 TEST_CASE("optimizer options: schedules, by hand", "[optimizer][strict]") {

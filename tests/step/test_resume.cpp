@@ -1,6 +1,9 @@
 // A training that is saved as bytes, destroyed and made anew goes on as if nothing had happened:
 // every rule with all its options, every policy, saved after any of the first steps.
+#include <cstddef>
 #include <cstring>
+#include <limits>
+#include <string>
 
 #include "checked_optimizer.h"
 
@@ -10,38 +13,19 @@ namespace {
 
 // ---------------------------------------------------------------------------- what is saved
 
-/// All that a program writes to disk, one thing after the other.
-class Checkpoint {
- public:
-  template <typename T>
-  void save(const T &plain) {
-    const auto *const first = reinterpret_cast<const uint8_t *>(&plain);
-    bytes_.insert(bytes_.end(), first, first + sizeof plain);
-  }
-  void save(const std::vector<uint8_t> &bits) {
-    bytes_.insert(bytes_.end(), bits.begin(), bits.end());
-  }
-
-  template <typename T>
-  T restore() {
-    T plain;
-    const std::vector<uint8_t> bits = restore(sizeof plain);
-    std::memcpy(&plain, bits.data(), sizeof plain);
-    return plain;
-  }
-  std::vector<uint8_t> restore(size_t size) {
-    REQUIRE(read_ + size <= bytes_.size());
-    const auto first = bytes_.begin() + static_cast<ptrdiff_t>(read_);
-    read_ += size;
-    return {first, first + static_cast<ptrdiff_t>(size)};
-  }
-
-  bool operator==(const Checkpoint &other) const { return bytes_ == other.bytes_; }
-
- private:
-  std::vector<uint8_t> bytes_;
-  size_t read_ = 0;
+/// A checkpoint, and the 16-bit copies beside it, which follow from it.
+struct Saved {
+  std::vector<uint8_t> checkpoint, models;
+  bool operator==(const Saved &) const = default;
 };
+
+std::vector<uint8_t> save(mp_optimizer_t optimizer, mp_scaler_t scaler) {
+  size_t bytes = 0;
+  require_ok(mp_optimizer_checkpoint_size(optimizer, scaler, &bytes));
+  std::vector<uint8_t> checkpoint(bytes);
+  require_ok(mp_optimizer_save_sync(optimizer, scaler, checkpoint.data(), bytes, kStream));
+  return checkpoint;
+}
 
 // ---------------------------------------------------------------------------- a training
 
@@ -52,26 +36,28 @@ struct Program {
 
 class Training {
  public:
+  /// Starts with some weights beyond the range of fp16.
   explicit Training(const Program &program)
       : run_(program.optimizer), scaler_(make_scaler(program.scaler)) {
     Random random(1);
-    run_.master().upload(real_values(run_.master().specs(), random, 2.0));
+    TensorValues weights = real_values(run_.master().specs(), random, 2.0);
+    for (std::vector<double> &tensor : weights)
+      if (!tensor.empty()) tensor.back() = 70000.0;
+    run_.master().upload(weights);
+    require_ok(mp_optimizer_write_model(run_.get(), kStream));
+  }
+
+  Training(const Program &program, const Saved &saved) : Training(program) {
     run_.model()->upload(constant_values(run_.model()->specs(), -7.0));
+    require_ok(restore(saved.checkpoint));
   }
 
-  Training(const Program &program, Checkpoint saved) : Training(program) {
-    set_state(scaler_.get(), saved.restore<mp_scaler_state_t>());
-    run_.set_t(saved.restore<int64_t>());
-    for (TensorSet *set : sets()) set->upload_bits(saved.restore(set->bits().size()));
+  mp_status_t restore(const std::vector<uint8_t> &checkpoint) {
+    return mp_optimizer_restore_sync(run_.get(), scaler_.get(), checkpoint.data(),
+                                     checkpoint.size(), kStream);
   }
 
-  Checkpoint checkpoint() {
-    Checkpoint saved;
-    saved.save(state_of(scaler_.get()));
-    saved.save(run_.t());
-    for (TensorSet *set : sets()) saved.save(set->bits());
-    return saved;
-  }
+  Saved saved() { return {save(run_.get(), scaler_.get()), run_.model()->bits()}; }
 
   /// One step of the data that belongs to its number.
   void step(int number, bool overflows) {
@@ -88,15 +74,6 @@ class Training {
   mp_scaler_state_t scaler_state() const { return state_of(scaler_.get()); }
 
  private:
-  /// The 16-bit copy too: a skipped step does not write it.
-  std::vector<TensorSet *> sets() {
-    std::vector<TensorSet *> all;
-    for (TensorSet *set : {&run_.master(), run_.model(), run_.m(), run_.v()}) {
-      if (set != nullptr) all.push_back(set);
-    }
-    return all;
-  }
-
   OptimizerRun run_;
   UniqueScaler scaler_;
 };
@@ -112,22 +89,22 @@ bool check_program(const Program &program, int steps_after) {
     training.step(number, kSequence[static_cast<size_t>(number)] == 'x');
   };
   Training uninterrupted(program);
-  std::vector<Checkpoint> saved = {uninterrupted.checkpoint()};
+  std::vector<Saved> saved = {uninterrupted.saved()};
   bool is_amid_hysteresis = false;
   for (int number = 0; number < steps; ++number) {
     take(uninterrupted, number);
-    saved.push_back(uninterrupted.checkpoint());
+    saved.push_back(uninterrupted.saved());
     const int32_t left = uninterrupted.scaler_state().hysteresis_left;
     is_amid_hysteresis = is_amid_hysteresis || (left > 0 && left < program.scaler.hysteresis);
   }
   for (int cut = 0; cut < steps; ++cut) {
     Training resumed(program, saved[static_cast<size_t>(cut)]);
     CAPTURE(cut);
-    CHECK(resumed.checkpoint() == saved[static_cast<size_t>(cut)]);
+    CHECK(resumed.saved() == saved[static_cast<size_t>(cut)]);
     for (int number = cut; number < std::min(cut + steps_after, steps); ++number) {
       take(resumed, number);
       CAPTURE(number);
-      CHECK(resumed.checkpoint() == saved[static_cast<size_t>(number) + 1]);
+      CHECK(resumed.saved() == saved[static_cast<size_t>(number) + 1]);
     }
   }
   return is_amid_hysteresis;
@@ -155,10 +132,52 @@ TEST_CASE("resume: every rule goes on bit for bit", "[step][resume]") {
   const std::vector<mp_scaler_config_t> scalers = all_scalers();
   size_t next = 0;
   for (const OptimizerSpec &rule : all_rules()) {
-    const Program program{with_everything(rule), scalers[next++ % scalers.size()]};
-    CAPTURE(rule.kind, rule.flags, program.scaler.policy);
-    check_program(program, 2);
+    for (const uint32_t flags : {0u, uint32_t{MP_OPT_STOCHASTIC_ROUNDING}}) {
+      Program program{with_everything(rule), scalers[next++ % scalers.size()]};
+      program.optimizer.flags |= flags;
+      program.optimizer.rounding_seed = 7;
+      CAPTURE(rule.kind, program.optimizer.flags, program.scaler.policy);
+      check_program(program, 2);
+    }
   }
+}
+
+TEST_CASE("resume: a checkpoint of another training is refused and writes nothing",
+          "[step][resume]") {
+  const Program program{with_everything(adamw_spec()), all_scalers()[1]};
+  Training training(program), other(program);
+  for (int number = 0; number < 3; ++number) training.step(number, number == 1);
+  const Saved good = training.saved(), before = other.saved();
+  const auto refuses = [&](const std::vector<uint8_t> &bytes, const char *word) {
+    CHECK(other.restore(bytes) == MP_ERROR_INVALID_ARGUMENT);
+    CHECK(std::string(mp_last_error()).find(word) != std::string::npos);
+    CHECK(other.saved() == before);
+  };
+  for (size_t i = 0; i < 32; ++i) {  // the header
+    std::vector<uint8_t> bad = good.checkpoint;
+    bad[i] ^= 0x80;
+    if (i >= 24 && i != 31) continue;  // another t
+    refuses(bad, i < 24 ? "checkpoint" : "t = ");
+  }
+  std::vector<uint8_t> bad = good.checkpoint;
+  bad[32] ^= 1;
+  refuses(bad, "master: tensor 0 has numel");
+  bad = good.checkpoint;
+  bad.pop_back();
+  refuses(bad, "bytes = ");
+  bad.resize(good.checkpoint.size() + 1);
+  refuses(bad, "bytes = ");
+  for (const size_t size : {size_t{0}, size_t{31}}) {
+    bad.resize(size);
+    refuses(bad, "header");
+  }
+  bad = good.checkpoint;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(&bad[bad.size() - sizeof(mp_scaler_state_t) + offsetof(mp_scaler_state_t, scale)],
+              &nan, sizeof nan);
+  refuses(bad, "scale = ");
+  CHECK(other.restore(good.checkpoint) == MP_SUCCESS);
+  CHECK(other.saved() == good);
 }
 
 TEST_CASE("resume: every policy goes on bit for bit", "[step][resume][strict]") {

@@ -1430,9 +1430,11 @@ class mp_hyper_t(_Sized):
 
 class mp_optimizer_desc_t(_Sized):
     """The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-    as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
-    written (master, model, m, v) may overlap nothing else: mp_optimizer_create refuses one list, or
-    the address of a tensor, in two places, unless these are grads and extra_grads."""
+    as must the tensors.  m and v are usually NULL: mp_optimizer_create then allocates those that
+    the groups need, filled with 0, with the allocator of the context (mp_optimizer_moments).
+    Lists of the caller are initialised by the caller.  Written lists (master, model, m, v) may
+    overlap nothing else: mp_optimizer_create refuses one list, or the address of a tensor, in two
+    places, unless these are grads and extra_grads."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1468,11 +1470,11 @@ class mp_optimizer_desc_t(_Sized):
     """MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
     data pointer: that parameter has no 16-bit copy"""
     m: Handle
-    """MP_FP32: momentum, or first moment.  SGD, RMSProp: optional where
-    every group has beta1 = 0.  Adagrad: NULL"""
+    """MP_FP32: momentum, or first moment.  NULL: allocated; not for SGD and
+    RMSProp if every group has beta1 = 0.  Adagrad: NULL"""
     v: Handle
-    """MP_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
-    the others, of one element each"""
+    """MP_FP32: second moment.  NULL: allocated; SGD: NULL.  NovoGrad: as many
+    tensors as the others, of one element each"""
     lr_multipliers: Pointer
     """Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
     rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
@@ -2816,6 +2818,11 @@ class Library(ctypes.CDLL):
             that allocate new gradients each step.  Do not capture into a graph.
             @param data  host, count device pointers."""
 
+        def mp_tensor_list_get(self, list: Handle, index: int, data: Pointer, numel: Pointer, dtype: Pointer, /) -> int:
+            """One tensor of the list, as it is now.
+            @param data,numel,dtype  host, out, each optional; data is a device address.
+            @retval MP_ERROR_NOT_FOUND the list has no tensor of this index"""
+
         def mp_check_nonfinite(self, list: Handle, found_inf: Pointer, stream: Handle, /) -> int:
             """Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
             lists can share one flag.  A float rather than an int so that it can be all-reduced
@@ -2937,11 +2944,29 @@ class Library(ctypes.CDLL):
         def mp_optimizer_desc_init(self, desc: Pointer, struct_size: int, kind: int, /) -> int:
             """One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB."""
 
+        def mp_optimizer_desc_from_name(self, name: Optional[bytes], desc: Pointer, desc_size: int, hyper: Pointer, hyper_size: int, lr: float, /) -> int:
+            """Sets desc to the method that a name stands for, with one group: hyper, with its defaults.
+            Case is ignored.
+
+                "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
+                "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+
+            @param name   host.
+            @param desc   host, out, desc_size bytes: desc->groups is hyper.  Zeros after an error.
+            @param hyper  host, out, hyper_size bytes: must live until mp_optimizer_create.
+            @retval MP_ERROR_NOT_FOUND the name is unknown"""
+
         def mp_optimizer_create(self, optimizer: Pointer, context: Handle, desc: Pointer, /) -> int:
-            """Uploads the hyperparameters and allocates the scratch memory of all later steps."""
+            """Uploads the hyperparameters and allocates the scratch memory of all later steps, and m and v if
+            the descriptor has none."""
 
         def mp_optimizer_destroy(self, optimizer: Handle, /) -> None:
-            """Its lists and tensors stay."""
+            """Frees what mp_optimizer_create has allocated; lists and tensors of the caller stay."""
+
+        def mp_optimizer_moments(self, optimizer: Handle, m: Pointer, v: Pointer, /) -> int:
+            """The lists m and v, of the descriptor or allocated (mp_tensor_list_get has their addresses); they
+            live as long as the optimizer.
+            @param m,v  host, out, each optional: NULL if the optimizer has none."""
 
         def mp_optimizer_set_hyper(self, optimizer: Handle, group: int, hyper: Pointer, stream: Handle, /) -> int:
             """Replace the hyperparameters of one group, in stream order.
@@ -2991,11 +3016,41 @@ class Library(ctypes.CDLL):
             """Device address of the step counter t, which each applied step increases by 1; constant for the
             life of the optimizer.  NULL if optimizer is NULL."""
 
+        def mp_optimizer_write_model(self, optimizer: Handle, stream: Handle, /) -> int:
+            """model = round(master), bit for bit as in the step that increased t to its value: with the flags
+            and the rounding_seed of the optimizer.  For masters that the caller has loaded;
+            mp_optimizer_restore_sync calls it.  (mp_cast differs: it makes overflows infinite, and never
+            rounds at random.)  Without a list model there is nothing to do."""
+
+        def mp_optimizer_checkpoint_size(self, optimizer: Handle, scaler: Handle, bytes: Pointer, /) -> int:
+            """Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
+            @param scaler  optional; NULL: without.
+            @param bytes   host, out."""
+
+        def mp_optimizer_save_sync(self, optimizer: Handle, scaler: Handle, checkpoint: Pointer, bytes: int, stream: Handle, /) -> int:
+            """Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
+            later versions read it.  Not part of it: hyperparameters, the states of a graph (running
+            statistics), offsets of dropout, and the position in the data.
+            @param scaler      optional; NULL: the checkpoint has no scaler.
+            @param checkpoint  host, out.
+            @param bytes       room, at least mp_optimizer_checkpoint_size.
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room"""
+
+        def mp_optimizer_restore_sync(self, optimizer: Handle, scaler: Handle, checkpoint: Pointer, bytes: int, stream: Handle, /) -> int:
+            """Restores master, m, v, t and the scaler, then writes model as mp_optimizer_write_model does: the
+            training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
+            @param scaler      NULL if and only if the checkpoint has none; as in mp_scaler_set_state_sync.
+            @param checkpoint  host, any alignment.
+            @param bytes       exactly as many as were saved.
+            @retval MP_ERROR_INVALID_ARGUMENT no checkpoint, or that of other tensors, of another kind or
+                    scaler; nothing has been written"""
+
         def mp_optimizer_get_step_sync(self, optimizer: Handle, t: Pointer, stream: Handle, /) -> int:
-            """The step counter t, for checkpoints; waits for `stream`."""
+            """The step counter t; waits for `stream`."""
 
         def mp_optimizer_set_step_sync(self, optimizer: Handle, t: int, stream: Handle, /) -> int:
-            """From a checkpoint; waits for `stream`."""
+            """Sets t, e.g. from a checkpoint of another format; call mp_optimizer_write_model after it.
+            Waits for `stream`."""
 
         def mp_comm_init(self, comm: Pointer, struct_size: int, /) -> int:
             """One rank, for a program that may have several: nothing is communicated."""
@@ -3690,6 +3745,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "mp_tensor_list_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_tensor_list_desc_t)]),
     "mp_tensor_list_destroy": (None, [c_void_p]),
     "mp_tensor_list_set_data": (c_uint32, [c_void_p, c_void_p, c_void_p]),
+    "mp_tensor_list_get": (c_uint32, [c_void_p, c_uint32, POINTER(c_void_p), c_void_p, c_void_p]),
     "mp_check_nonfinite": (c_uint32, [c_void_p, c_void_p, c_void_p]),
     "mp_amax": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -3711,8 +3767,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "mp_scaler_get_history_sync": (c_uint32, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p]),
     "mp_hyper_init": (c_uint32, [POINTER(mp_hyper_t), c_size_t, c_uint32, c_float]),
     "mp_optimizer_desc_init": (c_uint32, [POINTER(mp_optimizer_desc_t), c_size_t, c_uint32]),
+    "mp_optimizer_desc_from_name": (c_uint32, [c_char_p, POINTER(mp_optimizer_desc_t), c_size_t, POINTER(mp_hyper_t), c_size_t, c_float]),
     "mp_optimizer_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_optimizer_desc_t)]),
     "mp_optimizer_destroy": (None, [c_void_p]),
+    "mp_optimizer_moments": (c_uint32, [c_void_p, POINTER(c_void_p), POINTER(c_void_p)]),
     "mp_optimizer_set_hyper": (c_uint32, [c_void_p, c_uint32, POINTER(mp_hyper_t), c_void_p]),
     "mp_optimizer_step": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "mp_model_options_init": (c_uint32, [POINTER(mp_model_options_t), c_size_t]),
@@ -3720,6 +3778,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "mp_optimizer_lr": (c_void_p, [c_void_p]),
     "mp_optimizer_regularization": (c_uint32, [c_void_p, c_void_p, c_void_p]),
     "mp_optimizer_step_counter": (c_void_p, [c_void_p]),
+    "mp_optimizer_write_model": (c_uint32, [c_void_p, c_void_p]),
+    "mp_optimizer_checkpoint_size": (c_uint32, [c_void_p, c_void_p, c_void_p]),
+    "mp_optimizer_save_sync": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p]),
+    "mp_optimizer_restore_sync": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p]),
     "mp_optimizer_get_step_sync": (c_uint32, [c_void_p, c_void_p, c_void_p]),
     "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p]),
     "mp_comm_init": (c_uint32, [POINTER(mp_comm_t), c_size_t]),

@@ -1009,9 +1009,11 @@ pub struct mp_hyper_t {
 }
 
 /// The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-/// as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
-/// written (master, model, m, v) may overlap nothing else: [`mp_optimizer_create`] refuses one list, or
-/// the address of a tensor, in two places, unless these are grads and extra\_grads.
+/// as must the tensors.  m and v are usually NULL: [`mp_optimizer_create`] then allocates those that
+/// the groups need, filled with 0, with the allocator of the context ([`mp_optimizer_moments`]).
+/// Lists of the caller are initialised by the caller.  Written lists (master, model, m, v) may
+/// overlap nothing else: [`mp_optimizer_create`] refuses one list, or the address of a tensor, in two
+/// places, unless these are grads and extra\_grads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_optimizer_desc_t {
@@ -1031,11 +1033,11 @@ pub struct mp_optimizer_desc_t {
     /// [`MP_FP16`]/[`MP_BF16`] copy of master, written; optional.  A NULL
     /// data pointer: that parameter has no 16-bit copy
     pub model: mp_tensor_list_t,
-    /// [`MP_FP32`]: momentum, or first moment.  SGD, RMSProp: optional where
-    /// every group has beta1 = 0.  Adagrad: NULL
+    /// [`MP_FP32`]: momentum, or first moment.  NULL: allocated; not for SGD and
+    /// RMSProp if every group has beta1 = 0.  Adagrad: NULL
     pub m: mp_tensor_list_t,
-    /// [`MP_FP32`]: second moment; SGD: NULL.  NovoGrad: as many tensors as
-    /// the others, of one element each
+    /// [`MP_FP32`]: second moment.  NULL: allocated; SGD: NULL.  NovoGrad: as many
+    /// tensors as the others, of one element each
     pub v: mp_tensor_list_t,
     /// Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
     /// rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
@@ -2244,6 +2246,12 @@ extern "C" {
     /// * `data`: host, count device pointers.
     pub fn mp_tensor_list_set_data(list: mp_tensor_list_t, data: *const *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
+    /// One tensor of the list, as it is now.
+    ///
+    /// * `data`, `numel`, `dtype`: host, out, each optional; data is a device address.
+    /// * [`MP_ERROR_NOT_FOUND`]: the list has no tensor of this index
+    pub fn mp_tensor_list_get(list: mp_tensor_list_t, index: u32, data: *mut *mut c_void, numel: *mut i64, dtype: *mut mp_dtype_t) -> mp_status_t;
+
     /// Set \*found\_inf to 1 if any element is NaN or infinite.  Never clears it, so several
     /// lists can share one flag.  A float rather than an int so that it can be all-reduced
     /// with the gradients.
@@ -2381,11 +2389,32 @@ extern "C" {
     /// One group, no tensors yet; flags 0, or [`MP_OPT_DECOUPLED_DECAY`] for [`MP_OPT_LAMB`].
     pub fn mp_optimizer_desc_init(desc: *mut mp_optimizer_desc_t, struct_size: usize, kind: mp_optimizer_kind_t) -> mp_status_t;
 
-    /// Uploads the hyperparameters and allocates the scratch memory of all later steps.
+    /// Sets desc to the method that a name stands for, with one group: hyper, with its defaults.
+    /// Case is ignored.
+    ///
+    /// ```text
+    /// "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
+    /// "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+    /// ```
+    ///
+    /// * `name`: host.
+    /// * `desc`: host, out, desc\_size bytes: desc-\>groups is hyper.  Zeros after an error.
+    /// * `hyper`: host, out, hyper\_size bytes: must live until [`mp_optimizer_create`].
+    /// * [`MP_ERROR_NOT_FOUND`]: the name is unknown
+    pub fn mp_optimizer_desc_from_name(name: *const c_char, desc: *mut mp_optimizer_desc_t, desc_size: usize, hyper: *mut mp_hyper_t, hyper_size: usize, lr: f32) -> mp_status_t;
+
+    /// Uploads the hyperparameters and allocates the scratch memory of all later steps, and m and v if
+    /// the descriptor has none.
     pub fn mp_optimizer_create(optimizer: *mut mp_optimizer_t, context: mp_context_t, desc: *const mp_optimizer_desc_t) -> mp_status_t;
 
-    /// Its lists and tensors stay.
+    /// Frees what [`mp_optimizer_create`] has allocated; lists and tensors of the caller stay.
     pub fn mp_optimizer_destroy(optimizer: mp_optimizer_t);
+
+    /// The lists m and v, of the descriptor or allocated ([`mp_tensor_list_get`] has their addresses); they
+    /// live as long as the optimizer.
+    ///
+    /// * `m`, `v`: host, out, each optional: NULL if the optimizer has none.
+    pub fn mp_optimizer_moments(optimizer: mp_optimizer_t, m: *mut mp_tensor_list_t, v: *mut mp_tensor_list_t) -> mp_status_t;
 
     /// Replace the hyperparameters of one group, in stream order.
     /// They live on the device: a captured graph picks up the new values when replayed.
@@ -2442,10 +2471,43 @@ extern "C" {
     /// life of the optimizer.  NULL if optimizer is NULL.
     pub fn mp_optimizer_step_counter(optimizer: mp_optimizer_t) -> *const i64;
 
-    /// The step counter t, for checkpoints; waits for `stream`.
+    /// model = round(master), bit for bit as in the step that increased t to its value: with the flags
+    /// and the rounding\_seed of the optimizer.  For masters that the caller has loaded;
+    /// [`mp_optimizer_restore_sync`] calls it.  ([`mp_cast`] differs: it makes overflows infinite, and never
+    /// rounds at random.)  Without a list model there is nothing to do.
+    pub fn mp_optimizer_write_model(optimizer: mp_optimizer_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
+    ///
+    /// * `scaler`: optional; NULL: without.
+    /// * `bytes`: host, out.
+    pub fn mp_optimizer_checkpoint_size(optimizer: mp_optimizer_t, scaler: mp_scaler_t, bytes: *mut usize) -> mp_status_t;
+
+    /// Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
+    /// later versions read it.  Not part of it: hyperparameters, the states of a graph (running
+    /// statistics), offsets of dropout, and the position in the data.
+    ///
+    /// * `scaler`: optional; NULL: the checkpoint has no scaler.
+    /// * `checkpoint`: host, out.
+    /// * `bytes`: room, at least [`mp_optimizer_checkpoint_size`].
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: there is less room
+    pub fn mp_optimizer_save_sync(optimizer: mp_optimizer_t, scaler: mp_scaler_t, checkpoint: *mut c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Restores master, m, v, t and the scaler, then writes model as [`mp_optimizer_write_model`] does: the
+    /// training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
+    ///
+    /// * `scaler`: NULL if and only if the checkpoint has none; as in [`mp_scaler_set_state_sync`].
+    /// * `checkpoint`: host, any alignment.
+    /// * `bytes`: exactly as many as were saved.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: no checkpoint, or that of other tensors, of another kind or
+    ///   scaler; nothing has been written
+    pub fn mp_optimizer_restore_sync(optimizer: mp_optimizer_t, scaler: mp_scaler_t, checkpoint: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// The step counter t; waits for `stream`.
     pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// From a checkpoint; waits for `stream`.
+    /// Sets t, e.g. from a checkpoint of another format; call [`mp_optimizer_write_model`] after it.
+    /// Waits for `stream`.
     pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
     /// One rank, for a program that may have several: nothing is communicated.

@@ -1,0 +1,209 @@
+// mpcore/optimizer.h: checkpoints.  One block of plain data: a header, the number of elements of each
+// tensor, the elements in fp32, the scaler's state.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "capi/check.h"
+#include "capi/nvtx_payload.h"
+#include "capi/objects.h"
+#include "capi/optimizer_desc.h"
+#include "capi/scaler_checks.h"
+#include "kernels/backend.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+constexpr char kMagic[8] = {'m', 'p', 'c', 'o', 'r', 'e', '\0', 1};  // the last byte: version
+
+/// Stored; its layout may not change within a version.
+struct Header {
+  char magic[sizeof kMagic];
+  int32_t kind;
+  uint32_t scaler_bytes;  ///< struct_size of the state at the end; 0: no scaler
+  uint32_t num_tensors;
+  uint32_t lists;  ///< bit i: kLists[i] is there
+  int64_t t;
+};
+static_assert(sizeof(Header) == 32);
+
+struct List {
+  const char *name;
+  const mp_tensor_list *tensors;  ///< NULL: the optimizer has none
+};
+
+std::array<List, 3> lists_of(const mp_optimizer &o) {
+  return {{{"master", o.desc.master}, {"m", o.desc.m}, {"v", o.desc.v}}};
+}
+
+Header header_of(const mp_optimizer &o, mp_scaler_t scaler) {
+  Header header{};
+  std::copy_n(kMagic, sizeof kMagic, header.magic);
+  header.kind = o.desc.kind;
+  header.scaler_bytes = scaler != nullptr ? sizeof(mp_scaler_state_t) : 0;
+  header.num_tensors = static_cast<uint32_t>(o.desc.master->numel.size());
+  const auto lists = lists_of(o);
+  for (uint32_t i = 0; i < lists.size(); ++i)
+    if (lists[i].tensors != nullptr) header.lists |= 1u << i;
+  return header;
+}
+
+/// Calls visit(list, tensor index, bytes of its elements) for every tensor, in the order of storage.
+template <class Visit>
+void for_each_tensor(const mp_optimizer &o, const Visit &visit) {
+  for (const List &list : lists_of(o)) {
+    if (list.tensors == nullptr) continue;
+    for (size_t t = 0; t < list.tensors->numel.size(); ++t)
+      visit(list, t, static_cast<size_t>(list.tensors->numel[t]) * sizeof(float));
+  }
+}
+
+size_t size_of(const mp_optimizer &o, uint32_t scaler_bytes) {
+  size_t bytes = sizeof(Header) + scaler_bytes;
+  for_each_tensor(
+      o, [&](const List &, size_t, size_t elements) { bytes += sizeof(int64_t) + elements; });
+  return bytes;
+}
+
+/// Returns the optimizer, if it can be saved or restored together with the scaler.
+const mp_optimizer &require_optimizer(mp_optimizer_t optimizer, mp_scaler_t scaler) {
+  const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
+             "optimizer and scaler belong to different contexts");
+  require_data(o);
+  return o;
+}
+
+/// Fails unless the checkpoint is one of this optimizer and scaler.
+Header read_header(const mp_optimizer &o, mp_scaler_t scaler, const std::byte *checkpoint,
+                   size_t bytes) {
+  const auto require = [](bool good, const auto &...parts) {
+    if (!good) fail(MP_ERROR_INVALID_ARGUMENT, "checkpoint: ", parts...);
+  };
+  Header saved;
+  require(bytes >= sizeof saved, "bytes = ", bytes, " is smaller than its header of ",
+          sizeof saved);
+  std::memcpy(&saved, checkpoint, sizeof saved);
+  require(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0,
+          "must begin as mp_optimizer_save_sync writes it");
+  const Header wanted = header_of(o, scaler);
+  require(saved.kind == wanted.kind, "kind = ", saved.kind, " must be that of the optimizer, ",
+          kind_name(o.desc.kind));
+  require(saved.num_tensors == wanted.num_tensors, "num_tensors = ", saved.num_tensors,
+          " must be that of the optimizer, ", wanted.num_tensors);
+  const auto lists = lists_of(o);
+  require(saved.lists >> lists.size() == 0, "lists = ", saved.lists, " has unknown bits");
+  for (uint32_t i = 0; i < lists.size(); ++i) {
+    require((saved.lists >> i & 1) == (wanted.lists >> i & 1), "must ",
+            (wanted.lists >> i & 1) != 0 ? "have" : "not have", " a list ", lists[i].name,
+            ", as the optimizer");
+  }
+  require((saved.scaler_bytes == 0) == (scaler == nullptr), "scaler ",
+          scaler == nullptr ? "= NULL: the checkpoint has the state of one"
+                            : "must be NULL: the checkpoint has no state of one");
+  require(bytes == size_of(o, saved.scaler_bytes), "bytes = ", bytes, " must be ",
+          size_of(o, saved.scaler_bytes));
+  const std::byte *next = checkpoint + sizeof saved;
+  for_each_tensor(o, [&](const List &list, size_t t, size_t) {
+    int64_t numel;
+    std::memcpy(&numel, next, sizeof numel);
+    next += sizeof numel;
+    require(numel == list.tensors->numel[t], list.name, ": tensor ", t, " has numel = ", numel,
+            ", must be that of the optimizer, ", list.tensors->numel[t]);
+  });
+  return saved;
+}
+
+/// The state at the end of a checkpoint, of whatever version.
+mp_scaler_state_t read_state(const mp_scaler &scaler, const std::byte *end, uint32_t bytes) {
+  std::vector<uint64_t> aligned(bytes / sizeof(uint64_t) + 1);
+  std::memcpy(aligned.data(), end - bytes, bytes);
+  const auto *saved = reinterpret_cast<const mp_scaler_state_t *>(aligned.data());
+  MP_REQUIRE(saved->struct_size == bytes, MP_ERROR_INVALID_ARGUMENT,
+             "checkpoint: struct_size of the scaler's state = ", saved->struct_size, " must be ",
+             bytes);
+  const mp_scaler_state_t state = read_struct(saved, "checkpoint's scaler state");
+  check_state(state, scaler.config);
+  return state;
+}
+
+void require_success(mp_status_t status) {
+  if (status != MP_SUCCESS) fail(status, mp_last_error());
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_optimizer_checkpoint_size(mp_optimizer_t optimizer, mp_scaler_t scaler,
+                                         size_t *bytes) {
+  return mp::call(__func__, [&] {
+    const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
+    mp::require_pointer(bytes, "bytes") = mp::size_of(o, mp::header_of(o, scaler).scaler_bytes);
+  });
+}
+
+mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler, void *checkpoint,
+                                   size_t bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
+    const mp::PartsOfACall parts;
+    const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
+    mp::require_pointer(static_cast<std::byte *>(checkpoint), "checkpoint");
+    mp::Header header = mp::header_of(o, scaler);
+    const size_t needed = mp::size_of(o, header.scaler_bytes);
+    MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "bytes = ", bytes,
+               " is smaller than ", needed, ", which mp_optimizer_checkpoint_size returns");
+    mp::require_success(mp_optimizer_get_step_sync(optimizer, &header.t, stream));
+    mp_scaler_state_t state;
+    MP_INIT_STRUCT(&state);
+    if (scaler != nullptr) mp::require_success(mp_scaler_get_state_sync(scaler, &state, stream));
+
+    auto *next = static_cast<std::byte *>(checkpoint);
+    const auto append = [&](const void *plain, size_t size) {
+      std::memcpy(next, plain, size);
+      next += size;
+    };
+    append(&header, sizeof header);
+    mp::for_each_tensor(o, [&](const mp::List &list, size_t t, size_t) {
+      append(&list.tensors->numel[t], sizeof(int64_t));
+    });
+    const mp::Context &c = *o.context;
+    mp::for_each_tensor(o, [&](const mp::List &list, size_t t, size_t size) {
+      if (size > 0) c.backend.copy(c.device, next, list.tensors->data[t], size, stream);
+      next += size;
+    });
+    append(&state, header.scaler_bytes);
+    c.backend.synchronize(c.device, stream);
+  });
+}
+
+mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
+                                      const void *checkpoint, size_t bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
+    const mp::PartsOfACall parts;
+    const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
+    const auto *first =
+        &mp::require_pointer(static_cast<const std::byte *>(checkpoint), "checkpoint");
+    const mp::Header header = mp::read_header(o, scaler, first, bytes);
+    mp_scaler_state_t state;
+    if (scaler != nullptr) state = mp::read_state(*scaler, first + bytes, header.scaler_bytes);
+
+    // First, because it refuses a t: until then nothing has been written.
+    mp::require_success(mp_optimizer_set_step_sync(optimizer, header.t, stream));
+    if (scaler != nullptr) mp::require_success(mp_scaler_set_state_sync(scaler, &state, stream));
+    const mp::Context &c = *o.context;
+    const std::byte *next = first + bytes - header.scaler_bytes;
+    mp::for_each_tensor(o, [&](const mp::List &, size_t, size_t size) { next -= size; });
+    mp::for_each_tensor(o, [&](const mp::List &list, size_t t, size_t size) {
+      if (size > 0) c.backend.copy(c.device, list.tensors->data[t], next, size, stream);
+      next += size;
+    });
+    mp::require_success(mp_optimizer_write_model(optimizer, stream));
+    c.backend.synchronize(c.device, stream);
+  });
+}
