@@ -8,7 +8,8 @@
 // handle's class, under its own name without prefix; arguments and their order are those of
 // mpcore.h, which is the manual, and so are all structs and enumerations.  Trailing arguments that
 // are optional there may be left out here.  Functions without handle (mp_version, mp_last_error) are
-// called as in C.  Handles and memory convert to what the C functions take.
+// called as in C.  Handles and memory with a name convert to the arguments of the C functions.
+// Temporaries do not, because they are destroyed at the end of the statement.
 //
 // FAILURES.  A function returns its result and throws mp::error, which has the sentence of
 // mp_last_error.  Where the compiler has no exceptions, or MPCORE_NO_EXCEPTIONS is defined before
@@ -178,7 +179,8 @@ class handle {
   ~handle() { reset(); }
 
   Raw get() const noexcept { return raw_; }
-  operator Raw() const noexcept { return raw_; }
+  operator Raw() const &noexcept { return raw_; }
+  operator Raw() const && = delete;  // the object is destroyed with the temporary
   Raw release() noexcept { return std::exchange(raw_, nullptr); }
   void reset(Raw raw = nullptr) noexcept { destroy(std::exchange(raw_, raw)); }
 
@@ -286,11 +288,14 @@ class memory {
   }
 
   void *get() const noexcept { return data_; }
-  operator void *() const noexcept { return data_; }
+  operator void *() const &noexcept { return data_; }
+  operator void *() const && = delete;
   template <class T>
-  T *as() const noexcept {
+  T *as() const &noexcept {
     return static_cast<T *>(data_);
   }
+  template <class T>
+  T *as() const && = delete;
 
  private:
   mp_context_t context_ = nullptr;
@@ -645,9 +650,12 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
     return detail::create<scaler>(mp_scaler_create, context, &config);
   }
 
-  const float *scale() const noexcept { return mp_scaler_scale(get()); }
-  const float *inv_scale() const noexcept { return mp_scaler_inv_scale(get()); }
-  float *found_inf() const noexcept { return mp_scaler_found_inf(get()); }
+  const float *scale() const &noexcept { return mp_scaler_scale(get()); }
+  const float *scale() const && = delete;
+  const float *inv_scale() const &noexcept { return mp_scaler_inv_scale(get()); }
+  const float *inv_scale() const && = delete;
+  float *found_inf() const &noexcept { return mp_scaler_found_inf(get()); }
+  float *found_inf() const && = delete;
 
   outcome<void> scale_loss(const void *loss, void *out, mp_dtype_t dtype, int64_t count,
                            mp_stream_t stream = nullptr) const {
@@ -726,9 +734,11 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     return check(mp_scale_step(get(), scaler, options, stream));
   }
 
-  const float *lr() const noexcept { return mp_optimizer_lr(get()); }
+  const float *lr() const &noexcept { return mp_optimizer_lr(get()); }
+  const float *lr() const && = delete;
 
-  const int64_t *step_counter() const noexcept { return mp_optimizer_step_counter(get()); }
+  const int64_t *step_counter() const &noexcept { return mp_optimizer_step_counter(get()); }
+  const int64_t *step_counter() const && = delete;
 
   outcome<void> regularization(float *loss, mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_regularization(get(), loss, stream));
@@ -856,7 +866,7 @@ class autocast_graph {
   void add_loop(const std::vector<int32_t> &members) { add_cluster(members, 1); }
 
   /// Points into this graph, until the graph changes or moves.
-  mp_autocast_graph_t get() const noexcept {
+  mp_autocast_graph_t get() const &noexcept {
     mp_autocast_graph_t graph;
     MP_INIT_STRUCT(&graph);
     graph.num_nodes = static_cast<uint32_t>(node_op_.size());
@@ -883,7 +893,9 @@ class autocast_graph {
     graph.cluster_kind = cluster_kind_.data();
     return graph;
   }
-  operator mp_autocast_graph_t() const noexcept { return get(); }
+  mp_autocast_graph_t get() const && = delete;
+  operator mp_autocast_graph_t() const &noexcept { return get(); }
+  operator mp_autocast_graph_t() const && = delete;
 
  private:
   /// Each text is kept once, where it stays.
@@ -1106,19 +1118,21 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   // --- what became of it
 
   /// @param with_grads  false for a graph without a loss, which has none.
-  outcome<graph_lists> lists(bool with_grads = true) const {
+  outcome<graph_lists> lists(bool with_grads = true) const & {
     graph_lists lists;
     const mp_status_t status =
         mp_graph_lists(get(), with_grads ? &lists.grads : nullptr, &lists.master, &lists.model);
     return detail::finish(status, lists);
   }
+  outcome<graph_lists> lists(bool with_grads = true) const && = delete;
 
-  outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const {
+  outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const & {
     mp_graph_tensor_t info;
     MP_INIT_STRUCT(&info);
     const mp_status_t status = mp_graph_get_tensor(get(), tensor, &info);
     return detail::finish(status, info);
   }
+  outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const && = delete;
 
   outcome<mp_graph_memory_t> get_memory() const {
     mp_graph_memory_t memory;

@@ -8,7 +8,39 @@ namespace {
 static_assert(!std::is_copy_constructible_v<mp::context>);
 static_assert(std::is_nothrow_move_constructible_v<mp::context>);
 static_assert(std::is_nothrow_move_assignable_v<mp::memory>);
-static_assert(std::is_convertible_v<mp::scaler, mp_scaler_t>);
+
+/// True if objects with a name convert to the argument of C functions, and temporaries do not.
+template <class Owner, class Raw>
+constexpr bool converts_by_name_alone =
+    std::is_convertible_v<const Owner &, Raw> &&std::is_convertible_v<Owner &, Raw> &&
+    !std::is_convertible_v<Owner, Raw> && !std::is_convertible_v<const Owner, Raw>;
+static_assert(converts_by_name_alone<mp::context, mp_context_t>);
+static_assert(converts_by_name_alone<mp::tensor_list, mp_tensor_list_t>);
+static_assert(converts_by_name_alone<mp::scaler, mp_scaler_t>);
+static_assert(converts_by_name_alone<mp::optimizer, mp_optimizer_t>);
+static_assert(converts_by_name_alone<mp::autocast, mp_autocast_t>);
+static_assert(converts_by_name_alone<mp::graph, mp_graph_t>);
+static_assert(converts_by_name_alone<mp::memory, void *>);
+static_assert(converts_by_name_alone<mp::memory, const void *>);
+static_assert(converts_by_name_alone<mp::autocast_graph, mp_autocast_graph_t>);
+
+/// The same rule for a member that returns an address inside its object.
+template <class Owner, class Call>
+constexpr bool lends_by_name_alone(Call) {
+  return std::is_invocable_v<Call, const Owner &> && !std::is_invocable_v<Call, Owner>;
+}
+#define LENDS_BY_NAME_ALONE(owner, call)    \
+  static_assert(lends_by_name_alone<owner>( \
+      [](auto &&it) -> decltype(std::forward<decltype(it)>(it).call) { std::abort(); }))
+LENDS_BY_NAME_ALONE(mp::memory, template as<float>());
+LENDS_BY_NAME_ALONE(mp::scaler, scale());
+LENDS_BY_NAME_ALONE(mp::scaler, inv_scale());
+LENDS_BY_NAME_ALONE(mp::scaler, found_inf());
+LENDS_BY_NAME_ALONE(mp::optimizer, lr());
+LENDS_BY_NAME_ALONE(mp::optimizer, step_counter());
+LENDS_BY_NAME_ALONE(mp::autocast_graph, get());
+LENDS_BY_NAME_ALONE(mp::graph, lists());
+LENDS_BY_NAME_ALONE(mp::graph, get_tensor(0));
 
 /// Counts what a context takes and gives back.
 struct Counts {

@@ -115,7 +115,8 @@ TEST_CASE("C++: a graph learns in fp32, without an optimizer's 16-bit copies", "
 }
 
 TEST_CASE("C++: a graph learns in mixed precision by one more call", "[cpp][graph]") {
-  const Perceptron net(make_policy());  // the policy is gone once it is compiled
+  const auto compile = [](const mp::autocast &policy) { return Perceptron(policy); };
+  const Perceptron net = compile(make_policy());  // the policy is gone once it is compiled
   const auto [first, last] = train(net, MP_FP16);
   CHECK(first > 1.2f);
   CHECK(last < first - 0.1f);
