@@ -42,6 +42,12 @@ def output(run, prefix, library_path, tmp_path, monkeypatch):
     return lambda *command, **env: run(*command, cwd=tmp_path, env=installed | env)
 
 
+def expect_fp16(output, *command, **env):
+    """The four programs of the guide are one product in FP16."""
+    assert output(*command, **env) == "392\n"
+    assert ", fp16 to " in output(*command, **env, MP_LOG="info"), "the product runs in FP16"
+
+
 def test_c(copy, output, cc, flags):
     assert output(*cc, "-std=c99", *STRICT, copy("README.md", "c", "example.c"), *flags, "-o", "example") == ""
     assert output("./example") == ""
@@ -60,13 +66,13 @@ def without_figures(text: str) -> str:
 
 def test_cpp(copy, output, cxx, flags):
     assert output(*cxx, "-std=c++17", *STRICT, copy(LANGUAGES, "cpp", "example.cpp"), *flags, "-o", "example") == ""
-    assert output("./example") == "392\n"
+    expect_fp16(output, "./example")
 
 
 def test_python(copy, output, root):
     pytest.importorskip("numpy", reason="the guide's example in Python (no numpy)")
-    assert output(sys.executable, "-B", copy(LANGUAGES, "python", "example.py"),
-                  PYTHONPATH=str(root / "bindings/python")) == "392\n"
+    expect_fp16(output, sys.executable, "-B", copy(LANGUAGES, "python", "example.py"),
+                PYTHONPATH=str(root / "bindings/python"))
 
 
 def test_rust(copy, output, root, build, need, tmp_path):
@@ -75,11 +81,11 @@ def test_rust(copy, output, root, build, need, tmp_path):
     (tmp_path / "Cargo.toml").write_text(
         '[package]\nname = "example"\nversion = "0.1.0"\nedition = "2021"\n'
         f'[dependencies]\nmpcore = {{ path = "{root}/bindings/rust" }}\n')
-    assert output("cargo", "run", "--quiet", "--offline", CARGO_TARGET_DIR=str(build / "cargo")) == "392\n"
+    expect_fp16(output, "cargo", "run", "--quiet", "--offline", CARGO_TARGET_DIR=str(build / "cargo"))
 
 
 def test_fortran(copy, output, prefix, need):
     need("gfortran", "the guide's example in Fortran")
     modules = [prefix / "share/mpcore/fortran" / name for name in ("mpcore_c.f90", "mpcore.f90")]
     output("gfortran", *modules, copy(LANGUAGES, "fortran", "example.f90"), f"-L{prefix}/lib", "-lmpcore", "-o", "example")
-    assert output("./example") == "392\n"
+    expect_fp16(output, "./example")
