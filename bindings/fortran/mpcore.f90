@@ -47,8 +47,10 @@ module mpcore
     module procedure gemm_real, gemm_half, gemm_half_real, gemm_real_half
   end interface
 
-  !> Zeroed memory of the context as an array.  On a GPU it is for the library alone: Fortran must not
-  !> read or write it; mp_memcpy with c_loc(array) does.
+  !> Zeroed memory of the context as an array: call mp_allocate(context, x, n) or (context, x, m, n).
+  !> A negative extent is 0, as in a declaration.  After a failure x is not associated; an array that
+  !> exceeds the address space is MP_ERROR_OUT_OF_MEMORY.  On a GPU the memory is for the library alone:
+  !> Fortran must not read or write it; mp_memcpy with c_loc(array) does.
   interface mp_allocate
     module procedure allocate_real_1, allocate_real_2, allocate_half_1, allocate_half_2
     module procedure allocate_integer_1
@@ -354,14 +356,28 @@ contains
 
   ! ---------------------------------------------------------------- memory
 
-  function allocate_bytes(context, bytes, stat, errmsg) result(address)
+  !> Zeroed memory for an array, or c_null_ptr.  A negative extent is 0, as in a declaration.
+  function allocate_bytes(context, bytes_per_element, extents, stat, errmsg) result(address)
     type(c_ptr), intent(in) :: context
-    integer(c_size_t), intent(in) :: bytes
+    integer, intent(in) :: bytes_per_element, extents(:)
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
+    integer(c_size_t) :: bytes
     integer(c_int) :: status
+    integer :: i
+    character(100) :: sentence
     address = c_null_ptr
+    bytes = merge(0, bytes_per_element, any(extents <= 0))
+    do i = 1, merge(0, size(extents), bytes == 0)
+      if (bytes > huge(bytes)/extents(i)) then
+        write (sentence, '(2(a,i0),a)') 'mp_allocate: m = ', extents(1), ', n = ', extents(i), &
+          ': the array exceeds the address space'
+        call mp_refuse(MP_ERROR_OUT_OF_MEMORY, trim(sentence), stat, errmsg)
+        return
+      end if
+      bytes = bytes*extents(i)
+    end do
     status = mp_malloc(context, address, max(bytes, 1_c_size_t))
     if (status == MP_SUCCESS) status = mp_memset(context, address, 0, bytes, c_null_ptr)
     if (status == MP_SUCCESS) status = mp_stream_sync(context, c_null_ptr)
@@ -374,7 +390,10 @@ contains
     integer, intent(in) :: n
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call c_f_pointer(allocate_bytes(context, 4_c_size_t * n, stat, errmsg), x, [n])
+    type(c_ptr) :: address
+    nullify (x)
+    address = allocate_bytes(context, 4, [n], stat, errmsg)
+    if (c_associated(address)) call c_f_pointer(address, x, max([n], 0))
   end subroutine
 
   subroutine allocate_real_2(context, x, m, n, stat, errmsg)
@@ -383,7 +402,10 @@ contains
     integer, intent(in) :: m, n
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call c_f_pointer(allocate_bytes(context, 4_c_size_t * m * n, stat, errmsg), x, [m, n])
+    type(c_ptr) :: address
+    nullify (x)
+    address = allocate_bytes(context, 4, [m, n], stat, errmsg)
+    if (c_associated(address)) call c_f_pointer(address, x, max([m, n], 0))
   end subroutine
 
   subroutine allocate_half_1(context, x, n, stat, errmsg)
@@ -392,7 +414,10 @@ contains
     integer, intent(in) :: n
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call c_f_pointer(allocate_bytes(context, 2_c_size_t * n, stat, errmsg), x, [n])
+    type(c_ptr) :: address
+    nullify (x)
+    address = allocate_bytes(context, 2, [n], stat, errmsg)
+    if (c_associated(address)) call c_f_pointer(address, x, max([n], 0))
   end subroutine
 
   subroutine allocate_half_2(context, x, m, n, stat, errmsg)
@@ -401,7 +426,10 @@ contains
     integer, intent(in) :: m, n
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call c_f_pointer(allocate_bytes(context, 2_c_size_t * m * n, stat, errmsg), x, [m, n])
+    type(c_ptr) :: address
+    nullify (x)
+    address = allocate_bytes(context, 2, [m, n], stat, errmsg)
+    if (c_associated(address)) call c_f_pointer(address, x, max([m, n], 0))
   end subroutine
 
   subroutine allocate_integer_1(context, x, n, stat, errmsg)
@@ -410,7 +438,10 @@ contains
     integer, intent(in) :: n
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call c_f_pointer(allocate_bytes(context, 4_c_size_t * n, stat, errmsg), x, [n])
+    type(c_ptr) :: address
+    nullify (x)
+    address = allocate_bytes(context, 4, [n], stat, errmsg)
+    if (c_associated(address)) call c_f_pointer(address, x, max([n], 0))
   end subroutine
 
   subroutine deallocate_real_1(context, x)

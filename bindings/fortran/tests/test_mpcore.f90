@@ -3,6 +3,7 @@
 program test_mpcore
   use mpcore
   use autocast_tests
+  use memory_tests
   use network_tests
   use expectations
   implicit none
@@ -15,7 +16,7 @@ program test_mpcore
   call test_half()
   call test_epilogue()
   call test_errors()
-  call test_lists()
+  call test_memory(context)
   call test_layer()
   call test_convolution()
   call test_recurrent_layer()
@@ -198,28 +199,6 @@ contains
                 stat == MP_ERROR_INVALID_ARGUMENT .and. index(errmsg, 'growth_factor = 0.5') > 0)
     call mp_gemm(context, a, b, c, stat=stat)
     call expect('stat of success', stat == MP_SUCCESS)
-  end subroutine
-
-  subroutine test_lists()
-    real(c_float), pointer :: x(:), y(:, :)
-    real(c_float), target :: norm(1)
-    type(c_ptr) :: list
-    integer(c_int) :: stat
-    call mp_allocate(context, x, 2)
-    call mp_allocate(context, y, 2, 2)
-    call expect('memory begins with zeros', all(x == 0) .and. all(y == 0))
-    x = [3, -4]
-    y(2, 1) = 12
-    call mp_make_tensor_list(list, context, [c_loc(x), c_loc(y)], [2_c_int64_t, 4_c_int64_t], &
-                             [MP_FP32, MP_FP32])
-    call mp_check(mp_l2norm(list, c_loc(norm), c_null_ptr, c_null_ptr))
-    call expect('norm', norm(1) == 13)
-    call mp_tensor_list_destroy(list)
-    call mp_make_tensor_list(list, context, [c_loc(x)], [2_c_int64_t, 4_c_int64_t], [MP_FP32], stat)
-    call expect('arrays of different sizes', stat == MP_ERROR_INVALID_ARGUMENT)
-    call mp_deallocate(context, x)
-    call mp_deallocate(context, y)
-    call expect('deallocated', .not. associated(x))
   end subroutine
 
   !> y = w x by gradient descent on |y - target|^2 / 2, beside the same in Fortran.  All numbers are
