@@ -245,17 +245,70 @@ macro_rules! numbered {
 """
 
 
+FLAGS = """
+macro_rules! flags {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $flag:ident = $value:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $name(u32);
+
+        impl $name {
+            $($(#[$of])* pub const $flag: Self = Self($value);)*
+
+            /// The flags of an integer of [`sys`](crate::sys); bits of newer libraries are kept.
+            pub const fn from_bits(bits: u32) -> Self {
+                Self(bits)
+            }
+
+            /// As [`sys`](crate::sys) has them.
+            pub const fn bits(self) -> u32 {
+                self.0
+            }
+
+            /// True if all of `flags` are set.
+            pub const fn contains(self, flags: Self) -> bool {
+                self.0 & flags.0 == flags.0
+            }
+        }
+
+        impl std::ops::BitOr for $name {
+            type Output = Self;
+            fn bitor(self, flags: Self) -> Self {
+                Self(self.0 | flags.0)
+            }
+        }
+
+        impl std::ops::BitOrAssign for $name {
+            fn bitor_assign(&mut self, flags: Self) {
+                self.0 |= flags.0;
+            }
+        }
+
+        impl std::ops::Sub for $name {
+            type Output = Self;
+            /// `self` without `flags`.
+            fn sub(self, flags: Self) -> Self {
+                Self(self.0 & !flags.0)
+            }
+        }
+    };
+}
+"""
+
+
 def enums(model: Model) -> str:
     out = "// Made by bindings/generate/generate from include/mpcore.h; edit that and run bindings/generate/generate.\n\n"
-    out += "//! The enums of `mpcore.h` as Rust has them.\n" + NUMBERED
+    out += "//! The enums of `mpcore.h` as Rust has them.\n" + NUMBERED + FLAGS
     for e in model.enums:
-        if e.name.endswith("_flags_t"):
-            continue
+        is_flags = e.name.endswith("_flags_t")
         prefix = common_prefix([name for name, _, _ in e.values])
+        if len(e.values) == 1:
+            prefix = e.name[:-len("flags_t")].upper()
         own = camel(e.name[len("mp_"):-len("_t")])
-        out += f"\nnumbered! {{\n{doc(e.doc or 'See the variants.', model, '    ', SYS)}    {own} {{\n"
+        out += f"\n{'flags' if is_flags else 'numbered'}! {{\n{doc(e.doc or 'See the variants.', model, '    ', SYS)}    {own} {{\n"
         for name, value, text in e.values:
             out += doc(text or name, model, "        ", SYS)
-            out += f"        {camel(name[len(prefix):])} = {value},\n"
+            own_name = name[len(prefix):]
+            out += f"        {own_name if is_flags else camel(own_name)} = {value},\n"
         out += "    }\n}\n"
     return out

@@ -5,8 +5,8 @@
 //! FOLDER has train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
 
 use mpcore::{
-    Autocast, AutocastConfig, Context, Device, Dtype, GraphMode, Hyper, Network, OptimizerKind,
-    Result, Scaler, ScalerConfig, StepOptions, Stream,
+    Autocast, AutocastConfig, AutocastFlags, Context, Device, Dtype, GraphMode, Hyper, Network,
+    OptimizerKind, Result, Scaler, ScalerConfig, StepOptions, Stream,
 };
 
 const PIXELS: usize = 784;
@@ -17,7 +17,9 @@ const BATCH: usize = 100;
 /// What an idx file has behind its head.
 fn load(folder: &str, name: &str, head: usize) -> Vec<u8> {
     let bytes = std::fs::read(format!("{folder}/{name}"));
-    bytes.unwrap_or_else(|e| panic!("cannot read {name}: {e}")).split_off(head)
+    bytes
+        .unwrap_or_else(|e| panic!("cannot read {name}: {e}"))
+        .split_off(head)
 }
 
 fn main() -> Result<()> {
@@ -31,19 +33,28 @@ fn main() -> Result<()> {
         "bf16" => Dtype::Bf16,
         _ => Dtype::Fp16,
     };
-    let steps = argument(3, "600").parse().unwrap_or(600).min(labels.len() / BATCH);
+    let steps = argument(3, "600")
+        .parse()
+        .unwrap_or(600)
+        .min(labels.len() / BATCH);
 
     let context = Context::new(Device::Auto)?;
     let (x_batch, y_batch) = (context.alloc(BATCH * PIXELS)?, context.alloc(BATCH)?);
-    let mut config = AutocastConfig::new(if low == Dtype::Bf16 { low } else { Dtype::Fp16 });
-    config.flags = mpcore::sys::MP_AUTOCAST_IGNORE_PERFORMANCE; // on a CPU too, where it is not faster
+    let config = AutocastConfig::new(if low == Dtype::Bf16 { low } else { Dtype::Fp16 })
+        .with_flags(AutocastFlags::IGNORE_PERFORMANCE); // on a CPU too, where it is not faster
     let policy = Autocast::new(&config)?;
 
     let mut net = Network::builder(&context)?;
     let x = net.input("x", Dtype::Fp32, &[BATCH, PIXELS])?;
     let y = net.input("labels", Dtype::DtypeNone, &[BATCH])?;
-    let (w1, b1) = (net.parameter("w", &[PIXELS, HIDDEN])?, net.parameter("b", &[HIDDEN])?);
-    let (w2, b2) = (net.parameter("w", &[HIDDEN, CLASSES])?, net.parameter("b", &[CLASSES])?);
+    let (w1, b1) = (
+        net.parameter("w", &[PIXELS, HIDDEN])?,
+        net.parameter("b", &[HIDDEN])?,
+    );
+    let (w2, b2) = (
+        net.parameter("w", &[HIDDEN, CLASSES])?,
+        net.parameter("b", &[CLASSES])?,
+    );
     let hidden = net.node("Linear", "fc1", &[x, w1, b1]).output()?;
     let hidden = net.node("Relu", "relu", &[hidden]).output()?;
     let logits = net.node("Linear", "fc2", &[hidden, w2, b2]).output()?;
@@ -52,7 +63,7 @@ fn main() -> Result<()> {
     if low != Dtype::Fp32 {
         net.autocast(&policy)?; // mixed precision
     }
-    let net = net.compile()?;
+    let mut net = net.compile()?;
 
     // Small numbers of a linear congruential generator; the biases stay 0.
     let mut state = 1u32;

@@ -1,7 +1,10 @@
 //! Which type each operation of a graph runs in.
 
 use crate::context::Context;
-use crate::enums::{AutocastClass, AutocastForm, AutocastWhy, CastKind, Dtype};
+use crate::enums::{
+    AutocastClass, AutocastFlags, AutocastForm, AutocastLevel, AutocastPreset, AutocastWhy,
+    CastKind, Dtype,
+};
 use crate::error::{c_string, check, read_text, Result};
 use crate::graph::{count, Graph, NodeId, TensorId};
 use crate::scaler::ScalerConfig;
@@ -18,6 +21,24 @@ impl AutocastConfig {
     /// mpcore's own lists for `low`, `Fp16` or `Bf16`; no flags and no limits.
     pub fn new(low: Dtype) -> Self {
         sys::mp_autocast_config_default(low as u32)
+    }
+
+    /// Sets these flags too.
+    pub fn with_flags(mut self, flags: AutocastFlags) -> Self {
+        self.flags |= flags.bits();
+        self
+    }
+
+    /// Selects the lists of operations.
+    pub fn with_preset(mut self, preset: AutocastPreset) -> Self {
+        self.preset = preset as u32;
+        self
+    }
+
+    /// Selects the level.
+    pub fn with_level(mut self, level: AutocastLevel) -> Self {
+        self.level = level as u32;
+        self
     }
 }
 
@@ -44,7 +65,7 @@ unsafe impl Send for Autocast {}
 unsafe impl Sync for Autocast {}
 
 impl Autocast {
-    /// Reads the environment, unless `config.flags` has `sys::MP_AUTOCAST_NO_ENVIRONMENT`.
+    /// Reads the environment, unless the flags have [`AutocastFlags::NO_ENVIRONMENT`].
     pub fn new(config: &AutocastConfig) -> Result<Self> {
         let mut config = *config;
         config.struct_size = size_of::<AutocastConfig>() as u32; // so many bytes are read
@@ -162,7 +183,9 @@ impl Autocast {
         };
         read_text(|text, bytes| {
             // SAFETY: graph and result as in `rewrite`; text is NULL, or has room for so many bytes.
-            unsafe { sys::mp_autocast_explain(self.raw, &lent.raw, &raw, form as u32, text, bytes) }
+            check(unsafe {
+                sys::mp_autocast_explain(self.raw, &lent.raw, &raw, form as u32, text, bytes)
+            })
         })
     }
 
@@ -248,7 +271,7 @@ pub struct GraphCast {
     pub to: Dtype,
     /// None where the library is newer than this crate.
     pub kind: Option<CastKind>,
-    /// Inputs that read the result, and the outside with `sys::MP_AUTOCAST_KEEP_IO`.
+    /// Inputs that read the result, and the outside with [`AutocastFlags::KEEP_IO`].
     pub readers: usize,
 }
 

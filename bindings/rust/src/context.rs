@@ -3,12 +3,14 @@
 use crate::enums::{Dtype, Target};
 use crate::error::{check, Error, Result};
 use crate::half::{Bf16, F16};
+use crate::owner::{Handle, Owner};
 use crate::sys;
 use std::cell::Cell;
 use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a context computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +38,24 @@ pub struct DeviceInfo {
     pub name: String,
 }
 
-/// One device and its limits.  May be shared between threads.
+/// One device and its limits.  Threads may share it.  A clone is the same context, which is freed with
+/// the last of its clones and of the objects made from it.
+///
+/// Calls that use device memory are serialized: if several threads share a context, one of them is in
+/// the library at a time.  Threads that compute concurrently need separate contexts.
+#[derive(Clone, Debug)]
+pub struct Context(Arc<Inner>);
+
 #[derive(Debug)]
-pub struct Context {
+struct Inner {
     raw: sys::mp_context_t,
+    turn: Mutex<()>,
 }
 
 // SAFETY: a context is immutable, and the library's functions may use it from several threads at once.
-unsafe impl Send for Context {}
+unsafe impl Send for Inner {}
 // SAFETY: as above.
-unsafe impl Sync for Context {}
+unsafe impl Sync for Inner {}
 
 impl Context {
     /// With all multiprocessors of the device.
@@ -66,19 +76,26 @@ impl Context {
         let mut raw = ptr::null_mut();
         // SAFETY: both pointers are valid during the call; the config has no allocator.
         check(unsafe { sys::mp_context_create(&mut raw, &config) })?;
-        Ok(Context { raw })
+        Ok(Context(Arc::new(Inner { raw, turn: Mutex::new(()) })))
     }
 
     /// For calls of [`sys`].
     pub fn as_raw(&self) -> sys::mp_context_t {
-        self.raw
+        self.0.raw
+    }
+
+    /// Calls a function of the library that uses memory or objects of this context, one call at a time:
+    /// two threads may own objects that share memory, such as a buffer and a list of it.
+    pub(crate) fn call(&self, function: impl FnOnce() -> sys::mp_status_t) -> Result<()> {
+        let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        check(function())
     }
 
     /// Which device it is.
     pub fn info(&self) -> Result<DeviceInfo> {
         let mut info = sys::mp_device_info_t::zeroed();
         // SAFETY: the context lives, and `info` says how large it is.
-        check(unsafe { sys::mp_context_get_info(self.raw, &mut info) })?;
+        check(unsafe { sys::mp_context_get_info(self.0.raw, &mut info) })?;
         Ok(DeviceInfo {
             target: Target::from_raw(info.target),
             arch: info.arch,
@@ -89,22 +106,26 @@ impl Context {
     }
 
     /// Memory for `len` elements, zeros.
-    pub fn alloc<T: Plain>(&self, len: usize) -> Result<DeviceBuffer<'_, T>> {
+    pub fn alloc<T: Plain>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| {
             Error::invalid(format!("alloc: len = {len} is beyond the address space"))
         })?;
         let mut pointer = ptr::null_mut();
         // SAFETY: the context lives and `pointer` is written.
-        check(unsafe { sys::mp_malloc(self.raw, &mut pointer, bytes.max(1)) })?;
-        let buffer =
-            DeviceBuffer { context: self, pointer: pointer.cast(), len, not_sync: PhantomData };
+        check(unsafe { sys::mp_malloc(self.0.raw, &mut pointer, bytes.max(1)) })?;
+        unsafe fn free<T>(context: &Context, pointer: *mut T) {
+            sys::mp_free(context.as_raw(), pointer.cast()); // waits for work that uses it
+        }
+        // SAFETY: memory of this context, which `free` gives back.
+        let memory = unsafe { Handle::new(self, pointer.cast(), free::<T>, Vec::new()) };
+        let buffer = DeviceBuffer { memory, len };
         buffer.clear(Stream::DEFAULT)?;
         self.sync(Stream::DEFAULT)?; // before another stream uses it
         Ok(buffer)
     }
 
     /// A copy of `data` on the device.
-    pub fn upload<T: Plain>(&self, data: &[T]) -> Result<DeviceBuffer<'_, T>> {
+    pub fn upload<T: Plain>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let buffer = self.alloc(data.len())?;
         buffer.copy_from(data)?;
         Ok(buffer)
@@ -113,7 +134,7 @@ impl Context {
     /// Waits until everything in the stream is done.
     pub fn sync(&self, stream: Stream) -> Result<()> {
         // SAFETY: the context lives; whoever made the stream has said that it does.
-        check(unsafe { sys::mp_stream_sync(self.raw, stream.0) })
+        check(unsafe { sys::mp_stream_sync(self.0.raw, stream.0) })
     }
 
     /// dst\[i\] = src\[i\], rounded to the other type.
@@ -129,9 +150,9 @@ impl Context {
         self.owns("cast", "dst", &to)?;
         at_least("cast", "dst", to.len, from.len as i128)?;
         // SAFETY: both lie in memory of this context and hold that many elements.
-        check(unsafe {
+        self.call(|| unsafe {
             sys::mp_cast(
-                self.raw,
+                self.0.raw,
                 from.pointer.cast(),
                 S::Element::DTYPE as u32,
                 to.pointer.cast(),
@@ -144,7 +165,28 @@ impl Context {
 
     /// An address of the GPU means something else, or nothing, to the CPU.
     pub(crate) fn owns<T>(&self, call: &str, name: &str, view: &View<'_, T>) -> Result<()> {
-        if view.context == self.raw {
+        self.is(call, name, view.owner.context())
+    }
+
+    /// The address of an optional argument with at least `needed` elements, or NULL.
+    pub(crate) fn output<T>(
+        &self,
+        call: &str,
+        name: &str,
+        view: Option<&View<'_, T>>,
+        needed: usize,
+    ) -> Result<*mut T> {
+        let view = match view {
+            Some(view) => view,
+            None => return Ok(ptr::null_mut()),
+        };
+        self.owns(call, name, view)?;
+        at_least(call, name, view.len, needed as i128)?;
+        Ok(view.pointer)
+    }
+
+    pub(crate) fn is(&self, call: &str, name: &str, other: &Context) -> Result<()> {
+        if Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
         }
         Err(Error::invalid(format!("{call}: {name} belongs to another context")))
@@ -159,9 +201,9 @@ pub(crate) fn at_least(call: &str, name: &str, len: usize, needed: i128) -> Resu
     Err(Error::invalid(format!("{call}: {name} has {len} elements, {needed} are needed")))
 }
 
-impl Drop for Context {
+impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: made by mp_context_create; everything made from it has borrowed it and is gone.
+        // SAFETY: made by mp_context_create; objects made from it hold a clone, so none is left.
         unsafe { sys::mp_context_destroy(self.raw) }
     }
 }
@@ -189,8 +231,20 @@ impl Stream {
 /// All bit patterns are values, and there is no padding.
 pub unsafe trait Plain: Copy + Default + 'static {}
 
-/// What the kernels compute with.
-pub trait Float: Plain {
+/// Numbers that kernels compute with: `f32`, [`F16`] and [`Bf16`].
+///
+/// No other type can be one, because calls read and write elements by the size of `DTYPE`:
+/// ```compile_fail,E0277
+/// use mpcore::{Dtype, Float, Plain};
+/// #[derive(Clone, Copy, Default)]
+/// struct Tiny(u8);
+/// // SAFETY: a byte.
+/// unsafe impl Plain for Tiny {}
+/// impl Float for Tiny {
+///     const DTYPE: Dtype = Dtype::Fp32;
+/// }
+/// ```
+pub trait Float: Plain + sealed::Float {
     /// Its name in the library.
     const DTYPE: Dtype;
 }
@@ -219,6 +273,13 @@ impl Default for TensorReport {
     }
 }
 
+mod sealed {
+    pub trait Float {}
+    impl Float for f32 {}
+    impl Float for crate::half::F16 {}
+    impl Float for crate::half::Bf16 {}
+}
+
 impl Float for f32 {
     const DTYPE: Dtype = Dtype::Fp32;
 }
@@ -229,16 +290,8 @@ impl Float for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
 }
 
-/// Memory of a context, freed with the buffer.  Like a `Cell`: calls write it through `&`.
-///
-/// It cannot outlive its context:
-/// ```compile_fail,E0597
-/// let buffer = {
-///     let context = mpcore::Context::new(mpcore::Device::Host).unwrap();
-///     context.alloc::<f32>(1).unwrap()
-/// };
-/// ```
-/// nor be used by two threads at once:
+/// Memory of a context, freed with the buffer and the last list or network that uses it.  As with a
+/// `Cell`, calls write it through `&`, so it is not shared between threads:
 /// ```compile_fail,E0277
 /// let context = mpcore::Context::new(mpcore::Device::Host).unwrap();
 /// let buffer = context.alloc::<f32>(1).unwrap();
@@ -247,17 +300,12 @@ impl Float for Bf16 {
 /// });
 /// ```
 #[derive(Debug)]
-pub struct DeviceBuffer<'c, T: Plain> {
-    context: &'c Context,
-    pointer: *mut T,
+pub struct DeviceBuffer<T: Plain> {
+    memory: Handle<T>,
     len: usize,
-    not_sync: PhantomData<Cell<T>>,
 }
 
-// SAFETY: memory has no thread; Sync it is not, for calls write through `&`.
-unsafe impl<T: Plain> Send for DeviceBuffer<'_, T> {}
-
-impl<'c, T: Plain> DeviceBuffer<'c, T> {
+impl<T: Plain> DeviceBuffer<T> {
     /// Elements.
     pub fn len(&self) -> usize {
         self.len
@@ -270,7 +318,7 @@ impl<'c, T: Plain> DeviceBuffer<'c, T> {
 
     /// For calls of [`sys`].
     pub fn as_ptr(&self) -> *mut T {
-        self.pointer
+        self.memory.raw()
     }
 
     /// `len` elements from `start` on.
@@ -279,43 +327,26 @@ impl<'c, T: Plain> DeviceBuffer<'c, T> {
     /// Where they are not all inside.
     pub fn slice(&self, start: usize, len: usize) -> View<'_, T> {
         assert!(start <= self.len && len <= self.len - start, "{start}, {len} in {}", self.len);
-        let all = self.view();
-        View { pointer: all.pointer.wrapping_add(start), len, ..all }
+        View { pointer: self.as_ptr().wrapping_add(start), len, ..self.view() }
     }
 
     /// Takes over `data`, which has as many elements.  Done when it returns.
     pub fn copy_from(&self, data: &[T]) -> Result<()> {
         self.same_len("copy_from", data.len())?;
-        let stream = Stream::DEFAULT;
         // SAFETY: both have that many bytes, and `data` is not needed any more after the sync.
-        check(unsafe {
-            sys::mp_memcpy(
-                self.context.raw,
-                self.pointer.cast(),
-                data.as_ptr().cast(),
-                self.len * size_of::<T>(),
-                stream.0,
-            )
-        })?;
-        self.context.sync(stream)
+        unsafe { self.copy(self.as_ptr().cast(), data.as_ptr().cast()) }
     }
 
     /// Writes all elements to `data`, which has as many.  Done when it returns.
     pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
         self.same_len("copy_to", data.len())?;
-        let stream = Stream::DEFAULT;
         // SAFETY: both have that many bytes, all bit patterns are a T, and `data` is borrowed until
         // the sync.
-        check(unsafe {
-            sys::mp_memcpy(
-                self.context.raw,
-                data.as_mut_ptr().cast(),
-                self.pointer.cast(),
-                self.len * size_of::<T>(),
-                stream.0,
-            )
-        })?;
-        self.context.sync(stream)
+        unsafe { self.copy(data.as_mut_ptr().cast(), self.as_ptr().cast()) }
+    }
+
+    unsafe fn copy(&self, to: *mut c_void, from: *const c_void) -> Result<()> {
+        copy(self.memory.context(), to, from, self.len * size_of::<T>())
     }
 
     /// All elements.  Waits for the default stream.
@@ -327,16 +358,10 @@ impl<'c, T: Plain> DeviceBuffer<'c, T> {
 
     /// Zeros.
     pub fn clear(&self, stream: Stream) -> Result<()> {
+        let (context, bytes) = (self.memory.context().as_raw(), self.len * size_of::<T>());
         // SAFETY: the memory has that many bytes.
-        check(unsafe {
-            sys::mp_memset(
-                self.context.raw,
-                self.pointer.cast(),
-                0,
-                self.len * size_of::<T>(),
-                stream.0,
-            )
-        })
+        self.memory
+            .call(|memory| unsafe { sys::mp_memset(context, memory.cast(), 0, bytes, stream.0) })
     }
 
     fn same_len(&self, call: &str, len: usize) -> Result<()> {
@@ -347,17 +372,23 @@ impl<'c, T: Plain> DeviceBuffer<'c, T> {
     }
 }
 
-impl<T: Plain> Drop for DeviceBuffer<'_, T> {
-    fn drop(&mut self) {
-        // SAFETY: from mp_malloc of this context; mp_free waits for work that uses it.
-        unsafe { sys::mp_free(self.context.raw, self.pointer.cast()) }
-    }
+/// # Safety
+/// `to` and `from` have `bytes` bytes, of the host or of the context.
+unsafe fn copy(
+    context: &Context,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> Result<()> {
+    let stream = Stream::DEFAULT;
+    context.call(|| sys::mp_memcpy(context.as_raw(), to, from, bytes, stream.0))?;
+    context.sync(stream)
 }
 
 /// Some elements of a buffer, or a number inside a scaler.
 #[derive(Debug)]
 pub struct View<'a, T> {
-    pub(crate) context: sys::mp_context_t,
+    pub(crate) owner: &'a Owner,
     pub(crate) pointer: *mut T,
     pub(crate) len: usize,
     pub(crate) borrowed: PhantomData<&'a Cell<T>>,
@@ -375,18 +406,14 @@ impl<T: Plain> View<'_, T> {
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut data = vec![T::default(); self.len];
         let (to, bytes) = (data.as_mut_ptr().cast(), self.len * size_of::<T>());
-        let stream = Stream::DEFAULT.0;
-        // SAFETY: the context of what is borrowed lives; both have that many bytes, and all bit patterns
-        // are a T.
-        check(unsafe { sys::mp_memcpy(self.context, to, self.pointer.cast(), bytes, stream) })?;
-        // SAFETY: as above.
-        check(unsafe { sys::mp_stream_sync(self.context, stream) })?;
+        // SAFETY: the view borrows its owner; both have that many bytes, and all bit patterns are a T.
+        unsafe { copy(self.owner.context(), to, self.pointer.cast(), bytes) }?;
         Ok(data)
     }
 }
 
-impl<'a, T: Plain> From<&'a DeviceBuffer<'_, T>> for View<'a, T> {
-    fn from(buffer: &'a DeviceBuffer<'_, T>) -> Self {
+impl<'a, T: Plain> From<&'a DeviceBuffer<T>> for View<'a, T> {
+    fn from(buffer: &'a DeviceBuffer<T>) -> Self {
         buffer.view()
     }
 }
@@ -399,12 +426,12 @@ pub trait Data {
     fn view(&self) -> View<'_, Self::Element>;
 }
 
-impl<T: Plain> Data for DeviceBuffer<'_, T> {
+impl<T: Plain> Data for DeviceBuffer<T> {
     type Element = T;
     fn view(&self) -> View<'_, T> {
         View {
-            context: self.context.raw,
-            pointer: self.pointer,
+            owner: self.memory.owner(),
+            pointer: self.as_ptr(),
             len: self.len,
             borrowed: PhantomData,
         }

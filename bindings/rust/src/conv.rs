@@ -11,11 +11,14 @@ use std::ptr;
 
 /// The geometry of a convolutional layer; [`fprop`](Conv2d::fprop), [`dgrad`](Conv2d::dgrad) and
 /// [`wgrad`](Conv2d::wgrad) are its three passes.
-pub struct Conv2d<'c> {
-    context: &'c Context,
+pub struct Conv2d {
+    context: Context,
     desc: sys::mp_conv2d_desc_t,
     kernel: Option<CString>,
 }
+
+// SAFETY: the descriptor has numbers, and a pointer that is NULL until `complete` fills in a copy.
+unsafe impl Send for Conv2d {}
 
 /// An extent as the library has it.
 pub(crate) fn extent(call: &str, name: &str, value: usize) -> Result<i32> {
@@ -25,7 +28,7 @@ pub(crate) fn extent(call: &str, name: &str, value: usize) -> Result<i32> {
 
 impl Context {
     /// Images N H W C and filters K R S C/groups; as many groups as the two say.  Stride 1, no padding.
-    pub fn conv2d(&self, x: [usize; 4], filter: [usize; 4]) -> Result<Conv2d<'_>> {
+    pub fn conv2d(&self, x: [usize; 4], filter: [usize; 4]) -> Result<Conv2d> {
         let call = "conv2d";
         let depth = filter[3];
         if depth == 0 || x[3] % depth != 0 {
@@ -45,7 +48,7 @@ impl Context {
             sys::MP_DTYPE_NONE,
         );
         desc.groups = (x[3] / depth) as i32;
-        Ok(Conv2d { context: self, desc, kernel: None })
+        Ok(Conv2d { context: self.clone(), desc, kernel: None })
     }
 }
 
@@ -62,7 +65,7 @@ type Function = unsafe extern "C" fn(
     sys::mp_stream_t,
 ) -> sys::mp_status_t;
 
-impl Conv2d<'_> {
+impl Conv2d {
     /// Rows and columns of zeros around the images.
     pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
         self.desc.pad_top = top as i32; // here and below: the library refuses what has become negative
@@ -222,25 +225,25 @@ impl Conv2d<'_> {
     fn run(
         &self,
         function: Function,
-        first: (&str, Operand, i128),
-        second: (&str, Operand, i128),
-        out: (&str, Operand, i128),
+        first: (&str, Operand<'_>, i128),
+        second: (&str, Operand<'_>, i128),
+        out: (&str, Operand<'_>, i128),
         columns: i32,
         options: &OutputOptions<'_>,
     ) -> Result<()> {
         let call = "conv2d";
         for (name, operand, needed) in [first, second, out] {
-            operand.check(self.context, call, name, needed)?;
+            operand.check(&self.context, call, name, needed)?;
         }
         let mut desc = self.complete(first.1.dtype, out.1.dtype);
         desc.alpha = options.alpha;
         desc.beta = options.beta;
         let epilogue =
-            options.epilogue.raw(self.context, call, columns.into(), out.2, out.1.dtype)?;
-        let (workspace, bytes) = workspace_of(self.context, call, options.workspace.as_ref())?;
+            options.epilogue.raw(&self.context, call, columns.into(), out.2, out.1.dtype)?;
+        let (workspace, bytes) = workspace_of(&self.context, call, options.workspace.as_ref())?;
         // SAFETY: every pointer belongs to this context and has, as was seen above, the elements that the
         // call reads or writes; memory that is freed later waits for the kernel.
-        check(unsafe {
+        self.context.call(|| unsafe {
             function(
                 self.context.as_raw(),
                 &desc,

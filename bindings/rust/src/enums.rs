@@ -24,6 +24,54 @@ macro_rules! numbered {
     };
 }
 
+macro_rules! flags {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $flag:ident = $value:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $name(u32);
+
+        impl $name {
+            $($(#[$of])* pub const $flag: Self = Self($value);)*
+
+            /// The flags of an integer of [`sys`](crate::sys); bits of newer libraries are kept.
+            pub const fn from_bits(bits: u32) -> Self {
+                Self(bits)
+            }
+
+            /// As [`sys`](crate::sys) has them.
+            pub const fn bits(self) -> u32 {
+                self.0
+            }
+
+            /// True if all of `flags` are set.
+            pub const fn contains(self, flags: Self) -> bool {
+                self.0 & flags.0 == flags.0
+            }
+        }
+
+        impl std::ops::BitOr for $name {
+            type Output = Self;
+            fn bitor(self, flags: Self) -> Self {
+                Self(self.0 | flags.0)
+            }
+        }
+
+        impl std::ops::BitOrAssign for $name {
+            fn bitor_assign(&mut self, flags: Self) {
+                self.0 |= flags.0;
+            }
+        }
+
+        impl std::ops::Sub for $name {
+            type Output = Self;
+            /// `self` without `flags`.
+            fn sub(self, flags: Self) -> Self {
+                Self(self.0 & !flags.0)
+            }
+        }
+    };
+}
+
 numbered! {
     /// Values are part of the ABI.  The decades say whose fault it is.
     Status {
@@ -180,6 +228,17 @@ numbered! {
     }
 }
 
+flags! {
+    /// Bits of `mp_scaler_config`.flags.
+    ScalerFlags {
+        /// backoff; see there
+        REFILL_EACH_STEP = 1,
+        /// Backoff: the first clean step, and the first after each overflow, does not count towards
+        /// growth\_interval.  Source: DeepSpeed FP16\_Optimizer.
+        FIRST_STEP_UNCOUNTED = 2,
+    }
+}
+
 numbered! {
     /// Whether a scaler still gets anywhere.
     ScalerStatus {
@@ -239,6 +298,38 @@ numbered! {
     }
 }
 
+flags! {
+    /// Bits of `mp_optimizer_desc`.flags.
+    OptimizerFlags {
+        /// SGD
+        NESTEROV = 1,
+        /// Adam: makes it AdamW; LAMB; Adagrad
+        DECOUPLED_DECAY = 2,
+        /// Adam, LAMB: mhat = m, vhat = v
+        NO_BIAS_CORRECTION = 4,
+        /// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
+        /// largest finite value: an infinite weight makes every later gradient non-finite, so every
+        /// later step is skipped and training never recovers.
+        MODEL_OVERFLOW = 16,
+        /// SGD, not with [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC) or [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS)
+        DECAY_AFTER_MOMENTUM = 32,
+        /// SGD
+        LARC = 64,
+        /// SGD, not with [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC)
+        LARS = 128,
+        /// LAMB: adapts the tensors without decay too
+        NVLAMB = 256,
+        /// Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+        /// change below half a unit of the copy is not lost in every step.  What the type can hold stays
+        /// as it is.  The random numbers follow from rounding\_seed, t, the tensor's index and the
+        /// element's, and from nothing else: not from the device, not from being interrupted and resumed.
+        /// Probabilities are exact (fp16 subnormals: to within 2^-32).
+        /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+        /// 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+        STOCHASTIC_ROUNDING = 512,
+    }
+}
+
 numbered! {
     /// How the learning rate follows t, on the device: a skipped step does not advance it, and a
     /// captured graph needs no host.  Every schedule begins with a linear warm-up,
@@ -271,6 +362,52 @@ numbered! {
         Sum = 0,
         /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
         Max = 1,
+    }
+}
+
+flags! {
+    /// Bits of `mp_step_options`.flags.
+    StepFlags {
+        /// Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
+        /// the last have this flag (or all, and [`mp_scaler_update`](crate::sys::mp_scaler_update)(scaler, NULL, stream) follows).
+        /// An optimizer skips for its own gradients and those before it.  For all to skip together
+        /// the lists of the later ones are checked first:
+        ///
+        /// ```text
+        /// mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+        /// options.flags = MP_STEP_KEEP_SCALER;
+        /// mp_scale_step(a, scaler, &options, stream);
+        /// mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
+        /// ```
+        KEEP_SCALER = 1,
+        /// The gradients are those of [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate) or [`mp_grads_to_fp32`](crate::sys::mp_grads_to_fp32): 1/S is in them already,
+        /// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
+        /// Not without a scaler, where nothing is unscaled anyway.  With [`MP_STEP_CHECKED`](crate::sys::MP_STEP_CHECKED) too where the last
+        /// call had [`MP_ACCUMULATE_LAST`](crate::sys::MP_ACCUMULATE_LAST).
+        UNSCALED = 2,
+        /// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+        /// [`mp_scaler_found_inf`](crate::sys::mp_scaler_found_inf) and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+        /// readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+        /// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
+        /// max\_tensor\_norm of a group.
+        CHECKED = 4,
+        /// With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+        /// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+        /// same gradients.
+        SHARDED = 8,
+    }
+}
+
+flags! {
+    /// Bits of the `flags` of [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate).
+    AccumulateFlags {
+        /// The first gradients of a window: sums are overwritten, and not read.
+        FIRST = 1,
+        /// The last ones before the update, by an optimizer of the host program: the sums are looked at
+        /// as well, and [`mp_step_query`](crate::sys::mp_step_query) learns the outcome here already.  Of several lists only the last one
+        /// has this flag; nothing may raise the scaler's flag between here and [`mp_scaler_update`](crate::sys::mp_scaler_update).  The
+        /// outcome is of this rank's gradients: with several ranks [`mp_grad_all_reduce`](crate::sys::mp_grad_all_reduce) comes before.
+        LAST = 2,
     }
 }
 
@@ -335,6 +472,44 @@ numbered! {
         TensorCoresOnly = 2,
         /// For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
         ForceAll = 3,
+    }
+}
+
+flags! {
+    /// Bits of `mp_autocast_config`.flags.
+    AutocastFlags {
+        /// the variables of [`mp_autocast_create`](crate::sys::mp_autocast_create) are not read
+        NO_ENVIRONMENT = 1,
+        /// no gate: see [`mp_autocast_gate`](crate::sys::mp_autocast_gate)
+        IGNORE_PERFORMANCE = 2,
+        /// Tensors of role [`MP_TENSOR_OUTPUT`](crate::sys::MP_TENSOR_OUTPUT) leave the graph in fp32: the outside is one more reader.
+        KEEP_IO = 4,
+        /// For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+        /// `mp_autocast_result`.
+        EMULATE = 8,
+    }
+}
+
+flags! {
+    /// Bits of `mp_autocast_graph`.node\_flags.
+    NodeFlags {
+        /// is not to be touched: fetched, fed, or the caller's wish
+        KEEP = 1,
+        /// runs on another device, and is not touched either
+        ELSEWHERE = 2,
+        /// has no 16-bit kernel
+        NO_LOW = 4,
+        /// converts to the type of its output
+        CAST = 8,
+        /// Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
+        /// spread through it.
+        READS_VARIABLE = 16,
+        /// of a loop: follows the others (NextIteration)
+        BACK_EDGE = 32,
+        /// reads fp32 and low alike, but for [`MP_SLOT_FP32`](crate::sys::MP_SLOT_FP32)
+        READS_EITHER = 64,
+        /// writes fp32 or low as it is told, like [`mp_gemm`](crate::sys::mp_gemm)'s dtype\_cd
+        WRITES_EITHER = 128,
     }
 }
 
@@ -417,6 +592,14 @@ numbered! {
     }
 }
 
+flags! {
+    /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags.
+    XentFlags {
+        /// rows whose label is `ignore_label` do not count
+        IGNORE_LABEL = 1,
+    }
+}
+
 numbered! {
     /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
     /// one of the two means, and not at all in the other.
@@ -453,6 +636,37 @@ numbered! {
         Lstm = 3,
         /// rows of the weights: r z n
         Gru = 4,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_rnn_desc_t`](crate::sys::mp_rnn_desc_t).flags.
+    RnnFlags {
+        /// [`MP_RNN_BIDIRECTIONAL`](crate::sys::MP_RNN_BIDIRECTIONAL)
+        BIDIRECTIONAL = 1,
+        /// b\_ih and b\_hh are 0 and not looked at
+        NO_BIAS = 2,
+        /// x\_t is added to every gate of the first layer in place of its product with W\_ih, which is not
+        /// looked at; input\_size = hidden\_size.
+        SKIP_INPUT = 4,
+        /// [`MP_RNN_GRU`](crate::sys::MP_RNN_GRU): n = tanh(p\_n + (r h) W\_n^T + b\_n), with two products in a row in every step.
+        /// Source: Cho et al. 2014; what TensorFlow and Keras call reset\_after=False.
+        RESET_FIRST = 8,
+        /// Gradients of weights and biases are added to what is there: micro-batches.  dtype\_dw = [`MP_FP32`](crate::sys::MP_FP32)
+        /// loses nothing on the way.
+        ACCUMULATE = 16,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_embedding_desc_t`](crate::sys::mp_embedding_desc_t).flags.
+    EmbeddingFlags {
+        /// The gradient of row `padding_index` is 0, whatever dout is where that index stands; forward the
+        /// row is one like any other.  As in torch.
+        PADDING = 1,
+        /// The gradient is added to what is there: micro-batches, or a table that is used twice.
+        /// dtype\_dtable = [`MP_FP32`](crate::sys::MP_FP32) loses nothing on the way.
+        ACCUMULATE = 2,
     }
 }
 

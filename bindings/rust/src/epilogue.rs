@@ -3,34 +3,34 @@
 use crate::context::{at_least, Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype};
 use crate::error::{Error, Result};
+use crate::owner::Owner;
 use crate::sys;
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ptr;
 
 /// A pointer of a call: what it points to, and how many elements are there.
 #[derive(Clone, Copy)]
-pub(crate) struct Operand {
-    pub(crate) context: sys::mp_context_t,
+pub(crate) struct Operand<'a> {
+    pub(crate) owner: &'a Owner,
     pub(crate) pointer: *mut c_void,
     pub(crate) len: usize,
     pub(crate) dtype: Dtype,
 }
 
-pub(crate) fn operand<D: Data>(data: &D) -> Operand
+pub(crate) fn operand<D: Data>(data: &D) -> Operand<'_>
 where
     D::Element: Float,
 {
     let view = data.view();
     Operand {
-        context: view.context,
+        owner: view.owner,
         pointer: view.pointer.cast(),
         len: view.len,
         dtype: D::Element::DTYPE,
     }
 }
 
-impl Operand {
+impl Operand<'_> {
     /// Whether it belongs to the context and has what the call reads or writes.
     pub(crate) fn check(
         &self,
@@ -39,9 +39,8 @@ impl Operand {
         name: &str,
         needed: i128,
     ) -> Result<()> {
-        let Operand { context: owner, pointer, len, .. } = *self;
-        context.owns(call, name, &View { context: owner, pointer, len, borrowed: PhantomData })?;
-        at_least(call, name, len, needed)
+        context.is(call, name, self.owner.context())?;
+        at_least(call, name, self.len, needed)
     }
 }
 
@@ -50,13 +49,12 @@ impl Operand {
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a> {
     pub(crate) activation: Activation,
-    pub(crate) bias: Option<Operand>,
-    pub(crate) aux: Option<Operand>,
-    pub(crate) dbias: Option<Operand>,
-    pub(crate) scale: Option<Operand>,
-    pub(crate) amax: Option<Operand>,
-    pub(crate) found_inf: Option<Operand>,
-    borrowed: PhantomData<&'a ()>,
+    pub(crate) bias: Option<Operand<'a>>,
+    pub(crate) aux: Option<Operand<'a>>,
+    pub(crate) dbias: Option<Operand<'a>>,
+    pub(crate) scale: Option<Operand<'a>>,
+    pub(crate) amax: Option<Operand<'a>>,
+    pub(crate) found_inf: Option<Operand<'a>>,
 }
 
 impl Default for Epilogue<'_> {
@@ -69,7 +67,6 @@ impl Default for Epilogue<'_> {
             scale: None,
             amax: None,
             found_inf: None,
-            borrowed: PhantomData,
         }
     }
 }
@@ -148,7 +145,7 @@ impl<'a> Epilogue<'a> {
         if self.aux.map_or(false, |aux| aux.dtype != dtype) {
             return Err(Error::invalid(format!("{call}: aux has not the type of the result")));
         }
-        let pointer = |o: Option<Operand>| o.map_or(ptr::null_mut(), |o| o.pointer);
+        let pointer = |o: Option<Operand<'_>>| o.map_or(ptr::null_mut(), |o| o.pointer);
         let mut raw = sys::mp_epilogue_default();
         raw.activation = self.activation as u32;
         raw.bias = pointer(self.bias);

@@ -53,13 +53,11 @@ pub(crate) fn check(status: sys::mp_status_t) -> Result<()> {
 }
 
 /// A text of a function that writes one, which is asked for its size first.
-pub(crate) fn read_text(
-    write: impl Fn(*mut c_char, &mut usize) -> sys::mp_status_t,
-) -> Result<String> {
+pub(crate) fn read_text(write: impl Fn(*mut c_char, &mut usize) -> Result<()>) -> Result<String> {
     let mut bytes = 0;
-    check(write(ptr::null_mut(), &mut bytes))?;
+    write(ptr::null_mut(), &mut bytes)?;
     let mut text = vec![0u8; bytes];
-    check(write(text.as_mut_ptr().cast(), &mut bytes))?;
+    write(text.as_mut_ptr().cast(), &mut bytes)?;
     text.truncate(bytes - 1); // the NUL
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

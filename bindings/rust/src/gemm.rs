@@ -18,7 +18,7 @@ pub struct Gemm<'a> {
     kernel: Option<CString>,
     lda_given: bool,
     ldb_given: bool,
-    pub(crate) c: Option<Operand>,
+    pub(crate) c: Option<Operand<'a>>,
     pub(crate) workspace: Option<View<'a, u8>>,
     pub(crate) stream: Stream,
 }
@@ -201,7 +201,7 @@ impl<'a> Gemm<'a> {
         // SAFETY: every pointer belongs to this context and has, as was seen above, at least the elements
         // that the call reads or writes; `self` keeps them borrowed, and device memory freed later waits
         // for the kernel.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_gemm(
                 self.context.as_raw(),
                 &call.desc,
@@ -276,8 +276,9 @@ pub(crate) fn extents(desc: &sys::mp_gemm_desc_t) -> (i128, i128, i128) {
         if rows == 0 || columns == 0 || desc.batch_count == 0 {
             return 0;
         }
-        let batches = i128::from(desc.batch_count - 1);
-        i128::from(rows - 1) * i128::from(ld) + i128::from(columns) + batches * i128::from(stride)
+        // A count beyond the library's type has become negative, and the library refuses it.
+        let [last_row, last_batch] = [i128::from(rows) - 1, i128::from(desc.batch_count) - 1];
+        last_row * i128::from(ld) + i128::from(columns) + last_batch * i128::from(stride)
     };
     let turned = |op: u32, rows, columns| if op == 0 { (rows, columns) } else { (columns, rows) };
     let (a_rows, a_columns) = turned(desc.op_a, desc.m, desc.k);

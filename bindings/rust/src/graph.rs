@@ -1,6 +1,6 @@
 //! The graphs that [`Autocast`](crate::Autocast) looks at.
 
-use crate::enums::{AutocastClass, Dtype, TensorRole};
+use crate::enums::{AutocastClass, Dtype, NodeFlags, TensorRole};
 use crate::error::{c_string, Result};
 use crate::sys;
 use std::ffi::CString;
@@ -61,7 +61,7 @@ impl From<Dtype> for GraphTensor {
 pub enum ClusterKind {
     /// Around a list of tensors: a member that cannot be low denies all, else one that is makes all low.
     Container = 0,
-    /// Low if all members without `sys::MP_NODE_BACK_EDGE` are, and the others can be.
+    /// Low if all members without [`NodeFlags::BACK_EDGE`] are, and the others can be.
     Loop = 1,
 }
 
@@ -291,10 +291,10 @@ impl GraphNode<'_> {
         self
     }
 
-    /// `sys::MP_NODE_*`, or-ed.
-    pub fn flags(self, flags: sys::mp_node_flags_t) -> Self {
-        // The library refuses bits that mean nothing, and u16 has some of them.
-        *last(&mut self.graph.node_flags) = u16::try_from(flags).unwrap_or(u16::MAX);
+    /// Properties of the node for autocast.
+    pub fn flags(self, flags: NodeFlags) -> Self {
+        // The library refuses unknown bits, and u16 has some of them.
+        *last(&mut self.graph.node_flags) = u16::try_from(flags.bits()).unwrap_or(u16::MAX);
         self
     }
 

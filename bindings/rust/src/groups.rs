@@ -5,27 +5,31 @@ use crate::enums::{Dtype, Op, Ragged};
 use crate::epilogue::{operand, workspace_of, OutputOptions};
 use crate::error::{check, Error, Result};
 use crate::gemm::{extents, Gemm};
+use crate::owner::Owner;
 use crate::sys;
 use std::marker::PhantomData;
 
 /// Matrices anywhere in memory, for [`Gemm::run_batched`]; their addresses are on the device.
-pub struct Matrices<'a, T: Float> {
-    context: &'a Context,
-    table: DeviceBuffer<'a, i64>,
+pub struct Matrices<T: Float> {
+    context: Context,
+    table: DeviceBuffer<i64>,
     shortest: usize,
-    borrowed: PhantomData<View<'a, T>>,
+    _used: Vec<Owner>,
+    element: PhantomData<T>,
 }
 
-impl<'a, T: Float> Matrices<'a, T> {
+impl<T: Float> Matrices<T> {
     /// The elements of each, from its first on.
-    pub fn new(context: &'a Context, matrices: &[View<'a, T>]) -> Result<Self> {
+    pub fn new(context: &Context, matrices: &[View<'_, T>]) -> Result<Self> {
         for (i, view) in matrices.iter().enumerate() {
             context.owns("Matrices", &format!("matrices[{i}]"), view)?;
         }
         let addresses: Vec<_> = matrices.iter().map(|view| view.pointer as usize as i64).collect();
         let shortest = matrices.iter().map(|view| view.len).min().unwrap_or(0);
         let table = context.upload(&addresses)?;
-        Ok(Matrices { context, table, shortest, borrowed: PhantomData })
+        let used = matrices.iter().map(|view| view.owner.clone()).collect();
+        let context = context.clone();
+        Ok(Matrices { context, table, shortest, _used: used, element: PhantomData })
     }
 }
 
@@ -34,9 +38,9 @@ impl<'a> Gemm<'a> {
     /// `batch` and `c`; the library takes no `aux`, `dbias` and `amax` here.
     pub fn run_batched<AB: Float, CD: Float>(
         self,
-        a: &Matrices<'_, AB>,
-        b: &Matrices<'_, AB>,
-        d: &Matrices<'_, CD>,
+        a: &Matrices<AB>,
+        b: &Matrices<AB>,
+        d: &Matrices<CD>,
     ) -> Result<()> {
         let call = "gemm_batched";
         if self.c.is_some() {
@@ -49,14 +53,12 @@ impl<'a> Gemm<'a> {
         desc.batch_count = i32::try_from(a.table.len())
             .map_err(|_| Error::invalid(format!("{call}: a has {} matrices", a.table.len())))?;
         let matrices = [
-            ("a", a.context, &a.table, a.shortest, of_a),
-            ("b", b.context, &b.table, b.shortest, of_b),
-            ("d", d.context, &d.table, d.shortest, of_d),
+            ("a", &a.context, &a.table, a.shortest, of_a),
+            ("b", &b.context, &b.table, b.shortest, of_b),
+            ("d", &d.context, &d.table, d.shortest, of_d),
         ];
         for (name, context, table, shortest, needed) in matrices {
-            if context.as_raw() != self.context.as_raw() {
-                return Err(Error::invalid(format!("{call}: {name} belongs to another context")));
-            }
+            self.context.is(call, name, context)?;
             if table.len() != a.table.len() {
                 return Err(Error::invalid(format!(
                     "{call}: {name} has {} matrices, a {}",
@@ -74,7 +76,7 @@ impl<'a> Gemm<'a> {
         let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
         // SAFETY: three tables of batch_count addresses, of matrices of this context that are large
         // enough; memory that is freed later waits for the kernel.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_gemm_batched(
                 self.context.as_raw(),
                 &desc,
@@ -108,7 +110,7 @@ impl<'a> Gemm<'a> {
         self.context.owns("gemm_ragged", "ends", &ends)?;
         at_least("gemm_ragged", "ends", ends.len, call.desc.batch_count.into())?;
         // SAFETY: as in `run`; whatever the ends are, the library stays within the sizes of the descriptor.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_gemm_ragged(
                 self.context.as_raw(),
                 &call.desc,
@@ -233,7 +235,7 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
         let (workspace, bytes) = workspace_of(self.context, call, options.workspace.as_ref())?;
         // SAFETY: the items are copied by the call; their matrices, of this context and large enough, are
         // borrowed, and memory that is freed later waits for the kernels.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_gemm_grouped(
                 self.context.as_raw(),
                 &desc,

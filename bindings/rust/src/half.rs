@@ -1,6 +1,59 @@
 //! The two 16-bit floats, as their bits.
 
+macro_rules! bits {
+    ($name:ident) => {
+        impl $name {
+            /// The number of these bits.
+            pub const fn from_bits(bits: u16) -> Self {
+                Self(bits)
+            }
+
+            /// Returns the bits.
+            pub const fn to_bits(self) -> u16 {
+                self.0
+            }
+
+            /// The numbers of these bits, in place.
+            pub fn slice_from_bits(bits: &[u16]) -> &[Self] {
+                // SAFETY: `repr(transparent)`, so elements and slices have one layout.
+                unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
+            }
+
+            /// The numbers of these bits, in place and writable.
+            pub fn slice_from_bits_mut(bits: &mut [u16]) -> &mut [Self] {
+                // SAFETY: as above; `bits` is borrowed as long as the result.
+                unsafe { std::slice::from_raw_parts_mut(bits.as_mut_ptr().cast(), bits.len()) }
+            }
+        }
+
+        impl From<$name> for f32 {
+            fn from(x: $name) -> f32 {
+                x.to_f32()
+            }
+        }
+    };
+}
+bits!(F16);
+bits!(Bf16);
+
 /// IEEE binary16.
+///
+/// `f16` of the crate `half` has the same layout.  Its `reinterpret_cast` returns slices of bits, so arrays
+/// are copied without a conversion.  The same holds for [`Bf16`] and `half::bf16`.
+/// ```
+/// use mpcore::{Context, Device, F16};
+/// # fn main() -> mpcore::Result<()> {
+/// let context = Context::new(Device::Host)?;
+/// # let mut bits = [0x3c00, 0xc000u16];
+/// // use half::slice::HalfFloatSliceExt;
+/// // let mut values = [half::f16::from_f32(1.0), half::f16::from_f32(-2.0)];
+/// // let bits: &mut [u16] = values.reinterpret_cast_mut();
+/// let buffer = context.upload(F16::slice_from_bits(&bits))?;
+/// buffer.copy_to(F16::slice_from_bits_mut(&mut bits))?;
+/// assert_eq!(f32::from(F16::from_bits(bits[1])), -2.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct F16(pub u16);

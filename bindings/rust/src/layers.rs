@@ -67,7 +67,7 @@ impl Context {
         self.holds(call, "dst", &to, elements(extents))?;
         let [n, c, h, w] = extents.map(i64::from);
         // SAFETY: both belong to this context and hold that many elements.
-        check(unsafe {
+        self.call(|| unsafe {
             function(
                 self.as_raw(),
                 n,
@@ -96,7 +96,7 @@ impl Context {
     }
 
     /// Windows of so many rows and columns side by side over images N H W C, without padding.
-    pub fn pool2d(&self, mode: PoolMode, x: [usize; 4], window: (u32, u32)) -> Result<Pool2d<'_>> {
+    pub fn pool2d(&self, mode: PoolMode, x: [usize; 4], window: (u32, u32)) -> Result<Pool2d> {
         let call = "pool2d";
         let desc = sys::mp_pool2d_desc_default(
             mode as u32,
@@ -108,7 +108,7 @@ impl Context {
             window.1 as i32,
             sys::MP_DTYPE_NONE,
         );
-        Ok(Pool2d { context: self, desc })
+        Ok(Pool2d { context: self.clone(), desc })
     }
 }
 
@@ -130,12 +130,12 @@ fn elements(extents: [i32; 4]) -> i128 {
 }
 
 /// A pooling layer.
-pub struct Pool2d<'c> {
-    context: &'c Context,
+pub struct Pool2d {
+    context: Context,
     desc: sys::mp_pool2d_desc_t,
 }
 
-impl Pool2d<'_> {
+impl Pool2d {
     /// Rows and columns around the images, fewer than the window has.
     pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
         self.desc.pad_top = top as i32; // here and below: the library refuses what has become negative
@@ -175,7 +175,7 @@ impl Pool2d<'_> {
         let desc = self.of(X::Element::DTYPE);
         let context = self.context.as_raw();
         // SAFETY: both belong to this context and have the elements that the call uses.
-        check(unsafe {
+        self.context.call(|| unsafe {
             let (x, y) = (x.pointer.cast(), y.pointer.cast());
             sys::mp_pool2d_forward(context, &desc, x, y, stream.0)
         })
@@ -206,7 +206,7 @@ impl Pool2d<'_> {
         let desc = self.of(Y::Element::DTYPE);
         let context = self.context.as_raw();
         // SAFETY: all belong to this context and have the elements that the call uses.
-        check(unsafe {
+        self.context.call(|| unsafe {
             let (dy, dx) = (dy.pointer.cast(), dx.pointer.cast());
             sys::mp_pool2d_backward(context, &desc, x_pointer.cast(), dy, dx, stream.0)
         })
@@ -267,19 +267,19 @@ pub struct Statistics<'a> {
 ///
 /// Has the workspace and what [`forward`](BatchNorm::forward) has measured, for
 /// [`backward`](BatchNorm::backward): once forward before each backward.
-pub struct BatchNorm<'c, T: Float> {
-    context: &'c Context,
+pub struct BatchNorm<T: Float> {
+    context: Context,
     desc: sys::mp_batchnorm_desc_t,
-    workspace: DeviceBuffer<'c, u8>,
-    mean: DeviceBuffer<'c, f32>,
-    inv_std: DeviceBuffer<'c, f32>,
+    workspace: DeviceBuffer<u8>,
+    mean: DeviceBuffer<f32>,
+    inv_std: DeviceBuffer<f32>,
     element: PhantomData<T>,
 }
 
-impl<'c, T: Float> BatchNorm<'c, T> {
+impl<T: Float> BatchNorm<T> {
     /// With memory for so many channels.
     pub fn new(
-        context: &'c Context,
+        context: &Context,
         rows: usize,
         channels: usize,
         options: &BatchNormOptions,
@@ -293,7 +293,7 @@ impl<'c, T: Float> BatchNorm<'c, T> {
         // SAFETY: the descriptor lives during the call; refuses what is out of range.
         check(unsafe { sys::mp_batchnorm_workspace_size(context.as_raw(), &desc, &mut bytes) })?;
         Ok(BatchNorm {
-            context,
+            context: context.clone(),
             desc,
             workspace: context.alloc(bytes)?,
             mean: context.alloc(channels)?,
@@ -303,12 +303,12 @@ impl<'c, T: Float> BatchNorm<'c, T> {
     }
 
     /// What the latest forward pass has measured, one per channel.
-    pub fn mean(&self) -> &DeviceBuffer<'c, f32> {
+    pub fn mean(&self) -> &DeviceBuffer<f32> {
         &self.mean
     }
 
     /// 1 / sqrt(variance + epsilon), likewise.
-    pub fn inv_std(&self) -> &DeviceBuffer<'c, f32> {
+    pub fn inv_std(&self) -> &DeviceBuffer<f32> {
         &self.inv_std
     }
 
@@ -338,7 +338,7 @@ impl<'c, T: Float> BatchNorm<'c, T> {
             ..self.tensors(x, gamma, beta)
         };
         // SAFETY: all belong to this context and have the elements that the call uses.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_batchnorm_forward_training(
                 self.context.as_raw(),
                 &self.desc,
@@ -374,7 +374,7 @@ impl<'c, T: Float> BatchNorm<'c, T> {
         };
         let context = self.context.as_raw();
         // SAFETY: as in forward.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_batchnorm_forward_inference(context, &self.desc, &tensors, stream.0)
         })
     }
@@ -404,7 +404,7 @@ impl<'c, T: Float> BatchNorm<'c, T> {
             ..self.tensors(x, gamma, beta)
         };
         // SAFETY: as in forward.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_batchnorm_backward(
                 self.context.as_raw(),
                 &self.desc,

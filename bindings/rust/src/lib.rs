@@ -16,12 +16,13 @@
 //!
 //! # What is safe here
 //!
-//! * What an object needs is borrowed by it: a context outlives its buffers, buffers outlive the lists
-//!   of them, lists the optimizer.
+//! * Objects own a share of the objects that they use: a context lives as long as its buffers, buffers
+//!   as long as lists of them, lists as long as the optimizer.  Without lifetimes, they fit into one struct.
 //! * The size of every buffer is checked against what the call reads and writes, and so is that all of
 //!   them belong to the context.
 //! * Device memory is like [`Cell`](std::cell::Cell): Rust never holds a reference into it, it is
-//!   written through shared borrows, and buffers cannot be shared between threads.
+//!   written through shared borrows, and buffers cannot be shared between threads.  They can be sent to
+//!   one; if threads own objects that share memory, their calls are serialized by the context.
 //!
 //! Work in different streams that touches one buffer is not ordered by anything here: the numbers may
 //! be wrong then, the memory stays sound.
@@ -45,6 +46,7 @@ mod layers;
 mod network;
 mod network_builder;
 mod optimizer;
+mod owner;
 mod pointwise;
 mod rnn;
 mod scaler;

@@ -2,16 +2,16 @@
 
 use crate::context::{at_least, Context, Data, Plain, Stream, View};
 use crate::enums::{AutocastForm, Dtype, GraphMode, OptimizerKind};
-use crate::error::{check, read_text, Error, Result};
+use crate::error::{read_text, Error, Result};
 use crate::graph::TensorId;
 use crate::half::{Bf16, F16};
-use crate::network_builder::{Handle, Input, NetworkBuilder};
+use crate::network_builder::{info_of, GraphHandle, Input, NetworkBuilder};
 use crate::optimizer::{Optimizer, OptimizerBuilder};
+use crate::owner::Handle;
 use crate::scaler::Scaler;
 use crate::sys;
 use crate::tensors::TensorList;
 use std::any::{type_name, TypeId};
-use std::cell::Cell;
 use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::ptr;
@@ -32,7 +32,7 @@ pub type NetworkMemory = sys::mp_graph_memory_t;
 /// let input = network.input("x", Dtype::Fp32, &[2, 2])?;
 /// let y = network.node("Relu", "relu", &[input]).output()?;
 /// network.output(y)?;
-/// let network = network.compile()?;
+/// let mut network = network.compile()?;
 /// network.bind(input, &x)?;
 /// network.forward(GraphMode::Inference, Stream::DEFAULT)?;
 /// assert_eq!(network.data::<f32>(y)?.to_vec()?, [1.0, 0.0, 3.0, 0.0]);
@@ -40,64 +40,42 @@ pub type NetworkMemory = sys::mp_graph_memory_t;
 /// # }
 /// ```
 ///
-/// What is bound outlives it:
-/// ```compile_fail,E0597
-/// # use mpcore::{Context, Device, Dtype, GraphMode, Network, Stream};
-/// # let context = Context::new(Device::Host).unwrap();
-/// # let mut network = Network::builder(&context).unwrap();
-/// # let input = network.input("x", Dtype::Fp32, &[2, 2]).unwrap();
-/// # let y = network.node("Relu", "relu", &[input]).output().unwrap();
-/// # network.output(y).unwrap();
-/// let network = network.compile().unwrap();
-/// {
-///     let x = context.upload(&[1.0f32, -2.0, 3.0, -4.0]).unwrap();
-///     network.bind(input, &x).unwrap();
-/// }
-/// network.forward(GraphMode::Inference, Stream::DEFAULT).unwrap();
-/// ```
-///
-/// An optimizer borrows it, and runs beside it:
-/// ```compile_fail,E0505
-/// # use mpcore::{Context, Device, Hyper, Network, OptimizerKind, Stream};
-/// # let context = Context::new(Device::Host).unwrap();
-/// # let network = Network::builder(&context).unwrap().compile().unwrap();
-/// let sgd = network.optimizer(OptimizerKind::Sgd).unwrap()
-///     .group(Hyper::new(OptimizerKind::Sgd, 1.0)).build().unwrap();
-/// drop(network);
-/// sgd.get_step(Stream::DEFAULT);
-/// ```
+/// A network owns a share of the memory bound to it, and an [`Optimizer`] a share of the network: both fit
+/// into one struct, in any order, and may be sent to another thread.  Two networks that are bound to
+/// tensors of each other are freed only after one is unbound.
 #[derive(Debug)]
-pub struct Network<'a> {
-    context: &'a Context,
-    handle: Handle,
+pub struct Network {
+    handle: GraphHandle,
     inputs: Vec<Input>,
     counters: Vec<TensorId>,
-    grads: Option<TensorList<'a>>,
-    master: TensorList<'a>,
-    model: Option<TensorList<'a>>,
-    // Invariant, or a network could be lent under a shorter life, for which something shorter is bound.
-    bound: PhantomData<Cell<&'a ()>>,
+    grads: Option<TensorList>,
+    master: TensorList,
+    model: Option<TensorList>,
 }
 
-impl<'a> Network<'a> {
+impl Network {
     /// Begins a description.
-    pub fn builder(context: &'a Context) -> Result<NetworkBuilder<'a>> {
+    pub fn builder<'a>(context: &Context) -> Result<NetworkBuilder<'a>> {
         NetworkBuilder::new(context)
     }
 
-    pub(crate) fn new(built: NetworkBuilder<'a>) -> Result<Self> {
-        let NetworkBuilder { context, handle, inputs, parameters, counters, has_loss, .. } = built;
+    pub(crate) fn new(built: NetworkBuilder<'_>) -> Result<Self> {
+        let NetworkBuilder { handle, inputs, parameters, counters, has_loss, .. } = built;
         let [mut grads, mut master, mut model] = [ptr::null_mut(); 3];
         let grads_out = if has_loss { &mut grads } else { ptr::null_mut() };
         // SAFETY: the graph lives, and has gradients where it has a loss.
-        check(unsafe { sys::mp_graph_lists(handle.0, grads_out, &mut master, &mut model) })?;
-        let infos: Result<Vec<_>> = parameters.iter().map(|&p| handle.tensor(p)).collect();
+        handle.call(|graph| unsafe {
+            sys::mp_graph_lists(graph, grads_out, &mut master, &mut model)
+        })?;
+        let infos: Result<Vec<_>> = parameters.iter().map(|&p| info_of(&handle, p)).collect();
         let infos = infos?;
         let list = |raw: sys::mp_tensor_list_t,
                     part: fn(&sys::mp_graph_tensor_t) -> (*mut c_void, u32)| {
             let shapes = infos.iter().map(|t| (numel(t), known(part(t).1).unwrap_or(Dtype::Fp16)));
             let has_absent = infos.iter().any(|t| part(t).0.is_null());
-            TensorList::lent(context, raw, shapes.collect(), has_absent)
+            // SAFETY: the list lives as long as the graph.
+            let list = unsafe { Handle::lent(handle.owner(), raw) };
+            TensorList::lent(list, shapes.collect(), has_absent)
         };
         let optional = |raw: sys::mp_tensor_list_t, part| {
             if raw.is_null() {
@@ -107,43 +85,46 @@ impl<'a> Network<'a> {
             }
         };
         Ok(Network {
-            context,
             grads: optional(grads, |t| (t.grad, t.dtype_grad)),
             master: list(master, |t| (t.data, t.dtype)),
             model: optional(model, |t| (t.copy, t.dtype_copy)),
             handle,
             inputs,
             counters,
-            bound: PhantomData,
         })
     }
 
     /// For calls of [`sys`].
     pub fn as_raw(&self) -> sys::mp_graph_t {
-        self.handle.0
+        self.handle.raw()
     }
 
     // ------------------------------------------------------------------ running
 
     /// Where an input lies from the next pass on: a buffer, or a slice of one, with an element for each of the
     /// input's, in the batch that is set then.
-    pub fn bind<T: Plain>(&self, tensor: TensorId, data: impl Into<View<'a, T>>) -> Result<()> {
+    pub fn bind<'v, T: Plain>(
+        &mut self,
+        tensor: TensorId,
+        data: impl Into<View<'v, T>>,
+    ) -> Result<()> {
         let view = data.into();
-        self.context.owns("bind", "data", &view)?;
+        self.handle.context().owns("bind", "data", &view)?;
         let input = self.input(tensor)?;
-        self.require_type::<T>("bind", tensor, self.handle.tensor(tensor)?.dtype)?;
-        // SAFETY: memory of this context that outlives the network; a pass checks that it is enough.
-        check(unsafe { sys::mp_graph_bind(self.handle.0, tensor.0, view.pointer.cast()) })?;
-        input.bound.set(Some(view.len));
+        self.require_type::<T>("bind", tensor, self.info(tensor)?.dtype)?;
+        let data = view.pointer.cast();
+        // SAFETY: memory of this context that the network keeps; a pass checks that it is enough.
+        self.handle.call(|graph| unsafe { sys::mp_graph_bind(graph, tensor.0, data) })?;
+        self.inputs[input].bound = Some((view.len, view.owner.clone()));
         Ok(())
     }
 
     /// The input lies nowhere: a loss whose labels do so is not computed in inference.
-    pub fn unbind(&self, tensor: TensorId) -> Result<()> {
+    pub fn unbind(&mut self, tensor: TensorId) -> Result<()> {
         let input = self.input(tensor)?;
         // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_bind(self.handle.0, tensor.0, ptr::null()) })?;
-        input.bound.set(None);
+        self.handle.call(|graph| unsafe { sys::mp_graph_bind(graph, tensor.0, ptr::null()) })?;
+        self.inputs[input].bound = None;
         Ok(())
     }
 
@@ -151,13 +132,13 @@ impl<'a> Network<'a> {
     pub fn set_batch(&self, batch: usize) -> Result<()> {
         let batch = i64::try_from(batch).unwrap_or(i64::MAX);
         // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_set_batch(self.handle.0, batch) })
+        self.handle.call(|graph| unsafe { sys::mp_graph_set_batch(graph, batch) })
     }
 
     /// Sets a parameter or a state, and the 16-bit copy of a parameter.  Done when it returns.
     pub fn write(&self, tensor: TensorId, values: &[f32], stream: Stream) -> Result<()> {
         self.write_from(tensor, values.as_ptr(), values.len(), stream)?;
-        self.context.sync(stream)
+        self.handle.context().sync(stream)
     }
 
     /// The same from device memory, in stream order.
@@ -168,70 +149,72 @@ impl<'a> Network<'a> {
         stream: Stream,
     ) -> Result<()> {
         let values = values.view();
-        self.context.owns("write_from_device", "values", &values)?;
+        self.handle.context().owns("write_from_device", "values", &values)?;
         self.write_from(tensor, values.pointer, values.len, stream)
     }
 
     fn write_from(&self, t: TensorId, values: *const f32, len: usize, s: Stream) -> Result<()> {
-        let info = self.handle.tensor(t)?;
+        let info = self.info(t)?;
         if len != numel(&info) {
             let (name, needed) = (name_of(&info), numel(&info));
             return Err(Error::invalid(format!("write: {name} has {needed} elements, not {len}")));
         }
         // SAFETY: as many elements as the tensor has; those of the host live until the stream is done.
-        check(unsafe { sys::mp_graph_write(self.handle.0, t.0, values, s.0) })
+        self.handle.call(|graph| unsafe { sys::mp_graph_write(graph, t.0, values, s.0) })
     }
 
     /// All outputs from the inputs that are bound.
     pub fn forward(&self, mode: GraphMode, stream: Stream) -> Result<()> {
         self.require_elements("forward")?;
         // SAFETY: the inputs outlive the network, and are as large as the batch wants.
-        check(unsafe { sys::mp_graph_forward(self.handle.0, mode as u32, stream.0) })
+        self.handle.call(|graph| unsafe { sys::mp_graph_forward(graph, mode as u32, stream.0) })
     }
 
     /// The loss, and the gradients of all parameters times S, after a forward pass in training.
-    pub fn backward(&self, scaler: Option<&Scaler<'_>>, stream: Stream) -> Result<()> {
+    pub fn backward(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<()> {
         self.require_elements("backward")?;
-        if scaler.map_or(false, |s| s.context().as_raw() != self.context.as_raw()) {
-            let sentence = "backward: the scaler belongs to another context";
-            return Err(Error::invalid(sentence.to_string()));
+        if let Some(scaler) = scaler {
+            self.handle.context().is("backward", "the scaler", scaler.context())?;
         }
         let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
         // SAFETY: as in forward; the numbers of a scaler that goes wait for the kernels.
-        check(unsafe { sys::mp_graph_backward(self.handle.0, scaler, stream.0) })
+        self.handle.call(|graph| unsafe { sys::mp_graph_backward(graph, scaler, stream.0) })
     }
 
     fn require_elements(&self, call: &str) -> Result<()> {
         for input in &self.inputs {
-            if let Some(len) = input.bound.get() {
-                let info = self.handle.tensor(input.tensor)?;
-                at_least(call, &name_of(&info), len, numel(&info) as i128)?;
+            if let Some((len, _)) = &input.bound {
+                let info = self.info(input.tensor)?;
+                at_least(call, &name_of(&info), *len, numel(&info) as i128)?;
             }
         }
         Ok(())
     }
 
-    fn input(&self, tensor: TensorId) -> Result<&Input> {
-        self.inputs
-            .iter()
-            .find(|input| input.tensor == tensor)
+    /// The index of an input.
+    fn input(&self, tensor: TensorId) -> Result<usize> {
+        (self.inputs.iter().position(|input| input.tensor == tensor))
             .ok_or_else(|| Error::invalid(format!("bind: tensor {} is no input", tensor.index())))
+    }
+
+    fn info(&self, tensor: TensorId) -> Result<sys::mp_graph_tensor_t> {
+        info_of(&self.handle, tensor)
     }
 
     // ------------------------------------------------------------------ what became of it
 
     /// Of all parameters, in the order of their creation.  None: there is no loss.
-    pub fn grads(&self) -> Option<&TensorList<'a>> {
+    pub fn grads(&self) -> Option<&TensorList> {
         self.grads.as_ref()
     }
 
     /// The parameters themselves.
-    pub fn master(&self) -> &TensorList<'a> {
+    pub fn master(&self) -> &TensorList {
         &self.master
     }
 
     /// Their 16-bit copies.  None: no parameter has one.
-    pub fn model(&self) -> Option<&TensorList<'a>> {
+    pub fn model(&self) -> Option<&TensorList> {
         self.model.as_ref()
     }
 
@@ -239,7 +222,7 @@ impl<'a> Network<'a> {
     pub fn optimizer(&self, kind: OptimizerKind) -> Result<OptimizerBuilder<'_>> {
         let grads = (self.grads.as_ref())
             .ok_or_else(|| Error::invalid("optimizer: the network has no loss".to_string()))?;
-        let builder = Optimizer::builder(self.context, kind, grads, &self.master);
+        let builder = Optimizer::builder(self.handle.context(), kind, grads, &self.master);
         Ok(match &self.model {
             Some(model) => builder.model(model),
             None => builder,
@@ -248,31 +231,32 @@ impl<'a> Network<'a> {
 
     /// What became of a tensor.
     pub fn tensor(&self, tensor: TensorId) -> Result<NetworkTensor> {
-        Ok(NetworkTensor::new(&self.handle.tensor(tensor)?))
+        Ok(NetworkTensor::new(&self.info(tensor)?))
     }
 
     /// Its elements, of the type that they have in memory: i64 for what is counted, `correct` of a SoftmaxXent.
     /// Of an input, what is bound.
     pub fn data<T: Plain>(&self, tensor: TensorId) -> Result<View<'_, T>> {
-        let info = self.handle.tensor(tensor)?;
-        let bound = self.inputs.iter().find(|input| input.tensor == tensor);
-        let len = match bound {
-            Some(input) => input.bound.get().unwrap_or(0),
-            None if self.counters.contains(&tensor) => 1,
-            None => numel(&info),
+        let info = self.info(tensor)?;
+        let (owner, len) = match self.input(tensor).map(|input| &self.inputs[input].bound) {
+            Ok(Some((len, owner))) => (owner, *len),
+            Ok(None) => (self.handle.owner(), 0),
+            Err(_) if self.counters.contains(&tensor) => (self.handle.owner(), 1),
+            Err(_) => (self.handle.owner(), numel(&info)),
         };
-        self.part("data", tensor, &info, (info.data, info.dtype), len)
+        let view = self.part("data", tensor, &info, (info.data, info.dtype), len)?;
+        Ok(View { owner, ..view })
     }
 
     /// Its cast or 16-bit copy.
     pub fn copy<T: Plain>(&self, tensor: TensorId) -> Result<View<'_, T>> {
-        let info = self.handle.tensor(tensor)?;
+        let info = self.info(tensor)?;
         self.part("copy", tensor, &info, (info.copy, info.dtype_copy), numel(&info))
     }
 
     /// Its gradient: of a parameter, or of what keeps it.
     pub fn grad<T: Plain>(&self, tensor: TensorId) -> Result<View<'_, T>> {
-        let info = self.handle.tensor(tensor)?;
+        let info = self.info(tensor)?;
         self.part("grad", tensor, &info, (info.grad, info.dtype_grad), numel(&info))
     }
 
@@ -289,8 +273,8 @@ impl<'a> Network<'a> {
             return Err(Error::invalid(sentence));
         }
         self.require_type::<T>(call, tensor, dtype)?;
-        let context = self.context.as_raw();
-        Ok(View { context, pointer: pointer.cast(), len, borrowed: PhantomData })
+        let owner = self.handle.owner();
+        Ok(View { owner, pointer: pointer.cast(), len, borrowed: PhantomData })
     }
 
     fn require_type<T: Plain>(&self, call: &str, tensor: TensorId, dtype: u32) -> Result<()> {
@@ -316,7 +300,7 @@ impl<'a> Network<'a> {
     pub fn memory(&self) -> Result<NetworkMemory> {
         let mut memory = NetworkMemory::zeroed();
         // SAFETY: the graph lives, and `memory` says how large it is.
-        check(unsafe { sys::mp_graph_get_memory(self.handle.0, &mut memory) })?;
+        self.handle.call(|graph| unsafe { sys::mp_graph_get_memory(graph, &mut memory) })?;
         Ok(memory)
     }
 
@@ -324,7 +308,8 @@ impl<'a> Network<'a> {
     pub fn explain(&self, form: AutocastForm) -> Result<String> {
         read_text(|text, bytes| {
             // SAFETY: the graph lives; text is NULL, or has room for so many bytes.
-            unsafe { sys::mp_graph_explain(self.handle.0, form as u32, text, bytes) }
+            self.handle
+                .call(|graph| unsafe { sys::mp_graph_explain(graph, form as u32, text, bytes) })
         })
     }
 
@@ -332,7 +317,7 @@ impl<'a> Network<'a> {
     pub fn describe(&self) -> Result<String> {
         read_text(|text, bytes| {
             // SAFETY: as in explain.
-            unsafe { sys::mp_graph_describe(self.handle.0, text, bytes) }
+            self.handle.call(|graph| unsafe { sys::mp_graph_describe(graph, text, bytes) })
         })
     }
 }
@@ -369,7 +354,7 @@ fn shape(info: &sys::mp_graph_tensor_t) -> impl Iterator<Item = usize> + '_ {
 }
 
 fn numel(info: &sys::mp_graph_tensor_t) -> usize {
-    shape(info).product()
+    shape(info).fold(1, usize::saturating_mul)
 }
 
 fn known(dtype: u32) -> Option<Dtype> {

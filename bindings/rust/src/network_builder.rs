@@ -6,8 +6,8 @@ use crate::enums::Dtype;
 use crate::error::{c_string, check, Result};
 use crate::graph::{count, TensorId};
 use crate::network::{Network, NetworkTensor};
+use crate::owner::{Handle, Owner};
 use crate::sys;
-use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
 
@@ -17,28 +17,17 @@ const NO_TENSOR: i32 = -1;
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) tensor: TensorId,
-    /// How many elements are bound; None: it is nowhere.
-    pub(crate) bound: Cell<Option<usize>>,
+    /// Elements that are bound, and their owner.
+    pub(crate) bound: Option<(usize, Owner)>,
 }
 
-/// What both have that are a graph of C.
-#[derive(Debug)]
-pub(crate) struct Handle(pub(crate) sys::mp_graph_t);
+pub(crate) type GraphHandle = Handle<sys::mp_graph>;
 
-impl Handle {
-    pub(crate) fn tensor(&self, tensor: TensorId) -> Result<sys::mp_graph_tensor_t> {
-        let mut info = sys::mp_graph_tensor_t::zeroed();
-        // SAFETY: the graph lives, and `info` says how large it is.
-        check(unsafe { sys::mp_graph_get_tensor(self.0, tensor.0, &mut info) })?;
-        Ok(info)
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // SAFETY: made by mp_graph_create; what was made from it has borrowed it and is gone.
-        unsafe { sys::mp_graph_destroy(self.0) }
-    }
+pub(crate) fn info_of(graph: &GraphHandle, tensor: TensorId) -> Result<sys::mp_graph_tensor_t> {
+    let mut info = sys::mp_graph_tensor_t::zeroed();
+    // SAFETY: the graph lives, and `info` has its size.
+    graph.call(|graph| unsafe { sys::mp_graph_get_tensor(graph, tensor.0, &mut info) })?;
+    Ok(info)
 }
 
 /// A [`Network`] that is being described, in f32: tensors, and nodes that read and write them.
@@ -47,8 +36,7 @@ impl Drop for Handle {
 /// network that gave it; one of another network is refused where it is out of range.
 #[derive(Debug)]
 pub struct NetworkBuilder<'a> {
-    pub(crate) context: &'a Context,
-    pub(crate) handle: Handle,
+    pub(crate) handle: GraphHandle,
     pub(crate) inputs: Vec<Input>,
     pub(crate) parameters: Vec<TensorId>,
     /// Tensors that are one i64.
@@ -58,13 +46,16 @@ pub struct NetworkBuilder<'a> {
 }
 
 impl<'a> NetworkBuilder<'a> {
-    pub(crate) fn new(context: &'a Context) -> Result<Self> {
+    pub(crate) fn new(context: &Context) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the context lives, and outlives the graph.
         check(unsafe { sys::mp_graph_create(&mut raw, context.as_raw()) })?;
+        unsafe fn destroy(_: &Context, raw: *mut sys::mp_graph) {
+            sys::mp_graph_destroy(raw);
+        }
         Ok(NetworkBuilder {
-            context,
-            handle: Handle(raw),
+            // SAFETY: a new graph.
+            handle: unsafe { Handle::new(context, raw, destroy, Vec::new()) },
             inputs: Vec::new(),
             parameters: Vec::new(),
             counters: Vec::new(),
@@ -81,7 +72,7 @@ impl<'a> NetworkBuilder<'a> {
             // SAFETY: as in add.
             unsafe { sys::mp_graph_input(graph, name, dtype as u32, rank, extent, tensor) }
         })?;
-        self.inputs.push(Input { tensor, bound: Cell::new(None) });
+        self.inputs.push(Input { tensor, bound: None });
         Ok(tensor)
     }
 
@@ -120,7 +111,7 @@ impl<'a> NetworkBuilder<'a> {
         let extent: Vec<_> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
         let rank = i32::try_from(extent.len()).unwrap_or(i32::MAX); // which the library refuses
         let mut tensor = NO_TENSOR;
-        check(function(self.handle.0, name.as_ptr(), rank, extent.as_ptr(), &mut tensor))?;
+        check(function(self.handle.raw(), name.as_ptr(), rank, extent.as_ptr(), &mut tensor))?;
         Ok(TensorId(tensor))
     }
 
@@ -143,19 +134,19 @@ impl<'a> NetworkBuilder<'a> {
     /// The tensor is read from outside, and holds its value until the next pass.
     pub fn output(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_output(self.handle.0, tensor.0) })
+        check(unsafe { sys::mp_graph_output(self.handle.raw(), tensor.0) })
     }
 
     /// The gradient of the tensor is read from outside; those of parameters can be anyway.
     pub fn keep_gradient(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_keep_gradient(self.handle.0, tensor.0) })
+        check(unsafe { sys::mp_graph_keep_gradient(self.handle.raw(), tensor.0) })
     }
 
     /// What is to become small: the loss of a SoftmaxXent.
     pub fn loss(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_loss(self.handle.0, tensor.0) })?;
+        check(unsafe { sys::mp_graph_loss(self.handle.raw(), tensor.0) })?;
         self.has_loss = true;
         Ok(())
     }
@@ -164,20 +155,20 @@ impl<'a> NetworkBuilder<'a> {
     /// device.
     pub fn autocast(&mut self, policy: &'a Autocast) -> Result<()> {
         // SAFETY: both live, the policy as long as the builder.
-        check(unsafe { sys::mp_graph_autocast(self.handle.0, policy.as_raw()) })?;
+        check(unsafe { sys::mp_graph_autocast(self.handle.raw(), policy.as_raw()) })?;
         self.policy = Some(policy);
         Ok(())
     }
 
     /// What is known of a tensor.
     pub fn tensor(&self, tensor: TensorId) -> Result<NetworkTensor> {
-        Ok(NetworkTensor::new(&self.handle.tensor(tensor)?))
+        Ok(NetworkTensor::new(&info_of(&self.handle, tensor)?))
     }
 
     /// Appends the backward pass, casts, fuses, and allocates, once.  Parameters and states are 0.
-    pub fn compile(self) -> Result<Network<'a>> {
+    pub fn compile(self) -> Result<Network> {
         // SAFETY: graph and policy live.
-        check(unsafe { sys::mp_graph_compile(self.handle.0) })?;
+        self.handle.call(|graph| unsafe { sys::mp_graph_compile(graph) })?;
         Network::new(self)
     }
 }
@@ -224,7 +215,7 @@ impl NetworkNode<'_, '_> {
         // SAFETY: the graph lives; so many inputs and attributes are read, and outputs written.
         check(unsafe {
             sys::mp_graph_node(
-                self.network.handle.0,
+                self.network.handle.raw(),
                 op.as_ptr(),
                 name.as_ptr(),
                 self.inputs.as_ptr(),

@@ -2,8 +2,9 @@
 
 use crate::comm::Comm;
 use crate::context::{Context, Data, Stream, TensorReport, View};
-use crate::enums::OptimizerKind;
-use crate::error::{check, Error, Result};
+use crate::enums::{LrSchedule, OptimizerFlags, OptimizerKind, StepFlags};
+use crate::error::{Error, Result};
+use crate::owner::Handle;
 use crate::scaler::Scaler;
 use crate::sys;
 use crate::tensors::TensorList;
@@ -20,6 +21,12 @@ impl Hyper {
         sys::mp_hyper_default(kind as u32, lr)
     }
 
+    /// Selects the schedule of the learning rate, whose parameters are fields.
+    pub fn with_schedule(mut self, schedule: LrSchedule) -> Self {
+        self.lr_schedule = schedule as u32;
+        self
+    }
+
     fn sized(mut self) -> Self {
         self.struct_size = size_of::<Hyper>() as u32; // so many bytes are read
         self
@@ -30,52 +37,52 @@ impl Hyper {
 pub struct OptimizerBuilder<'a> {
     context: &'a Context,
     kind: OptimizerKind,
-    flags: u32,
+    flags: OptimizerFlags,
     rounding_seed: u64,
     groups: Vec<Hyper>,
     tensor_group: Option<Vec<u32>>,
-    grads: &'a TensorList<'a>,
-    master: &'a TensorList<'a>,
-    model: Option<&'a TensorList<'a>>,
-    m: Option<&'a TensorList<'a>>,
-    v: Option<&'a TensorList<'a>>,
-    extra_grads: Option<&'a TensorList<'a>>,
+    grads: &'a TensorList,
+    master: &'a TensorList,
+    model: Option<&'a TensorList>,
+    m: Option<&'a TensorList>,
+    v: Option<&'a TensorList>,
+    extra_grads: Option<&'a TensorList>,
     lr_multipliers: Option<View<'a, f32>>,
     decay_multipliers: Option<View<'a, f32>>,
 }
 
 impl<'a> OptimizerBuilder<'a> {
     /// The 16-bit copies of the masters.
-    pub fn model(mut self, model: &'a TensorList<'a>) -> Self {
+    pub fn model(mut self, model: &'a TensorList) -> Self {
         self.model = Some(model);
         self
     }
 
     /// Momentum, or the first moment.
-    pub fn m(mut self, m: &'a TensorList<'a>) -> Self {
+    pub fn m(mut self, m: &'a TensorList) -> Self {
         self.m = Some(m);
         self
     }
 
     /// The second moment.
-    pub fn v(mut self, v: &'a TensorList<'a>) -> Self {
+    pub fn v(mut self, v: &'a TensorList) -> Self {
         self.v = Some(v);
         self
     }
 
     /// Added to the gradients after unscaling and clipping.
-    pub fn extra_grads(mut self, extra_grads: &'a TensorList<'a>) -> Self {
+    pub fn extra_grads(mut self, extra_grads: &'a TensorList) -> Self {
         self.extra_grads = Some(extra_grads);
         self
     }
 
-    /// `sys::MP_OPT_*`, or-ed.
-    pub fn flags(mut self, flags: u32) -> Self {
+    /// Replaces the defaults of the kind.
+    pub fn flags(mut self, flags: OptimizerFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// Of `sys::MP_OPT_STOCHASTIC_ROUNDING`.
+    /// Seed of [`OptimizerFlags::STOCHASTIC_ROUNDING`].
     pub fn rounding_seed(mut self, seed: u64) -> Self {
         self.rounding_seed = seed;
         self
@@ -106,7 +113,7 @@ impl<'a> OptimizerBuilder<'a> {
     }
 
     /// The library checks that the lists fit together.
-    pub fn build(self) -> Result<Optimizer<'a>> {
+    pub fn build(self) -> Result<Optimizer> {
         let count = self.master.len();
         let lists = [
             ("grads", Some(self.grads)),
@@ -116,25 +123,21 @@ impl<'a> OptimizerBuilder<'a> {
             ("v", self.v),
             ("extra_grads", self.extra_grads),
         ];
-        for (name, list) in lists {
-            if list.map_or(false, |l| l.context().as_raw() != self.context.as_raw()) {
-                return Err(Error::invalid(format!(
-                    "Optimizer: {name} belongs to another context"
-                )));
-            }
+        let given = || lists.iter().filter_map(|&(name, list)| Some((name, list?)));
+        for (name, list) in given() {
+            self.context.is("Optimizer", name, list.context())?;
         }
         if self.tensor_group.as_ref().map_or(false, |groups| groups.len() != count) {
             let sentence =
                 format!("Optimizer: tensor_group has not one entry for each of {count} tensors");
             return Err(Error::invalid(sentence));
         }
-        let raw_list =
-            |list: Option<&TensorList<'_>>| list.map_or(ptr::null_mut(), TensorList::as_raw);
+        let raw_list = |list: Option<&TensorList>| list.map_or(ptr::null_mut(), TensorList::as_raw);
         let multipliers = |name, view: Option<View<'a, f32>>| {
-            self.master.output("Optimizer", name, view.as_ref(), count)
+            self.context.output("Optimizer", name, view.as_ref(), count)
         };
         let mut desc = sys::mp_optimizer_desc_default(self.kind as u32);
-        desc.flags = self.flags;
+        desc.flags = self.flags.bits();
         desc.rounding_seed = self.rounding_seed;
         desc.num_groups = self.groups.len() as u32;
         desc.groups = self.groups.as_ptr();
@@ -149,38 +152,70 @@ impl<'a> OptimizerBuilder<'a> {
         desc.lr_multipliers = multipliers("lr_multipliers", self.lr_multipliers)?;
         desc.decay_multipliers = multipliers("decay_multipliers", self.decay_multipliers)?;
         let mut raw = ptr::null_mut();
-        // SAFETY: groups and tensor_group are copied by the call; lists and multipliers are borrowed for
-        // as long as the optimizer lives, and belong to its context.
-        check(unsafe { sys::mp_optimizer_create(&mut raw, self.context.as_raw(), &desc) })?;
-        Ok(Optimizer {
-            context: self.context,
-            raw,
-            master: self.master,
-            groups: self.groups.len(),
-            borrowed: PhantomData,
-        })
+        // SAFETY: groups and tensor_group are copied by the call; lists and multipliers belong to this
+        // context, and the optimizer keeps their owners.
+        self.context
+            .call(|| unsafe { sys::mp_optimizer_create(&mut raw, self.context.as_raw(), &desc) })?;
+        unsafe fn destroy(_: &Context, raw: *mut sys::mp_optimizer) {
+            sys::mp_optimizer_destroy(raw);
+        }
+        let multipliers = [self.lr_multipliers, self.decay_multipliers];
+        let of_lists = given().map(|(_, list)| list.owner());
+        let of_multipliers = multipliers.iter().flatten().map(|view| view.owner);
+        let used = of_lists.chain(of_multipliers).cloned().collect();
+        // SAFETY: a new optimizer, which uses these.
+        let handle = unsafe { Handle::new(self.context, raw, destroy, used) };
+        Ok(Optimizer { handle, tensors: count, groups: self.groups.len() })
     }
 }
 
-/// Borrows the lists that it updates:
-/// ```compile_fail,E0505
-/// use mpcore::{Context, Device, Hyper, Optimizer, OptimizerKind, Tensor, TensorList};
-/// let context = Context::new(Device::Host).unwrap();
-/// let buffer = context.alloc::<f32>(1).unwrap();
-/// let list = TensorList::new(&context, &[Tensor::new(&buffer)]).unwrap();
-/// let kind = OptimizerKind::Sgd;
-/// let optimizer = Optimizer::builder(&context, kind, &list, &list)
-///     .group(Hyper::new(kind, 1.0)).build().unwrap();
-/// drop(list);
-/// optimizer.get_step(mpcore::Stream::DEFAULT);
+/// An update rule with a share in the lists that it updates.  Network, optimizer, lists and scaler fit into
+/// one struct, which may be sent to another thread:
+/// ```
+/// use mpcore::*;
+///
+/// struct Trainer {
+///     network: Network,
+///     sgd: Optimizer,
+///     scaler: Scaler,
+///     w: TensorId,
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let context = Context::new(Device::Host)?;
+/// let mut network = Network::builder(&context)?;
+/// let x = network.input("x", Dtype::Fp32, &[1, 2])?;
+/// let labels = network.input("labels", Dtype::DtypeNone, &[1])?;
+/// let w = network.parameter("w", &[2, 2])?;
+/// let y = network.node("Linear", "fc", &[x, w]).output()?;
+/// let loss = network.node("SoftmaxXent", "loss", &[y, labels]).output()?;
+/// network.loss(loss)?;
+/// let mut network = network.compile()?;
+/// network.bind(x, &context.upload(&[1.0f32, 2.0])?)?;
+/// network.bind(labels, &context.upload(&[0])?)?;
+/// let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0).with_schedule(LrSchedule::Cosine);
+/// hyper.beta1 = 0.0;
+/// hyper.decay_steps = 10;
+/// let sgd = network.optimizer(OptimizerKind::Sgd)?.group(hyper).build()?;
+/// let scaler = Scaler::new(&context, &ScalerConfig::new(ScalerPolicy::Backoff))?;
+/// let trainer = Trainer { network, sgd, scaler, w };
+///
+/// let trained = std::thread::spawn(move || -> Result<Trainer> {
+///     trainer.network.forward(GraphMode::Training, Stream::DEFAULT)?;
+///     trainer.network.backward(Some(&trainer.scaler), Stream::DEFAULT)?;
+///     trainer.sgd.scale_step(Some(&trainer.scaler), &StepOptions::default(), Stream::DEFAULT)?;
+///     Ok(trainer)
+/// });
+/// let trained = trained.join().unwrap()?;
+/// assert_eq!(trained.network.data::<f32>(trained.w)?.to_vec()?, [0.5, -0.5, 1.0, -1.0]);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
-pub struct Optimizer<'a> {
-    context: &'a Context,
-    raw: sys::mp_optimizer_t,
-    master: &'a TensorList<'a>,
+pub struct Optimizer {
+    handle: Handle<sys::mp_optimizer>,
+    tensors: usize,
     groups: usize,
-    borrowed: PhantomData<&'a ()>,
 }
 
 /// What a step does besides; `Default` is nothing.
@@ -188,15 +223,15 @@ pub struct Optimizer<'a> {
 pub struct StepOptions<'s> {
     /// Clip the unscaled global norm to this; 0 = no clipping.
     pub max_grad_norm: f32,
-    /// `sys::MP_STEP_*`, or-ed.
-    pub flags: u32,
+    /// Options of the step.
+    pub flags: StepFlags,
     /// 1 number: the unscaled norm before clipping.
     pub grad_norm: Option<View<'s, f32>>,
     /// 1 number: 1 if this step was skipped, else 0.
     pub found_inf: Option<View<'s, f32>>,
     /// 1 number per tensor.
     pub tensor_norms: Option<View<'s, f32>>,
-    /// 1 number, with `sys::MP_STEP_CHECKED`: the largest gradient as it was measured.
+    /// 1 number, with [`StepFlags::CHECKED`]: the largest gradient as it was measured.
     pub amax: Option<View<'s, f32>>,
     /// 1 report on the gradients.
     pub report: Option<View<'s, TensorReport>>,
@@ -208,18 +243,18 @@ pub struct StepOptions<'s> {
     pub comm: Option<&'s Comm>,
 }
 
-impl<'a> Optimizer<'a> {
+impl Optimizer {
     /// Gradients of any type, masters of f32.
-    pub fn builder(
+    pub fn builder<'a>(
         context: &'a Context,
         kind: OptimizerKind,
-        grads: &'a TensorList<'a>,
-        master: &'a TensorList<'a>,
+        grads: &'a TensorList,
+        master: &'a TensorList,
     ) -> OptimizerBuilder<'a> {
         OptimizerBuilder {
             context,
             kind,
-            flags: sys::mp_optimizer_desc_default(kind as u32).flags,
+            flags: OptimizerFlags::from_bits(sys::mp_optimizer_desc_default(kind as u32).flags),
             rounding_seed: 0,
             groups: Vec::new(),
             tensor_group: None,
@@ -236,40 +271,39 @@ impl<'a> Optimizer<'a> {
 
     /// For calls of [`sys`].
     pub fn as_raw(&self) -> sys::mp_optimizer_t {
-        self.raw
+        self.handle.raw()
     }
 
     /// Everything between backward and the next forward, without waiting.
     pub fn scale_step(
         &self,
-        scaler: Option<&Scaler<'_>>,
+        scaler: Option<&Scaler>,
         options: &StepOptions<'_>,
         stream: Stream,
     ) -> Result<()> {
-        if scaler.map_or(false, |s| s.context().as_raw() != self.context.as_raw()) {
-            return Err(Error::invalid(
-                "scale_step: the scaler belongs to another context".to_string(),
-            ));
+        let (call, context, count) = ("scale_step", self.handle.context(), self.tensors);
+        if let Some(scaler) = scaler {
+            context.is(call, "the scaler", scaler.context())?;
         }
-        let (call, list, count) = ("scale_step", self.master, self.master.len());
         let mut raw = sys::mp_step_options_default();
         raw.max_grad_norm = options.max_grad_norm;
-        raw.flags = options.flags;
-        raw.grad_norm = list.output(call, "grad_norm", options.grad_norm.as_ref(), 1)?;
-        raw.found_inf = list.output(call, "found_inf", options.found_inf.as_ref(), 1)?;
+        raw.flags = options.flags.bits();
+        raw.grad_norm = context.output(call, "grad_norm", options.grad_norm.as_ref(), 1)?;
+        raw.found_inf = context.output(call, "found_inf", options.found_inf.as_ref(), 1)?;
         raw.tensor_norms =
-            list.output(call, "tensor_norms", options.tensor_norms.as_ref(), count)?;
-        raw.amax = list.output(call, "amax", options.amax.as_ref(), 1)?;
-        raw.report = list.output(call, "report", options.report.as_ref(), 1)?;
+            context.output(call, "tensor_norms", options.tensor_norms.as_ref(), count)?;
+        raw.amax = context.output(call, "amax", options.amax.as_ref(), 1)?;
+        raw.report = context.output(call, "report", options.report.as_ref(), 1)?;
         raw.tensor_reports =
-            list.output(call, "tensor_reports", options.tensor_reports.as_ref(), count)?;
+            context.output(call, "tensor_reports", options.tensor_reports.as_ref(), count)?;
         raw.model_overflows =
-            list.output(call, "model_overflows", options.model_overflows.as_ref(), 1)?;
+            context.output(call, "model_overflows", options.model_overflows.as_ref(), 1)?;
         raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
         let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
         // SAFETY: the optimizer and what it borrows live; the outputs belong to its context and are
         // large enough; memory that is freed later waits for the kernels.
-        check(unsafe { sys::mp_scale_step(self.raw, scaler, &raw, stream.0) })
+        self.handle
+            .call(|optimizer| unsafe { sys::mp_scale_step(optimizer, scaler, &raw, stream.0) })
     }
 
     /// One update without a scaler, see `mp_optimizer_step`.
@@ -279,61 +313,63 @@ impl<'a> Optimizer<'a> {
         found_inf: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        let grad_scale = self.master.output("step", "grad_scale", grad_scale, 1)?;
-        let found_inf = self.master.output("step", "found_inf", found_inf, 1)?;
+        let grad_scale = self.handle.context().output("step", "grad_scale", grad_scale, 1)?;
+        let found_inf = self.handle.context().output("step", "found_inf", found_inf, 1)?;
         // SAFETY: as in scale_step.
-        check(unsafe { sys::mp_optimizer_step(self.raw, grad_scale, found_inf, stream.0) })
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_step(optimizer, grad_scale, found_inf, stream.0)
+        })
     }
 
     /// Replaces the hyperparameters of a group, in stream order.
     pub fn set_hyper(&self, group: u32, hyper: &Hyper, stream: Stream) -> Result<()> {
         let hyper = hyper.sized();
         // SAFETY: read during the call.
-        check(unsafe { sys::mp_optimizer_set_hyper(self.raw, group, &hyper, stream.0) })
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_set_hyper(optimizer, group, &hyper, stream.0)
+        })
     }
 
     /// The learning rates of the latest applied step, one per group.
     pub fn lr(&self) -> View<'_, f32> {
         // SAFETY: the optimizer lives, and so do its numbers.
-        self.numbers(unsafe { sys::mp_optimizer_lr(self.raw) }, self.groups)
+        self.numbers(unsafe { sys::mp_optimizer_lr(self.as_raw()) }, self.groups)
     }
 
     /// The number of applied steps, on the device: `t` of [`ModelOptions`](crate::ModelOptions).
     pub fn step_counter(&self) -> View<'_, i64> {
         // SAFETY: as above.
-        self.numbers(unsafe { sys::mp_optimizer_step_counter(self.raw) }, 1)
+        self.numbers(unsafe { sys::mp_optimizer_step_counter(self.as_raw()) }, 1)
     }
 
     fn numbers<T>(&self, address: *const T, len: usize) -> View<'_, T> {
-        let context = self.context.as_raw();
-        View { context, pointer: address as *mut T, len, borrowed: PhantomData }
+        let owner = self.handle.owner();
+        View { owner, pointer: address as *mut T, len, borrowed: PhantomData }
     }
 
     /// 1 number: what l1 and l2 add to the loss.
     pub fn regularization(&self, loss: &View<'_, f32>, stream: Stream) -> Result<()> {
-        let loss = self.master.output("regularization", "loss", Some(loss), 1)?;
+        let loss = self.handle.context().output("regularization", "loss", Some(loss), 1)?;
         // SAFETY: one number of this context.
-        check(unsafe { sys::mp_optimizer_regularization(self.raw, loss, stream.0) })
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_regularization(optimizer, loss, stream.0)
+        })
     }
 
     /// The number of applied steps; waits for the stream.
     pub fn get_step(&self, stream: Stream) -> Result<i64> {
         let mut t = 0;
         // SAFETY: `t` is written during the call.
-        check(unsafe { sys::mp_optimizer_get_step_sync(self.raw, &mut t, stream.0) })?;
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_get_step_sync(optimizer, &mut t, stream.0)
+        })?;
         Ok(t)
     }
 
     /// For a checkpoint; waits for the stream.
     pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
         // SAFETY: the optimizer lives.
-        check(unsafe { sys::mp_optimizer_set_step_sync(self.raw, t, stream.0) })
-    }
-}
-
-impl Drop for Optimizer<'_> {
-    fn drop(&mut self) {
-        // SAFETY: made by mp_optimizer_create.
-        unsafe { sys::mp_optimizer_destroy(self.raw) }
+        self.handle
+            .call(|optimizer| unsafe { sys::mp_optimizer_set_step_sync(optimizer, t, stream.0) })
     }
 }

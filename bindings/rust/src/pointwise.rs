@@ -3,7 +3,7 @@
 use crate::context::{Context, Data, Float, Stream};
 use crate::enums::{Activation, PointwiseOp};
 use crate::epilogue::{operand, Operand};
-use crate::error::{check, Result};
+use crate::error::Result;
 use crate::sys;
 use std::ffi::c_void;
 use std::ptr;
@@ -13,7 +13,7 @@ use std::ptr;
 pub struct Pointwise<'a> {
     context: &'a Context,
     desc: sys::mp_pointwise_desc_t,
-    b: Option<Operand>,
+    b: Option<Operand<'a>>,
     stream: Stream,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Pointwise<'a> {
             desc.dtype_b = desc.dtype;
         }
         // SAFETY: all belong to this context and have the elements that the call uses.
-        check(unsafe {
+        self.context.call(|| unsafe {
             let (a, y) = (a.pointer.cast(), y.pointer.cast());
             sys::mp_pointwise(self.context.as_raw(), &desc, a, b, y, self.stream.0)
         })

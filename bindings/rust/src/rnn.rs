@@ -89,7 +89,7 @@ impl<'c> RnnBuilder<'c> {
     }
 
     /// With x, y, h and weights of type `T`, and gradients of the weights of type `G`.
-    pub fn build<T: Float, G: Float>(mut self) -> Result<Rnn<'c, T, G>> {
+    pub fn build<T: Float, G: Float>(mut self) -> Result<Rnn<T, G>> {
         self.desc.dtype = T::DTYPE as u32;
         self.desc.dtype_dw = G::DTYPE as u32;
         self.desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
@@ -97,7 +97,7 @@ impl<'c> RnnBuilder<'c> {
         // SAFETY: descriptor and name live during the call; refuses what is out of range.
         check(unsafe { sys::mp_rnn_get_sizes(self.context.as_raw(), &self.desc, &mut sizes) })?;
         Ok(Rnn {
-            context: self.context,
+            context: self.context.clone(),
             desc: self.desc,
             is_batch_first: self.is_batch_first,
             _kernel: self.kernel,
@@ -204,13 +204,13 @@ pub struct RnnGradOptions<'a> {
 ///
 /// Has the workspace.  What [`forward`](Rnn::forward) keeps for the backward passes is in a reserve, so
 /// that several forward passes may come before the first backward pass.
-pub struct Rnn<'c, T: Float, G: Float> {
-    context: &'c Context,
+pub struct Rnn<T: Float, G: Float> {
+    context: Context,
     desc: sys::mp_rnn_desc_t,
     is_batch_first: bool,
     _kernel: Option<CString>, // the descriptor points into it
     sizes: sys::mp_rnn_sizes_t,
-    workspace: DeviceBuffer<'c, u8>,
+    workspace: DeviceBuffer<u8>,
     types: PhantomData<(T, G)>,
 }
 
@@ -223,7 +223,10 @@ type Function = unsafe extern "C" fn(
     sys::mp_stream_t,
 ) -> sys::mp_status_t;
 
-impl<'c, T: Float, G: Float> Rnn<'c, T, G> {
+// SAFETY: numbers, and a pointer into a string that moves with it.
+unsafe impl<T: Float, G: Float> Send for Rnn<T, G> {}
+
+impl<T: Float, G: Float> Rnn<T, G> {
     /// layers x directions.
     pub fn num_weights(&self) -> usize {
         self.sizes.num_weights as usize
@@ -238,7 +241,7 @@ impl<'c, T: Float, G: Float> Rnn<'c, T, G> {
     }
 
     /// Memory for what a forward pass keeps until its backward passes.
-    pub fn reserve(&self) -> Result<DeviceBuffer<'c, u8>> {
+    pub fn reserve(&self) -> Result<DeviceBuffer<u8>> {
         self.context.alloc(self.sizes.reserve_bytes)
     }
 
@@ -247,7 +250,7 @@ impl<'c, T: Float, G: Float> Rnn<'c, T, G> {
         &self,
         inputs: &RnnInputs<'_, T>,
         outputs: &RnnOutputs<'_, T>,
-        reserve: &DeviceBuffer<'_, u8>,
+        reserve: &DeviceBuffer<u8>,
         stream: Stream,
     ) -> Result<()> {
         let mut call = Call::new(self, inputs)?;
@@ -275,7 +278,7 @@ impl<'c, T: Float, G: Float> Rnn<'c, T, G> {
         inputs: &RnnInputs<'_, T>,
         doutputs: &RnnOutputs<'_, T>,
         dinputs: &RnnInputGrads<'_, T>,
-        reserve: &DeviceBuffer<'_, u8>,
+        reserve: &DeviceBuffer<u8>,
         found_inf: Option<View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
@@ -296,7 +299,7 @@ impl<'c, T: Float, G: Float> Rnn<'c, T, G> {
         &self,
         inputs: &RnnInputs<'_, T>,
         grads: &[RnnWeightGrads<'_, G>],
-        reserve: &DeviceBuffer<'_, u8>,
+        reserve: &DeviceBuffer<u8>,
         options: &RnnGradOptions<'_>,
         stream: Stream,
     ) -> Result<()> {
@@ -362,8 +365,8 @@ fn exactly(name: &str, len: usize, needed: i64) -> Result<()> {
 }
 
 /// A call while its arguments are looked at.
-struct Call<'a, 'c, T: Float, G: Float> {
-    rnn: &'a Rnn<'c, T, G>,
+struct Call<'a, T: Float, G: Float> {
+    rnn: &'a Rnn<T, G>,
     desc: sys::mp_rnn_desc_t,
     tensors: sys::mp_rnn_tensors_t,
     weights: Vec<sys::mp_rnn_weights_t>, // the tensors point to it
@@ -371,9 +374,9 @@ struct Call<'a, 'c, T: Float, G: Float> {
     of_y: i128,
 }
 
-impl<'a, 'c, T: Float, G: Float> Call<'a, 'c, T, G> {
+impl<'a, T: Float, G: Float> Call<'a, T, G> {
     /// With what all passes read.
-    fn new(rnn: &'a Rnn<'c, T, G>, inputs: &'a RnnInputs<'_, T>) -> Result<Self> {
+    fn new(rnn: &'a Rnn<T, G>, inputs: &'a RnnInputs<'_, T>) -> Result<Self> {
         let mut desc = rnn.desc;
         let mut tensors = sys::mp_rnn_tensors_t::zeroed();
         let inner = i64::from(desc.input_size);
@@ -423,7 +426,7 @@ impl<'a, 'c, T: Float, G: Float> Call<'a, 'c, T, G> {
     }
 
     /// The library looks at its size.
-    fn reserve(&mut self, reserve: &DeviceBuffer<'_, u8>) -> Result<()> {
+    fn reserve(&mut self, reserve: &DeviceBuffer<u8>) -> Result<()> {
         self.tensors.reserve = self.rnn.required("reserve", reserve.view(), 0)?.cast();
         self.tensors.reserve_bytes = reserve.len();
         Ok(())
@@ -434,7 +437,7 @@ impl<'a, 'c, T: Float, G: Float> Call<'a, 'c, T, G> {
         // SAFETY: every pointer belongs to this context and has, as was seen above, the elements that the
         // call reads or writes, or is an array on the host that lives during the call; memory that is freed
         // later waits for the kernels.
-        check(unsafe {
+        context.call(|| unsafe {
             function(
                 context.as_raw(),
                 &self.desc,

@@ -1,8 +1,11 @@
 //! A loss scale that lives on the device.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
-use crate::enums::{ScalerPolicy, ScalerPreset, StepOutcome};
-use crate::error::{c_string, check, Error, Result};
+use crate::enums::{
+    AccumulateFlags, ScalerFlags, ScalerPolicy, ScalerPreset, ScalerStatus, StepOutcome,
+};
+use crate::error::{c_string, check, Result};
+use crate::owner::Handle;
 use crate::sys;
 use crate::tensors::TensorList;
 use std::marker::PhantomData;
@@ -25,6 +28,12 @@ impl ScalerConfig {
         sys::mp_scaler_config_preset(preset as u32)
     }
 
+    /// Sets these flags too.
+    pub fn with_flags(mut self, flags: ScalerFlags) -> Self {
+        self.flags |= flags.bits();
+        self
+    }
+
     /// What a word of a command line stands for: "dynamic", "128".
     pub fn named(name: &str) -> Result<Self> {
         let name = c_string("name", name)?;
@@ -37,54 +46,64 @@ impl ScalerConfig {
     }
 }
 
-/// Allocates nothing after it was made.
-#[derive(Debug)]
-pub struct Scaler<'c> {
-    context: &'c Context,
-    raw: sys::mp_scaler_t,
+impl ScalerState {
+    /// `status` as a value of Rust.  None if the library is newer than this crate.
+    pub fn scaler_status(&self) -> Option<ScalerStatus> {
+        ScalerStatus::from_raw(self.status)
+    }
 }
 
-impl<'c> Scaler<'c> {
+/// Allocates nothing after it was made.  May be sent to another thread.
+#[derive(Debug)]
+pub struct Scaler {
+    handle: Handle<sys::mp_scaler>,
+}
+
+impl Scaler {
     /// With `S = config.init_scale`.
-    pub fn new(context: &'c Context, config: &ScalerConfig) -> Result<Self> {
+    pub fn new(context: &Context, config: &ScalerConfig) -> Result<Self> {
         let mut config = *config;
         config.struct_size = size_of::<ScalerConfig>() as u32; // so many bytes are read
         let mut raw = ptr::null_mut();
         // SAFETY: the context outlives the scaler; the config is read during the call.
         check(unsafe { sys::mp_scaler_create(&mut raw, context.as_raw(), &config) })?;
-        Ok(Scaler { context, raw })
+        unsafe fn destroy(_: &Context, raw: *mut sys::mp_scaler) {
+            sys::mp_scaler_destroy(raw);
+        }
+        // SAFETY: a new scaler.
+        Ok(Scaler { handle: unsafe { Handle::new(context, raw, destroy, Vec::new()) } })
     }
 
     /// For calls of [`sys`].
     pub fn as_raw(&self) -> sys::mp_scaler_t {
-        self.raw
+        self.handle.raw()
     }
 
-    pub(crate) fn context(&self) -> &'c Context {
-        self.context
+    pub(crate) fn context(&self) -> &Context {
+        self.handle.context()
     }
 
     /// S.
     pub fn scale(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
-        self.number(unsafe { sys::mp_scaler_scale(self.raw) })
+        self.number(unsafe { sys::mp_scaler_scale(self.as_raw()) })
     }
 
     /// 1 / S.
     pub fn inv_scale(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
-        self.number(unsafe { sys::mp_scaler_inv_scale(self.raw) })
+        self.number(unsafe { sys::mp_scaler_inv_scale(self.as_raw()) })
     }
 
     /// The overflow flag that an update clears.
     pub fn found_inf(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
-        self.number(unsafe { sys::mp_scaler_found_inf(self.raw) })
+        self.number(unsafe { sys::mp_scaler_found_inf(self.as_raw()) })
     }
 
     fn number(&self, address: *const f32) -> View<'_, f32> {
         View {
-            context: self.context.as_raw(),
+            owner: self.handle.owner(),
             pointer: address as *mut f32,
             len: 1,
             borrowed: PhantomData,
@@ -95,12 +114,12 @@ impl<'c> Scaler<'c> {
     pub fn update(&self, amax: Option<&View<'_, f32>>, stream: Stream) -> Result<()> {
         let mut pointer = ptr::null_mut();
         if let Some(amax) = amax {
-            self.context.owns("update", "amax", amax)?;
+            self.context().owns("update", "amax", amax)?;
             at_least("update", "amax", amax.len, 1)?;
             pointer = amax.pointer;
         }
         // SAFETY: NULL, or one number of this context.
-        check(unsafe { sys::mp_scaler_update(self.raw, pointer, stream.0) })
+        self.handle.call(|scaler| unsafe { sys::mp_scaler_update(scaler, pointer, stream.0) })
     }
 
     /// out\[i\] = loss\[i\] S.
@@ -111,13 +130,13 @@ impl<'c> Scaler<'c> {
         L::Element: Float,
     {
         let (loss, out) = (loss.view(), out.view());
-        self.context.owns("scale_loss", "loss", &loss)?;
-        self.context.owns("scale_loss", "out", &out)?;
+        self.context().owns("scale_loss", "loss", &loss)?;
+        self.context().owns("scale_loss", "out", &out)?;
         at_least("scale_loss", "out", out.len, loss.len as i128)?;
         // SAFETY: both belong to this context and have that many elements.
-        check(unsafe {
+        self.handle.call(|scaler| unsafe {
             sys::mp_scale_loss(
-                self.raw,
+                scaler,
                 loss.pointer.cast(),
                 out.pointer.cast(),
                 L::Element::DTYPE as u32,
@@ -127,44 +146,44 @@ impl<'c> Scaler<'c> {
         })
     }
 
-    /// sums += weight / S * grads in f32, checked for overflow; `sys::MP_ACCUMULATE_*`, or-ed.
+    /// sums += weight / S * grads in f32, checked for overflow.
     pub fn accumulate(
         &self,
-        grads: &TensorList<'_>,
-        sums: &TensorList<'_>,
+        grads: &TensorList,
+        sums: &TensorList,
         weight: f32,
-        flags: u32,
+        flags: AccumulateFlags,
         stream: Stream,
     ) -> Result<()> {
         let (grads, sums) = self.pair("accumulate", grads, sums)?;
         // SAFETY: two lists of this context, which the library compares.
-        check(unsafe { sys::mp_grads_accumulate(self.raw, grads, sums, weight, flags, stream.0) })
+        self.handle.call(|scaler| unsafe {
+            sys::mp_grads_accumulate(scaler, grads, sums, weight, flags.bits(), stream.0)
+        })
     }
 
     /// out = grads / S in f32, checked for overflow: for an optimizer of one's own.
     pub fn grads_to_fp32(
         &self,
-        grads: &TensorList<'_>,
-        out: &TensorList<'_>,
+        grads: &TensorList,
+        out: &TensorList,
         stream: Stream,
     ) -> Result<()> {
         let (grads, out) = self.pair("grads_to_fp32", grads, out)?;
         // SAFETY: two lists of this context, which the library compares.
-        check(unsafe { sys::mp_grads_to_fp32(self.raw, grads, out, stream.0) })
+        self.handle.call(|scaler| unsafe { sys::mp_grads_to_fp32(scaler, grads, out, stream.0) })
     }
 
     fn pair(
         &self,
         call: &str,
-        input: &TensorList<'_>,
-        output: &TensorList<'_>,
+        input: &TensorList,
+        output: &TensorList,
     ) -> Result<(sys::mp_tensor_list_t, sys::mp_tensor_list_t)> {
         for list in [input, output] {
-            if list.context().as_raw() != self.context.as_raw() {
-                return Err(Error::invalid(format!("{call}: a list belongs to another context")));
-            }
+            self.context().is(call, "a list", list.context())?;
         }
-        Ok((input.complete(call)?, output.complete(call)?))
+        Ok((input.complete(call)?.raw(), output.complete(call)?.raw()))
     }
 
     /// What became of a step, without waiting; steps count from 1, as `state().steps`.  None where the
@@ -172,7 +191,7 @@ impl<'c> Scaler<'c> {
     pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
         let mut outcome = 0;
         // SAFETY: `outcome` is written during the call.
-        check(unsafe { sys::mp_step_query(self.raw, step, &mut outcome) })?;
+        check(unsafe { sys::mp_step_query(self.as_raw(), step, &mut outcome) })?;
         Ok(StepOutcome::from_raw(outcome))
     }
 
@@ -182,9 +201,9 @@ impl<'c> Scaler<'c> {
         let (mut scales, mut skipped) = (vec![0.0; capacity], vec![0; capacity]);
         let mut count = 0;
         // SAFETY: two arrays of `capacity`, and `count`, are written during the call.
-        check(unsafe {
+        self.handle.call(|scaler| unsafe {
             sys::mp_scaler_get_history_sync(
-                self.raw,
+                scaler,
                 capacity as i64,
                 scales.as_mut_ptr(),
                 skipped.as_mut_ptr(),
@@ -205,14 +224,14 @@ impl<'c> Scaler<'c> {
         stream: Stream,
     ) -> Result<()> {
         for (name, view) in [("scaled_norm", scaled_norm), ("factor", factor)] {
-            self.context.owns("clip_factor", name, view)?;
+            self.context().owns("clip_factor", name, view)?;
             at_least("clip_factor", name, view.len, 1)?;
         }
         let (norm, inv_scale) = (scaled_norm.pointer, self.inv_scale().pointer);
         // SAFETY: one number each, of this context.
-        check(unsafe {
+        self.context().call(|| unsafe {
             sys::mp_clip_factor(
-                self.context.as_raw(),
+                self.context().as_raw(),
                 norm,
                 inv_scale,
                 max_norm,
@@ -226,22 +245,19 @@ impl<'c> Scaler<'c> {
     pub fn state(&self, stream: Stream) -> Result<ScalerState> {
         let mut state = ScalerState::zeroed();
         // SAFETY: `state` says how large it is.
-        check(unsafe { sys::mp_scaler_get_state_sync(self.raw, &mut state, stream.0) })?;
+        self.handle.call(|scaler| unsafe {
+            sys::mp_scaler_get_state_sync(scaler, &mut state, stream.0)
+        })?;
         Ok(state)
     }
 
     /// Goes on where the state was taken; waits for the stream.
     pub fn set_state(&self, state: &ScalerState, stream: Stream) -> Result<()> {
         let mut state = *state;
-        state.struct_size = size_of::<ScalerState>() as u32; // so many bytes are read
-                                                             // SAFETY: read during the call.
-        check(unsafe { sys::mp_scaler_set_state_sync(self.raw, &state, stream.0) })
-    }
-}
+        state.struct_size = size_of::<ScalerState>() as u32; // bytes that are read
 
-impl Drop for Scaler<'_> {
-    fn drop(&mut self) {
-        // SAFETY: made by mp_scaler_create; its numbers were borrowed and are gone.
-        unsafe { sys::mp_scaler_destroy(self.raw) }
+        // SAFETY: read during the call.
+        self.handle
+            .call(|scaler| unsafe { sys::mp_scaler_set_state_sync(scaler, &state, stream.0) })
     }
 }

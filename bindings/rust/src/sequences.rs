@@ -17,7 +17,7 @@ impl Context {
         rows: usize,
         vocabulary: usize,
         width: usize,
-    ) -> Result<Embedding<'_, T, G>> {
+    ) -> Result<Embedding<T, G>> {
         let vocabulary = extent(CALL, "vocabulary", vocabulary)?;
         // The library refuses what has become negative.
         let (rows, width) = (rows as i64, width as i64);
@@ -26,7 +26,8 @@ impl Context {
         let mut bytes = 0;
         // SAFETY: the descriptor lives during the call; refuses what is out of range.
         check(unsafe { sys::mp_embedding_workspace_size(self.as_raw(), &desc, &mut bytes) })?;
-        Ok(Embedding { context: self, desc, workspace: self.alloc(bytes)?, types: PhantomData })
+        let (context, workspace) = (self.clone(), self.alloc(bytes)?);
+        Ok(Embedding { context, desc, workspace, types: PhantomData })
     }
 
     /// y = x / (1 - p), but 0 with probability p; y may be x.  With dy in place of x, and the same seed
@@ -56,7 +57,7 @@ impl Context {
         desc.seed = seed;
         let context = self.as_raw();
         // SAFETY: all belong to this context and have the elements that the call uses.
-        check(unsafe {
+        self.call(|| unsafe {
             let (x, y) = (x.pointer.cast(), y.pointer.cast());
             sys::mp_dropout(context, &desc, offset.cast(), x, y, stream.0)
         })
@@ -92,14 +93,14 @@ pub struct EmbeddingGradOptions<'a> {
 /// A table of vectors of type `T`, with a gradient of type `G`, and how many of them are looked up.
 ///
 /// Has the workspace of the backward pass.
-pub struct Embedding<'c, T: Float, G: Float> {
-    context: &'c Context,
+pub struct Embedding<T: Float, G: Float> {
+    context: Context,
     desc: sys::mp_embedding_desc_t,
-    workspace: DeviceBuffer<'c, u8>,
+    workspace: DeviceBuffer<u8>,
     types: PhantomData<(T, G)>,
 }
 
-impl<T: Float, G: Float> Embedding<'_, T, G> {
+impl<T: Float, G: Float> Embedding<T, G> {
     /// The gradient of the row with this index is 0.  The passes refuse one that the table has not.
     pub fn padding(mut self, index: usize) -> Result<Self> {
         self.desc.padding_index = extent(CALL, "padding_index", index)?;
@@ -120,7 +121,7 @@ impl<T: Float, G: Float> Embedding<'_, T, G> {
         self.context.holds(CALL, "out", &out, self.of_out())?;
         let context = self.context.as_raw();
         // SAFETY: all belong to this context and have the elements that the call uses.
-        check(unsafe {
+        self.context.call(|| unsafe {
             let (table, out) = (table.pointer.cast(), out.pointer.cast());
             sys::mp_embedding_forward(context, &self.desc, table, indices.pointer, out, stream.0)
         })
@@ -144,14 +145,14 @@ impl<T: Float, G: Float> Embedding<'_, T, G> {
         self.context.holds(CALL, "indices", &indices, self.desc.rows.into())?;
         self.context.holds(CALL, "dout", &dout, self.of_out())?;
         self.context.holds(CALL, "dtable", &dtable, self.of_table())?;
-        let found_inf = optional(self.context, CALL, "found_inf", options.found_inf)?;
-        let amax = optional(self.context, CALL, "amax", options.amax)?;
+        let found_inf = optional(&self.context, CALL, "found_inf", options.found_inf)?;
+        let amax = optional(&self.context, CALL, "amax", options.amax)?;
         let mut desc = self.desc;
         if options.accumulate {
             desc.flags |= sys::MP_EMBEDDING_ACCUMULATE;
         }
         // SAFETY: as in forward; memory that is freed later waits for the kernels.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_embedding_backward(
                 self.context.as_raw(),
                 &desc,

@@ -1,19 +1,19 @@
 //! Many tensors treated as one.
 
 use crate::comm::Comm;
-use crate::context::{at_least, Context, Data, Float, Plain, Stream, TensorReport, View};
-use crate::enums::Dtype;
+use crate::context::{Context, Data, Float, Stream, TensorReport, View};
+use crate::enums::{Dtype, OptimizerFlags};
 use crate::error::{check, Error, Result};
+use crate::owner::{Handle, Owner};
 use crate::sys;
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ptr;
 
 /// How masters become their 16-bit copy; `Default` clamps what is too large.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelOptions<'s> {
-    /// `sys::MP_OPT_MODEL_OVERFLOW`, `sys::MP_OPT_STOCHASTIC_ROUNDING`, or-ed.
-    pub flags: u32,
+    /// `MODEL_OVERFLOW` and `STOCHASTIC_ROUNDING`.
+    pub flags: OptimizerFlags,
     /// Of stochastic rounding.
     pub rounding_seed: u64,
     /// 1 number, for stochastic rounding: the updates that the masters have seen.
@@ -44,11 +44,10 @@ pub struct StatsOutputs<'s> {
 /// One tensor of a list, of any type.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<'a> {
-    context: sys::mp_context_t,
+    owner: Option<&'a Owner>,
     pointer: *mut c_void,
     numel: usize,
     dtype: Dtype,
-    borrowed: PhantomData<&'a ()>,
 }
 
 impl<'a> Tensor<'a> {
@@ -59,49 +58,49 @@ impl<'a> Tensor<'a> {
     {
         let view = data.view();
         Tensor {
-            context: view.context,
+            owner: Some(view.owner),
             pointer: if view.len == 0 { ptr::null_mut() } else { view.pointer.cast() },
             numel: view.len,
             dtype: D::Element::DTYPE,
-            borrowed: PhantomData,
         }
     }
 
     /// In the model list of an optimizer: a parameter without a 16-bit copy.
     pub fn absent(numel: usize) -> Self {
-        Tensor {
-            context: ptr::null_mut(),
-            pointer: ptr::null_mut(),
-            numel,
-            dtype: Dtype::Fp16,
-            borrowed: PhantomData,
-        }
+        Tensor { owner: None, pointer: ptr::null_mut(), numel, dtype: Dtype::Fp16 }
     }
 }
 
 /// Its table of pointers is on the device, so that each call is one launch.
 ///
-/// The list borrows its tensors:
-/// ```compile_fail,E0505
-/// use mpcore::{Context, Device, Tensor, TensorList};
-/// let context = Context::new(Device::Host).unwrap();
-/// let buffer = context.alloc::<f32>(1).unwrap();
-/// let list = TensorList::new(&context, &[Tensor::new(&buffer)]).unwrap();
+/// The list owns its tensors together with their buffers, and may be sent to another thread:
+/// ```
+/// use mpcore::{Context, Device, Stream, Tensor, TensorList};
+/// # fn main() -> mpcore::Result<()> {
+/// let context = Context::new(Device::Host)?;
+/// let buffer = context.upload(&[3.0f32, 4.0])?;
+/// let list = TensorList::new(&context, &[Tensor::new(&buffer)])?;
 /// drop(buffer);
-/// list.len();
+/// let norm = context.alloc::<f32>(1)?;
+/// list.l2norm(Some(&norm.slice(0, 1)), None, Stream::DEFAULT)?;
+/// assert_eq!(norm.to_vec()?, [5.0]);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
-pub struct TensorList<'a> {
-    context: &'a Context,
-    raw: sys::mp_tensor_list_t,
+pub struct TensorList {
+    handle: Handle<sys::mp_tensor_list>,
     shapes: Vec<(usize, Dtype)>,
     has_absent: bool,
-    is_lent: bool,
 }
 
-impl<'a> TensorList<'a> {
+fn owners(tensors: &[Tensor<'_>]) -> Vec<Owner> {
+    tensors.iter().filter_map(|t| t.owner.cloned()).collect()
+}
+
+impl TensorList {
     /// Of tensors of this context.
-    pub fn new(context: &'a Context, tensors: &[Tensor<'a>]) -> Result<Self> {
+    pub fn new(context: &Context, tensors: &[Tensor<'_>]) -> Result<Self> {
         belong("TensorList::new", context, tensors)?;
         let data: Vec<_> = tensors.iter().map(|t| t.pointer).collect();
         let numel: Vec<_> = tensors.iter().map(|t| t.numel as i64).collect();
@@ -113,22 +112,25 @@ impl<'a> TensorList<'a> {
         desc.numel = numel.as_ptr();
         desc.dtypes = dtypes.as_ptr();
         let mut raw = ptr::null_mut();
-        // SAFETY: three arrays of `count`, copied by the call; the tensors are borrowed for as long as
-        // the list lives.
+        // SAFETY: three arrays of `count`, copied by the call; the list keeps the owners of its tensors.
         check(unsafe { sys::mp_tensor_list_create(&mut raw, context.as_raw(), &desc) })?;
+        unsafe fn destroy(_: &Context, raw: *mut sys::mp_tensor_list) {
+            sys::mp_tensor_list_destroy(raw);
+        }
+        // SAFETY: a new list, which uses these tensors.
+        let handle = unsafe { Handle::new(context, raw, destroy, owners(tensors)) };
         let shapes = tensors.iter().map(|t| (t.numel, t.dtype)).collect();
         let has_absent = tensors.iter().any(|t| t.numel > 0 && t.pointer.is_null());
-        Ok(TensorList { context, raw, shapes, has_absent, is_lent: false })
+        Ok(TensorList { handle, shapes, has_absent })
     }
 
-    /// One of a network, which gives it back.
+    /// One that belongs to a network.
     pub(crate) fn lent(
-        context: &'a Context,
-        raw: sys::mp_tensor_list_t,
+        handle: Handle<sys::mp_tensor_list>,
         shapes: Vec<(usize, Dtype)>,
         has_absent: bool,
     ) -> Self {
-        TensorList { context, raw, shapes, has_absent, is_lent: true }
+        TensorList { handle, shapes, has_absent }
     }
 
     /// Tensors.
@@ -143,23 +145,35 @@ impl<'a> TensorList<'a> {
 
     /// For calls of [`sys`].
     pub fn as_raw(&self) -> sys::mp_tensor_list_t {
-        self.raw
+        self.handle.raw()
     }
 
-    pub(crate) fn context(&self) -> &'a Context {
-        self.context
+    pub(crate) fn context(&self) -> &Context {
+        self.handle.context()
     }
 
-    /// Points the list at other tensors of the same sizes and types.
-    pub fn set_data(&mut self, tensors: &[Tensor<'a>], stream: Stream) -> Result<()> {
-        belong("set_data", self.context, tensors)?;
+    pub(crate) fn owner(&self) -> &Owner {
+        self.handle.owner()
+    }
+
+    /// Replaces the tensors by others of the same sizes and types, for the optimizers of the list too.
+    pub fn set_data(&mut self, tensors: &[Tensor<'_>], stream: Stream) -> Result<()> {
+        belong("set_data", self.context(), tensors)?;
         let shapes: Vec<_> = tensors.iter().map(|t| (t.numel, t.dtype)).collect();
         if shapes != self.shapes || tensors.iter().any(|t| t.numel > 0 && t.pointer.is_null()) {
             return Err(Error::invalid("set_data: tensors of other sizes or types".to_string()));
         }
         let data: Vec<_> = tensors.iter().map(|t| t.pointer).collect();
-        // SAFETY: as many pointers as the list has tensors, of the sizes that it knows.
-        check(unsafe { sys::mp_tensor_list_set_data(self.raw, data.as_ptr(), stream.0) })
+        // Old tensors are freed after the call, which waits for work that uses them.
+        let mut old = Vec::new();
+        self.handle.call(|list| {
+            // SAFETY: as many pointers as the list has tensors, of its sizes.
+            let status = unsafe { sys::mp_tensor_list_set_data(list, data.as_ptr(), stream.0) };
+            if status == sys::MP_SUCCESS {
+                old = self.owner().keep(owners(tensors));
+            }
+            status
+        })
     }
 
     /// Sets the number to 1 if any element is infinite or NaN; never clears it.
@@ -168,11 +182,11 @@ impl<'a> TensorList<'a> {
         found_inf: &D,
         stream: Stream,
     ) -> Result<()> {
-        let found_inf = self.output("check_nonfinite", "found_inf", Some(&found_inf.view()), 1)?;
+        let found_inf =
+            self.context().output("check_nonfinite", "found_inf", Some(&found_inf.view()), 1)?;
         // SAFETY: one number of this context.
-        check(unsafe {
-            sys::mp_check_nonfinite(self.complete("check_nonfinite")?, found_inf, stream.0)
-        })
+        self.complete("check_nonfinite")?
+            .call(|list| unsafe { sys::mp_check_nonfinite(list, found_inf, stream.0) })
     }
 
     /// Largest absolute value, over the list and of each tensor.
@@ -182,10 +196,10 @@ impl<'a> TensorList<'a> {
         per_tensor: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        let amax = self.output("amax", "amax", amax, 1)?;
-        let each = self.output("amax", "per_tensor", per_tensor, self.len())?;
+        let amax = self.context().output("amax", "amax", amax, 1)?;
+        let each = self.context().output("amax", "per_tensor", per_tensor, self.len())?;
         // SAFETY: one number, and one per tensor, of this context.
-        check(unsafe { sys::mp_amax(self.complete("amax")?, amax, each, stream.0) })
+        self.complete("amax")?.call(|list| unsafe { sys::mp_amax(list, amax, each, stream.0) })
     }
 
     /// sqrt(sum x^2), over the list and of each tensor.
@@ -195,10 +209,10 @@ impl<'a> TensorList<'a> {
         per_tensor: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        let norm = self.output("l2norm", "norm", norm, 1)?;
-        let each = self.output("l2norm", "per_tensor", per_tensor, self.len())?;
+        let norm = self.context().output("l2norm", "norm", norm, 1)?;
+        let each = self.context().output("l2norm", "per_tensor", per_tensor, self.len())?;
         // SAFETY: one number, and one per tensor, of this context.
-        check(unsafe { sys::mp_l2norm(self.complete("l2norm")?, norm, each, stream.0) })
+        self.complete("l2norm")?.call(|list| unsafe { sys::mp_l2norm(list, norm, each, stream.0) })
     }
 
     /// Looks at every element once: NaN, infinities, zeros, what is about to underflow.
@@ -208,98 +222,89 @@ impl<'a> TensorList<'a> {
         tensor_reports: Option<&View<'_, TensorReport>>,
         stream: Stream,
     ) -> Result<()> {
-        let report = self.output("inspect", "report", report, 1)?;
-        let each = self.output("inspect", "tensor_reports", tensor_reports, self.len())?;
+        let report = self.context().output("inspect", "report", report, 1)?;
+        let each =
+            self.context().output("inspect", "tensor_reports", tensor_reports, self.len())?;
         // SAFETY: one report, and one per tensor, of this context.
-        check(unsafe { sys::mp_inspect(self.complete("inspect")?, report, each, stream.0) })
+        self.complete("inspect")?
+            .call(|list| unsafe { sys::mp_inspect(list, report, each, stream.0) })
     }
 
     /// What is given of the four above, in one pass over the elements.
     pub fn stats(&self, outputs: &StatsOutputs<'_>, stream: Stream) -> Result<()> {
         let (f, n) = ("stats", self.len());
         let raw = sys::mp_stats_outputs_t {
-            found_inf: self.output(f, "found_inf", outputs.found_inf, 1)?,
-            amax: self.output(f, "amax", outputs.amax, 1)?,
-            tensor_amax: self.output(f, "tensor_amax", outputs.tensor_amax, n)?,
-            norm: self.output(f, "norm", outputs.norm, 1)?,
-            tensor_norm: self.output(f, "tensor_norm", outputs.tensor_norm, n)?,
-            report: self.output(f, "report", outputs.report, 1)?,
-            tensor_reports: self.output(f, "tensor_reports", outputs.tensor_reports, n)?,
+            found_inf: self.context().output(f, "found_inf", outputs.found_inf, 1)?,
+            amax: self.context().output(f, "amax", outputs.amax, 1)?,
+            tensor_amax: self.context().output(f, "tensor_amax", outputs.tensor_amax, n)?,
+            norm: self.context().output(f, "norm", outputs.norm, 1)?,
+            tensor_norm: self.context().output(f, "tensor_norm", outputs.tensor_norm, n)?,
+            report: self.context().output(f, "report", outputs.report, 1)?,
+            tensor_reports: self.context().output(
+                f,
+                "tensor_reports",
+                outputs.tensor_reports,
+                n,
+            )?,
             ..sys::mp_stats_outputs_t::zeroed()
         };
         // SAFETY: what is not NULL has one element or one per tensor, in memory of this context.
-        check(unsafe { sys::mp_tensor_stats(self.complete(f)?, &raw, stream.0) })
+        self.complete(f)?.call(|list| unsafe { sys::mp_tensor_stats(list, &raw, stream.0) })
     }
 
     /// out = self * inv_scale; `found_inf` becomes 1 where an element is infinite or NaN.
     pub fn unscale(
         &self,
-        out: &TensorList<'_>,
+        out: &TensorList,
         inv_scale: &View<'_, f32>,
         found_inf: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        if out.context.as_raw() != self.context.as_raw() {
-            return Err(Error::invalid("unscale: out belongs to another context".to_string()));
-        }
-        let inv_scale = self.output("unscale", "inv_scale", Some(inv_scale), 1)?;
-        let found_inf = self.output("unscale", "found_inf", found_inf, 1)?;
-        let (list, out) = (self.complete("unscale")?, out.complete("unscale")?);
+        self.context().is("unscale", "out", out.context())?;
+        let inv_scale = self.context().output("unscale", "inv_scale", Some(inv_scale), 1)?;
+        let found_inf = self.context().output("unscale", "found_inf", found_inf, 1)?;
+        let (list, out) = (self.complete("unscale")?, out.complete("unscale")?.raw());
         // SAFETY: two lists of this context, which the library compares, and one number each.
-        check(unsafe { sys::mp_unscale(list, out, inv_scale, found_inf, stream.0) })
+        list.call(|list| unsafe { sys::mp_unscale(list, out, inv_scale, found_inf, stream.0) })
     }
 
     /// Gradients of all ranks: `post` times the sum of `pre` times each rank's, in place.
     pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
         let list = self.complete("all_reduce")?;
         // SAFETY: whoever made the table has said that its callbacks do what they should.
-        check(unsafe { sys::mp_grad_all_reduce(list, comm.as_raw(), pre, post, stream.0) })
+        list.call(|list| unsafe {
+            sys::mp_grad_all_reduce(list, comm.as_raw(), pre, post, stream.0)
+        })
     }
 
     /// model = round(self), the copy that a step writes, for a program that updates its masters
     /// itself.  Where `found_inf` is not 0, nothing is written.
     pub fn round_to(
         &self,
-        model: &TensorList<'_>,
+        model: &TensorList,
         found_inf: Option<&View<'_, f32>>,
         options: &ModelOptions<'_>,
         stream: Stream,
     ) -> Result<()> {
-        if model.context.as_raw() != self.context.as_raw() {
-            return Err(Error::invalid("round_to: model belongs to another context".to_string()));
-        }
-        let found_inf = self.output("round_to", "found_inf", found_inf, 1)?;
+        self.context().is("round_to", "model", model.context())?;
+        let found_inf = self.context().output("round_to", "found_inf", found_inf, 1)?;
         let mut raw = sys::mp_model_options_default();
-        raw.flags = options.flags;
+        raw.flags = options.flags.bits();
         raw.rounding_seed = options.rounding_seed;
-        raw.t = self.output("round_to", "t", options.t.as_ref(), 1)?;
-        raw.overflows = self.output("round_to", "overflows", options.overflows.as_ref(), 1)?;
+        raw.t = self.context().output("round_to", "t", options.t.as_ref(), 1)?;
+        raw.overflows =
+            self.context().output("round_to", "overflows", options.overflows.as_ref(), 1)?;
         let list = self.complete("round_to")?;
         // SAFETY: two lists of this context, which the library compares, and NULL or one number.
-        check(unsafe { sys::mp_masters_to_model(list, model.raw, found_inf, &raw, stream.0) })
-    }
-
-    pub(crate) fn output<T: Plain>(
-        &self,
-        call: &str,
-        name: &str,
-        view: Option<&View<'_, T>>,
-        needed: usize,
-    ) -> Result<*mut T> {
-        match view {
-            None => Ok(ptr::null_mut()),
-            Some(view) => {
-                self.context.owns(call, name, view)?;
-                at_least(call, name, view.len, needed as i128)?;
-                Ok(view.pointer)
-            }
-        }
+        list.call(|list| unsafe {
+            sys::mp_masters_to_model(list, model.as_raw(), found_inf, &raw, stream.0)
+        })
     }
 
     /// The list, for a kernel that reads or writes all of it.
-    pub(crate) fn complete(&self, call: &str) -> Result<sys::mp_tensor_list_t> {
+    pub(crate) fn complete(&self, call: &str) -> Result<&Handle<sys::mp_tensor_list>> {
         if !self.has_absent {
-            return Ok(self.raw);
+            return Ok(&self.handle);
         }
         Err(Error::invalid(format!("{call}: the list has an absent tensor")))
     }
@@ -307,18 +312,9 @@ impl<'a> TensorList<'a> {
 
 fn belong(call: &str, context: &Context, tensors: &[Tensor<'_>]) -> Result<()> {
     for (i, t) in tensors.iter().enumerate() {
-        if !t.pointer.is_null() && t.context != context.as_raw() {
-            return Err(Error::invalid(format!("{call}: tensors[{i}] belongs to another context")));
+        if let Some(owner) = t.owner {
+            context.is(call, &format!("tensors[{i}]"), owner.context())?;
         }
     }
     Ok(())
-}
-
-impl Drop for TensorList<'_> {
-    fn drop(&mut self) {
-        if !self.is_lent {
-            // SAFETY: made by mp_tensor_list_create; the optimizers over it have borrowed it and are gone.
-            unsafe { sys::mp_tensor_list_destroy(self.raw) }
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The loss of a classifier.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
-use crate::error::{check, Result};
+use crate::error::Result;
 use crate::sys;
 use std::ffi::c_void;
 use std::ptr;
@@ -117,7 +117,7 @@ impl<'a> SoftmaxXent<'a> {
         let loss = one(self.context, "loss", self.loss)?;
         let correct = one(self.context, "correct", self.correct)?;
         // SAFETY: all of them belong to this context and have the elements that the call uses.
-        check(unsafe {
+        self.context.call(|| unsafe {
             sys::mp_softmax_xent(
                 self.context.as_raw(),
                 &desc,

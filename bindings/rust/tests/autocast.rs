@@ -9,9 +9,7 @@ const FP32: Dtype = Dtype::Fp32;
 const FP16: Dtype = Dtype::Fp16;
 
 fn config() -> AutocastConfig {
-    let mut config = AutocastConfig::new(FP16);
-    config.flags = sys::MP_AUTOCAST_NO_ENVIRONMENT;
-    config
+    AutocastConfig::new(FP16).with_flags(AutocastFlags::NO_ENVIRONMENT)
 }
 
 fn policy() -> Autocast {
@@ -115,8 +113,7 @@ fn configurations() {
     let r = Autocast::new(&deep).unwrap().rewrite(None, &small_graph()).unwrap();
     assert_eq!(nodes(&r)[0], (FP32, AutocastWhy::Depth, None));
 
-    let flags = config().flags | sys::MP_AUTOCAST_EMULATE;
-    let emulated = Autocast::new(&AutocastConfig { flags, ..config() }).unwrap();
+    let emulated = Autocast::new(&config().with_flags(AutocastFlags::EMULATE)).unwrap();
     let r = emulated.rewrite(None, &small_graph()).unwrap();
     assert!(r.tensors.iter().all(|&dtype| dtype == FP32) && r.nodes[0].dtype == FP16);
     // To fp16: x, both filters, and what four nodes write; back: each of their inputs, and that of exp.
@@ -175,9 +172,9 @@ fn facts_of_nodes_and_tensors() {
     let w = g.tensor(FP32);
     let x = g.tensor(GraphTensor { amax: Some(2000.0), ..FP32.into() });
     let y = g.node("MatMul", "", &[x, w]).unwrap().output(FP32);
-    let y = g.node("MatMul", "", &[y, w]).unwrap().flags(sys::MP_NODE_KEEP).output(FP32);
+    let y = g.node("MatMul", "", &[y, w]).unwrap().flags(NodeFlags::KEEP).output(FP32);
     let y = g.node("MatMul", "", &[y, w]).unwrap().class(AutocastClass::Unlisted).output(FP32);
-    let last = g.node("MatMul", "", &[y, w]).unwrap().flags(sys::MP_NODE_WRITES_EITHER);
+    let last = g.node("MatMul", "", &[y, w]).unwrap().flags(NodeFlags::WRITES_EITHER);
     assert_eq!((last.id().index(), w.index()), (3, 0));
     let mut last = last.input(None, 0);
     last.output(GraphTensor { slot: SLOT_FP32, ..FP32.into() });
@@ -203,9 +200,9 @@ fn facts_of_nodes_and_tensors() {
 #[test]
 fn a_loop() {
     for (kind, flags, low) in [
-        (ClusterKind::Loop, 0, true),
-        (ClusterKind::Loop, sys::MP_NODE_NO_LOW, false),
-        (ClusterKind::Container, sys::MP_NODE_NO_LOW, false),
+        (ClusterKind::Loop, NodeFlags::default(), true),
+        (ClusterKind::Loop, NodeFlags::NO_LOW, false),
+        (ClusterKind::Container, NodeFlags::NO_LOW, false),
     ] {
         let mut g = Graph::new();
         let (x, back) = (g.tensor(FP32), g.tensor(FP32));
@@ -214,12 +211,12 @@ fn a_loop() {
         let (merge, x) = (node.id(), node.output(FP32));
         let x = g.node("Relu", "relu", &[x]).unwrap().output(FP32);
         let node = g.node("NextIteration", "next", &[x]).unwrap();
-        let next = node.flags(sys::MP_NODE_BACK_EDGE | flags).writes(back).id();
+        let next = node.flags(NodeFlags::BACK_EDGE | flags).writes(back).id();
         g.node("MatMul", "behind", &[x, x]).unwrap().output(FP32);
         g.cluster(kind, &[merge, next]);
         let r = policy().rewrite(None, &g).unwrap();
         let dtype = if low { FP16 } else { FP32 };
-        assert_eq!([r.nodes[1].dtype, r.nodes[3].dtype], [dtype; 2], "{kind:?} {flags}");
+        assert_eq!([r.nodes[1].dtype, r.nodes[3].dtype], [dtype; 2], "{kind:?} {flags:?}");
         assert_eq!(r.tensors[back.index()], dtype);
     }
 }
@@ -273,7 +270,7 @@ fn wrong_graphs() {
         "graph->node_depth[0] = -3 is negative",
     );
     refused_graph(
-        graph(|node, _| node.flags(u32::MAX).output(FP32)),
+        graph(|node, _| node.flags(NodeFlags::from_bits(u32::MAX)).output(FP32)),
         "graph->node_flags[0] = 65535 has bits that mean nothing",
     );
     refused_graph(
@@ -301,8 +298,7 @@ fn gates() {
     let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
     assert!(text.ends_with(&format!("nothing was changed: {because}\n")), "{text}");
 
-    let flags = config().flags | sys::MP_AUTOCAST_IGNORE_PERFORMANCE;
-    let open = Autocast::new(&AutocastConfig { flags, ..config() }).unwrap();
+    let open = Autocast::new(&config().with_flags(AutocastFlags::IGNORE_PERFORMANCE)).unwrap();
     assert_eq!(open.gate(Some(&Context::new(Device::Host).unwrap())).unwrap(), None);
 }
 

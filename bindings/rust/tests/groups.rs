@@ -7,7 +7,7 @@ use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
 
-fn up(c: &Context, count: usize, seed: usize) -> DeviceBuffer<'_, F16> {
+fn up(c: &Context, count: usize, seed: usize) -> DeviceBuffer<F16> {
     c.upload(&to_f16(&integers(count, seed))).unwrap()
 }
 
@@ -223,7 +223,7 @@ fn what_an_optimizer_says() {
     let (one, two) = (copy.slice(0, 2), copy.slice(2, 1));
     let model = TensorList::new(&c, &[Tensor::new(&one), Tensor::new(&two)]).unwrap();
     let options = ModelOptions {
-        flags: sys::MP_OPT_STOCHASTIC_ROUNDING,
+        flags: OptimizerFlags::STOCHASTIC_ROUNDING,
         t: Some(sgd.step_counter()),
         ..Default::default()
     };

@@ -13,7 +13,7 @@ const OF_X: usize = 240;
 const OF_FILTER: usize = 72;
 const OF_Y: usize = 2 * 2 * 7 * 6;
 
-fn conv(c: &Context) -> Conv2d<'_> {
+fn conv(c: &Context) -> Conv2d {
     c.conv2d(X, FILTER).unwrap().stride(2, 1).padding(1, 0, 2, 1).dilation(1, 2)
 }
 

@@ -18,9 +18,8 @@ fn numbers(count: usize, seed: usize, step: f32) -> Vec<f32> {
 }
 
 fn policy(low: Dtype) -> Autocast {
-    let mut config = AutocastConfig::new(low);
-    config.flags = sys::MP_AUTOCAST_NO_ENVIRONMENT | sys::MP_AUTOCAST_IGNORE_PERFORMANCE;
-    Autocast::new(&config).unwrap()
+    let flags = AutocastFlags::NO_ENVIRONMENT | AutocastFlags::IGNORE_PERFORMANCE;
+    Autocast::new(&AutocastConfig::new(low).with_flags(flags)).unwrap()
 }
 
 /// Where the tensors are.
@@ -56,7 +55,7 @@ fn labels() -> Vec<i32> {
     (0..BATCH).map(|i| (i % CLASSES) as i32).collect()
 }
 
-fn start(network: &Network<'_>, t: &Tensors) {
+fn start(network: &Network, t: &Tensors) {
     network.write(t.w1, &numbers(IN * HIDDEN, 2, 0.0625), STREAM).unwrap();
     network.write(t.w2, &numbers(HIDDEN * CLASSES, 3, 0.0625), STREAM).unwrap();
 }
@@ -70,7 +69,7 @@ fn learns(low: Dtype) {
     if low != Dtype::Fp32 {
         builder.autocast(&policy).unwrap();
     }
-    let network = builder.compile().unwrap();
+    let mut network = builder.compile().unwrap();
     start(&network, &t);
     network.bind(t.x, &x).unwrap();
     network.bind(t.labels, classes.slice(0, BATCH)).unwrap();
@@ -138,8 +137,8 @@ fn bf16_learns() {
 
 #[test]
 fn a_closed_gate_changes_nothing() {
-    let (c, mut config) = (context(), AutocastConfig::new(Dtype::Fp16));
-    config.flags = sys::MP_AUTOCAST_NO_ENVIRONMENT;
+    let c = context();
+    let config = AutocastConfig::new(Dtype::Fp16).with_flags(AutocastFlags::NO_ENVIRONMENT);
     let policy = Autocast::new(&config).unwrap();
     let mut builder = Network::builder(&c).unwrap();
     perceptron(&mut builder).unwrap();
@@ -160,7 +159,7 @@ fn batches() {
     let classes = c.upload(&labels()).unwrap();
     let mut builder = Network::builder(&c).unwrap();
     let t = perceptron(&mut builder).unwrap();
-    let network = builder.compile().unwrap();
+    let mut network = builder.compile().unwrap();
     start(&network, &t);
     network.bind(t.x, &x).unwrap();
     network.bind(t.labels, &classes).unwrap();
@@ -207,7 +206,7 @@ fn states_reshape_and_dropout() {
     let y = n.node("Dropout", "dropped", &[norm]).input(offset).attribute("p", 0.25).output();
     let z = n.node("Dropout", "again", &[y.unwrap()]).input(None).output().unwrap();
     n.output(z).unwrap();
-    let n = n.compile().unwrap();
+    let mut n = n.compile().unwrap();
     n.write(gamma, &[2.0; 3], STREAM).unwrap();
     n.write_from_device(beta, &ones, STREAM).unwrap();
     n.write(variance, &[4.0; 3], STREAM).unwrap();
@@ -245,8 +244,7 @@ fn wrong_descriptions() {
     assert_eq!(unknown.status(), Some(Status::ErrorNotFound));
     let sentence = "mp_graph_node: node n: Linear has no attribute stride";
     assert_eq!(unknown.to_string(), sentence);
-    let mut config = AutocastConfig::new(Dtype::Fp16);
-    config.flags = sys::MP_AUTOCAST_EMULATE;
+    let config = AutocastConfig::new(Dtype::Fp16).with_flags(AutocastFlags::EMULATE);
     let emulating = Autocast::new(&config).unwrap();
     let error = n.autocast(&emulating).unwrap_err();
     assert_eq!(error.status(), Some(Status::ErrorUnsupported));
@@ -268,7 +266,7 @@ fn wrong_calls() {
     let (halves, elsewhere) = (c.alloc::<F16>(BATCH * IN).unwrap(), other.alloc::<f32>(9).unwrap());
     let mut builder = Network::builder(&c).unwrap();
     let t = perceptron(&mut builder).unwrap();
-    let n = builder.compile().unwrap();
+    let mut n = builder.compile().unwrap();
     refused(n.bind(t.w1, &halves), "bind: tensor 2 is no input");
     refused(n.bind(t.x, &halves), "bind: the elements of tensor 0 are f32");
     refused(n.bind(t.x, &elsewhere), "bind: data belongs to another context");

@@ -143,7 +143,7 @@ fn check_passes(
     let wanted = by_loops(&data, lengths);
     let half = |numbers: &[f32]| c.upload(&to_f16(numbers)).unwrap();
     let full = |numbers: &[f32]| c.upload(numbers).unwrap();
-    let same = |got: &DeviceBuffer<'_, F16>, wanted: &[f32], what: &str| {
+    let same = |got: &DeviceBuffer<F16>, wanted: &[f32], what: &str| {
         let got: Vec<_> = got.to_vec().unwrap().iter().map(|v| v.to_f32()).collect();
         assert_eq!(got, wanted, "{what}");
     };

@@ -13,7 +13,7 @@ const OF_TABLE: usize = VOCABULARY * WIDTH;
 const OF_OUT: usize = INDICES.len() * WIDTH;
 const PADDING: usize = 2;
 
-fn embedding<T: Float, G: Float>(c: &Context) -> Embedding<'_, T, G> {
+fn embedding<T: Float, G: Float>(c: &Context) -> Embedding<T, G> {
     c.embedding(INDICES.len(), VOCABULARY, WIDTH).unwrap()
 }
 

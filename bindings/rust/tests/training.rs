@@ -116,11 +116,11 @@ fn masters_become_16_bit_copies() {
     assert_eq!(copy.to_vec().unwrap(), [F16(0), F16(0)]);
     master.round_to(&model, None, &options, STREAM).unwrap();
     assert_eq!(copy.to_vec().unwrap(), [F16(0x3c00), F16(0x7bff)]);
-    options.flags = sys::MP_OPT_MODEL_OVERFLOW;
+    options.flags = OptimizerFlags::MODEL_OVERFLOW;
     master.round_to(&model, None, &options, STREAM).unwrap();
     assert_eq!(copy.to_vec().unwrap(), [F16(0x3c00), F16(0x7c00)]);
     let (overflows, t) = (c.alloc::<i64>(1).unwrap(), c.alloc::<i64>(1).unwrap());
-    options.flags = sys::MP_OPT_STOCHASTIC_ROUNDING;
+    options.flags = OptimizerFlags::STOCHASTIC_ROUNDING;
     options.t = Some(t.view());
     options.overflows = Some(overflows.view());
     master.round_to(&model, None, &options, STREAM).unwrap();
@@ -198,8 +198,8 @@ fn accumulation_and_queries() {
     let (g, s) = (c.upload(&[8.0f32, -4.0]).unwrap(), c.upload(&[9.0f32, 9.0]).unwrap());
     let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
     let sums = TensorList::new(&c, &[Tensor::new(&s)]).unwrap();
-    scaler.accumulate(&grads, &sums, 0.5, sys::MP_ACCUMULATE_FIRST, STREAM).unwrap();
-    scaler.accumulate(&grads, &sums, 0.5, 0, STREAM).unwrap();
+    scaler.accumulate(&grads, &sums, 0.5, AccumulateFlags::FIRST, STREAM).unwrap();
+    scaler.accumulate(&grads, &sums, 0.5, AccumulateFlags::default(), STREAM).unwrap();
     assert_eq!(s.to_vec().unwrap(), [2.0, -1.0]);
     g.copy_from(&[f32::NAN, 0.0]).unwrap();
     scaler.grads_to_fp32(&grads, &sums, STREAM).unwrap();
