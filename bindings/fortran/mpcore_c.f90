@@ -2577,7 +2577,7 @@ module mpcore_c
       import
       type(c_ptr), value :: optimizer
       type(c_ptr), value :: scaler
-      character(kind=c_char), intent(inout) :: checkpoint
+      type(c_ptr), value :: checkpoint
       integer(c_size_t), value :: bytes
       type(c_ptr), value :: stream
       integer(c_int) :: answer

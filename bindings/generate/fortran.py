@@ -131,7 +131,7 @@ def dummy(p, model: Model) -> str:
     is_new_object = len(kind.pointers) == 1 and model.is_handle(kind.base)
     if is_new_object or len(kind.pointers) == 2 and not kind.pointers[0]:
         return "type(c_ptr), intent(inout)" + (", optional" if p.is_optional else "")
-    if len(kind.pointers) == 1 and p.host_out:
+    if len(kind.pointers) == 1 and p.host_out and kind.base != "void":  # memory of any size is no scalar
         return scalar(Type(kind.base), model) + ", intent(inout)"
     return "type(c_ptr), value"
 

@@ -8,13 +8,14 @@
 !> grows every 8 clean steps until gradients overflow, and in step 33 a sample is broken.
 program train
   use mpcore
+  use mpcore_training
   implicit none
   integer, parameter :: batch = 32, inputs = 24, hidden = 32, classes = 8
   integer, parameter :: steps = 120, broken_step = 33
   integer(c_int64_t), parameter :: numels(3) = [inputs*hidden, hidden, hidden*classes]
 
-  type(c_ptr) :: context, optimizer, scaler, masters, models, grads, ms, vs
-  real(c_float), pointer :: w1(:, :), b1(:), w2(:, :), m1(:), mb(:), m2(:), v1(:), vb(:), v2(:)
+  type(c_ptr) :: context, optimizer, scaler, masters, models, grads
+  real(c_float), pointer :: w1(:, :), b1(:), w2(:, :)
   integer(c_int16_t), pointer :: half_w1(:, :), half_b1(:), half_w2(:, :), dw1(:, :), dw2(:, :)
   real(c_float), pointer :: db1(:), row_loss(:), loss(:), staging(:)
   integer(c_int16_t), pointer :: x(:, :), h(:, :), dh(:, :), logits(:, :)
@@ -74,12 +75,6 @@ contains
     call mp_allocate(context, w1, hidden, inputs)
     call mp_allocate(context, b1, hidden)
     call mp_allocate(context, w2, classes, hidden)
-    call mp_allocate(context, m1, hidden*inputs)
-    call mp_allocate(context, mb, hidden)
-    call mp_allocate(context, m2, classes*hidden)
-    call mp_allocate(context, v1, hidden*inputs)
-    call mp_allocate(context, vb, hidden)
-    call mp_allocate(context, v2, classes*hidden)
     call mp_allocate(context, half_w1, hidden, inputs)
     call mp_allocate(context, half_b1, hidden)
     call mp_allocate(context, half_w2, classes, hidden)
@@ -120,23 +115,16 @@ contains
     float = MP_FP32
     half = MP_FP16
     call mp_make_tensor_list(masters, context, [c_loc(w1), c_loc(b1), c_loc(w2)], numels, float)
-    call mp_make_tensor_list(ms, context, [c_loc(m1), c_loc(mb), c_loc(m2)], numels, float)
-    call mp_make_tensor_list(vs, context, [c_loc(v1), c_loc(vb), c_loc(v2)], numels, float)
     call mp_make_tensor_list(models, context, [c_loc(half_w1), c_loc(half_b1), c_loc(half_w2)], &
                              numels, half)
     call mp_make_tensor_list(grads, context, [c_loc(dw1), c_loc(db1), c_loc(dw2)], numels, &
                              [MP_FP16, MP_FP32, MP_FP16])
-    hyper = mp_hyper_default(MP_OPT_ADAM, 0.015625)
+    call mp_optimizer_from_name(adamw, hyper, 'adamw', 0.015625)
     hyper%weight_decay = 0.0078125
-    adamw = mp_optimizer_desc_default(MP_OPT_ADAM)
-    adamw%flags = MP_OPT_DECOUPLED_DECAY
-    adamw%groups = c_loc(hyper)
     adamw%grads = grads
     adamw%master = masters
     adamw%model = models
-    adamw%m = ms
-    adamw%v = vs
-    call mp_check(mp_optimizer_create(optimizer, context, adamw))
+    call mp_check(mp_optimizer_create(optimizer, context, adamw)) ! allocates the moments
     backoff = mp_scaler_config_default(MP_SCALER_BACKOFF)
     backoff%growth_interval = 8
     call mp_check(mp_scaler_create(scaler, context, backoff))
@@ -247,17 +235,9 @@ contains
     call mp_tensor_list_destroy(masters)
     call mp_tensor_list_destroy(models)
     call mp_tensor_list_destroy(grads)
-    call mp_tensor_list_destroy(ms)
-    call mp_tensor_list_destroy(vs)
     call mp_deallocate(context, w1)
     call mp_deallocate(context, b1)
     call mp_deallocate(context, w2)
-    call mp_deallocate(context, m1)
-    call mp_deallocate(context, mb)
-    call mp_deallocate(context, m2)
-    call mp_deallocate(context, v1)
-    call mp_deallocate(context, vb)
-    call mp_deallocate(context, v2)
     call mp_deallocate(context, half_w1)
     call mp_deallocate(context, half_b1)
     call mp_deallocate(context, half_w2)

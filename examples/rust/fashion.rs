@@ -17,9 +17,7 @@ const BATCH: usize = 100;
 /// What an idx file has behind its head.
 fn load(folder: &str, name: &str, head: usize) -> Vec<u8> {
     let bytes = std::fs::read(format!("{folder}/{name}"));
-    bytes
-        .unwrap_or_else(|e| panic!("cannot read {name}: {e}"))
-        .split_off(head)
+    bytes.unwrap_or_else(|e| panic!("cannot read {name}: {e}")).split_off(head)
 }
 
 fn main() -> Result<()> {
@@ -33,10 +31,7 @@ fn main() -> Result<()> {
         "bf16" => Dtype::Bf16,
         _ => Dtype::Fp16,
     };
-    let steps = argument(3, "600")
-        .parse()
-        .unwrap_or(600)
-        .min(labels.len() / BATCH);
+    let steps = argument(3, "600").parse().unwrap_or(600).min(labels.len() / BATCH);
 
     let context = Context::new(Device::Auto)?;
     let (x_batch, y_batch) = (context.alloc(BATCH * PIXELS)?, context.alloc(BATCH)?);
@@ -47,14 +42,8 @@ fn main() -> Result<()> {
     let mut net = Network::builder(&context)?;
     let x = net.input("x", Dtype::Fp32, &[BATCH, PIXELS])?;
     let y = net.input("labels", Dtype::DtypeNone, &[BATCH])?;
-    let (w1, b1) = (
-        net.parameter("w", &[PIXELS, HIDDEN])?,
-        net.parameter("b", &[HIDDEN])?,
-    );
-    let (w2, b2) = (
-        net.parameter("w", &[HIDDEN, CLASSES])?,
-        net.parameter("b", &[CLASSES])?,
-    );
+    let (w1, b1) = (net.parameter("w", &[PIXELS, HIDDEN])?, net.parameter("b", &[HIDDEN])?);
+    let (w2, b2) = (net.parameter("w", &[HIDDEN, CLASSES])?, net.parameter("b", &[CLASSES])?);
     let hidden = net.node("Linear", "fc1", &[x, w1, b1]).output()?;
     let hidden = net.node("Relu", "relu", &[hidden]).output()?;
     let logits = net.node("Linear", "fc2", &[hidden, w2, b2]).output()?;

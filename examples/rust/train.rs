@@ -8,8 +8,8 @@
 //! steps until gradients overflow, and in step 33 a sample is broken.
 
 use mpcore::{
-    Activation, Context, Device, Hyper, Optimizer, OptimizerFlags, OptimizerKind, Result, Scaler,
-    ScalerConfig, ScalerPolicy, StepOptions, Stream, Tensor, TensorList, F16,
+    Activation, Context, Device, Optimizer, Result, Scaler, ScalerConfig, ScalerPolicy,
+    StepOptions, Stream, Tensor, TensorList, F16,
 };
 
 const BATCH: usize = 32;
@@ -56,64 +56,34 @@ fn main() -> Result<()> {
     let mut random = Random(1);
     let mut weights =
         |count: usize| -> Vec<f32> { (0..count).map(|_| random.next() as f32 / 512.0).collect() };
-    let start = [
-        weights(IN * HIDDEN),
-        vec![0.0; HIDDEN],
-        weights(HIDDEN * CLASSES),
-    ];
+    let start = [weights(IN * HIDDEN), vec![0.0; HIDDEN], weights(HIDDEN * CLASSES)];
 
     let [w1, b1, w2] = [0, 1, 2].map(|i: usize| c.upload(&start[i]));
     let (w1, b1, w2) = (w1?, b1?, w2?);
-    let [m1, mb, m2, v1, vb, v2] =
-        [0, 1, 2, 0, 1, 2].map(|i: usize| c.alloc::<f32>(start[i].len()));
-    let (m1, mb, m2, v1, vb, v2) = (m1?, mb?, m2?, v1?, vb?, v2?);
     let [half_w1, half_b1, half_w2] = [0, 1, 2].map(|i: usize| c.upload(&to_f16(&start[i])));
     let (half_w1, half_b1, half_w2) = (half_w1?, half_b1?, half_w2?);
-    let (dw1, dw2) = (
-        c.alloc::<F16>(IN * HIDDEN)?,
-        c.alloc::<F16>(HIDDEN * CLASSES)?,
-    );
+    let (dw1, dw2) = (c.alloc::<F16>(IN * HIDDEN)?, c.alloc::<F16>(HIDDEN * CLASSES)?);
     let db1 = c.alloc::<f32>(HIDDEN)?; // comes out of an epilogue, which sums in fp32
 
     let x = c.alloc::<F16>(BATCH * IN)?;
-    let (h, dh) = (
-        c.alloc::<F16>(BATCH * HIDDEN)?,
-        c.alloc::<F16>(BATCH * HIDDEN)?,
-    );
+    let (h, dh) = (c.alloc::<F16>(BATCH * HIDDEN)?, c.alloc::<F16>(BATCH * HIDDEN)?);
     let logits = c.alloc::<F16>(BATCH * CLASSES)?;
     let labels = c.alloc::<i32>(BATCH)?;
     let (row_loss, loss) = (c.alloc::<f32>(BATCH)?, c.alloc::<f32>(1)?);
 
     let master = TensorList::new(&c, &[Tensor::new(&w1), Tensor::new(&b1), Tensor::new(&w2)])?;
-    let m = TensorList::new(&c, &[Tensor::new(&m1), Tensor::new(&mb), Tensor::new(&m2)])?;
-    let v = TensorList::new(&c, &[Tensor::new(&v1), Tensor::new(&vb), Tensor::new(&v2)])?;
-    let grads = TensorList::new(
-        &c,
-        &[Tensor::new(&dw1), Tensor::new(&db1), Tensor::new(&dw2)],
-    )?;
-    let halves = [
-        Tensor::new(&half_w1),
-        Tensor::new(&half_b1),
-        Tensor::new(&half_w2),
-    ];
+    let grads = TensorList::new(&c, &[Tensor::new(&dw1), Tensor::new(&db1), Tensor::new(&dw2)])?;
+    let halves = [Tensor::new(&half_w1), Tensor::new(&half_b1), Tensor::new(&half_w2)];
     let model = TensorList::new(&c, &halves)?;
 
-    let mut hyper = Hyper::new(OptimizerKind::Adam, 0.015625);
-    hyper.weight_decay = 0.0078125;
-    let adamw = Optimizer::builder(&c, OptimizerKind::Adam, &grads, &master)
+    let adamw = Optimizer::named(&c, "adamw", 0.015625, &grads, &master)?
         .model(&model)
-        .m(&m)
-        .v(&v)
-        .flags(OptimizerFlags::DECOUPLED_DECAY)
-        .group(hyper)
-        .build()?;
+        .change(|hyper| hyper.weight_decay = 0.0078125)
+        .build()?; // allocates the moments
     let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
     config.growth_interval = 8;
     let scaler = Scaler::new(&c, &config)?;
-    let options = StepOptions {
-        max_grad_norm: 1.0,
-        ..Default::default()
-    };
+    let options = StepOptions { max_grad_norm: 1.0, ..Default::default() };
 
     for step in 1..=STEPS {
         let (new_x, new_labels) = batch(&mut random, step);
@@ -127,14 +97,14 @@ fn main() -> Result<()> {
         c.gemm(BATCH, CLASSES, HIDDEN).run(&h, &half_w2, &logits)?;
 
         // The loss, and its gradient times S in place of the logits.
-        c.softmax_xent(BATCH, CLASSES)
-            .loss_scale(&scaler.scale())
-            .loss(&loss)
-            .run(&logits, &labels, &row_loss, Some(&logits))?;
+        c.softmax_xent(BATCH, CLASSES).loss_scale(&scaler.scale()).loss(&loss).run(
+            &logits,
+            &labels,
+            &row_loss,
+            Some(&logits),
+        )?;
 
-        c.gemm(HIDDEN, CLASSES, BATCH)
-            .transpose_a()
-            .run(&h, &logits, &dw2)?;
+        c.gemm(HIDDEN, CLASSES, BATCH).transpose_a().run(&h, &logits, &dw2)?;
         c.gemm(BATCH, HIDDEN, CLASSES)
             .transpose_b()
             .activation(Activation::Drelu)

@@ -21,7 +21,7 @@ def weights(root, build, run, need, tmp_path_factory) -> str:
     need("gfortran", "the example in Fortran")
     out = tmp_path_factory.mktemp("train")
     run("gfortran", "-O1", f"-J{out}", "bindings/fortran/mpcore_c.f90", "bindings/fortran/mpcore.f90",
-        "examples/fortran/train.f90", "-o", out / "train", f"-L{build}", "-lmpcore", f"-Wl,-rpath,{build}", cwd=root)
+        "bindings/fortran/mpcore_training.f90", "examples/fortran/train.f90", "-o", out / "train", f"-L{build}", "-lmpcore", f"-Wl,-rpath,{build}", cwd=root)
     return run(out / "train", "host").splitlines()[-1]
 
 

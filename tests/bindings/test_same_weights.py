@@ -46,5 +46,5 @@ def test_rust(weights, reference, build, target, need):
 def test_fortran(weights, reference, run, build, target, need, tmp_path):
     need("gfortran", "the training run in Fortran")
     run("gfortran", "-O1", f"-J{tmp_path}", "bindings/fortran/mpcore_c.f90", "bindings/fortran/mpcore.f90",
-        "examples/fortran/train.f90", "-o", tmp_path / "train", f"-L{build}", "-lmpcore")
+        "bindings/fortran/mpcore_training.f90", "examples/fortran/train.f90", "-o", tmp_path / "train", f"-L{build}", "-lmpcore")
     assert weights(tmp_path / "train", target) == reference

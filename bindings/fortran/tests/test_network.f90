@@ -3,6 +3,7 @@ module network_tests
   use mpcore
   use mpcore_autocast
   use mpcore_network
+  use mpcore_training
   use expectations
   implicit none
   private
@@ -28,6 +29,7 @@ contains
     label_data = [(mod(i, CLASSES), i=0, BATCH - 1)]
     call test_learning(context, MP_FP32)
     call test_learning(context, MP_FP16)
+    call test_checkpoint(context)
     call test_learning(context, MP_BF16)
     call test_batches(context)
     call test_inference(context)
@@ -81,6 +83,68 @@ contains
     call p%net%write(p%w2, numbers(HIDDEN*CLASSES, 3, 0.0625))
     call p%net%bind(p%x, x_data)
     call p%net%bind(p%labels, label_data)
+  end subroutine
+
+  !> A new network, optimizer and scaler continue from a checkpoint as the saved ones did.
+  subroutine test_checkpoint(context)
+    type(c_ptr), intent(in) :: context
+    type(perceptron) :: p(2)
+    type(mp_autocast) :: policy
+    type(mp_hyper_t), target :: hyper
+    type(mp_optimizer_desc_t) :: adamw
+    type(mp_scaler_config_t) :: config
+    type(mp_scaler_state_t) :: state
+    type(c_ptr) :: optimizer(2), scaler(2)
+    integer(c_int8_t), allocatable :: checkpoint(:)
+    real(c_float) :: w(HIDDEN, IN, 2), loss(2)
+    character(200) :: errmsg
+    integer(c_int) :: stat
+    integer :: i
+    policy = policy_of(MP_FP16, MP_AUTOCAST_IGNORE_PERFORMANCE)
+    config = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    call mp_optimizer_from_name(adamw, hyper, 'AdamW', 0.125)
+    do i = 1, 2
+      call describe_perceptron(p(i), context)
+      call p(i)%net%autocast(policy)
+      call start(p(i))
+      call p(i)%net%get_lists(adamw%grads, adamw%master, adamw%model)
+      call mp_check(mp_optimizer_create(optimizer(i), context, adamw)) ! with its own moments
+      call mp_check(mp_scaler_create(scaler(i), context, config))
+    end do
+    call train(1)
+    call mp_save_checkpoint(optimizer(1), checkpoint, scaler(1))
+    call train(1)
+    call mp_restore_checkpoint(optimizer(2), checkpoint, scaler(2))
+    call mp_check(mp_scaler_get_state_sync(scaler(2), state, c_null_ptr))
+    call expect('a checkpoint has the scaler', state%steps == 1)
+    call train(2)
+    call expect('training continues from a checkpoint bit for bit', &
+      all(w(:, :, 1) == w(:, :, 2)) .and. loss(1) == loss(2))
+    call mp_restore_checkpoint(optimizer(2), checkpoint(:99), scaler(2), stat=stat)
+    call expect('a part of a checkpoint is refused', stat == MP_ERROR_INVALID_ARGUMENT)
+    call mp_restore_checkpoint(optimizer(2), checkpoint, stat=stat)
+    call expect('a checkpoint with a scaler needs one', stat == MP_ERROR_INVALID_ARGUMENT)
+    call mp_optimizer_from_name(adamw, hyper, 'adan', 1.0, stat, errmsg)
+    call expect('an unknown name is refused: '//trim(errmsg), stat == MP_ERROR_NOT_FOUND)
+    do i = 1, 2
+      call mp_optimizer_destroy(optimizer(i))
+      call mp_scaler_destroy(scaler(i))
+      call p(i)%net%destroy()
+    end do
+    call policy%destroy()
+    call mp_save_checkpoint(c_null_ptr, checkpoint, stat=stat)
+    call expect('without an optimizer there is no checkpoint', stat /= MP_SUCCESS .and. .not. allocated(checkpoint))
+
+  contains
+
+    subroutine train(i)
+      integer, intent(in) :: i
+      call p(i)%net%forward(MP_GRAPH_TRAINING)
+      call p(i)%net%backward(scaler(i))
+      call mp_check(mp_scale_step(optimizer(i), scaler(i), stream=c_null_ptr))
+      call p(i)%net%read(p(i)%outputs(1), loss(i))
+      call p(i)%net%read(p(i)%w1, w(:, :, i))
+    end subroutine
   end subroutine
 
   subroutine test_learning(context, low)

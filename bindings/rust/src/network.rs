@@ -220,13 +220,28 @@ impl Network {
 
     /// One that updates all parameters and their copies.
     pub fn optimizer(&self, kind: OptimizerKind) -> Result<OptimizerBuilder<'_>> {
-        let grads = (self.grads.as_ref())
-            .ok_or_else(|| Error::invalid("optimizer: the network has no loss".to_string()))?;
-        let builder = Optimizer::builder(self.handle.context(), kind, grads, &self.master);
-        Ok(match &self.model {
+        let context = self.handle.context();
+        let builder = Optimizer::builder(context, kind, self.trained()?, &self.master);
+        Ok(self.with_model(builder))
+    }
+
+    /// The same of a name, see [`Optimizer::named`].
+    pub fn optimizer_named(&self, name: &str, lr: f32) -> Result<OptimizerBuilder<'_>> {
+        let builder =
+            Optimizer::named(self.handle.context(), name, lr, self.trained()?, &self.master)?;
+        Ok(self.with_model(builder))
+    }
+
+    fn trained(&self) -> Result<&TensorList> {
+        (self.grads.as_ref())
+            .ok_or_else(|| Error::invalid("optimizer: the network has no loss".to_string()))
+    }
+
+    fn with_model<'n>(&'n self, builder: OptimizerBuilder<'n>) -> OptimizerBuilder<'n> {
+        match &self.model {
             Some(model) => builder.model(model),
             None => builder,
-        })
+        }
     }
 
     /// What became of a tensor.

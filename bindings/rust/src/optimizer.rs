@@ -3,13 +3,13 @@
 use crate::comm::Comm;
 use crate::context::{Context, Data, Stream, TensorReport, View};
 use crate::enums::{LrSchedule, OptimizerFlags, OptimizerKind, StepFlags};
-use crate::error::{Error, Result};
+use crate::error::{c_string, check, Error, Result};
 use crate::owner::Handle;
 use crate::scaler::Scaler;
 use crate::sys;
 use crate::tensors::TensorList;
 use std::marker::PhantomData;
-use std::mem::size_of;
+use std::mem::{size_of, size_of_val};
 use std::ptr;
 
 /// Numbers only: the learning rate and the rest of a parameter group.
@@ -58,13 +58,13 @@ impl<'a> OptimizerBuilder<'a> {
         self
     }
 
-    /// Momentum, or the first moment.
+    /// Momentum, or the first moment.  The optimizer allocates it if none is given.
     pub fn m(mut self, m: &'a TensorList) -> Self {
         self.m = Some(m);
         self
     }
 
-    /// The second moment.
+    /// The second moment.  The optimizer allocates it if none is given.
     pub fn v(mut self, v: &'a TensorList) -> Self {
         self.v = Some(v);
         self
@@ -91,6 +91,15 @@ impl<'a> OptimizerBuilder<'a> {
     /// One more group of parameters.
     pub fn group(mut self, hyper: Hyper) -> Self {
         self.groups.push(hyper.sized());
+        self
+    }
+
+    /// Changes the group that was added last.
+    pub fn change(mut self, change: impl FnOnce(&mut Hyper)) -> Self {
+        if let Some(hyper) = self.groups.last_mut() {
+            change(hyper);
+            *hyper = hyper.sized();
+        }
         self
     }
 
@@ -165,12 +174,23 @@ impl<'a> OptimizerBuilder<'a> {
         let used = of_lists.chain(of_multipliers).cloned().collect();
         // SAFETY: a new optimizer, which uses these.
         let handle = unsafe { Handle::new(self.context, raw, destroy, used) };
-        Ok(Optimizer { handle, tensors: count, groups: self.groups.len() })
+        let [mut m, mut v] = [ptr::null_mut(); 2];
+        // SAFETY: two addresses are written.
+        check(unsafe { sys::mp_optimizer_moments(raw, &mut m, &mut v) })?;
+        let moments = |raw: sys::mp_tensor_list_t| -> Result<Option<TensorList>> {
+            if raw.is_null() {
+                return Ok(None);
+            }
+            // SAFETY: the list lives as long as the optimizer, and has one tensor per master.
+            unsafe { TensorList::of_owner(handle.owner(), raw, count) }.map(Some)
+        };
+        let (m, v) = (moments(m)?, moments(v)?);
+        Ok(Optimizer { handle, m, v, tensors: count, groups: self.groups.len() })
     }
 }
 
-/// An update rule with a share in the lists that it updates.  Network, optimizer, lists and scaler fit into
-/// one struct, which may be sent to another thread:
+/// An update rule with a share in the lists that it updates.  Network, optimizer, lists and scaler fit
+/// into one struct, which may be sent to another thread:
 /// ```
 /// use mpcore::*;
 ///
@@ -214,6 +234,8 @@ impl<'a> OptimizerBuilder<'a> {
 #[derive(Debug)]
 pub struct Optimizer {
     handle: Handle<sys::mp_optimizer>,
+    m: Option<TensorList>,
+    v: Option<TensorList>,
     tensors: usize,
     groups: usize,
 }
@@ -269,6 +291,90 @@ impl Optimizer {
         }
     }
 
+    /// The method of a name, such as "adamw", with one group of its defaults, which
+    /// [`change`](OptimizerBuilder::change) changes: see `mp_optimizer_desc_from_name`.
+    pub fn named<'a>(
+        context: &'a Context,
+        name: &str,
+        lr: f32,
+        grads: &'a TensorList,
+        master: &'a TensorList,
+    ) -> Result<OptimizerBuilder<'a>> {
+        let name = c_string("name", name)?;
+        let mut desc = sys::mp_optimizer_desc_t::zeroed();
+        let mut hyper = Hyper::zeroed();
+        let (of_desc, of_hyper) = (size_of_val(&desc), size_of::<Hyper>());
+        // SAFETY: the name is read, and both structs are written during the call.
+        check(unsafe {
+            let (name, desc) = (name.as_ptr(), &mut desc);
+            sys::mp_optimizer_desc_from_name(name, desc, of_desc, &mut hyper, of_hyper, lr)
+        })?;
+        let kind = OptimizerKind::from_raw(desc.kind)
+            .ok_or_else(|| Error::invalid(format!("named: kind = {} is unknown", desc.kind)))?;
+        let builder = Self::builder(context, kind, grads, master);
+        Ok(builder.flags(OptimizerFlags::from_bits(desc.flags)).group(hyper))
+    }
+
+    /// Momentum, or the first moment, given or allocated.  None if the optimizer has none.
+    pub fn m(&self) -> Option<&TensorList> {
+        self.m.as_ref()
+    }
+
+    /// The second moment, likewise.
+    pub fn v(&self) -> Option<&TensorList> {
+        self.v.as_ref()
+    }
+
+    /// A checkpoint of masters, moments, the number of steps, and the scaler.  Waits for the stream.
+    /// Hyperparameters, states of a network and the position in the data are not part of it.
+    pub fn save(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<Vec<u8>> {
+        let scaler = self.scaler("save", scaler)?;
+        let mut bytes = 0;
+        // SAFETY: `bytes` is written.
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_checkpoint_size(optimizer, scaler, &mut bytes)
+        })?;
+        let mut checkpoint = vec![0; bytes];
+        let to = checkpoint.as_mut_ptr().cast();
+        // SAFETY: the memory has that many bytes.
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_save_sync(optimizer, scaler, to, bytes, stream.0)
+        })?;
+        Ok(checkpoint)
+    }
+
+    /// Restores a checkpoint, and writes the 16-bit copies with the optimizer's own rounding: training
+    /// continues bit for bit.  With a scaler if and only if it was saved with one.  Waits for the
+    /// stream.
+    pub fn restore(
+        &self,
+        scaler: Option<&Scaler>,
+        checkpoint: &[u8],
+        stream: Stream,
+    ) -> Result<()> {
+        let scaler = self.scaler("restore", scaler)?;
+        let (from, bytes) = (checkpoint.as_ptr().cast(), checkpoint.len());
+        // SAFETY: that many bytes are read and checked.
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_restore_sync(optimizer, scaler, from, bytes, stream.0)
+        })
+    }
+
+    /// Writes the 16-bit copies of masters that the program has loaded, as a step does.
+    pub fn write_model(&self, stream: Stream) -> Result<()> {
+        // SAFETY: the optimizer and its lists live.
+        self.handle.call(|optimizer| unsafe { sys::mp_optimizer_write_model(optimizer, stream.0) })
+    }
+
+    fn scaler(&self, call: &str, scaler: Option<&Scaler>) -> Result<sys::mp_scaler_t> {
+        let scaler = match scaler {
+            Some(scaler) => scaler,
+            None => return Ok(ptr::null_mut()),
+        };
+        self.handle.context().is(call, "the scaler", scaler.context())?;
+        Ok(scaler.as_raw())
+    }
+
     /// For calls of [`sys`].
     pub fn as_raw(&self) -> sys::mp_optimizer_t {
         self.handle.raw()
@@ -282,9 +388,7 @@ impl Optimizer {
         stream: Stream,
     ) -> Result<()> {
         let (call, context, count) = ("scale_step", self.handle.context(), self.tensors);
-        if let Some(scaler) = scaler {
-            context.is(call, "the scaler", scaler.context())?;
-        }
+        let scaler = self.scaler(call, scaler)?;
         let mut raw = sys::mp_step_options_default();
         raw.max_grad_norm = options.max_grad_norm;
         raw.flags = options.flags.bits();
@@ -299,7 +403,6 @@ impl Optimizer {
         raw.model_overflows =
             context.output(call, "model_overflows", options.model_overflows.as_ref(), 1)?;
         raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
-        let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
         // SAFETY: the optimizer and what it borrows live; the outputs belong to its context and are
         // large enough; memory that is freed later waits for the kernels.
         self.handle

@@ -7,6 +7,7 @@ use crate::error::{check, Error, Result};
 use crate::owner::{Handle, Owner};
 use crate::sys;
 use std::ffi::c_void;
+use std::mem::size_of;
 use std::ptr;
 
 /// How masters become their 16-bit copy; `Default` clamps what is too large.
@@ -133,6 +134,26 @@ impl TensorList {
         TensorList { handle, shapes, has_absent }
     }
 
+    /// One that belongs to an optimizer.
+    ///
+    /// # Safety
+    /// `raw` has `count` tensors of fp32, and lives as long as what `owner` keeps.
+    pub(crate) unsafe fn of_owner(
+        owner: &Owner,
+        raw: sys::mp_tensor_list_t,
+        count: usize,
+    ) -> Result<Self> {
+        let numel_of = |index| {
+            let (mut numel, no_data, no_dtype) = (0, ptr::null_mut(), ptr::null_mut());
+            owner.context().call(|| {
+                sys::mp_tensor_list_get(raw, index as u32, no_data, &mut numel, no_dtype)
+            })?;
+            Ok((numel as usize, Dtype::Fp32))
+        };
+        let shapes: Result<Vec<_>> = (0..count).map(numel_of).collect();
+        Ok(TensorList::lent(Handle::lent(owner, raw), shapes?, false))
+    }
+
     /// Tensors.
     pub fn len(&self) -> usize {
         self.shapes.len()
@@ -156,7 +177,7 @@ impl TensorList {
         self.handle.owner()
     }
 
-    /// Replaces the tensors by others of the same sizes and types, for the optimizers of the list too.
+    /// Replaces the tensors by others of the same sizes and types, for optimizers of the list too.
     pub fn set_data(&mut self, tensors: &[Tensor<'_>], stream: Stream) -> Result<()> {
         belong("set_data", self.context(), tensors)?;
         let shapes: Vec<_> = tensors.iter().map(|t| (t.numel, t.dtype)).collect();
@@ -174,6 +195,37 @@ impl TensorList {
             }
             status
         })
+    }
+
+    /// All elements of one tensor, as they are now.  Waits for the default stream.
+    pub fn to_vec<T: Float>(&self, index: usize) -> Result<Vec<T>> {
+        let (numel, dtype) = *self.shapes.get(index).ok_or_else(|| {
+            Error::invalid(format!("to_vec: index = {index} exceeds {} tensors", self.len()))
+        })?;
+        if dtype != T::DTYPE {
+            return Err(Error::invalid(format!("to_vec: tensor {index} is {dtype:?}")));
+        }
+        let (mut values, mut data) = (vec![T::default(); numel], ptr::null_mut());
+        let (bytes, context) = (numel * size_of::<T>(), self.context());
+        // SAFETY: get writes the address alone.  The list keeps its owner, set_data waits for this call,
+        // and both sides of the copy have that many bytes.
+        self.handle.call(|list| unsafe {
+            let no_numel = ptr::null_mut();
+            match sys::mp_tensor_list_get(list, index as u32, &mut data, no_numel, no_numel.cast())
+            {
+                sys::MP_SUCCESS if numel > 0 && data.is_null() => sys::MP_SUCCESS,
+                sys::MP_SUCCESS => {
+                    let to = values.as_mut_ptr().cast();
+                    sys::mp_memcpy(context.as_raw(), to, data, bytes, Stream::DEFAULT.0)
+                }
+                failed => failed,
+            }
+        })?;
+        if numel > 0 && data.is_null() {
+            return Err(Error::invalid(format!("to_vec: tensor {index} is absent")));
+        }
+        context.sync(Stream::DEFAULT)?;
+        Ok(values)
     }
 
     /// Sets the number to 1 if any element is infinite or NaN; never clears it.

@@ -74,9 +74,8 @@ fn learns(low: Dtype) {
     network.bind(t.x, &x).unwrap();
     network.bind(t.labels, classes.slice(0, BATCH)).unwrap();
 
-    let mut hyper = Hyper::new(OptimizerKind::Sgd, 0.25);
-    hyper.beta1 = 0.0;
-    let sgd = network.optimizer(OptimizerKind::Sgd).unwrap().group(hyper).build().unwrap();
+    let sgd = network.optimizer_named("sgd", 0.25).unwrap();
+    let sgd = sgd.change(|hyper| hyper.beta1 = 0.0).build().unwrap();
     let scaler = Scaler::new(&c, &ScalerConfig::for_autocast(low).unwrap()).unwrap();
     let mut losses = Vec::new();
     for _ in 0..STEPS {
@@ -218,6 +217,7 @@ fn states_reshape_and_dropout() {
     assert_eq!(n.data::<f32>(z).unwrap().to_vec().unwrap(), plus_one);
     assert!(n.grads().is_none() && n.master().len() == 2);
     refused(n.optimizer(OptimizerKind::Sgd), "optimizer: the network has no loss");
+    refused(n.optimizer_named("sgd", 1.0), "optimizer: the network has no loss");
 }
 
 #[test]

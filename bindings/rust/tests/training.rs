@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::context;
+use common::{context, refused};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
@@ -208,4 +208,73 @@ fn accumulation_and_queries() {
     scaler.update(None, STREAM).unwrap();
     assert_eq!(scaler.query(2).unwrap(), Some(StepOutcome::Pending));
     assert!(scaler.query(0).is_err());
+}
+
+/// One weight in fp16, of which every checkpoint goes on bit for bit, clamped copies included.
+#[test]
+fn a_checkpoint_restores_masters_moments_steps_copies_and_scaler() {
+    let c = context();
+    let new = || {
+        let w = c.upload(&[70000.0f32, 1.0, -3.0]).unwrap();
+        let (g, h) = (c.upload(&[1.0f32, -2.0, 0.5]).unwrap(), c.alloc::<F16>(3).unwrap());
+        let list = |tensor| TensorList::new(&c, &[tensor]).unwrap();
+        let (master, grads) = (list(Tensor::new(&w)), list(Tensor::new(&g)));
+        let model = list(Tensor::new(&h));
+        let adamw = Optimizer::named(&c, "AdamW", 0.125, &grads, &master).unwrap();
+        let adamw = adamw.model(&model).change(|hyper| hyper.beta2 = 0.75).build().unwrap();
+        let scaler = Scaler::new(&c, &ScalerConfig::new(ScalerPolicy::Backoff)).unwrap();
+        scaler
+            .set_state(&ScalerState { scale: 4.0, ..scaler.state(STREAM).unwrap() }, STREAM)
+            .unwrap();
+        (adamw, scaler, master, h)
+    };
+    let step = |adamw: &Optimizer, scaler: &Scaler| {
+        adamw.scale_step(Some(scaler), &StepOptions::default(), STREAM).unwrap();
+    };
+    let (adamw, scaler, master, copy) = new();
+    step(&adamw, &scaler);
+    let checkpoint = adamw.save(Some(&scaler), STREAM).unwrap();
+    let copies = copy.to_vec().unwrap();
+    assert_eq!(copies[0], F16(0x7bff), "clamped, not infinite");
+    step(&adamw, &scaler);
+
+    let (other, other_scaler, other_master, other_copy) = new();
+    other.restore(Some(&other_scaler), &checkpoint, STREAM).unwrap();
+    assert_eq!(other_copy.to_vec().unwrap(), copies);
+    assert_eq!(other.get_step(STREAM).unwrap(), 1);
+    step(&other, &other_scaler);
+    assert_eq!(other_master.to_vec::<f32>(0).unwrap(), master.to_vec::<f32>(0).unwrap());
+    assert_eq!(other_copy.to_vec().unwrap(), copy.to_vec().unwrap());
+    for (a, b) in [(adamw.m(), other.m()), (adamw.v(), other.v())] {
+        let [a, b] = [a, b].map(|list| list.unwrap().to_vec::<f32>(0).unwrap());
+        assert!(a == b && a.iter().all(|&x| x != 0.0));
+    }
+    let [a, b] = [scaler, other_scaler].map(|s| s.state(STREAM).unwrap());
+    assert_eq!((a.scale, a.steps), (b.scale, b.steps));
+
+    let half = &checkpoint[..checkpoint.len() / 2];
+    assert!(other.restore(None, &checkpoint, STREAM).is_err());
+    assert!(other.restore(None, half, STREAM).is_err());
+    other_copy.clear(STREAM).unwrap();
+    other.write_model(STREAM).unwrap();
+    assert_eq!(other_copy.to_vec().unwrap(), copy.to_vec().unwrap());
+}
+
+#[test]
+fn moments_are_allocated_as_the_groups_need_them() {
+    let c = context();
+    let list = || TensorList::new(&c, &[Tensor::new(&c.upload(&[1.0f32; 2]).unwrap())]).unwrap();
+    let (grads, master) = (list(), list());
+    let named = |name| Optimizer::named(&c, name, 0.5, &grads, &master);
+    let sgd = named("sgd").unwrap().change(|hyper| hyper.beta1 = 0.0).build().unwrap();
+    assert!(sgd.m().is_none() && sgd.v().is_none());
+    let novograd = named("novograd").unwrap().build().unwrap();
+    assert_eq!(novograd.m().unwrap().to_vec::<f32>(0).unwrap(), [0.0; 2]);
+    assert_eq!(novograd.v().unwrap().to_vec::<f32>(0).unwrap(), [0.0; 1]);
+    refused(master.to_vec::<F16>(0), "to_vec: tensor 0 is Fp32");
+    refused(master.to_vec::<f32>(1), "to_vec: index = 1 exceeds 1 tensors");
+    let absent = TensorList::new(&c, &[Tensor::absent(1)]).unwrap();
+    refused(absent.to_vec::<F16>(0), "to_vec: tensor 0 is absent");
+    let unknown = named("adan").err().unwrap();
+    assert_eq!(unknown.status(), Some(Status::ErrorNotFound));
 }

@@ -1,0 +1,72 @@
+!> Optimizers by name, and checkpoints.
+!>
+!>     type(mp_optimizer_desc_t) :: desc
+!>     type(mp_hyper_t), target :: hyper
+!>     call mp_optimizer_from_name(desc, hyper, 'adamw', 1e-3)
+!>     call net%get_lists(desc%grads, desc%master, desc%model)
+!>     call mp_check(mp_optimizer_create(optimizer, context, desc)) ! allocates the moments
+!>
+!> The subroutines end with stat and errmsg, as those of the module mpcore.
+module mpcore_training
+  use mpcore
+  implicit none
+  private
+  public :: mp_optimizer_from_name, mp_save_checkpoint, mp_restore_checkpoint
+
+contains
+
+  !> Sets desc to a method and hyper, its only group, to the defaults of the method: 'adamw', 'sgd' and
+  !> the others of mp_optimizer_desc_from_name.  hyper may be changed until mp_optimizer_create reads it.
+  subroutine mp_optimizer_from_name(desc, hyper, name, lr, stat, errmsg)
+    type(mp_optimizer_desc_t), intent(inout) :: desc
+    type(mp_hyper_t), intent(inout), target :: hyper
+    character(*), intent(in) :: name
+    real(c_float), intent(in) :: lr
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(:, c_char), allocatable, target :: text
+    text = trim(name)//c_null_char
+    call mp_check(mp_optimizer_desc_from_name(c_loc(text), desc, c_sizeof(desc), hyper, c_sizeof(hyper), lr), &
+                  stat, errmsg)
+  end subroutine
+
+  !> Bytes from which mp_restore_checkpoint continues the training bit for bit: masters, moments, the
+  !> number of steps, and the scaler if there is one.  Waits for the stream.  After an error checkpoint
+  !> is not allocated.
+  subroutine mp_save_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
+    type(c_ptr), intent(in) :: optimizer
+    integer(c_int8_t), allocatable, target, intent(out) :: checkpoint(:)
+    type(c_ptr), intent(in), optional :: scaler, stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: bytes
+    integer(c_int) :: status
+    status = mp_optimizer_checkpoint_size(optimizer, or_null(scaler), bytes)
+    if (status == MP_SUCCESS) then
+      allocate (checkpoint(bytes))
+      status = mp_optimizer_save_sync(optimizer, or_null(scaler), c_loc(checkpoint), bytes, or_null(stream))
+      if (status /= MP_SUCCESS) deallocate (checkpoint)
+    end if
+    call mp_check(status, stat, errmsg)
+  end subroutine
+
+  !> Restores a checkpoint, and writes the 16-bit copies as a step of this optimizer does.  With a scaler if
+  !> and only if it was saved with one.  Waits for the stream; after an error nothing has been written.
+  subroutine mp_restore_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
+    type(c_ptr), intent(in) :: optimizer
+    integer(c_int8_t), target, contiguous, intent(in) :: checkpoint(:)
+    type(c_ptr), intent(in), optional :: scaler, stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_optimizer_restore_sync(optimizer, or_null(scaler), c_loc(checkpoint), &
+                                            size(checkpoint, kind=c_size_t), or_null(stream)), stat, errmsg)
+  end subroutine
+
+  function or_null(given) result(pointer)
+    type(c_ptr), intent(in), optional :: given
+    type(c_ptr) :: pointer
+    pointer = c_null_ptr
+    if (present(given)) pointer = given
+  end function
+
+end module
