@@ -744,11 +744,12 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     return check(mp_optimizer_regularization(get(), loss, stream));
   }
 
-  outcome<optimizer_moments> moments() const {
+  outcome<optimizer_moments> moments() const & {
     optimizer_moments lists{};
     const mp_status_t status = mp_optimizer_moments(get(), &lists.m, &lists.v);
     return detail::finish(status, lists);
   }
+  outcome<optimizer_moments> moments() const && = delete;
 
   outcome<void> write_model(mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_write_model(get(), stream));

@@ -38,6 +38,7 @@ LENDS_BY_NAME_ALONE(mp::scaler, inv_scale());
 LENDS_BY_NAME_ALONE(mp::scaler, found_inf());
 LENDS_BY_NAME_ALONE(mp::optimizer, lr());
 LENDS_BY_NAME_ALONE(mp::optimizer, step_counter());
+LENDS_BY_NAME_ALONE(mp::optimizer, moments());
 LENDS_BY_NAME_ALONE(mp::autocast_graph, get());
 LENDS_BY_NAME_ALONE(mp::graph, lists());
 LENDS_BY_NAME_ALONE(mp::graph, get_tensor(0));
