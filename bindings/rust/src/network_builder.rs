@@ -73,6 +73,9 @@ impl<'a> NetworkBuilder<'a> {
             unsafe { sys::mp_graph_input(graph, name, dtype as u32, rank, extent, tensor) }
         })?;
         self.inputs.push(Input { tensor, bound: None });
+        if dtype == Dtype::DtypeNone && shape.is_empty() {
+            self.counters.push(tensor); // whatever operation reads it
+        }
         Ok(tensor)
     }
 
@@ -227,10 +230,8 @@ impl NetworkNode<'_, '_> {
             )
         })?;
         let outputs = outputs.map(TensorId);
-        match (self.op.as_str(), self.inputs.get(1), outputs.get(2)) {
-            ("Dropout", Some(&offset), _) => self.network.counters.push(TensorId(offset)),
-            ("SoftmaxXent", _, Some(&correct)) => self.network.counters.push(correct),
-            _ => {}
+        if let ("SoftmaxXent", Some(&correct)) = (self.op.as_str(), outputs.get(2)) {
+            self.network.counters.push(correct);
         }
         Ok(outputs)
     }
