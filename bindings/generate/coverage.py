@@ -13,11 +13,14 @@ LAYERS = {
 }
 # Not used by both, and why.
 STATES = "state dictionaries are of Python, and torch's alone are asked for there"
+ARRAYS = "lists of Python have their arrays, those of moments too"
 LEFT_OUT = {
     "mp_status_string": "the enum of statuses has the names",
     "mp_dtype_size": "the layer's own types have their sizes",
     "mp_dtype_name": "and names",
     "mp_set_log_callback": "called from any thread; the raw binding has it for who takes care of that",
+    "mp_tensor_list_get": ARRAYS,
+    "mp_optimizer_moments": ARRAYS,
     "mp_scaler_from_torch": STATES,
     "mp_scaler_to_torch": STATES,
     "mp_scaler_from_megatron": STATES,

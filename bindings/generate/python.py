@@ -15,20 +15,89 @@ PROLOGUE = '''\
 """The C ABI as it is: names, structs and constants of mpcore.h, through ctypes.
 
 Pointers to plain data, handles and streams are c_void_p: an integer, None or ctypes.byref(x).
-Functions are those of Library, which mpcore.lib is; they return a status and check nothing; the package's own
-layer does."""
+Functions are those of Library, which mpcore.lib is; they return a status, which the package's own layer checks.
+Integers beyond the range of their C type raise ValueError.  An exception in a callback that returns something ends
+the call that it was called from: the callback returns -1 or NULL, and the call raises the exception."""
 
 from __future__ import annotations
 
 import ctypes
 import enum
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int8,
+import operator
+import threading
+from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int8,
                     c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
                     c_void_p)
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 Handle = Union[int, c_void_p, None]
 Pointer = Any  # what ctypes takes for one: an integer, None, ctypes.byref(x), an array
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or hasattr(value, "__index__")
+
+
+class Structure(ctypes.Structure):
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if _is_whole(value):
+            got = getattr(self, name)  # ctypes cuts
+            if isinstance(got, int) and got != operator.index(value):
+                raise ValueError(f"{name} = {value} is beyond the range of its type")
+
+
+_raised = threading.local()  # error: of a callback of the call that this thread is in
+
+
+def _callback(result: Any, *arguments: Any) -> Any:
+    """CFUNCTYPE, of which a function of Python may raise."""
+    base: Any = CFUNCTYPE(result, *arguments)
+    failure = None if result is c_void_p else -1
+
+    def new(cls: Any, *source: Any) -> Any:
+        if not (source and callable(source[0])):
+            return base.__new__(cls, *source)
+
+        def guarded(*values: Any) -> Any:
+            try:
+                return source[0](*values)
+            except BaseException as error:  # _checked() raises it
+                _raised.__dict__.setdefault("error", error)
+                return failure
+
+        return base.__new__(cls, guarded)
+
+    return type("Callback", (base,), {"__new__": new, "_flags_": base._flags_, "_restype_": base._restype_,
+                                      "_argtypes_": base._argtypes_})
+
+
+def _range(kind: Any) -> Optional[Tuple[int, int]]:
+    """Bounds of an integer or a pointer; None for other types."""
+    if kind not in (c_int, c_int8, c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p):
+        return None
+    count = 2 ** (8 * ctypes.sizeof(kind))
+    return (-count // 2, count // 2 - 1) if kind(-1).value == -1 else (0, count - 1)
+
+
+def _checked(function: Any, arguments: Dict[str, Any]) -> Any:
+    """The function, with ValueError for integers that ctypes would cut."""
+    ranges = [(i, name, _range(kind)) for i, (name, kind) in enumerate(arguments.items())]
+    bounds = [(i, name, *limits) for i, name, limits in ranges if limits is not None]
+
+    def call(*values: Any) -> Any:
+        if len(values) == len(arguments):
+            for i, name, low, high in bounds:
+                if _is_whole(values[i]) and not low <= operator.index(values[i]) <= high:
+                    raise ValueError(f"{name} = {values[i]} is beyond the range of its type")
+        result = function(*values)
+        error = _raised.__dict__.pop("error", None)
+        if error is not None:
+            raise error
+        return result
+
+    return call
+
 
 '''
 
@@ -51,7 +120,7 @@ def docstring(text: str, indent: str = "    ") -> str:
 def type_name(kind, model: Model) -> str:
     if isinstance(kind, Callback):
         types = [type_name(kind.result, model)] + [type_name(p.type, model) for p in kind.params]
-        return f"CFUNCTYPE({', '.join(types)})"
+        return f"{'CFUNCTYPE' if types[0] == 'None' else '_callback'}({', '.join(types)})"
     if not kind.pointers:
         if kind.base == "void":
             return "None"
@@ -128,8 +197,8 @@ def inline(f, model: Model) -> str:
 
 
 def function(f, model: Model) -> str:
-    arguments = ", ".join(type_name(p.type, model) for p in f.params)
-    return f'    "{f.name}": ({type_name(f.result, model)}, [{arguments}]),\n'
+    arguments = ", ".join(f'"{p.name}": {type_name(p.type, model)}' for p in f.params)
+    return f'    "{f.name}": ({type_name(f.result, model)}, {{{arguments}}}),\n'
 
 
 def method(f, model: Model) -> str:
@@ -173,7 +242,7 @@ class _Sized(Structure):
     for f in model.inlines:
         out += inline(f, model)
     out += library(model)
-    out += "\n\n# name: (result, argument types)\nFUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {\n"
+    out += "\n\n# name: (result, types of its arguments)\nFUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {\n"
     out += "".join(function(f, model) for f in model.functions) + "}\n"
     out += '''
 _library: Library  # of the functions above, once it is declared
@@ -186,7 +255,8 @@ def declare(library: Library) -> Library:
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result
-        function.argtypes = arguments
+        function.argtypes = list(arguments.values())
+        setattr(library, name, _checked(function, arguments))
     return library
 '''
     return out

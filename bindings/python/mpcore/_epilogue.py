@@ -28,6 +28,11 @@ def make(context: Context, columns: int, *, bias: Any = None, activation: Any = 
     return epilogue
 
 
+def writes_aux(epilogue: Any) -> bool:
+    """True unless the activation is a derivative, which reads it."""
+    return not enumerator(_sys.mp_activation_t, epilogue.activation, "activation").name.startswith("MP_ACT_D")
+
+
 def workspace_of(context: Context, workspace: Any) -> Tuple[Optional[View], int]:
     """(view, bytes); nothing where there is none."""
     if workspace is None:

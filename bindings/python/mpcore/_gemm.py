@@ -92,7 +92,8 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
     epilogue = _epilogue.make(context, n, bias=bias, activation=activation, dbias=dbias, amax=amax,
                               found_inf=found_inf, scale=scale)
     if aux is not None:
-        vaux = context.check_array(aux, "aux", dtype=vd.dtype, shape=shape, dense=False)
+        vaux = context.check_array(aux, "aux", dtype=vd.dtype, shape=shape, dense=False,
+                                   writable=_epilogue.writes_aux(epilogue))
         op, epilogue.ld_aux = matrix(vaux, "aux")
         if op != _sys.MP_OP_N or batched and vaux.strides[0] != desc.stride_d:
             raise ValueError("aux does not lie in memory as out does")

@@ -7,7 +7,7 @@ import enum
 import operator
 import os
 import pathlib
-from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, TypeVar, Union
 
 from . import _sys
 
@@ -71,15 +71,51 @@ class Addressed:
         raise TypeError(f"{article} {name} can neither be copied nor pickled: {self._instead}")
 
 
+class Native(int):
+    """A handle or an address, freed with the last reference to it: a holder keeps the number itself."""
+
+    @classmethod
+    def own(cls, number: int, free: Optional[Callable[[int], Any]], needs: Sequence["Native"] = (),
+            kept: Any = None) -> "Native":
+        """free  is called with the number; None: it is part of what `needs` has
+        needs  are freed after it, even if the garbage collector finds them together
+        kept   lives as long"""
+        self = cls(number)
+        self._free, self._needs, self.kept = [free], needs, kept
+        self._is_dead, self._users = False, set()
+        for native in needs:
+            native._users.add(id(self))
+        return self
+
+    _free: List[Optional[Callable[[int], Any]]]
+    _needs: Sequence["Native"]
+    _users: Set[int]
+    kept: Any
+
+    def __del__(self) -> None:
+        self._is_dead = True
+        self._free_unused()
+
+    def _free_unused(self) -> None:
+        if not self._is_dead or self._users or not self._free:
+            return
+        free = self._free.pop()
+        if free is not None:
+            free(int(self))
+        for native in self._needs:
+            native._users.discard(id(self))
+            native._free_unused()
+
+
 class Owner(Addressed):
-    """What has something of the library and gives it back once, at the latest when the object goes."""
+    """Holds a Native until it is closed."""
 
     _is_closed = False
     _is_lent = False  # numpy, torch or cupy may look into its memory
 
     def close(self) -> None:
-        """Give back what it has, now rather than when the object goes; it is of no use from here on.  Memory into
-        which numpy, torch or cupy look stays until the last of their arrays goes."""
+        """Release the object, which is unusable from here on.  Its memory is freed now, or when the last user
+        has gone: a list, an optimizer, a graph, or an array of numpy, torch or cupy."""
         self._is_closed = True
         if not self._is_lent:
             self._give_back()
@@ -95,19 +131,20 @@ class Handle(Owner):
     """What has a handle of the library."""
 
     _destroy = ""
-    _handle: Optional[int] = None
+    _handle: Optional[Native] = None
 
     @property
-    def handle(self) -> int:
+    def handle(self) -> Native:
         """For mpcore._sys."""
         if self._handle is None or self._is_closed:
             raise ValueError(f"this {type(self).__name__} is closed")
         return self._handle
 
+    def _own(self, handle: ctypes.c_void_p, needs: Sequence[Native] = (), kept: Any = None) -> None:
+        self._handle = Native.own(handle.value or 0, getattr(lib, self._destroy), needs, kept)
+
     def _give_back(self) -> None:
-        handle, self._handle = self._handle, None
-        if handle:
-            getattr(lib, self._destroy)(handle)
+        self._handle = None
 
     def __enter__(self) -> Any:
         return self
@@ -165,9 +202,21 @@ def integers(value: Any, argument: str) -> Tuple[int, ...]:
         raise TypeError(f"{argument} = {value!r} is neither an integer nor a sequence of integers") from None
 
 
+def array_of(name: str, kind: Any, values: Sequence[Any]) -> Any:
+    """An array of ctypes, which would cut integers beyond the range of its type."""
+    try:
+        array = (kind * len(values))(*values)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    if kind is not ctypes.c_float and list(array) != list(values):
+        i = next(i for i, (got, value) in enumerate(zip(array, values)) if got != value)
+        raise ValueError(f"{name}[{i}] = {values[i]} is beyond the range of its type")
+    return array
+
+
 def fill(struct: Any, fields: Dict[str, Any]) -> Any:
     """Set fields by name; TypeError for a name that the struct does not have and for a value of another type,
-    ValueError for an integer that ctypes would cut."""
+    ValueError for an integer beyond the range of its type."""
     known = {name for name, *_ in struct._fields_}
     for name, value in fields.items():
         if name not in known or name in ("struct_size", "reserved0"):
@@ -176,7 +225,4 @@ def fill(struct: Any, fields: Dict[str, Any]) -> Any:
             setattr(struct, name, value)
         except TypeError as error:
             raise TypeError(f"{name} = {value!r}: {error}") from None
-        got = getattr(struct, name)
-        if isinstance(got, int) and is_integer(value) and got != operator.index(value):
-            raise ValueError(f"{name} = {value} is beyond the range of its type")
     return struct

@@ -2,20 +2,89 @@
 """The C ABI as it is: names, structs and constants of mpcore.h, through ctypes.
 
 Pointers to plain data, handles and streams are c_void_p: an integer, None or ctypes.byref(x).
-Functions are those of Library, which mpcore.lib is; they return a status and check nothing; the package's own
-layer does."""
+Functions are those of Library, which mpcore.lib is; they return a status, which the package's own layer checks.
+Integers beyond the range of their C type raise ValueError.  An exception in a callback that returns something ends
+the call that it was called from: the callback returns -1 or NULL, and the call raises the exception."""
 
 from __future__ import annotations
 
 import ctypes
 import enum
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int8,
+import operator
+import threading
+from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int8,
                     c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
                     c_void_p)
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 Handle = Union[int, c_void_p, None]
 Pointer = Any  # what ctypes takes for one: an integer, None, ctypes.byref(x), an array
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or hasattr(value, "__index__")
+
+
+class Structure(ctypes.Structure):
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if _is_whole(value):
+            got = getattr(self, name)  # ctypes cuts
+            if isinstance(got, int) and got != operator.index(value):
+                raise ValueError(f"{name} = {value} is beyond the range of its type")
+
+
+_raised = threading.local()  # error: of a callback of the call that this thread is in
+
+
+def _callback(result: Any, *arguments: Any) -> Any:
+    """CFUNCTYPE, of which a function of Python may raise."""
+    base: Any = CFUNCTYPE(result, *arguments)
+    failure = None if result is c_void_p else -1
+
+    def new(cls: Any, *source: Any) -> Any:
+        if not (source and callable(source[0])):
+            return base.__new__(cls, *source)
+
+        def guarded(*values: Any) -> Any:
+            try:
+                return source[0](*values)
+            except BaseException as error:  # _checked() raises it
+                _raised.__dict__.setdefault("error", error)
+                return failure
+
+        return base.__new__(cls, guarded)
+
+    return type("Callback", (base,), {"__new__": new, "_flags_": base._flags_, "_restype_": base._restype_,
+                                      "_argtypes_": base._argtypes_})
+
+
+def _range(kind: Any) -> Optional[Tuple[int, int]]:
+    """Bounds of an integer or a pointer; None for other types."""
+    if kind not in (c_int, c_int8, c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p):
+        return None
+    count = 2 ** (8 * ctypes.sizeof(kind))
+    return (-count // 2, count // 2 - 1) if kind(-1).value == -1 else (0, count - 1)
+
+
+def _checked(function: Any, arguments: Dict[str, Any]) -> Any:
+    """The function, with ValueError for integers that ctypes would cut."""
+    ranges = [(i, name, _range(kind)) for i, (name, kind) in enumerate(arguments.items())]
+    bounds = [(i, name, *limits) for i, name, limits in ranges if limits is not None]
+
+    def call(*values: Any) -> Any:
+        if len(values) == len(arguments):
+            for i, name, low, high in bounds:
+                if _is_whole(values[i]) and not low <= operator.index(values[i]) <= high:
+                    raise ValueError(f"{name} = {values[i]} is beyond the range of its type")
+        result = function(*values)
+        error = _raised.__dict__.pop("error", None)
+        if error is not None:
+            raise error
+        return result
+
+    return call
+
 
 MP_VERSION_MAJOR = 0
 MP_VERSION_MINOR = 1
@@ -865,7 +934,7 @@ class mp_allocator_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved0", c_uint32),
-        ("alloc", CFUNCTYPE(c_void_p, c_size_t, c_void_p)),
+        ("alloc", _callback(c_void_p, c_size_t, c_void_p)),
         ("free", CFUNCTYPE(None, c_void_p, c_size_t, c_void_p)),
         ("user", c_void_p),
     ]
@@ -1535,9 +1604,9 @@ class mp_comm_t(_Sized):
         ("rank", c_int32),
         ("world_size", c_int32),
         ("reserved0", c_uint32),
-        ("all_reduce", CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p, c_void_p)),
-        ("group_begin", CFUNCTYPE(c_int, c_void_p)),
-        ("group_end", CFUNCTYPE(c_int, c_void_p)),
+        ("all_reduce", _callback(c_int, c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p, c_void_p)),
+        ("group_begin", _callback(c_int, c_void_p)),
+        ("group_end", _callback(c_int, c_void_p)),
         ("user", c_void_p),
     ]
     struct_size: int
@@ -3707,159 +3776,159 @@ class Library(ctypes.CDLL):
             whole call, as in mp_rnn_get_sizes."""
 
 
-# name: (result, argument types)
-FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
-    "mp_version": (c_uint32, []),
-    "mp_build_info": (c_char_p, []),
-    "mp_status_string": (c_char_p, [c_uint32]),
-    "mp_last_error": (c_char_p, []),
-    "mp_set_log_callback": (None, [mp_log_callback_t, c_void_p, c_uint32]),
-    "mp_dtype_size": (c_size_t, [c_uint32]),
-    "mp_dtype_name": (c_char_p, [c_uint32]),
-    "mp_context_config_init": (c_uint32, [POINTER(mp_context_config_t), c_size_t]),
-    "mp_context_create": (c_uint32, [POINTER(c_void_p), POINTER(mp_context_config_t)]),
-    "mp_context_destroy": (None, [c_void_p]),
-    "mp_context_get_info": (c_uint32, [c_void_p, POINTER(mp_device_info_t)]),
-    "mp_malloc": (c_uint32, [c_void_p, POINTER(c_void_p), c_size_t]),
-    "mp_free": (None, [c_void_p, c_void_p]),
-    "mp_memcpy": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p]),
-    "mp_memset": (c_uint32, [c_void_p, c_void_p, c_int, c_size_t, c_void_p]),
-    "mp_stream_sync": (c_uint32, [c_void_p, c_void_p]),
-    "mp_cast": (c_uint32, [c_void_p, c_void_p, c_uint32, c_void_p, c_uint32, c_int64, c_void_p]),
-    "mp_epilogue_init": (c_uint32, [POINTER(mp_epilogue_t), c_size_t]),
-    "mp_gemm_desc_init": (c_uint32, [POINTER(mp_gemm_desc_t), c_size_t, c_int64, c_int64, c_int64, c_uint32, c_uint32]),
-    "mp_gemm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p]),
-    "mp_gemm": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p]),
-    "mp_gemm_batched": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p]),
-    "mp_gemm_group_item_init": (c_uint32, [POINTER(mp_gemm_group_item_t), c_size_t, c_int64, c_int64, c_int64]),
-    "mp_gemm_grouped_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), c_void_p]),
-    "mp_gemm_grouped": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p]),
-    "mp_gemm_ragged_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_uint32, c_void_p]),
-    "mp_gemm_ragged": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_uint32, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p]),
-    "mp_conv2d_desc_init": (c_uint32, [POINTER(mp_conv2d_desc_t), c_size_t, c_int32, c_int32, c_int32, c_int32, c_int32, c_int32, c_int32, c_uint32]),
-    "mp_conv2d_output_size": (c_uint32, [POINTER(mp_conv2d_desc_t), c_void_p, c_void_p]),
-    "mp_conv2d_workspace_size": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_void_p]),
-    "mp_conv2d_fprop": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p]),
-    "mp_conv2d_dgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p]),
-    "mp_conv2d_wgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p]),
-    "mp_tensor_list_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_tensor_list_desc_t)]),
-    "mp_tensor_list_destroy": (None, [c_void_p]),
-    "mp_tensor_list_set_data": (c_uint32, [c_void_p, c_void_p, c_void_p]),
-    "mp_tensor_list_get": (c_uint32, [c_void_p, c_uint32, POINTER(c_void_p), c_void_p, c_void_p]),
-    "mp_check_nonfinite": (c_uint32, [c_void_p, c_void_p, c_void_p]),
-    "mp_amax": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_inspect": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_tensor_stats": (c_uint32, [c_void_p, POINTER(mp_stats_outputs_t), c_void_p]),
-    "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p]),
-    "mp_scaler_config_init": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32]),
-    "mp_scaler_state_init": (c_uint32, [POINTER(mp_scaler_state_t), c_size_t, POINTER(mp_scaler_config_t)]),
-    "mp_scaler_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_scaler_config_t)]),
-    "mp_scaler_destroy": (None, [c_void_p]),
-    "mp_scaler_scale": (c_void_p, [c_void_p]),
-    "mp_scaler_inv_scale": (c_void_p, [c_void_p]),
-    "mp_scaler_found_inf": (c_void_p, [c_void_p]),
-    "mp_scale_loss": (c_uint32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64, c_void_p]),
-    "mp_scaler_update": (c_uint32, [c_void_p, c_void_p, c_void_p]),
-    "mp_scaler_get_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p]),
-    "mp_scaler_set_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p]),
-    "mp_scaler_get_history_sync": (c_uint32, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_hyper_init": (c_uint32, [POINTER(mp_hyper_t), c_size_t, c_uint32, c_float]),
-    "mp_optimizer_desc_init": (c_uint32, [POINTER(mp_optimizer_desc_t), c_size_t, c_uint32]),
-    "mp_optimizer_desc_from_name": (c_uint32, [c_char_p, POINTER(mp_optimizer_desc_t), c_size_t, POINTER(mp_hyper_t), c_size_t, c_float]),
-    "mp_optimizer_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_optimizer_desc_t)]),
-    "mp_optimizer_destroy": (None, [c_void_p]),
-    "mp_optimizer_moments": (c_uint32, [c_void_p, POINTER(c_void_p), POINTER(c_void_p)]),
-    "mp_optimizer_set_hyper": (c_uint32, [c_void_p, c_uint32, POINTER(mp_hyper_t), c_void_p]),
-    "mp_optimizer_step": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_model_options_init": (c_uint32, [POINTER(mp_model_options_t), c_size_t]),
-    "mp_masters_to_model": (c_uint32, [c_void_p, c_void_p, c_void_p, POINTER(mp_model_options_t), c_void_p]),
-    "mp_optimizer_lr": (c_void_p, [c_void_p]),
-    "mp_optimizer_regularization": (c_uint32, [c_void_p, c_void_p, c_void_p]),
-    "mp_optimizer_step_counter": (c_void_p, [c_void_p]),
-    "mp_optimizer_write_model": (c_uint32, [c_void_p, c_void_p]),
-    "mp_optimizer_checkpoint_size": (c_uint32, [c_void_p, c_void_p, c_void_p]),
-    "mp_optimizer_save_sync": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p]),
-    "mp_optimizer_restore_sync": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p]),
-    "mp_optimizer_get_step_sync": (c_uint32, [c_void_p, c_void_p, c_void_p]),
-    "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p]),
-    "mp_comm_init": (c_uint32, [POINTER(mp_comm_t), c_size_t]),
-    "mp_comm_init_nccl": (c_uint32, [POINTER(mp_comm_t), c_void_p]),
-    "mp_grad_all_reduce": (c_uint32, [c_void_p, POINTER(mp_comm_t), c_float, c_float, c_void_p]),
-    "mp_step_options_init": (c_uint32, [POINTER(mp_step_options_t), c_size_t]),
-    "mp_scale_step": (c_uint32, [c_void_p, c_void_p, POINTER(mp_step_options_t), c_void_p]),
-    "mp_grads_accumulate": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_uint32, c_void_p]),
-    "mp_grads_to_fp32": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p]),
-    "mp_autocast_config_init": (c_uint32, [POINTER(mp_autocast_config_t), c_size_t, c_uint32]),
-    "mp_autocast_scaler_init": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32]),
-    "mp_autocast_create": (c_uint32, [POINTER(c_void_p), POINTER(mp_autocast_config_t)]),
-    "mp_autocast_destroy": (None, [c_void_p]),
-    "mp_autocast_set_class": (c_uint32, [c_void_p, POINTER(c_char_p), c_uint32, c_uint32]),
-    "mp_autocast_set_nodes": (c_uint32, [c_void_p, c_char_p, c_uint32]),
-    "mp_autocast_class": (c_uint32, [c_void_p, c_char_p]),
-    "mp_autocast_gate": (c_uint32, [c_void_p, c_void_p, POINTER(c_char_p)]),
-    "mp_autocast_rewrite": (c_uint32, [c_void_p, c_void_p, POINTER(mp_autocast_graph_t), POINTER(mp_autocast_result_t)]),
-    "mp_autocast_explain": (c_uint32, [c_void_p, POINTER(mp_autocast_graph_t), POINTER(mp_autocast_result_t), c_uint32, c_char_p, c_void_p]),
-    "mp_autocast_op": (c_uint32, [c_void_p, c_char_p, c_void_p, c_uint32, c_void_p, c_void_p]),
-    "mp_xent_desc_init": (c_uint32, [POINTER(mp_xent_desc_t), c_size_t, c_int64, c_int64, c_uint32]),
-    "mp_softmax_xent": (c_uint32, [c_void_p, POINTER(mp_xent_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_nchw_to_nhwc": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p]),
-    "mp_nhwc_to_nchw": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p]),
-    "mp_pool2d_desc_init": (c_uint32, [POINTER(mp_pool2d_desc_t), c_size_t, c_uint32, c_int32, c_int32, c_int32, c_int32, c_int32, c_int32, c_uint32]),
-    "mp_pool2d_output_size": (c_uint32, [POINTER(mp_pool2d_desc_t), c_void_p, c_void_p]),
-    "mp_pool2d_forward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p]),
-    "mp_pool2d_backward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_batchnorm_desc_init": (c_uint32, [POINTER(mp_batchnorm_desc_t), c_size_t, c_int64, c_int32, c_uint32]),
-    "mp_batchnorm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p]),
-    "mp_batchnorm_forward_training": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p, c_size_t, c_void_p]),
-    "mp_batchnorm_forward_inference": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p]),
-    "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p, c_size_t, c_void_p]),
-    "mp_pointwise_desc_init": (c_uint32, [POINTER(mp_pointwise_desc_t), c_size_t, c_uint32, c_int64, c_int64, c_uint32]),
-    "mp_pointwise": (c_uint32, [c_void_p, POINTER(mp_pointwise_desc_t), c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_rnn_desc_init": (c_uint32, [POINTER(mp_rnn_desc_t), c_size_t, c_uint32, c_int32, c_int32, c_int32, c_int32, c_uint32]),
-    "mp_rnn_get_sizes": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_sizes_t)]),
-    "mp_rnn_forward_training": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p]),
-    "mp_rnn_forward_inference": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p]),
-    "mp_rnn_backward_data": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p]),
-    "mp_rnn_backward_weights": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p]),
-    "mp_embedding_desc_init": (c_uint32, [POINTER(mp_embedding_desc_t), c_size_t, c_int64, c_int32, c_int64, c_uint32]),
-    "mp_embedding_forward": (c_uint32, [c_void_p, POINTER(mp_embedding_desc_t), c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_embedding_workspace_size": (c_uint32, [c_void_p, POINTER(mp_embedding_desc_t), c_void_p]),
-    "mp_embedding_backward": (c_uint32, [c_void_p, POINTER(mp_embedding_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p]),
-    "mp_dropout_desc_init": (c_uint32, [POINTER(mp_dropout_desc_t), c_size_t, c_int64, c_float, c_uint32]),
-    "mp_dropout": (c_uint32, [c_void_p, POINTER(mp_dropout_desc_t), c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_graph_create": (c_uint32, [POINTER(c_void_p), c_void_p]),
-    "mp_graph_destroy": (None, [c_void_p]),
-    "mp_graph_input": (c_uint32, [c_void_p, c_char_p, c_uint32, c_int32, c_void_p, c_void_p]),
-    "mp_graph_parameter": (c_uint32, [c_void_p, c_char_p, c_int32, c_void_p, c_void_p]),
-    "mp_graph_state": (c_uint32, [c_void_p, c_char_p, c_int32, c_void_p, c_void_p]),
-    "mp_graph_node": (c_uint32, [c_void_p, c_char_p, c_char_p, c_void_p, c_uint32, POINTER(mp_graph_attribute_t), c_uint32, c_void_p, c_uint32]),
-    "mp_graph_output": (c_uint32, [c_void_p, c_int32]),
-    "mp_graph_keep_gradient": (c_uint32, [c_void_p, c_int32]),
-    "mp_graph_loss": (c_uint32, [c_void_p, c_int32]),
-    "mp_graph_autocast": (c_uint32, [c_void_p, c_void_p]),
-    "mp_graph_compile": (c_uint32, [c_void_p]),
-    "mp_graph_bind": (c_uint32, [c_void_p, c_int32, c_void_p]),
-    "mp_graph_set_batch": (c_uint32, [c_void_p, c_int64]),
-    "mp_graph_write": (c_uint32, [c_void_p, c_int32, c_void_p, c_void_p]),
-    "mp_graph_forward": (c_uint32, [c_void_p, c_uint32, c_void_p]),
-    "mp_graph_backward": (c_uint32, [c_void_p, c_void_p, c_void_p]),
-    "mp_graph_lists": (c_uint32, [c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_void_p)]),
-    "mp_graph_get_tensor": (c_uint32, [c_void_p, c_int32, POINTER(mp_graph_tensor_t)]),
-    "mp_graph_get_memory": (c_uint32, [c_void_p, POINTER(mp_graph_memory_t)]),
-    "mp_graph_explain": (c_uint32, [c_void_p, c_uint32, c_char_p, c_void_p]),
-    "mp_graph_describe": (c_uint32, [c_void_p, c_char_p, c_void_p]),
-    "mp_scaler_config_init_preset": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32]),
-    "mp_scaler_config_from_name": (c_uint32, [c_char_p, POINTER(mp_scaler_config_t), c_size_t]),
-    "mp_scaler_from_torch": (c_uint32, [POINTER(mp_torch_scaler_t), POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t)]),
-    "mp_scaler_to_torch": (c_uint32, [POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t), POINTER(mp_torch_scaler_t)]),
-    "mp_scaler_from_megatron": (c_uint32, [POINTER(mp_megatron_scaler_t), POINTER(mp_scaler_state_t)]),
-    "mp_scaler_to_megatron": (c_uint32, [POINTER(mp_scaler_state_t), POINTER(mp_megatron_scaler_t)]),
-    "mp_gemm_kernel_info": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_kernel_info_t)]),
-    "mp_conv2d_kernel_info": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(mp_kernel_info_t)]),
-    "mp_rnn_kernel_info": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), c_int32, POINTER(mp_kernel_info_t)]),
+# name: (result, types of its arguments)
+FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
+    "mp_version": (c_uint32, {}),
+    "mp_build_info": (c_char_p, {}),
+    "mp_status_string": (c_char_p, {"status": c_uint32}),
+    "mp_last_error": (c_char_p, {}),
+    "mp_set_log_callback": (None, {"callback": mp_log_callback_t, "user": c_void_p, "level": c_uint32}),
+    "mp_dtype_size": (c_size_t, {"dtype": c_uint32}),
+    "mp_dtype_name": (c_char_p, {"dtype": c_uint32}),
+    "mp_context_config_init": (c_uint32, {"config": POINTER(mp_context_config_t), "struct_size": c_size_t}),
+    "mp_context_create": (c_uint32, {"context": POINTER(c_void_p), "config": POINTER(mp_context_config_t)}),
+    "mp_context_destroy": (None, {"context": c_void_p}),
+    "mp_context_get_info": (c_uint32, {"context": c_void_p, "info": POINTER(mp_device_info_t)}),
+    "mp_malloc": (c_uint32, {"context": c_void_p, "ptr": POINTER(c_void_p), "bytes": c_size_t}),
+    "mp_free": (None, {"context": c_void_p, "ptr": c_void_p}),
+    "mp_memcpy": (c_uint32, {"context": c_void_p, "dst": c_void_p, "src": c_void_p, "bytes": c_size_t, "stream": c_void_p}),
+    "mp_memset": (c_uint32, {"context": c_void_p, "dst": c_void_p, "byte": c_int, "bytes": c_size_t, "stream": c_void_p}),
+    "mp_stream_sync": (c_uint32, {"context": c_void_p, "stream": c_void_p}),
+    "mp_cast": (c_uint32, {"context": c_void_p, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "count": c_int64, "stream": c_void_p}),
+    "mp_epilogue_init": (c_uint32, {"epilogue": POINTER(mp_epilogue_t), "struct_size": c_size_t}),
+    "mp_gemm_desc_init": (c_uint32, {"desc": POINTER(mp_gemm_desc_t), "struct_size": c_size_t, "m": c_int64, "n": c_int64, "k": c_int64, "dtype_ab": c_uint32, "dtype_cd": c_uint32}),
+    "mp_gemm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "bytes": c_void_p}),
+    "mp_gemm": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "A": c_void_p, "B": c_void_p, "C": c_void_p, "D": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_gemm_batched": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "A": c_void_p, "B": c_void_p, "C": c_void_p, "D": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_gemm_group_item_init": (c_uint32, {"item": POINTER(mp_gemm_group_item_t), "struct_size": c_size_t, "m": c_int64, "n": c_int64, "k": c_int64}),
+    "mp_gemm_grouped_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "count": c_int32, "items": POINTER(mp_gemm_group_item_t), "bytes": c_void_p}),
+    "mp_gemm_grouped": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "count": c_int32, "items": POINTER(mp_gemm_group_item_t), "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_gemm_ragged_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "ragged": c_uint32, "bytes": c_void_p}),
+    "mp_gemm_ragged": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "ragged": c_uint32, "ends": c_void_p, "A": c_void_p, "B": c_void_p, "C": c_void_p, "D": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_conv2d_desc_init": (c_uint32, {"desc": POINTER(mp_conv2d_desc_t), "struct_size": c_size_t, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "k": c_int32, "r": c_int32, "s": c_int32, "dtype": c_uint32}),
+    "mp_conv2d_output_size": (c_uint32, {"desc": POINTER(mp_conv2d_desc_t), "p": c_void_p, "q": c_void_p}),
+    "mp_conv2d_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "bytes": c_void_p}),
+    "mp_conv2d_fprop": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "x": c_void_p, "filter": c_void_p, "y": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_conv2d_dgrad": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "dy": c_void_p, "filter": c_void_p, "dx": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_conv2d_wgrad": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "x": c_void_p, "dy": c_void_p, "dfilter": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_tensor_list_create": (c_uint32, {"list": POINTER(c_void_p), "context": c_void_p, "desc": POINTER(mp_tensor_list_desc_t)}),
+    "mp_tensor_list_destroy": (None, {"list": c_void_p}),
+    "mp_tensor_list_set_data": (c_uint32, {"list": c_void_p, "data": c_void_p, "stream": c_void_p}),
+    "mp_tensor_list_get": (c_uint32, {"list": c_void_p, "index": c_uint32, "data": POINTER(c_void_p), "numel": c_void_p, "dtype": c_void_p}),
+    "mp_check_nonfinite": (c_uint32, {"list": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
+    "mp_amax": (c_uint32, {"list": c_void_p, "amax": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
+    "mp_l2norm": (c_uint32, {"list": c_void_p, "norm": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
+    "mp_inspect": (c_uint32, {"list": c_void_p, "report": c_void_p, "tensor_reports": c_void_p, "stream": c_void_p}),
+    "mp_tensor_stats": (c_uint32, {"list": c_void_p, "outputs": POINTER(mp_stats_outputs_t), "stream": c_void_p}),
+    "mp_unscale": (c_uint32, {"in": c_void_p, "out": c_void_p, "inv_scale": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
+    "mp_clip_factor": (c_uint32, {"context": c_void_p, "scaled_norm": c_void_p, "inv_scale": c_void_p, "max_norm": c_float, "grad_scale": c_void_p, "stream": c_void_p}),
+    "mp_scaler_config_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "policy": c_uint32}),
+    "mp_scaler_state_init": (c_uint32, {"state": POINTER(mp_scaler_state_t), "struct_size": c_size_t, "config": POINTER(mp_scaler_config_t)}),
+    "mp_scaler_create": (c_uint32, {"scaler": POINTER(c_void_p), "context": c_void_p, "config": POINTER(mp_scaler_config_t)}),
+    "mp_scaler_destroy": (None, {"scaler": c_void_p}),
+    "mp_scaler_scale": (c_void_p, {"scaler": c_void_p}),
+    "mp_scaler_inv_scale": (c_void_p, {"scaler": c_void_p}),
+    "mp_scaler_found_inf": (c_void_p, {"scaler": c_void_p}),
+    "mp_scale_loss": (c_uint32, {"scaler": c_void_p, "loss": c_void_p, "out": c_void_p, "dtype": c_uint32, "count": c_int64, "stream": c_void_p}),
+    "mp_scaler_update": (c_uint32, {"scaler": c_void_p, "amax": c_void_p, "stream": c_void_p}),
+    "mp_scaler_get_state_sync": (c_uint32, {"scaler": c_void_p, "state": POINTER(mp_scaler_state_t), "stream": c_void_p}),
+    "mp_scaler_set_state_sync": (c_uint32, {"scaler": c_void_p, "state": POINTER(mp_scaler_state_t), "stream": c_void_p}),
+    "mp_scaler_get_history_sync": (c_uint32, {"scaler": c_void_p, "capacity": c_int64, "scales": c_void_p, "skipped": c_void_p, "count": c_void_p, "stream": c_void_p}),
+    "mp_hyper_init": (c_uint32, {"hyper": POINTER(mp_hyper_t), "struct_size": c_size_t, "kind": c_uint32, "lr": c_float}),
+    "mp_optimizer_desc_init": (c_uint32, {"desc": POINTER(mp_optimizer_desc_t), "struct_size": c_size_t, "kind": c_uint32}),
+    "mp_optimizer_desc_from_name": (c_uint32, {"name": c_char_p, "desc": POINTER(mp_optimizer_desc_t), "desc_size": c_size_t, "hyper": POINTER(mp_hyper_t), "hyper_size": c_size_t, "lr": c_float}),
+    "mp_optimizer_create": (c_uint32, {"optimizer": POINTER(c_void_p), "context": c_void_p, "desc": POINTER(mp_optimizer_desc_t)}),
+    "mp_optimizer_destroy": (None, {"optimizer": c_void_p}),
+    "mp_optimizer_moments": (c_uint32, {"optimizer": c_void_p, "m": POINTER(c_void_p), "v": POINTER(c_void_p)}),
+    "mp_optimizer_set_hyper": (c_uint32, {"optimizer": c_void_p, "group": c_uint32, "hyper": POINTER(mp_hyper_t), "stream": c_void_p}),
+    "mp_optimizer_step": (c_uint32, {"optimizer": c_void_p, "grad_scale": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
+    "mp_model_options_init": (c_uint32, {"options": POINTER(mp_model_options_t), "struct_size": c_size_t}),
+    "mp_masters_to_model": (c_uint32, {"master": c_void_p, "model": c_void_p, "found_inf": c_void_p, "options": POINTER(mp_model_options_t), "stream": c_void_p}),
+    "mp_optimizer_lr": (c_void_p, {"optimizer": c_void_p}),
+    "mp_optimizer_regularization": (c_uint32, {"optimizer": c_void_p, "loss": c_void_p, "stream": c_void_p}),
+    "mp_optimizer_step_counter": (c_void_p, {"optimizer": c_void_p}),
+    "mp_optimizer_write_model": (c_uint32, {"optimizer": c_void_p, "stream": c_void_p}),
+    "mp_optimizer_checkpoint_size": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "bytes": c_void_p}),
+    "mp_optimizer_save_sync": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "checkpoint": c_void_p, "bytes": c_size_t, "stream": c_void_p}),
+    "mp_optimizer_restore_sync": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "checkpoint": c_void_p, "bytes": c_size_t, "stream": c_void_p}),
+    "mp_optimizer_get_step_sync": (c_uint32, {"optimizer": c_void_p, "t": c_void_p, "stream": c_void_p}),
+    "mp_optimizer_set_step_sync": (c_uint32, {"optimizer": c_void_p, "t": c_int64, "stream": c_void_p}),
+    "mp_comm_init": (c_uint32, {"comm": POINTER(mp_comm_t), "struct_size": c_size_t}),
+    "mp_comm_init_nccl": (c_uint32, {"comm": POINTER(mp_comm_t), "nccl_comm": c_void_p}),
+    "mp_grad_all_reduce": (c_uint32, {"grads": c_void_p, "comm": POINTER(mp_comm_t), "pre": c_float, "post": c_float, "stream": c_void_p}),
+    "mp_step_options_init": (c_uint32, {"options": POINTER(mp_step_options_t), "struct_size": c_size_t}),
+    "mp_scale_step": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "options": POINTER(mp_step_options_t), "stream": c_void_p}),
+    "mp_grads_accumulate": (c_uint32, {"scaler": c_void_p, "grads": c_void_p, "sums": c_void_p, "weight": c_float, "flags": c_uint32, "stream": c_void_p}),
+    "mp_grads_to_fp32": (c_uint32, {"scaler": c_void_p, "grads": c_void_p, "out": c_void_p, "stream": c_void_p}),
+    "mp_step_query": (c_uint32, {"scaler": c_void_p, "step": c_int64, "outcome": c_void_p}),
+    "mp_autocast_config_init": (c_uint32, {"config": POINTER(mp_autocast_config_t), "struct_size": c_size_t, "low": c_uint32}),
+    "mp_autocast_scaler_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "low": c_uint32}),
+    "mp_autocast_create": (c_uint32, {"policy": POINTER(c_void_p), "config": POINTER(mp_autocast_config_t)}),
+    "mp_autocast_destroy": (None, {"policy": c_void_p}),
+    "mp_autocast_set_class": (c_uint32, {"policy": c_void_p, "op_types": POINTER(c_char_p), "count": c_uint32, "op_class": c_uint32}),
+    "mp_autocast_set_nodes": (c_uint32, {"policy": c_void_p, "pattern": c_char_p, "node_class": c_uint32}),
+    "mp_autocast_class": (c_uint32, {"policy": c_void_p, "op_type": c_char_p}),
+    "mp_autocast_gate": (c_uint32, {"policy": c_void_p, "context": c_void_p, "closed_because": POINTER(c_char_p)}),
+    "mp_autocast_rewrite": (c_uint32, {"policy": c_void_p, "context": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t)}),
+    "mp_autocast_explain": (c_uint32, {"policy": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t), "form": c_uint32, "text": c_char_p, "bytes": c_void_p}),
+    "mp_autocast_op": (c_uint32, {"policy": c_void_p, "op_type": c_char_p, "input_dtype": c_void_p, "count": c_uint32, "cast_to": c_void_p, "output": c_void_p}),
+    "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
+    "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "logits": c_void_p, "labels": c_void_p, "loss_scale": c_void_p, "row_loss": c_void_p, "loss": c_void_p, "correct": c_void_p, "dlogits": c_void_p, "stream": c_void_p}),
+    "mp_nchw_to_nhwc": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "stream": c_void_p}),
+    "mp_nhwc_to_nchw": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "stream": c_void_p}),
+    "mp_pool2d_desc_init": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "struct_size": c_size_t, "mode": c_uint32, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "window_h": c_int32, "window_w": c_int32, "dtype": c_uint32}),
+    "mp_pool2d_output_size": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "p": c_void_p, "q": c_void_p}),
+    "mp_pool2d_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_pool2d_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stream": c_void_p}),
+    "mp_batchnorm_desc_init": (c_uint32, {"desc": POINTER(mp_batchnorm_desc_t), "struct_size": c_size_t, "rows": c_int64, "channels": c_int32, "dtype": c_uint32}),
+    "mp_batchnorm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "bytes": c_void_p}),
+    "mp_batchnorm_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_batchnorm_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "stream": c_void_p}),
+    "mp_batchnorm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_pointwise_desc_init": (c_uint32, {"desc": POINTER(mp_pointwise_desc_t), "struct_size": c_size_t, "op": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_pointwise": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pointwise_desc_t), "a": c_void_p, "b": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_rnn_desc_init": (c_uint32, {"desc": POINTER(mp_rnn_desc_t), "struct_size": c_size_t, "cell": c_uint32, "batch": c_int32, "timesteps": c_int32, "input_size": c_int32, "hidden_size": c_int32, "dtype": c_uint32}),
+    "mp_rnn_get_sizes": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "sizes": POINTER(mp_rnn_sizes_t)}),
+    "mp_rnn_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_rnn_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_rnn_backward_data": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_rnn_backward_weights": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_embedding_desc_init": (c_uint32, {"desc": POINTER(mp_embedding_desc_t), "struct_size": c_size_t, "rows": c_int64, "vocabulary": c_int32, "width": c_int64, "dtype": c_uint32}),
+    "mp_embedding_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "table": c_void_p, "indices": c_void_p, "out": c_void_p, "stream": c_void_p}),
+    "mp_embedding_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "bytes": c_void_p}),
+    "mp_embedding_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "indices": c_void_p, "dout": c_void_p, "dtable": c_void_p, "found_inf": c_void_p, "amax": c_void_p, "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_dropout_desc_init": (c_uint32, {"desc": POINTER(mp_dropout_desc_t), "struct_size": c_size_t, "count": c_int64, "p": c_float, "dtype": c_uint32}),
+    "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_graph_create": (c_uint32, {"graph": POINTER(c_void_p), "context": c_void_p}),
+    "mp_graph_destroy": (None, {"graph": c_void_p}),
+    "mp_graph_input": (c_uint32, {"graph": c_void_p, "name": c_char_p, "dtype": c_uint32, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
+    "mp_graph_parameter": (c_uint32, {"graph": c_void_p, "name": c_char_p, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
+    "mp_graph_state": (c_uint32, {"graph": c_void_p, "name": c_char_p, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
+    "mp_graph_node": (c_uint32, {"graph": c_void_p, "op_type": c_char_p, "name": c_char_p, "inputs": c_void_p, "num_inputs": c_uint32, "attributes": POINTER(mp_graph_attribute_t), "num_attributes": c_uint32, "outputs": c_void_p, "num_outputs": c_uint32}),
+    "mp_graph_output": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
+    "mp_graph_keep_gradient": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
+    "mp_graph_loss": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
+    "mp_graph_autocast": (c_uint32, {"graph": c_void_p, "policy": c_void_p}),
+    "mp_graph_compile": (c_uint32, {"graph": c_void_p}),
+    "mp_graph_bind": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "data": c_void_p}),
+    "mp_graph_set_batch": (c_uint32, {"graph": c_void_p, "batch": c_int64}),
+    "mp_graph_write": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "values": c_void_p, "stream": c_void_p}),
+    "mp_graph_forward": (c_uint32, {"graph": c_void_p, "mode": c_uint32, "stream": c_void_p}),
+    "mp_graph_backward": (c_uint32, {"graph": c_void_p, "scaler": c_void_p, "stream": c_void_p}),
+    "mp_graph_lists": (c_uint32, {"graph": c_void_p, "grads": POINTER(c_void_p), "master": POINTER(c_void_p), "model": POINTER(c_void_p)}),
+    "mp_graph_get_tensor": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "info": POINTER(mp_graph_tensor_t)}),
+    "mp_graph_get_memory": (c_uint32, {"graph": c_void_p, "memory": POINTER(mp_graph_memory_t)}),
+    "mp_graph_explain": (c_uint32, {"graph": c_void_p, "form": c_uint32, "text": c_char_p, "bytes": c_void_p}),
+    "mp_graph_describe": (c_uint32, {"graph": c_void_p, "text": c_char_p, "bytes": c_void_p}),
+    "mp_scaler_config_init_preset": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "preset": c_uint32}),
+    "mp_scaler_config_from_name": (c_uint32, {"name": c_char_p, "config": POINTER(mp_scaler_config_t), "struct_size": c_size_t}),
+    "mp_scaler_from_torch": (c_uint32, {"saved": POINTER(mp_torch_scaler_t), "config": POINTER(mp_scaler_config_t), "state": POINTER(mp_scaler_state_t)}),
+    "mp_scaler_to_torch": (c_uint32, {"config": POINTER(mp_scaler_config_t), "state": POINTER(mp_scaler_state_t), "saved": POINTER(mp_torch_scaler_t)}),
+    "mp_scaler_from_megatron": (c_uint32, {"saved": POINTER(mp_megatron_scaler_t), "state": POINTER(mp_scaler_state_t)}),
+    "mp_scaler_to_megatron": (c_uint32, {"state": POINTER(mp_scaler_state_t), "saved": POINTER(mp_megatron_scaler_t)}),
+    "mp_gemm_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
+    "mp_conv2d_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
+    "mp_rnn_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
 }
 
 _library: Library  # of the functions above, once it is declared
@@ -3872,5 +3941,6 @@ def declare(library: Library) -> Library:
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result
-        function.argtypes = arguments
+        function.argtypes = list(arguments.values())
+        setattr(library, name, _checked(function, arguments))
     return library

@@ -89,6 +89,11 @@ class View(Addressed):
         """Its type as mp_dtype_t; TypeError where no kernel has it."""
         return mp_dtype_of(self.dtype)
 
+    def require_writable(self, name: str) -> None:
+        """ValueError for memory that no call may write to."""
+        if not self.writable:
+            raise ValueError(f"{name} is read-only")
+
     def is_dense(self) -> bool:
         """Whether its elements lie one behind the other, the last index fastest."""
         return self.size == 0 or all(extent == 1 or stride == dense for extent, stride, dense
@@ -158,6 +163,8 @@ def _from_interface(array: Any, interface: Dict[str, Any], device: Any) -> View:
         raise TypeError(f"{type(array).__name__} has its elements in a {type(data).__name__}, of which there is no "
                         "address; numpy.asarray(x) has one")
     address, read_only = data
+    if not 0 <= (address or 0) < 2**64:
+        raise ValueError(f"data = {address} is beyond the range of an address")
     shape, size = tuple(interface["shape"]), DTYPES[name][0]
     strides = interface.get("strides")
     if strides is None:
@@ -186,11 +193,30 @@ _CODES = {(0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (2, 16): "float16
           (2, 64): "float64", (4, 16): "bfloat16"}
 
 
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned of dlpack.h, since version 1.0."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
+
+
+_READ_ONLY = 1  # of flags
+
+
 def _from_dlpack(array: Any) -> View:
-    capsule = array.__dlpack__()
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    try:
+        capsule = array.__dlpack__(max_version=(1, 0))
+    except TypeError:  # an older exporter, without a flag for read-only
+        capsule = array.__dlpack__()
+    pointer, valid = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_IsValid
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
+    valid.argtypes = pointer.argtypes
+    writable = True
+    if valid(capsule, b"dltensor_versioned"):
+        versioned = _Versioned.from_address(pointer(capsule, b"dltensor_versioned") or 0)
+        tensor, writable = versioned.tensor, not versioned.flags & _READ_ONLY
+    else:
+        tensor = _Tensor.from_address(pointer(capsule, b"dltensor") or 0)
     name = _CODES.get((tensor.code, tensor.bits))
     if name is None or tensor.lanes != 1:
         raise TypeError(f"mpcore has no type for DLPack's code {tensor.code} of {tensor.bits} bits, "
@@ -204,4 +230,4 @@ def _from_dlpack(array: Any) -> View:
     else:
         raise TypeError(f"an array on DLPack's device type {tensor.device_type}; mpcore has CUDA and CPU")
     # The capsule is not consumed: when it goes, it releases the tensor by itself.
-    return View((tensor.data or 0) + tensor.byte_offset, name, shape, strides, device, True, (array, capsule))
+    return View((tensor.data or 0) + tensor.byte_offset, name, shape, strides, device, writable, (array, capsule))

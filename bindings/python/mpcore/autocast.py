@@ -8,7 +8,7 @@ import operator
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _sys
-from ._library import Handle, check, enumerator, fill, flags, is_integer, lib
+from ._library import Handle, array_of, check, enumerator, fill, flags, is_integer, lib
 from .arrays import DTYPES, NAMES, dtype_name
 from .context import Context
 
@@ -153,7 +153,7 @@ class AutocastGraph:
         graph.arrays = []
 
         def array(field: str, kind: Any, values: List[Any]) -> None:
-            graph.arrays.append(_array(field, kind, values))
+            graph.arrays.append(array_of(field, kind, values))
             setattr(graph, field, ctypes.addressof(graph.arrays[-1]))
 
         def texts(field: str, values: List[Any]) -> None:
@@ -265,7 +265,7 @@ class Autocast(Handle):
             "amax_limit": amax_limit, "depth_limit": depth_limit})
         handle = ctypes.c_void_p()
         check(lib.mp_autocast_create(ctypes.byref(handle), ctypes.byref(config)))
-        self._handle = handle.value
+        self._own(handle)
 
     # ---- the lists
 
@@ -318,7 +318,7 @@ class Autocast(Handle):
     def op(self, op_type: str, dtypes: Sequence[Any]) -> Tuple[List[Optional[str]], Optional[str]]:
         """One operation, for hosts that execute as they go: what each of its inputs is to be cast to, None for one
         that is left as it is, and the type of its output, None where no input is of fp32 or 16 bits."""
-        given = _array("dtypes", ctypes.c_uint8, [_number(dtype) for dtype in dtypes])
+        given = array_of("dtypes", ctypes.c_uint8, [_number(dtype) for dtype in dtypes])
         cast_to, output = (ctypes.c_uint8 * len(given))(), ctypes.c_uint32()
         check(lib.mp_autocast_op(self.handle, _bytes(op_type, "op_type"), given, len(given), cast_to,
                                  ctypes.byref(output)))
@@ -367,15 +367,3 @@ def _starts(lists: Iterable[Sequence[int]]) -> List[int]:
     for one in lists:
         starts.append(starts[-1] + len(one))
     return starts
-
-
-def _array(name: str, kind: Any, values: List[Any]) -> Any:
-    """ctypes cuts what is too large for its type."""
-    try:
-        array = (kind * len(values))(*values)
-    except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
-    if kind is not ctypes.c_float and list(array) != values:
-        i = next(i for i, (got, value) in enumerate(zip(array, values)) if got != value)
-        raise ValueError(f"{name}[{i}] = {values[i]} is beyond the range of its type")
-    return array

@@ -7,7 +7,7 @@ import math
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _sys
-from ._library import Handle, Owner, check, fill, integers, is_integer, lib
+from ._library import Handle, Native, Owner, check, fill, integers, is_integer, lib
 from .arrays import DTYPES, HOST, View, dense_strides, dtype_name, view
 
 
@@ -18,11 +18,13 @@ def stream_pointer(stream: Any) -> Optional[int]:
             stream = getattr(stream, attribute)
             break
     pointer: Optional[int] = stream
+    if pointer is not None and not 0 <= pointer < 2**64:
+        raise ValueError(f"stream = {pointer} is beyond the range of its type")
     return pointer
 
 
 class Context(Handle):
-    """One device and its limits.  Every object made from it must be closed before it is.
+    """One device and its limits.  Objects made from it keep it open.
 
     device: "auto" (the current CUDA device, else the CPU), "host", "cuda" (the current one), or the
     number of a CUDA device.  May be used by several threads at once.
@@ -39,9 +41,9 @@ class Context(Handle):
         fill(config, {"device": names.get(device, device), "sm_limit": sm_limit})
         handle = ctypes.c_void_p()
         check(lib.mp_context_create(ctypes.byref(handle), ctypes.byref(config)))
-        self._handle = handle.value
+        self._own(handle)
         self.info = _sys.mp_device_info_t()
-        check(lib.mp_context_get_info(self._handle, ctypes.byref(self.info)))
+        check(lib.mp_context_get_info(self.handle, ctypes.byref(self.info)))
         self.on_host = self.info.target == _sys.MP_TARGET_HOST
         # Which of several GPUs, if the caller has said so.
         self.device = HOST if self.on_host else (int(device) if is_integer(device) else None)
@@ -69,7 +71,7 @@ class Context(Handle):
 
     def array(self, source: Any, dtype: Any = None, stream: Any = None) -> "DeviceArray":
         """A copy on the device of any dense array, of another type where `dtype` says so."""
-        got = view(source)
+        got = self.check_array(source, "source", from_host=True)
         out = DeviceArray(self, got.shape, dtype or got.dtype)
         out.copy_from(source, stream)
         return out
@@ -87,17 +89,19 @@ class Context(Handle):
         return dst
 
     def check_array(self, array: Any, name: str, *, dtype: Any = None, shape: Optional[Tuple[int, ...]] = None,
-                    size: Optional[int] = None, writable: bool = False, dense: bool = True) -> View:
-        """The view of an array that this context can use; an exception that names it otherwise."""
+                    size: Optional[int] = None, writable: bool = False, dense: bool = True,
+                    from_host: bool = False) -> View:
+        """The view of an array that this context can use; an exception that names it otherwise.  from_host: one
+        that mp_memcpy can reach, which memory of the host always is."""
         try:
             got = view(array)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from None
-        if (got.device == HOST) != self.on_host:
+        if (got.device == HOST) != self.on_host and not (from_host and got.device == HOST):
             where = "the CPU" if got.device == HOST else "a CUDA device"
             here = "the CPU" if self.on_host else "a CUDA device"
             raise ValueError(f"{name} is on {where}, the context on {here}")
-        if None not in (got.device, self.device) and got.device != self.device:
+        if HOST != got.device != self.device and None not in (got.device, self.device):
             raise ValueError(f"{name} is on CUDA device {got.device}, the context on {self.device}")
         if dtype is not None and got.dtype != dtype_name(dtype):
             how = ""
@@ -110,8 +114,8 @@ class Context(Handle):
             raise ValueError(f"{name} has {got.size} elements, not {size}")
         if dense and not got.is_dense():
             raise ValueError(f"{name} is not contiguous: shape {got.shape}, strides {got.strides}")
-        if writable and not got.writable:
-            raise ValueError(f"{name} is read-only")
+        if writable:
+            got.require_writable(name)
         return got
 
 
@@ -121,7 +125,7 @@ class DeviceArray(Owner):
     where this one is closed; the context must outlive them."""
 
     _instead = "context.array(x) is a copy of its elements, x.numpy() can be pickled"
-    _pointer: Optional[int] = None
+    _pointer: Optional[Native] = None
 
     def __init__(self, context: Context, shape: Union[int, Sequence[int]], dtype: Any = "float32"):
         self.context = context
@@ -131,7 +135,8 @@ class DeviceArray(Owner):
         self.dtype = dtype_name(dtype)
         pointer = ctypes.c_void_p()
         check(lib.mp_malloc(context.handle, ctypes.byref(pointer), max(1, self.nbytes)))
-        self._pointer = pointer.value
+        owner = context.handle
+        self._pointer = Native.own(pointer.value or 0, lambda address: lib.mp_free(owner, address), [owner])
 
     @property
     def size(self) -> int:
@@ -144,7 +149,7 @@ class DeviceArray(Owner):
         return self.size * DTYPES[self.dtype][0]
 
     @property
-    def pointer(self) -> int:
+    def pointer(self) -> Native:
         """Its address in the device's memory."""
         if self._pointer is None or self._is_closed:
             raise ValueError("this array is closed")
@@ -152,7 +157,7 @@ class DeviceArray(Owner):
 
     def _mpcore_view(self) -> View:
         return View(self.pointer, self.dtype, self.shape, dense_strides(self.shape), self.context.device,
-                    True, self)
+                    True, self.pointer)
 
     @property
     def T(self) -> "TransposedView":
@@ -162,11 +167,7 @@ class DeviceArray(Owner):
     def copy_from(self, source: Any, stream: Any = None) -> None:
         """Take over the elements of a dense array of the same shape, from the host or this device;
         of another type, they are converted as mp_cast does.  Done when it returns."""
-        got = view(source)
-        if got.shape != self.shape:
-            raise ValueError(f"source has the shape {got.shape}, this array {self.shape}")
-        if not got.is_dense():
-            raise ValueError(f"source is not contiguous: shape {got.shape}, strides {got.strides}")
+        got = self.context.check_array(source, "source", shape=self.shape, from_host=True)
         target = self
         if got.dtype != self.dtype:
             target = DeviceArray(self.context, self.shape, got.dtype)
@@ -179,11 +180,7 @@ class DeviceArray(Owner):
 
     def copy_to(self, out: Any, stream: Any = None) -> None:
         """Copy into a dense, writable array of the same shape and type.  Done when it returns."""
-        got = view(out)
-        if got.shape != self.shape or got.dtype != self.dtype:
-            raise ValueError(f"out is {got.dtype} {got.shape}, this array {self.dtype} {self.shape}")
-        if not got.is_dense() or not got.writable:
-            raise ValueError("out is not contiguous, or read-only")
+        got = self.context.check_array(out, "out", dtype=self.dtype, shape=self.shape, writable=True, from_host=True)
         check(lib.mp_memcpy(self.context.handle, got, self.pointer, self.nbytes,
                             stream_pointer(stream)))
         self.context.sync(stream)
@@ -208,9 +205,7 @@ class DeviceArray(Owner):
         check(lib.mp_memset(self.context.handle, self.pointer, 0, self.nbytes, stream_pointer(stream)))
 
     def _give_back(self) -> None:
-        pointer, self._pointer = self._pointer, None
-        if pointer and self.context._handle:
-            lib.mp_free(self.context.handle, pointer)
+        self._pointer = None
 
     def _interface(self) -> Dict[str, Any]:
         self._is_lent = True
@@ -245,4 +240,4 @@ class TransposedView:
         got = self._array._mpcore_view()
         shape, strides = got.shape, got.strides
         return View(got.address, got.dtype, (*shape[:-2], shape[-1], shape[-2]),
-                    (*strides[:-2], strides[-1], strides[-2]), got.device, True, self._array)
+                    (*strides[:-2], strides[-1], strides[-2]), got.device, got.writable, got.owner)

@@ -114,7 +114,8 @@ class Conv2d:
         got = context.check_array(array, name, dtype=dtype, shape=shape, writable=True)
         made = _epilogue.make(context, shape[-1], **epilogue)
         if aux is not None:
-            point(made, aux=context.check_array(aux, "aux", dtype=got.dtype, shape=shape))
+            point(made, aux=context.check_array(aux, "aux", dtype=got.dtype, shape=shape,
+                                                writable=_epilogue.writes_aux(made)))
         check(function(context.handle, self._writing(got.dtype, alpha, beta), *read, got,
                        ctypes.byref(made), *_epilogue.workspace_of(context, workspace),
                        stream_pointer(stream)))

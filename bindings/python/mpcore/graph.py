@@ -7,9 +7,9 @@ import operator
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from . import _sys
-from ._library import check, enumerator, integers, is_integer, lib
-from .arrays import View, dtype_name, view
-from .autocast import Autocast, _array, _bytes, _name, _number
+from ._library import Native, array_of, check, enumerator, integers, is_integer, lib
+from .arrays import View, dtype_name
+from .autocast import Autocast, _bytes, _name, _number
 from .context import Context, DeviceArray, stream_pointer
 from .tensors import Object, TensorList
 from .training import Scaler
@@ -47,16 +47,16 @@ class Graph(Object):
         graph.compile()
         optimizer = mpcore.Optimizer(context, "sgd", *graph.lists(), lr=0.1)
 
-    The operations, their inputs and attributes are listed in mpcore/graph.h.  A graph is used by one thread at a time;
-    optimizers made from its lists must be closed before it is.  Arrays of numpy, torch and cupy that look into its
-    memory keep that alive, even where the graph is closed.
+    The operations, their inputs and attributes are listed in mpcore/graph.h.  A graph is used by one thread at a time.
+    Its lists, the optimizers made from them, and arrays of numpy, torch and cupy that look into its memory keep that
+    alive, even if the graph is closed.
     """
 
     _destroy = "mp_graph_destroy"
 
     def __init__(self, context: Context):
         super().__init__(context)
-        self._policy: Optional[Autocast] = None
+        self._policy: Optional[Native] = None
         self._parameters: List[int] = []
         self._inputs: Set[int] = set()
         self._integers: Dict[int, str] = {}  # tensors of MP_DTYPE_NONE, and what is in them
@@ -64,7 +64,7 @@ class Graph(Object):
         self._has_loss = False
         handle = ctypes.c_void_p()
         check(lib.mp_graph_create(ctypes.byref(handle), context.handle))
-        self._handle = handle.value
+        self._own(handle, [context.handle])
 
     # ---- describing
 
@@ -93,7 +93,7 @@ class Graph(Object):
         return self._add(lib.mp_graph_state, name, shape)
 
     def _add(self, function: Any, name: str, shape: Union[int, Sequence[int]], *dtype: int) -> int:
-        extent = _array("shape", ctypes.c_int64, list(integers(shape, "shape")))
+        extent = array_of("shape", ctypes.c_int64, list(integers(shape, "shape")))
         tensor = ctypes.c_int32()
         check(function(self.handle, _bytes(name, "name"), *dtype, len(extent), extent, ctypes.byref(tensor)))
         return tensor.value
@@ -106,11 +106,11 @@ class Graph(Object):
         """
         named = [(_bytes(key, "attributes"), value) for key, given in attributes.items()
                  for value in (given if isinstance(given, (list, tuple)) else [given])]
-        values = _array("attributes", ctypes.c_double, [value for _, value in named])
+        values = array_of("attributes", ctypes.c_double, [value for _, value in named])
         pairs = (_sys.mp_graph_attribute_t * len(named))()
         for pair, (key, _), value in zip(pairs, named, values):
             pair.name, pair.value = key, value
-        read = _array("inputs", ctypes.c_int32, [-1 if tensor is None else tensor for tensor in inputs])
+        read = array_of("inputs", ctypes.c_int32, [-1 if tensor is None else tensor for tensor in inputs])
         if not (is_integer(outputs) and 0 <= outputs <= 100):  # room; the library says how many there are
             raise ValueError(f"outputs = {outputs} is no number of outputs")
         outputs = operator.index(outputs)
@@ -139,12 +139,10 @@ class Graph(Object):
     def autocast(self, policy: Autocast) -> None:
         """Mixed precision: operations get their types as the policy says, where its gate is open on this device."""
         check(lib.mp_graph_autocast(self.handle, policy.handle))
-        self._policy = policy
+        self._policy = policy.handle
 
     def compile(self) -> None:
         """Append the backward pass, cast, fuse, and allocate, once.  Parameters and states are 0 from here on."""
-        if self._policy is not None:
-            self._policy.handle  # raises where that is closed
         check(lib.mp_graph_compile(self.handle))
         self._policy = None
 
@@ -168,16 +166,14 @@ class Graph(Object):
 
     def set_batch(self, batch: int) -> None:
         """How large the batch is from the next pass on: at most as it was described."""
-        check(lib.mp_graph_set_batch(self.handle, _array("batch", ctypes.c_int64, [batch])[0]))
+        check(lib.mp_graph_set_batch(self.handle, array_of("batch", ctypes.c_int64, [batch])[0]))
 
     def write(self, tensor: int, values: Any, stream: Any = None) -> None:
         """Set a parameter or a state, and the 16-bit copy of a parameter, from a dense float32 array of its shape, on
         the host or on the device.  Done when it returns."""
-        info, got = self._info(tensor), view(values)
-        if got.dtype != "float32" or got.shape != _shape(info):
-            raise ValueError(f"{info.name.decode()} is float32 {_shape(info)}, but values is {got.dtype} {got.shape}")
-        if not got.is_dense():
-            raise ValueError(f"values is not contiguous: shape {got.shape}, strides {got.strides}")
+        info = self._info(tensor)
+        got = self.context.check_array(values, f"values of {info.name.decode()}", dtype="float32", shape=_shape(info),
+                                       from_host=True)
         check(lib.mp_graph_write(self.handle, _one(tensor), got, stream_pointer(stream)))
         self.context.sync(stream)
 
@@ -257,20 +253,13 @@ class _Lent(DeviceArray):
     """An array in the memory of a graph, which it keeps alive."""
 
     def __init__(self, graph: Graph, address: int, shape: Tuple[int, ...], dtype: str):
-        self._graph, self._pointer = graph, address
+        self._graph, self._pointer = graph, Native.own(address, None, [graph.handle])
         self.context, self.shape, self.dtype = graph.context, shape, dtype
 
     @property
-    def pointer(self) -> int:
+    def pointer(self) -> Native:
         self._graph.handle  # raises where it is closed
         return super().pointer
-
-    def _give_back(self) -> None:
-        self._pointer = None
-
-    def _interface(self) -> Dict[str, Any]:
-        self._graph._is_lent = True
-        return super()._interface()
 
 
 class _LentList(TensorList):
@@ -278,24 +267,22 @@ class _LentList(TensorList):
 
     def __init__(self, graph: Graph, handle: int, arrays: Sequence[Optional[DeviceArray]], numels: List[int]):
         Object.__init__(self, graph.context)
-        self._graph, self._handle = graph, handle
+        views = [None if array is None else array._mpcore_view() for array in arrays]
+        self._graph, self._handle = graph, Native.own(handle, None, [graph.handle], views)
         self.arrays, self.numels = list(arrays), numels
         self.dtypes = [array.dtype if array is not None else None for array in arrays]
 
     @property
-    def handle(self) -> int:
+    def handle(self) -> Native:
         self._graph.handle  # raises where it is closed
         return super().handle
 
     def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
         raise TypeError("this list belongs to a graph, whose memory stays where it is")
 
-    def _give_back(self) -> None:
-        self._handle = None
-
 
 def _one(tensor: int) -> int:
-    return int(_array("tensor", ctypes.c_int32, [tensor])[0])
+    return int(array_of("tensor", ctypes.c_int32, [tensor])[0])
 
 
 def _shape(info: Any) -> Tuple[int, ...]:

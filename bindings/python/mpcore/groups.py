@@ -28,7 +28,6 @@ class Matrices:
                 raise ValueError(f"arrays[{i}] has {len(got.shape)} dimensions, not 2")
             if (got.dtype, got.shape, got.strides) != (self.first.dtype, self.first.shape, self.first.strides):
                 raise ValueError(f"arrays[{i}] is not as arrays[0]: {got.dtype} {got.shape}, strides {got.strides}")
-        self.writable = all(got.writable for got in views)
         addresses = struct.pack(f"={len(views)}Q", *[got.address for got in views])
         self.table = context.empty(len(views), "int64")
         self.table.copy_from(_Bytes(addresses, len(views)))
@@ -60,8 +59,8 @@ def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c
     for name, got in (("a", a), ("b", b), ("out", out), ("c", c)):
         if got.context is not context:
             raise ValueError(f"{name} belongs to another context")
-    if not out.writable:
-        raise ValueError("out is read-only")
+    for i, view in enumerate(out._views):
+        view.require_writable(f"out.arrays[{i}]")
     m, n, k = _sizes(a.first, b.first, out.first, c.first, "")
     desc = _sys.mp_gemm_desc_default(m, n, k, a.first.mp_dtype, out.first.mp_dtype)
     desc.batch_count, desc.alpha, desc.beta = len(a), alpha, beta

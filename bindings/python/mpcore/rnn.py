@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
-from ._library import check, enumerator, fill, flags, integers, lib
+from ._library import array_of, check, enumerator, fill, flags, integers, lib
 from .arrays import DTYPES, View, dtype_name
 from .context import Context, DeviceArray, stream_pointer
 
@@ -129,7 +129,7 @@ class Rnn:
             sizes = integers(batch_sizes, "batch_sizes")
             if len(sizes) != desc.timesteps:
                 raise ValueError(f"batch_sizes has {len(sizes)} numbers, not {desc.timesteps}")
-            fields["batch_sizes"] = (ctypes.c_int32 * len(sizes))(*sizes)
+            fields["batch_sizes"] = array_of("batch_sizes", ctypes.c_int32, sizes)
             fields["rows"] = sum(sizes)
         if dropout_offset is not None:
             fields["dropout_offset"] = context.check_array(dropout_offset, "dropout_offset", dtype="int64", size=1)

@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, List, Optional, Sequence
 
 from . import _sys
-from ._library import Handle, check, integers, lib
+from ._library import Handle, Native, array_of, check, integers, lib
 from .arrays import View, point
 from .context import Context, stream_pointer
 
@@ -18,20 +18,15 @@ class Object(Handle):
         self.context = context
 
     @property
-    def handle(self) -> int:
+    def handle(self) -> Native:
         """For mpcore._sys."""
         self.context.handle  # raises where that is closed
         return super().handle
 
-    def _create(self, function: Any, desc: Any) -> None:
+    def _create(self, function: Any, desc: Any, needs: Sequence[Native] = (), kept: Any = None) -> None:
         handle = ctypes.c_void_p()
         check(function(ctypes.byref(handle), self.context.handle, ctypes.byref(desc)))
-        self._handle = handle.value
-
-    def _give_back(self) -> None:
-        if self._handle and self.context._handle:
-            super()._give_back()
-        self._handle = None
+        self._own(handle, [self.context.handle, *needs], kept)
 
 
 def view_of(context: Context, array: Any, name: str, size: int, writable: bool = True,
@@ -69,11 +64,22 @@ def reports_of(context: Context, reports: Optional[Reports], name: str, count: i
     return context.check_array(reports.array, name, dtype="uint8", writable=True)
 
 
+def copies_of(context: Context, views: Sequence[Optional[View]], stream: Any) -> List[bytes]:
+    """The bytes of each array, once the stream is done."""
+    copies = [ctypes.create_string_buffer(got.nbytes if got else 0) for got in views]
+    for got, copy in zip(views, copies):
+        if got is not None:
+            check(lib.mp_memcpy(context.handle, copy, got, got.nbytes, stream_pointer(stream)))
+    context.sync(stream)
+    return [copy.raw for copy in copies]
+
+
 class TensorList(Object):
     """Many dense arrays treated as one.  Keeps them alive.  None stands for a parameter without a
     16-bit copy, in the model list of an optimizer; `numels` then says how many elements it has."""
 
     _destroy = "mp_tensor_list_destroy"
+    _written_as: Optional[str] = None  # in an optimizer
 
     def __init__(self, context: Context, arrays: Sequence[Any], *, numels: Optional[Sequence[int]] = None):
         super().__init__(context)
@@ -88,26 +94,41 @@ class TensorList(Object):
         known = next((v.mp_dtype for v in views if v), _sys.MP_FP32)
         count = len(views)
         data = (ctypes.c_void_p * max(1, count))(*[v.address if v and v.size else None for v in views])
-        lengths = (ctypes.c_int64 * max(1, count))(*self.numels)
+        lengths = array_of("numels", ctypes.c_int64, self.numels or [0])
         dtypes = (ctypes.c_uint32 * max(1, count))(*[v.mp_dtype if v else known for v in views])
         desc = _sys.mp_tensor_list_desc_t(
             dtype=known, count=count, data=ctypes.addressof(data), numel=ctypes.addressof(lengths),
             dtypes=ctypes.addressof(dtypes))
-        self._create(lib.mp_tensor_list_create, desc)
-        self._views = views  # with DLPack they have memory that the arrays have not
+        self._create(lib.mp_tensor_list_create, desc, kept=views)  # with DLPack these have memory that the arrays have not
 
     def __len__(self) -> int:
         return len(self.arrays)
+
+    def written(self, name: str) -> Native:
+        """The handle, for a call that writes to the arrays of this list, its argument `name`."""
+        for i, got in enumerate(self.handle.kept):
+            if got is not None:
+                got.require_writable(f"{name}.arrays[{i}]")
+        return self.handle
+
+    def keep_written(self, name: str) -> Native:
+        """The same, for an optimizer: arrays that come later must be writable too."""
+        self._written_as = name
+        return self.written(name)
+
+    def tobytes(self, stream: Any = None) -> List[bytes]:
+        """A copy of the memory of each array, once the stream is done."""
+        return copies_of(self.context, self.handle.kept, stream)
 
     def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
         """Point the list at other arrays of the same sizes and types."""
         if len(arrays) != len(self):
             raise ValueError(f"{len(arrays)} arrays for a list of {len(self)}")
-        views = [self.context.check_array(a, f"arrays[{i}]", dtype=self.dtypes[i], size=self.numels[i])
-                 for i, a in enumerate(arrays)]
+        views = [self.context.check_array(a, f"arrays[{i}]", dtype=self.dtypes[i], size=self.numels[i],
+                                          writable=self._written_as is not None) for i, a in enumerate(arrays)]
         data = (ctypes.c_void_p * max(1, len(views)))(*[v.address if v.size else None for v in views])
         check(lib.mp_tensor_list_set_data(self.handle, ctypes.addressof(data), stream_pointer(stream)))
-        self.arrays, self._views = list(arrays), list(views)
+        self.arrays, self.handle.kept = list(arrays), views
 
     def check_nonfinite(self, found_inf: Any, stream: Any = None) -> None:
         """Set the float32 to 1 if any element is infinite or NaN; never clears it."""
@@ -153,14 +174,14 @@ class TensorList(Object):
 
     def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
         """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t:
-        nccl_comm, or callbacks of one's own."""
-        check(lib.mp_grad_all_reduce(self.handle, ctypes.byref(comm), pre, post, stream_pointer(stream)))
+        nccl_comm, or functions of Python.  If one of these raises, this call raises the same exception."""
+        check(lib.mp_grad_all_reduce(self.written("grads"), ctypes.byref(comm), pre, post, stream_pointer(stream)))
 
     def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
         """out = self * inv_scale, see mp_unscale."""
         if out.numels != self.numels:
             raise ValueError(f"out has tensors of {out.numels} elements, this list of {self.numels}")
-        check(lib.mp_unscale(self.handle, out.handle, view_of(self.context, inv_scale, "inv_scale", 1, False),
+        check(lib.mp_unscale(self.handle, out.written("out"), view_of(self.context, inv_scale, "inv_scale", 1, False),
                              view_of(self.context, found_inf, "found_inf", 1), stream_pointer(stream)))
 
 
@@ -172,9 +193,9 @@ class DeviceScalar:
         self._dtype, self._size = dtype, size
 
     def _mpcore_view(self) -> View:
-        self._owner.handle  # raises where it is closed
         context = self._owner.context
-        return View(self._address or 0, self._dtype, (self._size,), (1,), context.device, self._writable, self)
+        return View(self._address or 0, self._dtype, (self._size,), (1,), context.device, self._writable,
+                    self._owner.handle)
 
     def tolist(self, stream: Any = None) -> List[Any]:
         """The values now; waits for the stream."""
@@ -185,6 +206,12 @@ class DeviceScalar:
                             stream_pointer(stream)))
         context.sync(stream)
         return list(values)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
 
     def item(self, stream: Any = None) -> Any:
         """The first of them now; waits for the stream."""

@@ -6,10 +6,10 @@ import ctypes
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from . import _sys
-from ._library import check, enumerator, fill, flags, lib
+from ._library import Native, array_of, check, enumerator, fill, flags, lib
 from .arrays import point
 from .context import Context, stream_pointer
-from .tensors import DeviceScalar, Object, Reports, TensorList, reports_of, view_of
+from .tensors import DeviceScalar, Object, Reports, TensorList, copies_of, reports_of, view_of
 
 
 def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = None, stream: Any = None) -> Any:
@@ -31,10 +31,13 @@ def _restored(struct: Any, saved: Dict[str, Any]) -> Any:
     return fill(struct, saved)
 
 
+_POLICIES = [policy.name[len("MP_SCALER_"):].lower() for policy in _sys.mp_scaler_policy_t]
+
+
 class Scaler(Object):
     """A loss scale that lives on the device.
 
-    policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t), or
+    policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t), else as name, or
     preset    "torch", "megatron", ... (mp_scaler_preset_t), or name: "dynamic", "128" (mp_scaler_config_from_name), or
     config    an mp_scaler_config_t: Autocast.scaler_config
     options   fields of mp_scaler_config_t: init_scale=, growth_interval=, ...
@@ -48,11 +51,13 @@ class Scaler(Object):
         super().__init__(context)
         if sum(given is not None for given in (policy, preset, name, config)) != 1:
             raise TypeError("one of policy, preset, name and config is needed")
+        if isinstance(policy, str) and policy.lower() not in _POLICIES:
+            name, policy = policy, None
         if config is not None:
             config = _sys.mp_scaler_config_t.from_buffer_copy(config)
         elif name is not None:
             config = _sys.mp_scaler_config_t()
-            check(lib.mp_scaler_config_from_name(name.encode(), config, ctypes.sizeof(config)))
+            check(lib.mp_scaler_config_from_name(str(name).encode(), config, ctypes.sizeof(config)))
         elif preset is not None:
             config = _sys.mp_scaler_config_preset(enumerator(_sys.mp_scaler_preset_t, preset, "preset"))
         else:
@@ -106,12 +111,12 @@ class Scaler(Object):
                    stream: Any = None) -> None:
         """sums += weight / S * grads, checked for overflow; flags "first", "last".  See
         mp_grads_accumulate."""
-        check(lib.mp_grads_accumulate(self.handle, grads.handle, sums.handle, weight,
+        check(lib.mp_grads_accumulate(self.handle, grads.handle, sums.written("sums"), weight,
                                       _accumulate_flags(flags), stream_pointer(stream)))
 
     def to_fp32(self, grads: TensorList, out: TensorList, stream: Any = None) -> None:
         """out = grads / S, checked for overflow: for an optimizer of one's own.  See mp_grads_to_fp32."""
-        check(lib.mp_grads_to_fp32(self.handle, grads.handle, out.handle, stream_pointer(stream)))
+        check(lib.mp_grads_to_fp32(self.handle, grads.handle, out.written("out"), stream_pointer(stream)))
 
     def query(self, step: int) -> Any:
         """What became of a step, without waiting: MP_STEP_PENDING, MP_STEP_TAKEN or MP_STEP_SKIPPED of
@@ -157,6 +162,9 @@ _STATE = {
 }
 
 
+_LISTS = ("master", "m", "v")  # of a state_dict
+
+
 # What torch calls the fields of mp_hyper_t: the fields, and which kinds have them under that name.
 _NAMES_OF_TORCH = {
     "momentum": (("beta1",), (_sys.MP_OPT_SGD, _sys.MP_OPT_RMSPROP)),
@@ -184,13 +192,16 @@ class Optimizer(Object):
                     those of mp_optimizer_desc_default
     m, v            TensorLists of the state; made, of zeros, where they are not given
 
+    Checkpoints: save() and restore() of bytes, with the scaler; or state_dict() and load_state_dict().  Neither has
+    the hyperparameters, which are those that the optimizer was made with.
+
     Defaults are those of mp_hyper_default, so that sgd has a momentum of 0.9.  These fields are float32: of
     beta2=0.999 the nearest float is what counts, as of all that a kernel computes with, while the decimal
     fractions of a Scaler are those of Python.
     """
 
     _destroy = "mp_optimizer_destroy"
-    _instead = "master, m, v and get_step() are what another one goes on from"
+    _instead = "another one takes over its state with load_state_dict(x.state_dict())"
 
     def __init__(self, context: Context, kind: Any, grads: TensorList, master: TensorList,
                  model: Optional[TensorList] = None, *, lr: Optional[float] = None,
@@ -200,42 +211,45 @@ class Optimizer(Object):
                  lr_multipliers: Any = None, decay_multipliers: Any = None,
                  extra_grads: Optional[TensorList] = None, rounding_seed: int = 0, **options: Any):
         super().__init__(context)
-        self._is_adamw = isinstance(kind, str) and kind.lower() == "adamw"
-        self.kind = enumerator(_sys.mp_optimizer_kind_t, "adam" if self._is_adamw else kind, "kind")
+        is_adamw = isinstance(kind, str) and kind.lower() == "adamw"
+        self.kind = enumerator(_sys.mp_optimizer_kind_t, "adam" if is_adamw else kind, "kind")
+        desc, self._default = _sys.mp_optimizer_desc_t(), _sys.mp_hyper_t()
+        check(lib.mp_optimizer_desc_from_name(b"adamw" if is_adamw else _names([self.kind]).encode(), desc,
+                                              ctypes.sizeof(desc), self._default, ctypes.sizeof(self._default), 0.0))
         if (lr is None) == (groups is None):
             raise TypeError("one of lr and groups is needed")
         self._hypers = [self._hyper(g) for g in (groups or [dict(options, lr=lr)])]
         if groups is not None and options:
             raise TypeError(f"{', '.join(options)} beside groups")
-        desc = _sys.mp_optimizer_desc_default(self.kind)
         if flags is not None:
-            desc.flags = _flags(flags)
-        if self._is_adamw:
-            desc.flags |= _sys.MP_OPT_DECOUPLED_DECAY
+            desc.flags = _flags(flags) | (desc.flags if is_adamw else 0)
         fill(desc, {"rounding_seed": rounding_seed})
         hypers = (_sys.mp_hyper_t * len(self._hypers))(*self._hypers)
         desc.num_groups, desc.groups = len(self._hypers), hypers
         if tensor_group is not None:
             if len(tensor_group) != len(master):
                 raise ValueError(f"tensor_group has {len(tensor_group)} entries for {len(master)} tensors")
-            indices = (ctypes.c_uint32 * max(1, len(tensor_group)))(*tensor_group)
+            indices = array_of("tensor_group", ctypes.c_uint32, list(tensor_group) or [0])
             desc.tensor_group = ctypes.addressof(indices)
         self.grads, self.master, self.model, self.extra_grads = grads, master, model, extra_grads
         self.m = m or self._make(_STATE[self.kind][0])
         self.v = v or self._make(_STATE[self.kind][1])
+        self._lists: Dict[str, Native] = {}
         for name in ("grads", "master", "model", "m", "v", "extra_grads"):
             tensors = getattr(self, name)
-            setattr(desc, name, tensors.handle if tensors is not None else None)
+            if tensors is None:
+                continue
+            is_read = name in ("grads", "extra_grads")
+            self._lists[name] = tensors.handle if is_read else tensors.keep_written(name)
+            setattr(desc, name, self._lists[name])
         point(desc, lr_multipliers=view_of(context, lr_multipliers, "lr_multipliers", len(master), False),
               decay_multipliers=view_of(context, decay_multipliers, "decay_multipliers", len(master), False))
-        self._create(lib.mp_optimizer_create, desc)
-        self._multipliers = desc.views  # which the library reads in every step
+        self._create(lib.mp_optimizer_create, desc, list(self._lists.values()), desc.views)  # which the library uses in every step
 
     def _hyper(self, options: Dict[str, Any]) -> Any:
-        fields = self._fields(options)
-        if self._is_adamw:
-            fields.setdefault("weight_decay", 0.01)
-        return fill(_sys.mp_hyper_default(self.kind, fields.pop("lr")), fields)
+        if "lr" not in options:
+            raise TypeError("lr is needed in each of groups")
+        return fill(type(self._default).from_buffer_copy(self._default), self._fields(options))
 
     def _fields(self, options: Dict[str, Any]) -> Dict[str, Any]:
         """Of mp_hyper_t."""
@@ -306,6 +320,59 @@ class Optimizer(Object):
         """Of a checkpoint: `t` steps have been applied.  Waits for the stream; see mp_optimizer_set_step_sync."""
         check(lib.mp_optimizer_set_step_sync(self.handle, t, stream_pointer(stream)))
 
+    def write_model(self, stream: Any = None) -> None:
+        """model = round(master), with the rounding of this optimizer's steps: for masters that were loaded."""
+        check(lib.mp_optimizer_write_model(self.handle, stream_pointer(stream)))
+
+    def save(self, scaler: Optional[Scaler] = None, stream: Any = None) -> bytes:
+        """A checkpoint: masters, m, v, the number of steps, and the state of the scaler.  See
+        mp_optimizer_save_sync.  Waits for the stream."""
+        raw, size = None if scaler is None else scaler.handle, ctypes.c_size_t()
+        check(lib.mp_optimizer_checkpoint_size(self.handle, raw, ctypes.byref(size)))
+        checkpoint = ctypes.create_string_buffer(size.value)
+        check(lib.mp_optimizer_save_sync(self.handle, raw, checkpoint, size.value, stream_pointer(stream)))
+        return checkpoint.raw
+
+    def restore(self, checkpoint: bytes, scaler: Optional[Scaler] = None, stream: Any = None) -> None:
+        """Restores everything from save(), of another one with the same tensors, and writes the 16-bit copies:
+        training goes on bit for bit.  Waits for the stream."""
+        data = (ctypes.c_char * len(checkpoint)).from_buffer_copy(checkpoint)
+        check(lib.mp_optimizer_restore_sync(self.handle, None if scaler is None else scaler.handle, data, len(data),
+                                            stream_pointer(stream)))
+
+    def state_dict(self, stream: Any = None) -> Dict[str, Any]:
+        """kind, t (the number of steps), and master, m and v: the bytes of float32 of each tensor, or None.  Waits
+        for the stream."""
+        state: Dict[str, Any] = {"kind": _names([self.kind]), "t": self.get_step(stream)}
+        for name in _LISTS:
+            state[name] = copies_of(self.context, self._lists[name].kept, stream) if name in self._lists else None
+        return state
+
+    def load_state_dict(self, state: Dict[str, Any], stream: Any = None) -> None:
+        """Restores a state_dict() and writes the 16-bit copies.  Waits for the stream."""
+        missing = [name for name in ("kind", "t", *_LISTS) if name not in state]
+        if missing:
+            raise ValueError(f"the saved state lacks {', '.join(missing)}")
+        if state["kind"] != _names([self.kind]):
+            raise ValueError(f"kind = {state['kind']!r}: must be {_names([self.kind])!r}")
+        copies = []
+        for name in _LISTS:
+            saved = state[name]
+            if (name in self._lists) != (saved is not None):
+                raise ValueError(f"{name} = {'None' if saved is None else '[...]'}: the optimizer has "
+                                 f"{'a' if name in self._lists else 'no'} list {name}")
+            views = self._lists[name].kept if name in self._lists else []
+            wanted, given = [got.nbytes for got in views], [len(one) for one in saved or []]
+            if given != wanted:
+                raise ValueError(f"{name} has tensors of {given} bytes, the optimizer of {wanted}")
+            copies += list(zip(views, saved or []))
+        self.set_step(state["t"], stream)
+        for got, saved in copies:
+            data = (ctypes.c_char * len(saved)).from_buffer_copy(saved)
+            check(lib.mp_memcpy(self.context.handle, got, data, len(data), stream_pointer(stream)))
+            self.context.sync(stream)
+        self.write_model(stream)
+
 
 def _flags(value: Any) -> int:
     return flags(_sys.mp_optimizer_flags_t, value, "flags")
@@ -322,7 +389,8 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     amax                    float32, 1 element, read: with the flag "checked"
     report, tensor_reports  Reports of the gradients: 1, and one per tensor
     model_overflows         int64, 1 element, increased
-    comm                    mpcore._sys.mp_comm_t: the step of several ranks, which skip together
+    comm                    mpcore._sys.mp_comm_t: the step of several ranks, which skip together; an exception
+                            of a function of Python in it is raised here
     flags                   "keep_scaler", "checked", ... (mp_step_flags_t)
     """
     context = optimizer.context
@@ -356,7 +424,7 @@ def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = Non
     options = fill(_sys.mp_model_options_default(), {"flags": _flags(flags), "rounding_seed": rounding_seed})
     point(options, t=view_of(context, t, "t", 1, False, "int64"),
           overflows=view_of(context, overflows, "overflows", 1, dtype="int64"))
-    check(lib.mp_masters_to_model(master.handle, model.handle,
+    check(lib.mp_masters_to_model(master.handle, model.written("model"),
                                   view_of(context, found_inf, "found_inf", 1, False),
                                   ctypes.byref(options), stream_pointer(stream)))
 

@@ -5,6 +5,7 @@ import unittest
 
 import mpcore
 from hosts import Floats, context, needs_host, needs_numpy, numpy
+from mpcore.arrays import _Tensor, _Versioned
 
 
 class OnlyDlpack:
@@ -188,6 +189,118 @@ class Refusals(unittest.TestCase):
     def test_read_only(self):
         with self.assertRaisesRegex(ValueError, "out is read-only"):
             mpcore.gemm(self.context, self.a, self.a, Floats([0] * 16, (4, 4)), dtype="fp32")
+
+    @needs_host
+    def test_read_only_arrays_are_never_written(self):
+        """Every output and every written list, by one rule."""
+        here, frozen = self.context, Floats([1] * 16, (4, 4))
+        ones = here.array(frozen)
+
+        def read_only(kind=frozen):
+            return mpcore.TensorList(here, [kind])
+
+        writable, half = read_only(ones), read_only(here.zeros((4, 4), "fp16"))
+        frozen_half, images = Floats([0] * 16, (4, 4), "<f2"), Floats([1] * 16, (1, 4, 4, 1))
+        conv = mpcore.Conv2d(here, (1, 4, 4, 1), (1, 1, 1, 1), "fp32")
+        scaler = mpcore.Scaler(here, "static")
+        comm = mpcore._sys.mp_comm_t(world_size=1)
+        grads = read_only(here.zeros((4, 4)))
+        momentum = read_only(here.zeros((4, 4)))
+        cases = {
+            "aux": lambda: mpcore.gemm(here, ones, ones, activation="relu", aux=frozen),
+            "aux is": lambda: conv.fprop(images, here.array(Floats([1], (1, 1, 1, 1))), activation="gelu", aux=images),
+            "y is": lambda: mpcore.dropout(here, ones, 0.5, 1, frozen),
+            r"out\.arrays\[0\]": lambda: mpcore.gemm_batched(
+                here, *[mpcore.Matrices(here, [one]) for one in (ones, ones, frozen)]),
+            r"master\.arrays\[0\]": lambda: mpcore.Optimizer(here, "sgd", grads, read_only(), lr=1),
+            r"model\.arrays\[0\]": lambda: mpcore.Optimizer(here, "sgd", grads, writable, read_only(frozen_half), lr=1),
+            r"m\.arrays\[0\]": lambda: mpcore.Optimizer(here, "sgd", grads, writable, lr=1, m=read_only()),
+            r"v\.arrays\[0\]": lambda: mpcore.Optimizer(here, "adam", grads, writable, lr=1, v=read_only()),
+            r"out\.arrays\[0\] is": lambda: grads.unscale(read_only(), scaler.inv_scale, scaler.found_inf),
+            r"sums\.arrays\[0\]": lambda: scaler.accumulate(grads, read_only(), flags="first"),
+            r"out\.arrays\[0\] ": lambda: scaler.to_fp32(grads, read_only()),
+            r"model\.arrays\[0\] ": lambda: mpcore.masters_to_model(writable, read_only(frozen_half)),
+            r"grads\.arrays\[0\]": lambda: read_only().all_reduce(comm),
+            "out is": lambda: ones.copy_to(frozen),
+        }
+        for name, call in cases.items():
+            with self.subTest(name), self.assertRaisesRegex(ValueError, name + ".* read-only"):
+                call()
+        self.assertEqual(set(frozen.values) | set(images.values), {1})
+        self.assertEqual(set(frozen_half.values), {0})
+        mpcore.gemm(here, ones, ones, activation="drelu", aux=frozen)  # which is read
+        optimizer = mpcore.Optimizer(here, "sgd", read_only(), writable, half, lr=1, m=momentum)  # as gradients are
+        with self.assertRaisesRegex(ValueError, r"arrays\[0\] is read-only"):
+            writable.set_data([frozen])
+        mpcore.scale_step(optimizer)
+        self.assertEqual(set(frozen.values), {1})
+
+    @needs_host
+    def test_read_only_dlpack(self):
+        """The flag of DLPack 1.0 counts."""
+
+        class Versioned:
+            def __init__(self, flags):
+                self.data, self.shape = (ctypes.c_float * 4)(1, 2, 3, 4), (ctypes.c_int64 * 1)(4)
+                tensor = _Tensor(ctypes.addressof(self.data), 1, 0, 1, 2, 32, 1, self.shape, None, 0)
+                self.managed = _Versioned(1, 0, None, None, flags, tensor)
+
+            def __dlpack__(self, *, max_version):
+                new = ctypes.pythonapi.PyCapsule_New
+                new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+                return new(ctypes.addressof(self.managed), b"dltensor_versioned", None)
+
+        x = self.context.zeros(4)
+        for flags, outcome in ((0, None), (1, "y is read-only")):
+            array = Versioned(flags)
+            self.assertEqual(self.context.array(array).tobytes(), bytes(array.data))
+            if outcome is None:
+                mpcore.dropout(self.context, x, 0.5, 1, array)
+                self.assertEqual(list(array.data), [0] * 4)
+            else:
+                with self.assertRaisesRegex(ValueError, outcome):
+                    mpcore.dropout(self.context, x, 0.5, 1, array)
+                self.assertEqual(list(array.data), [1, 2, 3, 4])
+
+    @needs_host
+    def test_device_addresses_stay_away_from_the_host(self):
+        class OfCuda:
+            __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (0x7F0000000000, False), "version": 3}
+
+        here, graph = self.context, mpcore.Graph(self.context)
+        w = graph.parameter("w", 4)
+        graph.output(graph.node("Relu", "relu", [graph.input("x", (1, 4))]))
+        graph.compile()
+        for name, call in (("source", lambda: here.array(OfCuda())), ("source", lambda: here.zeros(4).copy_from(OfCuda())),
+                           ("out", lambda: here.zeros(4).copy_to(OfCuda())),
+                           ("values of w", lambda: graph.write(w, OfCuda()))):
+            with self.subTest(name), self.assertRaisesRegex(ValueError, name + " is on a CUDA device, the context on the"):
+                call()
+
+    def test_integers_beyond_their_type(self):
+        """None is cut on its way to C: arguments, fields and elements of arrays."""
+        here, scaler = self.context, mpcore.Scaler(self.context, "static")
+        optimizer = mpcore.Optimizer(here, "sgd", *[mpcore.TensorList(here, [here.zeros(3)]) for _ in range(2)], lr=1)
+        cases = {
+            "step = 4294967296000000000000": lambda: scaler.query(4294967296000000000000),
+            "bytes = 18446744073709551616": lambda: here.empty(2**62),
+            "stream = 18446744073709551616": lambda: here.sync(2**64),
+            "stream = -1": lambda: here.sync(-1),
+            "t = 9223372036854775808": lambda: optimizer.set_step(2**63),
+            "group = 4294967296": lambda: mpcore.lib.mp_optimizer_set_hyper(
+                optimizer.handle, 2**32, optimizer._hypers[0], None),
+            "m = 9223372036854775809": lambda: mpcore.gemm_workspace_size(here, 2**63 + 1, 1, 1),
+            "batch_count = 9223372036854775808": lambda: mpcore.gemm_workspace_size(here, 1, 1, 1, batch_count=2**63),
+            r"numels\[0\] = 18446744073709551617": lambda: mpcore.TensorList(here, [None], numels=[2**64 + 1]),
+            r"tensor_group\[0\] = 4294967296": lambda: mpcore.Optimizer(
+                here, "sgd", optimizer.grads, optimizer.master, lr=1, tensor_group=[2**32]),
+            "seed = -1": lambda: mpcore.dropout(here, here.zeros(3), 0.5, -1),
+            "lda = 9223372036854775808": lambda: setattr(mpcore._sys.mp_gemm_desc_t(), "lda", 2**63),
+            "device = 2147483648": lambda: mpcore._sys.mp_context_config_t(device=2**31),
+        }
+        for sentence, call in cases.items():
+            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence + " is beyond the range of its type"):
+                call()
 
     def test_closed(self):
         self.a.close()

@@ -220,6 +220,8 @@ class Training(unittest.TestCase):
                                      groups=[{"lr": 0.5, "beta1": 0}, {"lr": 0.25, "beta1": 0}])
         mpcore.scale_step(optimizer)
         self.assertEqual([values(a) for a in master.arrays], [[0.5], [0.75]])
+        with self.assertRaisesRegex(TypeError, "lr is needed in each of groups"):
+            mpcore.Optimizer(self.context, "sgd", grads, master, groups=[{"beta1": 0}])
 
     def test_masters_to_model(self):
         master = self.list_of([1, 70000])
@@ -289,6 +291,91 @@ class Training(unittest.TestCase):
         optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0)
         mpcore.scale_step(optimizer, mpcore.Scaler(self.context, "static"), comm=comm)
         self.assertEqual(values(master.arrays[0]), [-1, 6])
+
+    @needs_host
+    def test_a_communicator_that_raises(self):
+        """The caller gets its exception; weights and the scale stay."""
+        fields = dict(mpcore._sys.mp_comm_t._fields_)
+
+        class Lost(Exception):
+            pass
+
+        def raise_it(*arguments):
+            calls.append(len(arguments))
+            raise Lost("rank 1")
+
+        master, grads = self.list_of([1, 2]), self.list_of([8, -16])
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0)
+        scaler = mpcore.Scaler(self.context, "static")
+        done = fields["all_reduce"](lambda *arguments: 0)
+        for name, wanted in (("all_reduce", [7]), ("group_begin", [1]), ("group_end", [1])):
+            functions = {"all_reduce": done, "group_begin": fields["group_begin"](lambda user: 0),
+                         "group_end": fields["group_end"](lambda user: 0), name: fields[name](raise_it)}
+            comm = mpcore._sys.mp_comm_t(rank=0, world_size=2, **functions)
+            for call in (lambda: grads.all_reduce(comm), lambda: mpcore.scale_step(optimizer, scaler, comm=comm)):
+                calls = []
+                with self.subTest(name), self.assertRaisesRegex(Lost, "rank 1"):
+                    call()
+                self.assertEqual(calls, wanted)
+                self.assertIn(b"returned -1", mpcore.lib.mp_last_error())
+        self.assertEqual(values(master.arrays[0]), [1, 2])
+        self.assertEqual(values(grads.amax()), [16])  # and no exception is left for the next call
+        code = fields["all_reduce"](lambda *arguments: 3)
+        with self.assertRaisesRegex(mpcore.Error, "comm->all_reduce returned 3"):
+            grads.all_reduce(mpcore._sys.mp_comm_t(rank=0, world_size=2, all_reduce=code))
+
+    def test_checkpoints(self):
+        """Whole, as bytes; or as dictionaries.  The 16-bit copies follow with the optimizer's rounding."""
+        options = {"lr": 0.01, "flags": "stochastic_rounding", "rounding_seed": 5}
+
+        def make(kind="adamw", **more):
+            master, grads = self.list_of([0.3, 70000], [-0.7]), self.list_of([0.5, 0.25], [-1])
+            model = mpcore.TensorList(self.context, [self.context.zeros(n, "fp16") for n in (2, 1)])
+            return (mpcore.Optimizer(self.context, kind, grads, master, model, **{**options, **more}),
+                    mpcore.Scaler(self.context, "dynamic", growth_interval=2))
+
+        def all_of(optimizer, scaler):
+            return optimizer.state_dict(), scaler.state_dict(), optimizer.model.tobytes()
+
+        first, scaler = make()
+        for _ in range(3):
+            mpcore.scale_step(first, scaler)
+        saved, as_bytes = all_of(first, scaler), first.save(scaler)
+        self.assertEqual(saved[0]["t"], 3)
+        self.assertEqual([len(one) for one in saved[0]["master"]], [8, 4])
+        self.assertEqual(saved[2][0][2:], b"\xff\x7b")  # clamped
+        mpcore.scale_step(first, scaler)
+        after = all_of(first, scaler)
+
+        second = make()
+        second[0].restore(as_bytes, second[1])
+        third = make()
+        third[0].load_state_dict(saved[0])
+        third[1].load_state_dict(saved[1])
+        for one in (second, third):
+            self.assertEqual(all_of(*one), saved)
+            mpcore.scale_step(*one)
+            self.assertEqual(all_of(*one), after)
+
+        other, state = make("sgd", momentum=0)[0], saved[0]
+        for sentence, call in (
+                ("kind = 'adam': must be 'sgd'", lambda: other.load_state_dict(state)),
+                ("lacks t, m", lambda: other.load_state_dict({k: v for k, v in state.items() if k not in ("t", "m")})),
+                (r"m = \[...\]: the optimizer has no list m", lambda: other.load_state_dict(dict(state, kind="sgd"))),
+                ("master has tensors of", lambda: first.load_state_dict(dict(state, master=state["master"][:1]))),
+                ("t = -1", lambda: first.load_state_dict(dict(state, t=-1))),
+                ("scaler", lambda: first.restore(as_bytes)), ("bytes", lambda: first.restore(as_bytes[:-1], scaler))):
+            with self.subTest(sentence), self.assertRaisesRegex((ValueError, mpcore.Error), sentence):
+                call()
+        self.assertEqual(all_of(first, scaler), after)  # nothing was written
+
+    def test_names_of_scalers(self):
+        named = mpcore.Scaler(self.context, name="dynamic")
+        self.assertEqual(bytes(mpcore.Scaler(self.context, "dynamic").config), bytes(named.config))
+        static = mpcore.Scaler(self.context, "128")
+        self.assertEqual((float(static.scale), float(static.inv_scale), int(static.found_inf)), (128.0, 1 / 128, 0))
+        with self.assertRaisesRegex(mpcore.Error, '"dynamo" is unknown; known are'):
+            mpcore.Scaler(self.context, "dynamo")
 
     def test_torch_scaler(self):
         saved = {"scale": 1024.0, "growth_factor": 4.0, "backoff_factor": 0.25, "growth_interval": 3,

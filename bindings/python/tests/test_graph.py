@@ -216,8 +216,7 @@ class Runs(unittest.TestCase):
             net.graph.compile()
             with policy() as gone:
                 other = Perceptron(device, gone, compiled=False)
-            with self.assertRaisesRegex(ValueError, "this Autocast is closed"):
-                other.graph.compile()
+            other.graph.compile()  # which was the last to use it
             net.graph.close()
 
 
@@ -270,7 +269,7 @@ class Refusals(unittest.TestCase):
                          device.zeros((BATCH, 9)))
             self.refused(ValueError, r"labels has rows of the shape \(1,\), not \(\)", graph.bind, net.labels,
                          device.zeros((BATCH, 1), "int32"))
-            self.refused(ValueError, r"w1 is float32 \(8, 16\), but values is float32 \(16, 8\)", graph.write, net.w1,
+            self.refused(ValueError, r"values of w1 has the shape \(16, 8\), not \(8, 16\)", graph.write, net.w1,
                          device.zeros((HIDDEN, IN)))
             self.refused(TypeError, "list is no array", graph.write, net.w1, [1.0])
             self.refused(mpcore.Error, "neither a parameter nor a state", graph.write, net.logits,

@@ -2,8 +2,11 @@
 
 import array
 import copy
+import ctypes
+import gc
 import pickle
 import unittest
+from unittest import mock
 
 import mpcore
 from hosts import FleetingCopy, Floats, context, needs_host, needs_numpy, numpy
@@ -117,6 +120,103 @@ class Copies(unittest.TestCase):
         graph.node("MatMul", [graph.input(), graph.parameter()], name="fc")
         again = pickle.loads(pickle.dumps(copy.deepcopy(graph)))
         self.assertEqual([node.name for node in again.nodes], ["fc"])
+
+
+@needs_host
+class InUse(unittest.TestCase):
+    """close() of something in use: it is unusable at once and freed with its last user."""
+
+    def setUp(self):
+        gc.collect()
+        self.freed = []
+        for name in ("mp_free", "mp_tensor_list_destroy", "mp_scaler_destroy", "mp_graph_destroy", "mp_optimizer_destroy",
+                     "mp_context_destroy"):
+            patch = mock.patch.object(mpcore.lib, name, self.record(name, getattr(mpcore.lib, name)))
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.context = context()
+
+    def record(self, name, function):
+        def call(*arguments):
+            self.freed.append(name)
+            return function(*arguments)
+        return call
+
+    def ones(self, count=64):
+        return self.context.array(Floats([1] * count, (count,)))
+
+    def refill(self):
+        """Memory that was freed too early has other values now."""
+        return [self.context.array(Floats([9] * 64, (64,))) for _ in range(20)]
+
+    def test_an_array_of_a_list(self):
+        array = self.ones()
+        tensors = mpcore.TensorList(self.context, [array])
+        array.close()
+        others = self.refill()
+        self.assertEqual(self.freed, [])
+        self.assertEqual(values(tensors.l2norm()), [8])
+        with self.assertRaisesRegex(ValueError, "this array is closed"):
+            array.numpy()
+        self.freed.clear()
+        tensors.close()
+        self.assertEqual(self.freed, ["mp_tensor_list_destroy", "mp_free"])
+        del others
+
+    def test_lists_and_weights_of_an_optimizer(self):
+        grad, weight, rates = self.ones(), self.ones(), self.context.array(Floats([2], (1,)))
+        grads, masters = (mpcore.TensorList(self.context, [one]) for one in (grad, weight))
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, masters, lr=1, beta1=0, lr_multipliers=rates)
+        view = mpcore.view(weight)
+        for one in (grad, rates, weight, grads, masters):
+            one.close()
+        others = self.refill()
+        self.assertEqual(self.freed, [])
+        mpcore.scale_step(optimizer)
+        got = (ctypes.c_float * 64).from_address(view.address)
+        self.assertEqual(list(got), [-1] * 64)
+        with self.assertRaisesRegex(ValueError, "this TensorList is closed"):
+            masters.amax()
+        del view, got
+        self.freed.clear()
+        optimizer.close()
+        del optimizer
+        self.assertEqual(self.freed[0], "mp_optimizer_destroy")
+        self.assertEqual(sorted(self.freed[1:]), ["mp_free"] * 3 + ["mp_tensor_list_destroy"] * 2)
+        del others
+
+    def test_the_graph_of_an_optimizer(self):
+        graph = mpcore.Graph(self.context)
+        x, w = graph.input("x", (4, 8)), graph.parameter("w", (8, 2))
+        y = graph.node("Linear", "fc", [x, w])
+        graph.loss(graph.node("SoftmaxXent", "loss", [y, graph.input("labels", 4, "int32")]))
+        graph.compile()
+        optimizer = mpcore.Optimizer(self.context, "sgd", *graph.lists(), lr=1)
+        graph.close()
+        others = self.refill()
+        self.assertNotIn("mp_graph_destroy", self.freed)
+        mpcore.scale_step(optimizer)
+        with self.assertRaisesRegex(ValueError, "this Graph is closed"):
+            optimizer.master.amax()
+        optimizer.close()
+        del optimizer
+        self.assertIn("mp_graph_destroy", self.freed)
+        self.assertLess(self.freed.index("mp_optimizer_destroy"), self.freed.index("mp_graph_destroy"))
+        del others
+
+    def test_the_context_of_everything(self):
+        tensors = mpcore.TensorList(self.context, [self.ones()])
+        scaler = mpcore.Scaler(self.context, "static")
+        self.context.close()
+        with self.assertRaisesRegex(ValueError, "this Context is closed"):
+            tensors.amax()
+        self.assertEqual(self.freed, [])
+        tensors.circle, scaler.circle = scaler, tensors  # which the garbage collector finds together
+        del tensors, scaler
+        gc.collect()
+        self.assertEqual(sorted(self.freed), ["mp_context_destroy", "mp_free", "mp_scaler_destroy",
+                                              "mp_tensor_list_destroy"])
+        self.assertEqual(self.freed[-1], "mp_context_destroy")
 
 
 @needs_numpy
