@@ -38,8 +38,8 @@ struct trainer {
   void *x, *h, *logits, *dh;
   void *labels, *row_loss, *loss;
   void *model[NUM_PARAMETERS], *grad[NUM_PARAMETERS];
-  void *master[NUM_PARAMETERS], *m[NUM_PARAMETERS], *v[NUM_PARAMETERS];
-  mp_tensor_list_t models, grads, masters, ms, vs;
+  void *master[NUM_PARAMETERS];
+  mp_tensor_list_t models, grads, masters;
   mp_optimizer_t optimizer;
   mp_scaler_t scaler;
   uint32_t random; /* what the next batch is made of: part of a checkpoint */
@@ -162,12 +162,6 @@ static mp_tensor_list_t make_list(struct trainer *t, void **data, mp_dtype_t dty
   return list;
 }
 
-static void set_master(struct trainer *t, int i, const float *values) {
-  const size_t bytes = (size_t)numels[i] * sizeof(float);
-  CHECK(mp_memcpy(t->context, t->master[i], values, bytes, NULL));
-  CHECK(mp_cast(t->context, t->master[i], MP_FP32, t->model[i], MP_FP16, numels[i], NULL));
-}
-
 static void create(struct trainer *t, int device) {
   mp_context_config_t config = mp_context_config_default();
   config.device = device;
@@ -185,20 +179,16 @@ static void create(struct trainer *t, int device) {
   t->models = make_list(t, t->model, MP_FP16, NULL);
   t->grads = make_list(t, t->grad, MP_DTYPE_NONE, grad_dtypes);
   t->masters = make_list(t, t->master, MP_FP32, NULL);
-  t->ms = make_list(t, t->m, MP_FP32, NULL);
-  t->vs = make_list(t, t->v, MP_FP32, NULL);
 
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_ADAM, 0.015625f);
+  mp_hyper_t hyper;
+  mp_optimizer_desc_t adamw;
+  CHECK(
+      mp_optimizer_desc_from_name("adamw", &adamw, sizeof adamw, &hyper, sizeof hyper, 0.015625f));
   hyper.weight_decay = 0.0078125f;
-  mp_optimizer_desc_t adamw = mp_optimizer_desc_default(MP_OPT_ADAM);
-  adamw.flags = MP_OPT_DECOUPLED_DECAY;
-  adamw.groups = &hyper;
   adamw.grads = t->grads;
   adamw.master = t->masters;
   adamw.model = t->models;
-  adamw.m = t->ms;
-  adamw.v = t->vs;
-  CHECK(mp_optimizer_create(&t->optimizer, t->context, &adamw));
+  CHECK(mp_optimizer_create(&t->optimizer, t->context, &adamw)); /* allocates the moments */
 
   mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
   backoff.growth_interval = 8;
@@ -210,8 +200,9 @@ static void create(struct trainer *t, int device) {
     for (int j = 0; j < numels[i]; j++) {
       weights[j] = i == B1 ? 0.0f : (float)next_random(&t->random) / 512.0f;
     }
-    set_master(t, i, weights);
+    CHECK(mp_memcpy(t->context, t->master[i], weights, (size_t)numels[i] * sizeof(float), NULL));
   }
+  CHECK(mp_optimizer_write_model(t->optimizer, NULL)); /* the fp16 weights from the masters */
 }
 
 static void destroy_list(struct trainer *t, mp_tensor_list_t list, void **data) {
@@ -225,8 +216,6 @@ static void destroy(struct trainer *t) {
   destroy_list(t, t->models, t->model);
   destroy_list(t, t->grads, t->grad);
   destroy_list(t, t->masters, t->master);
-  destroy_list(t, t->ms, t->m);
-  destroy_list(t, t->vs, t->v);
   void *buffers[] = {t->staging, t->x, t->h, t->dh, t->logits, t->labels, t->row_loss, t->loss};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) mp_free(t->context, buffers[i]);
   mp_context_destroy(t->context);
@@ -266,60 +255,40 @@ static uint64_t hash_weights(struct trainer *t) {
   return hash;
 }
 
-/* What a checkpoint holds before the tensors.  The fp16 weights follow from the masters. */
-struct checkpoint {
-  mp_scaler_state_t scaler;
-  int64_t applied_steps; /* of the optimizer */
-  uint32_t random;
-  uint32_t reserved;
-};
-
-static void save(struct trainer *t, const char *path) {
-  struct checkpoint head;
-  memset(&head, 0, sizeof head);
-  head.scaler = scaler_state(t);
-  CHECK(mp_optimizer_get_step_sync(t->optimizer, &head.applied_steps, NULL));
-  head.random = t->random;
-
-  FILE *file = fopen(path, "wb");
-  if (!file) fail("cannot write", path);
-  size_t written = fwrite(&head, sizeof head, 1, file);
-  for (int i = 0; i < NUM_PARAMETERS; i++) {
-    void *tensors[] = {t->master[i], t->m[i], t->v[i]};
-    for (int j = 0; j < 3; j++) {
-      float values[LARGEST];
-      download(t, values, tensors[j], (size_t)numels[i] * sizeof(float));
-      written += fwrite(values, (size_t)numels[i] * sizeof(float), 1, file);
-    }
-  }
-  if (fclose(file) != 0 || written != 1 + 3 * NUM_PARAMETERS) fail("cannot write", path);
+/* Reads or writes a file: the state of the random numbers, then masters, moments, step and scaler. */
+static void transfer(FILE *file, const char *path, struct trainer *t, void *checkpoint,
+                     size_t bytes, int is_write) {
+  if (!file) fail("cannot open", path);
+  const size_t done =
+      is_write ? fwrite(&t->random, sizeof t->random, 1, file) + fwrite(checkpoint, bytes, 1, file)
+               : fread(&t->random, sizeof t->random, 1, file) + fread(checkpoint, bytes, 1, file);
+  if (fclose(file) != 0 || done != 2)
+    fail(is_write ? "cannot write" : "is not a checkpoint:", path);
 }
 
-static void read_bytes(FILE *file, const char *path, void *dst, size_t bytes) {
-  if (fread(dst, bytes, 1, file) != 1) fail("is not a checkpoint:", path);
+static void *allocate_checkpoint(struct trainer *t, size_t *bytes) {
+  CHECK(mp_optimizer_checkpoint_size(t->optimizer, t->scaler, bytes));
+  void *checkpoint = malloc(*bytes);
+  if (!checkpoint) fail("no memory for", "a checkpoint");
+  return checkpoint;
+}
+
+static void save(struct trainer *t, const char *path) {
+  size_t bytes;
+  void *checkpoint = allocate_checkpoint(t, &bytes);
+  CHECK(mp_optimizer_save_sync(t->optimizer, t->scaler, checkpoint, bytes, NULL));
+  transfer(fopen(path, "wb"), path, t, checkpoint, bytes, 1);
+  free(checkpoint);
 }
 
 /* Returns the number of steps done. */
 static int resume(struct trainer *t, const char *path) {
-  struct checkpoint head;
-  FILE *file = fopen(path, "rb");
-  if (!file) fail("cannot read", path);
-  read_bytes(file, path, &head, sizeof head);
-  CHECK(mp_scaler_set_state_sync(t->scaler, &head.scaler, NULL));
-  CHECK(mp_optimizer_set_step_sync(t->optimizer, head.applied_steps, NULL));
-  t->random = head.random;
-  for (int i = 0; i < NUM_PARAMETERS; i++) {
-    const size_t bytes = (size_t)numels[i] * sizeof(float);
-    float values[LARGEST];
-    read_bytes(file, path, values, bytes);
-    set_master(t, i, values);
-    read_bytes(file, path, values, bytes);
-    CHECK(mp_memcpy(t->context, t->m[i], values, bytes, NULL));
-    read_bytes(file, path, values, bytes);
-    CHECK(mp_memcpy(t->context, t->v[i], values, bytes, NULL));
-  }
-  fclose(file);
-  return (int)head.scaler.steps;
+  size_t bytes;
+  void *checkpoint = allocate_checkpoint(t, &bytes);
+  transfer(fopen(path, "rb"), path, t, checkpoint, bytes, 0);
+  CHECK(mp_optimizer_restore_sync(t->optimizer, t->scaler, checkpoint, bytes, NULL));
+  free(checkpoint);
+  return (int)scaler_state(t).steps;
 }
 
 /* ---------------------------------------------------------------- main */

@@ -2,6 +2,7 @@
 //
 //   train_cpp [--device host|auto|N] [--steps N] [--checkpoint FILE] [--resume FILE]
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -73,25 +74,16 @@ class Trainer {
   void resume(const std::string &path);
 
  private:
-  /// What a checkpoint holds before the tensors.
-  struct Checkpoint {
-    mp_scaler_state_t scaler;
-    int64_t applied_steps;
-    uint32_t random;
-    uint32_t reserved;
-  };
-
   void load_batch(int step);
   void forward();
   void backward();
-  void set_master(size_t i, const std::vector<float> &values);
   std::vector<float> download(const mp::memory &memory, int64_t count) const;
   mp::scaler make_scaler() const;
   mp::optimizer make_adamw() const;
 
   mp::context context_;
   mp::memory staging_, x_, h_, dh_, logits_, labels_, row_loss_, loss_;
-  Tensors model_, grad_, master_, m_, v_;
+  Tensors model_, grad_, master_;
   mp::scaler scaler_;
   mp::optimizer optimizer_;
   uint32_t random_ = 1;
@@ -122,8 +114,6 @@ Trainer::Trainer(int device)
       model_(context_, kAllFp16),
       grad_(context_, kGradients),
       master_(context_, kAllFp32),
-      m_(context_, kAllFp32),
-      v_(context_, kAllFp32),
       scaler_(make_scaler()),
       optimizer_(make_adamw()) {
   for (size_t i = 0; i < kNumels.size(); i++) {
@@ -131,8 +121,9 @@ Trainer::Trainer(int device)
     if (i != kB1) {
       for (float &value : values) value = static_cast<float>(next_random(random_)) / 512.0f;
     }
-    set_master(i, values);
+    context_.memcpy(master_[i], values.data(), values.size() * sizeof(float));
   }
+  optimizer_.write_model();  // the fp16 weights from the masters
 }
 
 mp::scaler Trainer::make_scaler() const {
@@ -142,22 +133,13 @@ mp::scaler Trainer::make_scaler() const {
 }
 
 mp::optimizer Trainer::make_adamw() const {
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_ADAM, 0.015625f);
+  mp_hyper_t hyper;
+  mp_optimizer_desc_t desc = mp::optimizer_desc_from_name("adamw", hyper, 0.015625f);
   hyper.weight_decay = 0.0078125f;
-  mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_ADAM);
-  desc.flags = MP_OPT_DECOUPLED_DECAY;
-  desc.groups = &hyper;
   desc.grads = grad_.list();
   desc.master = master_.list();
   desc.model = model_.list();
-  desc.m = m_.list();
-  desc.v = v_.list();
-  return mp::optimizer::create(context_, desc);
-}
-
-void Trainer::set_master(size_t i, const std::vector<float> &values) {
-  context_.memcpy(master_[i], values.data(), values.size() * sizeof(float));
-  context_.cast(master_[i], MP_FP32, model_[i], MP_FP16, kNumels[i]);
+  return mp::optimizer::create(context_, desc);  // allocates the moments
 }
 
 // ---------------------------------------------------------------------------- one step
@@ -258,48 +240,24 @@ uint64_t Trainer::hash_weights() const {
 }
 
 void Trainer::save(const std::string &path) const {
-  Checkpoint head{};
-  head.scaler = scaler_.get_state_sync();
-  head.applied_steps = optimizer_.get_step_sync();
-  head.random = random_;
-
+  const std::vector<std::byte> checkpoint = optimizer_.save_sync(scaler_);
   std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(&head), sizeof head);
-  for (size_t i = 0; i < kNumels.size(); i++) {
-    for (const Tensors *tensors : {&master_, &m_, &v_}) {
-      const std::vector<float> values = download((*tensors)[i], kNumels[i]);
-      file.write(reinterpret_cast<const char *>(values.data()),
-                 static_cast<std::streamsize>(values.size() * sizeof(float)));
-    }
-  }
+  file.write(reinterpret_cast<const char *>(&random_), sizeof random_);
+  file.write(reinterpret_cast<const char *>(checkpoint.data()),
+             static_cast<std::streamsize>(checkpoint.size()));
   file.close();
   if (!file) throw std::runtime_error("cannot write " + path);
 }
 
 void Trainer::resume(const std::string &path) {
+  std::vector<std::byte> checkpoint(optimizer_.checkpoint_size(scaler_));
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path);
-  const auto read = [&](void *dst, size_t bytes) {
-    file.read(static_cast<char *>(dst), static_cast<std::streamsize>(bytes));
-    if (!file) throw std::runtime_error("is not a checkpoint: " + path);
-  };
-
-  Checkpoint head{};
-  read(&head, sizeof head);
-  scaler_.set_state_sync(head.scaler);
-  optimizer_.set_step_sync(head.applied_steps);
-  random_ = head.random;
-  step_ = static_cast<int>(head.scaler.steps);
-  for (size_t i = 0; i < kNumels.size(); i++) {
-    std::vector<float> values(static_cast<size_t>(kNumels[i]));
-    const size_t bytes = values.size() * sizeof(float);
-    read(values.data(), bytes);
-    set_master(i, values);
-    for (const Tensors *tensors : {&m_, &v_}) {
-      read(values.data(), bytes);
-      context_.memcpy((*tensors)[i], values.data(), bytes);
-    }
-  }
+  file.read(reinterpret_cast<char *>(&random_), sizeof random_);
+  file.read(reinterpret_cast<char *>(checkpoint.data()),
+            static_cast<std::streamsize>(checkpoint.size()));
+  if (!file) throw std::runtime_error("is not a checkpoint: " + path);
+  optimizer_.restore_sync(scaler_, checkpoint);
+  step_ = static_cast<int>(scaler_.get_state_sync().steps);
 }
 
 // ---------------------------------------------------------------------------- main

@@ -69,7 +69,6 @@ random = Random(1)
 for name in ("w1", "w2"):
     rows, columns = shapes[name]
     master[name].copy_from(Floats([random.next() / 512 for _ in range(rows * columns)], shapes[name]))
-    model[name].copy_from(master[name])
 
 x = context.zeros((BATCH, IN), "float16")
 labels = context.zeros(BATCH, "int32")
@@ -79,8 +78,8 @@ logits = context.zeros((BATCH, CLASSES), "float16")
 row_loss, loss = context.zeros(BATCH), context.zeros(1)
 
 lists = [mpcore.TensorList(context, list(tensors.values())) for tensors in (grad, master, model)]
-optimizer = mpcore.Optimizer(context, "adam", *lists, lr=0.015625, weight_decay=0.0078125,
-                             flags="decoupled_decay")
+optimizer = mpcore.Optimizer(context, "adamw", *lists, lr=0.015625, weight_decay=0.0078125)
+optimizer.write_model()  # the fp16 weights from the masters
 scaler = mpcore.Scaler(context, "backoff", growth_interval=8)
 
 # %% [markdown]
