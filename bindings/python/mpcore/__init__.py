@@ -11,7 +11,7 @@ mpcore.h declares and this layer has no word for is in mpcore._sys; mpcore.lib i
 
 Nothing is converted or copied behind the caller's back: labels and indices of int64, big-endian and
 strided arrays are refused with a sentence that says what to do.  Objects can be closed, which otherwise
-happens when they go; none can be copied or pickled but AutocastGraph.
+happens when they go; objects that they use stay until then.  None can be copied or pickled but AutocastGraph.
 """
 
 from typing import Tuple
