@@ -74,7 +74,8 @@ void check_schedule(const mp_hyper_t &hyper, std::string_view name) {
   require(hyper.warmup_steps >= 0, "warmup_steps", hyper.warmup_steps, " is negative");
   if (schedule == MP_LR_CONSTANT || schedule == MP_LR_INVERSE_SQRT) return;
   require(hyper.decay_steps >= 1, "decay_steps", hyper.decay_steps, " is smaller than 1");
-  require(std::isfinite(hyper.lr_end), "lr_end", hyper.lr_end, " is not finite");
+  require(hyper.lr_end >= 0.0f && std::isfinite(hyper.lr_end), "lr_end", hyper.lr_end,
+          " is negative or not finite");
   if (schedule == MP_LR_POLYNOMIAL) {
     require(hyper.decay_power > 0.0f && std::isfinite(hyper.decay_power), "decay_power",
             hyper.decay_power, " is not positive and finite");
@@ -103,9 +104,11 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
     require(value >= 0.0f && std::isfinite(value), field, value, " is negative or not finite");
   };
 
-  finite("lr", hyper.lr);
+  finite_not_negative("lr", hyper.lr);
   finite_not_negative("weight_decay", hyper.weight_decay);
   finite_not_negative("eps", hyper.eps);
+  require(hyper.eps > 0.0f || desc.kind == MP_OPT_SGD, "eps", hyper.eps,
+          " must be positive: 0 / 0 is not a number");
   finite("dampening", hyper.dampening);
   if (kind.has_beta2) decay("beta2", hyper.beta2);
   if (kind.beta1_is_decay) {

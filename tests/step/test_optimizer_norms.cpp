@@ -57,7 +57,7 @@ TEST_CASE("optimizer norms: powers of two are exact, LAMB", "[optimizer][strict]
   // The first corrected Adam step is 1; u = 1 + wd w = 2, r = 4 / 2.
   mp_hyper_t hyper = mp_hyper_default(MP_OPT_LAMB, .5f);
   hyper.beta1 = hyper.beta2 = .5f;
-  hyper.eps = 0.0f;
+  hyper.eps = 0x1p-100f;
   hyper.weight_decay = .25f;
   const uint32_t decoupled = MP_OPT_DECOUPLED_DECAY;
   CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled), 4) == pair_of(2, 2));
@@ -71,7 +71,7 @@ TEST_CASE("optimizer norms: powers of two are exact, NovoGrad", "[optimizer][str
   mp_hyper_t hyper = mp_hyper_default(MP_OPT_NOVOGRAD, .5f);
   hyper.beta1 = .5f;
   hyper.beta2 = .75f;
-  hyper.eps = 0.0f;
+  hyper.eps = 0x1p-100f;
   hyper.weight_decay = .25f;
   OptimizerRun run(square_spec(MP_OPT_NOVOGRAD, hyper, 0));
   run.master().upload(constant_values(run.master().specs(), 4.0));
