@@ -209,7 +209,7 @@ inline constexpr uint32_t kFirstSize<mp_stats_outputs_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 88;
 template <>
-inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 88;
+inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 112;
 template <>
 inline constexpr uint32_t kFirstSize<mp_hyper_t> = 72;
 template <>
@@ -219,7 +219,7 @@ inline constexpr uint32_t kFirstSize<mp_model_options_t> = 32;
 template <>
 inline constexpr uint32_t kFirstSize<mp_comm_t> = 48;
 template <>
-inline constexpr uint32_t kFirstSize<mp_step_options_t> = 80;
+inline constexpr uint32_t kFirstSize<mp_step_options_t> = 96;
 template <>
 inline constexpr uint32_t kFirstSize<mp_autocast_config_t> = 32;
 template <>

@@ -72,7 +72,13 @@ struct mp_scaler {
   std::optional<mp::OutcomeRing> outcomes;  ///< always there once the scaler has been created
   /// A step with MP_STEP_KEEP_SCALER, or an accumulation, has come since the last update.
   bool has_kept_amax;
+  bool is_owned;  ///< true: an optimizer owns and destroys it
 };
+
+namespace mp {
+/// Allocates all that the scaler will ever need; the config has been checked.
+std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context, const mp_scaler_config_t &config);
+}  // namespace mp
 
 struct mp_optimizer {
   mp::ContextPtr context;
@@ -81,16 +87,14 @@ struct mp_optimizer {
   std::vector<mp::ParamGroup> groups;
   mp::DeviceBuffer memory;
   mp::OptimizerArgs args;
-  // Device scratch of mp_scale_step, 1 float each.
+  std::unique_ptr<mp_scaler> own_scaler;  ///< S = 1: the scaler of steps without another one
+  // Device scratch of mp_scale_step, 1 number each.
   float *amax;
-  float *norm;
   float *grad_scale;
-  float *found_inf;
   // Of a step with several ranks.
   mp::RankMessage *message;
   double *sum_squares;
-  float
-      *tensor_norms;  ///< 1 per tensor: of the gradients as they are; NULL: no group clips by them
+  double *tensor_norms;  ///< 1 per tensor: of the gradients; NULL: no group clips by them
   std::unique_ptr<mp_tensor_list> own_m, own_v;  ///< none: of the caller, or none needed
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capi/check.h"
+#include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 #include "capi/optimizer_desc.h"
@@ -35,12 +36,12 @@ struct RatioOffsets {
   size_t w_squares, u_squares, ratio;
 
   RatioOffsets(DeviceImage &image, const TensorList &list)
-      : w_squares(image.add_zeros<float>(static_cast<size_t>(list.num_chunks))),
-        u_squares(image.add_zeros<float>(static_cast<size_t>(list.num_chunks))),
+      : w_squares(image.add_zeros<double>(static_cast<size_t>(list.num_chunks))),
+        u_squares(image.add_zeros<double>(static_cast<size_t>(list.num_chunks))),
         ratio(image.add_zeros<float>(list.count)) {}
 
   RatioScratch at(const DeviceBuffer &memory) const {
-    return {array_at<float>(memory, w_squares), array_at<float>(memory, u_squares),
+    return {array_at<double>(memory, w_squares), array_at<double>(memory, u_squares),
             array_at<float>(memory, ratio)};
   }
 };
@@ -53,14 +54,12 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   const RatioOffsets ratios(image, has_ratios(optimizer.desc.kind, optimizer.desc.flags)
                                        ? optimizer.desc.grads->device
                                        : TensorList{});
-  const size_t norms = image.add_zeros<float>(clips ? tensor_group.size() : 0);
+  const size_t norms = image.add_zeros<double>(clips ? tensor_group.size() : 0);
   const size_t lr = image.add_zeros<float>(optimizer.groups.size());
   const size_t t = image.add_zeros<int64_t>(1);
   const size_t ticket = image.add_zeros<uint32_t>(1);
   const size_t amax = image.add_zeros<float>(1);
-  const size_t norm = image.add_zeros<float>(1);
   const size_t grad_scale = image.add_zeros<float>(1);
-  const size_t found_inf = image.add_zeros<float>(1);
   const size_t message = image.add_zeros<RankMessage>(1);
   const size_t sum_squares = image.add_zeros<double>(1);
 
@@ -90,12 +89,10 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
       .ticket = array_at<uint32_t>(memory, ticket),
   };
   optimizer.amax = array_at<float>(memory, amax);
-  optimizer.norm = array_at<float>(memory, norm);
   optimizer.grad_scale = array_at<float>(memory, grad_scale);
-  optimizer.found_inf = array_at<float>(memory, found_inf);
   optimizer.message = array_at<RankMessage>(memory, message);
   optimizer.sum_squares = array_at<double>(memory, sum_squares);
-  optimizer.tensor_norms = clips ? array_at<float>(memory, norms) : nullptr;
+  optimizer.tensor_norms = clips ? array_at<double>(memory, norms) : nullptr;
 }
 
 mp_model_options_t read_options(const mp_model_options_t *user) {
@@ -124,6 +121,9 @@ mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
                            mp::group_of);
     mp::make_moments(*created);
     mp::upload(*created, mp::read_tensor_group(created->desc));
+    created->own_scaler =
+        mp::make_scaler(created->context, mp::default_scaler_config(MP_SCALER_STATIC));
+    created->own_scaler->is_owned = true;
     *optimizer = created.release();
   });
 }
@@ -168,7 +168,7 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
     const mp::Context &c = *o.context;
     if (o.tensor_norms != nullptr) {
       mp::StatisticsOutputs statistics{};
-      statistics.norm_per_tensor = o.tensor_norms;
+      statistics.wide_norms = o.tensor_norms;
       c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, statistics, stream);
     }
     c.backend.optimizer_step(c.device, o.args, update, stream);
@@ -225,6 +225,10 @@ mp_status_t mp_optimizer_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
   });
 }
 
+mp_scaler_t mp_optimizer_get_scaler(mp_optimizer_t optimizer) {
+  return optimizer != nullptr ? optimizer->own_scaler.get() : nullptr;
+}
+
 const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer) {
   return optimizer != nullptr ? optimizer->args.t : nullptr;
 }
@@ -258,7 +262,8 @@ mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, mp_
 mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    mp::require_not_negative(t, "t");
+    MP_REQUIRE(t >= 0 && t <= mp::kMaxSteps, MP_ERROR_INVALID_ARGUMENT, "t = ", t,
+               " is outside [0, 2^52]");
     const mp::Context &c = *o.context;
     c.backend.copy(c.device, o.args.t, &t, sizeof t, stream);
     c.backend.synchronize(c.device, stream);

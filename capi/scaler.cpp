@@ -31,7 +31,6 @@ ScalerDevice initial_device(const mp_scaler_config_t &config) {
   return device;
 }
 
-/// Allocates all that the scaler will ever need.
 void set_up_memory(mp_scaler &scaler) {
   const size_t records = static_cast<size_t>(scaler.config.history);
   DeviceImage image;
@@ -53,24 +52,32 @@ void set_up_memory(mp_scaler &scaler) {
 
 }  // namespace
 
+std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context,
+                                       const mp_scaler_config_t &config) {
+  auto created = std::make_unique<mp_scaler>();
+  created->context = context;
+  created->config = config;
+  set_up_memory(*created);
+  return created;
+}
+
 }  // namespace mp
 
 mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
                              const mp_scaler_config_t *config) {
   return mp::call(__func__, [&] {
     mp::require_pointer(scaler, "scaler");
-    auto created = std::make_unique<mp_scaler>();
-    created->context = mp::require_context(context);
-    created->config = mp::read_struct(config, "config");
-    mp::check_config(created->config);
-
-    mp::set_up_memory(*created);
-    *scaler = created.release();
+    const mp::ContextPtr owner = mp::require_context(context);
+    const mp_scaler_config_t read = mp::read_struct(config, "config");
+    mp::check_config(read);
+    *scaler = mp::make_scaler(owner, read).release();
   });
 }
 
 void mp_scaler_destroy(mp_scaler_t scaler) {
-  (void)mp::call(__func__, [&] { delete scaler; });
+  (void)mp::call(__func__, [&] {
+    if (scaler != nullptr && !scaler->is_owned) delete scaler;
+  });
 }
 
 const float *mp_scaler_scale(mp_scaler_t scaler) {
@@ -137,6 +144,7 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
     // What has been found since the last update is of the steps that are given up.
     c.backend.fill(c.device, &s.device->found_inf, 0, sizeof s.device->found_inf, stream);
     c.backend.fill(c.device, &s.device->amax, 0, sizeof s.device->amax, stream);
+    c.backend.fill(c.device, &s.device->out_of_range, 0, sizeof s.device->out_of_range, stream);
     s.has_kept_amax = false;
     const int64_t none = 0;
     c.backend.copy(c.device, &s.device->num_recorded, &none, sizeof none, stream);

@@ -105,12 +105,17 @@ void require_count_within(int64_t value, const char *name, int64_t end, const ch
              " is outside [0, ", end_name, "] = [0, ", end, "]");
 }
 
-/// Each is counted on by every update, and a step of a later one is a step of those before.
+/// Every update increases them, and a step of a later one is a step of those before.
 void check_counts(const mp_scaler_state_t &state) {
-  constexpr int64_t kMostSteps = int64_t{1} << 62;  // no run comes near: it does not wrap
-  require_count_within(state.steps, "state->steps", kMostSteps, "2^62");
+  require_count_within(state.steps, "state->steps", kMaxSteps, "2^52");
   require_count_within(state.skipped, "state->skipped", state.steps, "steps");
-  require_count_within(state.skipped_nan, "state->skipped_nan", state.skipped, "skipped");
+  require_count_within(state.overflows, "state->overflows", state.skipped, "skipped");
+  require_count_within(state.out_of_range, "state->out_of_range", state.skipped, "skipped");
+  require_count_within(state.no_scale, "state->no_scale", state.skipped, "skipped");
+  const int64_t skips = state.overflows + state.out_of_range + state.no_scale;
+  MP_REQUIRE(skips == state.skipped, MP_ERROR_INVALID_ARGUMENT, "state->skipped = ", state.skipped,
+             " must be overflows + out_of_range + no_scale = ", skips);
+  require_count_within(state.skipped_nan, "state->skipped_nan", state.overflows, "overflows");
   require_count_within(state.skipped_in_row, "state->skipped_in_row", state.skipped, "skipped");
 }
 

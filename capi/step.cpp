@@ -26,26 +26,20 @@ bool keeps_scaler(const mp_step_options_t &options) {
   return (options.flags & MP_STEP_KEEP_SCALER) != 0;
 }
 
-void check_flags(const mp_step_options_t &options, const mp_scaler *scaler) {
+void check_flags(const mp_step_options_t &options) {
   require_flags(options.flags,
                 MP_STEP_KEEP_SCALER | MP_STEP_UNSCALED | MP_STEP_CHECKED | MP_STEP_SHARDED,
                 "flags");
-  const auto needs = [&](mp_step_flags_t flag, const char *name, bool is_there, const char *what) {
-    MP_REQUIRE((options.flags & flag) == 0 || is_there, MP_ERROR_INVALID_ARGUMENT,
-               "flags = ", options.flags, " has ", name, ", which needs ", what, " = NULL");
-  };
-  const bool has_scaler = scaler != nullptr;
-  needs(MP_STEP_KEEP_SCALER, "MP_STEP_KEEP_SCALER", has_scaler, "a scaler, but scaler");
-  needs(MP_STEP_UNSCALED, "MP_STEP_UNSCALED", has_scaler, "a scaler, but scaler");
-  needs(MP_STEP_CHECKED, "MP_STEP_CHECKED", has_scaler, "a scaler, but scaler");
-  needs(MP_STEP_SHARDED, "MP_STEP_SHARDED", options.comm != nullptr, "comm, but options->comm");
+  MP_REQUIRE((options.flags & MP_STEP_SHARDED) == 0 || options.comm != nullptr,
+             MP_ERROR_INVALID_ARGUMENT, "flags = ", options.flags,
+             " has MP_STEP_SHARDED, which needs comm, but options->comm = NULL");
 }
 
-mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *scaler) {
+mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &scaler) {
   if (user == nullptr) return {};
   const mp_step_options_t options = read_struct(user, "options");
-  check_flags(options, scaler);
-  MP_REQUIRE(!is_unscaled(options) || !needs_amax(*scaler), MP_ERROR_INVALID_ARGUMENT,
+  check_flags(options);
+  MP_REQUIRE(!is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
              "flags = ", options.flags,
              " has MP_STEP_UNSCALED, but the scaler learns from the largest scaled gradient, and "
              "none has been measured since its last update");
@@ -59,12 +53,13 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *s
   require_aligned(options.report, "report");
   require_aligned(options.tensor_reports, "tensor_reports");
   require_aligned(options.model_overflows, "model_overflows");
+  require_aligned(options.outcome, "outcome");
+  require_aligned(options.rejected_updates, "rejected_updates");
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
              "amax = ", options.amax, ", but without MP_STEP_CHECKED the step measures it");
   // The step ends with clearing that flag, which therefore cannot hold its result.
-  MP_REQUIRE(scaler == nullptr || options.found_inf != &scaler->device->found_inf,
-             MP_ERROR_INVALID_ARGUMENT, "found_inf = ", options.found_inf,
-             " is the scaler's own flag");
+  MP_REQUIRE(options.found_inf != &scaler.device->found_inf, MP_ERROR_INVALID_ARGUMENT,
+             "found_inf = ", options.found_inf, " is the scaler's own flag");
   return options;
 }
 
@@ -97,55 +92,55 @@ struct Passes {
 
 /// Between the passes: pass 2 reads what all ranks have found.  A norm is known, and can clip, only
 /// after that.
-void plan_rank_reduction(const mp_optimizer &optimizer, const mp_scaler *scaler, bool sums_norms,
+void plan_rank_reduction(const mp_optimizer &optimizer, const mp_scaler &scaler, bool sums_norms,
                          Passes &passes) {
   StatisticsOutputs &statistics = passes.statistics;
   RankReductionArgs &reduction = passes.rank_reduction;
+  UpdateArgs &update = passes.update;
   reduction.message = optimizer.message;
   reduction.found_inf = statistics.found_inf;
-  reduction.measured_amax = passes.update.scaler_amax;
-  reduction.amax = optimizer.amax;
-  if (scaler != nullptr) {
-    reduction.scaler = scaler->device;
-    passes.update.scaler_amax = optimizer.amax;
-  }
+  reduction.scaler_amax = update.scaler_amax;
+  reduction.grad_amax = update.grad_amax;
+  reduction.scaler = scaler.device;
+  update.scaler_amax = &optimizer.message->amax;
+  update.grad_amax = &optimizer.message->grad_amax;
+  update.rank_code = &optimizer.message->code;
   if (!sums_norms) return;
   reduction.sum_squares = statistics.sum_squares = optimizer.sum_squares;
-  reduction.norm = optimizer.norm;
   reduction.clip = statistics.clip;
-  statistics.norm = nullptr;
   statistics.clip.grad_scale = nullptr;
 }
 
-Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
+Passes plan(const mp_optimizer &optimizer, const mp_scaler &scaler,
             const mp_step_options_t &options) {
   Passes passes{};
   StatisticsOutputs &statistics = passes.statistics;
   UpdateArgs &update = passes.update;
 
-  if (scaler != nullptr) {
-    statistics.found_inf = &scaler->device->found_inf;
-    update.scaler = scaler->device;
-    update.keep_scaler = keeps_scaler(options);
-    if (!is_unscaled(options)) {
-      update.grad_scale = &scaler->device->inv_scale;
-      update.scaler_amax = statistics.amax = optimizer.amax;
-    }
-    if (is_checked(options)) update.scaler_amax = options.amax;
+  statistics.found_inf = &scaler.device->found_inf;
+  statistics.amax = optimizer.amax;
+  update.scaler = scaler.device;
+  update.keep_scaler = keeps_scaler(options);
+  const float *const measured = is_checked(options) ? options.amax : optimizer.amax;
+  if (!is_unscaled(options)) {
+    update.grad_scale = &scaler.device->inv_scale;
+    update.scaler_amax = update.grad_amax = measured;
   } else {
-    update.clear = statistics.found_inf = optimizer.found_inf;
+    // The amax of a caller is still multiplied by S, unlike these gradients.
+    (is_checked(options) ? update.scaler_amax : update.grad_amax) = measured;
   }
   update.found_inf = statistics.found_inf;
   update.skipped = options.found_inf;
+  update.outcome = options.outcome;
+  update.rejected_updates = options.rejected_updates;
   update.model_overflows = options.model_overflows;
-  update.tensor_norms = statistics.norm_per_tensor = optimizer.tensor_norms;
+  update.tensor_norms = statistics.wide_norms = optimizer.tensor_norms;
   statistics.report = options.report;
   statistics.tensor_reports = options.tensor_reports;
 
   if (options.max_grad_norm > 0.0f || options.grad_norm != nullptr ||
       options.tensor_norms != nullptr) {
-    statistics.norm = optimizer.norm;
-    statistics.clip = {.scaled_norm = optimizer.norm,
+    statistics.clip = {.scaled_norm = nullptr,
                        .inv_scale = update.grad_scale,
                        .max_norm = options.max_grad_norm,
                        .grad_scale = optimizer.grad_scale,
@@ -159,8 +154,9 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
 void combine_messages(const mp_comm_t &comm, RankMessage *message, bool is_sharded,
                       mp_stream_t stream) {
   ReductionGroup group(comm);
-  all_reduce(comm, {&message->code, 2, MP_FP32, MP_REDUCE_MAX}, stream);
-  if (is_sharded) all_reduce(comm, {&message->sum_squares, 1, MP_FP32, MP_REDUCE_SUM}, stream);
+  all_reduce(comm, {&message->code, kRankMaxima, MP_FP32, MP_REDUCE_MAX}, stream);
+  if (is_sharded)
+    all_reduce(comm, {message->sum_squares, kRankSums, MP_FP32, MP_REDUCE_SUM}, stream);
   group.end();
 }
 
@@ -183,14 +179,15 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
                "optimizer and scaler belong to different contexts");
     mp::require_data(o);
-    const mp_step_options_t read = mp::read_options(options, scaler);
+    mp_scaler &s = scaler != nullptr ? *scaler : *o.own_scaler;
+    const mp_step_options_t read = mp::read_options(options, s);
     const mp_comm_t comm = read.comm != nullptr ? mp::read_comm(read.comm) : mp::default_comm();
     const bool checked = mp::is_checked(read);
-    if (checked) mp::check_checked(o, *scaler, read);
-    mp::Passes passes = mp::plan(o, scaler, read);
+    if (checked) mp::check_checked(o, s, read);
+    mp::Passes passes = mp::plan(o, s, read);
     const bool has_ranks = comm.world_size > 1;
     const bool sums_norms = (read.flags & MP_STEP_SHARDED) != 0 && !checked;
-    if (has_ranks) mp::plan_rank_reduction(o, scaler, sums_norms, passes);
+    if (has_ranks) mp::plan_rank_reduction(o, s, sums_norms, passes);
 
     const mp::Context &c = *o.context;
     try {
@@ -200,13 +197,12 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
       if (has_ranks) mp::reduce_over_ranks(o, passes.rank_reduction, comm, stream);
       c.backend.optimizer_step(c.device, o.args, passes.update, stream);
     } catch (...) {
-      // Pass 2 would have cleared this flag, which nobody else can.
-      c.backend.fill(c.device, o.found_inf, 0, sizeof *o.found_inf, stream);
+      // Pass 2 would have cleared this flag, of which a caller without a scaler need not know.
+      float *const flag = &s.device->found_inf;
+      if (scaler == nullptr) c.backend.fill(c.device, flag, 0, sizeof *flag, stream);
       throw;
     }
-    if (scaler != nullptr) {
-      const bool has_amax = !checked || read.amax != nullptr;
-      scaler->has_kept_amax = mp::keeps_scaler(read) && (scaler->has_kept_amax || has_amax);
-    }
+    const bool has_amax = !checked || read.amax != nullptr;
+    s.has_kept_amax = mp::keeps_scaler(read) && (s.has_kept_amax || has_amax);
   });
 }

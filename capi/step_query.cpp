@@ -14,14 +14,20 @@ uint64_t load(uint64_t &word) {
   return std::atomic_ref(word).load(std::memory_order_acquire);
 }
 
+const char *cause_of(mp_step_outcome_t skip) {
+  return skip == MP_STEP_OVERFLOW   ? "overflow"
+         : skip == MP_STEP_NO_SCALE ? "no usable scale"
+                                    : "gradients out of range";
+}
+
 }  // namespace
 
 bool OutcomeRing::find(int64_t step, mp_step_outcome_t &outcome) const {
   const auto wanted = static_cast<uint64_t>(step);
   const uint64_t word = load(slot(step).verdict);
-  if (step <= forgotten_.load() || word >> 1 > wanted) return false;
-  const bool is_known = word >> 1 == wanted;
-  outcome = !is_known ? MP_STEP_PENDING : word & 1 ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
+  if (step <= forgotten_.load() || word >> 3 > wanted) return false;
+  const bool is_known = word >> 3 == wanted;
+  outcome = is_known ? static_cast<mp_step_outcome_t>(word & 7) : MP_STEP_PENDING;
   return true;
 }
 
@@ -65,12 +71,12 @@ mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *o
                " is forgotten: it lies ", mp::kOutcomes,
                " steps or more back, or before the restored state");
     *outcome = found;
-    if (found != MP_STEP_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
+    if (found < MP_STEP_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
     const auto scale = s.outcomes->scale_change(step);
     if (!scale || !s.outcomes->is_news(step)) return;
     const auto what = [&](auto... after) {
-      mp::log(MP_LOG_INFO, "mp_step_query: overflow in step ", step, ": S ", scale->before,
-              after...);
+      mp::log(MP_LOG_INFO, "mp_step_query: ", mp::cause_of(found), " in step ", step, ": S ",
+              scale->before, after...);
     };
     scale->after ? what(" -> ", *scale->after) : what();
   });

@@ -734,6 +734,10 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     return check(mp_scale_step(get(), scaler, options, stream));
   }
 
+  /// Belongs to the optimizer: no mp::scaler can hold it.
+  mp_scaler_t get_scaler() const &noexcept { return mp_optimizer_get_scaler(get()); }
+  mp_scaler_t get_scaler() const && = delete;
+
   const float *lr() const &noexcept { return mp_optimizer_lr(get()); }
   const float *lr() const && = delete;
 

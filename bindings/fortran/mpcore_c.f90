@@ -162,7 +162,7 @@ module mpcore_c
   !> Whether a scaler still gets anywhere.
   enum, bind(c)  ! mp_scaler_status_t
     enumerator :: MP_SCALER_OK = 0
-    !> see mp_scaler_config.diverged_after
+    !> see mp_scaler_config.diverged_after; or S has no finite inverse
     enumerator :: MP_SCALER_DIVERGED = 1
   end enum
 
@@ -283,12 +283,11 @@ module mpcore_c
     enumerator :: MP_STEP_KEEP_SCALER = 1
     !> The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
     !> and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-    !> Not without a scaler, where nothing is unscaled anyway.  With MP_STEP_CHECKED too where the last
-    !> call had MP_ACCUMULATE_LAST.
+    !> With MP_STEP_CHECKED too where the last call had MP_ACCUMULATE_LAST.
     enumerator :: MP_STEP_UNSCALED = 2
     !> Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
     !> mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-    !> readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+    !> readings of every gradient.  Without a scaler the flag is that of mp_optimizer_get_scaler.
     !> Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
     !> max_tensor_norm of a group.
     enumerator :: MP_STEP_CHECKED = 4
@@ -302,20 +301,29 @@ module mpcore_c
   enum, bind(c)  ! mp_accumulate_flags_t
     !> The first gradients of a window: sums are overwritten, and not read.
     enumerator :: MP_ACCUMULATE_FIRST = 1
-    !> The last ones before the update, by an optimizer of the host program: the sums are looked at
+    !> The last ones before the update, by an optimizer of the host program: the sums are inspected
     !> as well, and mp_step_query learns the outcome here already.  Of several lists only the last one
     !> has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
     !> outcome is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
     enumerator :: MP_ACCUMULATE_LAST = 2
   end enum
 
-  !> What became of a step.
+  !> Outcome of a step: the first cause that applies, from MP_STEP_OVERFLOW upwards in this list.
+  !> Queries, the state and the history of the scaler and mp_step_options report the same.
   enum, bind(c)  ! mp_step_outcome_t
     !> the device has not come to it yet
     enumerator :: MP_STEP_PENDING = 0
     enumerator :: MP_STEP_TAKEN = 1
-    !> there was an overflow
+    !> Bound for comparisons, never reported: from here on (>=) nothing was updated.
     enumerator :: MP_STEP_SKIPPED = 2
+    !> The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
+    !> factor is not finite.  S stays: no other S helps.
+    enumerator :: MP_STEP_RANGE = 3
+    !> (4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
+    !> MP_SCALER_DIVERGED.
+    enumerator :: MP_STEP_NO_SCALE = 5
+    !> the flag was up, or a gradient or amax was not finite; S follows its policy
+    enumerator :: MP_STEP_OVERFLOW = 6
   end enum
 
   !> What an operation makes of a 16-bit type.
@@ -839,10 +847,12 @@ module mpcore_c
     integer(c_int32_t) :: flags = 0_c_int32_t
     real(c_float) :: init_scale = 0.0_c_float
     !> S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    !> Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+    !> Without min_scale S may sink to 0; if 1/S is infinite, mp_scale_step updates nothing
+    !> (MP_STEP_NO_SCALE) and the status is MP_SCALER_DIVERGED.
     real(c_float) :: min_scale = 0.0_c_float
     !> S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    !> Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+    !> Without min_scale S may sink to 0; if 1/S is infinite, mp_scale_step updates nothing
+    !> (MP_STEP_NO_SCALE) and the status is MP_SCALER_DIVERGED.
     real(c_float) :: max_scale = 0.0_c_float
     !> backoff; > 1
     real(c_double) :: growth_factor = 0.0_c_double
@@ -875,7 +885,7 @@ module mpcore_c
   !> Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
   !> order assumed).
   type, bind(c) :: mp_scaler_state_t
-    integer(c_int32_t) :: struct_size = 88_c_int32_t
+    integer(c_int32_t) :: struct_size = 112_c_int32_t
     integer(c_int) :: policy = 0
     real(c_float) :: scale = 0.0_c_float
     !> clean steps that count towards growth_interval; -1: the next one
@@ -897,24 +907,31 @@ module mpcore_c
     real(c_double) :: beta2_power = 0.0_c_double
     !> updates seen
     integer(c_int64_t) :: steps = 0_c_int64_t
-    !> of which overflowed
+    !> steps that were not taken: overflows + out_of_range + no_scale
     integer(c_int64_t) :: skipped = 0_c_int64_t
-    !> of which with a NaN among the gradients: amax was NaN
+    !> overflows with a NaN among the gradients: amax was NaN
     integer(c_int64_t) :: skipped_nan = 0_c_int64_t
     !> since the last clean step
     integer(c_int64_t) :: skipped_in_row = 0_c_int64_t
+    !> Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE.
+    integer(c_int64_t) :: overflows = 0_c_int64_t
+    !> Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE.
+    integer(c_int64_t) :: out_of_range = 0_c_int64_t
+    !> Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE.
+    integer(c_int64_t) :: no_scale = 0_c_int64_t
   end type
 
   !> Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
   type, bind(c) :: mp_hyper_t
     !> in an array, also the distance between elements
     integer(c_int32_t) :: struct_size = 72_c_int32_t
+    !> >= 0
     real(c_float) :: lr = 0.0_c_float
     !> SGD, RMSProp: momentum; Adam, LAMB, NovoGrad
     real(c_float) :: beta1 = 0.0_c_float
     !> Adam, LAMB, NovoGrad, RMSProp
     real(c_float) :: beta2 = 0.0_c_float
-    !> >= 0; all; SGD: with MP_OPT_LARC or MP_OPT_LARS
+    !> > 0; SGD: >= 0, with MP_OPT_LARC or MP_OPT_LARS
     real(c_float) :: eps = 0.0_c_float
     !> >= 0
     real(c_float) :: weight_decay = 0.0_c_float
@@ -939,7 +956,7 @@ module mpcore_c
     real(c_float) :: decay_power = 0.0_c_float
     !> exponential: > 0
     real(c_float) :: decay_rate = 0.0_c_float
-    !> in the unit of lr
+    !> polynomial, cosine, exponential: >= 0, in the unit of lr
     real(c_float) :: lr_end = 0.0_c_float
   end type
 
@@ -981,8 +998,8 @@ module mpcore_c
     !> a tensor; its m and v go on), the second weight_decay, l1 and l2.
     type(c_ptr) :: decay_multipliers = c_null_ptr
     !> MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
-    !> gradient of a penalty that has its own code.  Read by each step and not inspected: an
-    !> infinity here reaches the weights unless found_inf says so (mp_check_nonfinite).
+    !> gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
+    !> of an infinity here keeps its value (mp_step_options.rejected_updates).
     type(c_ptr) :: extra_grads = c_null_ptr
     !> MP_OPT_STOCHASTIC_ROUNDING; any value
     integer(c_int64_t) :: rounding_seed = 0_c_int64_t
@@ -1038,7 +1055,7 @@ module mpcore_c
 
   !> What else a step does and reports.
   type, bind(c) :: mp_step_options_t
-    integer(c_int32_t) :: struct_size = 80_c_int32_t
+    integer(c_int32_t) :: struct_size = 96_c_int32_t
     !> mp_step_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
     !> clip the unscaled global norm to this; 0 = no clipping
@@ -1069,6 +1086,11 @@ module mpcore_c
     !> scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
     !> flags on every rank.
     type(c_ptr) :: comm = c_null_ptr
+    !> Device, 1 integer, optional: the outcome of this step, a mp_step_outcome_t.
+    type(c_ptr) :: outcome = c_null_ptr
+    !> Device, 1 integer, optional: increased by the number of elements that kept their old weight
+    !> and moments because a new one was not finite (see mp_scale_step); clear it first.
+    type(c_ptr) :: rejected_updates = c_null_ptr
   end type
 
   !> What a policy starts from.
@@ -2152,8 +2174,9 @@ module mpcore_c
     end function
 
     !> sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
-    !> 16384 elements (so |x| > 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
-    !> without atomics: bitwise reproducible.
+    !> 16384 elements and in fp64 across chunks, in a fixed order, without atomics: bitwise
+    !> reproducible.  A chunk whose largest |x| is below 2^-40, or 2^56 or more, is read twice and
+    !> summed with a power of two as factor: the norm is infinite only if it exceeds fp32.
     !> @param norm        device, 1 float, optional.
     !> @param per_tensor  device, count floats, optional.
     function mp_l2norm(list, norm, per_tensor, stream) result(answer) bind(c, name="mp_l2norm")
@@ -2190,7 +2213,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
+    !> out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`, and if a product
+    !> overflows fp32.
     !> @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
     !>                   out == in is allowed.
     !> @param inv_scale  device, 1 float.
@@ -2260,7 +2284,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Optimizers do not keep it.
+    !> Optimizers do not keep it.  No effect on the scaler of mp_optimizer_get_scaler.
     subroutine mp_scaler_destroy(scaler) bind(c, name="mp_scaler_destroy")
       import
       type(c_ptr), value :: scaler
@@ -2335,8 +2359,8 @@ module mpcore_c
     !>         growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
     !>         those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
     !>         0; statistics that are not finite, or of lognormal no means of log2 of a float; more
-    !>         steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
-    !>         2^62
+    !>         steps skipped than taken, more of them with a NaN or in a row than at all, skips that
+    !>         are not the sum of their causes; counts beyond 2^52
     function mp_scaler_set_state_sync(scaler, state, stream) result(answer) bind(c, &
       name="mp_scaler_set_state_sync")
       import
@@ -2349,7 +2373,8 @@ module mpcore_c
     !> The last updates, oldest first, for a plot; waits for `stream`.
     !> @param capacity  elements of the arrays; where fewer than there are, the newest are given
     !> @param scales    host, optional: S with which the step was taken
-    !> @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+    !> @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
+    !>                  otherwise the outcome: MP_STEP_RANGE, MP_STEP_NO_SCALE
     !> @param count     host: elements written, at most config.history
     function mp_scaler_get_history_sync(scaler, capacity, scales, skipped, count, &
       stream) result(answer) bind(c, name="mp_scaler_get_history_sync")
@@ -2463,6 +2488,7 @@ module mpcore_c
     !> One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
     !> NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
     !> gradients in one more (not in mp_scale_step, which measures them anyway).
+    !> An element of which the new weight or moment is not finite keeps its old weight and moments.
     !> @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
     !>                    Infinity or NaN skips the update as found_inf does.
     !> @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
@@ -2530,6 +2556,16 @@ module mpcore_c
       type(c_ptr), value :: loss
       type(c_ptr), value :: stream
       integer(c_int) :: answer
+    end function
+
+    !> Scaler of steps without another one: static, S = 1, diverged_after 100.  It counts their skips
+    !> and answers mp_step_query, so that bf16 training does not create a scaler.
+    !> @return lives as long as the optimizer, which owns it; NULL if optimizer is NULL
+    function mp_optimizer_get_scaler(optimizer) result(answer) bind(c, &
+      name="mp_optimizer_get_scaler")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr) :: answer
     end function
 
     !> Device address of the step counter t, which each applied step increases by 1; constant for the
@@ -2613,6 +2649,7 @@ module mpcore_c
 
     !> Sets t, e.g. from a checkpoint of another format; call mp_optimizer_write_model after it.
     !> Waits for `stream`.
+    !> @param t  in [0, 2^52]
     function mp_optimizer_set_step_sync(optimizer, t, stream) result(answer) bind(c, &
       name="mp_optimizer_set_step_sync")
       import
@@ -2684,9 +2721,15 @@ module mpcore_c
     !>     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
     !>     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
     !>        norm                                                       only with comm
-    !>     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
-    !>                        model = round(master);  t += 1             second pass
+    !>     3. if the outcome is MP_STEP_TAKEN:
+    !>            g = gradient / S, clipped;  optimizer update of master;
+    !>            model = round(master);  t += 1                         second pass
     !>     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    !>
+    !> Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which a
+    !> square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element of which the new
+    !> weight or moment is not finite keeps its old weight and moments, as it does for an infinite
+    !> extra gradient; mp_step_options.rejected_updates counts it.
     !>
     !> found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
     !> overflowing activation gradient may have set it before.
@@ -2700,12 +2743,13 @@ module mpcore_c
     !> With MP_SCALER_STATIC an overflowing step is skipped too.
     !>
     !> Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
-    !> raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
-    !> floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
-    !> kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
-    !> that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    !> raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 3
+    !> floats (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small
+    !> kernels.  Causes of a skip travel as a code, so that no maximum meets a NaN.  The sums are
+    !> those of squares in fp32: large, small and other ones apart, each with a power of two as factor.
     !>
-    !> @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+    !> @param scaler   optional; NULL = the optimizer's own static scaler, S = 1 (bf16):
+    !>                 mp_optimizer_get_scaler.
     !> @param options  host, optional; NULL = no clipping, one rank.
     !> @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
     !> @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
@@ -2724,7 +2768,8 @@ module mpcore_c
     !> sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
     !> the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
     !>
-    !> Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+    !> Raises the scaler's flag for a gradient that is not finite, or whose product with weight / S is
+    !> not, and keeps the largest |gradient|,
     !> still multiplied by S and without the weight, for the scaler's next update.  The overflow
     !> stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
     !> micro-batch discards its window whatever becomes of the flag.
@@ -2816,8 +2861,8 @@ module mpcore_c
     !>       mp_scale_step(optimizer, scaler, NULL, stream);
     !>     }
     !>
-    !> That a step was skipped is logged at MP_LOG_INFO, once; not if a later one was logged before.  The
-    !> line has S before it and, unless it is asked for before the update, after it.
+    !> A skipped step is logged at MP_LOG_INFO with its cause, once; not if a later one was logged
+    !> before.  The line has S before it and, unless the query comes before the update, after it.
     !>
     !> @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
     !>                 n, also after restoring a state and in a replayed graph.  Its outcome is known

@@ -108,13 +108,13 @@ typedef enum mp_lr_schedule {
 /** Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none. */
 typedef struct mp_hyper {
   uint32_t struct_size; /**< in an array, also the distance between elements */
-  float lr;
-  float beta1;        /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
-  float beta2;        /**< Adam, LAMB, NovoGrad, RMSProp */
-  float eps;          /**< >= 0; all; SGD: with MP_OPT_LARC or MP_OPT_LARS */
-  float weight_decay; /**< >= 0 */
-  float dampening;    /**< SGD, NovoGrad */
-  float trust;        /**< SGD with MP_OPT_LARC or MP_OPT_LARS: > 0 */
+  float lr;             /**< >= 0 */
+  float beta1;          /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
+  float beta2;          /**< Adam, LAMB, NovoGrad, RMSProp */
+  float eps;            /**< > 0; SGD: >= 0, with MP_OPT_LARC or MP_OPT_LARS */
+  float weight_decay;   /**< >= 0 */
+  float dampening;      /**< SGD, NovoGrad */
+  float trust;          /**< SGD with MP_OPT_LARC or MP_OPT_LARS: > 0 */
 
   /* From gradient to g:  unscale and clip globally (grad_scale), clip by the norm of the tensor,
    * clip by value, add the regularizers' gradients, add extra_grads. */
@@ -128,7 +128,7 @@ typedef struct mp_hyper {
   int32_t decay_steps;  /**< polynomial, cosine, exponential: >= 1 */
   float decay_power;    /**< polynomial: > 0 */
   float decay_rate;     /**< exponential: > 0 */
-  float lr_end;         /**< in the unit of lr */
+  float lr_end;         /**< polynomial, cosine, exponential: >= 0, in the unit of lr */
 } mp_hyper_t;
 
 /** The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
@@ -177,8 +177,8 @@ typedef struct mp_optimizer_desc {
    *  a tensor; its m and v go on), the second weight_decay, l1 and l2. */
   const float *lr_multipliers, *decay_multipliers;
   /** MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
-   *  gradient of a penalty that has its own code.  Read by each step and not inspected: an
-   *  infinity here reaches the weights unless found_inf says so (mp_check_nonfinite). */
+   *  gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
+   *  of an infinity here keeps its value (mp_step_options.rejected_updates). */
   mp_tensor_list_t extra_grads;
   uint64_t rounding_seed; /**< MP_OPT_STOCHASTIC_ROUNDING; any value */
 } mp_optimizer_desc_t;
@@ -229,6 +229,7 @@ MP_API mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t gro
 /** One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
  *  NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
  *  gradients in one more (not in mp_scale_step, which measures them anyway).
+ *  An element of which the new weight or moment is not finite keeps its old weight and moments.
  *  @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
  *                     Infinity or NaN skips the update as found_inf does.
  *  @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
@@ -284,6 +285,11 @@ MP_API const float *mp_optimizer_lr(mp_optimizer_t optimizer);
 MP_API mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss,
                                                mp_stream_t stream);
 
+/** Scaler of steps without another one: static, S = 1, diverged_after 100.  It counts their skips
+ *  and answers mp_step_query, so that bf16 training does not create a scaler.
+ *  @return lives as long as the optimizer, which owns it; NULL if optimizer is NULL */
+MP_API mp_scaler_t mp_optimizer_get_scaler(mp_optimizer_t optimizer);
+
 /** Device address of the step counter t, which each applied step increases by 1; constant for the
  *  life of the optimizer.  NULL if optimizer is NULL. */
 MP_API const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer);
@@ -323,7 +329,8 @@ MP_API mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler
 MP_API mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t,
                                               mp_stream_t stream);
 /** Sets t, e.g. from a checkpoint of another format; call mp_optimizer_write_model after it.
- *  Waits for `stream`. */
+ *  Waits for `stream`.
+ *  @param t  in [0, 2^52] */
 MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
                                               mp_stream_t stream);
 

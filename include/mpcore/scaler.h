@@ -56,7 +56,8 @@ typedef struct mp_scaler_config {
   uint32_t flags; /**< mp_scaler_flags_t, or-ed */
   float init_scale;
   /** S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
-   *  Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing. */
+   *  Without min_scale S may sink to 0; if 1/S is infinite, mp_scale_step updates nothing
+   *  (MP_STEP_NO_SCALE) and the status is MP_SCALER_DIVERGED. */
   float min_scale, max_scale;
   double growth_factor;    /**< backoff; > 1 */
   double backoff_factor;   /**< backoff, lognormal; in (0, 1) */
@@ -91,7 +92,7 @@ static inline mp_scaler_config_t mp_scaler_config_default(mp_scaler_policy_t pol
 /** Whether a scaler still gets anywhere. */
 typedef enum mp_scaler_status {
   MP_SCALER_OK = 0,
-  MP_SCALER_DIVERGED = 1 /**< see mp_scaler_config.diverged_after */
+  MP_SCALER_DIVERGED = 1 /**< see mp_scaler_config.diverged_after; or S has no finite inverse */
 } mp_scaler_status_t;
 
 /** Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
@@ -111,9 +112,11 @@ typedef struct mp_scaler_state {
   double beta1_power; /**< lognormal, logmax: beta1^steps, for bias correction */
   double beta2_power;
   int64_t steps;          /**< updates seen */
-  int64_t skipped;        /**< of which overflowed */
-  int64_t skipped_nan;    /**< of which with a NaN among the gradients: amax was NaN */
+  int64_t skipped;        /**< steps that were not taken: overflows + out_of_range + no_scale */
+  int64_t skipped_nan;    /**< overflows with a NaN among the gradients: amax was NaN */
   int64_t skipped_in_row; /**< since the last clean step */
+  /** Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE. */
+  int64_t overflows, out_of_range, no_scale;
 } mp_scaler_state_t;
 
 /** The state of a new scaler. */
@@ -129,7 +132,7 @@ static inline mp_scaler_state_t mp_scaler_state_default(const mp_scaler_config_t
  *  optimizers may share one, see MP_STEP_KEEP_SCALER. */
 MP_API mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
                                     const mp_scaler_config_t *config);
-/** Optimizers do not keep it. */
+/** Optimizers do not keep it.  No effect on the scaler of mp_optimizer_get_scaler. */
 MP_API void mp_scaler_destroy(mp_scaler_t scaler);
 
 /** Device address of S, constant for the life of the scaler. */
@@ -164,15 +167,16 @@ MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_
  *          growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
  *          those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
  *          0; statistics that are not finite, or of lognormal no means of log2 of a float; more
- *          steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
- *          2^62 */
+ *          steps skipped than taken, more of them with a NaN or in a row than at all, skips that
+ *          are not the sum of their causes; counts beyond 2^52 */
 MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t *state,
                                             mp_stream_t stream);
 
 /** The last updates, oldest first, for a plot; waits for `stream`.
  *  @param capacity  elements of the arrays; where fewer than there are, the newest are given
  *  @param scales    host, optional: S with which the step was taken
- *  @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+ *  @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
+ *                   otherwise the outcome: MP_STEP_RANGE, MP_STEP_NO_SCALE
  *  @param count     host: elements written, at most config.history */
 MP_API mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, float *scales,
                                               int32_t *skipped, int64_t *count, mp_stream_t stream);

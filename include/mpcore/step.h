@@ -27,12 +27,11 @@ typedef enum mp_step_flags {
   MP_STEP_KEEP_SCALER = 1 << 0,
   /** The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
    *  and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-   *  Not without a scaler, where nothing is unscaled anyway.  With MP_STEP_CHECKED too where the last
-   *  call had MP_ACCUMULATE_LAST. */
+   *  With MP_STEP_CHECKED too where the last call had MP_ACCUMULATE_LAST. */
   MP_STEP_UNSCALED = 1 << 1,
   /** Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
    *  mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-   *  readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+   *  readings of every gradient.  Without a scaler the flag is that of mp_optimizer_get_scaler.
    *  Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
    *  max_tensor_norm of a group. */
   MP_STEP_CHECKED = 1 << 2,
@@ -66,6 +65,11 @@ typedef struct mp_step_options {
    *  scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
    *  flags on every rank. */
   const mp_comm_t *comm;
+  /** Device, 1 integer, optional: the outcome of this step, a mp_step_outcome_t. */
+  int32_t *outcome;
+  /** Device, 1 integer, optional: increased by the number of elements that kept their old weight
+   *  and moments because a new one was not finite (see mp_scale_step); clear it first. */
+  int64_t *rejected_updates;
 } mp_step_options_t;
 
 /** No clipping, no reports, one rank. */
@@ -81,9 +85,15 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *      1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
  *      2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
  *         norm                                                       only with comm
- *      3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
- *                         model = round(master);  t += 1             second pass
+ *      3. if the outcome is MP_STEP_TAKEN:
+ *             g = gradient / S, clipped;  optimizer update of master;
+ *             model = round(master);  t += 1                         second pass
  *      4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+ *
+ *  Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which a
+ *  square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element of which the new
+ *  weight or moment is not finite keeps its old weight and moments, as it does for an infinite
+ *  extra gradient; mp_step_options.rejected_updates counts it.
  *
  *  found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
  *  overflowing activation gradient may have set it before.
@@ -97,12 +107,13 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *  With MP_SCALER_STATIC an overflowing step is skipped too.
  *
  *  Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
- *  raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
- *  floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
- *  kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
- *  that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+ *  raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 3
+ *  floats (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small
+ *  kernels.  Causes of a skip travel as a code, so that no maximum meets a NaN.  The sums are
+ *  those of squares in fp32: large, small and other ones apart, each with a power of two as factor.
  *
- *  @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+ *  @param scaler   optional; NULL = the optimizer's own static scaler, S = 1 (bf16):
+ *                  mp_optimizer_get_scaler.
  *  @param options  host, optional; NULL = no clipping, one rank.
  *  @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
  *  @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
@@ -115,7 +126,7 @@ MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
 typedef enum mp_accumulate_flags {
   /** The first gradients of a window: sums are overwritten, and not read. */
   MP_ACCUMULATE_FIRST = 1 << 0,
-  /** The last ones before the update, by an optimizer of the host program: the sums are looked at
+  /** The last ones before the update, by an optimizer of the host program: the sums are inspected
    *  as well, and mp_step_query learns the outcome here already.  Of several lists only the last one
    *  has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
    *  outcome is of this rank's gradients: with several ranks mp_grad_all_reduce comes before. */
@@ -125,7 +136,8 @@ typedef enum mp_accumulate_flags {
 /** sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
  *  the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
  *
- *  Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+ *  Raises the scaler's flag for a gradient that is not finite, or whose product with weight / S is
+ *  not, and keeps the largest |gradient|,
  *  still multiplied by S and without the weight, for the scaler's next update.  The overflow
  *  stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
  *  micro-batch discards its window whatever becomes of the flag.
@@ -189,11 +201,21 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
 MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
                                     mp_tensor_list_t out, mp_stream_t stream);
 
-/** What became of a step. */
+/** Outcome of a step: the first cause that applies, from MP_STEP_OVERFLOW upwards in this list.
+ *  Queries, the state and the history of the scaler and mp_step_options report the same. */
 typedef enum mp_step_outcome {
   MP_STEP_PENDING = 0, /**< the device has not come to it yet */
   MP_STEP_TAKEN = 1,
-  MP_STEP_SKIPPED = 2 /**< there was an overflow */
+  /** Bound for comparisons, never reported: from here on (>=) nothing was updated. */
+  MP_STEP_SKIPPED = 2,
+  /** The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
+   *  factor is not finite.  S stays: no other S helps. */
+  MP_STEP_RANGE = 3,
+  /** (4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
+   *  MP_SCALER_DIVERGED. */
+  MP_STEP_NO_SCALE = 5,
+  MP_STEP_OVERFLOW =
+      6 /**< the flag was up, or a gradient or amax was not finite; S follows its policy */
 } mp_step_outcome_t;
 
 /** Steps that mp_step_query remembers. */
@@ -212,8 +234,8 @@ typedef enum mp_step_outcome {
  *        mp_scale_step(optimizer, scaler, NULL, stream);
  *      }
  *
- *  That a step was skipped is logged at MP_LOG_INFO, once; not if a later one was logged before.  The
- *  line has S before it and, unless it is asked for before the update, after it.
+ *  A skipped step is logged at MP_LOG_INFO with its cause, once; not if a later one was logged
+ *  before.  The line has S before it and, unless the query comes before the update, after it.
  *
  *  @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
  *                  n, also after restoring a state and in a replayed graph.  Its outcome is known

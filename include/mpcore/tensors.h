@@ -59,8 +59,9 @@ MP_API mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor
                            mp_stream_t stream);
 
 /** sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
- *  16384 elements (so |x| > 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
- *  without atomics: bitwise reproducible.
+ *  16384 elements and in fp64 across chunks, in a fixed order, without atomics: bitwise
+ *  reproducible.  A chunk whose largest |x| is below 2^-40, or 2^56 or more, is read twice and
+ *  summed with a power of two as factor: the norm is infinite only if it exceeds fp32.
  *  @param norm        device, 1 float, optional.
  *  @param per_tensor  device, count floats, optional. */
 MP_API mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor,
@@ -105,7 +106,8 @@ typedef struct mp_stats_outputs {
 MP_API mp_status_t mp_tensor_stats(mp_tensor_list_t list, const mp_stats_outputs_t *outputs,
                                    mp_stream_t stream);
 
-/** out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
+/** out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`, and if a product
+ *  overflows fp32.
  *  @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
  *                    out == in is allowed.
  *  @param inv_scale  device, 1 float. */

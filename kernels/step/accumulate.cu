@@ -62,10 +62,12 @@ MP_DEVICE Largest accumulate_chunk(const AccumulateArgs &args, float factor, int
   return largest;
 }
 
-/// The flag, and the amax for the scaler's next update.
-MP_DEVICE void note(const AccumulateArgs &args, const Largest &block) {
+/// The flag, and the amax for the scaler's next update.  A product that overflows belongs to this
+/// micro-batch; a sum may hold the overflow of an earlier one, which has been noticed.
+MP_DEVICE void note(const AccumulateArgs &args, float factor, const Largest &block) {
+  const bool bad_product = !std::isfinite(factor * float_from_bits(block.grad));
   const bool bad_sum = args.last && block.sum >= kInfinityBits;
-  if (block.grad >= kInfinityBits || bad_sum) raise_flag(args.found_inf);
+  if (bad_product || bad_sum) raise_flag(args.found_inf);
   if (args.scaler == nullptr) return;
   atomic_max(reinterpret_cast<uint32_t *>(&args.scaler->amax), block.grad);
 }
@@ -79,9 +81,9 @@ accumulate_list(MP_PARAM(AccumulateArgs) args) {
     largest = accumulate_chunk<kFirst>(args, factor, c, largest);
   largest.grad = block_reduce<kThreads, Max>(largest.grad);
   largest.sum = block_reduce<kThreads, Max>(largest.sum);
-  if (thread_index() == 0) note(args, largest);
+  if (thread_index() == 0) note(args, factor, largest);
   if (!args.last || !arrive_last(args.ticket)) return;
-  if (thread_index() == 0) publish_outcome(*args.scaler, *args.found_inf != 0.0f);
+  if (thread_index() == 0) publish_outcome(*args.scaler, noted_outcome(*args.scaler));
 }
 
 }  // namespace

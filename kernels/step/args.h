@@ -18,13 +18,17 @@ struct ScalerRecord {
   int32_t skipped;
 };
 
+/// Limit of every counter of steps that a caller can set: t is exact in fp64, and random counters
+/// have no more bits for it.
+constexpr int64_t kMaxSteps = int64_t{1} << 52;
+
 /// Steps that mp_step_query can look back.  Step n has slot n % kOutcomes of a ring in mapped memory.
 constexpr uint64_t kOutcomes = MP_STEP_QUERY_DEPTH;
 
 /// What the host is told of a step.  The device may overwrite it while the host reads, so each word
 /// says which step it is of.
 struct StepOutcome {
-  uint64_t verdict;  ///< 2 n, plus 1 if step n was skipped; 0: none yet
+  uint64_t verdict;  ///< 8 n, plus the mp_step_outcome_t of step n; 0: none yet
   /// S before and, once the update has been, after a step that was skipped: the low half of n above
   /// the bits of the float.
   uint64_t scale, next_scale;
@@ -36,7 +40,8 @@ struct ScalerDevice {
   float scale;
   float inv_scale;
   float found_inf;
-  float amax;  ///< of the steps since the last update
+  float amax;             ///< of the steps since the last update
+  uint32_t out_of_range;  ///< 1: one of these steps had the outcome MP_STEP_RANGE
   mp_scaler_config_t config;
   mp_scaler_state_t state;
   ScalerRecord *history;  ///< ring of config.history; NULL where that is 0
@@ -49,31 +54,36 @@ struct AccumulateArgs {
   TensorList in, out;
   const float *inv_scale;
   float weight;
-  bool first;            ///< out is not read
-  bool last;             ///< of a window: the sums are checked too, and the outcome is published
-  float *found_inf;      ///< sticky: set to 1 where `in` is not finite
+  bool first;        ///< out is not read
+  bool last;         ///< of a window: the sums are checked too, and the outcome is published
+  float *found_inf;  ///< sticky: set to 1 where `in`, or its product with the factor, is not finite
   ScalerDevice *scaler;  ///< optional, unless `last`: notes the amax of `in`
   uint32_t *ticket;      ///< 1, zero between launches; looked at where `last` is set
 };
 
-/// What a rank tells the others of its gradients, in device memory.  The first two are combined by
-/// maximum, the last by sum.
+/// Message of a rank to the others, in device memory: maxima, then sums.  After the reduction the
+/// update reads it.
 struct RankMessage {
-  float code;  ///< 0 = nothing found, 1 = found_inf, 2 = with a NaN
-  float amax;  ///< the largest that is finite
-  float sum_squares;
+  float code;  ///< kRankFinite to kRankFoundNan
+  float amax;  ///< for the scaler: the largest that is finite; after the reduction NaN if any is
+  float grad_amax;  ///< the largest finite gradient of this step
+  /// The sum of squares, in one of three places by its magnitude (rank_reduction.cu).
+  float sum_squares[3];
 };
+constexpr int kRankMaxima = 3, kRankSums = 3;
+
+/// Codes in order of precedence.
+constexpr float kRankFinite = 0.0f, kRankNoScale = 1.0f, kRankFoundInf = 2.0f, kRankFoundNan = 3.0f;
 
 /// Before the ranks combine their messages, and after it (kernels/step/rank_reduction.cu).
 struct RankReductionArgs {
   RankMessage *message;
   float *found_inf;            ///< what this rank has found; out: raised if any rank has
-  const float *measured_amax;  ///< optional; out: `amax`
-  const ScalerDevice *scaler;  ///< optional: what it has noted counts too
-  float *amax;                 ///< may be measured_amax
-  const double *sum_squares;   ///< NULL: no norm to agree on; out: `norm`
-  float *norm;
-  ClipArgs clip;  ///< done last, with sum_squares and if clip.grad_scale is set
+  const float *scaler_amax;    ///< optional: what the scaler will note of this step
+  const float *grad_amax;      ///< optional
+  const ScalerDevice *scaler;  ///< notes of earlier steps count too
+  const double *sum_squares;   ///< NULL: no norm to agree on
+  ClipArgs clip;               ///< done last, with sum_squares and if clip.grad_scale is set
 };
 
 /// Whether a step begins with a pass that measures the norms of every tensor.
@@ -84,9 +94,9 @@ MP_HD constexpr bool has_ratios(mp_optimizer_kind_t kind, uint32_t flags) {
 
 /// What the rules with norms of a tensor measure before they update; NULL for the others.
 struct RatioScratch {
-  float *w_squares;  ///< num_chunks: of the weights
-  float *u_squares;  ///< num_chunks: of the gradient or of the direction
-  float *ratio;      ///< count: what comes of them (update_rules.h)
+  double *w_squares;  ///< num_chunks: of the weights
+  double *u_squares;  ///< num_chunks: of the gradient or of the direction
+  float *ratio;       ///< count: what comes of them (update_rules.h)
 };
 
 /// How a master weight becomes its 16-bit copy (kernels/step/model_copy.h).
@@ -142,14 +152,17 @@ struct OptimizerArgs {
 struct UpdateArgs {
   const float *grad_scale;  ///< multiplied into every gradient; NULL = 1
   const float *found_inf;   ///< skip when != 0; NULL = never
-  const float
+  const double
       *tensor_norms;     ///< count: of the gradients before unscaling; NULL = do not clip by them
   float *skipped;        ///< out, optional: 1 if this step was skipped, else 0
+  int32_t *outcome;      ///< out, optional: a mp_step_outcome_t
   ScalerDevice *scaler;  ///< optional: its policy is applied, its flag cleared
-  const float *scaler_amax;  ///< what mp_scaler_update gets as amax; skip when not finite
-  bool keep_scaler;          ///< MP_STEP_KEEP_SCALER: only the amax is noted
-  int64_t *model_overflows;  ///< optional, increased: copies that overflowed
-  float *clear;              ///< optional: set to 0 at the end (the flag where there is no scaler)
+  const float *scaler_amax;   ///< what mp_scaler_update gets as amax; skip when not finite
+  const float *grad_amax;     ///< largest |gradient| before grad_scale; NULL: not measured
+  const float *rank_code;     ///< optional: RankMessage::code after the reduction
+  bool keep_scaler;           ///< MP_STEP_KEEP_SCALER: amax and range are noted
+  int64_t *model_overflows;   ///< optional, increased: copies that overflowed
+  int64_t *rejected_updates;  ///< optional, increased: elements that kept their old values
 };
 
 }  // namespace mp

@@ -135,29 +135,40 @@ MP_DEVICE void update_logmax(const mp_scaler_config_t &config, mp_scaler_state_t
   state.scale = clamped_scale(config, static_cast<float>(reproducible::exp2(double{exponent})));
 }
 
+MP_DEVICE float inverse(float scale) {
+  return static_cast<float>(1.0 / static_cast<double>(scale));
+}
+
 /// Whether so many steps in a row have been skipped that S is not to blame.
 MP_DEVICE bool has_diverged(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
   return config.diverged_after > 0 && state.skipped_in_row >= config.diverged_after;
 }
 
-MP_DEVICE void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &state, bool overflow,
-                          float amax) {
+MP_DEVICE void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &state,
+                          mp_step_outcome_t outcome, float amax) {
+  const bool overflow = outcome == MP_STEP_OVERFLOW, skipped = outcome != MP_STEP_TAKEN;
   state.steps++;
-  state.skipped += overflow;
-  state.skipped_nan += std::isnan(amax);
-  state.skipped_in_row = overflow ? state.skipped_in_row + 1 : 0;
-  state.status = has_diverged(config, state) ? MP_SCALER_DIVERGED : MP_SCALER_OK;
+  state.skipped += skipped;
+  state.overflows += overflow;
+  state.out_of_range += outcome == MP_STEP_RANGE;
+  state.no_scale += outcome == MP_STEP_NO_SCALE;
+  state.skipped_nan += overflow && std::isnan(amax);
+  state.skipped_in_row = skipped ? state.skipped_in_row + 1 : 0;
+  const bool has_scale = std::isfinite(inverse(state.scale)) && outcome != MP_STEP_NO_SCALE;
+  state.status = !has_scale || has_diverged(config, state) ? MP_SCALER_DIVERGED : MP_SCALER_OK;
 }
 
-/// One application of the policy.
+/// One step.  The policy is applied to overflows and to steps that were taken.
 MP_DEVICE mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config,
-                                              mp_scaler_state_t state, bool overflow, float amax) {
-  if (!overflow || !has_diverged(config, state)) {
+                                              mp_scaler_state_t state, mp_step_outcome_t outcome,
+                                              float amax) {
+  const bool overflow = outcome == MP_STEP_OVERFLOW;
+  if (outcome == MP_STEP_TAKEN || (overflow && !has_diverged(config, state))) {
     if (config.policy == MP_SCALER_BACKOFF) update_backoff(config, state, overflow);
     if (config.policy == MP_SCALER_LOGNORMAL) update_lognormal(config, state, overflow, amax);
     if (config.policy == MP_SCALER_LOGMAX) update_logmax(config, state, overflow, amax);
   }
-  count_step(config, state, overflow, amax);
+  count_step(config, state, outcome, amax);
   return state;
 }
 
@@ -168,30 +179,27 @@ MP_DEVICE void note_amax(ScalerDevice &scaler, const float *amax) {
   if (!(*amax <= scaler.amax)) scaler.amax = *amax;  // NaN is not
 }
 
-MP_DEVICE void record(ScalerDevice &scaler, int32_t skipped) {
+MP_DEVICE void record(ScalerDevice &scaler, mp_step_outcome_t outcome) {
   if (scaler.history == nullptr) return;
+  const int32_t skipped = outcome == MP_STEP_TAKEN      ? 0
+                          : outcome == MP_STEP_OVERFLOW ? 1 + std::isnan(scaler.amax)
+                                                        : static_cast<int32_t>(outcome);
   in_gmem(scaler.history)[scaler.num_recorded % scaler.config.history] = {scaler.scale, skipped};
   scaler.num_recorded++;
 }
 
-/// A non-finite amax is an overflow even if nobody raised the flag: as a sample it would make the
-/// running means infinite for good.
-MP_DEVICE bool has_overflowed(const ScalerDevice &scaler) {
-  return scaler.found_inf != 0.0f || !std::isfinite(scaler.amax);
-}
-
 /// By one thread: the outcome of the step, the policy, the two floats that kernels read, and the flag.
-MP_DEVICE void update_scaler(ScalerDevice &scaler, bool skipped) {
-  const bool overflow = has_overflowed(scaler);
-  record(scaler, overflow ? 1 + std::isnan(scaler.amax) : 0);
+MP_DEVICE void update_scaler(ScalerDevice &scaler, mp_step_outcome_t outcome) {
+  record(scaler, outcome);
   const mp_scaler_state_t next =
-      next_scaler_state(scaler.config, scaler.state, overflow, scaler.amax);
-  publish_outcome(scaler, skipped, &next.scale);
+      next_scaler_state(scaler.config, scaler.state, outcome, scaler.amax);
+  publish_outcome(scaler, outcome, &next.scale);
   scaler.state = next;
   scaler.scale = scaler.state.scale;
-  scaler.inv_scale = static_cast<float>(1.0 / static_cast<double>(scaler.scale));
+  scaler.inv_scale = inverse(scaler.scale);
   scaler.found_inf = 0.0f;
   scaler.amax = 0.0f;
+  scaler.out_of_range = 0;
 }
 
 }  // namespace mp::MP_TARGET

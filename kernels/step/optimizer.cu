@@ -2,9 +2,9 @@
 // 16-bit copy.  Micikevicius et al. 2018, section 3.1.  Rules that look at the norms of a tensor have
 // a pass before it, tensor_ratios.cu.
 //
-// found_inf is read here, on the device; a skipped step writes nothing, t included.  Chunks are
-// taken from the last to the first: pass 1 of mp_scale_step has just read the gradients in
-// forward order, and the last of them are still in L2.
+// The outcome is computed here, on the device; a skipped step writes nothing, t included.
+// Chunks are taken from the last to the first: pass 1 of mp_scale_step has just read the gradients
+// in forward order, and the last of them are still in L2.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/loss_scale.h"
@@ -16,15 +16,56 @@ namespace {
 
 constexpr int kThreads = 256;
 
+/// Zero if all new values are finite, else NaN; three sums, for their latency.
+template <mp_optimizer_kind_t kind>
+MP_DEVICE float finite_probe(const Elements &e) {
+  float w = 0.0f, m = 0.0f, v = 0.0f;
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) {
+    w = fmaf(e.w[0][i], 0.0f, w);
+    m = fmaf(e.m[0][i], 0.0f, m);
+    if constexpr (Rule<kind>::kHasV) v = fmaf(e.v[0][i], 0.0f, v);
+  }
+  return w + m + v;
+}
+
+/// Gives the elements with a new value that is not finite their old values, still in memory.
+/// An m that stays as it is was not computed: it is unused without momentum.
+/// @return their number
+template <mp_optimizer_kind_t kind>
+MP_DEVICE int reject_elements(Elements &e, const Tensors &tensors, const Run &run) {
+  Elements old;
+  run.visit([&](auto runs) {
+    runs.load(old.w, tensors.master);
+    if (tensors.m != nullptr) runs.load(old.m, tensors.m);
+    if constexpr (Rule<kind>::kHasV) runs.load(old.v, tensors.v);
+  });
+  int rejected = 0;
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) {
+    float &w = e.w[0][i], &m = e.m[0][i], &v = e.v[0][i];
+    const bool bad_m = !std::isfinite(m) && bits_of(m) != bits_of(old.m[0][i]);
+    if (std::isfinite(w) && !bad_m && std::isfinite(v)) continue;
+    w = old.w[0][i], m = old.m[0][i], v = old.v[0][i];
+    rejected += run.has(i);
+  }
+  return rejected;
+}
+
 /// Returns how many copies overflowed.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
-MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const CopyPolicy &policy,
-                         const CopyPlace &place, const Run &run) {
+MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const UpdateArgs &update,
+                         const CopyPolicy &policy, const CopyPlace &place, const Run &run) {
   Elements e;
   load_elements<kind>(e, tensors, params, run);
   MP_UNROLL
   for (int i = 0; i < kVec; i++)
     Rule<kind>::update(params, e.g[0][i], e.w[0][i], e.m[0][i], e.v[0][i]);
+  if (finite_probe<kind>(e) != 0.0f) {
+    const int rejected = reject_elements<kind>(e, tensors, run);
+    if (rejected > 0 && update.rejected_updates != nullptr)
+      atomic_add(update.rejected_updates, rejected);
+  }
   int overflows = 0;
   run.visit([&](auto runs) {
     runs.store(tensors.master, e.w);
@@ -52,7 +93,7 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   const bool is_aligned = tensors.are_aligned() && is_aligned_16(place.model);
   int overflows = 0;
   for_each_single_run<kThreads>(range.begin, range.count, is_aligned, [&](const Run &run) {
-    overflows += update_run<kind, kPlainCopy>(tensors, params[0], o.copy, place, run);
+    overflows += update_run<kind, kPlainCopy>(tensors, params[0], args.update, o.copy, place, run);
   });
   return overflows;
 }
@@ -60,7 +101,8 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
 /// What comes after every weight has been updated: the learning rates, the factors of the next step, the
 /// counter, the scaler, the flags.
 template <mp_optimizer_kind_t kind>
-MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
+MP_DEVICE void finish_step(const StepArgs &args, mp_step_outcome_t outcome) {
+  const bool skip = outcome != MP_STEP_TAKEN;
   const OptimizerArgs &o = args.optimizer;
   const UpdateArgs &u = args.update;
   if (!skip) {
@@ -75,9 +117,14 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   if (thread_index() != 0) return;
   if (!skip) (*o.t)++;
   if (u.skipped != nullptr) *u.skipped = skip ? 1.0f : 0.0f;
-  if (u.scaler != nullptr) note_amax(*u.scaler, u.scaler_amax);
-  if (u.scaler != nullptr && !u.keep_scaler) update_scaler(*u.scaler, skip);
-  if (u.clear != nullptr) *u.clear = 0.0f;
+  if (u.outcome != nullptr) *u.outcome = static_cast<int32_t>(outcome);
+  if (u.scaler == nullptr) return;
+  note_amax(*u.scaler, u.scaler_amax);
+  if (!u.keep_scaler) {
+    update_scaler(*u.scaler, outcome);
+  } else if (outcome == MP_STEP_RANGE) {
+    u.scaler->out_of_range = 1;
+  }
 }
 
 /// Blocks on an SM: rules with less state have less in flight in each.
@@ -88,15 +135,15 @@ template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_KERNEL(kThreads, (kMinBlocks<kind, kPlainCopy>))
 update_list(MP_PARAM(StepArgs) args) {
   const OptimizerArgs &o = args.optimizer;
-  const bool skip = is_skipped(args);
-  if (!skip) {
+  const mp_step_outcome_t outcome = outcome_of(args);
+  if (outcome == MP_STEP_TAKEN) {
     const int64_t t = *o.t + 1;
     int64_t overflows = 0;
     for (int64_t c = o.grads.num_chunks - 1 - block_index(); c >= 0; c -= grid_size())
       overflows += update_chunk<kind, kPlainCopy>(args, c, t);
     if constexpr (!kPlainCopy) add_overflows(args.update.model_overflows, overflows);
   }
-  if (arrive_last(o.ticket)) finish_step<kind>(args, skip);
+  if (arrive_last(o.ticket)) finish_step<kind>(args, outcome);
 }
 
 struct ScalerArgs {
@@ -108,12 +155,11 @@ update_scaler_alone(MP_PARAM(ScalerArgs) args) {
   if (thread_index() != 0) return;
   ScalerDevice &scaler = *args.scaler;
   note_amax(scaler, args.amax);
-  // Without 1/S no step was taken, whatever the gradients were (is_skipped).
-  update_scaler(scaler, has_overflowed(scaler) || !std::isfinite(scaler.inv_scale));
+  update_scaler(scaler, noted_outcome(scaler));
 }
 MP_KERNEL(kWarpSize, 1)
 clip_alone(MP_PARAM(ClipArgs) args) {
-  if (thread_index() == 0) apply_clip(args);
+  if (thread_index() == 0) apply_clip(args, static_cast<double>(*args.scaled_norm));
 }
 
 }  // namespace

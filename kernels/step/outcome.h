@@ -1,24 +1,41 @@
-// Telling the host what became of a step (mp_step_query), without its having to wait.
+// The outcome of a step, as far as the scaler holds it, and its way to the host (mp_step_query),
+// which does not wait for it.
 #pragma once
+
+#include <cmath>
 
 #include "kernels/simt/simt.h"
 #include "kernels/step/args.h"
 
 namespace mp::MP_TARGET {
 
+/// False if gradients cannot be unscaled: S is 0, or 1/S is not a finite number.
+MP_DEVICE bool has_scale(const ScalerDevice &scaler) {
+  return std::isfinite(scaler.inv_scale);
+}
+
+/// Outcome of a step by everything that has been noted since the last update.  A non-finite amax is
+/// an overflow even if the flag is down: as a sample it would make the running means infinite.
+MP_DEVICE mp_step_outcome_t noted_outcome(const ScalerDevice &scaler) {
+  if (scaler.found_inf != 0.0f || !std::isfinite(scaler.amax)) return MP_STEP_OVERFLOW;
+  if (!has_scale(scaler)) return MP_STEP_NO_SCALE;
+  return scaler.out_of_range != 0 ? MP_STEP_RANGE : MP_STEP_TAKEN;
+}
+
 /// By one thread, before the update that counts the step.  The verdict comes last: who reads it in
 /// acquire order sees the rest.
 /// @param next_scale  S after the step; NULL where only the update will know
-MP_DEVICE void publish_outcome(const ScalerDevice &scaler, bool skipped,
+MP_DEVICE void publish_outcome(const ScalerDevice &scaler, mp_step_outcome_t outcome,
                                const float *next_scale = nullptr) {
+  const bool skipped = outcome != MP_STEP_TAKEN;
   const uint64_t step = static_cast<uint64_t>(scaler.state.steps) + 1;
-  StepOutcome &outcome = scaler.outcomes[step % kOutcomes];
+  StepOutcome &slot = scaler.outcomes[step % kOutcomes];
   const auto publish = [&](uint64_t &word, float scale) {
     store_release_system(&word, step << 32 | bits_of(scale));
   };
-  if (skipped) publish(outcome.scale, scaler.scale);
-  if (skipped && next_scale != nullptr) publish(outcome.next_scale, *next_scale);
-  store_release_system(&outcome.verdict, step << 1 | uint64_t{skipped});
+  if (skipped) publish(slot.scale, scaler.scale);
+  if (skipped && next_scale != nullptr) publish(slot.next_scale, *next_scale);
+  store_release_system(&slot.verdict, step << 3 | static_cast<uint64_t>(outcome));
 }
 
 }  // namespace mp::MP_TARGET

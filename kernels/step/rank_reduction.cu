@@ -1,45 +1,62 @@
 // What the ranks of a step agree on: whether it is skipped, the largest gradient and, where every rank
 // has tensors of its own, their norm.  Before the reduction each rank writes a message; after it, each
-// takes what the message has become for its own.
+// reads the combined message.
 //
 // Libraries differ in what NaN does to a maximum, and infinity would hide the largest finite
 // gradient, so that what is not finite travels as a code.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
+#include "kernels/step/outcome.h"
 #include "kernels/tensors/clip.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr float kFinite = 0.0f, kFoundInf = 1.0f, kFoundNan = 2.0f;
 constexpr uint32_t kNanBits = 0x7fc00000u;
 
-MP_DEVICE void hear_amax(RankMessage &message, float amax) {
-  if (std::isnan(amax)) message.code = kFoundNan;
-  if (std::isinf(amax)) message.code = max_of(message.code, kFoundInf);
+MP_DEVICE void add_amax(RankMessage &message, float amax) {
+  if (std::isnan(amax)) message.code = kRankFoundNan;
+  if (std::isinf(amax)) message.code = max_of(message.code, kRankFoundInf);
   if (std::isfinite(amax)) message.amax = max_of(message.amax, amax);
+}
+
+/// Factors of the three places of a sum of squares, powers of two: norms from 2^56 on, those below
+/// 2^-50, and the others.  Hence sums of 2^16 ranks neither overflow nor vanish in fp32.
+constexpr double kSumFactors[kRankSums] = {0x1p-200, 0x1p200, 1.0};
+MP_DEVICE int place_of_sum(double sum) {
+  if (!std::isfinite(sum)) return 2;
+  return sum >= 0x1p112 ? 0 : sum < 0x1p-100 ? 1 : 2;
 }
 
 MP_KERNEL(kWarpSize, 1)
 write_message(MP_PARAM(RankReductionArgs) args) {
   if (thread_index() != 0) return;
-  RankMessage message{*args.found_inf != 0.0f ? kFoundInf : kFinite, 0.0f, 0.0f};
-  if (args.measured_amax != nullptr) hear_amax(message, *args.measured_amax);
-  if (args.scaler != nullptr) hear_amax(message, args.scaler->amax);
-  if (args.sum_squares != nullptr) message.sum_squares = static_cast<float>(*args.sum_squares);
+  RankMessage message{};
+  if (!has_scale(*args.scaler)) message.code = kRankNoScale;
+  if (*args.found_inf != 0.0f) message.code = kRankFoundInf;
+  if (args.scaler_amax != nullptr) add_amax(message, *args.scaler_amax);
+  add_amax(message, args.scaler->amax);
+  if (args.grad_amax != nullptr && std::isfinite(*args.grad_amax))
+    message.grad_amax = *args.grad_amax;
+  if (args.sum_squares != nullptr) {
+    const int place = place_of_sum(*args.sum_squares);
+    message.sum_squares[place] = static_cast<float>(*args.sum_squares * kSumFactors[place]);
+  }
   *args.message = message;
 }
 
 MP_KERNEL(kWarpSize, 1)
 take_message(MP_PARAM(RankReductionArgs) args) {
   if (thread_index() != 0) return;
-  const RankMessage message = *args.message;
-  if (message.code != kFinite) *args.found_inf = 1.0f;
-  *args.amax = message.code == kFoundNan ? float_from_bits(kNanBits) : message.amax;
-  if (args.sum_squares == nullptr) return;
-  *args.norm = static_cast<float>(sqrt(static_cast<double>(message.sum_squares)));
-  if (args.clip.grad_scale != nullptr) apply_clip(args.clip);
+  RankMessage &message = *args.message;
+  if (message.code >= kRankFoundInf) *args.found_inf = 1.0f;
+  if (message.code == kRankFoundNan) message.amax = float_from_bits(kNanBits);
+  if (args.clip.grad_scale == nullptr) return;
+  double sum = 0.0;
+  for (int place = 0; place < kRankSums; place++)
+    sum += static_cast<double>(message.sum_squares[place]) / kSumFactors[place];
+  apply_clip(args.clip, sqrt(sum));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/step/model_copy.h"
+#include "kernels/step/outcome.h"
 #include "kernels/step/update_rules.h"
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/clip.h"
@@ -17,13 +18,25 @@ struct StepArgs {
   UpdateArgs update;
 };
 
-/// Read on the device, by every kernel of the step.  A scale that has sunk to 0 has no 1/S to unscale
-/// with.  Where pass 1 has left amax, the flag says the same.
-MP_DEVICE bool is_skipped(const StepArgs &args) {
+/// True if the square of the largest final gradient is a finite number, as is their factor.
+MP_DEVICE bool is_in_range(const UpdateArgs &u) {
+  const float factor = u.grad_scale != nullptr ? *u.grad_scale : 1.0f;
+  const float amax = u.grad_amax != nullptr ? *u.grad_amax : 0.0f;
+  return fabsf(amax * factor) < 0x1p63f;  // false for 0 x infinity too
+}
+
+/// The first outcome that applies, computed by every kernel of the step from the same numbers.
+MP_DEVICE mp_step_outcome_t outcome_of(const StepArgs &args) {
   const UpdateArgs &u = args.update;
   const auto is_finite = [](const float *x) { return x == nullptr || std::isfinite(*x); };
+  const mp_step_outcome_t noted = u.scaler != nullptr ? noted_outcome(*u.scaler) : MP_STEP_TAKEN;
   const bool found_inf = u.found_inf != nullptr && *u.found_inf != 0.0f;
-  return found_inf || !is_finite(u.grad_scale) || !is_finite(u.scaler_amax);
+  if (found_inf || noted == MP_STEP_OVERFLOW || !is_finite(u.scaler_amax) ||
+      !is_finite(u.grad_amax))
+    return MP_STEP_OVERFLOW;
+  const bool no_scale = u.rank_code != nullptr && *u.rank_code == kRankNoScale;
+  if (no_scale || noted == MP_STEP_NO_SCALE) return MP_STEP_NO_SCALE;
+  return noted == MP_STEP_RANGE || !is_in_range(u) ? MP_STEP_RANGE : MP_STEP_TAKEN;
 }
 
 /// The hyperparameters as they apply to one tensor; lr is that of the group.

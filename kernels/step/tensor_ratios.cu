@@ -1,11 +1,12 @@
 // The first pass of the rules that look at the norms of a tensor: LAMB, LARC, LARS and NovoGrad.
 //
 // It computes what the update will compute from the same numbers, and keeps only sums of squares:
-// one pair per chunk (fp32 in a fixed tree), added up per tensor in a fixed order (fp64) by the last
-// block.  So the result does not depend on the launch geometry, and nothing is written but the
-// ratios and NovoGrad's second moments, one number per tensor.
+// one pair per chunk (fp32 in a fixed tree; kernels/tensors/squares.h), added up per tensor in a
+// fixed order (fp64) by the last block.  So the result does not depend on the launch geometry, and
+// nothing is written but the ratios and NovoGrad's second moments, one number per tensor.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/step_tensors.h"
+#include "kernels/tensors/squares.h"
 
 namespace mp::MP_TARGET {
 
@@ -20,6 +21,40 @@ constexpr bool kMeasures = requires {
   Rule<kind>::kRatiosName;
 };
 
+/// Sum of squares of one number per element of a chunk, and the bits of the largest.  A number that
+/// is not finite is left out: its element will keep its old values.
+struct ScaledSquares {
+  float factor;
+  float sum = 0.0f;
+  uint32_t amax_bits = 0;
+
+  MP_DEVICE void add(float x) {
+    if (!std::isfinite(x)) return;
+    amax_bits = max_of(amax_bits, magnitude_bits(x));
+    sum = fmaf(x * factor, x * factor, sum);
+  }
+};
+
+/// Adds the squares of a chunk, with the factors of the two sums.
+template <mp_optimizer_kind_t kind>
+MP_DEVICE void add_squares(const RuleParams &params, const Tensors &tensors,
+                           const ChunkRange &range, ScaledSquares &w_squares,
+                           ScaledSquares &u_squares) {
+  const bool is_aligned = tensors.are_aligned();
+  for_each_single_run<kThreads>(range.begin, range.count, is_aligned, [&](const Run &run) {
+    Elements e;
+    load_elements<kind>(e, tensors, params, run);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) {
+      if (!run.has(i)) continue;
+      float &w = e.w[0][i];
+      const float u = Rule<kind>::measured(params, e.g[0][i], w, e.m[0][i], e.v[0][i]);
+      w_squares.add(w);
+      u_squares.add(u);
+    }
+  });
+}
+
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   MP_SHARED(RuleParams, params, [1]);
@@ -28,25 +63,20 @@ MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   if (thread_index() == 0) params[0] = tensor_params<kind>(args, range.tensor);
   block_sync();
   const Tensors tensors = tensors_of(args.optimizer, range.tensor);
-  float w_squares = 0.0f, u_squares = 0.0f;
-  const bool is_aligned = tensors.are_aligned();
-  for_each_single_run<kThreads>(range.begin, range.count, is_aligned, [&](const Run &run) {
-    Elements e;
-    load_elements<kind>(e, tensors, params[0], run);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
-      if (!run.has(i)) continue;  // with eps = 0 the direction of nothing is 0 / 0
-      float &w = e.w[0][i];
-      const float u = Rule<kind>::measured(params[0], e.g[0][i], w, e.m[0][i], e.v[0][i]);
-      w_squares = fmaf(w, w, w_squares);
-      u_squares = fmaf(u, u, u_squares);
-    }
-  });
-  w_squares = block_reduce<kThreads, Sum>(w_squares);
-  u_squares = block_reduce<kThreads, Sum>(u_squares);
-  if (thread_index() != 0) return;
-  args.optimizer.ratios.w_squares[number] = w_squares;
-  args.optimizer.ratios.u_squares[number] = u_squares;
+  float w_factor = 1.0f, u_factor = 1.0f;
+  for (;;) {
+    ScaledSquares w{w_factor}, u{u_factor};
+    add_squares<kind>(params[0], tensors, range, w, u);
+    w_factor = square_factor(block_reduce<kThreads, Max>(w.amax_bits));
+    u_factor = square_factor(block_reduce<kThreads, Max>(u.amax_bits));
+    if (w_factor != w.factor || u_factor != u.factor) continue;
+    w.sum = block_reduce<kThreads, Sum>(w.sum);
+    u.sum = block_reduce<kThreads, Sum>(u.sum);
+    if (thread_index() != 0) return;
+    args.optimizer.ratios.w_squares[number] = restored_squares(w.sum, w_factor);
+    args.optimizer.ratios.u_squares[number] = restored_squares(u.sum, u_factor);
+    return;
+  }
 }
 
 /// A warp per tensor.
@@ -71,7 +101,7 @@ MP_DEVICE void reduce_tensors(const StepArgs &args) {
 template <mp_optimizer_kind_t kind>
 MP_KERNEL(kThreads, 2)
 measure_tensors(MP_PARAM(StepArgs) args) {
-  if (is_skipped(args)) return;
+  if (outcome_of(args) != MP_STEP_TAKEN) return;
   const OptimizerArgs &o = args.optimizer;
   for (int64_t c = block_index(); c < o.grads.num_chunks; c += grid_size())
     measure_chunk<kind>(args, c);

@@ -72,6 +72,12 @@ MP_HD float norm_of(double squares) {
   return static_cast<float>(sqrt(squares));
 }
 
+/// a / b, or the same computed in fp64 where a or b is beyond fp32.
+template <class Wide>
+MP_HD float finite_quotient(float a, float b, const Wide &wide) {
+  return std::isfinite(a) && std::isfinite(b) ? a / b : static_cast<float>(wide());
+}
+
 /// m is unused when momentum is 0.  The norms are those of LARC and LARS.
 template <>
 struct Rule<MP_OPT_SGD> : RuleDefaults {
@@ -96,8 +102,11 @@ struct Rule<MP_OPT_SGD> : RuleDefaults {
   static MP_HD float ratio(const RuleParams &p, const TensorSquares &squares, float *) {
     const float w_norm = norm_of(squares.w), g_norm = norm_of(squares.u);
     if (w_norm == 0.0f || g_norm == 0.0f) return 1.0f;
-    const float ratio =
-        p.hyper.trust * w_norm / (g_norm + p.hyper.weight_decay * w_norm + p.hyper.eps);
+    const float ratio = finite_quotient(
+        p.hyper.trust * w_norm, g_norm + p.hyper.weight_decay * w_norm + p.hyper.eps, [&] {
+          const double w = sqrt(squares.w), trust = p.hyper.trust, decay = p.hyper.weight_decay;
+          return trust * w / (sqrt(squares.u) + decay * w + static_cast<double>(p.hyper.eps));
+        });
     if (p.flags & MP_OPT_LARS) return ratio;
     return ratio >= p.hyper.lr ? 1.0f : ratio / p.hyper.lr;  // also where lr is 0
   }
@@ -135,7 +144,8 @@ struct Rule<MP_OPT_LAMB> : Rule<MP_OPT_ADAM> {
   static MP_HD float ratio(const RuleParams &p, const TensorSquares &squares, float *) {
     const float w_norm = norm_of(squares.w), u_norm = norm_of(squares.u);
     const bool adapts = (p.flags & MP_OPT_NVLAMB) != 0 || p.hyper.weight_decay != 0.0f;
-    return adapts && w_norm != 0.0f && u_norm != 0.0f ? w_norm / u_norm : 1.0f;
+    if (!adapts || w_norm == 0.0f || u_norm == 0.0f) return 1.0f;
+    return finite_quotient(w_norm, u_norm, [&] { return sqrt(squares.w) / sqrt(squares.u); });
   }
 };
 
@@ -154,8 +164,11 @@ struct Rule<MP_OPT_NOVOGRAD> : RuleDefaults {
   static MP_HD float measured(const RuleParams &, float g, float, float &, float &) { return g; }
   static MP_HD float ratio(const RuleParams &p, const TensorSquares &squares, float *v) {
     const float g_squares = static_cast<float>(squares.u);
-    *v = p.first_step ? g_squares : p.hyper.beta2 * *v + (1.0f - p.hyper.beta2) * g_squares;
-    return 1.0f / (sqrtf(*v) + p.hyper.eps);
+    const float next =
+        p.first_step ? g_squares : p.hyper.beta2 * *v + (1.0f - p.hyper.beta2) * g_squares;
+    if (!std::isfinite(next)) return NAN;  // all elements of the tensor keep their old values
+    *v = next;
+    return 1.0f / (sqrtf(next) + p.hyper.eps);
   }
 };
 

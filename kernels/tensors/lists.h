@@ -40,12 +40,12 @@ struct ReduceScratch {
 
 /// grad_scale = inv_scale, times the clip factor of mp_clip_factor if max_norm > 0.
 struct ClipArgs {
-  const float *scaled_norm;
-  const float *inv_scale;  ///< NULL = 1
-  float max_norm;          ///< 0 = no clipping
-  float *grad_scale;       ///< out: multiplied into every gradient
-  float *grad_norm;        ///< out, optional: unscaled norm before clipping
-  float *tensor_norms;     ///< out, optional, count: the same of each tensor
+  const float *scaled_norm;  ///< mp_clip_factor; other users pass the norm in fp64
+  const float *inv_scale;    ///< NULL = 1
+  float max_norm;            ///< 0 = no clipping
+  float *grad_scale;         ///< out: multiplied into every gradient
+  float *grad_norm;          ///< out, optional: unscaled norm before clipping
+  float *tensor_norms;       ///< out, optional, count: the same of each tensor
 };
 
 /// What one pass over a list is to compute; any output may be NULL.
@@ -56,7 +56,8 @@ struct StatisticsOutputs {
   float *norm;             ///< overwritten
   double *sum_squares;     ///< overwritten: the square of the norm
   float *norm_per_tensor;  ///< count, overwritten
-  ClipArgs clip;           ///< done last if clip.grad_scale is set; clip.scaled_norm is `norm`
+  double *wide_norms;      ///< count, overwritten: the same before rounding to fp32
+  ClipArgs clip;           ///< done last if clip.grad_scale is set
   mp_tensor_report_t *report, *tensor_reports;  ///< 1; count
 };
 

@@ -2,12 +2,13 @@
 // instance of its own, so that a pass without them is not slower, reports (report.h).
 //
 // Every chunk gives one maximum of |x|, on the bits, where NaN sorts above infinity and so
-// survives, and one sum of squares (fp32 in a fixed tree).  The last block to finish reduces them
-// in a fixed order (fp64), so the result does not depend on the launch geometry.
+// survives, and one sum of squares (fp32 in a fixed tree; squares.h).  The last block to finish
+// reduces them in a fixed order (fp64), so the result does not depend on the launch geometry.
 #include "kernels/tensors/clip.h"
 #include "kernels/tensors/lists.h"
 #include "kernels/tensors/report.h"
 #include "kernels/tensors/runs.h"
+#include "kernels/tensors/squares.h"
 
 namespace mp::MP_TARGET {
 
@@ -20,6 +21,7 @@ struct StatisticsArgs {
   TensorList list;
   ReduceScratch scratch;
   StatisticsOutputs out;
+  bool has_norms;  ///< some output needs sums of squares
 };
 
 /// What one thread sees of a chunk.
@@ -43,6 +45,20 @@ struct Seen {
   }
 };
 
+/// This thread's sum for a chunk whose plain sum is not right; in the same order.
+MP_DEVICE float scaled_squares(const TensorList &list, const ChunkRange &range, float factor) {
+  const mp_dtype_t dtype = dtype_of(list, range.tensor);
+  const void *const data = data_of<const void>(list, range.tensor);
+  float sum = 0.0f;
+  for_each_run<kThreads, 1>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
+    float x[1][kVec];
+    load_runs(x, runs, dtype, data);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) sum = fmaf(x[0][i] * factor, x[0][i] * factor, sum);
+  });
+  return sum;
+}
+
 template <bool kReports>
 MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   const ChunkRange range = chunk_range(args.list, number);
@@ -60,17 +76,20 @@ MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   });
   if constexpr (kReports) store_tally<kThreads>(args.scratch, number, seen.tally);
   const uint32_t amax_bits = block_reduce<kThreads, Max>(seen.amax_bits);
+  const float factor = args.has_norms ? square_factor(amax_bits) : 1.0f;
+  if (factor != 1.0f) seen.sum_squares = scaled_squares(args.list, range, factor);
   const float sum_squares = block_reduce<kThreads, Sum>(seen.sum_squares);
   if (thread_index() != 0) return;
   args.scratch.amax_bits[number] = amax_bits;
-  args.scratch.sum_squares[number] = sum_squares;
+  args.scratch.sum_squares[number] = restored_squares(sum_squares, factor);
 }
 
 /// A warp per tensor.
 MP_DEVICE void reduce_tensors(const StatisticsArgs &args) {
   const StatisticsOutputs &out = args.out;
   float *const unscaled_norms = out.clip.tensor_norms;
-  if (out.amax_per_tensor == nullptr && out.norm_per_tensor == nullptr && unscaled_norms == nullptr)
+  if (out.amax_per_tensor == nullptr && out.norm_per_tensor == nullptr &&
+      out.wide_norms == nullptr && unscaled_norms == nullptr)
     return;
   for (uint32_t t = warp_index(); t < args.list.count; t += kWarps) {
     uint32_t amax_bits = 0;
@@ -84,9 +103,10 @@ MP_DEVICE void reduce_tensors(const StatisticsArgs &args) {
     sum_squares = warp_reduce<Sum>(sum_squares);
     if (lane_index() != 0) continue;
     if (out.amax_per_tensor != nullptr) out.amax_per_tensor[t] = float_from_bits(amax_bits);
-    const float norm = static_cast<float>(sqrt(sum_squares));
-    if (out.norm_per_tensor != nullptr) out.norm_per_tensor[t] = norm;
-    if (unscaled_norms != nullptr) unscaled_norms[t] = inv_scale_of(out.clip) * norm;
+    const double norm = sqrt(sum_squares);
+    if (out.norm_per_tensor != nullptr) out.norm_per_tensor[t] = static_cast<float>(norm);
+    if (out.wide_norms != nullptr) out.wide_norms[t] = norm;
+    if (unscaled_norms != nullptr) unscaled_norms[t] = unscaled_norm(inv_scale_of(out.clip), norm);
   }
 }
 
@@ -103,9 +123,10 @@ MP_DEVICE void reduce_list(const StatisticsArgs &args) {
   if (thread_index() != 0) return;
   if (out.found_inf != nullptr && amax_bits >= kInfinityBits) raise_flag(out.found_inf);
   if (out.amax != nullptr) *out.amax = float_from_bits(amax_bits);
-  if (out.norm != nullptr) *out.norm = static_cast<float>(sqrt(sum_squares));
+  const double norm = sqrt(sum_squares);
+  if (out.norm != nullptr) *out.norm = static_cast<float>(norm);
   if (out.sum_squares != nullptr) *out.sum_squares = sum_squares;
-  if (out.clip.grad_scale != nullptr) apply_clip(out.clip);
+  if (out.clip.grad_scale != nullptr) apply_clip(out.clip, norm);
 }
 
 MP_DEVICE void write_reports(const StatisticsArgs &args) {
@@ -130,7 +151,10 @@ measure_list(MP_PARAM(StatisticsArgs) args) {
 
 void statistics(const Device &device, const TensorList &list, const ReduceScratch &scratch,
                 const StatisticsOutputs &out, mp_stream_t stream) {
-  const StatisticsArgs args{list, scratch, out};
+  const bool has_norms = out.norm != nullptr || out.sum_squares != nullptr ||
+                         out.norm_per_tensor != nullptr || out.wide_norms != nullptr ||
+                         out.clip.tensor_norms != nullptr || out.clip.grad_scale != nullptr;
+  const StatisticsArgs args{list, scratch, out, has_norms};
   const bool reports = out.report != nullptr || out.tensor_reports != nullptr;
   launch("measure_list", reports ? measure_list<true> : measure_list<false>, device,
          {blocks_for(device, list.num_chunks), kThreads}, stream, args);

@@ -243,6 +243,8 @@ static mp_status_t call_set_hyper(void *s) {
 static void check_hyper(const char *function, const char *parameter, mp_status_t (*call)(void *)) {
   const struct field_case adam[] = {
       HYPER_FIELD(lr, NAN),
+      HYPER_FIELD(lr, -0.1f),
+      HYPER_FIELD(eps, 0.0f),
       HYPER_FIELD(weight_decay, INFINITY),
       HYPER_FIELD(weight_decay, NAN),
       HYPER_FIELD(weight_decay, -0.1f),
@@ -406,6 +408,10 @@ static void test_optimizer_step(void) {
   FAILS(mp_optimizer_get_step_sync, (optimizer, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
   FAILS(mp_optimizer_set_step_sync, (NULL, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   FAILS(mp_optimizer_set_step_sync, (optimizer, -1, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
+  const int64_t most = (int64_t)1 << 52;
+  FAILS(mp_optimizer_set_step_sync, (optimizer, INT64_MAX, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
+  FAILS(mp_optimizer_set_step_sync, (optimizer, most + 1, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
+  WORKS(mp_optimizer_set_step_sync(optimizer, most, NULL));
   WORKS(mp_optimizer_set_step_sync(optimizer, 41, NULL));
   check(mp_optimizer_get_step_sync(optimizer, &t, NULL) == MP_SUCCESS && t == 41,
         "t is what it was set to");

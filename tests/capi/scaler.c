@@ -123,6 +123,8 @@ static void init_trained_state(void *s) {
   init_state(&state);
   state.steps = 10;
   state.skipped = 3;
+  state.overflows = 2;
+  state.out_of_range = 1;
   state.skipped_nan = 2;
   state.skipped_in_row = 1;
   state.beta1_power = state.beta2_power = 0.5;
@@ -170,6 +172,8 @@ static void test_state(void) {
       STATE_FIELD(growth_tracker, i, INT32_MAX),
       STATE_FIELD(steps, i, -1),
       STATE_FIELD(steps, i, INT64_MAX),
+      STATE_FIELD(steps, i, ((int64_t)1 << 52) + 1),
+      STATE_FIELD(overflows, i, 1),
       STATE_FIELD(skipped, i, -1),
       STATE_FIELD(skipped_nan, i, -1),
       STATE_FIELD(skipped_in_row, i, -1),
@@ -196,7 +200,12 @@ static void test_state(void) {
   const struct field_case trained_fields[] = {
       STATE_FIELD(skipped, i, 11), /* of ten */
       STATE_FIELD(skipped, i, INT64_MAX),
-      STATE_FIELD(skipped_nan, i, 4),
+      STATE_FIELD(skipped, i, 4), /* the sum of its causes */
+      STATE_FIELD(overflows, i, -1),
+      STATE_FIELD(out_of_range, i, 2),
+      STATE_FIELD(no_scale, i, 1),
+      STATE_FIELD(no_scale, i, INT64_MAX),
+      STATE_FIELD(skipped_nan, i, 3), /* more than overflows */
       STATE_FIELD(skipped_nan, i, INT64_MAX),
       STATE_FIELD(skipped_in_row, i, 4),
       STATE_FIELD(skipped_in_row, i, INT64_MAX),

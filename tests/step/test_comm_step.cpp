@@ -181,19 +181,19 @@ TEST_CASE("ranks: a table of one rank changes nothing and is not called", "[comm
   CHECK(same_state(state_of(one.scaler.get()), state_of(other.scaler.get())));
 }
 
-TEST_CASE("ranks: a step asks for one maximum, sharded for one sum more", "[comm][step][strict]") {
+TEST_CASE("ranks: a step reduces one maximum, a sharded one also a sum", "[comm][step][strict]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
   RankOfSteps rank(small_spec(), &config);
   RecordedComm recorded;
   const mp_comm_t comm = recorded.table();
   mp_step_options_t options = mp_step_options_default();
   require_ok(rank.step(&comm, options));
-  std::vector<std::string> wanted = {"group_begin", "all_reduce 2 of type 3, max", "group_end"};
+  std::vector<std::string> wanted = {"group_begin", "all_reduce 3 of type 3, max", "group_end"};
   CHECK(recorded.calls == wanted);
   recorded.calls.clear();
   options.flags = MP_STEP_SHARDED;
   require_ok(rank.step(&comm, options));
-  wanted.insert(wanted.begin() + 2, "all_reduce 1 of type 3, sum");
+  wanted.insert(wanted.begin() + 2, "all_reduce 3 of type 3, sum");
   CHECK(recorded.calls == wanted);
 }
 

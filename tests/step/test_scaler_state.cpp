@@ -47,6 +47,7 @@ TEST_CASE("scaler state: once diverged S stays, and the policy with it", "[scale
     CHECK(later.skipped == 55);
     later.steps = diverged.steps;
     later.skipped = diverged.skipped;
+    later.overflows = diverged.overflows;
     later.skipped_in_row = diverged.skipped_in_row;
     CHECK(std::memcmp(&later, &diverged, sizeof later) == 0);
   }
@@ -93,8 +94,10 @@ TEST_CASE("scaler state: an amax tells NaN from infinity", "[scaler][strict]") {
     }
     CAPTURE(policy);
     CHECK(run.state().steps == 7);
-    CHECK(run.state().skipped == 4);
+    CHECK(run.state().overflows == 4);
     CHECK(run.state().skipped_nan == 2);
+    // An amax of 0 leaves logmax with S = NaN.
+    CHECK(run.state().no_scale == (policy == MP_SCALER_LOGMAX));
   }
 }
 

@@ -106,14 +106,17 @@ TEST_CASE("checked step: equals the step that inspects, for every rule and polic
   }
 }
 
-TEST_CASE("checked step: does not look at the gradients", "[step][strict]") {
+TEST_CASE("checked step: a gradient that is not finite loses its own update alone",
+          "[step][strict]") {
   const OptimizerSpec spec = momentum_spec();
   Side side(spec, config_of(MP_SCALER_BACKOFF));
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
   spoil_gradient(side, std::nan(""));
+  const TensorValues before = side.run.master().download();
   side.step(checked_options(nullptr));
   CHECK(side.skipped.value() == 0.0f);
-  CHECK(std::isnan(side.run.master().download()[4][7]));
+  const TensorValues after = side.run.master().download();
+  for (size_t i = 0; i < after[4].size(); ++i) CHECK((after[4][i] == before[4][i]) == (i == 7));
 }
 
 TEST_CASE("checked step: a raised flag skips, and so does an amax that is not finite",
@@ -268,9 +271,6 @@ TEST_CASE("checked step: what only pass 1 can give is refused", "[step][strict]"
   refused([&](mp_step_options_t &o) { o.tensor_reports = reports.data(); });
   refused([](mp_step_options_t &o) { o.amax = nullptr; });  // lognormal learns from it
   refused([](mp_step_options_t &o) { o.flags = 0; });       // pass 1 measures amax
-  const mp_step_options_t options = checked_options(nullptr);
-  expect_status(mp_scale_step(side.run.get(), nullptr, &options, kStream),
-                MP_ERROR_INVALID_ARGUMENT);
   CHECK(side.run.state() == before);
   const mp_scaler_state_t scaler_after = state_of(side.scaler.get());
   CHECK(std::memcmp(&scaler_after, &scaler_before, sizeof scaler_after) == 0);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
 const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
-constexpr auto kForgotten = static_cast<mp_step_outcome_t>(3);  // no outcome, but in its range
+constexpr auto kForgotten = static_cast<mp_step_outcome_t>(7);  // no outcome, but in its range
 
 /// The outcome after everything that has been enqueued, or kForgotten.
 mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
@@ -29,7 +29,7 @@ mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
 }
 
 mp_step_outcome_t outcome_of(bool skipped) {
-  return skipped ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
+  return skipped ? MP_STEP_OVERFLOW : MP_STEP_TAKEN;
 }
 
 /// Steps that overflow for the asking.
@@ -119,7 +119,7 @@ TEST_CASE("query: steps of every kind of optimizer", "[query][strict]") {
     Steps steps(MP_SCALER_BACKOFF, optimizer);
     InfoLines lines(MP_LOG_INFO);
     steps.step(true);
-    CHECK(query(steps.scaler, 1) == MP_STEP_SKIPPED);
+    CHECK(query(steps.scaler, 1) == MP_STEP_OVERFLOW);
     steps.step(false);
     CHECK(query(steps.scaler, 2) == MP_STEP_TAKEN);
     CHECK(lines.get() == std::vector{overflow_in(1, 65536.0f, 32768.0f)});
@@ -151,10 +151,10 @@ TEST_CASE("query: a restored state begins anew", "[query][strict]") {
     if (restored > 0) CHECK(query(steps.scaler, restored) == kForgotten);
     for (int64_t i = 1; i <= 5; ++i) CHECK(query(steps.scaler, restored + i) == MP_STEP_PENDING);
     steps.step(true);
-    CHECK(query(steps.scaler, restored + 1) == MP_STEP_SKIPPED);
+    CHECK(query(steps.scaler, restored + 1) == MP_STEP_OVERFLOW);
     CHECK(query(steps.scaler, restored + 2) == MP_STEP_PENDING);
     CHECK(query(steps.scaler, std::max<int64_t>(restored, 1)) ==
-          (restored > 0 ? kForgotten : MP_STEP_SKIPPED));
+          (restored > 0 ? kForgotten : MP_STEP_OVERFLOW));
   }
 }
 
@@ -179,8 +179,8 @@ TEST_CASE("query: an amax that is not finite is an overflow", "[query][strict]")
     const DeviceFloat measured(amax);
     require_ok(mp_scaler_update(steps.scaler.get(), measured.data(), kStream));
   }
-  CHECK(query(steps.scaler, 1) == MP_STEP_SKIPPED);
-  CHECK(query(steps.scaler, 2) == MP_STEP_SKIPPED);
+  CHECK(query(steps.scaler, 1) == MP_STEP_OVERFLOW);
+  CHECK(query(steps.scaler, 2) == MP_STEP_OVERFLOW);
   CHECK(query(steps.scaler, 3) == MP_STEP_TAKEN);
 }
 
@@ -190,10 +190,10 @@ TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
   for (int i = 0; i < 170; ++i) steps.update(true);
   REQUIRE(steps.scale() == 0.0f);
   steps.step(false);
-  CHECK(query(steps.scaler, 171) == MP_STEP_SKIPPED);
+  CHECK(query(steps.scaler, 171) == MP_STEP_NO_SCALE);
   steps.step(false, MP_STEP_KEEP_SCALER);
   steps.update(false);
-  CHECK(query(steps.scaler, 172) == MP_STEP_SKIPPED);
+  CHECK(query(steps.scaler, 172) == MP_STEP_NO_SCALE);
 }
 
 TEST_CASE("query: a skipped step is logged once, when the host asks for it", "[query][strict]") {

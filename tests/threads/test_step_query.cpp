@@ -22,7 +22,7 @@ bool is_to_overflow(int64_t step) {
 }
 
 mp_step_outcome_t wanted_of(int64_t step) {
-  return is_to_overflow(step) ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
+  return is_to_overflow(step) ? MP_STEP_OVERFLOW : MP_STEP_TAKEN;
 }
 
 /// A scaler that one thread steps, as far as it has come.

@@ -316,7 +316,7 @@ class mp_scaler_status_t(enum.IntEnum):
 
     MP_SCALER_OK = 0
     MP_SCALER_DIVERGED = 1
-    """see mp_scaler_config.diverged_after"""
+    """see mp_scaler_config.diverged_after; or S has no finite inverse"""
 
 
 MP_SCALER_OK = mp_scaler_status_t.MP_SCALER_OK
@@ -476,12 +476,11 @@ class mp_step_flags_t(enum.IntFlag):
     MP_STEP_UNSCALED = 2
     """The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
     and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-    Not without a scaler, where nothing is unscaled anyway.  With MP_STEP_CHECKED too where the last
-    call had MP_ACCUMULATE_LAST."""
+    With MP_STEP_CHECKED too where the last call had MP_ACCUMULATE_LAST."""
     MP_STEP_CHECKED = 4
     """Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
     mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-    readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+    readings of every gradient.  Without a scaler the flag is that of mp_optimizer_get_scaler.
     Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
     max_tensor_norm of a group."""
     MP_STEP_SHARDED = 8
@@ -502,7 +501,7 @@ class mp_accumulate_flags_t(enum.IntFlag):
     MP_ACCUMULATE_FIRST = 1
     """The first gradients of a window: sums are overwritten, and not read."""
     MP_ACCUMULATE_LAST = 2
-    """The last ones before the update, by an optimizer of the host program: the sums are looked at
+    """The last ones before the update, by an optimizer of the host program: the sums are inspected
     as well, and mp_step_query learns the outcome here already.  Of several lists only the last one
     has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
     outcome is of this rank's gradients: with several ranks mp_grad_all_reduce comes before."""
@@ -513,18 +512,30 @@ MP_ACCUMULATE_LAST = mp_accumulate_flags_t.MP_ACCUMULATE_LAST
 
 
 class mp_step_outcome_t(enum.IntEnum):
-    """What became of a step."""
+    """Outcome of a step: the first cause that applies, from MP_STEP_OVERFLOW upwards in this list.
+    Queries, the state and the history of the scaler and mp_step_options report the same."""
 
     MP_STEP_PENDING = 0
     """the device has not come to it yet"""
     MP_STEP_TAKEN = 1
     MP_STEP_SKIPPED = 2
-    """there was an overflow"""
+    """Bound for comparisons, never reported: from here on (>=) nothing was updated."""
+    MP_STEP_RANGE = 3
+    """The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
+    factor is not finite.  S stays: no other S helps."""
+    MP_STEP_NO_SCALE = 5
+    """(4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
+    MP_SCALER_DIVERGED."""
+    MP_STEP_OVERFLOW = 6
+    """the flag was up, or a gradient or amax was not finite; S follows its policy"""
 
 
 MP_STEP_PENDING = mp_step_outcome_t.MP_STEP_PENDING
 MP_STEP_TAKEN = mp_step_outcome_t.MP_STEP_TAKEN
 MP_STEP_SKIPPED = mp_step_outcome_t.MP_STEP_SKIPPED
+MP_STEP_RANGE = mp_step_outcome_t.MP_STEP_RANGE
+MP_STEP_NO_SCALE = mp_step_outcome_t.MP_STEP_NO_SCALE
+MP_STEP_OVERFLOW = mp_step_outcome_t.MP_STEP_OVERFLOW
 
 
 class mp_autocast_class_t(enum.IntEnum):
@@ -1354,10 +1365,12 @@ class mp_scaler_config_t(_Sized):
     init_scale: float
     min_scale: float
     """S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing."""
+    Without min_scale S may sink to 0; if 1/S is infinite, mp_scale_step updates nothing
+    (MP_STEP_NO_SCALE) and the status is MP_SCALER_DIVERGED."""
     max_scale: float
     """S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing."""
+    Without min_scale S may sink to 0; if 1/S is infinite, mp_scale_step updates nothing
+    (MP_STEP_NO_SCALE) and the status is MP_SCALER_DIVERGED."""
     growth_factor: float
     """backoff; > 1"""
     backoff_factor: float
@@ -1407,6 +1420,9 @@ class mp_scaler_state_t(_Sized):
         ("skipped", c_int64),
         ("skipped_nan", c_int64),
         ("skipped_in_row", c_int64),
+        ("overflows", c_int64),
+        ("out_of_range", c_int64),
+        ("no_scale", c_int64),
     ]
     struct_size: int
     policy: int
@@ -1431,11 +1447,17 @@ class mp_scaler_state_t(_Sized):
     steps: int
     """updates seen"""
     skipped: int
-    """of which overflowed"""
+    """steps that were not taken: overflows + out_of_range + no_scale"""
     skipped_nan: int
-    """of which with a NaN among the gradients: amax was NaN"""
+    """overflows with a NaN among the gradients: amax was NaN"""
     skipped_in_row: int
     """since the last clean step"""
+    overflows: int
+    """Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    out_of_range: int
+    """Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    no_scale: int
+    """Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
 
 
 class mp_hyper_t(_Sized):
@@ -1464,12 +1486,13 @@ class mp_hyper_t(_Sized):
     struct_size: int
     """in an array, also the distance between elements"""
     lr: float
+    """>= 0"""
     beta1: float
     """SGD, RMSProp: momentum; Adam, LAMB, NovoGrad"""
     beta2: float
     """Adam, LAMB, NovoGrad, RMSProp"""
     eps: float
-    """>= 0; all; SGD: with MP_OPT_LARC or MP_OPT_LARS"""
+    """> 0; SGD: >= 0, with MP_OPT_LARC or MP_OPT_LARS"""
     weight_decay: float
     """>= 0"""
     dampening: float
@@ -1494,7 +1517,7 @@ class mp_hyper_t(_Sized):
     decay_rate: float
     """exponential: > 0"""
     lr_end: float
-    """in the unit of lr"""
+    """polynomial, cosine, exponential: >= 0, in the unit of lr"""
 
 
 class mp_optimizer_desc_t(_Sized):
@@ -1554,8 +1577,8 @@ class mp_optimizer_desc_t(_Sized):
     a tensor; its m and v go on), the second weight_decay, l1 and l2."""
     extra_grads: Handle
     """MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
-    gradient of a penalty that has its own code.  Read by each step and not inspected: an
-    infinity here reaches the weights unless found_inf says so (mp_check_nonfinite)."""
+    gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
+    of an infinity here keeps its value (mp_step_options.rejected_updates)."""
     rounding_seed: int
     """MP_OPT_STOCHASTIC_ROUNDING; any value"""
 
@@ -1643,6 +1666,8 @@ class mp_step_options_t(_Sized):
         ("tensor_reports", c_void_p),
         ("model_overflows", c_void_p),
         ("comm", POINTER(mp_comm_t)),
+        ("outcome", c_void_p),
+        ("rejected_updates", c_void_p),
     ]
     struct_size: int
     flags: int
@@ -1675,6 +1700,11 @@ class mp_step_options_t(_Sized):
     """Host, optional: the step is one of several ranks that take the same decision and, if their
     scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
     flags on every rank."""
+    outcome: Pointer
+    """Device, 1 integer, optional: the outcome of this step, a mp_step_outcome_t."""
+    rejected_updates: Pointer
+    """Device, 1 integer, optional: increased by the number of elements that kept their old weight
+    and moments because a new one was not finite (see mp_scale_step); clear it first."""
 
 
 class mp_autocast_config_t(_Sized):
@@ -2905,8 +2935,9 @@ class Library(ctypes.CDLL):
 
         def mp_l2norm(self, list: Handle, norm: Pointer, per_tensor: Pointer, stream: Handle, /) -> int:
             """sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
-            16384 elements (so |x| > 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
-            without atomics: bitwise reproducible.
+            16384 elements and in fp64 across chunks, in a fixed order, without atomics: bitwise
+            reproducible.  A chunk whose largest |x| is below 2^-40, or 2^56 or more, is read twice and
+            summed with a power of two as factor: the norm is infinite only if it exceeds fp32.
             @param norm        device, 1 float, optional.
             @param per_tensor  device, count floats, optional."""
 
@@ -2921,7 +2952,8 @@ class Library(ctypes.CDLL):
             @param outputs  host; at least one of its pointers is set."""
 
         def mp_unscale(self, in_: Handle, out: Handle, inv_scale: Pointer, found_inf: Pointer, stream: Handle, /) -> int:
-            """out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
+            """out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`, and if a product
+            overflows fp32.
             @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
                               out == in is allowed.
             @param inv_scale  device, 1 float."""
@@ -2950,7 +2982,7 @@ class Library(ctypes.CDLL):
             optimizers may share one, see MP_STEP_KEEP_SCALER."""
 
         def mp_scaler_destroy(self, scaler: Handle, /) -> None:
-            """Optimizers do not keep it."""
+            """Optimizers do not keep it.  No effect on the scaler of mp_optimizer_get_scaler."""
 
         def mp_scaler_scale(self, scaler: Handle, /) -> Optional[int]:
             """Device address of S, constant for the life of the scaler."""
@@ -2986,14 +3018,15 @@ class Library(ctypes.CDLL):
                     growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
                     those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
                     0; statistics that are not finite, or of lognormal no means of log2 of a float; more
-                    steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
-                    2^62"""
+                    steps skipped than taken, more of them with a NaN or in a row than at all, skips that
+                    are not the sum of their causes; counts beyond 2^52"""
 
         def mp_scaler_get_history_sync(self, scaler: Handle, capacity: int, scales: Pointer, skipped: Pointer, count: Pointer, stream: Handle, /) -> int:
             """The last updates, oldest first, for a plot; waits for `stream`.
             @param capacity  elements of the arrays; where fewer than there are, the newest are given
             @param scales    host, optional: S with which the step was taken
-            @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+            @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
+                             otherwise the outcome: MP_STEP_RANGE, MP_STEP_NO_SCALE
             @param count     host: elements written, at most config.history"""
 
         def mp_hyper_init(self, hyper: Pointer, struct_size: int, kind: int, lr: float, /) -> int:
@@ -3047,6 +3080,7 @@ class Library(ctypes.CDLL):
             """One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
             NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
             gradients in one more (not in mp_scale_step, which measures them anyway).
+            An element of which the new weight or moment is not finite keeps its old weight and moments.
             @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
                                Infinity or NaN skips the update as found_inf does.
             @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
@@ -3080,6 +3114,11 @@ class Library(ctypes.CDLL):
                 sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
             in fp32 within a chunk and fp64 across, in a fixed order, as mp_l2norm.  In one kernel.
             @param loss  device, 1 float."""
+
+        def mp_optimizer_get_scaler(self, optimizer: Handle, /) -> Optional[int]:
+            """Scaler of steps without another one: static, S = 1, diverged_after 100.  It counts their skips
+            and answers mp_step_query, so that bf16 training does not create a scaler.
+            @return lives as long as the optimizer, which owns it; NULL if optimizer is NULL"""
 
         def mp_optimizer_step_counter(self, optimizer: Handle, /) -> Optional[int]:
             """Device address of the step counter t, which each applied step increases by 1; constant for the
@@ -3119,7 +3158,8 @@ class Library(ctypes.CDLL):
 
         def mp_optimizer_set_step_sync(self, optimizer: Handle, t: int, stream: Handle, /) -> int:
             """Sets t, e.g. from a checkpoint of another format; call mp_optimizer_write_model after it.
-            Waits for `stream`."""
+            Waits for `stream`.
+            @param t  in [0, 2^52]"""
 
         def mp_comm_init(self, comm: Pointer, struct_size: int, /) -> int:
             """One rank, for a program that may have several: nothing is communicated."""
@@ -3159,9 +3199,15 @@ class Library(ctypes.CDLL):
                 1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
                 2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
                    norm                                                       only with comm
-                3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
-                                   model = round(master);  t += 1             second pass
+                3. if the outcome is MP_STEP_TAKEN:
+                       g = gradient / S, clipped;  optimizer update of master;
+                       model = round(master);  t += 1                         second pass
                 4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+
+            Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which a
+            square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element of which the new
+            weight or moment is not finite keeps its old weight and moments, as it does for an infinite
+            extra gradient; mp_step_options.rejected_updates counts it.
 
             found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
             overflowing activation gradient may have set it before.
@@ -3175,12 +3221,13 @@ class Library(ctypes.CDLL):
             With MP_SCALER_STATIC an overflowing step is skipped too.
 
             Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
-            raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
-            floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
-            kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
-            that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+            raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 3
+            floats (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small
+            kernels.  Causes of a skip travel as a code, so that no maximum meets a NaN.  The sums are
+            those of squares in fp32: large, small and other ones apart, each with a power of two as factor.
 
-            @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+            @param scaler   optional; NULL = the optimizer's own static scaler, S = 1 (bf16):
+                            mp_optimizer_get_scaler.
             @param options  host, optional; NULL = no clipping, one rank.
             @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
             @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
@@ -3191,7 +3238,8 @@ class Library(ctypes.CDLL):
             """sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
             the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
 
-            Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+            Raises the scaler's flag for a gradient that is not finite, or whose product with weight / S is
+            not, and keeps the largest |gradient|,
             still multiplied by S and without the weight, for the scaler's next update.  The overflow
             stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
             micro-batch discards its window whatever becomes of the flag.
@@ -3265,8 +3313,8 @@ class Library(ctypes.CDLL):
                   mp_scale_step(optimizer, scaler, NULL, stream);
                 }
 
-            That a step was skipped is logged at MP_LOG_INFO, once; not if a later one was logged before.  The
-            line has S before it and, unless it is asked for before the update, after it.
+            A skipped step is logged at MP_LOG_INFO with its cause, once; not if a later one was logged
+            before.  The line has S before it and, unless the query comes before the update, after it.
 
             @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
                             n, also after restoring a state and in a replayed graph.  Its outcome is known
@@ -3846,6 +3894,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_masters_to_model": (c_uint32, {"master": c_void_p, "model": c_void_p, "found_inf": c_void_p, "options": POINTER(mp_model_options_t), "stream": c_void_p}),
     "mp_optimizer_lr": (c_void_p, {"optimizer": c_void_p}),
     "mp_optimizer_regularization": (c_uint32, {"optimizer": c_void_p, "loss": c_void_p, "stream": c_void_p}),
+    "mp_optimizer_get_scaler": (c_void_p, {"optimizer": c_void_p}),
     "mp_optimizer_step_counter": (c_void_p, {"optimizer": c_void_p}),
     "mp_optimizer_write_model": (c_uint32, {"optimizer": c_void_p, "stream": c_void_p}),
     "mp_optimizer_checkpoint_size": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "bytes": c_void_p}),

@@ -67,11 +67,23 @@ class Scaler(Object):
         self._start(fill(config, options))
 
     def _start(self, config: Any) -> None:
-        self.config = config
         self._create(lib.mp_scaler_create, config)
+        self._show(config)
+
+    def _show(self, config: Any) -> None:
+        self.config = config
         self.scale = DeviceScalar(self, lib.mp_scaler_scale(self.handle), False)
         self.inv_scale = DeviceScalar(self, lib.mp_scaler_inv_scale(self.handle), False)
         self.found_inf = DeviceScalar(self, lib.mp_scaler_found_inf(self.handle), True)
+
+    @classmethod
+    def _of(cls, optimizer: "Optimizer") -> "Scaler":
+        self = cls.__new__(cls)
+        Object.__init__(self, optimizer.context)
+        handle = lib.mp_optimizer_get_scaler(optimizer.handle)
+        self._handle = Native.own(handle or 0, None, [optimizer.handle])
+        self._show(_sys.mp_scaler_config_default(_sys.MP_SCALER_STATIC))
+        return self
 
     @classmethod
     def from_torch(cls, context: Context, state: Dict[str, Any]) -> "Scaler":
@@ -119,8 +131,8 @@ class Scaler(Object):
         check(lib.mp_grads_to_fp32(self.handle, grads.handle, out.written("out"), stream_pointer(stream)))
 
     def query(self, step: int) -> Any:
-        """What became of a step, without waiting: MP_STEP_PENDING, MP_STEP_TAKEN or MP_STEP_SKIPPED of
-        mpcore._sys.  Steps count from 1, as state().steps."""
+        """The outcome of a step, without waiting: MP_STEP_PENDING, MP_STEP_TAKEN, or the cause of a
+        skip, MP_STEP_OVERFLOW, ... of mpcore._sys.  Steps count from 1, as state().steps."""
         outcome = ctypes.c_uint32()
         check(lib.mp_step_query(self.handle, step, ctypes.byref(outcome)))
         return _sys.mp_step_outcome_t(outcome.value)
@@ -294,6 +306,12 @@ class Optimizer(Object):
                                     stream_pointer(stream)))
 
     @property
+    def scaler(self) -> Scaler:
+        """The scaler of scale_step without another one: static, S = 1; see
+        mp_optimizer_get_scaler."""
+        return Scaler._of(self)
+
+    @property
     def lr(self) -> DeviceScalar:
         """The learning rates of the latest applied step, one per group."""
         return DeviceScalar(self, lib.mp_optimizer_lr(self.handle), False, size=len(self._hypers))
@@ -381,7 +399,8 @@ def _flags(value: Any) -> int:
 def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_grad_norm: float = 0.0,
                grad_norm: Any = None, found_inf: Any = None, tensor_norms: Any = None, amax: Any = None,
                report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
-               model_overflows: Any = None, comm: Any = None, flags: Any = 0, stream: Any = None) -> None:
+               model_overflows: Any = None, comm: Any = None, flags: Any = 0, stream: Any = None,
+               outcome: Any = None, rejected_updates: Any = None) -> None:
     """Everything between backward and the next forward, without waiting: check the gradients,
     unscale and clip them, update masters and 16-bit copies, move the scale.  See mp_scale_step.
 
@@ -389,6 +408,8 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     amax                    float32, 1 element, read: with the flag "checked"
     report, tensor_reports  Reports of the gradients: 1, and one per tensor
     model_overflows         int64, 1 element, increased
+    outcome                 int32, 1 element, written: mp_step_outcome_t
+    rejected_updates        int64, 1 element, increased: elements that kept their old values
     comm                    mpcore._sys.mp_comm_t: the step of several ranks, which skip together; an exception
                             of a function of Python in it is raised here
     flags                   "keep_scaler", "checked", ... (mp_step_flags_t)
@@ -403,7 +424,9 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
           tensor_norms=view_of(context, tensor_norms, "tensor_norms", count),
           amax=view_of(context, amax, "amax", 1, False), report=reports_of(context, report, "report", 1),
           tensor_reports=reports_of(context, tensor_reports, "tensor_reports", count),
-          model_overflows=view_of(context, model_overflows, "model_overflows", 1, dtype="int64"))
+          model_overflows=view_of(context, model_overflows, "model_overflows", 1, dtype="int64"),
+          outcome=view_of(context, outcome, "outcome", 1, dtype="int32"),
+          rejected_updates=view_of(context, rejected_updates, "rejected_updates", 1, dtype="int64"))
     if comm is not None:
         options.comm = ctypes.pointer(comm)
     check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, ctypes.byref(options),

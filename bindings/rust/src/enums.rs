@@ -244,7 +244,7 @@ numbered! {
     ScalerStatus {
         /// [`MP_SCALER_OK`](crate::sys::MP_SCALER_OK)
         Ok = 0,
-        /// see `mp_scaler_config`.diverged\_after
+        /// see `mp_scaler_config`.diverged\_after; or S has no finite inverse
         Diverged = 1,
     }
 }
@@ -382,12 +382,11 @@ flags! {
         KEEP_SCALER = 1,
         /// The gradients are those of [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate) or [`mp_grads_to_fp32`](crate::sys::mp_grads_to_fp32): 1/S is in them already,
         /// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-        /// Not without a scaler, where nothing is unscaled anyway.  With [`MP_STEP_CHECKED`](crate::sys::MP_STEP_CHECKED) too where the last
-        /// call had [`MP_ACCUMULATE_LAST`](crate::sys::MP_ACCUMULATE_LAST).
+        /// With [`MP_STEP_CHECKED`](crate::sys::MP_STEP_CHECKED) too where the last call had [`MP_ACCUMULATE_LAST`](crate::sys::MP_ACCUMULATE_LAST).
         UNSCALED = 2,
         /// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
         /// [`mp_scaler_found_inf`](crate::sys::mp_scaler_found_inf) and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-        /// readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+        /// readings of every gradient.  Without a scaler the flag is that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler).
         /// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
         /// max\_tensor\_norm of a group.
         CHECKED = 4,
@@ -403,7 +402,7 @@ flags! {
     AccumulateFlags {
         /// The first gradients of a window: sums are overwritten, and not read.
         FIRST = 1,
-        /// The last ones before the update, by an optimizer of the host program: the sums are looked at
+        /// The last ones before the update, by an optimizer of the host program: the sums are inspected
         /// as well, and [`mp_step_query`](crate::sys::mp_step_query) learns the outcome here already.  Of several lists only the last one
         /// has this flag; nothing may raise the scaler's flag between here and [`mp_scaler_update`](crate::sys::mp_scaler_update).  The
         /// outcome is of this rank's gradients: with several ranks [`mp_grad_all_reduce`](crate::sys::mp_grad_all_reduce) comes before.
@@ -412,14 +411,23 @@ flags! {
 }
 
 numbered! {
-    /// What became of a step.
+    /// Outcome of a step: the first cause that applies, from [`MP_STEP_OVERFLOW`](crate::sys::MP_STEP_OVERFLOW) upwards in this list.
+    /// Queries, the state and the history of the scaler and `mp_step_options` report the same.
     StepOutcome {
         /// the device has not come to it yet
         Pending = 0,
         /// [`MP_STEP_TAKEN`](crate::sys::MP_STEP_TAKEN)
         Taken = 1,
-        /// there was an overflow
+        /// Bound for comparisons, never reported: from here on (\>=) nothing was updated.
         Skipped = 2,
+        /// The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
+        /// factor is not finite.  S stays: no other S helps.
+        Range = 3,
+        /// (4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
+        /// [`MP_SCALER_DIVERGED`](crate::sys::MP_SCALER_DIVERGED).
+        NoScale = 5,
+        /// the flag was up, or a gradient or amax was not finite; S follows its policy
+        Overflow = 6,
     }
 }
 

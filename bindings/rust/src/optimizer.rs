@@ -263,6 +263,10 @@ pub struct StepOptions<'s> {
     pub model_overflows: Option<View<'s, i64>>,
     /// The step is one of several ranks that skip together.
     pub comm: Option<&'s Comm>,
+    /// 1 number: the outcome, as in [`StepOutcome`](crate::StepOutcome).
+    pub outcome: Option<View<'s, i32>>,
+    /// 1 number, increased by the elements that kept their old values.
+    pub rejected_updates: Option<View<'s, i64>>,
 }
 
 impl Optimizer {
@@ -402,6 +406,9 @@ impl Optimizer {
             context.output(call, "tensor_reports", options.tensor_reports.as_ref(), count)?;
         raw.model_overflows =
             context.output(call, "model_overflows", options.model_overflows.as_ref(), 1)?;
+        raw.outcome = context.output(call, "outcome", options.outcome.as_ref(), 1)?;
+        raw.rejected_updates =
+            context.output(call, "rejected_updates", options.rejected_updates.as_ref(), 1)?;
         raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
         // SAFETY: the optimizer and what it borrows live; the outputs belong to its context and are
         // large enough; memory that is freed later waits for the kernels.
@@ -431,6 +438,16 @@ impl Optimizer {
         self.handle.call(|optimizer| unsafe {
             sys::mp_optimizer_set_hyper(optimizer, group, &hyper, stream.0)
         })
+    }
+
+    /// The scaler of steps without another one: static, S = 1.  Keeps the optimizer alive.
+    pub fn scaler(&self) -> Scaler {
+        // SAFETY: the scaler lives as long as the optimizer.
+        let handle = unsafe {
+            let raw = sys::mp_optimizer_get_scaler(self.as_raw());
+            Handle::lent(self.handle.owner(), raw)
+        };
+        Scaler::lent(handle)
     }
 
     /// The learning rates of the latest applied step, one per group.

@@ -74,6 +74,11 @@ impl Scaler {
         Ok(Scaler { handle: unsafe { Handle::new(context, raw, destroy, Vec::new()) } })
     }
 
+    /// The scaler of an optimizer.
+    pub(crate) fn lent(handle: Handle<sys::mp_scaler>) -> Self {
+        Scaler { handle }
+    }
+
     /// For calls of [`sys`].
     pub fn as_raw(&self) -> sys::mp_scaler_t {
         self.handle.raw()
@@ -186,7 +191,7 @@ impl Scaler {
         Ok((input.complete(call)?.raw(), output.complete(call)?.raw()))
     }
 
-    /// What became of a step, without waiting; steps count from 1, as `state().steps`.  None where the
+    /// The outcome of a step, without waiting; steps count from 1, as `state().steps`.  None if the
     /// library is newer than this crate.
     pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
         let mut outcome = 0;
@@ -195,8 +200,8 @@ impl Scaler {
         Ok(StepOutcome::from_raw(outcome))
     }
 
-    /// (scale, 0 = clean, 1 = overflowed, 2 = overflowed with NaN) of the last updates, oldest first, at
-    /// most so many and at most `config.history`; waits for the stream.
+    /// (scale, 0 = clean, 1 = overflowed, 2 = overflowed with NaN, else a [`StepOutcome`]) of the
+    /// last updates, oldest first, at most `capacity` and `config.history`; waits for the stream.
     pub fn history(&self, capacity: usize, stream: Stream) -> Result<Vec<(f32, i32)>> {
         let (mut scales, mut skipped) = (vec![0.0; capacity], vec![0; capacity]);
         let mut count = 0;

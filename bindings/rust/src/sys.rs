@@ -216,7 +216,7 @@ pub const MP_SCALER_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
 /// Whether a scaler still gets anywhere.
 pub type mp_scaler_status_t = u32;
 pub const MP_SCALER_OK: mp_scaler_status_t = 0;
-/// see `mp_scaler_config`.diverged\_after
+/// see `mp_scaler_config`.diverged\_after; or S has no finite inverse
 pub const MP_SCALER_DIVERGED: mp_scaler_status_t = 1;
 
 /// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
@@ -338,12 +338,11 @@ pub type mp_step_flags_t = u32;
 pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
 /// The gradients are those of [`mp_grads_accumulate`] or [`mp_grads_to_fp32`]: 1/S is in them already,
 /// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-/// Not without a scaler, where nothing is unscaled anyway.  With [`MP_STEP_CHECKED`] too where the last
-/// call had [`MP_ACCUMULATE_LAST`].
+/// With [`MP_STEP_CHECKED`] too where the last call had [`MP_ACCUMULATE_LAST`].
 pub const MP_STEP_UNSCALED: mp_step_flags_t = 2;
 /// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
 /// [`mp_scaler_found_inf`] and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-/// readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+/// readings of every gradient.  Without a scaler the flag is that of [`mp_optimizer_get_scaler`].
 /// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
 /// max\_tensor\_norm of a group.
 pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
@@ -356,19 +355,28 @@ pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
 pub type mp_accumulate_flags_t = u32;
 /// The first gradients of a window: sums are overwritten, and not read.
 pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
-/// The last ones before the update, by an optimizer of the host program: the sums are looked at
+/// The last ones before the update, by an optimizer of the host program: the sums are inspected
 /// as well, and [`mp_step_query`] learns the outcome here already.  Of several lists only the last one
 /// has this flag; nothing may raise the scaler's flag between here and [`mp_scaler_update`].  The
 /// outcome is of this rank's gradients: with several ranks [`mp_grad_all_reduce`] comes before.
 pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
-/// What became of a step.
+/// Outcome of a step: the first cause that applies, from [`MP_STEP_OVERFLOW`] upwards in this list.
+/// Queries, the state and the history of the scaler and `mp_step_options` report the same.
 pub type mp_step_outcome_t = u32;
 /// the device has not come to it yet
 pub const MP_STEP_PENDING: mp_step_outcome_t = 0;
 pub const MP_STEP_TAKEN: mp_step_outcome_t = 1;
-/// there was an overflow
+/// Bound for comparisons, never reported: from here on (\>=) nothing was updated.
 pub const MP_STEP_SKIPPED: mp_step_outcome_t = 2;
+/// The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
+/// factor is not finite.  S stays: no other S helps.
+pub const MP_STEP_RANGE: mp_step_outcome_t = 3;
+/// (4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
+/// [`MP_SCALER_DIVERGED`].
+pub const MP_STEP_NO_SCALE: mp_step_outcome_t = 5;
+/// the flag was up, or a gradient or amax was not finite; S follows its policy
+pub const MP_STEP_OVERFLOW: mp_step_outcome_t = 6;
 
 /// What an operation makes of a 16-bit type.
 pub type mp_autocast_class_t = u32;
@@ -900,10 +908,12 @@ pub struct mp_scaler_config_t {
     pub flags: u32,
     pub init_scale: f32,
     /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    /// Without min\_scale S may sink to 0; where 1/S is infinite, [`mp_scale_step`] updates nothing.
+    /// Without min\_scale S may sink to 0; if 1/S is infinite, [`mp_scale_step`] updates nothing
+    /// ([`MP_STEP_NO_SCALE`]) and the status is [`MP_SCALER_DIVERGED`].
     pub min_scale: f32,
     /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    /// Without min\_scale S may sink to 0; where 1/S is infinite, [`mp_scale_step`] updates nothing.
+    /// Without min\_scale S may sink to 0; if 1/S is infinite, [`mp_scale_step`] updates nothing
+    /// ([`MP_STEP_NO_SCALE`]) and the status is [`MP_SCALER_DIVERGED`].
     pub max_scale: f32,
     /// backoff; \> 1
     pub growth_factor: f64,
@@ -960,12 +970,18 @@ pub struct mp_scaler_state_t {
     pub beta2_power: f64,
     /// updates seen
     pub steps: i64,
-    /// of which overflowed
+    /// steps that were not taken: overflows + out\_of\_range + no\_scale
     pub skipped: i64,
-    /// of which with a NaN among the gradients: amax was NaN
+    /// overflows with a NaN among the gradients: amax was NaN
     pub skipped_nan: i64,
     /// since the last clean step
     pub skipped_in_row: i64,
+    /// Skips by outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    pub overflows: i64,
+    /// Skips by outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    pub out_of_range: i64,
+    /// Skips by outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    pub no_scale: i64,
 }
 
 /// Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
@@ -974,12 +990,13 @@ pub struct mp_scaler_state_t {
 pub struct mp_hyper_t {
     /// in an array, also the distance between elements
     pub struct_size: u32,
+    /// \>= 0
     pub lr: f32,
     /// SGD, RMSProp: momentum; Adam, LAMB, NovoGrad
     pub beta1: f32,
     /// Adam, LAMB, NovoGrad, RMSProp
     pub beta2: f32,
-    /// \>= 0; all; SGD: with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]
+    /// \> 0; SGD: \>= 0, with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]
     pub eps: f32,
     /// \>= 0
     pub weight_decay: f32,
@@ -1004,7 +1021,7 @@ pub struct mp_hyper_t {
     pub decay_power: f32,
     /// exponential: \> 0
     pub decay_rate: f32,
-    /// in the unit of lr
+    /// polynomial, cosine, exponential: \>= 0, in the unit of lr
     pub lr_end: f32,
 }
 
@@ -1048,8 +1065,8 @@ pub struct mp_optimizer_desc_t {
     /// a tensor; its m and v go on), the second weight\_decay, l1 and l2.
     pub decay_multipliers: *const f32,
     /// [`MP_FP32`], parallel to the others, optional: added to g after unscaling and clipping, as the
-    /// gradient of a penalty that has its own code.  Read by each step and not inspected: an
-    /// infinity here reaches the weights unless found\_inf says so ([`mp_check_nonfinite`]).
+    /// gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
+    /// of an infinity here keeps its value (`mp_step_options`.rejected\_updates).
     pub extra_grads: mp_tensor_list_t,
     /// [`MP_OPT_STOCHASTIC_ROUNDING`]; any value
     pub rounding_seed: u64,
@@ -1142,6 +1159,11 @@ pub struct mp_step_options_t {
     /// scalers began alike, have the same S ever after.  A collective call ([`mp_comm_t`]), with the same
     /// flags on every rank.
     pub comm: *const mp_comm_t,
+    /// Device, 1 integer, optional: the outcome of this step, a [`mp_step_outcome_t`].
+    pub outcome: *mut i32,
+    /// Device, 1 integer, optional: increased by the number of elements that kept their old weight
+    /// and moments because a new one was not finite (see [`mp_scale_step`]); clear it first.
+    pub rejected_updates: *mut i64,
 }
 
 /// What a policy starts from.
@@ -2266,8 +2288,9 @@ extern "C" {
     pub fn mp_amax(list: mp_tensor_list_t, amax: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
-    /// 16384 elements (so |x| \> 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
-    /// without atomics: bitwise reproducible.
+    /// 16384 elements and in fp64 across chunks, in a fixed order, without atomics: bitwise
+    /// reproducible.  A chunk whose largest |x| is below 2^-40, or 2^56 or more, is read twice and
+    /// summed with a power of two as factor: the norm is infinite only if it exceeds fp32.
     ///
     /// * `norm`: device, 1 float, optional.
     /// * `per_tensor`: device, count floats, optional.
@@ -2285,7 +2308,8 @@ extern "C" {
     /// * `outputs`: host; at least one of its pointers is set.
     pub fn mp_tensor_stats(list: mp_tensor_list_t, outputs: *const mp_stats_outputs_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// out = in \* \*inv\_scale, setting \*found\_inf as [`mp_check_nonfinite`] does on `in`.
+    /// out = in \* \*inv\_scale, setting \*found\_inf as [`mp_check_nonfinite`] does on `in`, and if a product
+    /// overflows fp32.
     ///
     /// * `in`, `out`: lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
     ///   out == in is allowed.
@@ -2320,7 +2344,7 @@ extern "C" {
     /// optimizers may share one, see [`MP_STEP_KEEP_SCALER`].
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
 
-    /// Optimizers do not keep it.
+    /// Optimizers do not keep it.  No effect on the scaler of [`mp_optimizer_get_scaler`].
     pub fn mp_scaler_destroy(scaler: mp_scaler_t);
 
     /// Device address of S, constant for the life of the scaler.
@@ -2358,15 +2382,16 @@ extern "C" {
     ///   growth\_tracker \>= growth\_interval or hysteresis\_left \> hysteresis, as after lowering
     ///   those: then set growth\_tracker to 0 and hysteresis\_left to hysteresis; a head-room below
     ///   0; statistics that are not finite, or of lognormal no means of log2 of a float; more
-    ///   steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
-    ///   2^62
+    ///   steps skipped than taken, more of them with a NaN or in a row than at all, skips that
+    ///   are not the sum of their causes; counts beyond 2^52
     pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
     /// The last updates, oldest first, for a plot; waits for `stream`.
     ///
     /// * `capacity`: elements of the arrays; where fewer than there are, the newest are given
     /// * `scales`: host, optional: S with which the step was taken
-    /// * `skipped`: host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+    /// * `skipped`: host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
+    ///   otherwise the outcome: [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`]
     /// * `count`: host: elements written, at most config.history
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
@@ -2426,6 +2451,7 @@ extern "C" {
     /// One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
     /// NovoGrad, LARC and LARS measure the tensors in another one before it, max\_tensor\_norm the
     /// gradients in one more (not in [`mp_scale_step`], which measures them anyway).
+    /// An element of which the new weight or moment is not finite keeps its old weight and moments.
     ///
     /// * `grad_scale`: device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
     ///   Infinity or NaN skips the update as found\_inf does.
@@ -2466,6 +2492,12 @@ extern "C" {
     ///
     /// * `loss`: device, 1 float.
     pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// Scaler of steps without another one: static, S = 1, diverged\_after 100.  It counts their skips
+    /// and answers [`mp_step_query`], so that bf16 training does not create a scaler.
+    ///
+    /// * returns lives as long as the optimizer, which owns it; NULL if optimizer is NULL
+    pub fn mp_optimizer_get_scaler(optimizer: mp_optimizer_t) -> mp_scaler_t;
 
     /// Device address of the step counter t, which each applied step increases by 1; constant for the
     /// life of the optimizer.  NULL if optimizer is NULL.
@@ -2508,6 +2540,8 @@ extern "C" {
 
     /// Sets t, e.g. from a checkpoint of another format; call [`mp_optimizer_write_model`] after it.
     /// Waits for `stream`.
+    ///
+    /// * `t`: in \[0, 2^52\]
     pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
     /// One rank, for a program that may have several: nothing is communicated.
@@ -2550,10 +2584,16 @@ extern "C" {
     /// 1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
     /// 2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
     ///    norm                                                       only with comm
-    /// 3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
-    ///                    model = round(master);  t += 1             second pass
+    /// 3. if the outcome is MP_STEP_TAKEN:
+    ///        g = gradient / S, clipped;  optimizer update of master;
+    ///        model = round(master);  t += 1                         second pass
     /// 4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
     /// ```
+    ///
+    /// Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which a
+    /// square of a gradient could overflow is skipped ([`MP_STEP_RANGE`]).  An element of which the new
+    /// weight or moment is not finite keeps its old weight and moments, as it does for an infinite
+    /// extra gradient; `mp_step_options`.rejected\_updates counts it.
     ///
     /// found\_inf is the scaler's own flag ([`mp_scaler_found_inf`]): a GEMM epilogue that saw an
     /// overflowing activation gradient may have set it before.
@@ -2567,12 +2607,13 @@ extern "C" {
     /// With [`MP_SCALER_STATIC`] an overflowing step is skipped too.
     ///
     /// Ranks: gradients that went through [`mp_grad_all_reduce`] are the same everywhere, but a flag
-    /// raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all\_reduce of 2
-    /// floats (max) and, with [`MP_STEP_SHARDED`], one of 1 float (sum), in one batch, between two small
-    /// kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
-    /// that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    /// raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all\_reduce of 3
+    /// floats (max) and, with [`MP_STEP_SHARDED`], one of 3 floats (sum), in one batch, between two small
+    /// kernels.  Causes of a skip travel as a code, so that no maximum meets a NaN.  The sums are
+    /// those of squares in fp32: large, small and other ones apart, each with a power of two as factor.
     ///
-    /// * `scaler`: optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+    /// * `scaler`: optional; NULL = the optimizer's own static scaler, S = 1 (bf16):
+    ///   [`mp_optimizer_get_scaler`].
     /// * `options`: host, optional; NULL = no clipping, one rank.
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: if optimizer and scaler belong to different contexts
     /// * [`MP_ERROR_COMM`]: a callback of options-\>comm failed: nothing has been updated, S
@@ -2583,7 +2624,8 @@ extern "C" {
     /// sums += weight / S \* grads, or with [`MP_ACCUMULATE_FIRST`]  sums = weight / S \* grads; in fp32, with
     /// the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
     ///
-    /// Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+    /// Raises the scaler's flag for a gradient that is not finite, or whose product with weight / S is
+    /// not, and keeps the largest |gradient|,
     /// still multiplied by S and without the weight, for the scaler's next update.  The overflow
     /// stays in the sums too, as infinity or NaN, until the next [`MP_ACCUMULATE_FIRST`]: one bad
     /// micro-batch discards its window whatever becomes of the flag.
@@ -2667,8 +2709,8 @@ extern "C" {
     /// }
     /// ```
     ///
-    /// That a step was skipped is logged at [`MP_LOG_INFO`], once; not if a later one was logged before.  The
-    /// line has S before it and, unless it is asked for before the update, after it.
+    /// A skipped step is logged at [`MP_LOG_INFO`] with its cause, once; not if a later one was logged
+    /// before.  The line has S before it and, unless the query comes before the update, after it.
     ///
     /// * `step`: \>= 1, counted as in `mp_scaler_state`.steps: the update that makes steps n is step
     ///   n, also after restoring a state and in a replayed graph.  Its outcome is known

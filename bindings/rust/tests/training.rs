@@ -204,7 +204,7 @@ fn accumulation_and_queries() {
     g.copy_from(&[f32::NAN, 0.0]).unwrap();
     scaler.grads_to_fp32(&grads, &sums, STREAM).unwrap();
     c.sync(STREAM).unwrap();
-    assert_eq!(scaler.query(1).unwrap(), Some(StepOutcome::Skipped));
+    assert_eq!(scaler.query(1).unwrap(), Some(StepOutcome::Overflow));
     scaler.update(None, STREAM).unwrap();
     assert_eq!(scaler.query(2).unwrap(), Some(StepOutcome::Pending));
     assert!(scaler.query(0).is_err());

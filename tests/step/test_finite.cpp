@@ -1,0 +1,451 @@
+// The finite rule: finite gradients, weights and moments stay finite, and one outcome per step,
+// which queries, options, the state and the history of the scaler report alike.
+#include <cfloat>
+
+#include "checked_optimizer.h"
+#include "rank_steps.h"
+
+using namespace mptest;
+
+namespace {
+
+const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+
+/// SGD without momentum, w = 1.
+OptimizerSpec plain_spec(const std::vector<TensorSpec> &grads, float lr = 1.0f) {
+  OptimizerSpec spec;
+  spec.groups = {sgd_hyper(lr, 0.0f)};
+  spec.grads = grads;
+  return spec;
+}
+
+float norm_of(const std::vector<std::vector<double>> &chunks) {
+  std::vector<TensorSpec> specs;
+  for (const auto &chunk : chunks) specs.push_back({MP_FP32, static_cast<int64_t>(chunk.size())});
+  TensorSet tensors(specs);
+  tensors.upload(chunks);
+  DeviceFloat norm(-1.0f);
+  DeviceBuffer<float> norms{std::vector<float>(specs.size(), -1.0f)};
+  require_ok(mp_l2norm(tensors.list(), norm.data(), norms.data(), kStream));
+  if (chunks.size() == 1) CHECK(same_bits(norms.download()[0], norm.value()));
+  return norm.value();
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- norms
+
+TEST_CASE("finite: a norm is exact at every exponent", "[finite][norm][strict]") {
+  const auto many = [](int64_t count, double x) {
+    return std::vector<double>(static_cast<size_t>(count), x);
+  };
+  for (int exponent = -149; exponent <= 120; ++exponent) {
+    const double x = std::ldexp(1.0, exponent);
+    CAPTURE(exponent);
+    CHECK(norm_of({many(16, x)}) == static_cast<float>(4 * x));
+    CHECK(norm_of({many(kChunk, -x)}) == static_cast<float>(128 * x));
+    CHECK(norm_of({many(3, x), many(1, x)}) == static_cast<float>(2 * x));
+  }
+  CHECK(norm_of({{3 * 0x1p100, 4 * 0x1p100}, {12 * 0x1p100}}) == 13 * 0x1p100f);
+  CHECK(norm_of({{3 * 0x1p-100, 4 * 0x1p-100}, {12 * 0x1p-100}}) == 13 * 0x1p-100f);
+  CHECK(norm_of({{0x1p-140, 0x1p-149}, {0x1p90}}) == 0x1p90f);
+  CHECK(norm_of({many(5, FLT_MAX)}) == HUGE_VALF);  // it exceeds fp32
+}
+
+TEST_CASE("finite: clipping brings a huge gradient back", "[finite][step][strict]") {
+  for (const float scale : {1.0f, 0x1p-40f}) {
+    for (const bool unscaled : {false, true}) {
+      OptimizerRun run(plain_spec({{MP_FP32, 16}, {MP_FP16, 0}}));
+      run.master().upload(constant_values(run.master().specs(), 1.0));
+      run.grads().upload(constant_values(run.grads().specs(), 0x1p100));
+      mp_scaler_config_t config = kBackoff;
+      config.min_scale = config.init_scale = scale;
+      const UniqueScaler scaler = make_scaler(config);
+      DeviceFloat norm(-1.0f);
+      mp_step_options_t options = mp_step_options_default();
+      options.max_grad_norm = 4.0f;
+      options.grad_norm = norm.data();
+      options.flags = unscaled ? MP_STEP_UNSCALED : 0;
+      require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
+      // Norm 2^102, times 2^40 for the small S: beyond fp32.
+      CAPTURE(scale, unscaled);
+      CHECK(norm.value() == (scale == 1.0f || unscaled ? 0x1p102f : HUGE_VALF));
+      CHECK(outcome_sync(scaler, 1) == MP_STEP_TAKEN);
+      CHECK(run.master().download()[0] == std::vector<double>(16, 0.0));
+    }
+  }
+}
+
+TEST_CASE("finite: the norm of a tensor clips it at every exponent",
+          "[finite][optimizer][strict]") {
+  for (const int exponent : {-60, 0, 60, 120}) {
+    OptimizerSpec spec = plain_spec({{MP_FP32, 16}, {MP_FP32, 4}});
+    spec.groups[0].max_tensor_norm = std::ldexp(1.0f, exponent);
+    OptimizerRun run(spec);
+    run.master().upload(constant_values(run.master().specs(), 0.0));
+    run.grads().upload(constant_values(run.grads().specs(), std::ldexp(1.0, exponent + 1)));
+    run.step();
+    const TensorValues w = run.master().download();
+    CAPTURE(exponent);
+    // The 1e-6 of the clip factor counts for small norms.
+    const auto wanted = [&](double norm) {
+      const double g = std::ldexp(1.0, exponent + 1), most = std::ldexp(1.0, exponent);
+      return -g * std::min(1.0, most / (norm * g + static_cast<double>(1e-6f)));
+    };
+    CHECK(std::fabs(w[0][7] / wanted(4) - 1.0) <= 0x1p-20);
+    CHECK(std::fabs(w[1][3] / wanted(2) - 1.0) <= 0x1p-20);
+  }
+}
+
+TEST_CASE("finite: ratios of norms hold at every exponent", "[finite][optimizer][strict]") {
+  // All ratios are those of w = g = 1 if w and g have one exponent: LARS 1/2, LAMB |w| / 1.
+  for (const int exponent : {-60, -30, 0, 40, 62}) {
+    const double x = std::ldexp(1.0, exponent);
+    OptimizerSpec lars = plain_spec({{MP_FP32, 64}});
+    lars.flags = MP_OPT_LARS;
+    lars.groups[0].trust = 0.5f;
+    OptimizerSpec lamb = lars;
+    lamb.kind = MP_OPT_LAMB;
+    lamb.flags = MP_OPT_NVLAMB;
+    lamb.groups[0] = mp_hyper_default(MP_OPT_LAMB, 0.5f);
+    lamb.groups[0].weight_decay = 0.0f;
+    lamb.groups[0].eps = 0x1p-126f;
+    for (const OptimizerSpec &spec : {lars, lamb}) {
+      if (spec.kind == MP_OPT_LAMB && exponent < -50) continue;  // g^2 (1 - b2) is subnormal
+      OptimizerRun run(spec);
+      run.master().upload(constant_values(run.master().specs(), x));
+      run.grads().upload(constant_values(run.grads().specs(), x));
+      run.step();
+      CAPTURE(spec.kind, exponent);
+      CHECK(std::fabs(run.master().download()[0][63] / x - 0.5) <= 0x1p-20);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- outcomes
+
+namespace {
+
+enum Cause : unsigned { kFlag = 1, kInfinity = 2, kNan = 4, kNoScale = 8, kRange = 16 };
+
+mp_step_outcome_t outcome_of(unsigned causes) {
+  if (causes & (kFlag | kInfinity | kNan)) return MP_STEP_OVERFLOW;
+  if (causes & kNoScale) return MP_STEP_NO_SCALE;
+  return causes & kRange ? MP_STEP_RANGE : MP_STEP_TAKEN;
+}
+
+/// A run and its scaler, and everything that reports an outcome.
+struct ReportedRun {
+  OptimizerRun run{plain_spec({{MP_FP32, 40}}, 0x1p-80f)};
+  UniqueScaler created;
+  DeviceFloat found_inf{-1.0f};
+  DeviceBuffer<int32_t> outcome{std::vector<int32_t>{-1}};
+  DeviceBuffer<int64_t> rejected{std::vector<int64_t>{0}};
+
+  explicit ReportedRun(bool has_scaler) {
+    mp_scaler_config_t config = kBackoff;
+    config.min_scale = 0.0f;
+    config.history = 4;
+    if (has_scaler) created = make_scaler(config);
+    run.master().upload(constant_values(run.master().specs(), 1.0));
+  }
+
+  mp_scaler_t scaler() const {
+    return created != nullptr ? created.get() : mp_optimizer_get_scaler(run.get());
+  }
+
+  void step(unsigned causes, uint32_t flags = 0) {
+    run.grads().upload(constant_values(run.grads().specs(), causes & kRange ? 0x1p100 : 1.0));
+    if (causes & kInfinity) run.grads().inject(0, 3, encode(MP_FP32, HUGE_VAL));
+    if (causes & kNan) run.grads().inject(0, 33, encode(MP_FP32, std::nan("")));
+    if (causes & kFlag) write_float(mp_scaler_found_inf(scaler()), 1.0f);
+    mp_step_options_t options = mp_step_options_default();
+    options.flags = flags;
+    options.found_inf = found_inf.data();
+    options.outcome = outcome.data();
+    options.rejected_updates = rejected.data();
+    require_ok(mp_scale_step(run.get(), created.get(), &options, kStream));
+  }
+
+  mp_step_outcome_t query(int64_t step) const {
+    require_ok(mp_stream_sync(context(), kStream));
+    mp_step_outcome_t found = MP_STEP_PENDING;
+    require_ok(mp_step_query(scaler(), step, &found));
+    return found;
+  }
+};
+
+void check_outcome(ReportedRun &reported, unsigned causes) {
+  const mp_scaler_state_t before = state_of(reported.scaler());
+  const OptimizerState weights = reported.run.state();
+  const mp_step_outcome_t wanted = outcome_of(causes);
+  reported.step(causes);
+  const mp_scaler_state_t after = state_of(reported.scaler());
+  const bool skipped = wanted != MP_STEP_TAKEN, overflow = wanted == MP_STEP_OVERFLOW;
+  CAPTURE(causes);
+  CHECK(reported.query(after.steps) == wanted);
+  CHECK(reported.outcome.download()[0] == static_cast<int32_t>(wanted));
+  CHECK(reported.found_inf.value() == (skipped ? 1.0f : 0.0f));
+  CHECK((reported.run.state() == weights) == skipped);
+  CHECK(after.steps == before.steps + 1);
+  CHECK(after.skipped == before.skipped + skipped);
+  CHECK(after.skipped_in_row == (skipped ? before.skipped_in_row + 1 : 0));
+  CHECK(after.overflows == before.overflows + overflow);
+  CHECK(after.out_of_range == before.out_of_range + (wanted == MP_STEP_RANGE));
+  CHECK(after.no_scale == before.no_scale + (wanted == MP_STEP_NO_SCALE));
+  CHECK(after.skipped_nan == before.skipped_nan + ((causes & kNan) != 0));
+  CHECK(after.overflows + after.out_of_range + after.no_scale == after.skipped);
+  CHECK(after.status == (causes & kNoScale ? MP_SCALER_DIVERGED : MP_SCALER_OK));
+  const bool is_static = after.policy == MP_SCALER_STATIC;
+  CHECK(after.scale == (overflow && !is_static ? before.scale / 2 : before.scale));
+  CHECK(read_float(mp_scaler_found_inf(reported.scaler())) == 0.0f);
+  if (is_static) return;  // no history
+  float scale = -1.0f;
+  int32_t recorded = -1;
+  int64_t count = 0;
+  require_ok(mp_scaler_get_history_sync(reported.scaler(), 1, &scale, &recorded, &count, kStream));
+  CHECK(count == 1);
+  CHECK(scale == before.scale);
+  CHECK(recorded == (overflow  ? 1 + ((causes & kNan) != 0)
+                     : skipped ? static_cast<int32_t>(wanted)
+                               : 0));
+}
+
+}  // namespace
+
+TEST_CASE("outcome: every pair of causes gives one outcome, reported alike everywhere",
+          "[finite][step][query][strict]") {
+  const unsigned all[] = {0, kFlag, kInfinity, kNan, kNoScale, kRange};
+  for (const bool has_scaler : {true, false}) {
+    for (const unsigned one : all) {
+      for (const unsigned other : all) {
+        const unsigned causes = one | other;
+        if (!has_scaler && (causes & kNoScale)) continue;
+        ReportedRun reported(has_scaler);
+        if (causes & kNoScale) {
+          mp_scaler_state_t state = state_of(reported.scaler());
+          state.scale = 0.0f;
+          set_state(reported.scaler(), state);
+        }
+        check_outcome(reported, causes);
+        check_outcome(reported, causes);
+        if (causes & kNoScale) continue;
+        check_outcome(reported, 0);  // nothing stays of a skip
+      }
+    }
+  }
+}
+
+TEST_CASE("outcome: without a scaler divergence is reported", "[finite][step][strict]") {
+  ReportedRun reported(false);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(state_of(reported.scaler()).status == MP_SCALER_OK);
+    reported.step(i % 2 == 0 ? kNan : kRange);
+  }
+  CHECK(state_of(reported.scaler()).status == MP_SCALER_DIVERGED);
+  CHECK(state_of(reported.scaler()).out_of_range == 50);
+  reported.step(0);
+  CHECK(state_of(reported.scaler()).status == MP_SCALER_OK);
+  mp_scaler_destroy(reported.scaler());  // the optimizer's: no effect
+  reported.step(0);
+  CHECK(reported.run.t() == 2);
+}
+
+TEST_CASE("outcome: gradients out of range skip all optimizers of a scaler from there on",
+          "[finite][step][shared][strict]") {
+  ReportedRun one(true), other(false);
+  const auto step_other = [&](uint32_t flags) {
+    other.run.grads().upload(constant_values(other.run.grads().specs(), 1.0));
+    mp_step_options_t options = mp_step_options_default();
+    options.flags = flags;
+    options.outcome = other.outcome.data();
+    require_ok(mp_scale_step(other.run.get(), one.scaler(), &options, kStream));
+    return other.outcome.download()[0];
+  };
+  one.step(kRange, MP_STEP_KEEP_SCALER);
+  CHECK(step_other(0) == MP_STEP_RANGE);
+  CHECK(one.query(1) == MP_STEP_RANGE);
+  one.step(0, MP_STEP_KEEP_SCALER);
+  CHECK(step_other(0) == MP_STEP_TAKEN);
+  one.step(kRange, MP_STEP_KEEP_SCALER);
+  require_ok(mp_scaler_update(one.scaler(), nullptr, kStream));
+  CHECK(one.query(3) == MP_STEP_RANGE);
+  CHECK(state_of(one.scaler()).out_of_range == 2);
+  CHECK(state_of(one.scaler()).scale == 65536.0f);
+}
+
+// ---------------------------------------------------------------------------- ranks
+
+TEST_CASE("finite: ranks agree on range and on norms of every exponent",
+          "[finite][comm][step][strict]") {
+  for (const int exponent : {-120, -60, 0, 40, 70, 110}) {
+    const double x = std::ldexp(1.0, exponent);
+    RanksOfSteps ranks({plain_spec({{MP_FP32, 12}}), plain_spec({{MP_FP32, 4}}), plain_spec({})},
+                       nullptr);
+    for (RankOfSteps &rank : ranks) rank.set_grads(x);
+    mp_step_options_t options = mp_step_options_default();
+    options.flags = MP_STEP_SHARDED;
+    ranks.step(options);
+    CAPTURE(exponent);
+    for (RankOfSteps &rank : ranks) {
+      CHECK(rank.grad_norm.value() == static_cast<float>(4 * x));
+      CHECK(rank.skipped.value() == (exponent >= 63 ? 1.0f : 0.0f));
+      const mp_scaler_state_t state = state_of(mp_optimizer_get_scaler(rank.run.get()));
+      CHECK(state.out_of_range == (exponent >= 63));
+    }
+    // One rank alone is out of range; clipping brings it back for all.
+    for (const float max_grad_norm : {0.0f, 1.0f}) {
+      ranks.at(0).set_grads(1.0);
+      ranks.at(1).set_grads(0x1p80);
+      options.max_grad_norm = max_grad_norm;
+      ranks.step(options);
+      for (RankOfSteps &rank : ranks)
+        CHECK(rank.skipped.value() == (max_grad_norm == 0.0f ? 1.0f : 0.0f));
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- elements
+
+namespace {
+
+int count_nonfinite(TensorSet *tensors) {
+  int count = 0;
+  if (tensors == nullptr) return 0;
+  for (const std::vector<double> &tensor : tensors->download()) {
+    for (const double x : tensor) count += !std::isfinite(x);
+  }
+  return count;
+}
+
+double any_finite(Random &random, bool is_negative) {
+  const double x = std::ldexp(random.real(1.0, 2.0), static_cast<int>(random.integer(-149, 127)));
+  return is_negative && random.integer(0, 1) ? -x : x;
+}
+
+void fill(TensorSet *tensors, Random &random, bool is_negative) {
+  if (tensors == nullptr) return;
+  TensorValues values = constant_values(tensors->specs(), 0.0);
+  for (std::vector<double> &tensor : values) {
+    for (double &x : tensor) x = any_finite(random, is_negative);
+  }
+  tensors->upload(values);
+}
+
+}  // namespace
+
+TEST_CASE("finite: finite states and gradients of any exponent stay finite",
+          "[finite][optimizer][strict]") {
+  uint64_t seed = 1;
+  int64_t total = 0;
+  for (OptimizerSpec spec : all_rules()) {
+    spec.grads = {{MP_FP32, 300}, {MP_FP32, 17, 1}};
+    spec.model = {MP_BF16, MP_DTYPE_NONE};
+    for (const float lr : {0.5f, 1e30f}) {
+      spec.groups[0].lr = lr;
+      OptimizerRun run(spec);
+      Random random(++seed);
+      fill(&run.master(), random, true);
+      fill(run.m(), random, true);
+      fill(run.v(), random, false);
+      const UniqueScaler scaler = make_scaler(kBackoff);
+      DeviceBuffer<int64_t> rejected{std::vector<int64_t>{0}};
+      mp_step_options_t options = mp_step_options_default();
+      options.flags = MP_STEP_CHECKED;
+      options.rejected_updates = rejected.data();
+      for (int step = 0; step < 4; ++step) {
+        fill(&run.grads(), random, true);
+        require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
+      }
+      CAPTURE(spec.kind, spec.flags, lr);
+      CHECK(run.t() == 4);
+      total += rejected.download()[0];
+      CHECK(count_nonfinite(&run.master()) == 0);
+      CHECK(count_nonfinite(run.model()) == 0);
+      CHECK(count_nonfinite(run.m()) == 0);
+      CHECK(count_nonfinite(run.v()) == 0);
+    }
+  }
+  CHECK(total > 0);
+}
+
+TEST_CASE("finite: an element keeps its old values, its neighbors are updated",
+          "[finite][optimizer][strict]") {
+  const size_t bad[] = {0, 5, 8, 131, 255, 258};
+  for (OptimizerSpec spec : all_kinds()) {
+    spec.grads = {{MP_FP32, 259}};
+    spec.model = {MP_FP16};
+    spec.has_extra = true;
+    OptimizerRun run(spec), reference(spec);
+    DeviceBuffer<int64_t> rejected{std::vector<int64_t>{5}};
+    for (OptimizerRun *each : {&run, &reference}) {
+      each->master().upload(constant_values(spec.grads, 1.0));
+      each->grads().upload(constant_values(spec.grads, 0.5));
+      each->extra()->upload(constant_values(spec.grads, 0.25));
+      each->step();  // moments that are not 0
+    }
+    const TensorValues before = run.master().download();
+    const TensorValues m = run.m() != nullptr ? run.m()->download() : TensorValues{};
+    for (size_t i = 0; i < std::size(bad); ++i) {
+      const double values[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
+      run.extra()->inject(0, static_cast<int64_t>(bad[i]), encode(MP_FP32, values[i % 3]));
+    }
+    mp_step_options_t options = mp_step_options_default();
+    options.rejected_updates = rejected.data();
+    require_ok(mp_scale_step(run.get(), nullptr, &options, kStream));
+    reference.step();
+    CAPTURE(spec.kind, spec.flags);
+    CHECK(rejected.download()[0] == 5 + static_cast<int64_t>(std::size(bad)));
+    const TensorValues after = run.master().download(), wanted = reference.master().download();
+    const bool has_norms =
+        spec.kind == MP_OPT_LAMB || spec.kind == MP_OPT_NOVOGRAD || spec.flags != 0;
+    int wrong = 0;
+    for (size_t i = 0; i < after[0].size(); ++i) {
+      const bool is_bad = std::find(std::begin(bad), std::end(bad), i) != std::end(bad);
+      wrong += is_bad                                  ? after[0][i] != before[0][i]
+               : has_norms && spec.kind != MP_OPT_ADAM ? after[0][i] == before[0][i]
+                                                       : after[0][i] != wanted[0][i];
+      wrong += is_bad && !m.empty() && run.m()->download()[0][i] != m[0][i];
+      wrong += run.model()->download()[0][i] != round_to(MP_FP16, after[0][i]);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("finite: moments that a rule does not use are not checked",
+          "[finite][optimizer][strict]") {
+  OptimizerRun run(plain_spec({{MP_FP32, 40}}));
+  run.master().upload(constant_values(run.master().specs(), 1.0));
+  run.m()->upload(constant_values(run.m()->specs(), std::nan("")));
+  run.grads().upload(constant_values(run.grads().specs(), 0.25));
+  run.step();
+  CHECK(run.master().download()[0] == std::vector<double>(40, 0.75));
+}
+
+// ---------------------------------------------------------------------------- accumulation
+
+TEST_CASE("accumulate: a quotient that overflows raises the flag of its own micro-batch",
+          "[finite][accumulate][strict]") {
+  mp_scaler_config_t config = kBackoff;
+  config.min_scale = config.init_scale = 0x1p-40f;
+  const UniqueScaler scaler = make_scaler(config);
+  TensorSet grads({{MP_FP32, 300}}), sums({{MP_FP32, 300}});
+  const auto flag_after = [&](double value, float weight, uint32_t flags) {
+    grads.upload(constant_values(grads.specs(), 1.0));
+    grads.inject(0, 299, encode(MP_FP32, value));
+    require_ok(
+        mp_grads_accumulate(scaler.get(), grads.list(), sums.list(), weight, flags, kStream));
+    const float flag = read_float(mp_scaler_found_inf(scaler.get()));
+    require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
+    return flag;
+  };
+  CHECK(flag_after(0x1p87, 1.0f, MP_ACCUMULATE_FIRST) == 0.0f);
+  CHECK(flag_after(0x1p88, 1.0f, MP_ACCUMULATE_FIRST) == 1.0f);
+  CHECK(flag_after(1.0, 1.0f, 0) == 0.0f);  // the sum is infinite from before
+  CHECK(flag_after(-0x1p88, 0.5f, MP_ACCUMULATE_FIRST) == 0.0f);
+  CHECK(flag_after(-0x1p89, 0.5f, 0) == 1.0f);
+
+  DeviceFloat inv_scale(0x1p40f), flag(0.0f);
+  require_ok(mp_unscale(grads.list(), sums.list(), inv_scale.data(), flag.data(), kStream));
+  CHECK(flag.value() == 1.0f);
+}
