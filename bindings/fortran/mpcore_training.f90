@@ -15,8 +15,9 @@ module mpcore_training
 
 contains
 
-  !> Sets desc to a method and hyper, its only group, to the defaults of the method: 'adamw', 'sgd' and
-  !> the others of mp_optimizer_desc_from_name.  hyper may be changed until mp_optimizer_create reads it.
+  !> Sets desc to a method and hyper, its only group, to the defaults of the method: 'adamw', 'sgd'
+  !> and the others of mp_optimizer_desc_from_name.  mp_optimizer_create reads hyper, which may be
+  !> changed before.
   subroutine mp_optimizer_from_name(desc, hyper, name, lr, stat, errmsg)
     type(mp_optimizer_desc_t), intent(inout) :: desc
     type(mp_hyper_t), intent(inout), target :: hyper
@@ -30,9 +31,9 @@ contains
                   stat, errmsg)
   end subroutine
 
-  !> Bytes from which mp_restore_checkpoint continues the training bit for bit: masters, moments, the
-  !> number of steps, and the scaler if there is one.  Waits for the stream.  After an error checkpoint
-  !> is not allocated.
+  !> Saves masters, moments, the number of steps, and the scaler if there is one, from which
+  !> mp_restore_checkpoint continues the training bit for bit.  Waits for the stream.  After an error
+  !> checkpoint is not allocated.
   subroutine mp_save_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), allocatable, target, intent(out) :: checkpoint(:)
@@ -50,8 +51,9 @@ contains
     call mp_check(status, stat, errmsg)
   end subroutine
 
-  !> Restores a checkpoint, and writes the 16-bit copies as a step of this optimizer does.  With a scaler if
-  !> and only if it was saved with one.  Waits for the stream; after an error nothing has been written.
+  !> Restores a checkpoint, and writes the 16-bit copies as a step of this optimizer does.  With a
+  !> scaler if and only if it was saved with one.  Waits for the stream.  After an error nothing has
+  !> been written.
   subroutine mp_restore_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), target, contiguous, intent(in) :: checkpoint(:)

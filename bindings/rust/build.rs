@@ -1,4 +1,4 @@
-//! Finds libmpcore.so: in MPCORE_DIR or its lib/, else through pkg-config, else where the linker looks.
+//! Finds libmpcore.so: in MPCORE_DIR or its lib/, through pkg-config, or where the linker looks.
 
 use std::env;
 use std::path::Path;

@@ -29,8 +29,8 @@ struct Object<T> {
     context: Context,
 }
 
-// SAFETY: `raw` is used by `drop` alone, which has the last reference, and the library destroys objects in
-// any thread.
+// SAFETY: `raw` is used by `drop` alone, which has the last reference, and the library destroys
+// objects in any thread.
 unsafe impl<T> Send for Object<T> {}
 // SAFETY: as above; the other members are Sync.
 unsafe impl<T> Sync for Object<T> {}
@@ -47,8 +47,8 @@ impl<T> Keep for Object<T> {
 
 impl<T> Drop for Object<T> {
     fn drop(&mut self) {
-        // SAFETY: made by the function of the library that belongs to `destroy`; objects that use it keep an
-        // owner, so there are none.
+        // SAFETY: made by the function of the library that belongs to `destroy`; objects that use it
+        // keep an owner, so there are none.
         unsafe { (self.destroy)(&self.context, self.raw) }
     }
 }
@@ -61,14 +61,14 @@ pub(crate) struct Handle<T> {
     raw: *mut T,
 }
 
-// SAFETY: the library binds no object to a thread.  Handles of one object, or of objects that share memory,
-// may be in different threads.  Every call that reads or writes objects or memory is therefore made by
-// `Handle::call` or `Context::call`, under the lock of the context.
+// SAFETY: the library binds no object to a thread.  Handles of one object, or of objects that share
+// memory, may be in different threads.  Every call that reads or writes objects or memory is
+// therefore made by `Handle::call` or `Context::call`, under the lock of the context.
 unsafe impl<T> Send for Handle<T> {}
 
 impl<T: 'static> Handle<T> {
     /// # Safety
-    /// `raw` belongs to `context`, is used by nothing else, uses only `used`, and `destroy` frees it.
+    /// `raw` belongs to `context`, has no other owner, uses only `used`, and `destroy` frees it.
     pub(crate) unsafe fn new(
         context: &Context,
         raw: *mut T,

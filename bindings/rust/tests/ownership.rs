@@ -99,7 +99,7 @@ fn a_list_follows_set_data_under_its_optimizer() {
     assert_eq!(w.to_vec().unwrap(), [5.0]);
 }
 
-/// While one thread writes equal numbers, another one's norms are those of equal numbers.
+/// Norms of a buffer that another thread overwrites are those of the old or the new numbers.
 #[test]
 fn threads_that_share_memory_take_turns() {
     const COUNT: usize = 1 << 18;
