@@ -397,6 +397,8 @@ static void test_optimizer_step(void) {
 
   check(mp_optimizer_step_counter(NULL) == NULL && mp_optimizer_step_counter(optimizer) != NULL,
         "mp_optimizer_step_counter is NULL without an optimizer only");
+  check(mp_optimizer_get_scaler(NULL) == NULL && mp_optimizer_get_scaler(optimizer) != NULL,
+        "mp_optimizer_get_scaler is NULL without an optimizer only");
   check(mp_optimizer_lr(NULL) == NULL && mp_optimizer_lr(optimizer) != NULL,
         "mp_optimizer_lr is NULL without an optimizer only");
   FAILS(mp_optimizer_regularization, (NULL, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");

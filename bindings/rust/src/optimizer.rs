@@ -332,7 +332,7 @@ impl Optimizer {
     /// A checkpoint of masters, moments, the number of steps, and the scaler.  Waits for the stream.
     /// Hyperparameters, states of a network and the position in the data are not part of it.
     pub fn save(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<Vec<u8>> {
-        let scaler = self.scaler("save", scaler)?;
+        let scaler = self.raw_scaler("save", scaler)?;
         let mut bytes = 0;
         // SAFETY: `bytes` is written.
         self.handle.call(|optimizer| unsafe {
@@ -356,7 +356,7 @@ impl Optimizer {
         checkpoint: &[u8],
         stream: Stream,
     ) -> Result<()> {
-        let scaler = self.scaler("restore", scaler)?;
+        let scaler = self.raw_scaler("restore", scaler)?;
         let (from, bytes) = (checkpoint.as_ptr().cast(), checkpoint.len());
         // SAFETY: that many bytes are read and checked.
         self.handle.call(|optimizer| unsafe {
@@ -370,7 +370,7 @@ impl Optimizer {
         self.handle.call(|optimizer| unsafe { sys::mp_optimizer_write_model(optimizer, stream.0) })
     }
 
-    fn scaler(&self, call: &str, scaler: Option<&Scaler>) -> Result<sys::mp_scaler_t> {
+    fn raw_scaler(&self, call: &str, scaler: Option<&Scaler>) -> Result<sys::mp_scaler_t> {
         let scaler = match scaler {
             Some(scaler) => scaler,
             None => return Ok(ptr::null_mut()),
@@ -392,7 +392,7 @@ impl Optimizer {
         stream: Stream,
     ) -> Result<()> {
         let (call, context, count) = ("scale_step", self.handle.context(), self.tensors);
-        let scaler = self.scaler(call, scaler)?;
+        let scaler = self.raw_scaler(call, scaler)?;
         let mut raw = sys::mp_step_options_default();
         raw.max_grad_norm = options.max_grad_norm;
         raw.flags = options.flags.bits();

@@ -184,8 +184,14 @@ fn ranks() {
     hyper.beta1 = 0.0;
     let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(hyper);
     let options = StepOptions { comm: Some(&comm), ..Default::default() };
-    sgd.build().unwrap().scale_step(None, &options, STREAM).unwrap();
+    let sgd = sgd.build().unwrap();
+    sgd.scale_step(None, &options, STREAM).unwrap();
     assert_eq!(w.to_vec().unwrap(), [-1.0, 6.0]);
+    let own = sgd.scaler();
+    drop(sgd); // the scaler keeps it
+    c.sync(STREAM).unwrap();
+    assert_eq!(own.query(1).unwrap(), Some(StepOutcome::Taken));
+    assert_eq!(own.state(STREAM).unwrap().skipped, 0);
     assert_eq!((Comm::single().rank(), Comm::single().world_size()), (0, 1));
 }
 
