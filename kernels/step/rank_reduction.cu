@@ -23,7 +23,9 @@ MP_DEVICE void add_amax(RankMessage &message, float amax) {
 
 /// Factors of the three places of a sum of squares, powers of two: norms from 2^56 on, those below
 /// 2^-50, and the others.  Hence sums of 2^16 ranks neither overflow nor vanish in fp32.
-constexpr double kSumFactors[kRankSums] = {0x1p-200, 0x1p200, 1.0};
+MP_DEVICE double sum_factor(int place) {
+  return place == 0 ? 0x1p-200 : place == 1 ? 0x1p200 : 1.0;
+}
 MP_DEVICE int place_of_sum(double sum) {
   if (!std::isfinite(sum)) return 2;
   return sum >= 0x1p112 ? 0 : sum < 0x1p-100 ? 1 : 2;
@@ -41,7 +43,7 @@ write_message(MP_PARAM(RankReductionArgs) args) {
     message.grad_amax = *args.grad_amax;
   if (args.sum_squares != nullptr) {
     const int place = place_of_sum(*args.sum_squares);
-    message.sum_squares[place] = static_cast<float>(*args.sum_squares * kSumFactors[place]);
+    message.sum_squares[place] = static_cast<float>(*args.sum_squares * sum_factor(place));
   }
   *args.message = message;
 }
@@ -55,7 +57,7 @@ take_message(MP_PARAM(RankReductionArgs) args) {
   if (args.clip.grad_scale == nullptr) return;
   double sum = 0.0;
   for (int place = 0; place < kRankSums; place++)
-    sum += static_cast<double>(message.sum_squares[place]) / kSumFactors[place];
+    sum += static_cast<double>(message.sum_squares[place]) / sum_factor(place);
   apply_clip(args.clip, sqrt(sum));
 }
 
