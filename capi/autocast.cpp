@@ -188,7 +188,7 @@ mp_status_t mp_autocast_create(mp_autocast_t *policy, const mp_autocast_config_t
 }
 
 void mp_autocast_destroy(mp_autocast_t policy) {
-  (void)mp::call(__func__, [&] { delete policy; });
+  mp::call_void(__func__, [&] { delete policy; });
 }
 
 mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_types, uint32_t count,

@@ -10,11 +10,9 @@ void fail(mp_status_t status, std::initializer_list<Message::Part> why) {
 
 void require_struct_size(size_t size, uint32_t first_size, const char *name, const char *arrow,
                          const char *hint) {
-  // Stops a garbage size from sending the search for unknown bytes through the address space.
-  constexpr uint32_t kLargestSize = 4096;
   MP_REQUIRE(size >= first_size, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
              " is smaller than ", first_size, hint);
-  MP_REQUIRE(size <= kLargestSize, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
+  MP_REQUIRE(size <= kLargestStruct, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
              " is larger than any version of the struct");
 }
 

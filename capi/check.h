@@ -2,16 +2,20 @@
 //
 // The body of a call is a lambda given to mp::call.  There the NVTX range opens, nothing that is
 // thrown leaves, and a failure becomes a status, the message of mp_last_error and one line of
-// log.  Bodies read their arguments with the functions below, which name the culprit:
+// log.  A thread that is cancelled meanwhile ends behind the call.  Bodies read their arguments
+// with the functions below, which name the culprit:
 //
 //     mp_gemm: lda = 60 is smaller than k = 64 (op_a = N)
 #pragma once
+
+#include <pthread.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 
 #include "capi/message.h"
 #include "capi/nvtx.h"
@@ -41,7 +45,20 @@ template <class... Parts>
   } while (false)
 
 /// Turns the exception in flight into a status, mp_last_error and a line of log.
-mp_status_t report_failure(const char *function) noexcept;
+/// @param is_returned  the caller gets the status; otherwise the line is all that it gets
+mp_status_t report_failure(const char *function, bool is_returned) noexcept;
+
+/// Runs a callback of the user.  An exception becomes a failure of the call, which names the callback.
+template <class Callback>
+auto call_back(const char *name, mp_status_t status, const Callback &callback) {
+  try {
+    return callback();
+  } catch (const std::exception &error) {
+    fail(status, name, " threw an exception: ", error.what());
+  } catch (...) {
+    fail(status, name, " threw an exception");
+  }
+}
 
 // ---------------------------------------------------------------------------- log
 
@@ -62,25 +79,54 @@ void log(mp_log_level_t level, const Parts &...parts) {
 
 // ---------------------------------------------------------------------------- entry and exit
 
-/// Runs the body of the API function `function`.
-/// @param problem  () -> Message, what the call works on; see nvtx_payload.h.
+/// While one lives, pthread_cancel waits: unwinding for it would end at the first noexcept function, and
+/// with it the process.
+class NotCancelled {
+ public:
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+  NotCancelled(const NotCancelled &) = delete;
+  NotCancelled &operator=(const NotCancelled &) = delete;
+
+ private:
+  int before_;
+};
+
 template <class Problem, class Body>
-mp_status_t call(const char *function, const Problem &problem, const Body &body) noexcept {
+mp_status_t uncancelled_call(const char *function, const Problem &problem, const Body &body,
+                             bool is_returned) noexcept {
+  const NotCancelled not_cancelled;
   const ProfilerRange range(function, problem);
   log(MP_LOG_DEBUG, function);
   try {
     body();
     return MP_SUCCESS;
   } catch (...) {
-    return report_failure(function);
+    return report_failure(function, is_returned);
   }
+}
+
+/// Runs the body of the API function `function`, then ends the thread if it was cancelled meanwhile.
+/// @param problem  () -> Message, what the call works on; see nvtx_payload.h.
+template <class Problem, class Body>
+mp_status_t call(const char *function, const Problem &problem, const Body &body) {
+  const mp_status_t status = uncancelled_call(function, problem, body, true);
+  pthread_testcancel();
+  return status;
 }
 
 /// The same for a function that works on nothing of a size.
 template <class Body>
-mp_status_t call(const char *function, const Body &body) noexcept {
+mp_status_t call(const char *function, const Body &body) {
   return call(
       function, [] { return Message(); }, body);
+}
+
+/// The same for a function that returns no status; C++ destructors call it, which cannot be unwound.
+template <class Body>
+void call_void(const char *function, const Body &body) noexcept {
+  (void)uncancelled_call(
+      function, [] { return Message(); }, body, false);
 }
 
 /// While one lives, the calls of its thread are parts of another call, which logs their failure as its own.
@@ -250,6 +296,9 @@ template <>
 inline constexpr uint32_t kFirstSize<mp_embedding_desc_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_dropout_desc_t> = 32;
+
+/// Stops a garbage size from sending the search for unknown bytes through the address space.
+inline constexpr size_t kLargestStruct = 4096;
 
 /// A size that some version of a struct has whose first had `first_size` bytes, or may have one day.
 /// @param hint  what the caller should have done.

@@ -11,8 +11,11 @@ namespace mp {
 
 namespace {
 
-void require_done(int code, const char *callback) {
-  MP_REQUIRE(code == 0, MP_ERROR_COMM, "comm->", callback, " returned ", code);
+/// Runs a callback of the table.
+template <class Callback>
+void require_done(const char *name, const Callback &callback) {
+  const int code = call_back(name, MP_ERROR_COMM, callback);
+  MP_REQUIRE(code == 0, MP_ERROR_COMM, name, " returned ", code);
 }
 
 void require_factor(float value, const char *name) {
@@ -54,23 +57,29 @@ mp_comm_t read_comm(const mp_comm_t *user) {
 }
 
 void all_reduce(const mp_comm_t &comm, const Reduction &reduction, mp_stream_t stream) {
-  const int code =
-      comm.all_reduce(reduction.data, reduction.data, static_cast<size_t>(reduction.count),
-                      reduction.dtype, reduction.op, stream, comm.user);
-  require_done(code, "all_reduce");
+  require_done("comm->all_reduce", [&] {
+    return comm.all_reduce(reduction.data, reduction.data, static_cast<size_t>(reduction.count),
+                           reduction.dtype, reduction.op, stream, comm.user);
+  });
 }
 
 ReductionGroup::ReductionGroup(const mp_comm_t &comm) : comm_(comm) {
-  if (comm_.group_begin != nullptr) require_done(comm_.group_begin(comm_.user), "group_begin");
+  if (comm_.group_begin != nullptr)
+    require_done("comm->group_begin", [&] { return comm_.group_begin(comm_.user); });
 }
 
 ReductionGroup::~ReductionGroup() {
-  if (!has_ended_ && comm_.group_end != nullptr) (void)comm_.group_end(comm_.user);
+  if (has_ended_ || comm_.group_end == nullptr) return;
+  try {
+    (void)comm_.group_end(comm_.user);
+  } catch (...) {  // the call fails for another reason already
+  }
 }
 
 void ReductionGroup::end() {
   has_ended_ = true;
-  if (comm_.group_end != nullptr) require_done(comm_.group_end(comm_.user), "group_end");
+  if (comm_.group_end != nullptr)
+    require_done("comm->group_end", [&] { return comm_.group_end(comm_.user); });
 }
 
 }  // namespace mp

@@ -38,14 +38,18 @@ constinit thread_local const char *words_of_last_error = nullptr;
 
 constinit thread_local bool is_part_of_a_call = false;
 
-mp_status_t record(mp_status_t status, const Message &message) {
+/// Returned errors are logged too: wherever somebody listens, which is not the default.
+std::atomic<bool> logs_returned_errors = false;
+
+mp_status_t record(mp_status_t status, const Message &message, bool is_returned) {
   try {
     LastError::get() = message;
     words_of_last_error = nullptr;
   } catch (const std::bad_alloc &) {
     words_of_last_error = "a call failed, and there was no memory to say why";
   }
-  if (!is_part_of_a_call) log(MP_LOG_ERROR, message.c_str());
+  if (!is_part_of_a_call && (!is_returned || logs_returned_errors))
+    log(MP_LOG_ERROR, message.c_str());
   return status;
 }
 
@@ -69,11 +73,15 @@ void log_to_stderr(mp_log_level_t level, const char *message, void *) {
   std::fprintf(stderr, "mpcore: %s: %s\n", level_name(level), message);
 }
 
+/// The level of the log on stderr; with a level from the environment returned errors are among it.
 int32_t level_from_environment() {
+  logs_returned_errors = false;
   const char *wanted = std::getenv("MP_LOG");
   if (wanted == nullptr) return MP_LOG_WARN;
   for (const mp_log_level_t level : {MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG}) {
-    if (std::string_view(wanted) == level_name(level)) return level;
+    if (std::string_view(wanted) != level_name(level)) continue;
+    logs_returned_errors = true;
+    return level;
   }
   const Message complaint("MP_LOG = ", wanted, " is not error, warn, info or debug");
   log_to_stderr(MP_LOG_WARN, complaint.c_str(), nullptr);
@@ -106,7 +114,12 @@ void write_log(mp_log_level_t level, const Message &line) {
   if (!log_enabled(level))
     return;  // since the caller looked, another callback has come, with its own level
   is_in_callback = true;
-  sink.callback(level, line.c_str(), sink.user);
+  try {
+    sink.callback(level, line.c_str(), sink.user);
+  } catch (...) {  // the call that the line is about goes on
+    log_to_stderr(MP_LOG_ERROR, "the log callback threw an exception; its line was:", nullptr);
+    log_to_stderr(level, line.c_str(), nullptr);
+  }
   is_in_callback = false;
 }
 
@@ -118,19 +131,22 @@ PartsOfACall::~PartsOfACall() {
   is_part_of_a_call = false;
 }
 
-mp_status_t report_failure(const char *function) noexcept {
+mp_status_t report_failure(const char *function, bool is_returned) noexcept {
+  const auto record = [&](mp_status_t status, const auto &...why) {
+    return mp::record(status, Message(function, ": ", why...), is_returned);
+  };
   try {
     throw;
   } catch (const CallError &error) {
-    return record(error.status, Message(function, ": ", error.why.c_str()));
+    return record(error.status, error.why.c_str());
   } catch (const TargetError &error) {
-    return record(error.status, Message(function, ": ", error.what()));
+    return record(error.status, error.what());
   } catch (const std::bad_alloc &) {
-    return record(MP_ERROR_OUT_OF_MEMORY, Message(function, ": out of host memory"));
+    return record(MP_ERROR_OUT_OF_MEMORY, "out of host memory");
   } catch (const std::exception &error) {
-    return record(MP_ERROR_INTERNAL, Message(function, ": unexpected: ", error.what()));
+    return record(MP_ERROR_INTERNAL, "unexpected: ", error.what());
   } catch (...) {
-    return record(MP_ERROR_INTERNAL, Message(function, ": unexpected exception"));
+    return record(MP_ERROR_INTERNAL, "unexpected exception");
   }
 }
 
@@ -188,9 +204,10 @@ const char *mp_last_error(void) {
 }
 
 void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level) {
-  (void)mp::call(__func__, [&] {
+  mp::call_void(__func__, [&] {
     const std::unique_lock lock(mp::sink_mutex);
     mp::sink = callback != nullptr ? mp::LogSink{callback, user} : mp::LogSink{};
     mp::log_level = callback != nullptr ? mp::enum_value(level) : mp::level_from_environment();
+    if (callback != nullptr) mp::logs_returned_errors = true;
   });
 }

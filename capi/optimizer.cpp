@@ -129,7 +129,7 @@ mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
 }
 
 void mp_optimizer_destroy(mp_optimizer_t optimizer) {
-  (void)mp::call(__func__, [&] { delete optimizer; });
+  mp::call_void(__func__, [&] { delete optimizer; });
 }
 
 mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,

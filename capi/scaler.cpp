@@ -75,7 +75,7 @@ mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
 }
 
 void mp_scaler_destroy(mp_scaler_t scaler) {
-  (void)mp::call(__func__, [&] {
+  mp::call_void(__func__, [&] {
     if (scaler != nullptr && !scaler->is_owned) delete scaler;
   });
 }

@@ -237,7 +237,7 @@ mp_status_t mp_tensor_list_create(mp_tensor_list_t *list, mp_context_t context,
 }
 
 void mp_tensor_list_destroy(mp_tensor_list_t list) {
-  (void)mp::call(__func__, [&] { delete list; });
+  mp::call_void(__func__, [&] { delete list; });
 }
 
 mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp_stream_t stream) {

@@ -211,7 +211,7 @@ mp_status_t mp_graph_create(mp_graph_t *graph, mp_context_t context) {
 }
 
 void mp_graph_destroy(mp_graph_t graph) {
-  (void)mp::call(__func__, [&] { delete graph; });
+  mp::call_void(__func__, [&] { delete graph; });
 }
 
 mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype, int32_t rank,

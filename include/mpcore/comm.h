@@ -23,7 +23,7 @@ typedef enum mp_reduce_op {
  *
  *  Callbacks run on the calling thread, within the call that got the table.  They enqueue on
  *  `stream` (on the host target: they return when the result is there), get `user` last, may call
- *  mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+ *  mpcore, and return 0.  Any other code, or a C++ exception, ends the call with MP_ERROR_COMM.
  *
  *  A call that gets a table is collective: every rank makes it, in the same order, with equal
  *  numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some

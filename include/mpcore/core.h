@@ -19,7 +19,8 @@ extern "C" {
  *
  *  The defaults are the library's, for every language.  An mp_*_init function checks the size
  *  alone; a field with a value out of its range is refused by the function that takes the struct.
- *  Where it fails, all that it leaves is zeros, struct_size included, which every function refuses.
+ *  If it fails, all bytes of the struct are zeros, struct_size included, which every function
+ *  refuses; if the size is larger than any version of a struct, nothing is written.
  *
  *  A caller older than the library: fields beyond struct_size are taken as 0.
  *  A caller newer than the library: unknown bytes must be 0, otherwise the call
@@ -96,7 +97,7 @@ MP_API const char *mp_last_error(void);
 
 /** How much a message matters; a smaller number matters more. */
 typedef enum mp_log_level {
-  MP_LOG_ERROR = 1, /**< every returned error, once */
+  MP_LOG_ERROR = 1, /**< every error, once; by default only errors that no status returns */
   MP_LOG_WARN = 2,  /**< slow paths taken for a reason the caller can change */
   MP_LOG_INFO = 3,  /**< kernel choices, the first time each is made; skipped steps, where the
                          host asks for their outcome */
@@ -108,9 +109,10 @@ typedef enum mp_log_level {
 typedef void (*mp_log_callback_t)(mp_log_level_t level, const char *message, void *user);
 
 /** Send messages of `level` or more important to `callback`, for the whole process.
- *  NULL restores the default: MP_LOG_WARN and above to stderr, changeable with the
- *  environment variable MP_LOG=error|warn|info|debug.  The callback may run on any
- *  thread, several at a time, and must not call mpcore. */
+ *  NULL restores the default: MP_LOG_WARN and above to stderr, without returned errors, which
+ *  mp_last_error has.  The environment variable MP_LOG=error|warn|info|debug changes the level and
+ *  adds returned errors.  The callback may run on any thread, several at a time, and must not call
+ *  mpcore.  If it throws a C++ exception, its line goes to stderr. */
 MP_API void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level);
 
 /** @} */
@@ -145,7 +147,9 @@ typedef struct mp_tensor_list *mp_tensor_list_t; /**< many tensors treated as on
 typedef struct mp_scaler *mp_scaler_t;           /**< a loss scale living on the device */
 typedef struct mp_optimizer *mp_optimizer_t;     /**< update rule + the tensors it updates */
 
-/** Where objects get device memory.  Called by mp_*_create and mp_*_destroy only. */
+/** Source of the device memory of objects.  Called by mp_*_create and mp_*_destroy only.  If a
+ *  callback throws a C++ exception, a create call returns MP_ERROR_OUT_OF_MEMORY, and a destroy
+ *  call logs an error. */
 typedef struct mp_allocator {
   uint32_t struct_size;
   uint32_t reserved0; /**< must be 0 */
@@ -184,7 +188,9 @@ static inline mp_context_config_t mp_context_config_default(void) {
  *  @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device. */
 MP_API mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *config);
 
-/** Objects created from `context` must have been destroyed before. */
+/** Destroys a context.  Objects created from `context` must have been destroyed before.  The last
+ *  context of the host target takes the library's worker threads and their memory with it; a later
+ *  context creates them again. */
 MP_API void mp_context_destroy(mp_context_t context);
 
 /** What the kernels of a context were compiled for. */

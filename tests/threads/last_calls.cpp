@@ -1,8 +1,12 @@
 // Processes that end, or whose threads end, while the library is in use.
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 
 #include "gang.h"
 #include "support/device.h"
@@ -107,6 +111,73 @@ TEST_CASE("child: exit while threads multiply", "[.][child]") {
   }
   while (done < 100) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(done >= 100);
+}
+
+// A thread that is cancelled in a call ends behind it, and leaves everything as others need it.
+TEST_CASE("child: cancel threads that multiply", "[.][child]") {
+  quiet();
+  static mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
+  static std::atomic<int64_t> started = 0;
+  for (int i = 0; i < 30; ++i) {
+    pthread_t thread;
+    const int64_t before = started;
+    REQUIRE(pthread_create(
+                &thread, nullptr,
+                [](void *) -> void * {
+                  for (;;) {
+                    ++started;
+                    multiplies(context.get());
+                  }
+                },
+                nullptr) == 0);
+    while (started == before) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
+    REQUIRE(pthread_cancel(thread) == 0);
+    void *result = nullptr;
+    REQUIRE(pthread_join(thread, &result) == 0);
+    CHECK(result == PTHREAD_CANCELED);
+  }
+  CHECK(multiplies(context.get()));
+}
+
+namespace {
+
+/// Of this process.
+int64_t threads_now() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+}  // namespace
+
+// The last context takes the workers with it; the next one has workers again.
+TEST_CASE("child: count threads", "[.][child]") {
+  quiet();
+  const int64_t before = threads_now();
+  for (int round = 0; round < 3; ++round) {
+    mptools::Context first = mptools::make_context(MP_DEVICE_HOST);
+    mptools::Context second = mptools::make_context(MP_DEVICE_HOST);
+    CHECK(multiplies(first.get()));
+    CHECK(threads_now() == before + 3);
+    first.reset();
+    CHECK(multiplies(second.get()));
+    CHECK(threads_now() == before + 3);
+    second.reset();
+    // A thread that was joined may be listed for a moment.
+    for (int i = 0; i < 1000 && threads_now() > before; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(threads_now() == before);
+  }
+}
+
+// While some threads destroy the last context, others create one and multiply.
+TEST_CASE("child: create and destroy contexts", "[.][child]") {
+  quiet();
+  std::atomic<int> failures = 0;
+  together(8, [&](int) {
+    for (int round = 0; round < 100; ++round)
+      failures += !multiplies(mptools::make_context(MP_DEVICE_HOST).get());
+  });
+  CHECK(failures == 0);
 }
 
 // A thread is gone before the next line is written, and its callback stays.

@@ -46,6 +46,16 @@ TEST_CASE("threads: calls while a process or a thread ends", "[threads][children
   for (int round = 0; round < kRounds; ++round) check_child("exit while threads multiply");
 }
 
+TEST_CASE("threads: one that is cancelled in a call ends behind it", "[threads][children]") {
+  if (kUnderThreadSanitizer) return skip("ThreadSanitizer has its own pthread_cancel");
+  check_child("cancel threads that multiply", "MP_HOST_THREADS=2");
+}
+
+TEST_CASE("threads: the last context takes the workers with it", "[threads][children]") {
+  if (!kUnderThreadSanitizer) check_child("count threads", "MP_HOST_THREADS=4");
+  check_child("create and destroy contexts", "MP_HOST_THREADS=3");
+}
+
 TEST_CASE("threads: a scaler that two threads use is told of", "[threads][children][injected]") {
   if (!kUnderThreadSanitizer) return skip("without ThreadSanitizer nobody sees it");
   const std::string output = check_child("share a scaler", "TSAN_OPTIONS=exitcode=0");

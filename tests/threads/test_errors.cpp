@@ -1,4 +1,6 @@
 // mp_last_error: each thread has its own sentence.
+#include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include "gang.h"
@@ -47,4 +49,127 @@ TEST_CASE("threads: a new one has no sentence", "[threads]") {
   together(kThreads, [&](int thread) { said[static_cast<size_t>(thread)] = mp_last_error(); });
   CHECK(said == std::vector<std::string>(kThreads));
   CHECK(mp_last_error() == sentence(9));
+}
+
+// ---------------------------------------------------------------------------- exceptions of callbacks
+
+namespace {
+
+struct Unknown {};
+
+/// Throws what user points to: 1 a runtime_error, 2 another type.
+void throw_it(void *user) {
+  const int kind = *static_cast<int *>(user);
+  if (kind == 1) throw std::runtime_error("ran away");
+  if (kind == 2) throw Unknown{};
+}
+
+const char *said_of(int kind) {
+  return kind == 1 ? " threw an exception: ran away" : " threw an exception";
+}
+
+mp_context_t context_with(const mp_allocator_t &allocator) {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  config.allocator = &allocator;
+  mp_context_t made = nullptr;
+  REQUIRE(mp_context_create(&made, &config) == MP_SUCCESS);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("errors: an exception of an allocator is a status that names it",
+          "[threads][callbacks]") {
+  mp_allocator_t allocator;
+  MP_INIT_STRUCT(&allocator);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  for (const int kind : {1, 2}) {
+    int user = kind;
+    allocator.user = &user;
+    allocator.alloc = [](size_t, void *user) -> void * {
+      throw_it(user);
+      return nullptr;
+    };
+    allocator.free = [](void *, size_t, void *) {};
+    const mp_context_t made = context_with(allocator);
+    mp_scaler_t scaler = nullptr;
+    CHECK(mp_scaler_create(&scaler, made, &config) == MP_ERROR_OUT_OF_MEMORY);
+    CHECK(std::string(mp_last_error()) ==
+          std::string("mp_scaler_create: allocator->alloc") + said_of(kind));
+    mp_context_destroy(made);
+  }
+  // What free throws is an error of the log, as a destroy call returns no status.
+  for (const int kind : {1, 2}) {
+    int user = kind;
+    allocator.user = &user;
+    allocator.alloc = [](size_t bytes, void *) -> void * {
+      return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    };
+    allocator.free = [](void *ptr, size_t, void *user) {
+      std::free(ptr);
+      throw_it(user);
+    };
+    const mp_context_t made = context_with(allocator);
+    mp_scaler_t scaler = nullptr;
+    REQUIRE(mp_scaler_create(&scaler, made, &config) == MP_SUCCESS);
+    std::string line;
+    mp_set_log_callback([](mp_log_level_t, const char *text,
+                           void *user) { *static_cast<std::string *>(user) += text; },
+                        &line, MP_LOG_ERROR);
+    mp_scaler_destroy(scaler);
+    quiet_log();
+    CHECK(line == std::string("device memory is lost: allocator->free") + said_of(kind));
+    mp_context_destroy(made);
+  }
+}
+
+TEST_CASE("errors: an exception of a communicator is a status that names it",
+          "[threads][callbacks]") {
+  float values[4] = {1, 2, 3, 4};
+  void *data = values;
+  const int64_t numel = 4;
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.dtype = MP_FP32;
+  desc.count = 1;
+  desc.data = &data;
+  desc.numel = &numel;
+  const mptools::Context made = mptools::make_context(MP_DEVICE_HOST);
+  mp_tensor_list_t list = nullptr;
+  REQUIRE(mp_tensor_list_create(&list, made.get(), &desc) == MP_SUCCESS);
+  struct User {
+    int kind;           // of throw_it, and the first member
+    const char *where;  // the callback that throws
+  };
+  const auto is = [](void *user, const char *name) {
+    return std::string(static_cast<User *>(user)->where) == name;
+  };
+  static const auto throw_in = [=](void *user, const char *name) {
+    if (is(user, name)) throw_it(user);
+    return 0;
+  };
+  for (const char *const where : {"all_reduce", "group_begin", "group_end"}) {
+    for (const int kind : {1, 2}) {
+      CAPTURE(where, kind);
+      User user{kind, where};
+      mp_comm_t comm = mp_comm_default();
+      comm.world_size = 2;
+      comm.user = &user;
+      comm.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
+                           void *user) { return throw_in(user, "all_reduce"); };
+      comm.group_begin = [](void *user) { return throw_in(user, "group_begin"); };
+      comm.group_end = [](void *user) { return throw_in(user, "group_end"); };
+      CHECK(mp_grad_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
+      CHECK(std::string(mp_last_error()) ==
+            std::string("mp_grad_all_reduce: comm->") + where + said_of(kind));
+      // A call that fails for another reason ends its group, whatever that throws.
+      user.where = "group_end";
+      comm.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
+                           void *) { return 7; };
+      CHECK(mp_grad_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
+      CHECK(std::string(mp_last_error()) == "mp_grad_all_reduce: comm->all_reduce returned 7");
+    }
+  }
+  mp_tensor_list_destroy(list);
 }

@@ -2,7 +2,11 @@
 #include <array>
 #include <atomic>
 
+#include <stdexcept>
+
+#include "children.h"
 #include "gang.h"
+#include "tests/support/run_again.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -108,4 +112,62 @@ TEST_CASE("threads: what is said once of a context is said once for all threads"
   });
   quiet_log();
   CHECK(listener.lines == 1);
+}
+
+// ---------------------------------------------------------------------------- the default log
+
+// A returned error, an error that no status returns, and what a context without a device says.
+TEST_CASE("child: write to the default log", "[.][child]") {
+  mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
+  CHECK(mp_context_create(nullptr, nullptr) == MP_ERROR_INVALID_ARGUMENT);
+  int64_t some = 0;
+  mp_free(nullptr, &some);
+  mp_context_t any = nullptr;
+  CHECK(mp_context_create(&any, nullptr) == MP_SUCCESS);
+  mp_context_destroy(any);
+}
+
+TEST_CASE("log: returned errors are not on stderr by default", "[threads][log][children]") {
+  const std::string returned = "mpcore: error: mp_context_create: context = NULL\n",
+                    lost = "mpcore: error: mp_free: context = NULL\n",
+                    warning = "mpcore: warn: mp_context_create: using the host target: device = ";
+  const auto output_with = [](const std::string &variables) {
+    return output_of_test("child: write to the default log", variables);
+  };
+  for (const char *const variables : {"-u MP_LOG", "MP_LOG=nonsense"}) {
+    const std::string output = output_with(variables);
+    CAPTURE(output);
+    CHECK(times(output, returned) == 0);
+    CHECK(times(output, lost) == 1);
+  }
+  for (const char *const level : {"error", "warn", "info"}) {
+    const std::string output = output_with(std::string("MP_LOG=") + level);
+    CAPTURE(output);
+    CHECK(times(output, returned) == 1);
+    CHECK(times(output, lost) == 1);
+  }
+  const std::string output = output_with("-u MP_LOG");
+  CAPTURE(output);
+  if (times(output, warning) > 0) CHECK(times(output, warning + "MP_DEVICE_AUTO, but ") == 1);
+}
+
+TEST_CASE("child: throw from the log callback", "[.][child]") {
+  mp_set_log_callback([](mp_log_level_t, const char *, void *) { throw std::runtime_error("no"); },
+                      nullptr, MP_LOG_DEBUG);
+  CHECK(mp_context_create(nullptr, nullptr) == MP_ERROR_INVALID_ARGUMENT);
+  CHECK(std::string(mp_last_error()) == "mp_context_create: context = NULL");
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  mp_context_t any = nullptr;
+  CHECK(mp_context_create(&any, &config) == MP_SUCCESS);
+  mp_context_destroy(any);
+  mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
+}
+
+TEST_CASE("log: a line whose callback throws goes to stderr", "[threads][log][children]") {
+  const std::string output = output_of_test("child: throw from the log callback", "-u MP_LOG");
+  CAPTURE(output);
+  CHECK(times(output, "mpcore: error: mp_context_create: context = NULL\n") == 1);
+  CHECK(times(output, "mpcore: error: the log callback threw an exception") > 2);
+  CHECK(times(output, "1 passed, 0 failed\n") == 1);
 }
