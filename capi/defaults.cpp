@@ -3,11 +3,23 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "capi/check.h"
 #include "capi/text.h"
 
 namespace mp {
+
+namespace {
+
+/// Stores a number that a C caller passed as an enumerator.  By bytes, as it may be none (enum_value).
+template <class Enum, class... Fields>
+void set_enum(const Enum &value, Fields &...fields) {
+  static_assert((std::is_same_v<Enum, Fields> && ...));
+  (std::memcpy(&fields, &value, sizeof value), ...);
+}
+
+}  // namespace
 
 mp_context_config_t default_context_config() {
   auto c = zero_struct<mp_context_config_t>();
@@ -17,7 +29,7 @@ mp_context_config_t default_context_config() {
 
 mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config) {
   auto s = zero_struct<mp_scaler_state_t>();
-  s.policy = config.policy;
+  set_enum(config.policy, s.policy);
   s.scale = config.init_scale;
   s.growth_tracker = (config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED) != 0 ? -1 : 0;
   s.hysteresis_left = config.hysteresis;
@@ -31,16 +43,17 @@ mp_comm_t default_comm() {
   return c;
 }
 
-mp_autocast_config_t default_autocast_config(mp_dtype_t low) {
+mp_autocast_config_t default_autocast_config(const mp_dtype_t &low) {
   auto c = zero_struct<mp_autocast_config_t>();
-  c.low = low;
+  set_enum(low, c.low);
   return c;
 }
 
-mp_scaler_config_t default_scaler_config(mp_scaler_policy_t policy) {
+mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
   auto c = zero_struct<mp_scaler_config_t>();
-  c.policy = policy;
-  c.init_scale = policy == MP_SCALER_STATIC ? 1.0f : 65536.0f;  // 2^16: torch.amp.GradScaler
+  set_enum(policy, c.policy);
+  c.init_scale =
+      enum_value(policy) == MP_SCALER_STATIC ? 1.0f : 65536.0f;  // 2^16: torch.amp.GradScaler
   c.min_scale = 1.0f;
   c.max_scale = 16777216.0f;  // 2^24
   c.growth_factor = 2.0;
@@ -58,11 +71,11 @@ mp_scaler_config_t default_scaler_config(mp_scaler_policy_t policy) {
 
 namespace {
 
-mp_hyper_t default_hyper(mp_optimizer_kind_t kind, float lr) {
+mp_hyper_t default_hyper(const mp_optimizer_kind_t &kind, float lr) {
   auto h = zero_struct<mp_hyper_t>();
   h.lr = lr;
   h.decay_power = 1.0f;
-  switch (kind) {
+  switch (enum_value(kind)) {
     case MP_OPT_SGD:
       h.beta1 = 0.9f;
       h.trust = 0.001f;
@@ -94,10 +107,10 @@ mp_hyper_t default_hyper(mp_optimizer_kind_t kind, float lr) {
   return h;
 }
 
-mp_optimizer_desc_t default_optimizer_desc(mp_optimizer_kind_t kind) {
+mp_optimizer_desc_t default_optimizer_desc(const mp_optimizer_kind_t &kind) {
   auto d = zero_struct<mp_optimizer_desc_t>();
-  d.kind = kind;
-  d.flags = kind == MP_OPT_LAMB ? MP_OPT_DECOUPLED_DECAY : 0;
+  set_enum(kind, d.kind);
+  d.flags = enum_value(kind) == MP_OPT_LAMB ? MP_OPT_DECOUPLED_DECAY : 0;
   d.num_groups = 1;
   return d;
 }
@@ -143,8 +156,8 @@ mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t 
                               int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_gemm_desc_t>();
-    d.dtype_ab = dtype_ab;
-    d.dtype_cd = dtype_cd;
+    mp::set_enum(dtype_ab, d.dtype_ab);
+    mp::set_enum(dtype_cd, d.dtype_cd);
     d.alpha = 1.0f;
     d.batch_count = 1;
     d.m = m;
@@ -174,7 +187,7 @@ mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int3
                                 mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_conv2d_desc_t>();
-    d.dtype = d.dtype_out = dtype;
+    mp::set_enum(dtype, d.dtype, d.dtype_out);
     d.n = n;
     d.h = h;
     d.w = w;
@@ -257,7 +270,7 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
                               int64_t classes, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_xent_desc_t>();
-    d.dtype = dtype;
+    mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.classes = d.ld_logits = d.ld_dlogits = classes;
     d.weight = 1.0f;
@@ -272,8 +285,8 @@ mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_p
                                 int32_t window_w, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_pool2d_desc_t>();
-    d.dtype = dtype;
-    d.mode = mode;
+    mp::set_enum(dtype, d.dtype);
+    mp::set_enum(mode, d.mode);
     d.n = n;
     d.h = h;
     d.w = w;
@@ -288,7 +301,7 @@ mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size
                                    int32_t channels, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_batchnorm_desc_t>();
-    d.dtype = dtype;
+    mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.channels = channels;
     d.epsilon = 1e-5f;
@@ -302,8 +315,8 @@ mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size
                                    mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_pointwise_desc_t>();
-    d.op = op;
-    d.dtype = d.dtype_b = dtype;
+    mp::set_enum(op, d.op);
+    mp::set_enum(dtype, d.dtype, d.dtype_b);
     d.rows = rows;
     d.columns = d.ld_b = columns;
     return d;
@@ -315,8 +328,8 @@ mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cel
                              int32_t hidden_size, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_rnn_desc_t>();
-    d.cell = cell;
-    d.dtype = d.dtype_dw = dtype;
+    mp::set_enum(cell, d.cell);
+    mp::set_enum(dtype, d.dtype, d.dtype_dw);
     d.layers = 1;
     d.input_size = input_size;
     d.hidden_size = hidden_size;
@@ -330,7 +343,7 @@ mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size
                                    int32_t vocabulary, int64_t width, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_embedding_desc_t>();
-    d.dtype = d.dtype_dtable = dtype;
+    mp::set_enum(dtype, d.dtype, d.dtype_dtable);
     d.rows = rows;
     d.vocabulary = vocabulary;
     d.width = d.ld_table = d.ld_out = d.ld_dtable = width;
@@ -342,7 +355,7 @@ mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, in
                                  float p, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_dropout_desc_t>();
-    d.dtype = dtype;
+    mp::set_enum(dtype, d.dtype);
     d.count = count;
     d.p = p;
     return d;

@@ -20,8 +20,8 @@ Struct zero_struct() {
 mp_context_config_t default_context_config();
 mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config);
 mp_comm_t default_comm();
-mp_autocast_config_t default_autocast_config(mp_dtype_t low);
-mp_scaler_config_t default_scaler_config(mp_scaler_policy_t policy);
+mp_autocast_config_t default_autocast_config(const mp_dtype_t &low);
+mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy);
 
 /// The body of mp_*_init.
 /// @param value  () -> Struct, the defaults of this version.
@@ -30,8 +30,9 @@ mp_status_t init(const char *function, Struct *user, const char *name, size_t st
                  const Value &value) {
   return call(function, [&] {
     require_pointer(user, name);
+    // Zeros are left if the size is too small, or value() fails, and where a newer caller has fields.
+    if (struct_size <= kLargestStruct) std::memset(user, 0, struct_size);
     require_struct_size<Struct>(struct_size, "", "", "; it is the sizeof of the caller's struct");
-    std::memset(user, 0, struct_size);  // should value() fail; and what a newer caller knows
     const Struct defaults = value();
     std::memcpy(user, &defaults, std::min(struct_size, sizeof defaults));
     user->struct_size = static_cast<uint32_t>(struct_size);

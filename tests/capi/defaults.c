@@ -93,11 +93,47 @@ static void check_init(const struct init_case *c) {
     b = filled_with_pattern();
     snprintf(label, sizeof label, "%s: struct_size = %lu", c->function, (unsigned long)refused[i]);
     check_failure(label, c->function, c->call(&b, refused[i]), MP_ERROR_STRUCT_SIZE, "struct_size");
-    check(all_are(b.byte, sizeof b, kPattern), label);
+    /* Zeros, which every function refuses, for as much as the caller says that there is; a size that no
+     * version of a struct has is not believed. */
+    const size_t zeros = refused[i] < c->size ? refused[i] : 0;
+    check(all_are(b.byte, zeros, 0) && all_are(b.byte + zeros, sizeof b - zeros, kPattern), label);
   }
   snprintf(label, sizeof label, "%s: NULL", c->function);
   check_failure(label, c->function, c->call(NULL, c->size), MP_ERROR_INVALID_ARGUMENT,
                 c->parameter);
+}
+
+/** Numbers that are no enumerators are kept as they are, for the function that takes the struct to refuse. */
+static void test_numbers_that_are_no_enumerators(void) {
+  const int numbers[] = {-1, 4, 77, INT32_MAX, INT32_MIN};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    const int n = numbers[i];
+    const mp_dtype_t dtype = (mp_dtype_t)n;
+    const mp_gemm_desc_t gemm = mp_gemm_desc_default(2, 3, 5, dtype, dtype);
+    const mp_conv2d_desc_t conv = mp_conv2d_desc_default(1, 2, 3, 4, 5, 1, 1, dtype);
+    const mp_pointwise_desc_t pointwise =
+        mp_pointwise_desc_default((mp_pointwise_op_t)n, 7, 3, dtype);
+    const mp_rnn_desc_t rnn = mp_rnn_desc_default((mp_rnn_cell_t)n, 2, 3, 4, 5, dtype);
+    const mp_embedding_desc_t embedding = mp_embedding_desc_default(7, 3, 5, dtype);
+    const mp_pool2d_desc_t pool =
+        mp_pool2d_desc_default((mp_pool_mode_t)n, 1, 4, 4, 3, 2, 2, dtype);
+    const mp_xent_desc_t xent = mp_xent_desc_default(2, 3, dtype);
+    const mp_batchnorm_desc_t norm = mp_batchnorm_desc_default(7, 3, dtype);
+    const mp_dropout_desc_t dropout = mp_dropout_desc_default(7, 0.5f, dtype);
+    const mp_scaler_config_t config = mp_scaler_config_default((mp_scaler_policy_t)n);
+    const mp_optimizer_desc_t optimizer = mp_optimizer_desc_default((mp_optimizer_kind_t)n);
+    const mp_autocast_config_t autocast = mp_autocast_config_default(dtype);
+    const mp_hyper_t hyper = mp_hyper_default((mp_optimizer_kind_t)n, 0.5f);
+    const int kept[] = {
+        (int)gemm.dtype_ab, (int)gemm.dtype_cd,   (int)conv.dtype,      (int)conv.dtype_out,
+        (int)pointwise.op,  (int)pointwise.dtype, (int)rnn.cell,        (int)pointwise.dtype_b,
+        (int)rnn.dtype,     (int)rnn.dtype_dw,    (int)embedding.dtype, (int)embedding.dtype_dtable,
+        (int)pool.mode,     (int)pool.dtype,      (int)xent.dtype,      (int)norm.dtype,
+        (int)dropout.dtype, (int)config.policy,   (int)autocast.low};
+    for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
+      check(kept[f] == n, "a number that is no enumerator is kept");
+    check((int)optimizer.kind == n && hyper.lr == 0.5f, "a number that is no enumerator is kept");
+  }
 }
 
 /** What no default is known for is a struct of zeros, which every other call refuses. */
@@ -335,6 +371,7 @@ void test_defaults(void) {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
   config_of_state = &config;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_init(&cases[i]);
+  test_numbers_that_are_no_enumerators();
   test_without_defaults();
   test_optimizer_names();
   test_names();
