@@ -25,26 +25,40 @@ struct Place {
   int ordinal;
 };
 
+/// By its name where it has one.
+std::string text_of(int32_t device) {
+  switch (device) {
+    case MP_DEVICE_CURRENT:
+      return "MP_DEVICE_CURRENT";
+    case MP_DEVICE_HOST:
+      return "MP_DEVICE_HOST";
+    case MP_DEVICE_AUTO:
+      return "MP_DEVICE_AUTO";
+    default:
+      return std::to_string(device);
+  }
+}
+
 Place host_place(int32_t device) {
   const Backend *host = host_backend();
-  MP_REQUIRE(host != nullptr, MP_ERROR_UNSUPPORTED, "device = ", device,
+  MP_REQUIRE(host != nullptr, MP_ERROR_UNSUPPORTED, "device = ", text_of(device),
              ", but this build has no host target");
-  MP_REQUIRE(host->device_count() > 0, MP_ERROR_ARCH_MISMATCH, "device = ", device,
+  MP_REQUIRE(host->device_count() > 0, MP_ERROR_ARCH_MISMATCH, "device = ", text_of(device),
              ", but the host target cannot run here: ", host->why_no_device().c_str());
   return {host, 0};
 }
 
 Place cuda_place(int32_t device) {
   const Backend *cuda = cuda_backend();
-  MP_REQUIRE(cuda != nullptr, MP_ERROR_UNSUPPORTED, "device = ", device,
+  MP_REQUIRE(cuda != nullptr, MP_ERROR_UNSUPPORTED, "device = ", text_of(device),
              ", but this build has no CUDA target");
   const int count = cuda->device_count();
-  MP_REQUIRE(count > 0, MP_ERROR_CUDA, "device = ", device,
+  MP_REQUIRE(count > 0, MP_ERROR_CUDA, "device = ", text_of(device),
              ", but no CUDA device is usable: ", cuda->why_no_device().c_str());
-  MP_REQUIRE(device < count, MP_ERROR_INVALID_ARGUMENT, "device = ", device,
+  MP_REQUIRE(device < count, MP_ERROR_INVALID_ARGUMENT, "device = ", text_of(device),
              ", but the number of CUDA devices is ", count);
   const int ordinal = device >= 0 ? device : cuda->current_device();
-  MP_REQUIRE(cuda->has_code_for(ordinal), MP_ERROR_ARCH_MISMATCH, "device = ", device,
+  MP_REQUIRE(cuda->has_code_for(ordinal), MP_ERROR_ARCH_MISMATCH, "device = ", text_of(device),
              ", but this build has no code for CUDA device ", ordinal, ", ",
              cuda->describe(ordinal).name);
   return {cuda, ordinal};
@@ -91,6 +105,7 @@ ContextPtr make_context(const mp_context_config_t &config) {
   require_not_negative(config.sm_limit, "sm_limit");
   require_zero(config.flags, "flags");
   const std::optional<mp_allocator_t> allocator = read_allocator(config.allocator);
+  const MadeOnce::User user;
 
   const Place place = find_place(config.device);
   Device device = place.backend->describe(place.ordinal);
@@ -100,7 +115,8 @@ ContextPtr make_context(const mp_context_config_t &config) {
   }
   if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
   static std::atomic<uint64_t> contexts;
-  return ContextPtr(new Context{++contexts, *place.backend, device, allocator, {}});
+  return ContextPtr(
+      new Context{++contexts, *place.backend, device, allocator, {}, BackendUse(*place.backend)});
 }
 
 // ---------------------------------------------------------------------------- objects' memory
@@ -108,23 +124,41 @@ ContextPtr make_context(const mp_context_config_t &config) {
 void *allocate(const Context &context, size_t bytes) {
   if (!context.allocator) return context.backend.allocate(context.device, bytes);
   const mp_allocator_t &allocator = *context.allocator;
-  void *ptr = allocator.alloc(bytes, allocator.user);
+  void *const ptr = call_back("allocator->alloc", MP_ERROR_OUT_OF_MEMORY,
+                              [&] { return allocator.alloc(bytes, allocator.user); });
   MP_REQUIRE(ptr != nullptr, MP_ERROR_OUT_OF_MEMORY, "allocator->alloc has no ", bytes, " bytes");
   if (is_aligned(ptr, kMemoryAlignment)) return ptr;
-  allocator.free(ptr, bytes, allocator.user);
+  call_back("allocator->free", MP_ERROR_MISALIGNED,
+            [&] { allocator.free(ptr, bytes, allocator.user); });
   fail(MP_ERROR_MISALIGNED, "allocator->alloc returned ", ptr, ", which is not aligned to ",
        kMemoryAlignment, " bytes");
 }
 
+std::atomic<int64_t> &uses_of(const Backend &backend) {
+  static constinit std::atomic<int64_t> uses[MP_TARGET_HOST + 1];
+  return uses[backend.kind];
+}
+
 }  // namespace
+
+BackendUse::BackendUse(const Backend &backend) : backend_(backend) {
+  ++uses_of(backend_);
+}
+
+BackendUse::~BackendUse() {
+  if (--uses_of(backend_) == 0) backend_.release_idle();
+}
 
 void ReleaseMemory::operator()(std::byte *ptr) const noexcept {
   try {
     if (context->allocator) {
-      context->allocator->free(ptr, bytes, context->allocator->user);
+      call_back("allocator->free", MP_ERROR_OUT_OF_MEMORY,
+                [&] { context->allocator->free(ptr, bytes, context->allocator->user); });
     } else {
       context->backend.release(context->device, ptr);
     }
+  } catch (const CallError &error) {
+    log(MP_LOG_ERROR, "device memory is lost: ", error.why.c_str());
   } catch (const std::exception &error) {
     log(MP_LOG_ERROR, "device memory is lost: ", error.what());
   }
@@ -161,7 +195,7 @@ mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *
 }
 
 void mp_context_destroy(mp_context_t context) {
-  (void)mp::call(__func__, [&] { delete context; });
+  mp::call_void(__func__, [&] { delete context; });
 }
 
 mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
@@ -215,7 +249,7 @@ mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
 }
 
 void mp_free(mp_context_t context, void *ptr) {
-  (void)mp::call(__func__, [&] {
+  mp::call_void(__func__, [&] {
     if (ptr == nullptr) return;
     const mp::Context &c = *mp::require_context(context);
     c.backend.release(c.device, ptr);

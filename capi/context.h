@@ -17,6 +17,7 @@
 
 #include "capi/check.h"
 #include "kernels/backend.h"
+#include "kernels/made_once.h"
 #include "mpcore.h"
 
 namespace mp {
@@ -30,6 +31,19 @@ struct Logged {
   std::set<std::string_view> kernels;  ///< of is_news(); names are in static storage
 };
 
+/// While one lives, its backend keeps threads and memory from launch to launch; the last one frees them.
+class BackendUse {
+ public:
+  explicit BackendUse(const Backend &backend);
+  ~BackendUse();
+  BackendUse(const BackendUse &) = delete;
+  BackendUse &operator=(const BackendUse &) = delete;
+
+ private:
+  const Backend &backend_;
+  MadeOnce::User user_;
+};
+
 /// One device and its limits.  Immutable apart from what it remembers of the log.
 struct Context {
   const uint64_t id;  ///< no other context of this process has had it
@@ -37,6 +51,7 @@ struct Context {
   Device device;
   std::optional<mp_allocator_t> allocator;  ///< none: the backend's own
   mutable Logged logged;
+  BackendUse use;
 };
 
 using ContextPtr = std::shared_ptr<const Context>;

@@ -23,6 +23,7 @@ const Backend &backend() {
                              .copy = copy,
                              .fill = fill,
                              .synchronize = synchronize,
+                             .release_idle = release_idle,
                              MP_LAUNCHES(MP_LAUNCH_ENTRY)};
   return table;
 }

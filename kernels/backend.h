@@ -95,6 +95,8 @@ struct Backend {
   void (*copy)(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
   void (*fill)(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);
   void (*synchronize)(const Device &, mp_stream_t);
+  /// Frees threads and memory that are kept from launch to launch; the next launch gets others.
+  void (*release_idle)();
 
 #define MP_LAUNCH_MEMBER(name, ...) void (*name)(const Device &, __VA_ARGS__, mp_stream_t);
   MP_LAUNCHES(MP_LAUNCH_MEMBER)

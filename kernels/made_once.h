@@ -1,26 +1,66 @@
-// What a process makes once, at its first use.
+// Objects that a process makes once, at their first use.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace mp {
 
-/// What `make` returns, from the first call with it on.  Unlike a local static variable it waits for no other
-/// thread, since in the child of a fork that thread is not there: threads that come at the same time make one
-/// each, and the first stays.  Never destroyed, as threads may be in calls while the process ends.  What `make`
-/// throws is not remembered: the next call tries again.
+/// List of the objects from made_once(), freed when the library is unloaded.
+class MadeOnce {
+ public:
+  struct Entry {
+    void (*free)();
+    Entry *next;
+  };
+  static void add(Entry &entry) {
+    entry.next = entries.load();
+    while (!entries.compare_exchange_weak(entry.next, &entry)) continue;
+  }
+
+  /// A context, or a call that creates one.  Nothing is freed while one lives: then the process is
+  /// ending, and threads may be in calls.
+  class User {
+   public:
+    User() { users++; }
+    ~User() { users--; }
+    User(const User &) = delete;
+    User &operator=(const User &) = delete;
+  };
+
+  ~MadeOnce() {
+    constexpr int64_t kUnloaded = int64_t{1} << 40;
+    int64_t none = 0;
+    if (!users.compare_exchange_strong(none, kUnloaded)) return;
+    Entry *next = entries.exchange(nullptr);
+    while (next != nullptr) std::exchange(next, next->next)->free();
+  }
+
+ private:
+  static inline constinit std::atomic<int64_t> users = 0;
+  static inline constinit std::atomic<Entry *> entries = nullptr;
+};
+inline const MadeOnce free_at_unload;
+
+/// Returns the result of the first `make` of this type.  Unlike a local static variable it waits
+/// for no other thread, because the child of a fork does not have that thread: threads that come at
+/// the same time make one each, and the first stays.  After an exception of `make` the next call
+/// tries again.
 template <typename Make>
 std::invoke_result_t<Make> &made_once(Make make) {
   static_assert(std::is_empty_v<Make>, "a lambda: each is the first call of its own type");
   using T = std::invoke_result_t<Make>;
   static constinit std::atomic<T *> made = nullptr;
+  static constinit MadeOnce::Entry entry = {[] { delete made.exchange(nullptr); }, nullptr};
   if (T *const known = made.load(std::memory_order_acquire)) return *known;
   std::unique_ptr<T> own(new T(make()));
   T *others = nullptr;
-  return made.compare_exchange_strong(others, own.get(), std::memory_order_acq_rel) ? *own.release()
-                                                                                    : *others;
+  if (!made.compare_exchange_strong(others, own.get(), std::memory_order_acq_rel)) return *others;
+  MadeOnce::add(entry);
+  return *own.release();
 }
 
 }  // namespace mp

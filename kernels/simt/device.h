@@ -24,5 +24,6 @@ void release_mapped(const Device &, const MappedMemory &);
 void copy(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
 void fill(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);
 void synchronize(const Device &, mp_stream_t);
+void release_idle();
 
 }  // namespace mp::MP_TARGET

@@ -122,5 +122,6 @@ void synchronize(const Device &device, mp_stream_t stream) {
   const DeviceScope scope(device.ordinal);
   check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
+void release_idle() {}
 
 }  // namespace mp::cuda

@@ -115,5 +115,8 @@ void fill(const Device &, void *dst, int byte, size_t bytes, mp_stream_t) {
   std::memset(dst, byte, bytes);
 }
 void synchronize(const Device &, mp_stream_t) {}
+void release_idle() {
+  engine::release_idle();
+}
 
 }  // namespace mp::host

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "kernels/per_thread.h"
@@ -43,7 +44,7 @@ class Engine {
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
-  static Engine &of_this_thread() { return PerThread<Engine>::get(); }
+  static Engine &of_this_thread();
 
   /// The engine that runs the calling kernel.
   static Engine &running() { return *current->engine; }
@@ -236,6 +237,17 @@ class Engine {
   Scheduler scheduler_;
 };
 
+/// The engine of an OS thread, from its first launch to release_idle().
+struct EngineSlot {
+  std::optional<Engine> engine;
+  KeptByThread registration{[this] { engine.reset(); }};
+};
+
+Engine &Engine::of_this_thread() {
+  std::optional<Engine> &engine = PerThread<EngineSlot>::get().engine;
+  return engine ? *engine : engine.emplace();
+}
+
 // ---------------------------------------------------------------- the interface
 
 Text words(const char *format, ...) {
@@ -312,6 +324,10 @@ void run(const Grid &grid) {
   };
   const auto prepare = [&grid] { Engine::of_this_thread().prepare(grid); };
   run_on_workers({grid.num_blocks / grid.cluster, prepare, run_cluster}, grid.max_workers);
+}
+
+void release_idle() {
+  release_workers();
 }
 
 }  // namespace mp::host::engine

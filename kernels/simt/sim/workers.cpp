@@ -120,28 +120,40 @@ class Workers {
   bool quit_ = false;
 };
 
+/// Guards the list of KeptByThread.  Locked within a job, so its handler is registered first: a
+/// fork calls the handlers in reverse order.
+std::mutex kept_mutex;
+const HeldWhileForking<kept_mutex> nothing_kept_in_a_child;
+KeptByThread *kept = nullptr;
+
 std::mutex one_job_at_a_time;
 const HeldWhileForking<one_job_at_a_time> no_job_in_a_child;
 
-/// Owns the workers; a forked child has none of its parent's threads and works alone.  Its handler is there from
-/// the start: a fork that waits for the job in which the workers are made would not call a handler that comes
-/// with them.
+/// Owns the workers, from a launch to release_workers(); the forked child of a process that has
+/// workers works alone.  Its handler is there from the start: a fork that waits for the job in
+/// which the workers are made would not call a handler that comes with them.
 struct WorkersOfProcess {
-  WorkersOfProcess() {
-    if (children_are_told) all = new Workers(max_workers() - 1);
-  }
   /// Calls that come later, or are in progress while the process ends, work alone.
   ~WorkersOfProcess() {
     const std::lock_guard lock(one_job_at_a_time);
-    delete std::exchange(all, nullptr);
+    can_have_workers = false;
+    stop();
   }
   static Workers *get() {
     static const WorkersOfProcess made;
+    if (all == nullptr && can_have_workers && children_are_told)
+      all = new Workers(max_workers() - 1);
     return all;
   }
+  static void stop() { delete std::exchange(all, nullptr); }
+
+ private:
   static inline constinit Workers *all = nullptr;
-  static inline const bool children_are_told =
-      pthread_atfork(nullptr, nullptr, [] { all = nullptr; }) == 0;
+  static inline constinit bool can_have_workers = true;
+  static inline const bool children_are_told = pthread_atfork(nullptr, nullptr, [] {
+                                                 can_have_workers &= all == nullptr;
+                                                 all = nullptr;
+                                               }) == 0;
 };
 
 }  // namespace
@@ -157,6 +169,25 @@ void run_on_workers(const Clusters &clusters, int max_workers) {
   else
     job.work();
   job.rethrow();
+}
+
+void release_workers() {
+  const std::lock_guard job(one_job_at_a_time);
+  WorkersOfProcess::stop();
+  const std::lock_guard lock(kept_mutex);
+  for (const KeptByThread *one = kept; one != nullptr; one = one->after_) one->free_();
+}
+
+KeptByThread::KeptByThread(std::function<void()> free) : free_(std::move(free)) {
+  const std::lock_guard lock(kept_mutex);
+  after_ = std::exchange(kept, this);
+  if (after_ != nullptr) after_->before_ = this;
+}
+
+KeptByThread::~KeptByThread() {
+  const std::lock_guard lock(kept_mutex);
+  (before_ != nullptr ? before_->after_ : kept) = after_;
+  if (after_ != nullptr) after_->before_ = before_;
 }
 
 }  // namespace mp::host::engine

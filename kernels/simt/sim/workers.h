@@ -1,4 +1,4 @@
-// The OS threads that run clusters: a pool that lives as long as the library.
+// The OS threads that run clusters: a pool that lives until the last context is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +19,24 @@ struct Clusters {
 /// fewer threads to give there are fewer.
 /// Throws the first exception of a cluster, after which no further one is started.
 void run_on_workers(const Clusters &clusters, int max_workers);
+
+/// Ends the threads of the pool and frees what all others keep.  Waits for the launch in progress.
+void release_workers();
+
+/// Memory that an OS thread keeps from launch to launch.
+class KeptByThread {
+ public:
+  /// @param free  frees the memory; called by any thread, but not during a launch
+  explicit KeptByThread(std::function<void()> free);
+  ~KeptByThread();
+  KeptByThread(const KeptByThread &) = delete;
+  KeptByThread &operator=(const KeptByThread &) = delete;
+
+ private:
+  friend void release_workers();
+
+  std::function<void()> free_;
+  KeptByThread *before_ = nullptr, *after_;
+};
 
 }  // namespace mp::host::engine
