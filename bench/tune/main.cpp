@@ -85,7 +85,8 @@ void run_fit(const Options &options) {
   const auto [origin, measured] =
       options.from.empty() ? measure(options) : read_measurements(options.from);
   const mp::ClassTuning &before = mp::builtin_gemm_tuning().of(mp::class_of(origin.device));
-  const mp::ClassTuning after = fit_tuning(samples_of(measured), before);
+  mp::ClassTuning after = fit_tuning(samples_of(measured), before);
+  after.measured_arch = origin.device.target == MP_TARGET_HOST ? 0 : origin.device.arch;
   const Outcome outcome{options, origin, measured, before, after};
 
   std::fprintf(options.json == "-" ? stderr : stdout, "%s\nwritten to %s\n",

@@ -55,7 +55,7 @@ module mpcore_c
 
   !> How much a message matters; a smaller number matters more.
   enum, bind(c)  ! mp_log_level_t
-    !> every returned error, once
+    !> every error, once; by default only errors that no status returns
     enumerator :: MP_LOG_ERROR = 1
     !> slow paths taken for a reason the caller can change
     enumerator :: MP_LOG_WARN = 2
@@ -582,7 +582,9 @@ module mpcore_c
     enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
   end enum
 
-  !> Where objects get device memory.  Called by mp_*_create and mp_*_destroy only.
+  !> Source of the device memory of objects.  Called by mp_*_create and mp_*_destroy only.  If a
+  !> callback throws a C++ exception, a create call returns MP_ERROR_OUT_OF_MEMORY, and a destroy
+  !> call logs an error.
   type, bind(c) :: mp_allocator_t
     integer(c_int32_t) :: struct_size = 32_c_int32_t
     !> must be 0
@@ -1024,7 +1026,7 @@ module mpcore_c
   !>
   !> Callbacks run on the calling thread, within the call that got the table.  They enqueue on
   !> `stream` (on the host target: they return when the result is there), get `user` last, may call
-  !> mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+  !> mpcore, and return 0.  Any other code, or a C++ exception, ends the call with MP_ERROR_COMM.
   !>
   !> A call that gets a table is collective: every rank makes it, in the same order, with equal
   !> numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
@@ -1584,8 +1586,8 @@ module mpcore_c
   !> One kernel and what it makes of a problem.
   type, bind(c) :: mp_kernel_info_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
-    !> 1: the constants behind predicted_us were never measured on this class of
-    !> device; 0: mptune measured them
+    !> 1: the constants behind predicted_us were never measured on this
+    !> architecture; 0: mptune measured them
     integer(c_int32_t) :: is_estimated = 0_c_int32_t
     !> static storage, e.g. "wmma_128x128x32_s3"
     type(c_ptr) :: name = c_null_ptr
@@ -1628,9 +1630,10 @@ module mpcore_c
     end function
 
     !> Send messages of `level` or more important to `callback`, for the whole process.
-    !> NULL restores the default: MP_LOG_WARN and above to stderr, changeable with the
-    !> environment variable MP_LOG=error|warn|info|debug.  The callback may run on any
-    !> thread, several at a time, and must not call mpcore.
+    !> NULL restores the default: MP_LOG_WARN and above to stderr, without returned errors, which
+    !> mp_last_error has.  The environment variable MP_LOG=error|warn|info|debug changes the level and
+    !> adds returned errors.  The callback may run on any thread, several at a time, and must not call
+    !> mpcore.  If it throws a C++ exception, its line goes to stderr.
     subroutine mp_set_log_callback(callback, user, level) bind(c, name="mp_set_log_callback")
       import
       type(c_funptr), value :: callback
@@ -1671,7 +1674,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Objects created from `context` must have been destroyed before.
+    !> Destroys a context.  Objects created from `context` must have been destroyed before.  The last
+    !> context of the host target takes the library's worker threads and their memory with it; a later
+    !> context creates them again.
     subroutine mp_context_destroy(context) bind(c, name="mp_context_destroy")
       import
       type(c_ptr), value :: context

@@ -28,10 +28,9 @@ extern "C" {
 /** One kernel and what it makes of a problem. */
 typedef struct mp_kernel_info {
   uint32_t struct_size;
-  uint32_t
-      is_estimated; /**< 1: the constants behind predicted_us were never measured on this class of
-                              device; 0: mptune measured them */
-  const char *name; /**< static storage, e.g. "wmma_128x128x32_s3" */
+  uint32_t is_estimated; /**< 1: the constants behind predicted_us were never measured on this
+                              architecture; 0: mptune measured them */
+  const char *name;      /**< static storage, e.g. "wmma_128x128x32_s3" */
   const char
       *why_not; /**< why it cannot run the problem, one clause, static storage; NULL = it can */
   double predicted_us; /**< 0 where it cannot, and of recurrent layers, which are chosen by rules */

@@ -107,7 +107,7 @@ size_t dbias_workspace_bytes(const Output &, const GemmChoice &);
 struct GemmTuning;
 const GemmTuning &builtin_gemm_tuning();
 
-/// Whether the constants of the class of `device` are estimates that nobody measured.
+/// Returns whether the constants were never measured on the architecture of `device`.
 bool is_estimated(const GemmTuning &tuning, const Device &device);
 
 // Choosing is pure.  `aligned`: the pointers of A and B are 16-byte aligned (ld and strides are

@@ -38,7 +38,8 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"lone_us", &ClassTuning::lone_us},
                                            {"wgrad_stage_us", &ClassTuning::wgrad_stage_us},
                                            {"wgrad_load_us", &ClassTuning::wgrad_load_us},
-                                           {"estimated", &ClassTuning::estimated}};
+                                           {"estimated", &ClassTuning::estimated},
+                                           {"measured_arch", &ClassTuning::measured_arch}};
 constexpr Key<KernelTuning> kKernelKeys[] = {{"start_us", &KernelTuning::start_us},
                                              {"c2", &KernelTuning::c2}};
 
@@ -168,7 +169,9 @@ DeviceClass class_of(const Device &device) {
 }
 
 bool is_estimated(const GemmTuning &tuning, const Device &device) {
-  return tuning.of(class_of(device)).estimated != 0;
+  const ClassTuning &constants = tuning.of(class_of(device));
+  const double measured_arch = constants.measured_arch;
+  return constants.estimated != 0 || (measured_arch != 0 && measured_arch != device.arch);
 }
 
 const GemmTuning &builtin_gemm_tuning() {

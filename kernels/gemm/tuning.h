@@ -25,6 +25,8 @@
 //     wgrad_load_us       what each load of it adds to that; mptune leaves both as they are
 //     estimated           1 where the constants come from data sheets and nobody measured them; mptune
 //                         writes 0
+//     measured_arch       the architecture on which the constants were measured, 90 for sm_90; on others of the
+//                         class they are estimates.  0: all of them
 //
 // KERNEL is a name without _c2, _k4 and _copied.  TILE_US is what an SM spends on a tile however short k
 // is, K_US what it spends on 1024 elements of k of one tile; when several blocks share an SM,
@@ -66,7 +68,7 @@ struct ClassTuning {
   double copy_us_per_mb = 0;
   double lone_us = 0;
   double wgrad_stage_us = 0, wgrad_load_us = 0;
-  double estimated = 0;
+  double estimated = 0, measured_arch = 0;
   std::array<KernelTuning, kNumGemmTiles> kernels;
 
   const KernelTuning &of(const GemmKernel &kernel) const {

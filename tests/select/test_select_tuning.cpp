@@ -68,6 +68,24 @@ TEST_CASE("tuning: constants are estimates until a table says otherwise") {
   CHECK(is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_80, {})), a100()));
 }
 
+TEST_CASE("tuning: constants measured on one architecture are estimates on the later ones") {
+  const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
+  for (const int arch : {100, 103, 110, 120, 121}) {
+    mp::Device device = h200();
+    device.arch = arch;
+    device.has_wgmma = false;
+    CAPTURE(arch);
+    CHECK(is_estimated(builtin, device));
+    // A table that mptune writes there is measured there, and no longer on sm_90.
+    mp::GemmTuning measured = builtin;
+    measured.of(mp::DeviceClass::sm_90).measured_arch = arch;
+    const mp::GemmTuning written = tuning_with(tuning_text(measured, mp::DeviceClass::sm_90, {}));
+    CHECK(!is_estimated(written, device));
+    CHECK(is_estimated(written, h200()));
+  }
+  CHECK(!is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_90, {})), h200()));
+}
+
 TEST_CASE("tuning: an error names its line and its word") {
   struct Case {
     const char *text, *why;

@@ -48,7 +48,7 @@ Finding constants_of(const Place &place, bool estimated, const std::string &tabl
                 "make tune measures this device.");
   if (estimated)
     return note(of + "the constants by which kernels are chosen (" + device_class +
-                    ") are estimates from data sheets",
+                    ") were not measured on this architecture",
                 "make tune measures this device, and writes a table for MP_GEMM_TUNING.");
   return ok(of + "the constants by which kernels are chosen (" + device_class + ") were measured" +
             (is_in_table ? "; they are those of the table" : ""));
@@ -72,7 +72,7 @@ Findings check_tuning(Machine &machine) {
   const auto said = machine.log.take(kVariable);
   if (said && said->level == MP_LOG_WARN) {
     findings.push_back(
-        problem(said->message, "make tune writes a table; docs/log.md tells of it."));
+        problem(said->message, "make tune writes a table; see " + page("log.md") + "."));
   } else if (said && path != nullptr) {
     findings.push_back(ok(said->message));
     // A pipe has been read, and would be waited for.

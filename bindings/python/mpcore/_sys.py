@@ -150,7 +150,7 @@ class mp_log_level_t(enum.IntEnum):
     """How much a message matters; a smaller number matters more."""
 
     MP_LOG_ERROR = 1
-    """every returned error, once"""
+    """every error, once; by default only errors that no status returns"""
     MP_LOG_WARN = 2
     """slow paths taken for a reason the caller can change"""
     MP_LOG_INFO = 3
@@ -940,7 +940,9 @@ class _Sized(Structure):
 
 
 class mp_allocator_t(_Sized):
-    """Where objects get device memory.  Called by mp_*_create and mp_*_destroy only."""
+    """Source of the device memory of objects.  Called by mp_*_create and mp_*_destroy only.  If a
+    callback throws a C++ exception, a create call returns MP_ERROR_OUT_OF_MEMORY, and a destroy
+    call logs an error."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1611,7 +1613,7 @@ class mp_comm_t(_Sized):
 
     Callbacks run on the calling thread, within the call that got the table.  They enqueue on
     `stream` (on the host target: they return when the result is there), get `user` last, may call
-    mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+    mpcore, and return 0.  Any other code, or a C++ exception, ends the call with MP_ERROR_COMM.
 
     A call that gets a table is collective: every rank makes it, in the same order, with equal
     numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
@@ -2475,8 +2477,8 @@ class mp_kernel_info_t(_Sized):
     ]
     struct_size: int
     is_estimated: int
-    """1: the constants behind predicted_us were never measured on this class of
-    device; 0: mptune measured them"""
+    """1: the constants behind predicted_us were never measured on this
+    architecture; 0: mptune measured them"""
     name: Optional[bytes]
     """static storage, e.g. "wmma_128x128x32_s3" """
     why_not: Optional[bytes]
@@ -2687,9 +2689,10 @@ class Library(ctypes.CDLL):
 
         def mp_set_log_callback(self, callback: Any, user: Pointer, level: int, /) -> None:
             """Send messages of `level` or more important to `callback`, for the whole process.
-            NULL restores the default: MP_LOG_WARN and above to stderr, changeable with the
-            environment variable MP_LOG=error|warn|info|debug.  The callback may run on any
-            thread, several at a time, and must not call mpcore."""
+            NULL restores the default: MP_LOG_WARN and above to stderr, without returned errors, which
+            mp_last_error has.  The environment variable MP_LOG=error|warn|info|debug changes the level and
+            adds returned errors.  The callback may run on any thread, several at a time, and must not call
+            mpcore.  If it throws a C++ exception, its line goes to stderr."""
 
         def mp_dtype_size(self, dtype: int, /) -> int:
             """Bytes per element; 0 for an invalid value."""
@@ -2706,7 +2709,9 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device."""
 
         def mp_context_destroy(self, context: Handle, /) -> None:
-            """Objects created from `context` must have been destroyed before."""
+            """Destroys a context.  Objects created from `context` must have been destroyed before.  The last
+            context of the host target takes the library's worker threads and their memory with it; a later
+            context creates them again."""
 
         def mp_context_get_info(self, context: Handle, info: Pointer, /) -> int:
             """@param info  host, out; MP_INIT_STRUCT it before the call."""

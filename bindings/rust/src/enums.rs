@@ -105,7 +105,7 @@ numbered! {
 numbered! {
     /// How much a message matters; a smaller number matters more.
     LogLevel {
-        /// every returned error, once
+        /// every error, once; by default only errors that no status returns
         Error = 1,
         /// slow paths taken for a reason the caller can change
         Warn = 2,

@@ -116,7 +116,7 @@ pub const MP_ERROR_INTERNAL: mp_status_t = 60;
 
 /// How much a message matters; a smaller number matters more.
 pub type mp_log_level_t = u32;
-/// every returned error, once
+/// every error, once; by default only errors that no status returns
 pub const MP_LOG_ERROR: mp_log_level_t = 1;
 /// slow paths taken for a reason the caller can change
 pub const MP_LOG_WARN: mp_log_level_t = 2;
@@ -617,7 +617,9 @@ pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
 /// OpenSeq2Seq LogMaxScaler as shipped: [`MP_SCALER_LOGMAX`].  1, in \[1, 2^14\].
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
-/// Where objects get device memory.  Called by mp\_\*\_create and mp\_\*\_destroy only.
+/// Source of the device memory of objects.  Called by mp\_\*\_create and mp\_\*\_destroy only.  If a
+/// callback throws a C++ exception, a create call returns [`MP_ERROR_OUT_OF_MEMORY`], and a destroy
+/// call logs an error.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_allocator_t {
@@ -1093,7 +1095,7 @@ pub struct mp_model_options_t {
 ///
 /// Callbacks run on the calling thread, within the call that got the table.  They enqueue on
 /// `stream` (on the host target: they return when the result is there), get `user` last, may call
-/// mpcore, and return 0.  Any other code ends the call with [`MP_ERROR_COMM`].
+/// mpcore, and return 0.  Any other code, or a C++ exception, ends the call with [`MP_ERROR_COMM`].
 ///
 /// A call that gets a table is collective: every rank makes it, in the same order, with equal
 /// numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
@@ -1705,8 +1707,8 @@ pub struct mp_megatron_scaler_t {
 #[derive(Clone, Copy)]
 pub struct mp_kernel_info_t {
     pub struct_size: u32,
-    /// 1: the constants behind predicted\_us were never measured on this class of
-    /// device; 0: mptune measured them
+    /// 1: the constants behind predicted\_us were never measured on this
+    /// architecture; 0: mptune measured them
     pub is_estimated: u32,
     /// static storage, e.g. "wmma\_128x128x32\_s3"
     pub name: *const c_char,
@@ -2023,9 +2025,10 @@ extern "C" {
     pub fn mp_last_error() -> *const c_char;
 
     /// Send messages of `level` or more important to `callback`, for the whole process.
-    /// NULL restores the default: [`MP_LOG_WARN`] and above to stderr, changeable with the
-    /// environment variable `MP_LOG`=error|warn|info|debug.  The callback may run on any
-    /// thread, several at a time, and must not call mpcore.
+    /// NULL restores the default: [`MP_LOG_WARN`] and above to stderr, without returned errors, which
+    /// [`mp_last_error`] has.  The environment variable `MP_LOG`=error|warn|info|debug changes the level and
+    /// adds returned errors.  The callback may run on any thread, several at a time, and must not call
+    /// mpcore.  If it throws a C++ exception, its line goes to stderr.
     pub fn mp_set_log_callback(callback: mp_log_callback_t, user: *mut c_void, level: mp_log_level_t);
 
     /// Bytes per element; 0 for an invalid value.
@@ -2043,7 +2046,9 @@ extern "C" {
     /// * [`MP_ERROR_ARCH_MISMATCH`]: if this build holds no code for the device.
     pub fn mp_context_create(context: *mut mp_context_t, config: *const mp_context_config_t) -> mp_status_t;
 
-    /// Objects created from `context` must have been destroyed before.
+    /// Destroys a context.  Objects created from `context` must have been destroyed before.  The last
+    /// context of the host target takes the library's worker threads and their memory with it; a later
+    /// context creates them again.
     pub fn mp_context_destroy(context: mp_context_t);
 
     /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
