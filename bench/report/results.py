@@ -3,6 +3,7 @@ import dataclasses
 import json
 import math
 import pathlib
+import re
 
 try:
     import jsonschema
@@ -167,6 +168,12 @@ def read(path: pathlib.Path) -> dict:
     return run
 
 
+def git_hash(build_info: str) -> str:
+    """Of mp_build_info's line."""
+    found = re.search(r"git (\w+)", build_info)
+    return found[1] if found else build_info
+
+
 @dataclasses.dataclass
 class Device:
     """All results of one device, oldest first."""
@@ -205,6 +212,12 @@ class Device:
 
     def rows(self, *benches: str) -> list:
         return [row for row, _ in self.latest.values() if row["bench"] in benches]
+
+    def commits(self, rows: list) -> str:
+        """The commits that measured the rows, oldest first."""
+        measured = {id(row): run for row, run in self.latest.values()}
+        runs = sorted((measured[id(row)] for row in rows), key=lambda run: run["date"])
+        return ", ".join(dict.fromkeys(git_hash(run["commit"]) for run in runs))
 
     def fp32_time(self, row: dict):
         """(us, whose) that mixed precision is measured against; None where nobody ran it in FP32."""

@@ -23,11 +23,12 @@ def _gemms_and_convs(device) -> str:
     found = summary.of_device(device)
     if not found:
         return ""
-    text = "\n" + _line(["set", "shapes", "peer / mpcore", "best of 8 / mpcore", f"below {summary.SLOW}",
-                         "of the peak", "FP32 / mpcore", "TF32 / mpcore"]) + "|---|" + 7 * "---:|" + "\n"
+    text = "\n" + _line(["set", "shapes", "best of 8 / mpcore", "peer / mpcore", f"below {summary.SLOW}",
+                         "of the peak", "FP32 / mpcore", "TF32 / mpcore", "commit"]) + "|---|" + 7 * "---:|" + "---|\n"
     for one in found:
-        text += _line([one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow,
-                       percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)])
+        text += _line([one.name, one.rows, figure(one.ratio_best), figure(one.ratio), one.slow,
+                       percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32),
+                       one.commits])
     return text
 
 
@@ -39,17 +40,19 @@ def _steps(device) -> str:
             largest[row["op"]] = row
     if not largest:
         return ""
-    text = "\n" + _line(["step", "of a copy's rate", "peer / mpcore"]) + "|---|---:|---:|\n"
+    text = "\n" + _line(["step", "of a copy's rate", "peer / mpcore", "commit"]) + "|---|---:|---:|---|\n"
     return text + "".join(_line([results.name_of(row), percent(row["percent_of_copy"], 0),
-                                 figure(row.get("ratio_to_peer"))]) for row in largest.values())
+                                 figure(row.get("ratio_to_peer")), device.commits([row])]) for row in largest.values())
 
 
 def _device(device) -> str:
     files = ", ".join(f"`{run['file']}`" for run in device.runs)
-    newest = device.newest
-    return (f"**{device.name}**, {newest['date'][:10]}, driver {newest['driver']}, CUDA {newest['cuda']}, "
-            f"{newest['commit']}; {files}. Times of the peer, FP32 and TF32 are divided by mpcore's, geometric means "
-            "over the shapes; above 1 mpcore is faster." +
+    days = dict.fromkeys(run["date"][:10] for run in device.runs)
+    drivers, cudas = (dict.fromkeys(run[name] for run in device.runs) for name in ("driver", "cuda"))
+    return (f"**{device.name}**, {', '.join(days)}, driver {', '.join(drivers)}, CUDA {', '.join(cudas)}; {files}; each "
+            "row names the commit that was measured. Times of the peer, FP32 and TF32 are divided by mpcore's, "
+            "geometric means over the shapes; above 1 mpcore is faster. Best of 8: the fastest of the first eight choices of "
+            "the peer's heuristic, as a program that tries them would have it; the column beside it takes the first." +
             (f" {device.estimated_costs}" if device.estimated_costs else "") + "\n" + _gemms_and_convs(device) + _steps(device))
 
 

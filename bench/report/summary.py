@@ -56,11 +56,11 @@ class Summary:
     speedup_tf32: float
     percent_of_peak: float  # median
     slow: int  # rows below SLOW of the peer
+    commits: str  # that measured them
 
 
-def of_rows(name: str, rows: list, fp32_time) -> Summary:
-    """`fp32_time`: Device.fp32_time."""
-    speedups = [fp32[0] / row["median_us"] for row in rows if (fp32 := fp32_time(row))]
+def of_rows(name: str, rows: list, device) -> Summary:
+    speedups = [fp32[0] / row["median_us"] for row in rows if (fp32 := device.fp32_time(row))]
     percents = values(rows, "percent_of_peak")
     return Summary(
         name=name, rows=len(rows),
@@ -69,12 +69,13 @@ def of_rows(name: str, rows: list, fp32_time) -> Summary:
         speedup_fp32=geometric_mean(speedups),
         speedup_tf32=geometric_mean(values(rows, "speedup_over_tf32")),
         percent_of_peak=statistics.median(percents) if percents else None,
-        slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")))
+        slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")),
+        commits=device.commits(rows))
 
 
 def of_device(device) -> list:
     rows = products(device) + recurrent_layers(device)
-    return [of_rows(name, own, device.fp32_time) for name, own in by_group(rows).items()]
+    return [of_rows(name, own, device) for name, own in by_group(rows).items()]
 
 
 # ---------------------------------------------------------------------------- the cost model

@@ -303,6 +303,22 @@ def test_figures(tool, made_up_gpu, tmp_path):
     assert own.read_text() == "nothing\n", "a file without the two lines is left alone"
 
 
+def test_each_row_of_the_figures_names_its_commit(tool, made_up_gpu, tmp_path):
+    older, newer = made_up_gpu(1), made_up_gpu(1)
+    older |= {"date": "2026-01-01T00:00:00Z", "commit": "mpcore 0.1.0, git aaaaaaa, targets: host"}
+    newer |= {"date": "2026-01-02T00:00:00Z", "commit": "mpcore 0.1.0, git bbbbbbb, targets: host",
+              "rows": [row for row in newer["rows"] if row["bench"] == "step"]}
+    page = tmp_path / "page.md"
+    page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
+    tool("--figures", page, write(tmp_path / "older.json", older), write(tmp_path / "newer.json", newer))
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert "2026-01-01, 2026-01-02" in lines[1] and "aaaaaaa" not in lines[1] and "bbbbbbb" not in lines[1]
+    rows = {line.split(" | ")[0]: line for line in lines if line.startswith("| ")}
+    assert rows["| set"].startswith("| set | shapes | best of 8 / mpcore | peer / mpcore | ")
+    assert rows["| llm"].endswith("| aaaaaaa |")
+    assert all(line.endswith("| bbbbbbb |") for name, line in rows.items() if "scale_step" in name)
+
+
 def test_below(tool, made_up_gpu, tmp_path):
     run = made_up_gpu(1)
     run["rows"] = run["rows"][:3]
