@@ -23,6 +23,13 @@ namespace mptools {
   return result;
 }
 
+/// The same text on one line: control characters, which a name or a command line may have, are ?.
+inline std::string one_line(std::string line) {
+  for (char &c : line)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return line;
+}
+
 /// ISO 8601.
 inline std::string utc_now() {
   const std::time_t now = std::time(nullptr);

@@ -5,6 +5,12 @@
 
 namespace mpbench {
 
+namespace {
+
+constexpr int64_t kMaxCount = 1'000'000;  // the offsets of all are listed
+
+}  // namespace
+
 const char *name_of(BatchForm form) {
   return form == BatchForm::kStrided    ? "strided"
          : form == BatchForm::kPointers ? "pointers"
@@ -79,13 +85,16 @@ double min_bytes(const BatchedShape &shape, mp_dtype_t dtype) {
 BatchedShape parse_batched(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 2);
   if (fields.size() != 3) throw std::runtime_error("a batch is form,count,m,n,k,layout,comment");
-  BatchedShape shape{
-      .form = BatchForm::kStrided, .count = parse_field(fields[1]), .gemm = parse_llm(fields[2])};
+  BatchedShape shape{.form = BatchForm::kStrided,
+                     .count = parse_field(fields[1], 1, kMaxCount),
+                     .gemm = parse_llm(fields[2])};
+  for (const auto [rows, columns] : {std::pair(shape.gemm.m, shape.gemm.k),
+                                     {shape.gemm.k, shape.gemm.n},
+                                     {shape.gemm.m, shape.gemm.n}})
+    require_countable({shape.count, rows, columns});
   for (const BatchForm form :
        {BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped, BatchForm::kRagged}) {
     if (fields[0] != name_of(form)) continue;
-    if (shape.count < 1 || shape.count > INT32_MAX)
-      throw std::runtime_error("\"" + std::string(fields[1]) + "\" is out of range");
     if (form == BatchForm::kRagged && shape.gemm.op_a != MP_OP_N)
       throw std::runtime_error("a ragged batch has the rows of A one after the other: NN or NT");
     shape.form = form;

@@ -25,8 +25,8 @@ struct ConvShape {
   const char *pass() const {
     return op == MP_CONV_FPROP ? "fprop" : op == MP_CONV_DGRAD ? "dgrad" : "wgrad";
   }
-  int64_t p() const { return (h + 2 * pad_h - r) / stride_h + 1; }
-  int64_t q() const { return (w + 2 * pad_w - s) / stride_w + 1; }
+  int64_t p() const { return (h + 2 * int64_t{pad_h} - r) / stride_h + 1; }
+  int64_t q() const { return (w + 2 * int64_t{pad_w} - s) / stride_w + 1; }
 
   /// e.g. "fprop n32 56x56x64 k64 3x3 s1 p1"; unequal strides and pads read "s2x1".
   std::string name() const {
@@ -91,10 +91,7 @@ inline ConvShape parse_conv(std::string_view line) {
         "a convolution is w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h, and perhaps "
         "layers,comment");
   const auto number = [&](size_t field, int64_t least) {
-    const int64_t value = parse_field(fields[field]);
-    if (value < least || value > INT32_MAX)
-      throw std::runtime_error("\"" + std::string(fields[field]) + "\" is out of range");
-    return static_cast<int32_t>(value);
+    return static_cast<int32_t>(parse_field(fields[field], least));
   };
   const bool is_annotated = fields.size() == 13;
   ConvShape shape{.set = {},
@@ -110,10 +107,14 @@ inline ConvShape parse_conv(std::string_view line) {
                   .pad_w = number(7, 0),
                   .stride_h = number(10, 1),
                   .stride_w = number(9, 1),
-                  .layers = is_annotated ? parse_field(fields[11]) : 0,
+                  .layers = is_annotated ? parse_field(fields[11], 0) : 0,
                   .comment = is_annotated ? std::string(fields[12]) : std::string()};
   if (shape.h + 2 * int64_t{shape.pad_h} < shape.r || shape.w + 2 * int64_t{shape.pad_w} < shape.s)
     throw std::runtime_error("the filter is larger than the padded image");
+  const int64_t height = shape.h + 2 * int64_t{shape.pad_h},
+                width = shape.w + 2 * int64_t{shape.pad_w};
+  require_countable({shape.n, height, width, std::max(shape.c, shape.k)});
+  require_countable({shape.k, shape.r, shape.s, shape.c});
   return shape;
 }
 

@@ -71,10 +71,7 @@ LayerShape parse_layer(std::string_view line) {
   if (fields.size() != 9)
     throw std::runtime_error("a layer is layer,n,h,w,c,window,stride,pad,comment");
   const auto number = [&](size_t field, int64_t least) {
-    const int64_t value = parse_field(fields[field]);
-    if (value < least || value > INT32_MAX)
-      throw std::runtime_error("\"" + std::string(fields[field]) + "\" is out of range");
-    return value;
+    return parse_field(fields[field], least);
   };
   for (const auto &[name, layer] : kLayers) {
     if (fields[0] != name) continue;
@@ -92,6 +89,7 @@ LayerShape parse_layer(std::string_view line) {
                      .comment = std::string(fields[8])};
     if (least > 0 && std::min(shape.h, shape.w) + 2 * shape.pad < shape.window)
       throw std::runtime_error("the window is larger than the padded image");
+    require_countable({shape.n, shape.h + 2 * shape.pad, shape.w + 2 * shape.pad, shape.c});
     return shape;
   }
   throw std::runtime_error("\"" + std::string(fields[0]) +

@@ -79,8 +79,7 @@ inline RnnShape parse_rnn(std::string_view line) {
                        .hidden = parse_field(fields[0]),
                        .batch = parse_field(fields[1]),
                        .timesteps = parse_field(fields[2])};
-  if (shape.hidden == 0 || shape.batch == 0 || shape.timesteps == 0)
-    throw std::runtime_error("a layer has no size of 0");
+  require_countable({4, shape.hidden, std::max(shape.hidden, shape.batch), shape.timesteps});
   return shape;
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -25,13 +26,26 @@ inline std::vector<std::string_view> split_line(std::string_view line, size_t co
   return fields;
 }
 
-inline int64_t parse_field(std::string_view field) {
-  int64_t number = -1;
+/// The largest extent of a shape; the product of two of them is counted in bytes with 64 bits.
+constexpr int64_t kMaxExtent = 1'000'000'000;
+
+/// @throws std::runtime_error unless the field is a whole number from `least` to `most`
+inline int64_t parse_field(std::string_view field, int64_t least = 1, int64_t most = kMaxExtent) {
+  int64_t number = least;
   const char *const end = field.data() + field.size();
   const auto [stop, error] = std::from_chars(field.data(), end, number);
-  if (error != std::errc() || stop != end || number < 0)
-    throw std::runtime_error("\"" + std::string(field) + "\" is not a number");
+  if (error != std::errc() || stop != end || number < least || number > most)
+    throw std::runtime_error("\"" + std::string(field) + "\" is not a whole number from " +
+                             std::to_string(least) + " to " + std::to_string(most));
   return number;
+}
+
+/// @throws std::runtime_error if 64 bits cannot count the bytes of a tensor of these extents
+inline void require_countable(std::initializer_list<int64_t> extents) {
+  double elems = 1;
+  for (const int64_t extent : extents) elems *= static_cast<double>(extent);
+  if (elems > static_cast<double>(kMaxExtent) * static_cast<double>(kMaxExtent))
+    throw std::runtime_error("the shape has more than 1e18 elements");
 }
 
 /// `parse` makes a shape of a line, or throws what is wrong with it.

@@ -87,8 +87,8 @@ inline mp_op_t parse_op(char letter) {
 inline Shape parse_deepbench(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);
   if (fields.size() != 5) throw std::runtime_error("a shape is m,n,k,a_t,b_t");
-  const bool a_t = parse_field(fields[3]) != 0;
-  const bool b_t = parse_field(fields[4]) != 0;
+  const bool a_t = parse_field(fields[3], 0, 1) != 0;
+  const bool b_t = parse_field(fields[4], 0, 1) != 0;
   return {.set = "deepbench",
           .m = parse_field(fields[1]),
           .n = parse_field(fields[0]),

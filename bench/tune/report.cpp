@@ -11,6 +11,7 @@ namespace mptune {
 namespace {
 
 using mptools::Json;
+using mptools::one_line;
 using mptools::text;
 
 const Run &fastest_run(const Measured &measured) {
@@ -136,8 +137,9 @@ std::string table_text(const Outcome &o) {
              "# date     %s\n"
              "# library  %s\n"
              "# command  %s\n",
-             o.origin.name.c_str(), o.origin.device.num_sms, o.origin.driver.c_str(),
-             o.origin.date.c_str(), mp_build_info(), o.options.command.c_str()) +
+             one_line(o.origin.name).c_str(), o.origin.device.num_sms,
+             one_line(o.origin.driver).c_str(), o.origin.date.c_str(), mp_build_info(),
+             one_line(o.options.command).c_str()) +
          tuning_text(tuning, mp::class_of(o.origin.device), kernels_of(o.measured));
 }
 

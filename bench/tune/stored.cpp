@@ -4,22 +4,45 @@
 #include <stdexcept>
 
 #include "support/json.h"
+#include "support/text.h"
 
 namespace mptune {
 namespace {
 
 using mptools::Json;
 
+constexpr double kMaxUs = 1e9;  // as a table takes them
+
+/// A whole number of a file; JSON's own conversion takes fractions and wraps.
+int64_t integer_at(const Json &json, const char *name, int64_t least, int64_t most) {
+  const Json &value = json.at(name);
+  if (!value.is_number_integer() || value.get<double>() < static_cast<double>(least) ||
+      value.get<double>() > static_cast<double>(most))
+    throw std::runtime_error(std::string(name) + " = " + value.dump() +
+                             " is not a whole number from " + std::to_string(least) + " to " +
+                             std::to_string(most));
+  return value;
+}
+
+/// The lines of a table's heading are made of these.
+std::string line_at(const Json &json, const char *name) {
+  const std::string line = json.at(name);
+  if (mptools::one_line(line) != line)
+    throw std::runtime_error(std::string(name) + " = " + json.at(name).dump() +
+                             " has a control character");
+  return line;
+}
+
 Origin origin_of(const Json &file) {
-  Origin origin{.name = file.at("device"),
-                .driver = file.at("driver"),
-                .date = file.at("date"),
+  Origin origin{.name = line_at(file, "device"),
+                .driver = line_at(file, "driver"),
+                .date = line_at(file, "date"),
                 .device = {}};
   origin.device.target = file.at("target") == "host" ? MP_TARGET_HOST : MP_TARGET_CUDA;
-  origin.device.arch = file.at("arch");
+  origin.device.arch = static_cast<int32_t>(integer_at(file, "arch", 1, 9999));
   origin.device.has_wgmma = origin.device.arch == 90;
-  origin.device.num_sms = file.at("num_sms");
-  origin.device.smem_per_block = file.at("smem_per_block");
+  origin.device.num_sms = static_cast<int32_t>(integer_at(file, "num_sms", 1, 1 << 20));
+  origin.device.smem_per_block = integer_at(file, "smem_per_block", 1, 1 << 30);
   return origin;
 }
 
@@ -27,9 +50,9 @@ mpbench::Shape shape_of(const Json &problem) {
   const std::string layout = problem.at("layout");
   if (layout.size() != 2) throw std::runtime_error("a layout in it is not two letters");
   return {.set = problem.at("set"),
-          .m = problem.at("m"),
-          .n = problem.at("n"),
-          .k = problem.at("k"),
+          .m = integer_at(problem, "m", 1, mpbench::kMaxExtent),
+          .n = integer_at(problem, "n", 1, mpbench::kMaxExtent),
+          .k = integer_at(problem, "k", 1, mpbench::kMaxExtent),
           .op_a = mpbench::parse_op(layout[0]),
           .op_b = mpbench::parse_op(layout[1]),
           .is_wgrad = problem.at("is_wgrad"),
@@ -41,6 +64,7 @@ Measured measured_of(const Json &problem, const mp::Device &device) {
   for (const Json &run : problem.at("kernels")) {
     const double us = run.at("us");
     if (!(us > 0)) throw std::runtime_error("a time in it is not above 0");
+    if (us > kMaxUs) throw std::runtime_error("a time in it is above 1e9 us");
     measured.runs.push_back(run_of(measured.shape, device, run.at("kernel"), us));
   }
   if (measured.runs.empty())

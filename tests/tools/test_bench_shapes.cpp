@@ -115,6 +115,36 @@ TEST_CASE("bench: a malformed line is refused", "[bench]") {
   }
 }
 
+TEST_CASE("bench: extents are from 1 to what 64 bits can count", "[bench]") {
+  // Sizes of 0 ended the programs in SIGSEGV or SIGFPE, and 2^62 would overflow the bytes of a matrix.
+  for (const char *extent :
+       {"0", "-1", "1000000001", "4611686018427387904", "99999999999999999999"}) {
+    CAPTURE(extent);
+    const std::string bad = extent;
+    for (const std::string &line : {bad + ",2,3", "1," + bad + ",3", "1,2," + bad}) {
+      CAPTURE(line);
+      CHECK_THROWS_AS(mpbench::parse_llm(line + ",NT,"), std::runtime_error);
+      CHECK_THROWS_AS(mpbench::parse_deepbench(line + ",0,0"), std::runtime_error);
+      CHECK_THROWS_AS(mpbench::parse_batched("strided,2," + line + ",NT,"), std::runtime_error);
+      CHECK_THROWS_AS(mpbench::parse_rnn(line + ",lstm"), std::runtime_error);
+      CHECK_THROWS_AS(mpbench::parse_layer("batchnorm," + line + ",5,0,0,0,"), std::runtime_error);
+      CHECK_THROWS_AS(mpbench::parse_conv(line + ",4,5,1,1,0,0,1,1"), std::runtime_error);
+    }
+    CHECK_THROWS_AS(mpbench::parse_batched("strided," + bad + ",1,2,3,NT,"), std::runtime_error);
+    CHECK_THROWS_AS(mpbench::parse_allreduce(bad + ",10"), std::runtime_error);
+  }
+  CHECK(mpbench::parse_llm("1000000000,1,1,NT,").m == 1000000000);
+  // Each extent fits, but not their product.
+  CHECK_THROWS_AS(mpbench::parse_batched("strided,1000000,1000000000,1000000000,1,NT,"),
+                  std::runtime_error);
+  CHECK_THROWS_AS(mpbench::parse_rnn("1000000000,1000000000,1000000000,lstm"), std::runtime_error);
+  CHECK_THROWS_AS(mpbench::parse_layer("batchnorm,1000000000,1000000000,1000000000,1,0,0,0,"),
+                  std::runtime_error);
+  CHECK_THROWS_AS(mpbench::parse_conv("1000000000,1000000000,1000000000,1,1,1,1,0,0,1,1"),
+                  std::runtime_error);
+  CHECK_THROWS_AS(mpbench::parse_deepbench("1,2,3,2,0"), std::runtime_error);
+}
+
 TEST_CASE("bench: a line of convolutions says width before height", "[bench]") {
   mpbench::ConvShape shape = mpbench::parse_conv("700,161,1,4,32,20,5,3,2,2,1");
   CHECK(shape.w == 700);

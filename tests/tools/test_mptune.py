@@ -53,8 +53,15 @@ def test_other_times_other_constants(work, mptune, tmp_path):
     ("what is no JSON", r"(?s).*", "m,n,k\n", "parse error"),
     ("a kernel that is unknown", r'simt_64x64x16"', 'simt_1x1"', "a kernel simt_1x1"),
     ("a field that is missing", r'.*"num_sms".*\n', "", "key 'num_sms' not found"),
-    ("text for a number", r'"num_sms": .*,', '"num_sms": "1",', "must be number"),
+    ("text for a number", r'"num_sms": .*,', '"num_sms": "1",', 'num_sms = "1" is not a whole number from 1'),
+    ("no SM", r'"num_sms": .*,', '"num_sms": 0,', "num_sms = 0 is not a whole number from 1"),
+    ("no architecture", r'"arch": .*,', '"arch": -90,', "arch = -90 is not a whole number from 1"),
     ("a time of 0", r'"us": .*,', '"us": 0,', "a time in it is not above 0"),
+    ("a time that no table takes", r'"us": .*,', '"us": 1e300,', "a time in it is above 1e9 us"),
+    *((f"{extent} = {value}", rf'"{extent}": [0-9]+', f'"{extent}": {value}', f"{extent} = {value} is not a whole number")
+      for extent in "mnk" for value in ("0", "-1", "64.5", "1e+300", "true", "18446744073709551615")),
+    *((f"a newline in {name}", rf'"{name}": .*,', rf'"{name}": "1\\nsm_90 launch_us=1e9",', f"{name} = ")
+      for name in ("device", "driver", "date")),
 ])
 def test_refuses(work, mptune, tmp_path, what, pattern, replacement, says):
     text = (work / "measured.json").read_text()
@@ -63,6 +70,20 @@ def test_refuses(work, mptune, tmp_path, what, pattern, replacement, says):
     (tmp_path / "broken.json").write_text(changed)
     assert says in mptune("--from", tmp_path / "broken.json", "--out", tmp_path / "none.txt", code=1)
     assert not (tmp_path / "none.txt").exists()
+
+
+@pytest.mark.parametrize("line", ["0,5,5,NN,a", "5,0,5,NN,a", "5,5,0,NN,a", "-1,5,5,NN,a"])
+def test_refuses_shapes(mptune, target, tmp_path, line):
+    (tmp_path / "shapes.csv").write_text(f"m,n,k,layout,comment\n{line}\n")
+    said = mptune("--device", target, "--set", tmp_path / "shapes.csv", "--out", tmp_path / "none.txt", code=1)
+    assert "shapes.csv:2: " in said and "is not a whole number from 1 to 1000000000" in said and said.count("\n") == 1
+    assert not (tmp_path / "none.txt").exists()
+
+
+def test_command_with_a_newline_is_one_line_of_a_table(work, mptune, tmp_path):
+    mptune("--from", work / "measured.json", "--out", tmp_path / "x\nsm_90 launch_us=1e9")
+    table, = (path for path in tmp_path.iterdir())
+    assert constants(table) == constants(work / "table.txt")
 
 
 def test_no_such_file(mptune, tmp_path):

@@ -25,18 +25,11 @@ const char *word_of(Verdict verdict) {
   return "";
 }
 
-/// A value of the environment may have any bytes, and a finding is one line.
-std::string one_line(std::string line) {
-  for (char &c : line)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return line;
-}
-
 std::string text_of(const Finding &finding) {
   std::string said = finding.what;
   if (!finding.remedy.empty()) said += ". " + finding.remedy;
-  return text("%-7s  %-15s  ", word_of(finding.verdict), finding.check.c_str()) + one_line(said) +
-         "\n";
+  return text("%-7s  %-15s  ", word_of(finding.verdict), finding.check.c_str()) +
+         mptools::one_line(said) + "\n";
 }
 
 std::string counted(ptrdiff_t count, const char *noun) {
