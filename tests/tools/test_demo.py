@@ -295,8 +295,9 @@ def idx(extents: list, elements: bytes, magic=b"\0\0\x08") -> bytes:
     (IMAGES, idx([60000, 28, 28], bytes(1000)), "is damaged: it ends too early."),
     (IMAGES, b"", "is damaged: it ends too early."),
     (LABELS, idx([60000], bytes(59999) + b"\x0a"), "is damaged: a label is 10, of 10 classes."),
+    (LABELS, idx([60000], bytes(60001)), "is damaged: bytes follow behind its elements."),
     (LABELS, None, "is missing: install"),
-], ids=["type", "rank", "extent", "short", "empty", "label", "missing"])
+], ids=["type", "rank", "extent", "short", "empty", "label", "long", "missing"])
 def test_damaged_images(build, run, tmp_path, name, content, says):
     demo_curves.skip_without_demo(build, "--net", "mlp")
     whole = {IMAGES: idx([60000, 28, 28], bytes(60000 * 28 * 28)), LABELS: idx([60000], bytes(60000))}
@@ -305,6 +306,48 @@ def test_damaged_images(build, run, tmp_path, name, content, says):
             (tmp_path / file).write_bytes(gzip.compress(bytes_, 1))
     said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--data", tmp_path, "--out", tmp_path / "out", code=1)
     assert f"{tmp_path / name} {says}" in said
+
+
+@pytest.mark.parametrize("place, mask", [(-8, 0x40), (-4, 1), (-1, 0x80), (5000, 0x40), (0, 0)],
+                         ids=["checksum", "length", "length, high", "a pixel", "end"])
+def test_a_flipped_bit_of_compressed_data_is_found(build, run, tmp_path, place, mask):
+    demo_curves.skip_without_demo(build, "--net", "mlp")
+    # Stored blocks, in which every byte is a pixel: only the checksum shows that one has changed.
+    images = bytearray(gzip.compress(idx([60000, 28, 28], bytes(60000 * 28 * 28)), 0))
+    images[place] ^= mask
+    (tmp_path / IMAGES).write_bytes(images if mask else images[:-6])
+    (tmp_path / LABELS).write_bytes(gzip.compress(idx([60000], bytes(60000)), 1))
+    said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--data", tmp_path, code=1)
+    assert f"{tmp_path / IMAGES} is damaged: " in said and said.count("\n") == 1
+
+
+# ---------------------------------------------------------------- what it writes and starts
+
+
+def test_no_file_is_written_unless_a_folder_is_named(build, run, tmp_path):
+    demo_curves.skip_without_demo(build)
+    (tmp_path / "gnuplot").write_text("#!/bin/sh\n: > started\n", encoding="utf-8")
+    (tmp_path / "gnuplot").chmod(0o755)
+    said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--epochs", 0.01, cwd=tmp_path,
+               env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert "Ordinary training" in said and "report.json" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["gnuplot"]
+
+
+def test_programs_of_the_current_folder_are_not_started(build, run, tmp_path):
+    demo_curves.skip_without_demo(build)
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("gnuplot", "bible"):
+        (trap / name).write_text(f"#!/bin/sh\n: > {tmp_path}/started\n", encoding="utf-8")
+        (trap / name).chmod(0o755)
+    env = {"PATH": f".::../trap:{tmp_path}/nowhere:"}
+    said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--epochs", 0.01, "--out", tmp_path / "out",
+               cwd=trap, env=env)
+    assert "no pictures, because gnuplot" in said
+    said = run(build / "mpdemo", "--device", "host", "--net", "charlm", cwd=trap, env=env, code=1)
+    assert "The command `bible` prints no text" in said
+    assert not (tmp_path / "started").exists()
 
 
 def test_damaged_archive(build, run, tmp_path):

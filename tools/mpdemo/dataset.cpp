@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -24,28 +25,65 @@ struct GzipCloser {
 };
 using GzipFile = std::unique_ptr<gzFile_s, GzipCloser>;
 
-void read_exactly(gzFile_s *file, void *bytes, size_t count, const fs::path &path) {
-  const int got = gzread(file, bytes, static_cast<unsigned>(count));
-  if (got < 0 || static_cast<size_t>(got) != count)
-    throw std::runtime_error(path.string() + " is damaged: it ends too early.");
-}
+/// A gzip file that is read from its start to its end.
+class GzipReader {
+ public:
+  explicit GzipReader(const fs::path &path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+    if (!file_)
+      throw std::runtime_error(
+          path.string() +
+          " is missing: install the Debian package dataset-fashion-mnist, or name the folder of "
+          "the four idx .gz files with --data.");
+  }
+
+  void read(void *bytes, size_t count) {
+    const int got = gzread(file_.get(), bytes, static_cast<unsigned>(count));
+    int code = Z_OK;
+    if (got < 0) fail(gzerror(file_.get(), &code));
+    if (static_cast<size_t>(got) != count) fail("it ends too early");
+    checksum_ = crc32_z(checksum_, static_cast<const Bytef *>(bytes), count);
+    size_ += static_cast<uint32_t>(count);
+  }
+
+  /// zlib compares checksum and length too, but not if the file ends before them.
+  void require_end() {
+    char more;
+    if (gzread(file_.get(), &more, 1) > 0) fail("bytes follow behind its elements");
+    std::ifstream file(path_, std::ios::binary);
+    std::array<uint8_t, 8> stored{};
+    file.seekg(-static_cast<std::streamoff>(stored.size()), std::ios::end);
+    file.read(reinterpret_cast<char *>(stored.data()), stored.size());
+    const auto word = [&](size_t at) {
+      return stored[at] | stored[at + 1] << 8 | stored[at + 2] << 16 |
+             static_cast<uint32_t>(stored[at + 3]) << 24;
+    };
+    if (!file || word(0) != checksum_ || word(4) != size_)
+      fail("its checksum or its length does not match");
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string &why) const {
+    throw std::runtime_error(path_.string() + " is damaged: " + why + '.');
+  }
+
+  const fs::path &path_;
+  GzipFile file_;
+  uLong checksum_ = 0;
+  uint32_t size_ = 0;
+};
 
 /// The elements of an idx file of unsigned bytes whose extents must be `extents`.
 std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> extents) {
-  const GzipFile file(gzopen(path.c_str(), "rb"));
-  if (!file)
-    throw std::runtime_error(path.string() +
-                             " is missing: install the Debian package dataset-fashion-mnist, or "
-                             "name the folder of the four idx .gz files with --data.");
+  GzipReader file(path);
   std::array<uint8_t, 4> magic;
-  read_exactly(file.get(), magic.data(), magic.size(), path);
+  file.read(magic.data(), magic.size());
   if (magic != std::array<uint8_t, 4>{0, 0, 8, static_cast<uint8_t>(extents.size())})
     throw std::runtime_error(path.string() + " is not an idx file of " +
                              std::to_string(extents.size()) + "-dimensional bytes.");
   int64_t numel = 1;
   for (const int64_t expected : extents) {
     std::array<uint8_t, 4> b;
-    read_exactly(file.get(), b.data(), b.size(), path);
+    file.read(b.data(), b.size());
     const int64_t extent = int64_t{b[0]} << 24 | b[1] << 16 | b[2] << 8 | b[3];
     if (extent != expected)
       throw std::runtime_error(path.string() + " has an extent of " + std::to_string(extent) +
@@ -53,7 +91,8 @@ std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> ext
     numel *= extent;
   }
   std::vector<uint8_t> elements(static_cast<size_t>(numel));
-  read_exactly(file.get(), elements.data(), elements.size(), path);
+  file.read(elements.data(), elements.size());
+  file.require_end();
   return elements;
 }
 

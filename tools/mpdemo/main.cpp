@@ -68,7 +68,7 @@ Experiment run_experiment(Ranks &ranks, const RankData &data, const Architecture
 int run(const Options &options) {
   Ranks ranks(options.device, options.ranks);
   const RankData data(ranks, options);
-  std::filesystem::create_directories(options.out);
+  if (!options.out.empty()) std::filesystem::create_directories(options.out);
   const Circumstances circumstances = {data.name(), device_info(ranks.context(0)), options.seed,
                                        ranks.count()};
   std::vector<Experiment> experiments;
@@ -88,12 +88,11 @@ int run(const Options &options) {
   if (options.net == Net::charlm) add(character_model(), true);
 
   const std::string json = json_report(circumstances, experiments);
-  write_file(options.out / "report.json", json);
-  const std::string pictures = write_plots(options.out, experiments);
-  if (options.json)
-    std::fputs(json.c_str(), stdout);
-  else
-    std::printf("%s\n", pictures.c_str());
+  if (options.json) std::fputs(json.c_str(), stdout);
+  if (!options.out.empty()) {
+    write_file(options.out / "report.json", json);
+    show(options, write_plots(options.out, experiments) + "\n");
+  }
   const bool has_failed =
       std::any_of(experiments.begin(), experiments.end(),
                   [](const Experiment &e) { return e.verdict.is_judged && !e.verdict.passed; });

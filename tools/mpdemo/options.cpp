@@ -100,9 +100,9 @@ Options parse_options(int argc, const char *const *argv) {
                   "what charlm reads, a sequence a line; without it the Bible, as the command\n"
                   "`bible` of the Debian package bible-kjv prints it")
       ->type_name("FILE");
-  line.add_option("--out", options.out, "pictures, their data, report.json")
-      ->type_name("DIR")
-      ->default_str(options.out);
+  line.add_option("--out", options.out,
+                  "write pictures, their data and report.json; without it no file is written")
+      ->type_name("DIR");
   line.add_flag("--json", options.json, "print report.json instead of tables");
   line.parse(argc, argv);
   check_ranks(options.ranks, options.net);

@@ -22,7 +22,7 @@ struct Options {
   uint64_t seed = 1;
   std::filesystem::path data = "/usr/share/datasets/fashion-mnist";
   std::filesystem::path text;  ///< empty: the King James Bible
-  std::filesystem::path out = "build/demo";
+  std::filesystem::path out;   ///< empty: no file is written
   bool json = false;
 };
 

@@ -4,16 +4,12 @@
 // them, so that they can be restyled without training again.
 #include "plots.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <span>
 
 #include "common.h"
+#include "other_programs.h"
 #include "plot_script.h"
 
 namespace mpdemo {
@@ -78,25 +74,6 @@ std::string variables(const std::string &id, const Architecture &architecture,
   return script;
 }
 
-/// Runs gnuplot in `directory`.
-/// @return its exit code, or -1 if it cannot be started.
-int run_gnuplot(const fs::path &directory) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
-  std::string program = "gnuplot";
-  std::string script = kScriptName;
-  std::array<char *, 3> arguments = {program.data(), script.data(), nullptr};
-  pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return -1;
-  int status = 0;
-  if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
-}
-
 }  // namespace
 
 std::string write_plots(const fs::path &directory, const std::vector<Experiment> &experiments) {
@@ -112,7 +89,7 @@ std::string write_plots(const fs::path &directory, const std::vector<Experiment>
   }
   write_file(directory / kScriptName, script);
   const std::string where = directory.string();
-  switch (run_gnuplot(directory)) {
+  switch (run_gnuplot(directory, kScriptName)) {
     case 0:
       return "pictures, their data and report.json are in " + where;
     case -1:

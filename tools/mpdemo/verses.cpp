@@ -2,13 +2,14 @@
 #include "verses.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+
+#include "other_programs.h"
 
 namespace mpdemo {
 namespace {
@@ -26,20 +27,9 @@ int32_t symbol_of(char character) {
   return character - kFirstCharacter + 1;
 }
 
-/// What a command prints; nothing where it cannot run.
-std::string output_of(const char *command) {
-  std::string output;
-  std::FILE *const pipe = popen(command, "r");
-  if (pipe == nullptr) return output;
-  char bytes[1 << 16];
-  for (size_t got = 0; (got = std::fread(bytes, 1, sizeof bytes, pipe)) > 0;)
-    output.append(bytes, got);
-  return pclose(pipe) == 0 ? output : "";
-}
-
 std::string read_bible() {
   // Each line begins with its book, chapter and verse.
-  std::istringstream lines(output_of("bible -f gen1:1-rev22:21 2> /dev/null"));
+  std::istringstream lines(text_of_bible());
   std::string verses;
   for (std::string label, verse; lines >> label && std::getline(lines >> std::ws, verse);)
     verses += verse + '\n';
