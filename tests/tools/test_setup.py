@@ -35,9 +35,9 @@ def machine_fixture(tmp_path):
         for name, text in scripts.items():
             script(name, text)
 
-        def setup(*arguments):
+        def setup(*arguments, **variables):
             # HOME: without it matplotlib, which is looked for, gathers the fonts of the machine first.
-            env = {"PATH": str(tmp_path), "HEADERS": headers, "HOME": os.environ.get("HOME", "/")}
+            env = {"PATH": str(tmp_path), "HEADERS": headers, "HOME": os.environ.get("HOME", "/")} | variables
             done = subprocess.run([SETUP, *arguments], env=env, text=True, capture_output=True, check=False)
             assert done.stdout == ""
             return done.stderr, done.returncode
@@ -105,6 +105,27 @@ case "$*" in *" gnuplot-nox"*) echo "E: Unable to locate package gnuplot-nox"; e
     said, code = machine(**{"apt-get": apt_get})("demo")
     assert code == 0 and "missing, but optional: gnuplot-nox\n" in said and "missing: " not in said
     assert "sudo apt-get install --no-install-recommends " in said and "libcli11-dev\n" not in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="apt-get is for root")
+def test_nothing_is_installed_if_setup_is_no(machine, tmp_path):
+    apt_get = f"#!/bin/sh\n: > {tmp_path}/apt-get-was-called\n"
+    setup = machine(**{"apt-get": apt_get})
+    said, code = setup("demo", SETUP="no")
+    assert code == 1 and "missing: libcli11-dev\n" in said and "installing" not in said
+    assert "sudo apt-get install --no-install-recommends " in said
+    assert not (tmp_path / "apt-get-was-called").exists()
+    said, code = setup("demo", SETUP="0")
+    assert code == 2 and "SETUP = 0: must be yes or no" in said, "nor if somebody means it and says it otherwise"
+    assert not (tmp_path / "apt-get-was-called").exists()
+    assert setup("demo")[1] == 0 and (tmp_path / "apt-get-was-called").exists()
+
+
+def test_make_hands_setup_on():
+    """make demo SETUP=no, as a variable of make's command line."""
+    done = subprocess.run(["make", "-C", ROOT, "-s", "setup-build", "SETUP=maybe", "NVCC="], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode != 0 and "SETUP = maybe: must be yes or no" in done.stderr
 
 
 def test_an_unknown_job(machine):
