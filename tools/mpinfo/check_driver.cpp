@@ -9,7 +9,9 @@
 namespace mpinfo {
 namespace {
 
-constexpr const char *kHostIsUsed = "The host target is used; see docs/no-gpu.md.";
+std::string host_is_used() {
+  return "The host target is used; see " + page("no-gpu.md") + ".";
+}
 
 std::string counted_gpus(size_t count) {
   return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
@@ -32,7 +34,7 @@ Findings without_libcuda(const Machine &machine) {
   // The software device is a CUDA runtime that asks no driver.
   if (!machine.gpus.empty())
     return {ok("There is no libcuda.so.1; the CUDA runtime of the library has devices without it")};
-  if (driver.module.empty()) return {note("There is no NVIDIA driver", kHostIsUsed)};
+  if (driver.module.empty()) return {note("There is no NVIDIA driver", host_is_used())};
   // A container without GPUs sees the module of the machine around it, which need not be a mistake.
   return {note("The NVIDIA driver " + driver.module +
                    " is loaded, but not its library: " + driver.why_no_library,
@@ -43,7 +45,7 @@ Findings without_libcuda(const Machine &machine) {
 /// The driver has failed before it could list devices.
 Finding broken(const Machine &machine) {
   const NvidiaDriver &driver = machine.driver;
-  if (driver.sees_no_gpu) return note("The NVIDIA driver sees no GPU", kHostIsUsed);
+  if (driver.sees_no_gpu) return note("The NVIDIA driver sees no GPU", host_is_used());
   return problem(
       "The NVIDIA driver does not work (" + driver.library + "): " + driver.error,
       "See what nvidia-smi says; the driver may have to be installed again, or the machine be "

@@ -54,7 +54,7 @@ Findings check_warnings(Machine &machine) {
   Findings findings;
   for (const std::string &warning : machine.log.take_warnings())
     findings.push_back(
-        note("The library warns: " + warning, "docs/log.md has a remedy for each warning."));
+        note("The library warns: " + warning, page("log.md") + " has a remedy for each warning."));
   return findings;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "checks.h"
 
@@ -43,6 +44,14 @@ Findings look(const Check &check, Machine &machine) {
 }
 
 }  // namespace
+
+std::string page(const char *name) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path pages = program.parent_path().parent_path() / "share/doc/mpcore/docs";
+  return fs::exists(pages / name, ignored) ? pages / name : fs::path("docs") / name;
+}
 
 std::vector<Finding> examine() {
   Machine machine;
