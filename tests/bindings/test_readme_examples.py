@@ -50,7 +50,7 @@ def expect_fp16(output, *command, **env):
 
 def test_c(copy, output, cc, flags):
     assert output(*cc, "-std=c99", *STRICT, copy("README.md", "c", "example.c"), *flags, "-o", "example") == ""
-    assert output("./example") == ""
+    assert output("./example") == "392\n"
 
 
 def test_a_program_of_your_own(copy, output, cc, flags, root):
