@@ -169,29 +169,6 @@ class Training(unittest.TestCase):
         self.assertEqual(again.state_dict(), state)
         self.assertEqual(optimizer.get_step(), 0)
 
-    def test_outcomes(self):
-        master, grads = self.list_of([1, 2]), self.list_of([1e30, 1])
-        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0)
-        outcome, rejected = self.context.zeros(1, "int32"), self.context.zeros(1, "int64")
-        mpcore.scale_step(optimizer, outcome=outcome, rejected_updates=rejected)
-        own = optimizer.scaler
-        self.assertEqual(own.query(1), mpcore._sys.MP_STEP_RANGE)
-        self.assertEqual(list(array.array("i", outcome.tobytes())), [mpcore._sys.MP_STEP_RANGE])
-        self.assertEqual((own.state().steps, own.state().out_of_range), (1, 1))
-        self.assertEqual(values(master.arrays[0]), [1, 2])
-        master.arrays[0].copy_from(Floats([3e38, 2], (2,)))
-        grads.arrays[0].copy_from(Floats([-1e18, 1], (2,)))
-        optimizer.set_hyper(lr=1e21)
-        mpcore.scale_step(optimizer, outcome=outcome, rejected_updates=rejected)
-        self.assertEqual(own.query(2), mpcore._sys.MP_STEP_TAKEN)
-        self.assertEqual(list(array.array("q", rejected.tobytes())), [1])
-        own.close()
-        mpcore.scale_step(optimizer)
-        self.assertEqual(optimizer.scaler.state().steps, 3)
-        kept = optimizer.scaler
-        optimizer.close()
-        self.assertEqual(kept.state().steps, 3)
-
     def test_every_optimizer_makes_its_state(self):
         for kind in ("sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"):
             master, grads = self.list_of([1, 2], [3]), self.list_of([1, 1], [1])

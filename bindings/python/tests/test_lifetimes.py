@@ -219,6 +219,34 @@ class InUse(unittest.TestCase):
         self.assertEqual(self.freed[-1], "mp_context_destroy")
 
 
+@needs_host
+class OwnScaler(unittest.TestCase):
+    """The scaler of an optimizer: its reports, and its life."""
+
+    def test_outcomes(self):
+        own_context = context()
+        w, g = (own_context.array(Floats(x, (2,))) for x in ([1, 2], [1e30, 1]))
+        lists = [mpcore.TensorList(own_context, [each]) for each in (g, w)]
+        optimizer = mpcore.Optimizer(own_context, "sgd", *lists, lr=0.5, beta1=0)
+        outcome, rejected = own_context.zeros(1, "int32"), own_context.zeros(1, "int64")
+        mpcore.scale_step(optimizer, outcome=outcome, rejected_updates=rejected)
+        own = optimizer.scaler
+        self.assertEqual(own.query(1), mpcore._sys.MP_STEP_RANGE)
+        self.assertEqual(list(array.array("i", outcome.tobytes())), [mpcore._sys.MP_STEP_RANGE])
+        self.assertEqual((own.state().steps, own.state().out_of_range), (1, 1))
+        w.copy_from(Floats([3e38, 2], (2,)))
+        g.copy_from(Floats([-1e18, 1], (2,)))
+        optimizer.set_hyper(lr=1e21)
+        mpcore.scale_step(optimizer, outcome=outcome, rejected_updates=rejected)
+        self.assertEqual(own.query(2), mpcore._sys.MP_STEP_TAKEN)
+        self.assertEqual(list(array.array("q", rejected.tobytes())), [1])
+        own.close()
+        mpcore.scale_step(optimizer)
+        kept = optimizer.scaler
+        optimizer.close()
+        self.assertEqual(kept.state().steps, 3)
+
+
 @needs_numpy
 @needs_host
 class LookedInto(unittest.TestCase):
