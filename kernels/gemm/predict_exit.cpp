@@ -57,8 +57,11 @@ double num_loaded(const Output &out) {
 /// As WgmmaStripStore::is_short() says.
 bool is_short(const Output &out) {
   const Epilogue &e = out.epilogue;
-  return num_beside(out) == 0 && (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) &&
-         e.amax == nullptr && e.found_inf == nullptr && e.dbias == nullptr;
+  const bool has_column_gaps = out.d.ld < out.n,
+             has_whole_units = has_column_gaps || out.n % 8 == 0;
+  return has_whole_units && num_beside(out) == 0 &&
+         (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) && e.amax == nullptr &&
+         e.found_inf == nullptr && e.dbias == nullptr;
 }
 
 /// As WgmmaPairStore::can_store() says.

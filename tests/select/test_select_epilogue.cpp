@@ -144,6 +144,12 @@ TEST_CASE("epilogue: operations cost more the more there are, on every kernel") 
   CHECK(f.us(kCooperative, relu) == Approx(5 * kTile));
   CHECK(f.us(kCooperative, amax) == Approx((2 + 2) * kTile));
   CHECK(f.us(kCooperative, relu_amax) == Approx((5 + 2 + 2) * kTile));
+  // The short way needs whole units of 16 bytes in a row of D; 1004 elements end within one.
+  const mp::GemmProblem whole = problem(512, 1008, 512);
+  mp::GemmProblem partial = with_ld_of_d(problem(512, 1004, 512), 1008);
+  CHECK(f.us(kCooperative, whole) == 0);
+  CHECK(f.us(kCooperative, partial) > 0);
+  CHECK(f.us(kCooperative, partial) < f.us(kCooperative, with_bias(partial)));
   // A patch waits for what it loads.
   const mp::GemmProblem drelu = with_aux(p, MP_ACT_DRELU);
   CHECK(f.us(kCooperative, with_ld_of_d(drelu, 513)) > 2 * f.us(kCooperative, drelu));
