@@ -9,6 +9,7 @@
 #include "capi/context.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
 
@@ -263,6 +264,8 @@ mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t b
     if (bytes == 0) return;
     mp::require_device(dst, "dst", 1);
     mp::require_device(src, "src", 1);
+    const auto count = static_cast<int64_t>(bytes);
+    mp::require_apart_or_same({dst, "dst", count}, {src, "src", count});
     c.backend.copy(c.device, dst, src, bytes, stream);
   });
 }
@@ -299,6 +302,8 @@ mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype,
     MP_REQUIRE(src != dst || src_size == dst_size, MP_ERROR_INVALID_ARGUMENT,
                "dst = src, but an element of dst has ", dst_size, " bytes and one of src ",
                src_size);
+    mp::require_apart_or_same(mp::dense_region(dst, "dst", count, dst_dtype),
+                              mp::dense_region(src, "src", count, src_dtype));
     c.backend.cast(c.device, src, src_dtype, dst, dst_dtype, count, stream);
   });
 }

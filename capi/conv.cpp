@@ -102,9 +102,14 @@ mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   return d;
 }
 
-/// No output pixel: nothing is multiplied.
-bool has_product(const ConvShape &s) {
+/// True if there is an output pixel, without which nothing is multiplied.
+bool has_pixels(const ConvShape &s) {
   return s.n > 0 && s.p > 0 && s.q > 0;
+}
+
+/// True if the inputs are read; with alpha = 0 they are not, as in BLAS.
+bool reads_inputs(const ConvProblem &problem) {
+  return has_pixels(problem.shape) && problem.out.alpha != 0.0f;
 }
 
 // ---------------------------------------------------------------------------- choice
@@ -142,15 +147,26 @@ void check_tensor(const Tensor &tensor, mp_dtype_t dtype, bool is_used) {
   MP_REQUIRE(tensor.data != nullptr || !is_used, MP_ERROR_INVALID_ARGUMENT, tensor.name, " = NULL");
 }
 
+void check_overlap(const ConvCall &call, const ConvProblem &problem) {
+  const ConvShape &s = problem.shape;
+  const int64_t x = int64_t{s.n} * s.h * s.w * s.c, y = int64_t{s.n} * s.p * s.q * s.k;
+  const int64_t filter = int64_t{s.k} * s.r * s.s * group_c(s);
+  const auto input = [&](const Tensor &tensor, int64_t elems) {
+    return dense_region(reads_inputs(problem) ? tensor.data : nullptr, tensor.name, elems,
+                        problem.dtype);
+  };
+  const bool is_dgrad = call.op == MP_CONV_DGRAD, is_wgrad = call.op == MP_CONV_WGRAD;
+  const int64_t written = is_dgrad ? x : is_wgrad ? filter : y;
+  check_overlap(problem.out, dense_region(call.out.data, call.out.name, written, problem.out.dtype),
+                {input(call.image, is_dgrad ? y : x), input(call.other, is_wgrad ? y : filter)});
+}
+
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
          const char *kernel, const Workspace &space, mp_stream_t stream) {
   const bool aligned = has_fast_alignment(problem.image, problem.other);
   const ConvChoice choice = choose_conv(problem, context, aligned, kernel, space.bytes);
-  log_slow_choice(context, call.function, problem.out, choice.gemm, space.bytes, [&] {
-    return copies_are_cheap(problem, choice, context.device, gemm_tuning())
-               ? std::string()
-               : conv_slow_path_reason(problem, context.device, aligned);
-  });
+  log_slow_choice(context, call.function, problem.out, choice.gemm, space.bytes,
+                  [&] { return conv_slow_path_reason(problem, context.device, aligned); });
   log_choice(context, call.function, problem.shape, choice);
   context.backend.conv(context.device, problem, choice, space, stream);
 }
@@ -176,7 +192,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
     ConvProblem problem = conv_problem(d, call.op);
     problem.out.epilogue = call.op == MP_CONV_WGRAD ? read_scaling_epilogue(epilogue, call.function)
                                                     : read_epilogue(epilogue, problem.out);
-    const bool multiplies = has_product(problem.shape);
+    const bool multiplies = reads_inputs(problem);
     check_tensor(call.image, d.dtype, multiplies);
     check_tensor(call.other, d.dtype, multiplies);
     check_tensor(call.out, d.dtype_out, problem.out.m > 0);
@@ -184,6 +200,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
     problem.image = call.image.data;
     problem.other = call.other.data;
     problem.out.c.base = problem.out.d.base = call.out.data;
+    check_overlap(call, problem);
     if (multiplies) return run(c, call, problem, d.kernel, space, stream);
     require_known_kernel(d.kernel, conv_names(call.op));
     run_without_product(c, problem, stream);
@@ -193,7 +210,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
 /// What can run the problem, the best first; `index` is for the message where there is nothing to run.
 std::vector<ConvChoice> ranked_choices(const Context &context, const ConvProblem &problem,
                                        int32_t index) {
-  MP_REQUIRE(has_product(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
+  MP_REQUIRE(has_pixels(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
              ", but without an output pixel no kernel is needed");
   std::vector<ConvChoice> choices(kMaxConvChoices);
   const int count = rank_conv(problem, context.device, gemm_tuning(), kAssumedAligned,
@@ -229,7 +246,7 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     const mp::ConvProblem problem = mp::conv_problem(d, op);
     size_t needed = 0;
-    if (mp::has_product(problem.shape)) {
+    if (mp::reads_inputs(problem)) {
       const mp::ConvChoice choice =
           mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
       needed = choice.workspace_bytes;

@@ -39,6 +39,14 @@ void require_batched_epilogue(const Epilogue &e) {
   require_none(e.amax, "amax");
 }
 
+/// Refuses an array of outputs that is also one of inputs; the pointers in it are on the device.
+void require_other_items(const mp_gemm_desc_t &d, const void *const *A, const void *const *B,
+                         const void *const *D) {
+  if (!has_product(d)) return;
+  MP_REQUIRE(D != A, MP_ERROR_INVALID_ARGUMENT, "D = ", D, " overlaps A");
+  MP_REQUIRE(D != B, MP_ERROR_INVALID_ARGUMENT, "D = ", D, " overlaps B");
+}
+
 void set_items(GemmProblem &problem, const void *const *A, const void *const *B,
                const void *const *C, const void *const *D) {
   problem.a.items = A;
@@ -96,11 +104,8 @@ std::vector<GemmChoice> ranked_choices(const Context &context, const mp_gemm_des
 void run(const Context &context, const char *function, const GemmProblem &problem, bool aligned,
          const char *kernel, const Workspace &workspace, mp_stream_t stream) {
   const GemmChoice choice = choose(problem, context, aligned, kernel, workspace.bytes);
-  log_slow_choice(context, function, problem.out, choice, workspace.bytes, [&] {
-    return copies_are_cheap(problem, choice, context.device, gemm_tuning())
-               ? std::string()
-               : slow_path_reason(problem, context.device, aligned);
-  });
+  log_slow_choice(context, function, problem.out, choice, workspace.bytes,
+                  [&] { return slow_path_reason(problem, context.device, aligned); });
   log_choice(context, function, problem, choice);
   context.backend.gemm(context.device, problem, choice, workspace, stream);
 }
@@ -160,6 +165,7 @@ mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void
       return mp::clear_dbias(c, problem, stream);
     }
 
+    mp::check_overlap({A, B, C, D}, d, problem.out);
     mp::set_data(problem, {A, B, C, D});
     mp::run(c, "mp_gemm", problem, mp::has_fast_alignment(A, B), d.kernel, space, stream);
   });
@@ -181,6 +187,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
     mp::check_workspace(space);
     if (mp::is_empty(d)) return mp::require_known_kernel(d.kernel, mp::gemm_names());
 
+    mp::require_other_items(d, A, B, D);
     mp::set_items(problem, A, B, C, D);
     mp::run(c, "mp_gemm_batched", problem, mp::kAssumedAligned, d.kernel, space, stream);
   });

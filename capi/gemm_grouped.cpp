@@ -1,6 +1,7 @@
 // mpcore/gemm.h, products of different shapes: one launch where a kernel runs the whole
 // group, else what mp_gemm launches for each product, one after the other.
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,17 +70,28 @@ mp_gemm_desc_t desc_of(const mp_gemm_desc_t &common, const mp_gemm_group_item_t 
   return d;
 }
 
-enum class Data { kIgnored, kChecked };
+/// No D may share memory with the one before it in memory.
+void require_separate_outputs(std::vector<GemmGroupItem> products, mp_dtype_t dtype) {
+  std::ranges::sort(products, std::less<const void *>(), &GemmGroupItem::d);
+  const auto region = [&](const GemmGroupItem &item, const char *name) {
+    return matrix_region(item.d, name, item.m, item.n, item.ldd, dtype);
+  };
+  for (size_t i = 1; i < products.size(); i++)
+    for_item(products[i].index, ".", [&] {
+      require_apart(region(products[i], "D"), region(products[i - 1], "D of another item"));
+    });
+}
 
 /// All products that are not empty.
+/// @param epilogue  NULL: pointers are ignored
 std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t count,
-                                      const mp_gemm_group_item_t *items, Data data) {
+                                      const mp_gemm_group_item_t *items, const Epilogue *epilogue) {
   require_not_negative(count, "count");
   std::vector<GemmGroupItem> products;
   int64_t tiles = 0;
   for (int32_t i = 0; i < count; ++i) {
     mp_gemm_group_item_t item = read_element(items, static_cast<size_t>(i), "items");
-    if (data == Data::kIgnored) item.A = item.B = item.C = item.D = nullptr;
+    if (epilogue == nullptr) item.A = item.B = item.C = item.D = nullptr;
     for_item(i, ".", [&] {
       const mp_gemm_desc_t d = desc_of(common, item);
       require_zero(item.reserved0, "reserved0");
@@ -87,14 +99,18 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
       tiles += count_tiles(d, tiles_along(d.m), 1);
       MP_REQUIRE(tiles <= kMostTiles, MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n,
                  ": with the items before more than 2^31 - 1 tiles of 16 x 16");
-      if (data == Data::kIgnored) return;
-      check_operands({item.A, item.B, item.C, item.D}, d, mp_dtype_size(d.dtype_ab),
-                     mp_dtype_size(d.dtype_cd));
+      if (epilogue == nullptr) return;
+      const Operands data{item.A, item.B, item.C, item.D};
+      check_operands(data, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
+      Output out = gemm_problem(d).out;
+      out.epilogue = *epilogue;
+      check_overlap(data, d, out);
     });
     if (item.m == 0 || item.n == 0) continue;
-    products.push_back({item.m, item.n, item.k, item.lda, item.ldb, item.ldc, item.ldd, item.A,
-                        item.B, item.C, item.D, i});
+    products.push_back({item.m, item.n, summed_k(item.k, common.alpha), item.lda, item.ldb,
+                        item.ldc, item.ldd, item.A, item.B, item.C, item.D, i});
   }
+  if (epilogue != nullptr) require_separate_outputs(products, common.dtype_cd);
   return products;
 }
 
@@ -137,15 +153,22 @@ size_t workspace_of(const GemmGroup &group, const Context &context, const char *
 
 // ---------------------------------------------------------------------------- launch
 
-std::string why_slow(const GemmGroup &group, const Device &device, const char *kernel,
-                     const Workspace &workspace) {
-  if (kernel == nullptr) {
-    const std::string reason = grouped_slow_path_reason(group, device, workspace.bytes);
+/// Empty, or why the products take longer one by one, with `choices`, than they could.
+std::string why_slow(const GemmGroup &group, const Device &device,
+                     const std::vector<GemmChoice> &choices, const Workspace &workspace) {
+  GemmChoice together;
+  if (choose_gemm_grouped(group, device, gemm_tuning(), SIZE_MAX, nullptr, &together)) {
+    double us = 0;
+    for (const GemmChoice &choice : choices) us += choice.predicted_us;
+    const std::string reason = if_slower(grouped_slow_path_reason(group, device, workspace.bytes),
+                                         us, together.predicted_us);
     if (!reason.empty()) return reason;
   }
-  for (const GemmGroupItem &item : items_of(group)) {
+  for (size_t i = 0; i < choices.size(); i++) {
+    const GemmGroupItem &item = group.items[i];
     const std::string reason =
-        slow_path_reason(item_problem(group, item), device, is_aligned(item));
+        if_slower(slow_path_reason(item_problem(group, item), device, is_aligned(item)),
+                  choices[i].predicted_us, choices[i].aligned_us);
     if (!reason.empty()) return "items[" + std::to_string(item.index) + "]: " + reason;
   }
   return "";
@@ -160,8 +183,9 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
       return choose(item_problem(group, item), context, is_aligned(item), kernel, workspace.bytes);
     }));
   }
-  log_slow_path(context, "mp_gemm_grouped",
-                [&] { return why_slow(group, context.device, kernel, workspace); });
+  log_slow_path(context, "mp_gemm_grouped", [&] {
+    return kernel != nullptr ? std::string() : why_slow(group, context.device, choices, workspace);
+  });
   for (size_t i = 0; i < choices.size(); ++i) {
     const GemmProblem problem = item_problem(group, group.items[i]);
     log_choice(context, "mp_gemm_grouped", problem, choices[i]);
@@ -197,7 +221,7 @@ mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_d
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_common(desc);
-    const auto products = mp::read_items(d, count, items, mp::Data::kIgnored);
+    const auto products = mp::read_items(d, count, items, nullptr);
     *bytes = mp::workspace_of(mp::group_of(d, products), c, d.kernel);
   });
 }
@@ -208,9 +232,10 @@ mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, in
   return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_common(desc);
-    const auto products = mp::read_items(d, count, items, mp::Data::kChecked);
+    const mp::Epilogue e = mp::read_common_epilogue(epilogue);
+    const auto products = mp::read_items(d, count, items, &e);
     mp::GemmGroup group = mp::group_of(d, products);
-    group.common.out.epilogue = mp::read_common_epilogue(epilogue);
+    group.common.out.epilogue = e;
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
     if (products.empty()) return mp::require_known_kernel(d.kernel, mp::gemm_names());

@@ -73,6 +73,9 @@ void check_operation(const mp_gemm_desc_t &d) {
 }
 
 void check_shape(const mp_gemm_desc_t &d) {
+  MP_REQUIRE(d.batch_count != 0 || d.alpha != 0.0f, MP_ERROR_INVALID_ARGUMENT,
+             "batch_count = 0 with alpha = 0: the descriptor lacks its defaults; start from "
+             "mp_gemm_desc_default or mp_gemm_desc_init");
   require_not_negative(d.batch_count, "batch_count");
   require_not_negative(d.m, "m");
   require_not_negative(d.n, "n");
@@ -168,8 +171,8 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
   if (is_empty(desc)) return;
 
   MP_REQUIRE(x.d != nullptr, MP_ERROR_INVALID_ARGUMENT, "D = NULL");
-  MP_REQUIRE(x.a != nullptr || desc.k == 0, MP_ERROR_INVALID_ARGUMENT, "A = NULL");
-  MP_REQUIRE(x.b != nullptr || desc.k == 0, MP_ERROR_INVALID_ARGUMENT, "B = NULL");
+  MP_REQUIRE(x.a != nullptr || !has_product(desc), MP_ERROR_INVALID_ARGUMENT, "A = NULL");
+  MP_REQUIRE(x.b != nullptr || !has_product(desc), MP_ERROR_INVALID_ARGUMENT, "B = NULL");
   if (desc.beta == 0.0f) return;
   MP_REQUIRE(x.c != nullptr, MP_ERROR_INVALID_ARGUMENT, "C = NULL with beta = ", desc.beta);
   if (x.c != x.d) return;
@@ -177,6 +180,51 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
              " and ldd = ", desc.ldd, " differ, but C = D");
   MP_REQUIRE(desc.stride_c == desc.stride_d || desc.batch_count == 1, MP_ERROR_INVALID_ARGUMENT,
              "stride_c = ", desc.stride_c, " and stride_d = ", desc.stride_d, " differ, but C = D");
+}
+
+void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs) {
+  const Epilogue &e = out.epilogue;
+  require_apart(d, inputs);
+  if (e.bias == nullptr && e.scale == nullptr && e.aux == nullptr && e.dbias == nullptr &&
+      e.amax == nullptr && e.found_inf == nullptr)
+    return;
+  const int64_t elem = static_cast<int64_t>(mp_dtype_size(out.dtype));
+  const Region aux{
+      e.aux, "aux", out.n * elem, {out.m, e.ld_aux * elem}, {out.batch_count, e.stride_aux * elem}};
+  const bool is_aux_read = reads_aux(e.activation);
+  const Region dbias = dense_region(e.dbias, "dbias", out.n), amax = dense_region(e.amax, "amax");
+  const Region found_inf = dense_region(e.found_inf, "found_inf");
+  const auto require_written_apart = [&](const Region &written) {
+    if (written.data == nullptr) return;
+    require_apart(written, inputs);
+    require_apart(written, {dense_region(e.bias, "bias", out.n, e.bias_dtype),
+                            dense_region(e.scale, "scale")});
+    if (is_aux_read) require_apart(written, aux);
+  };
+  require_written_apart(d);
+  require_apart(d, {aux, dbias, amax, found_inf});
+  if (!is_aux_read) require_written_apart(aux);
+  require_written_apart(dbias);
+  require_written_apart(amax);
+  require_written_apart(found_inf);
+}
+
+Region region_of(const Matrix &matrix, const void *data, const char *name, int64_t batch_count) {
+  const auto elem = static_cast<int64_t>(mp_dtype_size(matrix.dtype));
+  return {data,
+          name,
+          matrix.cols * elem,
+          {matrix.rows, matrix.ld * elem},
+          {batch_count, matrix.stride * elem}};
+}
+
+void check_overlap(const Operands &x, const mp_gemm_desc_t &d, const Output &out,
+                   const Region &input) {
+  const bool multiplies = has_product(d), reads_c = d.beta != 0.0f && x.c != x.d;
+  check_overlap(out, region_of(matrix_d(d), x.d, "D", d.batch_count),
+                {region_of(matrix_a(d), multiplies ? x.a : nullptr, "A", d.batch_count),
+                 region_of(matrix_b(d), multiplies ? x.b : nullptr, "B", d.batch_count),
+                 region_of(matrix_c(d), reads_c ? x.c : nullptr, "C", d.batch_count), input});
 }
 
 void set_data(GemmProblem &problem, const Operands &x) {
@@ -196,6 +244,10 @@ void check_workspace(const Workspace &workspace) {
 
 GemmChoice choose(const GemmProblem &problem, const Context &context, bool aligned,
                   const char *kernel, size_t workspace_bytes) {
+  if (problem.out.alpha == 0.0f && kernel != nullptr) {
+    require_known_kernel(kernel, gemm_names());
+    kernel = nullptr;  // made for a product, and there is none
+  }
   return choose_kernel(best_gemm, find_gemm, context, problem, aligned, kernel, workspace_bytes);
 }
 

@@ -12,6 +12,7 @@
 #include "capi/check.h"
 #include "capi/context.h"
 #include "capi/gemm_tuning.h"
+#include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "kernels/gemm/select_reasons.h"
 #include "mpcore.h"
@@ -71,6 +72,20 @@ struct Operands {
 void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignment,
                     size_t cd_alignment);
 
+/// Refuses a D, or anything else that the epilogue of `out` writes, that shares memory with another
+/// argument.  `inputs`: what the product reads; D may be C.
+void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs);
+/// The same for matrices, not arrays of pointers, and one more input.
+void check_overlap(const Operands &, const mp_gemm_desc_t &, const Output &,
+                   const Region &input = {});
+/// `data`: all items of the batch.
+Region region_of(const Matrix &, const void *data, const char *name, int64_t batch_count);
+
+/// True if A and B are read.
+inline bool has_product(const mp_gemm_desc_t &d) {
+  return summed_k(d.k, d.alpha) > 0;
+}
+
 void set_data(GemmProblem &, const Operands &);
 
 void check_workspace(const Workspace &);
@@ -108,8 +123,10 @@ template <class Reason>
 void log_slow_choice(const Context &context, const char *function, const Output &out,
                      const GemmChoice &choice, size_t workspace_bytes, const Reason &of_problem) {
   log_slow_path(context, function, [&] {
-    const std::string why = of_problem();
-    if (!why.empty()) return why;
+    if (choice.aligned_us > 0) {
+      const std::string why = if_slower(of_problem(), choice.predicted_us, choice.aligned_us);
+      if (!why.empty()) return why;
+    }
     return lost_time_reason(out, choice, context.device, gemm_tuning(), workspace_bytes);
   });
 }

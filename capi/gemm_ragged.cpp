@@ -42,23 +42,12 @@ GemmChoice choose_ragged(const RaggedProblem &problem, const Context &context, b
                        workspace_bytes);
 }
 
-/// Empty, or why a slower kernel runs, which the caller can change.
-std::string why_slow(const RaggedProblem &problem, const Context &context, bool aligned,
-                     const char *kernel, size_t workspace_bytes) {
-  const std::string reason = slow_path_reason(problem.all, context.device, aligned);
-  if (!reason.empty() || kernel != nullptr) return reason;
-  const size_t wanted = choose_ragged(problem, context, aligned, nullptr, SIZE_MAX).workspace_bytes;
-  if (workspace_bytes >= wanted) return "";
-  return "workspace_bytes = " + std::to_string(workspace_bytes) +
-         ", but the fastest kernel needs " + std::to_string(wanted);
-}
-
 /// A checked problem, on its way to the device.
 void run(const Context &context, const RaggedProblem &problem, bool aligned, const char *kernel,
          const Workspace &workspace, mp_stream_t stream) {
   const GemmChoice choice = choose_ragged(problem, context, aligned, kernel, workspace.bytes);
-  log_slow_path(context, kFunction,
-                [&] { return why_slow(problem, context, aligned, kernel, workspace.bytes); });
+  log_slow_choice(context, kFunction, problem.all.out, choice, workspace.bytes,
+                  [&] { return slow_path_reason(problem.all, context.device, aligned); });
   log_choice(context, kFunction, problem.all, choice);
   context.backend.gemm_ragged(context.device, problem, choice, workspace.ptr, stream);
 }
@@ -101,6 +90,8 @@ mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_
     if (mp::is_empty(d)) return mp::require_known_kernel(d.kernel, mp::gemm_names());
 
     mp::require_device(ends, "ends");
+    mp::check_overlap({A, B, C, D}, d, problem.all.out,
+                      mp::dense_region(ends, "ends", d.batch_count));
     mp::set_data(problem.all, {A, B, C, D});
     mp::run(c, problem, mp::has_fast_alignment(A, B), d.kernel, space, stream);
   });

@@ -6,6 +6,7 @@
 #include "capi/check.h"
 #include "capi/context.h"
 #include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "kernels/layers/args.h"
 #include "mpcore.h"
@@ -53,8 +54,9 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
   if (images.n == 0 || images.c == 0 || images.h == 0 || images.w == 0) return;
   require_device(src.data, "src", mp_dtype_size(src.dtype));
   require_device(dst.data, "dst", mp_dtype_size(dst.dtype));
-  MP_REQUIRE(src.data != dst.data, MP_ERROR_INVALID_ARGUMENT, "dst = ", dst.data, " is src");
-  const int64_t pixels = images.h * images.w;
+  const int64_t pixels = images.h * images.w, elems = images.n * images.c * pixels;
+  require_apart(dense_region(dst.data, "dst", elems, dst.dtype),
+                dense_region(src.data, "src", elems, src.dtype));
   const bool to_nhwc = dst_layout == Layout::nhwc;
   c.backend.transpose(c.device,
                       {.count = images.n,
@@ -95,6 +97,14 @@ int32_t num_outputs(int64_t size, int64_t pads, int64_t window, int64_t stride, 
 Pixels outputs_of(const mp_pool2d_desc_t &d) {
   return {num_outputs(d.h, int64_t{d.pad_top} + d.pad_bottom, d.window_h, d.stride_h, "P"),
           num_outputs(d.w, int64_t{d.pad_left} + d.pad_right, d.window_w, d.stride_w, "Q")};
+}
+
+Region image_region(const mp_pool2d_desc_t &d, const void *data, const char *name) {
+  return dense_region(data, name, int64_t{d.n} * d.h * d.w * d.c, d.dtype);
+}
+Region output_region(const mp_pool2d_desc_t &d, const Pixels &outputs, const void *data,
+                     const char *name) {
+  return dense_region(data, name, int64_t{d.n} * outputs.p * outputs.q * d.c, d.dtype);
 }
 
 mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
@@ -149,6 +159,27 @@ void require_read(const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t)
   require_device(t.x, "tensors->x", mp_dtype_size(d.dtype));
   require_device(t.gamma, "tensors->gamma");
   require_device(t.beta, "tensors->beta");
+}
+
+/// Refuses outputs that overlap inputs.  Activations are read and written element by element, so that
+/// `out` may be one of `in`; vectors of channels are read by every block.
+void check_overlap(const Region &out, std::initializer_list<Region> in,
+                   std::initializer_list<Region> vectors_written,
+                   std::initializer_list<Region> vectors_read) {
+  for (const Region &activations : in) require_apart_or_same(out, activations);
+  require_apart(out, vectors_read);
+  for (const Region &vector : vectors_written) {
+    require_apart(vector, out);
+    require_apart(vector, in);
+    require_apart(vector, vectors_read);
+  }
+}
+
+Region activations(const mp_batchnorm_desc_t &d, const void *data, const char *name) {
+  return dense_region(data, name, d.rows * d.channels, d.dtype);
+}
+Region channels(const mp_batchnorm_desc_t &d, const float *data, const char *name) {
+  return dense_region(data, name, d.channels);
 }
 
 bool is_empty(const mp_batchnorm_desc_t &d) {
@@ -208,6 +239,7 @@ mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc
     if (d.n == 0 || outputs.p == 0 || outputs.q == 0) return;
     mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    mp::require_apart(mp::output_region(d, outputs, y, "y"), mp::image_region(d, x, "x"));
     c.backend.pool_forward(
         c.device,
         {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = nullptr, .y = y, .dx = nullptr},
@@ -228,6 +260,9 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
       if (d.mode == MP_POOL_MAX) mp::require_device(x, "x", alignment);
       mp::require_device(dy, "dy", alignment);
     }
+    mp::require_apart(mp::image_region(d, dx, "dx"),
+                      {mp::image_region(d, d.mode == MP_POOL_MAX ? x : nullptr, "x"),
+                       mp::output_region(d, outputs, dy, "dy")});
     c.backend.pool_backward(
         c.device,
         {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = dy, .y = nullptr, .dx = dx},
@@ -258,6 +293,13 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
     mp::require_device(t.saved_mean, "tensors->saved_mean");
     mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
     mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
+    mp::check_overlap(
+        mp::activations(d, t.y, "tensors->y"), {mp::activations(d, t.x, "tensors->x")},
+        {mp::channels(d, t.saved_mean, "tensors->saved_mean"),
+         mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std"),
+         mp::channels(d, t.running_mean, "tensors->running_mean"),
+         mp::channels(d, t.running_var, "tensors->running_var")},
+        {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta")});
     c.backend.batch_norm_training(
         c.device, {t, d, mp::require_workspace(d, workspace, workspace_bytes)}, stream);
   });
@@ -275,6 +317,11 @@ mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchn
     mp::require_device(t.running_mean, "tensors->running_mean");
     mp::require_device(t.running_var, "tensors->running_var");
     mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
+    mp::check_overlap(
+        mp::activations(d, t.y, "tensors->y"), {mp::activations(d, t.x, "tensors->x")}, {},
+        {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta"),
+         mp::channels(d, t.running_mean, "tensors->running_mean"),
+         mp::channels(d, t.running_var, "tensors->running_var")});
     c.backend.batch_norm_inference(c.device, {t, d, nullptr}, stream);
   });
 }
@@ -300,6 +347,13 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     mp::require_device(t.saved_mean, "tensors->saved_mean");
     mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
     mp::require_device(t.dx, "tensors->dx", mp_dtype_size(d.dtype));
+    mp::check_overlap(
+        mp::activations(d, t.dx, "tensors->dx"),
+        {mp::activations(d, t.x, "tensors->x"), mp::activations(d, t.dy, "tensors->dy")},
+        {mp::channels(d, t.dgamma, "tensors->dgamma"), mp::channels(d, t.dbeta, "tensors->dbeta")},
+        {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta"),
+         mp::channels(d, t.saved_mean, "tensors->saved_mean"),
+         mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std")});
     c.backend.batch_norm_backward(
         c.device, {t, d, mp::require_workspace(d, workspace, workspace_bytes)}, stream);
   });

@@ -2,6 +2,7 @@
 #include "capi/check.h"
 #include "capi/context.h"
 #include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/layers/args.h"
@@ -43,7 +44,9 @@ bool reads_b(const mp_pointwise_desc_t &d) {
 }
 
 /// Where y is b, what is read of it must not have been written.
-void require_apart(const mp_pointwise_desc_t &d, const void *b, const void *y) {
+void require_same_places(const mp_pointwise_desc_t &d, const void *b, const void *y) {
+  require_apart_or_same(matrix_region(y, "y", d.rows, d.columns, d.columns, d.dtype),
+                        matrix_region(b, "b", d.rows, d.columns, d.ld_b, d.dtype_b));
   if (y != b) return;
   MP_REQUIRE(d.dtype_b == d.dtype, MP_ERROR_INVALID_ARGUMENT, "y = ", y,
              " is b, but dtype_b = ", d.dtype_b, " is not dtype = ", d.dtype);
@@ -63,9 +66,11 @@ mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, 
     if (d.rows == 0 || d.columns == 0) return;
     mp::require_device(a, "a", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    const mp::Region written = mp::dense_region(y, "y", d.rows * d.columns, d.dtype);
+    mp::require_apart_or_same(written, mp::dense_region(a, "a", d.rows * d.columns, d.dtype));
     if (mp::reads_b(d)) {
       mp::require_device(b, "b", mp_dtype_size(d.dtype_b));
-      mp::require_apart(d, b, y);
+      mp::require_same_places(d, b, y);
     }
     c.backend.pointwise(c.device, {.desc = d, .a = a, .b = mp::reads_b(d) ? b : nullptr, .y = y},
                         stream);

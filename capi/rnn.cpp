@@ -8,6 +8,7 @@
 #include "capi/gemm_problem.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "kernels/rnn/problem.h"
 #include "mpcore.h"
@@ -301,6 +302,50 @@ std::vector<int64_t> read_steps(const RnnShape &s, const mp_rnn_tensors_t &t) {
   return rows;
 }
 
+/// Refuses outputs that overlap inputs; read() decides if a last state may be the first one.
+void check_overlap(const RnnShape &s, RnnPass pass, const mp_rnn_tensors_t &t,
+                   const std::vector<int64_t> &packed_steps) {
+  const auto elem = static_cast<int64_t>(mp_dtype_size(s.dtype));
+  const auto sequences = [&](const void *data, const char *name, int64_t columns, int64_t row,
+                             int64_t step) {
+    Region region{data, name, columns * elem, {s.batch, row * elem}, {s.timesteps, step * elem}};
+    if (!packed_steps.empty()) region.rows.count = packed_steps.back(), region.items = {};
+    return region;
+  };
+  const int64_t states = s.layers * s.directions * s.batch * s.hidden_size;
+  const auto state = [&](const void *data, const char *name) {
+    return dense_region(data, name, states, s.dtype);
+  };
+  const auto cell = [&](const float *data, const char *name) {
+    return dense_region(data, name, states);
+  };
+  const auto outer = [&](const void *data, const char *name) {
+    return sequences(data, name, s.outputs(), s.y_row, s.y_step);
+  };
+  const auto inner = [&](const void *data, const char *name) {
+    return sequences(data, name, s.input_size, s.x_row, s.x_step);
+  };
+  if (pass == RnnPass::backward_data) {
+    const Region dy = outer(t.dy, "tensors->dy"), dx = inner(t.dx, "tensors->dx");
+    const Region dhn = state(t.dhn, "tensors->dhn"), dcn = cell(t.dcn, "tensors->dcn");
+    require_apart(dx, {dy, dhn, dcn, cell(t.c0, "tensors->c0")});
+    for (const Region &written : {state(t.dh0, "tensors->dh0"), cell(t.dc0, "tensors->dc0")}) {
+      require_apart(written, {dy, dx});
+      require_apart_or_same(written, dhn);
+      require_apart_or_same(written, dcn);
+    }
+  } else if (pass != RnnPass::backward_weights) {
+    const Region x = inner(t.x, "tensors->x"), y = outer(t.y, "tensors->y");
+    const Region h0 = state(t.h0, "tensors->h0"), c0 = cell(t.c0, "tensors->c0");
+    require_apart(y, {x, h0, c0});
+    for (const Region &written : {state(t.hn, "tensors->hn"), cell(t.cn, "tensors->cn")}) {
+      require_apart(written, {x, y});
+      require_apart_or_same(written, h0);
+      require_apart_or_same(written, c0);
+    }
+  }
+}
+
 void require_workspace(const void *workspace, size_t bytes, size_t needed) {
   MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
              " is smaller than ", needed);
@@ -336,6 +381,7 @@ void run(mp_context_t context, const mp_rnn_desc_t *desc, RnnPass pass,
   const RnnShape shape = read_shape(desc);
   const mp_rnn_tensors_t t = TensorReader(shape, pass, tensors).read();
   std::vector<int64_t> steps = read_steps(shape, t);
+  check_overlap(shape, pass, t, steps);
   const RnnPlan plan = plan_of(c, shape, pass);
   const RnnWorkspace places = rnn_workspace(shape, pass, plan.gemm_bytes);
   require_workspace(workspace, workspace_bytes, places.bytes);

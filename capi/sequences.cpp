@@ -4,6 +4,7 @@
 #include "capi/check.h"
 #include "capi/context.h"
 #include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "kernels/layers/args.h"
 #include "mpcore.h"
@@ -88,7 +89,10 @@ mp_status_t mp_embedding_forward(mp_context_t context, const mp_embedding_desc_t
     mp::require_device(table, "table", mp_dtype_size(d.dtype));
     mp::require_device(indices, "indices");
     mp::require_device(out, "out", mp_dtype_size(d.dtype));
-    MP_REQUIRE(out != table, MP_ERROR_INVALID_ARGUMENT, "out = ", out, " is table");
+    mp::require_apart(
+        mp::matrix_region(out, "out", d.rows, d.width, d.ld_out, d.dtype),
+        {mp::matrix_region(table, "table", d.vocabulary, d.width, d.ld_table, d.dtype),
+         mp::dense_region(indices, "indices", d.rows)});
     c.backend.embedding_forward(
         c.device, {.desc = d, .table = table, .indices = indices, .out = out}, stream);
   });
@@ -118,6 +122,10 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
     mp::require_aligned(found_inf, "found_inf");
     mp::require_aligned(amax, "amax");
     mp::require_workspace(d, workspace, workspace_bytes);
+    mp::require_apart(
+        mp::matrix_region(dtable, "dtable", d.vocabulary, d.width, d.ld_dtable, d.dtype_dtable),
+        {mp::matrix_region(dout, "dout", d.rows, d.width, d.ld_out, d.dtype),
+         mp::dense_region(indices, "indices", d.rows)});
     c.backend.embedding_backward(c.device,
                                  {.desc = d,
                                   .indices = indices,
@@ -139,6 +147,8 @@ mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, cons
     if (d.count == 0) return;
     mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    mp::require_apart_or_same(mp::dense_region(y, "y", d.count, d.dtype),
+                              mp::dense_region(x, "x", d.count, d.dtype));
     c.backend.dropout(c.device, {.desc = d, .offset = offset, .x = x, .y = y}, stream);
   });
 }

@@ -2,6 +2,7 @@
 #include "capi/check.h"
 #include "capi/context.h"
 #include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "kernels/layers/args.h"
 #include "mpcore.h"
@@ -59,6 +60,16 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, co
     MP_REQUIRE(dlogits != logits || d.ld_dlogits == d.ld_logits, MP_ERROR_INVALID_ARGUMENT,
                "dlogits = logits, but ld_dlogits = ", d.ld_dlogits,
                " and ld_logits = ", d.ld_logits);
+    const auto matrix = [&](const void *data, const char *name, int64_t ld) {
+      return mp::matrix_region(data, name, d.rows, d.classes, ld, d.dtype);
+    };
+    const mp::Region in = matrix(logits, "logits", d.ld_logits);
+    const mp::Region targets = mp::dense_region(labels, "labels", d.rows);
+    const mp::Region gradient = matrix(dlogits, "dlogits", d.ld_dlogits);
+    const mp::Region losses = mp::dense_region(row_loss, "row_loss", d.rows);
+    mp::require_apart_or_same(gradient, in);
+    mp::require_apart(gradient, {targets, mp::dense_region(loss_scale, "loss_scale"), losses});
+    mp::require_apart(losses, {in, targets, mp::dense_region(loss, "loss")});
     c.backend.softmax_xent(c.device,
                            {.dtype = d.dtype,
                             .rows = d.rows,

@@ -36,8 +36,8 @@ typedef struct mp_conv2d_desc {
   int32_t stride_h, stride_w;                       /**< >= 1 */
   int32_t dilation_h, dilation_w;                   /**< >= 1 */
   int32_t groups;                                   /**< divides c and k; c = depthwise */
-  float alpha, beta;                                /**< out = alpha * conv + beta * out */
-  uint32_t reserved0;                               /**< must be 0 */
+  float alpha, beta; /**< out = alpha * conv + beta * out; with alpha = 0 the inputs are not read */
+  uint32_t reserved0; /**< must be 0 */
   const char *kernel; /**< host; NULL = the library's choice; see mpcore/experimental.h */
 } mp_conv2d_desc_t;
 
@@ -69,7 +69,7 @@ MP_API mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2
 /** Forward:  y = epilogue(alpha conv(x, filter) + beta y).
  *
  *  @param x,filter   device.
- *  @param y          device; read only when beta != 0.
+ *  @param y          device; read only when beta != 0.  Must not overlap another argument.
  *  @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
  *                    elements; ld_aux 0 = K.
  *  @param workspace  device, 256-byte aligned, optional; less than mp_conv2d_workspace_size is

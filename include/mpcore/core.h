@@ -15,7 +15,7 @@ extern "C" {
  *  Every struct passed to the library starts with `struct_size`, which must be
  *  sizeof that struct as the caller was compiled.  mp_*_init(&s, sizeof s, ...) fills a struct
  *  with its defaults, and mp_*_default(...) is the same as a value.  MP_INIT_STRUCT is enough
- *  where every default is 0.
+ *  where every default is 0.  Elsewhere some field that it leaves at 0 is refused.
  *
  *  The defaults are the library's, for every language.  An mp_*_init function checks the size
  *  alone; a field with a value out of its range is refused by the function that takes the struct.
@@ -215,7 +215,7 @@ MP_API mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes);
 /** Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
  *  NULL does nothing. */
 MP_API void mp_free(mp_context_t context, void *ptr);
-/** Either side may be host or device memory.  Pageable host memory makes the copy
+/** Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
  *  synchronous, as in cudaMemcpyAsync. */
 MP_API mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                              mp_stream_t stream);
@@ -225,7 +225,8 @@ MP_API mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t b
 /** Wait until everything enqueued on `stream` has finished. */
 MP_API mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream);
 
-/** dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes. */
+/** dst[i] = (dst_dtype) src[i].  dst may be src if the types have equal sizes; any other overlap is
+ *  refused. */
 MP_API mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype, void *dst,
                            mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream);
 

@@ -42,6 +42,7 @@ typedef enum mp_activation {
  *      D = round(y)
  *      dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
  *
+ *  If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
  *  A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
  *
  *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
@@ -78,8 +79,9 @@ typedef struct mp_gemm_desc {
   mp_dtype_t dtype_ab; /**< MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores */
   mp_dtype_t dtype_cd; /**< any, whatever dtype_ab is */
   float alpha, beta;
-  int32_t batch_count; /**< >= 0 */
-  int64_t m, n, k;     /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
+  /** >= 0.  0 together with alpha = 0 is refused: neither is a default (mp_gemm_desc_init). */
+  int32_t batch_count;
+  int64_t m, n, k; /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
   int64_t lda, ldb, ldc, ldd;
   /** Elements between batch items; 0 in a or b = the same matrix for all items. */
   int64_t stride_a, stride_b, stride_c, stride_d;
@@ -110,29 +112,32 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
 
 /** Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
  *
- *  @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+ *  @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
+ *            when alpha == 0 (may be NULL, may hold NaN); desc->kernel plays no part then.
  *  @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
  *  @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
- *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
- *            any other overlap is undefined.
+ *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
+ *            with an argument is refused: of elements, if both have rows equally many bytes apart
+ *            (D in columns that A leaves free), else of the ranges from first to last byte.
  *  @param epilogue   host, optional.
  *  @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
  *                    mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
  *                    never an error, perhaps slower.
  *
- *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
- *  epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+ *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
+ *  epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
  *  ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
- *  slower one (logged once at MP_LOG_WARN).  For another ld or stride of A or B that is the fast
- *  one behind a copy in workspace, where this is predicted to pay (logged where it takes a fifth
- *  as long as the rest, or longer).
+ *  slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
+ *  where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
+ *  times are logged, once, at MP_LOG_WARN.
  *
  *  Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
  *  the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
  *  MP_GEMM_TUNING), and rounded once.
  *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
- *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length
+ *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length, an output that
+ *          overlaps another argument
  *  @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together */
 MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
                            const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
@@ -144,6 +149,8 @@ MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, con
  *                  the kernel runs: keep them alive until then.  As in mp_gemm a matrix
  *                  needs no alignment but its element's; that one item lacks 16 bytes is
  *                  found out on the device, costs time and is not logged.
+ *  The host does not see the matrices: an item of D that overlaps another matrix, except its own
+ *  item of C, is not refused and gives wrong results.
  *  epilogue->aux, dbias, amax are unsupported here. */
 MP_API mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc,
                                    const void *const *A, const void *const *B, const void *const *C,
@@ -184,7 +191,8 @@ MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp
  *  The products may run at the same time, in one launch where a kernel for that exists and in one
  *  launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
  *  never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
- *  may be shared.
+ *  may be shared.  Overlaps of a D with the matrices of its own product and with the D before it in
+ *  memory are refused; others are not looked for.
  *
  *  @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
  *                and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).

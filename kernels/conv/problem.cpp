@@ -36,7 +36,8 @@ ConvShape conv_shape(const mp_conv2d_desc_t &d) {
           .groups = d.groups};
 }
 
-/// Rows and columns of the written tensor as one matrix.
+}  // namespace
+
 Output output_matrix(const ConvShape &s, mp_conv_op_t op) {
   Output out{};
   out.m = op == MP_CONV_FPROP   ? int64_t{s.n} * s.p * s.q
@@ -47,8 +48,6 @@ Output output_matrix(const ConvShape &s, mp_conv_op_t op) {
   out.c.ld = out.d.ld = out.n;
   return out;
 }
-
-}  // namespace
 
 ConvExtents conv_extents(const mp_conv2d_desc_t &d) {
   return {output_extent(padded_h(d), d.r, d.dilation_h, d.stride_h),

@@ -241,6 +241,24 @@ ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const Ge
 
 // ---------------------------------------------------------------------------- all
 
+/// The problem without the first property that conv_slow_path_reason finds, for aligned tensors.
+ConvProblem without_slow_path(const ConvProblem &problem, const Device &device, bool aligned) {
+  ConvProblem better = problem;
+  if (!aligned) return better;
+  if (!why_no_tensor_cores(problem.dtype, device).empty()) {
+    better.dtype = MP_FP16;
+    return better;
+  }
+  ConvShape &s = better.shape;
+  s.c = s.groups * ((group_c(s) + 7) / 8 * 8);
+  s.k = s.groups * ((group_k(s) + 7) / 8 * 8);
+  const Output whole = output_matrix(s, problem.op);
+  better.out.m = whole.m;
+  better.out.n = whole.n;
+  better.out.c.ld = better.out.d.ld = whole.n;
+  return better;
+}
+
 /// Where two take as long, the first: a GEMM kernel does not ask where patches are.
 constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit};
 
@@ -284,6 +302,10 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
   ConvChoice best = *first_that_fits(ranked.data(), workspace_bytes);
   best.gemm.wanted_bytes = wanted_bytes(problem.out, ranked[0].gemm);
   best.gemm.wanted_us = ranked[0].gemm.predicted_us;
+  if (conv_slow_path_reason(problem, device, aligned).empty()) return best;
+  (void)rank_conv(without_slow_path(problem, device, aligned), device, tuning, true, ranked.data(),
+                  kMaxConvChoices);
+  best.gemm.aligned_us = first_that_fits(ranked.data(), workspace_bytes)->gemm.predicted_us;
   return best;
 }
 
@@ -335,13 +357,6 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
     return all;
   });
   return names[op];
-}
-
-bool copies_are_cheap(const ConvProblem &problem, const ConvChoice &choice, const Device &device,
-                      const GemmTuning &tuning) {
-  if (!choice.gemm.reads_copies) return false;
-  const CopiedProduct product(problem, true);
-  return copies_are_cheap(choice.gemm, product.copies_us(tuning.of(class_of(device))));
 }
 
 std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned) {

@@ -7,11 +7,7 @@
 
 namespace mp {
 
-/// As of a GEMM: whether they are not worth a warning.
-bool copies_are_cheap(const ConvProblem &problem, const ConvChoice &choice, const Device &device,
-                      const GemmTuning &tuning);
-
-/// Empty, or the reason, which the caller can change, why `problem` is slower than it could be.
+/// Empty, or a property of the tensors, which the caller can change, that may slow `problem` down.
 std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned);
 
 }  // namespace mp

@@ -41,16 +41,19 @@ MP_DEVICE EpilogueTarget epilogue_target(const Output &out, int64_t item) {
 /// write() is all of it.  Its steps are public for kernels that store D in another way.
 class EpilogueWriter {
  public:
-  MP_DEVICE EpilogueWriter(const Output &out, const EpilogueTarget &target)
+  /// `has_product`: false where k has no element, as in an empty group of mp_gemm_ragged.
+  MP_DEVICE EpilogueWriter(const Output &out, const EpilogueTarget &target, bool has_product = true)
       : out_(out), target_(target) {
     // No product at all where alpha is exact as it is: scale may be absent, not just 1.
     alpha_ = out.epilogue.scale == nullptr ? out.alpha : out.alpha * *out.epilogue.scale;
+    if (!has_product) alpha_ = 0.0f;
   }
 
-  MP_DEVICE EpilogueWriter(const Output &out, int64_t item)
-      : EpilogueWriter(out, epilogue_target(out, item)) {}
+  MP_DEVICE EpilogueWriter(const Output &out, int64_t item, bool has_product = true)
+      : EpilogueWriter(out, epilogue_target(out, item), has_product) {}
 
-  /// What the accumulators are multiplied with.
+  /// The factor of the accumulators.  If it is 0, they count as 0, as in BLAS: a NaN or an infinity
+  /// of A or B does not reach D.
   MP_DEVICE float alpha() const { return alpha_; }
 
   /// The rows of D, and of aux, for kernels that store them in another way.
@@ -77,7 +80,7 @@ class EpilogueWriter {
   MP_DEVICE void transform(int64_t row, int64_t col, float (&acc)[kRun], int valid) const {
     const Epilogue &e = out_.epilogue;
     MP_UNROLL
-    for (int i = 0; i < kRun; i++) acc[i] *= alpha_;
+    for (int i = 0; i < kRun; i++) acc[i] = alpha_ == 0.0f ? 0.0f : acc[i] * alpha_;
     if (out_.beta != 0.0f) add_beta_c(row, col, acc, valid);
     if (e.bias != nullptr) add_bias(col, acc, valid);
     activate(row, col, acc, valid);

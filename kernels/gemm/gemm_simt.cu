@@ -50,7 +50,7 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem
                        p.op_b == MP_OP_T};
   Loop<Tile> loop;
   loop.multiply(smem, a, b, work.m0, work.n0, work.k0, work.k_end);
-  EpilogueWriter writer(p.out, work.batch_item);
+  EpilogueWriter writer(p.out, work.batch_item, work.k0 < work.k_end);
   loop.store_tile([&](int r, int c, float(&x)[kQuad]) {
     const int64_t row = work.m0 + r, col = work.n0 + c;
     const int valid = static_cast<int>(min_of<int64_t>(p.out.n - col, kQuad));

@@ -39,7 +39,7 @@ class GemmWmma {
         });
       }
     });
-    EpilogueWriter writer(p_.out, work_.batch_item);
+    EpilogueWriter writer(p_.out, work_.batch_item, work_.k0 < work_.k_end);
     const bool is_split = args_.partial_sums != nullptr, is_fp32 = p_.out.dtype == MP_FP32;
     loop.store_tile(smem, is_split || is_fp32, [&]<int kRun>(int r, int c, float(&x)[kRun]) {
       const int64_t row = work_.m0 + r, col = work_.n0 + c;

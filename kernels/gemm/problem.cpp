@@ -25,7 +25,7 @@ GemmProblem gemm_problem(const mp_gemm_desc_t &d) {
                   .c = matrix(d.ldc, d.stride_c, d.batch_count),
                   .d = matrix(d.ldd, d.stride_d, d.batch_count),
                   .epilogue = {}},
-          .k = d.k,
+          .k = summed_k(d.k, d.alpha),
           .op_a = d.op_a,
           .op_b = d.op_b,
           .dtype_ab = d.dtype_ab,

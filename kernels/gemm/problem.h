@@ -77,6 +77,11 @@ struct GemmProblem {
   bool operator==(const GemmProblem &) const = default;
 };
 
+/// Elements of k that are summed.  With alpha = 0 A and B are not read, as in BLAS.
+inline int64_t summed_k(int64_t k, float alpha) {
+  return alpha != 0.0f ? k : 0;
+}
+
 /// The problem of a descriptor whose fields are valid; neither data nor epilogue.
 GemmProblem gemm_problem(const mp_gemm_desc_t &);
 
@@ -98,6 +103,7 @@ struct GemmChoice {
   size_t wanted_bytes = 0;  ///< workspace of the first of the ranking
   double wanted_us = 0;     ///< its time
   double mapped_us = 0;     ///< where D leaves by patches: if TMA could store it
+  double aligned_us = 0;    ///< without what slow_path_reason names, if anything
 };
 
 /// Workspace with which dbias of that choice is summed fastest (kernels/gemm/dbias.h).

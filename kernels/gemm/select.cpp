@@ -13,6 +13,7 @@
 #include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/dbias.h"
 #include "kernels/gemm/predict.h"
+#include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/workspace.h"
@@ -256,6 +257,11 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
   GemmChoice best = *first_that_fits(ranked.data(), workspace_bytes);
   best.wanted_bytes = wanted_bytes(problem.out, ranked[0]);
   best.wanted_us = ranked[0].predicted_us;
+  if (!slow_path_reason(problem, device, aligned).empty()) {
+    (void)rank_gemm(without_slow_path(problem, device), device, tuning, true, ranked.data(),
+                    kMaxGemmChoices);
+    best.aligned_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;
+  }
   GemmProblem mapped = problem;
   mapped.out = aligned_for_strips(problem.out);
   if (!device.has_wgmma || wgmma_store_path(problem.out) != StorePath::patches ||

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/gemm/select.h"
+#include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/workspace.h"
 
 namespace mp {
@@ -59,9 +60,7 @@ GemmChoice for_groups(const GemmChoice &of_shares, const RaggedProblem &problem)
   return choice;
 }
 
-}  // namespace
-
-GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
+GemmChoice first_for_groups(const RaggedProblem &problem, const Device &device,
                             const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
   std::array<GemmChoice, kMaxGemmChoices> ranked;
   const int count = rank_gemm_of(kAllGemmTiles, equal_shares(problem), device, tuning, aligned,
@@ -71,6 +70,21 @@ GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
            for_groups(c, problem).workspace_bytes <= workspace_bytes;
   });
   return for_groups(*best, problem);
+}
+
+}  // namespace
+
+GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
+                            const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
+  GemmChoice best = first_for_groups(problem, device, tuning, aligned, workspace_bytes);
+  const GemmChoice wanted = first_for_groups(problem, device, tuning, aligned, SIZE_MAX);
+  best.wanted_bytes = wanted.workspace_bytes;
+  best.wanted_us = wanted.predicted_us;
+  if (slow_path_reason(problem.all, device, aligned).empty()) return best;
+  RaggedProblem better = problem;
+  better.all = without_slow_path(problem.all, device);
+  best.aligned_us = first_for_groups(better, device, tuning, true, workspace_bytes).predicted_us;
+  return best;
 }
 
 bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
@@ -13,6 +12,10 @@ namespace mp {
 namespace {
 
 constexpr double kMatters = 1.2;
+
+int64_t whole_units(int64_t elems) {
+  return (elems + 7) / 8 * 8;
+}
 
 double dbias_us(const Output &out, const GemmChoice &choice, const Device &device,
                 const ClassTuning &tuning, size_t workspace_bytes) {
@@ -60,23 +63,27 @@ std::string slow_path_reason(const GemmProblem &problem, const Device &device, b
   return reason("stride_b", problem.b.stride);
 }
 
-bool copies_are_cheap(const GemmChoice &choice, double copies_us) {
-  return choice.predicted_us < kMatters * (choice.predicted_us - copies_us);
+GemmProblem without_slow_path(const GemmProblem &problem, const Device &device) {
+  GemmProblem better = problem;
+  if (!why_no_tensor_cores(problem.dtype_ab, device).empty()) better.dtype_ab = MP_FP16;
+  for (Operand *const x : {&better.a, &better.b}) {
+    x->ld = whole_units(x->ld);
+    x->stride = whole_units(x->stride);
+  }
+  return better;
 }
 
-bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
-                      const GemmTuning &tuning) {
-  if (!choice.reads_copies) return false;
-  const ClassTuning &of_class = tuning.of(class_of(device));
-  const AlignedCopies copies = aligned_copies(problem);
-  const double us = copies.launches() * of_class.launch_us + copies.mb() * of_class.copy_us_per_mb;
-  return copies_are_cheap(choice, us);
+std::string if_slower(const std::string &reason, double us, double faster_us) {
+  if (reason.empty() || faster_us == 0 || us < kMatters * faster_us) return "";
+  char times[64];
+  std::snprintf(times, sizeof times, " (%.3g us predicted, %.3g us otherwise)", us, faster_us);
+  return reason + times;
 }
 
 std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes) {
   if (choice.mapped_us > 0 && choice.predicted_us >= kMatters * choice.mapped_us)
-    return why_no_strips(out);
+    return if_slower(why_no_strips(out), choice.predicted_us, choice.mapped_us);
   // Predictions have the best dbias in them.
   if (choice.wanted_us == 0 || workspace_bytes >= choice.wanted_bytes) return "";
   const ClassTuning &of_class = tuning.of(class_of(device));

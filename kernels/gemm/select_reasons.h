@@ -7,13 +7,13 @@
 
 namespace mp {
 
-/// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
-/// could be ("ldb = 7 is not a multiple of 8"); for the log.
+/// Empty, or a property of A and B, which the caller can change, that may slow `problem` down
+/// ("ldb = 7 is not a multiple of 8").
 std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned);
-/// Whether that is rows which the choice copies first, in less than a fifth of its other time: not worth a warning.
-bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
-                      const GemmTuning &tuning);
-bool copies_are_cheap(const GemmChoice &choice, double copies_us);
+/// The problem without that property, for 16-byte aligned A and B.
+GemmProblem without_slow_path(const GemmProblem &problem, const Device &device);
+/// The reason and the two predicted times if the choice is slower by a fifth or more, else empty.
+std::string if_slower(const std::string &reason, double us, double faster_us);
 /// The same as slow_path_reason of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
 std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes);

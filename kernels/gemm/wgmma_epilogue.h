@@ -45,7 +45,9 @@ class WgmmaEpilogue {
     const StorePath way = path();
     // Strips look for the tile in memory only where TMA does not.
     EpilogueWriter writer(args_.problem.out,
-                          way == StorePath::strips ? EpilogueTarget{} : tile_.target());
+                          way == StorePath::strips ? EpilogueTarget{} : tile_.target(),
+                          tile_.has_product());
+    if (writer.alpha() == 0.0f) clear(acc);
     switch (way) {
       case StorePath::strips:
         strips().store(acc, writer);
@@ -62,6 +64,15 @@ class WgmmaEpilogue {
   }
 
  private:
+  /// Here once, and not where elements are scaled: of these there are many.
+  static MP_DEVICE void clear(Accumulators &acc) {
+    MP_UNROLL
+    for (auto &block : acc) {
+      MP_UNROLL
+      for (float &x : block) x = 0.0f;
+    }
+  }
+
   static_assert(Patches::kPatchBytes <= Slabs::kSlabs * Slabs::kBytes);
 
   MP_DEVICE Strips strips() { return {tile_, slabs_, bias_}; }

@@ -65,6 +65,9 @@ struct WgmmaWarpTile {
            int64_t{work.n0} + Tile::kN <= n();
   }
 
+  /// False for an empty group of mp_gemm_ragged.
+  MP_DEVICE bool has_product() const { return args.group_count == 0 || item().k0 < item().k; }
+
   /// Where a row of the product is in D; negative: nowhere.
   MP_DEVICE int64_t row_in_d(int64_t row) const {
     return row < m() ? placement.row(work.batch_item, row) : -1;

@@ -320,9 +320,10 @@ static void test_workspace(void) {
     skip("MP_ERROR_WORKSPACE_TOO_SMALL", "no kernel needs a workspace");
     return;
   }
-  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, nowhere(), NULL, NULL, 0, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
-  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, at(kWorkspace), bytes - 1, NULL),
+  FAILS(mp_gemm,
+        (context, &d, at(kA), at(kB), NULL, nowhere(), NULL, at(kWorkspace), bytes - 1, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
 }
 
@@ -338,7 +339,8 @@ static const void **pointer_array(size_t offset, const void *first, const void *
 }
 
 static mp_status_t call_batched(void *s) {
-  return mp_gemm_batched(context, s, at(kExtra), at(kExtra), NULL, at(kExtra), NULL, NULL, 0, NULL);
+  return mp_gemm_batched(context, s, at(kExtra), at(kExtra), NULL, at(kExtra + 64), NULL, NULL, 0,
+                         NULL);
 }
 
 static void test_batched(void) {
@@ -433,6 +435,54 @@ static void test_batch_of_one(void) {
   check(runs > 0 && bad == 0, "workspace for mp_gemm is enough for mp_gemm_batched of one");
 }
 
+/** As in BLAS: with alpha = 0 or k = 0 the product is not there. */
+static void test_no_product(void) {
+  for (int which = 0; which < 2; which++) {
+    mp_gemm_desc_t d = mp_gemm_desc_default(2, 2, which == 0 ? 2 : 0, MP_FP32, MP_FP32);
+    d.alpha = which == 0 ? 0.0f : INFINITY;
+    d.beta = 2.0f;
+    const float c[4] = {1, 2, 3, 4};
+    float got[4];
+    reset();
+    const int good =
+        mp_memcpy(context, at(kC), c, sizeof c, NULL) == MP_SUCCESS &&
+        mp_gemm(context, &d, NULL, NULL, at(kC), at(kD), NULL, NULL, 0, NULL) == MP_SUCCESS &&
+        mp_memcpy(context, got, at(kD), sizeof got, NULL) == MP_SUCCESS &&
+        mp_stream_sync(context, NULL) == MP_SUCCESS;
+    check(good && got[0] == 2 && got[1] == 4 && got[2] == 6 && got[3] == 8,
+          which == 0 ? "alpha = 0 reads neither A nor B" : "k = 0 with alpha = infinity is beta C");
+  }
+
+  mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
+  size_t bytes = 1;
+  d.alpha = 0.0f;
+  check(mp_gemm_workspace_size(context, &d, &bytes) == MP_SUCCESS && bytes == 0,
+        "alpha = 0 needs no workspace");
+  const mp_gemm_desc_t any = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
+  for (int32_t i = 0; (d.kernel = kernel_of(&any, i)) != NULL; i++)
+    if (mp_gemm(context, &d, NULL, NULL, NULL, at(kD), NULL, NULL, 0, NULL) != MP_SUCCESS) break;
+  check(d.kernel == NULL, "alpha = 0 needs no workspace for a kernel that splits k");
+  reset();
+  const void **const items = pointer_array(kExtra, at(kD), at(kD));
+  d = good_desc(), d.alpha = 0.0f;
+  WORKS(mp_gemm_batched(context, &d, NULL, NULL, NULL, (void **)items, NULL, NULL, 0, NULL));
+}
+
+/** MP_INIT_STRUCT leaves alpha and batch_count at 0, with which D would not be written. */
+static void test_forgotten_defaults(void) {
+  mp_gemm_desc_t d;
+  MP_INIT_STRUCT(&d);
+  d.dtype_ab = d.dtype_cd = MP_FP16;
+  d.m = 4, d.n = 16, d.k = d.lda = 8;
+  d.ldb = d.ldc = d.ldd = 16;
+  check_failure("MP_INIT_STRUCT instead of mp_gemm_desc_init", "mp_gemm", gemm(&d, NULL),
+                MP_ERROR_INVALID_ARGUMENT, "batch_count");
+  check(strstr(mp_last_error(), "mp_gemm_desc_init") != NULL,
+        "the message names mp_gemm_desc_init");
+  d.alpha = 1.0f;
+  WORKS(gemm(&d, NULL)); /* an empty batch */
+}
+
 void test_gemm(void) {
   check_desc("mp_gemm", call_gemm);
   check_desc("mp_gemm_workspace_size", call_workspace_size);
@@ -445,4 +495,6 @@ void test_gemm(void) {
   test_workspace();
   test_batched();
   test_batch_of_one();
+  test_no_product();
+  test_forgotten_defaults();
 }

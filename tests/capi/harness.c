@@ -32,6 +32,10 @@ void *at(size_t offset) {
   return arena + offset;
 }
 
+void *nowhere(void) {
+  return (void *)((uintptr_t)arena + ((uintptr_t)1 << 30));
+}
+
 void reset(void) {
   mp_set_log_callback(count_errors, NULL, MP_LOG_ERROR);
   logged.errors = 0;

@@ -26,6 +26,8 @@ mp_tensor_list_t make_list(mp_context_t of, mp_dtype_t dtype, uint32_t count, vo
 
 /** Pattern-filled device memory, 256-byte aligned; at(1) is misaligned for every type. */
 void *at(size_t offset);
+/** An address that overlaps nothing, for calls that are refused: there is no memory. */
+void *nowhere(void);
 
 /** Pattern-filled host memory for the outputs of failing calls. */
 struct host_outputs {
@@ -127,6 +129,7 @@ void test_pointwise(void);
 void test_rnn(void);
 void test_rnn_sizes(void);
 void test_sequences(void);
+void test_overlap(void);
 void test_autocast(void);
 void test_graph(void);
 

@@ -29,6 +29,7 @@ int main(void) {
   test_rnn();
   test_rnn_sizes();
   test_sequences();
+  test_overlap();
   test_autocast();
   test_graph();
   return finish();

@@ -83,6 +83,20 @@ TEST_CASE("conv non-finite: the middle element of either input", "[conv][strict]
   }
 }
 
+TEST_CASE("conv non-finite: with alpha = 0 or *scale = 0 neither input reaches the output",
+          "[conv][strict]") {
+  for (const ConvCase &layer : layers())
+    for (const mp_conv_op_t op : kConvOps)
+      for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
+        for (const bool on_device : {false, true}) {
+          ConvCase c = with_special(layer, op, dtype, Special::kNan, Place::kMiddle, on_device);
+          c.alpha = on_device ? 3.0f : 0.0f;
+          c.zero_scale = on_device;
+          c.beta = 2.0f;
+          check_conv(c);
+        }
+}
+
 TEST_CASE("conv non-finite: NaN passes through ReLU", "[conv][strict]") {
   for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
     ConvCase c = with_special(layers()[0], op, MP_FP16, Special::kNan, Place::kMiddle, false);

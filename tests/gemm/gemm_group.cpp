@@ -79,7 +79,7 @@ GroupRun::GroupRun(const GroupCase &c) : case_(c), scale_(1), found_inf_(1) {
   for (size_t i = 0; i < c.items.size(); ++i) {
     products_.push_back(std::make_unique<GemmRun>(product_of(c, i)));
   }
-  scale_.upload({c.common.scale});
+  scale_.upload({c.common.zero_scale ? 0.0f : c.common.scale});
 }
 
 mp_gemm_desc_t GroupRun::desc(const std::string &kernel) const {
@@ -129,7 +129,7 @@ mp_status_t GroupRun::launch(const std::string &kernel, size_t workspace_bytes) 
   const mp_gemm_desc_t d = desc(kernel);
   std::vector<mp_gemm_group_item_t> all = items();
   mp_epilogue_t e = mp_epilogue_default();
-  if (case_.common.scale != 0.0f) e.scale = scale_.data();
+  if (case_.common.scale != 0.0f || case_.common.zero_scale) e.scale = scale_.data();
   if (case_.common.found_inf) e.found_inf = found_inf_.data();
   const bool has_options = e.scale != nullptr || e.found_inf != nullptr;
   const mp_status_t status =

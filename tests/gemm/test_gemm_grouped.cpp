@@ -134,6 +134,19 @@ TEST_CASE("gemm group: integers beyond 16 bits are rounded once, to nearest even
   }
 }
 
+TEST_CASE("gemm group: with alpha = 0 or *scale = 0 an infinity of A does not reach D",
+          "[gemm][strict]") {
+  for (const bool on_device : {false, true}) {
+    GroupCase c;
+    c.common.alpha = on_device ? 2.0f : 0.0f;
+    c.common.zero_scale = on_device;
+    c.common.beta = 1.0f;
+    c.common.found_inf = true;
+    c.items = {{64, 72, 40}, {33, 16, 24, 0, "", true}};
+    check_group(c);
+  }
+}
+
 TEST_CASE("gemm group: a single product raises found_inf, none clears it", "[gemm][strict]") {
   const GroupCase finite = [] {
     GroupCase c =
@@ -264,7 +277,7 @@ TEST_CASE("gemm group: a kernel that does not exist or does not fit leaves all D
   CHECK(refused > 0);
 }
 
-TEST_CASE("gemm group: the log names the product that makes the call slow, once",
+TEST_CASE("gemm group: the log names each kernel once, and no product that has lost no time",
           "[gemm][strict]") {
   mp_context_t fresh = nullptr;  // what has been logged is remembered per context
   mp_context_config_t config = mp_context_config_default();
@@ -298,9 +311,7 @@ TEST_CASE("gemm group: the log names the product that makes the call slow, once"
   mp_context_destroy(fresh);
 
   REQUIRE(!lines.empty());
-  const std::string reason = "mp_gemm_grouped: a slower path is taken because items[1]";
-  CHECK(lines[0].substr(0, reason.size()) == reason);
-  CHECK(lines[0].find("ldb = 20 is not a multiple of 8") != std::string::npos);
+  for (const std::string &line : lines) CHECK(line.find("a slower path") == std::string::npos);
   CHECK(std::set<std::string>(lines.begin(), lines.end()).size() == lines.size());
   for (const std::string &line : lines) CHECK(line.rfind("mp_gemm_grouped: ", 0) == 0);
 }

@@ -54,6 +54,37 @@ TEST_CASE("gemm non-finite: the last batch item", "[gemm][strict]") {
   }
 }
 
+TEST_CASE("gemm non-finite: with alpha = 0 or *scale = 0 neither NaN nor infinity reaches D",
+          "[gemm][strict]") {
+  struct Way {
+    mp_dtype_t cd;
+    mp_activation_t activation;
+    float beta;
+    int64_t k;  // the longer one has kernels that split it
+  };
+  for (const mp_dtype_t ab : {MP_FP16, MP_FP32})
+    for (const Way &way : {Way{MP_FP16, MP_ACT_NONE, 0, 43}, Way{MP_FP16, MP_ACT_RELU, 2, 600},
+                           Way{MP_BF16, MP_ACT_DRELU, 0, 43}, Way{MP_FP32, MP_ACT_NONE, 2, 600}})
+      for (const bool on_device : {false, true})
+        for (const Special special : kSpecials) {
+          GemmCase c = with_special(ab, way.cd, special, Place::kMiddle);
+          c.k = way.k;
+          c.alpha = on_device ? 3.0f : 0.0f;
+          c.zero_scale = on_device;
+          c.activation = way.activation;
+          c.aux = way.activation != MP_ACT_NONE;
+          c.beta = way.beta;
+          check_every_kernel(c);
+          c.m = 1;  // GEMV
+          check_every_kernel(c);
+          c.batch = 3;
+          c.pointers = true;
+          c.aux = c.dbias = c.amax = false;
+          c.activation = MP_ACT_NONE;
+          check_every_kernel(c);
+        }
+}
+
 TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][strict]") {
   GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNan, Place::kMiddle);
   c.activation = MP_ACT_RELU;

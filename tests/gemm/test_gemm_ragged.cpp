@@ -205,6 +205,20 @@ TEST_CASE("gemm ragged: an infinity stays in its group, found_inf and amax see w
   }
 }
 
+TEST_CASE("gemm ragged: with alpha = 0 or *scale = 0 an infinity of A does not reach D",
+          "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions)
+    for (const bool on_device : {false, true}) {
+      RaggedCase c = make_case(dimension, 230, kUneven);
+      c.alpha = on_device ? 2.0f : 0.0f;
+      c.zero_scale = on_device;
+      c.infinite = 72;
+      c.beta = 1.0f;  // amax sees more than rows that are not written
+      c.amax = c.found_inf = true;
+      check_ragged(c);
+    }
+}
+
 TEST_CASE("gemm ragged: a call that is repeated finds the ends that are there then",
           "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {

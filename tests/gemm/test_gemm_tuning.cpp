@@ -156,6 +156,32 @@ TEST_CASE("tuning: copies of odd rows are made where a table says that they pay"
   CHECK(times(output, "a slower path") == 0);
 }
 
+TEST_CASE("a group whose second product has odd rows", "[.]") {
+  const DeviceArray zeros(MP_FP16, std::vector<double>(64 * 64, 0.0)), d(MP_FP16, 2 * 64 * 64);
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
+  mp_gemm_group_item_t items[2] = {mp_gemm_group_item_default(64, 64, 64),
+                                   mp_gemm_group_item_default(64, 20, 64)};
+  for (int i = 0; i < 2; ++i) {
+    items[i].A = items[i].B = zeros.data();
+    items[i].D = static_cast<uint8_t *>(d.data()) + i * 64 * 64 * 2;
+  }
+  for (int i = 0; i < 2; ++i)
+    require_ok(mp_gemm_grouped(context(), &desc, 2, items, nullptr, nullptr, 0, kStream));
+  require_ok(mp_stream_sync(context(), kStream));
+}
+
+TEST_CASE("tuning: the log names the product of a group that takes longer than it could, once",
+          "[gemm]") {
+  const TextFile file(table_of_copies());
+  const std::string output = output_of_test("a group whose second product has odd rows",
+                                            "MP_LOG=warn MP_GEMM_TUNING='" + file.path() + "'");
+  CAPTURE(output);
+  CHECK(times(output, "a slower path") == 1);
+  CHECK(times(output,
+              "mp_gemm_grouped: a slower path is taken because items[1]: ldb = 20 is not a "
+              "multiple of 8 (") == 1);
+}
+
 TEST_CASE("one tile and a long k without and with workspace", "[.]") {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 8192, MP_FP16, MP_FP16);
   size_t bytes = 0;

@@ -110,6 +110,7 @@ void each_epilogue_field(Case &c, Visit visit) {
   visit("activation", c.activation);
   visit("bias", c.bias);
   visit("scale", c.scale);
+  visit("zero_scale", c.zero_scale);
   visit("aux", c.aux);
   visit("dbias", c.dbias);
   visit("amax", c.amax);

@@ -152,8 +152,10 @@ inline EpilogueResult apply_epilogue(const Sums &sums, const EpilogueInputs &in)
         const double c = in.beta == 0.0 ? 0.0 : in.beta * in.c.at(item, i, j);
         const double bias = in.bias.empty() ? 0.0 : in.bias[static_cast<size_t>(j)];
         const double aux = in.aux.count == 0 ? 0.0 : in.aux.at(item, i, j);
-        const double z = alpha_scale * acc.at(item, i, j) + c + bias;
-        const double sum_abs = sums.sum_abs.at(item, i, j);
+        // BLAS: a product that counts 0 times is not there, even if it is a NaN.
+        const bool counts = alpha_scale != 0.0;
+        const double z = (counts ? alpha_scale * acc.at(item, i, j) : 0.0) + c + bias;
+        const double sum_abs = counts ? sums.sum_abs.at(item, i, j) : 0.0;
         const double terms_abs = std::fabs(alpha_scale) * sum_abs + std::fabs(c) + std::fabs(bias);
         const double error =
             gemm_error(static_cast<double>(sums.terms), alpha_scale, sum_abs, terms_abs);

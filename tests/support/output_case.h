@@ -36,8 +36,9 @@ struct OutputCase {
   Place place = Place::kFirst;
   mp_activation_t activation = MP_ACT_NONE;
   mp_dtype_t bias = MP_DTYPE_NONE;
-  float scale = 0.0f;  ///< what epilogue.scale points to; 0 = no pointer
-  bool aux = false;    ///< written by forward activations, read by MP_ACT_D*
+  float scale = 0.0f;       ///< what epilogue.scale points to; 0 = no pointer
+  bool zero_scale = false;  ///< *epilogue.scale = 0, whatever `scale`
+  bool aux = false;         ///< written by forward activations, read by MP_ACT_D*
   bool dbias = false, amax = false, found_inf = false;
   int64_t seed = 1;
   std::string kernel;  ///< empty = the library's choice

@@ -56,7 +56,7 @@ void OutputRun::fill_epilogue_inputs(oracle::EpilogueInputs &inputs, Random &ran
   const OutputCase &c = common_;
   inputs.alpha = c.alpha;
   inputs.beta = c.beta;
-  inputs.scale = c.scale == 0.0f ? 1.0 : c.scale;
+  inputs.scale = c.zero_scale ? 0.0 : c.scale == 0.0f ? 1.0 : c.scale;
   inputs.activation = c.activation;
   inputs.c = Matrices(shape.count, shape.rows, shape.cols, kNan);
   if (c.beta != 0.0f) fill(inputs.c.values, random, c.fill, kSmallInteger, c.cd);
@@ -84,7 +84,7 @@ void OutputRun::place_outputs(const oracle::EpilogueInputs &inputs, const Matric
   place(d_, d, stray_d);
   if (c.aux) place(aux_, aux, stray_aux);
   if (!inputs.bias.empty()) bias_.emplace(c.bias, inputs.bias, c.offset);
-  scale_.upload({c.scale});
+  scale_.upload({c.zero_scale ? 0.0f : c.scale});
   input_bits_ = input_bits();
 }
 
@@ -102,7 +102,7 @@ mp_epilogue_t OutputRun::epilogue() const {
   const OutputCase &c = common_;
   mp_epilogue_t e = mp_epilogue_default();
   e.activation = c.activation;
-  if (c.scale != 0.0f) e.scale = scale_.data();
+  if (c.scale != 0.0f || c.zero_scale) e.scale = scale_.data();
   if (bias_) {
     e.bias = bias_->data();
     e.bias_dtype = c.bias;

@@ -1,0 +1,84 @@
+// See overlap.h.
+#include "capi/overlap.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "capi/check.h"
+
+namespace mp {
+
+namespace {
+
+/// A run of bytes, repeated in up to two directions: the farther one first, none that has no gap.
+struct Lattice {
+  int64_t run;
+  std::array<Region::Level, 2> levels;
+
+  explicit Lattice(const Region &region) : run(region.run), levels{region.items, region.rows} {
+    for (Region::Level &level : levels)
+      if (level.pitch == 0 || level.count == 1) level = {};
+    if (levels[0].pitch < levels[1].pitch) std::swap(levels[0], levels[1]);
+    absorb(levels[1]);
+    if (levels[1].count == 1) absorb(levels[0]);
+    if (levels[0].count == 1) std::swap(levels[0], levels[1]);
+  }
+
+  /// Makes `other`, which has one direction and the shorter distance, comparable with this one.
+  void match(Lattice &other) {
+    const Region::Level single = other.levels[0];
+    if (single.count == 1 || other.levels[1].count > 1 || levels[0].pitch <= single.pitch) return;
+    if (levels[1].pitch == single.pitch && levels[0].pitch == levels[1].count * levels[1].pitch)
+      levels = {{{levels[0].count * levels[1].count, levels[1].pitch}, {}}};  // rows of one matrix
+    else
+      std::swap(other.levels[0], other.levels[1]);
+  }
+
+  /// Without the first `depth` levels.
+  int64_t extent(size_t depth) const {
+    int64_t bytes = run;
+    for (size_t i = depth; i < levels.size(); i++) bytes += (levels[i].count - 1) * levels[i].pitch;
+    return bytes;
+  }
+
+ private:
+  void absorb(Region::Level &level) {
+    if (level.count == 1 || level.pitch > run) return;
+    run += (level.count - 1) * level.pitch;
+    level = {};
+  }
+};
+
+/// b begins `offset` bytes behind a; both without their first `depth` levels.
+bool overlap(const Lattice &a, const Lattice &b, int64_t offset, size_t depth) {
+  if (offset >= a.extent(depth) || offset <= -b.extent(depth)) return false;
+  if (depth == a.levels.size()) return true;
+  const Region::Level &of_a = a.levels[depth], &of_b = b.levels[depth];
+  const int64_t pitch = std::max(of_a.pitch, of_b.pitch);
+  if (pitch == 0) return true;  // neither has a gap
+  const bool agree = of_a.count == 1 || of_b.count == 1 || of_a.pitch == of_b.pitch;
+  if (!agree || std::max(a.extent(depth + 1), b.extent(depth + 1)) > pitch) return true;
+  // Row j of b begins in row `first` + j of a, or in the gap behind it, and may end in the next row.
+  const int64_t first = offset / pitch - (offset % pitch < 0 ? 1 : 0);
+  const auto rows_meet = [&](int64_t shift) {
+    return shift < of_a.count && shift > -of_b.count &&
+           overlap(a, b, offset - shift * pitch, depth + 1);
+  };
+  return rows_meet(first) || rows_meet(first + 1);
+}
+
+}  // namespace
+
+void require_no_shared_byte(const Region &written, const Region &other) {
+  if (written.extent() == 0 || other.extent() == 0) return;
+  Lattice a(written), b(other);
+  a.match(b);
+  b.match(a);
+  const auto offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(other.data) -
+                                           reinterpret_cast<uintptr_t>(written.data));
+  MP_REQUIRE(!overlap(a, b, offset, 0), MP_ERROR_INVALID_ARGUMENT, written.name, " = ",
+             written.data, " overlaps ", other.name, " = ", other.data);
+}
+
+}  // namespace mp

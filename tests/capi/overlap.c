@@ -1,0 +1,237 @@
+/* Outputs that share memory with another argument: each call refuses them by name, unless its header allows the
+ * place.  Tensors have 16 x 16 elements of fp32, a kilobyte each, if nothing else is said. */
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kSide = 16, kElems = kSide * kSide, kBytes = 4 * kElems };
+enum { kFirst = 0, kSecond = kBytes, kThird = 2 * kBytes, kOut = 3 * kBytes, kFar = 5 * kBytes };
+enum { kSmall = 6 * kBytes };
+
+/** A call with its tensors at these offsets. */
+typedef mp_status_t (*call_at)(size_t first, size_t second, size_t out);
+
+static mp_gemm_desc_t square(void) {
+  return mp_gemm_desc_default(kSide, kSide, kSide, MP_FP32, MP_FP32);
+}
+static mp_status_t call_gemm(size_t a, size_t b, size_t d) {
+  const mp_gemm_desc_t desc = square();
+  return mp_gemm(context, &desc, at(a), at(b), NULL, at(d), NULL, NULL, 0, NULL);
+}
+static mp_status_t call_gemm_c(size_t a, size_t c, size_t d) {
+  mp_gemm_desc_t desc = square();
+  desc.beta = 1;
+  return mp_gemm(context, &desc, at(a), at(kSecond), at(c), at(d), NULL, NULL, 0, NULL);
+}
+/** The first is written. */
+static mp_status_t call_gemm_aux(size_t aux, size_t b, size_t d) {
+  const mp_gemm_desc_t desc = square();
+  mp_epilogue_t e = mp_epilogue_default();
+  e.activation = MP_ACT_RELU;
+  e.aux = at(aux);
+  return mp_gemm(context, &desc, at(kThird), at(b), NULL, at(d), &e, NULL, 0, NULL);
+}
+static mp_status_t call_gemm_backward(size_t aux, size_t bias, size_t d) {
+  const mp_gemm_desc_t desc = square();
+  mp_epilogue_t e = mp_epilogue_default();
+  e.activation = MP_ACT_DRELU;
+  e.aux = at(aux);
+  e.bias = at(bias);
+  e.bias_dtype = MP_FP32;
+  return mp_gemm(context, &desc, at(kThird), at(kThird), NULL, at(d), &e, NULL, 0, NULL);
+}
+static mp_status_t call_gemm_dbias(size_t a, size_t b, size_t dbias) {
+  const mp_gemm_desc_t desc = square();
+  mp_epilogue_t e = mp_epilogue_default();
+  e.dbias = at(dbias);
+  return mp_gemm(context, &desc, at(a), at(b), NULL, at(kFar), &e, NULL, 0, NULL);
+}
+static mp_status_t call_batched(size_t a, size_t b, size_t d) {
+  const mp_gemm_desc_t desc = square();
+  return mp_gemm_batched(context, &desc, at(a), at(b), NULL, at(d), NULL, NULL, 0, NULL);
+}
+static mp_status_t call_grouped(size_t a, size_t b, size_t d) {
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP32, MP_FP32);
+  mp_gemm_group_item_t item = mp_gemm_group_item_default(kSide, kSide, kSide);
+  item.A = at(a), item.B = at(b), item.D = at(d);
+  return mp_gemm_grouped(context, &desc, 1, &item, NULL, NULL, 0, NULL);
+}
+static mp_status_t call_ragged(size_t a, size_t b, size_t d) {
+  mp_gemm_desc_t desc = square();
+  return mp_gemm_ragged(context, &desc, MP_RAGGED_M, at(kSmall), at(a), at(b), NULL, at(d), NULL,
+                        NULL, 0, NULL);
+}
+
+/** Both inputs and the output have kElems elements: 16 channels, 4 x 4 pixels, 1 x 1 filters. */
+static mp_conv2d_desc_t conv_desc(void) {
+  return mp_conv2d_desc_default(1, 4, 4, kSide, kSide, 1, 1, MP_FP32);
+}
+static mp_status_t call_fprop(size_t x, size_t filter, size_t y) {
+  const mp_conv2d_desc_t d = conv_desc();
+  return mp_conv2d_fprop(context, &d, at(x), at(filter), at(y), NULL, NULL, 0, NULL);
+}
+static mp_status_t call_dgrad(size_t dy, size_t filter, size_t dx) {
+  const mp_conv2d_desc_t d = conv_desc();
+  return mp_conv2d_dgrad(context, &d, at(dy), at(filter), at(dx), NULL, NULL, 0, NULL);
+}
+static mp_status_t call_wgrad(size_t x, size_t dy, size_t dfilter) {
+  const mp_conv2d_desc_t d = conv_desc();
+  return mp_conv2d_wgrad(context, &d, at(x), at(dy), at(dfilter), NULL, NULL, 0, NULL);
+}
+
+static mp_pool2d_desc_t pool_desc(void) {
+  mp_pool2d_desc_t d = mp_pool2d_desc_default(MP_POOL_MAX, 1, 4, 4, kSide, 3, 3, MP_FP32);
+  d.stride_h = d.stride_w = d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = 1;
+  return d;
+}
+static mp_status_t call_pool(size_t x, size_t unused, size_t y) {
+  const mp_pool2d_desc_t d = pool_desc();
+  (void)unused;
+  return mp_pool2d_forward(context, &d, at(x), at(y), NULL);
+}
+static mp_status_t call_pool_backward(size_t x, size_t dy, size_t dx) {
+  const mp_pool2d_desc_t d = pool_desc();
+  return mp_pool2d_backward(context, &d, at(x), at(dy), at(dx), NULL);
+}
+static mp_status_t call_transpose(size_t src, size_t unused, size_t dst) {
+  (void)unused;
+  return mp_nchw_to_nhwc(context, 1, kSide, 4, 4, at(src), MP_FP32, at(dst), MP_FP32, NULL);
+}
+static mp_status_t call_batchnorm(size_t x, size_t gamma, size_t y) {
+  const mp_batchnorm_desc_t d = mp_batchnorm_desc_default(kSide, kSide, MP_FP32);
+  mp_batchnorm_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = at(x), t.y = at(y), t.gamma = at(gamma);
+  t.beta = t.running_mean = t.running_var = at(kSmall);
+  return mp_batchnorm_forward_inference(context, &d, &t, NULL);
+}
+static mp_status_t call_xent(size_t logits, size_t labels, size_t dlogits) {
+  const mp_xent_desc_t d = mp_xent_desc_default(kSide, kSide, MP_FP32);
+  return mp_softmax_xent(context, &d, at(logits), at(labels), NULL, at(kSmall), NULL, NULL,
+                         at(dlogits), NULL);
+}
+static mp_status_t call_pointwise(size_t a, size_t b, size_t y) {
+  const mp_pointwise_desc_t d = mp_pointwise_desc_default(MP_POINTWISE_ADD, kSide, kSide, MP_FP32);
+  return mp_pointwise(context, &d, at(a), at(b), at(y), NULL);
+}
+static mp_status_t call_embedding(size_t table, size_t indices, size_t out_at) {
+  const mp_embedding_desc_t d = mp_embedding_desc_default(kSide, kSide, kSide, MP_FP32);
+  return mp_embedding_forward(context, &d, at(table), at(indices), at(out_at), NULL);
+}
+static mp_status_t call_dropout(size_t x, size_t unused, size_t y) {
+  const mp_dropout_desc_t d = mp_dropout_desc_default(kElems, 0.5f, MP_FP32);
+  (void)unused;
+  return mp_dropout(context, &d, NULL, at(x), at(y), NULL);
+}
+static mp_status_t call_cast(size_t src, size_t unused, size_t dst) {
+  (void)unused;
+  return mp_cast(context, at(src), MP_FP32, at(dst), MP_FP32, kElems, NULL);
+}
+static mp_status_t call_memcpy(size_t src, size_t unused, size_t dst) {
+  (void)unused;
+  return mp_memcpy(context, at(dst), at(src), kBytes, NULL);
+}
+
+/** Which of the inputs may begin where the output does. */
+enum { kNeither = 0, kFirstMay = 1, kSecondMay = 2, kHasNoSecond = 4 };
+
+static const struct {
+  const char *function, *out;
+  call_at call;
+  int allowed;
+  size_t second_bytes; /**< of the second input */
+} kCalls[] = {
+    {"mp_gemm", "D", call_gemm, kNeither, kBytes},
+    {"mp_gemm", "D", call_gemm_c, kSecondMay, kBytes},
+    {"mp_gemm", "D", call_gemm_aux, kNeither, kBytes},
+    {"mp_gemm", "D", call_gemm_backward, kNeither, 4 * kSide},
+    {"mp_gemm", "dbias", call_gemm_dbias, kNeither, kBytes},
+    {"mp_gemm_batched", "D", call_batched, kNeither, 0},
+    {"mp_gemm_grouped", "items[0]", call_grouped, kNeither, kBytes},
+    {"mp_gemm_ragged", "D", call_ragged, kNeither, kBytes},
+    {"mp_conv2d_fprop", "y", call_fprop, kNeither, kBytes},
+    {"mp_conv2d_dgrad", "dx", call_dgrad, kNeither, kBytes},
+    {"mp_conv2d_wgrad", "dfilter", call_wgrad, kNeither, kBytes},
+    {"mp_pool2d_forward", "y", call_pool, kHasNoSecond, 0},
+    {"mp_pool2d_backward", "dx", call_pool_backward, kNeither, kBytes},
+    {"mp_nchw_to_nhwc", "dst", call_transpose, kHasNoSecond, 0},
+    {"mp_batchnorm_forward_inference", "tensors->y", call_batchnorm, kFirstMay, 4 * kSide},
+    {"mp_softmax_xent", "dlogits", call_xent, kFirstMay, 4 * kSide},
+    {"mp_pointwise", "y", call_pointwise, kFirstMay | kSecondMay, kBytes},
+    {"mp_embedding_forward", "out", call_embedding, kNeither, 4 * kSide},
+    {"mp_dropout", "y", call_dropout, kFirstMay | kHasNoSecond, 0},
+    {"mp_cast", "dst", call_cast, kFirstMay | kHasNoSecond, 0},
+    {"mp_memcpy", "dst", call_memcpy, kFirstMay | kHasNoSecond, 0},
+};
+
+/** One of the inputs in another place. */
+static mp_status_t call_with(size_t i, int is_second, size_t place) {
+  reset();
+  return kCalls[i].call(is_second ? kFirst : place, is_second ? place : kSecond, kOut);
+}
+
+static void check_call(size_t i, int is_second) {
+  char label[80];
+  const int may_be_same = kCalls[i].allowed & (is_second ? kSecondMay : kFirstMay);
+  const size_t bytes = is_second ? kCalls[i].second_bytes : kBytes;
+  const size_t out_bytes = kCalls[i].call == call_gemm_dbias ? 4 * kSide : kBytes;
+  snprintf(label, sizeof label, "the output is the %s input", is_second ? "second" : "first");
+  const mp_status_t same = call_with(i, is_second, kOut);
+  if (may_be_same)
+    check_success(label, same);
+  else
+    check_failure(label, kCalls[i].function, same, MP_ERROR_INVALID_ARGUMENT, kCalls[i].out);
+  if (kCalls[i].call == call_batched) return; /* arrays of one pointer */
+  snprintf(label, sizeof label, "the output ends in the %s input", is_second ? "second" : "first");
+  check_failure(label, kCalls[i].function, call_with(i, is_second, kOut + out_bytes - 4),
+                MP_ERROR_INVALID_ARGUMENT, kCalls[i].out);
+  snprintf(label, sizeof label, "the %s input ends in the output", is_second ? "second" : "first");
+  check_failure(label, kCalls[i].function, call_with(i, is_second, kOut - bytes + 4),
+                MP_ERROR_INVALID_ARGUMENT, kCalls[i].out);
+}
+
+/** D in the columns of a wider matrix that A and B leave free. */
+static void test_columns(void) {
+  mp_gemm_desc_t d = mp_gemm_desc_default(8, 8, 8, MP_FP32, MP_FP32);
+  d.lda = d.ldb = d.ldc = d.ldd = 24;
+  reset();
+  WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
+  d.batch_count = 2;
+  d.stride_a = d.stride_b = d.stride_d = d.stride_c = 8 * 24;
+  WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
+  FAILS(mp_gemm, (context, &d, at(0), at(36), NULL, at(64), NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "D");
+  d.ldb = 25; /* rows of B run into those of D */
+  d.batch_count = 1;
+  FAILS(mp_gemm, (context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "D");
+}
+
+/** Two items of a group that write the same elements, or elements beside each other. */
+static void test_group(void) {
+  const mp_gemm_desc_t d = mp_gemm_desc_default(0, 0, 0, MP_FP32, MP_FP32);
+  mp_gemm_group_item_t items[3];
+  for (int i = 0; i < 3; i++) {
+    items[i] = mp_gemm_group_item_default(8, 8, 8);
+    items[i].A = at(kFirst), items[i].B = at(kSecond);
+    items[i].D = at(kOut + 32 * (size_t)i);
+    items[i].ldd = 24;
+  }
+  reset();
+  WORKS(mp_gemm_grouped(context, &d, 3, items, NULL, NULL, 0, NULL));
+  reset();
+  items[2].D = at(kOut + 4);
+  FAILS(mp_gemm_grouped, (context, &d, 3, items, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "items[2]");
+}
+
+void test_overlap(void) {
+  for (size_t i = 0; i < sizeof kCalls / sizeof *kCalls; i++) {
+    check_call(i, 0);
+    if ((kCalls[i].allowed & kHasNoSecond) == 0) check_call(i, 1);
+  }
+  reset();
+  test_columns();
+  test_group();
+}
