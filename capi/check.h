@@ -287,6 +287,8 @@ inline constexpr uint32_t kFirstSize<mp_batchnorm_tensors_t> = 104;
 template <>
 inline constexpr uint32_t kFirstSize<mp_pointwise_desc_t> = 48;
 template <>
+inline constexpr uint32_t kFirstSize<mp_column_sum_desc_t> = 40;
+template <>
 inline constexpr uint32_t kFirstSize<mp_rnn_desc_t> = 96;
 template <>
 inline constexpr uint32_t kFirstSize<mp_rnn_sizes_t> = 32;

@@ -323,6 +323,18 @@ mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size
   });
 }
 
+mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_size, int64_t rows,
+                                    int64_t columns, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_column_sum_desc_t>();
+    d.dtype = dtype;
+    d.dtype_sum = MP_FP32;
+    d.rows = rows;
+    d.columns = d.ld = columns;
+    return d;
+  });
+}
+
 mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cell_t cell,
                              int32_t batch, int32_t timesteps, int32_t input_size,
                              int32_t hidden_size, mp_dtype_t dtype) {

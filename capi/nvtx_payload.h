@@ -38,6 +38,11 @@ inline Message payload_text(const mp_pointwise_desc_t &d) {
                  ", activation = ", d.activation, ", ", mp_dtype_name(d.dtype));
 }
 
+inline Message payload_text(const mp_column_sum_desc_t &d) {
+  return Message("rows = ", d.rows, ", columns = ", d.columns, ", ", mp_dtype_name(d.dtype), " to ",
+                 mp_dtype_name(d.dtype_sum));
+}
+
 inline Message payload_text(const mp_rnn_desc_t &d) {
   return Message("batch = ", d.batch, ", timesteps = ", d.timesteps, ", input = ", d.input_size,
                  ", hidden = ", d.hidden_size, ", layers = ", d.layers, ", cell = ", d.cell,

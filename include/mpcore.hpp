@@ -486,6 +486,17 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
     return check(mp_pointwise(get(), &desc, a, b, y, stream));
   }
 
+  outcome<size_t> column_sum_workspace_size(const mp_column_sum_desc_t &desc) const {
+    return detail::query<size_t>(mp_column_sum_workspace_size, get(), &desc);
+  }
+
+  outcome<void> column_sum(const mp_column_sum_desc_t &desc, const void *x, void *sum,
+                           const mp_epilogue_t *epilogue, workspace workspace,
+                           mp_stream_t stream = nullptr) const {
+    return check(
+        mp_column_sum(get(), &desc, x, sum, epilogue, workspace.data, workspace.bytes, stream));
+  }
+
   // --- recurrent layers
 
   outcome<mp_rnn_sizes_t> rnn_get_sizes(const mp_rnn_desc_t &desc) const {

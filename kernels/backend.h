@@ -19,6 +19,7 @@ namespace mp {
 
 // Only their addresses pass through the table, so that it is independent of every family's fields.
 struct GemmProblem;
+struct Output;
 struct GemmGroup;
 struct RaggedProblem;
 struct GemmChoice;
@@ -76,7 +77,8 @@ struct RnnProblem;
   LAUNCH(rnn_backward_weights, const RnnProblem &)                                                 \
   LAUNCH(embedding_forward, const EmbeddingArgs &)                                                 \
   LAUNCH(embedding_backward, const EmbeddingBackwardArgs &)                                        \
-  LAUNCH(dropout, const DropoutArgs &)
+  LAUNCH(dropout, const DropoutArgs &)                                                             \
+  LAUNCH(sum_columns, const Output &x, const Output &sums, void *workspace)
 // clang-format on
 
 struct Backend {

@@ -632,6 +632,7 @@ module mpcore_c
   !>     D = round(y)
   !>     dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
   !>
+  !> If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
   !> A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
   !>
   !> dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
@@ -672,7 +673,7 @@ module mpcore_c
     integer(c_int) :: dtype_cd = 0
     real(c_float) :: alpha = 0.0_c_float
     real(c_float) :: beta = 0.0_c_float
-    !> >= 0
+    !> >= 0.  0 together with alpha = 0 is refused: neither is a default (mp_gemm_desc_init).
     integer(c_int32_t) :: batch_count = 0_c_int32_t
     !> op(A) is m x k, op(B) is k x n, C and D are m x n
     integer(c_int64_t) :: m = 0_c_int64_t
@@ -771,9 +772,9 @@ module mpcore_c
     integer(c_int32_t) :: dilation_w = 0_c_int32_t
     !> divides c and k; c = depthwise
     integer(c_int32_t) :: groups = 0_c_int32_t
-    !> out = alpha * conv + beta * out
+    !> out = alpha * conv + beta * out; with alpha = 0 the inputs are not read
     real(c_float) :: alpha = 0.0_c_float
-    !> out = alpha * conv + beta * out
+    !> out = alpha * conv + beta * out; with alpha = 0 the inputs are not read
     real(c_float) :: beta = 0.0_c_float
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
@@ -1345,6 +1346,23 @@ module mpcore_c
     integer(c_int64_t) :: ld_b = 0_c_int64_t
   end type
 
+  !> Shape and types of a sum over the rows of a matrix.
+  type, bind(c) :: mp_column_sum_desc_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    !> of x
+    integer(c_int) :: dtype = 0
+    !> of sum
+    integer(c_int) :: dtype_sum = 0
+    !> sum = column sums + beta * sum; 1 accumulates over micro-batches
+    real(c_float) :: beta = 0.0_c_float
+    !> >= 0
+    integer(c_int64_t) :: rows = 0_c_int64_t
+    !> >= 0
+    integer(c_int64_t) :: columns = 0_c_int64_t
+    !> >= columns; elements from row to row of x
+    integer(c_int64_t) :: ld = 0_c_int64_t
+  end type
+
   !> Shape, types and layout of a recurrent network.
   type, bind(c) :: mp_rnn_desc_t
     integer(c_int32_t) :: struct_size = 96_c_int32_t
@@ -1708,7 +1726,7 @@ module mpcore_c
       type(c_ptr), value :: ptr
     end subroutine
 
-    !> Either side may be host or device memory.  Pageable host memory makes the copy
+    !> Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
     !> synchronous, as in cudaMemcpyAsync.
     function mp_memcpy(context, dst, src, bytes, stream) result(answer) bind(c, &
       name="mp_memcpy")
@@ -1741,7 +1759,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes.
+    !> dst[i] = (dst_dtype) src[i].  dst may be src if the types have equal sizes; any other overlap is
+    !> refused.
     function mp_cast(context, src, src_dtype, dst, dst_dtype, count, &
       stream) result(answer) bind(c, name="mp_cast")
       import
@@ -1798,29 +1817,32 @@ module mpcore_c
 
     !> Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
     !>
-    !> @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+    !> @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
+    !>           when alpha == 0 (may be NULL, may hold NaN); desc->kernel plays no part then.
     !> @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
     !> @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
-    !> @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
-    !>           any other overlap is undefined.
+    !> @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
+    !>           with an argument is refused: of elements, if both have rows equally many bytes apart
+    !>           (D in columns that A leaves free), else of the ranges from first to last byte.
     !> @param epilogue   host, optional.
     !> @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
     !>                   mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
     !>                   never an error, perhaps slower.
     !>
-    !> Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
-    !> epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+    !> Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
+    !> epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
     !> ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-    !> slower one (logged once at MP_LOG_WARN).  For another ld or stride of A or B that is the fast
-    !> one behind a copy in workspace, where this is predicted to pay (logged where it takes a fifth
-    !> as long as the rest, or longer).
+    !> slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
+    !> where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
+    !> times are logged, once, at MP_LOG_WARN.
     !>
     !> Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
     !> the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
     !> MP_GEMM_TUNING), and rounded once.
     !> Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     !>
-    !> @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length
+    !> @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length, an output that
+    !>         overlaps another argument
     !> @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together
     function mp_gemm(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
@@ -1845,6 +1867,8 @@ module mpcore_c
     !>                 the kernel runs: keep them alive until then.  As in mp_gemm a matrix
     !>                 needs no alignment but its element's; that one item lacks 16 bytes is
     !>                 found out on the device, costs time and is not logged.
+    !> The host does not see the matrices: an item of D that overlaps another matrix, except its own
+    !> item of C, is not refused and gives wrong results.
     !> epilogue->aux, dbias, amax are unsupported here.
     function mp_gemm_batched(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
@@ -1897,7 +1921,8 @@ module mpcore_c
     !> The products may run at the same time, in one launch where a kernel for that exists and in one
     !> launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
     !> never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
-    !> may be shared.
+    !> may be shared.  Overlaps of a D with the matrices of its own product and with the D before it in
+    !> memory are refused; others are not looked for.
     !>
     !> @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
     !>               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
@@ -2032,7 +2057,7 @@ module mpcore_c
     !> Forward:  y = epilogue(alpha conv(x, filter) + beta y).
     !>
     !> @param x,filter   device.
-    !> @param y          device; read only when beta != 0.
+    !> @param y          device; read only when beta != 0.  Must not overlap another argument.
     !> @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
     !>                   elements; ld_aux 0 = K.
     !> @param workspace  device, 256-byte aligned, optional; less than mp_conv2d_workspace_size is
@@ -3184,7 +3209,7 @@ module mpcore_c
     !> y = the largest element, or the mean, of each window and channel.  NaN is larger than
     !> everything and makes every mean NaN.
     !> @param x  device.
-    !> @param y  device, written.
+    !> @param y  device, written; must not overlap x.
     function mp_pool2d_forward(context, desc, x, y, stream) result(answer) bind(c, &
       name="mp_pool2d_forward")
       import
@@ -3202,7 +3227,7 @@ module mpcore_c
     !> reads each of them.
     !> @param x   device; read for MP_POOL_MAX alone, optional otherwise.
     !> @param dy  device.
-    !> @param dx  device, written.
+    !> @param dx  device, written; must not overlap dy, nor x for MP_POOL_MAX.
     function mp_pool2d_backward(context, desc, x, dy, dx, stream) result(answer) bind(c, &
       name="mp_pool2d_backward")
       import
@@ -3341,7 +3366,7 @@ module mpcore_c
     !>           the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
     !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
     !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
-    !> other places or another type
+    !> other places or another type, or overlaps a or b otherwise
     function mp_pointwise(context, desc, a, b, y, stream) result(answer) bind(c, &
       name="mp_pointwise")
       import
@@ -3350,6 +3375,57 @@ module mpcore_c
       type(c_ptr), value :: a
       type(c_ptr), value :: b
       type(c_ptr), value :: y
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Dense rows, dtype_sum = MP_FP32, beta = 0.
+    function mp_column_sum_desc_init(desc, struct_size, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_column_sum_desc_init")
+      import
+      type(mp_column_sum_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows
+      integer(c_int64_t), value :: columns
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace that mp_column_sum needs: at most 2 KiB per column.
+    !> @param bytes  host, out.
+    function mp_column_sum_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_column_sum_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_column_sum_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Sums each column, such as the gradient of a bias where no epilogue of a product makes it:
+    !>
+    !>     sum[j] = round(*scale * (x[0][j] + x[1][j] + ...) + beta * sum[j])
+    !>
+    !> Summed in fp32, in an order that depends on rows and columns alone, and rounded once.  rows = 0
+    !> leaves beta * sum; columns = 0 does nothing.
+    !>
+    !> @param x          device, rows x columns.  For images N H W C, rows = N H W.
+    !> @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap x.
+    !> @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported here
+    !>                   and must be 0.
+    !> @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
+    function mp_column_sum(context, desc, x, sum, epilogue, workspace, workspace_bytes, &
+      stream) result(answer) &
+      bind(c, name="mp_column_sum")
+      import
+      type(c_ptr), value :: context
+      type(mp_column_sum_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: sum
+      type(mp_epilogue_t), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -4127,6 +4203,16 @@ contains
     integer(c_int), value :: dtype
     type(mp_pointwise_desc_t) :: answer
     if (mp_pointwise_desc_init(answer, c_sizeof(answer), op, rows, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> Dense rows, dtype_sum = MP_FP32, beta = 0.
+  function mp_column_sum_desc_default(rows, columns, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_column_sum_desc_t) :: answer
+    if (mp_column_sum_desc_init(answer, c_sizeof(answer), rows, columns, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 

@@ -150,7 +150,7 @@ MP_API mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *
 /** y = the largest element, or the mean, of each window and channel.  NaN is larger than
  *  everything and makes every mean NaN.
  *  @param x  device.
- *  @param y  device, written. */
+ *  @param y  device, written; must not overlap x. */
 MP_API mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc,
                                      const void *x, void *y, mp_stream_t stream);
 
@@ -160,7 +160,7 @@ MP_API mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_
  *  reads each of them.
  *  @param x   device; read for MP_POOL_MAX alone, optional otherwise.
  *  @param dy  device.
- *  @param dx  device, written. */
+ *  @param dx  device, written; must not overlap dy, nor x for MP_POOL_MAX. */
 MP_API mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc,
                                       const void *x, const void *dy, void *dx, mp_stream_t stream);
 
@@ -314,9 +314,52 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
  *            the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
  *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
  *  @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
- *  other places or another type */
+ *  other places or another type, or overlaps a or b otherwise */
 MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,
                                 const void *a, const void *b, void *y, mp_stream_t stream);
+
+/** Shape and types of a sum over the rows of a matrix. */
+typedef struct mp_column_sum_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;     /**< of x */
+  mp_dtype_t dtype_sum; /**< of sum */
+  float beta;           /**< sum = column sums + beta * sum; 1 accumulates over micro-batches */
+  int64_t rows;         /**< >= 0 */
+  int64_t columns;      /**< >= 0 */
+  int64_t ld;           /**< >= columns; elements from row to row of x */
+} mp_column_sum_desc_t;
+
+/** Dense rows, dtype_sum = MP_FP32, beta = 0. */
+MP_API mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_size,
+                                           int64_t rows, int64_t columns, mp_dtype_t dtype);
+static inline mp_column_sum_desc_t mp_column_sum_desc_default(int64_t rows, int64_t columns,
+                                                              mp_dtype_t dtype) {
+  mp_column_sum_desc_t desc;
+  mp_column_sum_desc_init(&desc, sizeof desc, rows, columns, dtype);
+  return desc;
+}
+
+/** Bytes of workspace that mp_column_sum needs: at most 2 KiB per column.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_column_sum_workspace_size(mp_context_t context,
+                                                const mp_column_sum_desc_t *desc, size_t *bytes);
+
+/** Sums each column, such as the gradient of a bias where no epilogue of a product makes it:
+ *
+ *      sum[j] = round(*scale * (x[0][j] + x[1][j] + ...) + beta * sum[j])
+ *
+ *  Summed in fp32, in an order that depends on rows and columns alone, and rounded once.  rows = 0
+ *  leaves beta * sum; columns = 0 does nothing.
+ *
+ *  @param x          device, rows x columns.  For images N H W C, rows = N H W.
+ *  @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap x.
+ *  @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported here
+ *                    and must be 0.
+ *  @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed */
+MP_API mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc,
+                                 const void *x, void *sum, const mp_epilogue_t *epilogue,
+                                 void *workspace, size_t workspace_bytes, mp_stream_t stream);
 
 /** @} */
 

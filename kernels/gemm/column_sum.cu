@@ -1,4 +1,5 @@
-// dbias[col] = sum of D over rows and batch items, in fp32 and the order of dbias.h.
+// dbias[col] = sum of D over rows and batch items, in fp32 and the order of dbias.h; and mp_column_sum.
+#include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/columns.h"
 
@@ -84,6 +85,26 @@ column_sum_chunks(MP_PARAM(ColumnSumArgs) args) {
       [&](int64_t column, float total) { args.out.epilogue.dbias[column] = total; });
 }
 
+struct ColumnTotalsArgs {
+  Output sums;  ///< of one row
+  int64_t chunks;
+  const float *of_chunks;  ///< [chunk][column]
+};
+
+MP_KERNEL(kThreads, 1)
+column_totals(MP_PARAM(ColumnTotalsArgs) args) {
+  const int64_t n = args.sums.n;
+  EpilogueWriter writer(args.sums, 0);
+  combine_chunks<float>(
+      args.chunks, n,
+      [&](int64_t chunk, int64_t column) { return args.of_chunks[chunk * n + column]; },
+      [&](int64_t column, float total) {
+        float sum[1] = {total};
+        writer.write(0, column, sum, 1);
+      });
+  if (warp_index() == 0) writer.finish();
+}
+
 }  // namespace
 
 StripSums strip_sums(const std::optional<DbiasPlan> &plan, void *workspace) {
@@ -103,6 +124,17 @@ void launch_column_sum(const Device &device, const Output &out, const DbiasPlan 
   launch_parts("column_sum", column_sum, device, args, stream);
   if (in_chunks)
     launch_combine("column_sum_chunks", column_sum_chunks, device, out.n, args, stream);
+}
+
+void sum_columns(const Device &device, const Output &x, const Output &sums, void *workspace,
+                 mp_stream_t stream) {
+  const DbiasPlan plan = plan_dbias(x, false, 0, SIZE_MAX);
+  float *const of_chunks = static_cast<float *>(workspace);
+  if (x.m > 0)
+    launch_parts("column_sum", column_sum, device,
+                 ColumnSumArgs{x, plan.partition, plan.strips, of_chunks}, stream);
+  launch_combine("column_totals", column_totals, device, sums.n,
+                 ColumnTotalsArgs{sums, plan.partition.chunks, of_chunks}, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -56,6 +56,11 @@ size_t dbias_workspace_bytes(const Output &out, const GemmChoice &choice) {
   return plan_dbias(out, false, choice.workspace_bytes, SIZE_MAX).bytes;
 }
 
+size_t column_sum_bytes(const Output &x) {
+  const DbiasPlan plan = plan_dbias(x, false, 0, SIZE_MAX);
+  return static_cast<size_t>(plan.partition.chunks * x.n) * sizeof(float);
+}
+
 size_t wanted_bytes(const Output &out, const GemmChoice &choice) {
   if (out.epilogue.dbias == nullptr) return choice.workspace_bytes;
   return std::max(choice.workspace_bytes, dbias_workspace_bytes(out, choice));

@@ -109,6 +109,9 @@ struct GemmChoice {
 /// Workspace with which dbias of that choice is summed fastest (kernels/gemm/dbias.h).
 size_t dbias_workspace_bytes(const Output &, const GemmChoice &);
 
+/// Workspace of mp_column_sum over the columns of `x`.
+size_t column_sum_bytes(const Output &x);
+
 /// The constants of the predicted times (kernels/gemm/tuning.h).
 struct GemmTuning;
 const GemmTuning &builtin_gemm_tuning();

@@ -34,3 +34,20 @@ TEST_CASE("C++: functions of single elements", "[cpp][pointwise]") {
           context.pointwise(two_rows(MP_POINTWISE_ADD, MP_ACT_DTANH), &a, &b, &y);
         }) == "mp_pointwise: activation = 8 goes with MP_POINTWISE_COPY alone, but op = 2");
 }
+
+TEST_CASE("C++: columns are summed, and a workspace that is too small is refused",
+          "[cpp][pointwise]") {
+  const mp::context context = mp::context::create(on_host());
+  const Six x = {1, 2, 3, 10, 20, 30};
+  std::array<float, 3> sum = {100, 100, 100};
+  mp_column_sum_desc_t desc = mp_column_sum_desc_default(2, 3, MP_FP32);
+  desc.beta = 1;
+  const size_t bytes = context.column_sum_workspace_size(desc);
+  alignas(256) std::array<std::byte, 4096> space;
+  REQUIRE(bytes <= space.size());
+  context.column_sum(desc, &x, &sum, nullptr, {&space, bytes});
+  CHECK(sum == std::array<float, 3>{111, 122, 133});
+  CHECK(sentence_of([&] {
+          context.column_sum(desc, &x, &sum, nullptr, {});
+        }).find("mp_column_sum: workspace_bytes = 0 is smaller than ") == 0);
+}

@@ -124,9 +124,85 @@ static void test_not_read(void) {
   WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL));
 }
 
+/* ---------------------------------------------------------------- sums of columns */
+
+enum { kSum = 1536, kWorkspace = 8192 };
+
+static mp_column_sum_desc_t sum_desc(void) {
+  return mp_column_sum_desc_default(kRows, kColumns, MP_FP16);
+}
+static void init_sum(void *s) {
+  const mp_column_sum_desc_t d = sum_desc();
+  memcpy(s, &d, sizeof d);
+}
+static mp_status_t sum(const mp_column_sum_desc_t *d, const mp_epilogue_t *e) {
+  return mp_column_sum(context, d, at(kA), at(kSum), e, at(kWorkspace), 4096, NULL);
+}
+static mp_status_t call_sum(void *s) {
+  return sum(s, NULL);
+}
+static mp_status_t call_sum_size(void *s) {
+  return mp_column_sum_workspace_size(context, s, &out.bytes);
+}
+
+#define SUM_FIELD(field, member, v) \
+  FIELD(mp_column_sum_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void check_sum_desc(const char *function, mp_status_t (*call_it)(void *)) {
+  const struct field_case fields[] = {
+      SUM_FIELD(dtype, i, MP_DTYPE_NONE), SUM_FIELD(dtype, i, 4), SUM_FIELD(dtype_sum, i, 0),
+      SUM_FIELD(dtype_sum, i, 4),         SUM_FIELD(rows, i, -1), SUM_FIELD(rows, i, INT64_MAX),
+      SUM_FIELD(columns, i, -1),          SUM_FIELD(ld, i, 7),    SUM_FIELD(ld, i, INT64_MAX),
+  };
+  const struct subject desc = {function, "desc", sizeof(mp_column_sum_desc_t), init_sum, call_it};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&desc);
+}
+
+static void test_column_sum(void) {
+  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
+  mp_column_sum_desc_t d = sum_desc();
+  size_t bytes = 0;
+  check_sum_desc("mp_column_sum", call_sum);
+  check_sum_desc("mp_column_sum_workspace_size", call_sum_size);
+  reset();
+  FAILS(mp_column_sum_workspace_size, (NULL, &d, &out.bytes), wrong, "context");
+  FAILS(mp_column_sum_workspace_size, (context, NULL, &out.bytes), wrong, "desc");
+  FAILS(mp_column_sum_workspace_size, (context, &d, NULL), wrong, "bytes");
+  WORKS(mp_column_sum_workspace_size(context, &d, &bytes));
+  void *const x = at(kA), *const y = at(kSum), *const space = at(kWorkspace);
+  FAILS(mp_column_sum, (NULL, &d, x, y, NULL, space, bytes, NULL), wrong, "context");
+  FAILS(mp_column_sum, (context, NULL, x, y, NULL, space, bytes, NULL), wrong, "desc");
+  FAILS(mp_column_sum, (context, &d, NULL, y, NULL, space, bytes, NULL), wrong, "x");
+  FAILS(mp_column_sum, (context, &d, at(1), y, NULL, space, bytes, NULL), misaligned, "x");
+  FAILS(mp_column_sum, (context, &d, x, NULL, NULL, space, bytes, NULL), wrong, "sum");
+  FAILS(mp_column_sum, (context, &d, x, at(2), NULL, space, bytes, NULL), misaligned, "sum");
+  FAILS(mp_column_sum, (context, &d, x, at(kA + 64), NULL, space, bytes, NULL), wrong, "sum");
+  FAILS(mp_column_sum, (context, &d, x, y, NULL, space, bytes - 1, NULL),
+        MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
+  FAILS(mp_column_sum, (context, &d, x, y, NULL, at(kWorkspace + 8), bytes, NULL), misaligned,
+        "workspace");
+  mp_epilogue_t e = mp_epilogue_default();
+  e.bias = at(kB);
+  check_failure("bias", "mp_column_sum", sum(&d, &e), MP_ERROR_UNSUPPORTED, "bias");
+  e = mp_epilogue_default();
+  e.dbias = at(kB);
+  check_failure("dbias", "mp_column_sum", sum(&d, &e), MP_ERROR_UNSUPPORTED, "dbias");
+  e = mp_epilogue_default();
+  e.amax = at(kB + 1);
+  check_failure("amax", "mp_column_sum", sum(&d, &e), misaligned, "amax");
+  d.columns = d.ld = 0;
+  WORKS(mp_column_sum(context, &d, NULL, NULL, NULL, NULL, 0, NULL));
+  d = sum_desc();
+  d.rows = 0;
+  WORKS(mp_column_sum(context, &d, NULL, y, NULL, space, 4096, NULL));
+  reset();
+}
+
 void test_pointwise(void) {
   test_desc();
   test_sentences();
   test_pointers();
   test_not_read();
+  test_column_sum();
 }

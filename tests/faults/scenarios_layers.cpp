@@ -86,6 +86,12 @@ void compute_by_element(Run &run) {
   FAULTY_CALL(run, mp_pointwise, run.context(), &sum, a, b, y, nullptr);
   const mp_dropout_desc_t dropout = mp_dropout_desc_default(64, 0.5f, MP_FP16);
   FAULTY_CALL(run, mp_dropout, run.context(), &dropout, nullptr, y, y, nullptr);
+  const mp_column_sum_desc_t columns = mp_column_sum_desc_default(8, 8, MP_FP16);
+  size_t bytes = 0;
+  FAULTY_CALL(run, mp_column_sum_workspace_size, run.context(), &columns, &bytes);
+  void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
+  FAULTY_CALL(run, mp_column_sum, run.context(), &columns, a, b, nullptr, workspace, bytes,
+              nullptr);
   float *const wide = run.floats(64);
   FAULTY_CALL(run, mp_cast, run.context(), y, MP_FP16, wide, MP_FP32, 64, nullptr);
   run.record_device(wide, 64 * sizeof *wide);

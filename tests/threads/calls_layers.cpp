@@ -65,6 +65,18 @@ Bytes pointwise(mp_context_t context) {
   return operands.bytes();
 }
 
+Bytes column_sum(mp_context_t context) {
+  constexpr int64_t kRows = 400, kColumns = 21;
+  Operands operands(context);
+  const mp_column_sum_desc_t desc = mp_column_sum_desc_default(kRows, kColumns, MP_BF16);
+  size_t bytes = 0;
+  check(mp_column_sum_workspace_size(context, &desc, &bytes));
+  check(mp_column_sum(context, &desc, operands.input(MP_BF16, kRows * kColumns),
+                      operands.output(MP_FP32, kColumns), nullptr, operands.scratch(bytes), bytes,
+                      kStream));
+  return operands.bytes();
+}
+
 Bytes softmax_xent(mp_context_t context) {
   constexpr int64_t kRows = 40, kClasses = 21;
   Operands operands(context);
@@ -135,6 +147,7 @@ void add_layers(std::vector<Call> &calls) {
   calls.push_back({"pool2d", pool});
   calls.push_back({"batchnorm", normalise});
   calls.push_back({"pointwise", pointwise});
+  calls.push_back({"column_sum", column_sum});
   calls.push_back({"softmax_xent", softmax_xent});
   calls.push_back({"embedding", embedding});
   calls.push_back({"dropout", dropout});

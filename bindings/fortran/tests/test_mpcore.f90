@@ -394,6 +394,10 @@ contains
     integer, parameter :: m = 5, n = 3
     real(c_float), target :: a(m, n), b(m, n), y(m, n)
     type(mp_pointwise_desc_t) :: desc
+    type(mp_column_sum_desc_t) :: columns
+    real(c_float), target :: sums(m)
+    integer(c_size_t) :: bytes
+    real(c_float), pointer :: workspace(:)
     integer :: stat
     character(200) :: sentence
     a = integers(m, n, 1)
@@ -409,6 +413,13 @@ contains
     call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), c_null_ptr), stat, sentence)
     call expect('a derivative of a product', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       index(sentence, 'activation = 8 goes with MP_POINTWISE_COPY alone') > 0)
+    columns = mp_column_sum_desc_default(int(n, c_int64_t), int(m, c_int64_t), MP_FP32)
+    call mp_check(mp_column_sum_workspace_size(context, columns, bytes))
+    call mp_allocate(context, workspace, int(bytes + 3)/4)
+    call mp_check(mp_column_sum(context, columns, c_loc(b), c_loc(sums), workspace=c_loc(workspace), &
+      workspace_bytes=bytes))
+    call expect('sums over the rows of C', all(sums == sum(b, dim=2)))
+    call mp_deallocate(context, workspace)
   end subroutine
 
   !> Rows of a table are columns here.

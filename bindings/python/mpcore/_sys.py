@@ -1016,6 +1016,7 @@ class mp_epilogue_t(_Sized):
         D = round(y)
         dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 
+    If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
     A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
 
     dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
@@ -1093,7 +1094,7 @@ class mp_gemm_desc_t(_Sized):
     alpha: float
     beta: float
     batch_count: int
-    """>= 0"""
+    """>= 0.  0 together with alpha = 0 is refused: neither is a default (mp_gemm_desc_init)."""
     m: int
     """op(A) is m x k, op(B) is k x n, C and D are m x n"""
     n: int
@@ -1234,9 +1235,9 @@ class mp_conv2d_desc_t(_Sized):
     groups: int
     """divides c and k; c = depthwise"""
     alpha: float
-    """out = alpha * conv + beta * out"""
+    """out = alpha * conv + beta * out; with alpha = 0 the inputs are not read"""
     beta: float
-    """out = alpha * conv + beta * out"""
+    """out = alpha * conv + beta * out; with alpha = 0 the inputs are not read"""
     reserved0: int
     """must be 0"""
     kernel: Optional[bytes]
@@ -2088,6 +2089,33 @@ class mp_pointwise_desc_t(_Sized):
     """>= columns; 0 = the first row of b for every row"""
 
 
+class mp_column_sum_desc_t(_Sized):
+    """Shape and types of a sum over the rows of a matrix."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("dtype", c_uint32),
+        ("dtype_sum", c_uint32),
+        ("beta", c_float),
+        ("rows", c_int64),
+        ("columns", c_int64),
+        ("ld", c_int64),
+    ]
+    struct_size: int
+    dtype: int
+    """of x"""
+    dtype_sum: int
+    """of sum"""
+    beta: float
+    """sum = column sums + beta * sum; 1 accumulates over micro-batches"""
+    rows: int
+    """>= 0"""
+    columns: int
+    """>= 0"""
+    ld: int
+    """>= columns; elements from row to row of x"""
+
+
 class mp_rnn_desc_t(_Sized):
     """Shape, types and layout of a recurrent network."""
 
@@ -2634,6 +2662,13 @@ def mp_pointwise_desc_default(op: int, rows: int, columns: int, dtype: int) -> m
     return value
 
 
+def mp_column_sum_desc_default(rows: int, columns: int, dtype: int) -> mp_column_sum_desc_t:
+    """Dense rows, dtype_sum = MP_FP32, beta = 0."""
+    value = mp_column_sum_desc_t()
+    _library.mp_column_sum_desc_init(value, ctypes.sizeof(value), rows, columns, dtype)
+    return value
+
+
 def mp_rnn_desc_default(cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int) -> mp_rnn_desc_t:
     """One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
     Batch-major tensors, [sequence][step][element], have x_step = input_size and
@@ -2724,7 +2759,7 @@ class Library(ctypes.CDLL):
             NULL does nothing."""
 
         def mp_memcpy(self, context: Handle, dst: Pointer, src: Pointer, bytes: int, stream: Handle, /) -> int:
-            """Either side may be host or device memory.  Pageable host memory makes the copy
+            """Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
             synchronous, as in cudaMemcpyAsync."""
 
         def mp_memset(self, context: Handle, dst: Pointer, byte: int, bytes: int, stream: Handle, /) -> int:
@@ -2734,7 +2769,8 @@ class Library(ctypes.CDLL):
             """Wait until everything enqueued on `stream` has finished."""
 
         def mp_cast(self, context: Handle, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, count: int, stream: Handle, /) -> int:
-            """dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes."""
+            """dst[i] = (dst_dtype) src[i].  dst may be src if the types have equal sizes; any other overlap is
+            refused."""
 
         def mp_epilogue_init(self, epilogue: Pointer, struct_size: int, /) -> int:
             """No function, nothing added, nothing measured."""
@@ -2756,29 +2792,32 @@ class Library(ctypes.CDLL):
         def mp_gemm(self, context: Handle, desc: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
             """Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
 
-            @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+            @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
+                      when alpha == 0 (may be NULL, may hold NaN); desc->kernel plays no part then.
             @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
             @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
-            @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
-                      any other overlap is undefined.
+            @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
+                      with an argument is refused: of elements, if both have rows equally many bytes apart
+                      (D in columns that A leaves free), else of the ranges from first to last byte.
             @param epilogue   host, optional.
             @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
                               mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
                               never an error, perhaps slower.
 
-            Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
-            epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+            Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
+            epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
             ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-            slower one (logged once at MP_LOG_WARN).  For another ld or stride of A or B that is the fast
-            one behind a copy in workspace, where this is predicted to pay (logged where it takes a fifth
-            as long as the rest, or longer).
+            slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
+            where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
+            times are logged, once, at MP_LOG_WARN.
 
             Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
             the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
             MP_GEMM_TUNING), and rounded once.
             Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
 
-            @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length
+            @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length, an output that
+                    overlaps another argument
             @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together"""
 
         def mp_gemm_batched(self, context: Handle, desc: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
@@ -2788,6 +2827,8 @@ class Library(ctypes.CDLL):
                             the kernel runs: keep them alive until then.  As in mp_gemm a matrix
                             needs no alignment but its element's; that one item lacks 16 bytes is
                             found out on the device, costs time and is not logged.
+            The host does not see the matrices: an item of D that overlaps another matrix, except its own
+            item of C, is not refused and gives wrong results.
             epilogue->aux, dbias, amax are unsupported here."""
 
         def mp_gemm_group_item_init(self, item: Pointer, struct_size: int, m: int, n: int, k: int, /) -> int:
@@ -2807,7 +2848,8 @@ class Library(ctypes.CDLL):
             The products may run at the same time, in one launch where a kernel for that exists and in one
             launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
             never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
-            may be shared.
+            may be shared.  Overlaps of a D with the matrices of its own product and with the D before it in
+            memory are refused; others are not looked for.
 
             @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
                           and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
@@ -2875,7 +2917,7 @@ class Library(ctypes.CDLL):
             """Forward:  y = epilogue(alpha conv(x, filter) + beta y).
 
             @param x,filter   device.
-            @param y          device; read only when beta != 0.
+            @param y          device; read only when beta != 0.  Must not overlap another argument.
             @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
                               elements; ld_aux 0 = K.
             @param workspace  device, 256-byte aligned, optional; less than mp_conv2d_workspace_size is
@@ -3479,7 +3521,7 @@ class Library(ctypes.CDLL):
             """y = the largest element, or the mean, of each window and channel.  NaN is larger than
             everything and makes every mean NaN.
             @param x  device.
-            @param y  device, written."""
+            @param y  device, written; must not overlap x."""
 
         def mp_pool2d_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stream: Handle, /) -> int:
             """dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
@@ -3488,7 +3530,7 @@ class Library(ctypes.CDLL):
             reads each of them.
             @param x   device; read for MP_POOL_MAX alone, optional otherwise.
             @param dy  device.
-            @param dx  device, written."""
+            @param dx  device, written; must not overlap dy, nor x for MP_POOL_MAX."""
 
         def mp_batchnorm_desc_init(self, desc: Pointer, struct_size: int, rows: int, channels: int, dtype: int, /) -> int:
             """epsilon = 1e-5, momentum = 0.1, no activation."""
@@ -3563,7 +3605,29 @@ class Library(ctypes.CDLL):
                       the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
             Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
             @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
-            other places or another type"""
+            other places or another type, or overlaps a or b otherwise"""
+
+        def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int:
+            """Dense rows, dtype_sum = MP_FP32, beta = 0."""
+
+        def mp_column_sum_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int:
+            """Bytes of workspace that mp_column_sum needs: at most 2 KiB per column.
+            @param bytes  host, out."""
+
+        def mp_column_sum(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
+            """Sums each column, such as the gradient of a bias where no epilogue of a product makes it:
+
+                sum[j] = round(*scale * (x[0][j] + x[1][j] + ...) + beta * sum[j])
+
+            Summed in fp32, in an order that depends on rows and columns alone, and rounded once.  rows = 0
+            leaves beta * sum; columns = 0 does nothing.
+
+            @param x          device, rows x columns.  For images N H W C, rows = N H W.
+            @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap x.
+            @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported here
+                              and must be 0.
+            @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed"""
 
         def mp_rnn_desc_init(self, desc: Pointer, struct_size: int, cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int, /) -> int:
             """One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
@@ -3941,6 +4005,9 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_batchnorm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_pointwise_desc_init": (c_uint32, {"desc": POINTER(mp_pointwise_desc_t), "struct_size": c_size_t, "op": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_pointwise": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pointwise_desc_t), "a": c_void_p, "b": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_column_sum_desc_init": (c_uint32, {"desc": POINTER(mp_column_sum_desc_t), "struct_size": c_size_t, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_column_sum_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "bytes": c_void_p}),
+    "mp_column_sum": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "x": c_void_p, "sum": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_rnn_desc_init": (c_uint32, {"desc": POINTER(mp_rnn_desc_t), "struct_size": c_size_t, "cell": c_uint32, "batch": c_int32, "timesteps": c_int32, "input_size": c_int32, "hidden_size": c_int32, "dtype": c_uint32}),
     "mp_rnn_get_sizes": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "sizes": POINTER(mp_rnn_sizes_t)}),
     "mp_rnn_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),

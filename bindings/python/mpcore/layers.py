@@ -152,6 +152,41 @@ class BatchNorm:
                      **views)
 
 
+class ColumnSum:
+    """Sums of the columns of arrays of `rows` x `columns` elements, of whatever shape: the gradient of a bias.
+
+    dtype      of x
+    sum_dtype  of sum
+
+    The object has the workspace: use it in one stream at a time.
+    """
+
+    def __init__(self, context: Context, rows: int, columns: int, dtype: Any = "fp16", *, sum_dtype: Any = "fp32"):
+        self.context, self.dtype, self.sum_dtype = context, dtype_name(dtype), dtype_name(sum_dtype)
+        self.size, self.columns = rows * columns, columns
+        self.desc = _sys.mp_column_sum_desc_default(0, 0, DTYPES[self.dtype][1] or 0)
+        fill(self.desc, {"rows": rows, "columns": columns, "ld": columns,
+                         "dtype_sum": DTYPES[self.sum_dtype][1] or 0})
+        size = _epilogue.bytes_of(lib.mp_column_sum_workspace_size, context.handle, ctypes.byref(self.desc))
+        self.workspace = context.empty(size, "uint8")
+
+    def run(self, x: Any, sum: Any = None, *, beta: float = 0.0, scale: Any = None, amax: Any = None,
+            found_inf: Any = None, stream: Any = None) -> Any:
+        """sum = scale (sums of the columns of x) + beta sum; returns sum.  See mp_column_sum."""
+        if sum is None:
+            if beta != 0:
+                raise ValueError(f"beta = {beta} adds to sum, which is not given")
+            sum = DeviceArray(self.context, (self.columns,), self.sum_dtype)
+        read = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
+        got = self.context.check_array(sum, "sum", dtype=self.sum_dtype, size=self.columns, writable=True)
+        desc = type(self.desc).from_buffer_copy(self.desc)
+        fill(desc, {"beta": beta})
+        epilogue = _epilogue.make(self.context, self.columns, scale=scale, amax=amax, found_inf=found_inf)
+        check(lib.mp_column_sum(self.context.handle, ctypes.byref(desc), read, got, ctypes.byref(epilogue),
+                                self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
+        return sum
+
+
 def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *, activation: Any = "none",
               stream: Any = None) -> Any:
     """y = activation(z), for each element; returns y, which may be a, or a contiguous b of its shape and type.

@@ -227,6 +227,22 @@ class Layers(unittest.TestCase):
 
     @needs_numpy
     @needs_host
+    def test_column_sum(self):
+        x = self.array(list(range(12)), (2, 2, 3))
+        amax, found_inf = self.context.zeros(1), self.context.zeros(1)
+        columns = mpcore.ColumnSum(self.context, 4, 3, "fp32")
+        total = columns.run(x, amax=amax, found_inf=found_inf)
+        self.assertEqual((values(total), values(amax), values(found_inf)), ([18, 22, 26], [26], [0]))
+        half = self.context.array(Floats([0.5], (1,)), "fp32")
+        self.assertIs(columns.run(x, total, beta=2.0, scale=half), total)
+        self.assertEqual(values(total), [45, 55, 65])
+        empty = mpcore.ColumnSum(self.context, 0, 3, "fp16", sum_dtype="bf16")
+        self.assertEqual(empty.run(self.context.empty((0, 3), "fp16")).tobytes(), bytes(6))
+        with self.assertRaisesRegex(ValueError, "beta = 1.0 adds to sum, which is not given"):
+            columns.run(x, beta=1.0)
+        with self.assertRaisesRegex(mpcore.Error, "rows = -1"):
+            mpcore.ColumnSum(self.context, -1, 3)
+
     def test_pointwise_of_rows_that_lie_apart(self):
         wide = numpy.arange(30, dtype=numpy.float32).reshape(3, 10)
         y = mpcore.pointwise(self.context, "add", numpy.ones((3, 4), numpy.float32), wide[:, 2:6])

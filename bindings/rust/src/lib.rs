@@ -75,7 +75,7 @@ pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use network::{Network, NetworkMemory, NetworkTensor};
 pub use network_builder::{NetworkBuilder, NetworkNode};
 pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
-pub use pointwise::Pointwise;
+pub use pointwise::{ColumnSum, Pointwise};
 pub use rnn::{
     Rnn, RnnBuilder, RnnGradOptions, RnnInputGrads, RnnInputs, RnnOutputs, RnnSteps,
     RnnWeightGrads, RnnWeights,

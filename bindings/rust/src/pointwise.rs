@@ -1,11 +1,12 @@
-//! Functions of single elements.
+//! Functions of single elements, and sums of columns.
 
-use crate::context::{Context, Data, Float, Stream};
+use crate::context::{Context, Data, DeviceBuffer, Float, Stream};
 use crate::enums::{Activation, PointwiseOp};
-use crate::epilogue::{operand, Operand};
-use crate::error::Result;
+use crate::epilogue::{operand, Epilogue, Operand};
+use crate::error::{check, Result};
 use crate::sys;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::ptr;
 
 /// y = activation(a), activation(a + b) or activation(a b), for each element: what else there is, then
@@ -101,6 +102,67 @@ impl<'a> Pointwise<'a> {
         self.context.call(|| unsafe {
             let (a, y) = (a.pointer.cast(), y.pointer.cast());
             sys::mp_pointwise(self.context.as_raw(), &desc, a, b, y, self.stream.0)
+        })
+    }
+}
+
+/// Sums of the columns of rows x columns elements of type `X`, such as the gradient of a bias; the sums have the
+/// type `S`.
+///
+/// Has the workspace: for one stream at a time.
+pub struct ColumnSum<X: Float, S: Float> {
+    context: Context,
+    desc: sys::mp_column_sum_desc_t,
+    workspace: DeviceBuffer<u8>,
+    types: PhantomData<(X, S)>,
+}
+
+impl<X: Float, S: Float> ColumnSum<X, S> {
+    /// With memory for so many columns.
+    pub fn new(context: &Context, rows: usize, columns: usize) -> Result<Self> {
+        // The library refuses what has become negative.
+        let mut desc =
+            sys::mp_column_sum_desc_default(rows as i64, columns as i64, X::DTYPE as u32);
+        desc.dtype_sum = S::DTYPE as u32;
+        let mut bytes = 0;
+        // SAFETY: the descriptor lives during the call; refuses what is out of range.
+        check(unsafe { sys::mp_column_sum_workspace_size(context.as_raw(), &desc, &mut bytes) })?;
+        let workspace = context.alloc(bytes)?;
+        Ok(ColumnSum { context: context.clone(), desc, workspace, types: PhantomData })
+    }
+
+    /// sum = scale (sums of the columns of x) + beta sum.  `epilogue`: scale, amax and found_inf.
+    pub fn run<D, T>(
+        &self,
+        x: &D,
+        sum: &T,
+        beta: f32,
+        epilogue: &Epilogue<'_>,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        D: Data<Element = X>,
+        T: Data<Element = S>,
+    {
+        let (call, mut desc) = ("column_sum", self.desc);
+        desc.beta = beta;
+        let (rows, columns) = (i128::from(desc.rows), i128::from(desc.columns));
+        let (x, sum) = (x.view(), sum.view());
+        self.context.holds(call, "x", &x, rows * columns)?;
+        self.context.holds(call, "sum", &sum, columns)?;
+        let raw = epilogue.raw(&self.context, call, columns, columns, S::DTYPE)?;
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        self.context.call(|| unsafe {
+            sys::mp_column_sum(
+                self.context.as_raw(),
+                &desc,
+                x.pointer.cast(),
+                sum.pointer.cast(),
+                &raw,
+                self.workspace.as_ptr().cast(),
+                self.workspace.len(),
+                stream.0,
+            )
         })
     }
 }

@@ -675,6 +675,7 @@ pub struct mp_device_info_t {
 /// dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 /// ```
 ///
+/// If alpha \* \*scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
 /// A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
 ///
 /// dbias, amax and found\_inf look at y \*after\* rounding to the type of D, because overflow
@@ -719,7 +720,7 @@ pub struct mp_gemm_desc_t {
     pub dtype_cd: mp_dtype_t,
     pub alpha: f32,
     pub beta: f32,
-    /// \>= 0
+    /// \>= 0.  0 together with alpha = 0 is refused: neither is a default ([`mp_gemm_desc_init`]).
     pub batch_count: i32,
     /// op(A) is m x k, op(B) is k x n, C and D are m x n
     pub m: i64,
@@ -824,9 +825,9 @@ pub struct mp_conv2d_desc_t {
     pub dilation_w: i32,
     /// divides c and k; c = depthwise
     pub groups: i32,
-    /// out = alpha \* conv + beta \* out
+    /// out = alpha \* conv + beta \* out; with alpha = 0 the inputs are not read
     pub alpha: f32,
-    /// out = alpha \* conv + beta \* out
+    /// out = alpha \* conv + beta \* out; with alpha = 0 the inputs are not read
     pub beta: f32,
     /// must be 0
     pub reserved0: u32,
@@ -1440,6 +1441,25 @@ pub struct mp_pointwise_desc_t {
     pub ld_b: i64,
 }
 
+/// Shape and types of a sum over the rows of a matrix.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_column_sum_desc_t {
+    pub struct_size: u32,
+    /// of x
+    pub dtype: mp_dtype_t,
+    /// of sum
+    pub dtype_sum: mp_dtype_t,
+    /// sum = column sums + beta \* sum; 1 accumulates over micro-batches
+    pub beta: f32,
+    /// \>= 0
+    pub rows: i64,
+    /// \>= 0
+    pub columns: i64,
+    /// \>= columns; elements from row to row of x
+    pub ld: i64,
+}
+
 /// Shape, types and layout of a recurrent network.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1759,6 +1779,7 @@ zeroed! {
     mp_batchnorm_desc_t
     mp_batchnorm_tensors_t
     mp_pointwise_desc_t
+    mp_column_sum_desc_t
     mp_rnn_desc_t
     mp_rnn_sizes_t
     mp_rnn_tensors_t
@@ -1966,6 +1987,15 @@ pub fn mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64,
     value
 }
 
+/// Dense rows, dtype\_sum = [`MP_FP32`], beta = 0.
+pub fn mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t {
+    let mut value = mp_column_sum_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_column_sum_desc_init(&mut value, size, rows, columns, dtype) };
+    value
+}
+
 /// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
 /// Batch-major tensors, \[sequence\]\[step\]\[element\], have x\_step = input\_size and
 /// x\_row = timesteps x input\_size.
@@ -2061,7 +2091,7 @@ extern "C" {
     /// NULL does nothing.
     pub fn mp_free(context: mp_context_t, ptr: *mut c_void);
 
-    /// Either side may be host or device memory.  Pageable host memory makes the copy
+    /// Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
     /// synchronous, as in cudaMemcpyAsync.
     pub fn mp_memcpy(context: mp_context_t, dst: *mut c_void, src: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
@@ -2071,7 +2101,8 @@ extern "C" {
     /// Wait until everything enqueued on `stream` has finished.
     pub fn mp_stream_sync(context: mp_context_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// dst\[i\] = (dst\_dtype) src\[i\].  In-place is allowed only for equal sizes.
+    /// dst\[i\] = (dst\_dtype) src\[i\].  dst may be src if the types have equal sizes; any other overlap is
+    /// refused.
     pub fn mp_cast(context: mp_context_t, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
 
     /// No function, nothing added, nothing measured.
@@ -2094,29 +2125,32 @@ extern "C" {
 
     /// Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
     ///
-    /// * `A`: device; m x k with row stride lda ([`MP_OP_N`]), or k x m ([`MP_OP_T`]).
+    /// * `A`: device; m x k with row stride lda ([`MP_OP_N`]), or k x m ([`MP_OP_T`]).  A and B are not read
+    ///   when alpha == 0 (may be NULL, may hold NaN); desc-\>kernel plays no part then.
     /// * `B`: device; k x n with row stride ldb ([`MP_OP_N`]), or n x k ([`MP_OP_T`]).
     /// * `C`: device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
-    /// * `D`: device; m x n.  May be the same matrix as C (equal ld and stride);
-    ///   any other overlap is undefined.
+    /// * `D`: device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
+    ///   with an argument is refused: of elements, if both have rows equally many bytes apart
+    ///   (D in columns that A leaves free), else of the ranges from first to last byte.
     /// * `epilogue`: host, optional.
     /// * `workspace`: device, 256-byte aligned, optional.  With fewer bytes than
     ///   [`mp_gemm_workspace_size`] the fastest kernel that needs no more is chosen:
     ///   never an error, perhaps slower.
     ///
-    /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 computes
-    /// epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+    /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 and alpha == 0 compute
+    /// epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
     /// ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-    /// slower one (logged once at [`MP_LOG_WARN`]).  For another ld or stride of A or B that is the fast
-    /// one behind a copy in workspace, where this is predicted to pay (logged where it takes a fifth
-    /// as long as the rest, or longer).
+    /// slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
+    /// where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
+    /// times are logged, once, at [`MP_LOG_WARN`].
     ///
     /// Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
     /// the tensor core does it, in an order fixed by (desc, alignment, workspace\_bytes, device,
     /// `MP_GEMM_TUNING`), and rounded once.
     /// Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a dimension \< 0, an ld below the row length
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a dimension \< 0, an ld below the row length, an output that
+    ///   overlaps another argument
     /// * [`MP_ERROR_UNSUPPORTED`]: D has 2^31 or more tiles of 16 x 16, those of all items together
     pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
@@ -2127,7 +2161,10 @@ extern "C" {
     ///   the kernel runs: keep them alive until then.  As in [`mp_gemm`] a matrix
     ///   needs no alignment but its element's; that one item lacks 16 bytes is
     ///   found out on the device, costs time and is not logged.
-    ///   epilogue-\>aux, dbias, amax are unsupported here.
+    ///
+    /// The host does not see the matrices: an item of D that overlaps another matrix, except its own
+    /// item of C, is not refused and gives wrong results.
+    /// epilogue-\>aux, dbias, amax are unsupported here.
     pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
@@ -2149,7 +2186,8 @@ extern "C" {
     /// The products may run at the same time, in one launch where a kernel for that exists and in one
     /// launch per product elsewhere (logged once at [`MP_LOG_WARN`] where the caller can change that):
     /// never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
-    /// may be shared.
+    /// may be shared.  Overlaps of a D with the matrices of its own product and with the D before it in
+    /// memory are refused; others are not looked for.
     ///
     /// * `desc`: op, dtype, alpha and beta of all products.  m, n, k, ld\* and stride\_\* must be 0
     ///   and batch\_count 1: [`mp_gemm_desc_default`](0, 0, 0, ab, cd).
@@ -2222,7 +2260,7 @@ extern "C" {
     /// Forward:  y = epilogue(alpha conv(x, filter) + beta y).
     ///
     /// * `x`, `filter`: device.
-    /// * `y`: device; read only when beta != 0.
+    /// * `y`: device; read only when beta != 0.  Must not overlap another argument.
     /// * `epilogue`: host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
     ///   elements; ld\_aux 0 = K.
     /// * `workspace`: device, 256-byte aligned, optional; less than [`mp_conv2d_workspace_size`] is
@@ -2889,7 +2927,7 @@ extern "C" {
     /// everything and makes every mean NaN.
     ///
     /// * `x`: device.
-    /// * `y`: device, written.
+    /// * `y`: device, written; must not overlap x.
     pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// dx = the gradient of x, overwritten.  [`MP_POOL_MAX`]: the pixel that was the largest of its window,
@@ -2899,7 +2937,7 @@ extern "C" {
     ///
     /// * `x`: device; read for [`MP_POOL_MAX`] alone, optional otherwise.
     /// * `dy`: device.
-    /// * `dx`: device, written.
+    /// * `dx`: device, written; must not overlap dy, nor x for [`MP_POOL_MAX`].
     pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// epsilon = 1e-5, momentum = 0.1, no activation.
@@ -2984,8 +3022,33 @@ extern "C" {
     /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
     ///
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b that has
-    ///   other places or another type
+    ///   other places or another type, or overlaps a or b otherwise
     pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// Dense rows, dtype\_sum = [`MP_FP32`], beta = 0.
+    pub fn mp_column_sum_desc_init(desc: *mut mp_column_sum_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+
+    /// Bytes of workspace that [`mp_column_sum`] needs: at most 2 KiB per column.
+    ///
+    /// * `bytes`: host, out.
+    pub fn mp_column_sum_workspace_size(context: mp_context_t, desc: *const mp_column_sum_desc_t, bytes: *mut usize) -> mp_status_t;
+
+    /// Sums each column, such as the gradient of a bias where no epilogue of a product makes it:
+    ///
+    /// ```text
+    /// sum[j] = round(*scale * (x[0][j] + x[1][j] + ...) + beta * sum[j])
+    /// ```
+    ///
+    /// Summed in fp32, in an order that depends on rows and columns alone, and rounded once.  rows = 0
+    /// leaves beta \* sum; columns = 0 does nothing.
+    ///
+    /// * `x`: device, rows x columns.  For images N H W C, rows = N H W.
+    /// * `sum`: device, columns elements, written; read only when beta != 0.  Must not overlap x.
+    /// * `epilogue`: host, optional: scale, amax and found\_inf.  Everything else is unsupported here
+    ///   and must be 0.
+    /// * `workspace`: device, 256-byte aligned; [`mp_column_sum_workspace_size`] bytes.
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
+    pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
     /// Batch-major tensors, \[sequence\]\[step\]\[element\], have x\_step = input\_size and

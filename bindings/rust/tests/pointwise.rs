@@ -53,6 +53,26 @@ fn one_operand_and_its_gradient() {
 }
 
 #[test]
+fn sums_of_columns() {
+    let c = context();
+    let values = integers(COUNT, 1);
+    let x = c.upload(&to_f16(&values)).unwrap();
+    let sums = c.upload(&[100.0f32; COLUMNS]).unwrap();
+    let columns = ColumnSum::<F16, f32>::new(&c, ROWS, COLUMNS).unwrap();
+    columns.run(&x, &sums, 1.0, &Epilogue::default(), Stream::DEFAULT).unwrap();
+    let sum = |j: usize| values.iter().skip(j).step_by(COLUMNS).sum::<f32>();
+    let wanted: Vec<f32> = (0..COLUMNS).map(|j| 100.0 + sum(j)).collect();
+    assert_eq!(sums.to_vec().unwrap(), wanted);
+    refused(
+        columns.run(&x.slice(0, 14), &sums, 0.0, &Epilogue::default(), Stream::DEFAULT),
+        "column_sum: x has 14 elements, 15 are needed",
+    );
+    let bias = Epilogue::default().bias(&sums);
+    let unsupported = columns.run(&x, &sums, 0.0, &bias, Stream::DEFAULT);
+    assert!(unsupported.unwrap_err().to_string().contains("is not supported by mp_column_sum"));
+}
+
+#[test]
 fn refusals() {
     let (c, other) = (context(), context());
     let (long, short) = (c.alloc::<f32>(COUNT).unwrap(), c.alloc::<f32>(COUNT - 1).unwrap());

@@ -1,0 +1,150 @@
+// mp_column_sum: exact sums of integers, the bits of dbias, overflow, and guard zones.
+#include <limits>
+
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct SumCase {
+  mp_column_sum_desc_t desc;
+  int64_t offset = 0;  ///< elements by which x and sum miss 256 bytes
+  bool has_scale = false;
+  float scale = 1.0f;
+};
+
+SumCase make_case(int64_t rows, int64_t columns, mp_dtype_t dtype = MP_FP16,
+                  mp_dtype_t dtype_sum = MP_FP32) {
+  SumCase c{mp_column_sum_desc_default(rows, columns, dtype)};
+  c.desc.dtype_sum = dtype_sum;
+  return c;
+}
+
+struct SumResult {
+  std::vector<double> sum;
+  std::vector<uint8_t> bits;
+  float found_inf, amax;
+};
+
+/// Runs a case with NaN in the padding of x and guard zones around all.
+SumResult run(const SumCase &c, const Matrices &x, const std::vector<double> &before,
+              uint8_t scratch_pattern = kPoison) {
+  const mp_column_sum_desc_t &d = c.desc;
+  DeviceMatrices in(d.dtype, 1, d.rows, d.columns, d.ld, 0, c.offset, kPoison);
+  in.upload(x);
+  const DeviceArray sum(d.dtype_sum, before, c.offset);
+  const DeviceBuffer<float> scale(std::vector<float>{c.scale}), found_inf(std::vector<float>{0.0f}),
+      amax(std::vector<float>{0.0f});
+  size_t bytes = 0;
+  require_ok(mp_column_sum_workspace_size(context(), &d, &bytes));
+  CHECK(bytes <= 2048 * static_cast<size_t>(d.columns));
+  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes), 0, scratch_pattern);
+  mp_epilogue_t e = mp_epilogue_default();
+  if (c.has_scale) e.scale = scale.data();
+  e.found_inf = found_inf.data();
+  e.amax = amax.data();
+  require_ok(
+      mp_column_sum(context(), &d, in.data(), sum.data(), &e, workspace.data(), bytes, kStream));
+  CHECK(in.damage() == "");
+  CHECK(sum.guard_damage() == "");
+  CHECK(workspace.guard_damage() == "");
+  return {sum.download(), sum.download_bits(), found_inf.download()[0], amax.download()[0]};
+}
+
+Matrices integers(const SumCase &c, int64_t range) {
+  Matrices x(1, c.desc.rows, c.desc.columns);
+  Random random(static_cast<uint64_t>(c.desc.rows * 131 + c.desc.columns));
+  for (double &value : x.values) value = static_cast<double>(random.integer(-range, range));
+  return x;
+}
+
+void check_exact(const SumCase &c) {
+  const mp_column_sum_desc_t &d = c.desc;
+  CAPTURE(d.rows, d.columns, d.ld, d.beta, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_sum),
+          c.offset, c.scale);
+  const Matrices x = integers(c, 2);
+  std::vector<double> before(static_cast<size_t>(d.columns), 3.0), wanted = before;
+  double largest = 0;
+  for (int64_t j = 0; j < d.columns; j++) {
+    double &sum = wanted[static_cast<size_t>(j)];
+    sum *= static_cast<double>(d.beta);
+    for (int64_t i = 0; i < d.rows; i++) sum += static_cast<double>(c.scale) * x.at(0, i, j);
+    sum = round_to(d.dtype_sum, sum);
+    largest = std::max(largest, std::fabs(sum));
+  }
+  if (d.beta == 0.0f) before.assign(before.size(), std::nan(""));
+  const SumResult got = run(c, x, before);
+  CHECK(got.sum == wanted);
+  CHECK(got.found_inf == 0.0f);
+  CHECK(static_cast<double>(got.amax) == largest);
+}
+
+}  // namespace
+
+TEST_CASE("column sum: integers are exact for every shape, type and layout",
+          "[layers][column_sum][strict]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const mp_dtype_t dtype_sum : kDtypes)
+      for (const int64_t rows : {0, 1, 15, 16, 17, 300, 4099})
+        for (const int64_t columns : {1, 7, 8, 65}) {
+          SumCase c = make_case(rows, columns, dtype, dtype_sum);
+          check_exact(c);
+          c.desc.ld = columns + 5;
+          c.desc.beta = 2.0f;
+          c.offset = 1;
+          c.has_scale = true;
+          c.scale = 0.5f;
+          check_exact(c);
+        }
+}
+
+TEST_CASE("column sum: the bits are those of dbias of a product, whatever the workspace held",
+          "[layers][column_sum]") {
+  constexpr int64_t kRows = 777, kColumns = 72, kK = 24;
+  Random random(7);
+  std::vector<double> a(kRows * kK), b(kK * kColumns);
+  for (double &value : a) value = random.real(-1, 1);
+  for (double &value : b) value = random.real(-1, 1);
+  const DeviceArray of_a(MP_FP16, a), of_b(MP_FP16, b), d(MP_FP16, kRows * kColumns);
+  const DeviceBuffer<float> dbias(kColumns);
+  const DeviceBuffer<uint8_t> workspace(1 << 20);
+  const mp_gemm_desc_t gemm = mp_gemm_desc_default(kRows, kColumns, kK, MP_FP16, MP_FP16);
+  mp_epilogue_t e = mp_epilogue_default();
+  e.dbias = dbias.data();
+  require_ok(mp_gemm(context(), &gemm, of_a.data(), of_b.data(), nullptr, d.data(), &e,
+                     workspace.data(), 1 << 20, kStream));
+  const SumCase c = make_case(kRows, kColumns);
+  Matrices x(1, kRows, kColumns);
+  x.values = d.download();
+  const std::vector<double> before(kColumns);
+  for (const uint8_t pattern : {kPoison, uint8_t{0}}) {
+    const std::vector<double> sum = run(c, x, before, pattern).sum;
+    const std::vector<float> wanted = dbias.download();
+    CHECK(sum == std::vector<double>(wanted.begin(), wanted.end()));
+  }
+}
+
+TEST_CASE("column sum: overflow in the last rounding raises found_inf, and so does a NaN",
+          "[layers][column_sum][strict]") {
+  SumCase c = make_case(2, 3, MP_FP32, MP_FP16);
+  Matrices x(1, 2, 3, 1.0);
+  x.at(0, 0, 1) = x.at(0, 1, 1) = 60000.0;
+  const std::vector<double> before(3);
+  SumResult got = run(c, x, before);
+  CHECK(got.sum == std::vector<double>{2.0, kInfinity, 2.0});
+  CHECK(got.found_inf == 1.0f);
+  CHECK(static_cast<double>(got.amax) == kInfinity);
+  c.desc.dtype_sum = MP_FP32;
+  CHECK(run(c, x, before).found_inf == 0.0f);
+  x.at(0, 1, 2) = std::nan("");
+  got = run(c, x, before);
+  CHECK(got.sum[0] == 2.0);
+  CHECK(std::isnan(got.sum[2]));
+  CHECK(got.found_inf == 1.0f);
+  c.has_scale = true;
+  c.scale = 0.0f;
+  CHECK(run(c, x, before).sum == std::vector<double>(3, 0.0));
+}
