@@ -74,8 +74,8 @@ struct Training {
     desc.model = model.list;
     const bool has_v = kind != MP_OPT_SGD;
     const bool has_m = kind != MP_OPT_ADAGRAD && kind != MP_OPT_RMSPROP;
-    if (has_m) desc.m = m.list;
-    if (has_v) desc.v = v.list;
+    if (has_m && kind != MP_OPT_LAMB) desc.m = m.list;  // of LAMB they are allocated
+    if (has_v && kind != MP_OPT_LAMB) desc.v = v.list;
     FAULTY_CREATE(run, mp_optimizer_create, optimizer, run.context(), &desc);
   }
   void finish(Run &run) const {
@@ -200,6 +200,15 @@ void take_steps_of(Run &run) {
   FAULTY_CALL(run, mp_optimizer_regularization, training.optimizer, loss, nullptr);
   run.record_device(loss, sizeof *loss);
   FAULTY_CALL(run, mp_optimizer_set_step_sync, training.optimizer, 7, nullptr);
+  FAULTY_CALL(run, mp_optimizer_write_model, training.optimizer, nullptr);
+  size_t bytes = 0;
+  FAULTY_CALL(run, mp_optimizer_checkpoint_size, training.optimizer, nullptr, &bytes);
+  std::vector<std::byte> checkpoint(bytes);
+  FAULTY_CALL(run, mp_optimizer_save_sync, training.optimizer, nullptr, checkpoint.data(), bytes,
+              nullptr);
+  run.record(checkpoint.data(), bytes);
+  FAULTY_CALL(run, mp_optimizer_restore_sync, training.optimizer, nullptr, checkpoint.data(), bytes,
+              nullptr);
   training.finish(run);
 }
 template void take_steps_of<MP_OPT_SGD>(Run &);

@@ -244,8 +244,8 @@ class Optimizer(Object):
             indices = array_of("tensor_group", ctypes.c_uint32, list(tensor_group) or [0])
             desc.tensor_group = ctypes.addressof(indices)
         self.grads, self.master, self.model, self.extra_grads = grads, master, model, extra_grads
-        self.m = m or self._make(_STATE[self.kind][0])
-        self.v = v or self._make(_STATE[self.kind][1])
+        self.m = self._make(_STATE[self.kind][0]) if m is None else m
+        self.v = self._make(_STATE[self.kind][1]) if v is None else v
         self._lists: Dict[str, Native] = {}
         for name in ("grads", "master", "model", "m", "v", "extra_grads"):
             tensors = getattr(self, name)
