@@ -25,7 +25,7 @@ constexpr char kMagic[8] = {'m', 'p', 'c', 'o', 'r', 'e', '\0', 1};  // the last
 struct Header {
   char magic[sizeof kMagic];
   int32_t kind;
-  uint32_t scaler_bytes;  ///< struct_size of the state at the end; 0: no scaler
+  uint32_t scaler_bytes;  ///< struct_size of the state at the end
   uint32_t num_tensors;
   uint32_t lists;  ///< bit i: kLists[i] is there
   int64_t t;
@@ -41,11 +41,11 @@ std::array<List, 3> lists_of(const mp_optimizer &o) {
   return {{{"master", o.desc.master}, {"m", o.desc.m}, {"v", o.desc.v}}};
 }
 
-Header header_of(const mp_optimizer &o, mp_scaler_t scaler) {
+Header header_of(const mp_optimizer &o) {
   Header header{};
   std::copy_n(kMagic, sizeof kMagic, header.magic);
   header.kind = o.desc.kind;
-  header.scaler_bytes = scaler != nullptr ? sizeof(mp_scaler_state_t) : 0;
+  header.scaler_bytes = sizeof(mp_scaler_state_t);
   header.num_tensors = static_cast<uint32_t>(o.desc.master->numel.size());
   const auto lists = lists_of(o);
   for (uint32_t i = 0; i < lists.size(); ++i)
@@ -70,18 +70,18 @@ size_t size_of(const mp_optimizer &o, uint32_t scaler_bytes) {
   return bytes;
 }
 
-/// Returns the optimizer, if it can be saved or restored together with the scaler.
-const mp_optimizer &require_optimizer(mp_optimizer_t optimizer, mp_scaler_t scaler) {
+/// Returns the optimizer, if it can be saved or restored together with the scaler; NULL is its own.
+const mp_optimizer &require_optimizer(mp_optimizer_t optimizer, mp_scaler_t &scaler) {
   const mp_optimizer &o = require_pointer(optimizer, "optimizer");
   MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
              "optimizer and scaler belong to different contexts");
+  if (scaler == nullptr) scaler = o.own_scaler.get();
   require_data(o);
   return o;
 }
 
 /// Fails unless the checkpoint is one of this optimizer and scaler.
-Header read_header(const mp_optimizer &o, mp_scaler_t scaler, const std::byte *checkpoint,
-                   size_t bytes) {
+Header read_header(const mp_optimizer &o, const std::byte *checkpoint, size_t bytes) {
   const auto require = [](bool good, const auto &...parts) {
     if (!good) fail(MP_ERROR_INVALID_ARGUMENT, "checkpoint: ", parts...);
   };
@@ -91,7 +91,7 @@ Header read_header(const mp_optimizer &o, mp_scaler_t scaler, const std::byte *c
   std::memcpy(&saved, checkpoint, sizeof saved);
   require(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0,
           "must begin as mp_optimizer_save_sync writes it");
-  const Header wanted = header_of(o, scaler);
+  const Header wanted = header_of(o);
   require(saved.kind == wanted.kind, "kind = ", saved.kind, " must be that of the optimizer, ",
           kind_name(o.desc.kind));
   require(saved.num_tensors == wanted.num_tensors, "num_tensors = ", saved.num_tensors,
@@ -103,9 +103,6 @@ Header read_header(const mp_optimizer &o, mp_scaler_t scaler, const std::byte *c
             (wanted.lists >> i & 1) != 0 ? "have" : "not have", " a list ", lists[i].name,
             ", as the optimizer");
   }
-  require((saved.scaler_bytes == 0) == (scaler == nullptr), "scaler ",
-          scaler == nullptr ? "= NULL: the checkpoint has the state of one"
-                            : "must be NULL: the checkpoint has no state of one");
   require(bytes == size_of(o, saved.scaler_bytes), "bytes = ", bytes, " must be ",
           size_of(o, saved.scaler_bytes));
   const std::byte *next = checkpoint + sizeof saved;
@@ -144,7 +141,7 @@ mp_status_t mp_optimizer_checkpoint_size(mp_optimizer_t optimizer, mp_scaler_t s
                                          size_t *bytes) {
   return mp::call(__func__, [&] {
     const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
-    mp::require_pointer(bytes, "bytes") = mp::size_of(o, mp::header_of(o, scaler).scaler_bytes);
+    mp::require_pointer(bytes, "bytes") = mp::size_of(o, mp::header_of(o).scaler_bytes);
   });
 }
 
@@ -154,14 +151,14 @@ mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
     const mp::PartsOfACall parts;
     const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
     mp::require_pointer(static_cast<std::byte *>(checkpoint), "checkpoint");
-    mp::Header header = mp::header_of(o, scaler);
+    mp::Header header = mp::header_of(o);
     const size_t needed = mp::size_of(o, header.scaler_bytes);
     MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "bytes = ", bytes,
                " is smaller than ", needed, ", which mp_optimizer_checkpoint_size returns");
     mp::require_success(mp_optimizer_get_step_sync(optimizer, &header.t, stream));
     mp_scaler_state_t state;
     MP_INIT_STRUCT(&state);
-    if (scaler != nullptr) mp::require_success(mp_scaler_get_state_sync(scaler, &state, stream));
+    mp::require_success(mp_scaler_get_state_sync(scaler, &state, stream));
 
     auto *next = static_cast<std::byte *>(checkpoint);
     const auto append = [&](const void *plain, size_t size) {
@@ -189,13 +186,12 @@ mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scal
     const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
     const auto *first =
         &mp::require_pointer(static_cast<const std::byte *>(checkpoint), "checkpoint");
-    const mp::Header header = mp::read_header(o, scaler, first, bytes);
-    mp_scaler_state_t state;
-    if (scaler != nullptr) state = mp::read_state(*scaler, first + bytes, header.scaler_bytes);
+    const mp::Header header = mp::read_header(o, first, bytes);
+    const mp_scaler_state_t state = mp::read_state(*scaler, first + bytes, header.scaler_bytes);
 
     // First, because it refuses a t: until then nothing has been written.
     mp::require_success(mp_optimizer_set_step_sync(optimizer, header.t, stream));
-    if (scaler != nullptr) mp::require_success(mp_scaler_set_state_sync(scaler, &state, stream));
+    mp::require_success(mp_scaler_set_state_sync(scaler, &state, stream));
     const mp::Context &c = *o.context;
     const std::byte *next = first + bytes - header.scaler_bytes;
     mp::for_each_tensor(o, [&](const mp::List &, size_t, size_t size) { next -= size; });

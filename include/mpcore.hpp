@@ -774,7 +774,7 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     return detail::query<size_t>(mp_optimizer_checkpoint_size, get(), scaler);
   }
 
-  /// Returns a checkpoint, with the state of the scaler unless that is NULL.
+  /// Returns a checkpoint, with the state of the scaler; NULL: the optimizer's own.
   outcome<std::vector<std::byte>> save_sync(mp_scaler_t scaler,
                                             mp_stream_t stream = nullptr) const {
     size_t bytes = 0;

@@ -2620,7 +2620,7 @@ module mpcore_c
     end function
 
     !> Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
-    !> @param scaler  optional; NULL: without.
+    !> @param scaler  optional; NULL: that of mp_optimizer_get_scaler.
     !> @param bytes   host, out.
     function mp_optimizer_checkpoint_size(optimizer, scaler, bytes) result(answer) bind(c, &
       name="mp_optimizer_checkpoint_size")
@@ -2634,7 +2634,7 @@ module mpcore_c
     !> Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
     !> later versions read it.  Not part of it: hyperparameters, the states of a graph (running
     !> statistics), offsets of dropout, and the position in the data.
-    !> @param scaler      optional; NULL: the checkpoint has no scaler.
+    !> @param scaler      optional; NULL: that of mp_optimizer_get_scaler.
     !> @param checkpoint  host, out.
     !> @param bytes       room, at least mp_optimizer_checkpoint_size.
     !> @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room
@@ -2651,7 +2651,7 @@ module mpcore_c
 
     !> Restores master, m, v, t and the scaler, then writes model as mp_optimizer_write_model does: the
     !> training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
-    !> @param scaler      NULL if and only if the checkpoint has none; as in mp_scaler_set_state_sync.
+    !> @param scaler      as when it was saved, under the rules of mp_scaler_set_state_sync.
     !> @param checkpoint  host, any alignment.
     !> @param bytes       exactly as many as were saved.
     !> @retval MP_ERROR_INVALID_ARGUMENT no checkpoint, or that of other tensors, of another kind or

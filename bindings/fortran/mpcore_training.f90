@@ -31,7 +31,7 @@ contains
                   stat, errmsg)
   end subroutine
 
-  !> Saves masters, moments, the number of steps, and the scaler if there is one, from which
+  !> Saves masters, moments, the number of steps, and the scaler (absent: the optimizer's own), from which
   !> mp_restore_checkpoint continues the training bit for bit.  Waits for the stream.  After an error
   !> checkpoint is not allocated.
   subroutine mp_save_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
@@ -51,9 +51,9 @@ contains
     call mp_check(status, stat, errmsg)
   end subroutine
 
-  !> Restores a checkpoint, and writes the 16-bit copies as a step of this optimizer does.  With a
-  !> scaler if and only if it was saved with one.  Waits for the stream.  After an error nothing has
-  !> been written.
+  !> Restores a checkpoint, and writes the 16-bit copies as a step of this optimizer does.  Takes a
+  !> scaler of the policy that was saved; absent: the optimizer's own.  Waits for the stream.  After
+  !> an error nothing has been written.
   subroutine mp_restore_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), target, contiguous, intent(in) :: checkpoint(:)

@@ -343,8 +343,8 @@ class Optimizer(Object):
         check(lib.mp_optimizer_write_model(self.handle, stream_pointer(stream)))
 
     def save(self, scaler: Optional[Scaler] = None, stream: Any = None) -> bytes:
-        """A checkpoint: masters, m, v, the number of steps, and the state of the scaler.  See
-        mp_optimizer_save_sync.  Waits for the stream."""
+        """A checkpoint: masters, m, v, the number of steps, and the state of the scaler; None: the optimizer's own.
+        See mp_optimizer_save_sync.  Waits for the stream."""
         raw, size = None if scaler is None else scaler.handle, ctypes.c_size_t()
         check(lib.mp_optimizer_checkpoint_size(self.handle, raw, ctypes.byref(size)))
         checkpoint = ctypes.create_string_buffer(size.value)

@@ -364,7 +364,7 @@ class Training(unittest.TestCase):
                 (r"m = \[...\]: the optimizer has no list m", lambda: other.load_state_dict(dict(state, kind="sgd"))),
                 ("master has tensors of", lambda: first.load_state_dict(dict(state, master=state["master"][:1]))),
                 ("t = -1", lambda: first.load_state_dict(dict(state, t=-1))),
-                ("scaler", lambda: first.restore(as_bytes)), ("bytes", lambda: first.restore(as_bytes[:-1], scaler))):
+                ("policy", lambda: first.restore(as_bytes)), ("bytes", lambda: first.restore(as_bytes[:-1], scaler))):
             with self.subTest(sentence), self.assertRaisesRegex((ValueError, mpcore.Error), sentence):
                 call()
         self.assertEqual(all_of(first, scaler), after)  # nothing was written

@@ -348,8 +348,8 @@ impl Optimizer {
     }
 
     /// Restores a checkpoint, and writes the 16-bit copies with the optimizer's own rounding: training
-    /// continues bit for bit.  With a scaler if and only if it was saved with one.  Waits for the
-    /// stream.
+    /// continues bit for bit.  Takes a scaler of the policy that was saved; `None` is the optimizer's
+    /// own.  Waits for the stream.
     pub fn restore(
         &self,
         scaler: Option<&Scaler>,

@@ -2554,7 +2554,7 @@ extern "C" {
 
     /// Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
     ///
-    /// * `scaler`: optional; NULL: without.
+    /// * `scaler`: optional; NULL: that of [`mp_optimizer_get_scaler`].
     /// * `bytes`: host, out.
     pub fn mp_optimizer_checkpoint_size(optimizer: mp_optimizer_t, scaler: mp_scaler_t, bytes: *mut usize) -> mp_status_t;
 
@@ -2562,7 +2562,7 @@ extern "C" {
     /// later versions read it.  Not part of it: hyperparameters, the states of a graph (running
     /// statistics), offsets of dropout, and the position in the data.
     ///
-    /// * `scaler`: optional; NULL: the checkpoint has no scaler.
+    /// * `scaler`: optional; NULL: that of [`mp_optimizer_get_scaler`].
     /// * `checkpoint`: host, out.
     /// * `bytes`: room, at least [`mp_optimizer_checkpoint_size`].
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: there is less room
@@ -2571,7 +2571,7 @@ extern "C" {
     /// Restores master, m, v, t and the scaler, then writes model as [`mp_optimizer_write_model`] does: the
     /// training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
     ///
-    /// * `scaler`: NULL if and only if the checkpoint has none; as in [`mp_scaler_set_state_sync`].
+    /// * `scaler`: as when it was saved, under the rules of [`mp_scaler_set_state_sync`].
     /// * `checkpoint`: host, any alignment.
     /// * `bytes`: exactly as many as were saved.
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: no checkpoint, or that of other tensors, of another kind or
