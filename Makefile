@@ -7,6 +7,7 @@
 #                          added, so that later GPUs can compile it for themselves.  90 is 90a.
 #   BUILD=build            where everything goes
 #   SAN=address|race       host target under AddressSanitizer + UBSan / the race detector
+#   SETUP=no               install no packages: demo, test, install and others list what is missing
 #   V=1                    show the commands
 
 MAKEFLAGS += --no-print-directory
@@ -47,13 +48,19 @@ SAN_FLAGS := $(SAN_FLAGS_$(SAN))
 SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
 OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
+# Not for the kernels of the host target and the simulator: tiles are arrays on the stacks of fibers, and barriers are
+# called for each thread of a block, so that all of them would have a guard.  The simulator has guard zones of its own.
+HARDENED := $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+LINK_NOW := -Wl,-z,relro,-z,now
+LINK_PROGRAM := -pie $(LINK_NOW) $(SAN_FLAGS)
+
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
 # -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.  -fno-trapping-math:
 # nobody asks which exceptions were raised; so a choice between two numbers is no branch, and loops become vectors.
 HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -fno-trapping-math $(if $(HOST_MARCH),-march=$(HOST_MARCH))
 HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
-LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined -Wl,-z,relro,-z,now $(SAN_FLAGS)
+LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(LINK_NOW) $(SAN_FLAGS)
 LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 
 # ---------------------------------------------------------------- what is built
@@ -134,7 +141,8 @@ HERE_IS_DOT := -ffile-prefix-map=$(CURDIR)=.
 # Objects made with other flags are made again; without CUDA or with it, those of the host target are the same.
 $(BUILD)/flags: FLAGS = $(CXX) $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
 $(BUILD)/flags_cuda: FLAGS = $(NVCC) $(NVCCFLAGS) $(GENCODE)
-$(BUILD)/flags $(BUILD)/flags_cuda: force
+$(BUILD)/flags_hardened: FLAGS = $(HARDENED) $(LINK_PROGRAM)
+$(BUILD)/flags $(BUILD)/flags_cuda $(BUILD)/flags_hardened: force
 	@mkdir -p $(@D)
 	@echo '$(subst ','"'"',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','"'"',$(FLAGS))' > $@
 .PHONY: force
@@ -151,6 +159,10 @@ LOCAL = $(if $(IS_GIVEN),,$(shell cat $(BUILD)/targets 2>/dev/null || tools/loca
 BUILD_LOCAL = +@MAKE='$(MAKE)' tools/build_bar $(LOCAL) BUILD='$(BUILD)'
 
 $(HOST_OBJS) $(BASE_OBJS): $(BUILD)/flags
+SIM_OBJS := $(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)
+$(filter-out $(SIM_OBJS),$(BASE_OBJS)): $(BUILD)/flags_hardened
+$(SIM_OBJS): private HARDENED :=
+$(SIM_OBJS): private WITH_OBJ :=
 $(CUDA_OBJS): $(BUILD)/flags_cuda
 $(LIB): | $(BUILD)/targets
 # What is said of a build to those who have to know.
@@ -165,7 +177,6 @@ $(BUILD)/obj/kernels/simt/sim/device.o: DEFINES += $(HOST_DEFINES)
 
 # The simulator's own arithmetic is for the same processors as the kernels.
 $(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: private COMPILE_OBJ += $(HOST_MATH_FLAGS)
-$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: private WITH_OBJ :=
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@echo "  LINK $@"
@@ -184,9 +195,10 @@ define precompile
 	$(Q)$(CXX) $(1) -MMD -MP -x c++-header -c $(@:.gch=) -o $@
 endef
 WITH_OBJ = -include $(call precompiled,obj)
-COMPILE_OBJ = $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN)
-COMPILE_HOST = $(COMPILE_OBJ) $(HOST_KERNEL_FLAGS)
-$(call precompiled,obj).gch: support/precompiled.h $(BUILD)/flags
+COMPILE_BASE = $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN)
+COMPILE_OBJ = $(COMPILE_BASE) $(HARDENED)
+COMPILE_HOST = $(COMPILE_BASE) $(HOST_KERNEL_FLAGS)
+$(call precompiled,obj).gch: support/precompiled.h $(BUILD)/flags $(BUILD)/flags_hardened
 	$(call precompile,$(COMPILE_OBJ))
 $(call precompiled,host).gch: support/precompiled.h $(BUILD)/flags
 	$(call precompile,$(COMPILE_HOST))
@@ -230,9 +242,9 @@ TUNE_CPP := $(wildcard bench/tune/*.cpp) \
   $(addprefix bench/,timing/machine.cpp timing/timing.cpp timing/gpu_watch.cpp timing/agreement.cpp \
     shapes/shapes.cpp shapes/conv_shapes.cpp shapes/epilogue_shapes.cpp shapes/batched_shapes.cpp shapes/rnn_shapes.cpp suites/operation.cpp suites/problem.cpp \
     peers/cuda_runtime.cpp peers/dynamic_library.cpp peers/nvml.cpp)
-TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) $(INCLUDES)
+TOOL_CXXFLAGS := -std=c++20 -O2 -fPIE $(WARN) $(INCLUDES) $(HARDENED)
 
-$(call precompiled,tools).gch: support/precompiled.h
+$(call precompiled,tools).gch: support/precompiled.h $(BUILD)/flags_hardened
 	$(call precompile,$(TOOL_CXXFLAGS))
 COMPILE_TOOL = $(CXX) -include $(call precompiled,tools) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/tools/%.o: tools/%.cpp $(call precompiled,tools).gch
@@ -249,15 +261,15 @@ $(BUILD)/bench/peers/%.o: private TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 
 $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -ldl -lpthread -o $@
+	$(Q)$(CXX) $(LINK_PROGRAM) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -ldl -lpthread -o $@
 $(BUILD)/mpinfo: $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -o $@
+	$(Q)$(CXX) $(LINK_PROGRAM) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -o $@
 # Looked for beside mpbench.
 $(BUILD)/mpbench_first_result: bench/suites/first_result.c $(HEADERS)
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
-	$(Q)$(CC) -std=c99 -O2 -pedantic -Wall -Wextra -Iinclude $< -ldl -o $@
+	$(Q)$(CC) -std=c99 -O2 -fPIE -pedantic -Wall -Wextra -Iinclude $(HARDENED) $(LINK_PROGRAM) $< -ldl -o $@
 # The peaks are kernels; without nvcc nothing stands in for them.
 BENCH_OBJS := $(BENCH_CPP:%.cpp=$(BUILD)/%.o) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/peaks/*.cu)),$(BUILD)/bench/peaks/none.o)
@@ -268,21 +280,21 @@ $(BUILD)/bench/%.o: bench/%.cu $(BUILD)/flags_cuda
 	$(Q)$(NVCC) $(NVCCFLAGS) $(GENCODE) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
 $(BUILD)/mpbench: $(BENCH_OBJS) $(LIB) $(BUILD)/mpbench_first_result
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(BENCH_OBJS) $(LINK_LIB) $(BENCH_CUDART) -ldl -lpthread -o $@
+	$(Q)$(CXX) $(LINK_PROGRAM) $(BENCH_OBJS) $(LINK_LIB) $(BENCH_CUDART) -ldl -lpthread -o $@
 
 # The same for PREFIX/bin.
 LINK_INSTALLED := -L$(BUILD) -lmpcore -Wl,-rpath,'$$ORIGIN/../lib'
 $(BUILD)/installed/mpdemo: $(BUILD)/mpdemo
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -lz -ldl -lpthread -o $@
+	$(Q)$(CXX) $(LINK_PROGRAM) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -lz -ldl -lpthread -o $@
 $(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -o $@
+	$(Q)$(CXX) $(LINK_PROGRAM) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -o $@
 
 # What it fits is what selects, so it is linked with the selection and the library.
 $(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(GROUND_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
+	$(Q)$(CXX) $(LINK_PROGRAM) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
 
 # What clang tools ask for: how each file is compiled for the host target.
 COMPILED = $(LIB) $(TEST_BINS) $(BUILD)/mptune $(BUILD)/mpbench $(BUILD)/mpdemo $(BUILD)/mpinfo

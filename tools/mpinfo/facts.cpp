@@ -71,7 +71,7 @@ std::vector<Device> find_devices() {
 
 std::vector<Variable> environment() {
   std::vector<Variable> variables = {
-      {"MP_LOG", "messages on stderr: error, warn (default), info or debug and above", nullptr},
+      {"MP_LOG", "messages on stderr: error, warn, info or debug and above", nullptr},
       {"MP_GEMM_TUNING", "a table that mptune wrote; kernels are chosen by its constants", nullptr},
       {"MP_AUTOCAST", "off, fp16 or bf16: what mp_autocast_create makes of the type", nullptr},
       {"MP_AUTOCAST_LEVEL", "normal, infer_as_deny, tensor_cores_only or force_all", nullptr},
