@@ -79,7 +79,7 @@ void log(mp_log_level_t level, const Parts &...parts) {
 
 // ---------------------------------------------------------------------------- entry and exit
 
-/// While one lives, pthread_cancel waits: unwinding for it would end at the first noexcept function, and
+/// Scope in which pthread_cancel waits: its unwinding would end at the first noexcept function, and
 /// with it the process.
 class NotCancelled {
  public:

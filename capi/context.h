@@ -31,7 +31,8 @@ struct Logged {
   std::set<std::string_view> kernels;  ///< of is_news(); names are in static storage
 };
 
-/// While one lives, its backend keeps threads and memory from launch to launch; the last one frees them.
+/// Use of a backend, which keeps threads and memory from launch to launch; the end of the last use
+/// frees them.
 class BackendUse {
  public:
   explicit BackendUse(const Backend &backend);
