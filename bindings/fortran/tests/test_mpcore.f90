@@ -417,7 +417,7 @@ contains
     call mp_check(mp_column_sum_workspace_size(context, columns, bytes))
     call mp_allocate(context, workspace, int(bytes + 3)/4)
     call mp_check(mp_column_sum(context, columns, c_loc(b), c_loc(sums), workspace=c_loc(workspace), &
-      workspace_bytes=bytes))
+      workspace_bytes=bytes, stream=c_null_ptr))
     call expect('sums over the rows of C', all(sums == sum(b, dim=2)))
     call mp_deallocate(context, workspace)
   end subroutine
