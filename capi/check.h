@@ -208,18 +208,22 @@ inline void require_flags(uint32_t flags, uint32_t known, const char *name) {
              " has bits that mean nothing here: ", flags & ~known);
 }
 
+/// Computes a * b + c, as every count of elements and bytes.  Returns false if 64 bits cannot
+/// hold it.
+inline bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *result) {
+  return !__builtin_mul_overflow(a, b, result) && !__builtin_add_overflow(*result, c, result);
+}
+
 /// Elements from the first to past the last of `count` runs of `run` elements that start `stride`
 /// elements apart.  Returns false when 64 bits cannot hold it.
 inline bool strided_extent(int64_t count, int64_t stride, int64_t run, int64_t *elems) {
   *elems = 0;
-  if (count == 0 || run == 0) return true;
-  return !__builtin_mul_overflow(count - 1, stride, elems) &&
-         !__builtin_add_overflow(*elems, run, elems);
+  return count == 0 || run == 0 || multiply_add(count - 1, stride, run, elems);
 }
 
 inline bool bytes_fit(int64_t elems, mp_dtype_t dtype) {
   int64_t bytes;
-  return !__builtin_mul_overflow(elems, static_cast<int64_t>(mp_dtype_size(dtype)), &bytes);
+  return multiply_add(elems, static_cast<int64_t>(mp_dtype_size(dtype)), 0, &bytes);
 }
 
 /// A number of elements of `dtype`.

@@ -79,7 +79,7 @@ void require_countable(const char *what, const char *of, std::initializer_list<E
   constexpr int64_t kLimit = int64_t{1} << 30;
   int64_t product = 1;
   const bool fits = std::all_of(extents.begin(), extents.end(), [&](const Extent &extent) {
-    return !__builtin_mul_overflow(product, extent.value, &product) && product < kLimit;
+    return multiply_add(product, extent.value, 0, &product) && product < kLimit;
   });
   MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, text_of(extents), ": ", what, " has 2^30 ", of,
              " or more");

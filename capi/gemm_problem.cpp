@@ -87,8 +87,8 @@ void check_shape(const mp_gemm_desc_t &d) {
 
 int64_t count_tiles(const mp_gemm_desc_t &d, int64_t tiles_m, int64_t batch_count) {
   int64_t tiles;
-  MP_REQUIRE(!__builtin_mul_overflow(tiles_m, tiles_along(d.n), &tiles) &&
-                 !__builtin_mul_overflow(tiles, batch_count, &tiles) && tiles <= kMostTiles,
+  MP_REQUIRE(multiply_add(tiles_m, tiles_along(d.n), 0, &tiles) &&
+                 multiply_add(tiles, batch_count, 0, &tiles) && tiles <= kMostTiles,
              MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n, ", batch_count = ", d.batch_count,
              ": more than 2^31 - 1 tiles of 16 x 16");
   return tiles;

@@ -22,7 +22,7 @@ void require_extents(std::initializer_list<int64_t> extents, mp_dtype_t dtype, c
   if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return;
   int64_t elems = 1;
   for (const int64_t extent : extents)
-    MP_REQUIRE(!__builtin_mul_overflow(elems, extent, &elems), MP_ERROR_INVALID_ARGUMENT, what,
+    MP_REQUIRE(multiply_add(elems, extent, 0, &elems), MP_ERROR_INVALID_ARGUMENT, what,
                ": 64 bits cannot count the elements");
   MP_REQUIRE(bytes_fit(elems, dtype), MP_ERROR_INVALID_ARGUMENT, what, " has ", elems,
              " elements: 64 bits cannot count the bytes");
@@ -136,7 +136,7 @@ mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   const mp_batchnorm_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_not_negative(d.rows, "rows");
-  require_not_negative(d.channels, "channels");
+  require_count(d.channels, "channels", MP_FP32);
   require_extents({d.rows, d.channels}, d.dtype, "rows channels");
   require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DTANH);
   MP_REQUIRE(d.activation == MP_ACT_NONE || d.activation == MP_ACT_RELU, MP_ERROR_UNSUPPORTED,

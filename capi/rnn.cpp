@@ -35,8 +35,8 @@ void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_
   if (row == 0) row = columns;
   MP_REQUIRE(row >= columns, MP_ERROR_INVALID_ARGUMENT, names.row, " = ", row, " is smaller than ",
              names.columns, " = ", columns);
-  MP_REQUIRE(step != 0 || !__builtin_mul_overflow(int64_t{d.batch}, row, &step),
-             MP_ERROR_INVALID_ARGUMENT, names.row, " = ", row,
+  MP_REQUIRE(step != 0 || multiply_add(d.batch, row, 0, &step), MP_ERROR_INVALID_ARGUMENT,
+             names.row, " = ", row,
              ": 64 bits cannot count the elements of a step; batch = ", d.batch);
   if (d.batch == 0 || d.timesteps == 0) return;
   MP_REQUIRE(step >= columns, MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step,
