@@ -21,7 +21,7 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
              "scaler and grads belong to different contexts");
   require_fp32(to, sums_name);
   require_data(from, "grads");
-  require_data(to, sums_name);
+  require_writable(to, sums_name);
   require_finite(weight, "weight");
   require_flags(flags, MP_ACCUMULATE_FIRST | MP_ACCUMULATE_LAST, "flags");
 

@@ -88,7 +88,7 @@ mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, fl
                                mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(grads), [&] {
     const mp_tensor_list &list = mp::require_pointer(grads, "grads");
-    mp::require_data(list, "grads");
+    mp::require_writable(list, "grads");
     const mp_comm_t ranks = mp::read_comm(comm);
     mp::require_factor(pre, "pre");
     mp::require_factor(post, "post");

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "capi/context.h"
@@ -56,6 +57,8 @@ struct mp_tensor_list {
   std::vector<void *> data;  ///< host copies of what `device` points to, to check calls against
   std::vector<int64_t> numel;
   std::vector<mp_dtype_t> dtype;
+  /// Two tensors that share memory; such a list is read, and not written.
+  std::optional<std::pair<size_t, size_t>> overlap;
   mp::DeviceBuffer memory;
   mp::TensorList device;
   mp::ReduceScratch scratch;
@@ -116,6 +119,14 @@ std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
 
 /// Fails where a kernel would read through NULL.
 void require_data(const mp_tensor_list &list, const char *name);
+
+/// Fails if two tensors of a list that is written overlap; NULL among its data is not refused.
+void require_disjoint(const mp_tensor_list &list, const char *name);
+/// Both of a list that is written.
+inline void require_writable(const mp_tensor_list &list, const char *name) {
+  require_data(list, name);
+  require_disjoint(list, name);
+}
 
 /// Fails unless both lists have the same context and sizes.
 void require_parallel(const mp_tensor_list &list, const char *name, const mp_tensor_list &other,

@@ -185,6 +185,7 @@ mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
     mp::require_data(from, "master");
     mp::require_fp32(from, "master");
     mp::require_16bit(to, "model");
+    mp::require_disjoint(to, "model");
     mp::require_aligned(found_inf, "found_inf");
     const mp_model_options_t o = mp::read_options(options);
     const mp::Context &c = *from.context;

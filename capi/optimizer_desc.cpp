@@ -291,14 +291,18 @@ mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr 
 void require_data(const mp_optimizer &optimizer) {
   const mp_optimizer_desc_t &desc = optimizer.desc;
   require_data(*desc.grads, "grads");
-  require_data(*desc.master, "master");
+  require_writable(*desc.master, "master");
   require_fp32(*desc.master, "master");
-  if (desc.model != nullptr) require_16bit(*desc.model, "model");
+  if (desc.model != nullptr) {
+    require_16bit(*desc.model, "model");
+    require_disjoint(*desc.model, "model");
+  }
   for (const auto &[list, name] : {std::pair{desc.m, "m"}, std::pair{desc.v, "v"},
                                    std::pair{desc.extra_grads, "extra_grads"}}) {
     if (list == nullptr) continue;
     require_data(*list, name);
     require_fp32(*list, name);
+    if (list != desc.extra_grads) require_disjoint(*list, name);
   }
 }
 

@@ -61,6 +61,26 @@ std::vector<int64_t> read_numel(const mp_tensor_list_desc_t &desc) {
   return std::vector<int64_t>(desc.numel, desc.numel + desc.count);
 }
 
+/// Points the list at other data.
+void set_data(mp_tensor_list &list, void *const *data) {
+  list.data.assign(data, data + list.numel.size());
+  list.overlap.reset();
+  std::vector<size_t> by_address;
+  for (size_t t = 0; t < list.data.size(); ++t)
+    if (list.data[t] != nullptr && list.numel[t] > 0) by_address.push_back(t);
+  const auto begin = [&](size_t t) { return reinterpret_cast<uintptr_t>(list.data[t]); };
+  std::ranges::sort(by_address, {}, begin);
+  for (size_t i = 1; i < by_address.size(); ++i) {
+    const auto [first, second] = std::minmax(by_address[i - 1], by_address[i]);
+    const size_t before = by_address[i - 1];
+    const uintptr_t bytes =
+        static_cast<uintptr_t>(list.numel[before]) * mp_dtype_size(list.dtype[before]);
+    if (begin(by_address[i]) - begin(before) >= bytes) continue;
+    list.overlap = {first, second};
+    return;
+  }
+}
+
 std::unique_ptr<mp_tensor_list> read_list(const ContextPtr &context,
                                           const mp_tensor_list_desc_t &desc) {
   require_zero(desc.reserved0, "reserved0");
@@ -73,7 +93,7 @@ std::unique_ptr<mp_tensor_list> read_list(const ContextPtr &context,
   list->dtype = read_dtypes(desc);
   list->numel = read_numel(desc);
   require_tensor_data(desc.data, list->dtype);
-  list->data.assign(desc.data, desc.data + desc.count);
+  if (desc.count > 0) set_data(*list, desc.data);
   return list;
 }
 
@@ -210,6 +230,13 @@ void require_data(const mp_tensor_list &list, const char *name) {
   }
 }
 
+void require_disjoint(const mp_tensor_list &list, const char *name) {
+  if (!list.overlap) return;
+  const auto [first, second] = *list.overlap;
+  fail(MP_ERROR_INVALID_ARGUMENT, name, ": data[", second, "] = ", list.data[second],
+       " overlaps data[", first, "] = ", list.data[first], ", and the call writes both");
+}
+
 void require_parallel(const mp_tensor_list &list, const char *name, const mp_tensor_list &other,
                       const char *other_name) {
   MP_REQUIRE(list.context == other.context, MP_ERROR_INVALID_ARGUMENT, name, " and ", other_name,
@@ -247,7 +274,7 @@ mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp
     mp::require_pointer(data, "data");
     mp::require_tensor_data(data, l.dtype);
     const mp::Context &c = *l.context;
-    l.data.assign(data, data + l.data.size());
+    mp::set_data(l, data);
     c.backend.copy(c.device, l.device.data, l.data.data(), l.data.size() * sizeof(void *), stream);
   });
 }
@@ -318,7 +345,7 @@ mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *i
     const mp_tensor_list &to = mp::require_pointer(out, "out");
     mp::require_parallel(from, "in", to, "out");
     mp::require_data(from, "in");
-    mp::require_data(to, "out");
+    mp::require_writable(to, "out");
     mp::require_device(inv_scale, "inv_scale");
     mp::require_device(found_inf, "found_inf");
     const mp::Context &c = *from.context;

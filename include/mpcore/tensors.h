@@ -18,7 +18,8 @@ typedef struct mp_tensor_list_desc {
   uint32_t count;
   uint32_t reserved0; /**< must be 0 */
   /** count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-   *  list of an optimizer. */
+   *  list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+   *  the list refuses them with MP_ERROR_INVALID_ARGUMENT. */
   void *const *data;
   /** count element counts, >= 0 and together below 2^40; empty tensors are allowed anywhere. */
   const int64_t *numel;

@@ -198,6 +198,76 @@ static void test_unscale(mp_tensor_list_t list, mp_tensor_list_t holes) {
   mp_tensor_list_destroy(fewer_tensors);
 }
 
+/** Two tensors with one byte in common can be read; every call that writes them names both. */
+static void test_overlaps(mp_tensor_list_t list) {
+  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
+  mp_tensor_list_desc_t d = good_desc();
+  void *behind[kCount] = {at(0), at(4), at(28)}, *before[kCount] = {at(16), NULL, at(0)};
+  void *next_to[kCount] = {at(0), at(4), at(32)};
+  mp_tensor_list_t overlapping[2], separate, apart, model;
+  d.data = behind;
+  overlapping[0] = list_of(context, &d);
+  d.dtype = MP_FP16;
+  void *halves[kCount] = {at(1024), NULL, at(1038)};
+  d.data = halves;
+  model = list_of(context, &d);
+  d = good_desc();
+  overlapping[1] = list_of(context, &d);
+  WORKS(mp_tensor_list_set_data(overlapping[1], before, NULL));
+  d.data = next_to;
+  separate = list_of(context, &d);
+  void *elsewhere[kCount] = {at(512), NULL, at(768)};
+  d.data = elsewhere;
+  apart = list_of(context, &d);
+
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  const mp_comm_t alone = mp_comm_default();
+  mp_scaler_t scaler = NULL;
+  WORKS(mp_scaler_create(&scaler, context, &config));
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.5f);
+  hyper.beta1 = 0.0f;
+  for (int i = 0; i < 2; i++) {
+    mp_tensor_list_t o = overlapping[i];
+    FAILS(mp_unscale, (list, o, at(2048), at(2052), NULL), bad, "out: data[2]");
+    check(strstr(mp_last_error(), " overlaps data[0] = ") != NULL, "the other tensor is named too");
+    FAILS(mp_grads_accumulate, (scaler, list, o, 1.0f, 0, NULL), bad, "sums: data[2]");
+    FAILS(mp_grads_to_fp32, (scaler, list, o, NULL), bad, "out: data[2]");
+    FAILS(mp_grad_all_reduce, (o, &alone, 1.0f, 1.0f, NULL), bad, "grads: data[2]");
+    WORKS(mp_l2norm(o, at(2048), NULL, NULL));
+    WORKS(mp_unscale(o, list, at(2048), at(2052), NULL));
+    mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
+    sgd.groups = &hyper;
+    sgd.grads = apart;
+    sgd.master = o;
+    FAILS(mp_optimizer_create, (&out.optimizer, context, &sgd), bad, "master: data[2]");
+  }
+  FAILS(mp_masters_to_model, (list, model, NULL, NULL, NULL), bad, "model: data[2]");
+  WORKS(mp_unscale(list, separate, at(2048), at(2052), NULL));
+
+  mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
+  sgd.groups = &hyper;
+  sgd.grads = overlapping[0];
+  sgd.master = list;
+  mp_optimizer_t optimizer = NULL;
+  void *moved[kCount] = {at(512), NULL, at(516)};
+  WORKS(mp_tensor_list_set_data(list, data, NULL));
+  void *gradients[kCount] = {at(1536), NULL, at(1540)};
+  WORKS(mp_tensor_list_set_data(overlapping[0], gradients, NULL));
+  WORKS(mp_optimizer_create(&optimizer, context, &sgd));
+  WORKS(mp_scale_step(optimizer, NULL, NULL, NULL));
+  WORKS(mp_tensor_list_set_data(list, moved, NULL));
+  FAILS(mp_scale_step, (optimizer, NULL, NULL, NULL), bad, "master: data[2]");
+  FAILS(mp_optimizer_step, (optimizer, NULL, NULL, NULL), bad, "master: data[2]");
+  WORKS(mp_tensor_list_set_data(list, data, NULL));
+  mp_optimizer_destroy(optimizer);
+  mp_scaler_destroy(scaler);
+  mp_tensor_list_destroy(overlapping[0]);
+  mp_tensor_list_destroy(overlapping[1]);
+  mp_tensor_list_destroy(separate);
+  mp_tensor_list_destroy(apart);
+  mp_tensor_list_destroy(model);
+}
+
 static void test_clip_factor(void) {
   float *norm = at(0), *scale = at(4), *result = at(8);
   FAILS(mp_clip_factor, (NULL, norm, scale, 1.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
@@ -236,6 +306,7 @@ void test_tensors(void) {
   test_list_outlives_context();
   test_statistics(list, holes);
   test_unscale(list, holes);
+  test_overlaps(list);
   test_clip_factor();
   mp_tensor_list_destroy(list);
   mp_tensor_list_destroy(holes);
