@@ -50,7 +50,9 @@ void Emitter::emit_all() {
     if (node.is_absorbed) continue;
     node_ = static_cast<int32_t>(i);
     if (!node.operation->is_view()) node.operation->emit(*this, node);
-    emit_casts(node);
+    // In training the outputs of the loss are written by its gradient's node.
+    if (&node != graph_.loss_node()) emit_casts(node);
+    if (computes_loss(graph_, node)) emit_casts(*graph_.loss_node());
   }
 }
 
@@ -71,24 +73,19 @@ void Emitter::needs_workspace(size_t bytes) {
 
 void Emitter::append(const char *name, Call call, size_t output) {
   const Node &node = graph_.node(node_);
-  launches.push_back({phase_of(node), describe(graph_, node, name, output), std::move(call)});
-}
-
-Phase Emitter::phase_of(const Node &node) const {
-  if (node.is_backward) return Phase::backward;
-  const bool is_loss = graph_.loss != kNone && node.outputs[0] == graph_.loss;
-  return is_loss ? Phase::inference : Phase::forward;
+  launches.push_back(
+      {phase_of(graph_, node), describe(graph_, node, name, output), std::move(call)});
 }
 
 void Emitter::emit_casts(const Node &node) {
-  for (const int32_t output : node.outputs)
-    if (output != kNone) emit_cast(output);
+  node.for_each_output([this](int32_t output) { emit_cast(output); });
 }
 
 void Emitter::emit_cast(int32_t tensor) {
   const Tensor &t = graph_.tensor(tensor);
   if (t.copy_dtype == MP_DTYPE_NONE) return;
-  const Phase phase = t.producer != kNone ? phase_of(graph_.node(t.producer)) : Phase::forward;
+  Phase phase = t.producer != kNone ? phase_of(graph_, graph_.node(t.producer)) : Phase::forward;
+  if (phase == Phase::loss) phase = Phase::after_loss;
   const Place from = Places::of({tensor, false});
   const Place to = Places::of({tensor, true});
   // Made before the text: where a later member of an aggregate throws, g++ 11 leaks the earlier ones (GCC bug 66139).

@@ -8,6 +8,7 @@
 
 #include "capi/graph/graph.h"
 #include "capi/graph/operation.h"
+#include "capi/graph/schedule.h"
 
 namespace mp::graph {
 
@@ -44,13 +45,6 @@ struct Run {
 };
 
 using Call = std::function<mp_status_t(const Run &)>;
-
-/// When a call is made.
-enum class Phase {
-  forward,
-  inference,  ///< in the forward pass of inference; in training, backward computes it with its gradient
-  backward
-};
 
 struct Launch {
   Phase phase;
@@ -95,7 +89,6 @@ class Emitter {
   size_t zero_bytes = 0;
 
  private:
-  Phase phase_of(const Node &node) const;
   void emit_casts(const Node &node);
   void emit_cast(int32_t tensor);
 

@@ -1,6 +1,8 @@
 #include "capi/graph/executor.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "capi/autocast.h"
 #include "capi/graph/fusion.h"
@@ -50,20 +52,32 @@ std::vector<int32_t> append_backward(Graph &graph) {
   return gradients;
 }
 
-/// Inputs of the graph that one pass reads, and cannot do without.
-std::vector<int32_t> wanted_inputs(const Graph &graph, bool is_backward) {
-  std::vector<int32_t> wanted;
+/// Inputs of the graph that each phase needs.
+std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
+  std::vector<bool> is_read(graph.tensors.size());
+  for (const Node &node : graph.nodes)
+    for (const Input &input : node.inputs)
+      if (input.tensor != kNone) is_read[static_cast<size_t>(input.tensor)] = true;
+  std::array<std::set<int32_t>, kPhases> required;
   for (const Node &node : graph.nodes) {
-    if (node.is_absorbed || node.is_backward != is_backward) continue;
+    if (node.is_absorbed) continue;
+    const Phase phase = phase_of(graph, node);
+    const auto require = [&](const Input &input) {
+      if (input.tensor != kNone && graph.tensor(input.tensor).role == Role::input)
+        required[static_cast<size_t>(phase)].insert(input.tensor);
+    };
+    const bool has_readers = std::ranges::any_of(node.outputs, [&](int32_t output) {
+      return output != kNone && is_read[static_cast<size_t>(output)];
+    });
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const int32_t id = node.inputs[i].tensor;
-      if (id == kNone || graph.tensor(id).role != Role::input) continue;
-      if (!node.operation->may_be_unbound(i)) wanted.push_back(id);
+      // The readers of the loss are skipped with it.
+      const bool leaves_readers =
+          node.operation->idles_without(i) && has_readers && phase != Phase::loss;
+      if (leaves_readers || !node.operation->may_be_unbound(i)) require(node.inputs[i]);
     }
+    require(node.fused.bias);
   }
-  std::ranges::sort(wanted);
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  return wanted;
+  return required;
 }
 
 }  // namespace
@@ -80,25 +94,50 @@ Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t co
     graph_.nodes[i] = std::move(node);
   }
   gradients_ = append_backward(graph_);
+  defer_readers_of_loss(graph_);
   reports_ = cast(graph_, policy, context);
   fuse(graph_);
+  require_order(graph_);
   for (const Node &node : graph_.nodes) node.operation->settle(graph_, node, context);
 
   Emitter emitter(graph_, context);
   emitter.emit_all();
-  wanted_forward_ = wanted_inputs(graph_, false);
-  wanted_backward_ = wanted_inputs(graph_, true);
+  plan_workspace(described, emitter);
+  required_ = required_inputs(graph_);
   allocate(emitter);
   fill_constants(emitter);
   make_lists();
   launches_[graph_.batch] = std::move(emitter.launches);
 }
 
+/// A smaller batch may need more workspace: with fewer tiles, sums are cut into more parts.
+/// Tries 2 batches per octave, at most 32; set_batch() serves the others.
+void Executor::plan_workspace(const Graph &described, Emitter &full) {
+  constexpr int kOctaves = 16;
+  const int64_t whole = graph_.batch;
+  std::set<int64_t> batches;
+  for (int octave = 0; octave < kOctaves; ++octave)
+    for (const int64_t part : {whole - whole / 4, whole / 2})
+      if (part >> octave > 0) batches.insert(part >> octave);
+  batches.erase(whole);
+  for (const int64_t batch : batches) {
+    try {
+      set_extents(described, batch);
+    } catch (const CallError &) {
+      continue;  // a shape that this batch does not fit; set_batch() refuses it too
+    }
+    Emitter emitter(graph_, context_);
+    emitter.emit_all();
+    full.needs_workspace(emitter.workspace_bytes);
+  }
+  if (!batches.empty()) set_extents(described, whole);
+}
+
 void Executor::allocate(const Emitter &emitted) {
   layout_ = lay_out(graph_, emitted, gradients_);
-  workspace_bytes_ = emitted.workspace_bytes;
   const ContextPtr &shared = context_->shared;
   block_ = allocate_device(shared, layout_.bytes);
+  workspace_ = {block_.get() + layout_.workspace_offset, emitted.workspace_bytes};
   addresses_.assign(layout_.offset.size(), nullptr);
   for (Place place = 0; place < layout_.offset.size(); ++place) {
     const Place root = layout_.root_of(place);
@@ -122,16 +161,13 @@ void Executor::fill_constants(const Emitter &emitted) {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     const int64_t count = emitted.num_ones[static_cast<size_t>(dtype)];
     if (count == 0) continue;
-    const std::vector<float> ones(static_cast<size_t>(count), 1.0f);
-    void *staging = nullptr;
-    const size_t bytes = ones.size() * sizeof(float);
-    require_success(mp_malloc(context_, &staging, bytes));
-    const std::unique_ptr<void, std::function<void(void *)>> release(
-        staging, [this](void *memory) { mp_free(context_, memory); });
-    require_success(mp_memcpy(context_, staging, ones.data(), bytes, nullptr));
-    require_success(
-        mp_cast(context_, staging, MP_FP32, addresses_[places.ones(dtype)], dtype, count, nullptr));
-    require_success(mp_stream_sync(context_, nullptr));
+    // 1 = sigmoid(0) + sigmoid(0), from memory that is 0.
+    void *const ones = addresses_[places.ones(dtype)];
+    mp_pointwise_desc_t half = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, count, dtype);
+    half.activation = MP_ACT_SIGMOID;
+    require_success(mp_pointwise(context_, &half, ones, nullptr, ones, nullptr));
+    const mp_pointwise_desc_t twice = mp_pointwise_desc_default(MP_POINTWISE_ADD, 1, count, dtype);
+    require_success(mp_pointwise(context_, &twice, ones, ones, ones, nullptr));
   }
   require_success(mp_stream_sync(context_, nullptr));
 }
@@ -178,7 +214,7 @@ void Executor::bind(int32_t input, const void *data) {
   addresses_[copy] = data != nullptr ? address_in_block(layout_.root_of(copy)) : nullptr;
 }
 
-void Executor::set_batch(const Graph &described, int64_t batch) {
+void Executor::set_extents(const Graph &described, int64_t batch) {
   Graph trial = described;
   trial.batch = batch;
   for (Tensor &t : trial.tensors)
@@ -189,15 +225,30 @@ void Executor::set_batch(const Graph &described, int64_t batch) {
   for (Tensor &t : graph_.tensors)
     if (t.gradient_of != kNone) t.extent = graph_.tensor(t.gradient_of).extent;
   graph_.batch = batch;
+}
+
+void Executor::set_batch(const Graph &described, int64_t batch) {
+  const int64_t before = graph_.batch;
+  set_extents(described, batch);
+  try {
+    make_launches();
+  } catch (...) {
+    set_extents(described, before);
+    throw;
+  }
   is_trained_ = false;
 }
 
-const std::vector<Launch> &Executor::launches() {
-  const auto found = launches_.find(graph_.batch);
-  if (found != launches_.end()) return found->second;
+void Executor::make_launches() {
+  if (launches_.contains(graph_.batch)) return;
   Emitter emitter(graph_, context_);
   emitter.emit_all();
-  return launches_[graph_.batch] = std::move(emitter.launches);
+  if (emitter.workspace_bytes > workspace_.bytes) {
+    // Work under way and captured graphs use the former workspace.
+    more_workspace_.push_back(allocate_device(context_->shared, emitter.workspace_bytes));
+    workspace_ = {more_workspace_.back().get(), emitter.workspace_bytes};
+  }
+  launches_[graph_.batch] = std::move(emitter.launches);
 }
 
 void Executor::write(int32_t id, const float *values, mp_stream_t stream) {
@@ -210,16 +261,16 @@ void Executor::write(int32_t id, const float *values, mp_stream_t stream) {
       mp_masters_to_model(pair.master.get(), pair.model.get(), nullptr, nullptr, stream));
 }
 
-void Executor::run(const std::vector<int32_t> &wanted, std::initializer_list<Phase> phases,
-                   Run run) {
-  for (const int32_t input : wanted)
-    MP_REQUIRE(address({input}) != nullptr, MP_ERROR_INVALID_ARGUMENT, "the input ",
-               graph_.tensor(input).name, " is not bound");
+void Executor::run(std::initializer_list<Phase> phases, Run run) {
+  for (const Phase phase : phases)
+    for (const int32_t input : required_[static_cast<size_t>(phase)])
+      MP_REQUIRE(address({input}) != nullptr, MP_ERROR_INVALID_ARGUMENT, "the input ",
+                 graph_.tensor(input).name, " is not bound");
   run.context = context_;
   run.addresses = addresses_.data();
-  run.workspace = workspace_bytes_ > 0 ? block_.get() + layout_.workspace_offset : nullptr;
-  run.workspace_bytes = workspace_bytes_;
-  for (const Launch &launch : launches()) {
+  run.workspace = workspace_.bytes > 0 ? workspace_.ptr : nullptr;
+  run.workspace_bytes = workspace_.bytes;
+  for (const Launch &launch : launches_.at(graph_.batch)) {
     if (std::ranges::find(phases, launch.phase) == phases.end()) continue;
     const mp_status_t status = launch.call(run);
     if (status != MP_SUCCESS) fail(status, launch.what, ": ", mp_last_error());
@@ -234,11 +285,19 @@ void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
   Run pass;
   pass.is_training = is_training;
   pass.stream = stream;
-  if (is_training)
-    run(wanted_forward_, {Phase::forward}, pass);
+  if (is_training || !can_compute_loss())
+    run({Phase::forward}, pass);
   else
-    run(wanted_forward_, {Phase::forward, Phase::inference}, pass);
+    run({Phase::forward, Phase::loss, Phase::after_loss}, pass);
   is_trained_ = is_training;
+}
+
+bool Executor::can_compute_loss() const {
+  const Node *const loss = graph_.loss_node();
+  if (loss == nullptr) return false;
+  for (size_t i = 0; i < loss->inputs.size(); ++i)
+    if (loss->operation->idles_without(i) && address(loss->inputs[i]) == nullptr) return false;
+  return true;
 }
 
 void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
@@ -253,7 +312,7 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
     pass.loss_scale = mp_scaler_scale(scaler);
     pass.found_inf = mp_scaler_found_inf(scaler);
   }
-  run(wanted_backward_, {Phase::backward}, pass);
+  run({Phase::after_loss, Phase::backward}, pass);
 }
 
 // ---------------------------------------------------------------------------- telling
@@ -261,7 +320,7 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
 namespace {
 
 const char *name_of(Phase phase) {
-  return phase == Phase::forward ? "forward" : phase == Phase::inference ? "inference" : "backward";
+  return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "inference";
 }
 
 }  // namespace
@@ -305,12 +364,14 @@ mp_graph_memory_t Executor::memory() const {
   m.activations = static_cast<int64_t>(layout_.activations);
   m.activations_alone = static_cast<int64_t>(layout_.activations_alone);
   m.workspace = static_cast<int64_t>(layout_.bytes - layout_.workspace_offset);
+  for (const DeviceBuffer &more : more_workspace_)
+    m.workspace += static_cast<int64_t>(more.get_deleter().bytes);
   return m;
 }
 
 std::string Executor::description() const {
   std::string text;
-  for (const Launch &launch : launches_.begin()->second)
+  for (const Launch &launch : launches_.at(graph_.batch))
     text += std::string(name_of(launch.phase)) + "  " + launch.what + "\n";
   return text;
 }

@@ -1,10 +1,12 @@
 // What the handle of mpcore/graph.h is.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,11 +51,14 @@ class Executor {
   mp_tensor_list_t model() const { return model_.get(); }
 
  private:
+  void plan_workspace(const Graph &described, Emitter &full);
   void allocate(const Emitter &emitted);
   void fill_constants(const Emitter &emitted);
   void make_lists();
-  const std::vector<Launch> &launches();
-  void run(const std::vector<int32_t> &wanted, std::initializer_list<Phase> phases, Run run);
+  void set_extents(const Graph &described, int64_t batch);
+  void make_launches();
+  bool can_compute_loss() const;
+  void run(std::initializer_list<Phase> phases, Run run);
   /// nullptr: it lies elsewhere.
   void *address_in_block(Place root) const;
   void *address(const Input &input) const { return addresses_[Places::of(input)]; }
@@ -68,11 +73,11 @@ class Executor {
   DeviceBuffer block_;
   std::vector<void *> addresses_;                       ///< by Place
   std::map<int32_t, std::vector<Place>> bound_places_;  ///< an input, and its views
-  size_t workspace_bytes_ = 0;
+  Workspace workspace_ = {};
+  std::vector<DeviceBuffer> more_workspace_;         ///< for batches beyond the plan
   std::map<int64_t, std::vector<Launch>> launches_;  ///< by batch
-  /// Inputs that must be bound, forward and backward.
-  std::vector<int32_t> wanted_forward_, wanted_backward_;
-  bool is_trained_ = false;  ///< a forward pass in training came last
+  std::array<std::set<int32_t>, kPhases> required_;  ///< inputs that must be bound, by phase
+  bool is_trained_ = false;                          ///< a forward pass in training came last
   List grads_, master_, model_;
   /// Of one parameter each, to write its 16-bit copy as an optimizer does; both empty where it has none.
   struct Pair {

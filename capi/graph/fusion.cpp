@@ -45,6 +45,11 @@ class Fusion {
     return all[0]->input(0) == tensor && all[0]->dtype == t.dtype ? all[0] : nullptr;
   }
 
+  /// An operand that is there when `node` runs: a bias may be computed behind the product.
+  bool is_ready(const Input &operand, const Node &node) const {
+    return graph_.tensor(operand.tensor).producer < &node - graph_.nodes.data();
+  }
+
   /// `node` writes what `other` would, and `other` is gone.
   void absorb(Node &node, Node &other) {
     node.outputs[0] = other.outputs[0];
@@ -61,7 +66,8 @@ class Fusion {
 
   void fuse_forward(Node &node) {
     Node *next = sole_reader(node.outputs[0]);
-    if (next != nullptr && is(*next, "BiasAdd") && !node.has_input(2)) {
+    if (next != nullptr && is(*next, "BiasAdd") && !node.has_input(2) &&
+        is_ready(next->inputs[1], node)) {
       node.fused.bias = next->inputs[1];
       absorb(node, *next);
     }
@@ -86,7 +92,7 @@ class Fusion {
   void fuse_backward(Node &node) {
     Node *const next = sole_reader(node.outputs[0]);
     if (next != nullptr && next->is_backward && next->operation->activation() != MP_ACT_NONE &&
-        graph_.dtype_read(next->inputs[1]) == next->dtype) {
+        graph_.dtype_read(next->inputs[1]) == next->dtype && is_ready(next->inputs[1], node)) {
       node.fused.activation = next->operation->activation();
       node.fused.aux = next->inputs[1];
       absorb(node, *next);

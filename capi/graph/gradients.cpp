@@ -1,6 +1,7 @@
 #include "capi/graph/gradients.h"
 
 #include <algorithm>
+#include <set>
 
 namespace mp::graph {
 
@@ -28,14 +29,49 @@ std::vector<int32_t> Gradients::append_all() {
     current_ = i;
     if (is_on_the_way) node.operation->differentiate(*this, node);
   }
-  std::vector<int32_t> all;
   const size_t count = parts_.size();
-  for (size_t t = 0; t < count; ++t) {
-    const bool is_wanted =
-        graph_.tensors[t].role == Role::parameter || graph_.tensors[t].keeps_gradient;
-    all.push_back(is_wanted ? sum_of(static_cast<int32_t>(t)) : kNone);
-  }
+  std::vector<int32_t> all(count, kNone);
+  std::set<int32_t> of_parameters;
+  for (const bool is_parameter : {true, false})
+    for (size_t t = 0; t < count; ++t) {
+      if ((graph_.tensors[t].role == Role::parameter) != is_parameter) continue;
+      if (!is_parameter && !graph_.tensors[t].keeps_gradient) continue;
+      const int32_t gradient = sum_of(static_cast<int32_t>(t));
+      const bool is_shared = gradient != kNone && of_parameters.contains(memory_of(gradient));
+      all[t] = is_shared ? copy_of(gradient, static_cast<int32_t>(t)) : gradient;
+      if (is_parameter && gradient != kNone) of_parameters.insert(memory_of(all[t]));
+    }
   return all;
+}
+
+int32_t Gradients::memory_of(int32_t tensor) const {
+  while (graph_.tensor(tensor).producer != kNone) {
+    const Node &node = graph_.node(graph_.tensor(tensor).producer);
+    if (!node.operation->is_view()) break;
+    tensor = node.input(0);
+  }
+  return tensor;
+}
+
+int32_t Gradients::copy_of(int32_t gradient, int32_t of) {
+  Tensor copy;
+  copy.name = "d " + graph_.tensor(of).name;
+  copy.extent = graph_.tensor(of).extent;
+  copy.gradient_of = of;
+  Node node = {};
+  node.operation = &operation("Identity");
+  node.name = name_behind(of, "grad_copy");
+  node.inputs = {{gradient}};
+  node.outputs = {graph_.add(std::move(copy))};
+  node.is_backward = true;
+  const int32_t output = node.outputs[0];
+  graph_.add(std::move(node));
+  return output;
+}
+
+std::string Gradients::name_behind(int32_t tensor, const char *word) const {
+  const Tensor &t = graph_.tensor(tensor);
+  return (t.producer != kNone ? graph_.node(t.producer).name : t.name) + "/" + word;
 }
 
 int32_t Gradients::of(const Node &node, size_t output) {
@@ -89,15 +125,13 @@ int32_t Gradients::sum_of(int32_t tensor) {
     sum.extent = graph_.tensor(tensor).extent;
     sum.gradient_of = tensor;
     const int32_t output = graph_.add(std::move(sum));
-    const int32_t producer = graph_.tensor(tensor).producer;
     Node add = {};
     add.operation = &operation("Add");
-    add.name =
-        (producer != kNone ? graph_.node(producer).name : graph_.tensor(tensor).name) + "/grad_sum";
+    add.name = name_behind(tensor, "grad_sum");
     add.inputs = {{parts.back()}, {last}};
     add.outputs = {output};
     add.is_backward = true;
-    add.forward = producer;
+    add.forward = graph_.tensor(tensor).producer;
     graph_.add(std::move(add));
     parts.back() = output;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,13 @@ class Gradients {
 
  private:
   int32_t sum_of(int32_t tensor);
+  /// Root of a chain of views; the tensor itself if it has memory.
+  int32_t memory_of(int32_t tensor) const;
+  /// Copies a gradient, so that a list of gradients has it once.
+  /// @param of  tensor that the copy is the gradient of
+  int32_t copy_of(int32_t gradient, int32_t of);
+  /// Name of a node that belongs to the producer of a tensor.
+  std::string name_behind(int32_t tensor, const char *word) const;
 
   Graph &graph_;
   std::vector<std::vector<int32_t>> parts_;  ///< of the gradient of each tensor

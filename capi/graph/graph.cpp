@@ -1,30 +1,45 @@
 #include "capi/graph/graph.h"
 
-#include <functional>
-#include <numeric>
+#include <limits>
 
 namespace mp::graph {
 
 namespace {
 
-int64_t product(Extent::const_iterator begin, Extent::const_iterator end) {
-  return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
+/// Product of the first `rank` dimensions.
+int64_t product(const Tensor &t, size_t rank) {
+  int64_t count = 1;
+  for (size_t i = 0; i < rank; ++i)
+    MP_REQUIRE(multiply_add(count, t.extent[i], 0, &count), MP_ERROR_INVALID_ARGUMENT, t.name,
+               " has the shape ", text_of(t.extent), ": 64 bits cannot count the elements");
+  return count;
 }
 
 }  // namespace
 
 int64_t Tensor::numel() const {
-  return product(extent.begin(), extent.end());
+  return product(*this, extent.size());
 }
 
 int64_t Tensor::rows() const {
-  return extent.empty() ? 1 : product(extent.begin(), extent.end() - 1);
+  return extent.empty() ? 1 : product(*this, extent.size() - 1);
 }
 
 size_t Tensor::bytes(bool of_copy) const {
   const mp_dtype_t type = of_copy ? copy_dtype : dtype;
   const size_t element = type == MP_DTYPE_NONE ? 1 : mp_dtype_size(type);
-  return static_cast<size_t>(numel()) * element;
+  return checked_bytes(static_cast<size_t>(numel()), element);
+}
+
+size_t checked_bytes(size_t a, size_t b, size_t c) {
+  constexpr size_t kMax = std::numeric_limits<int64_t>::max();
+  int64_t bytes = 0;
+  const bool fits = a <= kMax && b <= kMax && c <= kMax &&
+                    multiply_add(static_cast<int64_t>(a), static_cast<int64_t>(b),
+                                 static_cast<int64_t>(c), &bytes);
+  MP_REQUIRE(fits, MP_ERROR_INVALID_ARGUMENT,
+             "graph: 64 bits cannot count the bytes of its tensors");
+  return static_cast<size_t>(bytes);
 }
 
 int32_t Graph::add(Node node) {

@@ -34,8 +34,9 @@ struct Tensor {
   bool keeps_gradient = false;            ///< so is its gradient; that of a parameter is anyway
   mp_dtype_t copy_dtype = MP_DTYPE_NONE;  ///< of its other form, for readers of another type
 
+  /// Number of elements; fails where 64 bits cannot count them.
   int64_t numel() const;
-  /// Of all dimensions but the last.
+  /// Product of all dimensions but the last.
   int64_t rows() const;
   int64_t columns() const { return extent.empty() ? 1 : extent.back(); }
   /// A parameter's other form is kept by the optimizer.
@@ -68,6 +69,7 @@ struct Node {
   std::vector<double>
       attributes;  ///< as Operation::attributes() lists them; of Reshape, the extents
   bool is_backward = false;
+  bool is_deferred = false;  ///< forward, but depends on the loss (schedule.h)
   int32_t forward = kNone;     ///< of a backward node: the node that it belongs to
   mp_dtype_t dtype = MP_FP32;  ///< that it computes in
   Fused fused;
@@ -76,6 +78,22 @@ struct Node {
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i].tensor != kNone; }
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i] != kNone; }
   int32_t input(size_t i) const { return inputs[i].tensor; }
+  /// Calls f with every tensor that the node reads, operands of fused nodes included.
+  template <class F>
+  void for_each_input(const F &f) const {
+    for (const Input &input : inputs)
+      if (input.tensor != kNone) f(input);
+    for (const Input &input : {fused.bias, fused.aux})
+      if (input.tensor != kNone) f(input);
+  }
+  /// Calls f with every tensor that the node writes.
+  template <class F>
+  void for_each_output(const F &f) const {
+    for (const int32_t output : outputs)
+      if (output != kNone) f(output);
+    for (const int32_t output : {fused.aux_out, fused.dbias})
+      if (output != kNone) f(output);
+  }
 };
 
 /// What a graph consists of.
@@ -103,7 +121,12 @@ struct Graph {
   }
   /// Appends a node, as the producer of its outputs.
   int32_t add(Node node);
+  /// Producer of the loss; nullptr without one.
+  const Node *loss_node() const { return loss != kNone ? &node(tensor(loss).producer) : nullptr; }
 };
+
+/// a * b + c bytes; fails where 64 bits cannot count them.
+size_t checked_bytes(size_t a, size_t b, size_t c = 0);
 
 /// "[128 784]"
 std::string text_of(const Extent &extent);

@@ -105,15 +105,10 @@ mp_batchnorm_desc_t batch_norm_desc(const Node &n, const Tensor &x) {
   return d;
 }
 
-/// What suffices for a smaller batch too, which may be cut into more parts.
-void need_workspace(Emitter &e, mp_batchnorm_desc_t desc, int64_t batch) {
-  const int64_t rows_of_one = desc.rows / batch;
-  for (; batch > 0; --batch) {
-    desc.rows = batch * rows_of_one;
-    size_t bytes = 0;
-    require_success(mp_batchnorm_workspace_size(e.context(), &desc, &bytes));
-    e.needs_workspace(bytes);
-  }
+void need_workspace(Emitter &e, const mp_batchnorm_desc_t &desc) {
+  size_t bytes = 0;
+  require_success(mp_batchnorm_workspace_size(e.context(), &desc, &bytes));
+  e.needs_workspace(bytes);
 }
 
 /// Where the tensors lie that both passes read.
@@ -176,7 +171,7 @@ class BatchNorm final : public Operation {
 
   void emit(Emitter &e, const Node &n) const override {
     const mp_batchnorm_desc_t desc = batch_norm_desc(n, e.graph().in(n, kX));
-    need_workspace(e, desc, e.graph().in(n, kX).extent[0]);
+    need_workspace(e, desc);
     const BatchNormPlaces places = {e.in(n, kX), e.in(n, kGamma), e.in(n, kBeta),
                                     e.out(n, kSavedMean), e.out(n, kSavedInvStd)};
     const Place mean = e.in(n, kMean), variance = e.in(n, kVariance), y = e.out(n, kY);
@@ -201,7 +196,7 @@ class BatchNormGrad final : public BackwardOperation {
 
   void emit(Emitter &e, const Node &n) const override {
     const mp_batchnorm_desc_t desc = batch_norm_desc(n, e.graph().in(n, kX));
-    need_workspace(e, desc, e.graph().in(n, kX).extent[0]);
+    need_workspace(e, desc);
     const BatchNormPlaces places = {e.in(n, kX), e.in(n, kGamma), e.in(n, kBeta),
                                     e.in(n, kSavedMeanIn), e.in(n, kSavedInvStdIn)};
     const Place dy = e.in(n, kDy), dx = e.out(n, kGradX), dgamma = e.out(n, kGradGamma),

@@ -47,6 +47,7 @@ class SoftmaxXent final : public Operation {
  public:
   SoftmaxXent() : Operation("SoftmaxXent", {2, 2}, {1, 3}) {}
   bool may_be_unbound(size_t i) const override { return i == kLabels; }
+  bool idles_without(size_t i) const override { return i == kLabels; }
   std::span<const Attribute> attributes() const override { return kXent; }
   uint16_t flags() const override { return MP_NODE_READS_EITHER; }
   uint8_t output_slot(size_t) const override { return MP_SLOT_FP32; }

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kAlignment = 256;
 
 size_t aligned(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return checked_bytes(1, bytes, kAlignment - 1) / kAlignment * kAlignment;
 }
 
 /// From the node that writes it to the last that reads it.
@@ -44,15 +44,17 @@ class Planner {
   Layout place_all(const Emitter &emitted) {
     place_lasting();
     place_activations();
-    const auto add = [&](Place place, size_t bytes) {
-      if (bytes > 0) layout_.states += place_behind(place, bytes);
+    const auto place_constant = [&](Place place, size_t bytes) {
+      if (bytes > 0) place_behind(place, bytes, layout_.states);
     };
     for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32})
-      add(places_.ones(dtype),
-          static_cast<size_t>(emitted.num_ones[static_cast<size_t>(dtype)]) * mp_dtype_size(dtype));
-    add(places_.zeros(), emitted.zero_bytes);
+      place_constant(
+          places_.ones(dtype),
+          checked_bytes(static_cast<size_t>(emitted.num_ones[static_cast<size_t>(dtype)]),
+                        mp_dtype_size(dtype)));
+    place_constant(places_.zeros(), emitted.zero_bytes);
     layout_.workspace_offset = layout_.bytes;
-    layout_.bytes += aligned(emitted.workspace_bytes);
+    add(layout_.bytes, aligned(emitted.workspace_bytes));
     return layout_;
   }
 
@@ -66,7 +68,6 @@ class Planner {
   }
 
   void use(const Input &input, int64_t time) {
-    if (input.tensor == kNone) return;
     lives_[root(Places::of(input))].include(time);
     // A cast reads the one form, where it is written, and writes the other.
     const Tensor &t = graph_.tensor(input.tensor);
@@ -82,12 +83,8 @@ class Planner {
     for (int64_t time = 0; time < end; ++time) {
       const Node &node = graph_.nodes[static_cast<size_t>(time)];
       if (node.is_absorbed) continue;
-      for (const Input &input : node.inputs) use(input, time);
-      use(node.fused.bias, time);
-      use(node.fused.aux, time);
-      for (const int32_t output : node.outputs) use({output}, time);
-      use({node.fused.aux_out}, time);
-      use({node.fused.dbias}, time);
+      node.for_each_input([&](const Input &input) { use(input, time); });
+      node.for_each_output([&](int32_t output) { use({output}, time); });
     }
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       const Input written = {static_cast<int32_t>(t)};
@@ -101,10 +98,12 @@ class Planner {
     }
   }
 
-  size_t place_behind(Place place, size_t bytes) {
+  static void add(size_t &sum, size_t bytes) { sum = checked_bytes(1, sum, bytes); }
+
+  void place_behind(Place place, size_t bytes, size_t &sum) {
     layout_.offset[place] = layout_.bytes;
-    layout_.bytes += aligned(bytes);
-    return aligned(bytes);
+    add(layout_.bytes, aligned(bytes));
+    add(sum, aligned(bytes));
   }
 
   /// Parameters, their copies and gradients, and states.
@@ -113,11 +112,11 @@ class Planner {
       const Tensor &t = graph_.tensors[i];
       const auto id = static_cast<int32_t>(i);
       const Place place = Places::of({id});
-      if (t.role == Role::parameter) layout_.parameters += place_behind(place, t.bytes(false));
-      if (t.role == Role::state) layout_.states += place_behind(place, t.bytes(false));
-      if (t.has_model_copy()) layout_.copies += place_behind(Places::of({id, true}), t.bytes(true));
+      if (t.role == Role::parameter) place_behind(place, t.bytes(false), layout_.parameters);
+      if (t.role == Role::state) place_behind(place, t.bytes(false), layout_.states);
+      if (t.has_model_copy()) place_behind(Places::of({id, true}), t.bytes(true), layout_.copies);
       if (is_gradient_[i] && root(place) == place)
-        layout_.gradients += place_behind(place, t.bytes(false));
+        place_behind(place, t.bytes(false), layout_.gradients);
     }
   }
 
@@ -140,12 +139,12 @@ class Planner {
       size_t offset = start;
       for (const Place other : placed) {
         if (!lives_[place].meets(lives_[other])) continue;
-        if (offset + bytes_of(place) <= layout_.offset[other]) break;
+        if (checked_bytes(1, offset, bytes_of(place)) <= layout_.offset[other]) break;
         offset = std::max(offset, layout_.offset[other] + bytes_of(other));
       }
       layout_.offset[place] = offset;
-      layout_.bytes = std::max(layout_.bytes, offset + bytes_of(place));
-      layout_.activations_alone += bytes_of(place);
+      layout_.bytes = std::max(layout_.bytes, checked_bytes(1, offset, bytes_of(place)));
+      add(layout_.activations_alone, bytes_of(place));
       const auto behind =
           std::ranges::upper_bound(placed, offset, {}, [&](Place p) { return layout_.offset[p]; });
       placed.insert(behind, place);

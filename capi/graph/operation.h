@@ -65,6 +65,8 @@ class Operation {
 
   /// Whether the i-th input may be nowhere when the node runs.
   virtual bool may_be_unbound(size_t) const { return false; }
+  /// True if the node computes nothing while such an input is nowhere.
+  virtual bool idles_without(size_t) const { return false; }
   /// The function that a product before it can compute in its epilogue: an activation of its input, or of its first
   /// input times a derivative at the second.
   virtual mp_activation_t activation() const { return MP_ACT_NONE; }

@@ -104,6 +104,20 @@ void emit_product(Emitter &e, const Node &n) {
   emit_pointwise(e, desc_of(e, n, MP_POINTWISE_MUL), e.in(n, 0), e.in(n, 1), e.out(n, 0));
 }
 
+/// Copies a gradient in the type that it has.
+class Identity final : public BackwardOperation {
+ public:
+  Identity() : BackwardOperation("Identity") {}
+  uint16_t flags() const override { return MP_NODE_READS_EITHER | MP_NODE_WRITES_EITHER; }
+  bool writes_as_it_reads() const override { return true; }
+
+  void emit(Emitter &e, const Node &n) const override {
+    mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_COPY);
+    desc.dtype = e.graph().out(n, 0).dtype;
+    emit_pointwise(e, desc, e.in(n, 0), e.nowhere(), e.out(n, 0));
+  }
+};
+
 class Mul final : public Operation {
  public:
   Mul() : Operation("Mul", {2, 2}, {1, 1}) {}
@@ -222,6 +236,7 @@ const Activation relu(kKinds[0]), gelu(kKinds[1]), sigmoid(kKinds[2]), tanh_of(k
 const ActivationGrad relu_grad(kKinds[0]), gelu_grad(kKinds[1]), sigmoid_grad(kKinds[2]),
     tanh_grad(kKinds[3]);
 const Add add;
+const Identity identity;
 const Mul mul;
 const MulGrad mul_grad;
 const BiasAdd bias_add;
@@ -232,8 +247,8 @@ const ReshapeGrad reshape_grad;
 
 std::span<const Operation *const> pointwise_operations() {
   static const Operation *const all[] = {
-      &relu,      &gelu, &sigmoid, &tanh_of,  &relu_grad, &gelu_grad, &sigmoid_grad,
-      &tanh_grad, &add,  &mul,     &mul_grad, &bias_add,  &reshape,   &reshape_grad};
+      &relu, &gelu,     &sigmoid, &tanh_of,  &relu_grad, &gelu_grad, &sigmoid_grad, &tanh_grad,
+      &add,  &identity, &mul,     &mul_grad, &bias_add,  &reshape,   &reshape_grad};
   return all;
 }
 

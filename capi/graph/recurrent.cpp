@@ -1,6 +1,4 @@
 // LSTM, GRU and plain recurrent layers: one layer, one direction, batch first.
-#include <algorithm>
-
 #include "capi/graph/emitter.h"
 #include "capi/graph/families.h"
 #include "capi/graph/gradients.h"
@@ -57,20 +55,11 @@ mp_rnn_desc_t rnn_desc(const Cell &cell, const Node &n, const Graph &g, mp_dtype
   return d;
 }
 
-/// What suffices for `desc` and for every smaller batch, which may be divided among the device in another way and
-/// need more.
-mp_rnn_sizes_t most_sizes(mp_context_t context, mp_rnn_desc_t desc) {
-  mp_rnn_sizes_t most;
-  MP_INIT_STRUCT(&most);
-  for (int32_t batch = desc.batch; batch > 0; --batch) {
-    desc.batch = batch;
-    mp_rnn_sizes_t sizes;
-    MP_INIT_STRUCT(&sizes);
-    require_success(mp_rnn_get_sizes(context, &desc, &sizes));
-    most.reserve_bytes = std::max(most.reserve_bytes, sizes.reserve_bytes);
-    most.workspace_bytes = std::max(most.workspace_bytes, sizes.workspace_bytes);
-  }
-  return most;
+mp_rnn_sizes_t sizes_of(mp_context_t context, const mp_rnn_desc_t &desc) {
+  mp_rnn_sizes_t sizes;
+  MP_INIT_STRUCT(&sizes);
+  require_success(mp_rnn_get_sizes(context, &desc, &sizes));
+  return sizes;
 }
 
 /// Where the tensors lie that all calls of a cell share.
@@ -154,10 +143,11 @@ class Recurrent final : public Operation {
     n.outputs.push_back(g.add(std::move(reserve)));
   }
 
+  /// The reserve of the full batch suffices for a smaller one: a row takes the same in both.
   void settle(Graph &g, const Node &n, mp_context_t context) const override {
     if (n.has_output(cell_.outputs))
       g.tensor(n.outputs[cell_.outputs]).extent = {
-          static_cast<int64_t>(most_sizes(context, rnn_desc(cell_, n, g, n.dtype)).reserve_bytes)};
+          static_cast<int64_t>(sizes_of(context, rnn_desc(cell_, n, g, n.dtype)).reserve_bytes)};
   }
 
   void differentiate(Gradients &d, const Node &n) const override {
@@ -179,7 +169,7 @@ class Recurrent final : public Operation {
   void emit(Emitter &e, const Node &n) const override {
     const bool has_reserve = n.has_output(cell_.outputs);
     const mp_rnn_desc_t desc = rnn_desc(cell_, n, e.graph(), n.dtype);
-    e.needs_workspace(most_sizes(e.context(), desc).workspace_bytes);
+    e.needs_workspace(sizes_of(e.context(), desc).workspace_bytes);
     const size_t bytes = has_reserve ? e.graph().out(n, cell_.outputs).bytes(false) : 0;
     const Shared shared(cell_, e, n, e.out(n, cell_.outputs), bytes);
     const Place y = e.out(n, kY), h = e.out(n, kH),
@@ -217,13 +207,14 @@ class RecurrentGrad final : public BackwardOperation {
     const size_t weight = n.has_output(Inputs::w_ih) ? Inputs::w_ih : Inputs::w_hh;
     const mp_rnn_desc_t desc =
         rnn_desc(cell_, n, g, n.has_output(weight) ? g.out(n, weight).dtype : n.dtype);
-    e.needs_workspace(most_sizes(e.context(), desc).workspace_bytes);
+    e.needs_workspace(sizes_of(e.context(), desc).workspace_bytes);
     Cell inputs = cell_;
     inputs.inputs = kLstmInputs;  // the backward node has a place for c0 in every case
     const Shared shared(inputs, e, n, e.in(n, 8), g.in(n, 8).bytes(false));
     // The loss may depend on the last h alone.
-    const size_t y_bytes =
-        static_cast<size_t>(g.in(n, 0).rows() * desc.hidden_size) * mp_dtype_size(n.dtype);
+    const size_t y_bytes = checked_bytes(checked_bytes(static_cast<size_t>(g.in(n, 0).rows()),
+                                                       static_cast<size_t>(desc.hidden_size)),
+                                         mp_dtype_size(n.dtype));
     const Place dy = n.has_input(9) ? e.in(n, 9) : e.zeros(y_bytes);
     const Place dh = e.in(n, 10), dc = e.in(n, 11);
     const Place dx = e.out(n, 0), dw_ih = e.out(n, 1), dw_hh = e.out(n, 2), db_ih = e.out(n, 3),

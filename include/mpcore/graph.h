@@ -104,7 +104,7 @@ MP_API mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const ch
                                  int32_t *outputs, uint32_t num_outputs);
 
 /** The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
- *  are outputs anyway. */
+ *  are outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t). */
 MP_API mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor);
 /** The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
  *  Parameters need no such call. */
@@ -127,9 +127,10 @@ MP_API mp_status_t mp_graph_compile(mp_graph_t graph);
  *  the batch has that is set then.
  *  @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere. */
 MP_API mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data);
-/** How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
- *  the host; nothing is allocated on the device.
- *  @param batch  1 to extent[0] of the inputs. */
+/** How large the batch is from the next pass on.  The first call with a size takes longer on the host.
+ *  The workspace is planned for smaller batches too; a batch beyond the plan allocates it here.
+ *  @param batch  1 to extent[0] of the inputs.
+ *  @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before */
 MP_API mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch);
 /** Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
  *  @param values  host or device, its elements in fp32. */
@@ -137,9 +138,11 @@ MP_API mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float 
                                   mp_stream_t stream);
 
 typedef enum mp_graph_mode {
-  /** BatchNorm with its states, no Dropout, and the loss too, where its labels are bound. */
+  /** BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
+   *  are bound. */
   MP_GRAPH_INFERENCE = 0,
-  /** What mp_graph_backward needs.  The loss is computed there, together with its gradient. */
+  /** All that mp_graph_backward needs, which computes the loss with its gradient, and all that
+   *  depends on the loss. */
   MP_GRAPH_TRAINING = 1
 } mp_graph_mode_t;
 
@@ -152,7 +155,7 @@ MP_API mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_s
 MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream);
 
 /** The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
- *  the graph.
+ *  the graph.  No two gradients share memory.
  *  @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy. */
 MP_API mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads,
                                   mp_tensor_list_t *master, mp_tensor_list_t *model);

@@ -1,5 +1,6 @@
 #include "tests/graph/described.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mptest {
@@ -195,6 +196,35 @@ Trainer::Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list
 
 void Trainer::step(mp_scaler_t scaler) {
   require_ok(mp_scale_step(optimizer_.get(), scaler, nullptr, kStream));
+}
+
+void *Allocations::alloc(size_t bytes, void *user) {
+  auto &self = *static_cast<Allocations *>(user);
+  if (self.count++ == self.fails_at || bytes > static_cast<size_t>(self.limit)) return nullptr;
+  void *ptr = nullptr;
+  if (mp_malloc(context(), &ptr, bytes) != MP_SUCCESS) return nullptr;
+  ++self.alive;
+  self.largest = std::max(self.largest, static_cast<int64_t>(bytes));
+  return ptr;
+}
+
+void Allocations::free(void *ptr, size_t, void *user) {
+  --static_cast<Allocations *>(user)->alive;
+  mp_free(context(), ptr);
+}
+
+mp_context_t counted_context(Allocations &allocations) {
+  mp_allocator_t allocator;
+  MP_INIT_STRUCT(&allocator);
+  allocator.alloc = Allocations::alloc;
+  allocator.free = Allocations::free;
+  allocator.user = &allocations;
+  mp_context_config_t config = mp_context_config_default();
+  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
+  config.allocator = &allocator;
+  mp_context_t made = nullptr;
+  require_ok(mp_context_create(&made, &config));
+  return made;
 }
 
 ScalerHandle make_high_scaler() {

@@ -84,6 +84,18 @@ class Trainer {
 ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<int64_t> &numel,
                             const std::vector<mp_dtype_t> &dtypes);
 
+/// Allocations of a context: how many there were, how many are alive; and which are refused.
+struct Allocations {
+  int64_t count = 0, alive = 0, largest = 0;
+  int64_t fails_at = -1;      ///< the allocation of this number
+  int64_t limit = INT64_MAX;  ///< larger ones are refused
+
+  static void *alloc(size_t bytes, void *user);
+  static void free(void *ptr, size_t bytes, void *user);
+};
+
+mp_context_t counted_context(Allocations &allocations);
+
 /// A scaler so high that the first steps overflow in fp16, and are skipped.
 ScalerHandle make_high_scaler();
 

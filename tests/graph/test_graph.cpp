@@ -59,39 +59,6 @@ int32_t relu(Described &g, int32_t z) {
   return g.node("Relu", "relu", {z});
 }
 
-/// Counts what is allocated and what is still there, and fails one allocation.
-struct Allocations {
-  int64_t count = 0, alive = 0, largest = 0, fails_at = -1;
-
-  static void *alloc(size_t bytes, void *user) {
-    auto &self = *static_cast<Allocations *>(user);
-    if (self.count++ == self.fails_at) return nullptr;
-    void *ptr = nullptr;
-    if (mp_malloc(context(), &ptr, bytes) != MP_SUCCESS) return nullptr;
-    ++self.alive;
-    self.largest = std::max(self.largest, static_cast<int64_t>(bytes));
-    return ptr;
-  }
-  static void free(void *ptr, size_t, void *user) {
-    --static_cast<Allocations *>(user)->alive;
-    mp_free(context(), ptr);
-  }
-};
-
-mp_context_t counted_context(Allocations &allocations) {
-  mp_allocator_t allocator;
-  MP_INIT_STRUCT(&allocator);
-  allocator.alloc = Allocations::alloc;
-  allocator.free = Allocations::free;
-  allocator.user = &allocations;
-  mp_context_config_t config = mp_context_config_default();
-  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
-  config.allocator = &allocator;
-  mp_context_t made = nullptr;
-  require_ok(mp_context_create(&made, &config));
-  return made;
-}
-
 }  // namespace
 
 TEST_CASE("graph: what is launched, in fp32", "[graph]") {

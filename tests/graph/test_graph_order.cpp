@@ -1,0 +1,259 @@
+// The order in which a graph computes, and its memory: nothing is read before it is written, and no
+// two gradients of parameters share memory.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tests/graph/described.h"
+
+using namespace mptest;
+
+namespace {
+
+bool has(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A row of small whole numbers, so that sums are exact.
+Floats32 whole_numbers(int64_t count, int first) {
+  Floats32 values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>((first + i) % 7 - 3));
+  return values;
+}
+
+/// A loss on the columns of `y`, which are the classes.
+class WithLoss {
+ public:
+  WithLoss(Described &graph, int32_t y) : graph_(graph) {
+    labels_ = graph.input("labels", MP_DTYPE_NONE, {graph.info(y).extent[0]});
+    graph.loss(graph.node("SoftmaxXent", "loss", {y, labels_}));
+    graph.compile();
+    graph.bind(labels_, zeros_.data());
+  }
+
+ private:
+  Described &graph_;
+  int32_t labels_;
+  DeviceBuffer<int32_t> zeros_{std::vector<int32_t>(16, 0)};
+};
+
+}  // namespace
+
+TEST_CASE("graph: a bias that is computed behind its product is added behind it", "[graph]") {
+  for (const bool is_convolution : {false, true}) {
+    for (const bool is_behind : {false, true}) {
+      CAPTURE(is_convolution, is_behind);
+      Described g;
+      const int32_t x =
+          is_convolution ? g.input("x", MP_FP32, {2, 1, 1, 3}) : g.input("x", MP_FP32, {2, 3});
+      const int32_t w = is_convolution ? g.parameter("w", {5, 1, 1, 3}) : g.parameter("w", {3, 5});
+      const int32_t b0 = g.parameter("b0", {5}), b1 = g.parameter("b1", {5});
+      int32_t b = is_behind ? -1 : g.node("Add", "b", {b0, b1});
+      const int32_t z = g.node(is_convolution ? "Conv2D" : "Linear", "product", {x, w});
+      if (is_behind) b = g.node("Add", "b", {b0, b1});
+      const int32_t y = g.node("BiasAdd", "bias", {z, b});
+      g.output(y);
+      const WithLoss loss(g, g.node("Reshape", "flat", {y}, {{"extent", 0}, {"extent", 5}}));
+      CHECK(has(g.describe(), "forward  product, bias  ") == !is_behind);
+      const DeviceBuffer<float> data(whole_numbers(6, 1));
+      g.bind(x, data.data());
+      g.write(w, whole_numbers(15, 2));
+      for (int step = 0; step < 3; ++step) {
+        g.write(b0, whole_numbers(5, step));
+        g.write(b1, whole_numbers(5, 2 * step + 3));
+        g.step();
+        const Floats32 x_values = whole_numbers(6, 1), w_values = whole_numbers(15, 2);
+        const Floats32 first = whole_numbers(5, step), second = whole_numbers(5, 2 * step + 3);
+        std::vector<double> want;
+        for (size_t row = 0; row < 2; ++row)
+          for (size_t column = 0; column < 5; ++column) {
+            double sum = first[column] + second[column];
+            for (size_t k = 0; k < 3; ++k)
+              sum += x_values[3 * row + k] *
+                     w_values[is_convolution ? 3 * column + k : 5 * k + column];
+            want.push_back(sum);
+          }
+        CHECK(g.read(y) == want);
+      }
+    }
+  }
+}
+
+TEST_CASE("graph: a bias from outside must be bound, fused or not", "[graph]") {
+  for (const bool is_fused : {false, true}) {
+    CAPTURE(is_fused);
+    Described g;
+    const int32_t x = g.input("x", MP_FP32, {4, 3});
+    const int32_t b = g.input("b", MP_FP32, {4});
+    const int32_t z = g.node("Linear", "fc", {x, g.parameter("w", {3, 4})});
+    if (!is_fused) g.output(z);
+    g.output(g.node("BiasAdd", "bias", {z, b}));
+    g.compile();
+    CHECK(has(g.describe(), "forward  fc, bias  mp_gemm") == is_fused);
+    const DeviceBuffer<float> data(whole_numbers(12, 0));
+    g.bind(x, data.data());
+    expect_status(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream),
+                  MP_ERROR_INVALID_ARGUMENT);
+    CHECK(has(mp_last_error(), "the input b is not bound"));
+  }
+}
+
+TEST_CASE("graph: a bias gradient of an epilogue is cast for its readers", "[graph]") {
+  // The bias has another shape in the list of parameters, so the view of its gradient is 16 bits wide.
+  const PolicyHandle policy = make_policy(MP_FP16);
+  const auto gradient = [&](mp_autocast_t low) {
+    Described g;
+    const int32_t x = g.input("x", MP_FP32, {2, 4, 4, 8});
+    const int32_t row = g.parameter("row", {8, 1});
+    const int32_t b = g.node("Reshape", "b", {row}, {{"extent", 8}});
+    int32_t y = g.node("Conv2D", "first", {x, g.parameter("f1", {8, 1, 1, 8}), b});
+    y = g.node("Conv2D", "second", {y, g.parameter("f2", {8, 1, 1, 8})});
+    y = g.node("Reshape", "flat", {y}, {{"extent", 0}, {"extent", -1}});
+    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {2});
+    g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+    g.compile(low);
+    CHECK(has(g.describe(), "first/grad_w's bias"));
+    const DeviceBuffer<float> data(whole_numbers(256, 1));
+    const DeviceBuffer<int32_t> classes(std::vector<int32_t>{3, 70});
+    g.bind(x, data.data());
+    g.bind(labels, classes.data());
+    for (size_t i = 1; i < 3; ++i) {
+      Floats32 small = whole_numbers(64, static_cast<int>(i));
+      for (float &value : small) value /= 16;
+      g.write(g.parameters[i], small);
+    }
+    g.step();
+    return g.gradient(row);
+  };
+  const std::vector<double> want = gradient(nullptr), got = gradient(policy.get());
+  double largest = 0;
+  for (const double value : want) largest = std::max(largest, std::abs(value));
+  CHECK(largest > 0.01);
+  for (size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) < largest / 16);
+}
+
+TEST_CASE("graph: parameters that are added have gradients of their own", "[graph]") {
+  struct Sharing {
+    const char *name;
+    int32_t (*build)(Described &g, int32_t x);
+  };
+  const Sharing sharings[] = {
+      {"two biases",
+       [](Described &g, int32_t x) {
+         const int32_t b = g.node("Add", "b", {g.parameter("b0", {2}), g.parameter("b1", {2})});
+         return g.node("Linear", "fc", {x, g.parameter("w", {3, 2}), b});
+       }},
+      {"two weights, one of another shape",
+       [](Described &g, int32_t x) {
+         const int32_t turned =
+             g.node("Reshape", "turned", {g.parameter("w1", {6})}, {{"extent", 3}, {"extent", 2}});
+         const int32_t w = g.node("Add", "w", {g.parameter("w0", {3, 2}), turned});
+         return g.node("Linear", "fc", {x, w});
+       }},
+      {"a bias that is added to a bias",
+       [](Described &g, int32_t x) {
+         const int32_t row =
+             g.node("Reshape", "row", {g.parameter("b0", {2})}, {{"extent", 1}, {"extent", 2}});
+         const int32_t sum = g.node("BiasAdd", "sum", {row, g.parameter("b1", {2})});
+         const int32_t b = g.node("Reshape", "b", {sum}, {{"extent", 2}});
+         return g.node("Linear", "fc", {x, g.parameter("w", {3, 2}), b});
+       }},
+      {"a gradient that is looked at",
+       [](Described &g, int32_t x) {
+         const int32_t b = g.node("Add", "b", {g.parameter("b0", {2}), g.parameter("b1", {2})});
+         require_ok(mp_graph_keep_gradient(g.handle, b));
+         return g.node("Linear", "fc", {x, g.parameter("w", {3, 2}), b});
+       }},
+  };
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  config.init_scale = 65536.0f;
+  for (const mp_dtype_t low : {MP_FP32, MP_BF16}) {
+    for (const Sharing &sharing : sharings) {
+      CAPTURE(sharing.name, mp_dtype_name(low));
+      Described g;
+      const int32_t x = g.input("x", MP_FP32, {4, 3});
+      const int32_t y = sharing.build(g, x);
+      const int32_t labels = g.input("labels", MP_DTYPE_NONE, {4});
+      g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+      const PolicyHandle policy = low != MP_FP32 ? make_policy(low) : nullptr;
+      g.compile(policy.get());
+      const DeviceBuffer<float> data(whole_numbers(12, 1));
+      const DeviceBuffer<int32_t> classes(std::vector<int32_t>{0, 1, 1, 1});
+      g.bind(x, data.data());
+      g.bind(labels, classes.data());
+      mp_scaler_t handle = nullptr;
+      require_ok(mp_scaler_create(&handle, context(), &config));
+      const ScalerHandle scaler(handle);
+      g.step(scaler.get());
+      std::set<void *> places;
+      std::vector<std::vector<double>> scaled;
+      for (const int32_t p : g.parameters) {
+        places.insert(g.info(p).grad);
+        scaled.push_back(g.gradient(p));
+      }
+      CHECK(places.size() == g.parameters.size());
+      const int32_t kept = g.parameters[1] + 1;  // what is computed behind b1
+      const bool has_kept = g.info(kept).grad != nullptr && g.info(kept).name[0] == 'b';
+      const std::vector<double> before = has_kept ? g.gradient(kept) : std::vector<double>();
+      mp_tensor_list_t grads = nullptr;
+      require_ok(mp_graph_lists(g.handle, &grads, nullptr, nullptr));
+      if (low != MP_FP32) continue;
+      require_ok(mp_grads_to_fp32(scaler.get(), grads, grads, kStream));
+      for (size_t i = 0; i < scaled.size(); ++i) {
+        const std::vector<double> got = g.gradient(g.parameters[i]);
+        for (size_t j = 0; j < got.size(); ++j) CHECK(got[j] == scaled[i][j] / 65536);
+        CHECK(std::any_of(got.begin(), got.end(), [](double v) { return v != 0; }));
+      }
+      if (has_kept) CHECK(g.gradient(kept) == before);
+    }
+  }
+}
+
+TEST_CASE("graph: a loss beside the loss needs its labels where it is read", "[graph]") {
+  for (const bool is_read : {false, true}) {
+    CAPTURE(is_read);
+    Described g;
+    const int32_t x = g.input("x", MP_FP32, {4, 3});
+    const int32_t others = g.input("others", MP_DTYPE_NONE, {4});
+    const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {3, 5})});
+    const auto beside = g.node_of("SoftmaxXent", "beside", {y, others}, 2);
+    const int32_t twice = is_read ? g.node("Add", "twice", {beside[1], beside[1]}) : -1;
+    if (is_read) g.output(twice);
+    const WithLoss loss(g, y);
+    const DeviceBuffer<float> data(whole_numbers(12, 0));
+    g.bind(x, data.data());
+    const mp_status_t status = mp_graph_forward(g.handle, MP_GRAPH_TRAINING, kStream);
+    CHECK(status == (is_read ? MP_ERROR_INVALID_ARGUMENT : MP_SUCCESS));
+    if (!is_read) continue;
+    CHECK(has(mp_last_error(), "the input others is not bound"));
+    const DeviceBuffer<int32_t> classes(std::vector<int32_t>{1, 2, 3, 4});
+    g.bind(others, classes.data());
+    g.step();
+    std::vector<double> rows = g.read(beside[1]);
+    for (double &row : rows) row *= 2;
+    CHECK(g.read(twice) == rows);
+  }
+}
+
+TEST_CASE("graph: what depends on the loss is listed with it", "[graph]") {
+  Described g;
+  const int32_t x = g.input("x", MP_FP32, {4, 3});
+  const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {3, 5})});
+  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {4});
+  const auto loss = g.node_of("SoftmaxXent", "loss", {y, labels}, 2);
+  g.loss(loss[0]);
+  g.output(g.node("Tanh", "late", {g.node("Add", "twice", {loss[1], loss[1]})}));
+  g.output(g.node("Tanh", "early", {y}));
+  g.compile();
+  const std::string text = g.describe();
+  const auto at = [&](const char *line) {
+    const size_t found = text.find(line);
+    CHECK(found != std::string::npos);
+    return found;
+  };
+  CHECK(at("forward  fc, early") < at("inference  loss  mp_softmax_xent"));
+  CHECK(at("inference  loss  mp_softmax_xent") < at("backward  loss/grad_logits"));
+  CHECK(at("backward  loss/grad_logits") < at("inference  twice"));
+  CHECK(at("inference  twice") < at("inference  late"));
+  CHECK(at("inference  late") < at("backward  fc/grad_w"));
+}

@@ -1,0 +1,176 @@
+// Sizes of graphs: smaller batches in the memory of the full one, a compile time that does not depend
+// on the batch, and sums that 64 bits cannot hold.
+#include <set>
+
+#include "tests/graph/described.h"
+
+using namespace mptest;
+
+namespace {
+
+bool has(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+void count_line(mp_log_level_t, const char *, void *user) {
+  ++*static_cast<int64_t *>(user);
+}
+
+/// Lines that are logged up to a level while it lives.
+class LoggedLines {
+ public:
+  explicit LoggedLines(mp_log_level_t level) { mp_set_log_callback(count_line, &count, level); }
+  ~LoggedLines() { quiet_log(); }
+  int64_t count = 0;
+};
+
+int32_t perceptron(Described &g, int32_t x, const std::vector<int64_t> &widths) {
+  for (size_t i = 1; i < widths.size(); ++i)
+    x = g.node("Linear", "fc",
+               {x, g.parameter("w", {widths[i - 1], widths[i]}), g.parameter("b", {widths[i]})});
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("graph: a smaller batch needs no more workspace than was planned", "[graph]") {
+  constexpr int64_t kBatch = 128;
+  Allocations allocations;
+  const mp_context_t counted = counted_context(allocations);
+  {
+    const LoggedLines warnings(MP_LOG_WARN);
+    Described g(counted);
+    const int32_t x = g.input("x", MP_FP32, {kBatch, 784});
+    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {kBatch});
+    const int32_t y = perceptron(g, x, {784, 256, 128, 10});
+    g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+    g.compile();
+    const int64_t count = allocations.count, workspace = g.memory().workspace;
+    const DeviceBuffer<float> data(Floats32(kBatch * 784, 0.5f));
+    const DeviceBuffer<int32_t> classes(std::vector<int32_t>(kBatch, 1));
+    g.bind(x, data.data());
+    g.bind(labels, classes.data());
+    for (int64_t batch = kBatch; batch > 0; --batch)
+      require_ok(mp_graph_set_batch(g.handle, batch));
+    if (on_host()) {
+      CHECK(allocations.count == count);
+      CHECK(g.memory().workspace == workspace);
+    }
+    for (const int64_t batch : {16, 3, 65}) {
+      require_ok(mp_graph_set_batch(g.handle, batch));
+      g.step();
+    }
+    CHECK(warnings.count == 0);
+  }
+  CHECK(allocations.alive == 0);
+  mp_context_destroy(counted);
+}
+
+TEST_CASE("graph: a batch that was not planned for gets workspace when it is set", "[graph]") {
+  // Of the batches that are planned for only the full one fits the shape [17 -1].
+  constexpr int64_t kBatch = 85, kOther = 17;
+  Allocations allocations;
+  const mp_context_t counted = counted_context(allocations);
+  {
+    Described g(counted);
+    const int32_t x = g.input("x", MP_FP32, {kBatch, 1024});
+    g.output(
+        g.node("Tanh", "tanh", {g.node("Reshape", "flat", {x}, {{"extent", 17}, {"extent", -1}})}));
+    const int32_t y = perceptron(g, x, {1024, 64});
+    g.output(y);
+    g.compile();
+    Random random(1);
+    Floats32 weights = random_values(random, 1024 * 64, 1.0);
+    g.write(g.parameters[0], weights);
+    const Floats32 values = random_values(random, kBatch * 1024, 1.0);
+    const DeviceBuffer<float> data(values);
+    g.bind(x, data.data());
+    const int64_t count = allocations.count, planned = g.memory().workspace;
+    require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+    const std::vector<double> whole = g.read(y);
+
+    allocations.fails_at = count;
+    const mp_status_t refused = mp_graph_set_batch(g.handle, kOther);
+    if (on_host()) CHECK(refused == MP_ERROR_OUT_OF_MEMORY);
+    if (refused == MP_ERROR_OUT_OF_MEMORY) {
+      CHECK(g.info(x).extent[0] == kBatch);
+      require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+      CHECK(g.read(y) == whole);
+    }
+    allocations.fails_at = -1;
+    const LoggedLines warnings(MP_LOG_WARN);
+    require_ok(mp_graph_set_batch(g.handle, kOther));
+    if (on_host()) CHECK(g.memory().workspace > planned);
+    require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+    const std::vector<double> part = g.read(y);
+    for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == Approx(whole[i]).margin(1e-3));
+    const int64_t known = allocations.count;
+    for (const int64_t batch : {kBatch, kOther}) require_ok(mp_graph_set_batch(g.handle, batch));
+    CHECK(allocations.count == known);
+    CHECK(warnings.count == 0);
+  }
+  CHECK(allocations.alive == 0);
+  mp_context_destroy(counted);
+}
+
+TEST_CASE("graph: compiling makes as many calls for any batch", "[graph]") {
+  Allocations allocations;
+  const mp_context_t counted = counted_context(allocations);
+  allocations.limit = 1 << 20;  // what is compiled is not allocated
+  const auto calls = [&](int64_t batch) {
+    Described g(counted);
+    const int32_t x = g.input("x", MP_FP32, {batch, 2, 1});
+    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {batch, 2});
+    int32_t y =
+        g.node("LSTM", "lstm", {x, g.parameter("w_ih", {4, 1}), g.parameter("w_hh", {4, 1})});
+    y = g.node("BatchNorm", "bn",
+               {y, g.parameter("gamma", {1}), g.parameter("beta", {1}), g.state("mean", {1}),
+                g.state("variance", {1})});
+    y = perceptron(g, g.node("Dropout", "drop", {y}), {1, 3});
+    g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+    const LoggedLines lines(MP_LOG_DEBUG);
+    const mp_status_t status = mp_graph_compile(g.handle);
+    CHECK(status == MP_ERROR_OUT_OF_MEMORY);
+    return lines.count;
+  };
+  const int64_t few = calls(int64_t{1} << 18);
+  CHECK(few > 100);
+  CHECK(calls(int64_t{1} << 20) == few);
+  CHECK(calls((int64_t{1} << 28) + 1) == few);
+  CHECK(allocations.alive == 0);
+  mp_context_destroy(counted);
+}
+
+TEST_CASE("graph: bytes and elements that 64 bits cannot count are refused", "[graph]") {
+  constexpr int64_t kHuge = int64_t{1} << 48;
+  const auto is_refused = [](const Described &g) {
+    expect_status(mp_graph_compile(g.handle), MP_ERROR_INVALID_ARGUMENT);
+    CHECK(has(mp_last_error(), "64 bits cannot count the bytes"));
+  };
+  SECTION("states whose sum is 256 beyond 2^64") {
+    Described g;
+    g.state("first", {1 << 16});
+    g.state("second", {64});
+    for (int i = 0; i < 16383; ++i) g.state("huge", {kHuge});
+    g.state("rest", {kHuge - (1 << 16)});
+    const int32_t x = g.input("x", MP_FP32, {1, 1});
+    g.output(g.node("Relu", "relu", {x}));
+    is_refused(g);
+  }
+  SECTION("activations") {
+    Described g;
+    const int32_t x = g.input("x", MP_FP32, {kHuge});
+    for (int i = 0; i < 8192; ++i) g.output(g.node("Tanh", "tanh", {x}));
+    is_refused(g);
+  }
+  SECTION("elements of a node") {
+    Described g;
+    const int32_t indices = g.input("indices", MP_DTYPE_NONE, {4, kHuge / 256});
+    const int32_t table = g.state("table", {9, 1 << 24});
+    int32_t y = -1;
+    const int32_t inputs[] = {table, indices};
+    expect_status(mp_graph_node(g.handle, "Embedding", "words", inputs, 2, nullptr, 0, &y, 1),
+                  MP_ERROR_INVALID_ARGUMENT);
+    CHECK(has(mp_last_error(), "words has the shape [4 1099511627776 16777216]: 64 bits"));
+  }
+}
