@@ -1131,6 +1131,16 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return check(mp_graph_backward(get(), scaler, stream));
   }
 
+  outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
+    int64_t t = 0;
+    const mp_status_t status = mp_graph_get_step_sync(get(), &t, stream);
+    return detail::finish(status, t);
+  }
+
+  outcome<void> set_step_sync(int64_t t, mp_stream_t stream = nullptr) const {
+    return check(mp_graph_set_step_sync(get(), t, stream));
+  }
+
   // --- what became of it
 
   /// @param with_grads  false for a graph without a loss, which has none.

@@ -78,7 +78,8 @@ struct RnnProblem;
   LAUNCH(embedding_forward, const EmbeddingArgs &)                                                 \
   LAUNCH(embedding_backward, const EmbeddingBackwardArgs &)                                        \
   LAUNCH(dropout, const DropoutArgs &)                                                             \
-  LAUNCH(sum_columns, const Output &x, const Output &sums, void *workspace)
+  LAUNCH(sum_columns, const Output &x, const Output &sums, void *workspace)                        \
+  LAUNCH(count_step, uint64_t *steps)
 // clang-format on
 
 struct Backend {

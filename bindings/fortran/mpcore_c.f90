@@ -537,9 +537,11 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_graph_mode_t
-    !> BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
+    !> BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
+    !> are bound.
     enumerator :: MP_GRAPH_INFERENCE = 0
-    !> What mp_graph_backward needs.  The loss is computed there, together with its gradient.
+    !> All that mp_graph_backward needs, which computes the loss with its gradient, and all that
+    !> depends on the loss.
     enumerator :: MP_GRAPH_TRAINING = 1
   end enum
 
@@ -791,7 +793,8 @@ module mpcore_c
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-    !> list of an optimizer.
+    !> list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+    !> the list refuses them with MP_ERROR_INVALID_ARGUMENT.
     type(c_ptr) :: data = c_null_ptr
     !> count element counts, >= 0 and together below 2^40; empty tensors are allowed anywhere.
     type(c_ptr) :: numel = c_null_ptr
@@ -1384,7 +1387,8 @@ module mpcore_c
     !> >= 0, steps of the longest
     integer(c_int32_t) :: timesteps = 0_c_int32_t
     !> [0, 1): of the elements between layers that become 0 in training;
-    !> the others are divided by 1 - dropout
+    !> the others are divided by 1 - dropout.  Training also sets
+    !> mp_rnn_tensors_t.dropout_offset
     real(c_float) :: dropout = 0.0_c_float
     !> MP_RNN_LSTM: c' is kept within [-clip, clip]; 0 = it is not
     real(c_float) :: clip = 0.0_c_float
@@ -1456,8 +1460,9 @@ module mpcore_c
     !> follow those of the step before, x_row and y_row elements apart, and x_step, y_step play no
     !> part.  Not with `lengths`.
     type(c_ptr) :: batch_sizes = c_null_ptr
-    !> 1 integer, optional, 0 if absent: other masks of dropout for every value.  A counter on the device,
-    !> so that a graph draws new masks when it is replayed; the passes of a step need the same.
+    !> 1 integer, optional, 0 if absent: other masks of dropout for every value.  Without it every step
+    !> has the same masks: training gives a counter on the device, such as mp_optimizer_step_counter,
+    !> which a replayed graph reads too.  The passes of a step need the same.
     type(c_ptr) :: dropout_offset = c_null_ptr
     !> timesteps x batch x input_size
     type(c_ptr) :: x = c_null_ptr
@@ -3634,8 +3639,9 @@ module mpcore_c
     !> A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
     !> once.  With p = 0, y is x.
     !>
-    !> @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
-    !>                the device, so that a graph draws new masks when it is replayed; forward and
+    !> @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  Without it
+    !>                every step has the same mask: training gives a counter on the device, such as
+    !>                mp_optimizer_step_counter, which a replayed graph reads too.  Forward and
     !>                backward of a step need the same.
     !> @param x       device, count elements.
     !> @param y       device, as many, written; may be x.
@@ -3733,7 +3739,7 @@ module mpcore_c
     end function
 
     !> The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
-    !> are outputs anyway.
+    !> are outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t).
     function mp_graph_output(graph, tensor) result(answer) bind(c, name="mp_graph_output")
       import
       type(c_ptr), value :: graph
@@ -3790,9 +3796,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
-    !> the host; nothing is allocated on the device.
+    !> How large the batch is from the next pass on.  The first call with a size takes longer on the host.
+    !> The workspace is planned for smaller batches too; a batch beyond the plan allocates it here.
     !> @param batch  1 to extent[0] of the inputs.
+    !> @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before
     function mp_graph_set_batch(graph, batch) result(answer) bind(c, name="mp_graph_set_batch")
       import
       type(c_ptr), value :: graph
@@ -3835,8 +3842,32 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Returns the step of a graph with Dropout: its forward passes in training so far, replays of a
+    !> CUDA graph included.  Part of a checkpoint: a resumed run then draws the masks of the run that
+    !> goes on.  Waits for `stream`.
+    !> @param t  host, out; 0 for a graph without Dropout, which counts nothing.
+    function mp_graph_get_step_sync(graph, t, stream) result(answer) bind(c, &
+      name="mp_graph_get_step_sync")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int64_t), intent(inout) :: t
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Sets the step from a checkpoint; 0 after mp_graph_compile.  Waits for `stream`.
+    !> @param t  0 to 2^62.  No effect on a graph without Dropout.
+    function mp_graph_set_step_sync(graph, t, stream) result(answer) bind(c, &
+      name="mp_graph_set_step_sync")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int64_t), value :: t
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
     !> The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
-    !> the graph.
+    !> the graph.  No two gradients share memory.
     !> @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
     function mp_graph_lists(graph, grads, master, model) result(answer) bind(c, &
       name="mp_graph_lists")

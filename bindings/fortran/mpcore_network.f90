@@ -35,6 +35,8 @@ module mpcore_network
     generic :: read => read_real, read_long
     procedure :: forward
     procedure :: backward
+    procedure :: get_step
+    procedure :: set_step
     procedure :: get_lists
     procedure :: get_memory
     procedure :: explain
@@ -233,6 +235,28 @@ contains
     character(*), intent(inout), optional :: errmsg
     if (are_large_enough(net, 'backward', stat, errmsg)) &
       call mp_check(mp_graph_backward(net%handle(), queue(scaler), queue(stream)), stat, errmsg)
+  end subroutine
+
+  !> Number of forward passes in training, which masks of Dropout follow; 0 without Dropout.
+  !> Part of a checkpoint.  Waits for the stream.
+  subroutine get_step(net, t, stream, stat, errmsg)
+    class(mp_network), intent(in) :: net
+    integer(c_int64_t), intent(out) :: t
+    type(c_ptr), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    t = 0
+    call mp_check(mp_graph_get_step_sync(net%handle(), t, queue(stream)), stat, errmsg)
+  end subroutine
+
+  !> Sets that number from a checkpoint.  Waits for the stream.
+  subroutine set_step(net, t, stream, stat, errmsg)
+    class(mp_network), intent(in) :: net
+    integer(c_int64_t), intent(in) :: t
+    type(c_ptr), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_set_step_sync(net%handle(), t, queue(stream)), stat, errmsg)
   end subroutine
 
   function are_large_enough(net, call_name, stat, errmsg)

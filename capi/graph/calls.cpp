@@ -360,6 +360,23 @@ mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t 
   return mp::call_of_calls(__func__, [&] { mp::require_compiled(graph).backward(scaler, stream); });
 }
 
+mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream) {
+  return mp::call_of_calls(__func__, [&] {
+    const mp::Executor &e = mp::require_compiled(graph);
+    mp::require_pointer(t, "t") = e.step(stream);
+  });
+}
+
+mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream) {
+  return mp::call_of_calls(__func__, [&] {
+    constexpr int64_t kMax = int64_t{1} << 62;
+    mp::Executor &e = mp::require_compiled(graph);
+    MP_REQUIRE(t >= 0 && t <= kMax, MP_ERROR_INVALID_ARGUMENT, "t = ", t, " is outside [0, ", kMax,
+               "]");
+    e.set_step(t, stream);
+  });
+}
+
 // ---------------------------------------------------------------------------- telling
 
 mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_list_t *master,

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "capi/context.h"
+#include "kernels/backend.h"
+
 namespace mp::graph {
 
 namespace {
@@ -54,6 +57,7 @@ void Emitter::emit_all() {
     if (&node != graph_.loss_node()) emit_casts(node);
     if (computes_loss(graph_, node)) emit_casts(*graph_.loss_node());
   }
+  if (counts_steps) emit_count();
 }
 
 Place Emitter::ones(mp_dtype_t dtype, int64_t count) {
@@ -65,6 +69,26 @@ Place Emitter::ones(mp_dtype_t dtype, int64_t count) {
 Place Emitter::zeros(size_t bytes) {
   zero_bytes = std::max(zero_bytes, bytes);
   return places_.zeros();
+}
+
+Place Emitter::steps() {
+  counts_steps = true;
+  return places_.steps();
+}
+
+/// Counts at the end of the forward pass: one that fails draws the same masks when it is repeated.
+/// A kernel, so that a replayed CUDA graph counts too.
+void Emitter::emit_count() {
+  const Place steps = places_.steps();
+  Call call = [=](const Run &run) {
+    if (!run.is_training) return MP_SUCCESS;
+    const Context &c = *run.context->shared;
+    c.backend.count_step(c.device, static_cast<uint64_t *>(run.at(steps)), run.stream);
+    return MP_SUCCESS;
+  };
+  const auto last =
+      std::ranges::find(launches.rbegin(), launches.rend(), Phase::forward, &Launch::phase);
+  launches.insert(last.base(), {Phase::forward, "step  counted for Dropout", std::move(call)});
 }
 
 void Emitter::needs_workspace(size_t bytes) {

@@ -24,7 +24,8 @@ struct Places {
   Place nowhere() const { return end; }
   Place ones(mp_dtype_t dtype) const { return end + static_cast<size_t>(dtype); }
   Place zeros() const { return end + 4; }
-  size_t count() const { return end + 5; }
+  Place steps() const { return end + 5; }
+  size_t count() const { return end + 6; }
   size_t end;
 };
 
@@ -76,6 +77,8 @@ class Emitter {
   /// As many ones of a type, or bytes of 0.
   Place ones(mp_dtype_t dtype, int64_t count);
   Place zeros(size_t bytes);
+  /// Two uint64_t: numbers of forward passes in training before the next one and the last one.
+  Place steps();
   void needs_workspace(size_t bytes);
 
   /// @param name    of the function
@@ -87,8 +90,10 @@ class Emitter {
   size_t workspace_bytes = 0;
   std::array<int64_t, 4> num_ones = {};  ///< by mp_dtype_t
   size_t zero_bytes = 0;
+  bool counts_steps = false;
 
  private:
+  void emit_count();
   void emit_casts(const Node &node);
   void emit_cast(int32_t tensor);
 

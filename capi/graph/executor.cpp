@@ -315,6 +315,22 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
   run({Phase::after_loss, Phase::backward}, pass);
 }
 
+int64_t Executor::step(mp_stream_t stream) const {
+  int64_t t = 0;
+  const void *const steps = address_in_block(Places(graph_).steps());
+  if (steps == nullptr) return t;
+  require_success(mp_memcpy(context_, &t, steps, sizeof t, stream));
+  require_success(mp_stream_sync(context_, stream));
+  return t;
+}
+
+void Executor::set_step(int64_t t, mp_stream_t stream) {
+  void *const steps = address_in_block(Places(graph_).steps());
+  if (steps == nullptr) return;
+  require_success(mp_memcpy(context_, steps, &t, sizeof t, stream));
+  require_success(mp_stream_sync(context_, stream));
+}
+
 // ---------------------------------------------------------------------------- telling
 
 namespace {

@@ -38,6 +38,9 @@ class Executor {
   void write(int32_t tensor, const float *values, mp_stream_t stream);
   void forward(mp_graph_mode_t mode, mp_stream_t stream);
   void backward(mp_scaler_t scaler, mp_stream_t stream);
+  /// Number of forward passes in training; 0 without Dropout.
+  int64_t step(mp_stream_t stream) const;
+  void set_step(int64_t t, mp_stream_t stream);
 
   mp_graph_tensor_t tensor(int32_t id) const;
   mp_graph_memory_t memory() const;

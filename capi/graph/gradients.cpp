@@ -111,6 +111,7 @@ void Gradients::append(const Node &node, std::string_view type, std::string_view
   backward.attributes = node.attributes;
   backward.is_backward = true;
   backward.forward = current_;
+  backward.number = node.number;
   graph_.add(std::move(backward));
 }
 

@@ -44,6 +44,7 @@ size_t checked_bytes(size_t a, size_t b, size_t c) {
 
 int32_t Graph::add(Node node) {
   const auto id = static_cast<int32_t>(nodes.size());
+  if (!node.is_backward) node.number = id;
   for (const int32_t output : node.outputs)
     if (output != kNone) tensor(output).producer = id;
   nodes.push_back(std::move(node));

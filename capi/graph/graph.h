@@ -70,6 +70,7 @@ struct Node {
       attributes;  ///< as Operation::attributes() lists them; of Reshape, the extents
   bool is_backward = false;
   bool is_deferred = false;  ///< forward, but depends on the loss (schedule.h)
+  int32_t number = 0;  ///< of mp_graph_node calls before; a backward node has its forward node's
   int32_t forward = kNone;     ///< of a backward node: the node that it belongs to
   mp_dtype_t dtype = MP_FP32;  ///< that it computes in
   Fused fused;

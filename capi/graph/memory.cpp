@@ -53,6 +53,7 @@ class Planner {
           checked_bytes(static_cast<size_t>(emitted.num_ones[static_cast<size_t>(dtype)]),
                         mp_dtype_size(dtype)));
     place_constant(places_.zeros(), emitted.zero_bytes);
+    place_constant(places_.steps(), emitted.counts_steps ? 2 * sizeof(uint64_t) : 0);
     layout_.workspace_offset = layout_.bytes;
     add(layout_.bytes, aligned(emitted.workspace_bytes));
     return layout_;

@@ -70,16 +70,25 @@ class EmbeddingGrad final : public BackwardOperation {
 constexpr Attribute kDropout[] = {{"p", 0.5, 0, 0.99999994, false},
                                   {"seed", 0, 0, 9007199254740992.0, true}};
 
+/// Distance of the seeds of neighboring nodes (mpcore/graph.h).
+constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;
+
 void emit_dropout(Emitter &e, const Node &n) {
   mp_dropout_desc_t desc = mp_dropout_desc_default(e.graph().out(n, 0).numel(),
                                                    static_cast<float>(n.attributes[0]), n.dtype);
   desc.seed = static_cast<uint64_t>(n.attributes[1]);
-  const Place x = e.in(n, 0), offset = e.in(n, 1), y = e.out(n, 0);
+  const uint64_t own_seed = desc.seed + kSeedStep * static_cast<uint64_t>(n.number);
+  const Place x = e.in(n, 0), offset = e.in(n, 1), y = e.out(n, 0), steps = e.steps();
+  const size_t pass = phase_of(e.graph(), n) == Phase::forward ? 0 : 1;
   e.append("mp_dropout", [=](const Run &run) {
     mp_dropout_desc_t d = desc;
     if (!run.is_training) d.p = 0.0f;
-    return mp_dropout(run.context, &d, static_cast<const uint64_t *>(run.at(offset)), run.at(x),
-                      run.at(y), run.stream);
+    const auto *at = static_cast<const uint64_t *>(run.at(offset));
+    if (at == nullptr) {
+      d.seed = own_seed;
+      at = static_cast<const uint64_t *>(run.at(steps)) + pass;
+    }
+    return mp_dropout(run.context, &d, at, run.at(x), run.at(y), run.stream);
   });
 }
 

@@ -48,8 +48,16 @@ extern "C" {
  *  h0 and c0 from outside cut back-propagation through time.  Reshape: an extent of 0 is that of x in the
  *  same place, -1 what remains.  Labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t;
  *  all of them are inputs of the graph of type MP_DTYPE_NONE, and the offset is one of rank 0.  h0, c0,
- *  lengths and the offset may be left unbound: zeros, zeros, all steps, 0.  correct is 1 int64_t: of
- *  how many rows the largest logit is the label's; what is told of it are its 8 bytes.
+ *  lengths and the offset may be left unbound: zeros, zeros, all steps, the step of the graph.
+ *  correct is 1 int64_t, the number of rows whose largest logit is the label's; its extent is 8,
+ *  in bytes.
+ *
+ *  Dropout draws another mask in every forward pass in training, and in every node.  The offset of
+ *  mp_dropout is the step of the graph: the number of such passes before (mp_graph_get_step_sync).
+ *  The seed is the attribute plus n times 0x9E3779B97F4A7C15, modulo 2^64, with n the number of
+ *  nodes made before this one.  Ranks of data-parallel training need different seeds.  If an offset
+ *  is bound, the mask is that of mp_dropout with this offset and the attribute: equal ones draw
+ *  equal masks.
  *
  *  The names of the backward operations, for autocast's lists: LinearBackpropInput, LinearBackpropWeight,
  *  Conv2DBackpropInput, Conv2DBackpropFilter, SoftmaxXentGrad, and else the type with Grad behind it.  A
@@ -153,6 +161,15 @@ MP_API mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_s
  *  @param scaler  optional: its S, and its found_inf, which is raised by an overflow on the way.
  *                 NULL: S = 1. */
 MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream);
+
+/** Returns the step of a graph with Dropout: its forward passes in training so far, replays of a
+ *  CUDA graph included.  Part of a checkpoint: a resumed run then draws the masks of the run that
+ *  goes on.  Waits for `stream`.
+ *  @param t  host, out; 0 for a graph without Dropout, which counts nothing. */
+MP_API mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream);
+/** Sets the step from a checkpoint; 0 after mp_graph_compile.  Waits for `stream`.
+ *  @param t  0 to 2^62.  No effect on a graph without Dropout. */
+MP_API mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream);
 
 /** The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
  *  the graph.  No two gradients share memory.

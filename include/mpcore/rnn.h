@@ -74,7 +74,8 @@ typedef struct mp_rnn_desc {
   int32_t batch;         /**< >= 0, sequences */
   int32_t timesteps;     /**< >= 0, steps of the longest */
   float dropout;         /**< [0, 1): of the elements between layers that become 0 in training;
-                                     the others are divided by 1 - dropout */
+                                     the others are divided by 1 - dropout.  Training also sets
+                                     mp_rnn_tensors_t.dropout_offset */
   float clip;            /**< MP_RNN_LSTM: c' is kept within [-clip, clip]; 0 = it is not */
   uint64_t dropout_seed; /**< any number */
   int64_t x_step, x_row; /**< elements of x and dx from step to step, from sequence to sequence;
@@ -140,8 +141,9 @@ typedef struct mp_rnn_tensors {
    *  follow those of the step before, x_row and y_row elements apart, and x_step, y_step play no
    *  part.  Not with `lengths`. */
   const int32_t *batch_sizes;
-  /** 1 integer, optional, 0 if absent: other masks of dropout for every value.  A counter on the device,
-   *  so that a graph draws new masks when it is replayed; the passes of a step need the same. */
+  /** 1 integer, optional, 0 if absent: other masks of dropout for every value.  Without it every step
+   *  has the same masks: training gives a counter on the device, such as mp_optimizer_step_counter,
+   *  which a replayed graph reads too.  The passes of a step need the same. */
   const uint64_t *dropout_offset;
   const void *x;   /**< timesteps x batch x input_size */
   const void *h0;  /**< layers x directions x batch x hidden_size, optional: 0 */

@@ -117,8 +117,9 @@ static inline mp_dropout_desc_t mp_dropout_desc_default(int64_t count, float p, 
  *  A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
  *  once.  With p = 0, y is x.
  *
- *  @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
- *                 the device, so that a graph draws new masks when it is replayed; forward and
+ *  @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  Without it
+ *                 every step has the same mask: training gives a counter on the device, such as
+ *                 mp_optimizer_step_counter, which a replayed graph reads too.  Forward and
  *                 backward of a step need the same.
  *  @param x       device, count elements.
  *  @param y       device, as many, written; may be x.

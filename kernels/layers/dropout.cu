@@ -50,7 +50,19 @@ dropout_elements(MP_PARAM(MaskArgs) args) {
   }
 }
 
+struct CountArgs {
+  uint64_t *steps;
+};
+MP_KERNEL(kWarpSize, 1)
+count_one(MP_PARAM(CountArgs) args) {
+  if (thread_index() == 0) args.steps[1] = args.steps[0]++;
+}
+
 }  // namespace
+
+void count_step(const Device &device, uint64_t *steps, mp_stream_t stream) {
+  launch("count_step", count_one, device, {1, kWarpSize}, stream, CountArgs{steps});
+}
 
 void dropout(const Device &device, const DropoutArgs &args, mp_stream_t stream) {
   const int64_t pieces = ceil_div<int64_t>(args.desc.count, kPiece);

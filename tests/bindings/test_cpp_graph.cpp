@@ -155,6 +155,10 @@ TEST_CASE("C++: a smaller batch, inference, and what cannot be", "[cpp][graph]")
   open.node("Dropout", "dropped", {y, -1});
   open.output(open.node("Linear", "fc", {x, counts}));
   open.compile();
+  open.set_step_sync(41);
+  CHECK(open.get_step_sync() == 41);
+  CHECK(sentence_of([&] { open.set_step_sync(-1); }) ==
+        "mp_graph_set_step_sync: t = -1 is outside [0, 4611686018427387904]");
   CHECK(open.lists(false).master != nullptr);
   CHECK(sentence_of([&] { open.lists(); }).find("the graph has no loss") != std::string::npos);
 }

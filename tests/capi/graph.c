@@ -397,6 +397,7 @@ static void test_order(void) {
   mp_tensor_list_t list = NULL;
   mp_graph_memory_t memory;
   size_t bytes = 0;
+  int64_t step = -1;
   int32_t y = -1;
   MP_INIT_STRUCT(&memory);
   FAILS(mp_graph_forward, (graph, MP_GRAPH_INFERENCE, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
@@ -404,6 +405,8 @@ static void test_order(void) {
   FAILS(mp_graph_bind, (graph, x, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_set_batch, (graph, 1), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_write, (graph, w, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_get_step_sync, (graph, &step, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_set_step_sync, (graph, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_get_memory, (graph, &memory), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_describe, (graph, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT, "graph");
@@ -430,6 +433,13 @@ static void test_order(void) {
   FAILS(mp_graph_bind, (graph, offset, at(4)), MP_ERROR_MISALIGNED, "data");
   FAILS(mp_graph_set_batch, (graph, 0), MP_ERROR_INVALID_ARGUMENT, "batch");
   FAILS(mp_graph_set_batch, (graph, kBatch + 1), MP_ERROR_INVALID_ARGUMENT, "batch");
+  FAILS(mp_graph_get_step_sync, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "t = NULL");
+  FAILS(mp_graph_set_step_sync, (graph, -1, NULL), MP_ERROR_INVALID_ARGUMENT, "t = -1");
+  FAILS(mp_graph_set_step_sync, (graph, (INT64_C(1) << 62) + 1, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "t = 4611686018427387905");
+  WORKS(mp_graph_set_step_sync(graph, 5, NULL));
+  WORKS(mp_graph_get_step_sync(graph, &step, NULL));
+  check(step == 0, "a graph without Dropout counts no steps");
   FAILS(mp_graph_write, (graph, x, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_write, (graph, w, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "values");
   FAILS(mp_graph_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");

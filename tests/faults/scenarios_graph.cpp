@@ -67,12 +67,19 @@ struct Network {
     const float *const values = run.floats(count, tensor);
     FAULTY_CALL(run, mp_graph_write, graph, tensor, values, nullptr);
   }
-  /// Backward overwrites what forward has left for it.
+  /// Backward overwrites what forward has left for it; forward draws the masks of its step again.
   void pass(mp_scaler_t scaler) const {
+    int64_t step = 0;
+    FAULTY_CALL(run, mp_graph_get_step_sync, graph, &step, nullptr);
+    FAULTY_CALL(run, mp_graph_set_step_sync, graph, step, nullptr);
     const auto forward = [&] { return mp_graph_forward(graph, MP_GRAPH_TRAINING, nullptr); };
     run.call("mp_graph_forward", forward);
     run.call(
-        "mp_graph_backward", [&] { return mp_graph_backward(graph, scaler, nullptr); }, forward);
+        "mp_graph_backward", [&] { return mp_graph_backward(graph, scaler, nullptr); },
+        [&] {
+          (void)mp_graph_set_step_sync(graph, step, nullptr);
+          return forward();
+        });
   }
   void record_gradient(int32_t tensor, int64_t count) const {
     mp_graph_tensor_t info;

@@ -64,7 +64,9 @@ class Net {
     graph.bind(labels, labels_->data());
   }
 
+  /// Loss of a step that draws the masks of the first one.
   double loss() {
+    require_ok(mp_graph_set_step_sync(graph.handle, 0, kStream));
     graph.step();
     return graph.read(loss_).front();
   }

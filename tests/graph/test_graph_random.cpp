@@ -1,5 +1,10 @@
-// Random graphs: what shares memory and is fused computes what the same graph does in which every tensor is an output,
-// so that nothing is shared and next to nothing fused.
+// Random graphs.  Shared memory and fusion compute the same as a graph whose tensors are all
+// outputs, which shares nothing and fuses next to nothing; and gradients are the derivatives of
+// the loss.
+//
+// Weights, biases and scales are parameters, parameters with several readers, or computed, before
+// the product that they are added to or behind it.  Some nodes drop, some have no path to the loss,
+// some are made after the loss, and some depend on it.
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -11,6 +16,7 @@ using namespace mptest;
 namespace {
 
 constexpr int64_t kBatch = 4, kClasses = 3;
+constexpr int64_t kHeads = 16;  // sums of as many logits, at most
 
 struct Recipe {
   uint64_t seed;
@@ -27,8 +33,11 @@ class RandomNet {
     close();
     graph.compile(policy);
     Random values(recipe.seed + 1);
-    for (const int32_t parameter : graph.parameters)
-      graph.write(parameter, random_weights(values, numel(parameter), 8));
+    for (const int32_t parameter : graph.parameters) {
+      values_.push_back(random_weights(values, numel(parameter), fan_in_[values_.size()]));
+      graph.write(parameter, values_.back());
+    }
+    graph.write(ones_, Floats32(static_cast<size_t>(numel(ones_)), 1.0f));
     for (const int32_t input : {tensors_[0], tensors_[1]}) {
       inputs_.push_back(
           std::make_unique<DeviceBuffer<float>>(random_values(values, numel(input), 1.0)));
@@ -38,8 +47,31 @@ class RandomNet {
     graph.bind(labels_tensor_, labels_->data());
   }
 
+  /// One step, the masks of which are those of the first.
+  double step() {
+    require_ok(mp_graph_set_step_sync(graph.handle, 3, kStream));
+    graph.step();
+    return graph.read(loss).front();
+  }
+
+  /// Difference quotient of the loss when one parameter moves along `d`, with steps of that length.
+  double difference(size_t parameter, const std::vector<double> &d, double h) {
+    const auto at = [&](double t) {
+      Floats32 moved = values_[parameter];
+      for (size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(t * d[i]);
+      graph.write(graph.parameters[parameter], moved);
+      return step();
+    };
+    const double difference = (at(h) - at(-h)) / (2 * h);
+    graph.write(graph.parameters[parameter], values_[parameter]);
+    return difference;
+  }
+
+  void unbind_labels() { graph.bind(labels_tensor_, nullptr); }
+
   Described graph;
-  int32_t loss = -1;
+  int32_t loss = -1, row_loss = -1, twice_row_loss = -1;
+  std::vector<int32_t> watched;  ///< outputs that the loss does not depend on
 
  private:
   int64_t numel(int32_t tensor) const {
@@ -56,7 +88,6 @@ class RandomNet {
       if (graph.info(tensor).rank == rank) fitting.push_back(tensor);
     const int32_t chosen =
         fitting[static_cast<size_t>(random_.integer(0, static_cast<int64_t>(fitting.size()) - 1))];
-    is_read_[chosen] = true;
     return chosen;
   }
   int32_t made(int32_t tensor) {
@@ -72,6 +103,37 @@ class RandomNet {
         graph.node(op, (std::string(op) + std::to_string(number)).c_str(), inputs, attributes));
   }
 
+  bool flip() { return random_.integer(0, 1) == 1; }
+
+  /// A parameter: a new one, or one of this shape that others use.
+  int32_t parameter(const std::vector<int64_t> &extent, int64_t fan_in) {
+    std::vector<int32_t> &same = by_extent_[extent];
+    if (same.empty() || random_.integer(0, 2) > 0) {
+      same.push_back(graph.parameter("p", extent));
+      fan_in_.push_back(fan_in);
+      return same.back();
+    }
+    return same[static_cast<size_t>(random_.integer(0, static_cast<int64_t>(same.size()) - 1))];
+  }
+  /// A parameter, or a tensor computed from one or two.
+  int32_t weights(const std::vector<int64_t> &extent, int64_t fan_in = 8) {
+    const int number = ++num_weights_ + 2000;
+    const int64_t kind = random_.integer(0, 7);
+    if (kind == 0) {
+      const int64_t count =
+          std::accumulate(extent.begin(), extent.end(), int64_t{1}, std::multiplies<>());
+      Attributes same;
+      for (const int64_t e : extent) same.push_back({"extent", static_cast<double>(e)});
+      return node("Reshape", number, {parameter({count}, fan_in)}, same);
+    }
+    const int32_t p = parameter(extent, fan_in);
+    if (kind == 1) return node("Tanh", number, {p});
+    if (kind == 2) return node("Add", number, {p, parameter(extent, fan_in)});
+    if (kind == 3)
+      return node("Add", number, {p, node("Tanh", number + 500, {parameter(extent, fan_in)})});
+    return p;
+  }
+
   void add_random_node(int i) {
     static const char *const activations[] = {"Gelu", "Sigmoid", "Tanh"};
     const char *const activation = activations[random_.integer(0, 2)];
@@ -79,23 +141,25 @@ class RandomNet {
     const int32_t x = pick(is_flat ? 2 : 4);
     const mp_graph_tensor_t t = graph.info(x);
     const int64_t columns = t.extent[t.rank - 1];
-    switch (random_.integer(0, 8)) {
+    const int64_t kind = random_.integer(0, 10);
+    if (kind == 8 && is_flat) return watch(graph.node(activation, "aside", {x}));
+    is_read_[x] = true;
+    switch (kind) {
       case 0:
       case 1:
       case 2: {
         const int64_t out = random_.integer(1, 3) * 4;
-        const bool has_bias = random_.integer(0, 1) == 1;
-        if (is_flat) {
-          std::vector<int32_t> inputs = {x, graph.parameter("w", {columns, out})};
-          if (has_bias) inputs.push_back(graph.parameter("b", {out}));
-          return add(node("Linear", i, inputs));
-        }
-        std::vector<int32_t> inputs = {x, graph.parameter("f", {out, 3, 3, columns})};
-        if (has_bias) inputs.push_back(graph.parameter("b", {out}));
-        return add(node("Conv2D", i, inputs, {{"pad", 1}}));
+        const bool has_bias = flip();
+        std::vector<int32_t> inputs = {x, is_flat ? weights({columns, out}, columns)
+                                                  : weights({out, 3, 3, columns}, 9 * columns)};
+        if (has_bias) inputs.push_back(weights({out}));
+        const int32_t y =
+            is_flat ? node("Linear", i, inputs) : node("Conv2D", i, inputs, {{"pad", 1}});
+        // A bias that is computed behind the product.
+        return add(has_bias || flip() ? y : node("BiasAdd", 300 + i, {y, weights({out})}));
       }
       case 3:
-        return add(node("BiasAdd", i, {x, graph.parameter("b", {columns})}));
+        return add(node("BiasAdd", i, {x, weights({columns})}));
       case 4:  // a square would grow beyond fp16 within a few layers
         return add(node("Mul", i, {x, node("Sigmoid", 100 + i, {x})}));
       case 5: {
@@ -107,9 +171,20 @@ class RandomNet {
           return add(node("Reshape", i, {x},
                           {{"extent", 0}, {"extent", 1}, {"extent", 1}, {"extent", -1}}));
         return add(node("Reshape", i, {x}, {{"extent", 0}, {"extent", -1}}));
+      case 7:
+        return add(node("Dropout", i, {x}, {{"p", 0.25}}));
+      case 8:
+        return add(node("BatchNorm", i,
+                        {x, weights({columns}), weights({columns}), graph.state("mean", {columns}),
+                         graph.state("variance", {columns})}));
       default:
         return add(node(activation, i, {x}));
     }
+  }
+
+  void watch(int32_t tensor) {
+    graph.output(tensor);
+    watched.push_back(tensor);
   }
 
   /// Whatever nobody has read goes into the logits.
@@ -119,19 +194,38 @@ class RandomNet {
     for (const int32_t tensor : std::vector<int32_t>(tensors_)) {
       if (is_read_[tensor]) continue;
       const int32_t flat = node("Reshape", ++number, {tensor}, {{"extent", 0}, {"extent", -1}});
-      const int32_t w = graph.parameter("head", {graph.info(flat).extent[1], kClasses});
+      const int64_t columns = graph.info(flat).extent[1];
+      const int32_t w = weights({columns, kClasses}, kHeads * columns);
       const int32_t part = node("Linear", ++number, {flat, w});
       sum = sum < 0 ? part : node("Add", ++number, {sum, part});
     }
     labels_tensor_ = graph.input("labels", MP_DTYPE_NONE, {kBatch});
-    loss = graph.node("SoftmaxXent", "loss", {sum, labels_tensor_});
+    const std::vector<int32_t> outputs =
+        graph.node_of("SoftmaxXent", "loss", {sum, labels_tensor_}, 2);
+    loss = outputs[0], row_loss = outputs[1];
     graph.loss(loss);
+    twice_row_loss = graph.node("Add", "twice", {row_loss, row_loss});
+    watch(twice_row_loss);
+    // Some of these depend on the loss and on activations, some on activations alone.
+    const int32_t x = pick(2);
+    const int64_t columns = graph.info(x).extent[1];
+    const int32_t column =
+        graph.node("Reshape", "column", {twice_row_loss}, {{"extent", 0}, {"extent", 1}});
+    ones_ = graph.state("ones", {1, columns});
+    const int32_t wide = graph.node("Linear", "wide", {column, ones_});
+    watch(graph.node("Dropout", "late", {graph.node("Tanh", "early", {x})}));
+    watch(graph.node("Mul", "scaled", {graph.node("Sigmoid", "gate", {x}), wide}));
   }
 
   Random random_;
   Recipe recipe_;
   std::vector<int32_t> tensors_;
   std::map<int32_t, bool> is_read_;
+  std::map<std::vector<int64_t>, std::vector<int32_t>> by_extent_;
+  std::vector<Floats32> values_;  ///< one per parameter
+  std::vector<int64_t> fan_in_;
+  int num_weights_ = 0;
+  int32_t ones_ = -1;
   std::vector<std::unique_ptr<DeviceBuffer<float>>> inputs_;
   std::unique_ptr<DeviceBuffer<int32_t>> labels_;
   int32_t labels_tensor_ = -1;
@@ -162,17 +256,81 @@ TEST_CASE("graph: random graphs, shared and fused, against unshared and plain", 
     const int nodes = 4 + static_cast<int>(seed % 20);
     CAPTURE(seed, nodes);
     RandomNet plain({seed, nodes, true}, nullptr), shared({seed, nodes, false}, nullptr);
-    plain.graph.step();
-    shared.graph.step();
+    plain.step();
+    shared.step();
     // The same operations on the same fp32 numbers; sums of biases come in two orders.
     CHECK(shared.graph.read(shared.loss) == plain.graph.read(plain.loss));
     CHECK(distance(shared, plain) < 1e-5);
     const mp_graph_memory_t less = shared.graph.memory(), more = plain.graph.memory();
     CHECK(less.activations + less.gradients < more.activations + more.gradients);
+    const auto check_watched = [&] {
+      for (size_t i = 0; i < shared.watched.size(); ++i)
+        CHECK(shared.graph.read(shared.watched[i]) == plain.graph.read(plain.watched[i]));
+    };
+    check_watched();
 
     // The roundings of up to 23 layers may grow, but not to the size of the whole.
     RandomNet mixed({seed, nodes, false}, seed % 2 == 0 ? fp16.get() : bf16.get());
-    mixed.graph.step();
+    mixed.step();
     CHECK(distance(mixed, plain) < 0.5);
+
+    for (RandomNet *const net : {&plain, &shared})
+      require_ok(mp_graph_forward(net->graph.handle, MP_GRAPH_INFERENCE, kStream));
+    CHECK(shared.graph.read(shared.loss) == plain.graph.read(plain.loss));
+    check_watched();
+  }
+}
+
+TEST_CASE("graph: gradients of random graphs are the derivatives of the loss", "[graph]") {
+  // Central differences with steps of h and h / 2 miss the derivative by c h^2 and c h^2 / 4: the
+  // second by a third of the distance between both, and by terms in h^4.  A layer rounds its
+  // values, sums of up to 300 terms, by some 2^-20 of them, and 8 layers the loss by 2^-17 of it.
+  constexpr double kStep = 0x1p-5, kRounding = 2 * 0x1p-17 / kStep;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const int nodes = 4 + static_cast<int>(seed % 12);
+    RandomNet net({seed, nodes, false}, nullptr);
+    const double loss = net.step(), rounding = kRounding * loss;
+    CHECK(loss > 0.125);
+    std::vector<std::vector<double>> gradients;
+    for (const int32_t p : net.graph.parameters) gradients.push_back(net.graph.gradient(p));
+    Random random(seed);
+    for (int i = 0; i < 4; ++i) {
+      const auto p =
+          static_cast<size_t>(random.integer(0, static_cast<int64_t>(gradients.size()) - 1));
+      CAPTURE(seed, nodes, p, net.graph.describe());
+      const double size = norm(gradients[p]);
+      std::vector<double> along = gradients[p];
+      for (double &value : along) value /= size;
+      const double wide = net.difference(p, along, kStep);
+      const double narrow = net.difference(p, along, kStep / 2);
+      CHECK(std::abs(narrow - size) <= std::abs(narrow - wide) + rounding);
+      CHECK(std::abs(narrow - wide) <= size / 4 + rounding);
+    }
+  }
+}
+
+TEST_CASE("graph: what depends on the loss is that of the same pass", "[graph]") {
+  const PolicyHandle fp16 = make_policy(MP_FP16);
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    for (const mp_autocast_t policy : {mp_autocast_t{nullptr}, fp16.get()}) {
+      CAPTURE(seed, policy != nullptr);
+      RandomNet net({seed, 8, false}, policy);
+      const auto check = [&] {
+        const std::vector<double> rows = net.graph.read(net.row_loss);
+        const std::vector<double> twice = net.graph.read(net.twice_row_loss);
+        for (size_t i = 0; i < rows.size(); ++i)
+          CHECK(twice[i] == Approx(2 * rows[i]).epsilon(policy != nullptr ? 0x1p-10 : 0));
+      };
+      for (int i = 0; i < 3; ++i) {
+        net.graph.step();
+        check();
+      }
+      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_INFERENCE, kStream));
+      check();
+      const std::vector<double> before = net.graph.read(net.twice_row_loss);
+      net.unbind_labels();
+      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_INFERENCE, kStream));
+      CHECK(net.graph.read(net.twice_row_loss) == before);
+    }
   }
 }

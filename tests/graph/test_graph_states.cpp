@@ -1,4 +1,5 @@
-// What goes from one pass to the next: statistics of a normalisation, h and c of a recurrent layer.
+// What goes from one pass to the next: statistics of a normalisation, h and c of a recurrent layer,
+// the step that masks of dropout follow.
 #include <utility>
 
 #include "tests/graph/described.h"
@@ -79,4 +80,121 @@ TEST_CASE("graph: a state that is not bound is zero, cast or not", "[graph]") {
     CHECK(bound(nullptr, state.data()) != unbound);
     CHECK(bound(nullptr, nullptr) == unbound);
   }
+}
+
+namespace {
+
+/// Two nodes of dropout on ones, and a loss behind their sum.
+class Dropped {
+ public:
+  static constexpr int64_t kRows = 4, kColumns = 64;
+
+  /// @param has_offset  the first node has one, which is an input
+  explicit Dropped(bool has_offset = false) {
+    x = g.input("x", MP_FP32, {kRows, kColumns});
+    offset = g.input("offset", MP_DTYPE_NONE, {});
+    const int32_t w = g.parameter("w", {kColumns, kColumns});
+    const int32_t h = g.node("Linear", "h", {x, w});
+    for (const int32_t at : {has_offset ? offset : -1, -1})
+      y.push_back(g.node("Dropout", "drop", {h, at}, {{"seed", 5}}));
+    for (const int32_t tensor : y) {
+      g.output(tensor);
+      require_ok(mp_graph_keep_gradient(g.handle, tensor));
+    }
+    require_ok(mp_graph_keep_gradient(g.handle, h));
+    const int32_t sum = g.node("Add", "sum", y);
+    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {kRows});
+    g.loss(g.node("SoftmaxXent", "loss", {sum, labels}));
+    hidden = h;
+    g.compile();
+    Floats32 identity(kColumns * kColumns);
+    for (size_t i = 0; i < kColumns; ++i) identity[i * (kColumns + 1)] = 1.0f;
+    g.write(w, identity);
+    g.bind(x, ones_.data());
+    g.bind(labels, labels_.data());
+  }
+
+  std::vector<std::vector<double>> masks() const { return {g.read(y[0]), g.read(y[1])}; }
+  std::vector<std::vector<double>> step() {
+    g.step();
+    return masks();
+  }
+  int64_t count() const {
+    int64_t t = -1;
+    require_ok(mp_graph_get_step_sync(g.handle, &t, kStream));
+    return t;
+  }
+  /// The mask of mp_dropout.
+  std::vector<double> mask_of(uint64_t seed, uint64_t step) const {
+    mp_dropout_desc_t desc = mp_dropout_desc_default(kRows * kColumns, 0.5f, MP_FP32);
+    desc.seed = seed;
+    const DeviceBuffer<uint64_t> at(std::vector<uint64_t>{step});
+    DeviceBuffer<float> out(kRows * kColumns);
+    require_ok(mp_dropout(context(), &desc, at.data(), ones_.data(), out.data(), kStream));
+    const std::vector<float> values = out.download();
+    return std::vector<double>(values.begin(), values.end());
+  }
+
+  Described g;
+  int32_t x, offset, hidden;
+  std::vector<int32_t> y;
+
+ private:
+  DeviceBuffer<float> ones_{Floats32(kRows * kColumns, 1.0f)};
+  DeviceBuffer<int32_t> labels_{std::vector<int32_t>(kRows, 1)};
+};
+
+}  // namespace
+
+TEST_CASE("graph: masks of dropout differ between steps and nodes, and are those of the header",
+          "[graph]") {
+  constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;
+  Dropped net;
+  CHECK(net.count() == 0);
+  for (uint64_t step = 0; step < 4; ++step) {
+    CAPTURE(step);
+    const auto masks = net.step();
+    CHECK(masks[0] == net.mask_of(5 + kSeedStep * 1, step));
+    CHECK(masks[1] == net.mask_of(5 + kSeedStep * 2, step));
+    CHECK(masks[0] != masks[1]);
+    CHECK(net.count() == static_cast<int64_t>(step) + 1);
+    // The gradient passes where the value has.
+    const std::vector<double> dy[] = {net.g.gradient(net.y[0]), net.g.gradient(net.y[1])};
+    const std::vector<double> dh = net.g.gradient(net.hidden);
+    for (size_t i = 0; i < dh.size(); ++i)
+      CHECK(dh[i] == Approx(dy[0][i] * masks[0][i] + dy[1][i] * masks[1][i]).epsilon(1e-6));
+  }
+  require_ok(mp_graph_forward(net.g.handle, MP_GRAPH_INFERENCE, kStream));
+  CHECK(net.g.read(net.y[0]) == std::vector<double>(Dropped::kRows * Dropped::kColumns, 1.0));
+  CHECK(net.count() == 4);
+}
+
+TEST_CASE("graph: a resumed run draws the masks of the run that goes on", "[graph]") {
+  Dropped one, other;
+  one.step(), one.step();
+  require_ok(mp_graph_set_step_sync(other.g.handle, one.count(), kStream));
+  for (int step = 0; step < 3; ++step) CHECK(other.step() == one.step());
+  CHECK(other.count() == 5);
+
+  // A pass forward and its pass backward have one mask, whatever is set between them.
+  require_ok(mp_graph_forward(one.g.handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_set_step_sync(one.g.handle, 77, kStream));
+  require_ok(mp_graph_backward(one.g.handle, nullptr, kStream));
+  other.step();
+  CHECK(one.g.gradient(one.hidden) == other.g.gradient(other.hidden));
+  require_ok(mp_graph_set_batch(one.g.handle, 2));
+  CHECK(one.count() == 77);
+}
+
+TEST_CASE("graph: a bound offset draws the mask of mp_dropout, an unbound one that of the step",
+          "[graph]") {
+  Dropped net(true);
+  const auto own = net.step();
+  CHECK(net.step()[0] != own[0]);
+  const DeviceBuffer<uint64_t> at(std::vector<uint64_t>{9});
+  net.g.bind(net.offset, at.data());
+  for (int step = 0; step < 2; ++step) CHECK(net.step()[0] == net.mask_of(5, 9));
+  net.g.bind(net.offset, nullptr);
+  require_ok(mp_graph_set_step_sync(net.g.handle, 0, kStream));
+  CHECK(net.step() == own);
 }

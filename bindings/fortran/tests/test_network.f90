@@ -259,6 +259,7 @@ contains
     integer :: x, h, mean, variance, gamma, beta, offset, y, z, i
     integer(c_int16_t), target :: halves(4, 2) = ONE
     integer(c_int64_t), target :: zero = 0
+    integer(c_int64_t) :: step
     real(c_float), target :: values(6, 2)
     real(c_float) :: out(3, 2, 2), sums(4, 2)
     integer(c_int) :: stat
@@ -297,6 +298,11 @@ contains
     call expect('a norm', all(reshape(out, [6, 2]) == values + 1))
     call net%read(z, sums)
     call expect('a sum of halves', all(sums == 2))
+    call net%set_step(41_c_int64_t)
+    call net%get_step(step)
+    call expect('the step of a network', step == 41)
+    call net%set_step(-1_c_int64_t, stat=stat)
+    call expect('a negative step', stat == MP_ERROR_INVALID_ARGUMENT)
     call net%get_lists(master=master, stat=stat)
     call expect('masters without a loss', stat == MP_SUCCESS .and. c_associated(master))
     call net%get_lists(grads, stat=stat, errmsg=sentence)

@@ -867,9 +867,11 @@ MP_EMBEDDING_ACCUMULATE = mp_embedding_flags_t.MP_EMBEDDING_ACCUMULATE
 
 class mp_graph_mode_t(enum.IntEnum):
     MP_GRAPH_INFERENCE = 0
-    """BatchNorm with its states, no Dropout, and the loss too, where its labels are bound."""
+    """BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
+    are bound."""
     MP_GRAPH_TRAINING = 1
-    """What mp_graph_backward needs.  The loss is computed there, together with its gradient."""
+    """All that mp_graph_backward needs, which computes the loss with its gradient, and all that
+    depends on the loss."""
 
 
 MP_GRAPH_INFERENCE = mp_graph_mode_t.MP_GRAPH_INFERENCE
@@ -1264,7 +1266,8 @@ class mp_tensor_list_desc_t(_Sized):
     """must be 0"""
     data: Pointer
     """count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-    list of an optimizer."""
+    list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+    the list refuses them with MP_ERROR_INVALID_ARGUMENT."""
     numel: Pointer
     """count element counts, >= 0 and together below 2^40; empty tensors are allowed anywhere."""
     dtypes: Pointer
@@ -2159,7 +2162,8 @@ class mp_rnn_desc_t(_Sized):
     """>= 0, steps of the longest"""
     dropout: float
     """[0, 1): of the elements between layers that become 0 in training;
-    the others are divided by 1 - dropout"""
+    the others are divided by 1 - dropout.  Training also sets
+    mp_rnn_tensors_t.dropout_offset"""
     clip: float
     """MP_RNN_LSTM: c' is kept within [-clip, clip]; 0 = it is not"""
     dropout_seed: int
@@ -2280,8 +2284,9 @@ class mp_rnn_tensors_t(_Sized):
     follow those of the step before, x_row and y_row elements apart, and x_step, y_step play no
     part.  Not with `lengths`."""
     dropout_offset: Pointer
-    """1 integer, optional, 0 if absent: other masks of dropout for every value.  A counter on the device,
-    so that a graph draws new masks when it is replayed; the passes of a step need the same."""
+    """1 integer, optional, 0 if absent: other masks of dropout for every value.  Without it every step
+    has the same masks: training gives a counter on the device, such as mp_optimizer_step_counter,
+    which a replayed graph reads too.  The passes of a step need the same."""
     x: Pointer
     """timesteps x batch x input_size"""
     h0: Pointer
@@ -3723,8 +3728,9 @@ class Library(ctypes.CDLL):
             A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
             once.  With p = 0, y is x.
 
-            @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
-                           the device, so that a graph draws new masks when it is replayed; forward and
+            @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  Without it
+                           every step has the same mask: training gives a counter on the device, such as
+                           mp_optimizer_step_counter, which a replayed graph reads too.  Forward and
                            backward of a step need the same.
             @param x       device, count elements.
             @param y       device, as many, written; may be x.
@@ -3762,7 +3768,7 @@ class Library(ctypes.CDLL):
 
         def mp_graph_output(self, graph: Handle, tensor: int, /) -> int:
             """The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
-            are outputs anyway."""
+            are outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t)."""
 
         def mp_graph_keep_gradient(self, graph: Handle, tensor: int, /) -> int:
             """The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
@@ -3788,9 +3794,10 @@ class Library(ctypes.CDLL):
             @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere."""
 
         def mp_graph_set_batch(self, graph: Handle, batch: int, /) -> int:
-            """How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
-            the host; nothing is allocated on the device.
-            @param batch  1 to extent[0] of the inputs."""
+            """How large the batch is from the next pass on.  The first call with a size takes longer on the host.
+            The workspace is planned for smaller batches too; a batch beyond the plan allocates it here.
+            @param batch  1 to extent[0] of the inputs.
+            @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before"""
 
         def mp_graph_write(self, graph: Handle, tensor: int, values: Pointer, stream: Handle, /) -> int:
             """Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
@@ -3805,9 +3812,19 @@ class Library(ctypes.CDLL):
             @param scaler  optional: its S, and its found_inf, which is raised by an overflow on the way.
                            NULL: S = 1."""
 
+        def mp_graph_get_step_sync(self, graph: Handle, t: Pointer, stream: Handle, /) -> int:
+            """Returns the step of a graph with Dropout: its forward passes in training so far, replays of a
+            CUDA graph included.  Part of a checkpoint: a resumed run then draws the masks of the run that
+            goes on.  Waits for `stream`.
+            @param t  host, out; 0 for a graph without Dropout, which counts nothing."""
+
+        def mp_graph_set_step_sync(self, graph: Handle, t: int, stream: Handle, /) -> int:
+            """Sets the step from a checkpoint; 0 after mp_graph_compile.  Waits for `stream`.
+            @param t  0 to 2^62.  No effect on a graph without Dropout."""
+
         def mp_graph_lists(self, graph: Handle, grads: Pointer, master: Pointer, model: Pointer, /) -> int:
             """The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
-            the graph.
+            the graph.  No two gradients share memory.
             @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy."""
 
         def mp_graph_get_tensor(self, graph: Handle, tensor: int, info: Pointer, /) -> int:
@@ -4036,6 +4053,8 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_graph_write": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "values": c_void_p, "stream": c_void_p}),
     "mp_graph_forward": (c_uint32, {"graph": c_void_p, "mode": c_uint32, "stream": c_void_p}),
     "mp_graph_backward": (c_uint32, {"graph": c_void_p, "scaler": c_void_p, "stream": c_void_p}),
+    "mp_graph_get_step_sync": (c_uint32, {"graph": c_void_p, "t": c_void_p, "stream": c_void_p}),
+    "mp_graph_set_step_sync": (c_uint32, {"graph": c_void_p, "t": c_int64, "stream": c_void_p}),
     "mp_graph_lists": (c_uint32, {"graph": c_void_p, "grads": POINTER(c_void_p), "master": POINTER(c_void_p), "model": POINTER(c_void_p)}),
     "mp_graph_get_tensor": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "info": POINTER(mp_graph_tensor_t)}),
     "mp_graph_get_memory": (c_uint32, {"graph": c_void_p, "memory": POINTER(mp_graph_memory_t)}),

@@ -189,6 +189,18 @@ class Graph(Object):
         self._check_rows()
         check(lib.mp_graph_backward(self.handle, None if scaler is None else scaler.handle, stream_pointer(stream)))
 
+    def get_step(self, stream: Any = None) -> int:
+        """Number of forward passes in training, which masks of Dropout follow; 0 without Dropout.
+        Part of a checkpoint.  Waits for the stream."""
+        t = ctypes.c_int64()
+        check(lib.mp_graph_get_step_sync(self.handle, ctypes.addressof(t), stream_pointer(stream)))
+        return t.value
+
+    def set_step(self, t: int, stream: Any = None) -> None:
+        """Sets that number from a checkpoint.  Waits for the stream."""
+        check(lib.mp_graph_set_step_sync(self.handle, array_of("t", ctypes.c_int64, [t])[0],
+                                         stream_pointer(stream)))
+
     def _check_rows(self) -> None:
         for tensor, (_, bound) in self._bound.items():
             info = self._info(tensor)

@@ -18,7 +18,8 @@ class Rnn:
     x_shape       timesteps, batch, input_size; with batch_first batch, timesteps, input_size
     dtype         of x, y, h and the weights; c and the biases are float32
     dtype_dw      of the gradients of the weights; None: dtype
-    dropout       between the layers, in training; dropout_seed is any number
+    dropout       between the layers, in training; dropout_seed is any number, and dropout_offset
+                  of forward() changes the masks from step to step
     clip          LSTM: c is kept within [-clip, clip]; None: it is not
     skip_input    x is added to the gates of the first layer, which has no weight_ih
     reset_first   GRU: r is applied before the product, as TensorFlow's reset_after=False
@@ -98,7 +99,8 @@ class Rnn:
                 cn: Any = None, reserve: Any = None, stream: Any = None) -> "RnnStep":
         """The forward pass of training.  h0 and c0 are 0 where they are not given; y, hn, cn and the
         reserve, sizes.reserve_bytes of uint8, are made.  dropout_offset is 1 element of int64, another
-        mask for every value."""
+        mask for every value: in training a counter, such as Optimizer.step_counter.  None: one mask
+        for all steps."""
         fields = self._inputs(x, weights, h0, c0, lengths, batch_sizes, dropout_offset)
         reserve = self.context.empty(self.sizes.reserve_bytes, "uint8") if reserve is None else reserve
         got = self.context.check_array(reserve, "reserve", dtype="uint8", writable=True)

@@ -81,7 +81,8 @@ def dropout(context: Context, x: Any, p: float, seed: int, y: Any = None, *, off
     The gradient is that of dy in place of x, with the same seed and offset.
 
     seed    any number of 64 bits; another one for every tensor that is to have a mask of its own
-    offset  1 element of int64, another mask for every value
+    offset  1 element of int64, another mask for every value: in training a counter, such as
+            Optimizer.step_counter; None: one mask for all calls
     """
     read = context.check_array(x, "x")
     y = DeviceArray(context, read.shape, read.dtype) if y is None else y

@@ -178,6 +178,11 @@ class Runs(unittest.TestCase):
             out = graph.tensor(z).data
             self.assertEqual(list(array.array("f", out.tobytes())), [value + 1 for value in values])
             self.assertIsNone(graph.lists()[0], "there is no loss")
+            self.assertEqual(graph.get_step(), 0)
+            graph.set_step(41)
+            self.assertEqual(graph.get_step(), 41)
+            with self.assertRaisesRegex(mpcore.Error, "t = -1 is outside"):
+                graph.set_step(-1)
             graph.bind(x, None)
             with self.assertRaisesRegex(mpcore.Error, "the input x is not bound"):
                 graph.forward("inference")

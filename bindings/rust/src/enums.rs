@@ -681,9 +681,11 @@ flags! {
 numbered! {
     /// See the variants.
     GraphMode {
-        /// BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
+        /// BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
+        /// are bound.
         Inference = 0,
-        /// What [`mp_graph_backward`](crate::sys::mp_graph_backward) needs.  The loss is computed there, together with its gradient.
+        /// All that [`mp_graph_backward`](crate::sys::mp_graph_backward) needs, which computes the loss with its gradient, and all that
+        /// depends on the loss.
         Training = 1,
     }
 }

@@ -181,6 +181,22 @@ impl Network {
         self.handle.call(|graph| unsafe { sys::mp_graph_backward(graph, scaler, stream.0) })
     }
 
+    /// Number of forward passes in training, which masks of Dropout follow; 0 without Dropout.
+    /// Part of a checkpoint.  Waits for the stream.
+    pub fn get_step(&self, stream: Stream) -> Result<i64> {
+        let mut t = 0;
+        // SAFETY: `t` is written during the call.
+        self.handle
+            .call(|graph| unsafe { sys::mp_graph_get_step_sync(graph, &mut t, stream.0) })?;
+        Ok(t)
+    }
+
+    /// Sets that number from a checkpoint.  Waits for the stream.
+    pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
+        // SAFETY: the graph lives.
+        self.handle.call(|graph| unsafe { sys::mp_graph_set_step_sync(graph, t, stream.0) })
+    }
+
     fn require_elements(&self, call: &str) -> Result<()> {
         for input in &self.inputs {
             if let Some((len, _)) = &input.bound {

@@ -69,7 +69,8 @@ impl<'c> RnnBuilder<'c> {
         self
     }
 
-    /// Of the elements between layers that become 0 in training.
+    /// Share of the elements between layers that become 0 in training; `dropout_offset` of the
+    /// inputs changes the masks from step to step.
     pub fn dropout(mut self, dropout: f32, seed: u64) -> Self {
         self.desc.dropout = dropout;
         self.desc.dropout_seed = seed;
@@ -163,7 +164,8 @@ pub struct RnnInputs<'a, T> {
     pub h0: Option<View<'a, T>>,
     /// The same of c, LSTM; absent: 0.
     pub c0: Option<View<'a, f32>>,
-    /// 1 number: another mask of dropout for every value.
+    /// 1 number: another mask of dropout for every value; in training a counter, such as
+    /// [`step_counter`](crate::Optimizer::step_counter).  None: one mask for all steps.
     pub dropout_offset: Option<View<'a, i64>>,
 }
 

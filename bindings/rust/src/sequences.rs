@@ -34,7 +34,8 @@ impl Context {
     /// and offset, the gradient.
     ///
     /// `seed` is another one for every tensor that is to have a mask of its own; `offset`, 1 number, gives
-    /// another mask for every value.
+    /// another mask for every value: in training a counter, such as
+    /// [`step_counter`](crate::Optimizer::step_counter).  None: one mask for all steps.
     pub fn dropout<X, Y>(
         &self,
         p: f32,

@@ -574,9 +574,11 @@ pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
 pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
 
 pub type mp_graph_mode_t = u32;
-/// BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
+/// BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
+/// are bound.
 pub const MP_GRAPH_INFERENCE: mp_graph_mode_t = 0;
-/// What [`mp_graph_backward`] needs.  The loss is computed there, together with its gradient.
+/// All that [`mp_graph_backward`] needs, which computes the loss with its gradient, and all that
+/// depends on the loss.
 pub const MP_GRAPH_TRAINING: mp_graph_mode_t = 1;
 
 /// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
@@ -846,7 +848,8 @@ pub struct mp_tensor_list_desc_t {
     /// must be 0
     pub reserved0: u32,
     /// count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-    /// list of an optimizer.
+    /// list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+    /// the list refuses them with [`MP_ERROR_INVALID_ARGUMENT`].
     pub data: *const *mut c_void,
     /// count element counts, \>= 0 and together below 2^40; empty tensors are allowed anywhere.
     pub numel: *const i64,
@@ -1483,7 +1486,8 @@ pub struct mp_rnn_desc_t {
     /// \>= 0, steps of the longest
     pub timesteps: i32,
     /// \[0, 1): of the elements between layers that become 0 in training;
-    /// the others are divided by 1 - dropout
+    /// the others are divided by 1 - dropout.  Training also sets
+    /// [`mp_rnn_tensors_t`].dropout\_offset
     pub dropout: f32,
     /// [`MP_RNN_LSTM`]: c' is kept within \[-clip, clip\]; 0 = it is not
     pub clip: f32,
@@ -1563,8 +1567,9 @@ pub struct mp_rnn_tensors_t {
     /// follow those of the step before, x\_row and y\_row elements apart, and x\_step, y\_step play no
     /// part.  Not with `lengths`.
     pub batch_sizes: *const i32,
-    /// 1 integer, optional, 0 if absent: other masks of dropout for every value.  A counter on the device,
-    /// so that a graph draws new masks when it is replayed; the passes of a step need the same.
+    /// 1 integer, optional, 0 if absent: other masks of dropout for every value.  Without it every step
+    /// has the same masks: training gives a counter on the device, such as [`mp_optimizer_step_counter`],
+    /// which a replayed graph reads too.  The passes of a step need the same.
     pub dropout_offset: *const u64,
     /// timesteps x batch x input\_size
     pub x: *const c_void,
@@ -3149,8 +3154,9 @@ extern "C" {
     /// A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
     /// once.  With p = 0, y is x.
     ///
-    /// * `offset`: device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
-    ///   the device, so that a graph draws new masks when it is replayed; forward and
+    /// * `offset`: device, 1 integer, optional, 0 if absent: other masks for every value.  Without it
+    ///   every step has the same mask: training gives a counter on the device, such as
+    ///   [`mp_optimizer_step_counter`], which a replayed graph reads too.  Forward and
     ///   backward of a step need the same.
     /// * `x`: device, count elements.
     /// * `y`: device, as many, written; may be x.
@@ -3193,7 +3199,7 @@ extern "C" {
     pub fn mp_graph_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
 
     /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
-    /// are outputs anyway.
+    /// are outputs anyway.  A tensor that depends on the loss is computed with it ([`mp_graph_mode_t`]).
     pub fn mp_graph_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
     /// The gradient of a tensor is read from outside, [`mp_graph_tensor_t`].grad: for those who look at what fp16 does to it.
@@ -3222,10 +3228,11 @@ extern "C" {
     /// * `data`: device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
     pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
 
-    /// How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
-    /// the host; nothing is allocated on the device.
+    /// How large the batch is from the next pass on.  The first call with a size takes longer on the host.
+    /// The workspace is planned for smaller batches too; a batch beyond the plan allocates it here.
     ///
     /// * `batch`: 1 to extent\[0\] of the inputs.
+    /// * [`MP_ERROR_OUT_OF_MEMORY`]: the batch is the one before
     pub fn mp_graph_set_batch(graph: mp_graph_t, batch: i64) -> mp_status_t;
 
     /// Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
@@ -3244,8 +3251,20 @@ extern "C" {
     ///   NULL: S = 1.
     pub fn mp_graph_backward(graph: mp_graph_t, scaler: mp_scaler_t, stream: mp_stream_t) -> mp_status_t;
 
+    /// Returns the step of a graph with Dropout: its forward passes in training so far, replays of a
+    /// CUDA graph included.  Part of a checkpoint: a resumed run then draws the masks of the run that
+    /// goes on.  Waits for `stream`.
+    ///
+    /// * `t`: host, out; 0 for a graph without Dropout, which counts nothing.
+    pub fn mp_graph_get_step_sync(graph: mp_graph_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
+
+    /// Sets the step from a checkpoint; 0 after [`mp_graph_compile`].  Waits for `stream`.
+    ///
+    /// * `t`: 0 to 2^62.  No effect on a graph without Dropout.
+    pub fn mp_graph_set_step_sync(graph: mp_graph_t, t: i64, stream: mp_stream_t) -> mp_status_t;
+
     /// The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
-    /// the graph.
+    /// the graph.  No two gradients share memory.
     ///
     /// * `grads`, `master`, `model`: host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
     pub fn mp_graph_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
