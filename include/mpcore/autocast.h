@@ -160,7 +160,7 @@ MP_API mp_status_t mp_autocast_gate(mp_autocast_t policy, mp_context_t context,
 typedef enum mp_node_flags {
   MP_NODE_KEEP = 1 << 0,      /**< is not to be touched: fetched, fed, or the caller's wish */
   MP_NODE_ELSEWHERE = 1 << 1, /**< runs on another device, and is not touched either */
-  MP_NODE_NO_LOW = 1 << 2,    /**< has no 16-bit kernel */
+  MP_NODE_NO_LOW = 1 << 2,    /**< has no 16-bit kernel: fp32; its class still spreads */
   MP_NODE_CAST = 1 << 3,      /**< converts to the type of its output */
   /** Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
    *  spread through it. */
@@ -178,7 +178,7 @@ typedef enum mp_tensor_role {
 } mp_tensor_role_t;
 
 /** The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
- *  norm. */
+ *  norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it. */
 #define MP_SLOT_FP32 255
 
 /** A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP_INIT_STRUCT it. */
@@ -273,7 +273,8 @@ typedef struct mp_autocast_result {
   int32_t num_parameters_low; /**< out: casts of kind MP_CAST_BY_MODEL_COPY */
   uint8_t *tensor_dtype;      /**< num_tensors: what the producer writes */
   /** num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
-   *  does.  MP_FP32 also where nothing takes part. */
+   *  does.  A node without such a slot is MP_FP32, but in a container that is low it is low: an
+   *  empty list of 16-bit tensors. */
   uint8_t *node_dtype;
   int32_t *input_cast;       /**< one per input: an index of casts; -1: reads what is written */
   mp_autocast_cast_t *casts; /**< room for num_tensors; in order of tensors */

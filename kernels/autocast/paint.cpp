@@ -1,10 +1,10 @@
 // How a graph is coloured:
 //
 //   0  Each vertex gets its class: from pattern, graph or list, after the level and the evidence.
-//   1  Every ALLOW is low.
+//   1  Every ALLOW is low, but for its slot MP_SLOT_FP32: low spreads neither from there nor to it.
 //   2  A DENY is denied, and so is what it reaches through INFER, and through CLEAR that leads on to
 //      another INFER or DENY.
-//   3  INFER and CLEAR that lie between two ALLOW, and are not denied, become low.
+//   3  INFER and CLEAR that lie between two low ALLOW, and are not denied, become low.
 //   4  bf16: INFER behind a low one becomes low, unless it also reads what is denied.
 //   5  CLEAR that is connected with a low one through CLEAR becomes low.
 //   6  settle.cpp: what has no 16-bit kernel loses its colour; clusters agree; casts are absorbed.
@@ -168,7 +168,8 @@ void Painting::walk(Direction direction, const IsRoot &is_root, const MayEnter &
 
 void Painting::allow() {
   for (int32_t v = 0; v < vertices_.count(); v++) {
-    if (!is(v, MP_CAST_ALLOW) || !has(v, kProcessable) || !vertices_.takes_part(v)) continue;
+    const bool can_take_colour = vertices_.takes_part(v) && vertices_.slot(v) != MP_SLOT_FP32;
+    if (!is(v, MP_CAST_ALLOW) || !has(v, kProcessable) || !can_take_colour) continue;
     const bool is_patterned = why_[static_cast<size_t>(v)] == MP_WHY_PATTERN;
     make_low(v, is_patterned ? MP_WHY_PATTERN : MP_WHY_ALLOW_LIST, -1);
   }

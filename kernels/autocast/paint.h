@@ -70,9 +70,8 @@ class Painting {
   bool can_be_low(int32_t v) const {
     return has(v, kProcessable) && has(v, kAble) && !has(v, kDenied);
   }
-  bool is_allow_root(int32_t v) const {
-    return is(v, MP_CAST_ALLOW) && has(v, kProcessable) && !has(v, kDenied);
-  }
+  /// An end of the paths of between_allow().
+  bool is_allow_root(int32_t v) const { return is(v, MP_CAST_ALLOW) && has(v, kLow); }
   void give_reason(int32_t v, mp_autocast_why_t why, int32_t because);
   void make_low(int32_t v, mp_autocast_why_t why, int32_t because);
   void make_fp32(int32_t v, mp_autocast_why_t why, int32_t because);

@@ -48,4 +48,19 @@ clear2 Relu infer2
 allow MatMul clear2 clear2
 fetch Identity allow !keep)";
 
+/// Products with inputs and outputs of MP_SLOT_FP32, and what touches these alone.
+inline constexpr const char *kFp32Slots = R"(
+attention Attention q k v >@255
+clear Reshape attention.1
+infer Mul attention.1
+loss Sum clear infer
+lstm LSTM x w >@255
+state Add lstm.1
+next LSTM x w state@255
+behind Tanh lstm.1
+mul MatMul behind w bias@255
+bias Relu b
+tail Tanh mul
+last Exp tail)";
+
 }  // namespace mptest::autocast

@@ -1,10 +1,12 @@
-// The colours once more, written from the words of docs/autocast.md: sets, and rules that are applied until none
-// changes anything.  Slow, and without anything of the library's.
+// The colors of a graph by the words of mpcore/autocast.h and of docs/autocast.md.  Each rule is a
+// condition on one vertex, mostly the existence of a path, and is tested by a search from there.
+// Slow, and without anything of the library's.
 #pragma once
 
 #include <algorithm>
 #include <functional>
-#include <set>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "test_graph.h"
@@ -20,250 +22,299 @@ struct OracleConfig {
 
 class Oracle {
  public:
-  using Vertex = std::pair<int32_t, uint8_t>;
-  using Set = std::set<Vertex>;
-
-  /// @param classes  of the nodes, before the level.
-  Oracle(const Graph &graph, std::vector<mp_autocast_class_t> classes, OracleConfig config)
-      : g_(graph), class_(std::move(classes)), config_(config) {
-    find_vertices();
-    apply_level();
-    for (const Vertex &v : vertices_)
-      if (is(v, MP_CAST_ALLOW) && processable(v) && part_.count(v)) low_.insert(v);
-    deny();
+  /// @param classes  of the nodes, before the level
+  Oracle(const Graph &graph, const std::vector<mp_autocast_class_t> &classes, OracleConfig config)
+      : g_(graph), config_(config) {
+    find_slots();
+    find_neighbors();
+    for (Vertex &v : all_) v.op_class = class_at_level(v, classes[v.node]);
+    for (Vertex &v : all_) v.is_low = begins_low(v);
+    for (Vertex &v : all_) v.can_feel_deny = can_feel_deny(v);
+    for (Vertex &v : all_) v.is_denied = feels_deny(v);
     containers();
     if (config_.sweeps) {
-      grow([&](const Vertex &v) { return is_given_low(v); });
+      make_low_until_none([&](const Vertex &v) { return is_given_low(v); });
     } else {
-      between();
-      if (config_.low == MP_BF16) grow([&](const Vertex &v) { return follows(v); });
-      beside();
+      make_low([&](const Vertex &v) { return is_between(v); });
+      if (config_.low == MP_BF16) make_low([&](const Vertex &v) { return follows(v); });
+      make_low([&](const Vertex &v) { return is_beside(v); });
     }
-    for (const Vertex &v : Set(low_))
-      if (!able(v)) low_.erase(v);
+    for (Vertex &v : all_) v.is_low = v.is_low && !has(v, MP_NODE_NO_LOW) && v.takes_part;
     containers();
     loops();
-    absorb();
+    make_low_until_none([&](const Vertex &v) { return is_absorbed(v); });
   }
 
-  bool is_low(int32_t node, uint8_t slot) const { return low_.count({node, slot}) > 0; }
+  bool is_low(int32_t node, uint8_t slot) const {
+    const auto found = vertex_.find({node, slot});
+    return found != vertex_.end() && all_[found->second].is_low;
+  }
 
  private:
-  const Graph::Node &node(const Vertex &v) const { return g_.nodes[static_cast<size_t>(v.first)]; }
-  const Graph::Tensor &tensor(int32_t t) const { return g_.tensors[static_cast<size_t>(t)]; }
-  bool has(const Vertex &v, mp_node_flags_t flag) const { return (node(v).flags & flag) != 0; }
-  bool is(const Vertex &v, mp_autocast_class_t c) const {
-    const auto forced = forced_.count(v) ? MP_CAST_ALLOW : class_[static_cast<size_t>(v.first)];
-    return forced == c;
-  }
-  bool processable(const Vertex &v) const {
-    return !has(v, MP_NODE_KEEP) && !has(v, MP_NODE_ELSEWHERE);
-  }
-  bool able(const Vertex &v) const {
-    return part_.count(v) && !has(v, MP_NODE_NO_LOW) && v.second != MP_SLOT_FP32;
-  }
-  bool free(const Vertex &v) const { return processable(v) && able(v) && !denied_.count(v); }
-
-  void find_vertices() {
-    for (int32_t i = 0; i < static_cast<int32_t>(g_.nodes.size()); i++) {
-      vertices_.insert({i, 0});
-      for (const Graph::Input &in : g_.nodes[static_cast<size_t>(i)].inputs) {
-        if (in.tensor < 0 || tensor(in.tensor).dtype != MP_FP32) continue;
-        part_.insert({i, in.slot});
-        const Graph::Tensor &t = tensor(in.tensor);
-        if (t.producer >= 0) edges_.insert({{t.producer, t.slot}, {i, in.slot}});
-      }
-    }
-    for (const Graph::Tensor &t : g_.tensors)
-      if (t.producer >= 0 && t.dtype == MP_FP32) part_.insert({t.producer, t.slot});
-    for (const Graph::Edge &e : g_.hidden) edges_.insert({{e.src, 0}, {e.dst, 0}});
-    vertices_.insert(part_.begin(), part_.end());
-  }
-
-  void apply_level() {
-    for (mp_autocast_class_t &c : class_) {
-      if (c == MP_CAST_PROMOTE && !config_.sweeps) c = MP_CAST_INFER;
-      if (config_.level == MP_AUTOCAST_INFER_AS_DENY && c == MP_CAST_INFER) c = MP_CAST_DENY;
-      if (config_.level == MP_AUTOCAST_TENSOR_CORES_ONLY && c != MP_CAST_ALLOW)
-        c = MP_CAST_UNLISTED;
-    }
-    if (config_.level != MP_AUTOCAST_FORCE_ALL) return;
-    for (const Vertex &v : vertices_)
-      if (able(v) && !has(v, MP_NODE_READS_VARIABLE)) forced_.insert(v);
-    for (const Graph::Tensor &t : g_.tensors)  // what writes a parameter is state
-      if (t.role == MP_TENSOR_PARAMETER)
-        for (int slot = 0; slot < 256; slot++)
-          forced_.erase({t.producer, static_cast<uint8_t>(slot)});
-  }
-
+  /// A node with one of its slots: slot 0, and those on which the node takes part.
+  struct Vertex {
+    size_t node;
+    uint8_t slot;
+    bool takes_part = false;
+    bool is_low = false;
+    bool is_denied = false;
+    bool can_feel_deny = false;  ///< MP_CAST_INFER, or before one
+    mp_autocast_class_t op_class = MP_CAST_UNLISTED;
+    std::vector<size_t> before{}, behind{};  ///< along MP_FP32 tensors and hidden edges
+  };
   using Test = std::function<bool(const Vertex &)>;
 
-  /// What is reached from `roots` through vertices for which `inside` holds, the roots among it.
-  Set reached(const Set &roots, bool forward, bool backward, const Test &inside) const {
-    Set found = roots;
-    for (bool grows = true; grows;) {
-      grows = false;
-      for (const auto &[from, to] : edges_) {
-        if (forward && found.count(from) && inside(to)) grows |= found.insert(to).second;
-        if (backward && found.count(to) && inside(from)) grows |= found.insert(from).second;
+  // ---------------------------------------------------------------------------- the graph
+
+  void find_slots() {
+    const auto add = [&](size_t node, uint8_t slot, bool takes_part) {
+      const auto [at, is_new] =
+          vertex_.try_emplace({static_cast<int32_t>(node), slot}, all_.size());
+      if (is_new) all_.push_back({node, slot});
+      all_[at->second].takes_part |= takes_part;
+    };
+    for (size_t i = 0; i < g_.nodes.size(); i++) {
+      add(i, 0, false);
+      for (const Graph::Input &in : g_.nodes[i].inputs)
+        if (in.tensor >= 0 && tensor(in).dtype == MP_FP32) add(i, in.slot, true);
+    }
+    for (const Graph::Tensor &t : g_.tensors)
+      if (t.producer >= 0 && t.dtype == MP_FP32) add(static_cast<size_t>(t.producer), t.slot, true);
+  }
+
+  void find_neighbors() {
+    const auto link = [&](size_t from, size_t to) {
+      all_[from].behind.push_back(to);
+      all_[to].before.push_back(from);
+    };
+    for (size_t i = 0; i < g_.nodes.size(); i++)
+      for (const Graph::Input &in : g_.nodes[i].inputs) {
+        if (in.tensor < 0 || tensor(in).dtype != MP_FP32 || tensor(in).producer < 0) continue;
+        link(vertex_.at({tensor(in).producer, tensor(in).slot}),
+             vertex_.at({static_cast<int32_t>(i), in.slot}));
       }
+    for (const Graph::Edge &e : g_.hidden) link(vertex_.at({e.src, 0}), vertex_.at({e.dst, 0}));
+  }
+
+  const Graph::Tensor &tensor(const Graph::Input &in) const {
+    return g_.tensors[static_cast<size_t>(in.tensor)];
+  }
+  const Graph::Node &node(const Vertex &v) const { return g_.nodes[v.node]; }
+  size_t index(const Vertex &v) const { return static_cast<size_t>(&v - all_.data()); }
+  bool has(const Vertex &v, mp_node_flags_t flag) const { return (node(v).flags & flag) != 0; }
+  bool may_be_touched(const Vertex &v) const {
+    return !has(v, MP_NODE_KEEP) && !has(v, MP_NODE_ELSEWHERE);
+  }
+  /// "MP_SLOT_FP32: fp32 always"; "MP_FP32 also where nothing takes part".
+  static bool can_have_low_tensors(const Vertex &v) {
+    return v.takes_part && v.slot != MP_SLOT_FP32;
+  }
+  bool can_turn_low(const Vertex &v) const {
+    return can_have_low_tensors(v) && may_be_touched(v) && !has(v, MP_NODE_NO_LOW) && !v.is_denied;
+  }
+
+  std::vector<const Vertex *> those(const Test &test) const {
+    std::vector<const Vertex *> found;
+    for (const Vertex &v : all_)
+      if (test(v)) found.push_back(&v);
+    return found;
+  }
+
+  enum Direction { kBefore = 1, kBehind = 2 };
+
+  /// Returns whether a path leads from v to a vertex for which `ends` holds, through vertices for
+  /// which `inside` holds.
+  bool has_path(const Vertex &v, int directions, const Test &inside, const Test &ends) const {
+    std::vector<bool> is_met(all_.size(), false);
+    std::vector<size_t> open{index(v)};
+    const auto meet = [&](const std::vector<size_t> &neighbors) {
+      for (const size_t n : neighbors) {
+        if (ends(all_[n])) return true;
+        if (is_met[n] || !inside(all_[n])) continue;
+        is_met[n] = true;
+        open.push_back(n);
+      }
+      return false;
+    };
+    while (!open.empty()) {
+      const Vertex &from = all_[open.back()];
+      open.pop_back();
+      if ((directions & kBefore) != 0 && meet(from.before)) return true;
+      if ((directions & kBehind) != 0 && meet(from.behind)) return true;
     }
-    return found;
+    return false;
   }
 
-  Set all(const Test &test) const {
-    Set found;
-    std::copy_if(vertices_.begin(), vertices_.end(), std::inserter(found, found.end()), test);
-    return found;
+  void make_low(const Test &rule) {
+    for (const Vertex *v : those(rule)) all_[index(*v)].is_low = true;
   }
-
-  /// Makes low what `rule` allows, until nothing changes.
-  void grow(const Test &rule) {
+  void make_low_until_none(const Test &rule) {
     for (bool grows = true; grows;) {
       grows = false;
-      for (const Vertex &v : vertices_)
-        if (!low_.count(v) && rule(v)) grows |= low_.insert(v).second;
+      for (Vertex &v : all_)
+        if (!v.is_low && rule(v)) grows = v.is_low = true;
     }
   }
 
-  void deny() {
-    const Test is_deny = [&](const Vertex &v) { return is(v, MP_CAST_DENY); };
-    const Set roots = all(is_deny);
-    denied_ = roots;
-    if (config_.sweeps || config_.level == MP_AUTOCAST_FORCE_ALL) return;
-    const Set leads_on =
-        reached(all([&](const Vertex &v) { return is_deny(v) || is(v, MP_CAST_INFER); }), false,
-                true, [&](const Vertex &v) { return is(v, MP_CAST_CLEAR); });
-    denied_ = reached(roots, true, false, [&](const Vertex &v) { return leads_on.count(v) > 0; });
+  // ---------------------------------------------------------------------------- classes
+
+  mp_autocast_class_t class_at_level(const Vertex &v, mp_autocast_class_t c) const {
+    if (c == MP_CAST_PROMOTE && !config_.sweeps) c = MP_CAST_INFER;
+    if (config_.level == MP_AUTOCAST_INFER_AS_DENY && c == MP_CAST_INFER) return MP_CAST_DENY;
+    if (config_.level == MP_AUTOCAST_TENSOR_CORES_ONLY && c != MP_CAST_ALLOW)
+      return MP_CAST_UNLISTED;
+    if (config_.level != MP_AUTOCAST_FORCE_ALL) return c;
+    // "everything that can, but constants, state and cross-entropies": nodes have no names here.
+    const bool is_state =
+        has(v, MP_NODE_READS_VARIABLE) ||
+        std::any_of(g_.tensors.begin(), g_.tensors.end(), [&](const Graph::Tensor &t) {
+          return t.role == MP_TENSOR_PARAMETER && t.producer == static_cast<int32_t>(v.node);
+        });
+    const bool can = can_have_low_tensors(v) && !has(v, MP_NODE_NO_LOW);
+    return can && !is_state ? MP_CAST_ALLOW : c;
   }
 
-  void between() {
-    const Set roots = all([&](const Vertex &v) {
-      return is(v, MP_CAST_ALLOW) && processable(v) && !denied_.count(v);
-    });
-    const Set behind = reached(roots, true, false, [&](const Vertex &v) {
-      return (is(v, MP_CAST_CLEAR) || is(v, MP_CAST_INFER)) && free(v);
-    });
-    const Set met =
-        reached(roots, false, true, [&](const Vertex &v) { return behind.count(v) > 0; });
-    for (const Vertex &v : met)
-      if (part_.count(v)) low_.insert(v);
+  static bool is_clear(const Vertex &v) { return v.op_class == MP_CAST_CLEAR; }
+  static bool is_infer(const Vertex &v) { return v.op_class == MP_CAST_INFER; }
+  static bool is_deny(const Vertex &v) { return v.op_class == MP_CAST_DENY; }
+
+  // ---------------------------------------------------------------------------- colors
+
+  /// "MP_CAST_ALLOW: always low."  Without a 16-bit kernel "low spreads from it, and it stays".
+  bool begins_low(const Vertex &v) const {
+    return v.op_class == MP_CAST_ALLOW && may_be_touched(v) && can_have_low_tensors(v);
   }
 
+  /// "MP_CAST_DENY: fp32, and so are the MP_CAST_INFER and what lies before these, behind it."
+  bool feels_deny(const Vertex &v) const {
+    if (is_deny(v)) return true;
+    if (config_.sweeps || config_.level == MP_AUTOCAST_FORCE_ALL) return false;
+    const Test inside = [](const Vertex &u) { return u.can_feel_deny; };
+    return v.can_feel_deny && has_path(v, kBefore, inside, is_deny);
+  }
+  bool can_feel_deny(const Vertex &v) const {
+    return is_infer(v) || (is_clear(v) && has_path(v, kBehind, is_clear, [](const Vertex &u) {
+                             return is_infer(u) || is_deny(u);
+                           }));
+  }
+
+  /// "MP_CAST_INFER or _CLEAR between two low ones": MP_CAST_ALLOW, which are low.
+  bool is_between(const Vertex &v) const {
+    const Test inside = [&](const Vertex &u) {
+      return (is_infer(u) || is_clear(u)) && can_turn_low(u);
+    };
+    const Test is_end = [](const Vertex &u) { return u.op_class == MP_CAST_ALLOW && u.is_low; };
+    return inside(v) && has_path(v, kBefore, inside, is_end) &&
+           has_path(v, kBehind, inside, is_end);
+  }
+
+  /// bf16: "an infer behind a low one becomes low, unless it also reads what is denied".
   bool follows(const Vertex &v) const {
-    if (!is(v, MP_CAST_INFER) || !free(v)) return false;
-    bool any_low = false, any_denied = false;
-    for (const auto &[from, to] : edges_) {
-      if (to != v) continue;
-      any_low |= low_.count(from) > 0;
-      any_denied |= denied_.count(from) > 0;
-    }
-    return any_low && !any_denied;
+    const Test inside = [&](const Vertex &u) {
+      return is_infer(u) && can_turn_low(u) &&
+             std::none_of(u.before.begin(), u.before.end(),
+                          [&](size_t b) { return all_[b].is_denied; });
+    };
+    return inside(v) && has_path(v, kBefore, inside, [](const Vertex &u) { return u.is_low; });
   }
 
-  void beside() {
-    const Set roots = all([&](const Vertex &v) { return low_.count(v) && processable(v); });
-    const Set met = reached(roots, true, true, [&](const Vertex &v) {
-      return is(v, MP_CAST_CLEAR) && free(v) && !has(v, MP_NODE_READS_VARIABLE);
-    });
-    low_.insert(met.begin(), met.end());
+  /// "Clear that is connected with a low one through clear becomes low, in both directions."
+  bool is_beside(const Vertex &v) const {
+    const Test inside = [&](const Vertex &u) {
+      return is_clear(u) && can_turn_low(u) && !has(u, MP_NODE_READS_VARIABLE);
+    };
+    return inside(v) && has_path(v, kBefore | kBehind, inside,
+                                 [&](const Vertex &u) { return u.is_low && may_be_touched(u); });
   }
 
+  /// MP_AUTOCAST_PYTORCH: "if all its floating-point inputs are low and no list holds it in fp32".
   bool is_given_low(const Vertex &v) const {
-    const bool takes = is(v, MP_CAST_CLEAR) || is(v, MP_CAST_PROMOTE) || is(v, MP_CAST_INFER);
-    if (!takes || !free(v)) return false;
+    const bool is_held = is_deny(v) || v.op_class == MP_CAST_UNLISTED;
+    if (is_held || v.op_class == MP_CAST_ALLOW || !can_turn_low(v)) return false;
+    const auto writes_low = [&](int32_t producer, uint8_t slot) {
+      const Vertex &u = all_[vertex_.at({producer, slot})];
+      return u.is_low && !has(u, MP_NODE_NO_LOW) && u.takes_part;
+    };
     int inputs = 0;
     for (const Graph::Input &in : node(v).inputs) {
-      if (in.tensor < 0 || in.slot != v.second) continue;
-      const Graph::Tensor &t = tensor(in.tensor);
-      if (t.dtype == MP_DTYPE_NONE) continue;
+      if (in.tensor < 0 || in.slot != v.slot || tensor(in).dtype == MP_DTYPE_NONE) continue;
       inputs++;
-      const Vertex from{t.producer, t.slot};
-      const bool is_low = t.dtype == config_.low ||
-                          (t.dtype == MP_FP32 && t.producer >= 0 && low_.count(from) && able(from));
+      const Graph::Tensor &t = tensor(in);
+      const bool is_low = t.dtype == MP_FP32 ? t.producer >= 0 && writes_low(t.producer, t.slot)
+                                             : t.dtype == config_.low;
       if (!is_low) return false;
     }
     for (const Graph::Edge &e : g_.hidden) {
-      if (e.dst != v.first || v.second != 0) continue;
+      if (e.dst != static_cast<int32_t>(v.node) || v.slot != 0) continue;
       inputs++;
-      if (!low_.count({e.src, 0}) || !able({e.src, 0})) return false;
+      if (!writes_low(e.src, 0)) return false;
     }
     return inputs > 0;
   }
 
+  // ---------------------------------------------------------------------------- clusters, casts
+
+  Vertex &slot_0(int32_t node) { return all_[vertex_.at({node, 0})]; }
+
+  /// "A member that is denied, is not to be touched or has no 16-bit kernel denies all; else one
+  /// that is low makes all low, of any class."
   void containers() {
     for (const Graph::Cluster &c : g_.clusters) {
       if (c.kind != 0) continue;
-      bool any_fp32 = false, any_low = false;
+      bool is_denied = false, is_low = false;
       for (const int32_t m : c.members) {
-        const Vertex v{m, 0};
-        any_fp32 |= denied_.count(v) || !processable(v) || has(v, MP_NODE_NO_LOW);
-        any_low |= low_.count(v) > 0;
+        const Vertex &v = slot_0(m);
+        is_denied |= v.is_denied || !may_be_touched(v) || has(v, MP_NODE_NO_LOW);
+        is_low |= v.is_low;
       }
       for (const int32_t m : c.members) {
-        if (any_fp32) {
-          denied_.insert({m, 0});
-          low_.erase({m, 0});
-        } else if (any_low) {
-          low_.insert({m, 0});
-        }
+        if (is_denied) slot_0(m).is_denied = true;
+        if (is_denied || is_low) slot_0(m).is_low = !is_denied;
       }
     }
   }
 
+  /// "If all members without MP_NODE_BACK_EDGE are low, and the others can be, they are too; else
+  /// none is."
   void loops() {
     for (const Graph::Cluster &c : g_.clusters) {
       if (c.kind != 1) continue;
-      bool decided = false, all_low = true;
+      bool is_decided = false, is_low = true;
       for (const int32_t m : c.members) {
-        const Vertex v{m, 0};
-        if (has(v, MP_NODE_BACK_EDGE)) {
-          all_low &= free(v);
-        } else {
-          decided = true;
-          all_low &= low_.count(v) > 0;
-        }
+        const bool is_back_edge = has(slot_0(m), MP_NODE_BACK_EDGE);
+        is_decided |= !is_back_edge;
+        is_low &= is_back_edge ? can_turn_low(slot_0(m)) : slot_0(m).is_low;
       }
-      for (const int32_t m : c.members) {
-        if (decided && all_low)
-          low_.insert({m, 0});
-        else
-          low_.erase({m, 0});
-      }
+      for (const int32_t m : c.members) slot_0(m).is_low = is_decided && is_low;
     }
   }
 
-  void absorb() {
-    const auto is_clustered = [&](int32_t i) {
-      return std::any_of(g_.clusters.begin(), g_.clusters.end(), [&](const Graph::Cluster &c) {
-        return std::count(c.members.begin(), c.members.end(), i) > 0;
-      });
+  /// "A cast to fp32 all whose readers are low casts to 16 bits instead."
+  bool is_absorbed(const Vertex &v) const {
+    if (!has(v, MP_NODE_CAST) || !may_be_touched(v) || is_deny(v)) return false;
+    if (!can_have_low_tensors(v) || has(v, MP_NODE_NO_LOW)) return false;
+    const auto id = static_cast<int32_t>(v.node);
+    for (const Graph::Cluster &c : g_.clusters)
+      if (std::count(c.members.begin(), c.members.end(), id) > 0) return false;
+    const auto is_mine = [&](const Graph::Tensor &t) {
+      return t.producer == id && t.slot == v.slot && t.dtype == MP_FP32;
     };
-    grow([&](const Vertex &v) {
-      if (!has(v, MP_NODE_CAST) || !processable(v) || !able(v) || is(v, MP_CAST_DENY)) return false;
-      if (is_clustered(v.first)) return false;
-      int readers = 0;
-      for (const Graph::Tensor &t : g_.tensors)
-        if (config_.keeps_io && t.role == MP_TENSOR_OUTPUT && t.producer == v.first &&
-            t.slot == v.second && t.dtype == MP_FP32)
-          return false;
-      for (int32_t i = 0; i < static_cast<int32_t>(g_.nodes.size()); i++)
-        for (const Graph::Input &in : g_.nodes[static_cast<size_t>(i)].inputs) {
-          if (in.tensor < 0) continue;
-          const Graph::Tensor &t = tensor(in.tensor);
-          if (t.producer != v.first || t.slot != v.second || t.dtype != MP_FP32) continue;
-          readers++;
-          if (!low_.count({i, in.slot})) return false;
-        }
-      return readers > 0;
-    });
+    for (const Graph::Tensor &t : g_.tensors)
+      if (config_.keeps_io && t.role == MP_TENSOR_OUTPUT && is_mine(t)) return false;
+    int readers = 0;
+    for (size_t i = 0; i < g_.nodes.size(); i++)
+      for (const Graph::Input &in : g_.nodes[i].inputs) {
+        if (in.tensor < 0 || !is_mine(tensor(in))) continue;
+        readers++;
+        if (!is_low(static_cast<int32_t>(i), in.slot)) return false;
+      }
+    return readers > 0;
   }
 
   const Graph &g_;
-  std::vector<mp_autocast_class_t> class_;
   OracleConfig config_;
-  Set vertices_, part_, low_, denied_, forced_;
-  std::set<std::pair<Vertex, Vertex>> edges_;
+  std::vector<Vertex> all_;
+  std::map<std::pair<int32_t, uint8_t>, size_t> vertex_;
 };
 
 }  // namespace mptest::autocast

@@ -312,6 +312,16 @@ clr1 Relu x
 allow1 MatMul clr1 clr1 !no_low
 clr2 Relu allow1)",
      "clr1 clr2", 3},
+    {"fp32 slots of an allow: no clear beside it", kFp32Slots, "attention lstm next mul", 7,
+     MP_AUTOCAST_DEFAULT},
+    {"fp32 slots of an allow: no infer behind it, nor between two", kFp32Slots,
+     "attention lstm next mul tail", 7, MP_AUTOCAST_DEFAULT, MP_BF16},
+    {"fp32 slots of an allow: slot 0 without a tensor ends no path", R"(
+a MatMul s@255 >none
+b Tanh x
+c MatMul b
+hidden a b)",
+     "c", 1, MP_AUTOCAST_DEFAULT},
     {"evidence: a range", R"(
 clr1 Relu x
 allow1 MatMul clr1 clr1 ^2000
