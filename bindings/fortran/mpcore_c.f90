@@ -23,7 +23,7 @@ module mpcore_c
   !> Steps that mp_step_query remembers.
   integer(c_int), parameter :: MP_STEP_QUERY_DEPTH = 1024
   !> The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
-  !> norm.
+  !> norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it.
   integer(c_int), parameter :: MP_SLOT_FP32 = 255
   !> The most dimensions that a tensor has.
   integer(c_int), parameter :: MP_GRAPH_MAX_RANK = 8
@@ -348,13 +348,15 @@ module mpcore_c
     !> sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
     !> recurrent layers are MP_CAST_ALLOW.
     enumerator :: MP_AUTOCAST_DEFAULT = 0
-    !> of TensorFlow 2.12 for fp16
+    !> lists of TensorFlow 2.21 for fp16
     enumerator :: MP_AUTOCAST_TENSORFLOW = 1
-    !> of TensorFlow 2.12 for bf16
+    !> lists of TensorFlow 2.21 for bf16
     enumerator :: MP_AUTOCAST_TENSORFLOW_BF16 = 2
-    !> torch.amp's, names without overload.  MP_CAST_DENY does not spread, and one sweep forward
-    !> replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all its floating-point
-    !> inputs are low and no list holds it in fp32.  An unknown operation is MP_CAST_CLEAR.
+    !> Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
+    !> listed operations, such as cross_entropy and interpolate.  MP_CAST_DENY does not spread, and
+    !> one sweep forward replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all
+    !> its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+    !> MP_CAST_CLEAR.
     enumerator :: MP_AUTOCAST_PYTORCH = 3
     !> names of ONNX, with the block list of onnxconverter-common unlisted
     enumerator :: MP_AUTOCAST_ONNX = 4
@@ -390,7 +392,7 @@ module mpcore_c
     enumerator :: MP_NODE_KEEP = 1
     !> runs on another device, and is not touched either
     enumerator :: MP_NODE_ELSEWHERE = 2
-    !> has no 16-bit kernel
+    !> has no 16-bit kernel: fp32; its class still spreads
     enumerator :: MP_NODE_NO_LOW = 4
     !> converts to the type of its output
     enumerator :: MP_NODE_CAST = 8
@@ -1198,7 +1200,8 @@ module mpcore_c
     !> num_tensors: what the producer writes
     type(c_ptr) :: tensor_dtype = c_null_ptr
     !> num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
-    !> does.  MP_FP32 also where nothing takes part.
+    !> does.  A node without such a slot is MP_FP32, but in a container that is low it is low: an
+    !> empty list of 16-bit tensors.
     type(c_ptr) :: node_dtype = c_null_ptr
     !> one per input: an index of casts; -1: reads what is written
     type(c_ptr) :: input_cast = c_null_ptr

@@ -22,10 +22,17 @@ TYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
 NORMS = ("batch_norm", "instance_norm")
 # By their names without underscores: batchnorm is what the name of the class BatchNorm2d begins with.
 FUNCTIONS = {name.replace("_", ""): name for name in dir(F) if not name.startswith("_") and not name.endswith("_")}
+# Classes that are named otherwise than their function.
+CLASSES = {"CrossEntropyLoss": "cross_entropy", "BCELoss": "binary_cross_entropy", "KLDivLoss": "kl_div",
+           "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MultiheadAttention": "multi_head_attention_forward",
+           "LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "RNNCell": "rnn_tanh_cell", "RNN": "rnn_tanh",
+           "UpsamplingNearest2d": "interpolate", "UpsamplingBilinear2d": "interpolate"}
 
 
 def functional_name(module: nn.Module) -> str:
     """Conv2d -> conv2d, BatchNorm2d -> batch_norm; of what has no such function, the name of its class."""
+    if type(module).__name__ in CLASSES:
+        return CLASSES[type(module).__name__]
     name = type(module).__name__.lower()
     return FUNCTIONS.get(name) or FUNCTIONS.get(name[:-2]) or name
 

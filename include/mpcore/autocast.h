@@ -48,11 +48,13 @@ typedef enum mp_autocast_preset {
    *  sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
    *  recurrent layers are MP_CAST_ALLOW. */
   MP_AUTOCAST_DEFAULT = 0,
-  MP_AUTOCAST_TENSORFLOW = 1,      /**< of TensorFlow 2.12 for fp16 */
-  MP_AUTOCAST_TENSORFLOW_BF16 = 2, /**< of TensorFlow 2.12 for bf16 */
-  /** torch.amp's, names without overload.  MP_CAST_DENY does not spread, and one sweep forward
-   *  replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all its floating-point
-   *  inputs are low and no list holds it in fp32.  An unknown operation is MP_CAST_CLEAR. */
+  MP_AUTOCAST_TENSORFLOW = 1,      /**< lists of TensorFlow 2.21 for fp16 */
+  MP_AUTOCAST_TENSORFLOW_BF16 = 2, /**< lists of TensorFlow 2.21 for bf16 */
+  /** Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
+   *  listed operations, such as cross_entropy and interpolate.  MP_CAST_DENY does not spread, and
+   *  one sweep forward replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all
+   *  its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+   *  MP_CAST_CLEAR. */
   MP_AUTOCAST_PYTORCH = 3,
   MP_AUTOCAST_ONNX = 4 /**< names of ONNX, with the block list of onnxconverter-common unlisted */
 } mp_autocast_preset_t;

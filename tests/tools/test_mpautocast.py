@@ -315,3 +315,31 @@ def test_damaged_graphs(root, build, run, graph):
     graphs = run(sys.executable, root / "tests/tools/damaged_graphs.py", root / "tools/mpautocast", whole, 3000,
                  env={"MPCORE_DIR": str(build), "MP_LOG": "error"})
     assert 300 < int(graphs) < 2700
+
+
+# ---------------------------------------------------------------- lists
+
+
+def test_lists_are_compared_with_their_source(root, run, tmp_path):
+    """A header made of lists.txt has no differences; then each kind of difference is one line."""
+    names = {word: line.split(": ")[1].split() for line in (root / "tests/autocast/lists.txt").read_text().splitlines()
+             if line.startswith("pytorch ") for word in [line.split(":")[0].split()[1]]}
+
+    macros = {"allow": "LOWER_PRECISION_FP", "deny": "FP32", "promote": "PROMOTE"}
+
+    def said(code: int, **lists) -> list:
+        header = tmp_path / "autocast_mode.h"
+        header.write_text("".join(f"#define AT_FORALL_{macro}(_) \\\n" + " \\\n".join(f"  _({n}, x)" for n in lists[word])
+                                  + "\n\n" for word, macro in macros.items()))
+        return run(sys.executable, root / "tests/autocast/compare_lists", header, code=code).splitlines()
+
+    count = sum(len(names[word]) for word in macros)
+    assert said(0, **names) == [f"{count} names compared, 0 differences"]
+    lists = {"allow": names["allow"] + ["new", "softmin"], "deny": names["deny"][1:], "promote": names["promote"]}
+    assert said(1, **lists) == ["pytorch: new: source allow, lists.txt -",
+                                "pytorch: softmin: source allow, lists.txt composite_deny",
+                                f"pytorch: {names['deny'][0]}: source -, lists.txt deny",
+                                f"{count + 1} names compared, 3 differences"]
+    (tmp_path / "amp.md").write_text("nothing")
+    assert "amp.md has no list of pytorch" in run(
+        sys.executable, root / "tests/autocast/compare_lists", tmp_path / "amp.md", code=2)

@@ -101,7 +101,7 @@ MP_STEP_QUERY_DEPTH = 1024
 """Steps that mp_step_query remembers."""
 MP_SLOT_FP32 = 255
 """The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
-norm."""
+norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it."""
 MP_GRAPH_MAX_RANK = 8
 """The most dimensions that a tensor has."""
 
@@ -571,13 +571,15 @@ class mp_autocast_preset_t(enum.IntEnum):
     sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
     recurrent layers are MP_CAST_ALLOW."""
     MP_AUTOCAST_TENSORFLOW = 1
-    """of TensorFlow 2.12 for fp16"""
+    """lists of TensorFlow 2.21 for fp16"""
     MP_AUTOCAST_TENSORFLOW_BF16 = 2
-    """of TensorFlow 2.12 for bf16"""
+    """lists of TensorFlow 2.21 for bf16"""
     MP_AUTOCAST_PYTORCH = 3
-    """torch.amp's, names without overload.  MP_CAST_DENY does not spread, and one sweep forward
-    replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all its floating-point
-    inputs are low and no list holds it in fp32.  An unknown operation is MP_CAST_CLEAR."""
+    """Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
+    listed operations, such as cross_entropy and interpolate.  MP_CAST_DENY does not spread, and
+    one sweep forward replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all
+    its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+    MP_CAST_CLEAR."""
     MP_AUTOCAST_ONNX = 4
     """names of ONNX, with the block list of onnxconverter-common unlisted"""
 
@@ -635,7 +637,7 @@ class mp_node_flags_t(enum.IntFlag):
     MP_NODE_ELSEWHERE = 2
     """runs on another device, and is not touched either"""
     MP_NODE_NO_LOW = 4
-    """has no 16-bit kernel"""
+    """has no 16-bit kernel: fp32; its class still spreads"""
     MP_NODE_CAST = 8
     """converts to the type of its output"""
     MP_NODE_READS_VARIABLE = 16
@@ -1871,7 +1873,8 @@ class mp_autocast_result_t(_Sized):
     """num_tensors: what the producer writes"""
     node_dtype: Pointer
     """num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
-    does.  MP_FP32 also where nothing takes part."""
+    does.  A node without such a slot is MP_FP32, but in a container that is low it is low: an
+    empty list of 16-bit tensors."""
     input_cast: Pointer
     """one per input: an index of casts; -1: reads what is written"""
     casts: Pointer

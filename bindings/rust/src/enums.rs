@@ -456,13 +456,15 @@ numbered! {
         /// sums are [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY); batch norm is [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER); products, convolutions, attention and
         /// recurrent layers are [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW).
         Default = 0,
-        /// of TensorFlow 2.12 for fp16
+        /// lists of TensorFlow 2.21 for fp16
         Tensorflow = 1,
-        /// of TensorFlow 2.12 for bf16
+        /// lists of TensorFlow 2.21 for bf16
         TensorflowBf16 = 2,
-        /// torch.amp's, names without overload.  [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) does not spread, and one sweep forward
-        /// replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), or else if all its floating-point
-        /// inputs are low and no list holds it in fp32.  An unknown operation is [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR).
+        /// Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
+        /// listed operations, such as cross\_entropy and interpolate.  [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) does not spread, and
+        /// one sweep forward replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), or else if all
+        /// its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+        /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR).
         Pytorch = 3,
         /// names of ONNX, with the block list of onnxconverter-common unlisted
         Onnx = 4,
@@ -505,7 +507,7 @@ flags! {
         KEEP = 1,
         /// runs on another device, and is not touched either
         ELSEWHERE = 2,
-        /// has no 16-bit kernel
+        /// has no 16-bit kernel: fp32; its class still spreads
         NO_LOW = 4,
         /// converts to the type of its output
         CAST = 8,

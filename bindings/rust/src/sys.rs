@@ -25,7 +25,7 @@ pub const MP_DEVICE_AUTO: i32 = -3;
 /// Steps that [`mp_step_query`] remembers.
 pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
 /// The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
-/// norm.
+/// norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it.
 pub const MP_SLOT_FP32: i32 = 255;
 /// The most dimensions that a tensor has.
 pub const MP_GRAPH_MAX_RANK: i32 = 8;
@@ -399,13 +399,15 @@ pub type mp_autocast_preset_t = u32;
 /// sums are [`MP_CAST_DENY`]; batch norm is [`MP_CAST_INFER`]; products, convolutions, attention and
 /// recurrent layers are [`MP_CAST_ALLOW`].
 pub const MP_AUTOCAST_DEFAULT: mp_autocast_preset_t = 0;
-/// of TensorFlow 2.12 for fp16
+/// lists of TensorFlow 2.21 for fp16
 pub const MP_AUTOCAST_TENSORFLOW: mp_autocast_preset_t = 1;
-/// of TensorFlow 2.12 for bf16
+/// lists of TensorFlow 2.21 for bf16
 pub const MP_AUTOCAST_TENSORFLOW_BF16: mp_autocast_preset_t = 2;
-/// torch.amp's, names without overload.  [`MP_CAST_DENY`] does not spread, and one sweep forward
-/// replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`], or else if all its floating-point
-/// inputs are low and no list holds it in fp32.  An unknown operation is [`MP_CAST_CLEAR`].
+/// Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
+/// listed operations, such as cross\_entropy and interpolate.  [`MP_CAST_DENY`] does not spread, and
+/// one sweep forward replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`], or else if all
+/// its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+/// [`MP_CAST_CLEAR`].
 pub const MP_AUTOCAST_PYTORCH: mp_autocast_preset_t = 3;
 /// names of ONNX, with the block list of onnxconverter-common unlisted
 pub const MP_AUTOCAST_ONNX: mp_autocast_preset_t = 4;
@@ -438,7 +440,7 @@ pub type mp_node_flags_t = u32;
 pub const MP_NODE_KEEP: mp_node_flags_t = 1;
 /// runs on another device, and is not touched either
 pub const MP_NODE_ELSEWHERE: mp_node_flags_t = 2;
-/// has no 16-bit kernel
+/// has no 16-bit kernel: fp32; its class still spreads
 pub const MP_NODE_NO_LOW: mp_node_flags_t = 4;
 /// converts to the type of its output
 pub const MP_NODE_CAST: mp_node_flags_t = 8;
@@ -1279,7 +1281,8 @@ pub struct mp_autocast_result_t {
     /// num\_tensors: what the producer writes
     pub tensor_dtype: *mut u8,
     /// num\_nodes: [`MP_FP32`], or low; of slot 0, or where nothing takes part there of the lowest slot that
-    /// does.  [`MP_FP32`] also where nothing takes part.
+    /// does.  A node without such a slot is [`MP_FP32`], but in a container that is low it is low: an
+    /// empty list of 16-bit tensors.
     pub node_dtype: *mut u8,
     /// one per input: an index of casts; -1: reads what is written
     pub input_cast: *mut i32,
