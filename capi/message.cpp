@@ -1,7 +1,8 @@
 #include "capi/message.h"
 
-#include <algorithm>
 #include <charconv>
+
+#include "support/escape.h"
 
 namespace mp {
 
@@ -33,10 +34,13 @@ void Message::append(const Part &part) {
 }
 
 void Message::append_text(std::string_view text) {
-  const size_t bytes = std::min(text.size(), kCapacity - 1 - size_);
-  std::replace_copy(text.begin(), text.begin() + static_cast<ptrdiff_t>(bytes), text_ + size_, '\n',
-                    ' ');
-  size_ += bytes;
+  bool is_full = false;
+  for_each_escaped(text, [&](std::string_view part) {
+    is_full = is_full || part.size() > kCapacity - 1 - size_;
+    if (is_full) return;
+    std::memcpy(text_ + size_, part.data(), part.size());
+    size_ += part.size();
+  });
   text_[size_] = '\0';
 }
 

@@ -21,7 +21,7 @@ int32_t enum_value(const Enum &field) {
   return value;
 }
 
-/// One line of text, cut off where the buffer ends.
+/// One line of UTF-8, cut off where the buffer ends; other bytes are escaped (support/escape.h).
 class Message {
  public:
   /// What a line is made of: a text, a number or an address.  A text must live until the line is there.

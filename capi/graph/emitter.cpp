@@ -4,19 +4,20 @@
 
 #include "capi/context.h"
 #include "kernels/backend.h"
+#include "support/escape.h"
 
 namespace mp::graph {
 
 namespace {
 
 std::string text_of(const Graph &graph, const Input &input) {
-  return graph.tensor(input.tensor).name + " " + mp_dtype_name(graph.dtype_read(input));
+  return escaped(graph.tensor(input.tensor).name) + " " + mp_dtype_name(graph.dtype_read(input));
 }
 
 /// "fc1, relu1  mp_gemm  x fp16, fc1.w fp16 -> y fp16 [128 256]"
 std::string describe(const Graph &graph, const Node &node, const char *function, size_t only) {
-  std::string text = node.name;
-  for (const std::string &name : node.fused.names) text += ", " + name;
+  std::string text = escaped(node.name);
+  for (const std::string &name : node.fused.names) text += ", " + escaped(name);
   text += std::string("  ") + function + "  ";
   const char *between = "";
   for (const Input &input : node.inputs) {
@@ -29,7 +30,8 @@ std::string describe(const Graph &graph, const Node &node, const char *function,
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.has_output(i) || (only != Emitter::kAllOutputs && i != only)) continue;
     const Tensor &t = graph.out(node, i);
-    text += between + t.name + " " + mp_dtype_name(t.dtype) + " " + graph::text_of(t.extent);
+    text +=
+        between + escaped(t.name) + " " + mp_dtype_name(t.dtype) + " " + graph::text_of(t.extent);
     between = ", ";
   }
   return text;

@@ -5,6 +5,7 @@
 
 #include "kernels/autocast/glob.h"
 #include "kernels/autocast/lists.h"
+#include "support/escape.h"
 
 namespace mp::autocast {
 
@@ -108,11 +109,11 @@ std::string Policy::lists_as_text() const {
     if (names.empty()) continue;
     std::sort(names.begin(), names.end());
     text += std::string(class_name(wanted)) + ":";
-    for (const std::string_view name : names) text += " " + std::string(name);
+    for (const std::string_view name : names) text += " " + escaped(name);
     text += "\n";
   }
   for (const Pattern &pattern : patterns_)
-    text += std::string(class_name(pattern.op_class)) + " by name: " + pattern.text + "\n";
+    text += std::string(class_name(pattern.op_class)) + " by name: " + escaped(pattern.text) + "\n";
   return text;
 }
 

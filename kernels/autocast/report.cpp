@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "support/escape.h"
+
 namespace mp::autocast {
 
 namespace {
@@ -22,24 +24,9 @@ std::string op_of(const mp_autocast_graph_t &graph, int32_t node) {
   return op != nullptr ? op : "-";
 }
 
-/// The text of a string in JSON and in DOT.  Bytes that are no ASCII are left as they are.
-std::string quoted(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+/// A string of DOT, which does not have \u.
+std::string dot_string(std::string_view text) {
+  return json_string(escaped(text));
 }
 
 // ---------------------------------------------------------------------------- facts of a node
@@ -176,10 +163,12 @@ std::vector<mp_autocast_cast_t> casts_of(const Rewritten &r) {
 
 std::string as_text(const Rewritten &r) {
   const auto num_nodes = static_cast<int32_t>(r.graph.num_nodes);
+  const auto name = [&](int32_t i) { return escaped(name_of(r.graph, i)); };
+  const auto op = [&](int32_t i) { return escaped(op_of(r.graph, i)); };
   size_t name_width = 0, op_width = 0;
   for (int32_t i = 0; i < num_nodes; i++) {
-    name_width = std::max(name_width, name_of(r.graph, i).size());
-    op_width = std::max(op_width, op_of(r.graph, i).size());
+    name_width = std::max(name_width, name(i).size());
+    op_width = std::max(op_width, op(i).size());
   }
   // One long name is not to push everything out of sight.
   const auto padded = [](std::string text, size_t width) {
@@ -190,8 +179,8 @@ std::string as_text(const Rewritten &r) {
   std::string text;
   for (int32_t i = 0; i < num_nodes; i++) {
     const NodeReport node = look_at(r, i);
-    text += padded(name_of(r.graph, i), name_width) + padded(op_of(r.graph, i), op_width) +
-            mp_dtype_name(node.dtype) + "  " + reason(r, node) + "\n";
+    text += padded(name(i), name_width) + padded(op(i), op_width) + mp_dtype_name(node.dtype) +
+            "  " + escaped(reason(r, node)) + "\n";
   }
   if (r.gate != nullptr) return text + "nothing was changed: " + r.gate + "\n";
   const Summary s = summary_of(r);
@@ -204,27 +193,27 @@ std::string as_text(const Rewritten &r) {
 
 std::string as_json(const Rewritten &r) {
   const Summary s = summary_of(r);
-  std::string text = "{\"low\": " + quoted(mp_dtype_name(r.low)) +
-                     ", \"gate\": " + (r.gate != nullptr ? quoted(r.gate) : "null") +
+  std::string text = "{\"low\": " + json_string(mp_dtype_name(r.low)) +
+                     ", \"gate\": " + (r.gate != nullptr ? json_string(r.gate) : "null") +
                      ", \"num_nodes\": " + number(r.graph.num_nodes) +
                      ", \"num_low_nodes\": " + number(s.low_nodes) +
                      ", \"num_casts\": " + number(s.casts) +
                      ", \"num_parameters_low\": " + number(s.model_copies) + ",\n \"nodes\": [";
   for (int32_t i = 0; i < static_cast<int32_t>(r.graph.num_nodes); i++) {
     const NodeReport node = look_at(r, i);
-    text += std::string(i > 0 ? "," : "") + "\n  {\"name\": " + quoted(name_of(r.graph, i)) +
-            ", \"op\": " + quoted(op_of(r.graph, i)) +
-            ", \"dtype\": " + quoted(mp_dtype_name(node.dtype)) +
-            ", \"why\": " + quoted(word_of(node.why)) +
+    text += std::string(i > 0 ? "," : "") + "\n  {\"name\": " + json_string(name_of(r.graph, i)) +
+            ", \"op\": " + json_string(op_of(r.graph, i)) +
+            ", \"dtype\": " + json_string(mp_dtype_name(node.dtype)) +
+            ", \"why\": " + json_string(word_of(node.why)) +
             ", \"because\": " + (node.because >= 0 ? number(node.because) : "null") +
-            ", \"reason\": " + quoted(reason(r, node)) + "}";
+            ", \"reason\": " + json_string(reason(r, node)) + "}";
   }
   text += "],\n \"casts\": [";
   std::string_view separator;
   for (const mp_autocast_cast_t &cast : casts_of(r)) {
     text += std::string(separator) + "\n  {\"tensor\": " + number(cast.tensor) +
-            ", \"from\": " + quoted(mp_dtype_name(cast.from)) +
-            ", \"to\": " + quoted(mp_dtype_name(cast.to)) +
+            ", \"from\": " + json_string(mp_dtype_name(cast.from)) +
+            ", \"to\": " + json_string(mp_dtype_name(cast.to)) +
             ", \"by\": " + (cast.kind == MP_CAST_BY_MODEL_COPY ? "\"model_copy\"" : "\"kernel\"") +
             ", \"readers\": " + number(cast.readers) + "}";
     separator = ",";
@@ -243,13 +232,13 @@ std::string dot_node(const Rewritten &r, int32_t i) {
   std::string_view colour = kFp32Colour;
   if (node.why == MP_WHY_NOT_FLOAT || r.painting == nullptr) colour = kOtherColour;
   if (node.dtype == r.low) colour = kLowColour;
-  // A line break is the two characters \n, which quoted() would take for text.
-  std::string label = quoted(name_of(r.graph, i));
-  const std::string op = quoted(op_of(r.graph, i));
+  // A line break is the two characters \n, which dot_string() would take for text.
+  std::string label = dot_string(name_of(r.graph, i));
+  const std::string op = dot_string(op_of(r.graph, i));
   label.insert(label.size() - 1, "\\n" + op.substr(1, op.size() - 2));
   return "  n" + number(i) + " [label=" + label + ", fillcolor=" + std::string(colour) +
-         ", tooltip=" + quoted(std::string(mp_dtype_name(node.dtype)) + ": " + reason(r, node)) +
-         "];\n";
+         ", tooltip=" +
+         dot_string(std::string(mp_dtype_name(node.dtype)) + ": " + reason(r, node)) + "];\n";
 }
 
 std::string as_dot(const Rewritten &r) {

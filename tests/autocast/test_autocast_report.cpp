@@ -1,4 +1,7 @@
 // What mp_autocast_explain and MP_AUTOCAST_LOG write.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -108,6 +111,27 @@ TEST_CASE("autocast: quotes in names and operations do not end a label", "[autoc
              Catch::Matchers::ContainsSubstring(R"([label="a\"b\nc\\\"", fillcolor=)"));
 }
 
+TEST_CASE("autocast: names cannot forge lines of a report, nor make it invalid UTF-8",
+          "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  Graph graph = Graph::parse("a MatMul x\nb Exp a");
+  graph.nodes[0].name = "a\n2 of 2\r\x1b[2K\x7f\xff\xc3\xa4";
+  graph.nodes[1].op = "E\xe2\x80\xa8\xc0\x8a\\";
+  const std::string name = "a\\u000a2 of 2\\u000d\\u001b[2K\\u007f\xef\xbf\xbd\xc3\xa4";
+  const std::string op = "E\\u2028\xef\xbf\xbd\xef\xbf\xbd\\";
+  const std::string text = explain(policy, graph, MP_AUTOCAST_TEXT);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3);
+  CHECK(text.starts_with(name + "  MatMul"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("b" + std::string(name.size() - 1, ' ') +
+                                                      "  " + op + "  fp32"));
+  const std::string json = explain(policy, graph, MP_AUTOCAST_JSON);
+  CHECK_THAT(json, Catch::Matchers::ContainsSubstring("{\"name\": \"" + name + "\"") &&
+                       Catch::Matchers::ContainsSubstring("\"op\": \"" + op + "\\\""));
+  const std::string dot = explain(policy, graph, MP_AUTOCAST_DOT);
+  CHECK_THAT(dot, Catch::Matchers::ContainsSubstring("a\\\\u000a2 of 2") &&
+                      !Catch::Matchers::ContainsSubstring("\x1b"));
+}
+
 TEST_CASE("autocast: a report that does not fit is not begun", "[autocast]") {
   const Policy policy(MP_AUTOCAST_TENSORFLOW);
   Graph graph = Graph::parse(kNet);
@@ -166,6 +190,32 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]")
   CHECK_THAT(files["-lists.txt"],
              Catch::Matchers::ContainsSubstring("\ndeny: Exp Expm1 L2Loss Mean Pow SaveV2 ") &&
                  Catch::Matchers::ContainsSubstring("\nclear by name: own/*\n"));
+  std::filesystem::remove_all(name);
+}
+
+TEST_CASE("autocast: MP_AUTOCAST_LOG replaces a symbolic link, and does not follow it",
+          "[autocast]") {
+  char name[] = "/tmp/mp_autocast_XXXXXX";
+  REQUIRE(mkdtemp(name) != nullptr);
+  const std::filesystem::path folder = name;
+  std::ofstream(folder / "victim") << "precious";
+  const std::string stem = "autocast-" + std::to_string(getpid()) + "-";
+  for (int i = 1; i < 2000; i++)  // whatever the number of the next rewrite is
+    std::filesystem::create_symlink("victim", folder / (stem + std::to_string(i) + "-lists.txt"));
+  setenv("MP_AUTOCAST_LOG", name, 1);
+  mp_autocast_t policy;
+  require_ok(mp_autocast_create(&policy, nullptr));
+  unsetenv("MP_AUTOCAST_LOG");
+  Graph graph = Graph::parse("a MatMul x");
+  mp_autocast_result_t result;
+  MP_INIT_STRUCT(&result);
+  require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
+  mp_autocast_destroy(policy);
+  CHECK(content(folder / "victim") == "precious");
+  int num_files = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    num_files += entry.is_symlink() ? 0 : 1;
+  CHECK(num_files == 5);  // the victim and four of the rewrite
   std::filesystem::remove_all(name);
 }
 

@@ -99,6 +99,14 @@ TEST_CASE("graph: what is launched, mixed", "[graph]") {
           "backward  fc1/grad_w  mp_gemm  x bf16, d fc1 bf16 -> d w1 bf16 [16 24]"});
 }
 
+TEST_CASE("graph: names cannot forge lines of a description", "[graph]") {
+  const Small small(
+      [](Described &g, int32_t z) { return g.node("Relu", "re\nbackward\x1b", {z}); });
+  const std::vector<std::string> lines = lines_of(small.graph.describe());
+  CHECK(lines.size() == 9);
+  CHECK(lines[0].starts_with("forward  fc1, re\\u000abackward\\u001b  mp_gemm  "));
+}
+
 TEST_CASE("graph: derivatives that need z get it from the epilogue", "[graph]") {
   const Small small([](Described &g, int32_t z) { return g.node("Gelu", "gelu", {z}); });
   const std::string text = small.graph.describe();

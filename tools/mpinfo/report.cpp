@@ -26,7 +26,8 @@ std::string text_of(const Device &device) {
 
 std::string text_of(const Variable &variable) {
   return text("  %-15s  %s\n  %-15s  %s\n", variable.name,
-              variable.value != nullptr ? variable.value : "(not set)", "", variable.meaning);
+              variable.value != nullptr ? mp::escaped(variable.value).c_str() : "(not set)", "",
+              variable.meaning);
 }
 
 /// Kernels that cannot run, under their reasons, in the order in which these first appear.

@@ -1,0 +1,85 @@
+// Escaping of foreign text (names, paths, values of variables) in reports, logs and JSON: none of
+// its bytes ends a line, moves a cursor, reorders the display or makes the line invalid UTF-8.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mp {
+
+/// The character that a text begins with.
+struct Utf8Character {
+  uint32_t code;
+  size_t bytes;  ///< 0: the text does not begin with a character of UTF-8
+};
+
+constexpr Utf8Character first_character(std::string_view text) {
+  const auto byte = [text](size_t i) -> uint32_t {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const uint32_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  if (lead < 0xc2 || lead > 0xf4) return {0, 0};
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  uint32_t code = lead & (0x7fU >> bytes);
+  for (size_t i = 1; i < bytes; i++) {
+    if ((byte(i) & 0xc0U) != 0x80) return {0, 0};
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  constexpr uint32_t kLeast[] = {0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < kLeast[bytes - 2] || code > 0x10ffff || is_surrogate) return {0, 0};
+  return {code, bytes};
+}
+
+/// Returns whether a character is a control character (C0, DEL, C1), a line separator or an
+/// override of the direction of text.
+constexpr bool is_control(uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+/// Calls emit(std::string_view) for each character in turn: controls as \u000a, bytes that are not
+/// UTF-8 as U+FFFD.  Allocates nothing.
+template <class Emit>
+void for_each_escaped(std::string_view text, const Emit &emit) {
+  while (!text.empty()) {
+    const Utf8Character c = first_character(text);
+    if (c.bytes == 0) {
+      emit(std::string_view("\xef\xbf\xbd"));
+    } else if (is_control(c.code)) {
+      constexpr std::string_view kHex = "0123456789abcdef";
+      const char escape[] = {'\\',
+                             'u',
+                             kHex[c.code >> 12],
+                             kHex[c.code >> 8 & 15],
+                             kHex[c.code >> 4 & 15],
+                             kHex[c.code & 15]};
+      emit(std::string_view(escape, sizeof escape));
+    } else {
+      emit(text.substr(0, c.bytes));
+    }
+    text.remove_prefix(c.bytes == 0 ? 1 : c.bytes);
+  }
+}
+
+/// A part of a line.
+inline std::string escaped(std::string_view text) {
+  std::string line;
+  for_each_escaped(text, [&](std::string_view part) { line += part; });
+  return line;
+}
+
+/// A string of JSON.
+inline std::string json_string(std::string_view text) {
+  std::string json = "\"";
+  for_each_escaped(text, [&](std::string_view part) {
+    if (part == "\"" || part == "\\") json += '\\';
+    json += part;
+  });
+  return json + '"';
+}
+
+}  // namespace mp
