@@ -18,9 +18,16 @@ struct HelpRequest {
   std::string text;
 };
 
+/// Exit code of a program that ends with `code`: 1 instead of 0 if printed text is lost.
+inline int code_after_printing(const char *name, int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "%s: standard output cannot be written\n", name);
+  return code != 0 ? code : 1;
+}
+
 /// @return the exit code: that of run(), 2 after a UsageError, 1 after another exception
 template <typename Run>
-int run_program(const char *name, Run run) {
+int run_guarded(const char *name, Run run) {
   try {
     return run();
   } catch (const HelpRequest &help) {
@@ -33,6 +40,12 @@ int run_program(const char *name, Run run) {
     std::fprintf(stderr, "%s: %s\n", name, error.what());
     return 1;
   }
+}
+
+/// The body of main(): run_guarded(), and 1 also where standard output cannot be written.
+template <typename Run>
+int run_program(const char *name, Run run) {
+  return code_after_printing(name, run_guarded(name, run));
 }
 
 }  // namespace mptools

@@ -6,9 +6,12 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+
+#include "escape.h"
+#include "files.h"
 
 namespace mptools {
 
@@ -38,10 +41,12 @@ inline std::string utc_now() {
   return date;
 }
 
+/// Writes all of it or nothing; see mp::replace_file.
 inline void write_file(const std::filesystem::path &path, const std::string &content) {
-  std::ofstream file(path, std::ios::binary);
-  file << content << std::flush;
-  if (!file) throw std::runtime_error("cannot write " + path.string() + ".");
+  const int error = mp::replace_file(path.string(), content);
+  if (error != 0)
+    throw std::runtime_error(path.string() +
+                             " cannot be written: " + std::generic_category().message(error));
 }
 
 }  // namespace mptools

@@ -146,10 +146,7 @@ void Report::save() const {
   if (!is_file) return;
   std::vector<std::string> notes = notes_;
   notes.push_back("This run was ended before it was done: rows are missing.");
-  // Never half a file, whenever this program is ended.
-  const fs::path part = path.string() + ".part";
-  write_file(part, whole_json(notes));
-  fs::rename(part, path);
+  write_file(path, whole_json(notes));
 }
 
 void Report::finish() const {

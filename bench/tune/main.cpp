@@ -89,9 +89,10 @@ void run_fit(const Options &options) {
   after.measured_arch = origin.device.target == MP_TARGET_HOST ? 0 : origin.device.arch;
   const Outcome outcome{options, origin, measured, before, after};
 
-  std::fprintf(options.json == "-" ? stderr : stdout, "%s\nwritten to %s\n",
-               text_report(outcome).c_str(), options.out.c_str());
+  std::FILE *const report = options.json == "-" ? stderr : stdout;
+  std::fprintf(report, "%s\n", text_report(outcome).c_str());
   write_table(options.out, table_text(outcome));
+  std::fprintf(report, "written to %s\n", options.out.c_str());
   write_json(options.json, json_report(outcome));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -94,6 +95,11 @@ class Workers {
 
  private:
   void serve(int index) {
+    // These end a process, and are for the application's threads, which may hold them back.
+    sigset_t for_others;
+    sigemptyset(&for_others);
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&for_others, signal);
+    pthread_sigmask(SIG_BLOCK, &for_others, nullptr);
     uint64_t seen = 0;
     for (;;) {
       Job *job;

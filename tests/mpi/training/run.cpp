@@ -181,11 +181,7 @@ std::filesystem::path Run::checkpoint_path(int64_t step) const {
 
 /// A rank that is ended on the way leaves no half of a checkpoint.
 void Run::save(int64_t step) {
-  const std::filesystem::path path = checkpoint_path(step);
-  std::filesystem::path part = path;
-  part += ".part";
-  mptools::write_file(part, trainer_->checkpoint());
-  std::filesystem::rename(part, path);
+  mptools::write_file(checkpoint_path(step), trainer_->checkpoint());
 }
 
 int64_t Run::last_saved(int64_t most) const {

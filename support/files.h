@@ -1,0 +1,100 @@
+// Reading that never waits, and writing that leaves a whole file or the one from before.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace mp {
+
+/// Opens a regular file for reading.  Returns its descriptor, or -1 and an errno: EINVAL for a
+/// pipe, a device or a folder, whose end may never come.
+inline int open_regular_file(const char *path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
+  struct stat found;
+  if (file < 0 || (::fstat(file, &found) == 0 && S_ISREG(found.st_mode))) return file;
+  ::close(file);
+  errno = EINVAL;
+  return -1;
+}
+
+/// Blocks the signals of its thread, so that none ends the process between two steps.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld &) = delete;
+  SignalsHeld &operator=(const SignalsHeld &) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// Writes `content` to an open file and closes that.  Returns 0 or an errno.
+inline int write_and_close(int file, std::string_view content, bool syncs) {
+  int error = 0;
+  while (error == 0 && !content.empty()) {
+    const ssize_t bytes = ::write(file, content.data(), content.size());
+    if (bytes >= 0)
+      content.remove_prefix(static_cast<size_t>(bytes));
+    else if (errno != EINTR)
+      error = errno;
+  }
+  // EINVAL: the file system has nothing to synchronize.
+  if (error == 0 && syncs && ::fsync(file) != 0 && errno != EINVAL) error = errno;
+  if (::close(file) != 0 && errno != EINTR && error == 0) error = errno;
+  return error;
+}
+
+/// Returns whether a path names a device, a pipe or the like, which cannot be replaced.
+/// /dev/stdout is a link to one.
+inline bool is_stream(const std::string &path) {
+  struct stat found;
+  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return false;
+  return !S_ISLNK(found.st_mode) || path.starts_with("/dev/") || path.starts_with("/proc/");
+}
+
+/// Writes `content` to a new file in the folder of `path`, and renames that when all of it is on
+/// the disk.  A symbolic link at `path` is replaced, not followed; a device or a pipe is written
+/// to.
+/// @return 0 or an errno; with an errno the file is as it was before, and nothing else is left
+inline int replace_file(const std::string &path, std::string_view content) {
+  if (is_stream(path)) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    return file >= 0 ? write_and_close(file, content, false) : errno;
+  }
+  static std::atomic<unsigned> num_files = 0;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  const std::string process = std::to_string(::getpid()) + "-";
+  constexpr int kMaxTries = 100;
+  int file = -1;
+  std::string part;
+  const SignalsHeld held;
+  for (int i = 0; i < kMaxTries && file < 0; i++) {
+    part = folder + ".mpcore-" + process + std::to_string(++num_files) + ".part";
+    constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    file = ::open(part.c_str(), kNew, 0666);
+    if (file < 0 && errno != EEXIST) return errno;
+  }
+  if (file < 0) return EEXIST;
+  struct stat old;
+  const bool keeps_mode = ::lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+  if (keeps_mode) (void)::fchmod(file, old.st_mode & 0777);
+  int error = write_and_close(file, content, true);
+  if (error == 0 && std::rename(part.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(part.c_str());
+  return error;
+}
+
+}  // namespace mp

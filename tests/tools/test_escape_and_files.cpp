@@ -1,0 +1,156 @@
+// Headers that the library shares with its programs: escaping, and files.
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "support/escape.h"
+#include "support/files.h"
+#include "tests/support/testing.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder while it lives.
+class Folder {
+ public:
+  Folder() { REQUIRE(mkdtemp(name_) != nullptr); }
+  ~Folder() { fs::remove_all(name_); }
+  std::string operator/(const std::string &file) const { return std::string(name_) + "/" + file; }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto &entry : fs::directory_iterator(name_))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+ private:
+  char name_[32] = "/tmp/mp_files_XXXXXX";
+};
+
+std::string content(const std::string &path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("escape: every character of UTF-8 stays, unless it is a control", "[tools]") {
+  int64_t num_escaped = 0;
+  for (uint32_t code = 0; code <= 0x10ffff; code++) {
+    if (code >= 0xd800 && code <= 0xdfff) continue;
+    std::string text;
+    const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+    } else if (code < 0x800) {
+      text += static_cast<char>(0xc0 | code >> 6);
+      tail(0);
+    } else if (code < 0x10000) {
+      text += static_cast<char>(0xe0 | code >> 12);
+      tail(6), tail(0);
+    } else {
+      text += static_cast<char>(0xf0 | code >> 18);
+      tail(12), tail(6), tail(0);
+    }
+    const std::string line = mp::escaped(text);
+    const bool stays = line == text;
+    num_escaped += stays ? 0 : 1;
+    if (!stays && line != mptest::format("\\u%04x", code)) FAIL("code " << code << ": " << line);
+  }
+  CHECK(num_escaped == 32 + 33 + 7 + 4);  // C0; DEL and C1; separators and overrides; isolates
+}
+
+TEST_CASE("escape: bytes that are not UTF-8 become U+FFFD, each of them", "[tools]") {
+  const std::string bad = "\xef\xbf\xbd";
+  for (const auto &[text, num_bad] : {std::pair<std::string, int>{"\x80", 1},
+                                      {"\xc3", 1},
+                                      {"\xc0\x8a", 2},
+                                      {"\xe0\x80\x8a", 3},
+                                      {"\xed\xa0\x80", 3},
+                                      {"\xf4\x90\x80\x80", 4},
+                                      {"\xf8", 1},
+                                      {"\xff\xfe", 2},
+                                      {"\xe2\x82", 2}}) {
+    std::string wanted = "a";
+    for (int i = 0; i < num_bad; i++) wanted += bad;
+    CHECK(mp::escaped("a" + text + "b") == wanted + "b");
+  }
+  CHECK(mp::json_string("\"\\\n\xff") == "\"\\\"\\\\\\u000a" + bad + "\"");
+}
+
+TEST_CASE("files: a new file, and one in the place of another, keeps its mode", "[tools]") {
+  const Folder folder;
+  const std::string path = folder / "a";
+  CHECK(mp::replace_file(path, "first") == 0);
+  CHECK(content(path) == "first");
+  REQUIRE(chmod(path.c_str(), 0640) == 0);
+  CHECK(mp::replace_file(path, std::string(1 << 20, 'x')) == 0);
+  CHECK(content(path) == std::string(1 << 20, 'x'));
+  CHECK((fs::status(path).permissions() & fs::perms::all) == static_cast<fs::perms>(0640));
+  CHECK(folder.files() == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("files: a symbolic link is replaced, and not followed", "[tools]") {
+  const Folder folder;
+  std::ofstream(folder / "victim") << "precious";
+  fs::create_symlink("victim", folder / "a");
+  fs::create_symlink("nowhere", folder / "b");
+  CHECK(mp::replace_file(folder / "a", "new") == 0);
+  CHECK(mp::replace_file(folder / "b", "new") == 0);
+  CHECK(content(folder / "victim") == "precious");
+  CHECK_FALSE(fs::is_symlink(folder / "a"));
+  CHECK(content(folder / "a") == "new");
+  CHECK(folder.files() == std::vector<std::string>{"a", "b", "victim"});
+}
+
+TEST_CASE("files: one that cannot be written stays as it was, and nothing else is left",
+          "[tools]") {
+  const Folder folder;
+  std::ofstream(folder / "a") << "old";
+  rlimit before;
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit limit{10, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const int error = mp::replace_file(folder / "a", "more than ten bytes");
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(error == EFBIG);
+  CHECK(content(folder / "a") == "old");
+  CHECK(folder.files() == std::vector<std::string>{"a"});
+  CHECK(mp::replace_file(folder / "none/a", "x") == ENOENT);
+  fs::create_directory(folder / "b");
+  CHECK(mp::replace_file(folder / "b", "x") == EISDIR);
+  CHECK(folder.files() == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("files: devices are written to, and stay devices", "[tools]") {
+  CHECK(mp::replace_file("/dev/null", "x") == 0);
+  CHECK(fs::is_character_file("/dev/null"));
+  CHECK(mp::replace_file("/dev/full", "x") == ENOSPC);
+  CHECK(mp::is_stream("/dev/stdout"));
+}
+
+TEST_CASE("files: only regular files are opened, and a pipe is not waited for", "[tools]") {
+  const Folder folder;
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const std::string &path : {folder / "pipe", std::string("/dev/zero"), std::string("/tmp")}) {
+    errno = 0;
+    CHECK(mp::open_regular_file(path.c_str()) == -1);
+    CHECK(errno == EINVAL);
+  }
+  std::ofstream(folder / "file") << "x";
+  const int file = mp::open_regular_file((folder / "file").c_str());
+  CHECK(file >= 0);
+  close(file);
+}
