@@ -1,6 +1,5 @@
 // The variables that change a policy.
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 #include "capi/autocast.h"
 #include "capi/check.h"
 #include "capi/text.h"
+#include "kernels/environment.h"
 
 namespace mp {
 
@@ -21,10 +21,8 @@ constexpr std::string_view kTensorFlow = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_
 
 /// A variable that is set; one that is empty is not.
 struct Variable {
-  explicit Variable(std::string variable) : name(std::move(variable)) {
-    const char *const text = std::getenv(name.c_str());
-    if (text != nullptr) value = text;
-  }
+  explicit Variable(std::string variable)
+      : name(std::move(variable)), value(environment_value(name.c_str())) {}
   bool is_set() const { return !value.empty(); }
 
   std::string name;
@@ -32,8 +30,8 @@ struct Variable {
 };
 
 [[noreturn]] void fail_on(const Variable &variable, std::string_view known) {
-  fail(MP_ERROR_INVALID_ARGUMENT, "the environment has ", variable.name, " = ",
-       start_of(variable.value), ", which is not ", known);
+  fail(MP_ERROR_INVALID_ARGUMENT, variable.name, " = ", start_of(variable.value), ": must be ",
+       known);
 }
 
 std::vector<std::string> split(std::string_view list) {
@@ -85,9 +83,8 @@ void add_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op
   for (const std::string &op : split(variable.value)) {
     const auto known = policy.listed(op);
     MP_REQUIRE(!known.has_value() || known->op_class == op_class, MP_ERROR_INVALID_ARGUMENT,
-               "the environment has ", variable.name, " with ", start_of(op),
-               ", which is in the list ", autocast::class_name(known->op_class),
-               " and is not removed there");
+               variable.name, " = ", start_of(variable.value), ": ", start_of(op),
+               " is in the list ", autocast::class_name(known->op_class), "; remove it there");
     policy.set_class(op, op_class);
   }
 }
@@ -120,7 +117,8 @@ void read_level(Policy &policy, const Variable &variable, const std::vector<Leve
       policy.config.level = level.level;
       return;
     }
-    known += (known.empty() ? "" : ", ") + std::string(level.word);
+    const char *const separator = known.empty() ? "" : &level == &levels.back() ? " or " : ", ";
+    known += separator + std::string(level.word);
   }
   fail_on(variable, known);
 }

@@ -2,7 +2,6 @@
 #include <pthread.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -10,6 +9,7 @@
 
 #include "capi/check.h"
 #include "kernels/backend.h"
+#include "kernels/environment.h"
 #include "kernels/made_once.h"
 #include "kernels/per_thread.h"
 #include "kernels/target_error.h"
@@ -75,17 +75,11 @@ void log_to_stderr(mp_log_level_t level, const char *message, void *) {
 
 /// The level of the log on stderr; with a level from the environment returned errors are among it.
 int32_t level_from_environment() {
-  logs_returned_errors = false;
-  const char *wanted = std::getenv("MP_LOG");
-  if (wanted == nullptr) return MP_LOG_WARN;
-  for (const mp_log_level_t level : {MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG}) {
-    if (std::string_view(wanted) != level_name(level)) continue;
-    logs_returned_errors = true;
-    return level;
-  }
-  const Message complaint("MP_LOG = ", wanted, " is not error, warn, info or debug");
-  log_to_stderr(MP_LOG_WARN, complaint.c_str(), nullptr);
-  return MP_LOG_WARN;
+  static constinit EnvironmentVariable variable("MP_LOG", "must be error, warn, info or debug");
+  constexpr mp_log_level_t kLevels[] = {MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG};
+  const auto named = variable.word({"error", "warn", "info", "debug"});
+  logs_returned_errors = named.has_value();
+  return named ? kLevels[*named] : MP_LOG_WARN;
 }
 
 struct LogSink {
@@ -108,6 +102,14 @@ const int renewed_in_a_child = pthread_atfork(nullptr, nullptr, [] {
 }  // namespace
 
 std::atomic<int32_t> log_level{level_from_environment()};
+
+namespace {
+/// Lines about variables that are read later than the level go to the log.
+const bool logs_environment = [] {
+  environment_log = [](const char *line) { log(MP_LOG_WARN, line); };
+  return true;
+}();
+}  // namespace
 
 void write_log(mp_log_level_t level, const Message &line) {
   const std::shared_lock lock(sink_mutex);

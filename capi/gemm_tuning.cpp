@@ -1,17 +1,17 @@
 #include "capi/gemm_tuning.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "capi/check.h"
+#include "kernels/environment.h"
 #include "kernels/gemm/tuning_text.h"
 #include "kernels/made_once.h"
+#include "support/files.h"
 
 namespace mp {
 
@@ -30,7 +30,11 @@ struct File {
 /// No stream: one that has no memory for its buffer is at the end of the file.
 /// @return false if it cannot be read; then `why` says why not.
 bool read_file(const char *path, std::string *text, std::string *why) {
-  const File file{open(path, O_RDONLY | O_CLOEXEC)};
+  const File file{open_regular_file(path)};
+  if (file.number < 0 && errno == EINVAL) {
+    *why = "must be a regular file";
+    return false;
+  }
   char block[4096];
   for (;;) {
     const ssize_t bytes = read(file.number, block, sizeof block);
@@ -45,18 +49,17 @@ bool read_file(const char *path, std::string *text, std::string *why) {
 }
 
 std::shared_ptr<const GemmTuning> tuning_of_environment() {
-  const char *const path = std::getenv("MP_GEMM_TUNING");
-  if (path == nullptr || *path == '\0') return nullptr;
+  const std::string path(environment_value("MP_GEMM_TUNING"));
+  if (path.empty()) return nullptr;
   std::string text, why;
   std::shared_ptr<const GemmTuning> tuning;
-  if (read_file(path, &text, &why)) tuning = parse_gemm_tuning(text, &why);
+  if (read_file(path.c_str(), &text, &why)) tuning = parse_gemm_tuning(text, &why);
   static std::atomic_flag is_told;  // by one of the threads that have come at the same time
   if (is_told.test_and_set()) return tuning;
   if (tuning != nullptr)
     log(MP_LOG_INFO, "mp_gemm: MP_GEMM_TUNING = ", path, " is used");
   else
-    log(MP_LOG_WARN, "mp_gemm: MP_GEMM_TUNING = ", path, ": ", why.c_str(),
-        "; the built-in table is used");
+    log(MP_LOG_WARN, "mp_gemm: MP_GEMM_TUNING = ", path, ": ", why, "; the built-in table is used");
   return tuning;
 }
 

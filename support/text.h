@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "escape.h"
@@ -26,11 +27,10 @@ namespace mptools {
   return result;
 }
 
-/// The same text on one line: control characters, which a name or a command line may have, are ?.
-inline std::string one_line(std::string line) {
-  for (char &c : line)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return line;
+/// The same text on one line: control characters, which a name or a command line may have, are
+/// escaped.
+inline std::string one_line(std::string_view line) {
+  return mp::escaped(line);
 }
 
 /// ISO 8601.

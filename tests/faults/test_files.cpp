@@ -95,12 +95,14 @@ TEST_CASE("faults: a tuning table that cannot be read, or is none", "[files]") {
   };
   // Opens, but cannot be read, whoever reads it.
   expect_warning("/proc/self/mem", "cannot be read");
-  expect_warning("/dev/zero", "is larger than any table");
+  expect_warning("/dev/zero", "must be a regular file");
+  expect_warning(folder.file("large", std::string((1 << 20) + 1, '\n')),
+                 "is larger than any table");
   const std::string line = "host simt_64x64x16 10 20\n";
   expect_warning(folder.file("cut", line + "host simt_64x6"),
                  "line 2: a kernel needs TILE_US and K_US");
-  // Of a word with NULs the log has what stands before the first.
-  expect_warning(folder.file("binary", std::string("\1\0\2 \xff\n", 6)), "line 1: \"\1");
+  expect_warning(folder.file("binary", std::string("\1\0\2 \xff\n", 6)),
+                 R"(line 1: "\u0001\u0000\u0002" is not sm_75, sm_80, sm_90 or host)");
 }
 
 TEST_CASE("faults: no file can be opened", "[files]") {

@@ -2,6 +2,7 @@
 // changes nothing.  The variable is read once per process, so each case is a process of its own: this
 // program again, with a hidden test that asks for the first kernel.
 #define MP_ENABLE_EXPERIMENTAL
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -224,6 +225,23 @@ TEST_CASE("tuning: a prediction says whether its constants were measured", "[gem
   }
 }
 
+TEST_CASE("environment: a value that cannot be used is logged once, and cannot forge a line",
+          "[gemm]") {
+  if (!on_host()) return skip("the threads are those of the host target");
+  const std::string output =
+      output_of_test("the first kernel", "MP_LOG=warn MP_HOST_THREADS='a\nb\033'");
+  CHECK(
+      times(
+          output,
+          "mpcore: warn: MP_HOST_THREADS = a\\u000ab\\u001b: must be a whole number from 1 to 256; "
+          "the default is used\n") == 1);
+  CHECK(times(output, "warn: ") == 1);
+  const std::string loud = output_of_test("the first kernel", "MP_LOG=loud");
+  CHECK(times(loud,
+              "mpcore: warn: MP_LOG = loud: must be error, warn, info or debug; the default is "
+              "used\n") == 1);
+}
+
 TEST_CASE("tuning: a file that is no table is logged once, and not used", "[gemm]") {
   const std::string usual = output_with("");
   const std::string kernel = usual.substr(usual.find("kernel: "));
@@ -238,5 +256,9 @@ TEST_CASE("tuning: a file that is no table is logged once, and not used", "[gemm
   const TextFile file(strange_table() + "# nine\nhost launch=1\n");
   expect_warning(file.path(), "line 10: a class has no key \"launch\"");
   expect_warning("/nonexistent/table", "cannot be read");
-  expect_warning("/", "cannot be read");
+  expect_warning("/", "must be a regular file");
+  const std::string pipe = file.path() + "_pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  expect_warning(pipe, "must be a regular file");  // and is not waited for
+  std::filesystem::remove(pipe);
 }

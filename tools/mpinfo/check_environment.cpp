@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,41 +29,34 @@ constexpr const char *kCorrect = "Correct or unset it.";
 using Opinion = std::optional<Finding>;
 
 Finding wrong(const std::string &name, const std::string &value, const std::string &why) {
-  return problem(name + " = " + value + " " + why, kCorrect);
+  return problem(name + " = " + value + ": " + why, kCorrect);
 }
 
-/// As the library reads a number: what stands behind it does not count there, and is a mistake here.
-struct Number {
-  explicit Number(const std::string &text) {
-    char *end = nullptr;
-    value = std::strtoll(text.c_str(), &end, 10);
-    is_whole = end != text.c_str() && *end == '\0';
-  }
-  long long value;
-  bool is_whole;
-};
+/// Returns whether the library takes a text for a number.
+bool is_integer(const std::string &text, int64_t least, int64_t most) {
+  int64_t number = 0;
+  const char *const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end && number >= least && number <= most;
+}
 
 // ---------------------------------------------------------------------------- one variable each
 
 Opinion judge_log(const std::string &value) {
   for (const char *const level : {"error", "warn", "info", "debug"})
     if (value == level) return std::nullopt;
-  return wrong("MP_LOG", value, "is not error, warn, info or debug, so that warn is used");
+  return wrong("MP_LOG", value, "must be error, warn, info or debug; the default is used");
 }
 
 Opinion judge_threads(const std::string &value) {
-  const Number number(value);
-  const long long used = std::clamp(number.value, 1LL, 256LL);
-  if (number.is_whole && number.value == used) return std::nullopt;
+  if (is_integer(value, 1, 256)) return std::nullopt;
   return wrong("MP_HOST_THREADS", value,
-               "is not a whole number from 1 to 256, so that " + std::to_string(used) +
-                   (used == 1 ? " is used" : " are used"));
+               "must be a whole number from 1 to 256; the default is used");
 }
 
 Opinion judge_mode(const char *name, const std::string &value) {
   if (value == "plain") return std::nullopt;
-  if (value != "strict")
-    return wrong(name, value, "is neither strict nor plain, so that plain is used");
+  if (value != "strict") return wrong(name, value, "must be plain or strict; the default is used");
   return note(std::string(name) + " = strict looks for mistakes in kernels, and is slower",
               "Unset it where the host target is to be used, not tested.");
 }
@@ -80,10 +75,9 @@ Opinion judge_mood(const std::string &value) {
 }
 
 Opinion judge_seed(const std::string &value) {
-  if (Number(value).is_whole) return std::nullopt;
-  return wrong(
-      "MP_HOST_SEED", value,
-      "is not a whole number, so that " + std::to_string(Number(value).value) + " is used");
+  using Limits = std::numeric_limits<int64_t>;
+  if (is_integer(value, Limits::min(), Limits::max())) return std::nullopt;
+  return wrong("MP_HOST_SEED", value, "must be a whole number of 64 bits; the default is used");
 }
 
 /// The library makes the folder, with those above it, when it first writes.
@@ -93,7 +87,7 @@ Opinion judge_autocast_log(const std::string &value) {
   while (!fs::exists(there, failed) && there.has_relative_path()) there = there.parent_path();
   if (fs::is_directory(there, failed) && access(there.c_str(), W_OK | X_OK) == 0)
     return std::nullopt;
-  return wrong("MP_AUTOCAST_LOG", value, "is no folder that can be written");
+  return wrong("MP_AUTOCAST_LOG", value, "must be a folder that can be written");
 }
 
 /// MP_GEMM_TUNING is another check's; the library itself judges the others of autocast.
@@ -136,7 +130,7 @@ Opinion judge_autocast(std::vector<const Variable *> variables,
     }
     const std::string why = mp_last_error();
     const auto named = std::find_if(variables.begin(), variables.end(), [&](const Variable *one) {
-      return why.find(std::string("has ") + one->name + " ") != std::string::npos;
+      return why.find(std::string(": ") + one->name + " = ") != std::string::npos;
     });
     if (named == variables.end()) return problem(why, "Please report it, with this whole text.");
     found[(*named)->name] = problem(why, kCorrect);

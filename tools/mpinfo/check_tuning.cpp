@@ -75,8 +75,7 @@ Findings check_tuning(Machine &machine) {
         problem(said->message, "make tune writes a table; see " + page("log.md") + "."));
   } else if (said && path != nullptr) {
     findings.push_back(ok(said->message));
-    // A pipe has been read, and would be waited for.
-    if (std::filesystem::is_regular_file(path)) table = path;
+    table = path;
   }
   for (const auto &[place, is_one] : estimated)
     findings.push_back(constants_of(*place, is_one, table));

@@ -2,37 +2,36 @@
 #include "kernels/simt/sim/mode.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <limits>
 #include <thread>
 
+#include "kernels/environment.h"
 #include "kernels/made_once.h"
 
 namespace mp::host::engine {
 
 namespace {
 
-int64_t environment_integer(const char *name, int64_t otherwise) {
-  const char *const text = std::getenv(name);
-  return text != nullptr && *text != '\0' ? std::strtoll(text, nullptr, 10) : otherwise;
-}
+constexpr const char *kModeRule = "must be plain or strict";
+constinit EnvironmentVariable mode_variable("MP_HOST_MODE", kModeRule);
+constinit EnvironmentVariable former_mode_variable("MP_HOST_MOOD", kModeRule);
+constinit EnvironmentVariable seed_variable("MP_HOST_SEED", "must be a whole number of 64 bits");
+constinit EnvironmentVariable threads_variable("MP_HOST_THREADS",
+                                               "must be a whole number from 1 to 256");
 
-/// NULL if the environment names no mode.  MP_HOST_MOOD is an earlier name of the variable.
-const char *mode_name() {
-  if (const char *const name = std::getenv("MP_HOST_MODE")) return name;
-  const char *const name = std::getenv("MP_HOST_MOOD");
-  static std::atomic_flag is_told;  // by one of the threads that have come at the same time
-  if (name != nullptr && !is_told.test_and_set())
-    std::fputs("mpcore: warn: MP_HOST_MOOD is deprecated, its name is MP_HOST_MODE\n", stderr);
-  return name;
+/// Returns whether the mode is strict.  MP_HOST_MOOD is an earlier name of the variable.
+bool is_strict() {
+  if (!mode_variable.value().empty()) return mode_variable.word({"plain", "strict"}) == 1;
+  const auto former = former_mode_variable.word({"plain", "strict"});
+  if (former) former_mode_variable.log_once("is deprecated; the variable is MP_HOST_MODE");
+  return former == 1;
 }
 
 Mode mode_from_environment() {
-  const char *const text = mode_name();
-  if (text == nullptr || std::strcmp(text, "strict") != 0) return Mode::plain();
-  return Mode::strict_with(static_cast<uint64_t>(environment_integer("MP_HOST_SEED", 1)));
+  if (!is_strict()) return Mode::plain();
+  using Limits = std::numeric_limits<int64_t>;
+  return Mode::strict_with(
+      static_cast<uint64_t>(seed_variable.integer(Limits::min(), Limits::max()).value_or(1)));
 }
 
 Mode &process_mode() {
@@ -56,8 +55,10 @@ void set_mode(const Mode &mode) {
 
 int max_workers() {
   return made_once([] {
-    return static_cast<int>(std::clamp<int64_t>(
-        environment_integer("MP_HOST_THREADS", std::thread::hardware_concurrency()), 1, 256));
+    constexpr int64_t kMost = 256;
+    const int64_t processors = std::thread::hardware_concurrency();
+    return static_cast<int>(
+        threads_variable.integer(1, kMost).value_or(std::clamp<int64_t>(processors, 1, kMost)));
   });
 }
 
