@@ -110,7 +110,7 @@ void require_separate_items(const Matrix &matrix, int32_t batch_count) {
 
 Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_t{};
-  require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DTANH);
+  require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   require_zero(e.reserved0, "reserved0");
   require_aligned(e.scale, "scale");
   if (e.bias != nullptr) {
@@ -144,7 +144,7 @@ Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) 
     MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
                " is not supported by ", function);
   };
-  require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DTANH);
+  require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   require_unset(enum_value(e.activation), "activation");
   require_unset(e.bias, "bias");
   require_unset(enum_value(e.bias_dtype), "bias_dtype");

@@ -24,7 +24,7 @@ void require_bytes(const mp_pointwise_desc_t &d, int64_t ld, const char *ld_name
 mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
   const mp_pointwise_desc_t d = read_struct(user, "desc");
   require_enum(d.op, "op", MP_POINTWISE_COPY, MP_POINTWISE_MUL);
-  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DTANH);
+  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   MP_REQUIRE(d.op == MP_POINTWISE_COPY || !reads_aux(d.activation), MP_ERROR_INVALID_ARGUMENT,
              "activation = ", d.activation, " goes with MP_POINTWISE_COPY alone, but op = ", d.op);
   require_dtype(d.dtype, "dtype");

@@ -78,7 +78,7 @@ class Fusion {
     const int32_t z = node.outputs[0];
     if (!is_inner(graph_.tensor(z))) return;
     for (Node *const reader : readers(z)) {
-      const mp_activation_t activation = reader->operation->activation();
+      const mp_activation_t activation = reader->operation->activation(*reader);
       if (activation == MP_ACT_NONE || reader->is_backward ||
           reader->dtype != graph_.tensor(z).dtype)
         continue;
@@ -91,9 +91,9 @@ class Fusion {
 
   void fuse_backward(Node &node) {
     Node *const next = sole_reader(node.outputs[0]);
-    if (next != nullptr && next->is_backward && next->operation->activation() != MP_ACT_NONE &&
+    if (next != nullptr && next->is_backward && next->operation->activation(*next) != MP_ACT_NONE &&
         graph_.dtype_read(next->inputs[1]) == next->dtype && is_ready(next->inputs[1], node)) {
-      node.fused.activation = next->operation->activation();
+      node.fused.activation = next->operation->activation(*next);
       node.fused.aux = next->inputs[1];
       absorb(node, *next);
     }
@@ -124,7 +124,7 @@ class Fusion {
 
   void fuse_relu(Node &node) {
     Node *const next = sole_reader(node.outputs[0]);
-    if (next == nullptr || next->operation->activation() != MP_ACT_RELU) return;
+    if (next == nullptr || next->operation->activation(*next) != MP_ACT_RELU) return;
     node.fused.activation = MP_ACT_RELU;
     absorb(node, *next);
   }
@@ -136,7 +136,7 @@ class Fusion {
     const Tensor &t = graph_.tensor(dz);
     if (t.producer == kNone || !is_inner(t) || readers(dz).size() != 1) return;
     Node &before = graph_.node(t.producer);
-    if (before.is_absorbed || before.operation->activation() != MP_ACT_DRELU ||
+    if (before.is_absorbed || before.operation->activation(before) != MP_ACT_DRELU ||
         before.dtype != node.dtype || graph_.node(node.forward).fused.activation != MP_ACT_RELU)
       return;
     node.inputs[kDy] = before.inputs[0];

@@ -67,9 +67,13 @@ class Operation {
   virtual bool may_be_unbound(size_t) const { return false; }
   /// True if the node computes nothing while such an input is nowhere.
   virtual bool idles_without(size_t) const { return false; }
+  /// Whether the i-th input may be absent.
+  virtual bool may_be_absent(size_t i) const { return i >= inputs.least; }
+  /// Its first output is a loss, which the backward pass computes together with its gradient.
+  virtual bool is_loss() const { return false; }
   /// The function that a product before it can compute in its epilogue: an activation of its input, or of its first
   /// input times a derivative at the second.
-  virtual mp_activation_t activation() const { return MP_ACT_NONE; }
+  virtual mp_activation_t activation(const Node &) const { return MP_ACT_NONE; }
   /// Its output is its input, under another shape.
   virtual bool is_view() const { return false; }
   /// Its attributes are extents, as many as it is given.

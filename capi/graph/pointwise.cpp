@@ -29,12 +29,25 @@ struct Kind {
 
 constexpr Kind kKinds[] = {{"Relu", "ReluGrad", MP_ACT_RELU, MP_ACT_DRELU, true},
                            {"Gelu", "GeluGrad", MP_ACT_GELU, MP_ACT_DGELU, false},
+                           {"Silu", "SiluGrad", MP_ACT_SILU, MP_ACT_DSILU, false},
                            {"Sigmoid", "SigmoidGrad", MP_ACT_SIGMOID, MP_ACT_DSIGMOID, false},
                            {"Tanh", "TanhGrad", MP_ACT_TANH, MP_ACT_DTANH, false}};
+
+constexpr Attribute kErf[] = {{"erf", 0, 0, 1, true}};
+
+std::span<const Attribute> attributes_of(const Kind &kind) {
+  return kind.activation == MP_ACT_GELU ? kErf : std::span<const Attribute>();
+}
+
+/// The exact form has its own enumerators.
+bool is_erf(const Node &n) {
+  return !n.attributes.empty() && n.attributes[0] != 0;
+}
 
 class Activation final : public Operation {
  public:
   explicit Activation(const Kind &kind) : Operation(kind.type, {1, 1}, {1, 1}), kind(kind) {}
+  std::span<const Attribute> attributes() const override { return attributes_of(kind); }
 
   void infer(Graph &g, const Node &n) const override {
     set_extent(g, n, 0, require_floats(g, n, 0, "x").extent);
@@ -50,11 +63,13 @@ class Activation final : public Operation {
 
   void emit(Emitter &e, const Node &n) const override {
     mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_COPY);
-    desc.activation = kind.activation;
+    desc.activation = activation(n);
     emit_pointwise(e, desc, e.in(n, 0), e.nowhere(), e.out(n, 0));
   }
 
-  mp_activation_t activation() const override { return kind.activation; }
+  mp_activation_t activation(const Node &n) const override {
+    return is_erf(n) ? MP_ACT_GELU_ERF : kind.activation;
+  }
 
   const Kind &kind;
 };
@@ -63,14 +78,17 @@ class Activation final : public Operation {
 class ActivationGrad final : public BackwardOperation {
  public:
   explicit ActivationGrad(const Kind &kind) : BackwardOperation(kind.grad), kind(kind) {}
+  std::span<const Attribute> attributes() const override { return attributes_of(kind); }
 
   void emit(Emitter &e, const Node &n) const override {
     mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_COPY);
-    desc.activation = kind.derivative;
+    desc.activation = activation(n);
     emit_pointwise(e, desc, e.in(n, 0), e.in(n, 1), e.out(n, 0));
   }
 
-  mp_activation_t activation() const override { return kind.derivative; }
+  mp_activation_t activation(const Node &n) const override {
+    return is_erf(n) ? MP_ACT_DGELU_ERF : kind.derivative;
+  }
 
   const Kind &kind;
 };
@@ -232,9 +250,10 @@ class ReshapeGrad final : public BackwardOperation {
   void emit(Emitter &, const Node &) const override {}
 };
 
-const Activation relu(kKinds[0]), gelu(kKinds[1]), sigmoid(kKinds[2]), tanh_of(kKinds[3]);
-const ActivationGrad relu_grad(kKinds[0]), gelu_grad(kKinds[1]), sigmoid_grad(kKinds[2]),
-    tanh_grad(kKinds[3]);
+const Activation relu(kKinds[0]), gelu(kKinds[1]), silu(kKinds[2]), sigmoid(kKinds[3]),
+    tanh_of(kKinds[4]);
+const ActivationGrad relu_grad(kKinds[0]), gelu_grad(kKinds[1]), silu_grad(kKinds[2]),
+    sigmoid_grad(kKinds[3]), tanh_grad(kKinds[4]);
 const Add add;
 const Identity identity;
 const Mul mul;
@@ -247,8 +266,9 @@ const ReshapeGrad reshape_grad;
 
 std::span<const Operation *const> pointwise_operations() {
   static const Operation *const all[] = {
-      &relu, &gelu,     &sigmoid, &tanh_of,  &relu_grad, &gelu_grad, &sigmoid_grad, &tanh_grad,
-      &add,  &identity, &mul,     &mul_grad, &bias_add,  &reshape,   &reshape_grad};
+      &relu,      &gelu,      &silu,         &sigmoid,   &tanh_of,     &relu_grad,
+      &gelu_grad, &silu_grad, &sigmoid_grad, &tanh_grad, &add,         &identity,
+      &mul,       &mul_grad,  &bias_add,     &reshape,   &reshape_grad};
   return all;
 }
 

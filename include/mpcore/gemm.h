@@ -30,8 +30,12 @@ typedef enum mp_activation {
   MP_ACT_DGELU = 4,   /**< backward: multiplies by gelu'(aux) */
   MP_ACT_SIGMOID = 5, /**< 1 / (1 + exp(-z)) */
   MP_ACT_TANH = 6,
-  MP_ACT_DSIGMOID = 7, /**< backward: multiplies by sigmoid'(aux) */
-  MP_ACT_DTANH = 8     /**< backward: multiplies by tanh'(aux) */
+  MP_ACT_DSIGMOID = 7,  /**< backward: multiplies by sigmoid'(aux) */
+  MP_ACT_DTANH = 8,     /**< backward: multiplies by tanh'(aux) */
+  MP_ACT_SILU = 9,      /**< z / (1 + exp(-z)), also called swish */
+  MP_ACT_DSILU = 10,    /**< backward: multiplies by silu'(aux) */
+  MP_ACT_GELU_ERF = 11, /**< exact form: 0.5 z (1 + erf(z / sqrt(2))) */
+  MP_ACT_DGELU_ERF = 12 /**< backward: multiplies by gelu'(aux) of the exact form */
 } mp_activation_t;
 
 /** Work done on the fp32 accumulators before they are rounded and stored.  In order:
@@ -43,7 +47,9 @@ typedef enum mp_activation {
  *      dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
  *
  *  If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
- *  A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+ *  A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
+ *  limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
+ *  bits on every device.
  *
  *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
  *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a

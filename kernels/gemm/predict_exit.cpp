@@ -14,6 +14,8 @@ constexpr double kMega = 1.0 / (1 << 20);  // of an element
 // unit for eight of them each.
 constexpr double kConvert = 1, kBeta = 1, kBias = 2;
 constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
+// Counted in the source.
+constexpr double kSilu = 22, kDsilu = 24, kGeluErf = 45, kDgeluErf = 48;
 constexpr double kMeasure = 2;
 /// 16 pairs out of smem, their halves widened and added, are 80 instructions for 32 elements; places take as many as 48.
 constexpr double kSumStrip = 4;
@@ -38,6 +40,14 @@ double activation_ops(mp_activation_t activation) {
       return kDrelu;
     case MP_ACT_DGELU:
       return kDgelu;
+    case MP_ACT_SILU:
+      return kSilu;
+    case MP_ACT_DSILU:
+      return kDsilu;
+    case MP_ACT_GELU_ERF:
+      return kGeluErf;
+    case MP_ACT_DGELU_ERF:
+      return kDgeluErf;
     default:
       return 0;
   }

@@ -47,6 +47,8 @@ MP_HD constexpr bool reads_aux(mp_activation_t activation) {
     case MP_ACT_DGELU:
     case MP_ACT_DSIGMOID:
     case MP_ACT_DTANH:
+    case MP_ACT_DSILU:
+    case MP_ACT_DGELU_ERF:
       return true;
     default:
       return false;

@@ -65,6 +65,55 @@ struct Tanh {
   static MP_DEVICE float derivative(float z) { return 4.0f * Sigmoid::derivative(2.0f * z); }
 };
 
+/// Hendrycks & Gimpel 2016: gelu(z) = z / 2 (1 + erf(z / sqrt 2)), z times the normal distribution, which in its tail is
+/// not 1 less something: negative results keep their relative accuracy.
+struct GeluErf {
+  /// Past it the distribution is 0 or 1 in fp32; compared explicitly, for 0 x infinity is NaN.
+  static constexpr float kFarOut = 14.5f;
+
+  static MP_DEVICE float value(float z) {
+    const NormalTail tail(fabsf(z));
+    // In this order, because the tail alone may be subnormal.
+    const float below = (z * tail.ratio) * tail.power, above = z * (1.0f - tail.value());
+    return z < -kFarOut ? -0.0f : z < 0.0f ? below : above;
+  }
+  static MP_DEVICE float derivative(float z) {
+    constexpr float kOneOverSqrt2Pi = 0.3989422804f;
+    const NormalTail tail(fabsf(z));
+    const float below = z < 0.0f ? tail.value() : 1.0f - tail.value();
+    const float derivative = fmaf(z, kOneOverSqrt2Pi * tail.power, below);
+    return z > kFarOut ? 1.0f : z < -kFarOut ? 0.0f : derivative;
+  }
+};
+
+/// z / (1 + e^-z), which is swish of Ramachandran, Zoph & Le, Searching for Activation Functions, 2017.
+struct Silu {
+  static constexpr float kFarOut = 110.0f;  ///< as that of GeluErf
+
+  static MP_DEVICE float value(float z) {
+    const float silu = z * Parts(z).logistic;
+    return z < -kFarOut ? -0.0f : silu;
+  }
+  /// s + z s (1 - s)
+  static MP_DEVICE float derivative(float z) {
+    const Parts parts(z);
+    const float derivative = fmaf(z, parts.slope, parts.logistic);
+    return z > kFarOut ? 1.0f : z < -kFarOut ? 0.0f : derivative;
+  }
+
+ private:
+  /// s = 1 / (1 + e^-z) and s (1 - s), from one exponential that does not overflow.
+  struct Parts {
+    float logistic, slope;
+    MP_DEVICE explicit Parts(float z) {
+      const float e = fast_exp(-fabsf(z)), reciprocal = fast_reciprocal(1.0f + e);
+      const float rest = e * reciprocal;
+      logistic = z < 0.0f ? rest : reciprocal;
+      slope = rest * reciprocal;
+    }
+  };
+};
+
 /// z = f(z) for a run; nothing where f is none or one of the D* kinds.
 template <int kRun>
 MP_DEVICE void activate(mp_activation_t f, float (&z)[kRun]) {
@@ -81,6 +130,10 @@ MP_DEVICE void activate(mp_activation_t f, float (&z)[kRun]) {
       return each(Sigmoid::value);
     case MP_ACT_TANH:
       return each(Tanh::value);
+    case MP_ACT_SILU:
+      return each(Silu::value);
+    case MP_ACT_GELU_ERF:
+      return each(GeluErf::value);
     default:
       return;
   }
@@ -105,6 +158,10 @@ MP_DEVICE void multiply_by_derivative(mp_activation_t f, const float (&saved)[kR
       return each(Sigmoid::derivative);
     case MP_ACT_DTANH:
       return each(Tanh::derivative);
+    case MP_ACT_DSILU:
+      return each(Silu::derivative);
+    case MP_ACT_DGELU_ERF:
+      return each(GeluErf::derivative);
     default:
       return;
   }

@@ -170,7 +170,8 @@ static void test_epilogue(void) {
   check_epilogue(&epilogue, 8);
 
   const mp_conv2d_desc_t d = good_desc();
-  const mp_activation_t derivatives[] = {MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID, MP_ACT_DTANH};
+  const mp_activation_t derivatives[] = {MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID,
+                                         MP_ACT_DTANH, MP_ACT_DSILU, MP_ACT_DGELU_ERF};
   for (size_t i = 0; i < sizeof derivatives / sizeof *derivatives; i++) {
     mp_epilogue_t e = mp_epilogue_default();
     e.activation = derivatives[i];
@@ -183,7 +184,7 @@ static void test_wgrad_epilogue(void) {
   const struct field_case fields[] = {
       EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(activation, i, MP_ACT_DTANH, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(activation, i, MP_ACT_DTANH + 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(bias, p, at(kBias), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(bias_dtype, i, MP_FP16, MP_ERROR_UNSUPPORTED),

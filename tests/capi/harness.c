@@ -248,7 +248,7 @@ void check_struct_size(const struct subject *subject) {
 
 void check_epilogue(const struct subject *subject, int64_t cols) {
   const struct field_case fields[] = {
-      EPILOGUE_FIELD(activation, i, MP_ACT_DTANH + 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(activation, i, -1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(bias, p, at(2), MP_ERROR_MISALIGNED),

@@ -27,7 +27,7 @@ static void test_desc(void) {
       POINTWISE_FIELD(op, i, MP_POINTWISE_MUL + 1),
       POINTWISE_FIELD(op, i, -1),
       POINTWISE_FIELD(activation, i, -1),
-      POINTWISE_FIELD(activation, i, MP_ACT_DTANH + 1),
+      POINTWISE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1),
       POINTWISE_FIELD(activation, i, MP_ACT_DRELU),
       POINTWISE_FIELD(activation, i, MP_ACT_DTANH),
       POINTWISE_FIELD(dtype, i, MP_DTYPE_NONE),

@@ -76,8 +76,9 @@ ConvCase random_conv(Random &random, int64_t most_products) {
 
 ConvCase random_conv_with_epilogue(Random &random, int64_t most_products) {
   constexpr mp_activation_t kActivations[] = {
-      MP_ACT_NONE, MP_ACT_NONE,  MP_ACT_RELU,  MP_ACT_GELU,     MP_ACT_SIGMOID,
-      MP_ACT_TANH, MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID, MP_ACT_DTANH};
+      MP_ACT_NONE, MP_ACT_NONE,  MP_ACT_RELU,     MP_ACT_GELU,     MP_ACT_SIGMOID,
+      MP_ACT_TANH, MP_ACT_DRELU, MP_ACT_DGELU,    MP_ACT_DSIGMOID, MP_ACT_DTANH,
+      MP_ACT_SILU, MP_ACT_DSILU, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF};
   constexpr mp_dtype_t kBiases[] = {MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32};
   ConvCase v = random_conv(random, most_products);
   v.scale = one_in(random, 2) ? 2.0f : 0.0f;

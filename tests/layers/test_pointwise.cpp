@@ -118,10 +118,14 @@ double combined(const Layer &l, size_t i) {
   return l.desc.op == MP_POINTWISE_ADD ? a + b : l.desc.op == MP_POINTWISE_MUL ? a * b : a;
 }
 
-/// As oracle::activate, with the limits that its formulas for GELU do not reach.
+/// As oracle::activate, with the limits that its formulas for GELU and SiLU do not reach.
 double activated(mp_activation_t activation, double z, double b) {
-  if (activation == MP_ACT_GELU && std::isinf(z)) return z > 0.0 ? z : -0.0;
-  if (activation == MP_ACT_DGELU && std::isinf(b)) return b > 0.0 ? z : z * 0.0;
+  const bool is_product =
+      activation == MP_ACT_GELU || activation == MP_ACT_SILU || activation == MP_ACT_GELU_ERF;
+  const bool is_derivative_of_product =
+      activation == MP_ACT_DGELU || activation == MP_ACT_DSILU || activation == MP_ACT_DGELU_ERF;
+  if (is_product && std::isinf(z)) return z > 0.0 ? z : -0.0;
+  if (is_derivative_of_product && std::isinf(b)) return b > 0.0 ? z : z * 0.0;
   return oracle::activate(activation, z, b);
 }
 

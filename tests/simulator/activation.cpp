@@ -30,10 +30,12 @@ int count_wrong(F f, mp_activation_t forward, mp_activation_t backward) {
 
 }  // namespace
 
-TEST_CASE("activation: sigmoid, tanh and GELU within their bounds") {
+TEST_CASE("activation: sigmoid, tanh, SiLU and both forms of GELU within their bounds") {
   CHECK(count_wrong(Sigmoid{}, MP_ACT_SIGMOID, MP_ACT_DSIGMOID) == 0);
   CHECK(count_wrong(Tanh{}, MP_ACT_TANH, MP_ACT_DTANH) == 0);
   CHECK(count_wrong(Gelu{}, MP_ACT_GELU, MP_ACT_DGELU) == 0);
+  CHECK(count_wrong(Silu{}, MP_ACT_SILU, MP_ACT_DSILU) == 0);
+  CHECK(count_wrong(GeluErf{}, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF) == 0);
 }
 
 TEST_CASE("activation: limits") {
@@ -50,6 +52,20 @@ TEST_CASE("activation: limits") {
     CHECK(Sigmoid::derivative(x) == 0.0f);
     CHECK(Tanh::derivative(x) == 0.0f);
   }
+  const auto limits = [](auto function) {
+    CHECK(function.value(kInfinity) == kInfinity);
+    CHECK(bits_of(function.value(-kInfinity)) == bits_of(-0.0f));
+    CHECK(function.value(-3e38f) == 0.0f);
+    CHECK(function.value(3e38f) == 3e38f);
+    CHECK(bits_of(function.value(-0.0f)) == bits_of(-0.0f));
+    CHECK(function.derivative(0.0f) == 0.5f);
+    CHECK(function.derivative(kInfinity) == 1.0f);
+    CHECK(function.derivative(-kInfinity) == 0.0f);
+    CHECK(std::isnan(function.value(kNan)));
+    CHECK(std::isnan(function.derivative(kNan)));
+  };
+  limits(Silu{});
+  limits(GeluErf{});
   for (const float f : {Sigmoid::value(kNan), Tanh::value(kNan), Gelu::value(kNan),
                         Sigmoid::derivative(kNan), Tanh::derivative(kNan), Gelu::derivative(kNan)})
     CHECK(std::isnan(f));

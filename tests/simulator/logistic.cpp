@@ -1,5 +1,6 @@
-// The logistic function and tanh (kernels/simt/logistic.h) against fp64, over all magnitudes.
-#include "kernels/simt/logistic.h"
+// The logistic function, tanh and the normal distribution (kernels/simt/logistic.h), over all magnitudes, against fp64
+// or long double.
+#include "kernels/simt/activation.h"
 
 #include <cmath>
 #include <limits>
@@ -63,6 +64,28 @@ TEST_CASE("logistic: tanh") {
   CHECK(tanh_of(kInfinity) == 1.0f);
   CHECK(tanh_of(-kInfinity) == -1.0f);
   CHECK(std::isnan(tanh_of(std::nanf(""))));
+}
+
+TEST_CASE("logistic: the reciprocal without a division") {
+  CHECK(most_ulps([](float x) { return reciprocal_near_1(1.0f + std::fabs(x)); },
+                  [](double x) {
+                    return 1.0 / static_cast<double>(1.0f + static_cast<float>(std::fabs(x)));
+                  },
+                  14.99f) < 1.5);
+  CHECK(std::isnan(reciprocal_near_1(std::nanf(""))));
+}
+
+TEST_CASE("logistic: the normal distribution and its GELU") {
+  const auto below = [](double x) {
+    return static_cast<double>(erfcl(-static_cast<long double>(x) / sqrtl(2.0L)) / 2.0L);
+  };
+  CHECK(most_ulps([](float x) { return NormalTail(std::fabs(x)).value(); },
+                  [&](double x) { return below(-std::fabs(x)); }, 15.0f) < 6.0);
+  CHECK(most_ulps(
+            GeluErf::value, [&](double x) { return x * below(x); }, 15.0f) < 6.0);
+  CHECK(NormalTail(0.0f).value() == 0.5f);
+  CHECK(NormalTail(kInfinity).value() == 0.0f);
+  CHECK(std::isnan(NormalTail(std::nanf("")).value()));
 }
 
 TEST_CASE("logistic: nothing rises above 1, and neither function falls") {

@@ -51,12 +51,25 @@ inline double dgelu_error(double x) {
   return (kLogisticError + second + 1.0) * unit_roundoff(MP_FP32);
 }
 
-/// gelu is Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2): an error of z grows by no more.
+/// Both forms of gelu are Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2), and silu too (1.10 at 2.4): an error of
+/// z grows by no more.  silu is x s as gelu is, of an s with fewer roundings.
 constexpr double kGeluSlope = 1.13;
 
 /// Error of sigmoid: an argument of two roundings, and else s of GELU.
 inline double sigmoid_error() {
   return kLogisticError * unit_roundoff(MP_FP32);
+}
+
+/// Error of gelu_erf that has this value: 6 ulp (kernels/simt/logistic.h).
+inline double gelu_erf_error(double value) {
+  return 12.0 * (unit_roundoff(MP_FP32) * std::fabs(value) + half_subnormal(MP_FP32));
+}
+
+/// Error of its derivative, the distribution, 6 ulp, and x times the density, which is at most 0.25 and
+/// takes 3 ulp of a power and two products; and of their sum.
+constexpr double kDgeluErfError = 12.0 + 0.25 * (6.0 + 2.0) + 2.0;
+inline double dgelu_erf_error() {
+  return kDgeluErfError * unit_roundoff(MP_FP32);
 }
 
 /// tanh(x) = 2 s(2 x) - 1, 2 ds where |x| >= 0.625 and tanh > 0.55, and below 5 u of itself (kernels/simt/logistic.h).
@@ -70,6 +83,12 @@ inline double dsigmoid_error(double w, double value) {
   const double of_e = 2.0 * std::fabs(w) + 4.0;
   return (of_e + 2.0 * (of_e + 3.0) + 2.0) * unit_roundoff(MP_FP32) * value +
          static_cast<double>(std::numeric_limits<float>::min());
+}
+
+/// Error of silu'(x) = s + x s (1 - s), of a sigmoid whose s (1 - s) has this value.
+inline double dsilu_error(double x, double value) {
+  return sigmoid_error() + std::fabs(x) * dsigmoid_error(x, value) +
+         fp32_operation() * (1.0 + 2.0 * std::fabs(x) * value);
 }
 
 /// |got - exact| may be `error`, the error before rounding, plus the rounding to `dtype`.

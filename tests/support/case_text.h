@@ -15,8 +15,9 @@ namespace mptest {
 
 /// Names of the enumerators 0, 1, 2, ... of each enumeration.
 inline constexpr const char *kDtypeNames[] = {"none", "fp16", "bf16", "fp32"};
-inline constexpr const char *kActivationNames[] = {"none",    "relu", "gelu",     "drelu", "dgelu",
-                                                   "sigmoid", "tanh", "dsigmoid", "dtanh"};
+inline constexpr const char *kActivationNames[] = {
+    "none",     "relu",  "gelu", "drelu", "dgelu",    "sigmoid",  "tanh",
+    "dsigmoid", "dtanh", "silu", "dsilu", "gelu_erf", "dgelu_erf"};
 inline constexpr const char *kFillNames[] = {"exact", "rounding", "real"};
 inline constexpr const char *kPlantNames[] = {"none", "inf", "nan"};
 inline constexpr const char *kPlaceNames[] = {"first", "middle", "last"};

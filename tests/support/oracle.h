@@ -60,6 +60,21 @@ inline double dsigmoid(double x) {
   return 0.25 * dtanh(0.5 * x);
 }
 
+inline double silu(double x) {
+  return x * sigmoid(x);
+}
+inline double dsilu(double x) {
+  return sigmoid(x) + x * dsigmoid(x);
+}
+
+/// erfc, in which nothing of a small result is lost.
+inline double gelu_erf(double x) {
+  return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+}
+inline double dgelu_erf(double x) {
+  return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * M_PI);
+}
+
 /// A NaN passes through ReLU: hidden there it would never reach found_inf.
 inline double activate(mp_activation_t activation, double z, double aux) {
   switch (activation) {
@@ -79,6 +94,14 @@ inline double activate(mp_activation_t activation, double z, double aux) {
       return z * dsigmoid(aux);
     case MP_ACT_DTANH:
       return z * dtanh(aux);
+    case MP_ACT_SILU:
+      return silu(z);
+    case MP_ACT_DSILU:
+      return z * dsilu(aux);
+    case MP_ACT_GELU_ERF:
+      return gelu_erf(z);
+    case MP_ACT_DGELU_ERF:
+      return z * dgelu_erf(aux);
     default:
       return z;
   }
@@ -88,6 +111,13 @@ inline double activate(mp_activation_t activation, double z, double aux) {
 inline double derivative_error(double derivative, double derivative_error, double z, double error) {
   const double most = std::fabs(z) + error;
   return derivative * error + most * (derivative_error + fp32_operation() * derivative);
+}
+
+/// The same of a derivative of any sign, at most kGeluSlope.
+inline double bounded_derivative_error(double derivative, double derivative_error, double z,
+                                       double error) {
+  const double most = std::fabs(z) + error;
+  return std::fabs(derivative) * error + most * (derivative_error + fp32_operation() * kGeluSlope);
 }
 
 /// How far y may be off when z is off by `error`; see bounds.h.
@@ -104,9 +134,16 @@ inline double activation_error(mp_activation_t activation, double z, double aux,
     case MP_ACT_DTANH:
       return derivative_error(dtanh(aux), 4.0 * dsigmoid_error(2.0 * aux, dsigmoid(2.0 * aux)), z,
                               error);
+    case MP_ACT_SILU:
+      return kGeluSlope * error + gelu_error(std::fabs(z) + error);
+    case MP_ACT_GELU_ERF:
+      return kGeluSlope * error + gelu_erf_error(std::fabs(gelu_erf(z)) + kGeluSlope * error);
     case MP_ACT_DGELU:
-      return std::fabs(dgelu(aux)) * error + (std::fabs(z) + error) * dgelu_error(aux) +
-             fp32_operation() * (std::fabs(z) + error) * kGeluSlope;
+      return bounded_derivative_error(dgelu(aux), dgelu_error(aux), z, error);
+    case MP_ACT_DSILU:
+      return bounded_derivative_error(dsilu(aux), dsilu_error(aux, dsigmoid(aux)), z, error);
+    case MP_ACT_DGELU_ERF:
+      return bounded_derivative_error(dgelu_erf(aux), dgelu_erf_error(), z, error);
     default:
       return error;
   }

@@ -45,9 +45,9 @@ struct OutputCase {
 };
 
 constexpr mp_activation_t kForwardActivations[] = {MP_ACT_RELU, MP_ACT_GELU, MP_ACT_SIGMOID,
-                                                   MP_ACT_TANH};
+                                                   MP_ACT_TANH, MP_ACT_SILU, MP_ACT_GELU_ERF};
 constexpr mp_activation_t kBackwardActivations[] = {MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID,
-                                                    MP_ACT_DTANH};
+                                                    MP_ACT_DTANH, MP_ACT_DSILU, MP_ACT_DGELU_ERF};
 
 inline bool reads_aux(const OutputCase &c) {
   return std::ranges::find(kBackwardActivations, c.activation) != std::end(kBackwardActivations);
