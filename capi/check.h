@@ -283,7 +283,9 @@ inline constexpr uint32_t kFirstSize<mp_graph_memory_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 56;
 template <>
-inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 64;
+inline constexpr uint32_t kFirstSize<mp_loss_desc_t> = 40;
+template <>
+inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 72;
 template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
 template <>

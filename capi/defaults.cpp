@@ -280,6 +280,18 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
   });
 }
 
+mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
+                              int64_t count, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_loss_desc_t>();
+    d.kind = kind;
+    d.dtype = d.dtype_target = dtype;
+    d.count = count;
+    d.weight = 1.0f;
+    return d;
+  });
+}
+
 mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_pool_mode_t mode,
                                 int32_t n, int32_t h, int32_t w, int32_t c, int32_t window_h,
                                 int32_t window_w, mp_dtype_t dtype) {
@@ -293,6 +305,7 @@ mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_p
     d.c = c;
     d.window_h = d.stride_h = window_h;
     d.window_w = d.stride_w = window_w;
+    d.dilation_h = d.dilation_w = 1;
     return d;
   });
 }

@@ -71,32 +71,94 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
 
 // ---------------------------------------------------------------------------- pooling
 
-void require_positive(int32_t value, const char *name) {
+void require_positive(int64_t value, const char *name) {
   MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
 }
 
-void require_pad(int32_t pad, const char *name, int32_t window, const char *window_name) {
-  require_not_negative(pad, name);
-  MP_REQUIRE(pad < window, MP_ERROR_INVALID_ARGUMENT, name, " = ", pad, " is not smaller than ",
-             window_name, " = ", window);
+/// One side of a pool, and the names of its fields.
+struct PoolSide {
+  int64_t size, window, stride, dilation;
+  struct Pad {
+    int64_t pixels;
+    const char *name;
+  } before, behind;
+  const char *size_name, *window_name, *stride_name, *dilation_name, *outputs_name;
+
+  int64_t extent() const { return dilation * (window - 1) + 1; }
+};
+
+PoolSide height(const mp_pool2d_desc_t &d) {
+  return {d.h,
+          d.window_h,
+          d.stride_h,
+          d.dilation_h,
+          {d.pad_top, "pad_top"},
+          {d.pad_bottom, "pad_bottom"},
+          "h",
+          "window_h",
+          "stride_h",
+          "dilation_h",
+          "P"};
+}
+PoolSide width(const mp_pool2d_desc_t &d) {
+  return {d.w,
+          d.window_w,
+          d.stride_w,
+          d.dilation_w,
+          {d.pad_left, "pad_left"},
+          {d.pad_right, "pad_right"},
+          "w",
+          "window_w",
+          "stride_w",
+          "dilation_w",
+          "Q"};
+}
+
+void require_side(const PoolSide &side) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  require_positive(side.size, side.size_name);
+  require_positive(side.window, side.window_name);
+  require_positive(side.stride, side.stride_name);
+  MP_REQUIRE(side.dilation >= 1, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
+             side.dilation, " is negative");
+  MP_REQUIRE(side.extent() <= kMost, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
+             side.dilation, " makes the window larger than ", kMost);
+  for (const auto &[pixels, name] : {side.before, side.behind}) {
+    require_not_negative(pixels, name);
+    MP_REQUIRE(
+        pixels<side.extent(), MP_ERROR_INVALID_ARGUMENT, name, " = ", pixels,
+               " is not smaller than ", side.window_name, " = ", side.window, side.dilation> 1
+            ? " with its dilation"
+            : "");
+  }
+  MP_REQUIRE(side.before.pixels == 0 || side.dilation <= side.size || side.window == 1,
+             MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ", side.dilation, " exceeds ",
+             side.size_name, " = ", side.size,
+             ", so that a window in the padding may have no pixel");
 }
 
 struct Pixels {
   int32_t p, q;
 };
 
-/// Windows that fit along one side.
-int32_t num_outputs(int64_t size, int64_t pads, int64_t window, int64_t stride, const char *name) {
-  const int64_t room = size + pads - window;
-  const int64_t outputs = room < 0 ? 0 : room / stride + 1;
-  MP_REQUIRE(outputs <= std::numeric_limits<int32_t>::max(), MP_ERROR_INVALID_ARGUMENT, name, " = ",
-             outputs, " does not fit into 32 bits");
+/// The number of windows along one side.
+int32_t num_outputs(const PoolSide &side, bool is_ceil) {
+  const int64_t room = side.size + side.before.pixels + side.behind.pixels - side.extent();
+  int64_t outputs = room < 0 ? 0 : room / side.stride + 1;
+  if (is_ceil) {
+    // One more, unless the last is full; it begins inside the image or before it.
+    const int64_t begin = room < 0 ? 0 : outputs * side.stride;
+    const bool is_partial = room >= 0 ? room % side.stride != 0 : -room < side.stride;
+    if (is_partial && begin < side.size + side.before.pixels) ++outputs;
+  }
+  MP_REQUIRE(outputs <= std::numeric_limits<int32_t>::max(), MP_ERROR_INVALID_ARGUMENT,
+             side.outputs_name, " = ", outputs, " does not fit into 32 bits");
   return static_cast<int32_t>(outputs);
 }
 
 Pixels outputs_of(const mp_pool2d_desc_t &d) {
-  return {num_outputs(d.h, int64_t{d.pad_top} + d.pad_bottom, d.window_h, d.stride_h, "P"),
-          num_outputs(d.w, int64_t{d.pad_left} + d.pad_right, d.window_w, d.stride_w, "Q")};
+  const bool is_ceil = (d.flags & MP_POOL_CEIL) != 0;
+  return {num_outputs(height(d), is_ceil), num_outputs(width(d), is_ceil)};
 }
 
 Region image_region(const mp_pool2d_desc_t &d, const void *data, const char *name) {
@@ -108,22 +170,16 @@ Region output_region(const mp_pool2d_desc_t &d, const Pixels &outputs, const voi
 }
 
 mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
-  const mp_pool2d_desc_t d = read_struct(user, "desc");
+  mp_pool2d_desc_t d = read_struct(user, "desc");
+  if (d.dilation_h == 0) d.dilation_h = 1;
+  if (d.dilation_w == 0) d.dilation_w = 1;
   require_dtype(d.dtype, "dtype");
   require_enum(d.mode, "mode", MP_POOL_MAX, MP_POOL_AVG_EXCLUDE_PAD);
   require_not_negative(d.n, "n");
-  require_positive(d.h, "h");
-  require_positive(d.w, "w");
   require_positive(d.c, "c");
-  require_positive(d.window_h, "window_h");
-  require_positive(d.window_w, "window_w");
-  require_pad(d.pad_top, "pad_top", d.window_h, "window_h");
-  require_pad(d.pad_bottom, "pad_bottom", d.window_h, "window_h");
-  require_pad(d.pad_left, "pad_left", d.window_w, "window_w");
-  require_pad(d.pad_right, "pad_right", d.window_w, "window_w");
-  require_positive(d.stride_h, "stride_h");
-  require_positive(d.stride_w, "stride_w");
-  require_zero(d.reserved0, "reserved0");
+  require_flags(d.flags, MP_POOL_CEIL, "flags");
+  require_side(height(d));
+  require_side(width(d));
   const Pixels outputs = outputs_of(d);
   require_extents({d.n, d.h, d.w, d.c}, d.dtype, "n h w c");
   require_extents({d.n, outputs.p, outputs.q, d.c}, d.dtype, "n P Q c");
@@ -138,7 +194,7 @@ mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   require_not_negative(d.rows, "rows");
   require_count(d.channels, "channels", MP_FP32);
   require_extents({d.rows, d.channels}, d.dtype, "rows channels");
-  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DTANH);
+  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   MP_REQUIRE(d.activation == MP_ACT_NONE || d.activation == MP_ACT_RELU, MP_ERROR_UNSUPPORTED,
              "activation = ", d.activation, " is neither MP_ACT_NONE nor MP_ACT_RELU");
   require_finite(d.epsilon, "epsilon");
@@ -157,8 +213,8 @@ mp_batchnorm_tensors_t read_tensors(const mp_batchnorm_tensors_t *user) {
 /// What every pass reads.
 void require_read(const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t) {
   require_device(t.x, "tensors->x", mp_dtype_size(d.dtype));
-  require_device(t.gamma, "tensors->gamma");
-  require_device(t.beta, "tensors->beta");
+  require_aligned(t.gamma, "tensors->gamma");
+  require_aligned(t.beta, "tensors->beta");
 }
 
 /// Refuses outputs that overlap inputs.  Activations are read and written element by element, so that
@@ -334,12 +390,12 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
     if (d.channels == 0) return;
-    mp::require_device(t.dgamma, "tensors->dgamma");
-    mp::require_device(t.dbeta, "tensors->dbeta");
+    mp::require_aligned(t.dgamma, "tensors->dgamma");
+    mp::require_aligned(t.dbeta, "tensors->dbeta");
     if (d.rows == 0) {
       const size_t bytes = static_cast<size_t>(d.channels) * sizeof(float);
-      c.backend.fill(c.device, t.dgamma, 0, bytes, stream);
-      c.backend.fill(c.device, t.dbeta, 0, bytes, stream);
+      for (float *const gradient : {t.dgamma, t.dbeta})
+        if (gradient != nullptr) c.backend.fill(c.device, gradient, 0, bytes, stream);
       return;
     }
     mp::require_read(d, t);

@@ -24,6 +24,10 @@ inline Message payload_text(const mp_xent_desc_t &d) {
   return Message("rows = ", d.rows, ", classes = ", d.classes, ", ", mp_dtype_name(d.dtype));
 }
 
+inline Message payload_text(const mp_loss_desc_t &d) {
+  return Message("count = ", d.count, ", kind = ", d.kind, ", ", mp_dtype_name(d.dtype));
+}
+
 inline Message payload_text(const mp_pool2d_desc_t &d) {
   return Message("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c,
                  ", window = ", d.window_h, " x ", d.window_w, ", ", mp_dtype_name(d.dtype));

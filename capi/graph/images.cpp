@@ -9,23 +9,25 @@ namespace {
 
 // ---------------------------------------------------------------------------- pools
 
-constexpr Attribute kPool[] = {{"window", 2, 1, kMostWhole, true},
-                               {"stride", 0, 0, kMostWhole, true},
-                               {"pad", 0, 0, kMostWhole, true},
-                               {"include_pad", 0, 0, 1, true}};
-constexpr std::span<const Attribute> kMaxPool{kPool, 3};
+constexpr Attribute kPool[] = {
+    {"window", 2, 1, kMostWhole, true}, {"stride", 0, 0, kMostWhole, true},
+    {"pad", 0, 0, kMostWhole, true},    {"dilation", 1, 1, kMostWhole, true},
+    {"ceil_mode", 0, 0, 1, true},       {"include_pad", 0, 0, 1, true}};
+constexpr std::span<const Attribute> kMaxPool{kPool, 5};
 
 /// @param x  what is pooled
 mp_pool2d_desc_t pool_desc(const Node &n, const Extent &x, bool is_max, mp_dtype_t dtype) {
   const auto window = static_cast<int32_t>(n.attributes[0]);
   const auto stride = static_cast<int32_t>(n.attributes[1]);
   const mp_pool_mode_t mode = is_max                 ? MP_POOL_MAX
-                              : n.attributes[3] != 0 ? MP_POOL_AVG_INCLUDE_PAD
+                              : n.attributes[5] != 0 ? MP_POOL_AVG_INCLUDE_PAD
                                                      : MP_POOL_AVG_EXCLUDE_PAD;
   mp_pool2d_desc_t d = mp_pool2d_desc_default(mode, narrow(x[0]), narrow(x[1]), narrow(x[2]),
                                               narrow(x[3]), window, window, dtype);
   if (stride != 0) d.stride_h = d.stride_w = stride;
   d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = static_cast<int32_t>(n.attributes[2]);
+  d.dilation_h = d.dilation_w = static_cast<int32_t>(n.attributes[3]);
+  if (n.attributes[4] != 0) d.flags |= MP_POOL_CEIL;
   return d;
 }
 
@@ -130,6 +132,7 @@ struct BatchNormPlaces {
 class BatchNorm final : public Operation {
  public:
   BatchNorm() : Operation("BatchNorm", {5, 5}, {1, 1}) {}
+  bool may_be_absent(size_t i) const override { return i == kGamma || i == kBeta; }
   std::span<const Attribute> attributes() const override { return kBatchNorm; }
   uint8_t input_slot(size_t i) const override { return i == kX ? 0 : MP_SLOT_FP32; }
   uint8_t output_slot(size_t i) const override { return i == kY ? 0 : MP_SLOT_FP32; }
@@ -148,7 +151,7 @@ class BatchNorm final : public Operation {
   }
 
   void keep(Graph &g, Node &n) const override {
-    if (g.loss == kNone) return;
+    if (!g.has_backward()) return;
     for (const char *const word : {"/saved_mean", "/saved_inv_std"}) {
       Tensor saved;
       saved.name = n.name + word;
@@ -159,7 +162,9 @@ class BatchNorm final : public Operation {
   }
 
   void differentiate(Gradients &d, const Node &n) const override {
-    const int32_t dx = d.make(n, kX), dgamma = d.make(n, kGamma), dbeta = d.make(n, kBeta);
+    const int32_t dx = d.make(n, kX);
+    const int32_t dgamma = n.has_input(kGamma) ? d.make(n, kGamma) : kNone;
+    const int32_t dbeta = n.has_input(kBeta) ? d.make(n, kBeta) : kNone;
     d.append(n, "BatchNormGrad", "grad",
              {n.input(kX), n.input(kGamma), n.input(kBeta), n.outputs[kSavedMean],
               n.outputs[kSavedInvStd], d.of(n, kY)},

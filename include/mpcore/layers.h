@@ -84,6 +84,85 @@ MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *d
                                    const float *loss_scale, float *row_loss, float *loss,
                                    int64_t *correct, void *dlogits, mp_stream_t stream);
 
+/** Losses of one prediction x and one target t. */
+typedef enum mp_loss_kind {
+  MP_LOSS_MSE = 1,            /**< (x - t)^2 */
+  MP_LOSS_L1 = 2,             /**< |x - t|; its derivative is 0 for x = t */
+  MP_LOSS_BCE_WITH_LOGITS = 3 /**< -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x)) */
+} mp_loss_kind_t;
+
+/** Divisors of a sum of losses. */
+typedef enum mp_loss_reduction {
+  MP_LOSS_MEAN = 0, /**< the number of elements that count */
+  MP_LOSS_SUM = 1   /**< 1 */
+} mp_loss_reduction_t;
+
+/** Bits of mp_loss_desc_t.flags. */
+typedef enum mp_loss_flags {
+  MP_LOSS_IGNORE_TARGET = 1 << 0 /**< elements whose target is `ignore_target` do not count */
+} mp_loss_flags_t;
+
+/** Shape and types of a loss of single elements. */
+typedef struct mp_loss_desc {
+  uint32_t struct_size;
+  mp_loss_kind_t kind;
+  mp_dtype_t dtype;        /**< of prediction and dprediction */
+  mp_dtype_t dtype_target; /**< of target */
+  int64_t count;           /**< elements, >= 0 */
+  float weight;            /**< multiplies loss and gradient, as in mp_xent_desc_t */
+  mp_loss_reduction_t reduction;
+  uint32_t flags;      /**< mp_loss_flags_t, or-ed; 0 = every element counts */
+  float ignore_target; /**< any number, also NaN; not read without its flag */
+} mp_loss_desc_t;
+
+/** The mean of all elements, weight = 1, target of the type of the prediction. */
+MP_API mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
+                                     int64_t count, mp_dtype_t dtype);
+static inline mp_loss_desc_t mp_loss_desc_default(mp_loss_kind_t kind, int64_t count,
+                                                  mp_dtype_t dtype) {
+  mp_loss_desc_t desc;
+  mp_loss_desc_init(&desc, sizeof desc, kind, count, dtype);
+  return desc;
+}
+
+/** Bytes of workspace that mp_loss needs: at most 16 KiB, 0 for no elements.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_desc_t *desc,
+                                          size_t *bytes);
+
+/** Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+ *
+ *      element_loss[i] = weight weights[i] l(x[i], t[i])
+ *      loss = sum_i element_loss[i] / divisor
+ *      dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
+ *
+ *  With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are, as
+ *  in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights[i] is
+ *  0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
+ *  of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+ *
+ *  A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
+ *  overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
+ *  is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.  Logits lose
+ *  nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+ *
+ *  The order of the sum, in fp64, depends on count alone.
+ *
+ *  @param prediction    device, count elements.
+ *  @param target        device, count elements.
+ *  @param weights       device, count floats, optional: NULL = 1.
+ *  @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+ *  @param element_loss  device, count floats, optional, written; not multiplied by S.
+ *  @param loss          device, 1 float, optional, written; not multiplied by S.
+ *  @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
+ *  @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
+ *  @source torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed */
+MP_API mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void *prediction,
+                           const void *target, const float *weights, const float *loss_scale,
+                           float *element_loss, float *loss, void *dprediction, void *workspace,
+                           size_t workspace_bytes, mp_stream_t stream);
+
 /** @} */
 
 /** @defgroup layers 13. Layers around a convolution (NHWC), and pointwise functions
@@ -107,30 +186,41 @@ MP_API mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, i
  *  one of the two means, and not at all in the other. */
 typedef enum mp_pool_mode {
   MP_POOL_MAX = 1,
-  MP_POOL_AVG_INCLUDE_PAD = 2, /**< sum / (window_h window_w) */
+  MP_POOL_AVG_INCLUDE_PAD = 2, /**< sum / number of pixels inside the padded image */
   MP_POOL_AVG_EXCLUDE_PAD = 3  /**< sum / number of pixels inside the image */
 } mp_pool_mode_t;
+
+/** Bits of mp_pool2d_desc_t.flags. */
+typedef enum mp_pool_flags {
+  /** P and Q are rounded up: the last window may reach past the padding, but begins inside the image
+   *  or the padding before it.  As ceil_mode of torch. */
+  MP_POOL_CEIL = 1 << 0
+} mp_pool_flags_t;
 
 /** Shape and type of a pooling layer:
  *
  *      x, dx    N H W C     dense, C contiguous
- *      y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+ *      y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
+ *                           extent_h = dilation_h (window_h - 1) + 1
  *
- *  Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+ *  Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
+ *  the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
  *  window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0. */
 typedef struct mp_pool2d_desc {
   uint32_t struct_size;
   mp_dtype_t dtype; /**< of x, y, dy and dx; sums are fp32 */
   mp_pool_mode_t mode;
-  int32_t n;                                        /**< >= 0 */
-  int32_t h, w, c;                                  /**< >= 1 */
-  int32_t window_h, window_w;                       /**< >= 1 */
-  int32_t pad_top, pad_bottom, pad_left, pad_right; /**< >= 0 and smaller than the window */
-  int32_t stride_h, stride_w;                       /**< >= 1 */
-  uint32_t reserved0;                               /**< must be 0 */
+  int32_t n;                  /**< >= 0 */
+  int32_t h, w, c;            /**< >= 1 */
+  int32_t window_h, window_w; /**< >= 1 */
+  int32_t pad_top, pad_bottom, pad_left,
+      pad_right;                  /**< >= 0 and smaller than the window's extent */
+  int32_t stride_h, stride_w;     /**< >= 1 */
+  uint32_t flags;                 /**< mp_pool_flags_t, or-ed */
+  int32_t dilation_h, dilation_w; /**< from one pixel of a window to the next, >= 0; 0 = 1 */
 } mp_pool2d_desc_t;
 
-/** Windows side by side, without padding. */
+/** Windows side by side, without padding or dilation. */
 MP_API mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size,
                                        mp_pool_mode_t mode, int32_t n, int32_t h, int32_t w,
                                        int32_t c, int32_t window_h, int32_t window_w,
@@ -191,13 +281,13 @@ typedef struct mp_batchnorm_tensors {
   uint32_t struct_size;
   uint32_t reserved0;                /**< must be 0 */
   const void *x;                     /**< rows x channels, dense */
-  const float *gamma, *beta;         /**< channels */
+  const float *gamma, *beta;         /**< channels; NULL = 1 and 0 */
   float *running_mean, *running_var; /**< channels */
   float *saved_mean, *saved_inv_std; /**< channels; training writes them for the backward pass */
   void *y;                           /**< rows x channels, written */
   const void *dy;                    /**< rows x channels */
   void *dx;                          /**< rows x channels, written; may be dy */
-  float *dgamma, *dbeta;             /**< channels, overwritten; zeros when rows is 0 */
+  float *dgamma, *dbeta;             /**< channels, overwritten, optional; zeros when rows is 0 */
 } mp_batchnorm_tensors_t;
 
 /** Bytes of workspace that training and backward need: at most 4 KiB per channel.
@@ -213,8 +303,8 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *      running_mean = (1 - momentum) running_mean + momentum mean
  *      running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
  *
- *  @param tensors    host: x, gamma, beta, saved_mean, saved_inv_std, y; running_mean and running_var
- *                    are optional, and updated.
+ *  @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional; running_mean
+ *                    and running_var are too, and updated.
  *  @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
  *
  *  A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -240,8 +330,8 @@ MP_API mp_status_t mp_batchnorm_forward_training(mp_context_t context,
                                                  mp_stream_t stream);
 
 /** The same with given statistics; momentum is not looked at.
- *  @param tensors  host: x, gamma, beta, running_mean, running_var, which are read here, and y, which
- *                  may be x. */
+ *  @param tensors  host: x, running_mean, running_var, which are read here, and y, which may be x;
+ *                  gamma and beta are optional. */
 MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
                                                   const mp_batchnorm_desc_t *desc,
                                                   const mp_batchnorm_tensors_t *tensors,
@@ -254,8 +344,8 @@ MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
  *      dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
  *      dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
  *
- *  @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx,
- *                  dgamma, dbeta.
+ *  @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx;
+ *                  dgamma and dbeta are optional.
  *  An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
  *  and order of sums as in the forward pass. */
 MP_API mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
@@ -312,7 +402,8 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
  *            may be NULL.
  *  @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
  *            the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
- *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+ *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+ *  & Le, Searching for Activation Functions, 2017 (SiLU).
  *  @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
  *  other places or another type, or overlaps a or b otherwise */
 MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,

@@ -58,6 +58,14 @@ MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfTh
   load_run(x, base + rows.column, rows.valid);
 }
 
+/// The same of an optional array.
+MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfThread &rows,
+                             float absent) {
+  if (base != nullptr) return load_channels(x, base, rows);
+  MP_UNROLL
+  for (float &value : x) value = absent;
+}
+
 /// 1 / sqrt(var + epsilon).  An infinite variance gives NaN: 0 would hide it.
 MP_DEVICE float inverse_std(float var, float epsilon) {
   return is_nonfinite(var) ? float_from_bits(0x7fffffffu) : 1.0f / sqrtf(var + epsilon);
@@ -70,8 +78,8 @@ struct Normalisation {
 
   MP_DEVICE Normalisation(const float (&mean_)[kVec], const float (&inv_std)[kVec],
                           const float *gamma, const float *beta, const RowsOfThread &rows) {
-    load_channels(factor, gamma, rows);
-    load_channels(shift, beta, rows);
+    load_channels(factor, gamma, rows, 1.0f);
+    load_channels(shift, beta, rows, 0.0f);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       mean[i] = mean_[i];

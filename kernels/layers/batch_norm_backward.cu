@@ -25,7 +25,7 @@ struct Sums {
 };
 
 struct BackwardArgs {
-  BatchNormArgs call;
+  BatchNormArgs call;  ///< dgamma and dbeta are present
   ColumnPartition partition;
 
   MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
@@ -154,10 +154,14 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
 }  // namespace
 
 void batch_norm_backward(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
-  const BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
+  BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
+  // Optional ones take the place of the sums of the first chunk, which are read before.
+  if (args.dbeta == nullptr) sums.call.dbeta = args.workspace;
+  if (args.dgamma == nullptr)
+    sums.call.dgamma = args.workspace + sums.partition.chunks * args.desc.channels;
   launch_parts("batch_norm_sums", sum_pieces, device, sums, stream);
   launch_combine("batch_norm_finish_sums", finish_sums, device, args.desc.channels, sums, stream);
-  const BackwardArgs elements{args, elementwise_partition(args.desc)};
+  const BackwardArgs elements{sums.call, elementwise_partition(args.desc)};
   launch_parts("batch_norm_dx", input_gradient, device, elements, stream);
 }
 

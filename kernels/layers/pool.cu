@@ -26,10 +26,11 @@ MP_DEVICE void for_each_place(const Shape &shape, int64_t n, int64_t height, int
   }
 }
 
-MP_DEVICE float pixels_in_mean(const PoolArgs &args, const Span &rows, const Span &cols) {
+/// The divisor of window (p, q).
+MP_DEVICE float pixels_in_mean(const PoolArgs &args, const Shape &shape, int32_t p, int32_t q) {
   const int64_t count = args.desc.mode == MP_POOL_AVG_INCLUDE_PAD
-                            ? int64_t{args.desc.window_h} * args.desc.window_w
-                            : int64_t{rows.count()} * cols.count();
+                            ? int64_t{shape.h.padded_count(p)} * shape.w.padded_count(q)
+                            : int64_t{shape.h.pixels(p).count()} * shape.w.pixels(q).count();
   return static_cast<float>(count);
 }
 
@@ -51,11 +52,12 @@ template <class T>
 MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const Place &at,
                           const Span &rows, const Span &cols, float (&sum)[kVec]) {
   constexpr int kAtOnce = 4;
-  for (int32_t i = rows.begin; i < rows.end; i++) {
-    for (int32_t j = cols.begin; j < cols.end; j += kAtOnce) {
+  for (int32_t i = rows.begin; i < rows.end; i += rows.step) {
+    for (int32_t left = cols.count(), j = cols.begin; left > 0;
+         left -= kAtOnce, j += kAtOnce * cols.step) {
       float x[kAtOnce][kVec];
       load_rows(x, static_cast<const T *>(args.x) + shape.in_x(at.n, i, j) + at.channel,
-                shape.channels, 1, cols.end - j, at.valid);
+                int64_t{cols.step} * shape.channels, 1, left, at.valid);
       MP_UNROLL
       for (int r = 0; r < kAtOnce; r++) {
         MP_UNROLL
@@ -74,7 +76,7 @@ mean_of_windows(MP_PARAM(PoolArgs) args) {
     with_type(args.desc.dtype, [&](auto type) {
       add_window<typename decltype(type)::type>(args, shape, at, rows, cols, sum);
     });
-    const float count = pixels_in_mean(args, rows, cols);
+    const float count = pixels_in_mean(args, shape, at.i, at.j);
     MP_UNROLL
     for (int k = 0; k < kVec; k++) sum[k] /= count;
     store_run(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, sum, at.valid);
@@ -88,10 +90,10 @@ mean_backward(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
   for_each_place(shape, args.desc.n, args.desc.h, args.desc.w, [&](const Place &at) {
     float dx[kVec] = {};
-    for_each_pixel(shape.h.windows(at.i), shape.w.windows(at.j), [&](int32_t p, int32_t q) {
+    for_each_window(shape, at, [&](int32_t p, int32_t q) {
       float dy[kVec];
       load_run(dy, args.desc.dtype, args.dy, shape.in_y(at.n, p, q) + at.channel, at.valid);
-      const float share = 1.0f / pixels_in_mean(args, shape.h.pixels(p), shape.w.pixels(q));
+      const float share = 1.0f / pixels_in_mean(args, shape, p, q);
       MP_UNROLL
       for (int k = 0; k < kVec; k++) dx[k] = fmaf(dy[k], share, dx[k]);
     });

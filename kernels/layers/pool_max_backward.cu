@@ -105,7 +105,7 @@ class LargestBackward {
 
   MP_DEVICE void add(float (&dx)[kVec], const Place &at, int32_t first, int32_t count) const {
     if (at.valid <= 0) return;
-    for_each_pixel(shape_.h.windows(at.i), shape_.w.windows(at.j), [&](int32_t p, int32_t q) {
+    for_each_window(shape_, at, [&](int32_t p, int32_t q) {
       const int32_t window = (p - tile_.p.begin) * tile_.q.count() + q - tile_.q.begin - first;
       if (window < 0 || window >= count) return;
       float dy[kVec];
@@ -118,7 +118,7 @@ class LargestBackward {
   /// Of a pixel in a window, as Largest counts them.
   MP_DEVICE int32_t number_in(int32_t p, int32_t q, const Place &at) const {
     const Span rows = shape_.h.pixels(p), cols = shape_.w.pixels(q);
-    return (at.i - rows.begin) * cols.count() + at.j - cols.begin;
+    return rows.number(at.i) * cols.count() + cols.number(at.j);
   }
 
   MP_DEVICE void add_window(float (&dx)[kVec], const float (&dy)[kVec], int32_t number,

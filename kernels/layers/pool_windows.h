@@ -6,31 +6,63 @@
 
 namespace mp::MP_TARGET {
 
-/// [begin, end) of something along one side of an image.
+/// begin, begin + step, ... below end, along one side of an image.
 struct Span {
   int32_t begin, end;
-  MP_DEVICE int32_t count() const { return end - begin; }
+  int32_t step = 1;
+  MP_DEVICE int32_t count() const {
+    return step == 1 ? end - begin : begin < end ? (end - begin - 1) / step + 1 : 0;
+  }
+  /// The number of `i`, one of them.
+  MP_DEVICE int32_t number(int32_t i) const { return step == 1 ? i - begin : (i - begin) / step; }
 };
 
 /// One side of the image, the window and the outputs.
 struct Side {
-  int32_t size, window, pad, stride, outputs;
+  int32_t size, window, pad, pad_behind, stride, dilation, outputs;
+
+  MP_DEVICE Side(int32_t size, int32_t window, int32_t pad, int32_t pad_behind, int32_t stride,
+                 int32_t dilation, int32_t outputs)
+      : size(size),
+        window(window),
+        pad(pad),
+        pad_behind(pad_behind),
+        stride(stride),
+        dilation(dilation),
+        outputs(outputs),
+        extent(static_cast<int32_t>(int64_t{window - 1} * dilation + 1)) {}
 
   /// Pixels inside the image that window `output` holds.
   MP_DEVICE Span pixels(int32_t output) const {
-    const int64_t begin = int64_t{output} * stride - pad;
-    return {static_cast<int32_t>(max_of<int64_t>(begin, 0)),
-            static_cast<int32_t>(min_of<int64_t>(begin + window, size))};
+    const int64_t begin = int64_t{output} * stride - pad, end = begin + extent;
+    const int64_t before = begin >= 0 ? 0 : dilation == 1 ? -begin : round_up(-begin, dilation);
+    return {static_cast<int32_t>(begin + before), static_cast<int32_t>(min_of<int64_t>(end, size)),
+            dilation};
   }
-  /// Windows that hold `pixel`.
+  /// Pixels inside the padded image that window `output` holds.
+  MP_DEVICE int32_t padded_count(int32_t output) const {
+    const int64_t begin = int64_t{output} * stride - pad;
+    const int64_t room = int64_t{size} + pad_behind - begin;
+    return extent <= room ? window : static_cast<int32_t>((room - 1) / dilation + 1);
+  }
+  /// Windows whose extent holds `pixel`: all that may hold it.
   MP_DEVICE Span windows(int32_t pixel) const {
     const uint32_t end = static_cast<uint32_t>(pixel) + static_cast<uint32_t>(pad);
     const uint32_t reach =
-        static_cast<uint32_t>(window);  // what starts so far before ends too early
+        static_cast<uint32_t>(extent);  // what starts so far before ends too early
     return {end < reach ? 0 : in_strides(end - reach) + 1, min_of(in_strides(end) + 1, outputs)};
+  }
+  /// True if a window of windows(pixel) does not step over the pixel.
+  MP_DEVICE bool holds(int32_t output, int32_t pixel) const {
+    return dilation == 1 || (int64_t{pixel} + pad - int64_t{output} * stride) % dilation == 0;
   }
 
  private:
+  int32_t extent;  ///< from the first pixel of a window to its last
+
+  static MP_DEVICE int64_t round_up(int64_t x, int32_t multiple) {
+    return (x + multiple - 1) / multiple * multiple;
+  }
   /// Of sums of two int32, none negative: 32 bits hold them.
   MP_DEVICE int32_t in_strides(uint32_t pixels) const {
     return static_cast<int32_t>(pixels / static_cast<uint32_t>(stride));
@@ -43,8 +75,10 @@ struct Shape {
   int32_t runs;  ///< of kVec channels
 
   MP_DEVICE explicit Shape(const PoolArgs &args)
-      : h{args.desc.h, args.desc.window_h, args.desc.pad_top, args.desc.stride_h, args.p},
-        w{args.desc.w, args.desc.window_w, args.desc.pad_left, args.desc.stride_w, args.q},
+      : h(args.desc.h, args.desc.window_h, args.desc.pad_top, args.desc.pad_bottom,
+          args.desc.stride_h, args.desc.dilation_h, args.p),
+        w(args.desc.w, args.desc.window_w, args.desc.pad_left, args.desc.pad_right,
+          args.desc.stride_w, args.desc.dilation_w, args.q),
         channels(args.desc.c),
         runs(static_cast<int32_t>(ceil_div<int64_t>(args.desc.c, kVec))) {}
 
@@ -66,8 +100,16 @@ struct Place {
 /// Calls visit(i, j) for the pixels of a rectangle, by rows.
 template <class Visit>
 MP_DEVICE void for_each_pixel(const Span &rows, const Span &cols, Visit visit) {
-  for (int32_t i = rows.begin; i < rows.end; i++)
-    for (int32_t j = cols.begin; j < cols.end; j++) visit(i, j);
+  for (int32_t i = rows.begin; i < rows.end; i += rows.step)
+    for (int32_t j = cols.begin; j < cols.end; j += cols.step) visit(i, j);
+}
+
+/// Calls visit(p, q) for the windows that hold a pixel, by rows.
+template <class Visit>
+MP_DEVICE void for_each_window(const Shape &shape, const Place &pixel, Visit visit) {
+  for_each_pixel(shape.h.windows(pixel.i), shape.w.windows(pixel.j), [&](int32_t p, int32_t q) {
+    if (shape.h.holds(p, pixel.i) && shape.w.holds(q, pixel.j)) visit(p, q);
+  });
 }
 
 /// The largest of a window, channel by channel, and which of its pixels that is: of equal ones the

@@ -30,6 +30,7 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                                   \
     (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                             \
   X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))                   \
+  X(mp_loss_desc_init, mp_loss_desc_t, desc, (s, size, MP_LOSS_L1, 7, MP_BF16))                    \
   X(mp_pointwise_desc_init, mp_pointwise_desc_t, desc, (s, size, MP_POINTWISE_MUL, 7, 3, MP_BF16)) \
   X(mp_column_sum_desc_init, mp_column_sum_desc_t, desc, (s, size, 7, 3, MP_BF16))                 \
   X(mp_rnn_desc_init, mp_rnn_desc_t, desc, (s, size, MP_RNN_GRU, 2, 3, 4, 5, MP_BF16))             \

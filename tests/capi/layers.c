@@ -94,7 +94,10 @@ static void test_pool_desc(void) {
       POOL_FIELD(pad_right, i, 2),
       POOL_FIELD(stride_h, i, 0),
       POOL_FIELD(stride_w, i, 0),
-      POOL_FIELD(reserved0, i, 1),
+      POOL_FIELD(flags, i, 2),
+      POOL_FIELD(dilation_h, i, -1),
+      POOL_FIELD(dilation_h, i, INT32_MAX),
+      POOL_FIELD(dilation_w, i, -1),
   };
   const struct subject subjects[] = {
       {"mp_pool2d_forward", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_forward},
@@ -109,6 +112,10 @@ static void test_pool_desc(void) {
   mp_pool2d_desc_t d = pool_desc();
   d.n = d.h = d.w = INT32_MAX;
   FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "n");
+  d = pool_desc();
+  d.dilation_h = d.h + 1, d.pad_top = 1;
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT,
+        "dilation_h");
   d = pool_desc();
   d.h = d.window_h = INT32_MAX;
   d.pad_top = d.pad_bottom = INT32_MAX - 1;
@@ -251,7 +258,7 @@ static void test_norm_desc(void) {
       NORM_FIELD(rows, i, INT64_MAX),
       NORM_FIELD(channels, i, -1),
       NORM_FIELD(activation, i, -1),
-      NORM_FIELD(activation, i, MP_ACT_DTANH + 1),
+      NORM_FIELD(activation, i, MP_ACT_DGELU_ERF + 1),
       FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_GELU, MP_ERROR_UNSUPPORTED),
       FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_DRELU, MP_ERROR_UNSUPPORTED),
       NORM_FIELD(epsilon, f, -1e-5f),
@@ -309,17 +316,12 @@ static void check_pointers(const char *function,
 }
 
 static void test_norm_pointers(void) {
-  const struct pointer_case training[] = {
-      POINTER(x), POINTER(gamma),         POINTER(beta), POINTER(saved_mean),
-      POINTER(y), POINTER(saved_inv_std), WORKSPACE};
-  const struct pointer_case inference[] = {POINTER(x),           POINTER(gamma),
-                                           POINTER(beta),        POINTER(running_mean),
-                                           POINTER(running_var), POINTER(y)};
-  const struct pointer_case gradients[] = {POINTER(x),          POINTER(dy),
-                                           POINTER(gamma),      POINTER(beta),
-                                           POINTER(saved_mean), POINTER(saved_inv_std),
-                                           POINTER(dx),         POINTER(dgamma),
-                                           POINTER(dbeta),      WORKSPACE};
+  const struct pointer_case training[] = {POINTER(x), POINTER(saved_mean), POINTER(y),
+                                          POINTER(saved_inv_std), WORKSPACE};
+  const struct pointer_case inference[] = {POINTER(x), POINTER(running_mean), POINTER(running_var),
+                                           POINTER(y)};
+  const struct pointer_case gradients[] = {
+      POINTER(x), POINTER(dy), POINTER(saved_mean), POINTER(saved_inv_std), POINTER(dx), WORKSPACE};
   check_pointers("mp_batchnorm_forward_training", train, training,
                  sizeof training / sizeof *training);
   check_pointers("mp_batchnorm_forward_inference", infer, inference,
@@ -333,8 +335,19 @@ static void test_norm_pointers(void) {
   check_pointer(training_name, train, offsetof(mp_batchnorm_tensors_t, running_var), at(2),
                 "running_var");
 
+  const struct pointer_case optional[] = {POINTER(gamma), POINTER(beta), POINTER(dgamma),
+                                          POINTER(dbeta)};
+  for (size_t i = 0; i < sizeof optional / sizeof *optional; ++i)
+    check_pointer("mp_batchnorm_backward", backward, optional[i].member, at(2), optional[i].name);
+
   const mp_batchnorm_desc_t d = norm_desc();
   struct arguments a = good_arguments();
+  a.tensors.gamma = a.tensors.beta = NULL;
+  a.tensors.dgamma = a.tensors.dbeta = NULL;
+  WORKS(train(&d, &a));
+  WORKS(infer(&d, &a));
+  WORKS(backward(&d, &a));
+  a = good_arguments();
   a.workspace_bytes -= 1;
   check_failure("workspace_bytes - 1", training_name, train(&d, &a), MP_ERROR_WORKSPACE_TOO_SMALL,
                 "workspace_bytes");

@@ -140,6 +140,14 @@ const std::vector<Subject> &subjects() {
                        {g.node("Gelu", "gelu", {g.node("Sigmoid", "sigmoid", {z})}),
                         g.node("Tanh", "tanh", {g.node("Mul", "square", {z, z})})});
        }},
+      {"SiLU and the exact GELU",
+       {10},
+       [](Described &g, int32_t x) {
+         int32_t h = g.node("Silu", "silu", {linear(g, "a", x, 10, 12)});
+         h = g.node("Gelu", "gelu", {linear(g, "b", h, 12, 9)}, {{"erf", 1}});
+         return g.node("Add", "add",
+                       {g.node("Silu", "alone", {h}), g.node("Gelu", "too", {h}, {{"erf", 1}})});
+       }},
       {"residuals and gates",
        {12},
        [](Described &g, int32_t x) {
@@ -186,6 +194,17 @@ const std::vector<Subject> &subjects() {
                     {h, g.parameter("gamma", {4}), g.parameter("beta", {4}), g.state("mean", {4}),
                      g.state("variance", {4})});
          return g.node("Tanh", "tanh", {h});
+       }},
+      {"means rounded up and dilated, and batch normalisation without gamma and beta",
+       {7, 8, 3},
+       [](Described &g, int32_t x) {
+         int32_t h = g.node("Conv2D", "conv", {x, g.parameter("f", {4, 3, 3, 3})});
+         h = g.node("BatchNorm", "bn", {h, -1, -1, g.state("mean", {4}), g.state("variance", {4})});
+         h = g.node("AvgPool", "pool", {g.node("Tanh", "tanh", {h})},
+                    {{"window", 2}, {"stride", 2}, {"pad", 1}, {"dilation", 3}, {"ceil_mode", 1}});
+         return g.node(
+             "BatchNorm", "bn2",
+             {h, -1, g.parameter("beta", {4}), g.state("mean2", {4}), g.state("variance2", {4})});
        }},
       {"dropout",
        {16},

@@ -41,12 +41,13 @@ Vector random_dy(const Layer &l, uint64_t seed) {
 Workspace::Workspace(const mp_batchnorm_desc_t &desc)
     : memory_(workspace_bytes(desc), 0, kPoison) {}
 
-mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta) {
+mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta,
+                                  const Layer &layer) {
   mp_batchnorm_tensors_t t;
   MP_INIT_STRUCT(&t);
   t.x = x.data();
-  t.gamma = gamma.data();
-  t.beta = beta.data();
+  t.gamma = layer.has_gamma ? gamma.data() : nullptr;
+  t.beta = layer.has_beta ? beta.data() : nullptr;
   return t;
 }
 
@@ -58,7 +59,7 @@ Trained train(const Layer &l, mp_context_t context) {
   const Floats running_mean(l.running_mean), running_var(l.running_var);
   const Floats mean(channels, l.offset), inv_std(channels, l.offset);
   const Workspace workspace(l.desc);
-  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta);
+  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta, l);
   t.running_mean = running_mean.data();
   t.running_var = running_var.data();
   t.saved_mean = mean.data();
@@ -79,13 +80,13 @@ Gradients run_backward(const Layer &l, const Saved &saved, const Vector &dy, boo
   const Floats mean(saved.mean, l.offset), inv_std(saved.inv_std, l.offset);
   const Floats dgamma(l.channels(), l.offset), dbeta(l.channels(), l.offset);
   const Workspace workspace(l.desc);
-  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta);
+  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta, l);
   t.saved_mean = mean.data();
   t.saved_inv_std = inv_std.data();
   t.dy = dy_device.data();
   t.dx = dx.data();
-  t.dgamma = dgamma.data();
-  t.dbeta = dbeta.data();
+  t.dgamma = l.has_grads ? dgamma.data() : nullptr;
+  t.dbeta = l.has_grads ? dbeta.data() : nullptr;
   require_ok(
       mp_batchnorm_backward(context(), &l.desc, &t, workspace.data(), workspace.bytes(), kStream));
   return {dx.download(), dgamma.download(), dbeta.download()};

@@ -22,6 +22,8 @@ struct Layer {
   Matrices x;
   Vector gamma, beta;
   Vector running_mean, running_var;
+  bool has_gamma = true, has_beta = true;  ///< false: NULL is passed
+  bool has_grads = true;                   ///< false: NULL for dgamma and dbeta
 
   int64_t rows() const { return desc.rows; }
   int64_t channels() const { return desc.channels; }
@@ -57,7 +59,8 @@ class Workspace {
 };
 
 /// What every pass reads.
-mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta);
+mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta,
+                                  const Layer &layer = {});
 
 struct Trained {
   Vector y, mean, inv_std, running_mean, running_var;

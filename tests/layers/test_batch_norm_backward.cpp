@@ -222,3 +222,40 @@ TEST_CASE("batch norm: a gradient that is not finite spreads over its channel",
     }
   }
 }
+
+// ---------------------------------------------------------------------------- optional tensors
+
+TEST_CASE("batch norm: absent gamma and beta give the bits of ones and zeros",
+          "[layers][batch_norm][strict]") {
+  uint64_t seed = 900;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const mp_activation_t activation : kActivations) {
+      for (const int64_t rows : {3, 600, 1700}) {
+        for (const int32_t channels : {1, 9, 65}) {
+          Layer l = random_layer(dtype, rows, channels, ++seed);
+          l.desc.activation = activation;
+          for (const bool without_gamma : {true, false}) {
+            for (const bool without_beta : {true, false}) {
+              Layer given = l;
+              if (without_gamma) given.gamma.assign(given.gamma.size(), 1.0);
+              if (without_beta) given.beta.assign(given.beta.size(), 0.0);
+              Layer absent = l;  // poison would show
+              absent.has_gamma = !without_gamma;
+              absent.has_beta = !without_beta;
+              CAPTURE(mp_dtype_name(dtype), activation, rows, channels, without_gamma,
+                      without_beta);
+              const Trained forward = train(given);
+              CHECK(train(absent) == forward);
+              const Saved saved{forward.mean, forward.inv_std};
+              const Vector dy = random_dy(l, seed);
+              const Gradients gradients = run_backward(given, saved, dy);
+              CHECK(run_backward(absent, saved, dy) == gradients);
+              absent.has_grads = false;
+              CHECK(run_backward(absent, saved, dy).dx == gradients.dx);
+            }
+          }
+        }
+      }
+    }
+  }
+}

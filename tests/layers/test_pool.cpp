@@ -34,6 +34,16 @@ mp_pool2d_desc_t make_desc(int32_t n, int32_t h, int32_t w, int32_t c, int32_t w
   return d;
 }
 
+mp_pool2d_desc_t dilated(mp_pool2d_desc_t d, int32_t h, int32_t w) {
+  d.dilation_h = h;
+  d.dilation_w = w;
+  return d;
+}
+mp_pool2d_desc_t rounded_up(mp_pool2d_desc_t d) {
+  d.flags |= MP_POOL_CEIL;
+  return d;
+}
+
 /// Without a type and a mode.
 std::vector<mp_pool2d_desc_t> shapes() {
   return {
@@ -52,6 +62,18 @@ std::vector<mp_pool2d_desc_t> shapes() {
       // Tiles of a gradient: several on each side and of channels, with more windows than smem holds at a time.
       make_desc(1, 11, 13, 70, 5, 5, 1, 1, {2, 2, 2, 2}),
       make_desc(2, 19, 10, 33, 3, 3, 2, 2, {1, 1, 1, 1}),
+      // Dilated; rounded up; both.
+      dilated(make_desc(2, 9, 8, 11, 3, 2, 1, 1), 2, 3),
+      dilated(make_desc(1, 10, 11, 8, 3, 3, 2, 3, {2, 3, 4, 1}), 2, 3),
+      dilated(make_desc(1, 12, 5, 3, 2, 3, 3, 1, {0, 0, 4, 4}), 7, 2),
+      dilated(make_desc(1, 23, 20, 40, 3, 4, 1, 2, {1, 1, 3, 2}), 5, 4),
+      rounded_up(make_desc(2, 7, 9, 3, 2, 2, 2, 2)),
+      rounded_up(make_desc(1, 8, 7, 9, 3, 3, 2, 2, {1, 1, 1, 1})),
+      rounded_up(
+          make_desc(2, 5, 4, 8, 2, 3, 4, 3, {1, 1, 2, 2})),  // the last would begin in the padding
+      rounded_up(make_desc(1, 2, 3, 8, 3, 4, 2, 2)),         // windows larger than the image
+      rounded_up(make_desc(1, 20, 21, 35, 5, 4, 3, 3, {2, 1, 0, 3})),
+      rounded_up(dilated(make_desc(2, 10, 9, 5, 2, 3, 3, 2, {2, 0, 1, 3}), 3, 2)),
   };
 }
 
@@ -59,31 +81,49 @@ struct Outputs {
   int64_t p, q;
 };
 
-/// Counts the windows that end within the padding.
+/// Counts the windows that end within the padding, or, rounded up, reach past it by less than a stride and begin
+/// before the end of the image.
+int64_t count_windows(int64_t size, int64_t before, int64_t behind, int64_t extent, int64_t stride,
+                      bool is_ceil) {
+  int64_t count = 0;
+  while (count * stride + extent <= before + size + behind ||
+         (is_ceil && count * stride + extent < before + size + behind + stride &&
+          count * stride < before + size))
+    ++count;
+  return count;
+}
+
 Outputs outputs_of(const mp_pool2d_desc_t &d) {
-  Outputs outputs{0, 0};
-  while (outputs.p * d.stride_h + d.window_h <= d.pad_top + d.h + d.pad_bottom) ++outputs.p;
-  while (outputs.q * d.stride_w + d.window_w <= d.pad_left + d.w + d.pad_right) ++outputs.q;
-  return outputs;
+  const bool is_ceil = (d.flags & MP_POOL_CEIL) != 0;
+  return {count_windows(d.h, d.pad_top, d.pad_bottom, int64_t{d.dilation_h} * (d.window_h - 1) + 1,
+                        d.stride_h, is_ceil),
+          count_windows(d.w, d.pad_left, d.pad_right, int64_t{d.dilation_w} * (d.window_w - 1) + 1,
+                        d.stride_w, is_ceil)};
 }
 
 // ---------------------------------------------------------------------------- oracle
 
-/// Elements of x in one window and channel, by rows: their places.
-std::vector<size_t> window_of(const mp_pool2d_desc_t &d, int64_t n, int64_t p, int64_t q,
-                              int64_t c) {
+/// Elements of x in one window and channel, by rows: their places; and how many pixels it has in the padded image.
+struct Window {
   std::vector<size_t> places;
+  int64_t padded = 0;
+};
+
+Window window_of(const mp_pool2d_desc_t &d, int64_t n, int64_t p, int64_t q, int64_t c) {
+  Window window;
   for (int64_t r = 0; r < d.window_h; ++r) {
     for (int64_t s = 0; s < d.window_w; ++s) {
-      const int64_t i = p * d.stride_h - d.pad_top + r, j = q * d.stride_w - d.pad_left + s;
+      const int64_t i = p * d.stride_h - d.pad_top + r * d.dilation_h;
+      const int64_t j = q * d.stride_w - d.pad_left + s * d.dilation_w;
+      window.padded += i < d.h + d.pad_bottom && j < d.w + d.pad_right;
       if (i < 0 || i >= d.h || j < 0 || j >= d.w) continue;
-      places.push_back(static_cast<size_t>(((n * d.h + i) * d.w + j) * d.c + c));
+      window.places.push_back(static_cast<size_t>(((n * d.h + i) * d.w + j) * d.c + c));
     }
   }
-  return places;
+  return window;
 }
 
-/// Calls visit(place in y, places in x).
+/// Calls visit(place in y, window).
 template <typename Visit>
 void each_window(const mp_pool2d_desc_t &d, Visit visit) {
   const Outputs outputs = outputs_of(d);
@@ -103,21 +143,21 @@ size_t largest(const std::vector<double> &x, const std::vector<size_t> &places) 
   return best;
 }
 
-double count_of(const mp_pool2d_desc_t &d, const std::vector<size_t> &places) {
-  return d.mode == MP_POOL_AVG_INCLUDE_PAD ? static_cast<double>(d.window_h) * d.window_w
-                                           : static_cast<double>(places.size());
+double count_of(const mp_pool2d_desc_t &d, const Window &window) {
+  return d.mode == MP_POOL_AVG_INCLUDE_PAD ? static_cast<double>(window.padded)
+                                           : static_cast<double>(window.places.size());
 }
 
 std::vector<Bounded> forward(const mp_pool2d_desc_t &d, const std::vector<double> &x) {
   std::vector<Bounded> y;
-  each_window(d, [&](size_t, const std::vector<size_t> &places) {
+  each_window(d, [&](size_t, const Window &window) {
     if (d.mode == MP_POOL_MAX) {
-      y.push_back(x[largest(x, places)]);
+      y.push_back(x[largest(x, window.places)]);
       return;
     }
     BoundedSum sum;
-    for (const size_t place : places) sum.add(x[place]);
-    y.push_back(sum.total() / count_of(d, places));
+    for (const size_t place : window.places) sum.add(x[place]);
+    y.push_back(sum.total() / count_of(d, window));
   });
   return y;
 }
@@ -125,13 +165,13 @@ std::vector<Bounded> forward(const mp_pool2d_desc_t &d, const std::vector<double
 std::vector<Bounded> backward(const mp_pool2d_desc_t &d, const std::vector<double> &x,
                               const std::vector<double> &dy) {
   std::vector<BoundedSum> sums(x.size());
-  each_window(d, [&](size_t y, const std::vector<size_t> &places) {
+  each_window(d, [&](size_t y, const Window &window) {
     if (d.mode == MP_POOL_MAX) {
-      sums[largest(x, places)].add(dy[y]);
+      sums[largest(x, window.places)].add(dy[y]);
       return;
     }
-    const Bounded share = Bounded(1.0) / count_of(d, places);
-    for (const size_t place : places) sums[place].add(Bounded(dy[y]) * share);
+    const Bounded share = Bounded(1.0) / count_of(d, window);
+    for (const size_t place : window.places) sums[place].add(Bounded(dy[y]) * share);
   });
   std::vector<Bounded> dx;
   for (const BoundedSum &sum : sums) dx.push_back(sum.total());
@@ -208,14 +248,15 @@ bool is_power_of_two(double count) {
 
 /// Integers with many ties, both passes.
 void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
-  CAPTURE(d.n, d.h, d.w, d.c, d.window_h, d.window_w, mp_dtype_name(d.dtype), d.mode, offset);
+  CAPTURE(d.n, d.h, d.w, d.c, d.window_h, d.window_w, d.dilation_h, d.flags, mp_dtype_name(d.dtype),
+          d.mode, offset);
   const std::vector<double> x = integers(elems_of_x(d), 3, 1);
   const std::vector<double> dy = integers(elems_of_y(d), 9, 2);
   CHECK(count_different(forward(d, x), run_forward(d, x, offset), d.dtype) == 0);
   const std::vector<double> dx = run_backward(d, x, dy, offset);
   bool shares_are_exact = true;
-  each_window(d, [&](size_t, const std::vector<size_t> &places) {
-    shares_are_exact &= d.mode == MP_POOL_MAX || is_power_of_two(count_of(d, places));
+  each_window(d, [&](size_t, const Window &window) {
+    shares_are_exact &= d.mode == MP_POOL_MAX || is_power_of_two(count_of(d, window));
   });
   CHECK((shares_are_exact ? count_different(backward(d, x, dy), dx, d.dtype)
                           : count_outside(backward(d, x, dy), dx, d.dtype)) == 0);
@@ -286,6 +327,32 @@ TEST_CASE("pool: equal bits each time", "[layers][pool][strict]") {
     CHECK(run_forward(d, x) == run_forward(d, x));
     CHECK(run_backward(d, x, dy) == run_backward(d, x, dy));
   }
+}
+
+TEST_CASE("pool: sizes of torch, rounded up and dilated", "[layers][pool][strict]") {
+  // torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=...) of 10 x 11 pixels gives
+  // 4 x 5 and 5 x 5; with 2, stride=2, padding=0 and no dilation 5 x 5 and 5 x 6.
+  const auto size = [](const mp_pool2d_desc_t &d) {
+    int32_t p = 0, q = 0;
+    require_ok(mp_pool2d_output_size(&d, &p, &q));
+    return std::pair(p, q);
+  };
+  const mp_pool2d_desc_t wide = dilated(make_desc(1, 10, 11, 1, 3, 3, 2, 2, {1, 1, 1, 1}), 2, 2);
+  CHECK(size(wide) == std::pair(4, 5));
+  CHECK(size(rounded_up(wide)) == std::pair(5, 5));
+  const mp_pool2d_desc_t narrow = make_desc(1, 10, 11, 1, 2, 2, 2, 2);
+  CHECK(size(narrow) == std::pair(5, 5));
+  CHECK(size(rounded_up(narrow)) == std::pair(5, 6));
+  // The third window of 2 would begin in the padding behind 3 pixels: torch leaves it out.
+  CHECK(size(rounded_up(make_desc(1, 3, 3, 1, 2, 2, 2, 2, {1, 1, 1, 1}))) == std::pair(2, 2));
+  for (mp_pool2d_desc_t d : shapes()) {
+    d.dtype = MP_FP32;
+    const Outputs outputs = outputs_of(d);
+    CHECK(size(d) == std::pair(static_cast<int32_t>(outputs.p), static_cast<int32_t>(outputs.q)));
+  }
+  mp_pool2d_desc_t zero = narrow;
+  zero.dilation_h = zero.dilation_w = 0;  // as callers of the first version leave it
+  CHECK(size(zero) == size(narrow));
 }
 
 // ---------------------------------------------------------------------------- edges
