@@ -434,6 +434,18 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  dlogits, stream));
   }
 
+  outcome<size_t> loss_workspace_size(const mp_loss_desc_t &desc) const {
+    return detail::query<size_t>(mp_loss_workspace_size, get(), &desc);
+  }
+
+  outcome<void> loss(const mp_loss_desc_t &desc, const void *prediction, const void *target,
+                     const float *weights, const float *loss_scale, float *element_loss,
+                     float *loss, void *dprediction, workspace workspace,
+                     mp_stream_t stream = nullptr) const {
+    return check(mp_loss(get(), &desc, prediction, target, weights, loss_scale, element_loss, loss,
+                         dprediction, workspace.data, workspace.bytes, stream));
+  }
+
   outcome<void> nchw_to_nhwc(int64_t n, int64_t c, int64_t h, int64_t w, const void *src,
                              mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                              mp_stream_t stream = nullptr) const {
@@ -1103,6 +1115,13 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   }
 
   outcome<void> loss(int32_t tensor) const { return check(mp_graph_loss(get(), tensor)); }
+
+  /// Returns the input that the gradient is bound to.
+  outcome<int32_t> seed_gradient(int32_t tensor) const {
+    int32_t input = -1;
+    const mp_status_t status = mp_graph_seed_gradient(get(), tensor, &input);
+    return detail::finish(status, std::move(input));
+  }
 
   /// The policy must live until compile().
   outcome<void> autocast(mp_autocast_t policy) const {

@@ -36,6 +36,7 @@ struct OptimizerArgs;
 struct UpdateArgs;
 struct ModelCopyArgs;
 struct XentArgs;
+struct LossArgs;
 struct TransposeArgs;
 struct PoolArgs;
 struct BatchNormArgs;
@@ -65,6 +66,7 @@ struct RnnProblem;
   LAUNCH(model_copy, const ModelCopyArgs &)                                                        \
   LAUNCH(regularization, const OptimizerArgs &, const ReduceScratch &, float *loss)                \
   LAUNCH(softmax_xent, const XentArgs &)                                                           \
+  LAUNCH(element_loss, const LossArgs &)                                                           \
   LAUNCH(transpose, const TransposeArgs &)                                                         \
   LAUNCH(pool_forward, const PoolArgs &)                                                           \
   LAUNCH(pool_backward, const PoolArgs &)                                                          \

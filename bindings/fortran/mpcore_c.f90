@@ -106,6 +106,14 @@ module mpcore_c
     enumerator :: MP_ACT_DSIGMOID = 7
     !> backward: multiplies by tanh'(aux)
     enumerator :: MP_ACT_DTANH = 8
+    !> z / (1 + exp(-z)), also called swish
+    enumerator :: MP_ACT_SILU = 9
+    !> backward: multiplies by silu'(aux)
+    enumerator :: MP_ACT_DSILU = 10
+    !> exact form: 0.5 z (1 + erf(z / sqrt(2)))
+    enumerator :: MP_ACT_GELU_ERF = 11
+    !> backward: multiplies by gelu'(aux) of the exact form
+    enumerator :: MP_ACT_DGELU_ERF = 12
   end enum
 
   !> The dimension that the groups of mp_gemm_ragged share.
@@ -482,14 +490,45 @@ module mpcore_c
     enumerator :: MP_XENT_IGNORE_LABEL = 1
   end enum
 
+  !> Losses of one prediction x and one target t.
+  enum, bind(c)  ! mp_loss_kind_t
+    !> (x - t)^2
+    enumerator :: MP_LOSS_MSE = 1
+    !> |x - t|; its derivative is 0 for x = t
+    enumerator :: MP_LOSS_L1 = 2
+    !> -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
+    enumerator :: MP_LOSS_BCE_WITH_LOGITS = 3
+  end enum
+
+  !> Divisors of a sum of losses.
+  enum, bind(c)  ! mp_loss_reduction_t
+    !> the number of elements that count
+    enumerator :: MP_LOSS_MEAN = 0
+    !> 1
+    enumerator :: MP_LOSS_SUM = 1
+  end enum
+
+  !> Bits of mp_loss_desc_t.flags.
+  enum, bind(c)  ! mp_loss_flags_t
+    !> elements whose target is `ignore_target` do not count
+    enumerator :: MP_LOSS_IGNORE_TARGET = 1
+  end enum
+
   !> What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
   !> one of the two means, and not at all in the other.
   enum, bind(c)  ! mp_pool_mode_t
     enumerator :: MP_POOL_MAX = 1
-    !> sum / (window_h window_w)
+    !> sum / number of pixels inside the padded image
     enumerator :: MP_POOL_AVG_INCLUDE_PAD = 2
     !> sum / number of pixels inside the image
     enumerator :: MP_POOL_AVG_EXCLUDE_PAD = 3
+  end enum
+
+  !> Bits of mp_pool2d_desc_t.flags.
+  enum, bind(c)  ! mp_pool_flags_t
+    !> P and Q are rounded up: the last window may reach past the padding, but begins inside the image
+    !> or the padding before it.  As ceil_mode of torch.
+    enumerator :: MP_POOL_CEIL = 1
   end enum
 
   !> What becomes of an element of a and the one of b at its place.
@@ -637,7 +676,9 @@ module mpcore_c
   !>     dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
   !>
   !> If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-  !> A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+  !> A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
+  !> limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
+  !> bits on every device.
   !>
   !> dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
   !> happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
@@ -1238,15 +1279,36 @@ module mpcore_c
     integer(c_int32_t) :: ignore_label = 0_c_int32_t
   end type
 
+  !> Shape and types of a loss of single elements.
+  type, bind(c) :: mp_loss_desc_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int) :: kind = 0
+    !> of prediction and dprediction
+    integer(c_int) :: dtype = 0
+    !> of target
+    integer(c_int) :: dtype_target = 0
+    !> elements, >= 0
+    integer(c_int64_t) :: count = 0_c_int64_t
+    !> multiplies loss and gradient, as in mp_xent_desc_t
+    real(c_float) :: weight = 0.0_c_float
+    integer(c_int) :: reduction = 0
+    !> mp_loss_flags_t, or-ed; 0 = every element counts
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> any number, also NaN; not read without its flag
+    real(c_float) :: ignore_target = 0.0_c_float
+  end type
+
   !> Shape and type of a pooling layer:
   !>
   !>     x, dx    N H W C     dense, C contiguous
-  !>     y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+  !>     y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
+  !>                          extent_h = dilation_h (window_h - 1) + 1
   !>
-  !> Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+  !> Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
+  !> the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
   !> window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0.
   type, bind(c) :: mp_pool2d_desc_t
-    integer(c_int32_t) :: struct_size = 64_c_int32_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
     !> of x, y, dy and dx; sums are fp32
     integer(c_int) :: dtype = 0
     integer(c_int) :: mode = 0
@@ -1262,20 +1324,21 @@ module mpcore_c
     integer(c_int32_t) :: window_h = 0_c_int32_t
     !> >= 1
     integer(c_int32_t) :: window_w = 0_c_int32_t
-    !> >= 0 and smaller than the window
     integer(c_int32_t) :: pad_top = 0_c_int32_t
-    !> >= 0 and smaller than the window
     integer(c_int32_t) :: pad_bottom = 0_c_int32_t
-    !> >= 0 and smaller than the window
     integer(c_int32_t) :: pad_left = 0_c_int32_t
-    !> >= 0 and smaller than the window
+    !> >= 0 and smaller than the window's extent
     integer(c_int32_t) :: pad_right = 0_c_int32_t
     !> >= 1
     integer(c_int32_t) :: stride_h = 0_c_int32_t
     !> >= 1
     integer(c_int32_t) :: stride_w = 0_c_int32_t
-    !> must be 0
-    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> mp_pool_flags_t, or-ed
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> from one pixel of a window to the next, >= 0; 0 = 1
+    integer(c_int32_t) :: dilation_h = 0_c_int32_t
+    !> from one pixel of a window to the next, >= 0; 0 = 1
+    integer(c_int32_t) :: dilation_w = 0_c_int32_t
   end type
 
   !> Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each.
@@ -1303,9 +1366,9 @@ module mpcore_c
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> rows x channels, dense
     type(c_ptr) :: x = c_null_ptr
-    !> channels
+    !> channels; NULL = 1 and 0
     type(c_ptr) :: gamma = c_null_ptr
-    !> channels
+    !> channels; NULL = 1 and 0
     type(c_ptr) :: beta = c_null_ptr
     !> channels
     type(c_ptr) :: running_mean = c_null_ptr
@@ -1321,9 +1384,9 @@ module mpcore_c
     type(c_ptr) :: dy = c_null_ptr
     !> rows x channels, written; may be dy
     type(c_ptr) :: dx = c_null_ptr
-    !> channels, overwritten; zeros when rows is 0
+    !> channels, overwritten, optional; zeros when rows is 0
     type(c_ptr) :: dgamma = c_null_ptr
-    !> channels, overwritten; zeros when rows is 0
+    !> channels, overwritten, optional; zeros when rows is 0
     type(c_ptr) :: dbeta = c_null_ptr
   end type
 
@@ -3146,6 +3209,76 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> The mean of all elements, weight = 1, target of the type of the prediction.
+    function mp_loss_desc_init(desc, struct_size, kind, count, dtype) result(answer) bind(c, &
+      name="mp_loss_desc_init")
+      import
+      type(mp_loss_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: kind
+      integer(c_int64_t), value :: count
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace that mp_loss needs: at most 16 KiB, 0 for no elements.
+    !> @param bytes  host, out.
+    function mp_loss_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_loss_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_loss_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+    !>
+    !>     element_loss[i] = weight weights[i] l(x[i], t[i])
+    !>     loss = sum_i element_loss[i] / divisor
+    !>     dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
+    !>
+    !> With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are, as
+    !> in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights[i] is
+    !> 0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
+    !> of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+    !>
+    !> A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
+    !> overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
+    !> is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.  Logits lose
+    !> nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+    !>
+    !> The order of the sum, in fp64, depends on count alone.
+    !>
+    !> @param prediction    device, count elements.
+    !> @param target        device, count elements.
+    !> @param weights       device, count floats, optional: NULL = 1.
+    !> @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+    !> @param element_loss  device, count floats, optional, written; not multiplied by S.
+    !> @param loss          device, 1 float, optional, written; not multiplied by S.
+    !> @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
+    !> @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
+    !> Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
+    function mp_loss(context, desc, prediction, target, weights, loss_scale, element_loss, loss, &
+      dprediction, workspace, workspace_bytes, stream) result(answer) &
+      bind(c, name="mp_loss")
+      import
+      type(c_ptr), value :: context
+      type(mp_loss_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: prediction
+      type(c_ptr), value :: target
+      type(c_ptr), value :: weights
+      type(c_ptr), value :: loss_scale
+      type(c_ptr), value :: element_loss
+      type(c_ptr), value :: loss
+      type(c_ptr), value :: dprediction
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
     !> Images from N C H W to N H W C, the layout of convolutions and of everything here.
     !> Converts the type on the way, as mp_cast does.
     !>
@@ -3185,7 +3318,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Windows side by side, without padding.
+    !> Windows side by side, without padding or dilation.
     function mp_pool2d_desc_init(desc, struct_size, mode, n, h, w, c, window_h, window_w, &
       dtype) result(answer) &
       bind(c, name="mp_pool2d_desc_init")
@@ -3279,8 +3412,8 @@ module mpcore_c
     !>     running_mean = (1 - momentum) running_mean + momentum mean
     !>     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     !>
-    !> @param tensors    host: x, gamma, beta, saved_mean, saved_inv_std, y; running_mean and running_var
-    !>                   are optional, and updated.
+    !> @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional; running_mean
+    !>                   and running_var are too, and updated.
     !> @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
     !>
     !> A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -3312,8 +3445,8 @@ module mpcore_c
     end function
 
     !> The same with given statistics; momentum is not looked at.
-    !> @param tensors  host: x, gamma, beta, running_mean, running_var, which are read here, and y, which
-    !>                 may be x.
+    !> @param tensors  host: x, running_mean, running_var, which are read here, and y, which may be x;
+    !>                 gamma and beta are optional.
     function mp_batchnorm_forward_inference(context, desc, tensors, &
       stream) result(answer) bind(c, name="mp_batchnorm_forward_inference")
       import
@@ -3331,8 +3464,8 @@ module mpcore_c
     !>     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     !>     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     !>
-    !> @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx,
-    !>                 dgamma, dbeta.
+    !> @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx;
+    !>                 dgamma and dbeta are optional.
     !> An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     !> and order of sums as in the forward pass.
     function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
@@ -3372,7 +3505,8 @@ module mpcore_c
     !>           may be NULL.
     !> @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
     !>           the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
-    !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+    !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+    !> & Le, Searching for Activation Functions, 2017 (SiLU).
     !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
     !> other places or another type, or overlaps a or b otherwise
     function mp_pointwise(context, desc, a, b, y, stream) result(answer) bind(c, &
@@ -3741,8 +3875,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
-    !> are outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t).
+    !> The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of losses are
+    !> outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t).
     function mp_graph_output(graph, tensor) result(answer) bind(c, name="mp_graph_output")
       import
       type(c_ptr), value :: graph
@@ -3760,11 +3894,27 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass.
+    !> What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and without
+    !> mp_graph_seed_gradient, the graph has no backward pass.
     function mp_graph_loss(graph, tensor) result(answer) bind(c, name="mp_graph_loss")
       import
       type(c_ptr), value :: graph
       integer(c_int32_t), value :: tensor
+      integer(c_int) :: answer
+    end function
+
+    !> Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32, of the shape of
+    !> `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and starts there, and from the
+    !> loss of mp_graph_loss if there is one: gradients add up.  The tensor becomes an output, so that it can be
+    !> read after mp_graph_forward; its gradient is bound like any input, before mp_graph_backward.
+    !> @param tensor  one that a node computes, of floats; once for each.
+    !> @param input   host, out.
+    function mp_graph_seed_gradient(graph, tensor, input) result(answer) bind(c, &
+      name="mp_graph_seed_gradient")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int32_t), value :: tensor
+      integer(c_int32_t), intent(inout) :: input
       integer(c_int) :: answer
     end function
 
@@ -4204,7 +4354,17 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Windows side by side, without padding.
+  !> The mean of all elements, weight = 1, target of the type of the prediction.
+  function mp_loss_desc_default(kind, count, dtype) result(answer)
+    integer(c_int), value :: kind
+    integer(c_int64_t), value :: count
+    integer(c_int), value :: dtype
+    type(mp_loss_desc_t) :: answer
+    if (mp_loss_desc_init(answer, c_sizeof(answer), kind, count, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> Windows side by side, without padding or dilation.
   function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
     integer(c_int), value :: mode
     integer(c_int32_t), value :: n

@@ -47,6 +47,7 @@ module mpcore_described
     procedure :: output
     procedure :: keep_gradient
     procedure :: loss
+    procedure :: seed_gradient
     procedure :: autocast
     procedure :: compile
     procedure :: get_tensor
@@ -247,7 +248,7 @@ contains
     call mp_check(mp_graph_keep_gradient(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
-  !> What is to become small: the loss of a SoftmaxXent.
+  !> What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.
   subroutine loss(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
@@ -255,6 +256,20 @@ contains
     character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_loss(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
+
+  !> An input of the shape of the tensor, for a loss that the caller computes: dL / d(tensor) in single precision, bound
+  !> before backward, which multiplies it by S.
+  function seed_gradient(net, tensor, stat, errmsg) result(seed)
+    class(mp_described), intent(in) :: net
+    integer, intent(in) :: tensor
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: seed
+    integer(c_int32_t) :: number
+    number = -1
+    call mp_check(mp_graph_seed_gradient(net%handle(), tensor - 1, number), stat, errmsg)
+    seed = number + 1
+  end function
 
   !> Mixed precision: operations get their types as the policy says, which must live until compile.
   subroutine autocast(net, policy, stat, errmsg)

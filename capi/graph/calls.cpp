@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "capi/autocast.h"
 #include "capi/check.h"
@@ -89,6 +90,18 @@ Tensor &require_computed(Graph &graph, int32_t tensor) {
   return t;
 }
 
+/// A loss passes no gradient on that comes from behind it.
+bool comes_from_loss(const Graph &graph, int32_t tensor) {
+  std::vector<bool> comes(graph.tensors.size());
+  for (const Node &node : graph.nodes) {
+    bool from_loss = node.operation->is_loss();
+    node.for_each_input(
+        [&](const graph::Input &input) { from_loss |= comes[static_cast<size_t>(input.tensor)]; });
+    node.for_each_output([&](int32_t output) { comes[static_cast<size_t>(output)] = from_loss; });
+  }
+  return comes[static_cast<size_t>(tensor)];
+}
+
 /// A call that makes others.
 template <class Body>
 mp_status_t call_of_calls(const char *function, const Body &body) {
@@ -153,7 +166,7 @@ const Operation &read_operation(const char *op_type) {
 void read_inputs(const Graph &graph, Node &node, const int32_t *inputs, uint32_t count) {
   require_pointer(inputs, "inputs");
   for (uint32_t i = 0; i < count; ++i) {
-    if (inputs[i] == kNone && i >= node.operation->inputs.least) {
+    if (inputs[i] == kNone && node.operation->may_be_absent(i)) {
       node.inputs.push_back({});
       continue;
     }
@@ -286,10 +299,31 @@ mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor) {
     mp::Graph &g = mp::require_open(graph).described;
     mp::require_tensor(g, tensor, "tensor");
     const int32_t producer = g.tensor(tensor).producer;
-    MP_REQUIRE(producer != mp::kNone && g.node(producer).operation->type == "SoftmaxXent" &&
+    MP_REQUIRE(producer != mp::kNone && g.node(producer).operation->is_loss() &&
                    g.node(producer).outputs[0] == tensor,
-               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " is not the loss of a SoftmaxXent");
+               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " is not a loss");
     g.loss = tensor;
+  });
+}
+
+mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input) {
+  return mp::call(__func__, [&] {
+    mp::Graph &g = mp::require_open(graph).described;
+    mp::Tensor &of = mp::require_computed(g, tensor);
+    MP_REQUIRE(!mp::comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
+               ", ", of.name, ", is an output of a loss or depends on one; call mp_graph_loss");
+    for (const mp::Graph::Seed &seed : g.seeds)
+      MP_REQUIRE(seed.tensor != tensor, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, ", ",
+                 of.name, ", already has the gradient ", seed.input);
+    mp::require_pointer(input, "input");
+    mp::Tensor gradient;
+    gradient.name = of.name + "/seed";
+    gradient.role = mp::Role::input;
+    gradient.extent = of.extent;
+    gradient.gradient_of = tensor;
+    of.is_output = true;
+    g.seeds.push_back({tensor, g.add(std::move(gradient))});
+    *input = g.seeds.back().input;
   });
 }
 

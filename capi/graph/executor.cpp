@@ -30,7 +30,7 @@ List make_list(mp_context_t context, const std::vector<void *> &data,
 /// The backward pass behind the forward pass.
 /// @return the gradient of each tensor
 std::vector<int32_t> append_backward(Graph &graph) {
-  if (graph.loss == kNone) {
+  if (!graph.has_backward()) {
     for (const Tensor &t : graph.tensors)
       MP_REQUIRE(!t.keeps_gradient, MP_ERROR_INVALID_ARGUMENT, "the gradient of ", t.name,
                  " is wanted, but the graph has no loss");
@@ -194,14 +194,14 @@ void Executor::make_lists() {
       pair.model = make_list(context_, {models.back()}, {numel.back()}, {model_dtypes.back()});
     }
     pairs_.push_back(std::move(pair));
-    if (graph_.loss == kNone) continue;
+    if (!has_backward()) continue;
     const int32_t gradient = gradients_[t];
     grads.push_back(address({gradient}));
     grad_dtypes.push_back(graph_.tensor(gradient).dtype);
   }
   master_ = make_list(context_, masters, numel, fp32);
   if (has_model) model_ = make_list(context_, models, numel, model_dtypes);
-  if (graph_.loss != kNone) grads_ = make_list(context_, grads, numel, grad_dtypes);
+  if (has_backward()) grads_ = make_list(context_, grads, numel, grad_dtypes);
 }
 
 // ---------------------------------------------------------------------------- running

@@ -46,7 +46,7 @@ class Executor {
   mp_graph_memory_t memory() const;
   const Reports &reports() const { return reports_; }
   std::string description() const;
-  bool has_backward() const { return graph_.loss != kNone; }
+  bool has_backward() const { return graph_.has_backward(); }
   const Graph &graph() const { return graph_; }
 
   mp_tensor_list_t grads() const { return grads_.get(); }

@@ -19,8 +19,30 @@ Gradients::Gradients(Graph &graph)
   }
 }
 
+/// Where backward starts: gradients from outside, times the loss scale.
+void Gradients::append_seeds() {
+  for (const Graph::Seed &seed : graph_.seeds) {
+    const Tensor &of = graph_.tensor(seed.tensor);
+    Tensor gradient;
+    gradient.name = "d " + of.name;
+    gradient.extent = of.extent;
+    gradient.gradient_of = seed.tensor;
+    Node node = {};
+    node.operation = &operation("SeedGradient");
+    node.name = graph_.node(of.producer).name + "/seed";
+    node.inputs = {{seed.input}};
+    node.is_backward = true;
+    node.forward = of.producer;
+    node.outputs = {graph_.add(std::move(gradient))};
+    parts_[static_cast<size_t>(seed.tensor)].push_back(node.outputs[0]);
+    graph_.add(std::move(node));
+  }
+}
+
 std::vector<int32_t> Gradients::append_all() {
-  for (int32_t i = static_cast<int32_t>(graph_.nodes.size()); i-- > 0;) {
+  const auto last = static_cast<int32_t>(graph_.nodes.size());
+  append_seeds();
+  for (int32_t i = last; i-- > 0;) {
     const Node node = graph_.node(i);  // a copy, for what is appended may move the nodes
     const bool is_on_the_way = std::ranges::any_of(node.outputs, [&](int32_t output) {
       return output != kNone &&

@@ -16,7 +16,7 @@ class Gradients {
  public:
   explicit Gradients(Graph &graph);
 
-  /// Walks from the loss back to the parameters.
+  /// Walks from the loss and the seeds back to the parameters.
   /// @return the gradient of each tensor; kNone: it has none, or nobody wants it
   std::vector<int32_t> append_all();
 
@@ -39,6 +39,7 @@ class Gradients {
   Graph &graph() { return graph_; }
 
  private:
+  void append_seeds();
   int32_t sum_of(int32_t tensor);
   /// Root of a chain of views; the tensor itself if it has memory.
   int32_t memory_of(int32_t tensor) const;

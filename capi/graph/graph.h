@@ -102,7 +102,14 @@ struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;  ///< each behind those that it reads from
   int32_t loss = kNone;
+  /// A tensor, and the input with its gradient.
+  struct Seed {
+    int32_t tensor, input;
+  };
+  std::vector<Seed> seeds;
   int64_t batch = 0;  ///< extent[0] of the inputs; 0: there is none
+
+  bool has_backward() const { return loss != kNone || !seeds.empty(); }
 
   Tensor &tensor(int32_t id) { return tensors[static_cast<size_t>(id)]; }
   const Tensor &tensor(int32_t id) const { return tensors[static_cast<size_t>(id)]; }

@@ -134,7 +134,7 @@ class Recurrent final : public Operation {
   }
 
   void keep(Graph &g, Node &n) const override {
-    if (g.loss == kNone) return;
+    if (!g.has_backward()) return;
     n.outputs.resize(cell_.outputs, kNone);  // the reserve stands behind states, asked for or not
     Tensor reserve;
     reserve.name = n.name + "/reserve";

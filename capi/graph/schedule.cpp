@@ -95,7 +95,7 @@ class OrderCheck {
 
 void require_order(const Graph &graph) {
   OrderCheck(graph).run({Phase::forward, Phase::loss, Phase::after_loss});
-  if (graph.loss == kNone) return;
+  if (!graph.has_backward()) return;
   OrderCheck training(graph);
   training.run({Phase::forward});
   training.run({Phase::after_loss, Phase::backward});

@@ -29,11 +29,13 @@ extern "C" {
  *      Linear       x, w [in out], [b]                  y              transposed 0; 1: w is [out in]
  *      Conv2D       x [n h w c], w [k r s c/groups], [b]  y            stride 1, pad 0, dilation 1, groups 1
  *      BiasAdd      x, b                                y
- *      Relu, Gelu, Sigmoid, Tanh   x                    y
+ *      Relu, Silu, Sigmoid, Tanh   x                    y
+ *      Gelu         x                                   y              erf 0; 1: the exact form
  *      Add, Mul     a, b of one shape                   y
- *      MaxPool      x [n h w c]                         y              window 2, stride: window, pad 0
+ *      MaxPool      x [n h w c]                         y              window 2, stride: window, pad 0,
+ *                                                                        dilation 1, ceil_mode 0
  *      AvgPool      x [n h w c]                         y              the same, and include_pad 0
- *      BatchNorm    x, gamma, beta, mean, variance      y              epsilon 1e-5, momentum 0.1
+ *      BatchNorm    x, [gamma], [beta], mean, variance  y              epsilon 1e-5, momentum 0.1
  *      Embedding    table [vocabulary width], indices   y
  *      Dropout      x, [offset]                         y              p 0.5, seed 0
  *      Reshape      x                                   y              extent, one for each dimension of y
@@ -41,9 +43,12 @@ extern "C" {
  *      GRU, RNN     x, w_ih, w_hh, [b_ih, b_hh, h0, lengths]  y, [h]   relu 0 (RNN)
  *      SoftmaxXent  logits, labels                      loss, [row_loss, correct]  weight 1,
  *                                                         label_smoothing 0, ignore_label -100
+ *      MSE, L1, BCEWithLogits   prediction, target, [weight], of one shape   loss   weight 1
  *
  *  They compute what mp_gemm, mp_conv2d_*, mp_pointwise, mp_pool2d_*, mp_batchnorm_*, mp_embedding_*,
- *  mp_dropout, mp_rnn_* and mp_softmax_xent say.  mean and variance of BatchNorm are of mp_graph_state;
+ *  mp_dropout, mp_rnn_*, mp_softmax_xent and mp_loss say, the latter with MP_LOSS_MEAN.  No gradient goes
+ *  to target and weight of a loss: a parameter before them is refused.  A target may be left unbound in
+ *  inference, as labels may.  An absent gamma or beta is -1.  mean and variance of BatchNorm are of mp_graph_state;
  *  weights of recurrent layers are as in mp_rnn_weights_t.  No gradient goes to an input of the graph, so
  *  h0 and c0 from outside cut back-propagation through time.  Reshape: an extent of 0 is that of x in the
  *  same place, -1 what remains.  Labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t;
@@ -111,14 +116,22 @@ MP_API mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const ch
                                  const mp_graph_attribute_t *attributes, uint32_t num_attributes,
                                  int32_t *outputs, uint32_t num_outputs);
 
-/** The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
- *  are outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t). */
+/** The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of losses are
+ *  outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t). */
 MP_API mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor);
 /** The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
  *  Parameters need no such call. */
 MP_API mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor);
-/** What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass. */
+/** What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and without
+ *  mp_graph_seed_gradient, the graph has no backward pass. */
 MP_API mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor);
+/** Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32, of the shape of
+ *  `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and starts there, and from the
+ *  loss of mp_graph_loss if there is one: gradients add up.  The tensor becomes an output, so that it can be
+ *  read after mp_graph_forward; its gradient is bound like any input, before mp_graph_backward.
+ *  @param tensor  one that a node computes, of floats; once for each.
+ *  @param input   host, out. */
+MP_API mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input);
 
 /** Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
  *  changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).

@@ -27,6 +27,31 @@ struct XentArgs {
   void *dlogits;            ///< optional
 };
 
+/// The elements of a loss are cut into at most so many chunks, each the work of one block.
+constexpr int64_t kMaxLossChunks = 1024;
+
+/// What a chunk leaves in the workspace.
+struct LossPartial {
+  double loss;
+  int64_t counted;  ///< elements that are not ignored
+};
+
+struct LossArgs {
+  mp_loss_desc_t desc;
+  const void *prediction, *target;
+  const float *weights, *loss_scale;  ///< NULL = 1
+  float *element_loss, *loss;         ///< optional
+  void *dprediction;                  ///< optional
+  LossPartial *workspace;
+
+  static constexpr int64_t kAtOnce = 2048;  ///< elements of a block
+  int64_t chunk_elems() const {
+    const int64_t steps = (desc.count + kAtOnce - 1) / kAtOnce;
+    return (steps + kMaxLossChunks - 1) / kMaxLossChunks * kAtOnce;
+  }
+  int64_t num_chunks() const { return (desc.count + chunk_elems() - 1) / chunk_elems(); }
+};
+
 /// `count` matrices of rows x cols, one after the other, each of them transposed.
 struct TransposeArgs {
   int64_t count, rows, cols;

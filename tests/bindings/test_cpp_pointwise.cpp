@@ -51,3 +51,17 @@ TEST_CASE("C++: columns are summed, and a workspace that is too small is refused
           context.column_sum(desc, &x, &sum, nullptr, {});
         }).find("mp_column_sum: workspace_bytes = 0 is smaller than ") == 0);
 }
+
+TEST_CASE("C++: losses of single elements", "[cpp][pointwise]") {
+  const mp::context context = mp::context::create(on_host());
+  const mp_loss_desc_t desc = mp_loss_desc_default(MP_LOSS_MSE, 6, MP_FP32);
+  const Six x = {1, 2, 3, 4, 5, 6}, t = {1, 1, 1, 1, 1, 1};
+  Six dx{};
+  float loss = 0;
+  const size_t bytes = context.loss_workspace_size(desc);
+  alignas(256) std::array<char, 16384> space;
+  REQUIRE(bytes <= space.size());
+  context.loss(desc, &x, &t, nullptr, nullptr, nullptr, &loss, &dx, {space.data(), bytes});
+  CHECK(loss == 55.0f / 6.0f);
+  CHECK(dx[5] == 10.0f * (1.0f / 6.0f));
+}

@@ -84,6 +84,9 @@ static void test_tensors_of_graphs(void) {
   FAILS(mp_graph_keep_gradient, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_loss, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_loss, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_seed_gradient, (NULL, x, &tensor), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_seed_gradient, (graph, x, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_seed_gradient, (graph, 9999, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
 }
 
 /* ---------------------------------------------------------------- nodes */

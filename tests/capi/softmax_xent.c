@@ -1,4 +1,4 @@
-/* mpcore/layers.h: softmax cross-entropy, 4 rows of 8 fp16 logits. */
+/* mpcore/layers.h: softmax cross-entropy of 4 rows of 8 fp16 logits; losses of 32 fp16 elements. */
 #include <math.h>
 #include <string.h>
 
@@ -113,7 +113,124 @@ static void test_no_rows(void) {
   reset();
 }
 
+/* ---------------------------------------------------------------- losses of single elements */
+
+enum { kPrediction = 0, kTarget = 256, kWeights = 512, kElements = 1024, kWorkspace = 6144 };
+
+/** Every pointer as it should be, then one of them bad. */
+struct loss_pointers {
+  const void *prediction, *target, *weights, *scale;
+  void *element_loss, *loss, *dprediction, *workspace;
+};
+
+static mp_status_t loss_of(const mp_loss_desc_t *d, const struct loss_pointers *p, size_t bytes) {
+  return mp_loss(context, d, p->prediction, p->target, p->weights, p->scale, p->element_loss,
+                 p->loss, p->dprediction, p->workspace, bytes, NULL);
+}
+
+static struct loss_pointers good_loss(void) {
+  const struct loss_pointers p = {at(kPrediction), at(kTarget),  NULL,          NULL, NULL,
+                                  at(kLoss),       at(kDlogits), at(kWorkspace)};
+  return p;
+}
+
+static void init_loss(void *s) {
+  const mp_loss_desc_t d = mp_loss_desc_default(MP_LOSS_MSE, 32, MP_FP16);
+  memcpy(s, &d, sizeof d);
+}
+static mp_status_t call_loss(void *s) {
+  const struct loss_pointers p = good_loss();
+  return loss_of(s, &p, 256);
+}
+static mp_status_t call_loss_size(void *s) {
+  size_t bytes;
+  return mp_loss_workspace_size(context, s, &bytes);
+}
+
+#define LOSS_FIELD(field, member, v) \
+  FIELD(mp_loss_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_loss_desc(void) {
+  const struct field_case fields[] = {
+      LOSS_FIELD(kind, i, 0),
+      LOSS_FIELD(kind, i, MP_LOSS_BCE_WITH_LOGITS + 1),
+      LOSS_FIELD(dtype, i, MP_DTYPE_NONE),
+      LOSS_FIELD(dtype_target, i, 4),
+      LOSS_FIELD(count, i, -1),
+      LOSS_FIELD(count, i, INT64_MAX),
+      LOSS_FIELD(weight, f, NAN),
+      LOSS_FIELD(weight, f, INFINITY),
+      LOSS_FIELD(reduction, i, MP_LOSS_SUM + 1),
+      LOSS_FIELD(flags, i, 2),
+  };
+  const struct subject subjects[] = {
+      {"mp_loss", "desc", sizeof(mp_loss_desc_t), init_loss, call_loss},
+      {"mp_loss_workspace_size", "desc", sizeof(mp_loss_desc_t), init_loss, call_loss_size},
+  };
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
+    check_fields(&subjects[i], fields, sizeof fields / sizeof *fields);
+    check_struct_size(&subjects[i]);
+  }
+}
+
+static void check_loss_pointer(size_t member, void *bad, const char *name) {
+  const mp_loss_desc_t d = mp_loss_desc_default(MP_LOSS_MSE, 32, MP_FP16);
+  struct loss_pointers p = good_loss();
+  memcpy((char *)&p + member, &bad, sizeof bad);
+  check_failure(bad != NULL ? "misaligned pointer" : "NULL pointer", "mp_loss",
+                loss_of(&d, &p, 256), bad != NULL ? MP_ERROR_MISALIGNED : MP_ERROR_INVALID_ARGUMENT,
+                name);
+}
+
+static void test_loss_pointers(void) {
+  check_loss_pointer(offsetof(struct loss_pointers, prediction), NULL, "prediction");
+  check_loss_pointer(offsetof(struct loss_pointers, target), NULL, "target");
+  check_loss_pointer(offsetof(struct loss_pointers, workspace), NULL, "workspace");
+  check_loss_pointer(offsetof(struct loss_pointers, prediction), at(1), "prediction");
+  check_loss_pointer(offsetof(struct loss_pointers, target), at(1), "target");
+  check_loss_pointer(offsetof(struct loss_pointers, weights), at(2), "weights");
+  check_loss_pointer(offsetof(struct loss_pointers, scale), at(2), "loss_scale");
+  check_loss_pointer(offsetof(struct loss_pointers, element_loss), at(2), "element_loss");
+  check_loss_pointer(offsetof(struct loss_pointers, loss), at(2), "loss");
+  check_loss_pointer(offsetof(struct loss_pointers, dprediction), at(1), "dprediction");
+  check_loss_pointer(offsetof(struct loss_pointers, workspace), at(128), "workspace");
+
+  mp_loss_desc_t d = mp_loss_desc_default(MP_LOSS_MSE, 32, MP_FP16);
+  struct loss_pointers p = good_loss();
+  p.dprediction = at(kTarget);
+  check_failure("dprediction = target", "mp_loss", loss_of(&d, &p, 256), MP_ERROR_INVALID_ARGUMENT,
+                "dprediction");
+  p.dprediction = at(kPrediction);
+  WORKS(loss_of(&d, &p, 256));
+  p = good_loss();
+  check_failure("no workspace", "mp_loss", loss_of(&d, &p, 0), MP_ERROR_WORKSPACE_TOO_SMALL,
+                "workspace_bytes");
+  FAILS(mp_loss, (NULL, &d, p.prediction, p.target, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_loss,
+        (context, NULL, p.prediction, p.target, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_loss_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_loss_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_loss_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+
+  /* Of no elements the mean is NaN and the sum 0; nothing else is read. */
+  for (int is_sum = 0; is_sum < 2; ++is_sum) {
+    d.count = 0;
+    d.reduction = is_sum ? MP_LOSS_SUM : MP_LOSS_MEAN;
+    float loss = 1.0f;
+    int good = mp_loss(context, &d, NULL, NULL, NULL, NULL, NULL, at(kLoss), NULL, NULL, 0, NULL) ==
+               MP_SUCCESS;
+    good = good && mp_memcpy(context, &loss, at(kLoss), sizeof loss, NULL) == MP_SUCCESS &&
+           mp_stream_sync(context, NULL) == MP_SUCCESS;
+    check(good && (is_sum ? loss == 0.0f : isnan(loss)), "the loss of no elements");
+    reset();
+  }
+}
+
 void test_softmax_xent(void) {
+  test_loss_desc();
+  test_loss_pointers();
   test_desc();
   test_pointers();
   test_no_rows();

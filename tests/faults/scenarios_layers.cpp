@@ -84,6 +84,11 @@ void compute_by_element(Run &run) {
   void *const y = run.tensor(MP_FP16, 64, 3);
   const mp_pointwise_desc_t sum = mp_pointwise_desc_default(MP_POINTWISE_ADD, 8, 8, MP_FP16);
   FAULTY_CALL(run, mp_pointwise, run.context(), &sum, a, b, y, nullptr);
+  const mp_loss_desc_t loss = mp_loss_desc_default(MP_LOSS_MSE, 64, MP_FP16);
+  size_t bytes = 0;
+  FAULTY_CALL(run, mp_loss_workspace_size, run.context(), &loss, &bytes);
+  FAULTY_CALL(run, mp_loss, run.context(), &loss, y, b, nullptr, nullptr, nullptr, nullptr, y,
+              bytes > 0 ? run.bytes(bytes) : nullptr, bytes, nullptr);
   const mp_dropout_desc_t dropout = mp_dropout_desc_default(64, 0.5f, MP_FP16);
   FAULTY_CALL(run, mp_dropout, run.context(), &dropout, nullptr, y, y, nullptr);
   const mp_column_sum_desc_t columns = mp_column_sum_desc_default(8, 8, MP_FP16);

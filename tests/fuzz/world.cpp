@@ -16,6 +16,7 @@ alignas(kAlignment) char arena[2 * kMostBytes];
 constexpr const char *kTexts[] = {
     "", "Linear", "Conv2D", "BiasAdd", "Relu", "Gelu", "Sigmoid", "Add", "Mul", "MaxPool",
     "AvgPool", "BatchNorm", "Embedding", "Dropout", "Reshape", "LSTM", "GRU", "RNN", "SoftmaxXent",
+    "Silu", "MSE", "L1", "BCEWithLogits", "erf", "ceil_mode",
     "transposed", "stride", "pad", "dilation", "groups", "window", "include_pad", "epsilon",
     "momentum", "p", "seed", "extent", "relu", "weight", "label_smoothing", "ignore_label",
     "MatMul", "Softmax", "Exp", "Cast", "Identity", "linear", "binary_cross_entropy", "a/b", "a/*",

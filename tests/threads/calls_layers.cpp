@@ -77,6 +77,18 @@ Bytes column_sum(mp_context_t context) {
   return operands.bytes();
 }
 
+Bytes element_loss(mp_context_t context) {
+  constexpr int64_t kCount = 5000;
+  Operands operands(context);
+  const mp_loss_desc_t desc = mp_loss_desc_default(MP_LOSS_BCE_WITH_LOGITS, kCount, MP_FP16);
+  size_t bytes = 0;
+  check(mp_loss_workspace_size(context, &desc, &bytes));
+  check(mp_loss(context, &desc, operands.input(MP_FP16, kCount), operands.input(MP_FP16, kCount),
+                nullptr, nullptr, nullptr, static_cast<float *>(operands.output(MP_FP32, 1)),
+                operands.output(MP_FP16, kCount), operands.scratch(bytes), bytes, kStream));
+  return operands.bytes();
+}
+
 Bytes softmax_xent(mp_context_t context) {
   constexpr int64_t kRows = 40, kClasses = 21;
   Operands operands(context);
@@ -148,6 +160,7 @@ void add_layers(std::vector<Call> &calls) {
   calls.push_back({"batchnorm", normalise});
   calls.push_back({"pointwise", pointwise});
   calls.push_back({"column_sum", column_sum});
+  calls.push_back({"element_loss", element_loss});
   calls.push_back({"softmax_xent", softmax_xent});
   calls.push_back({"embedding", embedding});
   calls.push_back({"dropout", dropout});

@@ -25,18 +25,20 @@ from .convolution import Conv2d
 from .graph import Graph, GraphTensor
 from .groups import (Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspace_size, gemm_ragged,
                      gemm_ragged_workspace_size)
-from .layers import BatchNorm, ColumnSum, Pool2d, nchw_to_nhwc, nhwc_to_nchw, pointwise, softmax_xent
+from .layers import (BatchNorm, ColumnSum, Pool2d, element_loss, nchw_to_nhwc, nhwc_to_nchw, pointwise,
+                     softmax_xent)
 from .rnn import Rnn, RnnStep
 from .sequences import Embedding, dropout
 from .tensors import Reports, TensorList, nccl_comm
 from .training import Optimizer, Scaler, clip_factor, masters_to_model, scale_step
 
 __all__ = ["Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "AutocastTensor", "BatchNorm", "Context",
-           "ColumnSum", "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices", "Optimizer", "Pool2d",
-           "Reports", "Rnn", "RnnStep", "Scaler", "TensorList", "View", "build_info", "check", "clip_factor",
-           "dropout", "gemm", "gemm_batched", "gemm_grouped", "gemm_grouped_workspace_size", "gemm_kernels",
-           "gemm_ragged", "gemm_ragged_workspace_size", "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm",
-           "nchw_to_nhwc", "nhwc_to_nchw", "pointwise", "scale_step", "softmax_xent", "version", "view"]
+           "ColumnSum", "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices",
+           "Optimizer", "Pool2d", "Reports", "Rnn", "RnnStep", "Scaler", "TensorList", "View", "build_info", "check",
+           "clip_factor", "dropout", "element_loss", "gemm", "gemm_batched", "gemm_grouped",
+           "gemm_grouped_workspace_size", "gemm_kernels", "gemm_ragged", "gemm_ragged_workspace_size",
+           "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw", "pointwise",
+           "scale_step", "softmax_xent", "version", "view"]
 
 
 def build_info() -> str:

@@ -224,6 +224,14 @@ class mp_activation_t(enum.IntEnum):
     """backward: multiplies by sigmoid'(aux)"""
     MP_ACT_DTANH = 8
     """backward: multiplies by tanh'(aux)"""
+    MP_ACT_SILU = 9
+    """z / (1 + exp(-z)), also called swish"""
+    MP_ACT_DSILU = 10
+    """backward: multiplies by silu'(aux)"""
+    MP_ACT_GELU_ERF = 11
+    """exact form: 0.5 z (1 + erf(z / sqrt(2)))"""
+    MP_ACT_DGELU_ERF = 12
+    """backward: multiplies by gelu'(aux) of the exact form"""
 
 
 MP_ACT_NONE = mp_activation_t.MP_ACT_NONE
@@ -235,6 +243,10 @@ MP_ACT_SIGMOID = mp_activation_t.MP_ACT_SIGMOID
 MP_ACT_TANH = mp_activation_t.MP_ACT_TANH
 MP_ACT_DSIGMOID = mp_activation_t.MP_ACT_DSIGMOID
 MP_ACT_DTANH = mp_activation_t.MP_ACT_DTANH
+MP_ACT_SILU = mp_activation_t.MP_ACT_SILU
+MP_ACT_DSILU = mp_activation_t.MP_ACT_DSILU
+MP_ACT_GELU_ERF = mp_activation_t.MP_ACT_GELU_ERF
+MP_ACT_DGELU_ERF = mp_activation_t.MP_ACT_DGELU_ERF
 
 
 class mp_ragged_t(enum.IntEnum):
@@ -779,13 +791,52 @@ class mp_xent_flags_t(enum.IntFlag):
 MP_XENT_IGNORE_LABEL = mp_xent_flags_t.MP_XENT_IGNORE_LABEL
 
 
+class mp_loss_kind_t(enum.IntEnum):
+    """Losses of one prediction x and one target t."""
+
+    MP_LOSS_MSE = 1
+    """(x - t)^2"""
+    MP_LOSS_L1 = 2
+    """|x - t|; its derivative is 0 for x = t"""
+    MP_LOSS_BCE_WITH_LOGITS = 3
+    """-t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))"""
+
+
+MP_LOSS_MSE = mp_loss_kind_t.MP_LOSS_MSE
+MP_LOSS_L1 = mp_loss_kind_t.MP_LOSS_L1
+MP_LOSS_BCE_WITH_LOGITS = mp_loss_kind_t.MP_LOSS_BCE_WITH_LOGITS
+
+
+class mp_loss_reduction_t(enum.IntEnum):
+    """Divisors of a sum of losses."""
+
+    MP_LOSS_MEAN = 0
+    """the number of elements that count"""
+    MP_LOSS_SUM = 1
+    """1"""
+
+
+MP_LOSS_MEAN = mp_loss_reduction_t.MP_LOSS_MEAN
+MP_LOSS_SUM = mp_loss_reduction_t.MP_LOSS_SUM
+
+
+class mp_loss_flags_t(enum.IntFlag):
+    """Bits of mp_loss_desc_t.flags."""
+
+    MP_LOSS_IGNORE_TARGET = 1
+    """elements whose target is `ignore_target` do not count"""
+
+
+MP_LOSS_IGNORE_TARGET = mp_loss_flags_t.MP_LOSS_IGNORE_TARGET
+
+
 class mp_pool_mode_t(enum.IntEnum):
     """What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
     one of the two means, and not at all in the other."""
 
     MP_POOL_MAX = 1
     MP_POOL_AVG_INCLUDE_PAD = 2
-    """sum / (window_h window_w)"""
+    """sum / number of pixels inside the padded image"""
     MP_POOL_AVG_EXCLUDE_PAD = 3
     """sum / number of pixels inside the image"""
 
@@ -793,6 +844,17 @@ class mp_pool_mode_t(enum.IntEnum):
 MP_POOL_MAX = mp_pool_mode_t.MP_POOL_MAX
 MP_POOL_AVG_INCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_INCLUDE_PAD
 MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_EXCLUDE_PAD
+
+
+class mp_pool_flags_t(enum.IntFlag):
+    """Bits of mp_pool2d_desc_t.flags."""
+
+    MP_POOL_CEIL = 1
+    """P and Q are rounded up: the last window may reach past the padding, but begins inside the image
+    or the padding before it.  As ceil_mode of torch."""
+
+
+MP_POOL_CEIL = mp_pool_flags_t.MP_POOL_CEIL
 
 
 class mp_pointwise_op_t(enum.IntEnum):
@@ -1021,7 +1083,9 @@ class mp_epilogue_t(_Sized):
         dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 
     If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-    A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+    A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
+    limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
+    bits on every device.
 
     dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
     happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
@@ -1923,13 +1987,46 @@ class mp_xent_desc_t(_Sized):
     """any number, a class or not; without its flag it is not looked at"""
 
 
+class mp_loss_desc_t(_Sized):
+    """Shape and types of a loss of single elements."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        ("dtype", c_uint32),
+        ("dtype_target", c_uint32),
+        ("count", c_int64),
+        ("weight", c_float),
+        ("reduction", c_uint32),
+        ("flags", c_uint32),
+        ("ignore_target", c_float),
+    ]
+    struct_size: int
+    kind: int
+    dtype: int
+    """of prediction and dprediction"""
+    dtype_target: int
+    """of target"""
+    count: int
+    """elements, >= 0"""
+    weight: float
+    """multiplies loss and gradient, as in mp_xent_desc_t"""
+    reduction: int
+    flags: int
+    """mp_loss_flags_t, or-ed; 0 = every element counts"""
+    ignore_target: float
+    """any number, also NaN; not read without its flag"""
+
+
 class mp_pool2d_desc_t(_Sized):
     """Shape and type of a pooling layer:
 
         x, dx    N H W C     dense, C contiguous
-        y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+        y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
+                             extent_h = dilation_h (window_h - 1) + 1
 
-    Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+    Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
+    the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
     window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0."""
 
     _fields_ = [
@@ -1948,7 +2045,9 @@ class mp_pool2d_desc_t(_Sized):
         ("pad_right", c_int32),
         ("stride_h", c_int32),
         ("stride_w", c_int32),
-        ("reserved0", c_uint32),
+        ("flags", c_uint32),
+        ("dilation_h", c_int32),
+        ("dilation_w", c_int32),
     ]
     struct_size: int
     dtype: int
@@ -1967,19 +2066,20 @@ class mp_pool2d_desc_t(_Sized):
     window_w: int
     """>= 1"""
     pad_top: int
-    """>= 0 and smaller than the window"""
     pad_bottom: int
-    """>= 0 and smaller than the window"""
     pad_left: int
-    """>= 0 and smaller than the window"""
     pad_right: int
-    """>= 0 and smaller than the window"""
+    """>= 0 and smaller than the window's extent"""
     stride_h: int
     """>= 1"""
     stride_w: int
     """>= 1"""
-    reserved0: int
-    """must be 0"""
+    flags: int
+    """mp_pool_flags_t, or-ed"""
+    dilation_h: int
+    """from one pixel of a window to the next, >= 0; 0 = 1"""
+    dilation_w: int
+    """from one pixel of a window to the next, >= 0; 0 = 1"""
 
 
 class mp_batchnorm_desc_t(_Sized):
@@ -2035,9 +2135,9 @@ class mp_batchnorm_tensors_t(_Sized):
     x: Pointer
     """rows x channels, dense"""
     gamma: Pointer
-    """channels"""
+    """channels; NULL = 1 and 0"""
     beta: Pointer
-    """channels"""
+    """channels; NULL = 1 and 0"""
     running_mean: Pointer
     """channels"""
     running_var: Pointer
@@ -2053,9 +2153,9 @@ class mp_batchnorm_tensors_t(_Sized):
     dx: Pointer
     """rows x channels, written; may be dy"""
     dgamma: Pointer
-    """channels, overwritten; zeros when rows is 0"""
+    """channels, overwritten, optional; zeros when rows is 0"""
     dbeta: Pointer
-    """channels, overwritten; zeros when rows is 0"""
+    """channels, overwritten, optional; zeros when rows is 0"""
 
 
 class mp_pointwise_desc_t(_Sized):
@@ -2649,8 +2749,15 @@ def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
     return value
 
 
+def mp_loss_desc_default(kind: int, count: int, dtype: int) -> mp_loss_desc_t:
+    """The mean of all elements, weight = 1, target of the type of the prediction."""
+    value = mp_loss_desc_t()
+    _library.mp_loss_desc_init(value, ctypes.sizeof(value), kind, count, dtype)
+    return value
+
+
 def mp_pool2d_desc_default(mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int) -> mp_pool2d_desc_t:
-    """Windows side by side, without padding."""
+    """Windows side by side, without padding or dilation."""
     value = mp_pool2d_desc_t()
     _library.mp_pool2d_desc_init(value, ctypes.sizeof(value), mode, n, h, w, c, window_h, window_w, dtype)
     return value
@@ -3507,6 +3614,43 @@ class Library(ctypes.CDLL):
             Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
             Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing)."""
 
+        def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int:
+            """The mean of all elements, weight = 1, target of the type of the prediction."""
+
+        def mp_loss_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int:
+            """Bytes of workspace that mp_loss needs: at most 16 KiB, 0 for no elements.
+            @param bytes  host, out."""
+
+        def mp_loss(self, context: Handle, desc: Pointer, prediction: Pointer, target: Pointer, weights: Pointer, loss_scale: Pointer, element_loss: Pointer, loss: Pointer, dprediction: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
+            """Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+
+                element_loss[i] = weight weights[i] l(x[i], t[i])
+                loss = sum_i element_loss[i] / divisor
+                dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
+
+            With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are, as
+            in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights[i] is
+            0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
+            of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+
+            A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
+            overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
+            is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.  Logits lose
+            nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+
+            The order of the sum, in fp64, depends on count alone.
+
+            @param prediction    device, count elements.
+            @param target        device, count elements.
+            @param weights       device, count floats, optional: NULL = 1.
+            @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+            @param element_loss  device, count floats, optional, written; not multiplied by S.
+            @param loss          device, 1 float, optional, written; not multiplied by S.
+            @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
+            @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
+            Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed"""
+
         def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, stream: Handle, /) -> int:
             """Images from N C H W to N H W C, the layout of convolutions and of everything here.
             Converts the type on the way, as mp_cast does.
@@ -3519,7 +3663,7 @@ class Library(ctypes.CDLL):
             """The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too."""
 
         def mp_pool2d_desc_init(self, desc: Pointer, struct_size: int, mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int, /) -> int:
-            """Windows side by side, without padding."""
+            """Windows side by side, without padding or dilation."""
 
         def mp_pool2d_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int:
             """P and Q of `desc`.
@@ -3556,8 +3700,8 @@ class Library(ctypes.CDLL):
                 running_mean = (1 - momentum) running_mean + momentum mean
                 running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
 
-            @param tensors    host: x, gamma, beta, saved_mean, saved_inv_std, y; running_mean and running_var
-                              are optional, and updated.
+            @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional; running_mean
+                              and running_var are too, and updated.
             @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
 
             A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -3579,8 +3723,8 @@ class Library(ctypes.CDLL):
 
         def mp_batchnorm_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int:
             """The same with given statistics; momentum is not looked at.
-            @param tensors  host: x, gamma, beta, running_mean, running_var, which are read here, and y, which
-                            may be x."""
+            @param tensors  host: x, running_mean, running_var, which are read here, and y, which may be x;
+                            gamma and beta are optional."""
 
         def mp_batchnorm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
             """Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
@@ -3590,8 +3734,8 @@ class Library(ctypes.CDLL):
                 dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
                 dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
 
-            @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx,
-                            dgamma, dbeta.
+            @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx;
+                            dgamma and dbeta are optional.
             An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
             and order of sums as in the forward pass."""
 
@@ -3611,7 +3755,8 @@ class Library(ctypes.CDLL):
                       may be NULL.
             @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
                       the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
-            Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+            Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+            & Le, Searching for Activation Functions, 2017 (SiLU).
             @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
             other places or another type, or overlaps a or b otherwise"""
 
@@ -3770,15 +3915,24 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_INVALID_ARGUMENT shapes that do not fit, named with the node"""
 
         def mp_graph_output(self, graph: Handle, tensor: int, /) -> int:
-            """The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
-            are outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t)."""
+            """The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of losses are
+            outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t)."""
 
         def mp_graph_keep_gradient(self, graph: Handle, tensor: int, /) -> int:
             """The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
             Parameters need no such call."""
 
         def mp_graph_loss(self, graph: Handle, tensor: int, /) -> int:
-            """What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass."""
+            """What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and without
+            mp_graph_seed_gradient, the graph has no backward pass."""
+
+        def mp_graph_seed_gradient(self, graph: Handle, tensor: int, input: Pointer, /) -> int:
+            """Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32, of the shape of
+            `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and starts there, and from the
+            loss of mp_graph_loss if there is one: gradients add up.  The tensor becomes an output, so that it can be
+            read after mp_graph_forward; its gradient is bound like any input, before mp_graph_backward.
+            @param tensor  one that a node computes, of floats; once for each.
+            @param input   host, out."""
 
         def mp_graph_autocast(self, graph: Handle, policy: Handle, /) -> int:
             """Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
@@ -4012,6 +4166,9 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_autocast_op": (c_uint32, {"policy": c_void_p, "op_type": c_char_p, "input_dtype": c_void_p, "count": c_uint32, "cast_to": c_void_p, "output": c_void_p}),
     "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
     "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "logits": c_void_p, "labels": c_void_p, "loss_scale": c_void_p, "row_loss": c_void_p, "loss": c_void_p, "correct": c_void_p, "dlogits": c_void_p, "stream": c_void_p}),
+    "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
+    "mp_loss_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "bytes": c_void_p}),
+    "mp_loss": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "prediction": c_void_p, "target": c_void_p, "weights": c_void_p, "loss_scale": c_void_p, "element_loss": c_void_p, "loss": c_void_p, "dprediction": c_void_p, "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_nchw_to_nhwc": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "stream": c_void_p}),
     "mp_nhwc_to_nchw": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "stream": c_void_p}),
     "mp_pool2d_desc_init": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "struct_size": c_size_t, "mode": c_uint32, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "window_h": c_int32, "window_w": c_int32, "dtype": c_uint32}),
@@ -4049,6 +4206,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_graph_output": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
     "mp_graph_keep_gradient": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
     "mp_graph_loss": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
+    "mp_graph_seed_gradient": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "input": c_void_p}),
     "mp_graph_autocast": (c_uint32, {"graph": c_void_p, "policy": c_void_p}),
     "mp_graph_compile": (c_uint32, {"graph": c_void_p}),
     "mp_graph_bind": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "data": c_void_p}),

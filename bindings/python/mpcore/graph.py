@@ -132,9 +132,18 @@ class Graph(Object):
         check(lib.mp_graph_keep_gradient(self.handle, _one(tensor)))
 
     def loss(self, tensor: int) -> None:
-        """What is to become small: the loss of a SoftmaxXent."""
+        """What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits."""
         check(lib.mp_graph_loss(self.handle, _one(tensor)))
         self._has_loss = True
+
+    def seed_gradient(self, tensor: int) -> int:
+        """Returns a float32 input of the shape of the tensor: bind dL / d(tensor) to it before `backward`, which
+        multiplies it by S.  For losses that you compute yourself; the tensor can be read after `forward`."""
+        seed = ctypes.c_int32()
+        check(lib.mp_graph_seed_gradient(self.handle, _one(tensor), ctypes.byref(seed)))
+        self._inputs.add(seed.value)
+        self._has_loss = True
+        return seed.value
 
     def autocast(self, policy: Autocast) -> None:
         """Mixed precision: operations get their types as the policy says, where its gate is open on this device."""

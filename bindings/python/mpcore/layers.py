@@ -43,19 +43,21 @@ class Pool2d:
     x_shape     N H W C; `y_shape` is N P Q C
     window      a number, or (height, width); so has stride, by default that of the window
     padding     a number, (height, width), or (top, bottom, left, right)
+    dilation    a number, or (height, width): from one pixel of a window to the next
+    ceil_mode   round the size of y up, as torch does
     """
 
     def __init__(self, context: Context, mode: Any, x_shape: Sequence[int], window: Pair, dtype: Any = "fp16",
-                 *, stride: Optional[Pair] = None, padding: Pair = 0):
+                 *, stride: Optional[Pair] = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False):
         self.context, self.dtype, self.x_shape = context, dtype_name(dtype), images(x_shape, "x_shape")
         n, h, w, c = self.x_shape
         self.desc = _sys.mp_pool2d_desc_default(enumerator(_sys.mp_pool_mode_t, mode, "mode"), 1, 1, 1, 1, 1, 1,
                                                 DTYPES[self.dtype][1] or 0)
         names = ("pad_top", "pad_bottom", "pad_left", "pad_right", "window_h", "window_w", "stride_h",
-                 "stride_w")
+                 "stride_w", "dilation_h", "dilation_w")
         values = (numbers(padding, 4, "padding") + numbers(window, 2, "window") +
-                  numbers(window if stride is None else stride, 2, "stride"))
-        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c))
+                  numbers(window if stride is None else stride, 2, "stride") + numbers(dilation, 2, "dilation"))
+        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, flags=_sys.MP_POOL_CEIL if ceil_mode else 0))
         p, q = ctypes.c_int32(), ctypes.c_int32()
         check(lib.mp_pool2d_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
         self.y_shape = (n, p.value, q.value, c)
@@ -88,7 +90,8 @@ class BatchNorm:
     mean, inv_std    float32, one per channel: what forward has measured, for backward
 
     The object has those two arrays and the workspace: use it in one stream at a time, and once forward
-    before each backward.  gamma, beta and everything else per channel is float32.
+    before each backward.  gamma, beta and everything else per channel is float32; gamma = None is 1, beta = None is 0,
+    and None in place of their gradients leaves these out.
     """
 
     def __init__(self, context: Context, rows: int, channels: int, dtype: Any = "fp16", *,
@@ -101,7 +104,7 @@ class BatchNorm:
         self.workspace = context.empty(size, "uint8")
         self.mean, self.inv_std = context.zeros(channels), context.zeros(channels)
 
-    def forward(self, x: Any, gamma: Any, beta: Any, y: Any = None, *, running_mean: Any = None,
+    def forward(self, x: Any, gamma: Any = None, beta: Any = None, y: Any = None, *, running_mean: Any = None,
                 running_var: Any = None, stream: Any = None) -> Any:
         """y = activation((x - mean) gamma inv_std + beta) with the statistics of x; the running ones are
         updated.  Returns y."""
@@ -123,8 +126,8 @@ class BatchNorm:
             self.context.handle, ctypes.byref(self.desc), tensors, stream_pointer(stream)))
         return y
 
-    def backward(self, x: Any, dy: Any, gamma: Any, beta: Any, dgamma: Any, dbeta: Any, dx: Any = None,
-                 stream: Any = None) -> Any:
+    def backward(self, x: Any, dy: Any, gamma: Any = None, beta: Any = None, dgamma: Any = None, dbeta: Any = None,
+                 dx: Any = None, stream: Any = None) -> Any:
         """The gradients of forward, overwritten; dx may be dy.  Returns dx."""
         vx = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
         dx, read, got = self._pair("dy", dy, "dx", dx)
@@ -266,3 +269,42 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
     check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), vl, views.get("labels"),
                               views.get("loss_scale"), views.get("row_loss"), views.get("loss"),
                               views.get("correct"), views.get("dlogits"), stream_pointer(stream)))
+
+
+def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, weights: Any = None,
+                 element_loss: Any = None, loss: Any = None, dprediction: Any = None, loss_scale: Any = None,
+                 weight: float = 1.0, reduction: Any = "mean", ignore_target: Optional[float] = None,
+                 workspace: Any = None, stream: Any = None) -> None:
+    """A loss of single elements and its gradient, see mp_loss.
+
+    kind           "mse", "l1" or "bce_with_logits" (mp_loss_kind_t)
+    target         of as many elements as prediction, of any float type; so is dprediction, of the type of prediction
+    weights        float32, one for each element
+    element_loss   float32, one for each element, written; loss: 1 element, written
+    loss_scale     float32, 1 element: Scaler.scale
+    reduction      "mean" or "sum" (mp_loss_reduction_t)
+    ignore_target  elements with this target do not count, which may be NaN; None: all do
+    workspace      uint8, 16 KiB are enough; made for the call where it is not given, which then waits for the stream
+    """
+    read = context.check_array(prediction, "prediction")
+    wanted = context.check_array(target, "target", size=read.size)
+    desc = _sys.mp_loss_desc_default(enumerator(_sys.mp_loss_kind_t, kind, "kind"), read.size, read.mp_dtype)
+    fill(desc, {"dtype_target": wanted.mp_dtype, "weight": weight,
+                "reduction": enumerator(_sys.mp_loss_reduction_t, reduction, "reduction")})
+    if ignore_target is not None:
+        fill(desc, {"flags": _sys.MP_LOSS_IGNORE_TARGET, "ignore_target": ignore_target})
+    views = {}
+    for name, array, kind_of, size, writable in (
+            ("weights", weights, "float32", read.size, False), ("loss_scale", loss_scale, "float32", 1, False),
+            ("element_loss", element_loss, "float32", read.size, True), ("loss", loss, "float32", 1, True),
+            ("dprediction", dprediction, read.dtype, read.size, True)):
+        if array is not None:
+            views[name] = context.check_array(array, name, dtype=kind_of, size=size, writable=writable)
+    size = _epilogue.bytes_of(lib.mp_loss_workspace_size, context.handle, ctypes.byref(desc))
+    space = context.empty(size, "uint8") if workspace is None else workspace
+    block = context.check_array(space, "workspace", dtype="uint8", writable=True)
+    check(lib.mp_loss(context.handle, ctypes.byref(desc), read, wanted, views.get("weights"),
+                      views.get("loss_scale"), views.get("element_loss"), views.get("loss"),
+                      views.get("dprediction"), block if size else None, block.nbytes, stream_pointer(stream)))
+    if workspace is None:
+        context.sync(stream)  # before the memory goes

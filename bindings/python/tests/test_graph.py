@@ -189,6 +189,28 @@ class Runs(unittest.TestCase):
             graph.close()
 
     @needs_host
+    def test_losses_and_gradients_from_outside(self):
+        c = mpcore.Context("host")
+        gradients = []
+        for seeded in False, True:
+            g = mpcore.Graph(c)
+            x, w = g.input("x", (2, 1)), g.parameter("w", (1, 1))
+            y = g.node("Linear", "fc", [x, w])
+            if seeded:
+                seed = g.seed_gradient(y)
+            else:
+                target = g.input("target", (2, 1))
+                g.loss(g.node("MSE", "loss", [y, target], weight=2))
+            g.compile()
+            g.write(w, c.array(Floats([3], (1, 1))))
+            g.bind(x, c.array(Floats([1, 2], (2, 1))))
+            g.bind(seed if seeded else target, c.array(Floats([4, 10] if seeded else [1, 1], (2, 1))))
+            g.forward("training")
+            g.backward()
+            gradients.append(memoryview(g.tensor(w).grad.tobytes()).cast("f").tolist())
+        # dL/dy = 2 (y - t) 2 / 2, y = 3 and 6, so 4 and 10; times x.
+        self.assertEqual(gradients, [[24], [24]])
+
     def test_what_is_bound_lives(self):
         with context() as device:
             net = Perceptron(device)
@@ -252,7 +274,7 @@ class Refusals(unittest.TestCase):
             self.refused(mpcore.Error, "num_outputs = 0", node, "Linear", "n", [x, w], 0)
             self.refused(ValueError, "outputs = -1", node, "Linear", "n", [x, w], -1)
             self.refused(mpcore.Error, "tensor = 0 is not computed", graph.output, x)
-            self.refused(mpcore.Error, "tensor = 0 is not the loss", graph.loss, x)
+            self.refused(mpcore.Error, "tensor = 0 is not a loss", graph.loss, x)
             self.refused(ValueError, r"tensor\[0\] = 4294967296 is beyond", graph.output, 2**32)
             with self.assertRaises(mpcore.Error) as caught:
                 node("Nonlinear", "n", [x])

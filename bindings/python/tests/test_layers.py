@@ -182,6 +182,24 @@ class Layers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "mode = 'mean' is not one of: max"):
             mpcore.Pool2d(self.context, "mean", (1, 4, 4, 1), 2)
 
+    def test_pool_rounded_up_and_dilated(self):
+        context = self.context
+        x = context.array(Floats(list(range(1, 8)), (1, 1, 7, 1)))
+        pool = mpcore.Pool2d(context, "max", (1, 1, 7, 1), (1, 2), "fp32", stride=(1, 2), ceil_mode=True)
+        self.assertEqual(pool.y_shape, (1, 1, 4, 1))
+        self.assertEqual(memoryview(pool.forward(x).tobytes()).cast("f").tolist(), [2, 4, 6, 7])
+        pool = mpcore.Pool2d(context, "max", (1, 1, 7, 1), (1, 2), "fp32", stride=1, dilation=(1, 3))
+        self.assertEqual(memoryview(pool.forward(x).tobytes()).cast("f").tolist(), [4, 5, 6, 7])
+
+    def test_batch_norm_without_gamma_and_beta(self):
+        context = self.context
+        x, dx = context.array(Floats([1, 2, 3, 6], (4, 1))), context.array(Floats([1, 0, 0, 0], (4, 1)))
+        norm = mpcore.BatchNorm(context, 4, 1, "fp32")
+        ones, zeros = context.array(Floats([1], (1,))), context.zeros(1)
+        self.assertEqual(norm.forward(x).tobytes(), norm.forward(x, ones, zeros).tobytes())
+        given = norm.backward(x, dx, ones, zeros, context.zeros(1), context.zeros(1))
+        self.assertEqual(norm.backward(x, dx).tobytes(), given.tobytes())
+
     def test_batch_norm(self):
         """Two channels of mean 2 and 5, variance 4 and 16; every number is exact."""
         x = self.array([0, 1, 4, 9, 0, 1, 4, 9], (4, 2))

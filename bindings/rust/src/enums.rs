@@ -172,6 +172,14 @@ numbered! {
         Dsigmoid = 7,
         /// backward: multiplies by tanh'(aux)
         Dtanh = 8,
+        /// z / (1 + exp(-z)), also called swish
+        Silu = 9,
+        /// backward: multiplies by silu'(aux)
+        Dsilu = 10,
+        /// exact form: 0.5 z (1 + erf(z / sqrt(2)))
+        GeluErf = 11,
+        /// backward: multiplies by gelu'(aux) of the exact form
+        DgeluErf = 12,
     }
 }
 
@@ -611,15 +619,54 @@ flags! {
 }
 
 numbered! {
+    /// Losses of one prediction x and one target t.
+    LossKind {
+        /// (x - t)^2
+        Mse = 1,
+        /// |x - t|; its derivative is 0 for x = t
+        L1 = 2,
+        /// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
+        BceWithLogits = 3,
+    }
+}
+
+numbered! {
+    /// Divisors of a sum of losses.
+    LossReduction {
+        /// the number of elements that count
+        Mean = 0,
+        /// 1
+        Sum = 1,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_loss_desc_t`](crate::sys::mp_loss_desc_t).flags.
+    LossFlags {
+        /// elements whose target is `ignore_target` do not count
+        IGNORE_TARGET = 1,
+    }
+}
+
+numbered! {
     /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
     /// one of the two means, and not at all in the other.
     PoolMode {
         /// [`MP_POOL_MAX`](crate::sys::MP_POOL_MAX)
         Max = 1,
-        /// sum / (window\_h window\_w)
+        /// sum / number of pixels inside the padded image
         AvgIncludePad = 2,
         /// sum / number of pixels inside the image
         AvgExcludePad = 3,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_pool2d_desc_t`](crate::sys::mp_pool2d_desc_t).flags.
+    PoolFlags {
+        /// P and Q are rounded up: the last window may reach past the padding, but begins inside the image
+        /// or the padding before it.  As ceil\_mode of torch.
+        CEIL = 1,
     }
 }
 

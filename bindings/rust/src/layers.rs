@@ -152,6 +152,19 @@ impl Pool2d {
         self
     }
 
+    /// Rows and columns from one pixel of a window to the next.
+    pub fn dilation(mut self, h: u32, w: u32) -> Self {
+        self.desc.dilation_h = h as i32;
+        self.desc.dilation_w = w as i32;
+        self
+    }
+
+    /// Rounds P and Q up, as torch does.
+    pub fn ceil_mode(mut self) -> Self {
+        self.desc.flags |= sys::MP_POOL_CEIL;
+        self
+    }
+
     /// Rows and columns of the outputs, P and Q.
     pub fn output_size(&self) -> Result<(usize, usize)> {
         let (mut p, mut q) = (0, 0);
@@ -245,13 +258,13 @@ impl Default for BatchNormOptions {
     }
 }
 
-/// Factor and shift of each channel, or their gradients.
-#[derive(Clone, Copy, Debug)]
+/// Factor and shift of each channel, or their gradients.  `Affine::default()` has neither.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Affine<'a> {
-    /// One per channel.
-    pub gamma: View<'a, f32>,
-    /// One per channel.
-    pub beta: View<'a, f32>,
+    /// One per channel; `None`: 1, or no gradient.
+    pub gamma: Option<View<'a, f32>>,
+    /// One per channel; `None`: 0, or no gradient.
+    pub beta: Option<View<'a, f32>>,
 }
 
 /// Of each channel, usually running ones.
@@ -399,8 +412,8 @@ impl<T: Float> BatchNorm<T> {
         let tensors = sys::mp_batchnorm_tensors_t {
             dy: dy.cast(),
             dx: dx.cast(),
-            dgamma: self.channels("dgamma", &grads.gamma)?,
-            dbeta: self.channels("dbeta", &grads.beta)?,
+            dgamma: self.optional("dgamma", &grads.gamma)?,
+            dbeta: self.optional("dbeta", &grads.beta)?,
             ..self.tensors(x, gamma, beta)
         };
         // SAFETY: as in forward.
@@ -440,8 +453,12 @@ impl<T: Float> BatchNorm<T> {
         Ok(view.pointer)
     }
 
+    fn optional(&self, name: &str, view: &Option<View<'_, f32>>) -> Result<*mut f32> {
+        view.as_ref().map_or(Ok(ptr::null_mut()), |view| self.channels(name, view))
+    }
+
     fn affine(&self, affine: &Affine<'_>) -> Result<(*mut f32, *mut f32)> {
-        Ok((self.channels("gamma", &affine.gamma)?, self.channels("beta", &affine.beta)?))
+        Ok((self.optional("gamma", &affine.gamma)?, self.optional("beta", &affine.beta)?))
     }
 
     fn statistics(&self, of: &Statistics<'_>) -> Result<(*mut f32, *mut f32)> {

@@ -83,7 +83,7 @@ pub use rnn::{
 pub use scaler::{Scaler, ScalerConfig, ScalerState};
 pub use sequences::{Embedding, EmbeddingGradOptions};
 pub use tensors::{ModelOptions, StatsOutputs, Tensor, TensorList};
-pub use xent::SoftmaxXent;
+pub use xent::{ElementLoss, SoftmaxXent};
 
 /// `MP_VERSION` of the library that is loaded: 1.2.3 is 10203.
 pub fn version() -> u32 {

@@ -146,12 +146,23 @@ impl<'a> NetworkBuilder<'a> {
         check(unsafe { sys::mp_graph_keep_gradient(self.handle.raw(), tensor.0) })
     }
 
-    /// What is to become small: the loss of a SoftmaxXent.
+    /// What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.
     pub fn loss(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
         check(unsafe { sys::mp_graph_loss(self.handle.raw(), tensor.0) })?;
         self.has_loss = true;
         Ok(())
+    }
+
+    /// An f32 input of the shape of the tensor, for a loss that the caller computes: dL / d(tensor), bound
+    /// before [`backward`](crate::Network::backward), which multiplies it by S.
+    pub fn seed_gradient(&mut self, tensor: TensorId) -> Result<TensorId> {
+        let mut seed = NO_TENSOR;
+        // SAFETY: the graph lives.
+        check(unsafe { sys::mp_graph_seed_gradient(self.handle.raw(), tensor.0, &mut seed) })?;
+        self.has_loss = true;
+        self.inputs.push(Input { tensor: TensorId(seed), bound: None });
+        Ok(TensorId(seed))
     }
 
     /// Mixed precision: operations get their types as the policy says, where its gate is open on this

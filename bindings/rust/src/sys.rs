@@ -163,6 +163,14 @@ pub const MP_ACT_TANH: mp_activation_t = 6;
 pub const MP_ACT_DSIGMOID: mp_activation_t = 7;
 /// backward: multiplies by tanh'(aux)
 pub const MP_ACT_DTANH: mp_activation_t = 8;
+/// z / (1 + exp(-z)), also called swish
+pub const MP_ACT_SILU: mp_activation_t = 9;
+/// backward: multiplies by silu'(aux)
+pub const MP_ACT_DSILU: mp_activation_t = 10;
+/// exact form: 0.5 z (1 + erf(z / sqrt(2)))
+pub const MP_ACT_GELU_ERF: mp_activation_t = 11;
+/// backward: multiplies by gelu'(aux) of the exact form
+pub const MP_ACT_DGELU_ERF: mp_activation_t = 12;
 
 /// The dimension that the groups of [`mp_gemm_ragged`] share.
 pub type mp_ragged_t = u32;
@@ -524,14 +532,41 @@ pub type mp_xent_flags_t = u32;
 /// rows whose label is `ignore_label` do not count
 pub const MP_XENT_IGNORE_LABEL: mp_xent_flags_t = 1;
 
+/// Losses of one prediction x and one target t.
+pub type mp_loss_kind_t = u32;
+/// (x - t)^2
+pub const MP_LOSS_MSE: mp_loss_kind_t = 1;
+/// |x - t|; its derivative is 0 for x = t
+pub const MP_LOSS_L1: mp_loss_kind_t = 2;
+/// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
+pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
+
+/// Divisors of a sum of losses.
+pub type mp_loss_reduction_t = u32;
+/// the number of elements that count
+pub const MP_LOSS_MEAN: mp_loss_reduction_t = 0;
+/// 1
+pub const MP_LOSS_SUM: mp_loss_reduction_t = 1;
+
+/// Bits of [`mp_loss_desc_t`].flags.
+pub type mp_loss_flags_t = u32;
+/// elements whose target is `ignore_target` do not count
+pub const MP_LOSS_IGNORE_TARGET: mp_loss_flags_t = 1;
+
 /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
 /// one of the two means, and not at all in the other.
 pub type mp_pool_mode_t = u32;
 pub const MP_POOL_MAX: mp_pool_mode_t = 1;
-/// sum / (window\_h window\_w)
+/// sum / number of pixels inside the padded image
 pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
 /// sum / number of pixels inside the image
 pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
+
+/// Bits of [`mp_pool2d_desc_t`].flags.
+pub type mp_pool_flags_t = u32;
+/// P and Q are rounded up: the last window may reach past the padding, but begins inside the image
+/// or the padding before it.  As ceil\_mode of torch.
+pub const MP_POOL_CEIL: mp_pool_flags_t = 1;
 
 /// What becomes of an element of a and the one of b at its place.
 pub type mp_pointwise_op_t = u32;
@@ -680,7 +715,9 @@ pub struct mp_device_info_t {
 /// ```
 ///
 /// If alpha \* \*scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-/// A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+/// A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
+/// limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
+/// bits on every device.
 ///
 /// dbias, amax and found\_inf look at y \*after\* rounding to the type of D, because overflow
 /// happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
@@ -1321,14 +1358,37 @@ pub struct mp_xent_desc_t {
     pub ignore_label: i32,
 }
 
+/// Shape and types of a loss of single elements.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_loss_desc_t {
+    pub struct_size: u32,
+    pub kind: mp_loss_kind_t,
+    /// of prediction and dprediction
+    pub dtype: mp_dtype_t,
+    /// of target
+    pub dtype_target: mp_dtype_t,
+    /// elements, \>= 0
+    pub count: i64,
+    /// multiplies loss and gradient, as in [`mp_xent_desc_t`]
+    pub weight: f32,
+    pub reduction: mp_loss_reduction_t,
+    /// [`mp_loss_flags_t`], or-ed; 0 = every element counts
+    pub flags: u32,
+    /// any number, also NaN; not read without its flag
+    pub ignore_target: f32,
+}
+
 /// Shape and type of a pooling layer:
 ///
 /// ```text
 /// x, dx    N H W C     dense, C contiguous
-/// y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+/// y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
+///                      extent_h = dilation_h (window_h - 1) + 1
 /// ```
 ///
-/// Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+/// Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
+/// the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
 /// window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1349,20 +1409,21 @@ pub struct mp_pool2d_desc_t {
     pub window_h: i32,
     /// \>= 1
     pub window_w: i32,
-    /// \>= 0 and smaller than the window
     pub pad_top: i32,
-    /// \>= 0 and smaller than the window
     pub pad_bottom: i32,
-    /// \>= 0 and smaller than the window
     pub pad_left: i32,
-    /// \>= 0 and smaller than the window
+    /// \>= 0 and smaller than the window's extent
     pub pad_right: i32,
     /// \>= 1
     pub stride_h: i32,
     /// \>= 1
     pub stride_w: i32,
-    /// must be 0
-    pub reserved0: u32,
+    /// [`mp_pool_flags_t`], or-ed
+    pub flags: u32,
+    /// from one pixel of a window to the next, \>= 0; 0 = 1
+    pub dilation_h: i32,
+    /// from one pixel of a window to the next, \>= 0; 0 = 1
+    pub dilation_w: i32,
 }
 
 /// Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each.
@@ -1394,9 +1455,9 @@ pub struct mp_batchnorm_tensors_t {
     pub reserved0: u32,
     /// rows x channels, dense
     pub x: *const c_void,
-    /// channels
+    /// channels; NULL = 1 and 0
     pub gamma: *const f32,
-    /// channels
+    /// channels; NULL = 1 and 0
     pub beta: *const f32,
     /// channels
     pub running_mean: *mut f32,
@@ -1412,9 +1473,9 @@ pub struct mp_batchnorm_tensors_t {
     pub dy: *const c_void,
     /// rows x channels, written; may be dy
     pub dx: *mut c_void,
-    /// channels, overwritten; zeros when rows is 0
+    /// channels, overwritten, optional; zeros when rows is 0
     pub dgamma: *mut f32,
-    /// channels, overwritten; zeros when rows is 0
+    /// channels, overwritten, optional; zeros when rows is 0
     pub dbeta: *mut f32,
 }
 
@@ -1783,6 +1844,7 @@ zeroed! {
     mp_autocast_graph_t
     mp_autocast_result_t
     mp_xent_desc_t
+    mp_loss_desc_t
     mp_pool2d_desc_t
     mp_batchnorm_desc_t
     mp_batchnorm_tensors_t
@@ -1968,7 +2030,16 @@ pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xe
     value
 }
 
-/// Windows side by side, without padding.
+/// The mean of all elements, weight = 1, target of the type of the prediction.
+pub fn mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t {
+    let mut value = mp_loss_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_loss_desc_init(&mut value, size, kind, count, dtype) };
+    value
+}
+
+/// Windows side by side, without padding or dilation.
 pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t {
     let mut value = mp_pool2d_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2912,6 +2983,48 @@ extern "C" {
     /// Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing).
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
+    /// The mean of all elements, weight = 1, target of the type of the prediction.
+    pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
+
+    /// Bytes of workspace that [`mp_loss`] needs: at most 16 KiB, 0 for no elements.
+    ///
+    /// * `bytes`: host, out.
+    pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
+
+    /// Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+    ///
+    /// ```text
+    /// element_loss[i] = weight weights[i] l(x[i], t[i])
+    /// loss = sum_i element_loss[i] / divisor
+    /// dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
+    /// ```
+    ///
+    /// With [`MP_LOSS_MEAN`] the divisor is the number of elements that count, whatever their weights are, as
+    /// in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights\[i\] is
+    /// 0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
+    /// of 0 makes element\_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+    ///
+    /// A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
+    /// overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
+    /// is a masked one, as in [`mp_softmax_xent`]: the probability is 0 and the gradient -t.  Logits lose
+    /// nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+    ///
+    /// The order of the sum, in fp64, depends on count alone.
+    ///
+    /// * `prediction`: device, count elements.
+    /// * `target`: device, count elements.
+    /// * `weights`: device, count floats, optional: NULL = 1.
+    /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_scale`](); NULL = 1.
+    /// * `element_loss`: device, count floats, optional, written; not multiplied by S.
+    /// * `loss`: device, 1 float, optional, written; not multiplied by S.
+    /// * `dprediction`: device, count elements, optional; may be prediction.  NULL = forward only.
+    /// * `workspace`: device, 256-byte aligned; [`mp_loss_workspace_size`] bytes.
+    ///
+    /// Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+    ///
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
+    pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, prediction: *const c_void, target: *const c_void, weights: *const f32, loss_scale: *const f32, element_loss: *mut f32, loss: *mut f32, dprediction: *mut c_void, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
     /// Images from N C H W to N H W C, the layout of convolutions and of everything here.
     /// Converts the type on the way, as [`mp_cast`] does.
     ///
@@ -2923,7 +3036,7 @@ extern "C" {
     /// The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too.
     pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Windows side by side, without padding.
+    /// Windows side by side, without padding or dilation.
     pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
 
     /// P and Q of `desc`.
@@ -2966,8 +3079,8 @@ extern "C" {
     /// running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     /// ```
     ///
-    /// * `tensors`: host: x, gamma, beta, saved\_mean, saved\_inv\_std, y; running\_mean and running\_var
-    ///   are optional, and updated.
+    /// * `tensors`: host: x, saved\_mean, saved\_inv\_std, y; gamma and beta are optional; running\_mean
+    ///   and running\_var are too, and updated.
     /// * `workspace`: device, 256-byte aligned; [`mp_batchnorm_workspace_size`] bytes.
     ///
     /// A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -2991,8 +3104,8 @@ extern "C" {
 
     /// The same with given statistics; momentum is not looked at.
     ///
-    /// * `tensors`: host: x, gamma, beta, running\_mean, running\_var, which are read here, and y, which
-    ///   may be x.
+    /// * `tensors`: host: x, running\_mean, running\_var, which are read here, and y, which may be x;
+    ///   gamma and beta are optional.
     pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Gradients of [`mp_batchnorm_forward_training`], with g = dy, or with [`MP_ACT_RELU`] 0 where the
@@ -3004,8 +3117,8 @@ extern "C" {
     /// dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     /// ```
     ///
-    /// * `tensors`: host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy, dx,
-    ///   dgamma, dbeta.
+    /// * `tensors`: host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy, dx;
+    ///   dgamma and dbeta are optional.
     ///
     /// An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     /// and order of sums as in the forward pass.
@@ -3027,7 +3140,8 @@ extern "C" {
     /// * `y`: device, rows x columns, written; may be a.  May be b where its elements have the places and
     ///   the type of those of y: dtype\_b = dtype, and ld\_b = columns or rows = 1.
     ///
-    /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+    /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+    /// & Le, Searching for Activation Functions, 2017 (SiLU).
     ///
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b that has
     ///   other places or another type, or overlaps a or b otherwise
@@ -3201,16 +3315,26 @@ extern "C" {
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: shapes that do not fit, named with the node
     pub fn mp_graph_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
 
-    /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
-    /// are outputs anyway.  A tensor that depends on the loss is computed with it ([`mp_graph_mode_t`]).
+    /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of losses are
+    /// outputs anyway.  A tensor that depends on the loss is computed with it ([`mp_graph_mode_t`]).
     pub fn mp_graph_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
     /// The gradient of a tensor is read from outside, [`mp_graph_tensor_t`].grad: for those who look at what fp16 does to it.
     /// Parameters need no such call.
     pub fn mp_graph_keep_gradient(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass.
+    /// What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and without
+    /// [`mp_graph_seed_gradient`], the graph has no backward pass.
     pub fn mp_graph_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
+
+    /// Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32, of the shape of
+    /// `tensor` and not multiplied by S.  [`mp_graph_backward`] multiplies it by S and starts there, and from the
+    /// loss of [`mp_graph_loss`] if there is one: gradients add up.  The tensor becomes an output, so that it can be
+    /// read after [`mp_graph_forward`]; its gradient is bound like any input, before [`mp_graph_backward`].
+    ///
+    /// * `tensor`: one that a node computes, of floats; once for each.
+    /// * `input`: host, out.
+    pub fn mp_graph_seed_gradient(graph: mp_graph_t, tensor: i32, input: *mut i32) -> mp_status_t;
 
     /// Mixed precision: operations get their types as the policy says.  To be called before [`mp_graph_compile`]; nothing
     /// changes, with one warning, where the policy's gate is closed on this device ([`mp_autocast_gate`]).

@@ -1,7 +1,8 @@
-//! The loss of a classifier.
+//! Losses: that of a classifier, and those of single elements.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
-use crate::error::Result;
+use crate::enums::{LossKind, LossReduction};
+use crate::error::{check, Result};
 use crate::sys;
 use std::ffi::c_void;
 use std::ptr;
@@ -113,9 +114,9 @@ impl<'a> SoftmaxXent<'a> {
             at_least(call, "dlogits", view.len, elements)?;
             gradient = view.pointer.cast();
         }
-        let loss_scale = one(self.context, "loss_scale", self.loss_scale)?;
-        let loss = one(self.context, "loss", self.loss)?;
-        let correct = one(self.context, "correct", self.correct)?;
+        let loss_scale = optional(self.context, call, "loss_scale", self.loss_scale, 1)?;
+        let loss = optional(self.context, call, "loss", self.loss, 1)?;
+        let correct = optional(self.context, call, "correct", self.correct, 1)?;
         // SAFETY: all of them belong to this context and have the elements that the call uses.
         self.context.call(|| unsafe {
             sys::mp_softmax_xent(
@@ -134,13 +135,163 @@ impl<'a> SoftmaxXent<'a> {
     }
 }
 
-fn one<T>(context: &Context, name: &str, view: Option<View<'_, T>>) -> Result<*mut T> {
+fn optional<T>(
+    context: &Context,
+    call: &str,
+    name: &str,
+    view: Option<View<'_, T>>,
+    needed: i128,
+) -> Result<*mut T> {
     match view {
         None => Ok(ptr::null_mut()),
         Some(view) => {
-            context.owns("softmax_xent", name, &view)?;
-            at_least("softmax_xent", name, view.len, 1)?;
+            context.owns(call, name, &view)?;
+            at_least(call, name, view.len, needed)?;
             Ok(view.pointer)
         }
+    }
+}
+
+/// A loss of `count` single elements: what else there is besides, then [`run`](ElementLoss::run).
+pub struct ElementLoss<'a> {
+    context: &'a Context,
+    desc: sys::mp_loss_desc_t,
+    weights: Option<View<'a, f32>>,
+    loss_scale: Option<View<'a, f32>>,
+    element_loss: Option<View<'a, f32>>,
+    loss: Option<View<'a, f32>>,
+    workspace: Option<View<'a, u8>>,
+    stream: Stream,
+}
+
+impl Context {
+    /// The mean of all elements, weight 1.
+    pub fn element_loss(&self, kind: LossKind, count: usize) -> ElementLoss<'_> {
+        let none = sys::MP_DTYPE_NONE;
+        ElementLoss {
+            context: self,
+            desc: sys::mp_loss_desc_default(kind as u32, count as i64, none),
+            weights: None,
+            loss_scale: None,
+            element_loss: None,
+            loss: None,
+            workspace: None,
+            stream: Stream::DEFAULT,
+        }
+    }
+}
+
+impl<'a> ElementLoss<'a> {
+    /// Multiplies loss and gradient.
+    pub fn weight(mut self, weight: f32) -> Self {
+        self.desc.weight = weight;
+        self
+    }
+
+    /// The divisor of the sum.
+    pub fn reduction(mut self, reduction: LossReduction) -> Self {
+        self.desc.reduction = reduction as u32;
+        self
+    }
+
+    /// Elements with this target, which may be NaN, do not count.
+    pub fn ignore_target(mut self, target: f32) -> Self {
+        self.desc.flags |= sys::MP_LOSS_IGNORE_TARGET;
+        self.desc.ignore_target = target;
+        self
+    }
+
+    /// One for each element.
+    pub fn weights<D: Data<Element = f32>>(mut self, weights: &'a D) -> Self {
+        self.weights = Some(weights.view());
+        self
+    }
+
+    /// 1 number that multiplies the gradient: `&scaler.scale()`.
+    pub fn loss_scale<D: Data<Element = f32>>(mut self, loss_scale: &'a D) -> Self {
+        self.loss_scale = Some(loss_scale.view());
+        self
+    }
+
+    /// The loss of every element, written.
+    pub fn element_loss<D: Data<Element = f32>>(mut self, element_loss: &'a D) -> Self {
+        self.element_loss = Some(element_loss.view());
+        self
+    }
+
+    /// 1 number, written: the mean or the sum.
+    pub fn loss<D: Data<Element = f32>>(mut self, loss: &'a D) -> Self {
+        self.loss = Some(loss.view());
+        self
+    }
+
+    /// At least [`workspace_size`](ElementLoss::workspace_size) bytes.
+    pub fn workspace<D: Data<Element = u8>>(mut self, workspace: &'a D) -> Self {
+        self.workspace = Some(workspace.view());
+        self
+    }
+
+    /// Where it is enqueued.
+    pub fn stream(mut self, stream: Stream) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// Bytes of workspace that are needed, whatever the types are; at most 16 KiB.
+    pub fn workspace_size(&self) -> Result<usize> {
+        let mut desc = self.desc;
+        desc.dtype = sys::MP_FP32;
+        desc.dtype_target = sys::MP_FP32;
+        let mut bytes = 0;
+        // SAFETY: the descriptor lives during the call.
+        check(unsafe { sys::mp_loss_workspace_size(self.context.as_raw(), &desc, &mut bytes) })?;
+        Ok(bytes)
+    }
+
+    /// The loss, and the gradient into `dprediction`, which may be the prediction.
+    pub fn run<P, T, D>(self, prediction: &P, target: &T, dprediction: Option<&D>) -> Result<()>
+    where
+        P: Data,
+        T: Data,
+        D: Data<Element = P::Element>,
+        P::Element: Float,
+        T::Element: Float,
+    {
+        let call = "element_loss";
+        let mut desc = self.desc;
+        desc.dtype = P::Element::DTYPE as u32;
+        desc.dtype_target = T::Element::DTYPE as u32;
+        let count = i128::from(desc.count);
+        let (prediction, target) = (prediction.view(), target.view());
+        self.context.owns(call, "prediction", &prediction)?;
+        at_least(call, "prediction", prediction.len, count)?;
+        self.context.owns(call, "target", &target)?;
+        at_least(call, "target", target.len, count)?;
+        let gradient = dprediction.map(|gradient| gradient.view());
+        let bytes = self.workspace.as_ref().map_or(0, |workspace| workspace.len);
+        let context = self.context;
+        let weights = optional(context, call, "weights", self.weights, count)?;
+        let loss_scale = optional(context, call, "loss_scale", self.loss_scale, 1)?;
+        let element_loss = optional(context, call, "element_loss", self.element_loss, count)?;
+        let loss = optional(context, call, "loss", self.loss, 1)?;
+        let gradient = optional(context, call, "dprediction", gradient, count)?;
+        let workspace = optional(context, call, "workspace", self.workspace, 0)?;
+        // SAFETY: all of them belong to this context and have the elements that the call uses.
+        context.call(|| unsafe {
+            sys::mp_loss(
+                context.as_raw(),
+                &desc,
+                prediction.pointer.cast(),
+                target.pointer.cast(),
+                weights,
+                loss_scale,
+                element_loss,
+                loss,
+                gradient.cast(),
+                workspace.cast(),
+                bytes,
+                self.stream.0,
+            )
+        })
     }
 }

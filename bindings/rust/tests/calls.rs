@@ -163,6 +163,28 @@ fn slices_and_casts() {
 }
 
 #[test]
+fn losses_of_single_elements() {
+    let c = context();
+    let (x, t) = (c.upload(&[1.0f32, 3.0]).unwrap(), c.upload(&[0.0f32, f32::NAN]).unwrap());
+    let loss = c.alloc::<f32>(1).unwrap();
+    let call = |kind| c.element_loss(kind, 2).loss(&loss).ignore_target(f32::NAN);
+    let bytes = call(mpcore::LossKind::Mse).workspace_size().unwrap();
+    let space = c.alloc::<u8>(bytes).unwrap();
+    let dx = c.alloc::<f32>(2).unwrap();
+    let weights = c.upload(&[2.0f32, 1.0]).unwrap();
+    let mse = call(mpcore::LossKind::Mse).workspace(&space).weights(&weights).weight(0.5);
+    mse.run(&x, &t, Some(&dx)).unwrap();
+    assert_eq!((loss.to_vec().unwrap(), dx.to_vec().unwrap()), (vec![1.0], vec![2.0, 0.0]));
+    let l1 = call(mpcore::LossKind::L1).workspace(&space).reduction(mpcore::LossReduction::Sum);
+    l1.run(&x, &t, Some(&x)).unwrap();
+    assert_eq!(x.to_vec().unwrap(), [1.0, 0.0]);
+    let short = call(mpcore::LossKind::L1).run(&x, &t, Some(&x)).unwrap_err();
+    assert!(short.to_string().contains("workspace_bytes = 0"), "{short}");
+    let error = c.element_loss(mpcore::LossKind::L1, 3).run(&x, &t, Some(&x)).unwrap_err();
+    assert_eq!(error.to_string(), "element_loss: prediction has 2 elements, 3 are needed");
+}
+
+#[test]
 fn softmax_cross_entropy() {
     let c = context();
     let logits = c.upload(&[0.0f32; 4]).unwrap();

@@ -224,6 +224,35 @@ fn pooling() {
     }
 }
 
+#[test]
+fn pooling_rounded_up_and_dilated() {
+    let c = context();
+    let x = c.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
+    let y = c.alloc::<f32>(4).unwrap();
+    let pool = || c.pool2d(PoolMode::Max, [1, 1, 7, 1], (1, 2)).unwrap();
+    assert_eq!(pool().output_size().unwrap(), (1, 3));
+    pool().ceil_mode().forward(&x, &y, STREAM).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0, 4.0, 6.0, 7.0]);
+    pool().stride(1, 1).dilation(1, 3).forward(&x, &y, STREAM).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [4.0, 5.0, 6.0, 7.0]);
+}
+
+#[test]
+fn batch_norm_without_gamma_and_beta() {
+    let c = context();
+    let x = c.upload(&[1.0f32, 2.0, 3.0, 6.0]).unwrap();
+    let (one, zero) = (c.upload(&[1.0f32]).unwrap(), c.upload(&[0.0f32]).unwrap());
+    let norm = BatchNorm::<f32>::new(&c, 4, 1, &BatchNormOptions::default()).unwrap();
+    let given = Affine { gamma: Some(one.view()), beta: Some(zero.view()) };
+    let run = |affine: &Affine| {
+        let (y, dx) = (c.alloc::<f32>(4).unwrap(), c.alloc::<f32>(4).unwrap());
+        norm.forward(&x, affine, &y, None, STREAM).unwrap();
+        norm.backward(&x, &x, affine, &dx, &Affine::default(), STREAM).unwrap();
+        (y.to_vec().unwrap(), dx.to_vec().unwrap())
+    };
+    assert_eq!(run(&Affine::default()), run(&given));
+}
+
 /// Two channels of mean 2 and 5, variance 4 and 16; every number is exact.
 #[test]
 fn batch_norm() {
@@ -233,7 +262,7 @@ fn batch_norm() {
     let (gamma, beta) = (up(&[2.0, 3.0]), up(&[3.0, 0.0]));
     let (mean, var) = (up(&[0.0, 1.0]), up(&[0.0, 0.0]));
     let (dgamma, dbeta, y) = (up(&[9.0; 2]), up(&[9.0; 2]), up(&[9.0; 8]));
-    let affine = Affine { gamma: gamma.view(), beta: beta.view() };
+    let affine = Affine { gamma: Some(gamma.view()), beta: Some(beta.view()) };
     let running = Statistics { mean: mean.view(), var: var.view() };
     let options = BatchNormOptions { activation: Activation::Relu, epsilon: 0.0, momentum: 0.5 };
     let norm = BatchNorm::<f32>::new(&c, 4, 2, &options).unwrap();
@@ -247,7 +276,7 @@ fn batch_norm() {
     }
     // xhat is -1 and 1; g is 0 where y is.
     let dy = up(&[2.0, 9.0, 4.0, 2.0, 2.0, 9.0, 8.0, 2.0]);
-    let grads = Affine { gamma: dgamma.view(), beta: dbeta.view() };
+    let grads = Affine { gamma: Some(dgamma.view()), beta: Some(dbeta.view()) };
     norm.backward(&x, &dy, &affine, &dy, &grads, STREAM).unwrap();
     assert_eq!(dgamma.to_vec().unwrap(), [8.0, 4.0]);
     assert_eq!(dbeta.to_vec().unwrap(), [16.0, 4.0]);
@@ -261,7 +290,7 @@ fn batch_norm() {
         norm.forward(&x.slice(0, 7), &affine, &y, None, STREAM),
         "BatchNorm: x has 7 elements, 8 are needed",
     );
-    let short = Affine { gamma: gamma.slice(0, 1), ..affine };
+    let short = Affine { gamma: Some(gamma.slice(0, 1)), ..affine };
     refused(
         norm.forward(&x, &short, &y, None, STREAM),
         "BatchNorm: gamma has 1 elements, 2 are needed",

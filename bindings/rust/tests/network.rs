@@ -241,7 +241,7 @@ fn wrong_descriptions() {
     refused(n.state("a\0", &[2]), "name has a NUL");
     refused(n.output(x), "mp_graph_output: tensor = 0 is not computed");
     refused(n.keep_gradient(w), "mp_graph_keep_gradient: tensor = 1 is not computed");
-    refused(n.loss(x), "mp_graph_loss: tensor = 0 is not the loss of a SoftmaxXent");
+    refused(n.loss(x), "mp_graph_loss: tensor = 0 is not a loss");
     refused(n.node("Relu", "a\0", &[x]).output(), "name has a NUL");
     let sentence = "mp_graph_node: num_outputs = 2, but Relu has 1 to 1";
     refused(n.node("Relu", "n", &[x]).outputs::<2>(), sentence);

@@ -1,0 +1,142 @@
+// Losses of single elements, their mean or sum, and the gradient of each.
+//
+// A block has a chunk of the elements and leaves its sum in the workspace; one block adds the sums
+// up.  With ignored targets a launch before them counts those of each chunk that are not ignored:
+// the gradient needs the number of all.  The chunks follow from the number of elements alone.
+#include "kernels/layers/softmax_xent.h"
+#include "kernels/simt/logistic.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = LossArgs::kAtOnce / kVec;
+
+struct ChunkedArgs : LossArgs {
+  int64_t chunk, chunks;  ///< elements of a chunk, and how many there are
+
+  MP_DEVICE bool ignores() const { return (desc.flags & MP_LOSS_IGNORE_TARGET) != 0; }
+  MP_DEVICE bool is_ignored(float t) const {
+    const float ignored = desc.ignore_target;
+    return ignores() && (t == ignored || (t != t && ignored != ignored));
+  }
+};
+
+// ---------------------------------------------------------------------------- one element
+
+struct ElementLoss {
+  float loss, slope;  ///< of x and t, and its derivative by x
+
+  MP_DEVICE ElementLoss(mp_loss_kind_t kind, float x, float t) {
+    if (kind == MP_LOSS_BCE_WITH_LOGITS) {
+      of_logit(x == kInfinity ? kXentNaN : x, t);
+      return;
+    }
+    const float difference = x - t;
+    if (kind == MP_LOSS_MSE) {
+      loss = difference * difference;
+      slope = 2.0f * difference;
+      return;
+    }
+    const float sign = difference > 0.0f ? 1.0f : difference < 0.0f ? -1.0f : 0.0f;
+    loss = fabsf(difference);
+    slope = is_nonfinite(difference) ? kXentNaN : sign;
+  }
+
+ private:
+  static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+  /// With u the part of the target on the other side of x, the loss is |x| u + log(1 + e^-|x|) and the
+  /// derivative u - s(-|x|), with the sign of x: for t = 0 or 1 one of the terms is 0, and nothing cancels.
+  MP_DEVICE void of_logit(float x, float t) {
+    const bool is_positive = x >= 0.0f;
+    const float u = is_positive ? 1.0f - t : t;
+    const float e = exp_of_negative(-fabsf(x));
+    loss = (u == 0.0f ? 0.0f : fabsf(x) * u) + log1pf(e);
+    slope = is_positive ? u - e / (1.0f + e) : e / (1.0f + e) - u;
+  }
+};
+
+// ---------------------------------------------------------------------------- kernels
+
+/// Calls visit(first element, how many) for the runs of this thread in the chunk of this block.
+template <class Visit>
+MP_DEVICE void for_each_run(const ChunkedArgs &args, Visit visit) {
+  const int64_t begin = block_index() * args.chunk;
+  const int64_t end = min_of(begin + args.chunk, args.desc.count);
+  for (int64_t i = begin + thread_index() * kVec; i < end; i += kThreads * kVec)
+    visit(i, static_cast<int>(min_of<int64_t>(end - i, kVec)));
+}
+
+MP_KERNEL(kThreads, 2)
+count_targets(MP_PARAM(ChunkedArgs) args) {
+  int64_t own = 0;
+  for_each_run(args, [&](int64_t i, int valid) {
+    float t[kVec];
+    load_run(t, args.desc.dtype_target, args.target, i, valid);
+    for (int k = 0; k < valid; k++) own += !args.is_ignored(t[k]);
+  });
+  const int64_t counted = block_reduce<kThreads, Sum>(own);
+  if (thread_index() == 0) args.workspace[block_index()].counted = counted;
+}
+
+/// The sum of a member of all partial results, in every thread.
+template <class T>
+MP_DEVICE T sum_of_chunks(const ChunkedArgs &args, T LossPartial::*member) {
+  T own = 0;
+  for (int64_t i = thread_index(); i < args.chunks; i += kThreads) own += args.workspace[i].*member;
+  return block_reduce<kThreads, Sum>(own);
+}
+
+/// The number of elements that count.
+MP_DEVICE double counted_of(const ChunkedArgs &args) {
+  return static_cast<double>(args.ignores() ? sum_of_chunks(args, &LossPartial::counted)
+                                            : args.desc.count);
+}
+
+MP_KERNEL(kThreads, 2)
+losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
+  const float weight = args.desc.weight;
+  float factor = args.loss_scale != nullptr ? *args.loss_scale * weight : weight;
+  if (args.desc.reduction == MP_LOSS_MEAN && args.dprediction != nullptr)
+    factor /= static_cast<float>(counted_of(args));
+  double sum = 0.0;
+  for_each_run(args, [&](int64_t i, int valid) {
+    float x[kVec], t[kVec], w[kVec], loss[kVec], slope[kVec];
+    load_run(x, args.desc.dtype, args.prediction, i, valid);
+    load_run(t, args.desc.dtype_target, args.target, i, valid);
+    if (args.weights != nullptr) load_run(w, args.weights + i, valid);
+    MP_UNROLL
+    for (int k = 0; k < kVec; k++) {
+      const float own_weight = args.weights != nullptr ? w[k] : 1.0f;
+      const bool is_out = k >= valid || own_weight == 0.0f || args.is_ignored(t[k]);
+      const ElementLoss element(args.desc.kind, x[k], t[k]);
+      loss[k] = is_out ? 0.0f : weighted(weight * own_weight, element.loss);
+      slope[k] = is_out ? 0.0f : weighted(factor * own_weight, element.slope);
+      sum += static_cast<double>(loss[k]);
+    }
+    if (args.element_loss != nullptr) store_run(args.element_loss + i, loss, valid);
+    if (args.dprediction != nullptr) store_run(args.desc.dtype, args.dprediction, i, slope, valid);
+  });
+  sum = block_reduce<kThreads, Sum>(sum);
+  if (thread_index() == 0) args.workspace[block_index()].loss = sum;
+}
+
+MP_KERNEL(kThreads, 1)
+finish_loss(MP_PARAM(ChunkedArgs) args) {
+  const double sum = sum_of_chunks(args, &LossPartial::loss);
+  const double divisor = args.desc.reduction == MP_LOSS_MEAN ? counted_of(args) : 1.0;
+  if (thread_index() == 0) *args.loss = static_cast<float>(sum / divisor);
+}
+
+}  // namespace
+
+void element_loss(const Device &device, const LossArgs &call, mp_stream_t stream) {
+  const ChunkedArgs args{call, call.chunk_elems(), call.num_chunks()};
+  if ((call.desc.flags & MP_LOSS_IGNORE_TARGET) != 0)
+    launch("loss_count", count_targets, device, {args.chunks, kThreads}, stream, args);
+  launch("loss_elements", losses_of_chunk, device, {args.chunks, kThreads}, stream, args);
+  if (call.loss != nullptr) launch("loss_sum", finish_loss, device, {1, kThreads}, stream, args);
+}
+
+}  // namespace mp::MP_TARGET

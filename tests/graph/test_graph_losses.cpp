@@ -1,0 +1,246 @@
+// Losses of single elements in graphs, and gradients that the caller computes.
+#include <cmath>
+
+#include "tests/graph/described.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr int64_t kBatch = 8, kIn = 6, kOut = 4;
+constexpr const char *kOps[] = {"MSE", "L1", "BCEWithLogits"};
+
+/// tanh(x a) b, and what is made of it.
+class Net {
+ public:
+  Net() : random_(3) {
+    x = graph.input("x", MP_FP32, {kBatch, kIn});
+    const int32_t a = graph.parameter("a", {kIn, 5}), b = graph.parameter("b", {5, kOut});
+    y = graph.node("Linear", "out",
+                   {graph.node("Tanh", "tanh", {graph.node("Linear", "in", {x, a})}), b});
+  }
+
+  int32_t add_loss(const char *op, bool has_weight, const Attributes &attributes = {}) {
+    target = graph.input("target", MP_FP32, {kBatch, kOut});
+    std::vector<int32_t> inputs = {y, target};
+    if (has_weight) inputs.push_back(weight = graph.input("weight", MP_FP32, {kBatch, kOut}));
+    return loss = graph.node(op, "loss", inputs, attributes);
+  }
+
+  void compile(mp_autocast_t policy = nullptr) {
+    graph.compile(policy);
+    for (const int32_t parameter : graph.parameters) {
+      const mp_graph_tensor_t t = graph.info(parameter);
+      values.push_back(random_weights(random_, t.extent[0] * t.extent[1], 6));
+      graph.write(parameter, values.back());
+    }
+    graph.bind(x, x_data_.data());
+  }
+
+  double loss_value() {
+    graph.step();
+    return graph.read(loss).front();
+  }
+
+  Described graph;
+  int32_t x, y, target = -1, weight = -1, loss = -1;
+  std::vector<Floats32> values;
+
+ private:
+  Random random_;
+  DeviceBuffer<float> x_data_{random_values(random_, kBatch *kIn, 1.0)};
+};
+
+Floats32 targets_of(const char *op) {
+  Random random(5);
+  Floats32 t = random_values(random, kBatch * kOut, 1.0);
+  if (std::string(op) == "BCEWithLogits")
+    for (float &value : t) value = std::fabs(value);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("graph: gradients of losses of single elements are their derivatives", "[graph][loss]") {
+  // As in test_graph_gradients.cpp; no prediction is within a step of its target.
+  constexpr double kStep = 0x1p-6;
+  for (const char *const op : kOps) {
+    for (const bool has_weight : {false, true}) {
+      Net net;
+      net.graph.loss(net.add_loss(op, has_weight, {{"weight", 2.5}}));
+      net.compile();
+      const DeviceBuffer<float> targets(targets_of(op));
+      Random random(6);
+      const DeviceBuffer<float> weights(random_values(random, kBatch * kOut, 1.0));
+      net.graph.bind(net.target, targets.data());
+      if (has_weight) net.graph.bind(net.weight, weights.data());
+      net.loss_value();
+      std::vector<std::vector<double>> gradients;
+      for (const int32_t parameter : net.graph.parameters)
+        gradients.push_back(net.graph.gradient(parameter));
+      for (size_t p = 0; p < 2; ++p) {
+        for (size_t i = 0; i < gradients[p].size(); i += 3) {
+          const auto at = [&](double h) {
+            Floats32 moved = net.values[p];
+            moved[i] += static_cast<float>(h);
+            net.graph.write(net.graph.parameters[p], moved);
+            const double loss = net.loss_value();
+            net.graph.write(net.graph.parameters[p], net.values[p]);
+            return loss;
+          };
+          const double difference = (at(kStep) - at(-kStep)) / (2 * kStep);
+          CAPTURE(op, has_weight, p, i);
+          // |x - t| has kinks; a step that crosses one of 32 is wrong by up to 1 / 32 of a weight of 2.5.
+          const double kink = std::string(op) == "L1" ? 2.5 / 32 : 0.0;
+          CHECK(std::fabs(difference - gradients[p][i]) <=
+                0x1p-10 * (std::fabs(gradients[p][i]) + 1.0) + 0x1p-14 + kink);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("graph: losses of single elements are those of mp_loss, in fp16 too", "[graph][loss]") {
+  const PolicyHandle policy = make_policy(MP_FP16);
+  const mp_loss_kind_t kinds[] = {MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS};
+  for (size_t k = 0; k < 3; ++k) {
+    for (const bool is_low : {false, true}) {
+      Net net;
+      net.graph.loss(net.add_loss(kOps[k], false));
+      net.graph.output(net.y);
+      require_ok(mp_graph_keep_gradient(net.graph.handle, net.y));
+      net.compile(is_low ? policy.get() : nullptr);
+      const DeviceBuffer<float> targets(targets_of(kOps[k]));
+      net.graph.bind(net.target, targets.data());
+      const double got = net.loss_value();
+      const mp_graph_tensor_t y = net.graph.info(net.y);
+      CAPTURE(kOps[k], is_low);
+      CHECK(y.dtype == (is_low ? MP_FP16 : MP_FP32));
+      CHECK(y.dtype_grad == y.dtype);  // no casts around a loss
+      mp_loss_desc_t desc = mp_loss_desc_default(kinds[k], kBatch * kOut, y.dtype);
+      desc.dtype_target = MP_FP32;
+      size_t bytes = 0;
+      require_ok(mp_loss_workspace_size(context(), &desc, &bytes));
+      const GuardedBytes workspace(bytes, 0, kPoison);
+      const DeviceBuffer<float> loss(std::vector<float>{-1.0f});
+      const DeviceArray dy(y.dtype, kBatch * kOut);
+      require_ok(mp_loss(context(), &desc, y.data, targets.data(), nullptr, nullptr, nullptr,
+                         loss.data(), dy.data(), workspace.data(), bytes, kStream));
+      CHECK(got == loss.download()[0]);
+      CHECK(net.graph.gradient(net.y) == dy.download());
+    }
+  }
+}
+
+TEST_CASE("graph: a loss without its target is left out in inference", "[graph][loss]") {
+  Net net;
+  net.graph.loss(net.add_loss("MSE", false));
+  net.graph.output(net.y);
+  net.compile();
+  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  CHECK(net.graph.read(net.y).size() == kBatch * kOut);
+  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_TRAINING, kStream));
+  CHECK(mp_graph_backward(net.graph.handle, nullptr, kStream) == MP_ERROR_INVALID_ARGUMENT);
+  CHECK(std::string(mp_last_error()) == "mp_graph_backward: the input target is not bound");
+}
+
+TEST_CASE("graph: a target or a weight that depends on a parameter is refused", "[graph][loss]") {
+  for (const bool is_weight : {false, true}) {
+    Net net;
+    const int32_t other = net.graph.node("Tanh", "other", {net.y});
+    const int32_t target = net.graph.input("target", MP_FP32, {kBatch, kOut});
+    const int32_t loss = net.graph.node(
+        "L1", "loss", is_weight ? std::vector{net.y, target, other} : std::vector{net.y, other});
+    net.graph.loss(loss);
+    CHECK(mp_graph_compile(net.graph.handle) == MP_ERROR_INVALID_ARGUMENT);
+    const std::string sentence = mp_last_error(), input = is_weight ? "weight" : "target";
+    CHECK(sentence == "mp_graph_compile: node loss: L1: " + input +
+                          " = other depends on a parameter, but gets no gradient");
+  }
+}
+
+// ---------------------------------------------------------------------------- seeds
+
+TEST_CASE("graph: a gradient from outside has the effect of the loss that it is of",
+          "[graph][loss]") {
+  // 32 elements and a scale that is a power of two: the seed is exact.
+  const PolicyHandle policy = make_policy(MP_FP16);
+  for (const bool is_low : {false, true}) {
+    for (const bool has_scaler : {false, true}) {
+      const DeviceBuffer<float> targets(targets_of("MSE"));
+      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+      config.init_scale = 0x1p10f;
+      mp_scaler_t created = nullptr;
+      require_ok(mp_scaler_create(&created, context(), &config));
+      const ScalerHandle scaler(created);
+      const mp_scaler_t used = has_scaler ? scaler.get() : nullptr;
+      Net with_loss;
+      with_loss.graph.loss(with_loss.add_loss("MSE", false));
+      // The same type of y and of its gradient in both.
+      with_loss.graph.output(with_loss.y);
+      with_loss.compile(is_low ? policy.get() : nullptr);
+      with_loss.graph.bind(with_loss.target, targets.data());
+      with_loss.graph.step(used);
+
+      Net seeded;
+      int32_t seed = -1;
+      require_ok(mp_graph_seed_gradient(seeded.graph.handle, seeded.y, &seed));
+      seeded.compile(is_low ? policy.get() : nullptr);
+      require_ok(mp_graph_forward(seeded.graph.handle, MP_GRAPH_TRAINING, kStream));
+      const std::vector<double> y = seeded.graph.read(seeded.y);
+      CHECK(y == with_loss.graph.read(with_loss.y));
+      CAPTURE(is_low, has_scaler);
+      CHECK(mp_graph_backward(seeded.graph.handle, used, kStream) == MP_ERROR_INVALID_ARGUMENT);
+      CHECK(std::string(mp_last_error()) == "mp_graph_backward: the input out/seed is not bound");
+      Floats32 gradient = targets.download();
+      for (size_t i = 0; i < gradient.size(); ++i)
+        gradient[i] = 2.0f * (static_cast<float>(y[i]) - gradient[i]) / 32.0f;
+      const DeviceBuffer<float> from_outside(gradient);
+      seeded.graph.bind(seed, from_outside.data());
+      seeded.graph.step(used);
+      for (size_t p = 0; p < 2; ++p)
+        CHECK(seeded.graph.gradient(seeded.graph.parameters[p]) ==
+              with_loss.graph.gradient(with_loss.graph.parameters[p]));
+    }
+  }
+}
+
+TEST_CASE("graph: a loss and gradients from outside add up, for every batch", "[graph][loss]") {
+  const DeviceBuffer<float> targets(targets_of("MSE"));
+  const auto gradients = [&](bool has_loss, bool has_seed, int64_t batch) {
+    Net net;
+    if (has_loss) net.graph.loss(net.add_loss("MSE", false));
+    int32_t seed = -1;
+    if (has_seed) require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));
+    net.compile();
+    if (has_loss) net.graph.bind(net.target, targets.data());
+    if (has_seed) net.graph.bind(seed, targets.data());
+    require_ok(mp_graph_set_batch(net.graph.handle, batch));
+    if (has_seed) CHECK(net.graph.info(seed).extent[0] == batch);
+    net.graph.step();
+    return net.graph.gradient(net.graph.parameters[1]);
+  };
+  for (const int64_t batch : {kBatch, int64_t{3}}) {
+    const std::vector<double> both = gradients(true, true, batch),
+                              loss = gradients(true, false, batch),
+                              seed = gradients(false, true, batch);
+    for (size_t i = 0; i < both.size(); ++i)
+      CHECK(both[i] == Approx(loss[i] + seed[i]).margin(1e-5));
+  }
+}
+
+TEST_CASE("graph: what cannot be seeded is refused", "[graph][loss]") {
+  Net net;
+  const int32_t loss = net.add_loss("MSE", false);
+  int32_t seed = -1;
+  const auto why = [&](int32_t tensor) {
+    CHECK(mp_graph_seed_gradient(net.graph.handle, tensor, &seed) == MP_ERROR_INVALID_ARGUMENT);
+    return std::string(mp_last_error());
+  };
+  CHECK(why(loss) == "mp_graph_seed_gradient: tensor = " + std::to_string(loss) +
+                         ", loss, is an output of a loss or depends on one; call mp_graph_loss");
+  CHECK(why(net.x) == "mp_graph_seed_gradient: tensor = 0 is not computed");
+  CHECK(seed == -1);
+  require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));
+  CHECK(why(net.y).find("already has the gradient") != std::string::npos);
+}
