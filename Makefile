@@ -372,11 +372,12 @@ wheel: setup-wheel
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates kernel-baseline gpu-check format
-## check: format, layer rules, lines per folder (BASE=v0.1: what grew since), header, bindings, exported symbols, the guide, figures of the README
+## check: format, layer rules, English, lines per folder (BASE=v0.1: what grew since), header, bindings, exported symbols, the guide, figures of the README
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format
 	@tools/check/check_layers
+	@tools/check/check_prose
 	@tools/check/count_lines $(BASE:%=--base %)
 	@tools/check/check_header $(CC) $(CXX)
 	@bindings/generate/generate --check
