@@ -172,7 +172,7 @@ def excluded_tags(command: str) -> set:
 
 def named_in_testing_md() -> set:
     text = (ROOT / "TESTING.md").read_text(encoding="utf-8")
-    rows = re.findall(r"(?m)^\| (.*?) \| .+ \|$", text.partition("## What does not run on")[2].partition("\n## ")[0])
+    rows = re.findall(r"(?m)^\| (.*?) \| .+ \|$", text.partition("## Tests that do not run on")[2].partition("\n## ")[0])
     return {name.strip("`") for row in rows for name in row.split("; ")}
 
 

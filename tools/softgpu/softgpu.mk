@@ -98,5 +98,5 @@ endif
 test-cuda: setup-test
 	@$(if $(HAVE_CUDA),,echo "test-cuda: the kernels' PTX is made by nvcc, which is not here" >&2; exit 1)
 	@$(MAKE) tests $(SOFTGPU_TESTS)
-	@sed -n '/^## What does not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
+	@sed -n '/^## Tests that do not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
 	@$(RUN_TESTS) $(SOFTGPU_SUITES) $(SOFTGPU_OLDER_SUITES)
