@@ -48,8 +48,9 @@ SAN_FLAGS := $(SAN_FLAGS_$(SAN))
 SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
 OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
-# Not for the kernels of the host target and the simulator: tiles are arrays on the stacks of fibers, and barriers are
-# called for each thread of a block, so that all of them would have a guard.  The simulator has guard zones of its own.
+# Not for the kernels of the host target and the simulator: tiles are arrays on the stacks of
+# fibers, and barriers are called for each thread of a block, so that all of them would have a
+# guard.  The simulator has guard zones of its own.
 HARDENED := $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 LINK_NOW := -Wl,-z,relro,-z,now
 LINK_PROGRAM := -pie $(LINK_NOW) $(SAN_FLAGS)

@@ -48,7 +48,8 @@ template <class... Parts>
 /// @param is_returned  the caller gets the status; otherwise the line is all that it gets
 mp_status_t report_failure(const char *function, bool is_returned) noexcept;
 
-/// Runs a callback of the user.  An exception becomes a failure of the call, which names the callback.
+/// Runs a callback of the user.  An exception becomes a failure of the call, which names the
+/// callback.
 template <class Callback>
 auto call_back(const char *name, mp_status_t status, const Callback &callback) {
   try {
@@ -106,7 +107,8 @@ mp_status_t uncancelled_call(const char *function, const Problem &problem, const
   }
 }
 
-/// Runs the body of the API function `function`, then ends the thread if it was cancelled meanwhile.
+/// Runs the body of the API function `function`, then ends the thread if it was cancelled
+/// meanwhile.
 /// @param problem  () -> Message, what the call works on; see nvtx_payload.h.
 template <class Problem, class Body>
 mp_status_t call(const char *function, const Problem &problem, const Body &body) {
@@ -122,7 +124,8 @@ mp_status_t call(const char *function, const Body &body) {
       function, [] { return Message(); }, body);
 }
 
-/// The same for a function that returns no status; C++ destructors call it, which cannot be unwound.
+/// The same for a function that returns no status; C++ destructors call it, which cannot be
+/// unwound.
 template <class Body>
 void call_void(const char *function, const Body &body) noexcept {
   (void)uncancelled_call(

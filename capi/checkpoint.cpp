@@ -1,5 +1,5 @@
-// mpcore/optimizer.h: checkpoints.  One block of plain data: a header, the number of elements of each
-// tensor, the elements in fp32, the scaler's state.
+// mpcore/optimizer.h: checkpoints.  One block of plain data: a header, the number of elements of
+// each tensor, the elements in fp32, the scaler's state.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -53,7 +53,8 @@ Header header_of(const mp_optimizer &o) {
   return header;
 }
 
-/// Calls visit(list, tensor index, bytes of its elements) for every tensor, in the order of storage.
+/// Calls visit(list, tensor index, bytes of its elements) for every tensor, in the order of
+/// storage.
 template <class Visit>
 void for_each_tensor(const mp_optimizer &o, const Visit &visit) {
   for (const List &list : lists_of(o)) {

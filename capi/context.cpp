@@ -26,7 +26,7 @@ struct Place {
   int ordinal;
 };
 
-/// By its name where it has one.
+/// Returns the name of an MP_DEVICE_* constant, or the number of a device.
 std::string text_of(int32_t device) {
   switch (device) {
     case MP_DEVICE_CURRENT:

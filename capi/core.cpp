@@ -38,7 +38,7 @@ constinit thread_local const char *words_of_last_error = nullptr;
 
 constinit thread_local bool is_part_of_a_call = false;
 
-/// Returned errors are logged too: wherever somebody listens, which is not the default.
+/// True if returned errors are logged too: with a callback or MP_LOG, not by default.
 std::atomic<bool> logs_returned_errors = false;
 
 mp_status_t record(mp_status_t status, const Message &message, bool is_returned) {

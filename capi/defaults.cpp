@@ -12,7 +12,8 @@ namespace mp {
 
 namespace {
 
-/// Stores a number that a C caller passed as an enumerator.  By bytes, as it may be none (enum_value).
+/// Stores a number that a C caller passed as an enumerator.  By bytes, as it may be none
+/// (enum_value).
 template <class Enum, class... Fields>
 void set_enum(const Enum &value, Fields &...fields) {
   static_assert((std::is_same_v<Enum, Fields> && ...));

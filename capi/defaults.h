@@ -30,7 +30,8 @@ mp_status_t init(const char *function, Struct *user, const char *name, size_t st
                  const Value &value) {
   return call(function, [&] {
     require_pointer(user, name);
-    // Zeros are left if the size is too small, or value() fails, and where a newer caller has fields.
+    // Zeros are left if the size is too small, or value() fails, and where a newer caller has
+    // fields.
     if (struct_size <= kLargestStruct) std::memset(user, 0, struct_size);
     require_struct_size<Struct>(struct_size, "", "", "; it is the sizeof of the caller's struct");
     const Struct defaults = value();

@@ -217,8 +217,8 @@ void require_read(const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t)
   require_aligned(t.beta, "tensors->beta");
 }
 
-/// Refuses outputs that overlap inputs.  Activations are read and written element by element, so that
-/// `out` may be one of `in`; vectors of channels are read by every block.
+/// Refuses outputs that overlap inputs.  Activations are read and written element by element, so
+/// that `out` may be one of `in`; vectors of channels are read by every block.
 void check_overlap(const Region &out, std::initializer_list<Region> in,
                    std::initializer_list<Region> vectors_written,
                    std::initializer_list<Region> vectors_read) {

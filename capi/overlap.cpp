@@ -35,7 +35,7 @@ struct Lattice {
       std::swap(other.levels[0], other.levels[1]);
   }
 
-  /// Without the first `depth` levels.
+  /// Extent of the levels from `depth` on.
   int64_t extent(size_t depth) const {
     int64_t bytes = run;
     for (size_t i = depth; i < levels.size(); i++) bytes += (levels[i].count - 1) * levels[i].pitch;
@@ -59,7 +59,8 @@ bool overlap(const Lattice &a, const Lattice &b, int64_t offset, size_t depth) {
   if (pitch == 0) return true;  // neither has a gap
   const bool agree = of_a.count == 1 || of_b.count == 1 || of_a.pitch == of_b.pitch;
   if (!agree || std::max(a.extent(depth + 1), b.extent(depth + 1)) > pitch) return true;
-  // Row j of b begins in row `first` + j of a, or in the gap behind it, and may end in the next row.
+  // Row j of b begins in row `first` + j of a, or in the gap behind it, and may end in the next
+  // row.
   const int64_t first = offset / pitch - (offset % pitch < 0 ? 1 : 0);
   const auto rows_meet = [&](int64_t shift) {
     return shift < of_a.count && shift > -of_b.count &&

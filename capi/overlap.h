@@ -1,8 +1,9 @@
 // Refusal of outputs that share memory with another argument of the same call.
 //
-// Compares places in device memory, which the host knows without a copy: an address, an extent and, for a matrix,
-// the distances of rows and of batch items.  Matrices whose rows are equally far apart in bytes may lie beside each
-// other, as the columns of a wider one.  Of any other two the ranges from first to last byte must not overlap.
+// Compares places in device memory, as the host describes them: an address, an extent and,
+// for a matrix, the distances of rows and of batch items.  Matrices whose rows are equally far
+// apart in bytes may lie beside each other, as the columns of a wider one.  Of any other two the
+// ranges from first to last byte must not overlap.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace mp {
 /// The bytes of one argument.  NULL and empty regions overlap nothing.
 struct Region {
   const void *data = nullptr;
-  const char *name = "";  ///< of the argument
+  const char *name = "";  ///< name of the argument
   int64_t run = 0;        ///< bytes of a row, without gaps
 
   struct Level {
@@ -49,8 +50,8 @@ inline void require_apart(const Region &written, std::initializer_list<Region> o
   for (const Region &other : others) require_apart(written, other);
 }
 
-/// The same for a kernel that reads each element before it writes the one in its place: both may begin at the
-/// same address, if the caller has checked that layouts are equal.
+/// The same for a kernel that reads each element before it writes the one in its place: both may
+/// begin at the same address, if the caller has checked that layouts are equal.
 inline void require_apart_or_same(const Region &written, const Region &other) {
   if (written.data != other.data) require_apart(written, other);
 }

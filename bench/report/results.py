@@ -169,7 +169,7 @@ def read(path: pathlib.Path) -> dict:
 
 
 def git_hash(build_info: str) -> str:
-    """Of mp_build_info's line."""
+    """Returns the commit in a line of mp_build_info."""
     found = re.search(r"git (\w+)", build_info)
     return found[1] if found else build_info
 

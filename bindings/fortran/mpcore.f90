@@ -47,10 +47,10 @@ module mpcore
     module procedure gemm_real, gemm_half, gemm_half_real, gemm_real_half
   end interface
 
-  !> Zeroed memory of the context as an array: call mp_allocate(context, x, n) or (context, x, m, n).
-  !> A negative extent is 0, as in a declaration.  After a failure x is not associated; an array that
-  !> exceeds the address space is MP_ERROR_OUT_OF_MEMORY.  On a GPU the memory is for the library alone:
-  !> Fortran must not read or write it; mp_memcpy with c_loc(array) does.
+  !> Zeroed memory of the context as an array: call mp_allocate(context, x, n) or (context, x, m,
+  !> n). A negative extent is 0, as in a declaration.  After a failure x is not associated; an array
+  !> that exceeds the address space is MP_ERROR_OUT_OF_MEMORY.  On a GPU the memory is for the
+  !> library alone: Fortran must not read or write it; mp_memcpy with c_loc(array) does.
   interface mp_allocate
     module procedure allocate_real_1, allocate_real_2, allocate_half_1, allocate_half_2
     module procedure allocate_integer_1

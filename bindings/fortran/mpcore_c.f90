@@ -526,8 +526,8 @@ module mpcore_c
 
   !> Bits of mp_pool2d_desc_t.flags.
   enum, bind(c)  ! mp_pool_flags_t
-    !> P and Q are rounded up: the last window may reach past the padding, but begins inside the image
-    !> or the padding before it.  As ceil_mode of torch.
+    !> P and Q are rounded up: the last window may reach past the padding, but begins inside the
+    !> image or the padding before it.  As ceil_mode of torch.
     enumerator :: MP_POOL_CEIL = 1
   end enum
 
@@ -676,9 +676,9 @@ module mpcore_c
   !>     dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
   !>
   !> If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-  !> A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
-  !> limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
-  !> bits on every device.
+  !> A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0,
+  !> their limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has
+  !> the same bits on every device.
   !>
   !> dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
   !> happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
@@ -1283,9 +1283,9 @@ module mpcore_c
   type, bind(c) :: mp_loss_desc_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
     integer(c_int) :: kind = 0
-    !> of prediction and dprediction
+    !> type of prediction and dprediction
     integer(c_int) :: dtype = 0
-    !> of target
+    !> type of target
     integer(c_int) :: dtype_target = 0
     !> elements, >= 0
     integer(c_int64_t) :: count = 0_c_int64_t
@@ -1304,9 +1304,10 @@ module mpcore_c
   !>     y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
   !>                          extent_h = dilation_h (window_h - 1) + 1
   !>
-  !> Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
-  !> the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
-  !> window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0.
+  !> Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
+  !> for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
+  !> it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+  !> 0.
   type, bind(c) :: mp_pool2d_desc_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     !> of x, y, dy and dx; sums are fp32
@@ -1335,9 +1336,9 @@ module mpcore_c
     integer(c_int32_t) :: stride_w = 0_c_int32_t
     !> mp_pool_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> from one pixel of a window to the next, >= 0; 0 = 1
+    !> distance of a window's pixels, >= 0; 0 = 1
     integer(c_int32_t) :: dilation_h = 0_c_int32_t
-    !> from one pixel of a window to the next, >= 0; 0 = 1
+    !> distance of a window's pixels, >= 0; 0 = 1
     integer(c_int32_t) :: dilation_w = 0_c_int32_t
   end type
 
@@ -1358,8 +1359,8 @@ module mpcore_c
     real(c_float) :: momentum = 0.0_c_float
   end type
 
-  !> The tensors of a batch normalisation, device; those that a pass does not name below are not looked
-  !> at.  Zeros and struct_size are a start: MP_INIT_STRUCT.
+  !> The tensors of a batch normalisation, device; those that a pass does not name below are not
+  !> looked at.  Zeros and struct_size are a start: MP_INIT_STRUCT.
   type, bind(c) :: mp_batchnorm_tensors_t
     integer(c_int32_t) :: struct_size = 104_c_int32_t
     !> must be 0
@@ -1399,8 +1400,8 @@ module mpcore_c
   type, bind(c) :: mp_pointwise_desc_t
     integer(c_int32_t) :: struct_size = 48_c_int32_t
     integer(c_int) :: op = 0
-    !> Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient a back
-    !> through the activation; b is what went into it, not what came out.
+    !> Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient
+    !> a back through the activation; b is what went into it, not what came out.
     integer(c_int) :: activation = 0
     !> of a and y
     integer(c_int) :: dtype = 0
@@ -1418,9 +1419,9 @@ module mpcore_c
   !> Shape and types of a sum over the rows of a matrix.
   type, bind(c) :: mp_column_sum_desc_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
-    !> of x
+    !> type of x
     integer(c_int) :: dtype = 0
-    !> of sum
+    !> type of sum
     integer(c_int) :: dtype_sum = 0
     !> sum = column sums + beta * sum; 1 accumulates over micro-batches
     real(c_float) :: beta = 0.0_c_float
@@ -1797,8 +1798,8 @@ module mpcore_c
       type(c_ptr), value :: ptr
     end subroutine
 
-    !> Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
-    !> synchronous, as in cudaMemcpyAsync.
+    !> Either side may be host or device memory; they must not overlap.  Pageable host memory makes the
+    !> copy synchronous, as in cudaMemcpyAsync.
     function mp_memcpy(context, dst, src, bytes, stream) result(answer) bind(c, &
       name="mp_memcpy")
       import
@@ -1901,11 +1902,11 @@ module mpcore_c
     !>                   never an error, perhaps slower.
     !>
     !> Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
-    !> epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
-    !> ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-    !> slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
-    !> where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
-    !> times are logged, once, at MP_LOG_WARN.
+    !> epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers
+    !> and ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a slower one.
+    !> For another ld or stride of A or B that is the fast one behind a copy in workspace, where this
+    !> is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two times are
+    !> logged, once, at MP_LOG_WARN.
     !>
     !> Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
     !> the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
@@ -2034,34 +2035,35 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
-    !> got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
+    !> Products of groups whose sizes only the device knows, such as the tokens that each expert of a
+    !> layer got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
     !> ends[i - 1] on (from 0 on, the first) up to and without ends[i]:
     !>
     !>     MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
     !>     MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
     !>
-    !> The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
-    !> replay finds the ends that are there then.  What is launched does not depend on them.
+    !> The host never reads the ends nor waits for them: the call can be captured into a CUDA graph,
+    !> and a replay finds the ends that are there then.  What is launched does not depend on them.
     !>
-    !> @param desc  of all groups together: in the dimension that they share, m or k is the most that the
-    !>              ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
-    !>              stride_b = 0 is one B for all, and the other strides must be 0.  MP_RAGGED_K: op(A)
-    !>              is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i stride_d, and stride_a and
-    !>              stride_b must be 0.
-    !> @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read when
-    !>              the kernels run.  An end that lies before its predecessor counts as equal to it, one
-    !>              past m or k as m or k: bad ends never read or write beyond the matrices.
-    !> @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and those
-    !>              of D not written.  MP_RAGGED_K: elements of k past the last end are not read; an
-    !>              empty group computes epilogue(beta C_i), zeros with beta = 0.
-    !> @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything else
-    !>                   is unsupported here and must be 0.
+    !> @param desc  of all groups together: in the dimension that they share, m or k is the most that
+    !>              the ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i
+    !>              stride_b, stride_b = 0 is one B for all, and the other strides must be 0.
+    !>              MP_RAGGED_K: op(A) is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i
+    !>              stride_d, and stride_a and stride_b must be 0.
+    !> @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read
+    !>              when the kernels run.  An end that lies before its predecessor counts as equal to
+    !>              it, one past m or k as m or k: bad ends never read or write beyond the matrices.
+    !> @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and
+    !>              those of D not written.  MP_RAGGED_K: elements of k past the last end are not read;
+    !>              an empty group computes epilogue(beta C_i), zeros with beta = 0.
+    !> @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything
+    !>                   else is unsupported here and must be 0.
     !> @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
     !>
-    !> Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
-    !> group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a = MP_OP_N with
-    !> MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take WMMA's.
+    !> Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k
+    !> its group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a =
+    !> MP_OP_N with MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take
+    !> WMMA's.
     !> Source: jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
     !>
     !> @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap
@@ -3140,8 +3142,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
-    !> what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
+    !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
+    !> ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
+    !> show.
     function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
       name="mp_xent_desc_init")
       import
@@ -3161,14 +3164,14 @@ module mpcore_c
     !>     loss = sum_i row_loss[i] / counted
     !>     dlogits[i][j] = S weight / counted (p[j] - q[j])
     !>
-    !> A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
-    !> read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
-    !> Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
-    !> counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
-    !> where each counts as many.
+    !> A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are
+    !> not read; it is not correct either.  `counted` is the number of the other rows, counted on the
+    !> device. If it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in
+    !> torch).  It is counted per call: the mean of several calls, of ranks or accumulated, is that
+    !> over all rows only where each counts as many.
     !>
-    !> Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
-    !> step is skipped and the mistake shows; the host cannot check labels without waiting.
+    !> Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that
+    !> the step is skipped and the mistake shows; the host cannot check labels without waiting.
     !>
     !> A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
     !> as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
@@ -3178,8 +3181,8 @@ module mpcore_c
     !> of a row whose label is its largest logit as log(1 + their sum): both keep their relative
     !> accuracy where the label has nearly all of the probability.
     !>
-    !> The bits of a row depend on its values, on type and number of its classes, on how many rows count
-    !> and on its address modulo 16; not on the size of the device.
+    !> The bits of a row depend on its values, on type and number of its classes, on how many rows
+    !> count and on its address modulo 16; not on the size of the device.
     !>
     !> @param logits      device, rows x classes.
     !> @param labels      device, rows integers.
@@ -3232,21 +3235,24 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+    !> Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in
+    !> fp32:
     !>
     !>     element_loss[i] = weight weights[i] l(x[i], t[i])
     !>     loss = sum_i element_loss[i] / divisor
     !>     dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
     !>
-    !> With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are, as
-    !> in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights[i] is
-    !> 0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
-    !> of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+    !> With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
+    !> as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
+    !> weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
+    !> is NaN.  A weight of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN
+    !> stays one.
     !>
-    !> A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
-    !> overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
-    !> is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.  Logits lose
-    !> nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+    !> A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
+    !> an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
+    !> -infinity is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.
+    !> Logits lose nothing in confident elements: loss and gradient keep their relative accuracy for t
+    !> = 0 and 1.
     !>
     !> The order of the sum, in fp64, depends on count alone.
     !>
@@ -3258,7 +3264,8 @@ module mpcore_c
     !> @param loss          device, 1 float, optional, written; not multiplied by S.
     !> @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
     !> @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
-    !> Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+    !> Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
+    !>         3.3.
     !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
     function mp_loss(context, desc, prediction, target, weights, loss_scale, element_loss, loss, &
       dprediction, workspace, workspace_bytes, stream) result(answer) &
@@ -3412,8 +3419,8 @@ module mpcore_c
     !>     running_mean = (1 - momentum) running_mean + momentum mean
     !>     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     !>
-    !> @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional; running_mean
-    !>                   and running_var are too, and updated.
+    !> @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional;
+    !>                   running_mean and running_var are too, and updated.
     !> @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
     !>
     !> A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -3464,8 +3471,8 @@ module mpcore_c
     !>     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     !>     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     !>
-    !> @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx;
-    !>                 dgamma and dbeta are optional.
+    !> @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy,
+    !>                 dx; dgamma and dbeta are optional.
     !> An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     !> and order of sums as in the forward pass.
     function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
@@ -3495,19 +3502,21 @@ module mpcore_c
 
     !> y = activation(z), for each element.
     !>
-    !> Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes a
-    !> where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
+    !> Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes
+    !> a where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
     !>
     !> With rows or columns of 0 nothing is read or written.
     !>
     !> @param a  device, rows x columns.
-    !> @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at and
-    !>           may be NULL.
-    !> @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
-    !>           the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
-    !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+    !> @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at
+    !>           and may be NULL.
+    !> @param y  device, rows x columns, written; may be a.  May be b where its elements have the
+    !>           places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+    !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
+    !>         Ramachandran, Zoph
     !> & Le, Searching for Activation Functions, 2017 (SiLU).
-    !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
+    !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that
+    !>         has
     !> other places or another type, or overlaps a or b otherwise
     function mp_pointwise(context, desc, a, b, y, stream) result(answer) bind(c, &
       name="mp_pointwise")
@@ -3552,9 +3561,10 @@ module mpcore_c
     !> leaves beta * sum; columns = 0 does nothing.
     !>
     !> @param x          device, rows x columns.  For images N H W C, rows = N H W.
-    !> @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap x.
-    !> @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported here
-    !>                   and must be 0.
+    !> @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap
+    !>                   x.
+    !> @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported
+    !>                   here and must be 0.
     !> @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
     !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
     function mp_column_sum(context, desc, x, sum, epilogue, workspace, workspace_bytes, &
@@ -3803,7 +3813,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must be gone.
+    !> Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must
+    !> be gone.
     subroutine mp_graph_destroy(graph) bind(c, name="mp_graph_destroy")
       import
       type(c_ptr), value :: graph
@@ -3811,9 +3822,10 @@ module mpcore_c
 
     !> A tensor from outside.
     !> @param name    host, copied; as every name, any text but an empty one.
-    !> @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is; MP_DTYPE_NONE: integers.
-    !> @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is the batch, the
-    !>                same for all inputs.
+    !> @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is;
+    !>                MP_DTYPE_NONE: integers.
+    !> @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is
+    !>                the batch, the same for all inputs.
     !> @param tensor  host, out: by which the tensor is named from now on.
     function mp_graph_input(graph, name, dtype, rank, extent, tensor) result(answer) bind(c, &
       name="mp_graph_input")
@@ -3856,7 +3868,8 @@ module mpcore_c
     !> An operation of the list above.
     !> @param inputs      host, num_inputs tensors; -1 for an optional one that is absent.
     !> @param attributes  host, num_attributes; copied.  May be NULL for 0.
-    !> @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left out.
+    !> @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left
+    !>                    out.
     !> @retval MP_ERROR_NOT_FOUND an operation, or an attribute of it, of that name does not exist
     !> @retval MP_ERROR_INVALID_ARGUMENT shapes that do not fit, named with the node
     function mp_graph_node(graph, op_type, name, inputs, num_inputs, attributes, num_attributes, &
@@ -3875,8 +3888,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of losses are
-    !> outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t).
+    !> The tensor is read from outside: its memory is its own, and holds its value until the next pass.
+    !> Those of losses are outputs anyway.  A tensor that depends on the loss is computed with it
+    !> (mp_graph_mode_t).
     function mp_graph_output(graph, tensor) result(answer) bind(c, name="mp_graph_output")
       import
       type(c_ptr), value :: graph
@@ -3884,8 +3898,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
-    !> Parameters need no such call.
+    !> The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at
+    !> what fp16 does to it. Parameters need no such call.
     function mp_graph_keep_gradient(graph, tensor) result(answer) bind(c, &
       name="mp_graph_keep_gradient")
       import
@@ -3894,8 +3908,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and without
-    !> mp_graph_seed_gradient, the graph has no backward pass.
+    !> What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and
+    !> without mp_graph_seed_gradient, the graph has no backward pass.
     function mp_graph_loss(graph, tensor) result(answer) bind(c, name="mp_graph_loss")
       import
       type(c_ptr), value :: graph
@@ -3903,10 +3917,11 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32, of the shape of
-    !> `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and starts there, and from the
-    !> loss of mp_graph_loss if there is one: gradients add up.  The tensor becomes an output, so that it can be
-    !> read after mp_graph_forward; its gradient is bound like any input, before mp_graph_backward.
+    !> Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32,
+    !> of the shape of `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and
+    !> starts there, and from the loss of mp_graph_loss if there is one: gradients add up.  The tensor
+    !> becomes an output, so that it can be read after mp_graph_forward; its gradient is bound like any
+    !> input, before mp_graph_backward.
     !> @param tensor  one that a node computes, of floats; once for each.
     !> @param input   host, out.
     function mp_graph_seed_gradient(graph, tensor, input) result(answer) bind(c, &
@@ -3918,8 +3933,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
-    !> changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
+    !> Mixed precision: operations get their types as the policy says.  To be called before
+    !> mp_graph_compile; nothing changes, with one warning, where the policy's gate is closed on this
+    !> device (mp_autocast_gate).
     !> @param policy  must live until mp_graph_compile has succeeded.  Not with MP_AUTOCAST_EMULATE.
     function mp_graph_autocast(graph, policy) result(answer) bind(c, name="mp_graph_autocast")
       import
@@ -3928,8 +3944,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
-    !> graph takes no more nodes.
+    !> Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on,
+    !> and the graph takes no more nodes.
     !> @retval MP_ERROR_INVALID_ARGUMENT a parameter that the loss does not depend on, or none at all
     !> @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated
     function mp_graph_compile(graph) result(answer) bind(c, name="mp_graph_compile")
@@ -3938,8 +3954,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
-    !> the batch has that is set then.
+    !> Where an input lies from the next pass on; it may be another place each time.  As many elements
+    !> are read as the batch has that is set then.
     !> @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
     function mp_graph_bind(graph, tensor, data) result(answer) bind(c, name="mp_graph_bind")
       import
@@ -3949,8 +3965,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> How large the batch is from the next pass on.  The first call with a size takes longer on the host.
-    !> The workspace is planned for smaller batches too; a batch beyond the plan allocates it here.
+    !> How large the batch is from the next pass on.  The first call with a size takes longer on the
+    !> host. The workspace is planned for smaller batches too; a batch beyond the plan allocates it
+    !> here.
     !> @param batch  1 to extent[0] of the inputs.
     !> @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before
     function mp_graph_set_batch(graph, batch) result(answer) bind(c, name="mp_graph_set_batch")
@@ -3960,7 +3977,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
+    !> Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
+    !> order.
     !> @param values  host or device, its elements in fp32.
     function mp_graph_write(graph, tensor, values, stream) result(answer) bind(c, &
       name="mp_graph_write")
@@ -4019,9 +4037,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
-    !> the graph.  No two gradients share memory.
-    !> @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
+    !> The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live
+    !> as long as the graph.  No two gradients share memory.
+    !> @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a
+    !>                            16-bit copy.
     function mp_graph_lists(graph, grads, master, model) result(answer) bind(c, &
       name="mp_graph_lists")
       import
@@ -4053,8 +4072,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> How the operations came to their types, forward and backward, before fusion: mp_autocast_explain of the graph.
-    !> Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
+    !> How the operations came to their types, forward and backward, before fusion: mp_autocast_explain
+    !> of the graph. Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
     !> @param text   host, optional, out: NUL-terminated.
     !> @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
     !> @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
@@ -4068,9 +4087,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
-    !> "forward", "backward", or "inference": in training that call is one of backward.  After
-    !> mp_graph_compile; parameters and room as in mp_graph_explain.
+    !> What is called, in order: one line per call with its operations, function, tensors, types and
+    !> shapes.  It begins with "forward", "backward", or "inference": in training that call is one of
+    !> backward.  After mp_graph_compile; parameters and room as in mp_graph_explain.
     function mp_graph_describe(graph, text, bytes) result(answer) bind(c, &
       name="mp_graph_describe")
       import
@@ -4343,8 +4362,9 @@ contains
       low) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
-  !> what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
+  !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
+  !> ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
+  !> show.
   function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int64_t), value :: classes

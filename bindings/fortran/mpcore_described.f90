@@ -257,8 +257,8 @@ contains
     call mp_check(mp_graph_loss(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
-  !> An input of the shape of the tensor, for a loss that the caller computes: dL / d(tensor) in single precision, bound
-  !> before backward, which multiplies it by S.
+  !> An input of the shape of the tensor, for a loss that the caller computes: dL / d(tensor) in
+  !> single precision, bound before backward, which multiplies it by S.
   function seed_gradient(net, tensor, stat, errmsg) result(seed)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor

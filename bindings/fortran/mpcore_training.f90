@@ -31,9 +31,9 @@ contains
                   stat, errmsg)
   end subroutine
 
-  !> Saves masters, moments, the number of steps, and the scaler (absent: the optimizer's own), from which
-  !> mp_restore_checkpoint continues the training bit for bit.  Waits for the stream.  After an error
-  !> checkpoint is not allocated.
+  !> Saves masters, moments, the number of steps, and the scaler (absent: the optimizer's own), from
+  !> which mp_restore_checkpoint continues the training bit for bit.  Waits for the stream.  After
+  !> an error checkpoint is not allocated.
   subroutine mp_save_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), allocatable, target, intent(out) :: checkpoint(:)

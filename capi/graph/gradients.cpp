@@ -19,7 +19,7 @@ Gradients::Gradients(Graph &graph)
   }
 }
 
-/// Where backward starts: gradients from outside, times the loss scale.
+/// Starts the backward pass at gradients from outside, times the loss scale.
 void Gradients::append_seeds() {
   for (const Graph::Seed &seed : graph_.seeds) {
     const Tensor &of = graph_.tensor(seed.tensor);

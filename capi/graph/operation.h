@@ -67,9 +67,9 @@ class Operation {
   virtual bool may_be_unbound(size_t) const { return false; }
   /// True if the node computes nothing while such an input is nowhere.
   virtual bool idles_without(size_t) const { return false; }
-  /// Whether the i-th input may be absent.
+  /// Returns whether the i-th input may be absent.
   virtual bool may_be_absent(size_t i) const { return i >= inputs.least; }
-  /// Its first output is a loss, which the backward pass computes together with its gradient.
+  /// True if the first output is a loss, which the backward pass computes with its gradient.
   virtual bool is_loss() const { return false; }
   /// The function that a product before it can compute in its epilogue: an activation of its input, or of its first
   /// input times a derivative at the second.

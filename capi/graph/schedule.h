@@ -1,7 +1,7 @@
 // When nodes run.
 //
-// One list of nodes serves both modes.  In training the loss is computed together with its gradient,
-// so a node that depends on the loss stands behind that backward node, in both modes.
+// One list of nodes serves both modes.  In training the loss is computed together with its
+// gradient, so a node that depends on the loss follows that backward node, in both modes.
 #pragma once
 
 #include "capi/graph/graph.h"
@@ -24,7 +24,8 @@ bool computes_loss(const Graph &graph, const Node &node);
 /// Marks the nodes that depend on the loss, and moves them behind the node of its gradient.
 void defer_readers_of_loss(Graph &graph);
 
-/// Fails with MP_ERROR_INTERNAL if a node reads a tensor that no earlier node of the same mode has written.
+/// Fails with MP_ERROR_INTERNAL if a node reads a tensor that no earlier node of the same mode has
+/// written.
 void require_order(const Graph &graph);
 
 }  // namespace mp::graph

@@ -215,8 +215,8 @@ MP_API mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes);
 /** Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
  *  NULL does nothing. */
 MP_API void mp_free(mp_context_t context, void *ptr);
-/** Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
- *  synchronous, as in cudaMemcpyAsync. */
+/** Either side may be host or device memory; they must not overlap.  Pageable host memory makes the
+ *  copy synchronous, as in cudaMemcpyAsync. */
 MP_API mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                              mp_stream_t stream);
 /** Each of `bytes` bytes of dst, device memory, becomes `byte`. */

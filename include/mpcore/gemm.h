@@ -10,11 +10,11 @@ extern "C" {
 
 /** @defgroup gemm 4. GEMM
  *
- *  Which kernel runs a problem follows from predicted times, and these from constants of the kind of
- *  device.  The environment variable MP_GEMM_TUNING names a file with others, such as `make tune`
- *  writes after measuring a device (its form: kernels/gemm/tuning.h).  It is read once per process,
- *  when the first kernel is chosen; a file that is no table is reported at MP_LOG_WARN and changes
- *  nothing.
+ *  Which kernel runs a problem follows from predicted times, and these from constants of the kind
+ *  of device.  The environment variable MP_GEMM_TUNING names a file with others, such as `make
+ *  tune` writes after measuring a device (its form: kernels/gemm/tuning.h).  It is read once per
+ *  process, when the first kernel is chosen; a file that is no table is reported at MP_LOG_WARN and
+ *  changes nothing.
  *
  *  @{ */
 
@@ -47,9 +47,9 @@ typedef enum mp_activation {
  *      dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
  *
  *  If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
- *  A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
- *  limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
- *  bits on every device.
+ *  A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0,
+ *  their limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has
+ *  the same bits on every device.
  *
  *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
  *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
@@ -131,11 +131,11 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *                    never an error, perhaps slower.
  *
  *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
- *  epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
- *  ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
- *  slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
- *  where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
- *  times are logged, once, at MP_LOG_WARN.
+ *  epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers
+ *  and ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a slower one.
+ *  For another ld or stride of A or B that is the fast one behind a copy in workspace, where this
+ *  is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two times are
+ *  logged, once, at MP_LOG_WARN.
  *
  *  Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
  *  the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
@@ -227,34 +227,35 @@ typedef enum mp_ragged {
 MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                                  mp_ragged_t ragged, size_t *bytes);
 
-/** Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
- *  got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
+/** Products of groups whose sizes only the device knows, such as the tokens that each expert of a
+ *  layer got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
  *  ends[i - 1] on (from 0 on, the first) up to and without ends[i]:
  *
  *      MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
  *      MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
  *
- *  The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
- *  replay finds the ends that are there then.  What is launched does not depend on them.
+ *  The host never reads the ends nor waits for them: the call can be captured into a CUDA graph,
+ *  and a replay finds the ends that are there then.  What is launched does not depend on them.
  *
- *  @param desc  of all groups together: in the dimension that they share, m or k is the most that the
- *               ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
- *               stride_b = 0 is one B for all, and the other strides must be 0.  MP_RAGGED_K: op(A)
- *               is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i stride_d, and stride_a and
- *               stride_b must be 0.
- *  @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read when
- *               the kernels run.  An end that lies before its predecessor counts as equal to it, one
- *               past m or k as m or k: bad ends never read or write beyond the matrices.
- *  @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and those
- *               of D not written.  MP_RAGGED_K: elements of k past the last end are not read; an
- *               empty group computes epilogue(beta C_i), zeros with beta = 0.
- *  @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything else
- *                    is unsupported here and must be 0.
+ *  @param desc  of all groups together: in the dimension that they share, m or k is the most that
+ *               the ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i
+ *               stride_b, stride_b = 0 is one B for all, and the other strides must be 0.
+ *               MP_RAGGED_K: op(A) is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i
+ *               stride_d, and stride_a and stride_b must be 0.
+ *  @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read
+ *               when the kernels run.  An end that lies before its predecessor counts as equal to
+ *               it, one past m or k as m or k: bad ends never read or write beyond the matrices.
+ *  @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and
+ *               those of D not written.  MP_RAGGED_K: elements of k past the last end are not read;
+ *               an empty group computes epilogue(beta C_i), zeros with beta = 0.
+ *  @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything
+ *                    else is unsupported here and must be 0.
  *  @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
  *
- *  Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
- *  group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a = MP_OP_N with
- *  MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take WMMA's.
+ *  Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k
+ *  its group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a =
+ *  MP_OP_N with MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take
+ *  WMMA's.
  *  @source jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
  *
  *  @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap */

@@ -30,8 +30,9 @@ typedef struct mp_xent_desc {
   int32_t ignore_label;  /**< any number, a class or not; without its flag it is not looked at */
 } mp_xent_desc_t;
 
-/** Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
- *  what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show. */
+/** Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
+ *  ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
+ *  show. */
 MP_API mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
                                      int64_t classes, mp_dtype_t dtype);
 static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes, mp_dtype_t dtype) {
@@ -48,14 +49,14 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
  *      loss = sum_i row_loss[i] / counted
  *      dlogits[i][j] = S weight / counted (p[j] - q[j])
  *
- *  A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
- *  read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
- *  Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
- *  counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
- *  where each counts as many.
+ *  A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are
+ *  not read; it is not correct either.  `counted` is the number of the other rows, counted on the
+ *  device. If it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in
+ *  torch).  It is counted per call: the mean of several calls, of ranks or accumulated, is that
+ *  over all rows only where each counts as many.
  *
- *  Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
- *  step is skipped and the mistake shows; the host cannot check labels without waiting.
+ *  Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that
+ *  the step is skipped and the mistake shows; the host cannot check labels without waiting.
  *
  *  A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
  *  as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
@@ -65,8 +66,8 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
  *  of a row whose label is its largest logit as log(1 + their sum): both keep their relative
  *  accuracy where the label has nearly all of the probability.
  *
- *  The bits of a row depend on its values, on type and number of its classes, on how many rows count
- *  and on its address modulo 16; not on the size of the device.
+ *  The bits of a row depend on its values, on type and number of its classes, on how many rows
+ *  count and on its address modulo 16; not on the size of the device.
  *
  *  @param logits      device, rows x classes.
  *  @param labels      device, rows integers.
@@ -106,8 +107,8 @@ typedef enum mp_loss_flags {
 typedef struct mp_loss_desc {
   uint32_t struct_size;
   mp_loss_kind_t kind;
-  mp_dtype_t dtype;        /**< of prediction and dprediction */
-  mp_dtype_t dtype_target; /**< of target */
+  mp_dtype_t dtype;        /**< type of prediction and dprediction */
+  mp_dtype_t dtype_target; /**< type of target */
   int64_t count;           /**< elements, >= 0 */
   float weight;            /**< multiplies loss and gradient, as in mp_xent_desc_t */
   mp_loss_reduction_t reduction;
@@ -130,21 +131,24 @@ static inline mp_loss_desc_t mp_loss_desc_default(mp_loss_kind_t kind, int64_t c
 MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_desc_t *desc,
                                           size_t *bytes);
 
-/** Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+/** Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in
+ *  fp32:
  *
  *      element_loss[i] = weight weights[i] l(x[i], t[i])
  *      loss = sum_i element_loss[i] / divisor
  *      dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
  *
- *  With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are, as
- *  in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights[i] is
- *  0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
- *  of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+ *  With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
+ *  as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
+ *  weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
+ *  is NaN.  A weight of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN
+ *  stays one.
  *
- *  A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
- *  overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
- *  is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.  Logits lose
- *  nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+ *  A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
+ *  an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
+ *  -infinity is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.
+ *  Logits lose nothing in confident elements: loss and gradient keep their relative accuracy for t
+ *  = 0 and 1.
  *
  *  The order of the sum, in fp64, depends on count alone.
  *
@@ -156,7 +160,8 @@ MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_de
  *  @param loss          device, 1 float, optional, written; not multiplied by S.
  *  @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
  *  @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
- *  @source torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+ *  @source torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
+ *          3.3.
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed */
 MP_API mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void *prediction,
                            const void *target, const float *weights, const float *loss_scale,
@@ -192,8 +197,8 @@ typedef enum mp_pool_mode {
 
 /** Bits of mp_pool2d_desc_t.flags. */
 typedef enum mp_pool_flags {
-  /** P and Q are rounded up: the last window may reach past the padding, but begins inside the image
-   *  or the padding before it.  As ceil_mode of torch. */
+  /** P and Q are rounded up: the last window may reach past the padding, but begins inside the
+   *  image or the padding before it.  As ceil_mode of torch. */
   MP_POOL_CEIL = 1 << 0
 } mp_pool_flags_t;
 
@@ -203,9 +208,10 @@ typedef enum mp_pool_flags {
  *      y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
  *                           extent_h = dilation_h (window_h - 1) + 1
  *
- *  Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
- *  the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
- *  window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0. */
+ *  Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
+ *  for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
+ *  it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+ *  0. */
 typedef struct mp_pool2d_desc {
   uint32_t struct_size;
   mp_dtype_t dtype; /**< of x, y, dy and dx; sums are fp32 */
@@ -217,7 +223,7 @@ typedef struct mp_pool2d_desc {
       pad_right;                  /**< >= 0 and smaller than the window's extent */
   int32_t stride_h, stride_w;     /**< >= 1 */
   uint32_t flags;                 /**< mp_pool_flags_t, or-ed */
-  int32_t dilation_h, dilation_w; /**< from one pixel of a window to the next, >= 0; 0 = 1 */
+  int32_t dilation_h, dilation_w; /**< distance of a window's pixels, >= 0; 0 = 1 */
 } mp_pool2d_desc_t;
 
 /** Windows side by side, without padding or dilation. */
@@ -275,8 +281,8 @@ static inline mp_batchnorm_desc_t mp_batchnorm_desc_default(int64_t rows, int32_
   return desc;
 }
 
-/** The tensors of a batch normalisation, device; those that a pass does not name below are not looked
- *  at.  Zeros and struct_size are a start: MP_INIT_STRUCT. */
+/** The tensors of a batch normalisation, device; those that a pass does not name below are not
+ *  looked at.  Zeros and struct_size are a start: MP_INIT_STRUCT. */
 typedef struct mp_batchnorm_tensors {
   uint32_t struct_size;
   uint32_t reserved0;                /**< must be 0 */
@@ -303,8 +309,8 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *      running_mean = (1 - momentum) running_mean + momentum mean
  *      running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
  *
- *  @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional; running_mean
- *                    and running_var are too, and updated.
+ *  @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional;
+ *                    running_mean and running_var are too, and updated.
  *  @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
  *
  *  A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -344,8 +350,8 @@ MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
  *      dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
  *      dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
  *
- *  @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx;
- *                  dgamma and dbeta are optional.
+ *  @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy,
+ *                  dx; dgamma and dbeta are optional.
  *  An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
  *  and order of sums as in the forward pass. */
 MP_API mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
@@ -368,8 +374,8 @@ typedef enum mp_pointwise_op {
 typedef struct mp_pointwise_desc {
   uint32_t struct_size;
   mp_pointwise_op_t op;
-  /** Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient a back
-   *  through the activation; b is what went into it, not what came out. */
+  /** Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient
+   *  a back through the activation; b is what went into it, not what came out. */
   mp_activation_t activation;
   mp_dtype_t dtype; /**< of a and y */
   mp_dtype_t dtype_b;
@@ -392,19 +398,21 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
 
 /** y = activation(z), for each element.
  *
- *  Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes a
- *  where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
+ *  Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes
+ *  a where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
  *
  *  With rows or columns of 0 nothing is read or written.
  *
  *  @param a  device, rows x columns.
- *  @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at and
- *            may be NULL.
- *  @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
- *            the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
- *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+ *  @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at
+ *            and may be NULL.
+ *  @param y  device, rows x columns, written; may be a.  May be b where its elements have the
+ *            places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+ *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
+ *          Ramachandran, Zoph
  *  & Le, Searching for Activation Functions, 2017 (SiLU).
- *  @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
+ *  @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that
+ *          has
  *  other places or another type, or overlaps a or b otherwise */
 MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,
                                 const void *a, const void *b, void *y, mp_stream_t stream);
@@ -412,8 +420,8 @@ MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t 
 /** Shape and types of a sum over the rows of a matrix. */
 typedef struct mp_column_sum_desc {
   uint32_t struct_size;
-  mp_dtype_t dtype;     /**< of x */
-  mp_dtype_t dtype_sum; /**< of sum */
+  mp_dtype_t dtype;     /**< type of x */
+  mp_dtype_t dtype_sum; /**< type of sum */
   float beta;           /**< sum = column sums + beta * sum; 1 accumulates over micro-batches */
   int64_t rows;         /**< >= 0 */
   int64_t columns;      /**< >= 0 */
@@ -443,9 +451,10 @@ MP_API mp_status_t mp_column_sum_workspace_size(mp_context_t context,
  *  leaves beta * sum; columns = 0 does nothing.
  *
  *  @param x          device, rows x columns.  For images N H W C, rows = N H W.
- *  @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap x.
- *  @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported here
- *                    and must be 0.
+ *  @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap
+ *                    x.
+ *  @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported
+ *                    here and must be 0.
  *  @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed */
 MP_API mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc,

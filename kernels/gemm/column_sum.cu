@@ -1,4 +1,5 @@
-// dbias[col] = sum of D over rows and batch items, in fp32 and the order of dbias.h; and mp_column_sum.
+// dbias[col] = sum of D over rows and batch items, in fp32 and the order of dbias.h; and
+// mp_column_sum.
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/columns.h"
@@ -86,7 +87,7 @@ column_sum_chunks(MP_PARAM(ColumnSumArgs) args) {
 }
 
 struct ColumnTotalsArgs {
-  Output sums;  ///< of one row
+  Output sums;  ///< one row
   int64_t chunks;
   const float *of_chunks;  ///< [chunk][column]
 };

@@ -8,8 +8,8 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// k = 0 reads neither A nor B, so they may be NULL; the kernels still form addresses from them.  An
-/// infinite alpha would make NaN of the empty sum.
+/// k = 0 reads neither A nor B, so they may be NULL; the kernels still form addresses from them.
+/// An infinite alpha would make NaN of the empty sum.
 GemmProblem with_addresses(GemmProblem problem) {
   if (problem.k > 0) return problem;
   problem.a = problem.b = problem.out.d;

@@ -114,8 +114,8 @@ class SimtLoop {
   static constexpr int kThreads = Tile::kThreads;
   static constexpr int kSmemFloats = 2 * kStage;
 
-  /// The sums of the tile at (m0, n0) over [k0, k_end).  Inline on the host too: behind a call g++ stores
-  /// every sum after every multiply-add.
+  /// The sums of the tile at (m0, n0) over [k0, k_end).  Inline on the host too: behind a call g++
+  /// stores every sum after every multiply-add.
   [[gnu::always_inline]] MP_DEVICE void multiply(float *smem, const SourceA &source_a,
                                                  const SourceB &source_b, int64_t m0, int64_t n0,
                                                  int64_t k0, int64_t k_end) {

@@ -27,10 +27,10 @@ struct XentArgs {
   void *dlogits;            ///< optional
 };
 
-/// The elements of a loss are cut into at most so many chunks, each the work of one block.
+/// Largest number of chunks of a loss; one block computes a chunk.
 constexpr int64_t kMaxLossChunks = 1024;
 
-/// What a chunk leaves in the workspace.
+/// Partial result of a chunk, in the workspace.
 struct LossPartial {
   double loss;
   int64_t counted;  ///< elements that are not ignored

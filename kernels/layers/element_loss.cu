@@ -25,7 +25,7 @@ struct ChunkedArgs : LossArgs {
 // ---------------------------------------------------------------------------- one element
 
 struct ElementLoss {
-  float loss, slope;  ///< of x and t, and its derivative by x
+  float loss, slope;  ///< value at (x, t) and derivative by x
 
   MP_DEVICE ElementLoss(mp_loss_kind_t kind, float x, float t) {
     if (kind == MP_LOSS_BCE_WITH_LOGITS) {
@@ -46,8 +46,9 @@ struct ElementLoss {
  private:
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-  /// With u the part of the target on the other side of x, the loss is |x| u + log(1 + e^-|x|) and the
-  /// derivative u - s(-|x|), with the sign of x: for t = 0 or 1 one of the terms is 0, and nothing cancels.
+  /// Let u be the part of the target on the other side of x.  The loss is |x| u + log(1 + e^-|x|)
+  /// and the derivative u - s(-|x|), with the sign of x: for t = 0 or 1 one of the terms is 0, and
+  /// nothing cancels.
   MP_DEVICE void of_logit(float x, float t) {
     const bool is_positive = x >= 0.0f;
     const float u = is_positive ? 1.0f - t : t;

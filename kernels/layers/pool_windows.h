@@ -58,7 +58,7 @@ struct Side {
   }
 
  private:
-  int32_t extent;  ///< from the first pixel of a window to its last
+  int32_t extent;  ///< pixels from the first of a window to its last
 
   static MP_DEVICE int64_t round_up(int64_t x, int32_t multiple) {
     return (x + multiple - 1) / multiple * multiple;

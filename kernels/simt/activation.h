@@ -65,15 +65,15 @@ struct Tanh {
   static MP_DEVICE float derivative(float z) { return 4.0f * Sigmoid::derivative(2.0f * z); }
 };
 
-/// Hendrycks & Gimpel 2016: gelu(z) = z / 2 (1 + erf(z / sqrt 2)), z times the normal distribution, which in its tail is
-/// not 1 less something: negative results keep their relative accuracy.
+/// Hendrycks & Gimpel 2016: gelu(z) = z / 2 (1 + erf(z / sqrt 2)), z times the normal distribution,
+/// which in its tail is not 1 less something: negative results keep their relative accuracy.
 struct GeluErf {
   /// Past it the distribution is 0 or 1 in fp32; compared explicitly, for 0 x infinity is NaN.
   static constexpr float kFarOut = 14.5f;
 
   static MP_DEVICE float value(float z) {
     const NormalTail tail(fabsf(z));
-    // In this order, because the tail alone may be subnormal.
+    // The order matters: the tail alone may be subnormal.
     const float below = (z * tail.ratio) * tail.power, above = z * (1.0f - tail.value());
     return z < -kFarOut ? -0.0f : z < 0.0f ? below : above;
   }
@@ -86,9 +86,10 @@ struct GeluErf {
   }
 };
 
-/// z / (1 + e^-z), which is swish of Ramachandran, Zoph & Le, Searching for Activation Functions, 2017.
+/// z / (1 + e^-z), which is swish of Ramachandran, Zoph & Le, Searching for Activation Functions,
+/// 2017.
 struct Silu {
-  static constexpr float kFarOut = 110.0f;  ///< as that of GeluErf
+  static constexpr float kFarOut = 110.0f;  ///< like that of GeluErf
 
   static MP_DEVICE float value(float z) {
     const float silu = z * Parts(z).logistic;

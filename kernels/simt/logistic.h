@@ -1,8 +1,9 @@
-// The logistic function, tanh and the normal distribution in fp32, with the same bits on every target: what is fused is written as
-// fmaf, and division is that of IEEE.  No branches, so that the host compiler makes vectors of them.
+// The logistic function, tanh and the normal distribution in fp32, with the same bits on every
+// target: what is fused is written as fmaf, and division is that of IEEE.  No branches, so that the
+// host compiler makes vectors of them.
 //
-// Errors: below 2.5 ulp each, of the normal distribution below 6 (tests/simulator/logistic.cpp); at 0, infinities and
-// NaN they are exact.
+// Errors: below 2.5 ulp each, of the normal distribution below 6 (tests/simulator/logistic.cpp); at
+// 0, infinities and NaN they are exact.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -61,8 +62,8 @@ MP_DEVICE float tanh_of(float x) {
   return copysignf(a < kTanhNear ? near : far, x);
 }
 
-/// 1 / x of 1 <= x < 16, below 1.5 ulp, without the branches of a division: the first guess, which its bits give, is good
-/// to an eighth, and each step squares its relative error.
+/// 1 / x of 1 <= x < 16, below 1.5 ulp, without the branches of a division: the first guess, which
+/// its bits give, is good to an eighth, and each step squares its relative error.
 MP_DEVICE float reciprocal_near_1(float x) {
   float guess = float_from_bits(0x7ef311c7u - bits_of(x));
   MP_UNROLL
@@ -72,11 +73,12 @@ MP_DEVICE float reciprocal_near_1(float x) {
 
 /// The standard normal distribution below -a, of 0 <= a; NaN stays NaN.
 ///
-/// With t = 1 / (1 + 0.7 a) it is e^(-a^2/2) t P(t - 1/2), where P is a minimax fit to 0.3 units of 2^-24 up to a = 14.5, past
-/// which all is 0 in fp32.  The rounding of a^2 is made good in the power.
+/// With t = 1 / (1 + 0.7 a) it is e^(-a^2/2) t P(t - 1/2), where P is a minimax fit to 0.3 units of
+/// 2^-24 up to a = 14.5, past which all is 0 in fp32.  The rounding of a^2 is made good in the
+/// power.
 struct NormalTail {
   float power;  ///< e^(-a^2/2)
-  float ratio;  ///< to the power; at most 1/2
+  float ratio;  ///< quotient of the tail and the power, at most 1/2
 
   MP_DEVICE float value() const { return power * ratio; }
 

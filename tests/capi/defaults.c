@@ -95,7 +95,8 @@ static void check_init(const struct init_case *c) {
     b = filled_with_pattern();
     snprintf(label, sizeof label, "%s: struct_size = %lu", c->function, (unsigned long)refused[i]);
     check_failure(label, c->function, c->call(&b, refused[i]), MP_ERROR_STRUCT_SIZE, "struct_size");
-    /* Zeros, which every function refuses, for as much as the caller says that there is; a size that no
+    /* Zeros, which every function refuses, for as much as the caller says that there is; a size
+     *  that no
      * version of a struct has is not believed. */
     const size_t zeros = refused[i] < c->size ? refused[i] : 0;
     check(all_are(b.byte, zeros, 0) && all_are(b.byte + zeros, sizeof b - zeros, kPattern), label);
@@ -105,7 +106,8 @@ static void check_init(const struct init_case *c) {
                 c->parameter);
 }
 
-/** Numbers that are no enumerators are kept as they are, for the function that takes the struct to refuse. */
+/** Unknown numbers are kept as they are, for the function that takes the struct to
+ *  refuse. */
 static void test_numbers_that_are_no_enumerators(void) {
   const int numbers[] = {-1, 4, 77, INT32_MAX, INT32_MIN};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -133,8 +135,8 @@ static void test_numbers_that_are_no_enumerators(void) {
         (int)pool.mode,     (int)pool.dtype,      (int)xent.dtype,      (int)norm.dtype,
         (int)dropout.dtype, (int)config.policy,   (int)autocast.low};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
-      check(kept[f] == n, "a number that is no enumerator is kept");
-    check((int)optimizer.kind == n && hyper.lr == 0.5f, "a number that is no enumerator is kept");
+      check(kept[f] == n, "an unknown number is kept");
+    check((int)optimizer.kind == n && hyper.lr == 0.5f, "an unknown number is kept");
   }
 }
 

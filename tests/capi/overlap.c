@@ -1,5 +1,5 @@
-/* Outputs that share memory with another argument: each call refuses them by name, unless its header allows the
- * place.  Tensors have 16 x 16 elements of fp32, a kilobyte each, if nothing else is said. */
+/* Outputs that share memory with another argument: each call refuses them by name, unless its
+ * header allows the place.  Unless stated otherwise, tensors have 16 x 16 elements of fp32: 1 KiB. */
 #include <stdio.h>
 #include <string.h>
 
@@ -133,14 +133,14 @@ static mp_status_t call_memcpy(size_t src, size_t unused, size_t dst) {
   return mp_memcpy(context, at(dst), at(src), kBytes, NULL);
 }
 
-/** Which of the inputs may begin where the output does. */
+/** Inputs that may begin at the output. */
 enum { kNeither = 0, kFirstMay = 1, kSecondMay = 2, kHasNoSecond = 4 };
 
 static const struct {
   const char *function, *out;
   call_at call;
   int allowed;
-  size_t second_bytes; /**< of the second input */
+  size_t second_bytes; /**< extent of the second input */
 } kCalls[] = {
     {"mp_gemm", "D", call_gemm, kNeither, kBytes},
     {"mp_gemm", "D", call_gemm_c, kSecondMay, kBytes},

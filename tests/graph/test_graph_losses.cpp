@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kBatch = 8, kIn = 6, kOut = 4;
 constexpr const char *kOps[] = {"MSE", "L1", "BCEWithLogits"};
 
-/// tanh(x a) b, and what is made of it.
+/// The network tanh(x a) b and its results.
 class Net {
  public:
   Net() : random_(3) {
@@ -90,7 +90,8 @@ TEST_CASE("graph: gradients of losses of single elements are their derivatives",
           };
           const double difference = (at(kStep) - at(-kStep)) / (2 * kStep);
           CAPTURE(op, has_weight, p, i);
-          // |x - t| has kinks; a step that crosses one of 32 is wrong by up to 1 / 32 of a weight of 2.5.
+          // |x - t| has kinks; a step that crosses one of 32 is wrong by up to 1 / 32 of a weight
+          // of 2.5.
           const double kink = std::string(op) == "L1" ? 2.5 / 32 : 0.0;
           CHECK(std::fabs(difference - gradients[p][i]) <=
                 0x1p-10 * (std::fabs(gradients[p][i]) + 1.0) + 0x1p-14 + kink);

@@ -99,7 +99,8 @@ TEST_CASE("graph: a bias from outside must be bound, fused or not", "[graph]") {
 }
 
 TEST_CASE("graph: a bias gradient of an epilogue is cast for its readers", "[graph]") {
-  // The bias has another shape in the list of parameters, so the view of its gradient is 16 bits wide.
+  // The bias has another shape in the list of parameters, so the view of its gradient is 16 bits
+  // wide.
   const PolicyHandle policy = make_policy(MP_FP16);
   const auto gradient = [&](mp_autocast_t low) {
     Described g;
@@ -132,7 +133,7 @@ TEST_CASE("graph: a bias gradient of an epilogue is cast for its readers", "[gra
   for (size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) < largest / 16);
 }
 
-TEST_CASE("graph: parameters that are added have gradients of their own", "[graph]") {
+TEST_CASE("graph: parameters that are added have separate gradients", "[graph]") {
   struct Sharing {
     const char *name;
     int32_t (*build)(Described &g, int32_t x);
@@ -192,7 +193,7 @@ TEST_CASE("graph: parameters that are added have gradients of their own", "[grap
         scaled.push_back(g.gradient(p));
       }
       CHECK(places.size() == g.parameters.size());
-      const int32_t kept = g.parameters[1] + 1;  // what is computed behind b1
+      const int32_t kept = g.parameters[1] + 1;  // the tensor computed from b1
       const bool has_kept = g.info(kept).grad != nullptr && g.info(kept).name[0] == 'b';
       const std::vector<double> before = has_kept ? g.gradient(kept) : std::vector<double>();
       mp_tensor_list_t grads = nullptr;
@@ -209,7 +210,7 @@ TEST_CASE("graph: parameters that are added have gradients of their own", "[grap
   }
 }
 
-TEST_CASE("graph: a loss beside the loss needs its labels where it is read", "[graph]") {
+TEST_CASE("graph: a loss beside the loss needs its labels if it is read", "[graph]") {
   for (const bool is_read : {false, true}) {
     CAPTURE(is_read);
     Described g;

@@ -1,5 +1,5 @@
-// Sizes of graphs: smaller batches in the memory of the full one, a compile time that does not depend
-// on the batch, and sums that 64 bits cannot hold.
+// Sizes of graphs: smaller batches in the memory of the full one, a compile time that does not
+// depend on the batch, and sums that 64 bits cannot hold.
 #include <set>
 
 #include "tests/graph/described.h"
@@ -67,7 +67,7 @@ TEST_CASE("graph: a smaller batch needs no more workspace than was planned", "[g
 }
 
 TEST_CASE("graph: a batch that was not planned for gets workspace when it is set", "[graph]") {
-  // Of the batches that are planned for only the full one fits the shape [17 -1].
+  // Only the full batch of the planned ones fits the shape [17 -1].
   constexpr int64_t kBatch = 85, kOther = 17;
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
@@ -116,7 +116,7 @@ TEST_CASE("graph: a batch that was not planned for gets workspace when it is set
 TEST_CASE("graph: compiling makes as many calls for any batch", "[graph]") {
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
-  allocations.limit = 1 << 20;  // what is compiled is not allocated
+  allocations.limit = 1 << 20;  // the compiled graph is not allocated
   const auto calls = [&](int64_t batch) {
     Described g(counted);
     const int32_t x = g.input("x", MP_FP32, {batch, 2, 1});

@@ -345,7 +345,7 @@ TEST_CASE("batch norm: running statistics that are not finite start anew with a 
     for (const size_t c : {0, 3}) CHECK(got.running_mean[c] == clean.running_mean[c]);
     CHECK(got.running_mean[2] == clean.running_mean[2]);
     CHECK(got.running_var[1] == clean.running_var[1]);
-    if (momentum == 0.0f) {  // nothing is taken in
+    if (momentum == 0.0f) {  // the batch has no weight
       CHECK(std::isnan(got.running_mean[1]));
       CHECK(std::isinf(got.running_var[2]));
     } else {

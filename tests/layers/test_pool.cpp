@@ -81,8 +81,8 @@ struct Outputs {
   int64_t p, q;
 };
 
-/// Counts the windows that end within the padding, or, rounded up, reach past it by less than a stride and begin
-/// before the end of the image.
+/// Counts the windows that end within the padding, or, rounded up, reach past it by less than a
+/// stride and begin before the end of the image.
 int64_t count_windows(int64_t size, int64_t before, int64_t behind, int64_t extent, int64_t stride,
                       bool is_ceil) {
   int64_t count = 0;
@@ -103,7 +103,8 @@ Outputs outputs_of(const mp_pool2d_desc_t &d) {
 
 // ---------------------------------------------------------------------------- oracle
 
-/// Elements of x in one window and channel, by rows: their places; and how many pixels it has in the padded image.
+/// Elements of x in one window and channel, by rows: their places; and how many pixels it has in
+/// the padded image.
 struct Window {
   std::vector<size_t> places;
   int64_t padded = 0;
@@ -330,8 +331,8 @@ TEST_CASE("pool: equal bits each time", "[layers][pool][strict]") {
 }
 
 TEST_CASE("pool: sizes of torch, rounded up and dilated", "[layers][pool][strict]") {
-  // torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=...) of 10 x 11 pixels gives
-  // 4 x 5 and 5 x 5; with 2, stride=2, padding=0 and no dilation 5 x 5 and 5 x 6.
+  // torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=...) of 10 x 11
+  // pixels gives 4 x 5 and 5 x 5; with 2, stride=2, padding=0 and no dilation 5 x 5 and 5 x 6.
   const auto size = [](const mp_pool2d_desc_t &d) {
     int32_t p = 0, q = 0;
     require_ok(mp_pool2d_output_size(&d, &p, &q));

@@ -1,5 +1,5 @@
-// The logistic function, tanh and the normal distribution (kernels/simt/logistic.h), over all magnitudes, against fp64
-// or long double.
+// The logistic function, tanh and the normal distribution (kernels/simt/logistic.h), over all
+// magnitudes, against fp64 or long double.
 #include "kernels/simt/activation.h"
 
 #include <cmath>

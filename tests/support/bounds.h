@@ -51,8 +51,8 @@ inline double dgelu_error(double x) {
   return (kLogisticError + second + 1.0) * unit_roundoff(MP_FP32);
 }
 
-/// Both forms of gelu are Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2), and silu too (1.10 at 2.4): an error of
-/// z grows by no more.  silu is x s as gelu is, of an s with fewer roundings.
+/// Both forms of gelu are Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2), and silu too (1.10 at
+/// 2.4): an error of z grows by no more.  silu is x s as gelu is, of an s with fewer roundings.
 constexpr double kGeluSlope = 1.13;
 
 /// Error of sigmoid: an argument of two roundings, and else s of GELU.
@@ -65,8 +65,8 @@ inline double gelu_erf_error(double value) {
   return 12.0 * (unit_roundoff(MP_FP32) * std::fabs(value) + half_subnormal(MP_FP32));
 }
 
-/// Error of its derivative, the distribution, 6 ulp, and x times the density, which is at most 0.25 and
-/// takes 3 ulp of a power and two products; and of their sum.
+/// Error of its derivative, the distribution, 6 ulp, and x times the density, which is at most 0.25
+/// and takes 3 ulp of a power and two products; and of their sum.
 constexpr double kDgeluErfError = 12.0 + 0.25 * (6.0 + 2.0) + 2.0;
 inline double dgelu_erf_error() {
   return kDgeluErfError * unit_roundoff(MP_FP32);

@@ -142,7 +142,7 @@ TEST_CASE("child: cancel threads that multiply", "[.][child]") {
 
 namespace {
 
-/// Of this process.
+/// Returns the number of threads of this process.
 int64_t threads_now() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }

@@ -116,7 +116,7 @@ TEST_CASE("threads: what is said once of a context is said once for all threads"
 
 // ---------------------------------------------------------------------------- the default log
 
-// A returned error, an error that no status returns, and what a context without a device says.
+// A returned error, an error that no status returns, and the warning of a context without a device.
 TEST_CASE("child: write to the default log", "[.][child]") {
   mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
   CHECK(mp_context_create(nullptr, nullptr) == MP_ERROR_INVALID_ARGUMENT);

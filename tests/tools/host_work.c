@@ -1,4 +1,5 @@
-/* host_work KERNEL M N K DTYPE COUNT: COUNT times the same dense product on the CPU, for test_host_work.py. */
+/* host_work KERNEL M N K DTYPE COUNT: COUNT times the same dense product on the CPU, for
+ *  test_host_work.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -116,7 +116,8 @@ TEST_CASE("bench: a malformed line is refused", "[bench]") {
 }
 
 TEST_CASE("bench: extents are from 1 to what 64 bits can count", "[bench]") {
-  // Sizes of 0 ended the programs in SIGSEGV or SIGFPE, and 2^62 would overflow the bytes of a matrix.
+  // Sizes of 0 ended the programs in SIGSEGV or SIGFPE, and 2^62 would overflow the bytes of a
+  // matrix.
   for (const char *extent :
        {"0", "-1", "1000000001", "4611686018427387904", "99999999999999999999"}) {
     CAPTURE(extent);

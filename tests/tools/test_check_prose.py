@@ -11,6 +11,7 @@ RULES = [
     ("doc-opener", "a.h", "/** What a kernel does */\nint x;", "/** Work of a kernel */\nint x;"),
     ("doc-opener", "a.cpp", "// Those that are read twice\nint x;", "// Rows that are read twice\nint x;"),
     ("doc-opener", "a.h", "int x;  ///< of the device", "int x;  ///< in bytes"),
+    ("doc-opener", "a.cpp", "// of the device\nint x;", "int y;\nf();  // of the device\nint x;"),
     ("speech", "a.cu", "// The kernel asks the host for memory.", "// The caller asks the host for memory."),
     ("speech", "a.cpp", 'f("the driver was told to stop");', 'f("the driver was stopped here");'),
     ("speech", "a.py", "# threads do not know the order", "# the order of threads is unspecified"),

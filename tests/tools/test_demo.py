@@ -321,7 +321,7 @@ def test_a_flipped_bit_of_compressed_data_is_found(build, run, tmp_path, place, 
     assert f"{tmp_path / IMAGES} is damaged: " in said and said.count("\n") == 1
 
 
-# ---------------------------------------------------------------- what it writes and starts
+# ---------------------------------------------------------------- files and programs
 
 
 def test_no_file_is_written_unless_a_folder_is_named(build, run, tmp_path):

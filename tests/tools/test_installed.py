@@ -93,7 +93,7 @@ def test_hardened_programs_of_the_build(build, run, program):
     check_hardened_program(run, path)
 
 
-# A context, a product on all workers, and both gone; what a process has afterwards.
+# A context, a product on all workers, and both freed; threads and mappings afterwards.
 LOAD_AND_UNLOAD = """
 import _ctypes, ctypes, os, struct, sys, time
 I32, I64, PTR, SIZE = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_size_t

@@ -116,7 +116,7 @@ def test_nothing_is_installed_if_setup_is_no(machine, tmp_path):
     assert "sudo apt-get install --no-install-recommends " in said
     assert not (tmp_path / "apt-get-was-called").exists()
     said, code = setup("demo", SETUP="0")
-    assert code == 2 and "SETUP = 0: must be yes or no" in said, "nor if somebody means it and says it otherwise"
+    assert code == 2 and "SETUP = 0: must be yes or no" in said, "another value is refused"
     assert not (tmp_path / "apt-get-was-called").exists()
     assert setup("demo")[1] == 0 and (tmp_path / "apt-get-was-called").exists()
 

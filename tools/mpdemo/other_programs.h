@@ -6,15 +6,16 @@
 
 namespace mpdemo {
 
-/// Returns the path of a program in a folder of PATH; empty if there is none.  Only absolute folders count, so that
-/// no file of the current folder is started by accident.
+/// Returns the path of a program in a folder of PATH; empty if there is none.  Only absolute
+/// folders count, so that no file of the current folder is started by accident.
 std::string find_program(const std::string &name);
 
 /// Draws the pictures of a gnuplot script in its folder.
 /// @return the exit code of gnuplot, or -1 if it cannot be started
 int run_gnuplot(const std::filesystem::path &folder, std::string script);
 
-/// Returns the output of Debian's command bible, a verse a line; empty if it cannot be started or fails.
+/// Returns the output of Debian's command bible, a verse a line; empty if it cannot be started or
+/// fails.
 std::string text_of_bible();
 
 }  // namespace mpdemo

@@ -22,7 +22,8 @@ inline Finding problem(std::string what, std::string remedy) {
   return {Verdict::problem, std::move(what), std::move(remedy), ""};
 }
 
-/// Returns the path of a page of the guide: of the installation that this program is in, or in the sources.
+/// Returns the path of a page of the guide: of the installation that this program is in, or in the
+/// sources.
 std::string page(const char *name);
 
 /// Which library was loaded, and whether mpinfo was made for it.

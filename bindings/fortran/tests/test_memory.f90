@@ -1,4 +1,4 @@
-!> Tests of mp_allocate, and of lists of what it has made.
+!> Tests of mp_allocate and of lists of its arrays.
 module memory_tests
   use mpcore
   use expectations

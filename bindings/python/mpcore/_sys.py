@@ -850,8 +850,8 @@ class mp_pool_flags_t(enum.IntFlag):
     """Bits of mp_pool2d_desc_t.flags."""
 
     MP_POOL_CEIL = 1
-    """P and Q are rounded up: the last window may reach past the padding, but begins inside the image
-    or the padding before it.  As ceil_mode of torch."""
+    """P and Q are rounded up: the last window may reach past the padding, but begins inside the
+    image or the padding before it.  As ceil_mode of torch."""
 
 
 MP_POOL_CEIL = mp_pool_flags_t.MP_POOL_CEIL
@@ -1083,9 +1083,9 @@ class mp_epilogue_t(_Sized):
         dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 
     If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-    A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
-    limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
-    bits on every device.
+    A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0,
+    their limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has
+    the same bits on every device.
 
     dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
     happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
@@ -2004,9 +2004,9 @@ class mp_loss_desc_t(_Sized):
     struct_size: int
     kind: int
     dtype: int
-    """of prediction and dprediction"""
+    """type of prediction and dprediction"""
     dtype_target: int
-    """of target"""
+    """type of target"""
     count: int
     """elements, >= 0"""
     weight: float
@@ -2025,9 +2025,10 @@ class mp_pool2d_desc_t(_Sized):
         y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
                              extent_h = dilation_h (window_h - 1) + 1
 
-    Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
-    the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
-    window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0."""
+    Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
+    for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
+    it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+    0."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2077,9 +2078,9 @@ class mp_pool2d_desc_t(_Sized):
     flags: int
     """mp_pool_flags_t, or-ed"""
     dilation_h: int
-    """from one pixel of a window to the next, >= 0; 0 = 1"""
+    """distance of a window's pixels, >= 0; 0 = 1"""
     dilation_w: int
-    """from one pixel of a window to the next, >= 0; 0 = 1"""
+    """distance of a window's pixels, >= 0; 0 = 1"""
 
 
 class mp_batchnorm_desc_t(_Sized):
@@ -2110,8 +2111,8 @@ class mp_batchnorm_desc_t(_Sized):
 
 
 class mp_batchnorm_tensors_t(_Sized):
-    """The tensors of a batch normalisation, device; those that a pass does not name below are not looked
-    at.  Zeros and struct_size are a start: MP_INIT_STRUCT."""
+    """The tensors of a batch normalisation, device; those that a pass does not name below are not
+    looked at.  Zeros and struct_size are a start: MP_INIT_STRUCT."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2180,8 +2181,8 @@ class mp_pointwise_desc_t(_Sized):
     struct_size: int
     op: int
     activation: int
-    """Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient a back
-    through the activation; b is what went into it, not what came out."""
+    """Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient
+    a back through the activation; b is what went into it, not what came out."""
     dtype: int
     """of a and y"""
     dtype_b: int
@@ -2209,9 +2210,9 @@ class mp_column_sum_desc_t(_Sized):
     ]
     struct_size: int
     dtype: int
-    """of x"""
+    """type of x"""
     dtype_sum: int
-    """of sum"""
+    """type of sum"""
     beta: float
     """sum = column sums + beta * sum; 1 accumulates over micro-batches"""
     rows: int
@@ -2742,8 +2743,9 @@ def mp_autocast_scaler_default(low: int) -> mp_scaler_config_t:
 
 
 def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
-    """Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
-    what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show."""
+    """Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
+    ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
+    show."""
     value = mp_xent_desc_t()
     _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
     return value
@@ -2874,8 +2876,8 @@ class Library(ctypes.CDLL):
             NULL does nothing."""
 
         def mp_memcpy(self, context: Handle, dst: Pointer, src: Pointer, bytes: int, stream: Handle, /) -> int:
-            """Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
-            synchronous, as in cudaMemcpyAsync."""
+            """Either side may be host or device memory; they must not overlap.  Pageable host memory makes the
+            copy synchronous, as in cudaMemcpyAsync."""
 
         def mp_memset(self, context: Handle, dst: Pointer, byte: int, bytes: int, stream: Handle, /) -> int:
             """Each of `bytes` bytes of dst, device memory, becomes `byte`."""
@@ -2920,11 +2922,11 @@ class Library(ctypes.CDLL):
                               never an error, perhaps slower.
 
             Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
-            epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
-            ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-            slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
-            where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
-            times are logged, once, at MP_LOG_WARN.
+            epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers
+            and ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a slower one.
+            For another ld or stride of A or B that is the fast one behind a copy in workspace, where this
+            is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two times are
+            logged, once, at MP_LOG_WARN.
 
             Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
             the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
@@ -2984,34 +2986,35 @@ class Library(ctypes.CDLL):
             @param bytes  host, out."""
 
         def mp_gemm_ragged(self, context: Handle, desc: Pointer, ragged: int, ends: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
-            got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
+            """Products of groups whose sizes only the device knows, such as the tokens that each expert of a
+            layer got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
             ends[i - 1] on (from 0 on, the first) up to and without ends[i]:
 
                 MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
                 MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
 
-            The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
-            replay finds the ends that are there then.  What is launched does not depend on them.
+            The host never reads the ends nor waits for them: the call can be captured into a CUDA graph,
+            and a replay finds the ends that are there then.  What is launched does not depend on them.
 
-            @param desc  of all groups together: in the dimension that they share, m or k is the most that the
-                         ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
-                         stride_b = 0 is one B for all, and the other strides must be 0.  MP_RAGGED_K: op(A)
-                         is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i stride_d, and stride_a and
-                         stride_b must be 0.
-            @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read when
-                         the kernels run.  An end that lies before its predecessor counts as equal to it, one
-                         past m or k as m or k: bad ends never read or write beyond the matrices.
-            @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and those
-                         of D not written.  MP_RAGGED_K: elements of k past the last end are not read; an
-                         empty group computes epilogue(beta C_i), zeros with beta = 0.
-            @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything else
-                              is unsupported here and must be 0.
+            @param desc  of all groups together: in the dimension that they share, m or k is the most that
+                         the ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i
+                         stride_b, stride_b = 0 is one B for all, and the other strides must be 0.
+                         MP_RAGGED_K: op(A) is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i
+                         stride_d, and stride_a and stride_b must be 0.
+            @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read
+                         when the kernels run.  An end that lies before its predecessor counts as equal to
+                         it, one past m or k as m or k: bad ends never read or write beyond the matrices.
+            @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and
+                         those of D not written.  MP_RAGGED_K: elements of k past the last end are not read;
+                         an empty group computes epilogue(beta C_i), zeros with beta = 0.
+            @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything
+                              else is unsupported here and must be 0.
             @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
 
-            Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
-            group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a = MP_OP_N with
-            MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take WMMA's.
+            Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k
+            its group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a =
+            MP_OP_N with MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take
+            WMMA's.
             Source: jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
 
             @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap"""
@@ -3570,8 +3573,9 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_UNSUPPORTED the operation is banned; mp_last_error says what to use instead"""
 
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int:
-            """Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
-            what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show."""
+            """Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
+            ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
+            show."""
 
         def mp_softmax_xent(self, context: Handle, desc: Pointer, logits: Pointer, labels: Pointer, loss_scale: Pointer, row_loss: Pointer, loss: Pointer, correct: Pointer, dlogits: Pointer, stream: Handle, /) -> int:
             """Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
@@ -3582,14 +3586,14 @@ class Library(ctypes.CDLL):
                 loss = sum_i row_loss[i] / counted
                 dlogits[i][j] = S weight / counted (p[j] - q[j])
 
-            A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
-            read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
-            Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
-            counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
-            where each counts as many.
+            A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are
+            not read; it is not correct either.  `counted` is the number of the other rows, counted on the
+            device. If it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in
+            torch).  It is counted per call: the mean of several calls, of ranks or accumulated, is that
+            over all rows only where each counts as many.
 
-            Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
-            step is skipped and the mistake shows; the host cannot check labels without waiting.
+            Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that
+            the step is skipped and the mistake shows; the host cannot check labels without waiting.
 
             A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
             as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
@@ -3599,8 +3603,8 @@ class Library(ctypes.CDLL):
             of a row whose label is its largest logit as log(1 + their sum): both keep their relative
             accuracy where the label has nearly all of the probability.
 
-            The bits of a row depend on its values, on type and number of its classes, on how many rows count
-            and on its address modulo 16; not on the size of the device.
+            The bits of a row depend on its values, on type and number of its classes, on how many rows
+            count and on its address modulo 16; not on the size of the device.
 
             @param logits      device, rows x classes.
             @param labels      device, rows integers.
@@ -3622,21 +3626,24 @@ class Library(ctypes.CDLL):
             @param bytes  host, out."""
 
         def mp_loss(self, context: Handle, desc: Pointer, prediction: Pointer, target: Pointer, weights: Pointer, loss_scale: Pointer, element_loss: Pointer, loss: Pointer, dprediction: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+            """Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in
+            fp32:
 
                 element_loss[i] = weight weights[i] l(x[i], t[i])
                 loss = sum_i element_loss[i] / divisor
                 dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
 
-            With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are, as
-            in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights[i] is
-            0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
-            of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+            With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
+            as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
+            weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
+            is NaN.  A weight of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN
+            stays one.
 
-            A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
-            overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
-            is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.  Logits lose
-            nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+            A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
+            an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
+            -infinity is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.
+            Logits lose nothing in confident elements: loss and gradient keep their relative accuracy for t
+            = 0 and 1.
 
             The order of the sum, in fp64, depends on count alone.
 
@@ -3648,7 +3655,8 @@ class Library(ctypes.CDLL):
             @param loss          device, 1 float, optional, written; not multiplied by S.
             @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
             @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
-            Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+            Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
+                    3.3.
             @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed"""
 
         def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, stream: Handle, /) -> int:
@@ -3700,8 +3708,8 @@ class Library(ctypes.CDLL):
                 running_mean = (1 - momentum) running_mean + momentum mean
                 running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
 
-            @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional; running_mean
-                              and running_var are too, and updated.
+            @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional;
+                              running_mean and running_var are too, and updated.
             @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
 
             A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -3734,8 +3742,8 @@ class Library(ctypes.CDLL):
                 dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
                 dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
 
-            @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx;
-                            dgamma and dbeta are optional.
+            @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy,
+                            dx; dgamma and dbeta are optional.
             An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
             and order of sums as in the forward pass."""
 
@@ -3745,19 +3753,21 @@ class Library(ctypes.CDLL):
         def mp_pointwise(self, context: Handle, desc: Pointer, a: Pointer, b: Pointer, y: Pointer, stream: Handle, /) -> int:
             """y = activation(z), for each element.
 
-            Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes a
-            where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
+            Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes
+            a where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
 
             With rows or columns of 0 nothing is read or written.
 
             @param a  device, rows x columns.
-            @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at and
-                      may be NULL.
-            @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
-                      the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
-            Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+            @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at
+                      and may be NULL.
+            @param y  device, rows x columns, written; may be a.  May be b where its elements have the
+                      places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+            Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
+                    Ramachandran, Zoph
             & Le, Searching for Activation Functions, 2017 (SiLU).
-            @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
+            @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that
+                    has
             other places or another type, or overlaps a or b otherwise"""
 
         def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int:
@@ -3776,9 +3786,10 @@ class Library(ctypes.CDLL):
             leaves beta * sum; columns = 0 does nothing.
 
             @param x          device, rows x columns.  For images N H W C, rows = N H W.
-            @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap x.
-            @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported here
-                              and must be 0.
+            @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap
+                              x.
+            @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported
+                              here and must be 0.
             @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
             @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed"""
 
@@ -3888,14 +3899,16 @@ class Library(ctypes.CDLL):
             """Begin a graph."""
 
         def mp_graph_destroy(self, graph: Handle, /) -> None:
-            """Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must be gone."""
+            """Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must
+            be gone."""
 
         def mp_graph_input(self, graph: Handle, name: Optional[bytes], dtype: int, rank: int, extent: Pointer, tensor: Pointer, /) -> int:
             """A tensor from outside.
             @param name    host, copied; as every name, any text but an empty one.
-            @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is; MP_DTYPE_NONE: integers.
-            @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is the batch, the
-                           same for all inputs.
+            @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is;
+                           MP_DTYPE_NONE: integers.
+            @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is
+                           the batch, the same for all inputs.
             @param tensor  host, out: by which the tensor is named from now on."""
 
         def mp_graph_parameter(self, graph: Handle, name: Optional[bytes], rank: int, extent: Pointer, tensor: Pointer, /) -> int:
@@ -3910,54 +3923,60 @@ class Library(ctypes.CDLL):
             """An operation of the list above.
             @param inputs      host, num_inputs tensors; -1 for an optional one that is absent.
             @param attributes  host, num_attributes; copied.  May be NULL for 0.
-            @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left out.
+            @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left
+                               out.
             @retval MP_ERROR_NOT_FOUND an operation, or an attribute of it, of that name does not exist
             @retval MP_ERROR_INVALID_ARGUMENT shapes that do not fit, named with the node"""
 
         def mp_graph_output(self, graph: Handle, tensor: int, /) -> int:
-            """The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of losses are
-            outputs anyway.  A tensor that depends on the loss is computed with it (mp_graph_mode_t)."""
+            """The tensor is read from outside: its memory is its own, and holds its value until the next pass.
+            Those of losses are outputs anyway.  A tensor that depends on the loss is computed with it
+            (mp_graph_mode_t)."""
 
         def mp_graph_keep_gradient(self, graph: Handle, tensor: int, /) -> int:
-            """The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
-            Parameters need no such call."""
+            """The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at
+            what fp16 does to it. Parameters need no such call."""
 
         def mp_graph_loss(self, graph: Handle, tensor: int, /) -> int:
-            """What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and without
-            mp_graph_seed_gradient, the graph has no backward pass."""
+            """What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and
+            without mp_graph_seed_gradient, the graph has no backward pass."""
 
         def mp_graph_seed_gradient(self, graph: Handle, tensor: int, input: Pointer, /) -> int:
-            """Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32, of the shape of
-            `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and starts there, and from the
-            loss of mp_graph_loss if there is one: gradients add up.  The tensor becomes an output, so that it can be
-            read after mp_graph_forward; its gradient is bound like any input, before mp_graph_backward.
+            """Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32,
+            of the shape of `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and
+            starts there, and from the loss of mp_graph_loss if there is one: gradients add up.  The tensor
+            becomes an output, so that it can be read after mp_graph_forward; its gradient is bound like any
+            input, before mp_graph_backward.
             @param tensor  one that a node computes, of floats; once for each.
             @param input   host, out."""
 
         def mp_graph_autocast(self, graph: Handle, policy: Handle, /) -> int:
-            """Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
-            changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
+            """Mixed precision: operations get their types as the policy says.  To be called before
+            mp_graph_compile; nothing changes, with one warning, where the policy's gate is closed on this
+            device (mp_autocast_gate).
             @param policy  must live until mp_graph_compile has succeeded.  Not with MP_AUTOCAST_EMULATE."""
 
         def mp_graph_compile(self, graph: Handle, /) -> int:
-            """Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
-            graph takes no more nodes.
+            """Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on,
+            and the graph takes no more nodes.
             @retval MP_ERROR_INVALID_ARGUMENT a parameter that the loss does not depend on, or none at all
             @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated"""
 
         def mp_graph_bind(self, graph: Handle, tensor: int, data: Pointer, /) -> int:
-            """Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
-            the batch has that is set then.
+            """Where an input lies from the next pass on; it may be another place each time.  As many elements
+            are read as the batch has that is set then.
             @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere."""
 
         def mp_graph_set_batch(self, graph: Handle, batch: int, /) -> int:
-            """How large the batch is from the next pass on.  The first call with a size takes longer on the host.
-            The workspace is planned for smaller batches too; a batch beyond the plan allocates it here.
+            """How large the batch is from the next pass on.  The first call with a size takes longer on the
+            host. The workspace is planned for smaller batches too; a batch beyond the plan allocates it
+            here.
             @param batch  1 to extent[0] of the inputs.
             @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before"""
 
         def mp_graph_write(self, graph: Handle, tensor: int, values: Pointer, stream: Handle, /) -> int:
-            """Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
+            """Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
+            order.
             @param values  host or device, its elements in fp32."""
 
         def mp_graph_forward(self, graph: Handle, mode: int, stream: Handle, /) -> int:
@@ -3980,9 +3999,10 @@ class Library(ctypes.CDLL):
             @param t  0 to 2^62.  No effect on a graph without Dropout."""
 
         def mp_graph_lists(self, graph: Handle, grads: Pointer, master: Pointer, model: Pointer, /) -> int:
-            """The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
-            the graph.  No two gradients share memory.
-            @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy."""
+            """The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live
+            as long as the graph.  No two gradients share memory.
+            @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a
+                                       16-bit copy."""
 
         def mp_graph_get_tensor(self, graph: Handle, tensor: int, info: Pointer, /) -> int:
             """Before mp_graph_compile it has a name and a shape, and no memory.
@@ -3993,16 +4013,16 @@ class Library(ctypes.CDLL):
             @param memory  host, out; MP_INIT_STRUCT it before the call."""
 
         def mp_graph_explain(self, graph: Handle, form: int, text: Pointer, bytes: Pointer, /) -> int:
-            """How the operations came to their types, forward and backward, before fusion: mp_autocast_explain of the graph.
-            Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
+            """How the operations came to their types, forward and backward, before fusion: mp_autocast_explain
+            of the graph. Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
             @param text   host, optional, out: NUL-terminated.
             @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
             @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room"""
 
         def mp_graph_describe(self, graph: Handle, text: Pointer, bytes: Pointer, /) -> int:
-            """What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
-            "forward", "backward", or "inference": in training that call is one of backward.  After
-            mp_graph_compile; parameters and room as in mp_graph_explain."""
+            """What is called, in order: one line per call with its operations, function, tensors, types and
+            shapes.  It begins with "forward", "backward", or "inference": in training that call is one of
+            backward.  After mp_graph_compile; parameters and room as in mp_graph_explain."""
 
         def mp_scaler_config_init_preset(self, config: Pointer, struct_size: int, preset: int, /) -> int:
             """mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`

@@ -20,8 +20,8 @@ impl Comm {
     /// Its callbacks do what `mp_comm_t` says, with `user` as it is, for as long as the table is used,
     /// and do not unwind.
     ///
-    /// Not a matter of safety: during a callback other calls with the same context wait, so a callback
-    /// makes none, and ranks that are threads of one process have a context each.
+    /// Not a matter of safety: during a callback other calls with the same context wait, so a
+    /// callback makes none, and ranks that are threads of one process have a context each.
     pub unsafe fn from_raw(mut raw: sys::mp_comm_t) -> Self {
         raw.struct_size = std::mem::size_of::<sys::mp_comm_t>() as u32; // so many bytes are read
         Comm(raw)

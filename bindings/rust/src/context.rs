@@ -38,11 +38,11 @@ pub struct DeviceInfo {
     pub name: String,
 }
 
-/// One device and its limits.  Threads may share it.  A clone is the same context, which is freed with
-/// the last of its clones and of the objects made from it.
+/// One device and its limits.  Threads may share it.  A clone is the same context, which is freed
+/// with the last of its clones and of the objects made from it.
 ///
-/// Calls that use device memory are serialized: if several threads share a context, one of them is in
-/// the library at a time.  Threads that compute concurrently need separate contexts.
+/// Calls that use device memory are serialized: if several threads share a context, one of them is
+/// in the library at a time.  Threads that compute concurrently need separate contexts.
 #[derive(Clone, Debug)]
 pub struct Context(Arc<Inner>);
 
@@ -84,8 +84,8 @@ impl Context {
         self.0.raw
     }
 
-    /// Calls a function of the library that uses memory or objects of this context, one call at a time:
-    /// two threads may own objects that share memory, such as a buffer and a list of it.
+    /// Calls a function of the library that uses memory or objects of this context, one call at a
+    /// time: two threads may own objects that share memory, such as a buffer and a list of it.
     pub(crate) fn call(&self, function: impl FnOnce() -> sys::mp_status_t) -> Result<()> {
         let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
         check(function())
@@ -406,7 +406,8 @@ impl<T: Plain> View<'_, T> {
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut data = vec![T::default(); self.len];
         let (to, bytes) = (data.as_mut_ptr().cast(), self.len * size_of::<T>());
-        // SAFETY: the view borrows its owner; both have that many bytes, and all bit patterns are a T.
+        // SAFETY: the view borrows its owner; both have that many bytes, and all bit patterns are a
+        // T.
         unsafe { copy(self.owner.context(), to, self.pointer.cast(), bytes) }?;
         Ok(data)
     }

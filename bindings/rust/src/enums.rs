@@ -664,8 +664,8 @@ numbered! {
 flags! {
     /// Bits of [`mp_pool2d_desc_t`](crate::sys::mp_pool2d_desc_t).flags.
     PoolFlags {
-        /// P and Q are rounded up: the last window may reach past the padding, but begins inside the image
-        /// or the padding before it.  As ceil\_mode of torch.
+        /// P and Q are rounded up: the last window may reach past the padding, but begins inside the
+        /// image or the padding before it.  As ceil\_mode of torch.
         CEIL = 1,
     }
 }

@@ -38,8 +38,8 @@ bits!(Bf16);
 
 /// IEEE binary16.
 ///
-/// `f16` of the crate `half` has the same layout.  Its `reinterpret_cast` returns slices of bits, so arrays
-/// are copied without a conversion.  The same holds for [`Bf16`] and `half::bf16`.
+/// `f16` of the crate `half` has the same layout.  Its `reinterpret_cast` returns slices of bits,
+/// so arrays are copied without a conversion.  The same holds for [`Bf16`] and `half::bf16`.
 /// ```
 /// use mpcore::{Context, Device, F16};
 /// # fn main() -> mpcore::Result<()> {

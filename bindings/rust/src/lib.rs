@@ -16,13 +16,15 @@
 //!
 //! # What is safe here
 //!
-//! * Objects own a share of the objects that they use: a context lives as long as its buffers, buffers
-//!   as long as lists of them, lists as long as the optimizer.  Without lifetimes, they fit into one struct.
+//! * Objects own a share of the objects that they use: a context lives as long as its buffers,
+//!   buffers as long as lists of them, lists as long as the optimizer.  Without lifetimes, they fit
+//!   into one struct.
 //! * The size of every buffer is checked against what the call reads and writes, and so is that all of
 //!   them belong to the context.
 //! * Device memory is like [`Cell`](std::cell::Cell): Rust never holds a reference into it, it is
-//!   written through shared borrows, and buffers cannot be shared between threads.  They can be sent to
-//!   one; if threads own objects that share memory, their calls are serialized by the context.
+//!   written through shared borrows, and buffers cannot be shared between threads.  They can be
+//!   sent to one; if threads own objects that share memory, their calls are serialized by the
+//!   context.
 //!
 //! Work in different streams that touches one buffer is not ordered by anything here: the numbers may
 //! be wrong then, the memory stays sound.

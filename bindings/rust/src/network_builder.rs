@@ -154,8 +154,8 @@ impl<'a> NetworkBuilder<'a> {
         Ok(())
     }
 
-    /// An f32 input of the shape of the tensor, for a loss that the caller computes: dL / d(tensor), bound
-    /// before [`backward`](crate::Network::backward), which multiplies it by S.
+    /// An f32 input of the shape of the tensor, for a loss that the caller computes: dL /
+    /// d(tensor), bound before [`backward`](crate::Network::backward), which multiplies it by S.
     pub fn seed_gradient(&mut self, tensor: TensorId) -> Result<TensorId> {
         let mut seed = NO_TENSOR;
         // SAFETY: the graph lives.

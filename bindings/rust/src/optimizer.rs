@@ -161,8 +161,8 @@ impl<'a> OptimizerBuilder<'a> {
         desc.lr_multipliers = multipliers("lr_multipliers", self.lr_multipliers)?;
         desc.decay_multipliers = multipliers("decay_multipliers", self.decay_multipliers)?;
         let mut raw = ptr::null_mut();
-        // SAFETY: groups and tensor_group are copied by the call; lists and multipliers belong to this
-        // context, and the optimizer keeps their owners.
+        // SAFETY: groups and tensor_group are copied by the call; lists and multipliers belong to
+        // this context, and the optimizer keeps their owners.
         self.context
             .call(|| unsafe { sys::mp_optimizer_create(&mut raw, self.context.as_raw(), &desc) })?;
         unsafe fn destroy(_: &Context, raw: *mut sys::mp_optimizer) {
@@ -189,10 +189,8 @@ impl<'a> OptimizerBuilder<'a> {
     }
 }
 
-/// An update rule with a share in the lists that it updates.  Network, optimizer, lists and scaler fit
-/// into one struct, which may be sent to another thread:
-/// ```
-/// use mpcore::*;
+/// An update rule with a share in the lists that it updates.  Network, optimizer, lists and scaler
+/// fit into one struct, which may be sent to another thread: ``` use mpcore::*;
 ///
 /// struct Trainer {
 ///     network: Network,
@@ -329,8 +327,9 @@ impl Optimizer {
         self.v.as_ref()
     }
 
-    /// A checkpoint of masters, moments, the number of steps, and the scaler.  Waits for the stream.
-    /// Hyperparameters, states of a network and the position in the data are not part of it.
+    /// A checkpoint of masters, moments, the number of steps, and the scaler.  Waits for the
+    /// stream. Hyperparameters, states of a network and the position in the data are not part of
+    /// it.
     pub fn save(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<Vec<u8>> {
         let scaler = self.raw_scaler("save", scaler)?;
         let mut bytes = 0;
@@ -347,9 +346,9 @@ impl Optimizer {
         Ok(checkpoint)
     }
 
-    /// Restores a checkpoint, and writes the 16-bit copies with the optimizer's own rounding: training
-    /// continues bit for bit.  Takes a scaler of the policy that was saved; `None` is the optimizer's
-    /// own.  Waits for the stream.
+    /// Restores a checkpoint, and writes the 16-bit copies with the optimizer's own rounding:
+    /// training continues bit for bit.  Takes a scaler of the policy that was saved; `None` is the
+    /// optimizer's own.  Waits for the stream.
     pub fn restore(
         &self,
         scaler: Option<&Scaler>,

@@ -47,8 +47,8 @@ impl<T> Keep for Object<T> {
 
 impl<T> Drop for Object<T> {
     fn drop(&mut self) {
-        // SAFETY: made by the function of the library that belongs to `destroy`; objects that use it
-        // keep an owner, so there are none.
+        // SAFETY: made by the function of the library that belongs to `destroy`; objects that use
+        // it keep an owner, so there are none.
         unsafe { (self.destroy)(&self.context, self.raw) }
     }
 }

@@ -22,7 +22,7 @@ impl Context {
     /// Of rows x columns elements, dense, without an activation.
     pub fn pointwise(&self, op: PointwiseOp, rows: usize, columns: usize) -> Pointwise<'_> {
         let (op, none) = (op as u32, sys::MP_DTYPE_NONE);
-        // The library refuses what has become negative.
+        // The library refuses negative values.
         let desc = sys::mp_pointwise_desc_default(op, rows as i64, columns as i64, none);
         Pointwise { context: self, desc, b: None, stream: Stream::DEFAULT }
     }
@@ -106,8 +106,8 @@ impl<'a> Pointwise<'a> {
     }
 }
 
-/// Sums of the columns of rows x columns elements of type `X`, such as the gradient of a bias; the sums have the
-/// type `S`.
+/// Sums of the columns of rows x columns elements of type `X`, such as the gradient of a bias; the
+/// sums have the type `S`.
 ///
 /// Has the workspace: for one stream at a time.
 pub struct ColumnSum<X: Float, S: Float> {
@@ -118,9 +118,9 @@ pub struct ColumnSum<X: Float, S: Float> {
 }
 
 impl<X: Float, S: Float> ColumnSum<X, S> {
-    /// With memory for so many columns.
+    /// Allocates the workspace for `columns` columns.
     pub fn new(context: &Context, rows: usize, columns: usize) -> Result<Self> {
-        // The library refuses what has become negative.
+        // The library refuses negative values.
         let mut desc =
             sys::mp_column_sum_desc_default(rows as i64, columns as i64, X::DTYPE as u32);
         desc.dtype_sum = S::DTYPE as u32;

@@ -564,8 +564,8 @@ pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
 
 /// Bits of [`mp_pool2d_desc_t`].flags.
 pub type mp_pool_flags_t = u32;
-/// P and Q are rounded up: the last window may reach past the padding, but begins inside the image
-/// or the padding before it.  As ceil\_mode of torch.
+/// P and Q are rounded up: the last window may reach past the padding, but begins inside the
+/// image or the padding before it.  As ceil\_mode of torch.
 pub const MP_POOL_CEIL: mp_pool_flags_t = 1;
 
 /// What becomes of an element of a and the one of b at its place.
@@ -715,9 +715,9 @@ pub struct mp_device_info_t {
 /// ```
 ///
 /// If alpha \* \*scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-/// A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0, their
-/// limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has the same
-/// bits on every device.
+/// A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0,
+/// their limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has
+/// the same bits on every device.
 ///
 /// dbias, amax and found\_inf look at y \*after\* rounding to the type of D, because overflow
 /// happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
@@ -1364,9 +1364,9 @@ pub struct mp_xent_desc_t {
 pub struct mp_loss_desc_t {
     pub struct_size: u32,
     pub kind: mp_loss_kind_t,
-    /// of prediction and dprediction
+    /// type of prediction and dprediction
     pub dtype: mp_dtype_t,
-    /// of target
+    /// type of target
     pub dtype_target: mp_dtype_t,
     /// elements, \>= 0
     pub count: i64,
@@ -1387,9 +1387,10 @@ pub struct mp_loss_desc_t {
 ///                      extent_h = dilation_h (window_h - 1) + 1
 /// ```
 ///
-/// Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel; for
-/// the same reason a dilation above 1 does not exceed H, or W, where there is padding before it.  If the
-/// window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0.
+/// Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
+/// for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
+/// it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+/// 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_pool2d_desc_t {
@@ -1420,9 +1421,9 @@ pub struct mp_pool2d_desc_t {
     pub stride_w: i32,
     /// [`mp_pool_flags_t`], or-ed
     pub flags: u32,
-    /// from one pixel of a window to the next, \>= 0; 0 = 1
+    /// distance of a window's pixels, \>= 0; 0 = 1
     pub dilation_h: i32,
-    /// from one pixel of a window to the next, \>= 0; 0 = 1
+    /// distance of a window's pixels, \>= 0; 0 = 1
     pub dilation_w: i32,
 }
 
@@ -1445,8 +1446,8 @@ pub struct mp_batchnorm_desc_t {
     pub momentum: f32,
 }
 
-/// The tensors of a batch normalisation, device; those that a pass does not name below are not looked
-/// at.  Zeros and struct\_size are a start: `MP_INIT_STRUCT`.
+/// The tensors of a batch normalisation, device; those that a pass does not name below are not
+/// looked at.  Zeros and struct\_size are a start: `MP_INIT_STRUCT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_batchnorm_tensors_t {
@@ -1492,8 +1493,8 @@ pub struct mp_batchnorm_tensors_t {
 pub struct mp_pointwise_desc_t {
     pub struct_size: u32,
     pub op: mp_pointwise_op_t,
-    /// Of z.  The D\* kinds with [`MP_POINTWISE_COPY`] alone: y = a activation'(b), which takes a gradient a back
-    /// through the activation; b is what went into it, not what came out.
+    /// Of z.  The D\* kinds with [`MP_POINTWISE_COPY`] alone: y = a activation'(b), which takes a gradient
+    /// a back through the activation; b is what went into it, not what came out.
     pub activation: mp_activation_t,
     /// of a and y
     pub dtype: mp_dtype_t,
@@ -1513,9 +1514,9 @@ pub struct mp_pointwise_desc_t {
 #[derive(Clone, Copy)]
 pub struct mp_column_sum_desc_t {
     pub struct_size: u32,
-    /// of x
+    /// type of x
     pub dtype: mp_dtype_t,
-    /// of sum
+    /// type of sum
     pub dtype_sum: mp_dtype_t,
     /// sum = column sums + beta \* sum; 1 accumulates over micro-batches
     pub beta: f32,
@@ -2020,8 +2021,9 @@ pub fn mp_autocast_scaler_default(low: mp_dtype_t) -> mp_scaler_config_t {
     value
 }
 
-/// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
-/// what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
+/// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
+/// ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
+/// show.
 pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
     let mut value = mp_xent_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2170,8 +2172,8 @@ extern "C" {
     /// NULL does nothing.
     pub fn mp_free(context: mp_context_t, ptr: *mut c_void);
 
-    /// Either side may be host or device memory; they must not overlap.  Pageable host memory makes the copy
-    /// synchronous, as in cudaMemcpyAsync.
+    /// Either side may be host or device memory; they must not overlap.  Pageable host memory makes the
+    /// copy synchronous, as in cudaMemcpyAsync.
     pub fn mp_memcpy(context: mp_context_t, dst: *mut c_void, src: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Each of `bytes` bytes of dst, device memory, becomes `byte`.
@@ -2217,11 +2219,11 @@ extern "C" {
     ///   never an error, perhaps slower.
     ///
     /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 and alpha == 0 compute
-    /// epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers and
-    /// ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-    /// slower one.  For another ld or stride of A or B that is the fast one behind a copy in workspace,
-    /// where this is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two
-    /// times are logged, once, at [`MP_LOG_WARN`].
+    /// epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers
+    /// and ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a slower one.
+    /// For another ld or stride of A or B that is the fast one behind a copy in workspace, where this
+    /// is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two times are
+    /// logged, once, at [`MP_LOG_WARN`].
     ///
     /// Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
     /// the tensor core does it, in an order fixed by (desc, alignment, workspace\_bytes, device,
@@ -2287,8 +2289,8 @@ extern "C" {
     /// * `bytes`: host, out.
     pub fn mp_gemm_ragged_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
-    /// got.  desc-\>batch\_count groups share the dimension `ragged`; group i has its elements from
+    /// Products of groups whose sizes only the device knows, such as the tokens that each expert of a
+    /// layer got.  desc-\>batch\_count groups share the dimension `ragged`; group i has its elements from
     /// ends\[i - 1\] on (from 0 on, the first) up to and without ends\[i\]:
     ///
     /// ```text
@@ -2296,27 +2298,28 @@ extern "C" {
     /// MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
     /// ```
     ///
-    /// The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
-    /// replay finds the ends that are there then.  What is launched does not depend on them.
+    /// The host never reads the ends nor waits for them: the call can be captured into a CUDA graph,
+    /// and a replay finds the ends that are there then.  What is launched does not depend on them.
     ///
-    /// * `desc`: of all groups together: in the dimension that they share, m or k is the most that the
-    ///   ends may come to.  [`MP_RAGGED_M`]: op(A) is m x k, C and D are m x n; B\_i = B + i stride\_b,
-    ///   stride\_b = 0 is one B for all, and the other strides must be 0.  [`MP_RAGGED_K`]: op(A)
-    ///   is m x k, op(B) k x n; C\_i = C + i stride\_c, D\_i = D + i stride\_d, and stride\_a and
-    ///   stride\_b must be 0.
-    /// * `ends`: device, desc-\>batch\_count elements that rise (equal ones: an empty group), read when
-    ///   the kernels run.  An end that lies before its predecessor counts as equal to it, one
-    ///   past m or k as m or k: bad ends never read or write beyond the matrices.
-    /// * `A`, `B`, `C`, `D`: as in [`mp_gemm`].  [`MP_RAGGED_M`]: rows at and past the last end are not read, and those
-    ///   of D not written.  [`MP_RAGGED_K`]: elements of k past the last end are not read; an
-    ///   empty group computes epilogue(beta C\_i), zeros with beta = 0.
-    /// * `epilogue`: host, optional: scale, amax and found\_inf, shared by all groups.  Everything else
-    ///   is unsupported here and must be 0.
+    /// * `desc`: of all groups together: in the dimension that they share, m or k is the most that
+    ///   the ends may come to.  [`MP_RAGGED_M`]: op(A) is m x k, C and D are m x n; B\_i = B + i
+    ///   stride\_b, stride\_b = 0 is one B for all, and the other strides must be 0.
+    ///   [`MP_RAGGED_K`]: op(A) is m x k, op(B) k x n; C\_i = C + i stride\_c, D\_i = D + i
+    ///   stride\_d, and stride\_a and stride\_b must be 0.
+    /// * `ends`: device, desc-\>batch\_count elements that rise (equal ones: an empty group), read
+    ///   when the kernels run.  An end that lies before its predecessor counts as equal to
+    ///   it, one past m or k as m or k: bad ends never read or write beyond the matrices.
+    /// * `A`, `B`, `C`, `D`: as in [`mp_gemm`].  [`MP_RAGGED_M`]: rows at and past the last end are not read, and
+    ///   those of D not written.  [`MP_RAGGED_K`]: elements of k past the last end are not read;
+    ///   an empty group computes epilogue(beta C\_i), zeros with beta = 0.
+    /// * `epilogue`: host, optional: scale, amax and found\_inf, shared by all groups.  Everything
+    ///   else is unsupported here and must be 0.
     /// * `workspace`: device, 256-byte aligned, optional; see [`mp_gemm_ragged_workspace_size`].
     ///
-    /// Edge cases, alignment and accuracy as in [`mp_gemm`]; the order of a sum also depends on where in k its
-    /// group begins.  Hopper's kernels need groups that lie one below the other in memory: op\_a = [`MP_OP_N`] with
-    /// [`MP_RAGGED_M`], op\_a = [`MP_OP_T`] and op\_b = [`MP_OP_N`] with [`MP_RAGGED_K`].  Other orders take WMMA's.
+    /// Edge cases, alignment and accuracy as in [`mp_gemm`]; the order of a sum also depends on where in k
+    /// its group begins.  Hopper's kernels need groups that lie one below the other in memory: op\_a =
+    /// [`MP_OP_N`] with [`MP_RAGGED_M`], op\_a = [`MP_OP_T`] and op\_b = [`MP_OP_N`] with [`MP_RAGGED_K`].  Other orders take
+    /// WMMA's.
     /// Source: jax.lax.ragged\_dot; torch.\_grouped\_mm, whose offs are the ends.
     ///
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: a stride that must be 0 is not; D\_i that overlap
@@ -2935,8 +2938,9 @@ extern "C" {
     /// * [`MP_ERROR_UNSUPPORTED`]: the operation is banned; [`mp_last_error`] says what to use instead
     pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
 
-    /// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
-    /// what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
+    /// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
+    /// ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
+    /// show.
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
 
     /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
@@ -2949,14 +2953,14 @@ extern "C" {
     /// dlogits[i][j] = S weight / counted (p[j] - q[j])
     /// ```
     ///
-    /// A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
-    /// read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
-    /// Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
-    /// counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
-    /// where each counts as many.
+    /// A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are
+    /// not read; it is not correct either.  `counted` is the number of the other rows, counted on the
+    /// device. If it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in
+    /// torch).  It is counted per call: the mean of several calls, of ranks or accumulated, is that
+    /// over all rows only where each counts as many.
     ///
-    /// Every other label outside \[0, classes) makes the loss and the gradient of its row NaN, so that the
-    /// step is skipped and the mistake shows; the host cannot check labels without waiting.
+    /// Every other label outside \[0, classes) makes the loss and the gradient of its row NaN, so that
+    /// the step is skipped and the mistake shows; the host cannot check labels without waiting.
     ///
     /// A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
     /// as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
@@ -2966,8 +2970,8 @@ extern "C" {
     /// of a row whose label is its largest logit as log(1 + their sum): both keep their relative
     /// accuracy where the label has nearly all of the probability.
     ///
-    /// The bits of a row depend on its values, on type and number of its classes, on how many rows count
-    /// and on its address modulo 16; not on the size of the device.
+    /// The bits of a row depend on its values, on type and number of its classes, on how many rows
+    /// count and on its address modulo 16; not on the size of the device.
     ///
     /// * `logits`: device, rows x classes.
     /// * `labels`: device, rows integers.
@@ -2991,7 +2995,8 @@ extern "C" {
     /// * `bytes`: host, out.
     pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in fp32:
+    /// Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in
+    /// fp32:
     ///
     /// ```text
     /// element_loss[i] = weight weights[i] l(x[i], t[i])
@@ -2999,15 +3004,17 @@ extern "C" {
     /// dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
     /// ```
     ///
-    /// With [`MP_LOSS_MEAN`] the divisor is the number of elements that count, whatever their weights are, as
-    /// in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose weights\[i\] is
-    /// 0 has both too, whatever its prediction is, and counts.  If none counts, the mean is NaN.  A weight
-    /// of 0 makes element\_loss and dprediction 0, of an infinite loss too, but a NaN stays one.
+    /// With [`MP_LOSS_MEAN`] the divisor is the number of elements that count, whatever their weights are,
+    /// as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
+    /// weights\[i\] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
+    /// is NaN.  A weight of 0 makes element\_loss and dprediction 0, of an infinite loss too, but a NaN
+    /// stays one.
     ///
-    /// A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of an
-    /// overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of -infinity
-    /// is a masked one, as in [`mp_softmax_xent`]: the probability is 0 and the gradient -t.  Logits lose
-    /// nothing in confident elements: loss and gradient keep their relative accuracy for t = 0 and 1.
+    /// A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
+    /// an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
+    /// -infinity is a masked one, as in [`mp_softmax_xent`]: the probability is 0 and the gradient -t.
+    /// Logits lose nothing in confident elements: loss and gradient keep their relative accuracy for t
+    /// = 0 and 1.
     ///
     /// The order of the sum, in fp64, depends on count alone.
     ///
@@ -3020,7 +3027,10 @@ extern "C" {
     /// * `dprediction`: device, count elements, optional; may be prediction.  NULL = forward only.
     /// * `workspace`: device, 256-byte aligned; [`mp_loss_workspace_size`] bytes.
     ///
-    /// Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2, 3.3.
+    /// Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
+    /// ```text
+    ///     3.3.
+    /// ```
     ///
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
     pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, prediction: *const c_void, target: *const c_void, weights: *const f32, loss_scale: *const f32, element_loss: *mut f32, loss: *mut f32, dprediction: *mut c_void, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -3079,8 +3089,8 @@ extern "C" {
     /// running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     /// ```
     ///
-    /// * `tensors`: host: x, saved\_mean, saved\_inv\_std, y; gamma and beta are optional; running\_mean
-    ///   and running\_var are too, and updated.
+    /// * `tensors`: host: x, saved\_mean, saved\_inv\_std, y; gamma and beta are optional;
+    ///   running\_mean and running\_var are too, and updated.
     /// * `workspace`: device, 256-byte aligned; [`mp_batchnorm_workspace_size`] bytes.
     ///
     /// A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
@@ -3117,8 +3127,8 @@ extern "C" {
     /// dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     /// ```
     ///
-    /// * `tensors`: host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy, dx;
-    ///   dgamma and dbeta are optional.
+    /// * `tensors`: host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy,
+    ///   dx; dgamma and dbeta are optional.
     ///
     /// An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     /// and order of sums as in the forward pass.
@@ -3129,21 +3139,25 @@ extern "C" {
 
     /// y = activation(z), for each element.
     ///
-    /// Computed in fp32 and rounded once.  A NaN stays NaN, except where [`MP_ACT_DRELU`] gives 0: it takes a
-    /// where b \> 0, and 0 elsewhere, whatever a is.  Activations are those of [`mp_epilogue_t`].
+    /// Computed in fp32 and rounded once.  A NaN stays NaN, except where [`MP_ACT_DRELU`] gives 0: it takes
+    /// a where b \> 0, and 0 elsewhere, whatever a is.  Activations are those of [`mp_epilogue_t`].
     ///
     /// With rows or columns of 0 nothing is read or written.
     ///
     /// * `a`: device, rows x columns.
-    /// * `b`: device; with [`MP_POINTWISE_COPY`] and a forward activation, or none, it is not looked at and
-    ///   may be NULL.
-    /// * `y`: device, rows x columns, written; may be a.  May be b where its elements have the places and
-    ///   the type of those of y: dtype\_b = dtype, and ld\_b = columns or rows = 1.
+    /// * `b`: device; with [`MP_POINTWISE_COPY`] and a forward activation, or none, it is not looked at
+    ///   and may be NULL.
+    /// * `y`: device, rows x columns, written; may be a.  May be b where its elements have the
+    ///   places and the type of those of y: dtype\_b = dtype, and ld\_b = columns or rows = 1.
     ///
-    /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU); Ramachandran, Zoph
+    /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
+    /// ```text
+    ///     Ramachandran, Zoph
+    /// ```
     /// & Le, Searching for Activation Functions, 2017 (SiLU).
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b that has
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b that
+    ///   has
     ///   other places or another type, or overlaps a or b otherwise
     pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
@@ -3165,9 +3179,10 @@ extern "C" {
     /// leaves beta \* sum; columns = 0 does nothing.
     ///
     /// * `x`: device, rows x columns.  For images N H W C, rows = N H W.
-    /// * `sum`: device, columns elements, written; read only when beta != 0.  Must not overlap x.
-    /// * `epilogue`: host, optional: scale, amax and found\_inf.  Everything else is unsupported here
-    ///   and must be 0.
+    /// * `sum`: device, columns elements, written; read only when beta != 0.  Must not overlap
+    ///   x.
+    /// * `epilogue`: host, optional: scale, amax and found\_inf.  Everything else is unsupported
+    ///   here and must be 0.
     /// * `workspace`: device, 256-byte aligned; [`mp_column_sum_workspace_size`] bytes.
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
     pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -3284,15 +3299,17 @@ extern "C" {
     /// Begin a graph.
     pub fn mp_graph_create(graph: *mut mp_graph_t, context: mp_context_t) -> mp_status_t;
 
-    /// Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must be gone.
+    /// Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must
+    /// be gone.
     pub fn mp_graph_destroy(graph: mp_graph_t);
 
     /// A tensor from outside.
     ///
     /// * `name`: host, copied; as every name, any text but an empty one.
-    /// * `dtype`: [`MP_FP32`], which autocast may convert; [`MP_FP16`], [`MP_BF16`]: read as it is; [`MP_DTYPE_NONE`]: integers.
-    /// * `extent`: host, `rank` elements, \>= 1, dense and row-major.  Where rank \> 0, extent\[0\] is the batch, the
-    ///   same for all inputs.
+    /// * `dtype`: [`MP_FP32`], which autocast may convert; [`MP_FP16`], [`MP_BF16`]: read as it is;
+    ///   [`MP_DTYPE_NONE`]: integers.
+    /// * `extent`: host, `rank` elements, \>= 1, dense and row-major.  Where rank \> 0, extent\[0\] is
+    ///   the batch, the same for all inputs.
     /// * `tensor`: host, out: by which the tensor is named from now on.
     pub fn mp_graph_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
@@ -3310,59 +3327,65 @@ extern "C" {
     ///
     /// * `inputs`: host, num\_inputs tensors; -1 for an optional one that is absent.
     /// * `attributes`: host, num\_attributes; copied.  May be NULL for 0.
-    /// * `outputs`: host, out, num\_outputs tensors, from the first on; optional ones may be left out.
+    /// * `outputs`: host, out, num\_outputs tensors, from the first on; optional ones may be left
+    ///   out.
     /// * [`MP_ERROR_NOT_FOUND`]: an operation, or an attribute of it, of that name does not exist
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: shapes that do not fit, named with the node
     pub fn mp_graph_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
 
-    /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of losses are
-    /// outputs anyway.  A tensor that depends on the loss is computed with it ([`mp_graph_mode_t`]).
+    /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.
+    /// Those of losses are outputs anyway.  A tensor that depends on the loss is computed with it
+    /// ([`mp_graph_mode_t`]).
     pub fn mp_graph_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// The gradient of a tensor is read from outside, [`mp_graph_tensor_t`].grad: for those who look at what fp16 does to it.
-    /// Parameters need no such call.
+    /// The gradient of a tensor is read from outside, [`mp_graph_tensor_t`].grad: for those who look at
+    /// what fp16 does to it. Parameters need no such call.
     pub fn mp_graph_keep_gradient(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and without
-    /// [`mp_graph_seed_gradient`], the graph has no backward pass.
+    /// What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and
+    /// without [`mp_graph_seed_gradient`], the graph has no backward pass.
     pub fn mp_graph_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32, of the shape of
-    /// `tensor` and not multiplied by S.  [`mp_graph_backward`] multiplies it by S and starts there, and from the
-    /// loss of [`mp_graph_loss`] if there is one: gradients add up.  The tensor becomes an output, so that it can be
-    /// read after [`mp_graph_forward`]; its gradient is bound like any input, before [`mp_graph_backward`].
+    /// Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32,
+    /// of the shape of `tensor` and not multiplied by S.  [`mp_graph_backward`] multiplies it by S and
+    /// starts there, and from the loss of [`mp_graph_loss`] if there is one: gradients add up.  The tensor
+    /// becomes an output, so that it can be read after [`mp_graph_forward`]; its gradient is bound like any
+    /// input, before [`mp_graph_backward`].
     ///
     /// * `tensor`: one that a node computes, of floats; once for each.
     /// * `input`: host, out.
     pub fn mp_graph_seed_gradient(graph: mp_graph_t, tensor: i32, input: *mut i32) -> mp_status_t;
 
-    /// Mixed precision: operations get their types as the policy says.  To be called before [`mp_graph_compile`]; nothing
-    /// changes, with one warning, where the policy's gate is closed on this device ([`mp_autocast_gate`]).
+    /// Mixed precision: operations get their types as the policy says.  To be called before
+    /// [`mp_graph_compile`]; nothing changes, with one warning, where the policy's gate is closed on this
+    /// device ([`mp_autocast_gate`]).
     ///
     /// * `policy`: must live until [`mp_graph_compile`] has succeeded.  Not with [`MP_AUTOCAST_EMULATE`].
     pub fn mp_graph_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
 
-    /// Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
-    /// graph takes no more nodes.
+    /// Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on,
+    /// and the graph takes no more nodes.
     ///
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: a parameter that the loss does not depend on, or none at all
     /// * [`MP_ERROR_OUT_OF_MEMORY`]: nothing was allocated
     pub fn mp_graph_compile(graph: mp_graph_t) -> mp_status_t;
 
-    /// Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
-    /// the batch has that is set then.
+    /// Where an input lies from the next pass on; it may be another place each time.  As many elements
+    /// are read as the batch has that is set then.
     ///
     /// * `data`: device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
     pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
 
-    /// How large the batch is from the next pass on.  The first call with a size takes longer on the host.
-    /// The workspace is planned for smaller batches too; a batch beyond the plan allocates it here.
+    /// How large the batch is from the next pass on.  The first call with a size takes longer on the
+    /// host. The workspace is planned for smaller batches too; a batch beyond the plan allocates it
+    /// here.
     ///
     /// * `batch`: 1 to extent\[0\] of the inputs.
     /// * [`MP_ERROR_OUT_OF_MEMORY`]: the batch is the one before
     pub fn mp_graph_set_batch(graph: mp_graph_t, batch: i64) -> mp_status_t;
 
-    /// Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
+    /// Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
+    /// order.
     ///
     /// * `values`: host or device, its elements in fp32.
     pub fn mp_graph_write(graph: mp_graph_t, tensor: i32, values: *const f32, stream: mp_stream_t) -> mp_status_t;
@@ -3390,10 +3413,11 @@ extern "C" {
     /// * `t`: 0 to 2^62.  No effect on a graph without Dropout.
     pub fn mp_graph_set_step_sync(graph: mp_graph_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
-    /// the graph.  No two gradients share memory.
+    /// The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live
+    /// as long as the graph.  No two gradients share memory.
     ///
-    /// * `grads`, `master`, `model`: host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
+    /// * `grads`, `master`, `model`: host, out, each optional.  model is NULL where no parameter has a
+    ///   16-bit copy.
     pub fn mp_graph_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
 
     /// Before [`mp_graph_compile`] it has a name and a shape, and no memory.
@@ -3406,17 +3430,17 @@ extern "C" {
     /// * `memory`: host, out; `MP_INIT_STRUCT` it before the call.
     pub fn mp_graph_get_memory(graph: mp_graph_t, memory: *mut mp_graph_memory_t) -> mp_status_t;
 
-    /// How the operations came to their types, forward and backward, before fusion: [`mp_autocast_explain`] of the graph.
-    /// Without [`mp_graph_autocast`] nothing has a reason: [`MP_ERROR_INVALID_ARGUMENT`].
+    /// How the operations came to their types, forward and backward, before fusion: [`mp_autocast_explain`]
+    /// of the graph. Without [`mp_graph_autocast`] nothing has a reason: [`MP_ERROR_INVALID_ARGUMENT`].
     ///
     /// * `text`: host, optional, out: NUL-terminated.
     /// * `bytes`: host.  In: room in text.  Out: what is needed, the NUL included.
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: text has less room
     pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
-    /// What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
-    /// "forward", "backward", or "inference": in training that call is one of backward.  After
-    /// [`mp_graph_compile`]; parameters and room as in [`mp_graph_explain`].
+    /// What is called, in order: one line per call with its operations, function, tensors, types and
+    /// shapes.  It begins with "forward", "backward", or "inference": in training that call is one of
+    /// backward.  After [`mp_graph_compile`]; parameters and room as in [`mp_graph_explain`].
     pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// [`mp_scaler_config_init`]([`MP_SCALER_BACKOFF`]), with max\_scale and diverged\_after 0 and what `preset`

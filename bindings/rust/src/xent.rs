@@ -75,7 +75,7 @@ impl<'a> SoftmaxXent<'a> {
         self
     }
 
-    /// Where it is enqueued.
+    /// Stream of the call.
     pub fn stream(mut self, stream: Stream) -> Self {
         self.stream = stream;
         self
@@ -225,13 +225,13 @@ impl<'a> ElementLoss<'a> {
         self
     }
 
-    /// At least [`workspace_size`](ElementLoss::workspace_size) bytes.
+    /// Workspace of at least [`workspace_size`](ElementLoss::workspace_size) bytes.
     pub fn workspace<D: Data<Element = u8>>(mut self, workspace: &'a D) -> Self {
         self.workspace = Some(workspace.view());
         self
     }
 
-    /// Where it is enqueued.
+    /// Stream of the call.
     pub fn stream(mut self, stream: Stream) -> Self {
         self.stream = stream;
         self

@@ -131,7 +131,8 @@ struct Grid {
 /// model: it deadlocks, lacks a lane in a collective, writes outside its shared variables, is launched wrongly and so on.
 void run(const Grid &);
 
-/// Frees the workers, and the stacks and shared memory of all OS threads; the next launch gets others.
+/// Frees the workers, and the stacks and shared memory of all OS threads; the next launch gets
+/// others.
 void release_idle();
 
 }  // namespace mp::host::engine

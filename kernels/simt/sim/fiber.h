@@ -1,5 +1,6 @@
-// Fibers on Boost.Context, with the calls that tell AddressSanitizer of a switch of stacks, and Valgrind of the
-// stacks: without them it takes a switch for one huge frame, and reports the memory below it.
+// Fibers on Boost.Context, with the calls that tell AddressSanitizer of a switch of stacks, and
+// Valgrind of the stacks: without them it takes a switch for one huge frame, and reports the memory
+// below it.
 #pragma once
 
 #include <sys/mman.h>
