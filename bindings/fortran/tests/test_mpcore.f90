@@ -21,7 +21,6 @@ program test_mpcore
   call test_convolution()
   call test_recurrent_layer()
   call test_pointwise()
-  call test_loss()
   call test_sequences()
   call test_autocast(context)
   call test_network(context)
@@ -421,22 +420,6 @@ contains
       workspace_bytes=bytes, stream=c_null_ptr))
     call expect('sums over the rows of C', all(sums == sum(b, dim=2)))
     call mp_deallocate(context, workspace)
-  end subroutine
-
-  subroutine test_loss()
-    real(c_float), target :: x(2), t(2), loss(1)
-    type(c_ptr) :: workspace
-    integer(c_size_t) :: bytes
-    type(mp_loss_desc_t) :: desc
-    x = [1, 3]
-    t = [0, 1]
-    desc = mp_loss_desc_default(MP_LOSS_MSE, size(x, kind=c_int64_t), MP_FP32)
-    call mp_check(mp_loss_workspace_size(context, desc, bytes))
-    call mp_check(mp_malloc(context, workspace, bytes))
-    call mp_check(mp_loss(context, desc, c_loc(x), c_loc(t), c_null_ptr, c_null_ptr, c_null_ptr, c_loc(loss), c_loc(x), &
-      workspace, bytes, c_null_ptr))
-    call expect('a mean squared error', loss(1) == 2.5 .and. all(x == [1, 2]))
-    call mp_free(context, workspace)
   end subroutine
 
   !> Rows of a table are columns here.

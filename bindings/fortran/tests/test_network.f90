@@ -36,6 +36,7 @@ contains
     call test_wrong_descriptions(context)
     call test_wrong_calls(context)
     call test_assignment(context)
+    call test_loss(context)
   end subroutine
 
   !> In steps that every type holds.
@@ -412,6 +413,23 @@ contains
     call second%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
     call expect('both names end', sentence == 'mp_graph_forward: graph = NULL')
     call second%destroy()
+  end subroutine
+
+  subroutine test_loss(context)
+    type(c_ptr), intent(in) :: context
+    real(c_float), target :: x(2), t(2), loss(1)
+    type(c_ptr) :: workspace
+    integer(c_size_t) :: bytes
+    type(mp_loss_desc_t) :: desc
+    x = [1, 3]
+    t = [0, 1]
+    desc = mp_loss_desc_default(MP_LOSS_MSE, size(x, kind=c_int64_t), MP_FP32)
+    call mp_check(mp_loss_workspace_size(context, desc, bytes))
+    call mp_check(mp_malloc(context, workspace, bytes))
+    call mp_check(mp_loss(context, desc, c_loc(x), c_loc(t), c_null_ptr, c_null_ptr, c_null_ptr, &
+      c_loc(loss), c_loc(x), workspace, bytes, c_null_ptr))
+    call expect('a mean squared error', loss(1) == 2.5 .and. all(x == [1, 2]))
+    call mp_free(context, workspace)
   end subroutine
 
 end module

@@ -194,7 +194,7 @@ _CODES = {(0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (2, 16): "float16
 
 
 class _Versioned(ctypes.Structure):
-    """DLManagedTensorVersioned of dlpack.h, since version 1.0."""
+    """DLManagedTensorVersioned of DLPack 1.0."""
 
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
                 ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor)]

@@ -435,24 +435,6 @@ class Training(unittest.TestCase):
         self.assertAlmostEqual(values(loss)[0], math.log(2), places=6)
         self.assertEqual(right.tobytes()[0], 1)
 
-    def test_element_loss(self):
-        def call(kind, x, t, **options):
-            prediction, loss = self.context.array(Floats(x, (len(x),))), self.context.zeros(1)
-            mpcore.element_loss(self.context, kind, prediction, self.context.array(Floats(t, (len(t),))), loss=loss,
-                                dprediction=prediction, **options)
-            return values(loss)[0], values(prediction)
-
-        self.assertEqual(call("mse", [1, 3], [0, 1]), (2.5, [1, 2]))
-        self.assertEqual(call("l1", [1, -3], [0, 1], reduction="sum", weight=0.5), (2.5, [0.5, -0.5]))
-        self.assertEqual(call("bce_with_logits", [0, 0], [0, 1])[1], [0.25, -0.25])
-        self.assertEqual(call("mse", [1, 3], [0, math.nan], ignore_target=math.nan), (1, [2, 0]))
-        weights = self.context.array(Floats([0, 2], (2,)))
-        self.assertEqual(call("mse", [math.inf, 3], [0, 1], weights=weights), (4, [0, 4]))
-        with self.assertRaisesRegex(ValueError, "^kind = 'huber' is not one of: mse, l1, bce_with_logits"):
-            call("huber", [1], [1])
-        with self.assertRaisesRegex(ValueError, "target"):
-            call("mse", [1, 2], [1])
-
     def test_softmax_xent_targets(self):
         def gradient(labels, **options):
             logits, loss = self.context.array(Floats([0] * 4, (2, 2))), self.context.zeros(1)

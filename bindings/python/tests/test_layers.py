@@ -1,6 +1,7 @@
 """Convolution and what lies around it, against plain loops; integers, so every sum is exact."""
 
 import array
+import math
 import unittest
 
 import mpcore
@@ -333,3 +334,21 @@ class Layers(unittest.TestCase):
         self.assertEqual(half.tobytes(), b"\x00\x3c\x00\xc1\x00\x7c")
         with self.assertRaisesRegex(ValueError, r"dst has the shape \(2,\), not \(3,\)"):
             self.context.cast(half, self.context.zeros(2))
+
+    def test_element_loss(self):
+        def call(kind, x, t, **options):
+            prediction, loss = self.context.array(Floats(x, (len(x),))), self.context.zeros(1)
+            mpcore.element_loss(self.context, kind, prediction, self.context.array(Floats(t, (len(t),))), loss=loss,
+                                dprediction=prediction, **options)
+            return values(loss)[0], values(prediction)
+
+        self.assertEqual(call("mse", [1, 3], [0, 1]), (2.5, [1, 2]))
+        self.assertEqual(call("l1", [1, -3], [0, 1], reduction="sum", weight=0.5), (2.5, [0.5, -0.5]))
+        self.assertEqual(call("bce_with_logits", [0, 0], [0, 1])[1], [0.25, -0.25])
+        self.assertEqual(call("mse", [1, 3], [0, math.nan], ignore_target=math.nan), (1, [2, 0]))
+        weights = self.context.array(Floats([0, 2], (2,)))
+        self.assertEqual(call("mse", [math.inf, 3], [0, 1], weights=weights), (4, [0, 4]))
+        with self.assertRaisesRegex(ValueError, "^kind = 'huber' is not one of: mse, l1, bce_with_logits"):
+            call("huber", [1], [1])
+        with self.assertRaisesRegex(ValueError, "target"):
+            call("mse", [1, 2], [1])
