@@ -94,6 +94,7 @@ struct ColumnTotalsArgs {
 
 MP_KERNEL(kThreads, 1)
 column_totals(MP_PARAM(ColumnTotalsArgs) args) {
+  wait_for_previous_kernel();  // EpilogueWriter reads *scale
   const int64_t n = args.sums.n;
   EpilogueWriter writer(args.sums, 0);
   combine_chunks<float>(
