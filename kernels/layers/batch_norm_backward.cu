@@ -155,7 +155,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
 
 void batch_norm_backward(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
-  // Optional ones take the place of the sums of the first chunk, which are read before.
+  // Omitted dgamma and dbeta are written over the sums of the first chunk, which are read first.
   if (args.dbeta == nullptr) sums.call.dbeta = args.workspace;
   if (args.dgamma == nullptr)
     sums.call.dgamma = args.workspace + sums.partition.chunks * args.desc.channels;

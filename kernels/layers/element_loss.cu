@@ -81,7 +81,7 @@ count_targets(MP_PARAM(ChunkedArgs) args) {
   if (thread_index() == 0) args.workspace[block_index()].counted = counted;
 }
 
-/// The sum of a member of all partial results, in every thread.
+/// Returns the sum of a member over all partial results, in every thread.
 template <class T>
 MP_DEVICE T sum_of_chunks(const ChunkedArgs &args, T LossPartial::*member) {
   T own = 0;

@@ -1,4 +1,5 @@
-// Pooling: the largest element or the mean of each window, and the gradient of the mean.
+// Pooling: the largest element or the mean of each window, the gradient of the mean, and that of
+// the largest in dilated windows.
 //
 // A thread has 8 channels of one pixel.  Forward it visits the pixels of one window.  Backward it
 // visits the windows that hold its pixel and gathers, so nothing is added atomically.
@@ -101,6 +102,25 @@ mean_backward(MP_PARAM(PoolArgs) args) {
   });
 }
 
+/// Gradient of the largest in windows with gaps: found again for each pixel of a window.
+MP_KERNEL(kThreads, 3)
+dilated_max_backward(MP_PARAM(PoolArgs) args) {
+  const Shape shape(args);
+  for_each_place(shape, args.desc.n, args.desc.h, args.desc.w, [&](const Place &at) {
+    float dx[kVec] = {};
+    for_each_window(shape, at, [&](int32_t p, int32_t q) {
+      const Span rows = shape.h.pixels(p), cols = shape.w.pixels(q);
+      const Largest largest(args, shape, at, rows, cols);
+      const int32_t number = rows.number(at.i) * cols.count() + cols.number(at.j);
+      float dy[kVec];
+      load_run(dy, args.desc.dtype, args.dy, shape.in_y(at.n, p, q) + at.channel, at.valid);
+      MP_UNROLL
+      for (int k = 0; k < kVec; k++) dx[k] += largest.pixel[k] == number ? dy[k] : 0.0f;
+    });
+    store_run(args.desc.dtype, args.dx, shape.in_x(at.n, at.i, at.j) + at.channel, dx, at.valid);
+  });
+}
+
 void launch_over(const char *name, void (*kernel)(MP_PARAM(PoolArgs)), const Device &device,
                  const PoolArgs &args, int64_t pixels, mp_stream_t stream) {
   const int64_t runs = pixels * ceil_div<int64_t>(args.desc.c, kVec);
@@ -118,8 +138,13 @@ void pool_forward(const Device &device, const PoolArgs &args, mp_stream_t stream
 }
 
 void pool_backward(const Device &device, const PoolArgs &args, mp_stream_t stream) {
-  if (args.desc.mode == MP_POOL_MAX) return launch_largest_backward(device, args, stream);
+  const bool is_max = args.desc.mode == MP_POOL_MAX;
+  const bool is_dilated = args.desc.dilation_h > 1 || args.desc.dilation_w > 1;
+  if (is_max && !is_dilated) return launch_largest_backward(device, args, stream);
   const int64_t pixels = int64_t{args.desc.n} * args.desc.h * args.desc.w;
+  if (is_max)
+    return launch_over("pool_max_backward_dilated", dilated_max_backward, device, args, pixels,
+                       stream);
   launch_over("pool_avg_backward", mean_backward, device, args, pixels, stream);
 }
 

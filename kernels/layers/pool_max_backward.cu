@@ -105,7 +105,7 @@ class LargestBackward {
 
   MP_DEVICE void add(float (&dx)[kVec], const Place &at, int32_t first, int32_t count) const {
     if (at.valid <= 0) return;
-    for_each_window(shape_, at, [&](int32_t p, int32_t q) {
+    for_each_pixel(shape_.h.windows(at.i), shape_.w.windows(at.j), [&](int32_t p, int32_t q) {
       const int32_t window = (p - tile_.p.begin) * tile_.q.count() + q - tile_.q.begin - first;
       if (window < 0 || window >= count) return;
       float dy[kVec];

@@ -45,16 +45,18 @@ struct Side {
     const int64_t room = int64_t{size} + pad_behind - begin;
     return extent <= room ? window : static_cast<int32_t>((room - 1) / dilation + 1);
   }
-  /// Windows whose extent holds `pixel`: all that may hold it.
+  /// Windows that hold `pixel`, for a dilation of 1.
   MP_DEVICE Span windows(int32_t pixel) const {
     const uint32_t end = static_cast<uint32_t>(pixel) + static_cast<uint32_t>(pad);
     const uint32_t reach =
-        static_cast<uint32_t>(extent);  // what starts so far before ends too early
+        static_cast<uint32_t>(extent);  // windows that start so far before end too early
     return {end < reach ? 0 : in_strides(end - reach) + 1, min_of(in_strides(end) + 1, outputs)};
   }
-  /// True if a window of windows(pixel) does not step over the pixel.
-  MP_DEVICE bool holds(int32_t output, int32_t pixel) const {
-    return dilation == 1 || (int64_t{pixel} + pad - int64_t{output} * stride) % dilation == 0;
+  /// Returns the window whose pixel number `tap` is `pixel`, or -1 if there is none.
+  MP_DEVICE int32_t window_at(int32_t pixel, int32_t tap) const {
+    const int64_t begin = int64_t{pixel} + pad - int64_t{tap} * dilation;
+    if (begin < 0 || begin % stride != 0 || begin / stride >= outputs) return -1;
+    return static_cast<int32_t>(begin / stride);
   }
 
  private:
@@ -107,9 +109,15 @@ MP_DEVICE void for_each_pixel(const Span &rows, const Span &cols, Visit visit) {
 /// Calls visit(p, q) for the windows that hold a pixel, by rows.
 template <class Visit>
 MP_DEVICE void for_each_window(const Shape &shape, const Place &pixel, Visit visit) {
-  for_each_pixel(shape.h.windows(pixel.i), shape.w.windows(pixel.j), [&](int32_t p, int32_t q) {
-    if (shape.h.holds(p, pixel.i) && shape.w.holds(q, pixel.j)) visit(p, q);
-  });
+  if (shape.h.dilation == 1 && shape.w.dilation == 1)
+    return for_each_pixel(shape.h.windows(pixel.i), shape.w.windows(pixel.j), visit);
+  for (int32_t r = shape.h.window; r-- > 0;) {
+    const int32_t p = shape.h.window_at(pixel.i, r);
+    for (int32_t s = p >= 0 ? shape.w.window : 0; s-- > 0;) {
+      const int32_t q = shape.w.window_at(pixel.j, s);
+      if (q >= 0) visit(p, q);
+    }
+  }
 }
 
 /// The largest of a window, channel by channel, and which of its pixels that is: of equal ones the
@@ -131,7 +139,7 @@ struct Largest {
   }
 };
 
-/// The gradient of the largest: pool_max_backward.cu.
+/// The gradient of the largest, for dilations of 1: pool_max_backward.cu.
 void launch_largest_backward(const Device &, const PoolArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET
