@@ -54,9 +54,11 @@ void defer_readers_of_loss(Graph &graph) {
       node.for_each_output([&](int32_t output) { waits[static_cast<size_t>(output)] = true; });
     (node.is_deferred ? deferred : order).push_back(static_cast<int32_t>(i));
   }
-  if (deferred.empty()) return;
   const auto at =
       std::ranges::find_if(order, [&](int32_t id) { return computes_loss(graph, graph.node(id)); });
+  MP_REQUIRE(at != order.end(), MP_ERROR_INVALID_ARGUMENT, "loss = ", graph.tensor(graph.loss).name,
+             " must depend on a parameter");
+  if (deferred.empty()) return;
   order.insert(std::next(at), deferred.begin(), deferred.end());
   reorder(graph, order);
 }

@@ -230,7 +230,17 @@ TEST_CASE("graph: a loss and gradients from outside add up, for every batch", "[
   }
 }
 
-TEST_CASE("graph: what cannot be seeded is refused", "[graph][loss]") {
+TEST_CASE("graph: a loss of no parameter is refused, seeds or not", "[graph][loss]") {
+  Net net;
+  const int32_t target = net.graph.input("target", MP_FP32, {kBatch, kIn});
+  int32_t seed = -1;
+  require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));
+  net.graph.loss(net.graph.node("MSE", "loss", {net.x, target}));
+  CHECK(mp_graph_compile(net.graph.handle) == MP_ERROR_INVALID_ARGUMENT);
+  CHECK(std::string(mp_last_error()).find("must depend on a parameter") != std::string::npos);
+}
+
+TEST_CASE("graph: tensors that cannot be seeded are refused", "[graph][loss]") {
   Net net;
   const int32_t loss = net.add_loss("MSE", false);
   int32_t seed = -1;
