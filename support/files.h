@@ -57,12 +57,19 @@ inline int write_and_close(int file, std::string_view content, bool syncs) {
   return error;
 }
 
-/// Returns whether a path names a device, a pipe or the like, which cannot be replaced.
-/// /dev/stdout is a link to one.
-inline bool is_stream(const std::string &path) {
+/// Opens a device or a pipe, which cannot be replaced, for writing; /dev/stdout and /dev/stderr are
+/// those of this process.
+/// @return a descriptor; -1 and errno = 0 if the path does not name a device or a pipe
+inline int open_stream(const std::string &path) {
+  if (path == "/dev/stdout") return ::dup(STDOUT_FILENO);
+  if (path == "/dev/stderr") return ::dup(STDERR_FILENO);
   struct stat found;
-  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return false;
-  return !S_ISLNK(found.st_mode) || path.starts_with("/dev/") || path.starts_with("/proc/");
+  const bool is_listed = path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+  if (is_listed ||
+      (::lstat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISLNK(found.st_mode)))
+    return ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  errno = 0;
+  return -1;
 }
 
 /// Writes `content` to a new file in the folder of `path`, and renames that when all of it is on
@@ -70,10 +77,9 @@ inline bool is_stream(const std::string &path) {
 /// to.
 /// @return 0 or an errno; with an errno the file is as it was before, and nothing else is left
 inline int replace_file(const std::string &path, std::string_view content) {
-  if (is_stream(path)) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    return file >= 0 ? write_and_close(file, content, false) : errno;
-  }
+  if (const int stream = open_stream(path); stream >= 0)
+    return write_and_close(stream, content, false);
+  if (errno != 0) return errno;
   static std::atomic<unsigned> num_files = 0;
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   const std::string process = std::to_string(::getpid()) + "-";

@@ -138,7 +138,18 @@ TEST_CASE("files: devices are written to, and stay devices", "[tools]") {
   CHECK(mp::replace_file("/dev/null", "x") == 0);
   CHECK(fs::is_character_file("/dev/null"));
   CHECK(mp::replace_file("/dev/full", "x") == ENOSPC);
-  CHECK(mp::is_stream("/dev/stdout"));
+  const int out = mp::open_stream("/dev/stdout");
+  REQUIRE(out >= 0);
+  close(out);
+  // /dev/shm is writable by all users, so a link there is replaced like any other.
+  const fs::path link = "/dev/shm/mpcore-test-link-" + std::to_string(getpid());
+  const Folder folder;
+  std::ofstream(folder / "target") << "old";
+  fs::create_symlink(folder / "target", link);
+  CHECK(mp::replace_file(link, "new") == 0);
+  CHECK(!fs::is_symlink(link));
+  fs::remove(link);
+  CHECK(fs::file_size(folder / "target") == 3);
 }
 
 TEST_CASE("files: only regular files are opened, and a pipe is not waited for", "[tools]") {
