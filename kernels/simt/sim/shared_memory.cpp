@@ -1,8 +1,9 @@
 #include "kernels/simt/sim/shared_memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -15,7 +16,6 @@ namespace {
 constexpr size_t kGuardBytes = 64;  // on each side, so twice that between two variables
 constexpr std::byte kGuardPattern{0xC5};
 constexpr size_t kUsualVariables = 16;
-constexpr size_t kArenaAlignment = 1024;
 constexpr size_t kArenaBytes = kSmemBytes + 16 * 1024;  // room for variables and their guard zones
 
 size_t round_up(size_t value, size_t alignment) {
@@ -25,16 +25,19 @@ size_t round_up(size_t value, size_t alignment) {
 }  // namespace
 
 SharedMemory::SharedMemory() {
-  arena_ = static_cast<std::byte *>(std::aligned_alloc(kArenaAlignment, kArenaBytes));
-  if (arena_ == nullptr) throw std::bad_alloc();
   variables_.reserve(kUsualVariables);
+  // Not by malloc, whose heap would grow with each life of the workers.
+  void *const pages =
+      mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  arena_ = static_cast<std::byte *>(pages);
 }
 
 SharedMemory::~SharedMemory() {
 #if MP_ASAN
   __asan_unpoison_memory_region(arena_, kArenaBytes);
 #endif
-  std::free(arena_);
+  munmap(arena_, kArenaBytes);
 }
 
 size_t SharedMemory::capacity() {

@@ -65,10 +65,17 @@ class Workers {
   /// As many as the system gives, up to `count`.
   explicit Workers(int count) {
     threads_.reserve(static_cast<size_t>(count));
+    // These signals end a process and belong to the application's threads.  Workers inherit the
+    // mask.
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&blocked, signal);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
     try {
       for (int i = 0; i < count; i++) threads_.emplace_back([this, i] { serve(i); });
     } catch (const std::exception &) {  // no thread, or no memory for one
     }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Workers() {
     {
@@ -95,11 +102,6 @@ class Workers {
 
  private:
   void serve(int index) {
-    // These end a process, and are for the application's threads, which may hold them back.
-    sigset_t for_others;
-    sigemptyset(&for_others);
-    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&for_others, signal);
-    pthread_sigmask(SIG_BLOCK, &for_others, nullptr);
     uint64_t seen = 0;
     for (;;) {
       Job *job;
@@ -147,7 +149,7 @@ struct WorkersOfProcess {
   }
   static Workers *get() {
     static const WorkersOfProcess made;
-    if (all == nullptr && can_have_workers && children_are_told)
+    if (all == nullptr && can_have_workers && has_fork_handler)
       all = new Workers(max_workers() - 1);
     return all;
   }
@@ -156,10 +158,11 @@ struct WorkersOfProcess {
  private:
   static inline constinit Workers *all = nullptr;
   static inline constinit bool can_have_workers = true;
-  static inline const bool children_are_told = pthread_atfork(nullptr, nullptr, [] {
-                                                 can_have_workers &= all == nullptr;
-                                                 all = nullptr;
-                                               }) == 0;
+  /// A child has none of the parent's workers, and creates none if the parent had any.
+  static inline const bool has_fork_handler = pthread_atfork(nullptr, nullptr, [] {
+                                                if (all != nullptr) can_have_workers = false;
+                                                all = nullptr;
+                                              }) == 0;
 };
 
 }  // namespace
