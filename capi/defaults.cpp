@@ -285,8 +285,8 @@ mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_
                               int64_t count, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_loss_desc_t>();
-    d.kind = kind;
-    d.dtype = d.dtype_target = dtype;
+    mp::set_enum(kind, d.kind);
+    mp::set_enum(dtype, d.dtype, d.dtype_target);
     d.count = count;
     d.weight = 1.0f;
     return d;
@@ -341,7 +341,7 @@ mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_si
                                     int64_t columns, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_column_sum_desc_t>();
-    d.dtype = dtype;
+    mp::set_enum(dtype, d.dtype);
     d.dtype_sum = MP_FP32;
     d.rows = rows;
     d.columns = d.ld = columns;

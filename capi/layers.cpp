@@ -125,11 +125,9 @@ void require_side(const PoolSide &side) {
              side.dilation, " makes the window larger than ", kMost);
   for (const auto &[pixels, name] : {side.before, side.behind}) {
     require_not_negative(pixels, name);
-    MP_REQUIRE(
-        pixels<side.extent(), MP_ERROR_INVALID_ARGUMENT, name, " = ", pixels,
-               " is not smaller than ", side.window_name, " = ", side.window, side.dilation> 1
-            ? " with its dilation"
-            : "");
+    const bool is_inside = pixels < side.extent();
+    MP_REQUIRE(is_inside, MP_ERROR_INVALID_ARGUMENT, name, " = ", pixels, " is not smaller than ",
+               side.window_name, " = ", side.window, side.dilation > 1 ? " with its dilation" : "");
   }
   MP_REQUIRE(side.before.pixels == 0 || side.dilation <= side.size || side.window == 1,
              MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ", side.dilation, " exceeds ",

@@ -74,7 +74,8 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void
     mp::require_apart_or_same(gradient, in);
     mp::require_apart(gradient,
                       {wanted, factors, mp::dense_region(loss_scale, "loss_scale"), losses});
-    mp::require_apart(losses, {in, wanted, factors, mp::dense_region(loss, "loss")});
+    mp::require_apart(losses, {in, wanted, factors});
+    mp::require_apart(mp::dense_region(loss, "loss"), {in, wanted, factors, gradient, losses});
     const size_t needed = mp::workspace_bytes(d);
     MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
                "workspace_bytes = ", workspace_bytes, " is smaller than ", needed);

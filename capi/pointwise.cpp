@@ -43,7 +43,7 @@ bool reads_b(const mp_pointwise_desc_t &d) {
   return d.op != MP_POINTWISE_COPY || reads_aux(d.activation);
 }
 
-/// Where y is b, what is read of it must not have been written.
+/// Requires y and b to be apart, or to have equal layouts and types: b is read before y is written.
 void require_same_places(const mp_pointwise_desc_t &d, const void *b, const void *y) {
   require_apart_or_same(matrix_region(y, "y", d.rows, d.columns, d.columns, d.dtype),
                         matrix_region(b, "b", d.rows, d.columns, d.ld_b, d.dtype_b));

@@ -69,7 +69,8 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, co
     const mp::Region losses = mp::dense_region(row_loss, "row_loss", d.rows);
     mp::require_apart_or_same(gradient, in);
     mp::require_apart(gradient, {targets, mp::dense_region(loss_scale, "loss_scale"), losses});
-    mp::require_apart(losses, {in, targets, mp::dense_region(loss, "loss")});
+    mp::require_apart(losses, {in, targets});
+    mp::require_apart(mp::dense_region(loss, "loss"), {in, targets, gradient, losses});
     c.backend.softmax_xent(c.device,
                            {.dtype = d.dtype,
                             .rows = d.rows,

@@ -202,6 +202,9 @@ static void test_loss_pointers(void) {
                 "dprediction");
   p.dprediction = at(kPrediction);
   WORKS(loss_of(&d, &p, 256));
+  p.loss = at(kPrediction);
+  check_failure("loss in dprediction", "mp_loss", loss_of(&d, &p, 256), MP_ERROR_INVALID_ARGUMENT,
+                "loss");
   p = good_loss();
   check_failure("no workspace", "mp_loss", loss_of(&d, &p, 0), MP_ERROR_WORKSPACE_TOO_SMALL,
                 "workspace_bytes");
