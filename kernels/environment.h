@@ -40,7 +40,7 @@ class EnvironmentVariable {
   std::string_view value() const { return environment_value(name_); }
   const char *name() const { return name_; }
 
-  /// A whole number from `least` to `most`; nothing where the variable has none.
+  /// Returns a number from `least` to `most`, or nullopt if the variable is unset or invalid.
   std::optional<int64_t> integer(int64_t least, int64_t most) {
     const std::string_view text = value();
     if (text.empty()) return std::nullopt;
@@ -52,7 +52,7 @@ class EnvironmentVariable {
     return std::nullopt;
   }
 
-  /// The index of a word; nothing where the variable has none.
+  /// Returns the index of a word, or nullopt if the variable is unset or invalid.
   std::optional<size_t> word(std::initializer_list<std::string_view> words) {
     const std::string_view text = value();
     for (size_t i = 0; i < words.size(); i++)

@@ -51,9 +51,10 @@ struct ConvProblem {
   bool operator==(const ConvProblem &) const = default;
 };
 
-/// The problem of a descriptor whose fields are valid; neither data nor epilogue.
-/// Rows and columns of the written tensor as one matrix.
+/// Returns the written tensor as one matrix.
 Output output_matrix(const ConvShape &, mp_conv_op_t);
+
+/// The problem of a descriptor whose fields are valid; neither data nor epilogue.
 ConvProblem conv_problem(const mp_conv2d_desc_t &, mp_conv_op_t);
 
 /// How a convolution is run: by a GEMM kernel as it is (1 x 1 filters), by one whose main loop reads

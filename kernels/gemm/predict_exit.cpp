@@ -67,6 +67,7 @@ double num_loaded(const Output &out) {
 /// As WgmmaStripStore::is_short() says.
 bool is_short(const Output &out) {
   const Epilogue &e = out.epilogue;
+  // d.ld < n in strided dgrad only, whose columns have gaps (ClassPixels).
   const bool has_column_gaps = out.d.ld < out.n,
              has_whole_units = has_column_gaps || out.n % 8 == 0;
   return has_whole_units && num_beside(out) == 0 &&

@@ -50,8 +50,16 @@ struct SyntaxError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Returns a word in quotes.  NUL, which would end what(), is spelled out.
 std::string quoted(std::string_view word) {
-  return '"' + std::string(word) + '"';
+  std::string text = "\"";
+  for (const char c : word) {
+    if (c == '\0')
+      text += "\\u0000";
+    else
+      text += c;
+  }
+  return text + '"';
 }
 
 /// The words of a line up to a #.

@@ -25,9 +25,8 @@
 //     wgrad_load_us       what each load of it adds to that; mptune leaves both as they are
 //     estimated           1 where the constants come from data sheets and nobody measured them; mptune
 //                         writes 0
-//     measured_arch       the architecture on which the constants were measured, 90 for sm_90; on
-//     others of the
-//                         class they are estimates.  0: all of them
+//     measured_arch       architecture on which the constants were measured, 90 for sm_90; for
+//                         other architectures of the class they are estimates.  0: measured on all
 //
 // KERNEL is a name without _c2, _k4 and _copied.  TILE_US is what an SM spends on a tile however short k
 // is, K_US what it spends on 1024 elements of k of one tile; when several blocks share an SM,
