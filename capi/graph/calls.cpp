@@ -10,6 +10,7 @@
 #include "capi/check.h"
 #include "capi/graph/executor.h"
 #include "capi/graph/operation.h"
+#include "kernels/step/args.h"
 
 namespace mp {
 
@@ -403,10 +404,9 @@ mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t str
 
 mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream) {
   return mp::call_of_calls(__func__, [&] {
-    constexpr int64_t kMax = int64_t{1} << 62;
     mp::Executor &e = mp::require_compiled(graph);
-    MP_REQUIRE(t >= 0 && t <= kMax, MP_ERROR_INVALID_ARGUMENT, "t = ", t, " is outside [0, ", kMax,
-               "]");
+    MP_REQUIRE(t >= 0 && t <= mp::kMaxSteps, MP_ERROR_INVALID_ARGUMENT, "t = ", t,
+               " is outside [0, 2^52]");
     e.set_step(t, stream);
   });
 }

@@ -158,7 +158,7 @@ TEST_CASE("C++: a smaller batch, inference, and what cannot be", "[cpp][graph]")
   open.set_step_sync(41);
   CHECK(open.get_step_sync() == 41);
   CHECK(sentence_of([&] { open.set_step_sync(-1); }) ==
-        "mp_graph_set_step_sync: t = -1 is outside [0, 4611686018427387904]");
+        "mp_graph_set_step_sync: t = -1 is outside [0, 2^52]");
   CHECK(open.lists(false).master != nullptr);
   CHECK(sentence_of([&] { open.lists(); }).find("the graph has no loss") != std::string::npos);
 }
