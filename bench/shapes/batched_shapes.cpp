@@ -88,9 +88,9 @@ BatchedShape parse_batched(std::string_view line) {
   BatchedShape shape{.form = BatchForm::kStrided,
                      .count = parse_field(fields[1], 1, kMaxCount),
                      .gemm = parse_llm(fields[2])};
-  for (const auto [rows, columns] : {std::pair(shape.gemm.m, shape.gemm.k),
-                                     {shape.gemm.k, shape.gemm.n},
-                                     {shape.gemm.m, shape.gemm.n}})
+  for (const auto &[rows, columns] : {std::pair(shape.gemm.m, shape.gemm.k),
+                                      {shape.gemm.k, shape.gemm.n},
+                                      {shape.gemm.m, shape.gemm.n}})
     require_countable({shape.count, rows, columns});
   for (const BatchForm form :
        {BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped, BatchForm::kRagged}) {

@@ -92,7 +92,7 @@ void compute_by_element(Run &run) {
   const mp_dropout_desc_t dropout = mp_dropout_desc_default(64, 0.5f, MP_FP16);
   FAULTY_CALL(run, mp_dropout, run.context(), &dropout, nullptr, y, y, nullptr);
   const mp_column_sum_desc_t columns = mp_column_sum_desc_default(8, 8, MP_FP16);
-  size_t bytes = 0;
+  bytes = 0;
   FAULTY_CALL(run, mp_column_sum_workspace_size, run.context(), &columns, &bytes);
   void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
   FAULTY_CALL(run, mp_column_sum, run.context(), &columns, a, b, nullptr, workspace, bytes,

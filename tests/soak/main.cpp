@@ -153,9 +153,10 @@ class SoakRun {
     constexpr size_t kAdam = 1, kRoundedAtRandom = 5;
     constexpr Mistake kMistakes[] = {
         {"growth_tracker", Sabotage::tracker, kAdam, "after it is restored, first in byte 12 "},
-        {"t of the optimizer", Sabotage::counter, kAdam, "after it is restored, first in byte 88 "},
-        {"master weight", Sabotage::weight, kAdam, "after it is restored, first in byte 96 "},
-        {"moment", Sabotage::moment, kAdam, "after it is restored, first in byte 2784 "},
+        {"t of the optimizer", Sabotage::counter, kAdam,
+         "after it is restored, first in byte 112 "},
+        {"master weight", Sabotage::weight, kAdam, "after it is restored, first in byte 120 "},
+        {"moment", Sabotage::moment, kAdam, "after it is restored, first in byte 2808 "},
         {"16-bit copy", Sabotage::copy, kRoundedAtRandom, "after it is restored, first in byte "},
         {"overflow that is not foretold", Sabotage::skip, kAdam, "step 1: it was skipped"},
         {"leak", Sabotage::leak, kAdam, "growth of memory, in blocks, is "}};

@@ -57,6 +57,6 @@ TEST_CASE("struct_size: the structs of version 0.1 have the size that every call
   CHECK(sizeof(mp_tensor_report_t) == 64);
   CHECK(sizeof(mp_scaler_config_t) == 88);
   CHECK(mp::kFirstSize<mp_scaler_config_t> == 88);
-  CHECK(sizeof(mp_scaler_state_t) == 88);
-  CHECK(mp::kFirstSize<mp_scaler_state_t> == 88);
+  CHECK(sizeof(mp_scaler_state_t) == 112);
+  CHECK(mp::kFirstSize<mp_scaler_state_t> == 112);
 }

@@ -103,10 +103,11 @@ TEST_CASE("threads: what is said once of a context is said once for all threads"
   const mptools::Context fresh = mptools::make_context(MP_DEVICE_HOST);
   listener.set();
   together(kThreads, [&](int) {
-    // Rows of 9 elements are not aligned, which is worth a warning.
-    const std::vector<uint16_t> zeros(27);
-    std::vector<uint16_t> d(9);
-    const mp_gemm_desc_t desc = mp_gemm_desc_default(3, 3, 9, MP_FP16, MP_FP16);
+    // A long k without workspace is predicted to be slow, which is worth a warning.
+    constexpr int64_t kSide = 64, kLong = 8192;
+    const std::vector<uint16_t> zeros(kSide * kLong);
+    std::vector<uint16_t> d(kSide * kSide);
+    const mp_gemm_desc_t desc = mp_gemm_desc_default(kSide, kSide, kLong, MP_FP16, MP_FP16);
     mptools::check(mp_gemm(fresh.get(), &desc, zeros.data(), zeros.data(), nullptr, d.data(),
                            nullptr, nullptr, 0, kStream));
   });

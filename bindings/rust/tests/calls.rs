@@ -123,11 +123,11 @@ fn what_does_not_fit_is_refused_by_name() {
 #[test]
 fn the_library_says_what_is_wrong() {
     let c = context();
-    let x = c.alloc::<F16>(16).unwrap();
-    let error = c.gemm(4, 4, 4).kernel("none_such").run(&x, &x, &x).unwrap_err();
+    let (x, d) = (c.alloc::<F16>(16).unwrap(), c.alloc::<F16>(16).unwrap());
+    let error = c.gemm(4, 4, 4).kernel("none_such").run(&x, &x, &d).unwrap_err();
     assert_eq!(error.status(), Some(Status::ErrorNotFound));
     assert!(error.to_string().contains("none_such"), "{error}");
-    let error = c.gemm(4, 4, 4).ld(3, 4, 4).run(&x, &x, &x).unwrap_err();
+    let error = c.gemm(4, 4, 4).ld(3, 4, 4).run(&x, &x, &d).unwrap_err();
     assert!(error.to_string().contains("lda = 3"), "{error}");
     let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
     config.growth_factor = 0.5;
