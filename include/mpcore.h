@@ -47,7 +47,8 @@
  *    stream.  In mp_*_create the new object comes first.
  *  - **Streams**: a function with a `stream` argument enqueues work and returns.  It never
  *    allocates, never waits for the device, and may be captured into a CUDA graph.  Only
- *    mp_*_create, mp_*_destroy, mp_malloc, mp_free and functions ending in `_sync` may wait.
+ *    mp_*_create, mp_*_destroy, mp_graph_compile, mp_graph_set_batch, mp_malloc, mp_free and
+ *    functions ending in `_sync` may allocate or wait.
  *  - **Memory**: "device" pointers are dereferenced by kernels only; "host" pointers are read or
  *    written before the call returns.  The library never frees memory it did not allocate.
  *  - **Matrices** are row-major.  `ld` is the distance, in elements, between the starts of two

@@ -227,9 +227,9 @@ module mpcore_c
     enumerator :: MP_OPT_DECOUPLED_DECAY = 2
     !> Adam, LAMB: mhat = m, vhat = v
     enumerator :: MP_OPT_NO_BIAS_CORRECTION = 4
-    !> Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
-    !> largest finite value: an infinite weight makes every later gradient non-finite, so every
-    !> later step is skipped and training never recovers.
+    !> Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
+    !> clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
+    !> so every later step is skipped and training never recovers.
     enumerator :: MP_OPT_MODEL_OVERFLOW = 16
     !> SGD, not with MP_OPT_LARC or MP_OPT_LARS
     enumerator :: MP_OPT_DECAY_AFTER_MOMENTUM = 32
@@ -244,7 +244,8 @@ module mpcore_c
     !> as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
     !> element's, and from nothing else: not from the device, not from being interrupted and resumed.
     !> Probabilities are exact (fp16 subnormals: to within 2^-32).
-    !> Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+    !> Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
+    !>         Philox
     !> 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
     enumerator :: MP_OPT_STOCHASTIC_ROUNDING = 512
   end enum
@@ -316,8 +317,9 @@ module mpcore_c
     enumerator :: MP_ACCUMULATE_LAST = 2
   end enum
 
-  !> Outcome of a step: the first cause that applies, from MP_STEP_OVERFLOW upwards in this list.
-  !> Queries, the state and the history of the scaler and mp_step_options report the same.
+  !> Outcome of a step.  If several causes apply: OVERFLOW, then NO_SCALE, then RANGE.  Queries, the
+  !> state of the scaler and mp_step_options report the same outcome; mp_scaler_get_history_sync has
+  !> its own codes.
   enum, bind(c)  ! mp_step_outcome_t
     !> the device has not come to it yet
     enumerator :: MP_STEP_PENDING = 0
@@ -625,9 +627,9 @@ module mpcore_c
     enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
   end enum
 
-  !> Source of the device memory of objects.  Called by mp_*_create and mp_*_destroy only.  If a
-  !> callback throws a C++ exception, a create call returns MP_ERROR_OUT_OF_MEMORY, and a destroy
-  !> call logs an error.
+  !> Source of the device memory of objects.  Called only by mp_*_create, mp_*_destroy,
+  !> mp_graph_compile and mp_graph_set_batch.  If a callback throws a C++ exception, the call returns
+  !> MP_ERROR_OUT_OF_MEMORY; a destroy call logs an error.
   type, bind(c) :: mp_allocator_t
     integer(c_int32_t) :: struct_size = 32_c_int32_t
     !> must be 0
@@ -718,7 +720,7 @@ module mpcore_c
     integer(c_int) :: dtype_cd = 0
     real(c_float) :: alpha = 0.0_c_float
     real(c_float) :: beta = 0.0_c_float
-    !> >= 0.  0 together with alpha = 0 is refused: neither is a default (mp_gemm_desc_init).
+    !> >= 0.  0 together with alpha = 0 is refused: a descriptor without mp_gemm_desc_init.
     integer(c_int32_t) :: batch_count = 0_c_int32_t
     !> op(A) is m x k, op(B) is k x n, C and D are m x n
     integer(c_int64_t) :: m = 0_c_int64_t
@@ -1047,8 +1049,9 @@ module mpcore_c
     !> a tensor; its m and v go on), the second weight_decay, l1 and l2.
     type(c_ptr) :: decay_multipliers = c_null_ptr
     !> MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
-    !> gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
-    !> of an infinity here keeps its value (mp_step_options.rejected_updates).
+    !> gradient of a penalty that has its own code.  Read by each step and not inspected: an
+    !> element whose extra gradient is infinite keeps its weight
+    !> (mp_step_options.rejected_updates).
     type(c_ptr) :: extra_grads = c_null_ptr
     !> MP_OPT_STOCHASTIC_ROUNDING; any value
     integer(c_int64_t) :: rounding_seed = 0_c_int64_t
@@ -1061,8 +1064,8 @@ module mpcore_c
     integer(c_int32_t) :: flags = 0_c_int32_t
     !> MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t
     integer(c_int64_t) :: rounding_seed = 0_c_int64_t
-    !> MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
-    !> of an optimizer of this library, mp_optimizer_step_counter after its step.
+    !> MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have
+    !> seen; of an optimizer of this library, mp_optimizer_step_counter after its step.
     type(c_ptr) :: t = c_null_ptr
     !> as mp_step_options.model_overflows
     type(c_ptr) :: overflows = c_null_ptr
@@ -1304,9 +1307,9 @@ module mpcore_c
   !>     y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
   !>                          extent_h = dilation_h (window_h - 1) + 1
   !>
-  !> Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
-  !> for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
-  !> it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+  !> Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel.
+  !> With padding before it, a dilation above 1 must not exceed H (or W).  If the window is larger
+  !> than the padded image, P or Q is 0: there are no outputs, and dx is
   !> 0.
   type, bind(c) :: mp_pool2d_desc_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
@@ -1764,9 +1767,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Destroys a context.  Objects created from `context` must have been destroyed before.  The last
-    !> context of the host target takes the library's worker threads and their memory with it; a later
-    !> context creates them again.
+    !> Destroys a context.  Objects created from `context` must have been destroyed before.  Destroying
+    !> the last host context ends the worker threads and frees their memory; a later context creates
+    !> them again.
     subroutine mp_context_destroy(context) bind(c, name="mp_context_destroy")
       import
       type(c_ptr), value :: context
@@ -1894,8 +1897,8 @@ module mpcore_c
     !> @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
     !> @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
     !> @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
-    !>           with an argument is refused: of elements, if both have rows equally many bytes apart
-    !>           (D in columns that A leaves free), else of the ranges from first to last byte.
+    !>           with an argument is refused.  If both row strides are equal in bytes, elements are
+    !>           compared, so D may use columns between A's rows; otherwise address ranges.
     !> @param epilogue   host, optional.
     !> @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
     !>                   mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
@@ -2476,8 +2479,8 @@ module mpcore_c
     !> The last updates, oldest first, for a plot; waits for `stream`.
     !> @param capacity  elements of the arrays; where fewer than there are, the newest are given
     !> @param scales    host, optional: S with which the step was taken
-    !> @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
-    !>                  otherwise the outcome: MP_STEP_RANGE, MP_STEP_NO_SCALE
+    !> @param skipped   host, optional: 0 = taken, 1 = overflowed, 2 = overflowed with amax = NaN,
+    !>                  MP_STEP_RANGE, MP_STEP_NO_SCALE; not values of mp_step_outcome_t otherwise
     !> @param count     host: elements written, at most config.history
     function mp_scaler_get_history_sync(scaler, capacity, scales, skipped, count, &
       stream) result(answer) bind(c, name="mp_scaler_get_history_sync")
@@ -2624,8 +2627,8 @@ module mpcore_c
     !> @param master     MP_FP32; read.
     !> @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
     !>                   parameter has no 16-bit copy.
-    !> @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
-    !>                   a skipped step leaves the copy as it leaves the weights.
+    !> @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is
+    !>                   written: a skipped step leaves the copy as it leaves the weights.
     !> @param options    host, optional; NULL = the defaults.
     function mp_masters_to_model(master, model, found_inf, options, &
       stream) result(answer) bind(c, name="mp_masters_to_model")
@@ -2661,8 +2664,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Scaler of steps without another one: static, S = 1, diverged_after 100.  It counts their skips
-    !> and answers mp_step_query, so that bf16 training does not create a scaler.
+    !> The scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.  It
+    !> counts their skips and answers mp_step_query, so that bf16 training does not create a scaler.
     !> @return lives as long as the optimizer, which owns it; NULL if optimizer is NULL
     function mp_optimizer_get_scaler(optimizer) result(answer) bind(c, &
       name="mp_optimizer_get_scaler")
@@ -2707,7 +2710,8 @@ module mpcore_c
     !> Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
     !> later versions read it.  Not part of it: hyperparameters, the states of a graph (running
     !> statistics), offsets of dropout, and the position in the data.
-    !> @param scaler      optional; NULL: that of mp_optimizer_get_scaler.
+    !> @param scaler      the scaler given to mp_scale_step: the state of another one is not saved.
+    !>                    NULL: that of mp_optimizer_get_scaler.
     !> @param checkpoint  host, out.
     !> @param bytes       room, at least mp_optimizer_checkpoint_size.
     !> @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room
@@ -3175,7 +3179,7 @@ module mpcore_c
     !>
     !> A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
     !> as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
-    !> weight of 0 makes row_loss and dlogits 0, of an infinite loss too, but a NaN stays one.
+    !> weight of 0 makes row_loss and dlogits 0, even if the loss is infinite; NaN is preserved.
     !>
     !> The gradient of the label is computed from the exponentials of the other classes, and the loss
     !> of a row whose label is its largest logit as log(1 + their sum): both keep their relative
@@ -3245,8 +3249,8 @@ module mpcore_c
     !> With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
     !> as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
     !> weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
-    !> is NaN.  A weight of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN
-    !> stays one.
+    !> is NaN.  A weight of 0 makes element_loss and dprediction 0, even if the loss is infinite; NaN
+    !> is preserved.
     !>
     !> A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
     !> an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
@@ -3513,11 +3517,9 @@ module mpcore_c
     !> @param y  device, rows x columns, written; may be a.  May be b where its elements have the
     !>           places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
     !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
-    !>         Ramachandran, Zoph
-    !> & Le, Searching for Activation Functions, 2017 (SiLU).
-    !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that
-    !>         has
-    !> other places or another type, or overlaps a or b otherwise
+    !>         Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
+    !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b with
+    !>         another layout or type, or overlaps a or b otherwise
     function mp_pointwise(context, desc, a, b, y, stream) result(answer) bind(c, &
       name="mp_pointwise")
       import
@@ -3922,7 +3924,7 @@ module mpcore_c
     !> starts there, and from the loss of mp_graph_loss if there is one: gradients add up.  The tensor
     !> becomes an output, so that it can be read after mp_graph_forward; its gradient is bound like any
     !> input, before mp_graph_backward.
-    !> @param tensor  one that a node computes, of floats; once for each.
+    !> @param tensor  floating-point output of a node; at most one seed per tensor.
     !> @param input   host, out.
     function mp_graph_seed_gradient(graph, tensor, input) result(answer) bind(c, &
       name="mp_graph_seed_gradient")
@@ -3956,7 +3958,7 @@ module mpcore_c
 
     !> Where an input lies from the next pass on; it may be another place each time.  As many elements
     !> are read as the batch has that is set then.
-    !> @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
+    !> @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: unbound.
     function mp_graph_bind(graph, tensor, data) result(answer) bind(c, name="mp_graph_bind")
       import
       type(c_ptr), value :: graph
@@ -3966,10 +3968,9 @@ module mpcore_c
     end function
 
     !> How large the batch is from the next pass on.  The first call with a size takes longer on the
-    !> host. The workspace is planned for smaller batches too; a batch beyond the plan allocates it
-    !> here.
+    !> host.  A batch that needs more workspace than planned allocates it in this call.
     !> @param batch  1 to extent[0] of the inputs.
-    !> @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before
+    !> @retval MP_ERROR_OUT_OF_MEMORY the batch size is unchanged
     function mp_graph_set_batch(graph, batch) result(answer) bind(c, name="mp_graph_set_batch")
       import
       type(c_ptr), value :: graph
@@ -4027,7 +4028,7 @@ module mpcore_c
     end function
 
     !> Sets the step from a checkpoint; 0 after mp_graph_compile.  Waits for `stream`.
-    !> @param t  0 to 2^62.  No effect on a graph without Dropout.
+    !> @param t  0 to 2^52.  No effect on a graph without Dropout.
     function mp_graph_set_step_sync(graph, t, stream) result(answer) bind(c, &
       name="mp_graph_set_step_sync")
       import

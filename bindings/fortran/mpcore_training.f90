@@ -42,9 +42,14 @@ contains
     character(*), intent(inout), optional :: errmsg
     integer(c_size_t) :: bytes
     integer(c_int) :: status
+    integer :: refused
     status = mp_optimizer_checkpoint_size(optimizer, or_null(scaler), bytes)
     if (status == MP_SUCCESS) then
-      allocate (checkpoint(bytes))
+      allocate (checkpoint(bytes), stat=refused)
+      if (refused /= 0) then
+        call mp_refuse(MP_ERROR_OUT_OF_MEMORY, 'mp_save_checkpoint: no memory for the checkpoint', stat, errmsg)
+        return
+      end if
       status = mp_optimizer_save_sync(optimizer, or_null(scaler), c_loc(checkpoint), bytes, or_null(stream))
       if (status /= MP_SUCCESS) deallocate (checkpoint)
     end if

@@ -255,8 +255,7 @@ static uint64_t hash_weights(struct trainer *t) {
   return hash;
 }
 
-/* Reads or writes a file: the state of the random numbers, then masters, moments, step and scaler.
- *  */
+/* Reads or writes a file: the state of the random numbers, then the optimizer's checkpoint. */
 static void transfer(FILE *file, const char *path, struct trainer *t, void *checkpoint,
                      size_t bytes, int is_write) {
   if (!file) fail("cannot open", path);

@@ -252,6 +252,7 @@ void Trainer::save(const std::string &path) const {
 void Trainer::resume(const std::string &path) {
   std::vector<std::byte> checkpoint(optimizer_.checkpoint_size(scaler_));
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path);
   file.read(reinterpret_cast<char *>(&random_), sizeof random_);
   file.read(reinterpret_cast<char *>(checkpoint.data()),
             static_cast<std::streamsize>(checkpoint.size()));

@@ -14,8 +14,8 @@ extern "C" {
  *
  *  Every struct passed to the library starts with `struct_size`, which must be
  *  sizeof that struct as the caller was compiled.  mp_*_init(&s, sizeof s, ...) fills a struct
- *  with its defaults, and mp_*_default(...) is the same as a value.  MP_INIT_STRUCT is enough
- *  where every default is 0.  Elsewhere some field that it leaves at 0 is refused.
+ *  with its defaults, and mp_*_default(...) is the same as a value.  Use
+ *  MP_INIT_STRUCT only for structs whose defaults are all 0; call mp_*_init for the others.
  *
  *  The defaults are the library's, for every language.  An mp_*_init function checks the size
  *  alone; a field with a value out of its range is refused by the function that takes the struct.
@@ -147,9 +147,9 @@ typedef struct mp_tensor_list *mp_tensor_list_t; /**< many tensors treated as on
 typedef struct mp_scaler *mp_scaler_t;           /**< a loss scale living on the device */
 typedef struct mp_optimizer *mp_optimizer_t;     /**< update rule + the tensors it updates */
 
-/** Source of the device memory of objects.  Called by mp_*_create and mp_*_destroy only.  If a
- *  callback throws a C++ exception, a create call returns MP_ERROR_OUT_OF_MEMORY, and a destroy
- *  call logs an error. */
+/** Source of the device memory of objects.  Called only by mp_*_create, mp_*_destroy,
+ *  mp_graph_compile and mp_graph_set_batch.  If a callback throws a C++ exception, the call returns
+ *  MP_ERROR_OUT_OF_MEMORY; a destroy call logs an error. */
 typedef struct mp_allocator {
   uint32_t struct_size;
   uint32_t reserved0; /**< must be 0 */
@@ -188,9 +188,9 @@ static inline mp_context_config_t mp_context_config_default(void) {
  *  @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device. */
 MP_API mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *config);
 
-/** Destroys a context.  Objects created from `context` must have been destroyed before.  The last
- *  context of the host target takes the library's worker threads and their memory with it; a later
- *  context creates them again. */
+/** Destroys a context.  Objects created from `context` must have been destroyed before.  Destroying
+ *  the last host context ends the worker threads and frees their memory; a later context creates
+ *  them again. */
 MP_API void mp_context_destroy(mp_context_t context);
 
 /** What the kernels of a context were compiled for. */

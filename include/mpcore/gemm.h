@@ -85,7 +85,7 @@ typedef struct mp_gemm_desc {
   mp_dtype_t dtype_ab; /**< MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores */
   mp_dtype_t dtype_cd; /**< any, whatever dtype_ab is */
   float alpha, beta;
-  /** >= 0.  0 together with alpha = 0 is refused: neither is a default (mp_gemm_desc_init). */
+  /** >= 0.  0 together with alpha = 0 is refused: a descriptor without mp_gemm_desc_init. */
   int32_t batch_count;
   int64_t m, n, k; /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
   int64_t lda, ldb, ldc, ldd;
@@ -123,8 +123,8 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *  @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
  *  @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
  *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
- *            with an argument is refused: of elements, if both have rows equally many bytes apart
- *            (D in columns that A leaves free), else of the ranges from first to last byte.
+ *            with an argument is refused.  If both row strides are equal in bytes, elements are
+ *            compared, so D may use columns between A's rows; otherwise address ranges.
  *  @param epilogue   host, optional.
  *  @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
  *                    mp_gemm_workspace_size the fastest kernel that needs no more is chosen:

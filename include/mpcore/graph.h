@@ -45,18 +45,17 @@ extern "C" {
  *                                                         label_smoothing 0, ignore_label -100
  *      MSE, L1, BCEWithLogits   prediction, target, [weight], of one shape   loss   weight 1
  *
- *  They compute what mp_gemm, mp_conv2d_*, mp_pointwise, mp_pool2d_*, mp_batchnorm_*,
- *  mp_embedding_*, mp_dropout, mp_rnn_*, mp_softmax_xent and mp_loss say, the latter with
- *  MP_LOSS_MEAN.  No gradient goes to target and weight of a loss: a parameter before them is
- *  refused.  A target may be left unbound in inference, as labels may.  An absent gamma or beta is
- *  -1.  mean and variance of BatchNorm are of mp_graph_state; weights of recurrent layers are as in
- *  mp_rnn_weights_t.  No gradient goes to an input of the graph, so h0 and c0 from outside cut
- *  back-propagation through time.  Reshape: an extent of 0 is that of x in the same place, -1 what
- *  remains.  Labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t; all of
- *  them are inputs of the graph of type MP_DTYPE_NONE, and the offset is one of rank 0.  h0, c0,
- *  lengths and the offset may be left unbound: zeros, zeros, all steps, the step of the graph.
- *  correct is 1 int64_t, the number of rows whose largest logit is the label's; its extent is 8, in
- *  bytes.
+ *  They compute the same as mp_gemm, mp_conv2d_*, mp_pointwise, mp_pool2d_*, mp_batchnorm_*,
+ *  mp_embedding_*, mp_dropout, mp_rnn_*, mp_softmax_xent and mp_loss; losses use
+ *  MP_LOSS_MEAN.  `target` and `weight` must not depend on a parameter.  A target may be left
+ *  unbound in inference, as labels may.  An absent gamma or beta is -1.  mean and variance of
+ *  BatchNorm are of mp_graph_state; weights of recurrent layers are as in mp_rnn_weights_t.  No
+ *  gradient goes to an input of the graph, so h0 and c0 from outside cut back-propagation through
+ *  time.  Reshape: an extent of 0 is that of x in the same place, -1 what remains.  Labels, indices
+ *  and lengths are int32_t, the offset of Dropout is 1 uint64_t; all of them are inputs of the
+ *  graph of type MP_DTYPE_NONE, and the offset is one of rank 0.  h0, c0, lengths and the offset
+ *  may be left unbound: zeros, zeros, all steps, the step of the graph. correct is 1 int64_t, the
+ *  number of rows whose largest logit is the label's; its extent is 8, in bytes.
  *
  *  Dropout draws another mask in every forward pass in training, and in every node.  The offset of
  *  mp_dropout is the step of the graph: the number of such passes before (mp_graph_get_step_sync).
@@ -136,7 +135,7 @@ MP_API mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor);
  *  starts there, and from the loss of mp_graph_loss if there is one: gradients add up.  The tensor
  *  becomes an output, so that it can be read after mp_graph_forward; its gradient is bound like any
  *  input, before mp_graph_backward.
- *  @param tensor  one that a node computes, of floats; once for each.
+ *  @param tensor  floating-point output of a node; at most one seed per tensor.
  *  @param input   host, out. */
 MP_API mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input);
 
@@ -154,14 +153,13 @@ MP_API mp_status_t mp_graph_compile(mp_graph_t graph);
 
 /** Where an input lies from the next pass on; it may be another place each time.  As many elements
  *  are read as the batch has that is set then.
- *  @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
+ *  @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: unbound.
  *               */
 MP_API mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data);
 /** How large the batch is from the next pass on.  The first call with a size takes longer on the
- *  host. The workspace is planned for smaller batches too; a batch beyond the plan allocates it
- *  here.
+ *  host.  A batch that needs more workspace than planned allocates it in this call.
  *  @param batch  1 to extent[0] of the inputs.
- *  @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before */
+ *  @retval MP_ERROR_OUT_OF_MEMORY the batch size is unchanged */
 MP_API mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch);
 /** Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
  *  order.
@@ -192,7 +190,7 @@ MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_st
  *  @param t  host, out; 0 for a graph without Dropout, which counts nothing. */
 MP_API mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream);
 /** Sets the step from a checkpoint; 0 after mp_graph_compile.  Waits for `stream`.
- *  @param t  0 to 2^62.  No effect on a graph without Dropout. */
+ *  @param t  0 to 2^52.  No effect on a graph without Dropout. */
 MP_API mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream);
 
 /** The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live

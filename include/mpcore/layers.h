@@ -60,7 +60,7 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
  *
  *  A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
  *  as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
- *  weight of 0 makes row_loss and dlogits 0, of an infinite loss too, but a NaN stays one.
+ *  weight of 0 makes row_loss and dlogits 0, even if the loss is infinite; NaN is preserved.
  *
  *  The gradient of the label is computed from the exponentials of the other classes, and the loss
  *  of a row whose label is its largest logit as log(1 + their sum): both keep their relative
@@ -141,8 +141,8 @@ MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_de
  *  With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
  *  as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
  *  weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
- *  is NaN.  A weight of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN
- *  stays one.
+ *  is NaN.  A weight of 0 makes element_loss and dprediction 0, even if the loss is infinite; NaN
+ *  is preserved.
  *
  *  A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
  *  an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
@@ -208,9 +208,9 @@ typedef enum mp_pool_flags {
  *      y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
  *                           extent_h = dilation_h (window_h - 1) + 1
  *
- *  Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
- *  for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
- *  it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+ *  Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel.
+ *  With padding before it, a dilation above 1 must not exceed H (or W).  If the window is larger
+ *  than the padded image, P or Q is 0: there are no outputs, and dx is
  *  0. */
 typedef struct mp_pool2d_desc {
   uint32_t struct_size;
@@ -409,11 +409,9 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
  *  @param y  device, rows x columns, written; may be a.  May be b where its elements have the
  *            places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
  *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
- *          Ramachandran, Zoph
- *  & Le, Searching for Activation Functions, 2017 (SiLU).
- *  @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that
- *          has
- *  other places or another type, or overlaps a or b otherwise */
+ *          Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
+ *  @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b with
+ *          another layout or type, or overlaps a or b otherwise */
 MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,
                                 const void *a, const void *b, void *y, mp_stream_t stream);
 

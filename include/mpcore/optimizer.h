@@ -66,9 +66,9 @@ typedef enum mp_optimizer_flags {
   MP_OPT_NESTEROV = 1 << 0,           /**< SGD */
   MP_OPT_DECOUPLED_DECAY = 1 << 1,    /**< Adam: makes it AdamW; LAMB; Adagrad */
   MP_OPT_NO_BIAS_CORRECTION = 1 << 2, /**< Adam, LAMB: mhat = m, vhat = v */
-  /** Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
-   *  largest finite value: an infinite weight makes every later gradient non-finite, so every
-   *  later step is skipped and training never recovers. */
+  /** Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
+   *  clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
+   *  so every later step is skipped and training never recovers. */
   MP_OPT_MODEL_OVERFLOW = 1 << 4,
   MP_OPT_DECAY_AFTER_MOMENTUM = 1 << 5, /**< SGD, not with MP_OPT_LARC or MP_OPT_LARS */
   MP_OPT_LARC = 1 << 6,                 /**< SGD */
@@ -79,7 +79,8 @@ typedef enum mp_optimizer_flags {
    *  as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
    *  element's, and from nothing else: not from the device, not from being interrupted and resumed.
    *  Probabilities are exact (fp16 subnormals: to within 2^-32).
-   *  @source Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+   *  @source Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
+   *          Philox
    *  4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011. */
   MP_OPT_STOCHASTIC_ROUNDING = 1 << 9
 } mp_optimizer_flags_t;
@@ -177,8 +178,9 @@ typedef struct mp_optimizer_desc {
    *  a tensor; its m and v go on), the second weight_decay, l1 and l2. */
   const float *lr_multipliers, *decay_multipliers;
   /** MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
-   *  gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
-   *  of an infinity here keeps its value (mp_step_options.rejected_updates). */
+   *  gradient of a penalty that has its own code.  Read by each step and not inspected: an
+   *  element whose extra gradient is infinite keeps its weight
+   *  (mp_step_options.rejected_updates). */
   mp_tensor_list_t extra_grads;
   uint64_t rounding_seed; /**< MP_OPT_STOCHASTIC_ROUNDING; any value */
 } mp_optimizer_desc_t;
@@ -246,8 +248,8 @@ typedef struct mp_model_options {
   uint32_t struct_size;
   uint32_t flags; /**< of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING */
   uint64_t rounding_seed; /**< MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t */
-  /** MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
-   *  of an optimizer of this library, mp_optimizer_step_counter after its step. */
+  /** MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have
+   *  seen; of an optimizer of this library, mp_optimizer_step_counter after its step. */
   const int64_t *t;
   int64_t *overflows; /**< as mp_step_options.model_overflows */
 } mp_model_options_t;
@@ -265,8 +267,8 @@ static inline mp_model_options_t mp_model_options_default(void) {
  *  @param master     MP_FP32; read.
  *  @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
  *                    parameter has no 16-bit copy.
- *  @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
- *                    a skipped step leaves the copy as it leaves the weights.
+ *  @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is
+ *                    written: a skipped step leaves the copy as it leaves the weights.
  *  @param options    host, optional; NULL = the defaults. */
 MP_API mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
                                        const float *found_inf, const mp_model_options_t *options,
@@ -285,8 +287,8 @@ MP_API const float *mp_optimizer_lr(mp_optimizer_t optimizer);
 MP_API mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss,
                                                mp_stream_t stream);
 
-/** Scaler of steps without another one: static, S = 1, diverged_after 100.  It counts their skips
- *  and answers mp_step_query, so that bf16 training does not create a scaler.
+/** The scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.  It
+ *  counts their skips and answers mp_step_query, so that bf16 training does not create a scaler.
  *  @return lives as long as the optimizer, which owns it; NULL if optimizer is NULL */
 MP_API mp_scaler_t mp_optimizer_get_scaler(mp_optimizer_t optimizer);
 
@@ -308,7 +310,8 @@ MP_API mp_status_t mp_optimizer_checkpoint_size(mp_optimizer_t optimizer, mp_sca
 /** Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
  *  later versions read it.  Not part of it: hyperparameters, the states of a graph (running
  *  statistics), offsets of dropout, and the position in the data.
- *  @param scaler      optional; NULL: that of mp_optimizer_get_scaler.
+ *  @param scaler      the scaler given to mp_scale_step: the state of another one is not saved.
+ *                     NULL: that of mp_optimizer_get_scaler.
  *  @param checkpoint  host, out.
  *  @param bytes       room, at least mp_optimizer_checkpoint_size.
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room */

@@ -175,8 +175,8 @@ MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_
 /** The last updates, oldest first, for a plot; waits for `stream`.
  *  @param capacity  elements of the arrays; where fewer than there are, the newest are given
  *  @param scales    host, optional: S with which the step was taken
- *  @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
- *                   otherwise the outcome: MP_STEP_RANGE, MP_STEP_NO_SCALE
+ *  @param skipped   host, optional: 0 = taken, 1 = overflowed, 2 = overflowed with amax = NaN,
+ *                   MP_STEP_RANGE, MP_STEP_NO_SCALE; not values of mp_step_outcome_t otherwise
  *  @param count     host: elements written, at most config.history */
 MP_API mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, float *scales,
                                               int32_t *skipped, int64_t *count, mp_stream_t stream);

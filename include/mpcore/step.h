@@ -201,8 +201,9 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
 MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
                                     mp_tensor_list_t out, mp_stream_t stream);
 
-/** Outcome of a step: the first cause that applies, from MP_STEP_OVERFLOW upwards in this list.
- *  Queries, the state and the history of the scaler and mp_step_options report the same. */
+/** Outcome of a step.  If several causes apply: OVERFLOW, then NO_SCALE, then RANGE.  Queries, the
+ *  state of the scaler and mp_step_options report the same outcome; mp_scaler_get_history_sync has
+ *  its own codes. */
 typedef enum mp_step_outcome {
   MP_STEP_PENDING = 0, /**< the device has not come to it yet */
   MP_STEP_TAKEN = 1,

@@ -399,9 +399,9 @@ class mp_optimizer_flags_t(enum.IntFlag):
     MP_OPT_NO_BIAS_CORRECTION = 4
     """Adam, LAMB: mhat = m, vhat = v"""
     MP_OPT_MODEL_OVERFLOW = 16
-    """Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
-    largest finite value: an infinite weight makes every later gradient non-finite, so every
-    later step is skipped and training never recovers."""
+    """Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
+    clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
+    so every later step is skipped and training never recovers."""
     MP_OPT_DECAY_AFTER_MOMENTUM = 32
     """SGD, not with MP_OPT_LARC or MP_OPT_LARS"""
     MP_OPT_LARC = 64
@@ -416,7 +416,8 @@ class mp_optimizer_flags_t(enum.IntFlag):
     as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
     element's, and from nothing else: not from the device, not from being interrupted and resumed.
     Probabilities are exact (fp16 subnormals: to within 2^-32).
-    Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+    Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
+            Philox
     4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011."""
 
 
@@ -524,8 +525,9 @@ MP_ACCUMULATE_LAST = mp_accumulate_flags_t.MP_ACCUMULATE_LAST
 
 
 class mp_step_outcome_t(enum.IntEnum):
-    """Outcome of a step: the first cause that applies, from MP_STEP_OVERFLOW upwards in this list.
-    Queries, the state and the history of the scaler and mp_step_options report the same."""
+    """Outcome of a step.  If several causes apply: OVERFLOW, then NO_SCALE, then RANGE.  Queries, the
+    state of the scaler and mp_step_options report the same outcome; mp_scaler_get_history_sync has
+    its own codes."""
 
     MP_STEP_PENDING = 0
     """the device has not come to it yet"""
@@ -1006,9 +1008,9 @@ class _Sized(Structure):
 
 
 class mp_allocator_t(_Sized):
-    """Source of the device memory of objects.  Called by mp_*_create and mp_*_destroy only.  If a
-    callback throws a C++ exception, a create call returns MP_ERROR_OUT_OF_MEMORY, and a destroy
-    call logs an error."""
+    """Source of the device memory of objects.  Called only by mp_*_create, mp_*_destroy,
+    mp_graph_compile and mp_graph_set_batch.  If a callback throws a C++ exception, the call returns
+    MP_ERROR_OUT_OF_MEMORY; a destroy call logs an error."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1162,7 +1164,7 @@ class mp_gemm_desc_t(_Sized):
     alpha: float
     beta: float
     batch_count: int
-    """>= 0.  0 together with alpha = 0 is refused: neither is a default (mp_gemm_desc_init)."""
+    """>= 0.  0 together with alpha = 0 is refused: a descriptor without mp_gemm_desc_init."""
     m: int
     """op(A) is m x k, op(B) is k x n, C and D are m x n"""
     n: int
@@ -1649,8 +1651,9 @@ class mp_optimizer_desc_t(_Sized):
     a tensor; its m and v go on), the second weight_decay, l1 and l2."""
     extra_grads: Handle
     """MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
-    gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
-    of an infinity here keeps its value (mp_step_options.rejected_updates)."""
+    gradient of a penalty that has its own code.  Read by each step and not inspected: an
+    element whose extra gradient is infinite keeps its weight
+    (mp_step_options.rejected_updates)."""
     rounding_seed: int
     """MP_OPT_STOCHASTIC_ROUNDING; any value"""
 
@@ -1671,8 +1674,8 @@ class mp_model_options_t(_Sized):
     rounding_seed: int
     """MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t"""
     t: Pointer
-    """MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
-    of an optimizer of this library, mp_optimizer_step_counter after its step."""
+    """MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have
+    seen; of an optimizer of this library, mp_optimizer_step_counter after its step."""
     overflows: Pointer
     """as mp_step_options.model_overflows"""
 
@@ -2025,9 +2028,9 @@ class mp_pool2d_desc_t(_Sized):
         y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
                              extent_h = dilation_h (window_h - 1) + 1
 
-    Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
-    for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
-    it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+    Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel.
+    With padding before it, a dilation above 1 must not exceed H (or W).  If the window is larger
+    than the padded image, P or Q is 0: there are no outputs, and dx is
     0."""
 
     _fields_ = [
@@ -2861,9 +2864,9 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device."""
 
         def mp_context_destroy(self, context: Handle, /) -> None:
-            """Destroys a context.  Objects created from `context` must have been destroyed before.  The last
-            context of the host target takes the library's worker threads and their memory with it; a later
-            context creates them again."""
+            """Destroys a context.  Objects created from `context` must have been destroyed before.  Destroying
+            the last host context ends the worker threads and frees their memory; a later context creates
+            them again."""
 
         def mp_context_get_info(self, context: Handle, info: Pointer, /) -> int:
             """@param info  host, out; MP_INIT_STRUCT it before the call."""
@@ -2914,8 +2917,8 @@ class Library(ctypes.CDLL):
             @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
             @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
             @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
-                      with an argument is refused: of elements, if both have rows equally many bytes apart
-                      (D in columns that A leaves free), else of the ranges from first to last byte.
+                      with an argument is refused.  If both row strides are equal in bytes, elements are
+                      compared, so D may use columns between A's rows; otherwise address ranges.
             @param epilogue   host, optional.
             @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
                               mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
@@ -3190,8 +3193,8 @@ class Library(ctypes.CDLL):
             """The last updates, oldest first, for a plot; waits for `stream`.
             @param capacity  elements of the arrays; where fewer than there are, the newest are given
             @param scales    host, optional: S with which the step was taken
-            @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
-                             otherwise the outcome: MP_STEP_RANGE, MP_STEP_NO_SCALE
+            @param skipped   host, optional: 0 = taken, 1 = overflowed, 2 = overflowed with amax = NaN,
+                             MP_STEP_RANGE, MP_STEP_NO_SCALE; not values of mp_step_outcome_t otherwise
             @param count     host: elements written, at most config.history"""
 
         def mp_hyper_init(self, hyper: Pointer, struct_size: int, kind: int, lr: float, /) -> int:
@@ -3264,8 +3267,8 @@ class Library(ctypes.CDLL):
             @param master     MP_FP32; read.
             @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
                               parameter has no 16-bit copy.
-            @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
-                              a skipped step leaves the copy as it leaves the weights.
+            @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is
+                              written: a skipped step leaves the copy as it leaves the weights.
             @param options    host, optional; NULL = the defaults."""
 
         def mp_optimizer_lr(self, optimizer: Handle, /) -> Optional[int]:
@@ -3281,8 +3284,8 @@ class Library(ctypes.CDLL):
             @param loss  device, 1 float."""
 
         def mp_optimizer_get_scaler(self, optimizer: Handle, /) -> Optional[int]:
-            """Scaler of steps without another one: static, S = 1, diverged_after 100.  It counts their skips
-            and answers mp_step_query, so that bf16 training does not create a scaler.
+            """The scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.  It
+            counts their skips and answers mp_step_query, so that bf16 training does not create a scaler.
             @return lives as long as the optimizer, which owns it; NULL if optimizer is NULL"""
 
         def mp_optimizer_step_counter(self, optimizer: Handle, /) -> Optional[int]:
@@ -3304,7 +3307,8 @@ class Library(ctypes.CDLL):
             """Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
             later versions read it.  Not part of it: hyperparameters, the states of a graph (running
             statistics), offsets of dropout, and the position in the data.
-            @param scaler      optional; NULL: that of mp_optimizer_get_scaler.
+            @param scaler      the scaler given to mp_scale_step: the state of another one is not saved.
+                               NULL: that of mp_optimizer_get_scaler.
             @param checkpoint  host, out.
             @param bytes       room, at least mp_optimizer_checkpoint_size.
             @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room"""
@@ -3597,7 +3601,7 @@ class Library(ctypes.CDLL):
 
             A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
             as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
-            weight of 0 makes row_loss and dlogits 0, of an infinite loss too, but a NaN stays one.
+            weight of 0 makes row_loss and dlogits 0, even if the loss is infinite; NaN is preserved.
 
             The gradient of the label is computed from the exponentials of the other classes, and the loss
             of a row whose label is its largest logit as log(1 + their sum): both keep their relative
@@ -3636,8 +3640,8 @@ class Library(ctypes.CDLL):
             With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
             as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
             weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
-            is NaN.  A weight of 0 makes element_loss and dprediction 0, of an infinite loss too, but a NaN
-            stays one.
+            is NaN.  A weight of 0 makes element_loss and dprediction 0, even if the loss is infinite; NaN
+            is preserved.
 
             A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
             an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
@@ -3764,11 +3768,9 @@ class Library(ctypes.CDLL):
             @param y  device, rows x columns, written; may be a.  May be b where its elements have the
                       places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
             Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
-                    Ramachandran, Zoph
-            & Le, Searching for Activation Functions, 2017 (SiLU).
-            @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that
-                    has
-            other places or another type, or overlaps a or b otherwise"""
+                    Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
+            @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b with
+                    another layout or type, or overlaps a or b otherwise"""
 
         def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int:
             """Dense rows, dtype_sum = MP_FP32, beta = 0."""
@@ -3947,7 +3949,7 @@ class Library(ctypes.CDLL):
             starts there, and from the loss of mp_graph_loss if there is one: gradients add up.  The tensor
             becomes an output, so that it can be read after mp_graph_forward; its gradient is bound like any
             input, before mp_graph_backward.
-            @param tensor  one that a node computes, of floats; once for each.
+            @param tensor  floating-point output of a node; at most one seed per tensor.
             @param input   host, out."""
 
         def mp_graph_autocast(self, graph: Handle, policy: Handle, /) -> int:
@@ -3965,14 +3967,13 @@ class Library(ctypes.CDLL):
         def mp_graph_bind(self, graph: Handle, tensor: int, data: Pointer, /) -> int:
             """Where an input lies from the next pass on; it may be another place each time.  As many elements
             are read as the batch has that is set then.
-            @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere."""
+            @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: unbound."""
 
         def mp_graph_set_batch(self, graph: Handle, batch: int, /) -> int:
             """How large the batch is from the next pass on.  The first call with a size takes longer on the
-            host. The workspace is planned for smaller batches too; a batch beyond the plan allocates it
-            here.
+            host.  A batch that needs more workspace than planned allocates it in this call.
             @param batch  1 to extent[0] of the inputs.
-            @retval MP_ERROR_OUT_OF_MEMORY the batch is the one before"""
+            @retval MP_ERROR_OUT_OF_MEMORY the batch size is unchanged"""
 
         def mp_graph_write(self, graph: Handle, tensor: int, values: Pointer, stream: Handle, /) -> int:
             """Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
@@ -3996,7 +3997,7 @@ class Library(ctypes.CDLL):
 
         def mp_graph_set_step_sync(self, graph: Handle, t: int, stream: Handle, /) -> int:
             """Sets the step from a checkpoint; 0 after mp_graph_compile.  Waits for `stream`.
-            @param t  0 to 2^62.  No effect on a graph without Dropout."""
+            @param t  0 to 2^52.  No effect on a graph without Dropout."""
 
         def mp_graph_lists(self, graph: Handle, grads: Pointer, master: Pointer, model: Pointer, /) -> int:
             """The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live

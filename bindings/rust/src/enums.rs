@@ -315,9 +315,9 @@ flags! {
         DECOUPLED_DECAY = 2,
         /// Adam, LAMB: mhat = m, vhat = v
         NO_BIAS_CORRECTION = 4,
-        /// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
-        /// largest finite value: an infinite weight makes every later gradient non-finite, so every
-        /// later step is skipped and training never recovers.
+        /// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
+        /// clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
+        /// so every later step is skipped and training never recovers.
         MODEL_OVERFLOW = 16,
         /// SGD, not with [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC) or [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS)
         DECAY_AFTER_MOMENTUM = 32,
@@ -332,7 +332,10 @@ flags! {
         /// as it is.  The random numbers follow from rounding\_seed, t, the tensor's index and the
         /// element's, and from nothing else: not from the device, not from being interrupted and resumed.
         /// Probabilities are exact (fp16 subnormals: to within 2^-32).
-        /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+        /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
+        /// ```text
+        ///     Philox
+        /// ```
         /// 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
         STOCHASTIC_ROUNDING = 512,
     }
@@ -419,8 +422,9 @@ flags! {
 }
 
 numbered! {
-    /// Outcome of a step: the first cause that applies, from [`MP_STEP_OVERFLOW`](crate::sys::MP_STEP_OVERFLOW) upwards in this list.
-    /// Queries, the state and the history of the scaler and `mp_step_options` report the same.
+    /// Outcome of a step.  If several causes apply: OVERFLOW, then NO\_SCALE, then RANGE.  Queries, the
+    /// state of the scaler and `mp_step_options` report the same outcome; [`mp_scaler_get_history_sync`](crate::sys::mp_scaler_get_history_sync) has
+    /// its own codes.
     StepOutcome {
         /// the device has not come to it yet
         Pending = 0,

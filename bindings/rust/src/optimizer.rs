@@ -190,7 +190,9 @@ impl<'a> OptimizerBuilder<'a> {
 }
 
 /// An update rule with a share in the lists that it updates.  Network, optimizer, lists and scaler
-/// fit into one struct, which may be sent to another thread: ``` use mpcore::*;
+/// fit into one struct, which may be sent to another thread:
+/// ```
+/// use mpcore::*;
 ///
 /// struct Trainer {
 ///     network: Network,

@@ -256,11 +256,10 @@ impl Scaler {
         Ok(state)
     }
 
-    /// Goes on where the state was taken; waits for the stream.
+    /// Continues from the saved state; waits for the stream.
     pub fn set_state(&self, state: &ScalerState, stream: Stream) -> Result<()> {
         let mut state = *state;
-        state.struct_size = size_of::<ScalerState>() as u32; // bytes that are read
-
+        state.struct_size = size_of::<ScalerState>() as u32;
         // SAFETY: read during the call.
         self.handle
             .call(|scaler| unsafe { sys::mp_scaler_set_state_sync(scaler, &state, stream.0) })

@@ -281,9 +281,9 @@ pub const MP_OPT_NESTEROV: mp_optimizer_flags_t = 1;
 pub const MP_OPT_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
 /// Adam, LAMB: mhat = m, vhat = v
 pub const MP_OPT_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
-/// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
-/// largest finite value: an infinite weight makes every later gradient non-finite, so every
-/// later step is skipped and training never recovers.
+/// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
+/// clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
+/// so every later step is skipped and training never recovers.
 pub const MP_OPT_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
 /// SGD, not with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]
 pub const MP_OPT_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 32;
@@ -298,7 +298,10 @@ pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
 /// as it is.  The random numbers follow from rounding\_seed, t, the tensor's index and the
 /// element's, and from nothing else: not from the device, not from being interrupted and resumed.
 /// Probabilities are exact (fp16 subnormals: to within 2^-32).
-/// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+/// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
+/// ```text
+///     Philox
+/// ```
 /// 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
 pub const MP_OPT_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
 
@@ -369,8 +372,9 @@ pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
 /// outcome is of this rank's gradients: with several ranks [`mp_grad_all_reduce`] comes before.
 pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
-/// Outcome of a step: the first cause that applies, from [`MP_STEP_OVERFLOW`] upwards in this list.
-/// Queries, the state and the history of the scaler and `mp_step_options` report the same.
+/// Outcome of a step.  If several causes apply: OVERFLOW, then NO\_SCALE, then RANGE.  Queries, the
+/// state of the scaler and `mp_step_options` report the same outcome; [`mp_scaler_get_history_sync`] has
+/// its own codes.
 pub type mp_step_outcome_t = u32;
 /// the device has not come to it yet
 pub const MP_STEP_PENDING: mp_step_outcome_t = 0;
@@ -656,9 +660,9 @@ pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
 /// OpenSeq2Seq LogMaxScaler as shipped: [`MP_SCALER_LOGMAX`].  1, in \[1, 2^14\].
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
-/// Source of the device memory of objects.  Called by mp\_\*\_create and mp\_\*\_destroy only.  If a
-/// callback throws a C++ exception, a create call returns [`MP_ERROR_OUT_OF_MEMORY`], and a destroy
-/// call logs an error.
+/// Source of the device memory of objects.  Called only by mp\_\*\_create, mp\_\*\_destroy,
+/// [`mp_graph_compile`] and [`mp_graph_set_batch`].  If a callback throws a C++ exception, the call returns
+/// [`MP_ERROR_OUT_OF_MEMORY`]; a destroy call logs an error.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_allocator_t {
@@ -761,7 +765,7 @@ pub struct mp_gemm_desc_t {
     pub dtype_cd: mp_dtype_t,
     pub alpha: f32,
     pub beta: f32,
-    /// \>= 0.  0 together with alpha = 0 is refused: neither is a default ([`mp_gemm_desc_init`]).
+    /// \>= 0.  0 together with alpha = 0 is refused: a descriptor without [`mp_gemm_desc_init`].
     pub batch_count: i32,
     /// op(A) is m x k, op(B) is k x n, C and D are m x n
     pub m: i64,
@@ -1110,8 +1114,9 @@ pub struct mp_optimizer_desc_t {
     /// a tensor; its m and v go on), the second weight\_decay, l1 and l2.
     pub decay_multipliers: *const f32,
     /// [`MP_FP32`], parallel to the others, optional: added to g after unscaling and clipping, as the
-    /// gradient of a penalty that has its own code.  Read by each step and not inspected: the weight
-    /// of an infinity here keeps its value (`mp_step_options`.rejected\_updates).
+    /// gradient of a penalty that has its own code.  Read by each step and not inspected: an
+    /// element whose extra gradient is infinite keeps its weight
+    /// (`mp_step_options`.rejected\_updates).
     pub extra_grads: mp_tensor_list_t,
     /// [`MP_OPT_STOCHASTIC_ROUNDING`]; any value
     pub rounding_seed: u64,
@@ -1126,8 +1131,8 @@ pub struct mp_model_options_t {
     pub flags: u32,
     /// [`MP_OPT_STOCHASTIC_ROUNDING`], as in [`mp_optimizer_desc_t`]
     pub rounding_seed: u64,
-    /// [`MP_OPT_STOCHASTIC_ROUNDING`]: device, 1 integer: the number of updates that the weights have seen;
-    /// of an optimizer of this library, [`mp_optimizer_step_counter`] after its step.
+    /// [`MP_OPT_STOCHASTIC_ROUNDING`]: device, 1 integer: the number of updates that the weights have
+    /// seen; of an optimizer of this library, [`mp_optimizer_step_counter`] after its step.
     pub t: *const i64,
     /// as `mp_step_options`.model\_overflows
     pub overflows: *mut i64,
@@ -1387,9 +1392,9 @@ pub struct mp_loss_desc_t {
 ///                      extent_h = dilation_h (window_h - 1) + 1
 /// ```
 ///
-/// Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel;
-/// for the same reason a dilation above 1 does not exceed H, or W, if there is padding before
-/// it.  If the window is larger than the padded image, P or Q is 0: there are no outputs, and dx is
+/// Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel.
+/// With padding before it, a dilation above 1 must not exceed H (or W).  If the window is larger
+/// than the padded image, P or Q is 0: there are no outputs, and dx is
 /// 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -2157,9 +2162,9 @@ extern "C" {
     /// * [`MP_ERROR_ARCH_MISMATCH`]: if this build holds no code for the device.
     pub fn mp_context_create(context: *mut mp_context_t, config: *const mp_context_config_t) -> mp_status_t;
 
-    /// Destroys a context.  Objects created from `context` must have been destroyed before.  The last
-    /// context of the host target takes the library's worker threads and their memory with it; a later
-    /// context creates them again.
+    /// Destroys a context.  Objects created from `context` must have been destroyed before.  Destroying
+    /// the last host context ends the worker threads and frees their memory; a later context creates
+    /// them again.
     pub fn mp_context_destroy(context: mp_context_t);
 
     /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
@@ -2211,8 +2216,8 @@ extern "C" {
     /// * `B`: device; k x n with row stride ldb ([`MP_OP_N`]), or n x k ([`MP_OP_T`]).
     /// * `C`: device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
     /// * `D`: device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
-    ///   with an argument is refused: of elements, if both have rows equally many bytes apart
-    ///   (D in columns that A leaves free), else of the ranges from first to last byte.
+    ///   with an argument is refused.  If both row strides are equal in bytes, elements are
+    ///   compared, so D may use columns between A's rows; otherwise address ranges.
     /// * `epilogue`: host, optional.
     /// * `workspace`: device, 256-byte aligned, optional.  With fewer bytes than
     ///   [`mp_gemm_workspace_size`] the fastest kernel that needs no more is chosen:
@@ -2515,8 +2520,8 @@ extern "C" {
     ///
     /// * `capacity`: elements of the arrays; where fewer than there are, the newest are given
     /// * `scales`: host, optional: S with which the step was taken
-    /// * `skipped`: host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN,
-    ///   otherwise the outcome: [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`]
+    /// * `skipped`: host, optional: 0 = taken, 1 = overflowed, 2 = overflowed with amax = NaN,
+    ///   [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`]; not values of [`mp_step_outcome_t`] otherwise
     /// * `count`: host: elements written, at most config.history
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
@@ -2597,8 +2602,8 @@ extern "C" {
     /// * `master`: [`MP_FP32`]; read.
     /// * `model`: [`MP_FP16`]/[`MP_BF16`], parallel to master; written.  A NULL data pointer: that
     ///   parameter has no 16-bit copy.
-    /// * `found_inf`: device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
-    ///   a skipped step leaves the copy as it leaves the weights.
+    /// * `found_inf`: device, 1 float, optional; if nonzero when the kernel runs, nothing is
+    ///   written: a skipped step leaves the copy as it leaves the weights.
     /// * `options`: host, optional; NULL = the defaults.
     pub fn mp_masters_to_model(master: mp_tensor_list_t, model: mp_tensor_list_t, found_inf: *const f32, options: *const mp_model_options_t, stream: mp_stream_t) -> mp_status_t;
 
@@ -2618,8 +2623,8 @@ extern "C" {
     /// * `loss`: device, 1 float.
     pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// Scaler of steps without another one: static, S = 1, diverged\_after 100.  It counts their skips
-    /// and answers [`mp_step_query`], so that bf16 training does not create a scaler.
+    /// The scaler that [`mp_scale_step`] uses if none is passed: static, S = 1, diverged\_after 100.  It
+    /// counts their skips and answers [`mp_step_query`], so that bf16 training does not create a scaler.
     ///
     /// * returns lives as long as the optimizer, which owns it; NULL if optimizer is NULL
     pub fn mp_optimizer_get_scaler(optimizer: mp_optimizer_t) -> mp_scaler_t;
@@ -2644,7 +2649,8 @@ extern "C" {
     /// later versions read it.  Not part of it: hyperparameters, the states of a graph (running
     /// statistics), offsets of dropout, and the position in the data.
     ///
-    /// * `scaler`: optional; NULL: that of [`mp_optimizer_get_scaler`].
+    /// * `scaler`: the scaler given to [`mp_scale_step`]: the state of another one is not saved.
+    ///   NULL: that of [`mp_optimizer_get_scaler`].
     /// * `checkpoint`: host, out.
     /// * `bytes`: room, at least [`mp_optimizer_checkpoint_size`].
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: there is less room
@@ -2964,7 +2970,7 @@ extern "C" {
     ///
     /// A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
     /// as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
-    /// weight of 0 makes row\_loss and dlogits 0, of an infinite loss too, but a NaN stays one.
+    /// weight of 0 makes row\_loss and dlogits 0, even if the loss is infinite; NaN is preserved.
     ///
     /// The gradient of the label is computed from the exponentials of the other classes, and the loss
     /// of a row whose label is its largest logit as log(1 + their sum): both keep their relative
@@ -3007,8 +3013,8 @@ extern "C" {
     /// With [`MP_LOSS_MEAN`] the divisor is the number of elements that count, whatever their weights are,
     /// as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
     /// weights\[i\] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
-    /// is NaN.  A weight of 0 makes element\_loss and dprediction 0, of an infinite loss too, but a NaN
-    /// stays one.
+    /// is NaN.  A weight of 0 makes element\_loss and dprediction 0, even if the loss is infinite; NaN
+    /// is preserved.
     ///
     /// A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
     /// an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
@@ -3152,13 +3158,11 @@ extern "C" {
     ///
     /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
     /// ```text
-    ///     Ramachandran, Zoph
+    ///     Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
     /// ```
-    /// & Le, Searching for Activation Functions, 2017 (SiLU).
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b that
-    ///   has
-    ///   other places or another type, or overlaps a or b otherwise
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b with
+    ///   another layout or type, or overlaps a or b otherwise
     pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// Dense rows, dtype\_sum = [`MP_FP32`], beta = 0.
@@ -3352,7 +3356,7 @@ extern "C" {
     /// becomes an output, so that it can be read after [`mp_graph_forward`]; its gradient is bound like any
     /// input, before [`mp_graph_backward`].
     ///
-    /// * `tensor`: one that a node computes, of floats; once for each.
+    /// * `tensor`: floating-point output of a node; at most one seed per tensor.
     /// * `input`: host, out.
     pub fn mp_graph_seed_gradient(graph: mp_graph_t, tensor: i32, input: *mut i32) -> mp_status_t;
 
@@ -3373,15 +3377,14 @@ extern "C" {
     /// Where an input lies from the next pass on; it may be another place each time.  As many elements
     /// are read as the batch has that is set then.
     ///
-    /// * `data`: device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
+    /// * `data`: device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: unbound.
     pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
 
     /// How large the batch is from the next pass on.  The first call with a size takes longer on the
-    /// host. The workspace is planned for smaller batches too; a batch beyond the plan allocates it
-    /// here.
+    /// host.  A batch that needs more workspace than planned allocates it in this call.
     ///
     /// * `batch`: 1 to extent\[0\] of the inputs.
-    /// * [`MP_ERROR_OUT_OF_MEMORY`]: the batch is the one before
+    /// * [`MP_ERROR_OUT_OF_MEMORY`]: the batch size is unchanged
     pub fn mp_graph_set_batch(graph: mp_graph_t, batch: i64) -> mp_status_t;
 
     /// Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
@@ -3410,7 +3413,7 @@ extern "C" {
 
     /// Sets the step from a checkpoint; 0 after [`mp_graph_compile`].  Waits for `stream`.
     ///
-    /// * `t`: 0 to 2^62.  No effect on a graph without Dropout.
+    /// * `t`: 0 to 2^52.  No effect on a graph without Dropout.
     pub fn mp_graph_set_step_sync(graph: mp_graph_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
     /// The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live
