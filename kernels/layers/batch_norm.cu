@@ -153,7 +153,8 @@ struct NormaliseArgs {
   const float *inv_std;  ///< NULL: from call.running_var
 };
 
-MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const RowsOfThread &rows) {
+MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const RowsOfThread &rows,
+                                           bool is_affine) {
   float mean[kVec], inv_std[kVec];
   load_channels(mean, args.mean, rows);
   load_channels(inv_std, args.inv_std != nullptr ? args.inv_std : args.call.running_var, rows);
@@ -161,16 +162,18 @@ MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const Rows
     MP_UNROLL
     for (int i = 0; i < kVec; i++) inv_std[i] = inverse_std(inv_std[i], args.call.desc.epsilon);
   }
-  return {mean, inv_std, args.call.gamma, args.call.beta, rows};
+  return {mean, inv_std, args.call.gamma, args.call.beta, rows, is_affine};
 }
 
-MP_KERNEL(kThreads, 2)
+/// Known to have gamma and beta, it needs fewer registers.
+template <bool kIsAffine>
+MP_KERNEL(kThreads, kIsAffine ? 2 : 1)
 normalise(MP_PARAM(NormaliseArgs) args) {
   const mp_batchnorm_desc_t &desc = args.call.desc;
   const bool has_relu = desc.activation == MP_ACT_RELU;
   for_each_part<PartOrder::last_to_first>(args.partition, desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
-    const Normalisation normalised = read_normalisation(args, rows);
+    const Normalisation normalised = read_normalisation(args, rows, kIsAffine);
     const auto normalise_rows = [&](auto type, auto whole) {
       using T = typename decltype(type)::type;
       for (int64_t row = rows.first; row < part.end; row += kRowsToNormalise * rows.stride) {
@@ -191,6 +194,12 @@ normalise(MP_PARAM(NormaliseArgs) args) {
   });
 }
 
+void launch_normalise(const Device &device, const NormaliseArgs &args, mp_stream_t stream) {
+  const bool is_affine = args.call.gamma != nullptr && args.call.beta != nullptr;
+  launch_parts("batch_norm_normalise", is_affine ? normalise<true> : normalise<false>, device, args,
+               stream);
+}
+
 }  // namespace
 
 void batch_norm_training(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
@@ -200,13 +209,13 @@ void batch_norm_training(const Device &device, const BatchNormArgs &args, mp_str
                  stream);
   const NormaliseArgs normalising{args, elementwise_partition(args.desc), args.saved_mean,
                                   args.saved_inv_std};
-  launch_parts("batch_norm_normalise", normalise, device, normalising, stream);
+  launch_normalise(device, normalising, stream);
 }
 
 void batch_norm_inference(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   const NormaliseArgs normalising{args, elementwise_partition(args.desc), args.running_mean,
                                   nullptr};
-  launch_parts("batch_norm_normalise", normalise, device, normalising, stream);
+  launch_normalise(device, normalising, stream);
 }
 
 }  // namespace mp::MP_TARGET

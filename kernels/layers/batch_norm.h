@@ -61,9 +61,9 @@ MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfTh
 /// The same of an optional array.
 MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfThread &rows,
                              float absent) {
-  if (base != nullptr) return load_channels(x, base, rows);
   MP_UNROLL
   for (float &value : x) value = absent;
+  if (base != nullptr) load_channels(x, base, rows);
 }
 
 /// 1 / sqrt(var + epsilon).  An infinite variance gives NaN: 0 would hide it.
@@ -77,9 +77,15 @@ struct Normalisation {
   float mean[kVec], factor[kVec], shift[kVec];
 
   MP_DEVICE Normalisation(const float (&mean_)[kVec], const float (&inv_std)[kVec],
-                          const float *gamma, const float *beta, const RowsOfThread &rows) {
-    load_channels(factor, gamma, rows, 1.0f);
-    load_channels(shift, beta, rows, 0.0f);
+                          const float *gamma, const float *beta, const RowsOfThread &rows,
+                          bool is_affine = false) {
+    if (is_affine) {  // known to have both
+      load_channels(factor, gamma, rows);
+      load_channels(shift, beta, rows);
+    } else {
+      load_channels(factor, gamma, rows, 1.0f);
+      load_channels(shift, beta, rows, 0.0f);
+    }
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       mean[i] = mean_[i];

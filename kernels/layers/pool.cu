@@ -68,9 +68,11 @@ MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const Place 
   }
 }
 
-MP_KERNEL(kThreads, 3)
+/// Windows without gaps need fewer registers.
+template <bool kIsDilated>
+MP_KERNEL(kThreads, kIsDilated ? 2 : 3)
 mean_of_windows(MP_PARAM(PoolArgs) args) {
-  const Shape shape(args);
+  const Shape shape(args, kIsDilated);
   for_each_place(shape, args.desc.n, args.p, args.q, [&](const Place &at) {
     const Span rows = shape.h.pixels(at.i), cols = shape.w.pixels(at.j);
     float sum[kVec] = {};
@@ -121,6 +123,10 @@ dilated_max_backward(MP_PARAM(PoolArgs) args) {
   });
 }
 
+bool is_dilated(const PoolArgs &args) {
+  return args.desc.dilation_h > 1 || args.desc.dilation_w > 1;
+}
+
 void launch_over(const char *name, void (*kernel)(MP_PARAM(PoolArgs)), const Device &device,
                  const PoolArgs &args, int64_t pixels, mp_stream_t stream) {
   const int64_t runs = pixels * ceil_div<int64_t>(args.desc.c, kVec);
@@ -134,13 +140,13 @@ void pool_forward(const Device &device, const PoolArgs &args, mp_stream_t stream
   const int64_t pixels = int64_t{args.desc.n} * args.p * args.q;
   if (args.desc.mode == MP_POOL_MAX)
     return launch_over("pool_max", largest_of_windows, device, args, pixels, stream);
-  launch_over("pool_avg", mean_of_windows, device, args, pixels, stream);
+  launch_over("pool_avg", is_dilated(args) ? mean_of_windows<true> : mean_of_windows<false>, device,
+              args, pixels, stream);
 }
 
 void pool_backward(const Device &device, const PoolArgs &args, mp_stream_t stream) {
   const bool is_max = args.desc.mode == MP_POOL_MAX;
-  const bool is_dilated = args.desc.dilation_h > 1 || args.desc.dilation_w > 1;
-  if (is_max && !is_dilated) return launch_largest_backward(device, args, stream);
+  if (is_max && !is_dilated(args)) return launch_largest_backward(device, args, stream);
   const int64_t pixels = int64_t{args.desc.n} * args.desc.h * args.desc.w;
   if (is_max)
     return launch_over("pool_max_backward_dilated", dilated_max_backward, device, args, pixels,

@@ -76,11 +76,12 @@ struct Shape {
   int32_t channels;
   int32_t runs;  ///< of kVec channels
 
-  MP_DEVICE explicit Shape(const PoolArgs &args)
+  /// @param is_dilated  false: dilations are 1, which the compiler then need not read
+  MP_DEVICE explicit Shape(const PoolArgs &args, bool is_dilated = true)
       : h(args.desc.h, args.desc.window_h, args.desc.pad_top, args.desc.pad_bottom,
-          args.desc.stride_h, args.desc.dilation_h, args.p),
+          args.desc.stride_h, is_dilated ? args.desc.dilation_h : 1, args.p),
         w(args.desc.w, args.desc.window_w, args.desc.pad_left, args.desc.pad_right,
-          args.desc.stride_w, args.desc.dilation_w, args.q),
+          args.desc.stride_w, is_dilated ? args.desc.dilation_w : 1, args.q),
         channels(args.desc.c),
         runs(static_cast<int32_t>(ceil_div<int64_t>(args.desc.c, kVec))) {}
 
