@@ -211,6 +211,7 @@ class Runs(unittest.TestCase):
         # dL/dy = 2 (y - t) 2 / 2, y = 3 and 6, so 4 and 10; times x.
         self.assertEqual(gradients, [[24], [24]])
 
+    @needs_host
     def test_what_is_bound_lives(self):
         with context() as device:
             net = Perceptron(device)
