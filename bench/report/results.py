@@ -213,11 +213,10 @@ class Device:
     def rows(self, *benches: str) -> list:
         return [row for row, _ in self.latest.values() if row["bench"] in benches]
 
-    def commits(self, rows: list) -> str:
-        """The commits that measured the rows, oldest first."""
-        measured = {id(row): run for row, run in self.latest.values()}
-        runs = sorted((measured[id(row)] for row in rows), key=lambda run: run["date"])
-        return ", ".join(dict.fromkeys(git_hash(run["commit"]) for run in runs))
+    def rows_of(self, run: dict, rows: list) -> list:
+        """Returns those of the rows that a run measured."""
+        own = {id(row) for row in run["rows"]}
+        return [row for row in rows if id(row) in own]
 
     def fp32_time(self, row: dict):
         """(us, whose) that mixed precision is measured against; None where nobody ran it in FP32."""

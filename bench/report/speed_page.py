@@ -1,63 +1,105 @@
-"""The figures of docs/on-a-gpu.md, between two of its lines: whatever the committed results of GPUs say."""
+"""Tables of docs/on-a-gpu.md, between two of its lines: the committed results of GPUs."""
+import math
 import pathlib
+import re
 
 from . import results, summary
-from .markup import figure, percent
+from .markup import GAP, figure, percent
 
 START = "<!-- bench figures: written by tools/bench_report --figures -->"
 END = "<!-- end of bench figures -->"
 NONE = """\
-No GPU has been measured: bench/results/ has no result of one, and no figure of speed is claimed.
+No GPU has been measured: bench/results/ has no results of GPUs.
 """
 
 
 class NoPlace(Exception):
-    """The file has not the two lines, each once and in this order."""
+    """The file lacks the two lines, or has them more than once or in another order."""
 
 
-def _line(cells: list) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |\n"
+def _table(head: list, rows: list, numbers: range) -> str:
+    lines = [head, ["---:" if i in numbers else "---" for i in range(len(head))], *rows] if rows else []
+    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
+
+
+def _part(title: str, table: str) -> str:
+    return f"\n{title}\n\n{table}" if table else ""
+
+
+def _commit(run: dict) -> str:
+    return results.git_hash(run["commit"])
+
+
+def _clocks(run: dict) -> str:
+    clocks = [row["sm_mhz"] for row in run["rows"] if row.get("sm_mhz")]
+    return " to ".join(dict.fromkeys(f"{clock:.0f}" for clock in (min(clocks), max(clocks)))) if clocks else GAP
+
+
+def _command(run: dict) -> str:
+    """Returns the command without the folder of the build and the name of the result file."""
+    words = re.sub(r" --(?:json|device) \S+", "", run["command"]).split(" ", 1)
+    return " ".join([words[0].rpartition("/")[2], *words[1:]])
+
+
+def _runs(device) -> str:
+    rows = [[f"`{run['file']}`", run["date"][:10], _commit(run), len(run["rows"]), _clocks(run), f"`{_command(run)}`"]
+            for run in device.runs]
+    return _table(["file", "date", "commit", "rows", "SM clock, MHz", "command"], rows, range(3, 5))
 
 
 def _gemms_and_convs(device) -> str:
-    found = summary.of_device(device)
-    if not found:
-        return ""
-    text = "\n" + _line(["set", "shapes", "best of 8 / mpcore", "peer / mpcore", f"below {summary.SLOW}",
-                         "of the peak", "FP32 / mpcore", "TF32 / mpcore", "commit"]) + "|---|" + 7 * "---:|" + "---|\n"
-    for one in found:
-        text += _line([one.name, one.rows, figure(one.ratio_best), figure(one.ratio), one.slow,
-                       percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32),
-                       one.commits])
-    return text
+    rows = [[one.name, one.rows, figure(one.ratio_best), figure(one.ratio), one.slow,
+             percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32),
+             _commit(run), f"`{run['file']}`"] for run, one in summary.of_runs(device)]
+    return _table(["set", "shapes", "best of 8", "first choice", f"below {summary.SLOW}", "of the peak", "FP32", "TF32",
+                   "commit", "file"], rows, range(1, 8))
+
+
+def _sustained(device) -> str:
+    """Rows that were also measured alone, for seconds."""
+    rows = []
+    for run in device.runs:
+        for row in device.rows_of(run, device.rows("gemm", "conv")):
+            if "sustained" in row:
+                rates = [1e-6 * row["flop"] / us for us in (
+                    row["median_us"], row["sustained"]["median_us"],
+                    row.get("peer_median_us", math.nan), row.get("peer_sustained", {}).get("median_us", math.nan))]
+                rows.append([results.name_of(row), *(GAP if math.isnan(rate) else f"{rate:.0f}" for rate in rates),
+                             _commit(run), f"`{run['file']}`"])
+    return _table(["shape", "mpcore", "mpcore, sustained", "peer", "peer, sustained", "commit", "file"], rows, range(1, 5))
 
 
 def _steps(device) -> str:
-    """At the largest size of each operation."""
+    """Rows of the largest size of each operation."""
     largest = {}
     for row in device.rows("step"):
         if row["op"] not in largest or row["parameters"] > largest[row["op"]]["parameters"]:
             largest[row["op"]] = row
-    if not largest:
-        return ""
-    text = "\n" + _line(["step", "of a copy's rate", "peer / mpcore", "commit"]) + "|---|---:|---:|---|\n"
-    return text + "".join(_line([results.name_of(row), percent(row["percent_of_copy"], 0),
-                                 figure(row.get("ratio_to_peer")), device.commits([row])]) for row in largest.values())
+    rows = [[results.name_of(row), percent(row["percent_of_copy"], 0), figure(row.get("ratio_to_peer")),
+             _commit(run), f"`{run['file']}`"]
+            for row in largest.values() for run in device.runs if device.rows_of(run, [row])]
+    return _table(["step", "of a copy's rate", "torch", "commit", "file"], rows, range(1, 3))
+
+
+def _layers(device) -> str:
+    rows = [[results.name_of(row).removeprefix("layers "), percent(row["percent_of_copy"], 0),
+             figure(row.get("ratio_to_peer")), _commit(run), f"`{run['file']}`"]
+            for run in device.runs for row in device.rows_of(run, device.rows("layers"))]
+    return _table(["layer", "of a copy's rate", "cuDNN", "commit", "file"], rows, range(1, 3))
 
 
 def _device(device) -> str:
-    files = ", ".join(f"`{run['file']}`" for run in device.runs)
-    days = dict.fromkeys(run["date"][:10] for run in device.runs)
-    drivers, cudas = (dict.fromkeys(run[name] for run in device.runs) for name in ("driver", "cuda"))
-    return (f"**{device.name}**, {', '.join(days)}, driver {', '.join(drivers)}, CUDA {', '.join(cudas)}; {files}; each "
-            "row names the commit that was measured. Times of the peer, FP32 and TF32 are divided by mpcore's, "
-            "geometric means over the shapes; above 1 mpcore is faster. Best of 8: the fastest of the first eight choices of "
-            "the peer's heuristic, as a program that tries them would have it; the column beside it takes the first." +
-            (f" {device.estimated_costs}" if device.estimated_costs else "") + "\n" + _gemms_and_convs(device) + _steps(device))
+    drivers, cudas = (", ".join(dict.fromkeys(run[name] for run in device.runs)) for name in ("driver", "cuda"))
+    costs = f" {device.estimated_costs}" if device.estimated_costs else ""
+    return (f"**{device.name}**, driver {drivers}, CUDA {cudas}.{costs} Runs:\n\n{_runs(device)}" +
+            _part("GEMM, convolution and recurrent layers, 16 bits:", _gemms_and_convs(device)) +
+            _part("Sustained rates, TFLOPS:", _sustained(device)) +
+            _part("Layers:", _layers(device)) +
+            _part("Training step, at the largest size of each operation:", _steps(device)))
 
 
 def figures(runs: list) -> str:
-    """Of GPUs; samples are none."""
+    """Returns the tables of all GPUs, without samples."""
     devices = results.devices_of([run for run in runs if run["target"] == "cuda"])
     return "\n".join(map(_device, devices)) or NONE
 
@@ -65,13 +107,13 @@ def figures(runs: list) -> str:
 def updated(text: str, runs: list) -> str:
     """@raises NoPlace"""
     if text.count(START) != 1 or text.count(END) != 1 or text.index(END) < text.index(START):
-        raise NoPlace(f'it has not the lines "{START}" and "{END}", once and in this order')
+        raise NoPlace(f'must contain the lines "{START}" and "{END}" once, in this order')
     before, rest = text.split(START)
     return f"{before}{START}\n{figures(runs)}{END}{rest.split(END)[1]}"
 
 
 def write_or_check(path: pathlib.Path, runs: list, is_check: bool) -> int:
-    """@return exit code: 1 where it has no place for figures, or `is_check` and they differ"""
+    """Returns the exit code: 1 if the file lacks the two lines, or if `is_check` and it differs."""
     old = path.read_text(encoding="utf-8")
     try:
         new = updated(old, runs)
@@ -79,9 +121,9 @@ def write_or_check(path: pathlib.Path, runs: list, is_check: bool) -> int:
         print(f"{path}: {error}")
         return 1
     if is_check:
-        says = "the figures are those of the results" if new == old else \
-            "the figures are not those of bench/results/: tools/bench_report --figures writes them"
-        print(f"{path.name}: {says}")
+        state = "matches bench/results/" if new == old else \
+            "differs from bench/results/; update it with tools/bench_report --figures"
+        print(f"{path.name}: {state}")
         return int(new != old)
     if new != old:
         path.write_text(new, encoding="utf-8")

@@ -56,7 +56,6 @@ class Summary:
     speedup_tf32: float
     percent_of_peak: float  # median
     slow: int  # rows below SLOW of the peer
-    commits: str  # that measured them
 
 
 def of_rows(name: str, rows: list, device) -> Summary:
@@ -69,13 +68,19 @@ def of_rows(name: str, rows: list, device) -> Summary:
         speedup_fp32=geometric_mean(speedups),
         speedup_tf32=geometric_mean(values(rows, "speedup_over_tf32")),
         percent_of_peak=statistics.median(percents) if percents else None,
-        slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")),
-        commits=device.commits(rows))
+        slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")))
 
 
 def of_device(device) -> list:
     rows = products(device) + recurrent_layers(device)
     return [of_rows(name, own, device) for name, own in by_group(rows).items()]
+
+
+def of_runs(device) -> list:
+    """Returns (run, summary) for each set of each run."""
+    groups = by_group(products(device) + recurrent_layers(device))
+    return [(run, of_rows(name, own, device)) for name, rows in groups.items() for run in device.runs
+            if (own := device.rows_of(run, rows))]
 
 
 # ---------------------------------------------------------------------------- the cost model

@@ -276,11 +276,11 @@ def test_compare(tool, sample, tmp_path):
 
 
 def test_figures(tool, made_up_gpu, tmp_path):
-    tool("--figures", "--check")  # docs/on-a-gpu.md has the figures of the results
+    tool("--figures", "--check")  # docs/on-a-gpu.md has the tables of the results
     own = tmp_path / "page.md"
     own.write_text(f"before\n{speed_page.START}\nold\n{speed_page.END}\nbehind\n", encoding="utf-8")
     said = tool("--figures", own, "--check", code=1)
-    assert "are not those" in said, "other figures are found"
+    assert "page.md: differs from bench/results/" in said, "other figures are found"
     tool("--figures", own, SAMPLE)
     text = own.read_text(encoding="utf-8")
     # Without a GPU none is claimed.
@@ -302,18 +302,22 @@ def test_figures(tool, made_up_gpu, tmp_path):
     assert own.read_text() == "nothing\n", "a file without the two lines is left alone"
 
 
-def test_each_row_of_the_figures_names_its_commit(tool, made_up_gpu, tmp_path):
+def test_each_row_of_the_figures_has_one_commit_and_file(tool, made_up_gpu, tmp_path):
     commit, page = "mpcore 0.1.0, git {}, targets: host", tmp_path / "page.md"
     older = made_up_gpu(1) | {"date": "2026-01-01T00:00:00Z", "commit": commit.format("a" * 7)}
     newer = made_up_gpu(1) | {"date": "2026-01-02T00:00:00Z", "commit": commit.format("b" * 7)}
-    newer["rows"] = [row for row in newer["rows"] if row["bench"] == "step"]
+    first = next(row for row in newer["rows"] if row["bench"] == "gemm" and row["set"] == "llm")
+    newer["rows"] = [row for row in newer["rows"] if row["bench"] == "step" or row is first]
     page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
     tool("--figures", page, write(tmp_path / "older.json", older), write(tmp_path / "newer.json", newer))
     lines = page.read_text(encoding="utf-8").splitlines()
-    assert "2026-01-01, 2026-01-02" in lines[1] and not re.search("a{7}|b{7}", lines[1])
-    rows = {line.split(" | ")[0]: line for line in lines if line.startswith("| ")}
-    assert rows["| set"].startswith("| set | shapes | best of 8 / mpcore |") and rows["| llm"].endswith("| aaaaaaa |")
-    assert all(line.endswith("| bbbbbbb |") for name, line in rows.items() if "scale_step" in name)
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    assert [row[1:3] for row in rows if row[0] in ("`older.json`", "`newer.json`")] == [
+        ["2026-01-01", "aaaaaaa"], ["2026-01-02", "bbbbbbb"]]
+    assert ["set", "shapes", "best of 8", "first choice"] in [row[:4] for row in rows]
+    # A set that two commits measured has two rows.
+    assert [row[-2:] for row in rows if row[0] == "llm"] == [["aaaaaaa", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
+    assert {tuple(row[-2:]) for row in rows if row[0].startswith("scale_step")} == {("bbbbbbb", "`newer.json`")}
 
 
 def test_below(tool, made_up_gpu, tmp_path):
