@@ -1,9 +1,9 @@
-/* mpcore.h - mixed-precision training kernels behind a C ABI.
+/* mpcore.h: mixed-precision training kernels with a C ABI.
  *
- * The simplest useful call, D = A B with 16-bit inputs and fp32 sums:
+ * The simplest useful call, D = A B with 16-bit inputs and fp32 accumulation:
  *
  *     mp_context_t context;
- *     mp_context_create(&context, NULL); // the GPU, or the CPU where there is none
+ *     mp_context_create(&context, NULL); // the GPU if there is one, else the CPU
  *
  *     mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP32);
  *     mp_gemm(context, &desc, A, B, NULL, D, NULL, NULL, 0, stream); // A, B, D: device, row-major
@@ -15,74 +15,74 @@
  *     mp_softmax_xent(context, &xent, logits, labels,         // loss; dlogits = S * gradient
  *                     mp_scaler_scale(scaler), row_loss, loss, correct, dlogits, stream);
  *     mp_gemm(...);                                           // backward: dgrad, wgrad
- *     mp_scale_step(optimizer, scaler, NULL, stream);         // all the rest
+ *     mp_scale_step(optimizer, scaler, NULL, stream);         // check, unscale, clip, update
  *
- * The headers in reading order, each of which can be included alone:
+ * The headers in reading order; each can be included alone:
  *
- *     mpcore/core.h          1-3  version, statuses, log, context, device memory
+ *     mpcore/core.h          1-3  version, status codes, log, context, device memory
  *     mpcore/gemm.h          4    mp_gemm, mp_gemm_batched, mp_gemm_grouped, mp_gemm_ragged
  *     mpcore/conv.h          5    mp_conv2d_fprop, _dgrad, _wgrad
- *     mpcore/tensors.h       6    mp_check_nonfinite, mp_amax, mp_l2norm, mp_inspect, mp_tensor_stats
- *     mpcore/scaler.h        7    mp_scaler_*: the loss scale
+ *     mpcore/tensors.h       6    mp_tensor_stats: overflow, amax, norms of many tensors
+ *     mpcore/scaler.h        7    mp_scaler_*: loss scaling
  *     mpcore/optimizer.h     8    mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
- *     mpcore/comm.h          9    mp_grad_all_reduce: between ranks
+ *     mpcore/comm.h          9    mp_grad_all_reduce: gradients across ranks
  *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
- *     mpcore/autocast.h      11   mp_autocast_*: which type each operation of a graph runs in
- *     mpcore/layers.h        12   mp_softmax_xent: the loss and where backward starts
- *                            13   mp_pool2d_*, mp_batchnorm_*: around a convolution; mp_pointwise
+ *     mpcore/autocast.h      11   mp_autocast_*: assigns a type to each operation of a graph
+ *     mpcore/layers.h        12   mp_softmax_xent: the loss and its gradient
+ *                            13   mp_pool2d_*, mp_batchnorm_*, mp_pointwise
  *     mpcore/rnn.h           14   mp_rnn_*: LSTM, GRU and plain recurrent layers
- *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout: around sequences
- *     mpcore/graph.h         16   mp_graph_*: a network described once, "mixed" by one more call
- *     mpcore/compat.h             loss scalers of torch, Megatron and others
- *     mpcore/experimental.h       which kernel runs
+ *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout
+ *     mpcore/graph.h         16   mp_graph_*: a network as a graph, trained in mixed precision
+ *     mpcore/compat.h        17   loss scalers of torch, Megatron and other systems
+ *     mpcore/experimental.h  18   kernel selection
  */
 #ifndef MPCORE_H
 #define MPCORE_H
 
 /** @page rules Rules that hold for every function
  *
- *  So that they are not repeated below.
+ *  The headers do not repeat these rules.
  *
- *  - **Argument order**: object acted on, descriptor, inputs, outputs, workspace and its size,
- *    stream.  In mp_*_create the new object comes first.
- *  - **Streams**: a function with a `stream` argument enqueues work and returns.  It never
- *    allocates, never waits for the device, and may be captured into a CUDA graph.  Only
- *    mp_*_create, mp_*_destroy, mp_graph_compile, mp_graph_set_batch, mp_malloc, mp_free and
- *    functions ending in `_sync` may allocate or wait.
- *  - **Memory**: "device" pointers are dereferenced by kernels only; "host" pointers are read or
- *    written before the call returns.  The library never frees memory it did not allocate.
- *  - **Matrices** are row-major.  `ld` is the distance, in elements, between the starts of two
+ *  - **Argument order**: object, descriptor, inputs, outputs, workspace and its size, stream.
+ *    In mp_*_create the new object comes first.
+ *  - **Streams**: a function with a `stream` argument enqueues work and returns.  It neither
+ *    allocates nor waits for the device, and can be captured into a CUDA graph.  Only mp_*_create,
+ *    mp_*_destroy, mp_graph_compile, mp_graph_set_batch, mp_malloc, mp_free and functions ending in
+ *    `_sync` may allocate or wait.
+ *  - **Memory**: only kernels dereference "device" pointers; "host" pointers are read or written
+ *    before the call returns.  The library never frees memory that it did not allocate.
+ *  - **Matrices** are row-major.  `ld` is the distance, in elements, between the starts of
  *    consecutive rows.
- *  - **Rounding**: fp32 -> fp16/bf16 rounds to nearest, ties to even, and lets overflow become
- *    infinity: saturating would hide the overflow from the loss scaler.  One exception: the 16-bit
- *    copy of the weights, see MP_OPT_MODEL_OVERFLOW and MP_OPT_STOCHASTIC_ROUNDING.
+ *  - **Rounding**: fp32 -> fp16/bf16 rounds to nearest, ties to even.  Overflow becomes infinity:
+ *    saturation would hide it from the loss scaler.  The one exception is the 16-bit copy of the
+ *    weights; see MP_OPT_MODEL_OVERFLOW and MP_OPT_STOCHASTIC_ROUNDING.
  *  - **Determinism**: equal inputs on the same device give bitwise equal outputs.
- *  - **Threads**: a context may be used by several threads at once.  Any other object belongs to
- *    one thread and one stream at a time, because it owns its scratch memory.  mp_last_error is per
+ *  - **Threads**: several threads may use a context concurrently.  Any other object may be used by
+ *    one thread and one stream at a time, because it owns scratch memory.  mp_last_error is per
  *    thread.
- *  - **Processes**: on the host target the child of a fork may call what its parent may, whatever other threads of
- *    the parent were in at that moment; it computes on one thread.  On CUDA it can use no device that its parent has
- *    used: calls return an error, as those of CUDA do.
- *  - **Errors**: mp_status_t; MP_SUCCESS is 0.  Errors below 40 are detected before anything is
- *    enqueued, and leave all outputs untouched; from 40 on, outputs in device memory may be partly
- *    written.  Faults inside a running kernel surface at the next synchronisation, as always in CUDA.
- *    Functions that cannot fail return their value directly.
- *  - **Null**: mp_*_destroy(NULL) does nothing.  Any other NULL not described as optional is
- *    MP_ERROR_INVALID_ARGUMENT.
- *  - **Structs** begin with `struct_size`; mp_*_default() makes one.  mpcore/core.h has the rest.
+ *  - **Processes**: on the host target, the child of a fork may make the same calls as its parent,
+ *    regardless of what other threads of the parent were doing; it computes on one thread.  On
+ *    CUDA it cannot use a device that its parent has used: calls return an error, as in CUDA.
+ *  - **Errors**: functions return mp_status_t; MP_SUCCESS is 0.  Errors below 40 are detected
+ *    before anything is enqueued and leave all outputs unchanged.  From 40 on, outputs in device
+ *    memory may be partly written.  Faults of a running kernel are reported by the next
+ *    synchronization, as in CUDA.  Functions that cannot fail return their value directly.
+ *  - **Null**: mp_*_destroy(NULL) does nothing.  Any other NULL that is not documented as optional
+ *    is MP_ERROR_INVALID_ARGUMENT.
+ *  - **Structs** begin with `struct_size`; mp_*_default() initializes them.  See mpcore/core.h.
  *
  *  ## Stability
  *
- *  Within one major version no function or enumerator is removed, renumbered or changed in meaning,
- *  and structs only grow at the end.  The part under MP_ENABLE_EXPERIMENTAL carries no such promise.
+ *  Within one major version, no function or enumerator is removed, renumbered or changed in
+ *  meaning, and structs grow only at the end.  This does not apply to MP_ENABLE_EXPERIMENTAL.
  *
  *  ## Targets
  *
- *  Every kernel is compiled twice from one source: by nvcc for CUDA devices and by the host compiler
- *  for the CPU.  A context picks one of the two when it is created (mp_context_config.device).  The
- *  host target needs no GPU, no driver and no nvcc; it is for development, CI and small jobs.  There,
- *  device pointers are ordinary pointers, the stream argument is ignored, and a call has finished when
- *  it returns. */
+ *  Every kernel is compiled twice from one source: by nvcc for CUDA devices and by the host
+ *  compiler for the CPU.  A context selects one of the two targets when it is created
+ *  (mp_context_config.device).  The host target needs no GPU, driver or nvcc; it is meant for
+ *  development, CI and small jobs.  On it, device pointers are ordinary pointers, the stream
+ *  argument is ignored, and work has finished when a call returns. */
 
 /* In reading order. */
 /* clang-format off */
