@@ -1,4 +1,4 @@
-/* mpcore/gemm.h: matrix products. */
+/* mpcore/gemm.h: matrix products (GEMM): single, batched, grouped and ragged. */
 #ifndef MPCORE_GEMM_H
 #define MPCORE_GEMM_H
 
@@ -10,18 +10,17 @@ extern "C" {
 
 /** @defgroup gemm 4. GEMM
  *
- *  Which kernel runs a problem follows from predicted times, and these from constants of the kind
- *  of device.  The environment variable MP_GEMM_TUNING names a file with others, such as `make
- *  tune` writes after measuring a device (its form: kernels/gemm/tuning.h).  It is read once per
- *  process, when the first kernel is chosen; a file that is no table is reported at MP_LOG_WARN and
- *  changes nothing.
+ *  Kernels are selected by predicted time, which is computed from constants of the device class.
+ *  The environment variable MP_GEMM_TUNING names a file with other constants, such as `make tune`
+ *  writes after measuring a device (format: kernels/gemm/tuning.h).  The file is read once per
+ *  process, at the first kernel selection; an invalid file is reported at MP_LOG_WARN and ignored.
  *
  *  @{ */
 
-/** An operand as it is stored, or its transpose. */
+/** Form of an operand: as stored (N) or transposed (T). */
 typedef enum mp_op { MP_OP_N = 0, MP_OP_T = 1 } mp_op_t;
 
-/** A function applied to each element of a result, or its derivative. */
+/** Activation function, or its derivative, applied to each element of a result. */
 typedef enum mp_activation {
   MP_ACT_NONE = 0,
   MP_ACT_RELU = 1,
@@ -38,7 +37,7 @@ typedef enum mp_activation {
   MP_ACT_DGELU_ERF = 12 /**< backward: multiplies by gelu'(aux) of the exact form */
 } mp_activation_t;
 
-/** Work done on the fp32 accumulators before they are rounded and stored.  In order:
+/** Operations on the fp32 accumulators before they are rounded and stored, in this order:
  *
  *      z = alpha * *scale * acc + beta * C + bias[col]
  *      aux = z                     (if aux != NULL and the activation is not a D* kind)
@@ -46,30 +45,31 @@ typedef enum mp_activation {
  *      D = round(y)
  *      dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
  *
- *  If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
- *  A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0,
- *  their limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has
- *  the same bits on every device.
+ *  If alpha * *scale is 0, the first term is 0 for any acc, as in BLAS.
  *
- *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
- *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
- *  pass over D, or with workspace for an eighth of D's bytes over sums of 16 rows that kernels
- *  for Hopper leave behind.  All pointers are device and optional. */
+ *  Every activation propagates NaN.  Both forms of gelu and silu map -infinity to -0, their limit.
+ *  The exact form of gelu has an error of at most 6 ulp, for negative results too, and gives the
+ *  same bits on every device.
+ *
+ *  dbias, amax and found_inf use y *after* rounding to the type of D, because overflow happens in
+ *  that rounding.  dbias also sums over batch items, in fp32 and in a fixed order.  It is computed
+ *  by a second pass over D or, on Hopper with a workspace of an eighth of D's size, from partial
+ *  sums of 16 rows that the kernel writes.  All pointers are device pointers and optional. */
 typedef struct mp_epilogue {
   uint32_t struct_size;
   mp_activation_t activation;
-  const float *scale; /**< 1 float multiplied into alpha, e.g. mp_scaler_inv_scale() */
+  const float *scale; /**< 1 float; multiplies alpha, e.g. mp_scaler_inv_scale() */
   const void *bias;   /**< n elements */
   mp_dtype_t bias_dtype;
   uint32_t reserved0; /**< must be 0 */
-  void *aux;          /**< m x n, type and batch layout of D; written forward, read by MP_ACT_D* */
+  void *aux;          /**< m x n, type and batch layout of D; written, or read by MP_ACT_D* */
   int64_t ld_aux;     /**< 0 = ldd */
-  float *dbias;       /**< n floats, overwritten; zeros when m or batch_count is 0 */
+  float *dbias;       /**< n floats, overwritten; zeros if m or batch_count is 0 */
   float *amax;        /**< 1 float, updated; clear it first */
   float *found_inf;   /**< 1 float, set to 1 and never cleared (sticky) */
 } mp_epilogue_t;
 
-/** No function, nothing added, nothing measured. */
+/** Initializes an identity epilogue: no activation, bias or statistics. */
 MP_API mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size);
 static inline mp_epilogue_t mp_epilogue_default(void) {
   mp_epilogue_t epilogue;
@@ -77,24 +77,26 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
   return epilogue;
 }
 
-/** Shape, types and layout of a GEMM; no data pointers, so that one descriptor
- *  serves as a key for workspace queries and kernel choice and can be reused. */
+/** Shape, types and layout of a GEMM.  A descriptor contains no data pointers, so it can be reused
+ *  and serves as the key for workspace queries and kernel selection. */
 typedef struct mp_gemm_desc {
   uint32_t struct_size;
   mp_op_t op_a, op_b;
   mp_dtype_t dtype_ab; /**< MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores */
-  mp_dtype_t dtype_cd; /**< any, whatever dtype_ab is */
+  mp_dtype_t dtype_cd; /**< any type, independent of dtype_ab */
   float alpha, beta;
-  /** >= 0.  0 together with alpha = 0 is refused: a descriptor without mp_gemm_desc_init. */
+  /** Number of products, >= 0.  batch_count = 0 with alpha = 0 is an error: it indicates a
+   *  descriptor that mp_gemm_desc_init has not initialized. */
   int32_t batch_count;
   int64_t m, n, k; /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
   int64_t lda, ldb, ldc, ldd;
-  /** Elements between batch items; 0 in a or b = the same matrix for all items. */
+  /** Elements between batch items.  0 for a or b: all items share one matrix. */
   int64_t stride_a, stride_b, stride_c, stride_d;
-  const char *kernel; /**< host; NULL = the library's choice; see mpcore/experimental.h */
+  const char *kernel; /**< host; NULL = automatic; see mpcore/experimental.h */
 } mp_gemm_desc_t;
 
-/** Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n. */
+/** Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
+ *  ldb = ldc = ldd = n. */
 MP_API mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
                                      int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd);
 static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t k,
@@ -104,68 +106,74 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
   return desc;
 }
 
-/** Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
- *  `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
- *  32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
- *  given in addition.  Of a kernel that desc names: what that cannot do without.
+/** Returns the workspace size for the fastest kernel and the fastest dbias sum of mp_gemm (or
+ *  mp_gemm_batched); often 0.  If desc->kernel is set, returns the minimum of that kernel instead.
  *
- *  desc->stride_* say which function is meant: with a stride that is not 0 it is mp_gemm, without
- *  any and with batch_count > 1 mp_gemm_batched.  A batch of one without strides may be either, and
- *  the bytes are enough for both; on Hopper mp_gemm_batched wants some where mp_gemm wants none.
+ *  A descriptor does not include the epilogue, so at most 32 MiB are reserved for dbias.  On Hopper
+ *  a 16-bit D of more than 256 MiB benefits from an eighth of its own size in addition.
+ *
+ *  desc->stride_* select the function: mp_gemm if any stride is not 0, mp_gemm_batched if all are 0
+ *  and batch_count > 1.  For batch_count = 1 without strides the result suffices for both; on
+ *  Hopper mp_gemm_batched may need workspace where mp_gemm needs none.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           size_t *bytes);
 
-/** Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+/** Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
  *
  *  @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
- *            when alpha == 0 (may be NULL, may hold NaN); desc->kernel plays no part then.
+ *            if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then ignored.
  *  @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
- *  @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+ *  @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
  *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
- *            with an argument is refused.  If both row strides are equal in bytes, elements are
- *            compared, so D may use columns between A's rows; otherwise address ranges.
+ *            with an argument is an error.  If both row strides are equal in bytes, elements are
+ *            compared, so D may use the columns between A's rows; otherwise address ranges are
+ *            compared.
  *  @param epilogue   host, optional.
  *  @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
- *                    mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
- *                    never an error, perhaps slower.
+ *                    mp_gemm_workspace_size the fastest kernel that fits is used: possibly
+ *                    slower, never an error.
  *
- *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
- *  epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers
- *  and ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a slower one.
- *  For another ld or stride of A or B that is the fast one behind a copy in workspace, where this
- *  is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two times are
- *  logged, once, at MP_LOG_WARN.
+ *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 or alpha == 0 computes
+ *  epilogue(beta C), without workspace.
  *
- *  Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
- *  the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
- *  MP_GEMM_TUNING), and rounded once.
+ *  Alignment: only that of the elements is required.  16-byte aligned pointers and ld % 8 == 0 take
+ *  the tensor-core path with asynchronous copies; anything else is slower.  An A or B with another
+ *  ld or stride is first copied into workspace with aligned rows if that is predicted to be faster.
+ *  If aligned operands are predicted to be faster by a fifth or more, both times are logged once at
+ *  MP_LOG_WARN.
+ *
+ *  Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32 as tensor cores sum,
+ *  in an order that depends only on (desc, alignment, workspace_bytes, device, MP_GEMM_TUNING), and
+ *  rounded once.
  *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
- *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length, an output that
- *          overlaps another argument
- *  @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together */
+ *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld smaller than the row length, or an
+ *          output that overlaps another argument
+ *  @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16 over all batch items */
 MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
                            const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
                            void *workspace, size_t workspace_bytes, mp_stream_t stream);
 
-/** As mp_gemm, with one pointer per batch item instead of a stride.
- *  @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
- *                  when beta == 0.  desc->stride_* must be 0.  The arrays are read when
- *                  the kernel runs: keep them alive until then.  As in mp_gemm a matrix
- *                  needs no alignment but its element's; that one item lacks 16 bytes is
- *                  found out on the device, costs time and is not logged.
- *  The host does not see the matrices: an item of D that overlaps another matrix, except its own
- *  item of C, is not refused and gives wrong results.
- *  epilogue->aux, dbias, amax are unsupported here. */
+/** Computes a batched product like mp_gemm, with one pointer per batch item instead of a stride.
+ *
+ *  @param desc     desc->stride_* must be 0.
+ *  @param A,B,C,D  device arrays of desc->batch_count device pointers, read when the kernel runs:
+ *                  keep them alive until then.  C is optional if beta == 0.  As in mp_gemm,
+ *                  matrices need only the alignment of their elements; an item that is not
+ *                  16-byte aligned is detected on the device, costs time and is not logged.
+ *  @param epilogue  host, optional; aux, dbias and amax are not supported.
+ *
+ *  The host does not read the pointers, so overlaps are not detected: an item of D that overlaps
+ *  any matrix except its own item of C gives wrong results. */
 MP_API mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc,
                                    const void *const *A, const void *const *B, const void *const *C,
                                    void *const *D, const mp_epilogue_t *epilogue, void *workspace,
                                    size_t workspace_bytes, mp_stream_t stream);
 
-/** One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm. */
+/** One product of mp_gemm_grouped: shape and matrices, as in mp_gemm. */
 typedef struct mp_gemm_group_item {
-  uint32_t struct_size; /**< in an array, also the distance between elements */
+  uint32_t struct_size; /**< in an array, also the distance between elements, in bytes */
   uint32_t reserved0;   /**< must be 0 */
   int64_t m, n, k;
   int64_t lda, ldb, ldc, ldd;
@@ -173,7 +181,7 @@ typedef struct mp_gemm_group_item {
   void *D;               /**< device */
 } mp_gemm_group_item_t;
 
-/** Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n. */
+/** Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n. */
 MP_API mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_size,
                                            int64_t m, int64_t n, int64_t k);
 static inline mp_gemm_group_item_t mp_gemm_group_item_default(int64_t m, int64_t n, int64_t k) {
@@ -182,83 +190,85 @@ static inline mp_gemm_group_item_t mp_gemm_group_item_default(int64_t m, int64_t
   return item;
 }
 
-/** Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
- *  their pointers are not looked at.
+/** Returns the workspace size for the fastest mp_gemm_grouped.  It depends on the shapes and
+ *  leading dimensions of the items, not on their pointers.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                                   int32_t count, const mp_gemm_group_item_t *items,
                                                   size_t *bytes);
 
-/** `count` products of different shapes in one call: the experts of a layer, the weight
- *  gradients of a network.  Each is what mp_gemm computes:
+/** Computes `count` products of different shapes, such as the experts of a layer or the weight
+ *  gradients of a network.  Each is a product as in mp_gemm:
  *
  *      D = epilogue(alpha op(A) op(B) + beta C)
  *
- *  The products may run at the same time, in one launch where a kernel for that exists and in one
- *  launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
- *  never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
- *  may be shared.  Overlaps of a D with the matrices of its own product and with the D before it in
- *  memory are refused; others are not looked for.
+ *  The products share one launch if a kernel supports the whole group.  Otherwise each takes a
+ *  launch: possibly slower, never an error, and logged once at MP_LOG_WARN if the caller can change
+ *  the cause.
+ *
+ *  The products may run concurrently, so no D may overlap any matrix of another product; A, B and C
+ *  may be shared.  A D that overlaps a matrix of its own product, or the previous D in memory, is
+ *  an error; other overlaps are not detected.
  *
  *  @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
  *                and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
- *  @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
- *                then keeps these shapes and pointers.  May be NULL when count is 0.
+ *  @param items  host, count elements, copied; may be NULL if count is 0.  The call can be captured
+ *                into a CUDA graph, which then keeps these shapes and pointers.
  *                Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
  *                epilogue(beta C).
- *  @param epilogue   host, optional: scale and found_inf, shared by all products.  Everything
- *                    else is unsupported here and must be 0.
+ *  @param epilogue   host, optional: scale and found_inf, shared by all products.  All other fields
+ *                    must be 0.
  *  @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
  *
- *  An error names the product, "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64", and
- *  then none of them has been enqueued. */
+ *  If an item is invalid, nothing is enqueued, and the message names the item:
+ *  "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64". */
 MP_API mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
                                    const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
                                    void *workspace, size_t workspace_bytes, mp_stream_t stream);
 
-/** The dimension that the groups of mp_gemm_ragged share. */
+/** Dimension that is divided among the groups of mp_gemm_ragged. */
 typedef enum mp_ragged {
-  MP_RAGGED_M = 0, /**< rows: forward pass and input gradients of the experts of a layer */
-  MP_RAGGED_K = 1  /**< k: their weight gradients */
+  MP_RAGGED_M = 0, /**< rows: forward pass and input gradients of experts */
+  MP_RAGGED_K = 1  /**< k: weight gradients of experts */
 } mp_ragged_t;
 
-/** Bytes of workspace with which mp_gemm_ragged is fastest, whatever the ends are.
+/** Returns the workspace size for the fastest mp_gemm_ragged, for any ends.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                                  mp_ragged_t ragged, size_t *bytes);
 
-/** Products of groups whose sizes only the device knows, such as the tokens that each expert of a
- *  layer got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
- *  ends[i - 1] on (from 0 on, the first) up to and without ends[i]:
+/** Computes products of groups whose sizes are known only on the device, such as the tokens routed
+ *  to each expert of a layer.  The dimension `ragged` is divided among desc->batch_count groups:
+ *  group i has the elements [ends[i - 1], ends[i]), and the first group begins at 0:
  *
  *      MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
  *      MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
  *
- *  The host never reads the ends nor waits for them: the call can be captured into a CUDA graph,
- *  and a replay finds the ends that are there then.  What is launched does not depend on them.
+ *  The host neither reads `ends` nor waits for them, and the launches do not depend on them.  The
+ *  call can be captured into a CUDA graph; each replay uses the ends of that moment.
  *
- *  @param desc  of all groups together: in the dimension that they share, m or k is the most that
- *               the ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i
- *               stride_b, stride_b = 0 is one B for all, and the other strides must be 0.
- *               MP_RAGGED_K: op(A) is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i
- *               stride_d, and stride_a and stride_b must be 0.
- *  @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read
- *               when the kernels run.  An end that lies before its predecessor counts as equal to
- *               it, one past m or k as m or k: bad ends never read or write beyond the matrices.
- *  @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and
- *               those of D not written.  MP_RAGGED_K: elements of k past the last end are not read;
- *               an empty group computes epilogue(beta C_i), zeros with beta = 0.
- *  @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything
- *                    else is unsupported here and must be 0.
+ *  @param desc  all groups together: m (MP_RAGGED_M) or k (MP_RAGGED_K) is the upper bound of
+ *               `ends`.  MP_RAGGED_M: op(A) is m x k, C and D are m x n, and B_i = B + i stride_b;
+ *               stride_b = 0 is one B for all groups, the other strides must be 0.  MP_RAGGED_K:
+ *               op(A) is m x k, op(B) is k x n, C_i = C + i stride_c and D_i = D + i stride_d;
+ *               stride_a and stride_b must be 0.
+ *  @param ends  device, desc->batch_count values in ascending order, read when the kernels run.
+ *               Two equal values make an empty group.  Invalid values are clamped to the previous
+ *               end and to m or k, so they never cause accesses outside the matrices.
+ *  @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows from the last end on are neither read nor
+ *               written.  MP_RAGGED_K: elements of k from the last end on are not read; an empty
+ *               group computes epilogue(beta C_i), which is zero if beta = 0.
+ *  @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  All other
+ *                    fields must be 0.
  *  @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
  *
- *  Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k
- *  its group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a =
- *  MP_OP_N with MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take
- *  WMMA's.
+ *  Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on the start
+ *  of its group in k.  Hopper's wgmma kernels require groups that are consecutive rows in memory:
+ *  op_a = MP_OP_N with MP_RAGGED_M; op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other
+ *  layouts run on WMMA kernels.
  *  @source jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
  *
- *  @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap */
+ *  @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not, or the D_i overlap */
 MP_API mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc,
                                   mp_ragged_t ragged, const int32_t *ends, const void *A,
                                   const void *B, const void *C, void *D,
