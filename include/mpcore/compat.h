@@ -1,4 +1,4 @@
-/* mpcore/compat.h: loss scalers of other systems. */
+/* mpcore/compat.h: loss scalers of other systems: presets and conversion of checkpoints. */
 #ifndef MPCORE_COMPAT_H
 #define MPCORE_COMPAT_H
 
@@ -8,61 +8,68 @@
 extern "C" {
 #endif
 
-/** @defgroup compat Loss scalers of other systems
+/** @defgroup compat 17. Loss scalers of other systems
  *
- *  Checkpoints of training runs that go on here, and policies to compare with.
+ *  Presets for comparing policies, and conversions of checkpoints for resuming training runs.
  *
- *  MP_SCALER_LOGMAX is OpenSeq2Seq's LogMaxScaler as it was shipped, defects included: train with
- *  MP_SCALER_LOGNORMAL.  mu, sigma and S as there, but in fp32, without floor of sigma, head-room or
- *  rounding to a power of two:  S = 2^(16 - mu - overflow_std_dev * sigma).  An overflow is a sample
- *  of 2^log2_max, gradients that are all zero one of -infinity, after which mu and S are NaN for
- *  good and every step is skipped.  (Upstream measures the gradients after clipping, this library
- *  before.)
+ *  MP_SCALER_LOGMAX reproduces OpenSeq2Seq's LogMaxScaler with its defects; for training use
+ *  MP_SCALER_LOGNORMAL.  Both estimate mu and sigma the same way, but MP_SCALER_LOGMAX in fp32 and
+ *  with these differences:
+ *
+ *  - S = 2^(16 - mu - overflow_std_dev * sigma), not rounded to a power of two.
+ *  - There is no minimum of sigma and no head-room.
+ *  - An overflow is a sample of 2^log2_max.
+ *  - Gradients that are all zero are a sample of -infinity.  mu and S are NaN from then on, and
+ *    every step is skipped.
+ *
+ *  (OpenSeq2Seq measures the gradients after clipping, this library before.)
  *
  *  @{ */
 
-/** Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
- *  is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
- *  later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
- *  an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
- *  the last; change what you like in the config returned. */
+/** Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+ *  is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
+ *  configuration can be modified.
+ *
+ *  Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
+ *  after which every step is lost; here S stops.  Apex raises an error at S = 0, and DeepSpeed's
+ *  DynamicLossScaler at an overflow with S = 1; here S stays. */
 typedef enum mp_scaler_preset {
-  /** mp_scaler_config_default(MP_SCALER_LOGNORMAL) */
+  /** This library's lognormal policy: mp_scaler_config_default(MP_SCALER_LOGNORMAL). */
   MP_SCALER_PRESET_LOGNORMAL = 0,
-  /** torch.amp.GradScaler.  2^16, interval 2000, no limits. */
+  /** torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits. */
   MP_SCALER_PRESET_TORCH = 1,
-  /** apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-   *  minimum, maximum 2^24. */
+  /** apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).  Initial S 2^16, interval
+   *  2000, no minimum, maximum 2^24. */
   MP_SCALER_PRESET_APEX_AMP = 2,
-  /** apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-   *  step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-   *  hysteresis of 2. */
+  /** Apex csrc/update_scale_hysteresis.cu: torch's rule, but S backs off only after 2 overflows
+   *  without a clean step between them.  The kernel has no defaults; the preset uses torch's, and
+   *  Megatron's hysteresis of 2. */
   MP_SCALER_PRESET_APEX_HYSTERESIS = 3,
-  /** Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
-   *  1, hysteresis 2, refilled when S grows. */
+  /** Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  Initial S 2^32, interval 1000,
+   *  minimum 1, hysteresis 2, refilled when S grows. */
   MP_SCALER_PRESET_MEGATRON = 4,
   /** DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
-   *  "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-   *  consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP. */
+   *  "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
+   *  For consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP. */
   MP_SCALER_PRESET_DEEPSPEED = 5,
-  /** DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
-   *  its own: no hysteresis, and the first growth takes 1001 clean steps. */
+  /** DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO).  Like
+   *  MP_SCALER_PRESET_DEEPSPEED without hysteresis, but the first growth takes 1001 clean steps. */
   MP_SCALER_PRESET_DEEPSPEED_FUSED = 6,
-  /** tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-   *  minimum 1. */
+  /** tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15, interval
+   *  2000, minimum 1. */
   MP_SCALER_PRESET_KERAS = 7,
-  /** keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum. */
+  /** keras.optimizers.LossScaleOptimizer of Keras 3.  Initial S 2^15, interval 2000, no limits. */
   MP_SCALER_PRESET_KERAS_3 = 8,
-  /** OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
-   *  maximum, interval 2000, minimum 1. */
+  /** OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  Initial S 2^14, interval
+   *  2000, minimum 1, maximum 2^14. */
   MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9,
-  /** OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14]. */
+  /** OpenSeq2Seq LogMaxScaler: MP_SCALER_LOGMAX.  Initial S 1, minimum 1, maximum 2^14. */
   MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
 } mp_scaler_preset_t;
 
-/** mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
- *  says.
- *  @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset */
+/** Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
+ *  the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+ *  @retval MP_ERROR_INVALID_ARGUMENT unknown preset */
 MP_API mp_status_t mp_scaler_config_init_preset(mp_scaler_config_t *config, size_t struct_size,
                                                 mp_scaler_preset_t preset);
 static inline mp_scaler_config_t mp_scaler_config_preset(mp_scaler_preset_t preset) {
@@ -71,25 +78,26 @@ static inline mp_scaler_config_t mp_scaler_config_preset(mp_scaler_preset_t pres
   return config;
 }
 
-/** What a word of a command line or of another system's configuration stands for:
+/** Initializes a configuration from a name, as used on command lines and in other systems'
+ *  configuration files.  Case is ignored.
  *
- *      "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
- *      "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+ *      "Backoff"    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF (OpenSeq2Seq's name)
+ *      "LogMax"     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX (OpenSeq2Seq's name)
  *      "lognormal"  MP_SCALER_PRESET_LOGNORMAL
- *      "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+ *      "dynamic"    MP_SCALER_PRESET_APEX_AMP (Apex's name); the initial S is that of GradScaler
  *      "none"       MP_SCALER_STATIC with S = 1
- *      "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
+ *      "128"        MP_SCALER_STATIC with S = 128, and likewise for every other valid S
  *
- *  Capital letters do not matter.  A static S may lie outside [1, 2^24]: min_scale or max_scale goes
- *  with it.
+ *  If a static S is outside [1, 2^24], min_scale or max_scale is set to it.
  *  @param name    host.
- *  @param config  host, out; zeros after an error.
- *  @retval MP_ERROR_NOT_FOUND the word is unknown
- *  @retval MP_ERROR_INVALID_ARGUMENT the number is not positive and finite with a finite reciprocal */
+ *  @param config  host, out; zeroed on error.
+ *  @retval MP_ERROR_NOT_FOUND unknown name
+ *  @retval MP_ERROR_INVALID_ARGUMENT a number <= 0, not finite, or without a finite reciprocal */
 MP_API mp_status_t mp_scaler_config_from_name(const char *name, mp_scaler_config_t *config,
                                               size_t struct_size);
 
-/** torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker". */
+/** Checkpoint of torch.amp.GradScaler, from state_dict().  Fields are named like its keys, except
+ *  "_growth_tracker". */
 typedef struct mp_torch_scaler {
   double scale;
   double growth_factor;
@@ -98,39 +106,40 @@ typedef struct mp_torch_scaler {
   int32_t growth_tracker;
 } mp_torch_scaler_t;
 
-/** What makes a scaler that goes on where torch's stopped.
+/** Converts a checkpoint of torch into the configuration and state of a scaler that continues it.
  *  @param saved   host.
- *  @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
- *  @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
- *  @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, or a factor or interval that
- *          no scaler has.  Also a growth_tracker that is not below growth_interval, as
- *          set_growth_interval can leave it behind: torch compares the two for equality, so there S
- *          would not grow again before an overflow, and here it would grow at once.  Set
- *          growth_tracker to 0 */
+ *  @param config  host, out, for mp_scaler_create; initialize it with MP_INIT_STRUCT.
+ *  @param state   host, out, for mp_scaler_set_state_sync; initialize it with MP_INIT_STRUCT.
+ *  @retval MP_ERROR_INVALID_ARGUMENT a scale without a finite reciprocal; a factor or interval out
+ *          of range; or growth_tracker >= growth_interval, which torch's set_growth_interval can
+ *          cause. torch compares the two for equality, so S would not grow there before the next
+ *          overflow; here it would grow at once.  Set growth_tracker to 0 */
 MP_API mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_config_t *config,
                                         mp_scaler_state_t *state);
 
-/** For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+/** Converts a configuration and state for GradScaler.load_state_dict.  Hysteresis, limits of S and
+ *  counts of skips are lost: torch has none.
  *  @param saved  host, out. */
 MP_API mp_status_t mp_scaler_to_torch(const mp_scaler_config_t *config,
                                       const mp_scaler_state_t *state, mp_torch_scaler_t *saved);
 
-/** DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here. */
+/** Checkpoint of Megatron-LM's DynamicGradScaler, from state_dict().  Fields are named like its
+ *  keys. */
 typedef struct mp_megatron_scaler {
   float scale;
   int32_t growth_tracker;
-  int32_t hysteresis_tracker; /**< below 0 after more overflows than hysteresis */
+  int32_t hysteresis_tracker; /**< negative after more overflows than hysteresis */
 } mp_megatron_scaler_t;
 
-/** The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+/** Converts a checkpoint of Megatron-LM into a state, for a scaler with MP_SCALER_PRESET_MEGATRON.
  *  @param saved  host.
- *  @param state  host, out; MP_INIT_STRUCT it before the call.
- *  @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, a growth_tracker below 0.
- *          What depends on the scaler, mp_scaler_set_state_sync refuses */
+ *  @param state  host, out; initialize it with MP_INIT_STRUCT.
+ *  @retval MP_ERROR_INVALID_ARGUMENT a scale without a finite reciprocal, or a growth_tracker < 0;
+ *          mp_scaler_set_state_sync checks the limits that depend on the scaler */
 MP_API mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved,
                                            mp_scaler_state_t *state);
 
-/** For DynamicGradScaler.load_state_dict.
+/** Converts a state for DynamicGradScaler.load_state_dict.
  *  @param saved  host, out. */
 MP_API mp_status_t mp_scaler_to_megatron(const mp_scaler_state_t *state,
                                          mp_megatron_scaler_t *saved);
