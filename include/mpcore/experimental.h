@@ -1,4 +1,4 @@
-/* mpcore/experimental.h: which kernel runs.  For tests, benchmarks, tuning. */
+/* mpcore/experimental.h: kernel selection, for tests, benchmarks and tuning. */
 #ifndef MPCORE_EXPERIMENTAL_H
 #define MPCORE_EXPERIMENTAL_H
 
@@ -11,46 +11,46 @@ extern "C" {
 
 #ifdef MP_ENABLE_EXPERIMENTAL
 
-/** @defgroup experimental Experimental
+/** @defgroup experimental 18. Experimental: kernel selection
  *
- *  May change in any release.
+ *  Declared only with MP_ENABLE_EXPERIMENTAL; may change in any release.
  *
- *  mp_gemm_desc.kernel, mp_conv2d_desc.kernel and mp_rnn_desc.kernel force the kernel of that name, in
- *  mp_gemm_grouped one that runs every product.  This is how the tests reach every kernel and the benchmarks check
- *  the prediction.  Beside what the call itself says it then returns
+ *  mp_gemm_desc.kernel, mp_conv2d_desc.kernel and mp_rnn_desc.kernel force the kernel of that name.
+ *  In mp_gemm_grouped the kernel runs every product.  Tests reach every kernel this way, and
+ *  benchmarks check the predicted times.  Calls with a kernel name have these additional errors:
  *
- *      MP_ERROR_NOT_FOUND            no kernel has that name; also where there is nothing to do
- *      MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
- *      MP_ERROR_WORKSPACE_TOO_SMALL  it needs more workspace than there is
+ *      MP_ERROR_NOT_FOUND            unknown kernel name, even if the problem is empty
+ *      MP_ERROR_UNSUPPORTED          the kernel does not support this problem
+ *      MP_ERROR_WORKSPACE_TOO_SMALL  the kernel needs more workspace
  *
  *  @{ */
 
-/** One kernel and what it makes of a problem. */
+/** Kernel, and its suitability for a problem. */
 typedef struct mp_kernel_info {
   uint32_t struct_size;
-  uint32_t is_estimated; /**< 1: the constants behind predicted_us were never measured on this
+  uint32_t is_estimated; /**< 1: predicted_us uses constants that were not measured on this
                               architecture; 0: mptune measured them */
   const char *name;      /**< static storage, e.g. "wmma_128x128x32_s3" */
-  const char
-      *why_not; /**< why it cannot run the problem, one clause, static storage; NULL = it can */
-  double predicted_us; /**< 0 where it cannot, and of recurrent layers, which are chosen by rules */
-  size_t workspace_bytes; /**< that it needs; 0 where it cannot */
+  const char *why_not;   /**< reason why the kernel does not support the problem, a clause in static
+                              storage; NULL if it does */
+  double predicted_us;   /**< 0 if unsupported, and for recurrent layers, which use fixed rules */
+  size_t workspace_bytes; /**< minimum workspace; 0 if unsupported */
 } mp_kernel_info_t;
 
-/** The kernels by predicted time, so that index 0 is what mp_gemm would launch, and behind them those
- *  that cannot run `desc`.
- *  @param info  host, out; MP_INIT_STRUCT it before the call.
- *  @retval MP_ERROR_NOT_FOUND when index is past the last kernel. */
+/** Returns a kernel for a problem of mp_gemm.  Index 0 is the kernel that mp_gemm would launch; the
+ *  others follow by predicted time, and unsupported kernels are last.
+ *  @param info  host, out; initialize it with MP_INIT_STRUCT.
+ *  @retval MP_ERROR_NOT_FOUND index is past the last kernel */
 MP_API mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc,
                                        int32_t index, mp_kernel_info_t *info);
 
-/** The same for one product of a convolution. */
+/** Returns a kernel for one pass of a convolution, like mp_gemm_kernel_info. */
 MP_API mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
                                          mp_conv_op_t op, int32_t index, mp_kernel_info_t *info);
 
-/** How the steps of a recurrent layer are done: by products of mp_gemm's kernels and kernels for the cell,
- *  or in one kernel a step.  The one that the library would take comes first.  workspace_bytes is that of the
- *  whole call, as in mp_rnn_get_sizes. */
+/** Returns an implementation of the time steps of a recurrent layer: separate GEMM and cell
+ *  kernels, or one fused kernel per step.  Index 0 is the one that the library would use.
+ *  workspace_bytes is that of the complete call, as in mp_rnn_get_sizes. */
 MP_API mp_status_t mp_rnn_kernel_info(mp_context_t context, const mp_rnn_desc_t *desc,
                                       int32_t index, mp_kernel_info_t *info);
 
