@@ -1,22 +1,24 @@
-/* mpcore_mpi.h - a table of collectives (mp_comm_t) over MPI, for programs on the host target.
+/* mpcore_mpi.h: MPI communicator (mp_comm_t) for programs on the host target.
  *
  *     MPI_Init(&argc, &argv);
  *     mp_mpi_t mpi;
  *     mp_comm_t comm = mp_comm_default();
- *     int code = mp_mpi_init(&mpi, MPI_COMM_WORLD, &comm);        // an MPI error code, or MPI_SUCCESS
+ *     int code = mp_mpi_init(&mpi, MPI_COMM_WORLD, &comm); // MPI_SUCCESS or an MPI error code
  *     mp_grad_all_reduce(grads, &comm, 1.0f / comm.world_size, 1.0f, NULL);
  *     ...
  *     mp_mpi_free(&mpi);
  *     MPI_Finalize();
  *
- * Copy it into your program: C99 or C++, nothing to link but MPI and mpcore.  Host memory only, for
- * the pointers go to MPI as they are, and no stream is waited for; on GPUs use mp_comm_init_nccl.
- * Each call returns when the result is there.
+ * Copy this file into your program.  It is C99 and C++, and needs only MPI and mpcore.
  *
- * MPI has no 16-bit floats: fp16 and bf16 travel as uint16_t with operations of their own, which add
- * in fp32 and round every partial sum to the type, nearest even.  The codes that the callbacks return
- * are MPI's (MPI_Error_string), because errors return here whatever the error handler of the
- * communicator given is.
+ * It supports host memory only: pointers are passed to MPI directly, and streams are ignored.  On
+ * GPUs use mp_comm_init_nccl.  Every callback returns after completion.
+ *
+ * MPI has no 16-bit floating-point types: fp16 and bf16 are sent as uint16_t.  Custom operations
+ * add in fp32 and round every partial sum to the 16-bit type, to nearest even.
+ *
+ * Callbacks return MPI error codes (see MPI_Error_string): the duplicated communicator uses
+ * MPI_ERRORS_RETURN, independent of the error handler of the original one.
  */
 #ifndef MPCORE_MPI_H
 #define MPCORE_MPI_H
@@ -29,7 +31,7 @@
 #include "mpcore.h"
 
 typedef struct mp_mpi {
-  MPI_Comm comm; /* a duplicate, so that no message meets one of the program */
+  MPI_Comm comm; /* a duplicate, separate from the program's messages */
   MPI_Op sum_fp16, sum_bf16, max_fp16, max_bf16;
 } mp_mpi_t;
 
@@ -59,7 +61,7 @@ static inline uint16_t mp_mpi_to_bf16(float x) {
 
 static inline float mp_mpi_from_fp16(uint16_t x) {
   const uint32_t sign = (uint32_t)(x & 0x8000) << 16, magnitude = x & 0x7fff;
-  /* As if the exponents were biased alike; 2^112 makes up for it, exactly, for subnormals too. */
+  /* Reinterpreted as fp32; 2^112 corrects the exponent bias exactly, for subnormals too. */
   const float value = mp_mpi_float_from_bits(magnitude << 13) * mp_mpi_float_from_bits(0x77800000);
   const uint32_t bits = magnitude < 0x7c00 ? mp_mpi_bits_of(value) : 0x7f800000 | magnitude << 13;
   return mp_mpi_float_from_bits(sign | bits);
@@ -69,9 +71,9 @@ static inline uint16_t mp_mpi_to_fp16(float x) {
   const uint32_t bits = mp_mpi_bits_of(x), magnitude = bits & 0x7fffffff;
   const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
   if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00);  /* NaN */
-  if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* from 65520 on it is infinity */
+  if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* >= 65520: infinity */
   if (magnitude < 0x38800000) {
-    /* Below 2^-14 the last bit counts 2^-24, as that of a number from 0.5 to 1 does. */
+    /* Below 2^-14 the unit in the last place is 2^-24, as in fp32 between 0.5 and 1. */
     const float shifted = mp_mpi_float_from_bits(magnitude) + 0.5f;
     return (uint16_t)(sign | (mp_mpi_bits_of(shifted) - 0x3f000000));
   }
@@ -80,7 +82,7 @@ static inline uint16_t mp_mpi_to_fp16(float x) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* inout[i] = in[i] combined with inout[i]. */
+/* Defines an MPI operation: inout[i] = combined(in[i], inout[i]). */
 #define MP_MPI_OPERATION(name, from, to, combined)                                     \
   static inline void name(void *in, void *inout, int *count, MPI_Datatype *datatype) { \
     const uint16_t *x = (const uint16_t *)in;                                          \
@@ -97,7 +99,7 @@ MP_MPI_OPERATION(mp_mpi_max_fp16, mp_mpi_from_fp16, mp_mpi_to_fp16, a > b ? a : 
 MP_MPI_OPERATION(mp_mpi_max_bf16, mp_mpi_from_bf16, mp_mpi_to_bf16, a > b ? a : b)
 #undef MP_MPI_OPERATION
 
-/* ---------------------------------------------------------------- the table */
+/* ---------------------------------------------------------------- communicator */
 
 static inline int mp_mpi_all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype,
                                     mp_reduce_op_t op, mp_stream_t stream, void *user) {
@@ -106,7 +108,7 @@ static inline int mp_mpi_all_reduce(const void *send, void *recv, size_t count, 
   const MPI_Op fp16 = is_max ? mpi->max_fp16 : mpi->sum_fp16;
   const MPI_Op bf16 = is_max ? mpi->max_bf16 : mpi->sum_bf16;
   const MPI_Op fp32 = is_max ? MPI_MAX : MPI_SUM;
-  const size_t most = (size_t)1 << 30; /* MPI counts with int */
+  const size_t most = (size_t)1 << 30; /* MPI counts are int */
   (void)stream;
   for (size_t begin = 0; begin < count; begin += most) {
     const size_t left = count - begin, offset = begin * (is_fp32 ? 4 : 2);
@@ -123,10 +125,10 @@ static inline int mp_mpi_all_reduce(const void *send, void *recv, size_t count, 
   return 0;
 }
 
-/** Fills *comm with the collectives of `parent`.  A collective call of MPI.
- *  @param mpi   must stay where it is while *comm is in use
- *  @param comm  from mp_comm_default
- *  @return MPI_SUCCESS, which is 0, or what MPI says; then there is nothing to free. */
+/** Initializes *mpi and *comm from an MPI communicator.  Collective over `parent`.
+ *  @param mpi   host, out; must stay at its address while *comm is in use.
+ *  @param comm  host, in and out; initialize it with mp_comm_default.
+ *  @return MPI_SUCCESS (0) or an MPI error code; after an error there is nothing to free. */
 static inline int mp_mpi_init(mp_mpi_t *mpi, MPI_Comm parent, mp_comm_t *comm) {
   int rank, size;
   int code = MPI_Comm_dup(parent, &mpi->comm);
@@ -145,7 +147,7 @@ static inline int mp_mpi_init(mp_mpi_t *mpi, MPI_Comm parent, mp_comm_t *comm) {
   return MPI_SUCCESS;
 }
 
-/** Before MPI_Finalize. */
+/** Frees the communicator and the operations.  Call it before MPI_Finalize. */
 static inline void mp_mpi_free(mp_mpi_t *mpi) {
   MPI_Op_free(&mpi->sum_fp16);
   MPI_Op_free(&mpi->sum_bf16);
