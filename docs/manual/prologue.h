@@ -1,4 +1,6 @@
-/* What the pieces of C in the guide take as given.  tools/check/check_docs compiles each behind this. */
+/* prologue.h: declarations used by the C examples of the guide.
+ *
+ * tools/check/check_docs includes this file before each example, then compiles it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 
 #include "mpcore.h"
 
-extern void check(mp_status_t status); /* stops the program with mp_last_error */
+extern void check(mp_status_t status); /* prints mp_last_error and exits on failure */
 #define CHECK(call) check(call)
 
 extern mp_context_t context;
@@ -44,7 +46,7 @@ extern void *nccl_comm;
 extern int your_library_all_reduce(void *user, const void *send, void *recv, size_t count,
                                    mp_dtype_t dtype, mp_reduce_op_t op, mp_stream_t stream);
 
-/* Of cuda_runtime_api.h, which need not be there. */
+/* Declared as in cuda_runtime_api.h, so that no CUDA headers are needed. */
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 extern cudaGraphExec_t step;
 extern int cudaGraphLaunch(cudaGraphExec_t exec, mp_stream_t stream);
