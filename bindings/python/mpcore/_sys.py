@@ -90,15 +90,15 @@ MP_VERSION_MAJOR = 0
 MP_VERSION_MINOR = 1
 MP_VERSION_PATCH = 0
 MP_VERSION = 100
-"""Comparable with <; 0.1.0 is 100, 1.2.3 is 10203."""
+"""Version as one integer, comparable with <: 0.1.0 is 100, 1.2.3 is 10203."""
 MP_DEVICE_CURRENT = -1
-"""the calling thread's current CUDA device, or an error"""
+"""the calling thread's current CUDA device; an error if none"""
 MP_DEVICE_HOST = -2
 """the CPU"""
 MP_DEVICE_AUTO = -3
-"""as CURRENT; HOST, with a warning, where there is none"""
+"""CURRENT; if none is usable, HOST with a warning"""
 MP_STEP_QUERY_DEPTH = 1024
-"""Steps that mp_step_query remembers."""
+"""Number of steps whose outcome mp_step_query can return."""
 MP_SLOT_FP32 = 255
 """The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
 norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it."""
@@ -107,28 +107,28 @@ MP_GRAPH_MAX_RANK = 8
 
 
 class mp_status_t(enum.IntEnum):
-    """Values are part of the ABI.  The decades say whose fault it is."""
+    """Status codes.  The values are part of the ABI and grouped in ranges by cause."""
 
     MP_SUCCESS = 0
     MP_ERROR_INVALID_ARGUMENT = 1
     """a value outside its documented range"""
     MP_ERROR_MISALIGNED = 2
-    """a pointer or ld breaks a documented alignment"""
+    """a pointer or ld violates a documented alignment"""
     MP_ERROR_WORKSPACE_TOO_SMALL = 3
-    """ask mp_*_workspace_size"""
+    """see mp_*_workspace_size"""
     MP_ERROR_STRUCT_SIZE = 4
-    """struct_size is 0, or asks for unknown features"""
+    """struct_size is 0 or requests unknown features"""
     MP_ERROR_UNSUPPORTED = 20
-    """no kernel for this combination; mp_last_error says which part"""
+    """no kernel for this combination; mp_last_error names the part"""
     MP_ERROR_ARCH_MISMATCH = 21
-    """not compiled for this device"""
+    """the build has no code for this device"""
     MP_ERROR_NOT_FOUND = 22
-    """name unknown, enumeration exhausted, shared library missing"""
+    """unknown name, index past the end, missing shared library"""
     MP_ERROR_OUT_OF_MEMORY = 40
     MP_ERROR_CUDA = 41
-    """mp_last_error has the CUDA error name"""
+    """mp_last_error contains the CUDA error name"""
     MP_ERROR_COMM = 42
-    """a callback of mp_comm_t failed; mp_last_error has its code"""
+    """a callback of mp_comm_t failed; mp_last_error contains its code"""
     MP_ERROR_INTERNAL = 60
 
 
@@ -147,15 +147,15 @@ MP_ERROR_INTERNAL = mp_status_t.MP_ERROR_INTERNAL
 
 
 class mp_log_level_t(enum.IntEnum):
-    """How much a message matters; a smaller number matters more."""
+    """Log severity; lower values are more severe."""
 
     MP_LOG_ERROR = 1
     """every error, once; by default only errors that no status returns"""
     MP_LOG_WARN = 2
-    """slow paths taken for a reason the caller can change"""
+    """slow paths whose cause the caller can change"""
     MP_LOG_INFO = 3
-    """kernel choices, the first time each is made; skipped steps, where the
-    host asks for their outcome"""
+    """kernel selections, the first time each is made; skipped steps, if the
+    host queries their outcome"""
     MP_LOG_DEBUG = 4
     """every call"""
 
@@ -167,7 +167,7 @@ MP_LOG_DEBUG = mp_log_level_t.MP_LOG_DEBUG
 
 
 class mp_dtype_t(enum.IntEnum):
-    """Element types.  0 is deliberately invalid: a forgotten field is an error."""
+    """Element types.  0 is invalid, so that an unset field is an error."""
 
     MP_DTYPE_NONE = 0
     MP_FP16 = 1
@@ -185,7 +185,7 @@ MP_FP32 = mp_dtype_t.MP_FP32
 
 
 class mp_target_t(enum.IntEnum):
-    """What the kernels of a context were compiled for."""
+    """Target that the kernels of a context are compiled for."""
 
     MP_TARGET_CUDA = 1
     MP_TARGET_HOST = 2
@@ -196,7 +196,7 @@ MP_TARGET_HOST = mp_target_t.MP_TARGET_HOST
 
 
 class mp_op_t(enum.IntEnum):
-    """An operand as it is stored, or its transpose."""
+    """Form of an operand: as stored (N) or transposed (T)."""
 
     MP_OP_N = 0
     MP_OP_T = 1
@@ -207,7 +207,7 @@ MP_OP_T = mp_op_t.MP_OP_T
 
 
 class mp_activation_t(enum.IntEnum):
-    """A function applied to each element of a result, or its derivative."""
+    """Activation function, or its derivative, applied to each element of a result."""
 
     MP_ACT_NONE = 0
     MP_ACT_RELU = 1
@@ -250,12 +250,12 @@ MP_ACT_DGELU_ERF = mp_activation_t.MP_ACT_DGELU_ERF
 
 
 class mp_ragged_t(enum.IntEnum):
-    """The dimension that the groups of mp_gemm_ragged share."""
+    """Dimension that is divided among the groups of mp_gemm_ragged."""
 
     MP_RAGGED_M = 0
-    """rows: forward pass and input gradients of the experts of a layer"""
+    """rows: forward pass and input gradients of experts"""
     MP_RAGGED_K = 1
-    """k: their weight gradients"""
+    """k: weight gradients of experts"""
 
 
 MP_RAGGED_M = mp_ragged_t.MP_RAGGED_M
@@ -263,7 +263,7 @@ MP_RAGGED_K = mp_ragged_t.MP_RAGGED_K
 
 
 class mp_conv_op_t(enum.IntEnum):
-    """The three passes of a convolutional layer."""
+    """Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad)."""
 
     MP_CONV_FPROP = 0
     MP_CONV_DGRAD = 1
@@ -276,31 +276,40 @@ MP_CONV_WGRAD = mp_conv_op_t.MP_CONV_WGRAD
 
 
 class mp_scaler_policy_t(enum.IntEnum):
-    """How the loss scale S follows the gradients."""
+    """Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
+    MP_STEP_TAKEN; other steps are skipped.  docs/loss-scaler.md compares the policies."""
 
     MP_SCALER_STATIC = 0
-    """S never changes.  bf16 training uses this with S = 1."""
+    """Constant S.  bf16 training uses this policy with S = 1."""
     MP_SCALER_BACKOFF = 1
-    """Overflow: S *= backoff_factor.  growth_interval clean steps in a row:
-    S *= growth_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
-    hysteresis h > 1 forgives h - 1 overflows; further ones back off, until the budget is
-    refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
-    clean step (apex update_scale_hysteresis)."""
-    MP_SCALER_LOGNORMAL = 2
-    """Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
-    beta1) and deviation sigma (decay beta2, at least sigma_floor), and sets
+    """Multiplicative back-off and growth.  An overflow sets S *= backoff_factor.  growth_interval
+    clean steps in a row set S *= growth_factor, unless the product is not finite.
 
-        S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
-    so that overflow has a fixed small probability.  An overflowing step leaves mu and
-    sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
-    above; every growth_interval clean steps h shrinks by one bit.  Without h the policy
-    livelocks when an activation gradient, which no statistic sees, overflows first.  After
-    overflows before the first statistics, these begin with an h that leaves S as it is.
-    A step whose gradients are all zero changes nothing.
+    With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
+    budget is refilled.  S growing refills it (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP,
+    every clean step (Apex, update_scale_hysteresis).
+    Source: torch.amp.GradScaler."""
+    MP_SCALER_LOGNORMAL = 2
+    """Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
+    normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
+    sigma_floor):
+
+        S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
+
+    The probability of an overflow is therefore small and fixed.  h is a head-room in bits,
+    initially 0:
+
+    - An overflow does not change mu and sigma, backs off once, and raises h.
+    - Every growth_interval clean steps, h decreases by one bit.
+    - If overflows precede the first statistics, h begins with the value that leaves S unchanged.
+
+    Without h the policy would livelock if an activation gradient, which the statistics do not
+    include, overflows before the weight gradients do.  A step whose gradients are all zero
+    changes nothing.
     Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
     2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps)."""
     MP_SCALER_LOGMAX = 3
-    """OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h."""
+    """OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h."""
 
 
 MP_SCALER_STATIC = mp_scaler_policy_t.MP_SCALER_STATIC
@@ -313,10 +322,11 @@ class mp_scaler_flags_t(enum.IntFlag):
     """Bits of mp_scaler_config.flags."""
 
     MP_SCALER_REFILL_EACH_STEP = 1
-    """backoff; see there"""
+    """backoff: clean steps refill hysteresis"""
     MP_SCALER_FIRST_STEP_UNCOUNTED = 2
-    """Backoff: the first clean step, and the first after each overflow, does not count towards
-    growth_interval.  Source: DeepSpeed FP16_Optimizer."""
+    """Backoff: the first clean step, and the first one after each overflow, does not count towards
+    growth_interval.
+    Source: DeepSpeed FP16_Optimizer."""
 
 
 MP_SCALER_REFILL_EACH_STEP = mp_scaler_flags_t.MP_SCALER_REFILL_EACH_STEP
@@ -324,11 +334,11 @@ MP_SCALER_FIRST_STEP_UNCOUNTED = mp_scaler_flags_t.MP_SCALER_FIRST_STEP_UNCOUNTE
 
 
 class mp_scaler_status_t(enum.IntEnum):
-    """Whether a scaler still gets anywhere."""
+    """Health of a scaler."""
 
     MP_SCALER_OK = 0
     MP_SCALER_DIVERGED = 1
-    """see mp_scaler_config.diverged_after; or S has no finite inverse"""
+    """diverged_after skips in a row, or 1/S is not finite"""
 
 
 MP_SCALER_OK = mp_scaler_status_t.MP_SCALER_OK
@@ -336,46 +346,63 @@ MP_SCALER_DIVERGED = mp_scaler_status_t.MP_SCALER_DIVERGED
 
 
 class mp_optimizer_kind_t(enum.IntEnum):
-    """In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
-    number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
-    computed as in mp_l2norm."""
+    """Update rule.  Symbols in the formulas: g is the unscaled, clipped gradient, w the fp32 master
+    weight, wd is weight_decay, b1 and b2 are beta1 and beta2, and t is the number of applied (not
+    skipped) steps, including the current one.  |x| is the norm of one tensor, computed as in
+    mp_l2norm."""
 
     MP_OPT_SGD = 1
-    """m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-    MP_OPT_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
-    MP_OPT_DECAY_AFTER_MOMENTUM w -= lr wd w, which momentum does not see.
-    MP_OPT_LARS, MP_OPT_LARC: g = a (g + wd w) instead, with one a per tensor:
+    """Stochastic gradient descent with momentum:
 
-        LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
-    a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
-    and tensors that begin as 0 stay near it.)
+        m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+
+    MP_OPT_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
+    MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which does not enter the momentum.
+
+    MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with one factor a per tensor:
+
+        LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
+
+    a is 1 if |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+    and tensors that are initially 0 stay near it.)
     Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
     algorithm 1; LARC: Apex, apex/parallel/LARC.py."""
     MP_OPT_ADAM = 2
-    """m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-    Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w (AdamW).
+    """Adam, and AdamW with MP_OPT_DECOUPLED_DECAY:
+
+        m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+
+    mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
+    MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
     Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2."""
     MP_OPT_LAMB = 3
-    """w -= lr r u, where w -= lr u is the step of MP_OPT_ADAM with the same flags, its decay
-    included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP_OPT_NVLAMB, for
-    tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
-    The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  The global
-    clipping that Apex has inside is mp_step_options.max_grad_norm.
+    """LAMB: w -= lr r u, where w -= lr u is the step of MP_OPT_ADAM with the same flags, including
+    decay, and r = |w| / |u|.  r is 1 if |w| or |u| is 0 and, without MP_OPT_NVLAMB, for tensors
+    with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+
+    The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
+    includes global clipping; here it is mp_step_options.max_grad_norm.
     Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2."""
     MP_OPT_NOVOGRAD = 4
-    """v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
-    m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
-    dampening = b1 averages the gradients, as upstream's grad_averaging does.
+    """NovoGrad, with one v per tensor:
+
+        v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1)
+        m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
+
+    dampening = b1 averages the gradients, like grad_averaging of the original implementation.
     (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
-    corrects the bias of a v that begins without one.  This is the paper's form.)
+    corrects the bias of a v that is not biased.  This is the paper's form.)
     Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
     algorithm 1."""
     MP_OPT_ADAGRAD = 5
-    """v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
-    Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w.
+    """Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
+
+    The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
+    MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
     Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch."""
     MP_OPT_RMSPROP = 6
-    """v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+    """RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
+
     With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
     Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
     eps and momentum as in torch."""
@@ -390,35 +417,36 @@ MP_OPT_RMSPROP = mp_optimizer_kind_t.MP_OPT_RMSPROP
 
 
 class mp_optimizer_flags_t(enum.IntFlag):
-    """Bits of mp_optimizer_desc.flags."""
+    """Bits of mp_optimizer_desc.flags; bit 3 is unused."""
 
     MP_OPT_NESTEROV = 1
     """SGD"""
     MP_OPT_DECOUPLED_DECAY = 2
-    """Adam: makes it AdamW; LAMB; Adagrad"""
+    """Adam (then AdamW), LAMB, Adagrad"""
     MP_OPT_NO_BIAS_CORRECTION = 4
     """Adam, LAMB: mhat = m, vhat = v"""
     MP_OPT_MODEL_OVERFLOW = 16
-    """Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
-    clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
-    so every later step is skipped and training never recovers."""
+    """Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
+    largest finite value: an infinite weight makes every later gradient non-finite, so every later
+    step would be skipped and training would never recover."""
     MP_OPT_DECAY_AFTER_MOMENTUM = 32
-    """SGD, not with MP_OPT_LARC or MP_OPT_LARS"""
+    """SGD; excludes MP_OPT_LARC and MP_OPT_LARS"""
     MP_OPT_LARC = 64
     """SGD"""
     MP_OPT_LARS = 128
-    """SGD, not with MP_OPT_LARC"""
+    """SGD; excludes MP_OPT_LARC"""
     MP_OPT_NVLAMB = 256
-    """LAMB: adapts the tensors without decay too"""
+    """LAMB: also adapts tensors without decay"""
     MP_OPT_STOCHASTIC_ROUNDING = 512
-    """Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
-    change below half a unit of the copy is not lost in every step.  What the type can hold stays
-    as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
-    element's, and from nothing else: not from the device, not from being interrupted and resumed.
-    Probabilities are exact (fp16 subnormals: to within 2^-32).
+    """Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
+    weight: changes below half a unit in the last place are not lost in every step.  Weights that
+    the 16-bit type can represent are unchanged.
+
+    The random numbers depend only on rounding_seed, t, and the indices of tensor and element.
+    They are equal on all devices and after a resume.  Probabilities are exact (fp16 subnormals:
+    to within 2^-32).
     Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
-            Philox
-    4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011."""
+    Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011."""
 
 
 MP_OPT_NESTEROV = mp_optimizer_flags_t.MP_OPT_NESTEROV
@@ -433,17 +461,18 @@ MP_OPT_STOCHASTIC_ROUNDING = mp_optimizer_flags_t.MP_OPT_STOCHASTIC_ROUNDING
 
 
 class mp_lr_schedule_t(enum.IntEnum):
-    """How the learning rate follows t, on the device: a skipped step does not advance it, and a
-    captured graph needs no host.  Every schedule begins with a linear warm-up,
+    """Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
+    captured graph needs no host work.  Every schedule begins with a linear warm-up:
 
-        lr(t) = lr t / warmup_steps   for t <= warmup_steps,
-    and s = t - 1 - warmup_steps counts the steps after it: the first of them has lr itself.
-    p = min(s / decay_steps, 1).  Computed in fp64, rounded once."""
+        lr(t) = lr t / warmup_steps   for t <= warmup_steps
+
+    In the formulas, s = t - 1 - warmup_steps counts the steps after the warm-up, so the first of
+    them has s = 0; p = min(s / decay_steps, 1).  Rates are computed in fp64 and rounded once."""
 
     MP_LR_CONSTANT = 0
-    """lr"""
+    """lr(t) = lr"""
     MP_LR_POLYNOMIAL = 1
-    """lr_end + (lr - lr_end) (1 - p)^decay_power; linear with 1"""
+    """lr_end + (lr - lr_end) (1 - p)^decay_power; linear if decay_power is 1"""
     MP_LR_COSINE = 2
     """lr_end + (lr - lr_end) (1 + cos(pi p)) / 2
     Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts."""
@@ -462,11 +491,11 @@ MP_LR_INVERSE_SQRT = mp_lr_schedule_t.MP_LR_INVERSE_SQRT
 
 
 class mp_reduce_op_t(enum.IntEnum):
-    """What becomes of equal places in the tensors of all ranks."""
+    """Element-wise reduction across ranks."""
 
     MP_REDUCE_SUM = 0
     MP_REDUCE_MAX = 1
-    """of finite numbers >= 0 only: what NaN does to a maximum is everybody's own"""
+    """only of finite values >= 0: NaN handling of a maximum is implementation-defined"""
 
 
 MP_REDUCE_SUM = mp_reduce_op_t.MP_REDUCE_SUM
@@ -477,29 +506,30 @@ class mp_step_flags_t(enum.IntFlag):
     """Bits of mp_step_options.flags."""
 
     MP_STEP_KEEP_SCALER = 1
-    """Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
-    the last have this flag (or all, and mp_scaler_update(scaler, NULL, stream) follows).
-    An optimizer skips for its own gradients and those before it.  For all to skip together
-    the lists of the later ones are checked first:
+    """Leaves the scaler and its flag to a later step, for optimizers that share a scaler.  All
+    optimizers except the last use this flag (or all do, and mp_scaler_update(scaler, NULL,
+    stream) follows).  An optimizer skips for its own gradients and those of previous steps.  To
+    skip all of them together, check the later lists first:
 
         mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
         options.flags = MP_STEP_KEEP_SCALER;
         mp_scale_step(a, scaler, &options, stream);
         mp_scale_step(b, scaler, NULL, stream);     // S follows its policy"""
     MP_STEP_UNSCALED = 2
-    """The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
-    and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-    With MP_STEP_CHECKED too where the last call had MP_ACCUMULATE_LAST."""
+    """The gradients come from mp_grads_accumulate or mp_grads_to_fp32: they already include 1/S, and
+    the scaler uses the amax recorded there, which lognormal and logmax require.  Add
+    MP_STEP_CHECKED if the last call had MP_ACCUMULATE_LAST."""
     MP_STEP_CHECKED = 4
-    """Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
-    mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-    readings of every gradient.  Without a scaler the flag is that of mp_optimizer_get_scaler.
-    Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
-    max_tensor_norm of a group."""
+    """The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
+    mp_scaler_found_inf (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
+    step omits pass 1, which saves a launch and one of two reads of every gradient.
+
+    Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
+    tensor_norms, reports, and a group's max_tensor_norm."""
     MP_STEP_SHARDED = 8
-    """With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
-    without tensors), and the norm is that of all of them.  Without this flag all ranks have the
-    same gradients."""
+    """Sharded optimizer, with comm: every rank owns some tensors, none divided between ranks, and
+    may own none; the norm is that of the tensors of all ranks.  Without this flag all ranks have
+    the same gradients."""
 
 
 MP_STEP_KEEP_SCALER = mp_step_flags_t.MP_STEP_KEEP_SCALER
@@ -509,15 +539,16 @@ MP_STEP_SHARDED = mp_step_flags_t.MP_STEP_SHARDED
 
 
 class mp_accumulate_flags_t(enum.IntFlag):
-    """Bits of the `flags` of mp_grads_accumulate."""
+    """Flags of mp_grads_accumulate."""
 
     MP_ACCUMULATE_FIRST = 1
-    """The first gradients of a window: sums are overwritten, and not read."""
+    """First gradients of a window: sums are overwritten, not read."""
     MP_ACCUMULATE_LAST = 2
-    """The last ones before the update, by an optimizer of the host program: the sums are inspected
-    as well, and mp_step_query learns the outcome here already.  Of several lists only the last one
-    has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
-    outcome is of this rank's gradients: with several ranks mp_grad_all_reduce comes before."""
+    """Last gradients before an update by an optimizer of the host program: the sums are checked too,
+    and mp_step_query returns the outcome after this call.  If there are several lists, only the
+    last one has this flag.  Nothing may set the scaler's flag between this call and
+    mp_scaler_update.  The outcome is that of this rank's gradients; with several ranks, call
+    mp_grad_all_reduce first."""
 
 
 MP_ACCUMULATE_FIRST = mp_accumulate_flags_t.MP_ACCUMULATE_FIRST
@@ -530,18 +561,19 @@ class mp_step_outcome_t(enum.IntEnum):
     its own codes."""
 
     MP_STEP_PENDING = 0
-    """the device has not come to it yet"""
+    """the device has not finished the step"""
     MP_STEP_TAKEN = 1
     MP_STEP_SKIPPED = 2
-    """Bound for comparisons, never reported: from here on (>=) nothing was updated."""
+    """Lower bound of all skips, for comparisons (outcome >= MP_STEP_SKIPPED); never reported.  A
+    skipped step updates neither weights nor moments."""
     MP_STEP_RANGE = 3
-    """The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
-    factor is not finite.  S stays: no other S helps."""
+    """Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
+    that factor is not finite.  S is unchanged, because no other S would help."""
     MP_STEP_NO_SCALE = 5
-    """(4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
-    MP_SCALER_DIVERGED."""
+    """Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_DIVERGED.  (4 is
+    reserved.)"""
     MP_STEP_OVERFLOW = 6
-    """the flag was up, or a gradient or amax was not finite; S follows its policy"""
+    """skipped: the flag was set, or a gradient or amax is not finite; S follows its policy"""
 
 
 MP_STEP_PENDING = mp_step_outcome_t.MP_STEP_PENDING
@@ -945,43 +977,45 @@ MP_GRAPH_TRAINING = mp_graph_mode_t.MP_GRAPH_TRAINING
 
 
 class mp_scaler_preset_t(enum.IntEnum):
-    """Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
-    is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
-    later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-    an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
-    the last; change what you like in the config returned."""
+    """Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+    is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
+    configuration can be modified.
+
+    Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
+    after which every step is lost; here S stops.  Apex raises an error at S = 0, and DeepSpeed's
+    DynamicLossScaler at an overflow with S = 1; here S stays."""
 
     MP_SCALER_PRESET_LOGNORMAL = 0
-    """mp_scaler_config_default(MP_SCALER_LOGNORMAL)"""
+    """This library's lognormal policy: mp_scaler_config_default(MP_SCALER_LOGNORMAL)."""
     MP_SCALER_PRESET_TORCH = 1
-    """torch.amp.GradScaler.  2^16, interval 2000, no limits."""
+    """torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits."""
     MP_SCALER_PRESET_APEX_AMP = 2
-    """apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-    minimum, maximum 2^24."""
+    """apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).  Initial S 2^16, interval
+    2000, no minimum, maximum 2^24."""
     MP_SCALER_PRESET_APEX_HYSTERESIS = 3
-    """apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-    step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-    hysteresis of 2."""
+    """Apex csrc/update_scale_hysteresis.cu: torch's rule, but S backs off only after 2 overflows
+    without a clean step between them.  The kernel has no defaults; the preset uses torch's, and
+    Megatron's hysteresis of 2."""
     MP_SCALER_PRESET_MEGATRON = 4
-    """Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
-    1, hysteresis 2, refilled when S grows."""
+    """Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  Initial S 2^32, interval 1000,
+    minimum 1, hysteresis 2, refilled when S grows."""
     MP_SCALER_PRESET_DEEPSPEED = 5
     """DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
-    "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-    consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP."""
+    "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
+    For consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP."""
     MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
-    """DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
-    its own: no hysteresis, and the first growth takes 1001 clean steps."""
+    """DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO).  Like
+    MP_SCALER_PRESET_DEEPSPEED without hysteresis, but the first growth takes 1001 clean steps."""
     MP_SCALER_PRESET_KERAS = 7
-    """tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-    minimum 1."""
+    """tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15, interval
+    2000, minimum 1."""
     MP_SCALER_PRESET_KERAS_3 = 8
-    """keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum."""
+    """keras.optimizers.LossScaleOptimizer of Keras 3.  Initial S 2^15, interval 2000, no limits."""
     MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
-    """OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
-    maximum, interval 2000, minimum 1."""
+    """OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  Initial S 2^14, interval
+    2000, minimum 1, maximum 2^14."""
     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
-    """OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14]."""
+    """OpenSeq2Seq LogMaxScaler: MP_SCALER_LOGMAX.  Initial S 1, minimum 1, maximum 2^14."""
 
 
 MP_SCALER_PRESET_LOGNORMAL = mp_scaler_preset_t.MP_SCALER_PRESET_LOGNORMAL
@@ -998,8 +1032,9 @@ MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSE
 
 
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
-"""@param message  one line without newline; valid during the callback only.
-@param user     the pointer given to mp_set_log_callback."""
+"""Receives one log message.
+@param message  one line without a newline, valid only during the callback.
+@param user     the pointer passed to mp_set_log_callback."""
 
 
 class _Sized(Structure):
@@ -1008,9 +1043,9 @@ class _Sized(Structure):
 
 
 class mp_allocator_t(_Sized):
-    """Source of the device memory of objects.  Called only by mp_*_create, mp_*_destroy,
-    mp_graph_compile and mp_graph_set_batch.  If a callback throws a C++ exception, the call returns
-    MP_ERROR_OUT_OF_MEMORY; a destroy call logs an error."""
+    """Device memory allocator.  Called only by mp_*_create, mp_*_destroy, mp_graph_compile and
+    mp_graph_set_batch.  If a callback throws a C++ exception, the call returns
+    MP_ERROR_OUT_OF_MEMORY; mp_*_destroy logs an error instead."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1023,14 +1058,14 @@ class mp_allocator_t(_Sized):
     reserved0: int
     """must be 0"""
     alloc: Any
-    """256-byte aligned, or NULL when out of memory."""
+    """Returns 256-byte aligned memory, or NULL if out of memory."""
     free: Any
-    """Work that has been enqueued may still use ptr."""
+    """Frees memory that enqueued work may still be using."""
     user: Pointer
 
 
 class mp_context_config_t(_Sized):
-    """Which device a context is, and how it is used."""
+    """Device of a context and limits on its use."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1041,17 +1076,17 @@ class mp_context_config_t(_Sized):
     ]
     struct_size: int
     device: int
-    """CUDA ordinal, or one of MP_DEVICE_*"""
+    """CUDA ordinal or MP_DEVICE_*"""
     sm_limit: int
-    """use at most this many SMs; 0 = all.  Leaves room for NCCL."""
+    """maximum number of SMs, e.g. to leave room for NCCL; 0 = all"""
     flags: int
     """must be 0"""
     allocator: Pointer
-    """Host, copied; NULL = cudaMalloc / cudaFree."""
+    """Host, copied; NULL = cudaMalloc and cudaFree."""
 
 
 class mp_device_info_t(_Sized):
-    """What a context says of its device."""
+    """Device properties."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1067,16 +1102,16 @@ class mp_device_info_t(_Sized):
     arch: int
     """80, 90, ..."""
     num_sms: int
-    """after sm_limit"""
+    """SMs in use, at most sm_limit"""
     smem_per_block: int
-    """bytes a kernel may opt in to"""
+    """bytes of shared memory that a kernel may opt in to"""
     l2_bytes: int
     name: bytes
     """NUL-terminated"""
 
 
 class mp_epilogue_t(_Sized):
-    """Work done on the fp32 accumulators before they are rounded and stored.  In order:
+    """Operations on the fp32 accumulators before they are rounded and stored, in this order:
 
         z = alpha * *scale * acc + beta * C + bias[col]
         aux = z                     (if aux != NULL and the activation is not a D* kind)
@@ -1084,15 +1119,16 @@ class mp_epilogue_t(_Sized):
         D = round(y)
         dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 
-    If alpha * *scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-    A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0,
-    their limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has
-    the same bits on every device.
+    If alpha * *scale is 0, the first term is 0 for any acc, as in BLAS.
 
-    dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
-    happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
-    pass over D, or with workspace for an eighth of D's bytes over sums of 16 rows that kernels
-    for Hopper leave behind.  All pointers are device and optional."""
+    Every activation propagates NaN.  Both forms of gelu and silu map -infinity to -0, their limit.
+    The exact form of gelu has an error of at most 6 ulp, for negative results too, and gives the
+    same bits on every device.
+
+    dbias, amax and found_inf use y *after* rounding to the type of D, because overflow happens in
+    that rounding.  dbias also sums over batch items, in fp32 and in a fixed order.  It is computed
+    by a second pass over D or, on Hopper with a workspace of an eighth of D's size, from partial
+    sums of 16 rows that the kernel writes.  All pointers are device pointers and optional."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1110,18 +1146,18 @@ class mp_epilogue_t(_Sized):
     struct_size: int
     activation: int
     scale: Pointer
-    """1 float multiplied into alpha, e.g. mp_scaler_inv_scale()"""
+    """1 float; multiplies alpha, e.g. mp_scaler_inv_scale()"""
     bias: Pointer
     """n elements"""
     bias_dtype: int
     reserved0: int
     """must be 0"""
     aux: Pointer
-    """m x n, type and batch layout of D; written forward, read by MP_ACT_D*"""
+    """m x n, type and batch layout of D; written, or read by MP_ACT_D*"""
     ld_aux: int
     """0 = ldd"""
     dbias: Pointer
-    """n floats, overwritten; zeros when m or batch_count is 0"""
+    """n floats, overwritten; zeros if m or batch_count is 0"""
     amax: Pointer
     """1 float, updated; clear it first"""
     found_inf: Pointer
@@ -1129,8 +1165,8 @@ class mp_epilogue_t(_Sized):
 
 
 class mp_gemm_desc_t(_Sized):
-    """Shape, types and layout of a GEMM; no data pointers, so that one descriptor
-    serves as a key for workspace queries and kernel choice and can be reused."""
+    """Shape, types and layout of a GEMM.  A descriptor contains no data pointers, so it can be reused
+    and serves as the key for workspace queries and kernel selection."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1160,11 +1196,12 @@ class mp_gemm_desc_t(_Sized):
     dtype_ab: int
     """MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores"""
     dtype_cd: int
-    """any, whatever dtype_ab is"""
+    """any type, independent of dtype_ab"""
     alpha: float
     beta: float
     batch_count: int
-    """>= 0.  0 together with alpha = 0 is refused: a descriptor without mp_gemm_desc_init."""
+    """Number of products, >= 0.  batch_count = 0 with alpha = 0 is an error: it indicates a
+    descriptor that mp_gemm_desc_init has not initialized."""
     m: int
     """op(A) is m x k, op(B) is k x n, C and D are m x n"""
     n: int
@@ -1176,19 +1213,19 @@ class mp_gemm_desc_t(_Sized):
     ldc: int
     ldd: int
     stride_a: int
-    """Elements between batch items; 0 in a or b = the same matrix for all items."""
+    """Elements between batch items.  0 for a or b: all items share one matrix."""
     stride_b: int
-    """Elements between batch items; 0 in a or b = the same matrix for all items."""
+    """Elements between batch items.  0 for a or b: all items share one matrix."""
     stride_c: int
-    """Elements between batch items; 0 in a or b = the same matrix for all items."""
+    """Elements between batch items.  0 for a or b: all items share one matrix."""
     stride_d: int
-    """Elements between batch items; 0 in a or b = the same matrix for all items."""
+    """Elements between batch items.  0 for a or b: all items share one matrix."""
     kernel: Optional[bytes]
-    """host; NULL = the library's choice; see mpcore/experimental.h"""
+    """host; NULL = automatic; see mpcore/experimental.h"""
 
 
 class mp_gemm_group_item_t(_Sized):
-    """One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm."""
+    """One product of mp_gemm_grouped: shape and matrices, as in mp_gemm."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1206,7 +1243,7 @@ class mp_gemm_group_item_t(_Sized):
         ("D", c_void_p),
     ]
     struct_size: int
-    """in an array, also the distance between elements"""
+    """in an array, also the distance between elements, in bytes"""
     reserved0: int
     """must be 0"""
     m: int
@@ -1227,7 +1264,7 @@ class mp_gemm_group_item_t(_Sized):
 
 
 class mp_conv2d_desc_t(_Sized):
-    """Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
+    """Shape, types and layout of a convolution.  Names follow the CUTLASS documentation:
 
         x, dx    activations  N H W C            dense, C contiguous
         y, dy    outputs      N P Q K
@@ -1237,10 +1274,10 @@ class mp_conv2d_desc_t(_Sized):
         y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
             x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
 
-    Q likewise; x is 0 outside the image.  This is cross-correlation, which deep learning calls
-    convolution.  Output channel k belongs to group k / (K/groups) and reads the input channels of
-    that group.  A 1-D convolution has h = r = 1.  Where the filter is larger than the padded image,
-    P or Q is 0: there are no outputs, and no gradient comes from them."""
+    Q is computed like P; x is 0 outside the image.  This is cross-correlation, which deep learning
+    calls convolution.  Output channel k belongs to group k / (K/groups) and reads only the input
+    channels of that group.  A 1-D convolution has h = r = 1.  If the filter is larger than the
+    padded image, P or Q is 0: y is empty and contributes no gradient."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1269,9 +1306,9 @@ class mp_conv2d_desc_t(_Sized):
     ]
     struct_size: int
     dtype: int
-    """of the two inputs; MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores"""
+    """type of both inputs; 16-bit: tensor cores; MP_FP32: CUDA cores"""
     dtype_out: int
-    """of the tensor that is written: any, whatever dtype is"""
+    """type of the output: any, independent of dtype"""
     n: int
     """>= 0"""
     h: int
@@ -1287,13 +1324,13 @@ class mp_conv2d_desc_t(_Sized):
     s: int
     """>= 1"""
     pad_top: int
-    """rows and columns of zeros, >= 0"""
+    """rows, columns of zeros; >= 0"""
     pad_bottom: int
-    """rows and columns of zeros, >= 0"""
+    """rows, columns of zeros; >= 0"""
     pad_left: int
-    """rows and columns of zeros, >= 0"""
+    """rows, columns of zeros; >= 0"""
     pad_right: int
-    """rows and columns of zeros, >= 0"""
+    """rows, columns of zeros; >= 0"""
     stride_h: int
     """>= 1"""
     stride_w: int
@@ -1303,19 +1340,19 @@ class mp_conv2d_desc_t(_Sized):
     dilation_w: int
     """>= 1"""
     groups: int
-    """divides c and k; c = depthwise"""
+    """divides c and k; groups = c: depthwise"""
     alpha: float
-    """out = alpha * conv + beta * out; with alpha = 0 the inputs are not read"""
+    """out = alpha * conv + beta * out; alpha = 0: inputs are not read"""
     beta: float
-    """out = alpha * conv + beta * out; with alpha = 0 the inputs are not read"""
+    """out = alpha * conv + beta * out; alpha = 0: inputs are not read"""
     reserved0: int
     """must be 0"""
     kernel: Optional[bytes]
-    """host; NULL = the library's choice; see mpcore/experimental.h"""
+    """host; NULL = automatic; see mpcore/experimental.h"""
 
 
 class mp_tensor_list_desc_t(_Sized):
-    """Describes `count` dense tensors.  Host arrays, copied by create."""
+    """Addresses, sizes and types of `count` dense tensors.  All arrays are host, copied."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1328,23 +1365,23 @@ class mp_tensor_list_desc_t(_Sized):
     ]
     struct_size: int
     dtype: int
-    """of all tensors, where `dtypes` is NULL"""
+    """type of all tensors, if `dtypes` is NULL"""
     count: int
     reserved0: int
     """must be 0"""
     data: Pointer
-    """count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-    list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
-    the list refuses them with MP_ERROR_INVALID_ARGUMENT."""
+    """count device pointers, aligned to the element size.  NULL if numel is 0, or in the model list
+    of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
+    the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT."""
     numel: Pointer
-    """count element counts, >= 0 and together below 2^40; empty tensors are allowed anywhere."""
+    """count element counts, each >= 0 and in total less than 2^40; empty tensors are allowed."""
     dtypes: Pointer
-    """One type per tensor, optional: layers kept in fp32 beside fp16 ones."""
+    """One type per tensor, optional, e.g. for layers that stay in fp32."""
 
 
 class mp_tensor_report_t(Structure):
-    """What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
-    struct_size: 64 bytes in every version."""
+    """Counts of special values in one tensor or in a list.  Kernels write reports into device memory,
+    so the struct has no struct_size and is 64 bytes in every version."""
 
     _fields_ = [
         ("numel", c_int64),
@@ -1361,23 +1398,25 @@ class mp_tensor_report_t(Structure):
     num_nan: int
     num_inf: int
     num_zero: int
-    """of either sign"""
+    """zeros of either sign"""
     num_subnormal: int
-    """0 < |x| < 2^-14, whatever the type: fp16 holds such numbers with fewer
-    digits, or as 0"""
+    """0 < |x| < 2^-14, for every type: fp16 stores such values with fewer
+    significant bits, or as 0"""
     bad_tensor: int
-    """The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none"""
+    """Index of the first tensor that contains NaN or infinity, and of the first such element in it;
+    -1 if there is none."""
     bad_element: int
-    """The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none"""
+    """Index of the first tensor that contains NaN or infinity, and of the first such element in it;
+    -1 if there is none."""
     bad_value: float
-    """that element; 0: none"""
+    """value of that element; 0 if there is none"""
     amax: float
-    """as of mp_amax"""
+    """result of mp_amax"""
 
 
 class mp_stats_outputs_t(_Sized):
-    """What mp_tensor_stats writes; every pointer is device memory and optional.
-    mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect say what each of them is."""
+    """Outputs of mp_tensor_stats.  Every pointer is device memory and optional, and receives the
+    result of mp_check_nonfinite, mp_amax, mp_l2norm or mp_inspect."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1391,26 +1430,27 @@ class mp_stats_outputs_t(_Sized):
         ("tensor_reports", c_void_p),
     ]
     struct_size: int
-    """MP_INIT_STRUCT asks for nothing yet"""
+    """MP_INIT_STRUCT: no output is requested"""
     reserved0: int
     """must be 0"""
     found_inf: Pointer
     amax: Pointer
-    """1; count"""
+    """1 float; count floats"""
     tensor_amax: Pointer
-    """1; count"""
+    """1 float; count floats"""
     norm: Pointer
-    """1; count"""
+    """1 float; count floats"""
     tensor_norm: Pointer
-    """1; count"""
+    """1 float; count floats"""
     report: Pointer
-    """1; count.  Costs counters in the pass, which is slower with a report than without."""
+    """1 report; count reports.  Counting makes the pass slower."""
     tensor_reports: Pointer
-    """1; count.  Costs counters in the pass, which is slower with a report than without."""
+    """1 report; count reports.  Counting makes the pass slower."""
 
 
 class mp_scaler_config_t(_Sized):
-    """Decimal fractions are double, so that 0.99 is the 0.99 of Python."""
+    """Parameters of a policy.  "backoff", "lognormal" and "logmax" name the policies that read a
+    field.  Factors and decays are double, so that 0.99 is equal to Python's 0.99."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1435,16 +1475,16 @@ class mp_scaler_config_t(_Sized):
     struct_size: int
     policy: int
     flags: int
-    """mp_scaler_flags_t, or-ed"""
+    """bitwise or of mp_scaler_flags_t"""
     init_scale: float
     min_scale: float
-    """S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    Without min_scale S may sink to 0; if 1/S is infinite, mp_scale_step updates nothing
-    (MP_STEP_NO_SCALE) and the status is MP_SCALER_DIVERGED."""
+    """Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
+    become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_NO_SCALE) and the status
+    becomes MP_SCALER_DIVERGED."""
     max_scale: float
-    """S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    Without min_scale S may sink to 0; if 1/S is infinite, mp_scale_step updates nothing
-    (MP_STEP_NO_SCALE) and the status is MP_SCALER_DIVERGED."""
+    """Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
+    become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_NO_SCALE) and the status
+    becomes MP_SCALER_DIVERGED."""
     growth_factor: float
     """backoff; > 1"""
     backoff_factor: float
@@ -1454,28 +1494,28 @@ class mp_scaler_config_t(_Sized):
     beta2: float
     """lognormal, logmax; in [0, 1)"""
     log2_max: float
-    """lognormal: log2 of the largest finite gradient; logmax: see there"""
+    """lognormal: log2 of the largest finite gradient; logmax: compat.h"""
     overflow_std_dev: float
-    """lognormal, logmax; 3.09 = normal quantile of 0.999"""
+    """lognormal, logmax; 3.09 is the normal quantile of 0.999"""
     sigma_floor: float
-    """lognormal; bits"""
+    """lognormal; in bits"""
     growth_interval: int
-    """>= 1; clean steps per growth, or per bit of h given back"""
+    """>= 1; clean steps per growth of S or per bit of h"""
     hysteresis: int
     """backoff; overflows per backoff, >= 1"""
     diverged_after: int
-    """After so many skipped steps in a row the state says MP_SCALER_DIVERGED and S stays, until a
-    step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
-    lowering S ends at its minimum, or at 0.  0 = never."""
+    """Number of consecutive skipped steps after which the status is MP_SCALER_DIVERGED and S stays
+    until a step is clean; 0 = never.  No S helps against a NaN of the forward pass, and lowering
+    S further would end at min_scale or 0."""
     history: int
-    """updates that mp_scaler_get_history_sync can look back; at most 2^24"""
+    """updates kept for mp_scaler_get_history_sync; at most 2^24"""
     reserved0: int
     """must be 0"""
 
 
 class mp_scaler_state_t(_Sized):
-    """Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
-    order assumed)."""
+    """State of a scaler, as saved in checkpoints.  Plain data that can be written to a file unchanged,
+    to be read on machines of the same byte order."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1502,10 +1542,10 @@ class mp_scaler_state_t(_Sized):
     policy: int
     scale: float
     growth_tracker: int
-    """clean steps that count towards growth_interval; -1: the next one
-    does not (MP_SCALER_FIRST_STEP_UNCOUNTED)"""
+    """clean steps counted towards growth_interval; -1: the next one is not
+    counted (MP_SCALER_FIRST_STEP_UNCOUNTED)"""
     hysteresis_left: int
-    """overflows still forgiven"""
+    """overflows until S backs off; 0: every one backs off"""
     log2_mean: float
     """lognormal, logmax: decay beta1, not bias-corrected"""
     log2_mean_slow: float
@@ -1519,23 +1559,23 @@ class mp_scaler_state_t(_Sized):
     """lognormal, logmax: beta1^steps, for bias correction"""
     beta2_power: float
     steps: int
-    """updates seen"""
+    """updates so far"""
     skipped: int
-    """steps that were not taken: overflows + out_of_range + no_scale"""
+    """skipped steps: overflows + out_of_range + no_scale"""
     skipped_nan: int
-    """overflows with a NaN among the gradients: amax was NaN"""
+    """overflows with a NaN gradient (amax was NaN)"""
     skipped_in_row: int
-    """since the last clean step"""
+    """skips since the last clean step"""
     overflows: int
-    """Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    """Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
     out_of_range: int
-    """Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    """Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
     no_scale: int
-    """Skips by outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    """Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
 
 
 class mp_hyper_t(_Sized):
-    """Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none."""
+    """Hyperparameters of one parameter group.  0 disables a limit or a regularizer."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1558,7 +1598,7 @@ class mp_hyper_t(_Sized):
         ("lr_end", c_float),
     ]
     struct_size: int
-    """in an array, also the distance between elements"""
+    """in an array, also the distance between elements, in bytes"""
     lr: float
     """>= 0"""
     beta1: float
@@ -1566,7 +1606,7 @@ class mp_hyper_t(_Sized):
     beta2: float
     """Adam, LAMB, NovoGrad, RMSProp"""
     eps: float
-    """> 0; SGD: >= 0, with MP_OPT_LARC or MP_OPT_LARS"""
+    """> 0; SGD with MP_OPT_LARC or MP_OPT_LARS: >= 0"""
     weight_decay: float
     """>= 0"""
     dampening: float
@@ -1576,7 +1616,7 @@ class mp_hyper_t(_Sized):
     max_tensor_norm: float
     """g *= min(1, max_tensor_norm / (|g| + 1e-6))"""
     max_value: float
-    """g into [-max_value, max_value]"""
+    """g = clamp(g, -max_value, max_value)"""
     l1: float
     """>= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|"""
     l2: float
@@ -1595,12 +1635,15 @@ class mp_hyper_t(_Sized):
 
 
 class mp_optimizer_desc_t(_Sized):
-    """The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-    as must the tensors.  m and v are usually NULL: mp_optimizer_create then allocates those that
-    the groups need, filled with 0, with the allocator of the context (mp_optimizer_moments).
-    Lists of the caller are initialised by the caller.  Written lists (master, model, m, v) may
-    overlap nothing else: mp_optimizer_create refuses one list, or the address of a tensor, in two
-    places, unless these are grads and extra_grads."""
+    """Update rule, hyperparameters and tensors of an optimizer.
+
+    The lists are parallel: equal counts and sizes.  Lists and tensors must outlive the optimizer.
+    Written lists (master, model, m, v) may not overlap any other: mp_optimizer_create rejects a
+    list, or the address of a tensor, that occurs twice, except in grads and extra_grads.
+
+    m and v are usually NULL.  mp_optimizer_create then allocates those that the groups need, filled
+    with 0, by the context's allocator; see mp_optimizer_moments.  If you pass m or v, initialize
+    its tensors yourself."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1622,44 +1665,45 @@ class mp_optimizer_desc_t(_Sized):
     struct_size: int
     kind: int
     flags: int
-    """mp_optimizer_flags_t, or-ed"""
+    """bitwise or of mp_optimizer_flags_t"""
     num_groups: int
     groups: Pointer
-    """host, num_groups, copied"""
+    """host, num_groups elements, copied"""
     tensor_group: Pointer
     """host, one index per tensor; NULL = all in group 0"""
     grads: Handle
-    """any type; read, never written"""
+    """any type; only read"""
     master: Handle
     """MP_FP32; updated"""
     model: Handle
-    """MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
-    data pointer: that parameter has no 16-bit copy"""
+    """16-bit copy of master, written; optional.  Parameters with a
+    NULL data pointer have no 16-bit copy"""
     m: Handle
-    """MP_FP32: momentum, or first moment.  NULL: allocated; not for SGD and
-    RMSProp if every group has beta1 = 0.  Adagrad: NULL"""
+    """MP_FP32: momentum or first moment.  NULL: allocated, except for
+    SGD and RMSProp if every group has beta1 = 0.  Adagrad: NULL"""
     v: Handle
-    """MP_FP32: second moment.  NULL: allocated; SGD: NULL.  NovoGrad: as many
-    tensors as the others, of one element each"""
+    """MP_FP32: second moment.  NULL: allocated.  SGD: NULL.
+    NovoGrad: as many tensors, of one element each"""
     lr_multipliers: Pointer
-    """Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
-    rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
-    a tensor; its m and v go on), the second weight_decay, l1 and l2."""
+    """Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
+    rewritten in stream order and must outlive the optimizer.  lr_multipliers multiply lr (0
+    freezes a tensor, but its m and v are still updated); decay_multipliers multiply weight_decay,
+    l1 and l2."""
     decay_multipliers: Pointer
-    """Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
-    rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
-    a tensor; its m and v go on), the second weight_decay, l1 and l2."""
+    """Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
+    rewritten in stream order and must outlive the optimizer.  lr_multipliers multiply lr (0
+    freezes a tensor, but its m and v are still updated); decay_multipliers multiply weight_decay,
+    l1 and l2."""
     extra_grads: Handle
-    """MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
-    gradient of a penalty that has its own code.  Read by each step and not inspected: an
-    element whose extra gradient is infinite keeps its weight
-    (mp_step_options.rejected_updates)."""
+    """MP_FP32, parallel to the other lists, optional: added to g after unscaling and clipping, e.g.
+    the gradient of a custom penalty.  Every step reads it without checking it: an element whose
+    extra gradient is infinite keeps its weight (mp_step_options.rejected_updates)."""
     rounding_seed: int
-    """MP_OPT_STOCHASTIC_ROUNDING; any value"""
+    """for MP_OPT_STOCHASTIC_ROUNDING; any value"""
 
 
 class mp_model_options_t(_Sized):
-    """How fp32 master weights become their 16-bit copy."""
+    """Rounding of fp32 master weights to their 16-bit copy."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1670,32 +1714,34 @@ class mp_model_options_t(_Sized):
     ]
     struct_size: int
     flags: int
-    """of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING"""
+    """MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING"""
     rounding_seed: int
-    """MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t"""
+    """for MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t"""
     t: Pointer
-    """MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have
-    seen; of an optimizer of this library, mp_optimizer_step_counter after its step."""
+    """Device, 1 integer, for MP_OPT_STOCHASTIC_ROUNDING: number of updates of the weights so far.
+    With an optimizer of this library: mp_optimizer_step_counter after its step."""
     overflows: Pointer
-    """as mp_step_options.model_overflows"""
+    """see mp_step_options.model_overflows"""
 
 
 class mp_comm_t(_Sized):
-    """How to reach the other ranks: a table of callbacks, so that this library links no other.
+    """Communicator: a table of callbacks, so that the library links no communication library.
     mp_comm_init_nccl fills it for NCCL, bindings/mpi/mpcore_mpi.h for MPI on the host target.
 
-    Callbacks run on the calling thread, within the call that got the table.  They enqueue on
-    `stream` (on the host target: they return when the result is there), get `user` last, may call
-    mpcore, and return 0.  Any other code, or a C++ exception, ends the call with MP_ERROR_COMM.
+    Callbacks run on the calling thread, during the call that received the communicator.  They
+    enqueue on `stream` (on the host target: return after completion), receive `user` as the last
+    argument, may call mpcore, and return 0.  Any other return value, or a C++ exception, ends the
+    call with MP_ERROR_COMM.
 
-    A call that gets a table is collective: every rank makes it, in the same order, with equal
-    numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
-    ranks, the others wait, or have wrong sums.
+    A call with a communicator is collective: all ranks make it, in the same order, with equal
+    numbers of elements, types and flags.  Equality is not validated: a mismatch may deadlock,
+    return an MPI error on some ranks, or give wrong sums.
 
-    As with every collective, a rank that is refused or fails leaves the others waiting: in the same call,
-    or, where they have heard all of it, in the next one.  A call that is refused has not communicated.
-    Weights and S of ranks that wait are as before the call.  A program looks at every status, and ends
-    all ranks (MPI_Abort) where one is not MP_SUCCESS; docs/multi-gpu.md says what else it can do."""
+    As with every collective, a rank whose call fails leaves the others waiting: in the same call
+    or, if they have received all of its data, in the next one.  A call that is rejected (status
+    below 40) has not communicated.  Weights and S of waiting ranks are those before the call.  A
+    program should check every status and end all ranks (MPI_Abort) if one is not MP_SUCCESS; for
+    alternatives see docs/multi-gpu.md."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1711,22 +1757,22 @@ class mp_comm_t(_Sized):
     rank: int
     """0 to world_size - 1"""
     world_size: int
-    """>= 1; with 1 no callback is called, and all may be NULL"""
+    """>= 1; with 1, no callback is called and all may be NULL"""
     reserved0: int
     """must be 0"""
     all_reduce: Any
-    """recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
-    send."""
+    """Reduces `send` over all ranks into `recv`, with the same bits on every rank.  Device pointers;
+    recv may be send."""
     group_begin: Any
-    """optional, with group_end: around a batch of all_reduce calls"""
+    """optional, with group_end: begins a batch of all_reduce calls"""
     group_end: Any
-    """follows also where one of the batch failed"""
+    """ends the batch, also if an all_reduce failed"""
     user: Pointer
-    """e.g. the ncclComm_t"""
+    """passed to the callbacks, e.g. the ncclComm_t"""
 
 
 class mp_step_options_t(_Sized):
-    """What else a step does and reports."""
+    """Options and additional outputs of a step."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1746,9 +1792,9 @@ class mp_step_options_t(_Sized):
     ]
     struct_size: int
     flags: int
-    """mp_step_flags_t, or-ed"""
+    """bitwise or of mp_step_flags_t"""
     max_grad_norm: float
-    """clip the unscaled global norm to this; 0 = no clipping"""
+    """limit of the unscaled global norm; 0 = no clipping"""
     reserved0: int
     """must be 0"""
     grad_norm: Pointer
@@ -1756,27 +1802,27 @@ class mp_step_options_t(_Sized):
     found_inf: Pointer
     """device, 1 float, optional: 1 if this step was skipped, else 0"""
     tensor_norms: Pointer
-    """device, 1 float per tensor, optional: as grad_norm, of each"""
+    """device, 1 float per tensor, optional: like grad_norm"""
     amax: Pointer
-    """MP_STEP_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
-    `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
-    Read, not cleared: what the epilogues fill is for the caller to clear before the next one."""
+    """Device, 1 float, for MP_STEP_CHECKED: largest |gradient| as measured, like `amax` of
+    mp_scaler_update and required by the same policies.  Infinity or NaN skips the step.  Read but
+    not cleared: clear it before the epilogues of the next step update it."""
     report: Pointer
-    """Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
-    (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own."""
+    """Device, 1 report and 1 per tensor, optional: mp_inspect of the gradients, still multiplied by
+    S.  Also written if the step is skipped.  Every rank reports on its own gradients."""
     tensor_reports: Pointer
-    """Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
-    (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own."""
+    """Device, 1 report and 1 per tensor, optional: mp_inspect of the gradients, still multiplied by
+    S.  Also written if the step is skipped.  Every rank reports on its own gradients."""
     model_overflows: Pointer
-    """Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
-    largest finite number after rounding, whether it was clamped or became infinite; clear it
-    first.  NaN is none of them."""
+    """Device, 1 integer, optional: increased by the number of weights whose 16-bit copy exceeded the
+    largest finite value after rounding, whether clamped or infinite; clear it first.  NaN is not
+    counted."""
     comm: Pointer
-    """Host, optional: the step is one of several ranks that take the same decision and, if their
-    scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
-    flags on every rank."""
+    """Host, optional: the step is taken by several ranks, with the same decision on all.  If their
+    scalers have equal initial states, S stays equal.  The call is collective (mp_comm_t), with
+    the same flags on every rank."""
     outcome: Pointer
-    """Device, 1 integer, optional: the outcome of this step, a mp_step_outcome_t."""
+    """Device, 1 integer, optional: outcome of this step, an mp_step_outcome_t."""
     rejected_updates: Pointer
     """Device, 1 integer, optional: increased by the number of elements that kept their old weight
     and moments because a new one was not finite (see mp_scale_step); clear it first."""
@@ -2574,7 +2620,8 @@ class mp_graph_memory_t(_Sized):
 
 
 class mp_torch_scaler_t(Structure):
-    """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
+    """Checkpoint of torch.amp.GradScaler, from state_dict().  Fields are named like its keys, except
+    "_growth_tracker"."""
 
     _fields_ = [
         ("scale", c_double),
@@ -2591,7 +2638,8 @@ class mp_torch_scaler_t(Structure):
 
 
 class mp_megatron_scaler_t(Structure):
-    """DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here."""
+    """Checkpoint of Megatron-LM's DynamicGradScaler, from state_dict().  Fields are named like its
+    keys."""
 
     _fields_ = [
         ("scale", c_float),
@@ -2601,11 +2649,11 @@ class mp_megatron_scaler_t(Structure):
     scale: float
     growth_tracker: int
     hysteresis_tracker: int
-    """below 0 after more overflows than hysteresis"""
+    """negative after more overflows than hysteresis"""
 
 
 class mp_kernel_info_t(_Sized):
-    """One kernel and what it makes of a problem."""
+    """Kernel, and its suitability for a problem."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2617,75 +2665,80 @@ class mp_kernel_info_t(_Sized):
     ]
     struct_size: int
     is_estimated: int
-    """1: the constants behind predicted_us were never measured on this
+    """1: predicted_us uses constants that were not measured on this
     architecture; 0: mptune measured them"""
     name: Optional[bytes]
     """static storage, e.g. "wmma_128x128x32_s3" """
     why_not: Optional[bytes]
-    """why it cannot run the problem, one clause, static storage; NULL = it can"""
+    """reason why the kernel does not support the problem, a clause in static
+    storage; NULL if it does"""
     predicted_us: float
-    """0 where it cannot, and of recurrent layers, which are chosen by rules"""
+    """0 if unsupported, and for recurrent layers, which use fixed rules"""
     workspace_bytes: int
-    """that it needs; 0 where it cannot"""
+    """minimum workspace; 0 if unsupported"""
 
 
 def mp_context_config_default() -> mp_context_config_t:
-    """device = MP_DEVICE_AUTO, the whole of it, cudaMalloc."""
+    """Initializes *config: MP_DEVICE_AUTO, all SMs, cudaMalloc."""
     value = mp_context_config_t()
     _library.mp_context_config_init(value, ctypes.sizeof(value))
     return value
 
 
 def mp_epilogue_default() -> mp_epilogue_t:
-    """No function, nothing added, nothing measured."""
+    """Initializes an identity epilogue: no activation, bias or statistics."""
     value = mp_epilogue_t()
     _library.mp_epilogue_init(value, ctypes.sizeof(value))
     return value
 
 
 def mp_gemm_desc_default(m: int, n: int, k: int, dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
-    """Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n."""
+    """Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
+    ldb = ldc = ldd = n."""
     value = mp_gemm_desc_t()
     _library.mp_gemm_desc_init(value, ctypes.sizeof(value), m, n, k, dtype_ab, dtype_cd)
     return value
 
 
 def mp_gemm_group_item_default(m: int, n: int, k: int) -> mp_gemm_group_item_t:
-    """Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n."""
+    """Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n."""
     value = mp_gemm_group_item_t()
     _library.mp_gemm_group_item_init(value, ctypes.sizeof(value), m, n, k)
     return value
 
 
 def mp_conv2d_desc_default(n: int, h: int, w: int, c: int, k: int, r: int, s: int, dtype: int) -> mp_conv2d_desc_t:
-    """Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype."""
+    """Initializes a convolution with unit stride and dilation, no padding and one group; alpha = 1,
+    beta = 0, dtype_out = dtype."""
     value = mp_conv2d_desc_t()
     _library.mp_conv2d_desc_init(value, ctypes.sizeof(value), n, h, w, c, k, r, s, dtype)
     return value
 
 
 def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
-    """65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
+    """Initializes the defaults of a policy:
 
         init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
         growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
         beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
-        overflow_std_dev 3.0902      sigma_floor 0.5"""
+        overflow_std_dev 3.0902      sigma_floor 0.5
+
+    65536 is the initial scale of torch.amp.GradScaler.  24 overflows reduce S from 2^24 to 1."""
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init(value, ctypes.sizeof(value), policy)
     return value
 
 
 def mp_scaler_state_default(config: mp_scaler_config_t) -> mp_scaler_state_t:
-    """The state of a new scaler."""
+    """Initializes the state of a new scaler."""
     value = mp_scaler_state_t()
     _library.mp_scaler_state_init(value, ctypes.sizeof(value), config)
     return value
 
 
 def mp_hyper_default(kind: int, lr: float) -> mp_hyper_t:
-    """The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
-    default.  trust is that of LARS; Apex's LARC has 0.02.
+    """Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
+    defined by it.  lr has no default.  trust is that of LARS; Apex's LARC has 0.02.
 
                   beta1   beta2   eps     others
         SGD       0.9     0       0       trust 0.001
@@ -2695,35 +2748,36 @@ def mp_hyper_default(kind: int, lr: float) -> mp_hyper_t:
         Adagrad   0       0       1e-10
         RMSProp   0       0.9     1e-8
 
-    decay_power is 1; everything else is 0."""
+    decay_power is 1; all other fields are 0."""
     value = mp_hyper_t()
     _library.mp_hyper_init(value, ctypes.sizeof(value), kind, lr)
     return value
 
 
 def mp_optimizer_desc_default(kind: int) -> mp_optimizer_desc_t:
-    """One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB."""
+    """Initializes a descriptor with one group and no tensors.  flags is MP_OPT_DECOUPLED_DECAY for
+    MP_OPT_LAMB and 0 for all other kinds."""
     value = mp_optimizer_desc_t()
     _library.mp_optimizer_desc_init(value, ctypes.sizeof(value), kind)
     return value
 
 
 def mp_model_options_default() -> mp_model_options_t:
-    """To nearest, overflow clamped."""
+    """Initializes rounding to nearest with clamping on overflow."""
     value = mp_model_options_t()
     _library.mp_model_options_init(value, ctypes.sizeof(value))
     return value
 
 
 def mp_comm_default() -> mp_comm_t:
-    """One rank, for a program that may have several: nothing is communicated."""
+    """Initializes a communicator of a single rank, which does not communicate."""
     value = mp_comm_t()
     _library.mp_comm_init(value, ctypes.sizeof(value))
     return value
 
 
 def mp_step_options_default() -> mp_step_options_t:
-    """No clipping, no reports, one rank."""
+    """Initializes options without clipping or reports, for one rank."""
     value = mp_step_options_t()
     _library.mp_step_options_init(value, ctypes.sizeof(value))
     return value
@@ -2813,9 +2867,9 @@ def mp_dropout_desc_default(count: int, p: float, dtype: int) -> mp_dropout_desc
 
 
 def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
-    """mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
-    says.
-    @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset"""
+    """Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
+    the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+    @retval MP_ERROR_INVALID_ARGUMENT unknown preset"""
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
     return value
@@ -2827,379 +2881,414 @@ class Library(ctypes.CDLL):
     if TYPE_CHECKING:  # ctypes makes them when they are asked for
 
         def mp_version(self, /) -> int:
-            """MP_VERSION of the library that is loaded (not of this header)."""
+            """Returns MP_VERSION of the loaded library, which may differ from that of this header."""
 
         def mp_build_info(self, /) -> bytes:
-            """One line: version, git hash, CUDA version, compiled targets and architectures.
-            Static storage.  Meant for bug reports; do not parse it."""
+            """Returns one line for bug reports: version, git hash, CUDA version, compiled targets and
+            architectures.  Static storage.  The format is not stable; do not parse it."""
 
         def mp_status_string(self, status: int, /) -> bytes:
-            """Name of the enumerator, e.g. "MP_ERROR_UNSUPPORTED".  Static storage; any int is accepted."""
+            """Returns the name of a status, e.g. "MP_ERROR_UNSUPPORTED".  Static storage; accepts any int."""
 
         def mp_last_error(self, /) -> bytes:
-            """Why the last failing call on this thread failed, in one sentence naming the
-            offending argument and its value: "mp_gemm: lda = 60 is smaller than k = 64".
-            Meaningful right after a call that returned an error; valid until the next
-            mpcore call on this thread.  Never NULL."""
+            """Returns the message of the last failed call on this thread.  It names the offending argument
+            and its value: "mp_gemm: lda = 60 is smaller than k = 64".  Meaningful directly after a call
+            that returned an error; valid until the next mpcore call on this thread.  Never NULL."""
 
         def mp_set_log_callback(self, callback: Any, user: Pointer, level: int, /) -> None:
-            """Send messages of `level` or more important to `callback`, for the whole process.
-            NULL restores the default: MP_LOG_WARN and above to stderr, without returned errors, which
-            mp_last_error has.  The environment variable MP_LOG=error|warn|info|debug changes the level and
-            adds returned errors.  The callback may run on any thread, several at a time, and must not call
-            mpcore.  If it throws a C++ exception, its line goes to stderr."""
+            """Sends messages of severity `level` or higher to `callback`, for the whole process.  The callback
+            may run on several threads concurrently and must not call mpcore.  If it throws a C++ exception,
+            its line goes to stderr.
+
+            NULL restores the default: MP_LOG_WARN and more severe to stderr, without the errors that a call
+            returns (mp_last_error has those).  The environment variable MP_LOG=error|warn|info|debug
+            changes the level of the default and adds returned errors."""
 
         def mp_dtype_size(self, dtype: int, /) -> int:
-            """Bytes per element; 0 for an invalid value."""
+            """Returns the bytes per element, or 0 for an invalid value."""
 
         def mp_dtype_name(self, dtype: int, /) -> bytes:
-            """"fp16", "bf16", "fp32"; "none" for MP_DTYPE_NONE, "?" for an invalid value.  Static storage."""
+            """Returns "fp16", "bf16" or "fp32"; "none" for MP_DTYPE_NONE and "?" for an invalid value.
+            Static storage."""
 
         def mp_context_config_init(self, config: Pointer, struct_size: int, /) -> int:
-            """device = MP_DEVICE_AUTO, the whole of it, cudaMalloc."""
+            """Initializes *config: MP_DEVICE_AUTO, all SMs, cudaMalloc."""
 
         def mp_context_create(self, context: Pointer, config: Pointer, /) -> int:
-            """Create a context.  It becomes immutable here, which is why it can be shared.
+            """Creates a context.  A context is immutable, so threads can share it.
             @param config  host, optional; NULL = defaults.
-            @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device."""
+            @retval MP_ERROR_ARCH_MISMATCH the build has no code for the device"""
 
         def mp_context_destroy(self, context: Handle, /) -> None:
-            """Destroys a context.  Objects created from `context` must have been destroyed before.  Destroying
-            the last host context ends the worker threads and frees their memory; a later context creates
-            them again."""
+            """Destroys a context.  All objects created from it must be destroyed first.  Destroying the last
+            host context ends the worker threads and frees their memory; a later context creates them
+            again."""
 
         def mp_context_get_info(self, context: Handle, info: Pointer, /) -> int:
-            """@param info  host, out; MP_INIT_STRUCT it before the call."""
+            """Returns the properties of a context's device.
+            @param info  host, out; initialize it with MP_INIT_STRUCT."""
 
         def mp_malloc(self, context: Handle, ptr: Pointer, bytes: int, /) -> int:
-            """*ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes."""
+            """Allocates `bytes` of uninitialized device memory, 256-byte aligned.  0 bytes give NULL."""
 
         def mp_free(self, context: Handle, ptr: Pointer, /) -> None:
-            """Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
-            NULL does nothing."""
+            """Waits until the device is idle, then frees memory from mp_malloc.  NULL does nothing."""
 
         def mp_memcpy(self, context: Handle, dst: Pointer, src: Pointer, bytes: int, stream: Handle, /) -> int:
-            """Either side may be host or device memory; they must not overlap.  Pageable host memory makes the
-            copy synchronous, as in cudaMemcpyAsync."""
+            """Copies between any combination of host and device memory; the two ranges must not overlap.
+            Pageable host memory makes the copy synchronous, as with cudaMemcpyAsync."""
 
         def mp_memset(self, context: Handle, dst: Pointer, byte: int, bytes: int, stream: Handle, /) -> int:
-            """Each of `bytes` bytes of dst, device memory, becomes `byte`."""
+            """Sets `bytes` bytes of device memory to `byte`."""
 
         def mp_stream_sync(self, context: Handle, stream: Handle, /) -> int:
-            """Wait until everything enqueued on `stream` has finished."""
+            """Waits until all work enqueued on `stream` has finished."""
 
         def mp_cast(self, context: Handle, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, count: int, stream: Handle, /) -> int:
-            """dst[i] = (dst_dtype) src[i].  dst may be src if the types have equal sizes; any other overlap is
-            refused."""
+            """Converts elements: dst[i] = (dst_dtype)src[i].  dst may be src if both types have equal size;
+            any other overlap is an error."""
 
         def mp_epilogue_init(self, epilogue: Pointer, struct_size: int, /) -> int:
-            """No function, nothing added, nothing measured."""
+            """Initializes an identity epilogue: no activation, bias or statistics."""
 
         def mp_gemm_desc_init(self, desc: Pointer, struct_size: int, m: int, n: int, k: int, dtype_ab: int, dtype_cd: int, /) -> int:
-            """Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n."""
+            """Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
+            ldb = ldc = ldd = n."""
 
         def mp_gemm_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int:
-            """Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
-            `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
-            32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
-            given in addition.  Of a kernel that desc names: what that cannot do without.
+            """Returns the workspace size for the fastest kernel and the fastest dbias sum of mp_gemm (or
+            mp_gemm_batched); often 0.  If desc->kernel is set, returns the minimum of that kernel instead.
 
-            desc->stride_* say which function is meant: with a stride that is not 0 it is mp_gemm, without
-            any and with batch_count > 1 mp_gemm_batched.  A batch of one without strides may be either, and
-            the bytes are enough for both; on Hopper mp_gemm_batched wants some where mp_gemm wants none.
+            A descriptor does not include the epilogue, so at most 32 MiB are reserved for dbias.  On Hopper
+            a 16-bit D of more than 256 MiB benefits from an eighth of its own size in addition.
+
+            desc->stride_* select the function: mp_gemm if any stride is not 0, mp_gemm_batched if all are 0
+            and batch_count > 1.  For batch_count = 1 without strides the result suffices for both; on
+            Hopper mp_gemm_batched may need workspace where mp_gemm needs none.
             @param bytes  host, out."""
 
         def mp_gemm(self, context: Handle, desc: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+            """Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
 
             @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
-                      when alpha == 0 (may be NULL, may hold NaN); desc->kernel plays no part then.
+                      if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then ignored.
             @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
-            @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+            @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
             @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
-                      with an argument is refused.  If both row strides are equal in bytes, elements are
-                      compared, so D may use columns between A's rows; otherwise address ranges.
+                      with an argument is an error.  If both row strides are equal in bytes, elements are
+                      compared, so D may use the columns between A's rows; otherwise address ranges are
+                      compared.
             @param epilogue   host, optional.
             @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
-                              mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
-                              never an error, perhaps slower.
+                              mp_gemm_workspace_size the fastest kernel that fits is used: possibly
+                              slower, never an error.
 
-            Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 and alpha == 0 compute
-            epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers
-            and ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a slower one.
-            For another ld or stride of A or B that is the fast one behind a copy in workspace, where this
-            is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two times are
-            logged, once, at MP_LOG_WARN.
+            Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 or alpha == 0 computes
+            epilogue(beta C), without workspace.
 
-            Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
-            the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
-            MP_GEMM_TUNING), and rounded once.
+            Alignment: only that of the elements is required.  16-byte aligned pointers and ld % 8 == 0 take
+            the tensor-core path with asynchronous copies; anything else is slower.  An A or B with another
+            ld or stride is first copied into workspace with aligned rows if that is predicted to be faster.
+            If aligned operands are predicted to be faster by a fifth or more, both times are logged once at
+            MP_LOG_WARN.
+
+            Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32 as tensor cores sum,
+            in an order that depends only on (desc, alignment, workspace_bytes, device, MP_GEMM_TUNING), and
+            rounded once.
             Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
 
-            @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length, an output that
-                    overlaps another argument
-            @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together"""
+            @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld smaller than the row length, or an
+                    output that overlaps another argument
+            @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16 over all batch items"""
 
         def mp_gemm_batched(self, context: Handle, desc: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """As mp_gemm, with one pointer per batch item instead of a stride.
-            @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
-                            when beta == 0.  desc->stride_* must be 0.  The arrays are read when
-                            the kernel runs: keep them alive until then.  As in mp_gemm a matrix
-                            needs no alignment but its element's; that one item lacks 16 bytes is
-                            found out on the device, costs time and is not logged.
-            The host does not see the matrices: an item of D that overlaps another matrix, except its own
-            item of C, is not refused and gives wrong results.
-            epilogue->aux, dbias, amax are unsupported here."""
+            """Computes a batched product like mp_gemm, with one pointer per batch item instead of a stride.
+
+            @param desc     desc->stride_* must be 0.
+            @param A,B,C,D  device arrays of desc->batch_count device pointers, read when the kernel runs:
+                            keep them alive until then.  C is optional if beta == 0.  As in mp_gemm,
+                            matrices need only the alignment of their elements; an item that is not
+                            16-byte aligned is detected on the device, costs time and is not logged.
+            @param epilogue  host, optional; aux, dbias and amax are not supported.
+
+            The host does not read the pointers, so overlaps are not detected: an item of D that overlaps
+            any matrix except its own item of C gives wrong results."""
 
         def mp_gemm_group_item_init(self, item: Pointer, struct_size: int, m: int, n: int, k: int, /) -> int:
-            """Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n."""
+            """Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n."""
 
         def mp_gemm_grouped_workspace_size(self, context: Handle, desc: Pointer, count: int, items: Pointer, bytes: Pointer, /) -> int:
-            """Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
-            their pointers are not looked at.
+            """Returns the workspace size for the fastest mp_gemm_grouped.  It depends on the shapes and
+            leading dimensions of the items, not on their pointers.
             @param bytes  host, out."""
 
         def mp_gemm_grouped(self, context: Handle, desc: Pointer, count: int, items: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """`count` products of different shapes in one call: the experts of a layer, the weight
-            gradients of a network.  Each is what mp_gemm computes:
+            """Computes `count` products of different shapes, such as the experts of a layer or the weight
+            gradients of a network.  Each is a product as in mp_gemm:
 
                 D = epilogue(alpha op(A) op(B) + beta C)
 
-            The products may run at the same time, in one launch where a kernel for that exists and in one
-            launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
-            never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
-            may be shared.  Overlaps of a D with the matrices of its own product and with the D before it in
-            memory are refused; others are not looked for.
+            The products share one launch if a kernel supports the whole group.  Otherwise each takes a
+            launch: possibly slower, never an error, and logged once at MP_LOG_WARN if the caller can change
+            the cause.
+
+            The products may run concurrently, so no D may overlap any matrix of another product; A, B and C
+            may be shared.  A D that overlaps a matrix of its own product, or the previous D in memory, is
+            an error; other overlaps are not detected.
 
             @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
                           and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
-            @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
-                          then keeps these shapes and pointers.  May be NULL when count is 0.
+            @param items  host, count elements, copied; may be NULL if count is 0.  The call can be captured
+                          into a CUDA graph, which then keeps these shapes and pointers.
                           Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
                           epilogue(beta C).
-            @param epilogue   host, optional: scale and found_inf, shared by all products.  Everything
-                              else is unsupported here and must be 0.
+            @param epilogue   host, optional: scale and found_inf, shared by all products.  All other fields
+                              must be 0.
             @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
 
-            An error names the product, "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64", and
-            then none of them has been enqueued."""
+            If an item is invalid, nothing is enqueued, and the message names the item:
+            "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64"."""
 
         def mp_gemm_ragged_workspace_size(self, context: Handle, desc: Pointer, ragged: int, bytes: Pointer, /) -> int:
-            """Bytes of workspace with which mp_gemm_ragged is fastest, whatever the ends are.
+            """Returns the workspace size for the fastest mp_gemm_ragged, for any ends.
             @param bytes  host, out."""
 
         def mp_gemm_ragged(self, context: Handle, desc: Pointer, ragged: int, ends: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Products of groups whose sizes only the device knows, such as the tokens that each expert of a
-            layer got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
-            ends[i - 1] on (from 0 on, the first) up to and without ends[i]:
+            """Computes products of groups whose sizes are known only on the device, such as the tokens routed
+            to each expert of a layer.  The dimension `ragged` is divided among desc->batch_count groups:
+            group i has the elements [ends[i - 1], ends[i]), and the first group begins at 0:
 
                 MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
                 MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
 
-            The host never reads the ends nor waits for them: the call can be captured into a CUDA graph,
-            and a replay finds the ends that are there then.  What is launched does not depend on them.
+            The host neither reads `ends` nor waits for them, and the launches do not depend on them.  The
+            call can be captured into a CUDA graph; each replay uses the ends of that moment.
 
-            @param desc  of all groups together: in the dimension that they share, m or k is the most that
-                         the ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i
-                         stride_b, stride_b = 0 is one B for all, and the other strides must be 0.
-                         MP_RAGGED_K: op(A) is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i
-                         stride_d, and stride_a and stride_b must be 0.
-            @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read
-                         when the kernels run.  An end that lies before its predecessor counts as equal to
-                         it, one past m or k as m or k: bad ends never read or write beyond the matrices.
-            @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and
-                         those of D not written.  MP_RAGGED_K: elements of k past the last end are not read;
-                         an empty group computes epilogue(beta C_i), zeros with beta = 0.
-            @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything
-                              else is unsupported here and must be 0.
+            @param desc  all groups together: m (MP_RAGGED_M) or k (MP_RAGGED_K) is the upper bound of
+                         `ends`.  MP_RAGGED_M: op(A) is m x k, C and D are m x n, and B_i = B + i stride_b;
+                         stride_b = 0 is one B for all groups, the other strides must be 0.  MP_RAGGED_K:
+                         op(A) is m x k, op(B) is k x n, C_i = C + i stride_c and D_i = D + i stride_d;
+                         stride_a and stride_b must be 0.
+            @param ends  device, desc->batch_count values in ascending order, read when the kernels run.
+                         Two equal values make an empty group.  Invalid values are clamped to the previous
+                         end and to m or k, so they never cause accesses outside the matrices.
+            @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows from the last end on are neither read nor
+                         written.  MP_RAGGED_K: elements of k from the last end on are not read; an empty
+                         group computes epilogue(beta C_i), which is zero if beta = 0.
+            @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  All other
+                              fields must be 0.
             @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
 
-            Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k
-            its group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a =
-            MP_OP_N with MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take
-            WMMA's.
+            Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on the start
+            of its group in k.  Hopper's wgmma kernels require groups that are consecutive rows in memory:
+            op_a = MP_OP_N with MP_RAGGED_M; op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other
+            layouts run on WMMA kernels.
             Source: jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
 
-            @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap"""
+            @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not, or the D_i overlap"""
 
         def mp_conv2d_desc_init(self, desc: Pointer, struct_size: int, n: int, h: int, w: int, c: int, k: int, r: int, s: int, dtype: int, /) -> int:
-            """Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype."""
+            """Initializes a convolution with unit stride and dilation, no padding and one group; alpha = 1,
+            beta = 0, dtype_out = dtype."""
 
         def mp_conv2d_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int:
-            """P and Q of `desc`; 0 where the filter is larger than the padded image.
+            """Returns the output height P and width Q; 0 if the filter is larger than the padded image.
             @param p,q  host, out."""
 
         def mp_conv2d_workspace_size(self, context: Handle, desc: Pointer, op: int, bytes: Pointer, /) -> int:
-            """Bytes of workspace with which that product runs its fastest kernel and sums dbias fastest, as
-            mp_gemm_workspace_size has it; often 0.  Of a kernel that desc names: what that cannot do without.
+            """Returns the workspace size for the fastest kernel and the fastest dbias sum of the pass `op`,
+            like mp_gemm_workspace_size; often 0.  If desc->kernel is set, returns the minimum of that
+            kernel instead.
             @param bytes  host, out."""
 
         def mp_conv2d_fprop(self, context: Handle, desc: Pointer, x: Pointer, filter: Pointer, y: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Forward:  y = epilogue(alpha conv(x, filter) + beta y).
+            """Computes the forward pass: y = epilogue(alpha conv(x, filter) + beta y).
 
             @param x,filter   device.
-            @param y          device; read only when beta != 0.  Must not overlap another argument.
-            @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
-                              elements; ld_aux 0 = K.
-            @param workspace  device, 256-byte aligned, optional; less than mp_conv2d_workspace_size is
-                              never an error, perhaps slower.
+            @param y          device; read only if beta != 0.  Must not overlap another argument.
+            @param epilogue   host, optional.  y is a matrix of N P Q rows and K columns, so bias has K
+                              elements and ld_aux = 0 means K.
+            @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
+                              mp_conv2d_workspace_size: possibly slower, never an error.
 
-            An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in mp_gemm.
-            16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest.  Images of other
-            channels in one group (RGB) are first copied with zeros behind each pixel, forward and for the
-            gradient of the weights, where that is predicted to pay and the workspace has room.  A 1 x 1
-            filter with stride 1 and no padding is multiplied by the kernels of mp_gemm.
-            Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
-            be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
-            Limits, beyond which MP_ERROR_UNSUPPORTED: one padded image, one image of y, the filter and the
-            numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
+            Algorithm: implicit GEMM; the im2col matrix is never stored.  A 1 x 1 filter with stride 1 and
+            no padding runs on the kernels of mp_gemm.  Accuracy as in mp_gemm.
 
+            Alignment: only that of the elements is required.  16-byte aligned tensors with C/groups and
+            K/groups multiples of 8 are fastest.  In fprop and wgrad, images of one group with another
+            number of channels (RGB) are first copied into workspace with zero-padded channels, if there is
+            room and that is predicted to be faster.
+
+            Implicit zeros, such as padding and the gaps between strided outputs in dgrad, may or may not be
+            multiplied.  With a non-finite weight (in wgrad: dy) the result may then be NaN.
+
+            Limits: one padded image of x, one image of y and the filter must each have less than 2^30
+            elements; x and y must each have less than 2^30 pixels (N H W and N P Q).
             Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
 
-            @retval MP_ERROR_INVALID_ARGUMENT a number outside its range, groups that do not divide c, k
-            @retval MP_ERROR_UNSUPPORTED a limit above"""
+            @retval MP_ERROR_INVALID_ARGUMENT a number outside its range, groups that do not divide c and k
+            @retval MP_ERROR_UNSUPPORTED a limit is exceeded"""
 
         def mp_conv2d_dgrad(self, context: Handle, desc: Pointer, dy: Pointer, filter: Pointer, dx: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Gradient of the input:  dx = epilogue(alpha conv_transpose(dy, filter) + beta dx).
-            The epilogue sees dx as a matrix of N H W rows and C columns: MP_ACT_DRELU with the aux of the
-            layer below gives that layer's dy, dbias its bias gradient.  Otherwise as mp_conv2d_fprop."""
+            """Computes the input gradient: dx = epilogue(alpha conv_transpose(dy, filter) + beta dx).
+
+            In the epilogue, dx is a matrix of N H W rows and C columns: MP_ACT_DRELU with the aux of the
+            layer below computes that layer's dy, and dbias its bias gradient.  Everything else is as in
+            mp_conv2d_fprop."""
 
         def mp_conv2d_wgrad(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dfilter: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Gradient of the weights:  dfilter = alpha conv(x, dy) + beta dfilter, the sum over n, p, q.
-            beta = 1 accumulates over micro-batches; use dtype_out = MP_FP32 then, or small terms are lost
-            to rounding.
-            @param epilogue  host, optional: scale, amax and found_inf.  Everything else is unsupported here
-                             and must be 0.
-            Otherwise as mp_conv2d_fprop; the sum is split over blocks in a fixed order, never atomically."""
+            """Computes the weight gradient: dfilter = alpha conv(x, dy) + beta dfilter, summed over n, p, q.
+
+            beta = 1 accumulates over micro-batches.  Use dtype_out = MP_FP32 for that; otherwise small
+            terms are lost to rounding.  The sum is split over blocks in a fixed order, without atomics.
+            @param epilogue  host, optional: scale, amax and found_inf.  All other fields must be 0.
+
+            Everything else is as in mp_conv2d_fprop."""
 
         def mp_tensor_list_create(self, list: Pointer, context: Handle, desc: Pointer, /) -> int:
-            """Upload the pointer table once, so that each later call is one kernel launch however
-            many tensors there are (the idea of apex multi_tensor_apply, without its per-call
-            packing of metadata into kernel arguments)."""
+            """Creates a list of tensors and uploads its pointer table, so that each later call is one kernel
+            launch for any number of tensors.
+            Source: Apex, multi_tensor_apply, which packs the table into kernel arguments in every call."""
 
         def mp_tensor_list_destroy(self, list: Handle, /) -> None:
-            """The tensors stay; optimizers made from the list must be gone."""
+            """Destroys a list, but not its tensors.  Optimizers that use the list must be destroyed first."""
 
         def mp_tensor_list_set_data(self, list: Handle, data: Pointer, stream: Handle, /) -> int:
-            """Point the list at other buffers of the same sizes, in stream order: for frameworks
-            that allocate new gradients each step.  Do not capture into a graph.
+            """Replaces the addresses of the tensors, in stream order; sizes and types stay.  For frameworks
+            that allocate new gradients in each step.  Do not capture into a CUDA graph.
             @param data  host, count device pointers."""
 
         def mp_tensor_list_get(self, list: Handle, index: int, data: Pointer, numel: Pointer, dtype: Pointer, /) -> int:
-            """One tensor of the list, as it is now.
+            """Returns the current address, size and type of one tensor.
             @param data,numel,dtype  host, out, each optional; data is a device address.
-            @retval MP_ERROR_NOT_FOUND the list has no tensor of this index"""
+            @retval MP_ERROR_NOT_FOUND index is not less than count"""
 
         def mp_check_nonfinite(self, list: Handle, found_inf: Pointer, stream: Handle, /) -> int:
-            """Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
-            lists can share one flag.  A float rather than an int so that it can be all-reduced
-            with the gradients.
+            """Sets *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several lists can
+            share one flag.  The flag is a float so that it can be all-reduced with the gradients.
             @param found_inf  device, 1 float."""
 
         def mp_amax(self, list: Handle, amax: Pointer, per_tensor: Pointer, stream: Handle, /) -> int:
-            """Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
+            """Computes the largest absolute value; NaN if any element is NaN (fmaxf would ignore NaN).
             @param amax        device, 1 float, optional; 0 for an empty list.
             @param per_tensor  device, count floats, optional."""
 
         def mp_l2norm(self, list: Handle, norm: Pointer, per_tensor: Pointer, stream: Handle, /) -> int:
-            """sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
-            16384 elements and in fp64 across chunks, in a fixed order, without atomics: bitwise
-            reproducible.  A chunk whose largest |x| is below 2^-40, or 2^56 or more, is read twice and
-            summed with a power of two as factor: the norm is infinite only if it exceeds fp32.
+            """Computes the Euclidean norm sqrt(sum x^2) of the list and of each tensor.
+
+            Squares are summed in fp32 within chunks of 16384 elements and in fp64 across chunks, in a fixed
+            order and without atomics, so results are bitwise reproducible.  A chunk whose largest |x| is
+            below 2^-40, or at least 2^56, is read twice and scaled by a power of two.  The norm is
+            therefore infinite only if its value exceeds the range of fp32.
             @param norm        device, 1 float, optional.
             @param per_tensor  device, count floats, optional."""
 
         def mp_inspect(self, list: Handle, report: Pointer, tensor_reports: Pointer, stream: Handle, /) -> int:
-            """Look at every element once, and report: what overflowed, and what is about to underflow.
-            mp_scale_step reports on its gradients without a pass more (mp_step_options_t).
-            @param report          device, 1 report, optional: of the list.
-            @param tensor_reports  device, count reports, optional: of each tensor."""
+            """Reports overflow and imminent underflow of the elements, in one pass.  mp_scale_step can report
+            on its gradients without an additional pass (mp_step_options_t).
+            @param report          device, 1 report of the list, optional.
+            @param tensor_reports  device, count reports, one per tensor, optional."""
 
         def mp_tensor_stats(self, list: Handle, outputs: Pointer, stream: Handle, /) -> int:
-            """Several of the four above in one pass over the elements: the same results, bit by bit.
-            @param outputs  host; at least one of its pointers is set."""
+            """Computes any of mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect in one pass over the
+            elements, with bitwise equal results.
+            @param outputs  host; at least one of its pointers must be set."""
 
         def mp_unscale(self, in_: Handle, out: Handle, inv_scale: Pointer, found_inf: Pointer, stream: Handle, /) -> int:
-            """out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`, and if a product
-            overflows fp32.
-            @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
-                              out == in is allowed.
-            @param inv_scale  device, 1 float."""
+            """Computes out = in * *inv_scale.  Sets *found_inf to 1, and never clears it, if an element of
+            `in` is not finite or a product overflows fp32.
+            @param in,out     lists of equal shapes; types may differ (fp16 gradients to fp32); out may be
+                              in.
+            @param inv_scale  device, 1 float.
+            @param found_inf  device, 1 float."""
 
         def mp_clip_factor(self, context: Handle, scaled_norm: Pointer, inv_scale: Pointer, max_norm: float, grad_scale: Pointer, stream: Handle, /) -> int:
-            """The factor that unscales and clips at once:
+            """Computes the factor that unscales and clips gradients in one multiplication:
 
                 *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
+
+            @param scaled_norm  device, 1 float: norm of the gradients before unscaling.
+            @param inv_scale    device, 1 float.
+            @param grad_scale   device, 1 float, overwritten.
             Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
-            the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
-            @param scaled_norm  device, 1 float: norm of the gradients before unscaling."""
+            the 1e-6 is that of torch.nn.utils.clip_grad_norm_."""
 
         def mp_scaler_config_init(self, config: Pointer, struct_size: int, policy: int, /) -> int:
-            """65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
+            """Initializes the defaults of a policy:
 
                 init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
                 growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
                 beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
-                overflow_std_dev 3.0902      sigma_floor 0.5"""
+                overflow_std_dev 3.0902      sigma_floor 0.5
+
+            65536 is the initial scale of torch.amp.GradScaler.  24 overflows reduce S from 2^24 to 1."""
 
         def mp_scaler_state_init(self, state: Pointer, struct_size: int, config: Pointer, /) -> int:
-            """The state of a new scaler."""
+            """Initializes the state of a new scaler."""
 
         def mp_scaler_create(self, scaler: Pointer, context: Handle, config: Pointer, /) -> int:
-            """The scaler allocates nothing after this.  A program may have several, one per loss; several
-            optimizers may share one, see MP_STEP_KEEP_SCALER."""
+            """Creates a scaler and all memory that it needs.  A program may have several, one per loss;
+            several optimizers may share one, see MP_STEP_KEEP_SCALER."""
 
         def mp_scaler_destroy(self, scaler: Handle, /) -> None:
-            """Optimizers do not keep it.  No effect on the scaler of mp_optimizer_get_scaler."""
+            """Destroys a scaler; no optimizer refers to it.  Does nothing for the scaler of
+            mp_optimizer_get_scaler."""
 
         def mp_scaler_scale(self, scaler: Handle, /) -> Optional[int]:
-            """Device address of S, constant for the life of the scaler."""
+            """Returns the device address of S, which is constant for the life of the scaler."""
 
         def mp_scaler_inv_scale(self, scaler: Handle, /) -> Optional[int]:
-            """Device address of 1/S, constant for the life of the scaler."""
+            """Returns the device address of 1/S, which is constant for the life of the scaler."""
 
         def mp_scaler_found_inf(self, scaler: Handle, /) -> Optional[int]:
-            """Device address of the scaler's own sticky overflow flag, which mp_scaler_update clears; constant
-            for the life of the scaler."""
+            """Returns the device address of the scaler's sticky overflow flag, which is constant for the life
+            of the scaler.  mp_scaler_update clears the flag."""
 
         def mp_scale_loss(self, scaler: Handle, loss: Pointer, out: Pointer, dtype: int, count: int, stream: Handle, /) -> int:
-            """out[i] = loss[i] * S, before the backward pass.  out == loss is allowed."""
+            """Computes out[i] = loss[i] * S, before the backward pass.  out may be loss."""
 
         def mp_scaler_update(self, scaler: Handle, amax: Pointer, stream: Handle, /) -> int:
-            """Apply the policy once, from mp_scaler_found_inf and *amax; then clear the flag.
-            mp_scale_step does this itself.
-            @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
-                         before any clipping; infinity or NaN counts as an overflow even where the
-                         flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER and
-                         mp_grads_accumulate have measured.  Lognormal and logmax learn from it, and need it
-                         unless there were such calls.  Else optional: it tells NaN from infinity."""
+            """Applies the policy once, from mp_scaler_found_inf and *amax, then clears the flag.
+            mp_scale_step includes this.
+            @param amax  device, 1 float: largest |gradient| as measured, still multiplied by S and before
+                         clipping.  Infinity or NaN counts as an overflow even if the flag is 0.  Combined
+                         with the amax of steps with MP_STEP_KEEP_SCALER and of mp_grads_accumulate since
+                         the last update.  Required by lognormal and logmax, which learn from it, unless
+                         there were such calls.  Otherwise optional: it distinguishes NaN from infinity."""
 
         def mp_scaler_get_state_sync(self, scaler: Handle, state: Pointer, stream: Handle, /) -> int:
-            """Copy the state to the host; waits for `stream`."""
+            """Copies the state to the host; waits for `stream`."""
 
         def mp_scaler_set_state_sync(self, scaler: Handle, state: Pointer, stream: Handle, /) -> int:
-            """Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
-            gives bitwise the same scales.  Restoring empties the history, clears the flag, and forgets what amax
-            has been kept since the last update: they are of steps that are given up.
-            @retval MP_ERROR_INVALID_ARGUMENT no scaler of this config can be in that state.  In particular:
-                    another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
-                    growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
-                    those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
-                    0; statistics that are not finite, or of lognormal no means of log2 of a float; more
-                    steps skipped than taken, more of them with a NaN or in a row than at all, skips that
-                    are not the sum of their causes; counts beyond 2^52"""
+            """Restores a state from the host; waits for `stream`.  Repeating the steps after it gives bitwise
+            the same scales.  Empties the history, clears the flag and discards every amax measured since
+            the last update, because these belong to abandoned steps.
+
+            States that a scaler with this configuration cannot reach are rejected:
+
+            - another policy
+            - a scale outside [min_scale, max_scale], including NaN (logmax)
+            - growth_tracker >= growth_interval or hysteresis_left > hysteresis.  After lowering those
+              limits, set growth_tracker to 0 and hysteresis_left to hysteresis.
+            - a negative head-room; statistics that are not finite or, for lognormal, cannot be means of
+              log2 of floats
+            - inconsistent counts: skipped > steps, skipped_nan > overflows, skipped_in_row > skipped, or
+              skipped not equal to overflows + out_of_range + no_scale
+            - counts above 2^52
+
+            @retval MP_ERROR_INVALID_ARGUMENT a state in this list"""
 
         def mp_scaler_get_history_sync(self, scaler: Handle, capacity: int, scales: Pointer, skipped: Pointer, count: Pointer, stream: Handle, /) -> int:
-            """The last updates, oldest first, for a plot; waits for `stream`.
-            @param capacity  elements of the arrays; where fewer than there are, the newest are given
-            @param scales    host, optional: S with which the step was taken
-            @param skipped   host, optional: 0 = taken, 1 = overflowed, 2 = overflowed with amax = NaN,
-                             MP_STEP_RANGE, MP_STEP_NO_SCALE; not values of mp_step_outcome_t otherwise
-            @param count     host: elements written, at most config.history"""
+            """Returns the last updates, oldest first, e.g. for a plot; waits for `stream`.
+            @param capacity  elements of the arrays; if there are more updates, the newest are returned.
+            @param scales    host, optional: S during each step.
+            @param skipped   host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
+                             MP_STEP_RANGE or MP_STEP_NO_SCALE.  0 to 2 differ from mp_step_outcome_t.
+            @param count     host: elements written, at most config.history."""
 
         def mp_hyper_init(self, hyper: Pointer, struct_size: int, kind: int, lr: float, /) -> int:
-            """The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
-            default.  trust is that of LARS; Apex's LARC has 0.02.
+            """Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
+            defined by it.  lr has no default.  trust is that of LARS; Apex's LARC has 0.02.
 
                           beta1   beta2   eps     others
                 SGD       0.9     0       0       trust 0.001
@@ -3209,161 +3298,174 @@ class Library(ctypes.CDLL):
                 Adagrad   0       0       1e-10
                 RMSProp   0       0.9     1e-8
 
-            decay_power is 1; everything else is 0."""
+            decay_power is 1; all other fields are 0."""
 
         def mp_optimizer_desc_init(self, desc: Pointer, struct_size: int, kind: int, /) -> int:
-            """One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB."""
+            """Initializes a descriptor with one group and no tensors.  flags is MP_OPT_DECOUPLED_DECAY for
+            MP_OPT_LAMB and 0 for all other kinds."""
 
         def mp_optimizer_desc_from_name(self, name: Optional[bytes], desc: Pointer, desc_size: int, hyper: Pointer, hyper_size: int, lr: float, /) -> int:
-            """Sets desc to the method that a name stands for, with one group: hyper, with its defaults.
-            Case is ignored.
+            """Initializes a descriptor with the method of that name and one group, `hyper`, with the method's
+            defaults.  Case is ignored.
 
                 "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
                 "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
 
             @param name   host.
-            @param desc   host, out, desc_size bytes: desc->groups is hyper.  Zeros after an error.
-            @param hyper  host, out, hyper_size bytes: must live until mp_optimizer_create.
-            @retval MP_ERROR_NOT_FOUND the name is unknown"""
+            @param desc   host, out, desc_size bytes; desc->groups is hyper.  Zeroed on error.
+            @param hyper  host, out, hyper_size bytes; must live until mp_optimizer_create.
+            @retval MP_ERROR_NOT_FOUND unknown name"""
 
         def mp_optimizer_create(self, optimizer: Pointer, context: Handle, desc: Pointer, /) -> int:
-            """Uploads the hyperparameters and allocates the scratch memory of all later steps, and m and v if
-            the descriptor has none."""
+            """Creates an optimizer: uploads the hyperparameters, and allocates the scratch memory of all steps
+            and any moments that the descriptor lacks."""
 
         def mp_optimizer_destroy(self, optimizer: Handle, /) -> None:
-            """Frees what mp_optimizer_create has allocated; lists and tensors of the caller stay."""
+            """Destroys an optimizer and its allocations, but not the caller's lists and tensors."""
 
         def mp_optimizer_moments(self, optimizer: Handle, m: Pointer, v: Pointer, /) -> int:
-            """The lists m and v, of the descriptor or allocated (mp_tensor_list_get has their addresses); they
+            """Returns the lists m and v, passed or allocated; mp_tensor_list_get has their addresses.  They
             live as long as the optimizer.
-            @param m,v  host, out, each optional: NULL if the optimizer has none."""
+            @param m,v  host, out, each optional; NULL if the optimizer has none."""
 
         def mp_optimizer_set_hyper(self, optimizer: Handle, group: int, hyper: Pointer, stream: Handle, /) -> int:
-            """Replace the hyperparameters of one group, in stream order.
-            They live on the device: a captured graph picks up the new values when replayed.
-            @retval MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
-                    optimizer was created: a step would need another launch"""
+            """Replaces the hyperparameters of one group, in stream order.  They are stored on the device, so a
+            captured graph uses the new values when it is replayed.
+            @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm is not 0, but was 0 in all groups at creation:
+                    a step would need an additional launch"""
 
         def mp_optimizer_step(self, optimizer: Handle, grad_scale: Pointer, found_inf: Pointer, stream: Handle, /) -> int:
-            """One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
-            NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
-            gradients in one more (not in mp_scale_step, which measures them anyway).
-            An element of which the new weight or moment is not finite keeps its old weight and moments.
-            @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
-                               Infinity or NaN skips the update as found_inf does.
-            @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
-                               is written and t does not advance.  NULL = always update.
+            """Updates master, m, v and model in one kernel for any number of tensors.
 
-            The decision is taken on the device; the host does not learn of it (and must not ask,
-            or the GPU idles once per step).
-            Source of master weights: Micikevicius et al. 2018, section 3.1."""
+            LAMB, NovoGrad, LARC and LARS need one more kernel before it, which computes norms of tensors;
+            max_tensor_norm needs another one (not in mp_scale_step, which computes these norms anyway).  An
+            element whose new weight or moment is not finite keeps its old weight and moments.
+
+            The device decides whether to update, and the host does not see the decision: waiting for it
+            would leave the GPU idle once per step.
+            @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+                               Infinity or NaN skips the update, like found_inf.
+            @param found_inf   device, 1 float; if it is not 0 when the kernel runs, nothing is written and
+                               t does not advance.  NULL = always update.
+            Source: Micikevicius et al. 2018, section 3.1 (master weights)."""
 
         def mp_model_options_init(self, options: Pointer, struct_size: int, /) -> int:
-            """To nearest, overflow clamped."""
+            """Initializes rounding to nearest with clamping on overflow."""
 
         def mp_masters_to_model(self, master: Handle, model: Handle, found_inf: Pointer, options: Pointer, stream: Handle, /) -> int:
-            """model = round(master): the copy that an optimizer step writes, for a program that updates its
-            fp32 weights itself.  Bit for bit the same copy.
+            """Computes model = round(master) for a program that updates its fp32 weights itself.  The result
+            is bitwise that of an optimizer step.
             @param master     MP_FP32; read.
-            @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
-                              parameter has no 16-bit copy.
-            @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is
-                              written: a skipped step leaves the copy as it leaves the weights.
+            @param model      MP_FP16 or MP_BF16, parallel to master; written.  Parameters with a NULL data
+                              pointer have no 16-bit copy.
+            @param found_inf  device, 1 float, optional; if it is not 0 when the kernel runs, nothing is
+                              written, so that a skipped step changes neither weights nor copy.
             @param options    host, optional; NULL = the defaults."""
 
         def mp_optimizer_lr(self, optimizer: Handle, /) -> Optional[int]:
-            """The learning rates that the latest applied step used, before lr_multipliers.
+            """Returns the learning rates of the last applied step, before lr_multipliers.
             @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
                     NULL if optimizer is NULL"""
 
         def mp_optimizer_regularization(self, optimizer: Handle, loss: Pointer, stream: Handle, /) -> int:
-            """What l1 and l2 add to the loss, of the master weights as they are now:
+            """Computes the contribution of l1 and l2 to the loss, for the current master weights, in one
+            kernel:
 
                 sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
-            in fp32 within a chunk and fp64 across, in a fixed order, as mp_l2norm.  In one kernel.
+
+            Sums are fp32 within a chunk and fp64 across chunks, in a fixed order, as in mp_l2norm.
             @param loss  device, 1 float."""
 
         def mp_optimizer_get_scaler(self, optimizer: Handle, /) -> Optional[int]:
-            """The scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.  It
-            counts their skips and answers mp_step_query, so that bf16 training does not create a scaler.
-            @return lives as long as the optimizer, which owns it; NULL if optimizer is NULL"""
+            """Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.
+            It counts skips and serves mp_step_query, so bf16 training needs no other scaler.
+            @return owned by the optimizer, and lives as long; NULL if optimizer is NULL"""
 
         def mp_optimizer_step_counter(self, optimizer: Handle, /) -> Optional[int]:
-            """Device address of the step counter t, which each applied step increases by 1; constant for the
-            life of the optimizer.  NULL if optimizer is NULL."""
+            """Returns the device address of the step counter t, which is constant for the life of the
+            optimizer.  Every applied step increments t.  NULL if optimizer is NULL."""
 
         def mp_optimizer_write_model(self, optimizer: Handle, stream: Handle, /) -> int:
-            """model = round(master), bit for bit as in the step that increased t to its value: with the flags
-            and the rounding_seed of the optimizer.  For masters that the caller has loaded;
-            mp_optimizer_restore_sync calls it.  (mp_cast differs: it makes overflows infinite, and never
-            rounds at random.)  Without a list model there is nothing to do."""
+            """Computes model = round(master) after the caller has loaded masters.  Does nothing if the
+            optimizer has no model list.
+
+            The result is bitwise that of the step that incremented t to its current value: it uses the
+            optimizer's flags and rounding_seed.  (mp_cast differs: it makes overflows infinite, and never
+            rounds at random.)  mp_optimizer_restore_sync includes this call."""
 
         def mp_optimizer_checkpoint_size(self, optimizer: Handle, scaler: Handle, bytes: Pointer, /) -> int:
-            """Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
-            @param scaler  optional; NULL: that of mp_optimizer_get_scaler.
+            """Returns the size of a checkpoint, which contains master, m, v, t and the state of the scaler.
+            @param scaler  optional; NULL = mp_optimizer_get_scaler.
             @param bytes   host, out."""
 
         def mp_optimizer_save_sync(self, optimizer: Handle, scaler: Handle, checkpoint: Pointer, bytes: int, stream: Handle, /) -> int:
-            """Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
-            later versions read it.  Not part of it: hyperparameters, the states of a graph (running
-            statistics), offsets of dropout, and the position in the data.
-            @param scaler      the scaler given to mp_scale_step: the state of another one is not saved.
-                               NULL: that of mp_optimizer_get_scaler.
+            """Writes a checkpoint to host memory; waits for `stream`.  The format is little-endian, and later
+            versions of the library can read it.  It does not contain hyperparameters, the states of a graph
+            (running statistics), dropout offsets, or the position in the data.
+            @param scaler      the scaler passed to mp_scale_step; no other state is saved.
+                               NULL = mp_optimizer_get_scaler.
             @param checkpoint  host, out.
-            @param bytes       room, at least mp_optimizer_checkpoint_size.
-            @retval MP_ERROR_WORKSPACE_TOO_SMALL there is less room"""
+            @param bytes       size of `checkpoint`, at least mp_optimizer_checkpoint_size.
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL bytes is smaller"""
 
         def mp_optimizer_restore_sync(self, optimizer: Handle, scaler: Handle, checkpoint: Pointer, bytes: int, stream: Handle, /) -> int:
-            """Restores master, m, v, t and the scaler, then writes model as mp_optimizer_write_model does: the
-            training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
-            @param scaler      as when it was saved, under the rules of mp_scaler_set_state_sync.
+            """Restores master, m, v, t and the scaler, then writes model as mp_optimizer_write_model does.
+            Given the same descriptor and data, training continues bit for bit.  Waits for `stream`.
+            @param scaler      as in mp_optimizer_save_sync; its state must satisfy the rules of
+                               mp_scaler_set_state_sync.
             @param checkpoint  host, any alignment.
-            @param bytes       exactly as many as were saved.
-            @retval MP_ERROR_INVALID_ARGUMENT no checkpoint, or that of other tensors, of another kind or
-                    scaler; nothing has been written"""
+            @param bytes       exact size of the saved checkpoint.
+            @retval MP_ERROR_INVALID_ARGUMENT not a checkpoint, or one of other tensors, another kind or
+                    another scaler; nothing has been written"""
 
         def mp_optimizer_get_step_sync(self, optimizer: Handle, t: Pointer, stream: Handle, /) -> int:
-            """The step counter t; waits for `stream`."""
+            """Returns the step counter t; waits for `stream`."""
 
         def mp_optimizer_set_step_sync(self, optimizer: Handle, t: int, stream: Handle, /) -> int:
-            """Sets t, e.g. from a checkpoint of another format; call mp_optimizer_write_model after it.
-            Waits for `stream`.
+            """Sets t, e.g. from a checkpoint of another format; waits for `stream`.  Call
+            mp_optimizer_write_model afterwards.
             @param t  in [0, 2^52]"""
 
         def mp_comm_init(self, comm: Pointer, struct_size: int, /) -> int:
-            """One rank, for a program that may have several: nothing is communicated."""
+            """Initializes a communicator of a single rank, which does not communicate."""
 
         def mp_comm_init_nccl(self, comm: Pointer, nccl_comm: Pointer, /) -> int:
-            """Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
-            there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
-            @param comm       host, out; MP_INIT_STRUCT it before the call.
-            @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
-                              taken for a failure); must outlive the calls that get *comm.
-            @retval MP_ERROR_NOT_FOUND if NCCL cannot be loaded
-            @retval MP_ERROR_COMM if it does not tell rank or size of nccl_comm"""
+            """Initializes *comm with the callbacks of an NCCL communicator.  The library does not link NCCL:
+            this call loads libnccl.so.2 with dlopen.  The callbacks return ncclResult_t codes.
+            @param comm       host, out; initialize it with MP_INIT_STRUCT.
+            @param nccl_comm  a blocking ncclComm_t; must outlive the calls that receive *comm.  (A
+                              nonblocking one returns ncclInProgress, which counts as a failure.)
+            @retval MP_ERROR_NOT_FOUND NCCL cannot be loaded
+            @retval MP_ERROR_COMM NCCL does not return rank or size of nccl_comm"""
 
         def mp_grad_all_reduce(self, grads: Handle, comm: Pointer, pre: float, post: float, stream: Handle, /) -> int:
-            """grads = post * sum over ranks (pre * grads), in place and in the gradients' own types, every
-            product rounded.  pre = 1 / world_size, post = 1 averages without overflow, but what is small may
-            underflow; pre = 1, post = 1 / world_size the reverse; both 1 / sqrt(world_size) is in between.
-            A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
-            equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+            """Sums gradients over ranks: grads = post * sum over ranks (pre * grads).  In place, in the types
+            of the gradients, with every product rounded.  Factors that average over n = world_size ranks:
 
-            One all_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
-            one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
-            a list of one tensor over all of them (one buffer for all gradients) does that.
+                pre = 1/n,        post = 1           no overflow, but small values may underflow
+                pre = 1,          post = 1/n         small values are kept, but sums may overflow
+                pre = 1/sqrt(n),  post = 1/sqrt(n)   a compromise
 
-            The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
-            rank sees them; see mp_step_options.comm for what else must agree.
-            @param pre,post   > 0, finite.
-            @retval MP_ERROR_COMM a callback failed: some gradients may have been summed and others not, and all
-                    have been multiplied by pre"""
+            A factor of 1 costs nothing, any other one pass over the gradients.  If the factors are powers
+            of two and all ranks have equal gradients, the average has the same bits, unless a value
+            underflows or overflows on the way.
+
+            Each non-empty tensor is one all_reduce, in the order of the list, in one batch: NCCL merges
+            them into one launch.  Adjacent tensors are not merged, because addresses may differ between
+            ranks.  If one buffer holds all gradients, pass a list with one tensor over that buffer.
+
+            The gradients may still be multiplied by S.  Infinity and NaN remain in the sum, so every rank
+            detects them; mp_step_options.comm covers the other decisions.
+            @param grads     the gradients of this rank; overwritten.
+            @param pre,post  > 0, finite.
+            @retval MP_ERROR_COMM a callback failed: all gradients have been multiplied by pre, and some may
+                    have been summed"""
 
         def mp_step_options_init(self, options: Pointer, struct_size: int, /) -> int:
-            """No clipping, no reports, one rank."""
+            """Initializes options without clipping or reports, for one rank."""
 
         def mp_scale_step(self, optimizer: Handle, scaler: Handle, options: Pointer, stream: Handle, /) -> int:
-            """Everything between backward and the next forward:
+            """Checks, unscales and clips the gradients, updates the weights, and adapts the loss scale:
 
                 1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
                 2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
@@ -3371,49 +3473,46 @@ class Library(ctypes.CDLL):
                 3. if the outcome is MP_STEP_TAKEN:
                        g = gradient / S, clipped;  optimizer update of master;
                        model = round(master);  t += 1                         second pass
-                4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+                4. S follows its policy;  found_inf is cleared                not with MP_STEP_KEEP_SCALER
 
-            Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which a
-            square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element of which the new
-            weight or moment is not finite keeps its old weight and moments, as it does for an infinite
-            extra gradient; mp_step_options.rejected_updates counts it.
+            Everything runs on the device, without host synchronization.  The result is bitwise that of
+            mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step and mp_scaler_update
+            in this order, with fewer launches and less memory traffic.  Two passes are the minimum, because
+            no weight may change before the last gradient has been checked; with MP_STEP_CHECKED, one is
+            enough.
 
-            found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
-            overflowing activation gradient may have set it before.
+            found_inf is the scaler's flag (mp_scaler_found_inf), which a GEMM epilogue may already have set
+            for an activation gradient.  An overflow skips the step with MP_SCALER_STATIC too.
 
-            All on the device, with no host synchronisation.  Bitwise equal to calling
-            mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
-            mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
-            are the minimum: no weight may change before the last gradient has been inspected
-            (MP_STEP_CHECKED: it has been).
+            Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which the
+            square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element whose new weight or
+            moment is not finite, e.g. because of an infinite extra gradient, keeps its old weight and
+            moments; mp_step_options.rejected_updates counts it.
 
-            With MP_SCALER_STATIC an overflowing step is skipped too.
+            Ranks: after mp_grad_all_reduce the gradients are equal on all ranks, but a flag set by an
+            epilogue is not, nor is the amax of a sharded optimizer.  Phase 2 is one all_reduce of 3 floats
+            (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
+            Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are sums of
+            squares in fp32, separate for large, small and other values, each scaled by a power of two.
 
-            Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
-            raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 3
-            floats (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small
-            kernels.  Causes of a skip travel as a code, so that no maximum meets a NaN.  The sums are
-            those of squares in fp32: large, small and other ones apart, each with a power of two as factor.
-
-            @param scaler   optional; NULL = the optimizer's own static scaler, S = 1 (bf16):
-                            mp_optimizer_get_scaler.
+            @param scaler   optional; NULL = mp_optimizer_get_scaler: static, S = 1 (bf16).
             @param options  host, optional; NULL = no clipping, one rank.
-            @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
-            @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
-                    included, but the scaler's flag is up if a gradient is not
-                    finite.  Other ranks may have taken the step"""
+            @retval MP_ERROR_INVALID_ARGUMENT e.g. optimizer and scaler belong to different contexts
+            @retval MP_ERROR_COMM a callback of options->comm failed: neither weights nor S have been
+                    updated, but the scaler's flag is set if a gradient is not finite.  Other ranks may have
+                    taken the step"""
 
         def mp_grads_accumulate(self, scaler: Handle, grads: Handle, sums: Handle, weight: float, flags: int, stream: Handle, /) -> int:
-            """sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
-            the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+            """Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FIRST,
+            sums = weight / S * grads.  One pass, with the current S; weight / S is rounded once, and so is
+            each sum.
 
-            Raises the scaler's flag for a gradient that is not finite, or whose product with weight / S is
-            not, and keeps the largest |gradient|,
-            still multiplied by S and without the weight, for the scaler's next update.  The overflow
-            stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
-            micro-batch discards its window whatever becomes of the flag.
+            Sets the scaler's flag if a gradient or its product with weight / S is not finite.  Records the
+            largest |gradient|, still multiplied by S and without the weight, for the scaler's next update.
+            An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FIRST:
+            one bad micro-batch discards its window even if the flag is cleared.
 
-            Accumulation over k micro-batches; `sums` are the optimizer's grads:
+            Accumulation over k micro-batches; `sums` are the optimizer's gradients:
 
                 for (int i = 0; i < k; i++) {
                   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
@@ -3423,10 +3522,11 @@ class Library(ctypes.CDLL):
                 options.flags = MP_STEP_UNSCALED;
                 mp_scale_step(optimizer, scaler, &options, stream);
 
-            (With several ranks, mp_grad_all_reduce of the sums comes before the step, which has options.comm.)
-            S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
-            that the rest of a discarded window has a smaller S already.  mp_scaler_state and mp_step_query
-            count micro-batches then; that the window was discarded, options.found_inf says in both forms:
+            With several ranks, call mp_grad_all_reduce on the sums before the step, and set options.comm.
+
+            S is constant within such a window.  It may also follow its policy after each micro-batch, so
+            that the rest of a discarded window uses a smaller S.  mp_scaler_state and mp_step_query then
+            count micro-batches; in both forms options.found_inf reports a discarded window:
 
                 for (int i = 0; i < k; i++) {
                   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
@@ -3436,25 +3536,26 @@ class Library(ctypes.CDLL):
                 }
                 mp_scale_step(optimizer, NULL, &options, stream);
 
-            @param grads   any types; sums == grads is allowed for MP_FP32 gradients.
+            @param grads   any types; sums may be grads if all are MP_FP32.
             @param sums    MP_FP32, parallel to grads.
-            @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
-            @param flags   mp_accumulate_flags_t, or-ed."""
+            @param weight  finite: 1, 1/k or a task weight.  0 adds nothing, but overflows are still
+                           detected.
+            @param flags   bitwise or of mp_accumulate_flags_t."""
 
         def mp_grads_to_fp32(self, scaler: Handle, grads: Handle, out: Handle, stream: Handle, /) -> int:
-            """out = grads / S in fp32, checked for overflow, in one pass: mp_grads_accumulate of weight 1 with
-            both flags.  The first half of a step with an optimizer of the host program, which updates
-            fp32 master weights however it likes:
+            """Computes out = grads / S in fp32 and checks for overflow, in one pass: mp_grads_accumulate with
+            weight 1 and both flags.  The first half of a step with an optimizer of the host program, which
+            updates fp32 master weights by any rule:
 
                 const float *found_inf = mp_scaler_found_inf(scaler);
                 mp_grads_to_fp32(scaler, grads, grads32, stream);
-                my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+                my_optimizer(found_inf); // masters and grads32; does nothing if *found_inf is not 0
                 mp_masters_to_model(masters, models, found_inf, NULL, stream);
                 mp_scaler_update(scaler, NULL, stream);
 
-            That optimizer runs on the device and reads the flag there.  An optimizer on the host, or one that knows
-            of no flag, is started by the host, which polls mp_step_query; what else has been enqueued goes
-            on meanwhile.  n is mp_scaler_state.steps + 1:
+            This optimizer runs on the device and reads the flag there.  If the optimizer runs on the host
+            or cannot read the flag, the host polls mp_step_query and then starts it; other enqueued work
+            continues meanwhile.  n is mp_scaler_state.steps + 1:
 
                 mp_step_outcome_t outcome = MP_STEP_PENDING;
                 mp_grads_to_fp32(scaler, grads, grads32, stream);
@@ -3465,14 +3566,14 @@ class Library(ctypes.CDLL):
                 }
                 mp_scaler_update(scaler, NULL, stream);
 
-            @param grads  any types; out == grads is allowed for MP_FP32 gradients.
+            @param grads  any types; out may be grads if all are MP_FP32.
             @param out    MP_FP32, parallel to grads."""
 
         def mp_step_query(self, scaler: Handle, step: int, outcome: Pointer, /) -> int:
-            """What became of a step, from what the device has written into memory of the host.  Neither waits
-            nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+            """Returns the outcome of a step, which the device has written to host memory.  Neither waits nor
+            enqueues work.  Any thread may call it at any time, even while another one uses the scaler.
 
-            The queue does not run dry if a step is asked for while it still holds work of the next one:
+            The queue never runs empty if the host queries a step while work of the next one is enqueued:
 
                 for (int64_t n = 1; n <= steps; n++) {
                   mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
@@ -3482,16 +3583,16 @@ class Library(ctypes.CDLL):
                   mp_scale_step(optimizer, scaler, NULL, stream);
                 }
 
-            A skipped step is logged at MP_LOG_INFO with its cause, once; not if a later one was logged
-            before.  The line has S before it and, unless the query comes before the update, after it.
+            A skipped step is logged once at MP_LOG_INFO with its cause, unless a later one has already been
+            logged.  The line contains the old S and, unless the query precedes the update, the new S.
 
-            @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
-                            n, also after restoring a state and in a replayed graph.  Its outcome is known
-                            at the end of the mp_scale_step or mp_scaler_update that counts it (those with
-                            MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
+            @param step     >= 1, counted like mp_scaler_state.steps: step n is the update after which steps
+                            is n, also after restoring a state and in a replayed graph.  Its outcome is
+                            available at the end of the mp_scale_step or mp_scaler_update that counts it
+                            (steps with MP_STEP_KEEP_SCALER do not count), or after MP_ACCUMULATE_LAST.
             @param outcome  host, out.
-            @retval MP_ERROR_NOT_FOUND the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
-                    that was restored"""
+            @retval MP_ERROR_NOT_FOUND the step is MP_STEP_QUERY_DEPTH or more steps old, or precedes a
+                    restored state"""
 
         def mp_autocast_config_init(self, config: Pointer, struct_size: int, low: int, /) -> int:
             """Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits."""
@@ -4026,66 +4127,66 @@ class Library(ctypes.CDLL):
             backward.  After mp_graph_compile; parameters and room as in mp_graph_explain."""
 
         def mp_scaler_config_init_preset(self, config: Pointer, struct_size: int, preset: int, /) -> int:
-            """mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
-            says.
-            @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset"""
+            """Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
+            the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+            @retval MP_ERROR_INVALID_ARGUMENT unknown preset"""
 
         def mp_scaler_config_from_name(self, name: Optional[bytes], config: Pointer, struct_size: int, /) -> int:
-            """What a word of a command line or of another system's configuration stands for:
+            """Initializes a configuration from a name, as used on command lines and in other systems'
+            configuration files.  Case is ignored.
 
-                "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
-                "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+                "Backoff"    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF (OpenSeq2Seq's name)
+                "LogMax"     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX (OpenSeq2Seq's name)
                 "lognormal"  MP_SCALER_PRESET_LOGNORMAL
-                "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+                "dynamic"    MP_SCALER_PRESET_APEX_AMP (Apex's name); the initial S is that of GradScaler
                 "none"       MP_SCALER_STATIC with S = 1
-                "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
+                "128"        MP_SCALER_STATIC with S = 128, and likewise for every other valid S
 
-            Capital letters do not matter.  A static S may lie outside [1, 2^24]: min_scale or max_scale goes
-            with it.
+            If a static S is outside [1, 2^24], min_scale or max_scale is set to it.
             @param name    host.
-            @param config  host, out; zeros after an error.
-            @retval MP_ERROR_NOT_FOUND the word is unknown
-            @retval MP_ERROR_INVALID_ARGUMENT the number is not positive and finite with a finite reciprocal"""
+            @param config  host, out; zeroed on error.
+            @retval MP_ERROR_NOT_FOUND unknown name
+            @retval MP_ERROR_INVALID_ARGUMENT a number <= 0, not finite, or without a finite reciprocal"""
 
         def mp_scaler_from_torch(self, saved: Pointer, config: Pointer, state: Pointer, /) -> int:
-            """What makes a scaler that goes on where torch's stopped.
+            """Converts a checkpoint of torch into the configuration and state of a scaler that continues it.
             @param saved   host.
-            @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
-            @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
-            @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, or a factor or interval that
-                    no scaler has.  Also a growth_tracker that is not below growth_interval, as
-                    set_growth_interval can leave it behind: torch compares the two for equality, so there S
-                    would not grow again before an overflow, and here it would grow at once.  Set
-                    growth_tracker to 0"""
+            @param config  host, out, for mp_scaler_create; initialize it with MP_INIT_STRUCT.
+            @param state   host, out, for mp_scaler_set_state_sync; initialize it with MP_INIT_STRUCT.
+            @retval MP_ERROR_INVALID_ARGUMENT a scale without a finite reciprocal; a factor or interval out
+                    of range; or growth_tracker >= growth_interval, which torch's set_growth_interval can
+                    cause. torch compares the two for equality, so S would not grow there before the next
+                    overflow; here it would grow at once.  Set growth_tracker to 0"""
 
         def mp_scaler_to_torch(self, config: Pointer, state: Pointer, saved: Pointer, /) -> int:
-            """For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+            """Converts a configuration and state for GradScaler.load_state_dict.  Hysteresis, limits of S and
+            counts of skips are lost: torch has none.
             @param saved  host, out."""
 
         def mp_scaler_from_megatron(self, saved: Pointer, state: Pointer, /) -> int:
-            """The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+            """Converts a checkpoint of Megatron-LM into a state, for a scaler with MP_SCALER_PRESET_MEGATRON.
             @param saved  host.
-            @param state  host, out; MP_INIT_STRUCT it before the call.
-            @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, a growth_tracker below 0.
-                    What depends on the scaler, mp_scaler_set_state_sync refuses"""
+            @param state  host, out; initialize it with MP_INIT_STRUCT.
+            @retval MP_ERROR_INVALID_ARGUMENT a scale without a finite reciprocal, or a growth_tracker < 0;
+                    mp_scaler_set_state_sync checks the limits that depend on the scaler"""
 
         def mp_scaler_to_megatron(self, state: Pointer, saved: Pointer, /) -> int:
-            """For DynamicGradScaler.load_state_dict.
+            """Converts a state for DynamicGradScaler.load_state_dict.
             @param saved  host, out."""
 
         def mp_gemm_kernel_info(self, context: Handle, desc: Pointer, index: int, info: Pointer, /) -> int:
-            """The kernels by predicted time, so that index 0 is what mp_gemm would launch, and behind them those
-            that cannot run `desc`.
-            @param info  host, out; MP_INIT_STRUCT it before the call.
-            @retval MP_ERROR_NOT_FOUND when index is past the last kernel."""
+            """Returns a kernel for a problem of mp_gemm.  Index 0 is the kernel that mp_gemm would launch; the
+            others follow by predicted time, and unsupported kernels are last.
+            @param info  host, out; initialize it with MP_INIT_STRUCT.
+            @retval MP_ERROR_NOT_FOUND index is past the last kernel"""
 
         def mp_conv2d_kernel_info(self, context: Handle, desc: Pointer, op: int, index: int, info: Pointer, /) -> int:
-            """The same for one product of a convolution."""
+            """Returns a kernel for one pass of a convolution, like mp_gemm_kernel_info."""
 
         def mp_rnn_kernel_info(self, context: Handle, desc: Pointer, index: int, info: Pointer, /) -> int:
-            """How the steps of a recurrent layer are done: by products of mp_gemm's kernels and kernels for the cell,
-            or in one kernel a step.  The one that the library would take comes first.  workspace_bytes is that of the
-            whole call, as in mp_rnn_get_sizes."""
+            """Returns an implementation of the time steps of a recurrent layer: separate GEMM and cell
+            kernels, or one fused kernel per step.  Index 0 is the one that the library would use.
+            workspace_bytes is that of the complete call, as in mp_rnn_get_sizes."""
 
 
 # name: (result, types of its arguments)

@@ -73,29 +73,29 @@ macro_rules! flags {
 }
 
 numbered! {
-    /// Values are part of the ABI.  The decades say whose fault it is.
+    /// Status codes.  The values are part of the ABI and grouped in ranges by cause.
     Status {
         /// [`MP_SUCCESS`](crate::sys::MP_SUCCESS)
         Success = 0,
         /// a value outside its documented range
         ErrorInvalidArgument = 1,
-        /// a pointer or ld breaks a documented alignment
+        /// a pointer or ld violates a documented alignment
         ErrorMisaligned = 2,
-        /// ask mp\_\*\_workspace\_size
+        /// see mp\_\*\_workspace\_size
         ErrorWorkspaceTooSmall = 3,
-        /// struct\_size is 0, or asks for unknown features
+        /// struct\_size is 0 or requests unknown features
         ErrorStructSize = 4,
-        /// no kernel for this combination; [`mp_last_error`](crate::sys::mp_last_error) says which part
+        /// no kernel for this combination; [`mp_last_error`](crate::sys::mp_last_error) names the part
         ErrorUnsupported = 20,
-        /// not compiled for this device
+        /// the build has no code for this device
         ErrorArchMismatch = 21,
-        /// name unknown, enumeration exhausted, shared library missing
+        /// unknown name, index past the end, missing shared library
         ErrorNotFound = 22,
         /// [`MP_ERROR_OUT_OF_MEMORY`](crate::sys::MP_ERROR_OUT_OF_MEMORY)
         ErrorOutOfMemory = 40,
-        /// [`mp_last_error`](crate::sys::mp_last_error) has the CUDA error name
+        /// [`mp_last_error`](crate::sys::mp_last_error) contains the CUDA error name
         ErrorCuda = 41,
-        /// a callback of [`mp_comm_t`](crate::sys::mp_comm_t) failed; [`mp_last_error`](crate::sys::mp_last_error) has its code
+        /// a callback of [`mp_comm_t`](crate::sys::mp_comm_t) failed; [`mp_last_error`](crate::sys::mp_last_error) contains its code
         ErrorComm = 42,
         /// [`MP_ERROR_INTERNAL`](crate::sys::MP_ERROR_INTERNAL)
         ErrorInternal = 60,
@@ -103,14 +103,14 @@ numbered! {
 }
 
 numbered! {
-    /// How much a message matters; a smaller number matters more.
+    /// Log severity; lower values are more severe.
     LogLevel {
         /// every error, once; by default only errors that no status returns
         Error = 1,
-        /// slow paths taken for a reason the caller can change
+        /// slow paths whose cause the caller can change
         Warn = 2,
-        /// kernel choices, the first time each is made; skipped steps, where the
-        /// host asks for their outcome
+        /// kernel selections, the first time each is made; skipped steps, if the
+        /// host queries their outcome
         Info = 3,
         /// every call
         Debug = 4,
@@ -118,7 +118,7 @@ numbered! {
 }
 
 numbered! {
-    /// Element types.  0 is deliberately invalid: a forgotten field is an error.
+    /// Element types.  0 is invalid, so that an unset field is an error.
     Dtype {
         /// [`MP_DTYPE_NONE`](crate::sys::MP_DTYPE_NONE)
         DtypeNone = 0,
@@ -132,7 +132,7 @@ numbered! {
 }
 
 numbered! {
-    /// What the kernels of a context were compiled for.
+    /// Target that the kernels of a context are compiled for.
     Target {
         /// [`MP_TARGET_CUDA`](crate::sys::MP_TARGET_CUDA)
         Cuda = 1,
@@ -142,7 +142,7 @@ numbered! {
 }
 
 numbered! {
-    /// An operand as it is stored, or its transpose.
+    /// Form of an operand: as stored (N) or transposed (T).
     Op {
         /// [`MP_OP_N`](crate::sys::MP_OP_N)
         N = 0,
@@ -152,7 +152,7 @@ numbered! {
 }
 
 numbered! {
-    /// A function applied to each element of a result, or its derivative.
+    /// Activation function, or its derivative, applied to each element of a result.
     Activation {
         /// [`MP_ACT_NONE`](crate::sys::MP_ACT_NONE)
         None = 0,
@@ -184,17 +184,17 @@ numbered! {
 }
 
 numbered! {
-    /// The dimension that the groups of [`mp_gemm_ragged`](crate::sys::mp_gemm_ragged) share.
+    /// Dimension that is divided among the groups of [`mp_gemm_ragged`](crate::sys::mp_gemm_ragged).
     Ragged {
-        /// rows: forward pass and input gradients of the experts of a layer
+        /// rows: forward pass and input gradients of experts
         M = 0,
-        /// k: their weight gradients
+        /// k: weight gradients of experts
         K = 1,
     }
 }
 
 numbered! {
-    /// The three passes of a convolutional layer.
+    /// Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad).
     ConvOp {
         /// [`MP_CONV_FPROP`](crate::sys::MP_CONV_FPROP)
         Fprop = 0,
@@ -206,32 +206,41 @@ numbered! {
 }
 
 numbered! {
-    /// How the loss scale S follows the gradients.
+    /// Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
+    /// [`MP_STEP_TAKEN`](crate::sys::MP_STEP_TAKEN); other steps are skipped.  docs/loss-scaler.md compares the policies.
     ScalerPolicy {
-        /// S never changes.  bf16 training uses this with S = 1.
+        /// Constant S.  bf16 training uses this policy with S = 1.
         Static = 0,
-        /// Overflow: S \*= backoff\_factor.  growth\_interval clean steps in a row:
-        /// S \*= growth\_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
-        /// hysteresis h \> 1 forgives h - 1 overflows; further ones back off, until the budget is
-        /// refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP), by every
-        /// clean step (apex update\_scale\_hysteresis).
+        /// Multiplicative back-off and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
+        /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
+        ///
+        /// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
+        /// budget is refilled.  S growing refills it (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP),
+        /// every clean step (Apex, update\_scale\_hysteresis).
+        /// Source: torch.amp.GradScaler.
         Backoff = 1,
-        /// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
-        /// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
+        /// Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
+        /// normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
+        /// sigma\_floor):
         ///
         /// ```text
-        /// S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+        /// S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
         /// ```
-        /// so that overflow has a fixed small probability.  An overflowing step leaves mu and
-        /// sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
-        /// above; every growth\_interval clean steps h shrinks by one bit.  Without h the policy
-        /// livelocks when an activation gradient, which no statistic sees, overflows first.  After
-        /// overflows before the first statistics, these begin with an h that leaves S as it is.
-        /// A step whose gradients are all zero changes nothing.
+        ///
+        /// The probability of an overflow is therefore small and fixed.  h is a head-room in bits,
+        /// initially 0:
+        ///
+        /// - An overflow does not change mu and sigma, backs off once, and raises h.
+        /// - Every growth\_interval clean steps, h decreases by one bit.
+        /// - If overflows precede the first statistics, h begins with the value that leaves S unchanged.
+        ///
+        /// Without h the policy would livelock if an activation gradient, which the statistics do not
+        /// include, overflows before the weight gradients do.  A step whose gradients are all zero
+        /// changes nothing.
         /// Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
         /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
         Lognormal = 2,
-        /// OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
+        /// OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.
         Logmax = 3,
     }
 }
@@ -239,66 +248,90 @@ numbered! {
 flags! {
     /// Bits of `mp_scaler_config`.flags.
     ScalerFlags {
-        /// backoff; see there
+        /// backoff: clean steps refill hysteresis
         REFILL_EACH_STEP = 1,
-        /// Backoff: the first clean step, and the first after each overflow, does not count towards
-        /// growth\_interval.  Source: DeepSpeed FP16\_Optimizer.
+        /// Backoff: the first clean step, and the first one after each overflow, does not count towards
+        /// growth\_interval.
+        /// Source: DeepSpeed FP16\_Optimizer.
         FIRST_STEP_UNCOUNTED = 2,
     }
 }
 
 numbered! {
-    /// Whether a scaler still gets anywhere.
+    /// Health of a scaler.
     ScalerStatus {
         /// [`MP_SCALER_OK`](crate::sys::MP_SCALER_OK)
         Ok = 0,
-        /// see `mp_scaler_config`.diverged\_after; or S has no finite inverse
+        /// diverged\_after skips in a row, or 1/S is not finite
         Diverged = 1,
     }
 }
 
 numbered! {
-    /// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
-    /// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
-    /// computed as in [`mp_l2norm`](crate::sys::mp_l2norm).
+    /// Update rule.  Symbols in the formulas: g is the unscaled, clipped gradient, w the fp32 master
+    /// weight, wd is weight\_decay, b1 and b2 are beta1 and beta2, and t is the number of applied (not
+    /// skipped) steps, including the current one.  |x| is the norm of one tensor, computed as in
+    /// [`mp_l2norm`](crate::sys::mp_l2norm).
     OptimizerKind {
-        /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-        /// [`MP_OPT_NESTEROV`](crate::sys::MP_OPT_NESTEROV): w -= lr (g + momentum m).  Weight decay: g += wd w, or with
-        /// [`MP_OPT_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_DECAY_AFTER_MOMENTUM) w -= lr wd w, which momentum does not see.
-        /// [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS), [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC): g = a (g + wd w) instead, with one a per tensor:
+        /// Stochastic gradient descent with momentum:
         ///
         /// ```text
-        /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+        /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
         /// ```
-        /// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
-        /// and tensors that begin as 0 stay near it.)
+        ///
+        /// [`MP_OPT_NESTEROV`](crate::sys::MP_OPT_NESTEROV): w -= lr (g + momentum m).  Decay: g += wd w.  With
+        /// [`MP_OPT_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_DECAY_AFTER_MOMENTUM): w -= lr wd w, which does not enter the momentum.
+        ///
+        /// [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS) and [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC): g = a (g + wd w) instead, with one factor a per tensor:
+        ///
+        /// ```text
+        /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
+        /// ```
+        ///
+        /// a is 1 if |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+        /// and tensors that are initially 0 stay near it.)
         /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
         /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
         Sgd = 1,
+        /// Adam, and AdamW with [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY):
+        ///
+        /// ```text
         /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-        /// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY) w -= lr wd w (AdamW).
+        /// ```
+        ///
+        /// mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
+        /// [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY): w -= lr wd w.
         /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
         Adam = 2,
-        /// w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`](crate::sys::MP_OPT_ADAM) with the same flags, its decay
-        /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless [`MP_OPT_NVLAMB`](crate::sys::MP_OPT_NVLAMB), for
-        /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
-        /// The paper's form has [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY), which [`mp_optimizer_desc_default`](crate::sys::mp_optimizer_desc_default) sets.  The global
-        /// clipping that Apex has inside is `mp_step_options`.max\_grad\_norm.
+        /// LAMB: w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`](crate::sys::MP_OPT_ADAM) with the same flags, including
+        /// decay, and r = |w| / |u|.  r is 1 if |w| or |u| is 0 and, without [`MP_OPT_NVLAMB`](crate::sys::MP_OPT_NVLAMB), for tensors
+        /// with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+        ///
+        /// The paper's form has [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY), which [`mp_optimizer_desc_default`](crate::sys::mp_optimizer_desc_default) sets.  Apex
+        /// includes global clipping; here it is `mp_step_options`.max\_grad\_norm.
         /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
         Lamb = 3,
-        /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+        /// NovoGrad, with one v per tensor:
+        ///
+        /// ```text
+        /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1)
         /// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
-        /// dampening = b1 averages the gradients, as upstream's grad\_averaging does.
+        /// ```
+        ///
+        /// dampening = b1 averages the gradients, like grad\_averaging of the original implementation.
         /// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
-        /// corrects the bias of a v that begins without one.  This is the paper's form.)
+        /// corrects the bias of a v that is not biased.  This is the paper's form.)
         /// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
         /// algorithm 1.
         Novograd = 4,
-        /// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
-        /// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY) w -= lr wd w.
+        /// Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
+        ///
+        /// The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
+        /// [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY): w -= lr wd w.
         /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
         Adagrad = 5,
-        /// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+        /// RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
+        ///
         /// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
         /// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
         /// eps and momentum as in torch.
@@ -307,53 +340,53 @@ numbered! {
 }
 
 flags! {
-    /// Bits of `mp_optimizer_desc`.flags.
+    /// Bits of `mp_optimizer_desc`.flags; bit 3 is unused.
     OptimizerFlags {
         /// SGD
         NESTEROV = 1,
-        /// Adam: makes it AdamW; LAMB; Adagrad
+        /// Adam (then AdamW), LAMB, Adagrad
         DECOUPLED_DECAY = 2,
         /// Adam, LAMB: mhat = m, vhat = v
         NO_BIAS_CORRECTION = 4,
-        /// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
-        /// clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
-        /// so every later step is skipped and training never recovers.
+        /// Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
+        /// largest finite value: an infinite weight makes every later gradient non-finite, so every later
+        /// step would be skipped and training would never recover.
         MODEL_OVERFLOW = 16,
-        /// SGD, not with [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC) or [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS)
+        /// SGD; excludes [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC) and [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS)
         DECAY_AFTER_MOMENTUM = 32,
         /// SGD
         LARC = 64,
-        /// SGD, not with [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC)
+        /// SGD; excludes [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC)
         LARS = 128,
-        /// LAMB: adapts the tensors without decay too
+        /// LAMB: also adapts tensors without decay
         NVLAMB = 256,
-        /// Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
-        /// change below half a unit of the copy is not lost in every step.  What the type can hold stays
-        /// as it is.  The random numbers follow from rounding\_seed, t, the tensor's index and the
-        /// element's, and from nothing else: not from the device, not from being interrupted and resumed.
-        /// Probabilities are exact (fp16 subnormals: to within 2^-32).
+        /// Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
+        /// weight: changes below half a unit in the last place are not lost in every step.  Weights that
+        /// the 16-bit type can represent are unchanged.
+        ///
+        /// The random numbers depend only on rounding\_seed, t, and the indices of tensor and element.
+        /// They are equal on all devices and after a resume.  Probabilities are exact (fp16 subnormals:
+        /// to within 2^-32).
         /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
-        /// ```text
-        ///     Philox
-        /// ```
-        /// 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+        /// Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
         STOCHASTIC_ROUNDING = 512,
     }
 }
 
 numbered! {
-    /// How the learning rate follows t, on the device: a skipped step does not advance it, and a
-    /// captured graph needs no host.  Every schedule begins with a linear warm-up,
+    /// Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
+    /// captured graph needs no host work.  Every schedule begins with a linear warm-up:
     ///
     /// ```text
-    /// lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+    /// lr(t) = lr t / warmup_steps   for t <= warmup_steps
     /// ```
-    /// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
-    /// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
+    ///
+    /// In the formulas, s = t - 1 - warmup\_steps counts the steps after the warm-up, so the first of
+    /// them has s = 0; p = min(s / decay\_steps, 1).  Rates are computed in fp64 and rounded once.
     LrSchedule {
-        /// lr
+        /// lr(t) = lr
         Constant = 0,
-        /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear with 1
+        /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear if decay\_power is 1
         Polynomial = 1,
         /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
         /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
@@ -367,11 +400,11 @@ numbered! {
 }
 
 numbered! {
-    /// What becomes of equal places in the tensors of all ranks.
+    /// Element-wise reduction across ranks.
     ReduceOp {
         /// [`MP_REDUCE_SUM`](crate::sys::MP_REDUCE_SUM)
         Sum = 0,
-        /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
+        /// only of finite values \>= 0: NaN handling of a maximum is implementation-defined
         Max = 1,
     }
 }
@@ -379,10 +412,10 @@ numbered! {
 flags! {
     /// Bits of `mp_step_options`.flags.
     StepFlags {
-        /// Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
-        /// the last have this flag (or all, and [`mp_scaler_update`](crate::sys::mp_scaler_update)(scaler, NULL, stream) follows).
-        /// An optimizer skips for its own gradients and those before it.  For all to skip together
-        /// the lists of the later ones are checked first:
+        /// Leaves the scaler and its flag to a later step, for optimizers that share a scaler.  All
+        /// optimizers except the last use this flag (or all do, and [`mp_scaler_update`](crate::sys::mp_scaler_update)(scaler, NULL,
+        /// stream) follows).  An optimizer skips for its own gradients and those of previous steps.  To
+        /// skip all of them together, check the later lists first:
         ///
         /// ```text
         /// mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
@@ -391,32 +424,34 @@ flags! {
         /// mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
         /// ```
         KEEP_SCALER = 1,
-        /// The gradients are those of [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate) or [`mp_grads_to_fp32`](crate::sys::mp_grads_to_fp32): 1/S is in them already,
-        /// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-        /// With [`MP_STEP_CHECKED`](crate::sys::MP_STEP_CHECKED) too where the last call had [`MP_ACCUMULATE_LAST`](crate::sys::MP_ACCUMULATE_LAST).
+        /// The gradients come from [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate) or [`mp_grads_to_fp32`](crate::sys::mp_grads_to_fp32): they already include 1/S, and
+        /// the scaler uses the amax recorded there, which lognormal and logmax require.  Add
+        /// [`MP_STEP_CHECKED`](crate::sys::MP_STEP_CHECKED) if the last call had [`MP_ACCUMULATE_LAST`](crate::sys::MP_ACCUMULATE_LAST).
         UNSCALED = 2,
-        /// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
-        /// [`mp_scaler_found_inf`](crate::sys::mp_scaler_found_inf) and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-        /// readings of every gradient.  Without a scaler the flag is that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler).
-        /// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
-        /// max\_tensor\_norm of a group.
+        /// The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
+        /// [`mp_scaler_found_inf`](crate::sys::mp_scaler_found_inf) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and update amax.  The
+        /// step omits pass 1, which saves a launch and one of two reads of every gradient.
+        ///
+        /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
+        /// tensor\_norms, reports, and a group's max\_tensor\_norm.
         CHECKED = 4,
-        /// With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
-        /// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
-        /// same gradients.
+        /// Sharded optimizer, with comm: every rank owns some tensors, none divided between ranks, and
+        /// may own none; the norm is that of the tensors of all ranks.  Without this flag all ranks have
+        /// the same gradients.
         SHARDED = 8,
     }
 }
 
 flags! {
-    /// Bits of the `flags` of [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate).
+    /// Flags of [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate).
     AccumulateFlags {
-        /// The first gradients of a window: sums are overwritten, and not read.
+        /// First gradients of a window: sums are overwritten, not read.
         FIRST = 1,
-        /// The last ones before the update, by an optimizer of the host program: the sums are inspected
-        /// as well, and [`mp_step_query`](crate::sys::mp_step_query) learns the outcome here already.  Of several lists only the last one
-        /// has this flag; nothing may raise the scaler's flag between here and [`mp_scaler_update`](crate::sys::mp_scaler_update).  The
-        /// outcome is of this rank's gradients: with several ranks [`mp_grad_all_reduce`](crate::sys::mp_grad_all_reduce) comes before.
+        /// Last gradients before an update by an optimizer of the host program: the sums are checked too,
+        /// and [`mp_step_query`](crate::sys::mp_step_query) returns the outcome after this call.  If there are several lists, only the
+        /// last one has this flag.  Nothing may set the scaler's flag between this call and
+        /// [`mp_scaler_update`](crate::sys::mp_scaler_update).  The outcome is that of this rank's gradients; with several ranks, call
+        /// [`mp_grad_all_reduce`](crate::sys::mp_grad_all_reduce) first.
         LAST = 2,
     }
 }
@@ -426,19 +461,20 @@ numbered! {
     /// state of the scaler and `mp_step_options` report the same outcome; [`mp_scaler_get_history_sync`](crate::sys::mp_scaler_get_history_sync) has
     /// its own codes.
     StepOutcome {
-        /// the device has not come to it yet
+        /// the device has not finished the step
         Pending = 0,
         /// [`MP_STEP_TAKEN`](crate::sys::MP_STEP_TAKEN)
         Taken = 1,
-        /// Bound for comparisons, never reported: from here on (\>=) nothing was updated.
+        /// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_SKIPPED`](crate::sys::MP_STEP_SKIPPED)); never reported.  A
+        /// skipped step updates neither weights nor moments.
         Skipped = 2,
-        /// The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
-        /// factor is not finite.  S stays: no other S helps.
+        /// Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
+        /// that factor is not finite.  S is unchanged, because no other S would help.
         Range = 3,
-        /// (4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
-        /// [`MP_SCALER_DIVERGED`](crate::sys::MP_SCALER_DIVERGED).
+        /// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes [`MP_SCALER_DIVERGED`](crate::sys::MP_SCALER_DIVERGED).  (4 is
+        /// reserved.)
         NoScale = 5,
-        /// the flag was up, or a gradient or amax was not finite; S follows its policy
+        /// skipped: the flag was set, or a gradient or amax is not finite; S follows its policy
         Overflow = 6,
     }
 }
@@ -744,42 +780,44 @@ numbered! {
 }
 
 numbered! {
-    /// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
-    /// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
-    /// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-    /// an overflow with S = 1; here S stays there.)  All are [`MP_SCALER_BACKOFF`](crate::sys::MP_SCALER_BACKOFF) but for the first and
-    /// the last; change what you like in the config returned.
+    /// Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+    /// is a finite fp32 number.  All are [`MP_SCALER_BACKOFF`](crate::sys::MP_SCALER_BACKOFF) except the first and the last; the returned
+    /// configuration can be modified.
+    ///
+    /// Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
+    /// after which every step is lost; here S stops.  Apex raises an error at S = 0, and DeepSpeed's
+    /// DynamicLossScaler at an overflow with S = 1; here S stays.
     ScalerPreset {
-        /// [`mp_scaler_config_default`](crate::sys::mp_scaler_config_default)([`MP_SCALER_LOGNORMAL`](crate::sys::MP_SCALER_LOGNORMAL))
+        /// This library's lognormal policy: [`mp_scaler_config_default`](crate::sys::mp_scaler_config_default)([`MP_SCALER_LOGNORMAL`](crate::sys::MP_SCALER_LOGNORMAL)).
         Lognormal = 0,
-        /// torch.amp.GradScaler.  2^16, interval 2000, no limits.
+        /// torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.
         Torch = 1,
-        /// apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-        /// minimum, maximum 2^24.
+        /// apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).  Initial S 2^16, interval
+        /// 2000, no minimum, maximum 2^24.
         ApexAmp = 2,
-        /// apex csrc/update\_scale\_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-        /// step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-        /// hysteresis of 2.
+        /// Apex csrc/update\_scale\_hysteresis.cu: torch's rule, but S backs off only after 2 overflows
+        /// without a clean step between them.  The kernel has no defaults; the preset uses torch's, and
+        /// Megatron's hysteresis of 2.
         ApexHysteresis = 3,
-        /// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  2^32, interval 1000, minimum
-        /// 1, hysteresis 2, refilled when S grows.
+        /// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  Initial S 2^32, interval 1000,
+        /// minimum 1, hysteresis 2, refilled when S grows.
         Megatron = 4,
         /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
-        /// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-        /// consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP).
+        /// "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
+        /// For consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP).
         Deepspeed = 5,
-        /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
-        /// its own: no hysteresis, and the first growth takes 1001 clean steps.
+        /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO).  Like
+        /// [`MP_SCALER_PRESET_DEEPSPEED`](crate::sys::MP_SCALER_PRESET_DEEPSPEED) without hysteresis, but the first growth takes 1001 clean steps.
         DeepspeedFused = 6,
-        /// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-        /// minimum 1.
+        /// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15, interval
+        /// 2000, minimum 1.
         Keras = 7,
-        /// keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+        /// keras.optimizers.LossScaleOptimizer of Keras 3.  Initial S 2^15, interval 2000, no limits.
         Keras3 = 8,
-        /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
-        /// maximum, interval 2000, minimum 1.
+        /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  Initial S 2^14, interval
+        /// 2000, minimum 1, maximum 2^14.
         Openseq2seqBackoff = 9,
-        /// OpenSeq2Seq LogMaxScaler as shipped: [`MP_SCALER_LOGMAX`](crate::sys::MP_SCALER_LOGMAX).  1, in \[1, 2^14\].
+        /// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_LOGMAX`](crate::sys::MP_SCALER_LOGMAX).  Initial S 1, minimum 1, maximum 2^14.
         Openseq2seqLogmax = 10,
     }
 }

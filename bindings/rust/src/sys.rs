@@ -14,15 +14,15 @@ use std::os::raw::{c_char, c_int};
 pub const MP_VERSION_MAJOR: u32 = 0;
 pub const MP_VERSION_MINOR: u32 = 1;
 pub const MP_VERSION_PATCH: u32 = 0;
-/// Comparable with \<; 0.1.0 is 100, 1.2.3 is 10203.
+/// Version as one integer, comparable with \<: 0.1.0 is 100, 1.2.3 is 10203.
 pub const MP_VERSION: u32 = 100;
-/// the calling thread's current CUDA device, or an error
+/// the calling thread's current CUDA device; an error if none
 pub const MP_DEVICE_CURRENT: i32 = -1;
 /// the CPU
 pub const MP_DEVICE_HOST: i32 = -2;
-/// as CURRENT; HOST, with a warning, where there is none
+/// CURRENT; if none is usable, HOST with a warning
 pub const MP_DEVICE_AUTO: i32 = -3;
-/// Steps that [`mp_step_query`] remembers.
+/// Number of steps whose outcome [`mp_step_query`] can return.
 pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
 /// The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
 /// norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it.
@@ -35,8 +35,8 @@ pub const MP_GRAPH_MAX_RANK: i32 = 8;
 pub struct CUstream_st {
     _opaque: [u8; 0],
 }
-/// The same type as cudaStream\_t, spelled out so that this header needs no CUDA
-/// headers.  NULL is the legacy default stream.
+/// CUDA stream.  The same type as cudaStream\_t, declared here so that no CUDA headers are needed.
+/// NULL is the legacy default stream.
 pub type mp_stream_t = *mut CUstream_st;
 
 /// Never made here; see mp_context_t.
@@ -52,7 +52,7 @@ pub type mp_context_t = *mut mp_context;
 pub struct mp_tensor_list {
     _opaque: [u8; 0],
 }
-/// many tensors treated as one
+/// many tensors processed as one
 pub type mp_tensor_list_t = *mut mp_tensor_list;
 
 /// Never made here; see mp_scaler_t.
@@ -60,7 +60,7 @@ pub type mp_tensor_list_t = *mut mp_tensor_list;
 pub struct mp_scaler {
     _opaque: [u8; 0],
 }
-/// a loss scale living on the device
+/// a loss scale in device memory
 pub type mp_scaler_t = *mut mp_scaler;
 
 /// Never made here; see mp_optimizer_t.
@@ -68,7 +68,7 @@ pub type mp_scaler_t = *mut mp_scaler;
 pub struct mp_optimizer {
     _opaque: [u8; 0],
 }
-/// update rule + the tensors it updates
+/// an update rule and its tensors
 pub type mp_optimizer_t = *mut mp_optimizer;
 
 /// Never made here; see mp_autocast_t.
@@ -86,47 +86,49 @@ pub struct mp_graph {
 }
 pub type mp_graph_t = *mut mp_graph;
 
-/// * `message`: one line without newline; valid during the callback only.
-/// * `user`: the pointer given to [`mp_set_log_callback`].
+/// Receives one log message.
+///
+/// * `message`: one line without a newline, valid only during the callback.
+/// * `user`: the pointer passed to [`mp_set_log_callback`].
 pub type mp_log_callback_t = Option<unsafe extern "C" fn(level: mp_log_level_t, message: *const c_char, user: *mut c_void)>;
 
-/// Values are part of the ABI.  The decades say whose fault it is.
+/// Status codes.  The values are part of the ABI and grouped in ranges by cause.
 pub type mp_status_t = u32;
 pub const MP_SUCCESS: mp_status_t = 0;
 /// a value outside its documented range
 pub const MP_ERROR_INVALID_ARGUMENT: mp_status_t = 1;
-/// a pointer or ld breaks a documented alignment
+/// a pointer or ld violates a documented alignment
 pub const MP_ERROR_MISALIGNED: mp_status_t = 2;
-/// ask mp\_\*\_workspace\_size
+/// see mp\_\*\_workspace\_size
 pub const MP_ERROR_WORKSPACE_TOO_SMALL: mp_status_t = 3;
-/// struct\_size is 0, or asks for unknown features
+/// struct\_size is 0 or requests unknown features
 pub const MP_ERROR_STRUCT_SIZE: mp_status_t = 4;
-/// no kernel for this combination; [`mp_last_error`] says which part
+/// no kernel for this combination; [`mp_last_error`] names the part
 pub const MP_ERROR_UNSUPPORTED: mp_status_t = 20;
-/// not compiled for this device
+/// the build has no code for this device
 pub const MP_ERROR_ARCH_MISMATCH: mp_status_t = 21;
-/// name unknown, enumeration exhausted, shared library missing
+/// unknown name, index past the end, missing shared library
 pub const MP_ERROR_NOT_FOUND: mp_status_t = 22;
 pub const MP_ERROR_OUT_OF_MEMORY: mp_status_t = 40;
-/// [`mp_last_error`] has the CUDA error name
+/// [`mp_last_error`] contains the CUDA error name
 pub const MP_ERROR_CUDA: mp_status_t = 41;
-/// a callback of [`mp_comm_t`] failed; [`mp_last_error`] has its code
+/// a callback of [`mp_comm_t`] failed; [`mp_last_error`] contains its code
 pub const MP_ERROR_COMM: mp_status_t = 42;
 pub const MP_ERROR_INTERNAL: mp_status_t = 60;
 
-/// How much a message matters; a smaller number matters more.
+/// Log severity; lower values are more severe.
 pub type mp_log_level_t = u32;
 /// every error, once; by default only errors that no status returns
 pub const MP_LOG_ERROR: mp_log_level_t = 1;
-/// slow paths taken for a reason the caller can change
+/// slow paths whose cause the caller can change
 pub const MP_LOG_WARN: mp_log_level_t = 2;
-/// kernel choices, the first time each is made; skipped steps, where the
-/// host asks for their outcome
+/// kernel selections, the first time each is made; skipped steps, if the
+/// host queries their outcome
 pub const MP_LOG_INFO: mp_log_level_t = 3;
 /// every call
 pub const MP_LOG_DEBUG: mp_log_level_t = 4;
 
-/// Element types.  0 is deliberately invalid: a forgotten field is an error.
+/// Element types.  0 is invalid, so that an unset field is an error.
 pub type mp_dtype_t = u32;
 pub const MP_DTYPE_NONE: mp_dtype_t = 0;
 /// IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
@@ -136,17 +138,17 @@ pub const MP_BF16: mp_dtype_t = 2;
 /// IEEE binary32
 pub const MP_FP32: mp_dtype_t = 3;
 
-/// What the kernels of a context were compiled for.
+/// Target that the kernels of a context are compiled for.
 pub type mp_target_t = u32;
 pub const MP_TARGET_CUDA: mp_target_t = 1;
 pub const MP_TARGET_HOST: mp_target_t = 2;
 
-/// An operand as it is stored, or its transpose.
+/// Form of an operand: as stored (N) or transposed (T).
 pub type mp_op_t = u32;
 pub const MP_OP_N: mp_op_t = 0;
 pub const MP_OP_T: mp_op_t = 1;
 
-/// A function applied to each element of a result, or its derivative.
+/// Activation function, or its derivative, applied to each element of a result.
 pub type mp_activation_t = u32;
 pub const MP_ACT_NONE: mp_activation_t = 0;
 pub const MP_ACT_RELU: mp_activation_t = 1;
@@ -172,151 +174,184 @@ pub const MP_ACT_GELU_ERF: mp_activation_t = 11;
 /// backward: multiplies by gelu'(aux) of the exact form
 pub const MP_ACT_DGELU_ERF: mp_activation_t = 12;
 
-/// The dimension that the groups of [`mp_gemm_ragged`] share.
+/// Dimension that is divided among the groups of [`mp_gemm_ragged`].
 pub type mp_ragged_t = u32;
-/// rows: forward pass and input gradients of the experts of a layer
+/// rows: forward pass and input gradients of experts
 pub const MP_RAGGED_M: mp_ragged_t = 0;
-/// k: their weight gradients
+/// k: weight gradients of experts
 pub const MP_RAGGED_K: mp_ragged_t = 1;
 
-/// The three passes of a convolutional layer.
+/// Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad).
 pub type mp_conv_op_t = u32;
 pub const MP_CONV_FPROP: mp_conv_op_t = 0;
 pub const MP_CONV_DGRAD: mp_conv_op_t = 1;
 pub const MP_CONV_WGRAD: mp_conv_op_t = 2;
 
-/// How the loss scale S follows the gradients.
+/// Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
+/// [`MP_STEP_TAKEN`]; other steps are skipped.  docs/loss-scaler.md compares the policies.
 pub type mp_scaler_policy_t = u32;
-/// S never changes.  bf16 training uses this with S = 1.
+/// Constant S.  bf16 training uses this policy with S = 1.
 pub const MP_SCALER_STATIC: mp_scaler_policy_t = 0;
-/// Overflow: S \*= backoff\_factor.  growth\_interval clean steps in a row:
-/// S \*= growth\_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
-/// hysteresis h \> 1 forgives h - 1 overflows; further ones back off, until the budget is
-/// refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`], by every
-/// clean step (apex update\_scale\_hysteresis).
+/// Multiplicative back-off and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
+/// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
+///
+/// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
+/// budget is refilled.  S growing refills it (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`],
+/// every clean step (Apex, update\_scale\_hysteresis).
+/// Source: torch.amp.GradScaler.
 pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
-/// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
-/// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
+/// Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
+/// normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
+/// sigma\_floor):
 ///
 /// ```text
-/// S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+/// S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
 /// ```
-/// so that overflow has a fixed small probability.  An overflowing step leaves mu and
-/// sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
-/// above; every growth\_interval clean steps h shrinks by one bit.  Without h the policy
-/// livelocks when an activation gradient, which no statistic sees, overflows first.  After
-/// overflows before the first statistics, these begin with an h that leaves S as it is.
-/// A step whose gradients are all zero changes nothing.
+///
+/// The probability of an overflow is therefore small and fixed.  h is a head-room in bits,
+/// initially 0:
+///
+/// - An overflow does not change mu and sigma, backs off once, and raises h.
+/// - Every growth\_interval clean steps, h decreases by one bit.
+/// - If overflows precede the first statistics, h begins with the value that leaves S unchanged.
+///
+/// Without h the policy would livelock if an activation gradient, which the statistics do not
+/// include, overflows before the weight gradients do.  A step whose gradients are all zero
+/// changes nothing.
 /// Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
 /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
 pub const MP_SCALER_LOGNORMAL: mp_scaler_policy_t = 2;
-/// OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
+/// OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.
 pub const MP_SCALER_LOGMAX: mp_scaler_policy_t = 3;
 
 /// Bits of `mp_scaler_config`.flags.
 pub type mp_scaler_flags_t = u32;
-/// backoff; see there
+/// backoff: clean steps refill hysteresis
 pub const MP_SCALER_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
-/// Backoff: the first clean step, and the first after each overflow, does not count towards
-/// growth\_interval.  Source: DeepSpeed FP16\_Optimizer.
+/// Backoff: the first clean step, and the first one after each overflow, does not count towards
+/// growth\_interval.
+/// Source: DeepSpeed FP16\_Optimizer.
 pub const MP_SCALER_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
 
-/// Whether a scaler still gets anywhere.
+/// Health of a scaler.
 pub type mp_scaler_status_t = u32;
 pub const MP_SCALER_OK: mp_scaler_status_t = 0;
-/// see `mp_scaler_config`.diverged\_after; or S has no finite inverse
+/// diverged\_after skips in a row, or 1/S is not finite
 pub const MP_SCALER_DIVERGED: mp_scaler_status_t = 1;
 
-/// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
-/// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
-/// computed as in [`mp_l2norm`].
+/// Update rule.  Symbols in the formulas: g is the unscaled, clipped gradient, w the fp32 master
+/// weight, wd is weight\_decay, b1 and b2 are beta1 and beta2, and t is the number of applied (not
+/// skipped) steps, including the current one.  |x| is the norm of one tensor, computed as in
+/// [`mp_l2norm`].
 pub type mp_optimizer_kind_t = u32;
-/// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-/// [`MP_OPT_NESTEROV`]: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
-/// [`MP_OPT_DECAY_AFTER_MOMENTUM`] w -= lr wd w, which momentum does not see.
-/// [`MP_OPT_LARS`], [`MP_OPT_LARC`]: g = a (g + wd w) instead, with one a per tensor:
+/// Stochastic gradient descent with momentum:
 ///
 /// ```text
-/// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+/// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
 /// ```
-/// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
-/// and tensors that begin as 0 stay near it.)
+///
+/// [`MP_OPT_NESTEROV`]: w -= lr (g + momentum m).  Decay: g += wd w.  With
+/// [`MP_OPT_DECAY_AFTER_MOMENTUM`]: w -= lr wd w, which does not enter the momentum.
+///
+/// [`MP_OPT_LARS`] and [`MP_OPT_LARC`]: g = a (g + wd w) instead, with one factor a per tensor:
+///
+/// ```text
+/// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
+/// ```
+///
+/// a is 1 if |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+/// and tensors that are initially 0 stay near it.)
 /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
 /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
 pub const MP_OPT_SGD: mp_optimizer_kind_t = 1;
+/// Adam, and AdamW with [`MP_OPT_DECOUPLED_DECAY`]:
+///
+/// ```text
 /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-/// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`] w -= lr wd w (AdamW).
+/// ```
+///
+/// mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
+/// [`MP_OPT_DECOUPLED_DECAY`]: w -= lr wd w.
 /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
 pub const MP_OPT_ADAM: mp_optimizer_kind_t = 2;
-/// w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`] with the same flags, its decay
-/// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless [`MP_OPT_NVLAMB`], for
-/// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
-/// The paper's form has [`MP_OPT_DECOUPLED_DECAY`], which [`mp_optimizer_desc_default`] sets.  The global
-/// clipping that Apex has inside is `mp_step_options`.max\_grad\_norm.
+/// LAMB: w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`] with the same flags, including
+/// decay, and r = |w| / |u|.  r is 1 if |w| or |u| is 0 and, without [`MP_OPT_NVLAMB`], for tensors
+/// with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+///
+/// The paper's form has [`MP_OPT_DECOUPLED_DECAY`], which [`mp_optimizer_desc_default`] sets.  Apex
+/// includes global clipping; here it is `mp_step_options`.max\_grad\_norm.
 /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
 pub const MP_OPT_LAMB: mp_optimizer_kind_t = 3;
-/// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+/// NovoGrad, with one v per tensor:
+///
+/// ```text
+/// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1)
 /// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
-/// dampening = b1 averages the gradients, as upstream's grad\_averaging does.
+/// ```
+///
+/// dampening = b1 averages the gradients, like grad\_averaging of the original implementation.
 /// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
-/// corrects the bias of a v that begins without one.  This is the paper's form.)
+/// corrects the bias of a v that is not biased.  This is the paper's form.)
 /// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
 /// algorithm 1.
 pub const MP_OPT_NOVOGRAD: mp_optimizer_kind_t = 4;
-/// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
-/// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`] w -= lr wd w.
+/// Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
+///
+/// The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
+/// [`MP_OPT_DECOUPLED_DECAY`]: w -= lr wd w.
 /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
 pub const MP_OPT_ADAGRAD: mp_optimizer_kind_t = 5;
-/// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+/// RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
+///
 /// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
 /// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
 /// eps and momentum as in torch.
 pub const MP_OPT_RMSPROP: mp_optimizer_kind_t = 6;
 
-/// Bits of `mp_optimizer_desc`.flags.
+/// Bits of `mp_optimizer_desc`.flags; bit 3 is unused.
 pub type mp_optimizer_flags_t = u32;
 /// SGD
 pub const MP_OPT_NESTEROV: mp_optimizer_flags_t = 1;
-/// Adam: makes it AdamW; LAMB; Adagrad
+/// Adam (then AdamW), LAMB, Adagrad
 pub const MP_OPT_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
 /// Adam, LAMB: mhat = m, vhat = v
 pub const MP_OPT_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
-/// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is
-/// clamped to the largest finite value: an infinite weight makes every later gradient non-finite,
-/// so every later step is skipped and training never recovers.
+/// Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
+/// largest finite value: an infinite weight makes every later gradient non-finite, so every later
+/// step would be skipped and training would never recover.
 pub const MP_OPT_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
-/// SGD, not with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]
+/// SGD; excludes [`MP_OPT_LARC`] and [`MP_OPT_LARS`]
 pub const MP_OPT_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 32;
 /// SGD
 pub const MP_OPT_LARC: mp_optimizer_flags_t = 64;
-/// SGD, not with [`MP_OPT_LARC`]
+/// SGD; excludes [`MP_OPT_LARC`]
 pub const MP_OPT_LARS: mp_optimizer_flags_t = 128;
-/// LAMB: adapts the tensors without decay too
+/// LAMB: also adapts tensors without decay
 pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
-/// Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
-/// change below half a unit of the copy is not lost in every step.  What the type can hold stays
-/// as it is.  The random numbers follow from rounding\_seed, t, the tensor's index and the
-/// element's, and from nothing else: not from the device, not from being interrupted and resumed.
-/// Probabilities are exact (fp16 subnormals: to within 2^-32).
+/// Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
+/// weight: changes below half a unit in the last place are not lost in every step.  Weights that
+/// the 16-bit type can represent are unchanged.
+///
+/// The random numbers depend only on rounding\_seed, t, and the indices of tensor and element.
+/// They are equal on all devices and after a resume.  Probabilities are exact (fp16 subnormals:
+/// to within 2^-32).
 /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
-/// ```text
-///     Philox
-/// ```
-/// 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+/// Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
 pub const MP_OPT_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
 
-/// How the learning rate follows t, on the device: a skipped step does not advance it, and a
-/// captured graph needs no host.  Every schedule begins with a linear warm-up,
+/// Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
+/// captured graph needs no host work.  Every schedule begins with a linear warm-up:
 ///
 /// ```text
-/// lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+/// lr(t) = lr t / warmup_steps   for t <= warmup_steps
 /// ```
-/// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
-/// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
+///
+/// In the formulas, s = t - 1 - warmup\_steps counts the steps after the warm-up, so the first of
+/// them has s = 0; p = min(s / decay\_steps, 1).  Rates are computed in fp64 and rounded once.
 pub type mp_lr_schedule_t = u32;
-/// lr
+/// lr(t) = lr
 pub const MP_LR_CONSTANT: mp_lr_schedule_t = 0;
-/// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear with 1
+/// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear if decay\_power is 1
 pub const MP_LR_POLYNOMIAL: mp_lr_schedule_t = 1;
 /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
 /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
@@ -327,18 +362,18 @@ pub const MP_LR_EXPONENTIAL: mp_lr_schedule_t = 3;
 /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
 pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 4;
 
-/// What becomes of equal places in the tensors of all ranks.
+/// Element-wise reduction across ranks.
 pub type mp_reduce_op_t = u32;
 pub const MP_REDUCE_SUM: mp_reduce_op_t = 0;
-/// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
+/// only of finite values \>= 0: NaN handling of a maximum is implementation-defined
 pub const MP_REDUCE_MAX: mp_reduce_op_t = 1;
 
 /// Bits of `mp_step_options`.flags.
 pub type mp_step_flags_t = u32;
-/// Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
-/// the last have this flag (or all, and [`mp_scaler_update`](scaler, NULL, stream) follows).
-/// An optimizer skips for its own gradients and those before it.  For all to skip together
-/// the lists of the later ones are checked first:
+/// Leaves the scaler and its flag to a later step, for optimizers that share a scaler.  All
+/// optimizers except the last use this flag (or all do, and [`mp_scaler_update`](scaler, NULL,
+/// stream) follows).  An optimizer skips for its own gradients and those of previous steps.  To
+/// skip all of them together, check the later lists first:
 ///
 /// ```text
 /// mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
@@ -347,47 +382,50 @@ pub type mp_step_flags_t = u32;
 /// mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
 /// ```
 pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
-/// The gradients are those of [`mp_grads_accumulate`] or [`mp_grads_to_fp32`]: 1/S is in them already,
-/// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-/// With [`MP_STEP_CHECKED`] too where the last call had [`MP_ACCUMULATE_LAST`].
+/// The gradients come from [`mp_grads_accumulate`] or [`mp_grads_to_fp32`]: they already include 1/S, and
+/// the scaler uses the amax recorded there, which lognormal and logmax require.  Add
+/// [`MP_STEP_CHECKED`] if the last call had [`MP_ACCUMULATE_LAST`].
 pub const MP_STEP_UNSCALED: mp_step_flags_t = 2;
-/// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
-/// [`mp_scaler_found_inf`] and measure amax.  Pass 1 falls away, which saves a launch and one of the two
-/// readings of every gradient.  Without a scaler the flag is that of [`mp_optimizer_get_scaler`].
-/// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
-/// max\_tensor\_norm of a group.
+/// The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
+/// [`mp_scaler_found_inf`] (without a scaler: that of [`mp_optimizer_get_scaler`]) and update amax.  The
+/// step omits pass 1, which saves a launch and one of two reads of every gradient.
+///
+/// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
+/// tensor\_norms, reports, and a group's max\_tensor\_norm.
 pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
-/// With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
-/// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
-/// same gradients.
+/// Sharded optimizer, with comm: every rank owns some tensors, none divided between ranks, and
+/// may own none; the norm is that of the tensors of all ranks.  Without this flag all ranks have
+/// the same gradients.
 pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
 
-/// Bits of the `flags` of [`mp_grads_accumulate`].
+/// Flags of [`mp_grads_accumulate`].
 pub type mp_accumulate_flags_t = u32;
-/// The first gradients of a window: sums are overwritten, and not read.
+/// First gradients of a window: sums are overwritten, not read.
 pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
-/// The last ones before the update, by an optimizer of the host program: the sums are inspected
-/// as well, and [`mp_step_query`] learns the outcome here already.  Of several lists only the last one
-/// has this flag; nothing may raise the scaler's flag between here and [`mp_scaler_update`].  The
-/// outcome is of this rank's gradients: with several ranks [`mp_grad_all_reduce`] comes before.
+/// Last gradients before an update by an optimizer of the host program: the sums are checked too,
+/// and [`mp_step_query`] returns the outcome after this call.  If there are several lists, only the
+/// last one has this flag.  Nothing may set the scaler's flag between this call and
+/// [`mp_scaler_update`].  The outcome is that of this rank's gradients; with several ranks, call
+/// [`mp_grad_all_reduce`] first.
 pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
 /// Outcome of a step.  If several causes apply: OVERFLOW, then NO\_SCALE, then RANGE.  Queries, the
 /// state of the scaler and `mp_step_options` report the same outcome; [`mp_scaler_get_history_sync`] has
 /// its own codes.
 pub type mp_step_outcome_t = u32;
-/// the device has not come to it yet
+/// the device has not finished the step
 pub const MP_STEP_PENDING: mp_step_outcome_t = 0;
 pub const MP_STEP_TAKEN: mp_step_outcome_t = 1;
-/// Bound for comparisons, never reported: from here on (\>=) nothing was updated.
+/// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_SKIPPED`]); never reported.  A
+/// skipped step updates neither weights nor moments.
 pub const MP_STEP_SKIPPED: mp_step_outcome_t = 2;
-/// The largest |gradient| times the factor that unscales and clips is not below 2^63, or that
-/// factor is not finite.  S stays: no other S helps.
+/// Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
+/// that factor is not finite.  S is unchanged, because no other S would help.
 pub const MP_STEP_RANGE: mp_step_outcome_t = 3;
-/// (4 is reserved.)  S is 0, or 1/S is not a finite number.  The scaler's status becomes
-/// [`MP_SCALER_DIVERGED`].
+/// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes [`MP_SCALER_DIVERGED`].  (4 is
+/// reserved.)
 pub const MP_STEP_NO_SCALE: mp_step_outcome_t = 5;
-/// the flag was up, or a gradient or amax was not finite; S follows its policy
+/// skipped: the flag was set, or a gradient or amax is not finite; S follows its policy
 pub const MP_STEP_OVERFLOW: mp_step_outcome_t = 6;
 
 /// What an operation makes of a 16-bit type.
@@ -622,76 +660,78 @@ pub const MP_GRAPH_INFERENCE: mp_graph_mode_t = 0;
 /// depends on the loss.
 pub const MP_GRAPH_TRAINING: mp_graph_mode_t = 1;
 
-/// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
-/// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
-/// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-/// an overflow with S = 1; here S stays there.)  All are [`MP_SCALER_BACKOFF`] but for the first and
-/// the last; change what you like in the config returned.
+/// Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+/// is a finite fp32 number.  All are [`MP_SCALER_BACKOFF`] except the first and the last; the returned
+/// configuration can be modified.
+///
+/// Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
+/// after which every step is lost; here S stops.  Apex raises an error at S = 0, and DeepSpeed's
+/// DynamicLossScaler at an overflow with S = 1; here S stays.
 pub type mp_scaler_preset_t = u32;
-/// [`mp_scaler_config_default`]([`MP_SCALER_LOGNORMAL`])
+/// This library's lognormal policy: [`mp_scaler_config_default`]([`MP_SCALER_LOGNORMAL`]).
 pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 0;
-/// torch.amp.GradScaler.  2^16, interval 2000, no limits.
+/// torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.
 pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 1;
-/// apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-/// minimum, maximum 2^24.
+/// apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).  Initial S 2^16, interval
+/// 2000, no minimum, maximum 2^24.
 pub const MP_SCALER_PRESET_APEX_AMP: mp_scaler_preset_t = 2;
-/// apex csrc/update\_scale\_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-/// step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-/// hysteresis of 2.
+/// Apex csrc/update\_scale\_hysteresis.cu: torch's rule, but S backs off only after 2 overflows
+/// without a clean step between them.  The kernel has no defaults; the preset uses torch's, and
+/// Megatron's hysteresis of 2.
 pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 3;
-/// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  2^32, interval 1000, minimum
-/// 1, hysteresis 2, refilled when S grows.
+/// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  Initial S 2^32, interval 1000,
+/// minimum 1, hysteresis 2, refilled when S grows.
 pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 4;
 /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
-/// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-/// consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`].
+/// "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
+/// For consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`].
 pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 5;
-/// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
-/// its own: no hysteresis, and the first growth takes 1001 clean steps.
+/// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO).  Like
+/// [`MP_SCALER_PRESET_DEEPSPEED`] without hysteresis, but the first growth takes 1001 clean steps.
 pub const MP_SCALER_PRESET_DEEPSPEED_FUSED: mp_scaler_preset_t = 6;
-/// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-/// minimum 1.
+/// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15, interval
+/// 2000, minimum 1.
 pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 7;
-/// keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+/// keras.optimizers.LossScaleOptimizer of Keras 3.  Initial S 2^15, interval 2000, no limits.
 pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 8;
-/// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
-/// maximum, interval 2000, minimum 1.
+/// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  Initial S 2^14, interval
+/// 2000, minimum 1, maximum 2^14.
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
-/// OpenSeq2Seq LogMaxScaler as shipped: [`MP_SCALER_LOGMAX`].  1, in \[1, 2^14\].
+/// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_LOGMAX`].  Initial S 1, minimum 1, maximum 2^14.
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
-/// Source of the device memory of objects.  Called only by mp\_\*\_create, mp\_\*\_destroy,
-/// [`mp_graph_compile`] and [`mp_graph_set_batch`].  If a callback throws a C++ exception, the call returns
-/// [`MP_ERROR_OUT_OF_MEMORY`]; a destroy call logs an error.
+/// Device memory allocator.  Called only by mp\_\*\_create, mp\_\*\_destroy, [`mp_graph_compile`] and
+/// [`mp_graph_set_batch`].  If a callback throws a C++ exception, the call returns
+/// [`MP_ERROR_OUT_OF_MEMORY`]; mp\_\*\_destroy logs an error instead.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_allocator_t {
     pub struct_size: u32,
     /// must be 0
     pub reserved0: u32,
-    /// 256-byte aligned, or NULL when out of memory.
+    /// Returns 256-byte aligned memory, or NULL if out of memory.
     pub alloc: Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>,
-    /// Work that has been enqueued may still use ptr.
+    /// Frees memory that enqueued work may still be using.
     pub free: Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>,
     pub user: *mut c_void,
 }
 
-/// Which device a context is, and how it is used.
+/// Device of a context and limits on its use.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_context_config_t {
     pub struct_size: u32,
-    /// CUDA ordinal, or one of MP\_DEVICE\_\*
+    /// CUDA ordinal or MP\_DEVICE\_\*
     pub device: i32,
-    /// use at most this many SMs; 0 = all.  Leaves room for NCCL.
+    /// maximum number of SMs, e.g. to leave room for NCCL; 0 = all
     pub sm_limit: i32,
     /// must be 0
     pub flags: u32,
-    /// Host, copied; NULL = cudaMalloc / cudaFree.
+    /// Host, copied; NULL = cudaMalloc and cudaFree.
     pub allocator: *const mp_allocator_t,
 }
 
-/// What a context says of its device.
+/// Device properties.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_device_info_t {
@@ -699,16 +739,16 @@ pub struct mp_device_info_t {
     pub target: mp_target_t,
     /// 80, 90, ...
     pub arch: i32,
-    /// after sm\_limit
+    /// SMs in use, at most sm\_limit
     pub num_sms: i32,
-    /// bytes a kernel may opt in to
+    /// bytes of shared memory that a kernel may opt in to
     pub smem_per_block: i64,
     pub l2_bytes: i64,
     /// NUL-terminated
     pub name: [c_char; 64],
 }
 
-/// Work done on the fp32 accumulators before they are rounded and stored.  In order:
+/// Operations on the fp32 accumulators before they are rounded and stored, in this order:
 ///
 /// ```text
 /// z = alpha * *scale * acc + beta * C + bias[col]
@@ -718,32 +758,33 @@ pub struct mp_device_info_t {
 /// dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 /// ```
 ///
-/// If alpha \* \*scale is 0, the first term is 0 too, whatever acc is, as in BLAS.
-/// A NaN stays NaN through every activation; both forms of gelu, and silu, of -infinity are -0,
-/// their limit.  The exact form of gelu is within 6 ulp of its value, negative results too, and has
-/// the same bits on every device.
+/// If alpha \* \*scale is 0, the first term is 0 for any acc, as in BLAS.
 ///
-/// dbias, amax and found\_inf look at y \*after\* rounding to the type of D, because overflow
-/// happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
-/// pass over D, or with workspace for an eighth of D's bytes over sums of 16 rows that kernels
-/// for Hopper leave behind.  All pointers are device and optional.
+/// Every activation propagates NaN.  Both forms of gelu and silu map -infinity to -0, their limit.
+/// The exact form of gelu has an error of at most 6 ulp, for negative results too, and gives the
+/// same bits on every device.
+///
+/// dbias, amax and found\_inf use y \*after\* rounding to the type of D, because overflow happens in
+/// that rounding.  dbias also sums over batch items, in fp32 and in a fixed order.  It is computed
+/// by a second pass over D or, on Hopper with a workspace of an eighth of D's size, from partial
+/// sums of 16 rows that the kernel writes.  All pointers are device pointers and optional.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_epilogue_t {
     pub struct_size: u32,
     pub activation: mp_activation_t,
-    /// 1 float multiplied into alpha, e.g. [`mp_scaler_inv_scale`]()
+    /// 1 float; multiplies alpha, e.g. [`mp_scaler_inv_scale`]()
     pub scale: *const f32,
     /// n elements
     pub bias: *const c_void,
     pub bias_dtype: mp_dtype_t,
     /// must be 0
     pub reserved0: u32,
-    /// m x n, type and batch layout of D; written forward, read by `MP_ACT_D`\*
+    /// m x n, type and batch layout of D; written, or read by `MP_ACT_D`\*
     pub aux: *mut c_void,
     /// 0 = ldd
     pub ld_aux: i64,
-    /// n floats, overwritten; zeros when m or batch\_count is 0
+    /// n floats, overwritten; zeros if m or batch\_count is 0
     pub dbias: *mut f32,
     /// 1 float, updated; clear it first
     pub amax: *mut f32,
@@ -751,8 +792,8 @@ pub struct mp_epilogue_t {
     pub found_inf: *mut f32,
 }
 
-/// Shape, types and layout of a GEMM; no data pointers, so that one descriptor
-/// serves as a key for workspace queries and kernel choice and can be reused.
+/// Shape, types and layout of a GEMM.  A descriptor contains no data pointers, so it can be reused
+/// and serves as the key for workspace queries and kernel selection.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_gemm_desc_t {
@@ -761,11 +802,12 @@ pub struct mp_gemm_desc_t {
     pub op_b: mp_op_t,
     /// [`MP_FP16`], [`MP_BF16`]: tensor cores; [`MP_FP32`]: CUDA cores
     pub dtype_ab: mp_dtype_t,
-    /// any, whatever dtype\_ab is
+    /// any type, independent of dtype\_ab
     pub dtype_cd: mp_dtype_t,
     pub alpha: f32,
     pub beta: f32,
-    /// \>= 0.  0 together with alpha = 0 is refused: a descriptor without [`mp_gemm_desc_init`].
+    /// Number of products, \>= 0.  batch\_count = 0 with alpha = 0 is an error: it indicates a
+    /// descriptor that [`mp_gemm_desc_init`] has not initialized.
     pub batch_count: i32,
     /// op(A) is m x k, op(B) is k x n, C and D are m x n
     pub m: i64,
@@ -777,23 +819,23 @@ pub struct mp_gemm_desc_t {
     pub ldb: i64,
     pub ldc: i64,
     pub ldd: i64,
-    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    /// Elements between batch items.  0 for a or b: all items share one matrix.
     pub stride_a: i64,
-    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    /// Elements between batch items.  0 for a or b: all items share one matrix.
     pub stride_b: i64,
-    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    /// Elements between batch items.  0 for a or b: all items share one matrix.
     pub stride_c: i64,
-    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    /// Elements between batch items.  0 for a or b: all items share one matrix.
     pub stride_d: i64,
-    /// host; NULL = the library's choice; see mpcore/experimental.h
+    /// host; NULL = automatic; see mpcore/experimental.h
     pub kernel: *const c_char,
 }
 
-/// One product of [`mp_gemm_grouped`]: its shape and its matrices, as in [`mp_gemm`].
+/// One product of [`mp_gemm_grouped`]: shape and matrices, as in [`mp_gemm`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_gemm_group_item_t {
-    /// in an array, also the distance between elements
+    /// in an array, also the distance between elements, in bytes
     pub struct_size: u32,
     /// must be 0
     pub reserved0: u32,
@@ -814,7 +856,7 @@ pub struct mp_gemm_group_item_t {
     pub D: *mut c_void,
 }
 
-/// Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
+/// Shape, types and layout of a convolution.  Names follow the CUTLASS documentation:
 ///
 /// ```text
 /// x, dx    activations  N H W C            dense, C contiguous
@@ -826,17 +868,17 @@ pub struct mp_gemm_group_item_t {
 ///     x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
 /// ```
 ///
-/// Q likewise; x is 0 outside the image.  This is cross-correlation, which deep learning calls
-/// convolution.  Output channel k belongs to group k / (K/groups) and reads the input channels of
-/// that group.  A 1-D convolution has h = r = 1.  Where the filter is larger than the padded image,
-/// P or Q is 0: there are no outputs, and no gradient comes from them.
+/// Q is computed like P; x is 0 outside the image.  This is cross-correlation, which deep learning
+/// calls convolution.  Output channel k belongs to group k / (K/groups) and reads only the input
+/// channels of that group.  A 1-D convolution has h = r = 1.  If the filter is larger than the
+/// padded image, P or Q is 0: y is empty and contributes no gradient.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_conv2d_desc_t {
     pub struct_size: u32,
-    /// of the two inputs; [`MP_FP16`], [`MP_BF16`]: tensor cores; [`MP_FP32`]: CUDA cores
+    /// type of both inputs; 16-bit: tensor cores; [`MP_FP32`]: CUDA cores
     pub dtype: mp_dtype_t,
-    /// of the tensor that is written: any, whatever dtype is
+    /// type of the output: any, independent of dtype
     pub dtype_out: mp_dtype_t,
     /// \>= 0
     pub n: i32,
@@ -852,13 +894,13 @@ pub struct mp_conv2d_desc_t {
     pub r: i32,
     /// \>= 1
     pub s: i32,
-    /// rows and columns of zeros, \>= 0
+    /// rows, columns of zeros; \>= 0
     pub pad_top: i32,
-    /// rows and columns of zeros, \>= 0
+    /// rows, columns of zeros; \>= 0
     pub pad_bottom: i32,
-    /// rows and columns of zeros, \>= 0
+    /// rows, columns of zeros; \>= 0
     pub pad_left: i32,
-    /// rows and columns of zeros, \>= 0
+    /// rows, columns of zeros; \>= 0
     pub pad_right: i32,
     /// \>= 1
     pub stride_h: i32,
@@ -868,101 +910,104 @@ pub struct mp_conv2d_desc_t {
     pub dilation_h: i32,
     /// \>= 1
     pub dilation_w: i32,
-    /// divides c and k; c = depthwise
+    /// divides c and k; groups = c: depthwise
     pub groups: i32,
-    /// out = alpha \* conv + beta \* out; with alpha = 0 the inputs are not read
+    /// out = alpha \* conv + beta \* out; alpha = 0: inputs are not read
     pub alpha: f32,
-    /// out = alpha \* conv + beta \* out; with alpha = 0 the inputs are not read
+    /// out = alpha \* conv + beta \* out; alpha = 0: inputs are not read
     pub beta: f32,
     /// must be 0
     pub reserved0: u32,
-    /// host; NULL = the library's choice; see mpcore/experimental.h
+    /// host; NULL = automatic; see mpcore/experimental.h
     pub kernel: *const c_char,
 }
 
-/// Describes `count` dense tensors.  Host arrays, copied by create.
+/// Addresses, sizes and types of `count` dense tensors.  All arrays are host, copied.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_tensor_list_desc_t {
     pub struct_size: u32,
-    /// of all tensors, where `dtypes` is NULL
+    /// type of all tensors, if `dtypes` is NULL
     pub dtype: mp_dtype_t,
     pub count: u32,
     /// must be 0
     pub reserved0: u32,
-    /// count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-    /// list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
-    /// the list refuses them with [`MP_ERROR_INVALID_ARGUMENT`].
+    /// count device pointers, aligned to the element size.  NULL if numel is 0, or in the model list
+    /// of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
+    /// the list rejects overlaps with [`MP_ERROR_INVALID_ARGUMENT`].
     pub data: *const *mut c_void,
-    /// count element counts, \>= 0 and together below 2^40; empty tensors are allowed anywhere.
+    /// count element counts, each \>= 0 and in total less than 2^40; empty tensors are allowed.
     pub numel: *const i64,
-    /// One type per tensor, optional: layers kept in fp32 beside fp16 ones.
+    /// One type per tensor, optional, e.g. for layers that stay in fp32.
     pub dtypes: *const mp_dtype_t,
 }
 
-/// What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
-/// struct\_size: 64 bytes in every version.
+/// Counts of special values in one tensor or in a list.  Kernels write reports into device memory,
+/// so the struct has no struct\_size and is 64 bytes in every version.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_tensor_report_t {
     pub numel: i64,
     pub num_nan: i64,
     pub num_inf: i64,
-    /// of either sign
+    /// zeros of either sign
     pub num_zero: i64,
-    /// 0 \< |x| \< 2^-14, whatever the type: fp16 holds such numbers with fewer
-    /// digits, or as 0
+    /// 0 \< |x| \< 2^-14, for every type: fp16 stores such values with fewer
+    /// significant bits, or as 0
     pub num_subnormal: i64,
-    /// The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    /// Index of the first tensor that contains NaN or infinity, and of the first such element in it;
+    /// -1 if there is none.
     pub bad_tensor: i64,
-    /// The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    /// Index of the first tensor that contains NaN or infinity, and of the first such element in it;
+    /// -1 if there is none.
     pub bad_element: i64,
-    /// that element; 0: none
+    /// value of that element; 0 if there is none
     pub bad_value: f32,
-    /// as of [`mp_amax`]
+    /// result of [`mp_amax`]
     pub amax: f32,
 }
 
-/// What [`mp_tensor_stats`] writes; every pointer is device memory and optional.
-/// [`mp_check_nonfinite`], [`mp_amax`], [`mp_l2norm`] and [`mp_inspect`] say what each of them is.
+/// Outputs of [`mp_tensor_stats`].  Every pointer is device memory and optional, and receives the
+/// result of [`mp_check_nonfinite`], [`mp_amax`], [`mp_l2norm`] or [`mp_inspect`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_stats_outputs_t {
-    /// `MP_INIT_STRUCT` asks for nothing yet
+    /// `MP_INIT_STRUCT`: no output is requested
     pub struct_size: u32,
     /// must be 0
     pub reserved0: u32,
     pub found_inf: *mut f32,
-    /// 1; count
+    /// 1 float; count floats
     pub amax: *mut f32,
-    /// 1; count
+    /// 1 float; count floats
     pub tensor_amax: *mut f32,
-    /// 1; count
+    /// 1 float; count floats
     pub norm: *mut f32,
-    /// 1; count
+    /// 1 float; count floats
     pub tensor_norm: *mut f32,
-    /// 1; count.  Costs counters in the pass, which is slower with a report than without.
+    /// 1 report; count reports.  Counting makes the pass slower.
     pub report: *mut mp_tensor_report_t,
-    /// 1; count.  Costs counters in the pass, which is slower with a report than without.
+    /// 1 report; count reports.  Counting makes the pass slower.
     pub tensor_reports: *mut mp_tensor_report_t,
 }
 
-/// Decimal fractions are double, so that 0.99 is the 0.99 of Python.
+/// Parameters of a policy.  "backoff", "lognormal" and "logmax" name the policies that read a
+/// field.  Factors and decays are double, so that 0.99 is equal to Python's 0.99.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_scaler_config_t {
     pub struct_size: u32,
     pub policy: mp_scaler_policy_t,
-    /// [`mp_scaler_flags_t`], or-ed
+    /// bitwise or of [`mp_scaler_flags_t`]
     pub flags: u32,
     pub init_scale: f32,
-    /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    /// Without min\_scale S may sink to 0; if 1/S is infinite, [`mp_scale_step`] updates nothing
-    /// ([`MP_STEP_NO_SCALE`]) and the status is [`MP_SCALER_DIVERGED`].
+    /// Limits of S, \> 0; may be below 1.  For backoff, 0 disables a limit.  Without min\_scale, S may
+    /// become 0.  If 1/S is infinite, [`mp_scale_step`] updates nothing ([`MP_STEP_NO_SCALE`]) and the status
+    /// becomes [`MP_SCALER_DIVERGED`].
     pub min_scale: f32,
-    /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    /// Without min\_scale S may sink to 0; if 1/S is infinite, [`mp_scale_step`] updates nothing
-    /// ([`MP_STEP_NO_SCALE`]) and the status is [`MP_SCALER_DIVERGED`].
+    /// Limits of S, \> 0; may be below 1.  For backoff, 0 disables a limit.  Without min\_scale, S may
+    /// become 0.  If 1/S is infinite, [`mp_scale_step`] updates nothing ([`MP_STEP_NO_SCALE`]) and the status
+    /// becomes [`MP_SCALER_DIVERGED`].
     pub max_scale: f32,
     /// backoff; \> 1
     pub growth_factor: f64,
@@ -972,38 +1017,38 @@ pub struct mp_scaler_config_t {
     pub beta1: f64,
     /// lognormal, logmax; in \[0, 1)
     pub beta2: f64,
-    /// lognormal: log2 of the largest finite gradient; logmax: see there
+    /// lognormal: log2 of the largest finite gradient; logmax: compat.h
     pub log2_max: f32,
-    /// lognormal, logmax; 3.09 = normal quantile of 0.999
+    /// lognormal, logmax; 3.09 is the normal quantile of 0.999
     pub overflow_std_dev: f32,
-    /// lognormal; bits
+    /// lognormal; in bits
     pub sigma_floor: f32,
-    /// \>= 1; clean steps per growth, or per bit of h given back
+    /// \>= 1; clean steps per growth of S or per bit of h
     pub growth_interval: i32,
     /// backoff; overflows per backoff, \>= 1
     pub hysteresis: i32,
-    /// After so many skipped steps in a row the state says [`MP_SCALER_DIVERGED`] and S stays, until a
-    /// step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
-    /// lowering S ends at its minimum, or at 0.  0 = never.
+    /// Number of consecutive skipped steps after which the status is [`MP_SCALER_DIVERGED`] and S stays
+    /// until a step is clean; 0 = never.  No S helps against a NaN of the forward pass, and lowering
+    /// S further would end at min\_scale or 0.
     pub diverged_after: i32,
-    /// updates that [`mp_scaler_get_history_sync`] can look back; at most 2^24
+    /// updates kept for [`mp_scaler_get_history_sync`]; at most 2^24
     pub history: i32,
     /// must be 0
     pub reserved0: u32,
 }
 
-/// Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
-/// order assumed).
+/// State of a scaler, as saved in checkpoints.  Plain data that can be written to a file unchanged,
+/// to be read on machines of the same byte order.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_scaler_state_t {
     pub struct_size: u32,
     pub policy: mp_scaler_policy_t,
     pub scale: f32,
-    /// clean steps that count towards growth\_interval; -1: the next one
-    /// does not ([`MP_SCALER_FIRST_STEP_UNCOUNTED`])
+    /// clean steps counted towards growth\_interval; -1: the next one is not
+    /// counted ([`MP_SCALER_FIRST_STEP_UNCOUNTED`])
     pub growth_tracker: i32,
-    /// overflows still forgiven
+    /// overflows until S backs off; 0: every one backs off
     pub hysteresis_left: i32,
     /// lognormal, logmax: decay beta1, not bias-corrected
     pub log2_mean: f32,
@@ -1017,27 +1062,27 @@ pub struct mp_scaler_state_t {
     /// lognormal, logmax: beta1^steps, for bias correction
     pub beta1_power: f64,
     pub beta2_power: f64,
-    /// updates seen
+    /// updates so far
     pub steps: i64,
-    /// steps that were not taken: overflows + out\_of\_range + no\_scale
+    /// skipped steps: overflows + out\_of\_range + no\_scale
     pub skipped: i64,
-    /// overflows with a NaN among the gradients: amax was NaN
+    /// overflows with a NaN gradient (amax was NaN)
     pub skipped_nan: i64,
-    /// since the last clean step
+    /// skips since the last clean step
     pub skipped_in_row: i64,
-    /// Skips by outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    /// Skips per outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
     pub overflows: i64,
-    /// Skips by outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    /// Skips per outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
     pub out_of_range: i64,
-    /// Skips by outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    /// Skips per outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
     pub no_scale: i64,
 }
 
-/// Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
+/// Hyperparameters of one parameter group.  0 disables a limit or a regularizer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_hyper_t {
-    /// in an array, also the distance between elements
+    /// in an array, also the distance between elements, in bytes
     pub struct_size: u32,
     /// \>= 0
     pub lr: f32,
@@ -1045,7 +1090,7 @@ pub struct mp_hyper_t {
     pub beta1: f32,
     /// Adam, LAMB, NovoGrad, RMSProp
     pub beta2: f32,
-    /// \> 0; SGD: \>= 0, with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]
+    /// \> 0; SGD with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]: \>= 0
     pub eps: f32,
     /// \>= 0
     pub weight_decay: f32,
@@ -1055,7 +1100,7 @@ pub struct mp_hyper_t {
     pub trust: f32,
     /// g \*= min(1, max\_tensor\_norm / (|g| + 1e-6))
     pub max_tensor_norm: f32,
-    /// g into \[-max\_value, max\_value\]
+    /// g = clamp(g, -max\_value, max\_value)
     pub max_value: f32,
     /// \>= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
     pub l1: f32,
@@ -1074,114 +1119,120 @@ pub struct mp_hyper_t {
     pub lr_end: f32,
 }
 
-/// The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-/// as must the tensors.  m and v are usually NULL: [`mp_optimizer_create`] then allocates those that
-/// the groups need, filled with 0, with the allocator of the context ([`mp_optimizer_moments`]).
-/// Lists of the caller are initialised by the caller.  Written lists (master, model, m, v) may
-/// overlap nothing else: [`mp_optimizer_create`] refuses one list, or the address of a tensor, in two
-/// places, unless these are grads and extra\_grads.
+/// Update rule, hyperparameters and tensors of an optimizer.
+///
+/// The lists are parallel: equal counts and sizes.  Lists and tensors must outlive the optimizer.
+/// Written lists (master, model, m, v) may not overlap any other: [`mp_optimizer_create`] rejects a
+/// list, or the address of a tensor, that occurs twice, except in grads and extra\_grads.
+///
+/// m and v are usually NULL.  [`mp_optimizer_create`] then allocates those that the groups need, filled
+/// with 0, by the context's allocator; see [`mp_optimizer_moments`].  If you pass m or v, initialize
+/// its tensors yourself.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_optimizer_desc_t {
     pub struct_size: u32,
     pub kind: mp_optimizer_kind_t,
-    /// [`mp_optimizer_flags_t`], or-ed
+    /// bitwise or of [`mp_optimizer_flags_t`]
     pub flags: u32,
     pub num_groups: u32,
-    /// host, num\_groups, copied
+    /// host, num\_groups elements, copied
     pub groups: *const mp_hyper_t,
     /// host, one index per tensor; NULL = all in group 0
     pub tensor_group: *const u32,
-    /// any type; read, never written
+    /// any type; only read
     pub grads: mp_tensor_list_t,
     /// [`MP_FP32`]; updated
     pub master: mp_tensor_list_t,
-    /// [`MP_FP16`]/[`MP_BF16`] copy of master, written; optional.  A NULL
-    /// data pointer: that parameter has no 16-bit copy
+    /// 16-bit copy of master, written; optional.  Parameters with a
+    /// NULL data pointer have no 16-bit copy
     pub model: mp_tensor_list_t,
-    /// [`MP_FP32`]: momentum, or first moment.  NULL: allocated; not for SGD and
-    /// RMSProp if every group has beta1 = 0.  Adagrad: NULL
+    /// [`MP_FP32`]: momentum or first moment.  NULL: allocated, except for
+    /// SGD and RMSProp if every group has beta1 = 0.  Adagrad: NULL
     pub m: mp_tensor_list_t,
-    /// [`MP_FP32`]: second moment.  NULL: allocated; SGD: NULL.  NovoGrad: as many
-    /// tensors as the others, of one element each
+    /// [`MP_FP32`]: second moment.  NULL: allocated.  SGD: NULL.
+    /// NovoGrad: as many tensors, of one element each
     pub v: mp_tensor_list_t,
-    /// Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
-    /// rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
-    /// a tensor; its m and v go on), the second weight\_decay, l1 and l2.
+    /// Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
+    /// rewritten in stream order and must outlive the optimizer.  lr\_multipliers multiply lr (0
+    /// freezes a tensor, but its m and v are still updated); decay\_multipliers multiply weight\_decay,
+    /// l1 and l2.
     pub lr_multipliers: *const f32,
-    /// Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
-    /// rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
-    /// a tensor; its m and v go on), the second weight\_decay, l1 and l2.
+    /// Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
+    /// rewritten in stream order and must outlive the optimizer.  lr\_multipliers multiply lr (0
+    /// freezes a tensor, but its m and v are still updated); decay\_multipliers multiply weight\_decay,
+    /// l1 and l2.
     pub decay_multipliers: *const f32,
-    /// [`MP_FP32`], parallel to the others, optional: added to g after unscaling and clipping, as the
-    /// gradient of a penalty that has its own code.  Read by each step and not inspected: an
-    /// element whose extra gradient is infinite keeps its weight
-    /// (`mp_step_options`.rejected\_updates).
+    /// [`MP_FP32`], parallel to the other lists, optional: added to g after unscaling and clipping, e.g.
+    /// the gradient of a custom penalty.  Every step reads it without checking it: an element whose
+    /// extra gradient is infinite keeps its weight (`mp_step_options`.rejected\_updates).
     pub extra_grads: mp_tensor_list_t,
-    /// [`MP_OPT_STOCHASTIC_ROUNDING`]; any value
+    /// for [`MP_OPT_STOCHASTIC_ROUNDING`]; any value
     pub rounding_seed: u64,
 }
 
-/// How fp32 master weights become their 16-bit copy.
+/// Rounding of fp32 master weights to their 16-bit copy.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_model_options_t {
     pub struct_size: u32,
-    /// of [`mp_optimizer_flags_t`]: [`MP_OPT_MODEL_OVERFLOW`], [`MP_OPT_STOCHASTIC_ROUNDING`]
+    /// [`MP_OPT_MODEL_OVERFLOW`], [`MP_OPT_STOCHASTIC_ROUNDING`]
     pub flags: u32,
-    /// [`MP_OPT_STOCHASTIC_ROUNDING`], as in [`mp_optimizer_desc_t`]
+    /// for [`MP_OPT_STOCHASTIC_ROUNDING`], as in [`mp_optimizer_desc_t`]
     pub rounding_seed: u64,
-    /// [`MP_OPT_STOCHASTIC_ROUNDING`]: device, 1 integer: the number of updates that the weights have
-    /// seen; of an optimizer of this library, [`mp_optimizer_step_counter`] after its step.
+    /// Device, 1 integer, for [`MP_OPT_STOCHASTIC_ROUNDING`]: number of updates of the weights so far.
+    /// With an optimizer of this library: [`mp_optimizer_step_counter`] after its step.
     pub t: *const i64,
-    /// as `mp_step_options`.model\_overflows
+    /// see `mp_step_options`.model\_overflows
     pub overflows: *mut i64,
 }
 
-/// How to reach the other ranks: a table of callbacks, so that this library links no other.
+/// Communicator: a table of callbacks, so that the library links no communication library.
 /// [`mp_comm_init_nccl`] fills it for NCCL, bindings/mpi/mpcore\_mpi.h for MPI on the host target.
 ///
-/// Callbacks run on the calling thread, within the call that got the table.  They enqueue on
-/// `stream` (on the host target: they return when the result is there), get `user` last, may call
-/// mpcore, and return 0.  Any other code, or a C++ exception, ends the call with [`MP_ERROR_COMM`].
+/// Callbacks run on the calling thread, during the call that received the communicator.  They
+/// enqueue on `stream` (on the host target: return after completion), receive `user` as the last
+/// argument, may call mpcore, and return 0.  Any other return value, or a C++ exception, ends the
+/// call with [`MP_ERROR_COMM`].
 ///
-/// A call that gets a table is collective: every rank makes it, in the same order, with equal
-/// numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
-/// ranks, the others wait, or have wrong sums.
+/// A call with a communicator is collective: all ranks make it, in the same order, with equal
+/// numbers of elements, types and flags.  Equality is not validated: a mismatch may deadlock,
+/// return an MPI error on some ranks, or give wrong sums.
 ///
-/// As with every collective, a rank that is refused or fails leaves the others waiting: in the same call,
-/// or, where they have heard all of it, in the next one.  A call that is refused has not communicated.
-/// Weights and S of ranks that wait are as before the call.  A program looks at every status, and ends
-/// all ranks (MPI\_Abort) where one is not [`MP_SUCCESS`]; docs/multi-gpu.md says what else it can do.
+/// As with every collective, a rank whose call fails leaves the others waiting: in the same call
+/// or, if they have received all of its data, in the next one.  A call that is rejected (status
+/// below 40) has not communicated.  Weights and S of waiting ranks are those before the call.  A
+/// program should check every status and end all ranks (MPI\_Abort) if one is not [`MP_SUCCESS`]; for
+/// alternatives see docs/multi-gpu.md.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_comm_t {
     pub struct_size: u32,
     /// 0 to world\_size - 1
     pub rank: i32,
-    /// \>= 1; with 1 no callback is called, and all may be NULL
+    /// \>= 1; with 1, no callback is called and all may be NULL
     pub world_size: i32,
     /// must be 0
     pub reserved0: u32,
-    /// recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
-    /// send.
+    /// Reduces `send` over all ranks into `recv`, with the same bits on every rank.  Device pointers;
+    /// recv may be send.
     pub all_reduce: Option<unsafe extern "C" fn(send: *const c_void, recv: *mut c_void, count: usize, dtype: mp_dtype_t, op: mp_reduce_op_t, stream: mp_stream_t, user: *mut c_void) -> c_int>,
-    /// optional, with group\_end: around a batch of all\_reduce calls
+    /// optional, with group\_end: begins a batch of all\_reduce calls
     pub group_begin: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
-    /// follows also where one of the batch failed
+    /// ends the batch, also if an all\_reduce failed
     pub group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
-    /// e.g. the ncclComm\_t
+    /// passed to the callbacks, e.g. the ncclComm\_t
     pub user: *mut c_void,
 }
 
-/// What else a step does and reports.
+/// Options and additional outputs of a step.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_step_options_t {
     pub struct_size: u32,
-    /// [`mp_step_flags_t`], or-ed
+    /// bitwise or of [`mp_step_flags_t`]
     pub flags: u32,
-    /// clip the unscaled global norm to this; 0 = no clipping
+    /// limit of the unscaled global norm; 0 = no clipping
     pub max_grad_norm: f32,
     /// must be 0
     pub reserved0: u32,
@@ -1189,27 +1240,27 @@ pub struct mp_step_options_t {
     pub grad_norm: *mut f32,
     /// device, 1 float, optional: 1 if this step was skipped, else 0
     pub found_inf: *mut f32,
-    /// device, 1 float per tensor, optional: as grad\_norm, of each
+    /// device, 1 float per tensor, optional: like grad\_norm
     pub tensor_norms: *mut f32,
-    /// [`MP_STEP_CHECKED`]: device, 1 float: the largest gradient as it was measured, with the meaning of
-    /// `amax` in [`mp_scaler_update`], and needed by the same policies.  Infinity or NaN skips the step.
-    /// Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
+    /// Device, 1 float, for [`MP_STEP_CHECKED`]: largest |gradient| as measured, like `amax` of
+    /// [`mp_scaler_update`] and required by the same policies.  Infinity or NaN skips the step.  Read but
+    /// not cleared: clear it before the epilogues of the next step update it.
     pub amax: *const f32,
-    /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
-    /// ([`mp_inspect`]).  Also of a step that is skipped; of several ranks, each reports on its own.
+    /// Device, 1 report and 1 per tensor, optional: [`mp_inspect`] of the gradients, still multiplied by
+    /// S.  Also written if the step is skipped.  Every rank reports on its own gradients.
     pub report: *mut mp_tensor_report_t,
-    /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
-    /// ([`mp_inspect`]).  Also of a step that is skipped; of several ranks, each reports on its own.
+    /// Device, 1 report and 1 per tensor, optional: [`mp_inspect`] of the gradients, still multiplied by
+    /// S.  Also written if the step is skipped.  Every rank reports on its own gradients.
     pub tensor_reports: *mut mp_tensor_report_t,
-    /// Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
-    /// largest finite number after rounding, whether it was clamped or became infinite; clear it
-    /// first.  NaN is none of them.
+    /// Device, 1 integer, optional: increased by the number of weights whose 16-bit copy exceeded the
+    /// largest finite value after rounding, whether clamped or infinite; clear it first.  NaN is not
+    /// counted.
     pub model_overflows: *mut i64,
-    /// Host, optional: the step is one of several ranks that take the same decision and, if their
-    /// scalers began alike, have the same S ever after.  A collective call ([`mp_comm_t`]), with the same
-    /// flags on every rank.
+    /// Host, optional: the step is taken by several ranks, with the same decision on all.  If their
+    /// scalers have equal initial states, S stays equal.  The call is collective ([`mp_comm_t`]), with
+    /// the same flags on every rank.
     pub comm: *const mp_comm_t,
-    /// Device, 1 integer, optional: the outcome of this step, a [`mp_step_outcome_t`].
+    /// Device, 1 integer, optional: outcome of this step, an [`mp_step_outcome_t`].
     pub outcome: *mut i32,
     /// Device, 1 integer, optional: increased by the number of elements that kept their old weight
     /// and moments because a new one was not finite (see [`mp_scale_step`]); clear it first.
@@ -1776,7 +1827,8 @@ pub struct mp_graph_memory_t {
     pub workspace: i64,
 }
 
-/// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
+/// Checkpoint of torch.amp.GradScaler, from state\_dict().  Fields are named like its keys, except
+/// "\_growth\_tracker".
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_torch_scaler_t {
@@ -1787,31 +1839,33 @@ pub struct mp_torch_scaler_t {
     pub growth_tracker: i32,
 }
 
-/// DynamicGradScaler.state\_dict() of Megatron-LM; the keys are the names here.
+/// Checkpoint of Megatron-LM's DynamicGradScaler, from state\_dict().  Fields are named like its
+/// keys.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_megatron_scaler_t {
     pub scale: f32,
     pub growth_tracker: i32,
-    /// below 0 after more overflows than hysteresis
+    /// negative after more overflows than hysteresis
     pub hysteresis_tracker: i32,
 }
 
-/// One kernel and what it makes of a problem.
+/// Kernel, and its suitability for a problem.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_kernel_info_t {
     pub struct_size: u32,
-    /// 1: the constants behind predicted\_us were never measured on this
+    /// 1: predicted\_us uses constants that were not measured on this
     /// architecture; 0: mptune measured them
     pub is_estimated: u32,
     /// static storage, e.g. "wmma\_128x128x32\_s3"
     pub name: *const c_char,
-    /// why it cannot run the problem, one clause, static storage; NULL = it can
+    /// reason why the kernel does not support the problem, a clause in static
+    /// storage; NULL if it does
     pub why_not: *const c_char,
-    /// 0 where it cannot, and of recurrent layers, which are chosen by rules
+    /// 0 if unsupported, and for recurrent layers, which use fixed rules
     pub predicted_us: f64,
-    /// that it needs; 0 where it cannot
+    /// minimum workspace; 0 if unsupported
     pub workspace_bytes: usize,
 }
 
@@ -1877,7 +1931,7 @@ zeroed! {
     mp_megatron_scaler_t
 }
 
-/// device = [`MP_DEVICE_AUTO`], the whole of it, cudaMalloc.
+/// Initializes \*config: [`MP_DEVICE_AUTO`], all SMs, cudaMalloc.
 pub fn mp_context_config_default() -> mp_context_config_t {
     let mut value = mp_context_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1886,7 +1940,7 @@ pub fn mp_context_config_default() -> mp_context_config_t {
     value
 }
 
-/// No function, nothing added, nothing measured.
+/// Initializes an identity epilogue: no activation, bias or statistics.
 pub fn mp_epilogue_default() -> mp_epilogue_t {
     let mut value = mp_epilogue_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1895,7 +1949,8 @@ pub fn mp_epilogue_default() -> mp_epilogue_t {
     value
 }
 
-/// Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
+/// Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
+/// ldb = ldc = ldd = n.
 pub fn mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t {
     let mut value = mp_gemm_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1904,7 +1959,7 @@ pub fn mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_
     value
 }
 
-/// Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
+/// Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n.
 pub fn mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t {
     let mut value = mp_gemm_group_item_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1913,7 +1968,8 @@ pub fn mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_
     value
 }
 
-/// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.
+/// Initializes a convolution with unit stride and dilation, no padding and one group; alpha = 1,
+/// beta = 0, dtype\_out = dtype.
 pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t {
     let mut value = mp_conv2d_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1922,7 +1978,7 @@ pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s:
     value
 }
 
-/// 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
+/// Initializes the defaults of a policy:
 ///
 /// ```text
 /// init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
@@ -1930,6 +1986,8 @@ pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s:
 /// beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
 /// overflow_std_dev 3.0902      sigma_floor 0.5
 /// ```
+///
+/// 65536 is the initial scale of torch.amp.GradScaler.  24 overflows reduce S from 2^24 to 1.
 pub fn mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1938,7 +1996,7 @@ pub fn mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_
     value
 }
 
-/// The state of a new scaler.
+/// Initializes the state of a new scaler.
 pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t {
     let mut value = mp_scaler_state_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1947,8 +2005,8 @@ pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t
     value
 }
 
-/// The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
-/// default.  trust is that of LARS; Apex's LARC has 0.02.
+/// Initializes the defaults of the cited papers.  weight\_decay is 0, except for methods that are
+/// defined by it.  lr has no default.  trust is that of LARS; Apex's LARC has 0.02.
 ///
 /// ```text
 ///           beta1   beta2   eps     others
@@ -1960,7 +2018,7 @@ pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t
 /// RMSProp   0       0.9     1e-8
 /// ```
 ///
-/// decay\_power is 1; everything else is 0.
+/// decay\_power is 1; all other fields are 0.
 pub fn mp_hyper_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_hyper_t {
     let mut value = mp_hyper_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1969,7 +2027,8 @@ pub fn mp_hyper_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_hyper_t {
     value
 }
 
-/// One group, no tensors yet; flags 0, or [`MP_OPT_DECOUPLED_DECAY`] for [`MP_OPT_LAMB`].
+/// Initializes a descriptor with one group and no tensors.  flags is [`MP_OPT_DECOUPLED_DECAY`] for
+/// [`MP_OPT_LAMB`] and 0 for all other kinds.
 pub fn mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t {
     let mut value = mp_optimizer_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1978,7 +2037,7 @@ pub fn mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc
     value
 }
 
-/// To nearest, overflow clamped.
+/// Initializes rounding to nearest with clamping on overflow.
 pub fn mp_model_options_default() -> mp_model_options_t {
     let mut value = mp_model_options_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1987,7 +2046,7 @@ pub fn mp_model_options_default() -> mp_model_options_t {
     value
 }
 
-/// One rank, for a program that may have several: nothing is communicated.
+/// Initializes a communicator of a single rank, which does not communicate.
 pub fn mp_comm_default() -> mp_comm_t {
     let mut value = mp_comm_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1996,7 +2055,7 @@ pub fn mp_comm_default() -> mp_comm_t {
     value
 }
 
-/// No clipping, no reports, one rank.
+/// Initializes options without clipping or reports, for one rank.
 pub fn mp_step_options_default() -> mp_step_options_t {
     let mut value = mp_step_options_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2111,10 +2170,10 @@ pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_drop
     value
 }
 
-/// [`mp_scaler_config_init`]([`MP_SCALER_BACKOFF`]), with max\_scale and diverged\_after 0 and what `preset`
-/// says.
+/// Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
+/// the defaults of [`MP_SCALER_BACKOFF`], except that max\_scale and diverged\_after are 0.
 ///
-/// * [`MP_ERROR_INVALID_ARGUMENT`]: if there is no such preset
+/// * [`MP_ERROR_INVALID_ARGUMENT`]: unknown preset
 pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2124,340 +2183,363 @@ pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t
 }
 
 extern "C" {
-    /// [`MP_VERSION`] of the library that is loaded (not of this header).
+    /// Returns [`MP_VERSION`] of the loaded library, which may differ from that of this header.
     pub fn mp_version() -> u32;
 
-    /// One line: version, git hash, CUDA version, compiled targets and architectures.
-    /// Static storage.  Meant for bug reports; do not parse it.
+    /// Returns one line for bug reports: version, git hash, CUDA version, compiled targets and
+    /// architectures.  Static storage.  The format is not stable; do not parse it.
     pub fn mp_build_info() -> *const c_char;
 
-    /// Name of the enumerator, e.g. "[`MP_ERROR_UNSUPPORTED`]".  Static storage; any int is accepted.
+    /// Returns the name of a status, e.g. "[`MP_ERROR_UNSUPPORTED`]".  Static storage; accepts any int.
     pub fn mp_status_string(status: mp_status_t) -> *const c_char;
 
-    /// Why the last failing call on this thread failed, in one sentence naming the
-    /// offending argument and its value: "[`mp_gemm`]: lda = 60 is smaller than k = 64".
-    /// Meaningful right after a call that returned an error; valid until the next
-    /// mpcore call on this thread.  Never NULL.
+    /// Returns the message of the last failed call on this thread.  It names the offending argument
+    /// and its value: "[`mp_gemm`]: lda = 60 is smaller than k = 64".  Meaningful directly after a call
+    /// that returned an error; valid until the next mpcore call on this thread.  Never NULL.
     pub fn mp_last_error() -> *const c_char;
 
-    /// Send messages of `level` or more important to `callback`, for the whole process.
-    /// NULL restores the default: [`MP_LOG_WARN`] and above to stderr, without returned errors, which
-    /// [`mp_last_error`] has.  The environment variable `MP_LOG`=error|warn|info|debug changes the level and
-    /// adds returned errors.  The callback may run on any thread, several at a time, and must not call
-    /// mpcore.  If it throws a C++ exception, its line goes to stderr.
+    /// Sends messages of severity `level` or higher to `callback`, for the whole process.  The callback
+    /// may run on several threads concurrently and must not call mpcore.  If it throws a C++ exception,
+    /// its line goes to stderr.
+    ///
+    /// NULL restores the default: [`MP_LOG_WARN`] and more severe to stderr, without the errors that a call
+    /// returns ([`mp_last_error`] has those).  The environment variable `MP_LOG`=error|warn|info|debug
+    /// changes the level of the default and adds returned errors.
     pub fn mp_set_log_callback(callback: mp_log_callback_t, user: *mut c_void, level: mp_log_level_t);
 
-    /// Bytes per element; 0 for an invalid value.
+    /// Returns the bytes per element, or 0 for an invalid value.
     pub fn mp_dtype_size(dtype: mp_dtype_t) -> usize;
 
-    /// "fp16", "bf16", "fp32"; "none" for [`MP_DTYPE_NONE`], "?" for an invalid value.  Static storage.
+    /// Returns "fp16", "bf16" or "fp32"; "none" for [`MP_DTYPE_NONE`] and "?" for an invalid value.
+    /// Static storage.
     pub fn mp_dtype_name(dtype: mp_dtype_t) -> *const c_char;
 
-    /// device = [`MP_DEVICE_AUTO`], the whole of it, cudaMalloc.
+    /// Initializes \*config: [`MP_DEVICE_AUTO`], all SMs, cudaMalloc.
     pub fn mp_context_config_init(config: *mut mp_context_config_t, struct_size: usize) -> mp_status_t;
 
-    /// Create a context.  It becomes immutable here, which is why it can be shared.
+    /// Creates a context.  A context is immutable, so threads can share it.
     ///
     /// * `config`: host, optional; NULL = defaults.
-    /// * [`MP_ERROR_ARCH_MISMATCH`]: if this build holds no code for the device.
+    /// * [`MP_ERROR_ARCH_MISMATCH`]: the build has no code for the device
     pub fn mp_context_create(context: *mut mp_context_t, config: *const mp_context_config_t) -> mp_status_t;
 
-    /// Destroys a context.  Objects created from `context` must have been destroyed before.  Destroying
-    /// the last host context ends the worker threads and frees their memory; a later context creates
-    /// them again.
+    /// Destroys a context.  All objects created from it must be destroyed first.  Destroying the last
+    /// host context ends the worker threads and frees their memory; a later context creates them
+    /// again.
     pub fn mp_context_destroy(context: mp_context_t);
 
-    /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
+    /// Returns the properties of a context's device.
+    ///
+    /// * `info`: host, out; initialize it with `MP_INIT_STRUCT`.
     pub fn mp_context_get_info(context: mp_context_t, info: *mut mp_device_info_t) -> mp_status_t;
 
-    /// \*ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
+    /// Allocates `bytes` of uninitialized device memory, 256-byte aligned.  0 bytes give NULL.
     pub fn mp_malloc(context: mp_context_t, ptr: *mut *mut c_void, bytes: usize) -> mp_status_t;
 
-    /// Release what [`mp_malloc`] gave, when all that the device has been given to do is done: it waits.
-    /// NULL does nothing.
+    /// Waits until the device is idle, then frees memory from [`mp_malloc`].  NULL does nothing.
     pub fn mp_free(context: mp_context_t, ptr: *mut c_void);
 
-    /// Either side may be host or device memory; they must not overlap.  Pageable host memory makes the
-    /// copy synchronous, as in cudaMemcpyAsync.
+    /// Copies between any combination of host and device memory; the two ranges must not overlap.
+    /// Pageable host memory makes the copy synchronous, as with cudaMemcpyAsync.
     pub fn mp_memcpy(context: mp_context_t, dst: *mut c_void, src: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Each of `bytes` bytes of dst, device memory, becomes `byte`.
+    /// Sets `bytes` bytes of device memory to `byte`.
     pub fn mp_memset(context: mp_context_t, dst: *mut c_void, byte: c_int, bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Wait until everything enqueued on `stream` has finished.
+    /// Waits until all work enqueued on `stream` has finished.
     pub fn mp_stream_sync(context: mp_context_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// dst\[i\] = (dst\_dtype) src\[i\].  dst may be src if the types have equal sizes; any other overlap is
-    /// refused.
+    /// Converts elements: dst\[i\] = (dst\_dtype)src\[i\].  dst may be src if both types have equal size;
+    /// any other overlap is an error.
     pub fn mp_cast(context: mp_context_t, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// No function, nothing added, nothing measured.
+    /// Initializes an identity epilogue: no activation, bias or statistics.
     pub fn mp_epilogue_init(epilogue: *mut mp_epilogue_t, struct_size: usize) -> mp_status_t;
 
-    /// Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
+    /// Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
+    /// ldb = ldc = ldd = n.
     pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
 
-    /// Bytes of workspace with which [`mp_gemm`] (or [`mp_gemm_batched`]) runs its fastest kernel for
-    /// `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
-    /// 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
-    /// given in addition.  Of a kernel that desc names: what that cannot do without.
+    /// Returns the workspace size for the fastest kernel and the fastest dbias sum of [`mp_gemm`] (or
+    /// [`mp_gemm_batched`]); often 0.  If desc-\>kernel is set, returns the minimum of that kernel instead.
     ///
-    /// desc-\>stride\_\* say which function is meant: with a stride that is not 0 it is [`mp_gemm`], without
-    /// any and with batch\_count \> 1 [`mp_gemm_batched`].  A batch of one without strides may be either, and
-    /// the bytes are enough for both; on Hopper [`mp_gemm_batched`] wants some where [`mp_gemm`] wants none.
+    /// A descriptor does not include the epilogue, so at most 32 MiB are reserved for dbias.  On Hopper
+    /// a 16-bit D of more than 256 MiB benefits from an eighth of its own size in addition.
+    ///
+    /// desc-\>stride\_\* select the function: [`mp_gemm`] if any stride is not 0, [`mp_gemm_batched`] if all are 0
+    /// and batch\_count \> 1.  For batch\_count = 1 without strides the result suffices for both; on
+    /// Hopper [`mp_gemm_batched`] may need workspace where [`mp_gemm`] needs none.
     ///
     /// * `bytes`: host, out.
     pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+    /// Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
     ///
     /// * `A`: device; m x k with row stride lda ([`MP_OP_N`]), or k x m ([`MP_OP_T`]).  A and B are not read
-    ///   when alpha == 0 (may be NULL, may hold NaN); desc-\>kernel plays no part then.
+    ///   if alpha == 0 (may be NULL, may hold NaN); desc-\>kernel is then ignored.
     /// * `B`: device; k x n with row stride ldb ([`MP_OP_N`]), or n x k ([`MP_OP_T`]).
-    /// * `C`: device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+    /// * `C`: device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
     /// * `D`: device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
-    ///   with an argument is refused.  If both row strides are equal in bytes, elements are
-    ///   compared, so D may use columns between A's rows; otherwise address ranges.
+    ///   with an argument is an error.  If both row strides are equal in bytes, elements are
+    ///   compared, so D may use the columns between A's rows; otherwise address ranges are
+    ///   compared.
     /// * `epilogue`: host, optional.
     /// * `workspace`: device, 256-byte aligned, optional.  With fewer bytes than
-    ///   [`mp_gemm_workspace_size`] the fastest kernel that needs no more is chosen:
-    ///   never an error, perhaps slower.
+    ///   [`mp_gemm_workspace_size`] the fastest kernel that fits is used: possibly
+    ///   slower, never an error.
     ///
-    /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 and alpha == 0 compute
-    /// epilogue(beta C), without workspace.  There is no minimum alignment: 16-byte aligned pointers
-    /// and ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a slower one.
-    /// For another ld or stride of A or B that is the fast one behind a copy in workspace, where this
-    /// is predicted to pay.  If aligned operands are predicted to be a fifth faster, the two times are
-    /// logged, once, at [`MP_LOG_WARN`].
+    /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 or alpha == 0 computes
+    /// epilogue(beta C), without workspace.
     ///
-    /// Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
-    /// the tensor core does it, in an order fixed by (desc, alignment, workspace\_bytes, device,
-    /// `MP_GEMM_TUNING`), and rounded once.
+    /// Alignment: only that of the elements is required.  16-byte aligned pointers and ld % 8 == 0 take
+    /// the tensor-core path with asynchronous copies; anything else is slower.  An A or B with another
+    /// ld or stride is first copied into workspace with aligned rows if that is predicted to be faster.
+    /// If aligned operands are predicted to be faster by a fifth or more, both times are logged once at
+    /// [`MP_LOG_WARN`].
+    ///
+    /// Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32 as tensor cores sum,
+    /// in an order that depends only on (desc, alignment, workspace\_bytes, device, `MP_GEMM_TUNING`), and
+    /// rounded once.
     /// Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a dimension \< 0, an ld below the row length, an output that
-    ///   overlaps another argument
-    /// * [`MP_ERROR_UNSUPPORTED`]: D has 2^31 or more tiles of 16 x 16, those of all items together
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a dimension \< 0, an ld smaller than the row length, or an
+    ///   output that overlaps another argument
+    /// * [`MP_ERROR_UNSUPPORTED`]: D has 2^31 or more tiles of 16 x 16 over all batch items
     pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// As [`mp_gemm`], with one pointer per batch item instead of a stride.
+    /// Computes a batched product like [`mp_gemm`], with one pointer per batch item instead of a stride.
     ///
-    /// * `A`, `B`, `C`, `D`: device arrays of desc-\>batch\_count device pointers; C is optional
-    ///   when beta == 0.  desc-\>stride\_\* must be 0.  The arrays are read when
-    ///   the kernel runs: keep them alive until then.  As in [`mp_gemm`] a matrix
-    ///   needs no alignment but its element's; that one item lacks 16 bytes is
-    ///   found out on the device, costs time and is not logged.
+    /// * `desc`: desc-\>stride\_\* must be 0.
+    /// * `A`, `B`, `C`, `D`: device arrays of desc-\>batch\_count device pointers, read when the kernel runs:
+    ///   keep them alive until then.  C is optional if beta == 0.  As in [`mp_gemm`],
+    ///   matrices need only the alignment of their elements; an item that is not
+    ///   16-byte aligned is detected on the device, costs time and is not logged.
+    /// * `epilogue`: host, optional; aux, dbias and amax are not supported.
     ///
-    /// The host does not see the matrices: an item of D that overlaps another matrix, except its own
-    /// item of C, is not refused and gives wrong results.
-    /// epilogue-\>aux, dbias, amax are unsupported here.
+    /// The host does not read the pointers, so overlaps are not detected: an item of D that overlaps
+    /// any matrix except its own item of C gives wrong results.
     pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
+    /// Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n.
     pub fn mp_gemm_group_item_init(item: *mut mp_gemm_group_item_t, struct_size: usize, m: i64, n: i64, k: i64) -> mp_status_t;
 
-    /// Bytes of workspace with which [`mp_gemm_grouped`] is fastest.  Shapes and ld of the items count,
-    /// their pointers are not looked at.
+    /// Returns the workspace size for the fastest [`mp_gemm_grouped`].  It depends on the shapes and
+    /// leading dimensions of the items, not on their pointers.
     ///
     /// * `bytes`: host, out.
     pub fn mp_gemm_grouped_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, bytes: *mut usize) -> mp_status_t;
 
-    /// `count` products of different shapes in one call: the experts of a layer, the weight
-    /// gradients of a network.  Each is what [`mp_gemm`] computes:
+    /// Computes `count` products of different shapes, such as the experts of a layer or the weight
+    /// gradients of a network.  Each is a product as in [`mp_gemm`]:
     ///
     /// ```text
     /// D = epilogue(alpha op(A) op(B) + beta C)
     /// ```
     ///
-    /// The products may run at the same time, in one launch where a kernel for that exists and in one
-    /// launch per product elsewhere (logged once at [`MP_LOG_WARN`] where the caller can change that):
-    /// never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
-    /// may be shared.  Overlaps of a D with the matrices of its own product and with the D before it in
-    /// memory are refused; others are not looked for.
+    /// The products share one launch if a kernel supports the whole group.  Otherwise each takes a
+    /// launch: possibly slower, never an error, and logged once at [`MP_LOG_WARN`] if the caller can change
+    /// the cause.
+    ///
+    /// The products may run concurrently, so no D may overlap any matrix of another product; A, B and C
+    /// may be shared.  A D that overlaps a matrix of its own product, or the previous D in memory, is
+    /// an error; other overlaps are not detected.
     ///
     /// * `desc`: op, dtype, alpha and beta of all products.  m, n, k, ld\* and stride\_\* must be 0
     ///   and batch\_count 1: [`mp_gemm_desc_default`](0, 0, 0, ab, cd).
-    /// * `items`: host, count elements, copied: the call can be captured into a CUDA graph, which
-    ///   then keeps these shapes and pointers.  May be NULL when count is 0.
+    /// * `items`: host, count elements, copied; may be NULL if count is 0.  The call can be captured
+    ///   into a CUDA graph, which then keeps these shapes and pointers.
     ///   Edge cases as in [`mp_gemm`]: m or n == 0 does nothing, k == 0 computes
     ///   epilogue(beta C).
-    /// * `epilogue`: host, optional: scale and found\_inf, shared by all products.  Everything
-    ///   else is unsupported here and must be 0.
+    /// * `epilogue`: host, optional: scale and found\_inf, shared by all products.  All other fields
+    ///   must be 0.
     /// * `workspace`: device, 256-byte aligned, optional; see [`mp_gemm_grouped_workspace_size`].
     ///
-    /// An error names the product, "[`mp_gemm_grouped`]: items\[3\].lda = 60 is smaller than k = 64", and
-    /// then none of them has been enqueued.
+    /// If an item is invalid, nothing is enqueued, and the message names the item:
+    /// "[`mp_gemm_grouped`]: items\[3\].lda = 60 is smaller than k = 64".
     pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Bytes of workspace with which [`mp_gemm_ragged`] is fastest, whatever the ends are.
+    /// Returns the workspace size for the fastest [`mp_gemm_ragged`], for any ends.
     ///
     /// * `bytes`: host, out.
     pub fn mp_gemm_ragged_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Products of groups whose sizes only the device knows, such as the tokens that each expert of a
-    /// layer got.  desc-\>batch\_count groups share the dimension `ragged`; group i has its elements from
-    /// ends\[i - 1\] on (from 0 on, the first) up to and without ends\[i\]:
+    /// Computes products of groups whose sizes are known only on the device, such as the tokens routed
+    /// to each expert of a layer.  The dimension `ragged` is divided among desc-\>batch\_count groups:
+    /// group i has the elements \[ends\[i - 1\], ends\[i\]), and the first group begins at 0:
     ///
     /// ```text
     /// MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
     /// MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
     /// ```
     ///
-    /// The host never reads the ends nor waits for them: the call can be captured into a CUDA graph,
-    /// and a replay finds the ends that are there then.  What is launched does not depend on them.
+    /// The host neither reads `ends` nor waits for them, and the launches do not depend on them.  The
+    /// call can be captured into a CUDA graph; each replay uses the ends of that moment.
     ///
-    /// * `desc`: of all groups together: in the dimension that they share, m or k is the most that
-    ///   the ends may come to.  [`MP_RAGGED_M`]: op(A) is m x k, C and D are m x n; B\_i = B + i
-    ///   stride\_b, stride\_b = 0 is one B for all, and the other strides must be 0.
-    ///   [`MP_RAGGED_K`]: op(A) is m x k, op(B) k x n; C\_i = C + i stride\_c, D\_i = D + i
-    ///   stride\_d, and stride\_a and stride\_b must be 0.
-    /// * `ends`: device, desc-\>batch\_count elements that rise (equal ones: an empty group), read
-    ///   when the kernels run.  An end that lies before its predecessor counts as equal to
-    ///   it, one past m or k as m or k: bad ends never read or write beyond the matrices.
-    /// * `A`, `B`, `C`, `D`: as in [`mp_gemm`].  [`MP_RAGGED_M`]: rows at and past the last end are not read, and
-    ///   those of D not written.  [`MP_RAGGED_K`]: elements of k past the last end are not read;
-    ///   an empty group computes epilogue(beta C\_i), zeros with beta = 0.
-    /// * `epilogue`: host, optional: scale, amax and found\_inf, shared by all groups.  Everything
-    ///   else is unsupported here and must be 0.
+    /// * `desc`: all groups together: m ([`MP_RAGGED_M`]) or k ([`MP_RAGGED_K`]) is the upper bound of
+    ///   `ends`.  [`MP_RAGGED_M`]: op(A) is m x k, C and D are m x n, and B\_i = B + i stride\_b;
+    ///   stride\_b = 0 is one B for all groups, the other strides must be 0.  [`MP_RAGGED_K`]:
+    ///   op(A) is m x k, op(B) is k x n, C\_i = C + i stride\_c and D\_i = D + i stride\_d;
+    ///   stride\_a and stride\_b must be 0.
+    /// * `ends`: device, desc-\>batch\_count values in ascending order, read when the kernels run.
+    ///   Two equal values make an empty group.  Invalid values are clamped to the previous
+    ///   end and to m or k, so they never cause accesses outside the matrices.
+    /// * `A`, `B`, `C`, `D`: as in [`mp_gemm`].  [`MP_RAGGED_M`]: rows from the last end on are neither read nor
+    ///   written.  [`MP_RAGGED_K`]: elements of k from the last end on are not read; an empty
+    ///   group computes epilogue(beta C\_i), which is zero if beta = 0.
+    /// * `epilogue`: host, optional: scale, amax and found\_inf, shared by all groups.  All other
+    ///   fields must be 0.
     /// * `workspace`: device, 256-byte aligned, optional; see [`mp_gemm_ragged_workspace_size`].
     ///
-    /// Edge cases, alignment and accuracy as in [`mp_gemm`]; the order of a sum also depends on where in k
-    /// its group begins.  Hopper's kernels need groups that lie one below the other in memory: op\_a =
-    /// [`MP_OP_N`] with [`MP_RAGGED_M`], op\_a = [`MP_OP_T`] and op\_b = [`MP_OP_N`] with [`MP_RAGGED_K`].  Other orders take
-    /// WMMA's.
+    /// Edge cases, alignment and accuracy as in [`mp_gemm`]; the order of a sum also depends on the start
+    /// of its group in k.  Hopper's wgmma kernels require groups that are consecutive rows in memory:
+    /// op\_a = [`MP_OP_N`] with [`MP_RAGGED_M`]; op\_a = [`MP_OP_T`] and op\_b = [`MP_OP_N`] with [`MP_RAGGED_K`].  Other
+    /// layouts run on WMMA kernels.
     /// Source: jax.lax.ragged\_dot; torch.\_grouped\_mm, whose offs are the ends.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a stride that must be 0 is not; D\_i that overlap
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a stride that must be 0 is not, or the D\_i overlap
     pub fn mp_gemm_ragged(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, ends: *const i32, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.
+    /// Initializes a convolution with unit stride and dilation, no padding and one group; alpha = 1,
+    /// beta = 0, dtype\_out = dtype.
     pub fn mp_conv2d_desc_init(desc: *mut mp_conv2d_desc_t, struct_size: usize, n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// P and Q of `desc`; 0 where the filter is larger than the padded image.
+    /// Returns the output height P and width Q; 0 if the filter is larger than the padded image.
     ///
     /// * `p`, `q`: host, out.
     pub fn mp_conv2d_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
-    /// Bytes of workspace with which that product runs its fastest kernel and sums dbias fastest, as
-    /// [`mp_gemm_workspace_size`] has it; often 0.  Of a kernel that desc names: what that cannot do without.
+    /// Returns the workspace size for the fastest kernel and the fastest dbias sum of the pass `op`,
+    /// like [`mp_gemm_workspace_size`]; often 0.  If desc-\>kernel is set, returns the minimum of that
+    /// kernel instead.
     ///
     /// * `bytes`: host, out.
     pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Forward:  y = epilogue(alpha conv(x, filter) + beta y).
+    /// Computes the forward pass: y = epilogue(alpha conv(x, filter) + beta y).
     ///
     /// * `x`, `filter`: device.
-    /// * `y`: device; read only when beta != 0.  Must not overlap another argument.
-    /// * `epilogue`: host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
-    ///   elements; ld\_aux 0 = K.
-    /// * `workspace`: device, 256-byte aligned, optional; less than [`mp_conv2d_workspace_size`] is
-    ///   never an error, perhaps slower.
+    /// * `y`: device; read only if beta != 0.  Must not overlap another argument.
+    /// * `epilogue`: host, optional.  y is a matrix of N P Q rows and K columns, so bias has K
+    ///   elements and ld\_aux = 0 means K.
+    /// * `workspace`: device, 256-byte aligned, optional.  With fewer bytes than
+    ///   [`mp_conv2d_workspace_size`]: possibly slower, never an error.
     ///
-    /// An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in [`mp_gemm`].
-    /// 16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest.  Images of other
-    /// channels in one group (RGB) are first copied with zeros behind each pixel, forward and for the
-    /// gradient of the weights, where that is predicted to pay and the workspace has room.  A 1 x 1
-    /// filter with stride 1 and no padding is multiplied by the kernels of [`mp_gemm`].
-    /// Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
-    /// be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
-    /// Limits, beyond which [`MP_ERROR_UNSUPPORTED`]: one padded image, one image of y, the filter and the
-    /// numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
+    /// Algorithm: implicit GEMM; the im2col matrix is never stored.  A 1 x 1 filter with stride 1 and
+    /// no padding runs on the kernels of [`mp_gemm`].  Accuracy as in [`mp_gemm`].
     ///
+    /// Alignment: only that of the elements is required.  16-byte aligned tensors with C/groups and
+    /// K/groups multiples of 8 are fastest.  In fprop and wgrad, images of one group with another
+    /// number of channels (RGB) are first copied into workspace with zero-padded channels, if there is
+    /// room and that is predicted to be faster.
+    ///
+    /// Implicit zeros, such as padding and the gaps between strided outputs in dgrad, may or may not be
+    /// multiplied.  With a non-finite weight (in wgrad: dy) the result may then be NaN.
+    ///
+    /// Limits: one padded image of x, one image of y and the filter must each have less than 2^30
+    /// elements; x and y must each have less than 2^30 pixels (N H W and N P Q).
     /// Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a number outside its range, groups that do not divide c, k
-    /// * [`MP_ERROR_UNSUPPORTED`]: a limit above
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a number outside its range, groups that do not divide c and k
+    /// * [`MP_ERROR_UNSUPPORTED`]: a limit is exceeded
     pub fn mp_conv2d_fprop(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, filter: *const c_void, y: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Gradient of the input:  dx = epilogue(alpha conv\_transpose(dy, filter) + beta dx).
-    /// The epilogue sees dx as a matrix of N H W rows and C columns: [`MP_ACT_DRELU`] with the aux of the
-    /// layer below gives that layer's dy, dbias its bias gradient.  Otherwise as [`mp_conv2d_fprop`].
+    /// Computes the input gradient: dx = epilogue(alpha conv\_transpose(dy, filter) + beta dx).
+    ///
+    /// In the epilogue, dx is a matrix of N H W rows and C columns: [`MP_ACT_DRELU`] with the aux of the
+    /// layer below computes that layer's dy, and dbias its bias gradient.  Everything else is as in
+    /// [`mp_conv2d_fprop`].
     pub fn mp_conv2d_dgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, dy: *const c_void, filter: *const c_void, dx: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Gradient of the weights:  dfilter = alpha conv(x, dy) + beta dfilter, the sum over n, p, q.
-    /// beta = 1 accumulates over micro-batches; use dtype\_out = [`MP_FP32`] then, or small terms are lost
-    /// to rounding.
+    /// Computes the weight gradient: dfilter = alpha conv(x, dy) + beta dfilter, summed over n, p, q.
     ///
-    /// * `epilogue`: host, optional: scale, amax and found\_inf.  Everything else is unsupported here
-    ///   and must be 0.
+    /// beta = 1 accumulates over micro-batches.  Use dtype\_out = [`MP_FP32`] for that; otherwise small
+    /// terms are lost to rounding.  The sum is split over blocks in a fixed order, without atomics.
     ///
-    /// Otherwise as [`mp_conv2d_fprop`]; the sum is split over blocks in a fixed order, never atomically.
+    /// * `epilogue`: host, optional: scale, amax and found\_inf.  All other fields must be 0.
+    ///
+    /// Everything else is as in [`mp_conv2d_fprop`].
     pub fn mp_conv2d_wgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, dy: *const c_void, dfilter: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Upload the pointer table once, so that each later call is one kernel launch however
-    /// many tensors there are (the idea of apex multi\_tensor\_apply, without its per-call
-    /// packing of metadata into kernel arguments).
+    /// Creates a list of tensors and uploads its pointer table, so that each later call is one kernel
+    /// launch for any number of tensors.
+    /// Source: Apex, multi\_tensor\_apply, which packs the table into kernel arguments in every call.
     pub fn mp_tensor_list_create(list: *mut mp_tensor_list_t, context: mp_context_t, desc: *const mp_tensor_list_desc_t) -> mp_status_t;
 
-    /// The tensors stay; optimizers made from the list must be gone.
+    /// Destroys a list, but not its tensors.  Optimizers that use the list must be destroyed first.
     pub fn mp_tensor_list_destroy(list: mp_tensor_list_t);
 
-    /// Point the list at other buffers of the same sizes, in stream order: for frameworks
-    /// that allocate new gradients each step.  Do not capture into a graph.
+    /// Replaces the addresses of the tensors, in stream order; sizes and types stay.  For frameworks
+    /// that allocate new gradients in each step.  Do not capture into a CUDA graph.
     ///
     /// * `data`: host, count device pointers.
     pub fn mp_tensor_list_set_data(list: mp_tensor_list_t, data: *const *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// One tensor of the list, as it is now.
+    /// Returns the current address, size and type of one tensor.
     ///
     /// * `data`, `numel`, `dtype`: host, out, each optional; data is a device address.
-    /// * [`MP_ERROR_NOT_FOUND`]: the list has no tensor of this index
+    /// * [`MP_ERROR_NOT_FOUND`]: index is not less than count
     pub fn mp_tensor_list_get(list: mp_tensor_list_t, index: u32, data: *mut *mut c_void, numel: *mut i64, dtype: *mut mp_dtype_t) -> mp_status_t;
 
-    /// Set \*found\_inf to 1 if any element is NaN or infinite.  Never clears it, so several
-    /// lists can share one flag.  A float rather than an int so that it can be all-reduced
-    /// with the gradients.
+    /// Sets \*found\_inf to 1 if any element is NaN or infinite.  Never clears it, so several lists can
+    /// share one flag.  The flag is a float so that it can be all-reduced with the gradients.
     ///
     /// * `found_inf`: device, 1 float.
     pub fn mp_check_nonfinite(list: mp_tensor_list_t, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
+    /// Computes the largest absolute value; NaN if any element is NaN (fmaxf would ignore NaN).
     ///
     /// * `amax`: device, 1 float, optional; 0 for an empty list.
     /// * `per_tensor`: device, count floats, optional.
     pub fn mp_amax(list: mp_tensor_list_t, amax: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
-    /// 16384 elements and in fp64 across chunks, in a fixed order, without atomics: bitwise
-    /// reproducible.  A chunk whose largest |x| is below 2^-40, or 2^56 or more, is read twice and
-    /// summed with a power of two as factor: the norm is infinite only if it exceeds fp32.
+    /// Computes the Euclidean norm sqrt(sum x^2) of the list and of each tensor.
+    ///
+    /// Squares are summed in fp32 within chunks of 16384 elements and in fp64 across chunks, in a fixed
+    /// order and without atomics, so results are bitwise reproducible.  A chunk whose largest |x| is
+    /// below 2^-40, or at least 2^56, is read twice and scaled by a power of two.  The norm is
+    /// therefore infinite only if its value exceeds the range of fp32.
     ///
     /// * `norm`: device, 1 float, optional.
     /// * `per_tensor`: device, count floats, optional.
     pub fn mp_l2norm(list: mp_tensor_list_t, norm: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// Look at every element once, and report: what overflowed, and what is about to underflow.
-    /// [`mp_scale_step`] reports on its gradients without a pass more ([`mp_step_options_t`]).
+    /// Reports overflow and imminent underflow of the elements, in one pass.  [`mp_scale_step`] can report
+    /// on its gradients without an additional pass ([`mp_step_options_t`]).
     ///
-    /// * `report`: device, 1 report, optional: of the list.
-    /// * `tensor_reports`: device, count reports, optional: of each tensor.
+    /// * `report`: device, 1 report of the list, optional.
+    /// * `tensor_reports`: device, count reports, one per tensor, optional.
     pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Several of the four above in one pass over the elements: the same results, bit by bit.
+    /// Computes any of [`mp_check_nonfinite`], [`mp_amax`], [`mp_l2norm`] and [`mp_inspect`] in one pass over the
+    /// elements, with bitwise equal results.
     ///
-    /// * `outputs`: host; at least one of its pointers is set.
+    /// * `outputs`: host; at least one of its pointers must be set.
     pub fn mp_tensor_stats(list: mp_tensor_list_t, outputs: *const mp_stats_outputs_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// out = in \* \*inv\_scale, setting \*found\_inf as [`mp_check_nonfinite`] does on `in`, and if a product
-    /// overflows fp32.
+    /// Computes out = in \* \*inv\_scale.  Sets \*found\_inf to 1, and never clears it, if an element of
+    /// `in` is not finite or a product overflows fp32.
     ///
-    /// * `in`, `out`: lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
-    ///   out == in is allowed.
+    /// * `in`, `out`: lists of equal shapes; types may differ (fp16 gradients to fp32); out may be
+    ///   in.
     /// * `inv_scale`: device, 1 float.
+    /// * `found_inf`: device, 1 float.
     pub fn mp_unscale(in_: mp_tensor_list_t, out: mp_tensor_list_t, inv_scale: *const f32, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// The factor that unscales and clips at once:
+    /// Computes the factor that unscales and clips gradients in one multiplication:
     ///
     /// ```text
     /// *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
     /// ```
-    /// Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
-    /// the 1e-6 is that of torch.nn.utils.clip\_grad\_norm\_.
     ///
     /// * `scaled_norm`: device, 1 float: norm of the gradients before unscaling.
+    /// * `inv_scale`: device, 1 float.
+    /// * `grad_scale`: device, 1 float, overwritten.
+    ///
+    /// Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
+    /// the 1e-6 is that of torch.nn.utils.clip\_grad\_norm\_.
     pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
+    /// Initializes the defaults of a policy:
     ///
     /// ```text
     /// init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
@@ -2465,68 +2547,77 @@ extern "C" {
     /// beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
     /// overflow_std_dev 3.0902      sigma_floor 0.5
     /// ```
+    ///
+    /// 65536 is the initial scale of torch.amp.GradScaler.  24 overflows reduce S from 2^24 to 1.
     pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
 
-    /// The state of a new scaler.
+    /// Initializes the state of a new scaler.
     pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
 
-    /// The scaler allocates nothing after this.  A program may have several, one per loss; several
-    /// optimizers may share one, see [`MP_STEP_KEEP_SCALER`].
+    /// Creates a scaler and all memory that it needs.  A program may have several, one per loss;
+    /// several optimizers may share one, see [`MP_STEP_KEEP_SCALER`].
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
 
-    /// Optimizers do not keep it.  No effect on the scaler of [`mp_optimizer_get_scaler`].
+    /// Destroys a scaler; no optimizer refers to it.  Does nothing for the scaler of
+    /// [`mp_optimizer_get_scaler`].
     pub fn mp_scaler_destroy(scaler: mp_scaler_t);
 
-    /// Device address of S, constant for the life of the scaler.
+    /// Returns the device address of S, which is constant for the life of the scaler.
     pub fn mp_scaler_scale(scaler: mp_scaler_t) -> *const f32;
 
-    /// Device address of 1/S, constant for the life of the scaler.
+    /// Returns the device address of 1/S, which is constant for the life of the scaler.
     pub fn mp_scaler_inv_scale(scaler: mp_scaler_t) -> *const f32;
 
-    /// Device address of the scaler's own sticky overflow flag, which [`mp_scaler_update`] clears; constant
-    /// for the life of the scaler.
+    /// Returns the device address of the scaler's sticky overflow flag, which is constant for the life
+    /// of the scaler.  [`mp_scaler_update`] clears the flag.
     pub fn mp_scaler_found_inf(scaler: mp_scaler_t) -> *mut f32;
 
-    /// out\[i\] = loss\[i\] \* S, before the backward pass.  out == loss is allowed.
+    /// Computes out\[i\] = loss\[i\] \* S, before the backward pass.  out may be loss.
     pub fn mp_scale_loss(scaler: mp_scaler_t, loss: *const c_void, out: *mut c_void, dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// Apply the policy once, from [`mp_scaler_found_inf`] and \*amax; then clear the flag.
-    /// [`mp_scale_step`] does this itself.
+    /// Applies the policy once, from [`mp_scaler_found_inf`] and \*amax, then clears the flag.
+    /// [`mp_scale_step`] includes this.
     ///
-    /// * `amax`: device, 1 float: largest gradient as measured, still multiplied by S and
-    ///   before any clipping; infinity or NaN counts as an overflow even where the
-    ///   flag is 0.  Taken together with what steps with [`MP_STEP_KEEP_SCALER`] and
-    ///   [`mp_grads_accumulate`] have measured.  Lognormal and logmax learn from it, and need it
-    ///   unless there were such calls.  Else optional: it tells NaN from infinity.
+    /// * `amax`: device, 1 float: largest |gradient| as measured, still multiplied by S and before
+    ///   clipping.  Infinity or NaN counts as an overflow even if the flag is 0.  Combined
+    ///   with the amax of steps with [`MP_STEP_KEEP_SCALER`] and of [`mp_grads_accumulate`] since
+    ///   the last update.  Required by lognormal and logmax, which learn from it, unless
+    ///   there were such calls.  Otherwise optional: it distinguishes NaN from infinity.
     pub fn mp_scaler_update(scaler: mp_scaler_t, amax: *const f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// Copy the state to the host; waits for `stream`.
+    /// Copies the state to the host; waits for `stream`.
     pub fn mp_scaler_get_state_sync(scaler: mp_scaler_t, state: *mut mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
-    /// gives bitwise the same scales.  Restoring empties the history, clears the flag, and forgets what amax
-    /// has been kept since the last update: they are of steps that are given up.
+    /// Restores a state from the host; waits for `stream`.  Repeating the steps after it gives bitwise
+    /// the same scales.  Empties the history, clears the flag and discards every amax measured since
+    /// the last update, because these belong to abandoned steps.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: no scaler of this config can be in that state.  In particular:
-    ///   another policy; a scale outside \[min\_scale, max\_scale\], which NaN is (logmax);
-    ///   growth\_tracker \>= growth\_interval or hysteresis\_left \> hysteresis, as after lowering
-    ///   those: then set growth\_tracker to 0 and hysteresis\_left to hysteresis; a head-room below
-    ///   0; statistics that are not finite, or of lognormal no means of log2 of a float; more
-    ///   steps skipped than taken, more of them with a NaN or in a row than at all, skips that
-    ///   are not the sum of their causes; counts beyond 2^52
+    /// States that a scaler with this configuration cannot reach are rejected:
+    ///
+    /// - another policy
+    /// - a scale outside \[min\_scale, max\_scale\], including NaN (logmax)
+    /// - growth\_tracker \>= growth\_interval or hysteresis\_left \> hysteresis.  After lowering those
+    /// limits, set growth\_tracker to 0 and hysteresis\_left to hysteresis.
+    /// - a negative head-room; statistics that are not finite or, for lognormal, cannot be means of
+    /// log2 of floats
+    /// - inconsistent counts: skipped \> steps, skipped\_nan \> overflows, skipped\_in\_row \> skipped, or
+    /// skipped not equal to overflows + out\_of\_range + no\_scale
+    /// - counts above 2^52
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a state in this list
     pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// The last updates, oldest first, for a plot; waits for `stream`.
+    /// Returns the last updates, oldest first, e.g. for a plot; waits for `stream`.
     ///
-    /// * `capacity`: elements of the arrays; where fewer than there are, the newest are given
-    /// * `scales`: host, optional: S with which the step was taken
-    /// * `skipped`: host, optional: 0 = taken, 1 = overflowed, 2 = overflowed with amax = NaN,
-    ///   [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`]; not values of [`mp_step_outcome_t`] otherwise
-    /// * `count`: host: elements written, at most config.history
+    /// * `capacity`: elements of the arrays; if there are more updates, the newest are returned.
+    /// * `scales`: host, optional: S during each step.
+    /// * `skipped`: host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
+    ///   [`MP_STEP_RANGE`] or [`MP_STEP_NO_SCALE`].  0 to 2 differ from [`mp_step_outcome_t`].
+    /// * `count`: host: elements written, at most config.history.
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
-    /// default.  trust is that of LARS; Apex's LARC has 0.02.
+    /// Initializes the defaults of the cited papers.  weight\_decay is 0, except for methods that are
+    /// defined by it.  lr has no default.  trust is that of LARS; Apex's LARC has 0.02.
     ///
     /// ```text
     ///           beta1   beta2   eps     others
@@ -2538,14 +2629,15 @@ extern "C" {
     /// RMSProp   0       0.9     1e-8
     /// ```
     ///
-    /// decay\_power is 1; everything else is 0.
+    /// decay\_power is 1; all other fields are 0.
     pub fn mp_hyper_init(hyper: *mut mp_hyper_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
 
-    /// One group, no tensors yet; flags 0, or [`MP_OPT_DECOUPLED_DECAY`] for [`MP_OPT_LAMB`].
+    /// Initializes a descriptor with one group and no tensors.  flags is [`MP_OPT_DECOUPLED_DECAY`] for
+    /// [`MP_OPT_LAMB`] and 0 for all other kinds.
     pub fn mp_optimizer_desc_init(desc: *mut mp_optimizer_desc_t, struct_size: usize, kind: mp_optimizer_kind_t) -> mp_status_t;
 
-    /// Sets desc to the method that a name stands for, with one group: hyper, with its defaults.
-    /// Case is ignored.
+    /// Initializes a descriptor with the method of that name and one group, `hyper`, with the method's
+    /// defaults.  Case is ignored.
     ///
     /// ```text
     /// "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
@@ -2553,163 +2645,178 @@ extern "C" {
     /// ```
     ///
     /// * `name`: host.
-    /// * `desc`: host, out, desc\_size bytes: desc-\>groups is hyper.  Zeros after an error.
-    /// * `hyper`: host, out, hyper\_size bytes: must live until [`mp_optimizer_create`].
-    /// * [`MP_ERROR_NOT_FOUND`]: the name is unknown
+    /// * `desc`: host, out, desc\_size bytes; desc-\>groups is hyper.  Zeroed on error.
+    /// * `hyper`: host, out, hyper\_size bytes; must live until [`mp_optimizer_create`].
+    /// * [`MP_ERROR_NOT_FOUND`]: unknown name
     pub fn mp_optimizer_desc_from_name(name: *const c_char, desc: *mut mp_optimizer_desc_t, desc_size: usize, hyper: *mut mp_hyper_t, hyper_size: usize, lr: f32) -> mp_status_t;
 
-    /// Uploads the hyperparameters and allocates the scratch memory of all later steps, and m and v if
-    /// the descriptor has none.
+    /// Creates an optimizer: uploads the hyperparameters, and allocates the scratch memory of all steps
+    /// and any moments that the descriptor lacks.
     pub fn mp_optimizer_create(optimizer: *mut mp_optimizer_t, context: mp_context_t, desc: *const mp_optimizer_desc_t) -> mp_status_t;
 
-    /// Frees what [`mp_optimizer_create`] has allocated; lists and tensors of the caller stay.
+    /// Destroys an optimizer and its allocations, but not the caller's lists and tensors.
     pub fn mp_optimizer_destroy(optimizer: mp_optimizer_t);
 
-    /// The lists m and v, of the descriptor or allocated ([`mp_tensor_list_get`] has their addresses); they
+    /// Returns the lists m and v, passed or allocated; [`mp_tensor_list_get`] has their addresses.  They
     /// live as long as the optimizer.
     ///
-    /// * `m`, `v`: host, out, each optional: NULL if the optimizer has none.
+    /// * `m`, `v`: host, out, each optional; NULL if the optimizer has none.
     pub fn mp_optimizer_moments(optimizer: mp_optimizer_t, m: *mut mp_tensor_list_t, v: *mut mp_tensor_list_t) -> mp_status_t;
 
-    /// Replace the hyperparameters of one group, in stream order.
-    /// They live on the device: a captured graph picks up the new values when replayed.
+    /// Replaces the hyperparameters of one group, in stream order.  They are stored on the device, so a
+    /// captured graph uses the new values when it is replayed.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also for a max\_tensor\_norm where no group had one when the
-    ///   optimizer was created: a step would need another launch
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: max\_tensor\_norm is not 0, but was 0 in all groups at creation:
+    ///   a step would need an additional launch
     pub fn mp_optimizer_set_hyper(optimizer: mp_optimizer_t, group: u32, hyper: *const mp_hyper_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
-    /// NovoGrad, LARC and LARS measure the tensors in another one before it, max\_tensor\_norm the
-    /// gradients in one more (not in [`mp_scale_step`], which measures them anyway).
-    /// An element of which the new weight or moment is not finite keeps its old weight and moments.
+    /// Updates master, m, v and model in one kernel for any number of tensors.
+    ///
+    /// LAMB, NovoGrad, LARC and LARS need one more kernel before it, which computes norms of tensors;
+    /// max\_tensor\_norm needs another one (not in [`mp_scale_step`], which computes these norms anyway).  An
+    /// element whose new weight or moment is not finite keeps its old weight and moments.
+    ///
+    /// The device decides whether to update, and the host does not see the decision: waiting for it
+    /// would leave the GPU idle once per step.
     ///
     /// * `grad_scale`: device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
-    ///   Infinity or NaN skips the update as found\_inf does.
-    /// * `found_inf`: device, 1 float; if nonzero when the kernel runs, nothing at all
-    ///   is written and t does not advance.  NULL = always update.
+    ///   Infinity or NaN skips the update, like found\_inf.
+    /// * `found_inf`: device, 1 float; if it is not 0 when the kernel runs, nothing is written and
+    ///   t does not advance.  NULL = always update.
     ///
-    /// The decision is taken on the device; the host does not learn of it (and must not ask,
-    /// or the GPU idles once per step).
-    /// Source of master weights: Micikevicius et al. 2018, section 3.1.
+    /// Source: Micikevicius et al. 2018, section 3.1 (master weights).
     pub fn mp_optimizer_step(optimizer: mp_optimizer_t, grad_scale: *const f32, found_inf: *const f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// To nearest, overflow clamped.
+    /// Initializes rounding to nearest with clamping on overflow.
     pub fn mp_model_options_init(options: *mut mp_model_options_t, struct_size: usize) -> mp_status_t;
 
-    /// model = round(master): the copy that an optimizer step writes, for a program that updates its
-    /// fp32 weights itself.  Bit for bit the same copy.
+    /// Computes model = round(master) for a program that updates its fp32 weights itself.  The result
+    /// is bitwise that of an optimizer step.
     ///
     /// * `master`: [`MP_FP32`]; read.
-    /// * `model`: [`MP_FP16`]/[`MP_BF16`], parallel to master; written.  A NULL data pointer: that
-    ///   parameter has no 16-bit copy.
-    /// * `found_inf`: device, 1 float, optional; if nonzero when the kernel runs, nothing is
-    ///   written: a skipped step leaves the copy as it leaves the weights.
+    /// * `model`: [`MP_FP16`] or [`MP_BF16`], parallel to master; written.  Parameters with a NULL data
+    ///   pointer have no 16-bit copy.
+    /// * `found_inf`: device, 1 float, optional; if it is not 0 when the kernel runs, nothing is
+    ///   written, so that a skipped step changes neither weights nor copy.
     /// * `options`: host, optional; NULL = the defaults.
     pub fn mp_masters_to_model(master: mp_tensor_list_t, model: mp_tensor_list_t, found_inf: *const f32, options: *const mp_model_options_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// The learning rates that the latest applied step used, before lr\_multipliers.
+    /// Returns the learning rates of the last applied step, before lr\_multipliers.
     ///
     /// * returns device, num\_groups floats, 0 before the first step; they live as long as the optimizer.
     ///   NULL if optimizer is NULL
     pub fn mp_optimizer_lr(optimizer: mp_optimizer_t) -> *const f32;
 
-    /// What l1 and l2 add to the loss, of the master weights as they are now:
+    /// Computes the contribution of l1 and l2 to the loss, for the current master weights, in one
+    /// kernel:
     ///
     /// ```text
     /// sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
     /// ```
-    /// in fp32 within a chunk and fp64 across, in a fixed order, as [`mp_l2norm`].  In one kernel.
+    ///
+    /// Sums are fp32 within a chunk and fp64 across chunks, in a fixed order, as in [`mp_l2norm`].
     ///
     /// * `loss`: device, 1 float.
     pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// The scaler that [`mp_scale_step`] uses if none is passed: static, S = 1, diverged\_after 100.  It
-    /// counts their skips and answers [`mp_step_query`], so that bf16 training does not create a scaler.
+    /// Returns the scaler that [`mp_scale_step`] uses if none is passed: static, S = 1, diverged\_after 100.
+    /// It counts skips and serves [`mp_step_query`], so bf16 training needs no other scaler.
     ///
-    /// * returns lives as long as the optimizer, which owns it; NULL if optimizer is NULL
+    /// * returns owned by the optimizer, and lives as long; NULL if optimizer is NULL
     pub fn mp_optimizer_get_scaler(optimizer: mp_optimizer_t) -> mp_scaler_t;
 
-    /// Device address of the step counter t, which each applied step increases by 1; constant for the
-    /// life of the optimizer.  NULL if optimizer is NULL.
+    /// Returns the device address of the step counter t, which is constant for the life of the
+    /// optimizer.  Every applied step increments t.  NULL if optimizer is NULL.
     pub fn mp_optimizer_step_counter(optimizer: mp_optimizer_t) -> *const i64;
 
-    /// model = round(master), bit for bit as in the step that increased t to its value: with the flags
-    /// and the rounding\_seed of the optimizer.  For masters that the caller has loaded;
-    /// [`mp_optimizer_restore_sync`] calls it.  ([`mp_cast`] differs: it makes overflows infinite, and never
-    /// rounds at random.)  Without a list model there is nothing to do.
+    /// Computes model = round(master) after the caller has loaded masters.  Does nothing if the
+    /// optimizer has no model list.
+    ///
+    /// The result is bitwise that of the step that incremented t to its current value: it uses the
+    /// optimizer's flags and rounding\_seed.  ([`mp_cast`] differs: it makes overflows infinite, and never
+    /// rounds at random.)  [`mp_optimizer_restore_sync`] includes this call.
     pub fn mp_optimizer_write_model(optimizer: mp_optimizer_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Bytes of a checkpoint: master, m, v, t, and the state of the scaler.
+    /// Returns the size of a checkpoint, which contains master, m, v, t and the state of the scaler.
     ///
-    /// * `scaler`: optional; NULL: that of [`mp_optimizer_get_scaler`].
+    /// * `scaler`: optional; NULL = [`mp_optimizer_get_scaler`].
     /// * `bytes`: host, out.
     pub fn mp_optimizer_checkpoint_size(optimizer: mp_optimizer_t, scaler: mp_scaler_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Writes a checkpoint into memory of the host; waits for `stream`.  Numbers are little-endian, and
-    /// later versions read it.  Not part of it: hyperparameters, the states of a graph (running
-    /// statistics), offsets of dropout, and the position in the data.
+    /// Writes a checkpoint to host memory; waits for `stream`.  The format is little-endian, and later
+    /// versions of the library can read it.  It does not contain hyperparameters, the states of a graph
+    /// (running statistics), dropout offsets, or the position in the data.
     ///
-    /// * `scaler`: the scaler given to [`mp_scale_step`]: the state of another one is not saved.
-    ///   NULL: that of [`mp_optimizer_get_scaler`].
+    /// * `scaler`: the scaler passed to [`mp_scale_step`]; no other state is saved.
+    ///   NULL = [`mp_optimizer_get_scaler`].
     /// * `checkpoint`: host, out.
-    /// * `bytes`: room, at least [`mp_optimizer_checkpoint_size`].
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: there is less room
+    /// * `bytes`: size of `checkpoint`, at least [`mp_optimizer_checkpoint_size`].
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: bytes is smaller
     pub fn mp_optimizer_save_sync(optimizer: mp_optimizer_t, scaler: mp_scaler_t, checkpoint: *mut c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Restores master, m, v, t and the scaler, then writes model as [`mp_optimizer_write_model`] does: the
-    /// training goes on bit for bit, given the same descriptor and data.  Waits for `stream`.
+    /// Restores master, m, v, t and the scaler, then writes model as [`mp_optimizer_write_model`] does.
+    /// Given the same descriptor and data, training continues bit for bit.  Waits for `stream`.
     ///
-    /// * `scaler`: as when it was saved, under the rules of [`mp_scaler_set_state_sync`].
+    /// * `scaler`: as in [`mp_optimizer_save_sync`]; its state must satisfy the rules of
+    ///   [`mp_scaler_set_state_sync`].
     /// * `checkpoint`: host, any alignment.
-    /// * `bytes`: exactly as many as were saved.
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: no checkpoint, or that of other tensors, of another kind or
-    ///   scaler; nothing has been written
+    /// * `bytes`: exact size of the saved checkpoint.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: not a checkpoint, or one of other tensors, another kind or
+    ///   another scaler; nothing has been written
     pub fn mp_optimizer_restore_sync(optimizer: mp_optimizer_t, scaler: mp_scaler_t, checkpoint: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// The step counter t; waits for `stream`.
+    /// Returns the step counter t; waits for `stream`.
     pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// Sets t, e.g. from a checkpoint of another format; call [`mp_optimizer_write_model`] after it.
-    /// Waits for `stream`.
+    /// Sets t, e.g. from a checkpoint of another format; waits for `stream`.  Call
+    /// [`mp_optimizer_write_model`] afterwards.
     ///
     /// * `t`: in \[0, 2^52\]
     pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// One rank, for a program that may have several: nothing is communicated.
+    /// Initializes a communicator of a single rank, which does not communicate.
     pub fn mp_comm_init(comm: *mut mp_comm_t, struct_size: usize) -> mp_status_t;
 
-    /// Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
-    /// there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult\_t.
+    /// Initializes \*comm with the callbacks of an NCCL communicator.  The library does not link NCCL:
+    /// this call loads libnccl.so.2 with dlopen.  The callbacks return ncclResult\_t codes.
     ///
-    /// * `comm`: host, out; `MP_INIT_STRUCT` it before the call.
-    /// * `nccl_comm`: an ncclComm\_t, blocking (with a nonblocking one the code of "in progress" is
-    ///   taken for a failure); must outlive the calls that get \*comm.
-    /// * [`MP_ERROR_NOT_FOUND`]: if NCCL cannot be loaded
-    /// * [`MP_ERROR_COMM`]: if it does not tell rank or size of nccl\_comm
+    /// * `comm`: host, out; initialize it with `MP_INIT_STRUCT`.
+    /// * `nccl_comm`: a blocking ncclComm\_t; must outlive the calls that receive \*comm.  (A
+    ///   nonblocking one returns ncclInProgress, which counts as a failure.)
+    /// * [`MP_ERROR_NOT_FOUND`]: NCCL cannot be loaded
+    /// * [`MP_ERROR_COMM`]: NCCL does not return rank or size of nccl\_comm
     pub fn mp_comm_init_nccl(comm: *mut mp_comm_t, nccl_comm: *mut c_void) -> mp_status_t;
 
-    /// grads = post \* sum over ranks (pre \* grads), in place and in the gradients' own types, every
-    /// product rounded.  pre = 1 / world\_size, post = 1 averages without overflow, but what is small may
-    /// underflow; pre = 1, post = 1 / world\_size the reverse; both 1 / sqrt(world\_size) is in between.
-    /// A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
-    /// equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+    /// Sums gradients over ranks: grads = post \* sum over ranks (pre \* grads).  In place, in the types
+    /// of the gradients, with every product rounded.  Factors that average over n = world\_size ranks:
     ///
-    /// One all\_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
-    /// one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
-    /// a list of one tensor over all of them (one buffer for all gradients) does that.
+    /// ```text
+    /// pre = 1/n,        post = 1           no overflow, but small values may underflow
+    /// pre = 1,          post = 1/n         small values are kept, but sums may overflow
+    /// pre = 1/sqrt(n),  post = 1/sqrt(n)   a compromise
+    /// ```
     ///
-    /// The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
-    /// rank sees them; see `mp_step_options`.comm for what else must agree.
+    /// A factor of 1 costs nothing, any other one pass over the gradients.  If the factors are powers
+    /// of two and all ranks have equal gradients, the average has the same bits, unless a value
+    /// underflows or overflows on the way.
     ///
+    /// Each non-empty tensor is one all\_reduce, in the order of the list, in one batch: NCCL merges
+    /// them into one launch.  Adjacent tensors are not merged, because addresses may differ between
+    /// ranks.  If one buffer holds all gradients, pass a list with one tensor over that buffer.
+    ///
+    /// The gradients may still be multiplied by S.  Infinity and NaN remain in the sum, so every rank
+    /// detects them; `mp_step_options`.comm covers the other decisions.
+    ///
+    /// * `grads`: the gradients of this rank; overwritten.
     /// * `pre`, `post`: \> 0, finite.
-    /// * [`MP_ERROR_COMM`]: a callback failed: some gradients may have been summed and others not, and all
-    ///   have been multiplied by pre
+    /// * [`MP_ERROR_COMM`]: a callback failed: all gradients have been multiplied by pre, and some may
+    ///   have been summed
     pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// No clipping, no reports, one rank.
+    /// Initializes options without clipping or reports, for one rank.
     pub fn mp_step_options_init(options: *mut mp_step_options_t, struct_size: usize) -> mp_status_t;
 
-    /// Everything between backward and the next forward:
+    /// Checks, unscales and clips the gradients, updates the weights, and adapts the loss scale:
     ///
     /// ```text
     /// 1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
@@ -2718,50 +2825,47 @@ extern "C" {
     /// 3. if the outcome is MP_STEP_TAKEN:
     ///        g = gradient / S, clipped;  optimizer update of master;
     ///        model = round(master);  t += 1                         second pass
-    /// 4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    /// 4. S follows its policy;  found_inf is cleared                not with MP_STEP_KEEP_SCALER
     /// ```
     ///
-    /// Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which a
-    /// square of a gradient could overflow is skipped ([`MP_STEP_RANGE`]).  An element of which the new
-    /// weight or moment is not finite keeps its old weight and moments, as it does for an infinite
-    /// extra gradient; `mp_step_options`.rejected\_updates counts it.
+    /// Everything runs on the device, without host synchronization.  The result is bitwise that of
+    /// [`mp_check_nonfinite`], [`mp_l2norm`], [`mp_amax`], [`mp_clip_factor`], [`mp_optimizer_step`] and [`mp_scaler_update`]
+    /// in this order, with fewer launches and less memory traffic.  Two passes are the minimum, because
+    /// no weight may change before the last gradient has been checked; with [`MP_STEP_CHECKED`], one is
+    /// enough.
     ///
-    /// found\_inf is the scaler's own flag ([`mp_scaler_found_inf`]): a GEMM epilogue that saw an
-    /// overflowing activation gradient may have set it before.
+    /// found\_inf is the scaler's flag ([`mp_scaler_found_inf`]), which a GEMM epilogue may already have set
+    /// for an activation gradient.  An overflow skips the step with [`MP_SCALER_STATIC`] too.
     ///
-    /// All on the device, with no host synchronisation.  Bitwise equal to calling
-    /// [`mp_check_nonfinite`], [`mp_l2norm`], [`mp_amax`], [`mp_clip_factor`], [`mp_optimizer_step`],
-    /// [`mp_scaler_update`] in that order; it only saves launches and memory traffic.  Two passes
-    /// are the minimum: no weight may change before the last gradient has been inspected
-    /// ([`MP_STEP_CHECKED`]: it has been).
+    /// Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which the
+    /// square of a gradient could overflow is skipped ([`MP_STEP_RANGE`]).  An element whose new weight or
+    /// moment is not finite, e.g. because of an infinite extra gradient, keeps its old weight and
+    /// moments; `mp_step_options`.rejected\_updates counts it.
     ///
-    /// With [`MP_SCALER_STATIC`] an overflowing step is skipped too.
+    /// Ranks: after [`mp_grad_all_reduce`] the gradients are equal on all ranks, but a flag set by an
+    /// epilogue is not, nor is the amax of a sharded optimizer.  Phase 2 is one all\_reduce of 3 floats
+    /// (max) and, with [`MP_STEP_SHARDED`], one of 3 floats (sum), in one batch, between two small kernels.
+    /// Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are sums of
+    /// squares in fp32, separate for large, small and other values, each scaled by a power of two.
     ///
-    /// Ranks: gradients that went through [`mp_grad_all_reduce`] are the same everywhere, but a flag
-    /// raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all\_reduce of 3
-    /// floats (max) and, with [`MP_STEP_SHARDED`], one of 3 floats (sum), in one batch, between two small
-    /// kernels.  Causes of a skip travel as a code, so that no maximum meets a NaN.  The sums are
-    /// those of squares in fp32: large, small and other ones apart, each with a power of two as factor.
-    ///
-    /// * `scaler`: optional; NULL = the optimizer's own static scaler, S = 1 (bf16):
-    ///   [`mp_optimizer_get_scaler`].
+    /// * `scaler`: optional; NULL = [`mp_optimizer_get_scaler`]: static, S = 1 (bf16).
     /// * `options`: host, optional; NULL = no clipping, one rank.
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: if optimizer and scaler belong to different contexts
-    /// * [`MP_ERROR_COMM`]: a callback of options-\>comm failed: nothing has been updated, S
-    ///   included, but the scaler's flag is up if a gradient is not
-    ///   finite.  Other ranks may have taken the step
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: e.g. optimizer and scaler belong to different contexts
+    /// * [`MP_ERROR_COMM`]: a callback of options-\>comm failed: neither weights nor S have been
+    ///   updated, but the scaler's flag is set if a gradient is not finite.  Other ranks may have
+    ///   taken the step
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// sums += weight / S \* grads, or with [`MP_ACCUMULATE_FIRST`]  sums = weight / S \* grads; in fp32, with
-    /// the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+    /// Accumulates unscaled gradients in fp32: sums += weight / S \* grads or, with [`MP_ACCUMULATE_FIRST`],
+    /// sums = weight / S \* grads.  One pass, with the current S; weight / S is rounded once, and so is
+    /// each sum.
     ///
-    /// Raises the scaler's flag for a gradient that is not finite, or whose product with weight / S is
-    /// not, and keeps the largest |gradient|,
-    /// still multiplied by S and without the weight, for the scaler's next update.  The overflow
-    /// stays in the sums too, as infinity or NaN, until the next [`MP_ACCUMULATE_FIRST`]: one bad
-    /// micro-batch discards its window whatever becomes of the flag.
+    /// Sets the scaler's flag if a gradient or its product with weight / S is not finite.  Records the
+    /// largest |gradient|, still multiplied by S and without the weight, for the scaler's next update.
+    /// An overflow also remains in the sums, as infinity or NaN, until the next [`MP_ACCUMULATE_FIRST`]:
+    /// one bad micro-batch discards its window even if the flag is cleared.
     ///
-    /// Accumulation over k micro-batches; `sums` are the optimizer's grads:
+    /// Accumulation over k micro-batches; `sums` are the optimizer's gradients:
     ///
     /// ```text
     /// for (int i = 0; i < k; i++) {
@@ -2773,10 +2877,11 @@ extern "C" {
     /// mp_scale_step(optimizer, scaler, &options, stream);
     /// ```
     ///
-    /// (With several ranks, [`mp_grad_all_reduce`] of the sums comes before the step, which has options.comm.)
-    /// S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
-    /// that the rest of a discarded window has a smaller S already.  `mp_scaler_state` and [`mp_step_query`]
-    /// count micro-batches then; that the window was discarded, options.found\_inf says in both forms:
+    /// With several ranks, call [`mp_grad_all_reduce`] on the sums before the step, and set options.comm.
+    ///
+    /// S is constant within such a window.  It may also follow its policy after each micro-batch, so
+    /// that the rest of a discarded window uses a smaller S.  `mp_scaler_state` and [`mp_step_query`] then
+    /// count micro-batches; in both forms options.found\_inf reports a discarded window:
     ///
     /// ```text
     /// for (int i = 0; i < k; i++) {
@@ -2788,27 +2893,28 @@ extern "C" {
     /// mp_scale_step(optimizer, NULL, &options, stream);
     /// ```
     ///
-    /// * `grads`: any types; sums == grads is allowed for [`MP_FP32`] gradients.
+    /// * `grads`: any types; sums may be grads if all are [`MP_FP32`].
     /// * `sums`: [`MP_FP32`], parallel to grads.
-    /// * `weight`: finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
-    /// * `flags`: [`mp_accumulate_flags_t`], or-ed.
+    /// * `weight`: finite: 1, 1/k or a task weight.  0 adds nothing, but overflows are still
+    ///   detected.
+    /// * `flags`: bitwise or of [`mp_accumulate_flags_t`].
     pub fn mp_grads_accumulate(scaler: mp_scaler_t, grads: mp_tensor_list_t, sums: mp_tensor_list_t, weight: f32, flags: u32, stream: mp_stream_t) -> mp_status_t;
 
-    /// out = grads / S in fp32, checked for overflow, in one pass: [`mp_grads_accumulate`] of weight 1 with
-    /// both flags.  The first half of a step with an optimizer of the host program, which updates
-    /// fp32 master weights however it likes:
+    /// Computes out = grads / S in fp32 and checks for overflow, in one pass: [`mp_grads_accumulate`] with
+    /// weight 1 and both flags.  The first half of a step with an optimizer of the host program, which
+    /// updates fp32 master weights by any rule:
     ///
     /// ```text
     /// const float *found_inf = mp_scaler_found_inf(scaler);
     /// mp_grads_to_fp32(scaler, grads, grads32, stream);
-    /// my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+    /// my_optimizer(found_inf); // masters and grads32; does nothing if *found_inf is not 0
     /// mp_masters_to_model(masters, models, found_inf, NULL, stream);
     /// mp_scaler_update(scaler, NULL, stream);
     /// ```
     ///
-    /// That optimizer runs on the device and reads the flag there.  An optimizer on the host, or one that knows
-    /// of no flag, is started by the host, which polls [`mp_step_query`]; what else has been enqueued goes
-    /// on meanwhile.  n is `mp_scaler_state`.steps + 1:
+    /// This optimizer runs on the device and reads the flag there.  If the optimizer runs on the host
+    /// or cannot read the flag, the host polls [`mp_step_query`] and then starts it; other enqueued work
+    /// continues meanwhile.  n is `mp_scaler_state`.steps + 1:
     ///
     /// ```text
     /// mp_step_outcome_t outcome = MP_STEP_PENDING;
@@ -2821,14 +2927,14 @@ extern "C" {
     /// mp_scaler_update(scaler, NULL, stream);
     /// ```
     ///
-    /// * `grads`: any types; out == grads is allowed for [`MP_FP32`] gradients.
+    /// * `grads`: any types; out may be grads if all are [`MP_FP32`].
     /// * `out`: [`MP_FP32`], parallel to grads.
     pub fn mp_grads_to_fp32(scaler: mp_scaler_t, grads: mp_tensor_list_t, out: mp_tensor_list_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// What became of a step, from what the device has written into memory of the host.  Neither waits
-    /// nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+    /// Returns the outcome of a step, which the device has written to host memory.  Neither waits nor
+    /// enqueues work.  Any thread may call it at any time, even while another one uses the scaler.
     ///
-    /// The queue does not run dry if a step is asked for while it still holds work of the next one:
+    /// The queue never runs empty if the host queries a step while work of the next one is enqueued:
     ///
     /// ```text
     /// for (int64_t n = 1; n <= steps; n++) {
@@ -2840,16 +2946,16 @@ extern "C" {
     /// }
     /// ```
     ///
-    /// A skipped step is logged at [`MP_LOG_INFO`] with its cause, once; not if a later one was logged
-    /// before.  The line has S before it and, unless the query comes before the update, after it.
+    /// A skipped step is logged once at [`MP_LOG_INFO`] with its cause, unless a later one has already been
+    /// logged.  The line contains the old S and, unless the query precedes the update, the new S.
     ///
-    /// * `step`: \>= 1, counted as in `mp_scaler_state`.steps: the update that makes steps n is step
-    ///   n, also after restoring a state and in a replayed graph.  Its outcome is known
-    ///   at the end of the [`mp_scale_step`] or [`mp_scaler_update`] that counts it (those with
-    ///   [`MP_STEP_KEEP_SCALER`] do not), or after [`MP_ACCUMULATE_LAST`].
+    /// * `step`: \>= 1, counted like `mp_scaler_state`.steps: step n is the update after which steps
+    ///   is n, also after restoring a state and in a replayed graph.  Its outcome is
+    ///   available at the end of the [`mp_scale_step`] or [`mp_scaler_update`] that counts it
+    ///   (steps with [`MP_STEP_KEEP_SCALER`] do not count), or after [`MP_ACCUMULATE_LAST`].
     /// * `outcome`: host, out.
-    /// * [`MP_ERROR_NOT_FOUND`]: the step lies [`MP_STEP_QUERY_DEPTH`] or more back, or before the state
-    ///   that was restored
+    /// * [`MP_ERROR_NOT_FOUND`]: the step is [`MP_STEP_QUERY_DEPTH`] or more steps old, or precedes a
+    ///   restored state
     pub fn mp_step_query(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
 
     /// Preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags and no limits.
@@ -3446,74 +3552,74 @@ extern "C" {
     /// backward.  After [`mp_graph_compile`]; parameters and room as in [`mp_graph_explain`].
     pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
-    /// [`mp_scaler_config_init`]([`MP_SCALER_BACKOFF`]), with max\_scale and diverged\_after 0 and what `preset`
-    /// says.
+    /// Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
+    /// the defaults of [`MP_SCALER_BACKOFF`], except that max\_scale and diverged\_after are 0.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: if there is no such preset
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: unknown preset
     pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
 
-    /// What a word of a command line or of another system's configuration stands for:
+    /// Initializes a configuration from a name, as used on command lines and in other systems'
+    /// configuration files.  Case is ignored.
     ///
     /// ```text
-    /// "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
-    /// "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+    /// "Backoff"    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF (OpenSeq2Seq's name)
+    /// "LogMax"     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX (OpenSeq2Seq's name)
     /// "lognormal"  MP_SCALER_PRESET_LOGNORMAL
-    /// "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+    /// "dynamic"    MP_SCALER_PRESET_APEX_AMP (Apex's name); the initial S is that of GradScaler
     /// "none"       MP_SCALER_STATIC with S = 1
-    /// "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
+    /// "128"        MP_SCALER_STATIC with S = 128, and likewise for every other valid S
     /// ```
     ///
-    /// Capital letters do not matter.  A static S may lie outside \[1, 2^24\]: min\_scale or max\_scale goes
-    /// with it.
+    /// If a static S is outside \[1, 2^24\], min\_scale or max\_scale is set to it.
     ///
     /// * `name`: host.
-    /// * `config`: host, out; zeros after an error.
-    /// * [`MP_ERROR_NOT_FOUND`]: the word is unknown
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: the number is not positive and finite with a finite reciprocal
+    /// * `config`: host, out; zeroed on error.
+    /// * [`MP_ERROR_NOT_FOUND`]: unknown name
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a number \<= 0, not finite, or without a finite reciprocal
     pub fn mp_scaler_config_from_name(name: *const c_char, config: *mut mp_scaler_config_t, struct_size: usize) -> mp_status_t;
 
-    /// What makes a scaler that goes on where torch's stopped.
+    /// Converts a checkpoint of torch into the configuration and state of a scaler that continues it.
     ///
     /// * `saved`: host.
-    /// * `config`: host, out: for [`mp_scaler_create`]; `MP_INIT_STRUCT` it before the call.
-    /// * `state`: host, out: for [`mp_scaler_set_state_sync`]; `MP_INIT_STRUCT` it before the call.
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a scale without finite reciprocal, or a factor or interval that
-    ///   no scaler has.  Also a growth\_tracker that is not below growth\_interval, as
-    ///   set\_growth\_interval can leave it behind: torch compares the two for equality, so there S
-    ///   would not grow again before an overflow, and here it would grow at once.  Set
-    ///   growth\_tracker to 0
+    /// * `config`: host, out, for [`mp_scaler_create`]; initialize it with `MP_INIT_STRUCT`.
+    /// * `state`: host, out, for [`mp_scaler_set_state_sync`]; initialize it with `MP_INIT_STRUCT`.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a scale without a finite reciprocal; a factor or interval out
+    ///   of range; or growth\_tracker \>= growth\_interval, which torch's set\_growth\_interval can
+    ///   cause. torch compares the two for equality, so S would not grow there before the next
+    ///   overflow; here it would grow at once.  Set growth\_tracker to 0
     pub fn mp_scaler_from_torch(saved: *const mp_torch_scaler_t, config: *mut mp_scaler_config_t, state: *mut mp_scaler_state_t) -> mp_status_t;
 
-    /// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
+    /// Converts a configuration and state for GradScaler.load\_state\_dict.  Hysteresis, limits of S and
+    /// counts of skips are lost: torch has none.
     ///
     /// * `saved`: host, out.
     pub fn mp_scaler_to_torch(config: *const mp_scaler_config_t, state: *const mp_scaler_state_t, saved: *mut mp_torch_scaler_t) -> mp_status_t;
 
-    /// The state, for a scaler made from [`MP_SCALER_PRESET_MEGATRON`].
+    /// Converts a checkpoint of Megatron-LM into a state, for a scaler with [`MP_SCALER_PRESET_MEGATRON`].
     ///
     /// * `saved`: host.
-    /// * `state`: host, out; `MP_INIT_STRUCT` it before the call.
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a scale without finite reciprocal, a growth\_tracker below 0.
-    ///   What depends on the scaler, [`mp_scaler_set_state_sync`] refuses
+    /// * `state`: host, out; initialize it with `MP_INIT_STRUCT`.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a scale without a finite reciprocal, or a growth\_tracker \< 0;
+    ///   [`mp_scaler_set_state_sync`] checks the limits that depend on the scaler
     pub fn mp_scaler_from_megatron(saved: *const mp_megatron_scaler_t, state: *mut mp_scaler_state_t) -> mp_status_t;
 
-    /// For DynamicGradScaler.load\_state\_dict.
+    /// Converts a state for DynamicGradScaler.load\_state\_dict.
     ///
     /// * `saved`: host, out.
     pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
 
-    /// The kernels by predicted time, so that index 0 is what [`mp_gemm`] would launch, and behind them those
-    /// that cannot run `desc`.
+    /// Returns a kernel for a problem of [`mp_gemm`].  Index 0 is the kernel that [`mp_gemm`] would launch; the
+    /// others follow by predicted time, and unsupported kernels are last.
     ///
-    /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
-    /// * [`MP_ERROR_NOT_FOUND`]: when index is past the last kernel.
+    /// * `info`: host, out; initialize it with `MP_INIT_STRUCT`.
+    /// * [`MP_ERROR_NOT_FOUND`]: index is past the last kernel
     pub fn mp_gemm_kernel_info(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 
-    /// The same for one product of a convolution.
+    /// Returns a kernel for one pass of a convolution, like [`mp_gemm_kernel_info`].
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 
-    /// How the steps of a recurrent layer are done: by products of [`mp_gemm`]'s kernels and kernels for the cell,
-    /// or in one kernel a step.  The one that the library would take comes first.  workspace\_bytes is that of the
-    /// whole call, as in [`mp_rnn_get_sizes`].
+    /// Returns an implementation of the time steps of a recurrent layer: separate GEMM and cell
+    /// kernels, or one fused kernel per step.  Index 0 is the one that the library would use.
+    /// workspace\_bytes is that of the complete call, as in [`mp_rnn_get_sizes`].
     pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 }
