@@ -520,23 +520,23 @@ module mpcore_c
 
   !> Bits of mp_xent_desc_t.flags.
   enum, bind(c)  ! mp_xent_flags_t
-    !> rows whose label is `ignore_label` do not count
+    !> excludes rows whose label is `ignore_label`
     enumerator :: MP_XENT_IGNORE_LABEL = 1
   end enum
 
-  !> Losses of one prediction x and one target t.
+  !> Loss l(x, t) of one prediction x and its target t.
   enum, bind(c)  ! mp_loss_kind_t
     !> (x - t)^2
     enumerator :: MP_LOSS_MSE = 1
-    !> |x - t|; its derivative is 0 for x = t
+    !> |x - t|; derivative 0 at x = t
     enumerator :: MP_LOSS_L1 = 2
     !> -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
     enumerator :: MP_LOSS_BCE_WITH_LOGITS = 3
   end enum
 
-  !> Divisors of a sum of losses.
+  !> Divisor of the sum of element losses.
   enum, bind(c)  ! mp_loss_reduction_t
-    !> the number of elements that count
+    !> number of elements that are not ignored
     enumerator :: MP_LOSS_MEAN = 0
     !> 1
     enumerator :: MP_LOSS_SUM = 1
@@ -544,28 +544,28 @@ module mpcore_c
 
   !> Bits of mp_loss_desc_t.flags.
   enum, bind(c)  ! mp_loss_flags_t
-    !> elements whose target is `ignore_target` do not count
+    !> excludes elements whose target is `ignore_target`
     enumerator :: MP_LOSS_IGNORE_TARGET = 1
   end enum
 
-  !> What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
-  !> one of the two means, and not at all in the other.
+  !> Reduction of a window.
   enum, bind(c)  ! mp_pool_mode_t
+    !> largest element; padding is excluded
     enumerator :: MP_POOL_MAX = 1
-    !> sum / number of pixels inside the padded image
+    !> sum / number of pixels in the padded image; padding is 0
     enumerator :: MP_POOL_AVG_INCLUDE_PAD = 2
-    !> sum / number of pixels inside the image
+    !> sum / number of pixels in the image
     enumerator :: MP_POOL_AVG_EXCLUDE_PAD = 3
   end enum
 
   !> Bits of mp_pool2d_desc_t.flags.
   enum, bind(c)  ! mp_pool_flags_t
-    !> P and Q are rounded up: the last window may reach past the padding, but begins inside the
-    !> image or the padding before it.  As ceil_mode of torch.
+    !> Rounds P and Q up, like ceil_mode of torch: the last window may extend beyond the padding, but
+    !> starts inside the image or the padding before it.
     enumerator :: MP_POOL_CEIL = 1
   end enum
 
-  !> What becomes of an element of a and the one of b at its place.
+  !> Element-wise operation on a and b.
   enum, bind(c)  ! mp_pointwise_op_t
     !> z = a
     enumerator :: MP_POINTWISE_COPY = 1
@@ -1304,10 +1304,10 @@ module mpcore_c
     type(c_ptr) :: gate = c_null_ptr
   end type
 
-  !> Shape and types of a classification loss.
+  !> Shape and type of a classification loss.
   type, bind(c) :: mp_xent_desc_t
     integer(c_int32_t) :: struct_size = 56_c_int32_t
-    !> of logits and dlogits
+    !> type of logits and dlogits
     integer(c_int) :: dtype = 0
     !> samples, >= 0
     integer(c_int64_t) :: rows = 0_c_int64_t
@@ -1317,17 +1317,17 @@ module mpcore_c
     integer(c_int64_t) :: ld_logits = 0_c_int64_t
     !> >= classes
     integer(c_int64_t) :: ld_dlogits = 0_c_int64_t
-    !> multiplies loss and gradient: a task weight, or 1/accumulation steps
+    !> factor of loss and gradient: a task weight, or 1 / micro-batches
     real(c_float) :: weight = 0.0_c_float
-    !> in [0, 1): the part of each target that all classes share alike
+    !> in [0, 1): part of each target, shared equally by all classes
     real(c_float) :: label_smoothing = 0.0_c_float
     !> mp_xent_flags_t, or-ed; 0 = every row counts
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> any number, a class or not; without its flag it is not looked at
+    !> any value; read only with MP_XENT_IGNORE_LABEL
     integer(c_int32_t) :: ignore_label = 0_c_int32_t
   end type
 
-  !> Shape and types of a loss of single elements.
+  !> Size and types of an element-wise loss.
   type, bind(c) :: mp_loss_desc_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
     integer(c_int) :: kind = 0
@@ -1337,12 +1337,12 @@ module mpcore_c
     integer(c_int) :: dtype_target = 0
     !> elements, >= 0
     integer(c_int64_t) :: count = 0_c_int64_t
-    !> multiplies loss and gradient, as in mp_xent_desc_t
+    !> factor of loss and gradient, as in mp_xent_desc_t
     real(c_float) :: weight = 0.0_c_float
     integer(c_int) :: reduction = 0
     !> mp_loss_flags_t, or-ed; 0 = every element counts
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> any number, also NaN; not read without its flag
+    !> any value, NaN included; read only with MP_LOSS_IGNORE_TARGET
     real(c_float) :: ignore_target = 0.0_c_float
   end type
 
@@ -1352,13 +1352,14 @@ module mpcore_c
   !>     y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
   !>                          extent_h = dilation_h (window_h - 1) + 1
   !>
-  !> Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel.
-  !> With padding before it, a dilation above 1 must not exceed H (or W).  If the window is larger
-  !> than the padded image, P or Q is 0: there are no outputs, and dx is
-  !> 0.
+  !> Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
+  !> extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
+  !>
+  !> If the window is larger than the padded image, P or Q is 0: y is empty and dx is 0.  With
+  !> MP_POOL_CEIL this requires an excess of a stride or more.
   type, bind(c) :: mp_pool2d_desc_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
-    !> of x, y, dy and dx; sums are fp32
+    !> type of x, y, dy and dx; sums are fp32
     integer(c_int) :: dtype = 0
     integer(c_int) :: mode = 0
     !> >= 0
@@ -1384,31 +1385,31 @@ module mpcore_c
     integer(c_int32_t) :: stride_w = 0_c_int32_t
     !> mp_pool_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> distance of a window's pixels, >= 0; 0 = 1
+    !> distance between pixels of a window, >= 0; 0 = 1
     integer(c_int32_t) :: dilation_h = 0_c_int32_t
-    !> distance of a window's pixels, >= 0; 0 = 1
+    !> distance between pixels of a window, >= 0; 0 = 1
     integer(c_int32_t) :: dilation_w = 0_c_int32_t
   end type
 
-  !> Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each.
+  !> Shape and options of a batch normalization.
   type, bind(c) :: mp_batchnorm_desc_t
     integer(c_int32_t) :: struct_size = 32_c_int32_t
-    !> of x, y, dy and dx; everything else is fp32
+    !> type of x, y, dy and dx; everything else is fp32
     integer(c_int) :: dtype = 0
-    !> >= 0
+    !> >= 0; for images N H W
     integer(c_int64_t) :: rows = 0_c_int64_t
-    !> >= 0
+    !> >= 0; for images C
     integer(c_int32_t) :: channels = 0_c_int32_t
     !> MP_ACT_NONE or MP_ACT_RELU
     integer(c_int) :: activation = 0
-    !> >= 0; with 0, a constant channel becomes NaN
+    !> >= 0; with 0 a constant channel becomes NaN
     real(c_float) :: epsilon = 0.0_c_float
-    !> of the running statistics, in [0, 1]
+    !> weight of the batch in the running statistics, in [0, 1]
     real(c_float) :: momentum = 0.0_c_float
   end type
 
-  !> The tensors of a batch normalisation, device; those that a pass does not name below are not
-  !> looked at.  Zeros and struct_size are a start: MP_INIT_STRUCT.
+  !> Tensors of a batch normalization, device.  Each pass ignores the fields that it does not list.
+  !> Initialize with MP_INIT_STRUCT.
   type, bind(c) :: mp_batchnorm_tensors_t
     integer(c_int32_t) :: struct_size = 104_c_int32_t
     !> must be 0
@@ -1423,9 +1424,9 @@ module mpcore_c
     type(c_ptr) :: running_mean = c_null_ptr
     !> channels
     type(c_ptr) :: running_var = c_null_ptr
-    !> channels; training writes them for the backward pass
+    !> channels; written in training, read by backward
     type(c_ptr) :: saved_mean = c_null_ptr
-    !> channels; training writes them for the backward pass
+    !> channels; written in training, read by backward
     type(c_ptr) :: saved_inv_std = c_null_ptr
     !> rows x channels, written
     type(c_ptr) :: y = c_null_ptr
@@ -1433,26 +1434,27 @@ module mpcore_c
     type(c_ptr) :: dy = c_null_ptr
     !> rows x channels, written; may be dy
     type(c_ptr) :: dx = c_null_ptr
-    !> channels, overwritten, optional; zeros when rows is 0
+    !> channels, overwritten, optional; zeros if rows is 0
     type(c_ptr) :: dgamma = c_null_ptr
-    !> channels, overwritten, optional; zeros when rows is 0
+    !> channels, overwritten, optional; zeros if rows is 0
     type(c_ptr) :: dbeta = c_null_ptr
   end type
 
-  !> Shape, types and function of a pass over elements:
+  !> Shape, types and operation of mp_pointwise:
   !>
   !>     a, y    rows x columns, dense
-  !>     b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
+  !>     b       rows x columns with row stride ld_b, or one broadcast row (ld_b = 0), such as a bias
   !>
-  !> Where b has them all, or is not read, a tensor of any shape may be one row.
+  !> If b is dense or not read, a tensor of any shape can be passed as one row.
   type, bind(c) :: mp_pointwise_desc_t
     integer(c_int32_t) :: struct_size = 48_c_int32_t
     integer(c_int) :: op = 0
-    !> Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient
-    !> a back through the activation; b is what went into it, not what came out.
+    !> Applied to z.  The D* kinds require MP_POINTWISE_COPY and compute y = a activation'(b): a is
+    !> the gradient of the activation's output, and b the activation's input.
     integer(c_int) :: activation = 0
-    !> of a and y
+    !> type of a and y
     integer(c_int) :: dtype = 0
+    !> type of b
     integer(c_int) :: dtype_b = 0
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
@@ -1464,20 +1466,20 @@ module mpcore_c
     integer(c_int64_t) :: ld_b = 0_c_int64_t
   end type
 
-  !> Shape and types of a sum over the rows of a matrix.
+  !> Shape and types of mp_column_sum.
   type, bind(c) :: mp_column_sum_desc_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
     !> type of x
     integer(c_int) :: dtype = 0
     !> type of sum
     integer(c_int) :: dtype_sum = 0
-    !> sum = column sums + beta * sum; 1 accumulates over micro-batches
+    !> factor of the previous sum; 1 accumulates over micro-batches
     real(c_float) :: beta = 0.0_c_float
     !> >= 0
     integer(c_int64_t) :: rows = 0_c_int64_t
     !> >= 0
     integer(c_int64_t) :: columns = 0_c_int64_t
-    !> >= columns; elements from row to row of x
+    !> row stride of x in elements, >= columns
     integer(c_int64_t) :: ld = 0_c_int64_t
   end type
 
@@ -3241,9 +3243,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
-    !> ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
-    !> show.
+    !> Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
+    !>
+    !> -100 is the ignore_index of torch.  Other labels outside [0, classes), such as -1 or `classes`,
+    !> are still detected.
     function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
       name="mp_xent_desc_init")
       import
@@ -3255,7 +3258,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+    !> Computes softmax cross-entropy and its gradient, in fp32 for every type of logits:
     !>
     !>     p = softmax(logits[i])
     !>     q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
@@ -3263,33 +3266,29 @@ module mpcore_c
     !>     loss = sum_i row_loss[i] / counted
     !>     dlogits[i][j] = S weight / counted (p[j] - q[j])
     !>
-    !> A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are
-    !> not read; it is not correct either.  `counted` is the number of the other rows, counted on the
-    !> device. If it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in
-    !> torch).  It is counted per call: the mean of several calls, of ranks or accumulated, is that
-    !> over all rows only where each counts as many.
-    !>
-    !> Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that
-    !> the step is skipped and the mistake shows; the host cannot check labels without waiting.
-    !>
-    !> A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
-    !> as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
-    !> weight of 0 makes row_loss and dlogits 0, even if the loss is infinite; NaN is preserved.
-    !>
-    !> The gradient of the label is computed from the exponentials of the other classes, and the loss
-    !> of a row whose label is its largest logit as log(1 + their sum): both keep their relative
-    !> accuracy where the label has nearly all of the probability.
-    !>
-    !> The bits of a row depend on its values, on type and number of its classes, on how many rows
-    !> count and on its address modulo 16; not on the size of the device.
+    !> - Ignored rows: `counted` is the number of rows that are not ignored, determined on the
+    !>   device.  An ignored row has loss 0, a gradient of zeros, and is not counted as correct; its
+    !>   logits are not read.  If all rows are ignored, loss is NaN and the gradient 0, as in torch.
+    !> - Several calls, by ranks or for micro-batches: their mean is the mean over all rows only if
+    !>   `counted` is equal in all calls.
+    !> - Invalid labels: any other label outside [0, classes) makes the loss and the gradient of
+    !>   its row NaN, so that the step is skipped.  The host cannot check labels without waiting.
+    !> - Masked classes: a logit of -infinity gives p = 0.  The loss is infinite if that class is
+    !>   the label or label_smoothing > 0; the gradient stays finite.
+    !> - weight = 0 makes row_loss and dlogits 0, even if the loss is infinite, but keeps NaN.
+    !> - Accuracy: the gradient of the label's logit is computed from the exponentials of the other
+    !>   classes.  If the label has the largest logit, so is the loss: log(1 + their sum).  Both keep
+    !>   their relative accuracy if the label has nearly all of the probability.
+    !> - Determinism: the bits of a row depend on its values, the type, the number of classes,
+    !>   `counted` and the address of the row modulo 16, not on the size of the device.
     !>
     !> @param logits      device, rows x classes.
-    !> @param labels      device, rows integers.
+    !> @param labels      device, rows values.
     !> @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
     !> @param row_loss    device, rows floats, written; not multiplied by S.
-    !> @param loss        device, 1 float, optional, written; NaN when rows is 0.
-    !> @param correct     device, 1 integer, optional: increased by the number of rows whose
-    !>                    largest logit (the first, among equals) is the label's.  Clear it first.
+    !> @param loss        device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
+    !> @param correct     device, 1 value, optional: increased by the number of rows whose largest
+    !>                    logit (the first of equal ones) is the label's.  Clear it first.
     !> @param dlogits     device, rows x classes, optional; may be the same matrix as logits
     !>                    (equal ld).  NULL = forward only.
     !> Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
@@ -3311,7 +3310,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The mean of all elements, weight = 1, target of the type of the prediction.
+    !> Initializes a mean over all elements: weight = 1, dtype_target = dtype.
     function mp_loss_desc_init(desc, struct_size, kind, count, dtype) result(answer) bind(c, &
       name="mp_loss_desc_init")
       import
@@ -3323,7 +3322,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Bytes of workspace that mp_loss needs: at most 16 KiB, 0 for no elements.
+    !> Returns the workspace size that mp_loss requires: at most 16 KiB, 0 if count is 0.
     !> @param bytes  host, out.
     function mp_loss_workspace_size(context, desc, bytes) result(answer) bind(c, &
       name="mp_loss_workspace_size")
@@ -3334,30 +3333,30 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in
+    !> Computes a mean squared error, mean absolute error or binary cross-entropy and its gradient, in
     !> fp32:
     !>
     !>     element_loss[i] = weight weights[i] l(x[i], t[i])
     !>     loss = sum_i element_loss[i] / divisor
     !>     dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
     !>
-    !> With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
-    !> as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
-    !> weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
-    !> is NaN.  A weight of 0 makes element_loss and dprediction 0, even if the loss is infinite; NaN
-    !> is preserved.
-    !>
-    !> A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
-    !> an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
-    !> -infinity is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.
-    !> Logits lose nothing in confident elements: loss and gradient keep their relative accuracy for t
-    !> = 0 and 1.
-    !>
-    !> The order of the sum, in fp64, depends on count alone.
+    !> - Divisor: with MP_LOSS_MEAN the number of elements that are not ignored, independent of
+    !>   their weights, as in torch.  If all are ignored, the mean is NaN.
+    !> - Ignored elements, and elements with weights[i] = 0, have loss 0 and gradient 0 for every
+    !>   prediction.  Elements with weights[i] = 0 are included in the divisor.
+    !> - weight = 0 makes element_loss and dprediction 0, even if the loss is infinite, but keeps
+    !>   NaN.
+    !> - NaN in prediction or target makes the loss and the gradient of that element NaN.
+    !> - Infinite predictions, such as an overflow of fp16, make the gradient infinite or NaN, so
+    !>   that the step is skipped.  The exception is a logit of -infinity, which is masked as in
+    !>   mp_softmax_xent: its probability is 0 and its gradient -t.
+    !> - Accuracy: for t = 0 and t = 1, loss and gradient of a logit keep their relative accuracy
+    !>   at probabilities close to 0 and 1.
+    !> - Determinism: the sum is in fp64, in an order that depends only on count.
     !>
     !> @param prediction    device, count elements.
     !> @param target        device, count elements.
-    !> @param weights       device, count floats, optional: NULL = 1.
+    !> @param weights       device, count floats, optional; NULL = 1.
     !> @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
     !> @param element_loss  device, count floats, optional, written; not multiplied by S.
     !> @param loss          device, 1 float, optional, written; not multiplied by S.
@@ -3365,7 +3364,7 @@ module mpcore_c
     !> @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
     !> Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
     !>         3.3.
-    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_loss_workspace_size
     function mp_loss(context, desc, prediction, target, weights, loss_scale, element_loss, loss, &
       dprediction, workspace, workspace_bytes, stream) result(answer) &
       bind(c, name="mp_loss")
@@ -3385,12 +3384,12 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Images from N C H W to N H W C, the layout of convolutions and of everything here.
-    !> Converts the type on the way, as mp_cast does.
+    !> Transposes images from NCHW to NHWC, the layout of mp_conv2d_*, mp_pool2d_* and mp_batchnorm_*.
+    !> Also converts the type, like mp_cast.
     !>
-    !> @param n,c,h,w     >= 0, in this order for both; where one is 0 there is nothing to do.
-    !> @param src         device, dense, n c h w elements.
-    !> @param dst         device, dense, as many; must not overlap src.
+    !> @param n,c,h,w  extents, >= 0; if one is 0 the call does nothing.
+    !> @param src      device, n x c x h x w, dense.
+    !> @param dst      device, n x h x w x c, dense; must not overlap src.
     function mp_nchw_to_nhwc(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
       stream) result(answer) bind(c, name="mp_nchw_to_nhwc")
       import
@@ -3407,7 +3406,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too.
+    !> Transposes images from NHWC to NCHW: the inverse of mp_nchw_to_nhwc, with equal arguments n, c,
+    !> h and w.
     function mp_nhwc_to_nchw(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
       stream) result(answer) bind(c, name="mp_nhwc_to_nchw")
       import
@@ -3424,7 +3424,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Windows side by side, without padding or dilation.
+    !> Initializes adjacent windows: stride = window, no padding, no dilation.
     function mp_pool2d_desc_init(desc, struct_size, mode, n, h, w, c, window_h, window_w, &
       dtype) result(answer) &
       bind(c, name="mp_pool2d_desc_init")
@@ -3442,7 +3442,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> P and Q of `desc`.
+    !> Returns the extents P and Q of y.
     !> @param p,q  host, out.
     function mp_pool2d_output_size(desc, p, q) result(answer) bind(c, &
       name="mp_pool2d_output_size")
@@ -3453,10 +3453,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> y = the largest element, or the mean, of each window and channel.  NaN is larger than
-    !> everything and makes every mean NaN.
-    !> @param x  device.
-    !> @param y  device, written; must not overlap x.
+    !> Computes the maximum or mean of each window and channel.  A window with a NaN gives NaN.
+    !> @param x  device, N H W C.
+    !> @param y  device, N P Q C, written; must not overlap x.
     function mp_pool2d_forward(context, desc, x, y, stream) result(answer) bind(c, &
       name="mp_pool2d_forward")
       import
@@ -3468,13 +3467,14 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
-    !> the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
-    !> Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP_POOL_MAX it
-    !> reads each of them.
-    !> @param x   device; read for MP_POOL_MAX alone, optional otherwise.
-    !> @param dy  device.
-    !> @param dx  device, written; must not overlap dy, nor x for MP_POOL_MAX.
+    !> Computes the gradient of mp_pool2d_forward.
+    !>
+    !> Each pixel of dx sums over the windows that contain it, in fp32 and in a fixed order.
+    !> MP_POOL_MAX routes dy to the maximum of each window, the first in row order if several are
+    !> equal.  The maximum is recomputed from x, so y is not needed.
+    !> @param x   device, N H W C; read only for MP_POOL_MAX, otherwise optional.
+    !> @param dy  device, N P Q C.
+    !> @param dx  device, N H W C, overwritten; must not overlap dy, nor x for MP_POOL_MAX.
     function mp_pool2d_backward(context, desc, x, dy, dx, stream) result(answer) bind(c, &
       name="mp_pool2d_backward")
       import
@@ -3487,7 +3487,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> epsilon = 1e-5, momentum = 0.1, no activation.
+    !> Initializes a batch normalization: epsilon = 1e-5, momentum = 0.1, no activation.
     function mp_batchnorm_desc_init(desc, struct_size, rows, channels, &
       dtype) result(answer) bind(c, name="mp_batchnorm_desc_init")
       import
@@ -3499,7 +3499,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Bytes of workspace that training and backward need: at most 4 KiB per channel.
+    !> Returns the workspace size that mp_batchnorm_forward_training and mp_batchnorm_backward require:
+    !> at most 4 KiB per channel.
     !> @param bytes  host, out.
     function mp_batchnorm_workspace_size(context, desc, bytes) result(answer) bind(c, &
       name="mp_batchnorm_workspace_size")
@@ -3510,7 +3511,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Normalises each channel with the statistics of these rows:
+    !> Normalizes each channel with the statistics of the batch:
     !>
     !>     mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
     !>     inv_std = 1 / sqrt(var + epsilon)
@@ -3518,26 +3519,26 @@ module mpcore_c
     !>     running_mean = (1 - momentum) running_mean + momentum mean
     !>     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     !>
-    !> @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional;
-    !>                   running_mean and running_var are too, and updated.
+    !> @param tensors    host: x, saved_mean, saved_inv_std and y; optionally gamma, beta, and
+    !>                   running_mean and running_var, which are updated.
     !> @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
     !>
-    !> A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
-    !> the range of fp32.  Its mean and variance do not enter the running statistics, so that a step
-    !> which the loss scaler skips for it leaves them as they were.  A running value that is itself
-    !> infinite or NaN is replaced by the next finite one of a batch, unless momentum is 0.  A step
-    !> that is skipped for another reason, such as an overflow of a gradient, has still updated them.
+    !> - Non-finite values: a channel becomes NaN if its x contains an infinity or NaN, or if
+    !>   rows var exceeds the range of fp32.  Its running statistics are then not updated, so a step
+    !>   skipped for this reason leaves them unchanged.  A step skipped for another reason, such as a
+    !>   gradient overflow, has updated them.
+    !> - Recovery: an infinite or NaN running value is replaced by the next finite value of a
+    !>   batch, unless momentum is 0.
+    !> - Small batches: rows = 1 leaves running_var unchanged, because one sample has no unbiased
+    !>   variance.  rows = 0 or channels = 0 writes nothing.
+    !> - Accuracy: means and squared deviations of row blocks are combined pairwise, so the
+    !>   variance is accurate even if the mean is much larger than the deviation.  The order depends
+    !>   only on the shape, not on the device.
     !>
-    !> rows = 1 leaves running_var as it is, for one sample has no unbiased variance; rows = 0 or
-    !> channels = 0 writes nothing.
-    !>
-    !> Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
-    !> accurate also where the mean is large beside the deviation.  The order depends on the shape
-    !> alone, not on the device.
     !> Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
     !> Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     !> (statistics in fp32).
-    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_batchnorm_workspace_size
     function mp_batchnorm_forward_training(context, desc, tensors, workspace, workspace_bytes, &
       stream) result(answer) bind(c, name="mp_batchnorm_forward_training")
       import
@@ -3550,9 +3551,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The same with given statistics; momentum is not looked at.
-    !> @param tensors  host: x, running_mean, running_var, which are read here, and y, which may be x;
-    !>                 gamma and beta are optional.
+    !> Normalizes each channel with the running statistics.  desc->momentum is ignored.
+    !> @param tensors  host: x, running_mean and running_var (both read), and y, which may be x;
+    !>                 optionally gamma and beta.
     function mp_batchnorm_forward_inference(context, desc, tensors, &
       stream) result(answer) bind(c, name="mp_batchnorm_forward_inference")
       import
@@ -3563,17 +3564,17 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
-    !> activation was not positive, which is computed again from x; so y need not be kept:
+    !> Computes the gradients of mp_batchnorm_forward_training:
     !>
+    !>     g[i] = dy[i], or with MP_ACT_RELU 0 if y[i] was not positive
     !>     xhat[i] = (x[i] - mean) inv_std
     !>     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     !>     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     !>
-    !> @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy,
-    !>                 dx; dgamma and dbeta are optional.
-    !> An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
-    !> and order of sums as in the forward pass.
+    !> y is not read: its sign is recomputed from x.  An infinity or NaN in x or g makes dgamma and dx
+    !> of its channel infinite or NaN.  Workspace and order of sums are those of the forward pass.
+    !> @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy
+    !>                 and dx; optionally dgamma and dbeta.
     function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
       stream) result(answer) bind(c, name="mp_batchnorm_backward")
       import
@@ -3586,7 +3587,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> No activation; b is dense, and of the same type.
+    !> Initializes a pass over dense tensors: dtype_b = dtype, no activation.
     function mp_pointwise_desc_init(desc, struct_size, op, rows, columns, &
       dtype) result(answer) bind(c, name="mp_pointwise_desc_init")
       import
@@ -3599,22 +3600,19 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> y = activation(z), for each element.
+    !> Computes y = activation(z) for each element, in fp32 and rounded once.
     !>
-    !> Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes
-    !> a where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
-    !>
-    !> With rows or columns of 0 nothing is read or written.
+    !> Activations are those of mp_epilogue_t.  NaN is propagated, with one exception: MP_ACT_DRELU
+    !> returns a if b > 0, and otherwise 0 even if a is NaN.  rows = 0 or columns = 0 does nothing.
     !>
     !> @param a  device, rows x columns.
-    !> @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at
-    !>           and may be NULL.
-    !> @param y  device, rows x columns, written; may be a.  May be b where its elements have the
-    !>           places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+    !> @param b  device; ignored, and may be NULL, with MP_POINTWISE_COPY and no D* activation.
+    !> @param y  device, rows x columns, written; may be a.  May be b if both have the same type and
+    !>           layout: dtype_b = dtype, and ld_b = columns or rows = 1.
     !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
     !>         Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
-    !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b with
-    !>         another layout or type, or overlaps a or b otherwise
+    !> @retval MP_ERROR_INVALID_ARGUMENT a D* activation with another op; y is a b of another type or
+    !>         layout; y overlaps a or b in any other way
     function mp_pointwise(context, desc, a, b, y, stream) result(answer) bind(c, &
       name="mp_pointwise")
       import
@@ -3627,7 +3625,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Dense rows, dtype_sum = MP_FP32, beta = 0.
+    !> Initializes a sum over dense rows: dtype_sum = MP_FP32, beta = 0.
     function mp_column_sum_desc_init(desc, struct_size, rows, columns, &
       dtype) result(answer) bind(c, name="mp_column_sum_desc_init")
       import
@@ -3639,7 +3637,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Bytes of workspace that mp_column_sum needs: at most 2 KiB per column.
+    !> Returns the workspace size that mp_column_sum requires: at most 2 KiB per column.
     !> @param bytes  host, out.
     function mp_column_sum_workspace_size(context, desc, bytes) result(answer) bind(c, &
       name="mp_column_sum_workspace_size")
@@ -3650,20 +3648,19 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Sums each column, such as the gradient of a bias where no epilogue of a product makes it:
+    !> Sums each column of a matrix, e.g. a bias gradient that no GEMM epilogue computes:
     !>
     !>     sum[j] = round(*scale * (x[0][j] + x[1][j] + ...) + beta * sum[j])
     !>
-    !> Summed in fp32, in an order that depends on rows and columns alone, and rounded once.  rows = 0
-    !> leaves beta * sum; columns = 0 does nothing.
+    !> The sum is in fp32, in an order that depends only on rows and columns, and rounded once.
+    !> rows = 0 computes beta * sum; columns = 0 does nothing.
     !>
-    !> @param x          device, rows x columns.  For images N H W C, rows = N H W.
-    !> @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap
+    !> @param x          device, rows x columns; for images rows = N H W, columns = C.
+    !> @param sum        device, columns elements, written; read only if beta != 0.  Must not overlap
     !>                   x.
-    !> @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported
-    !>                   here and must be 0.
+    !> @param epilogue   host, optional: scale, amax and found_inf.  All other fields must be 0.
     !> @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
-    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_column_sum_workspace_size
     function mp_column_sum(context, desc, x, sum, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
       bind(c, name="mp_column_sum")
@@ -4463,9 +4460,10 @@ contains
       low) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
-  !> ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
-  !> show.
+  !> Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
+  !>
+  !> -100 is the ignore_index of torch.  Other labels outside [0, classes), such as -1 or `classes`,
+  !> are still detected.
   function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int64_t), value :: classes
@@ -4475,7 +4473,7 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> The mean of all elements, weight = 1, target of the type of the prediction.
+  !> Initializes a mean over all elements: weight = 1, dtype_target = dtype.
   function mp_loss_desc_default(kind, count, dtype) result(answer)
     integer(c_int), value :: kind
     integer(c_int64_t), value :: count
@@ -4485,7 +4483,7 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Windows side by side, without padding or dilation.
+  !> Initializes adjacent windows: stride = window, no padding, no dilation.
   function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
     integer(c_int), value :: mode
     integer(c_int32_t), value :: n
@@ -4500,7 +4498,7 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> epsilon = 1e-5, momentum = 0.1, no activation.
+  !> Initializes a batch normalization: epsilon = 1e-5, momentum = 0.1, no activation.
   function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int32_t), value :: channels
@@ -4510,7 +4508,7 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> No activation; b is dense, and of the same type.
+  !> Initializes a pass over dense tensors: dtype_b = dtype, no activation.
   function mp_pointwise_desc_default(op, rows, columns, dtype) result(answer)
     integer(c_int), value :: op
     integer(c_int64_t), value :: rows
@@ -4521,7 +4519,7 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Dense rows, dtype_sum = MP_FP32, beta = 0.
+  !> Initializes a sum over dense rows: dtype_sum = MP_FP32, beta = 0.
   function mp_column_sum_desc_default(rows, columns, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int64_t), value :: columns

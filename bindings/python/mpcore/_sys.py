@@ -819,19 +819,19 @@ class mp_xent_flags_t(enum.IntFlag):
     """Bits of mp_xent_desc_t.flags."""
 
     MP_XENT_IGNORE_LABEL = 1
-    """rows whose label is `ignore_label` do not count"""
+    """excludes rows whose label is `ignore_label`"""
 
 
 MP_XENT_IGNORE_LABEL = mp_xent_flags_t.MP_XENT_IGNORE_LABEL
 
 
 class mp_loss_kind_t(enum.IntEnum):
-    """Losses of one prediction x and one target t."""
+    """Loss l(x, t) of one prediction x and its target t."""
 
     MP_LOSS_MSE = 1
     """(x - t)^2"""
     MP_LOSS_L1 = 2
-    """|x - t|; its derivative is 0 for x = t"""
+    """|x - t|; derivative 0 at x = t"""
     MP_LOSS_BCE_WITH_LOGITS = 3
     """-t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))"""
 
@@ -842,10 +842,10 @@ MP_LOSS_BCE_WITH_LOGITS = mp_loss_kind_t.MP_LOSS_BCE_WITH_LOGITS
 
 
 class mp_loss_reduction_t(enum.IntEnum):
-    """Divisors of a sum of losses."""
+    """Divisor of the sum of element losses."""
 
     MP_LOSS_MEAN = 0
-    """the number of elements that count"""
+    """number of elements that are not ignored"""
     MP_LOSS_SUM = 1
     """1"""
 
@@ -858,21 +858,21 @@ class mp_loss_flags_t(enum.IntFlag):
     """Bits of mp_loss_desc_t.flags."""
 
     MP_LOSS_IGNORE_TARGET = 1
-    """elements whose target is `ignore_target` do not count"""
+    """excludes elements whose target is `ignore_target`"""
 
 
 MP_LOSS_IGNORE_TARGET = mp_loss_flags_t.MP_LOSS_IGNORE_TARGET
 
 
 class mp_pool_mode_t(enum.IntEnum):
-    """What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
-    one of the two means, and not at all in the other."""
+    """Reduction of a window."""
 
     MP_POOL_MAX = 1
+    """largest element; padding is excluded"""
     MP_POOL_AVG_INCLUDE_PAD = 2
-    """sum / number of pixels inside the padded image"""
+    """sum / number of pixels in the padded image; padding is 0"""
     MP_POOL_AVG_EXCLUDE_PAD = 3
-    """sum / number of pixels inside the image"""
+    """sum / number of pixels in the image"""
 
 
 MP_POOL_MAX = mp_pool_mode_t.MP_POOL_MAX
@@ -884,15 +884,15 @@ class mp_pool_flags_t(enum.IntFlag):
     """Bits of mp_pool2d_desc_t.flags."""
 
     MP_POOL_CEIL = 1
-    """P and Q are rounded up: the last window may reach past the padding, but begins inside the
-    image or the padding before it.  As ceil_mode of torch."""
+    """Rounds P and Q up, like ceil_mode of torch: the last window may extend beyond the padding, but
+    starts inside the image or the padding before it."""
 
 
 MP_POOL_CEIL = mp_pool_flags_t.MP_POOL_CEIL
 
 
 class mp_pointwise_op_t(enum.IntEnum):
-    """What becomes of an element of a and the one of b at its place."""
+    """Element-wise operation on a and b."""
 
     MP_POINTWISE_COPY = 1
     """z = a"""
@@ -2001,7 +2001,7 @@ class mp_autocast_result_t(_Sized):
 
 
 class mp_xent_desc_t(_Sized):
-    """Shape and types of a classification loss."""
+    """Shape and type of a classification loss."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2017,7 +2017,7 @@ class mp_xent_desc_t(_Sized):
     ]
     struct_size: int
     dtype: int
-    """of logits and dlogits"""
+    """type of logits and dlogits"""
     rows: int
     """samples, >= 0"""
     classes: int
@@ -2027,17 +2027,17 @@ class mp_xent_desc_t(_Sized):
     ld_dlogits: int
     """>= classes"""
     weight: float
-    """multiplies loss and gradient: a task weight, or 1/accumulation steps"""
+    """factor of loss and gradient: a task weight, or 1 / micro-batches"""
     label_smoothing: float
-    """in [0, 1): the part of each target that all classes share alike"""
+    """in [0, 1): part of each target, shared equally by all classes"""
     flags: int
     """mp_xent_flags_t, or-ed; 0 = every row counts"""
     ignore_label: int
-    """any number, a class or not; without its flag it is not looked at"""
+    """any value; read only with MP_XENT_IGNORE_LABEL"""
 
 
 class mp_loss_desc_t(_Sized):
-    """Shape and types of a loss of single elements."""
+    """Size and types of an element-wise loss."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2059,12 +2059,12 @@ class mp_loss_desc_t(_Sized):
     count: int
     """elements, >= 0"""
     weight: float
-    """multiplies loss and gradient, as in mp_xent_desc_t"""
+    """factor of loss and gradient, as in mp_xent_desc_t"""
     reduction: int
     flags: int
     """mp_loss_flags_t, or-ed; 0 = every element counts"""
     ignore_target: float
-    """any number, also NaN; not read without its flag"""
+    """any value, NaN included; read only with MP_LOSS_IGNORE_TARGET"""
 
 
 class mp_pool2d_desc_t(_Sized):
@@ -2074,10 +2074,11 @@ class mp_pool2d_desc_t(_Sized):
         y, dy    N P Q C     P = (pad_top + H + pad_bottom - extent_h) / stride_h + 1 (rounded down)
                              extent_h = dilation_h (window_h - 1) + 1
 
-    Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel.
-    With padding before it, a dilation above 1 must not exceed H (or W).  If the window is larger
-    than the padded image, P or Q is 0: there are no outputs, and dx is
-    0."""
+    Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
+    extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
+
+    If the window is larger than the padded image, P or Q is 0: y is empty and dx is 0.  With
+    MP_POOL_CEIL this requires an excess of a stride or more."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2101,7 +2102,7 @@ class mp_pool2d_desc_t(_Sized):
     ]
     struct_size: int
     dtype: int
-    """of x, y, dy and dx; sums are fp32"""
+    """type of x, y, dy and dx; sums are fp32"""
     mode: int
     n: int
     """>= 0"""
@@ -2127,13 +2128,13 @@ class mp_pool2d_desc_t(_Sized):
     flags: int
     """mp_pool_flags_t, or-ed"""
     dilation_h: int
-    """distance of a window's pixels, >= 0; 0 = 1"""
+    """distance between pixels of a window, >= 0; 0 = 1"""
     dilation_w: int
-    """distance of a window's pixels, >= 0; 0 = 1"""
+    """distance between pixels of a window, >= 0; 0 = 1"""
 
 
 class mp_batchnorm_desc_t(_Sized):
-    """Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each."""
+    """Shape and options of a batch normalization."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2146,22 +2147,22 @@ class mp_batchnorm_desc_t(_Sized):
     ]
     struct_size: int
     dtype: int
-    """of x, y, dy and dx; everything else is fp32"""
+    """type of x, y, dy and dx; everything else is fp32"""
     rows: int
-    """>= 0"""
+    """>= 0; for images N H W"""
     channels: int
-    """>= 0"""
+    """>= 0; for images C"""
     activation: int
     """MP_ACT_NONE or MP_ACT_RELU"""
     epsilon: float
-    """>= 0; with 0, a constant channel becomes NaN"""
+    """>= 0; with 0 a constant channel becomes NaN"""
     momentum: float
-    """of the running statistics, in [0, 1]"""
+    """weight of the batch in the running statistics, in [0, 1]"""
 
 
 class mp_batchnorm_tensors_t(_Sized):
-    """The tensors of a batch normalisation, device; those that a pass does not name below are not
-    looked at.  Zeros and struct_size are a start: MP_INIT_STRUCT."""
+    """Tensors of a batch normalization, device.  Each pass ignores the fields that it does not list.
+    Initialize with MP_INIT_STRUCT."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2193,9 +2194,9 @@ class mp_batchnorm_tensors_t(_Sized):
     running_var: Pointer
     """channels"""
     saved_mean: Pointer
-    """channels; training writes them for the backward pass"""
+    """channels; written in training, read by backward"""
     saved_inv_std: Pointer
-    """channels; training writes them for the backward pass"""
+    """channels; written in training, read by backward"""
     y: Pointer
     """rows x channels, written"""
     dy: Pointer
@@ -2203,18 +2204,18 @@ class mp_batchnorm_tensors_t(_Sized):
     dx: Pointer
     """rows x channels, written; may be dy"""
     dgamma: Pointer
-    """channels, overwritten, optional; zeros when rows is 0"""
+    """channels, overwritten, optional; zeros if rows is 0"""
     dbeta: Pointer
-    """channels, overwritten, optional; zeros when rows is 0"""
+    """channels, overwritten, optional; zeros if rows is 0"""
 
 
 class mp_pointwise_desc_t(_Sized):
-    """Shape, types and function of a pass over elements:
+    """Shape, types and operation of mp_pointwise:
 
         a, y    rows x columns, dense
-        b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
+        b       rows x columns with row stride ld_b, or one broadcast row (ld_b = 0), such as a bias
 
-    Where b has them all, or is not read, a tensor of any shape may be one row."""
+    If b is dense or not read, a tensor of any shape can be passed as one row."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2230,11 +2231,12 @@ class mp_pointwise_desc_t(_Sized):
     struct_size: int
     op: int
     activation: int
-    """Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient
-    a back through the activation; b is what went into it, not what came out."""
+    """Applied to z.  The D* kinds require MP_POINTWISE_COPY and compute y = a activation'(b): a is
+    the gradient of the activation's output, and b the activation's input."""
     dtype: int
-    """of a and y"""
+    """type of a and y"""
     dtype_b: int
+    """type of b"""
     reserved0: int
     """must be 0"""
     rows: int
@@ -2246,7 +2248,7 @@ class mp_pointwise_desc_t(_Sized):
 
 
 class mp_column_sum_desc_t(_Sized):
-    """Shape and types of a sum over the rows of a matrix."""
+    """Shape and types of mp_column_sum."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2263,13 +2265,13 @@ class mp_column_sum_desc_t(_Sized):
     dtype_sum: int
     """type of sum"""
     beta: float
-    """sum = column sums + beta * sum; 1 accumulates over micro-batches"""
+    """factor of the previous sum; 1 accumulates over micro-batches"""
     rows: int
     """>= 0"""
     columns: int
     """>= 0"""
     ld: int
-    """>= columns; elements from row to row of x"""
+    """row stride of x in elements, >= columns"""
 
 
 class mp_rnn_desc_t(_Sized):
@@ -2800,44 +2802,45 @@ def mp_autocast_scaler_default(low: int) -> mp_scaler_config_t:
 
 
 def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
-    """Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
-    ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
-    show."""
+    """Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
+
+    -100 is the ignore_index of torch.  Other labels outside [0, classes), such as -1 or `classes`,
+    are still detected."""
     value = mp_xent_desc_t()
     _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
     return value
 
 
 def mp_loss_desc_default(kind: int, count: int, dtype: int) -> mp_loss_desc_t:
-    """The mean of all elements, weight = 1, target of the type of the prediction."""
+    """Initializes a mean over all elements: weight = 1, dtype_target = dtype."""
     value = mp_loss_desc_t()
     _library.mp_loss_desc_init(value, ctypes.sizeof(value), kind, count, dtype)
     return value
 
 
 def mp_pool2d_desc_default(mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int) -> mp_pool2d_desc_t:
-    """Windows side by side, without padding or dilation."""
+    """Initializes adjacent windows: stride = window, no padding, no dilation."""
     value = mp_pool2d_desc_t()
     _library.mp_pool2d_desc_init(value, ctypes.sizeof(value), mode, n, h, w, c, window_h, window_w, dtype)
     return value
 
 
 def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchnorm_desc_t:
-    """epsilon = 1e-5, momentum = 0.1, no activation."""
+    """Initializes a batch normalization: epsilon = 1e-5, momentum = 0.1, no activation."""
     value = mp_batchnorm_desc_t()
     _library.mp_batchnorm_desc_init(value, ctypes.sizeof(value), rows, channels, dtype)
     return value
 
 
 def mp_pointwise_desc_default(op: int, rows: int, columns: int, dtype: int) -> mp_pointwise_desc_t:
-    """No activation; b is dense, and of the same type."""
+    """Initializes a pass over dense tensors: dtype_b = dtype, no activation."""
     value = mp_pointwise_desc_t()
     _library.mp_pointwise_desc_init(value, ctypes.sizeof(value), op, rows, columns, dtype)
     return value
 
 
 def mp_column_sum_desc_default(rows: int, columns: int, dtype: int) -> mp_column_sum_desc_t:
-    """Dense rows, dtype_sum = MP_FP32, beta = 0."""
+    """Initializes a sum over dense rows: dtype_sum = MP_FP32, beta = 0."""
     value = mp_column_sum_desc_t()
     _library.mp_column_sum_desc_init(value, ctypes.sizeof(value), rows, columns, dtype)
     return value
@@ -3678,12 +3681,13 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_UNSUPPORTED the operation is banned; mp_last_error says what to use instead"""
 
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int:
-            """Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
-            ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
-            show."""
+            """Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
+
+            -100 is the ignore_index of torch.  Other labels outside [0, classes), such as -1 or `classes`,
+            are still detected."""
 
         def mp_softmax_xent(self, context: Handle, desc: Pointer, logits: Pointer, labels: Pointer, loss_scale: Pointer, row_loss: Pointer, loss: Pointer, correct: Pointer, dlogits: Pointer, stream: Handle, /) -> int:
-            """Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+            """Computes softmax cross-entropy and its gradient, in fp32 for every type of logits:
 
                 p = softmax(logits[i])
                 q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
@@ -3691,70 +3695,66 @@ class Library(ctypes.CDLL):
                 loss = sum_i row_loss[i] / counted
                 dlogits[i][j] = S weight / counted (p[j] - q[j])
 
-            A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are
-            not read; it is not correct either.  `counted` is the number of the other rows, counted on the
-            device. If it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in
-            torch).  It is counted per call: the mean of several calls, of ranks or accumulated, is that
-            over all rows only where each counts as many.
-
-            Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that
-            the step is skipped and the mistake shows; the host cannot check labels without waiting.
-
-            A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
-            as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
-            weight of 0 makes row_loss and dlogits 0, even if the loss is infinite; NaN is preserved.
-
-            The gradient of the label is computed from the exponentials of the other classes, and the loss
-            of a row whose label is its largest logit as log(1 + their sum): both keep their relative
-            accuracy where the label has nearly all of the probability.
-
-            The bits of a row depend on its values, on type and number of its classes, on how many rows
-            count and on its address modulo 16; not on the size of the device.
+            - Ignored rows: `counted` is the number of rows that are not ignored, determined on the
+              device.  An ignored row has loss 0, a gradient of zeros, and is not counted as correct; its
+              logits are not read.  If all rows are ignored, loss is NaN and the gradient 0, as in torch.
+            - Several calls, by ranks or for micro-batches: their mean is the mean over all rows only if
+              `counted` is equal in all calls.
+            - Invalid labels: any other label outside [0, classes) makes the loss and the gradient of
+              its row NaN, so that the step is skipped.  The host cannot check labels without waiting.
+            - Masked classes: a logit of -infinity gives p = 0.  The loss is infinite if that class is
+              the label or label_smoothing > 0; the gradient stays finite.
+            - weight = 0 makes row_loss and dlogits 0, even if the loss is infinite, but keeps NaN.
+            - Accuracy: the gradient of the label's logit is computed from the exponentials of the other
+              classes.  If the label has the largest logit, so is the loss: log(1 + their sum).  Both keep
+              their relative accuracy if the label has nearly all of the probability.
+            - Determinism: the bits of a row depend on its values, the type, the number of classes,
+              `counted` and the address of the row modulo 16, not on the size of the device.
 
             @param logits      device, rows x classes.
-            @param labels      device, rows integers.
+            @param labels      device, rows values.
             @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
             @param row_loss    device, rows floats, written; not multiplied by S.
-            @param loss        device, 1 float, optional, written; NaN when rows is 0.
-            @param correct     device, 1 integer, optional: increased by the number of rows whose
-                               largest logit (the first, among equals) is the label's.  Clear it first.
+            @param loss        device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
+            @param correct     device, 1 value, optional: increased by the number of rows whose largest
+                               logit (the first of equal ones) is the label's.  Clear it first.
             @param dlogits     device, rows x classes, optional; may be the same matrix as logits
                                (equal ld).  NULL = forward only.
             Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
             Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing)."""
 
         def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int:
-            """The mean of all elements, weight = 1, target of the type of the prediction."""
+            """Initializes a mean over all elements: weight = 1, dtype_target = dtype."""
 
         def mp_loss_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int:
-            """Bytes of workspace that mp_loss needs: at most 16 KiB, 0 for no elements.
+            """Returns the workspace size that mp_loss requires: at most 16 KiB, 0 if count is 0.
             @param bytes  host, out."""
 
         def mp_loss(self, context: Handle, desc: Pointer, prediction: Pointer, target: Pointer, weights: Pointer, loss_scale: Pointer, element_loss: Pointer, loss: Pointer, dprediction: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in
+            """Computes a mean squared error, mean absolute error or binary cross-entropy and its gradient, in
             fp32:
 
                 element_loss[i] = weight weights[i] l(x[i], t[i])
                 loss = sum_i element_loss[i] / divisor
                 dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
 
-            With MP_LOSS_MEAN the divisor is the number of elements that count, whatever their weights are,
-            as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
-            weights[i] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
-            is NaN.  A weight of 0 makes element_loss and dprediction 0, even if the loss is infinite; NaN
-            is preserved.
-
-            A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
-            an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
-            -infinity is a masked one, as in mp_softmax_xent: the probability is 0 and the gradient -t.
-            Logits lose nothing in confident elements: loss and gradient keep their relative accuracy for t
-            = 0 and 1.
-
-            The order of the sum, in fp64, depends on count alone.
+            - Divisor: with MP_LOSS_MEAN the number of elements that are not ignored, independent of
+              their weights, as in torch.  If all are ignored, the mean is NaN.
+            - Ignored elements, and elements with weights[i] = 0, have loss 0 and gradient 0 for every
+              prediction.  Elements with weights[i] = 0 are included in the divisor.
+            - weight = 0 makes element_loss and dprediction 0, even if the loss is infinite, but keeps
+              NaN.
+            - NaN in prediction or target makes the loss and the gradient of that element NaN.
+            - Infinite predictions, such as an overflow of fp16, make the gradient infinite or NaN, so
+              that the step is skipped.  The exception is a logit of -infinity, which is masked as in
+              mp_softmax_xent: its probability is 0 and its gradient -t.
+            - Accuracy: for t = 0 and t = 1, loss and gradient of a logit keep their relative accuracy
+              at probabilities close to 0 and 1.
+            - Determinism: the sum is in fp64, in an order that depends only on count.
 
             @param prediction    device, count elements.
             @param target        device, count elements.
-            @param weights       device, count floats, optional: NULL = 1.
+            @param weights       device, count floats, optional; NULL = 1.
             @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
             @param element_loss  device, count floats, optional, written; not multiplied by S.
             @param loss          device, 1 float, optional, written; not multiplied by S.
@@ -3762,50 +3762,52 @@ class Library(ctypes.CDLL):
             @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
             Source: torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
                     3.3.
-            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed"""
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_loss_workspace_size"""
 
         def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, stream: Handle, /) -> int:
-            """Images from N C H W to N H W C, the layout of convolutions and of everything here.
-            Converts the type on the way, as mp_cast does.
+            """Transposes images from NCHW to NHWC, the layout of mp_conv2d_*, mp_pool2d_* and mp_batchnorm_*.
+            Also converts the type, like mp_cast.
 
-            @param n,c,h,w     >= 0, in this order for both; where one is 0 there is nothing to do.
-            @param src         device, dense, n c h w elements.
-            @param dst         device, dense, as many; must not overlap src."""
+            @param n,c,h,w  extents, >= 0; if one is 0 the call does nothing.
+            @param src      device, n x c x h x w, dense.
+            @param dst      device, n x h x w x c, dense; must not overlap src."""
 
         def mp_nhwc_to_nchw(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, stream: Handle, /) -> int:
-            """The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too."""
+            """Transposes images from NHWC to NCHW: the inverse of mp_nchw_to_nhwc, with equal arguments n, c,
+            h and w."""
 
         def mp_pool2d_desc_init(self, desc: Pointer, struct_size: int, mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int, /) -> int:
-            """Windows side by side, without padding or dilation."""
+            """Initializes adjacent windows: stride = window, no padding, no dilation."""
 
         def mp_pool2d_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int:
-            """P and Q of `desc`.
+            """Returns the extents P and Q of y.
             @param p,q  host, out."""
 
         def mp_pool2d_forward(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int:
-            """y = the largest element, or the mean, of each window and channel.  NaN is larger than
-            everything and makes every mean NaN.
-            @param x  device.
-            @param y  device, written; must not overlap x."""
+            """Computes the maximum or mean of each window and channel.  A window with a NaN gives NaN.
+            @param x  device, N H W C.
+            @param y  device, N P Q C, written; must not overlap x."""
 
         def mp_pool2d_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stream: Handle, /) -> int:
-            """dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
-            the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
-            Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP_POOL_MAX it
-            reads each of them.
-            @param x   device; read for MP_POOL_MAX alone, optional otherwise.
-            @param dy  device.
-            @param dx  device, written; must not overlap dy, nor x for MP_POOL_MAX."""
+            """Computes the gradient of mp_pool2d_forward.
+
+            Each pixel of dx sums over the windows that contain it, in fp32 and in a fixed order.
+            MP_POOL_MAX routes dy to the maximum of each window, the first in row order if several are
+            equal.  The maximum is recomputed from x, so y is not needed.
+            @param x   device, N H W C; read only for MP_POOL_MAX, otherwise optional.
+            @param dy  device, N P Q C.
+            @param dx  device, N H W C, overwritten; must not overlap dy, nor x for MP_POOL_MAX."""
 
         def mp_batchnorm_desc_init(self, desc: Pointer, struct_size: int, rows: int, channels: int, dtype: int, /) -> int:
-            """epsilon = 1e-5, momentum = 0.1, no activation."""
+            """Initializes a batch normalization: epsilon = 1e-5, momentum = 0.1, no activation."""
 
         def mp_batchnorm_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int:
-            """Bytes of workspace that training and backward need: at most 4 KiB per channel.
+            """Returns the workspace size that mp_batchnorm_forward_training and mp_batchnorm_backward require:
+            at most 4 KiB per channel.
             @param bytes  host, out."""
 
         def mp_batchnorm_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Normalises each channel with the statistics of these rows:
+            """Normalizes each channel with the statistics of the batch:
 
                 mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
                 inv_std = 1 / sqrt(var + epsilon)
@@ -3813,88 +3815,84 @@ class Library(ctypes.CDLL):
                 running_mean = (1 - momentum) running_mean + momentum mean
                 running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
 
-            @param tensors    host: x, saved_mean, saved_inv_std, y; gamma and beta are optional;
-                              running_mean and running_var are too, and updated.
+            @param tensors    host: x, saved_mean, saved_inv_std and y; optionally gamma, beta, and
+                              running_mean and running_var, which are updated.
             @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
 
-            A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
-            the range of fp32.  Its mean and variance do not enter the running statistics, so that a step
-            which the loss scaler skips for it leaves them as they were.  A running value that is itself
-            infinite or NaN is replaced by the next finite one of a batch, unless momentum is 0.  A step
-            that is skipped for another reason, such as an overflow of a gradient, has still updated them.
+            - Non-finite values: a channel becomes NaN if its x contains an infinity or NaN, or if
+              rows var exceeds the range of fp32.  Its running statistics are then not updated, so a step
+              skipped for this reason leaves them unchanged.  A step skipped for another reason, such as a
+              gradient overflow, has updated them.
+            - Recovery: an infinite or NaN running value is replaced by the next finite value of a
+              batch, unless momentum is 0.
+            - Small batches: rows = 1 leaves running_var unchanged, because one sample has no unbiased
+              variance.  rows = 0 or channels = 0 writes nothing.
+            - Accuracy: means and squared deviations of row blocks are combined pairwise, so the
+              variance is accurate even if the mean is much larger than the deviation.  The order depends
+              only on the shape, not on the device.
 
-            rows = 1 leaves running_var as it is, for one sample has no unbiased variance; rows = 0 or
-            channels = 0 writes nothing.
-
-            Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
-            accurate also where the mean is large beside the deviation.  The order depends on the shape
-            alone, not on the device.
             Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
             Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
             (statistics in fp32).
-            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed"""
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_batchnorm_workspace_size"""
 
         def mp_batchnorm_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int:
-            """The same with given statistics; momentum is not looked at.
-            @param tensors  host: x, running_mean, running_var, which are read here, and y, which may be x;
-                            gamma and beta are optional."""
+            """Normalizes each channel with the running statistics.  desc->momentum is ignored.
+            @param tensors  host: x, running_mean and running_var (both read), and y, which may be x;
+                            optionally gamma and beta."""
 
         def mp_batchnorm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
-            activation was not positive, which is computed again from x; so y need not be kept:
+            """Computes the gradients of mp_batchnorm_forward_training:
 
+                g[i] = dy[i], or with MP_ACT_RELU 0 if y[i] was not positive
                 xhat[i] = (x[i] - mean) inv_std
                 dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
                 dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
 
-            @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy,
-                            dx; dgamma and dbeta are optional.
-            An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
-            and order of sums as in the forward pass."""
+            y is not read: its sign is recomputed from x.  An infinity or NaN in x or g makes dgamma and dx
+            of its channel infinite or NaN.  Workspace and order of sums are those of the forward pass.
+            @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy
+                            and dx; optionally dgamma and dbeta."""
 
         def mp_pointwise_desc_init(self, desc: Pointer, struct_size: int, op: int, rows: int, columns: int, dtype: int, /) -> int:
-            """No activation; b is dense, and of the same type."""
+            """Initializes a pass over dense tensors: dtype_b = dtype, no activation."""
 
         def mp_pointwise(self, context: Handle, desc: Pointer, a: Pointer, b: Pointer, y: Pointer, stream: Handle, /) -> int:
-            """y = activation(z), for each element.
+            """Computes y = activation(z) for each element, in fp32 and rounded once.
 
-            Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes
-            a where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
-
-            With rows or columns of 0 nothing is read or written.
+            Activations are those of mp_epilogue_t.  NaN is propagated, with one exception: MP_ACT_DRELU
+            returns a if b > 0, and otherwise 0 even if a is NaN.  rows = 0 or columns = 0 does nothing.
 
             @param a  device, rows x columns.
-            @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at
-                      and may be NULL.
-            @param y  device, rows x columns, written; may be a.  May be b where its elements have the
-                      places and the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+            @param b  device; ignored, and may be NULL, with MP_POINTWISE_COPY and no D* activation.
+            @param y  device, rows x columns, written; may be a.  May be b if both have the same type and
+                      layout: dtype_b = dtype, and ld_b = columns or rows = 1.
             Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
                     Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
-            @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b with
-                    another layout or type, or overlaps a or b otherwise"""
+            @retval MP_ERROR_INVALID_ARGUMENT a D* activation with another op; y is a b of another type or
+                    layout; y overlaps a or b in any other way"""
 
         def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int:
-            """Dense rows, dtype_sum = MP_FP32, beta = 0."""
+            """Initializes a sum over dense rows: dtype_sum = MP_FP32, beta = 0."""
 
         def mp_column_sum_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int:
-            """Bytes of workspace that mp_column_sum needs: at most 2 KiB per column.
+            """Returns the workspace size that mp_column_sum requires: at most 2 KiB per column.
             @param bytes  host, out."""
 
         def mp_column_sum(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """Sums each column, such as the gradient of a bias where no epilogue of a product makes it:
+            """Sums each column of a matrix, e.g. a bias gradient that no GEMM epilogue computes:
 
                 sum[j] = round(*scale * (x[0][j] + x[1][j] + ...) + beta * sum[j])
 
-            Summed in fp32, in an order that depends on rows and columns alone, and rounded once.  rows = 0
-            leaves beta * sum; columns = 0 does nothing.
+            The sum is in fp32, in an order that depends only on rows and columns, and rounded once.
+            rows = 0 computes beta * sum; columns = 0 does nothing.
 
-            @param x          device, rows x columns.  For images N H W C, rows = N H W.
-            @param sum        device, columns elements, written; read only when beta != 0.  Must not overlap
+            @param x          device, rows x columns; for images rows = N H W, columns = C.
+            @param sum        device, columns elements, written; read only if beta != 0.  Must not overlap
                               x.
-            @param epilogue   host, optional: scale, amax and found_inf.  Everything else is unsupported
-                              here and must be 0.
+            @param epilogue   host, optional: scale, amax and found_inf.  All other fields must be 0.
             @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
-            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed"""
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_column_sum_workspace_size"""
 
         def mp_rnn_desc_init(self, desc: Pointer, struct_size: int, cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int, /) -> int:
             """One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.

@@ -653,17 +653,17 @@ numbered! {
 flags! {
     /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags.
     XentFlags {
-        /// rows whose label is `ignore_label` do not count
+        /// excludes rows whose label is `ignore_label`
         IGNORE_LABEL = 1,
     }
 }
 
 numbered! {
-    /// Losses of one prediction x and one target t.
+    /// Loss l(x, t) of one prediction x and its target t.
     LossKind {
         /// (x - t)^2
         Mse = 1,
-        /// |x - t|; its derivative is 0 for x = t
+        /// |x - t|; derivative 0 at x = t
         L1 = 2,
         /// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
         BceWithLogits = 3,
@@ -671,9 +671,9 @@ numbered! {
 }
 
 numbered! {
-    /// Divisors of a sum of losses.
+    /// Divisor of the sum of element losses.
     LossReduction {
-        /// the number of elements that count
+        /// number of elements that are not ignored
         Mean = 0,
         /// 1
         Sum = 1,
@@ -683,20 +683,19 @@ numbered! {
 flags! {
     /// Bits of [`mp_loss_desc_t`](crate::sys::mp_loss_desc_t).flags.
     LossFlags {
-        /// elements whose target is `ignore_target` do not count
+        /// excludes elements whose target is `ignore_target`
         IGNORE_TARGET = 1,
     }
 }
 
 numbered! {
-    /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
-    /// one of the two means, and not at all in the other.
+    /// Reduction of a window.
     PoolMode {
-        /// [`MP_POOL_MAX`](crate::sys::MP_POOL_MAX)
+        /// largest element; padding is excluded
         Max = 1,
-        /// sum / number of pixels inside the padded image
+        /// sum / number of pixels in the padded image; padding is 0
         AvgIncludePad = 2,
-        /// sum / number of pixels inside the image
+        /// sum / number of pixels in the image
         AvgExcludePad = 3,
     }
 }
@@ -704,14 +703,14 @@ numbered! {
 flags! {
     /// Bits of [`mp_pool2d_desc_t`](crate::sys::mp_pool2d_desc_t).flags.
     PoolFlags {
-        /// P and Q are rounded up: the last window may reach past the padding, but begins inside the
-        /// image or the padding before it.  As ceil\_mode of torch.
+        /// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
+        /// starts inside the image or the padding before it.
         CEIL = 1,
     }
 }
 
 numbered! {
-    /// What becomes of an element of a and the one of b at its place.
+    /// Element-wise operation on a and b.
     PointwiseOp {
         /// z = a
         Copy = 1,

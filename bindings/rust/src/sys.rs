@@ -571,46 +571,46 @@ pub const MP_AUTOCAST_DOT: mp_autocast_form_t = 2;
 
 /// Bits of [`mp_xent_desc_t`].flags.
 pub type mp_xent_flags_t = u32;
-/// rows whose label is `ignore_label` do not count
+/// excludes rows whose label is `ignore_label`
 pub const MP_XENT_IGNORE_LABEL: mp_xent_flags_t = 1;
 
-/// Losses of one prediction x and one target t.
+/// Loss l(x, t) of one prediction x and its target t.
 pub type mp_loss_kind_t = u32;
 /// (x - t)^2
 pub const MP_LOSS_MSE: mp_loss_kind_t = 1;
-/// |x - t|; its derivative is 0 for x = t
+/// |x - t|; derivative 0 at x = t
 pub const MP_LOSS_L1: mp_loss_kind_t = 2;
 /// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
 pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
 
-/// Divisors of a sum of losses.
+/// Divisor of the sum of element losses.
 pub type mp_loss_reduction_t = u32;
-/// the number of elements that count
+/// number of elements that are not ignored
 pub const MP_LOSS_MEAN: mp_loss_reduction_t = 0;
 /// 1
 pub const MP_LOSS_SUM: mp_loss_reduction_t = 1;
 
 /// Bits of [`mp_loss_desc_t`].flags.
 pub type mp_loss_flags_t = u32;
-/// elements whose target is `ignore_target` do not count
+/// excludes elements whose target is `ignore_target`
 pub const MP_LOSS_IGNORE_TARGET: mp_loss_flags_t = 1;
 
-/// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
-/// one of the two means, and not at all in the other.
+/// Reduction of a window.
 pub type mp_pool_mode_t = u32;
+/// largest element; padding is excluded
 pub const MP_POOL_MAX: mp_pool_mode_t = 1;
-/// sum / number of pixels inside the padded image
+/// sum / number of pixels in the padded image; padding is 0
 pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
-/// sum / number of pixels inside the image
+/// sum / number of pixels in the image
 pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
 
 /// Bits of [`mp_pool2d_desc_t`].flags.
 pub type mp_pool_flags_t = u32;
-/// P and Q are rounded up: the last window may reach past the padding, but begins inside the
-/// image or the padding before it.  As ceil\_mode of torch.
+/// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
+/// starts inside the image or the padding before it.
 pub const MP_POOL_CEIL: mp_pool_flags_t = 1;
 
-/// What becomes of an element of a and the one of b at its place.
+/// Element-wise operation on a and b.
 pub type mp_pointwise_op_t = u32;
 /// z = a
 pub const MP_POINTWISE_COPY: mp_pointwise_op_t = 1;
@@ -1389,12 +1389,12 @@ pub struct mp_autocast_result_t {
     pub gate: *const c_char,
 }
 
-/// Shape and types of a classification loss.
+/// Shape and type of a classification loss.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_xent_desc_t {
     pub struct_size: u32,
-    /// of logits and dlogits
+    /// type of logits and dlogits
     pub dtype: mp_dtype_t,
     /// samples, \>= 0
     pub rows: i64,
@@ -1404,17 +1404,17 @@ pub struct mp_xent_desc_t {
     pub ld_logits: i64,
     /// \>= classes
     pub ld_dlogits: i64,
-    /// multiplies loss and gradient: a task weight, or 1/accumulation steps
+    /// factor of loss and gradient: a task weight, or 1 / micro-batches
     pub weight: f32,
-    /// in \[0, 1): the part of each target that all classes share alike
+    /// in \[0, 1): part of each target, shared equally by all classes
     pub label_smoothing: f32,
     /// [`mp_xent_flags_t`], or-ed; 0 = every row counts
     pub flags: u32,
-    /// any number, a class or not; without its flag it is not looked at
+    /// any value; read only with [`MP_XENT_IGNORE_LABEL`]
     pub ignore_label: i32,
 }
 
-/// Shape and types of a loss of single elements.
+/// Size and types of an element-wise loss.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_loss_desc_t {
@@ -1426,12 +1426,12 @@ pub struct mp_loss_desc_t {
     pub dtype_target: mp_dtype_t,
     /// elements, \>= 0
     pub count: i64,
-    /// multiplies loss and gradient, as in [`mp_xent_desc_t`]
+    /// factor of loss and gradient, as in [`mp_xent_desc_t`]
     pub weight: f32,
     pub reduction: mp_loss_reduction_t,
     /// [`mp_loss_flags_t`], or-ed; 0 = every element counts
     pub flags: u32,
-    /// any number, also NaN; not read without its flag
+    /// any value, NaN included; read only with [`MP_LOSS_IGNORE_TARGET`]
     pub ignore_target: f32,
 }
 
@@ -1443,15 +1443,16 @@ pub struct mp_loss_desc_t {
 ///                      extent_h = dilation_h (window_h - 1) + 1
 /// ```
 ///
-/// Q likewise.  Padding is smaller than the extent of the window, so that every window has a pixel.
-/// With padding before it, a dilation above 1 must not exceed H (or W).  If the window is larger
-/// than the padded image, P or Q is 0: there are no outputs, and dx is
-/// 0.
+/// Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
+/// extent of the window, and dilation\_h at most H if pad\_top \> 0 (dilation\_w and W likewise).
+///
+/// If the window is larger than the padded image, P or Q is 0: y is empty and dx is 0.  With
+/// [`MP_POOL_CEIL`] this requires an excess of a stride or more.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_pool2d_desc_t {
     pub struct_size: u32,
-    /// of x, y, dy and dx; sums are fp32
+    /// type of x, y, dy and dx; sums are fp32
     pub dtype: mp_dtype_t,
     pub mode: mp_pool_mode_t,
     /// \>= 0
@@ -1477,33 +1478,33 @@ pub struct mp_pool2d_desc_t {
     pub stride_w: i32,
     /// [`mp_pool_flags_t`], or-ed
     pub flags: u32,
-    /// distance of a window's pixels, \>= 0; 0 = 1
+    /// distance between pixels of a window, \>= 0; 0 = 1
     pub dilation_h: i32,
-    /// distance of a window's pixels, \>= 0; 0 = 1
+    /// distance between pixels of a window, \>= 0; 0 = 1
     pub dilation_w: i32,
 }
 
-/// Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each.
+/// Shape and options of a batch normalization.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_batchnorm_desc_t {
     pub struct_size: u32,
-    /// of x, y, dy and dx; everything else is fp32
+    /// type of x, y, dy and dx; everything else is fp32
     pub dtype: mp_dtype_t,
-    /// \>= 0
+    /// \>= 0; for images N H W
     pub rows: i64,
-    /// \>= 0
+    /// \>= 0; for images C
     pub channels: i32,
     /// [`MP_ACT_NONE`] or [`MP_ACT_RELU`]
     pub activation: mp_activation_t,
-    /// \>= 0; with 0, a constant channel becomes NaN
+    /// \>= 0; with 0 a constant channel becomes NaN
     pub epsilon: f32,
-    /// of the running statistics, in \[0, 1\]
+    /// weight of the batch in the running statistics, in \[0, 1\]
     pub momentum: f32,
 }
 
-/// The tensors of a batch normalisation, device; those that a pass does not name below are not
-/// looked at.  Zeros and struct\_size are a start: `MP_INIT_STRUCT`.
+/// Tensors of a batch normalization, device.  Each pass ignores the fields that it does not list.
+/// Initialize with `MP_INIT_STRUCT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_batchnorm_tensors_t {
@@ -1520,9 +1521,9 @@ pub struct mp_batchnorm_tensors_t {
     pub running_mean: *mut f32,
     /// channels
     pub running_var: *mut f32,
-    /// channels; training writes them for the backward pass
+    /// channels; written in training, read by backward
     pub saved_mean: *mut f32,
-    /// channels; training writes them for the backward pass
+    /// channels; written in training, read by backward
     pub saved_inv_std: *mut f32,
     /// rows x channels, written
     pub y: *mut c_void,
@@ -1530,30 +1531,31 @@ pub struct mp_batchnorm_tensors_t {
     pub dy: *const c_void,
     /// rows x channels, written; may be dy
     pub dx: *mut c_void,
-    /// channels, overwritten, optional; zeros when rows is 0
+    /// channels, overwritten, optional; zeros if rows is 0
     pub dgamma: *mut f32,
-    /// channels, overwritten, optional; zeros when rows is 0
+    /// channels, overwritten, optional; zeros if rows is 0
     pub dbeta: *mut f32,
 }
 
-/// Shape, types and function of a pass over elements:
+/// Shape, types and operation of [`mp_pointwise`]:
 ///
 /// ```text
 /// a, y    rows x columns, dense
-/// b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
+/// b       rows x columns with row stride ld_b, or one broadcast row (ld_b = 0), such as a bias
 /// ```
 ///
-/// Where b has them all, or is not read, a tensor of any shape may be one row.
+/// If b is dense or not read, a tensor of any shape can be passed as one row.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_pointwise_desc_t {
     pub struct_size: u32,
     pub op: mp_pointwise_op_t,
-    /// Of z.  The D\* kinds with [`MP_POINTWISE_COPY`] alone: y = a activation'(b), which takes a gradient
-    /// a back through the activation; b is what went into it, not what came out.
+    /// Applied to z.  The D\* kinds require [`MP_POINTWISE_COPY`] and compute y = a activation'(b): a is
+    /// the gradient of the activation's output, and b the activation's input.
     pub activation: mp_activation_t,
-    /// of a and y
+    /// type of a and y
     pub dtype: mp_dtype_t,
+    /// type of b
     pub dtype_b: mp_dtype_t,
     /// must be 0
     pub reserved0: u32,
@@ -1565,7 +1567,7 @@ pub struct mp_pointwise_desc_t {
     pub ld_b: i64,
 }
 
-/// Shape and types of a sum over the rows of a matrix.
+/// Shape and types of [`mp_column_sum`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_column_sum_desc_t {
@@ -1574,13 +1576,13 @@ pub struct mp_column_sum_desc_t {
     pub dtype: mp_dtype_t,
     /// type of sum
     pub dtype_sum: mp_dtype_t,
-    /// sum = column sums + beta \* sum; 1 accumulates over micro-batches
+    /// factor of the previous sum; 1 accumulates over micro-batches
     pub beta: f32,
     /// \>= 0
     pub rows: i64,
     /// \>= 0
     pub columns: i64,
-    /// \>= columns; elements from row to row of x
+    /// row stride of x in elements, \>= columns
     pub ld: i64,
 }
 
@@ -2085,9 +2087,10 @@ pub fn mp_autocast_scaler_default(low: mp_dtype_t) -> mp_scaler_config_t {
     value
 }
 
-/// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
-/// ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
-/// show.
+/// Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
+///
+/// -100 is the ignore\_index of torch.  Other labels outside \[0, classes), such as -1 or `classes`,
+/// are still detected.
 pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
     let mut value = mp_xent_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2096,7 +2099,7 @@ pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xe
     value
 }
 
-/// The mean of all elements, weight = 1, target of the type of the prediction.
+/// Initializes a mean over all elements: weight = 1, dtype\_target = dtype.
 pub fn mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t {
     let mut value = mp_loss_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2105,7 +2108,7 @@ pub fn mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t)
     value
 }
 
-/// Windows side by side, without padding or dilation.
+/// Initializes adjacent windows: stride = window, no padding, no dilation.
 pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t {
     let mut value = mp_pool2d_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2114,7 +2117,7 @@ pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i
     value
 }
 
-/// epsilon = 1e-5, momentum = 0.1, no activation.
+/// Initializes a batch normalization: epsilon = 1e-5, momentum = 0.1, no activation.
 pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t {
     let mut value = mp_batchnorm_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2123,7 +2126,7 @@ pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) ->
     value
 }
 
-/// No activation; b is dense, and of the same type.
+/// Initializes a pass over dense tensors: dtype\_b = dtype, no activation.
 pub fn mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t {
     let mut value = mp_pointwise_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2132,7 +2135,7 @@ pub fn mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64,
     value
 }
 
-/// Dense rows, dtype\_sum = [`MP_FP32`], beta = 0.
+/// Initializes a sum over dense rows: dtype\_sum = [`MP_FP32`], beta = 0.
 pub fn mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t {
     let mut value = mp_column_sum_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -3050,12 +3053,13 @@ extern "C" {
     /// * [`MP_ERROR_UNSUPPORTED`]: the operation is banned; [`mp_last_error`] says what to use instead
     pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
 
-    /// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch
-    /// ignores and what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still
-    /// show.
+    /// Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
+    ///
+    /// -100 is the ignore\_index of torch.  Other labels outside \[0, classes), such as -1 or `classes`,
+    /// are still detected.
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+    /// Computes softmax cross-entropy and its gradient, in fp32 for every type of logits:
     ///
     /// ```text
     /// p = softmax(logits[i])
@@ -3065,33 +3069,29 @@ extern "C" {
     /// dlogits[i][j] = S weight / counted (p[j] - q[j])
     /// ```
     ///
-    /// A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are
-    /// not read; it is not correct either.  `counted` is the number of the other rows, counted on the
-    /// device. If it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in
-    /// torch).  It is counted per call: the mean of several calls, of ranks or accumulated, is that
-    /// over all rows only where each counts as many.
-    ///
-    /// Every other label outside \[0, classes) makes the loss and the gradient of its row NaN, so that
-    /// the step is skipped and the mistake shows; the host cannot check labels without waiting.
-    ///
-    /// A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite,
-    /// as the formula says, for its q is not 0; so does a masked label.  The gradient stays finite.  A
-    /// weight of 0 makes row\_loss and dlogits 0, even if the loss is infinite; NaN is preserved.
-    ///
-    /// The gradient of the label is computed from the exponentials of the other classes, and the loss
-    /// of a row whose label is its largest logit as log(1 + their sum): both keep their relative
-    /// accuracy where the label has nearly all of the probability.
-    ///
-    /// The bits of a row depend on its values, on type and number of its classes, on how many rows
-    /// count and on its address modulo 16; not on the size of the device.
+    /// - Ignored rows: `counted` is the number of rows that are not ignored, determined on the
+    /// device.  An ignored row has loss 0, a gradient of zeros, and is not counted as correct; its
+    /// logits are not read.  If all rows are ignored, loss is NaN and the gradient 0, as in torch.
+    /// - Several calls, by ranks or for micro-batches: their mean is the mean over all rows only if
+    /// `counted` is equal in all calls.
+    /// - Invalid labels: any other label outside \[0, classes) makes the loss and the gradient of
+    /// its row NaN, so that the step is skipped.  The host cannot check labels without waiting.
+    /// - Masked classes: a logit of -infinity gives p = 0.  The loss is infinite if that class is
+    /// the label or label\_smoothing \> 0; the gradient stays finite.
+    /// - weight = 0 makes row\_loss and dlogits 0, even if the loss is infinite, but keeps NaN.
+    /// - Accuracy: the gradient of the label's logit is computed from the exponentials of the other
+    /// classes.  If the label has the largest logit, so is the loss: log(1 + their sum).  Both keep
+    /// their relative accuracy if the label has nearly all of the probability.
+    /// - Determinism: the bits of a row depend on its values, the type, the number of classes,
+    /// `counted` and the address of the row modulo 16, not on the size of the device.
     ///
     /// * `logits`: device, rows x classes.
-    /// * `labels`: device, rows integers.
+    /// * `labels`: device, rows values.
     /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_scale`](); NULL = 1.
     /// * `row_loss`: device, rows floats, written; not multiplied by S.
-    /// * `loss`: device, 1 float, optional, written; NaN when rows is 0.
-    /// * `correct`: device, 1 integer, optional: increased by the number of rows whose
-    ///   largest logit (the first, among equals) is the label's.  Clear it first.
+    /// * `loss`: device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
+    /// * `correct`: device, 1 value, optional: increased by the number of rows whose largest
+    ///   logit (the first of equal ones) is the label's.  Clear it first.
     /// * `dlogits`: device, rows x classes, optional; may be the same matrix as logits
     ///   (equal ld).  NULL = forward only.
     ///
@@ -3099,15 +3099,15 @@ extern "C" {
     /// Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing).
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// The mean of all elements, weight = 1, target of the type of the prediction.
+    /// Initializes a mean over all elements: weight = 1, dtype\_target = dtype.
     pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// Bytes of workspace that [`mp_loss`] needs: at most 16 KiB, 0 for no elements.
+    /// Returns the workspace size that [`mp_loss`] requires: at most 16 KiB, 0 if count is 0.
     ///
     /// * `bytes`: host, out.
     pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Mean squared error, mean absolute error, or binary cross-entropy, and the gradient of each, in
+    /// Computes a mean squared error, mean absolute error or binary cross-entropy and its gradient, in
     /// fp32:
     ///
     /// ```text
@@ -3116,23 +3116,23 @@ extern "C" {
     /// dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
     /// ```
     ///
-    /// With [`MP_LOSS_MEAN`] the divisor is the number of elements that count, whatever their weights are,
-    /// as in torch.  An ignored element has loss 0 and gradient 0 and does not count; one whose
-    /// weights\[i\] is 0 has both too, whatever its prediction is, and counts.  If none counts, the mean
-    /// is NaN.  A weight of 0 makes element\_loss and dprediction 0, even if the loss is infinite; NaN
-    /// is preserved.
-    ///
-    /// A NaN makes loss and gradient of its element NaN.  An infinite prediction, as fp16 makes it of
-    /// an overflow, makes the gradient infinite or NaN, so that the step is skipped; but a logit of
-    /// -infinity is a masked one, as in [`mp_softmax_xent`]: the probability is 0 and the gradient -t.
-    /// Logits lose nothing in confident elements: loss and gradient keep their relative accuracy for t
-    /// = 0 and 1.
-    ///
-    /// The order of the sum, in fp64, depends on count alone.
+    /// - Divisor: with [`MP_LOSS_MEAN`] the number of elements that are not ignored, independent of
+    /// their weights, as in torch.  If all are ignored, the mean is NaN.
+    /// - Ignored elements, and elements with weights\[i\] = 0, have loss 0 and gradient 0 for every
+    /// prediction.  Elements with weights\[i\] = 0 are included in the divisor.
+    /// - weight = 0 makes element\_loss and dprediction 0, even if the loss is infinite, but keeps
+    /// NaN.
+    /// - NaN in prediction or target makes the loss and the gradient of that element NaN.
+    /// - Infinite predictions, such as an overflow of fp16, make the gradient infinite or NaN, so
+    /// that the step is skipped.  The exception is a logit of -infinity, which is masked as in
+    /// [`mp_softmax_xent`]: its probability is 0 and its gradient -t.
+    /// - Accuracy: for t = 0 and t = 1, loss and gradient of a logit keep their relative accuracy
+    /// at probabilities close to 0 and 1.
+    /// - Determinism: the sum is in fp64, in an order that depends only on count.
     ///
     /// * `prediction`: device, count elements.
     /// * `target`: device, count elements.
-    /// * `weights`: device, count floats, optional: NULL = 1.
+    /// * `weights`: device, count floats, optional; NULL = 1.
     /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_scale`](); NULL = 1.
     /// * `element_loss`: device, count floats, optional, written; not multiplied by S.
     /// * `loss`: device, 1 float, optional, written; not multiplied by S.
@@ -3144,54 +3144,56 @@ extern "C" {
     ///     3.3.
     /// ```
     ///
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes \< [`mp_loss_workspace_size`]
     pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, prediction: *const c_void, target: *const c_void, weights: *const f32, loss_scale: *const f32, element_loss: *mut f32, loss: *mut f32, dprediction: *mut c_void, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Images from N C H W to N H W C, the layout of convolutions and of everything here.
-    /// Converts the type on the way, as [`mp_cast`] does.
+    /// Transposes images from NCHW to NHWC, the layout of mp\_conv2d\_\*, mp\_pool2d\_\* and mp\_batchnorm\_\*.
+    /// Also converts the type, like [`mp_cast`].
     ///
-    /// * `n`, `c`, `h`, `w`: \>= 0, in this order for both; where one is 0 there is nothing to do.
-    /// * `src`: device, dense, n c h w elements.
-    /// * `dst`: device, dense, as many; must not overlap src.
+    /// * `n`, `c`, `h`, `w`: extents, \>= 0; if one is 0 the call does nothing.
+    /// * `src`: device, n x c x h x w, dense.
+    /// * `dst`: device, n x h x w x c, dense; must not overlap src.
     pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too.
+    /// Transposes images from NHWC to NCHW: the inverse of [`mp_nchw_to_nhwc`], with equal arguments n, c,
+    /// h and w.
     pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Windows side by side, without padding or dilation.
+    /// Initializes adjacent windows: stride = window, no padding, no dilation.
     pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// P and Q of `desc`.
+    /// Returns the extents P and Q of y.
     ///
     /// * `p`, `q`: host, out.
     pub fn mp_pool2d_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
-    /// y = the largest element, or the mean, of each window and channel.  NaN is larger than
-    /// everything and makes every mean NaN.
+    /// Computes the maximum or mean of each window and channel.  A window with a NaN gives NaN.
     ///
-    /// * `x`: device.
-    /// * `y`: device, written; must not overlap x.
+    /// * `x`: device, N H W C.
+    /// * `y`: device, N P Q C, written; must not overlap x.
     pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// dx = the gradient of x, overwritten.  [`MP_POOL_MAX`]: the pixel that was the largest of its window,
-    /// the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
-    /// Every pixel sums over the windows that hold it, in fp32 and a fixed order; for [`MP_POOL_MAX`] it
-    /// reads each of them.
+    /// Computes the gradient of [`mp_pool2d_forward`].
     ///
-    /// * `x`: device; read for [`MP_POOL_MAX`] alone, optional otherwise.
-    /// * `dy`: device.
-    /// * `dx`: device, written; must not overlap dy, nor x for [`MP_POOL_MAX`].
+    /// Each pixel of dx sums over the windows that contain it, in fp32 and in a fixed order.
+    /// [`MP_POOL_MAX`] routes dy to the maximum of each window, the first in row order if several are
+    /// equal.  The maximum is recomputed from x, so y is not needed.
+    ///
+    /// * `x`: device, N H W C; read only for [`MP_POOL_MAX`], otherwise optional.
+    /// * `dy`: device, N P Q C.
+    /// * `dx`: device, N H W C, overwritten; must not overlap dy, nor x for [`MP_POOL_MAX`].
     pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// epsilon = 1e-5, momentum = 0.1, no activation.
+    /// Initializes a batch normalization: epsilon = 1e-5, momentum = 0.1, no activation.
     pub fn mp_batchnorm_desc_init(desc: *mut mp_batchnorm_desc_t, struct_size: usize, rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// Bytes of workspace that training and backward need: at most 4 KiB per channel.
+    /// Returns the workspace size that [`mp_batchnorm_forward_training`] and [`mp_batchnorm_backward`] require:
+    /// at most 4 KiB per channel.
     ///
     /// * `bytes`: host, out.
     pub fn mp_batchnorm_workspace_size(context: mp_context_t, desc: *const mp_batchnorm_desc_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Normalises each channel with the statistics of these rows:
+    /// Normalizes each channel with the statistics of the batch:
     ///
     /// ```text
     /// mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
@@ -3201,100 +3203,96 @@ extern "C" {
     /// running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     /// ```
     ///
-    /// * `tensors`: host: x, saved\_mean, saved\_inv\_std, y; gamma and beta are optional;
-    ///   running\_mean and running\_var are too, and updated.
+    /// * `tensors`: host: x, saved\_mean, saved\_inv\_std and y; optionally gamma, beta, and
+    ///   running\_mean and running\_var, which are updated.
     /// * `workspace`: device, 256-byte aligned; [`mp_batchnorm_workspace_size`] bytes.
     ///
-    /// A channel with an infinity or a NaN in x becomes NaN, and so does one whose rows var is beyond
-    /// the range of fp32.  Its mean and variance do not enter the running statistics, so that a step
-    /// which the loss scaler skips for it leaves them as they were.  A running value that is itself
-    /// infinite or NaN is replaced by the next finite one of a batch, unless momentum is 0.  A step
-    /// that is skipped for another reason, such as an overflow of a gradient, has still updated them.
+    /// - Non-finite values: a channel becomes NaN if its x contains an infinity or NaN, or if
+    /// rows var exceeds the range of fp32.  Its running statistics are then not updated, so a step
+    /// skipped for this reason leaves them unchanged.  A step skipped for another reason, such as a
+    /// gradient overflow, has updated them.
+    /// - Recovery: an infinite or NaN running value is replaced by the next finite value of a
+    /// batch, unless momentum is 0.
+    /// - Small batches: rows = 1 leaves running\_var unchanged, because one sample has no unbiased
+    /// variance.  rows = 0 or channels = 0 writes nothing.
+    /// - Accuracy: means and squared deviations of row blocks are combined pairwise, so the
+    /// variance is accurate even if the mean is much larger than the deviation.  The order depends
+    /// only on the shape, not on the device.
     ///
-    /// rows = 1 leaves running\_var as it is, for one sample has no unbiased variance; rows = 0 or
-    /// channels = 0 writes nothing.
-    ///
-    /// Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
-    /// accurate also where the mean is large beside the deviation.  The order depends on the shape
-    /// alone, not on the device.
     /// Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
     /// Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     /// (statistics in fp32).
     ///
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes \< [`mp_batchnorm_workspace_size`]
     pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// The same with given statistics; momentum is not looked at.
+    /// Normalizes each channel with the running statistics.  desc-\>momentum is ignored.
     ///
-    /// * `tensors`: host: x, running\_mean, running\_var, which are read here, and y, which may be x;
-    ///   gamma and beta are optional.
+    /// * `tensors`: host: x, running\_mean and running\_var (both read), and y, which may be x;
+    ///   optionally gamma and beta.
     pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Gradients of [`mp_batchnorm_forward_training`], with g = dy, or with [`MP_ACT_RELU`] 0 where the
-    /// activation was not positive, which is computed again from x; so y need not be kept:
+    /// Computes the gradients of [`mp_batchnorm_forward_training`]:
     ///
     /// ```text
+    /// g[i] = dy[i], or with MP_ACT_RELU 0 if y[i] was not positive
     /// xhat[i] = (x[i] - mean) inv_std
     /// dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     /// dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     /// ```
     ///
-    /// * `tensors`: host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy,
-    ///   dx; dgamma and dbeta are optional.
+    /// y is not read: its sign is recomputed from x.  An infinity or NaN in x or g makes dgamma and dx
+    /// of its channel infinite or NaN.  Workspace and order of sums are those of the forward pass.
     ///
-    /// An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
-    /// and order of sums as in the forward pass.
+    /// * `tensors`: host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy
+    ///   and dx; optionally dgamma and dbeta.
     pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// No activation; b is dense, and of the same type.
+    /// Initializes a pass over dense tensors: dtype\_b = dtype, no activation.
     pub fn mp_pointwise_desc_init(desc: *mut mp_pointwise_desc_t, struct_size: usize, op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// y = activation(z), for each element.
+    /// Computes y = activation(z) for each element, in fp32 and rounded once.
     ///
-    /// Computed in fp32 and rounded once.  A NaN stays NaN, except where [`MP_ACT_DRELU`] gives 0: it takes
-    /// a where b \> 0, and 0 elsewhere, whatever a is.  Activations are those of [`mp_epilogue_t`].
-    ///
-    /// With rows or columns of 0 nothing is read or written.
+    /// Activations are those of [`mp_epilogue_t`].  NaN is propagated, with one exception: [`MP_ACT_DRELU`]
+    /// returns a if b \> 0, and otherwise 0 even if a is NaN.  rows = 0 or columns = 0 does nothing.
     ///
     /// * `a`: device, rows x columns.
-    /// * `b`: device; with [`MP_POINTWISE_COPY`] and a forward activation, or none, it is not looked at
-    ///   and may be NULL.
-    /// * `y`: device, rows x columns, written; may be a.  May be b where its elements have the
-    ///   places and the type of those of y: dtype\_b = dtype, and ld\_b = columns or rows = 1.
+    /// * `b`: device; ignored, and may be NULL, with [`MP_POINTWISE_COPY`] and no D\* activation.
+    /// * `y`: device, rows x columns, written; may be a.  May be b if both have the same type and
+    ///   layout: dtype\_b = dtype, and ld\_b = columns or rows = 1.
     ///
     /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
     /// ```text
     ///     Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
     /// ```
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b with
-    ///   another layout or type, or overlaps a or b otherwise
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a D\* activation with another op; y is a b of another type or
+    ///   layout; y overlaps a or b in any other way
     pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// Dense rows, dtype\_sum = [`MP_FP32`], beta = 0.
+    /// Initializes a sum over dense rows: dtype\_sum = [`MP_FP32`], beta = 0.
     pub fn mp_column_sum_desc_init(desc: *mut mp_column_sum_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// Bytes of workspace that [`mp_column_sum`] needs: at most 2 KiB per column.
+    /// Returns the workspace size that [`mp_column_sum`] requires: at most 2 KiB per column.
     ///
     /// * `bytes`: host, out.
     pub fn mp_column_sum_workspace_size(context: mp_context_t, desc: *const mp_column_sum_desc_t, bytes: *mut usize) -> mp_status_t;
 
-    /// Sums each column, such as the gradient of a bias where no epilogue of a product makes it:
+    /// Sums each column of a matrix, e.g. a bias gradient that no GEMM epilogue computes:
     ///
     /// ```text
     /// sum[j] = round(*scale * (x[0][j] + x[1][j] + ...) + beta * sum[j])
     /// ```
     ///
-    /// Summed in fp32, in an order that depends on rows and columns alone, and rounded once.  rows = 0
-    /// leaves beta \* sum; columns = 0 does nothing.
+    /// The sum is in fp32, in an order that depends only on rows and columns, and rounded once.
+    /// rows = 0 computes beta \* sum; columns = 0 does nothing.
     ///
-    /// * `x`: device, rows x columns.  For images N H W C, rows = N H W.
-    /// * `sum`: device, columns elements, written; read only when beta != 0.  Must not overlap
+    /// * `x`: device, rows x columns; for images rows = N H W, columns = C.
+    /// * `sum`: device, columns elements, written; read only if beta != 0.  Must not overlap
     ///   x.
-    /// * `epilogue`: host, optional: scale, amax and found\_inf.  Everything else is unsupported
-    ///   here and must be 0.
+    /// * `epilogue`: host, optional: scale, amax and found\_inf.  All other fields must be 0.
     /// * `workspace`: device, 256-byte aligned; [`mp_column_sum_workspace_size`] bytes.
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes \< [`mp_column_sum_workspace_size`]
     pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
