@@ -1,4 +1,4 @@
-/* mpcore/rnn.h: recurrent layers. */
+/* mpcore/rnn.h: recurrent layers: LSTM, GRU and plain cells. */
 #ifndef MPCORE_RNN_H
 #define MPCORE_RNN_H
 
@@ -10,10 +10,12 @@ extern "C" {
 
 /** @defgroup rnn 14. Recurrent layers
  *
- *  LSTM, GRU and plain cells, in layers, in one direction or both, over sequences of equal or unequal
- *  lengths: four calls, of which training makes three per step (forward, backward data, backward
- *  weights).  The equations and the order of the gates are those of cuDNN and torch, so that weights
- *  of torch need no permutation.  With s(a) = 1 / (1 + e^-a), and h, c of the step before:
+ *  LSTM, GRU and plain (tanh or ReLU) cells in one or more layers, unidirectional or bidirectional,
+ *  over sequences of equal or unequal lengths.  A training step makes three calls:
+ *  mp_rnn_forward_training, mp_rnn_backward_data and mp_rnn_backward_weights.
+ *
+ *  Equations and gate order are those of cuDNN and torch, so weights from torch need no
+ *  permutation.  With s(a) = 1 / (1 + e^-a), and h and c of the previous time step:
  *
  *      p = x_t W_ih^T + b_ih        q = h W_hh^T + b_hh
  *      MP_RNN_TANH  h' = tanh(p + q)
@@ -23,41 +25,46 @@ extern "C" {
  *      MP_RNN_GRU   r = s(p_r + q_r)  z = s(p_z + q_z)  n = tanh(p_n + r q_n)
  *                   h' = (1 - z) n + z h
  *
- *  The output of a layer, y_t = h', is the input of the next one, with both directions side by side.
- *  The second direction walks from the last step of each sequence to its first.
+ *  The output of a layer, y_t = h', is the input of the next layer; a bidirectional layer
+ *  concatenates the h' of both directions.  The second direction runs from the last time step of
+ *  each sequence to the first.
  *
- *  What is 16 bits wide with a 16-bit type: x, y and h, the weights, what is kept for the backward
- *  pass of the gates and their gradients, dx.  What is fp32 all the same: sums of products, biases,
- *  the gates while they are computed, c, and the gradients of h and c on their way from step to step.
- *  With both in 16 bits c would be 3.6 times less accurate after 150 steps, and the gradient of W_hh
- *  three times.
+ *  Precision, if desc->dtype is a 16-bit type:
  *
- *  Not here: peepholes, projections, normalisation within the cell, zoneout.
+ *      16 bits    x, y, h, weights, dx; gates and gate gradients saved between the passes
+ *      fp32       accumulators, biases, gates during computation, c; gradients of h and c that are
+ *                 passed from time step to time step
+ *
+ *  With c and these gradients in 16 bits, c would be 3.6 times less accurate after 150 time steps,
+ *  and the gradient of W_hh three times.
+ *
+ *  Not supported: peepholes, projections, normalization within the cell, zoneout.
  *
  *  @source Hochreiter & Schmidhuber 1997 and Gers et al. 2000 (LSTM); Cho et al. 2014 (GRU);
  *  Micikevicius et al. 2018, section 4.4 (mixed precision of recurrent layers).
  *  @{ */
 
-/** What happens in a step. */
+/** Cell type. */
 typedef enum mp_rnn_cell {
   MP_RNN_TANH = 1,
   MP_RNN_RELU = 2,
-  MP_RNN_LSTM = 3, /**< rows of the weights: i f g o */
-  MP_RNN_GRU = 4   /**< rows of the weights: r z n */
+  MP_RNN_LSTM = 3, /**< gate order in the rows of the weights: i f g o */
+  MP_RNN_GRU = 4   /**< gate order in the rows of the weights: r z n */
 } mp_rnn_cell_t;
 
 /** Bits of mp_rnn_desc_t.flags. */
 typedef enum mp_rnn_flags {
   MP_RNN_BIDIRECTIONAL = 1 << 0,
-  MP_RNN_NO_BIAS = 1 << 1, /**< b_ih and b_hh are 0 and not looked at */
-  /** x_t is added to every gate of the first layer in place of its product with W_ih, which is not
-   *  looked at; input_size = hidden_size. */
+  MP_RNN_NO_BIAS = 1 << 1, /**< no biases; b_ih and b_hh are ignored */
+  /** Replaces the input product of the first layer by x_t, which is added to every gate.  W_ih is
+   *  ignored; input_size must equal hidden_size. */
   MP_RNN_SKIP_INPUT = 1 << 2,
-  /** MP_RNN_GRU: n = tanh(p_n + (r h) W_n^T + b_n), with two products in a row in every step.
-   *  @source Cho et al. 2014; what TensorFlow and Keras call reset_after=False. */
+  /** Applies the reset gate before the product, MP_RNN_GRU only: n = tanh(p_n + (r h) W_n^T + b_n).
+   *  A time step then has two dependent products.
+   *  @source Cho et al. 2014; reset_after=False in TensorFlow and Keras. */
   MP_RNN_RESET_FIRST = 1 << 3,
-  /** Gradients of weights and biases are added to what is there: micro-batches.  dtype_dw = MP_FP32
-   *  loses nothing on the way. */
+  /** Adds the gradients of weights and biases to the previous values, for micro-batches.  With
+   *  dtype_dw = MP_FP32 partial sums are not rounded to 16 bits. */
   MP_RNN_ACCUMULATE = 1 << 4
 } mp_rnn_flags_t;
 
@@ -66,27 +73,29 @@ typedef struct mp_rnn_desc {
   uint32_t struct_size;
   mp_rnn_cell_t cell;
   uint32_t flags;        /**< mp_rnn_flags_t, or-ed */
-  mp_dtype_t dtype;      /**< of x, y, h, the weights and their like; MP_FP32: all is fp32 */
-  mp_dtype_t dtype_dw;   /**< of the gradients of the weights */
+  mp_dtype_t dtype;      /**< type of x, y, h, dx, dy, dh and weights; MP_FP32 = all is fp32 */
+  mp_dtype_t dtype_dw;   /**< type of the weight gradients */
   int32_t layers;        /**< 1 to 65535 */
-  int32_t input_size;    /**< >= 1, elements of x_t */
-  int32_t hidden_size;   /**< >= 1, elements of h */
-  int32_t batch;         /**< >= 0, sequences */
-  int32_t timesteps;     /**< >= 0, steps of the longest */
-  float dropout;         /**< [0, 1): of the elements between layers that become 0 in training;
-                                     the others are divided by 1 - dropout.  Training also sets
+  int32_t input_size;    /**< elements of x_t, >= 1 */
+  int32_t hidden_size;   /**< elements of h, >= 1 */
+  int32_t batch;         /**< sequences, >= 0 */
+  int32_t timesteps;     /**< time steps of the longest sequence, >= 0 */
+  float dropout;         /**< probability in [0, 1) that training zeroes an element between layers;
+                                     the others are divided by 1 - dropout.  Also set
                                      mp_rnn_tensors_t.dropout_offset */
-  float clip;            /**< MP_RNN_LSTM: c' is kept within [-clip, clip]; 0 = it is not */
-  uint64_t dropout_seed; /**< any number */
-  int64_t x_step, x_row; /**< elements of x and dx from step to step, from sequence to sequence;
-                                     0 = dense, one step after the other */
-  int64_t y_step, y_row; /**< the same of y and dy */
-  const char *kernel;    /**< host; NULL = the library's choice; see mpcore/experimental.h */
+  float clip;            /**< MP_RNN_LSTM: clamps c' to [-clip, clip]; 0 = no clipping */
+  uint64_t dropout_seed; /**< any value */
+  int64_t x_step, x_row; /**< strides of x and dx between time steps and between sequences, in
+                                     elements; 0 = dense [time step][sequence][element] */
+  int64_t y_step, y_row; /**< strides of y and dy, likewise */
+  const char *kernel;    /**< host; NULL = automatic; see mpcore/experimental.h */
 } mp_rnn_desc_t;
 
-/** One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
- *  Batch-major tensors, [sequence][step][element], have x_step = input_size and
- *  x_row = timesteps x input_size. */
+/** Initializes one unidirectional layer with biases: dense tensors, dtype_dw = dtype, no dropout,
+ *  clipping or flags.
+ *
+ *  For batch-major tensors, [sequence][time step][element], set x_step = input_size and
+ *  x_row = timesteps * input_size, and y_step and y_row accordingly. */
 MP_API mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cell_t cell,
                                     int32_t batch, int32_t timesteps, int32_t input_size,
                                     int32_t hidden_size, mp_dtype_t dtype);
@@ -98,115 +107,123 @@ static inline mp_rnn_desc_t mp_rnn_desc_default(mp_rnn_cell_t cell, int32_t batc
   return desc;
 }
 
-/** The weights of one layer and direction, device, dense and row-major.  With G gates and the I
- *  elements of the layer's input: w_ih is G hidden_size x I, w_hh G hidden_size x hidden_size, the
- *  biases G hidden_size.  I is input_size in the first layer, directions x hidden_size in the others. */
+/** Weights of one layer and direction, device, dense:
+ *
+ *      w_ih          G hidden_size x I              G = 1, 3 or 4 gates
+ *      w_hh          G hidden_size x hidden_size    I = input_size in the first layer,
+ *      b_ih, b_hh    G hidden_size                      directions * hidden_size in the others */
 typedef struct mp_rnn_weights {
   const void *w_ih, *w_hh;
   const float *b_ih, *b_hh;
 } mp_rnn_weights_t;
 
-/** Their gradients, device, of the same shapes, each of them optional. */
+/** Gradients of mp_rnn_weights_t, device, of the same shapes; each is optional. */
 typedef struct mp_rnn_weight_grads {
   void *w_ih, *w_hh;
   float *b_ih, *b_hh;
 } mp_rnn_weight_grads_t;
 
-/** What follows from a descriptor, whatever its strides and with or without MP_RNN_ACCUMULATE. */
+/** Sizes derived from a descriptor, independent of strides and MP_RNN_ACCUMULATE. */
 typedef struct mp_rnn_sizes {
   uint32_t struct_size;
   uint32_t directions;  /**< 1 or 2 */
   uint32_t gates;       /**< 1, 3 or 4 */
-  uint32_t num_weights; /**< layers x directions */
-  /** Bytes that a training step keeps between its passes: per step, sequence, hidden unit, layer and
-   *  direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with MP_FP32; and less
-   *  than 256 beside that. */
+  uint32_t num_weights; /**< layers * directions */
+  /** Bytes that a training step keeps from the forward to the backward pass.  Per time step,
+   *  sequence, hidden unit, layer and direction: 14 for LSTM, 10 for GRU and 4 for plain cells, or
+   *  24, 20 and 8 with MP_FP32; in addition less than 256. */
   size_t reserve_bytes;
-  size_t workspace_bytes; /**< that suffice for each of the four calls */
+  size_t workspace_bytes; /**< sufficient for each mp_rnn_* call */
 } mp_rnn_sizes_t;
 
-/** The data of all calls, device unless said; those that a call does not name below are not looked at.
- *  Zeros and struct_size are a start: MP_INIT_STRUCT. */
+/** Tensors of the mp_rnn_* calls, device except where noted.  Each call ignores the fields that it
+ *  does not list.  Initialize with MP_INIT_STRUCT. */
 typedef struct mp_rnn_tensors {
   uint32_t struct_size;
-  uint32_t num_weights; /**< of the arrays `weights` and `weight_grads`: as in mp_rnn_sizes_t */
+  uint32_t num_weights; /**< length of `weights` and `weight_grads`: layers * directions */
   const mp_rnn_weights_t
-      *weights; /**< host, read before the call returns: [layer x directions + direction] */
-  /** 1 integer per sequence, in any order, optional: steps that it has, 0 to timesteps.  Steps behind
-   *  its end are never read, neither x nor dy; y and dx are 0 there, and h_n, c_n are those of its
-   *  last step, or h_0, c_0 if it has none.  A sequence with another length becomes NaN. */
+      *weights; /**< host, read before the call returns; index layer * directions + direction */
+  /** Length of each sequence, batch values in [0, timesteps] in any order; NULL = timesteps.
+   *  Elements of x and dy past the end of a sequence are not read; there y and dx are 0.  hn and cn
+   *  are the states of its last time step, or h0 and c0 if its length is 0.  A length outside the
+   *  range makes its sequence NaN.  Mutually exclusive with batch_sizes. */
   const int32_t *lengths;
-  /** Host, 1 integer per step, optional: how many sequences have that step, never more than in the
-   *  step before; the longest sequences come first.  x, y, dx and dy are packed: the rows of a step
-   *  follow those of the step before, x_row and y_row elements apart, and x_step, y_step play no
-   *  part.  Not with `lengths`. */
+  /** Number of sequences that have each time step, host, timesteps values, non-increasing; the
+   *  longest sequence is first.  NULL = not packed.  x, y, dx and dy are then packed: the rows of a
+   *  time step, x_row or y_row elements apart, directly follow those of the previous time step;
+   *  x_step and y_step are ignored. */
   const int32_t *batch_sizes;
-  /** 1 integer, optional, 0 if absent: other masks of dropout for every value.  Without it every step
-   *  has the same masks: training gives a counter on the device, such as mp_optimizer_step_counter,
-   *  which a replayed graph reads too.  The passes of a step need the same. */
+  /** Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
+   *  changes in every training step, such as mp_optimizer_step_counter; otherwise all steps have
+   *  equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
+   *  passes of one step. */
   const uint64_t *dropout_offset;
   const void *x;   /**< timesteps x batch x input_size */
-  const void *h0;  /**< layers x directions x batch x hidden_size, optional: 0 */
-  const float *c0; /**< the same of c, MP_RNN_LSTM */
+  const void *h0;  /**< layers x directions x batch x hidden_size, optional; NULL = 0 */
+  const float *c0; /**< shape of h0, MP_RNN_LSTM, optional; NULL = 0 */
   void *y;         /**< timesteps x batch x directions hidden_size, written */
-  void *hn;        /**< as h0, written, optional: h after the last step; may be h0 in inference */
-  float *cn;       /**< as c0, written, optional; may be c0 in inference */
-  void *reserve;   /**< 256-byte aligned: what training keeps from pass to pass */
+  void *hn;        /**< h after the last time step, shape of h0, written, optional; may be h0 in
+                        inference */
+  float *cn;       /**< c after the last time step, likewise; may be c0 in inference */
+  void *reserve;   /**< data kept from forward to backward, 256-byte aligned */
   size_t reserve_bytes;
-  const void *dy;   /**< as y */
-  const void *dhn;  /**< as h0, optional: 0 */
-  const float *dcn; /**< as c0, optional: 0 */
-  void *dx;         /**< as x, written, optional */
-  void *dh0;        /**< as h0, written, optional */
-  float *dc0;       /**< as c0, written, optional */
+  const void *dy;   /**< shape of y */
+  const void *dhn;  /**< shape of h0, optional; NULL = 0 */
+  const float *dcn; /**< shape of c0, optional; NULL = 0 */
+  void *dx;         /**< shape of x, written, optional */
+  void *dh0;        /**< shape of h0, written, optional */
+  float *dc0;       /**< shape of c0, written, optional */
   const mp_rnn_weight_grads_t
-      *weight_grads; /**< host, read before the call returns: as `weights` */
+      *weight_grads; /**< host, read before the call returns; indexed like `weights` */
   float *found_inf;  /**< 1 float, optional: set to 1 and never cleared, see mp_epilogue_t */
-  float *amax;       /**< 1 float, optional, updated: of the gradients of weights and biases */
+  float *amax;       /**< 1 float, optional, updated: largest |gradient| of weights and biases */
 } mp_rnn_tensors_t;
 
-/** What `desc` needs.
- *  @param sizes  host, out; MP_INIT_STRUCT it before the call. */
+/** Returns the sizes of reserve and workspace and the number of weights.
+ *  @param sizes  host, out; initialize it with MP_INIT_STRUCT. */
 MP_API mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *desc,
                                     mp_rnn_sizes_t *sizes);
 
-/** y, h_n and c_n, and in the reserve what the backward passes need.
+/** Computes y, hn and cn, and fills the reserve for the backward passes.
  *  @param tensors    host: weights, lengths or batch_sizes, dropout_offset, x, h0, c0, y, hn, cn,
  *                    reserve.
- *  @param workspace  device, 256-byte aligned; what it holds is of no use afterwards.
+ *  @param workspace  device, 256-byte aligned; its contents are not used by later calls.
  *
- *  timesteps = 0: h_n = h_0, c_n = c_0, and backward dh_0 = dh_n, dc_0 = dc_n.
+ *  If timesteps is 0, hn = h0 and cn = c0; backward, dh0 = dhn and dc0 = dcn.
  *
- *  The bits of a sequence depend on its own values, on shape and device, and not on the length of the
- *  longest or on how the others end, where more than 64 rows, a row per step and sequence, are there in
- *  both cases; so a sequence cut into windows, with h and c handed over, comes to the same bits.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes or reserve_bytes is less than is needed: what a
- *          call does is settled by mp_rnn_get_sizes */
+ *  Determinism: the bits of a sequence depend on its own values, the shape and the device, not on
+ *  the padding or the lengths of the other sequences.  Likewise, a sequence split into windows that
+ *  pass on h and c gives the bits of the unsplit sequence.  Both hold between calls with more than
+ *  64 rows each, where a row is one time step of one sequence.
+ *
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes or reserve_bytes is smaller than
+ *          mp_rnn_get_sizes returns; unlike in mp_gemm, neither is optional */
 MP_API mp_status_t mp_rnn_forward_training(mp_context_t context, const mp_rnn_desc_t *desc,
                                            const mp_rnn_tensors_t *tensors, void *workspace,
                                            size_t workspace_bytes, mp_stream_t stream);
 
-/** The same without dropout, and without anything kept: neither dropout_offset nor the reserve is
- *  looked at. */
+/** Computes y, hn and cn like mp_rnn_forward_training, but without dropout and without a reserve.
+ *  dropout_offset and reserve are ignored. */
 MP_API mp_status_t mp_rnn_forward_inference(mp_context_t context, const mp_rnn_desc_t *desc,
                                             const mp_rnn_tensors_t *tensors, void *workspace,
                                             size_t workspace_bytes, mp_stream_t stream);
 
-/** dx, dh_0 and dc_0; and in the reserve, in place of the gates, their gradients.
- *  @param tensors  host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
- *                  found_inf.
+/** Computes dx, dh0 and dc0, and overwrites the saved gates in the reserve with their gradients.
+ *  @param tensors  host: weights, lengths or batch_sizes, dropout_offset, h0 and c0 with the values
+ *                  of the forward pass; reserve, dy, dhn, dcn, dx, dh0, dc0, found_inf.
  *
- *  Gradients of gates, dx and dh_0 are rounded to `dtype`; found_inf is raised by the first two.  Where
- *  c' was clipped no gradient passes. */
+ *  Gate gradients, dx and dh0 are rounded to desc->dtype.  Non-finite gate gradients or dx set
+ *  found_inf.  The gradient of a clipped c' is 0. */
 MP_API mp_status_t mp_rnn_backward_data(mp_context_t context, const mp_rnn_desc_t *desc,
                                         const mp_rnn_tensors_t *tensors, void *workspace,
                                         size_t workspace_bytes, mp_stream_t stream);
 
-/** The gradients of weights and biases, after mp_rnn_backward_data, summed over all steps and
- *  sequences in fp32 and in a fixed order.  Overwritten, or added to with MP_RNN_ACCUMULATE; of no
- *  steps they are 0.
- *  @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional where no gradient of a W_ih
- *                  of the first layer is wanted), h0, reserve, weight_grads, found_inf, amax. */
+/** Computes the gradients of weights and biases, after mp_rnn_backward_data.
+ *
+ *  They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
+ *  time steps.  MP_RNN_ACCUMULATE adds them to the previous values.
+ *  @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional if the first layer's
+ *                  w_ih gradients are NULL), h0, reserve, weight_grads, found_inf, amax. */
 MP_API mp_status_t mp_rnn_backward_weights(mp_context_t context, const mp_rnn_desc_t *desc,
                                            const mp_rnn_tensors_t *tensors, void *workspace,
                                            size_t workspace_bytes, mp_stream_t stream);

@@ -908,14 +908,14 @@ MP_POINTWISE_MUL = mp_pointwise_op_t.MP_POINTWISE_MUL
 
 
 class mp_rnn_cell_t(enum.IntEnum):
-    """What happens in a step."""
+    """Cell type."""
 
     MP_RNN_TANH = 1
     MP_RNN_RELU = 2
     MP_RNN_LSTM = 3
-    """rows of the weights: i f g o"""
+    """gate order in the rows of the weights: i f g o"""
     MP_RNN_GRU = 4
-    """rows of the weights: r z n"""
+    """gate order in the rows of the weights: r z n"""
 
 
 MP_RNN_TANH = mp_rnn_cell_t.MP_RNN_TANH
@@ -929,16 +929,17 @@ class mp_rnn_flags_t(enum.IntFlag):
 
     MP_RNN_BIDIRECTIONAL = 1
     MP_RNN_NO_BIAS = 2
-    """b_ih and b_hh are 0 and not looked at"""
+    """no biases; b_ih and b_hh are ignored"""
     MP_RNN_SKIP_INPUT = 4
-    """x_t is added to every gate of the first layer in place of its product with W_ih, which is not
-    looked at; input_size = hidden_size."""
+    """Replaces the input product of the first layer by x_t, which is added to every gate.  W_ih is
+    ignored; input_size must equal hidden_size."""
     MP_RNN_RESET_FIRST = 8
-    """MP_RNN_GRU: n = tanh(p_n + (r h) W_n^T + b_n), with two products in a row in every step.
-    Source: Cho et al. 2014; what TensorFlow and Keras call reset_after=False."""
+    """Applies the reset gate before the product, MP_RNN_GRU only: n = tanh(p_n + (r h) W_n^T + b_n).
+    A time step then has two dependent products.
+    Source: Cho et al. 2014; reset_after=False in TensorFlow and Keras."""
     MP_RNN_ACCUMULATE = 16
-    """Gradients of weights and biases are added to what is there: micro-batches.  dtype_dw = MP_FP32
-    loses nothing on the way."""
+    """Adds the gradients of weights and biases to the previous values, for micro-batches.  With
+    dtype_dw = MP_FP32 partial sums are not rounded to 16 bits."""
 
 
 MP_RNN_BIDIRECTIONAL = mp_rnn_flags_t.MP_RNN_BIDIRECTIONAL
@@ -2302,45 +2303,47 @@ class mp_rnn_desc_t(_Sized):
     flags: int
     """mp_rnn_flags_t, or-ed"""
     dtype: int
-    """of x, y, h, the weights and their like; MP_FP32: all is fp32"""
+    """type of x, y, h, dx, dy, dh and weights; MP_FP32 = all is fp32"""
     dtype_dw: int
-    """of the gradients of the weights"""
+    """type of the weight gradients"""
     layers: int
     """1 to 65535"""
     input_size: int
-    """>= 1, elements of x_t"""
+    """elements of x_t, >= 1"""
     hidden_size: int
-    """>= 1, elements of h"""
+    """elements of h, >= 1"""
     batch: int
-    """>= 0, sequences"""
+    """sequences, >= 0"""
     timesteps: int
-    """>= 0, steps of the longest"""
+    """time steps of the longest sequence, >= 0"""
     dropout: float
-    """[0, 1): of the elements between layers that become 0 in training;
-    the others are divided by 1 - dropout.  Training also sets
+    """probability in [0, 1) that training zeroes an element between layers;
+    the others are divided by 1 - dropout.  Also set
     mp_rnn_tensors_t.dropout_offset"""
     clip: float
-    """MP_RNN_LSTM: c' is kept within [-clip, clip]; 0 = it is not"""
+    """MP_RNN_LSTM: clamps c' to [-clip, clip]; 0 = no clipping"""
     dropout_seed: int
-    """any number"""
+    """any value"""
     x_step: int
-    """elements of x and dx from step to step, from sequence to sequence;
-    0 = dense, one step after the other"""
+    """strides of x and dx between time steps and between sequences, in
+    elements; 0 = dense [time step][sequence][element]"""
     x_row: int
-    """elements of x and dx from step to step, from sequence to sequence;
-    0 = dense, one step after the other"""
+    """strides of x and dx between time steps and between sequences, in
+    elements; 0 = dense [time step][sequence][element]"""
     y_step: int
-    """the same of y and dy"""
+    """strides of y and dy, likewise"""
     y_row: int
-    """the same of y and dy"""
+    """strides of y and dy, likewise"""
     kernel: Optional[bytes]
-    """host; NULL = the library's choice; see mpcore/experimental.h"""
+    """host; NULL = automatic; see mpcore/experimental.h"""
 
 
 class mp_rnn_weights_t(Structure):
-    """The weights of one layer and direction, device, dense and row-major.  With G gates and the I
-    elements of the layer's input: w_ih is G hidden_size x I, w_hh G hidden_size x hidden_size, the
-    biases G hidden_size.  I is input_size in the first layer, directions x hidden_size in the others."""
+    """Weights of one layer and direction, device, dense:
+
+        w_ih          G hidden_size x I              G = 1, 3 or 4 gates
+        w_hh          G hidden_size x hidden_size    I = input_size in the first layer,
+        b_ih, b_hh    G hidden_size                      directions * hidden_size in the others"""
 
     _fields_ = [
         ("w_ih", c_void_p),
@@ -2355,7 +2358,7 @@ class mp_rnn_weights_t(Structure):
 
 
 class mp_rnn_weight_grads_t(Structure):
-    """Their gradients, device, of the same shapes, each of them optional."""
+    """Gradients of mp_rnn_weights_t, device, of the same shapes; each is optional."""
 
     _fields_ = [
         ("w_ih", c_void_p),
@@ -2370,7 +2373,7 @@ class mp_rnn_weight_grads_t(Structure):
 
 
 class mp_rnn_sizes_t(_Sized):
-    """What follows from a descriptor, whatever its strides and with or without MP_RNN_ACCUMULATE."""
+    """Sizes derived from a descriptor, independent of strides and MP_RNN_ACCUMULATE."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2386,18 +2389,18 @@ class mp_rnn_sizes_t(_Sized):
     gates: int
     """1, 3 or 4"""
     num_weights: int
-    """layers x directions"""
+    """layers * directions"""
     reserve_bytes: int
-    """Bytes that a training step keeps between its passes: per step, sequence, hidden unit, layer and
-    direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with MP_FP32; and less
-    than 256 beside that."""
+    """Bytes that a training step keeps from the forward to the backward pass.  Per time step,
+    sequence, hidden unit, layer and direction: 14 for LSTM, 10 for GRU and 4 for plain cells, or
+    24, 20 and 8 with MP_FP32; in addition less than 256."""
     workspace_bytes: int
-    """that suffice for each of the four calls"""
+    """sufficient for each mp_rnn_* call"""
 
 
 class mp_rnn_tensors_t(_Sized):
-    """The data of all calls, device unless said; those that a call does not name below are not looked at.
-    Zeros and struct_size are a start: MP_INIT_STRUCT."""
+    """Tensors of the mp_rnn_* calls, device except where noted.  Each call ignores the fields that it
+    does not list.  Initialize with MP_INIT_STRUCT."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2426,55 +2429,58 @@ class mp_rnn_tensors_t(_Sized):
     ]
     struct_size: int
     num_weights: int
-    """of the arrays `weights` and `weight_grads`: as in mp_rnn_sizes_t"""
+    """length of `weights` and `weight_grads`: layers * directions"""
     weights: Pointer
-    """host, read before the call returns: [layer x directions + direction]"""
+    """host, read before the call returns; index layer * directions + direction"""
     lengths: Pointer
-    """1 integer per sequence, in any order, optional: steps that it has, 0 to timesteps.  Steps behind
-    its end are never read, neither x nor dy; y and dx are 0 there, and h_n, c_n are those of its
-    last step, or h_0, c_0 if it has none.  A sequence with another length becomes NaN."""
+    """Length of each sequence, batch values in [0, timesteps] in any order; NULL = timesteps.
+    Elements of x and dy past the end of a sequence are not read; there y and dx are 0.  hn and cn
+    are the states of its last time step, or h0 and c0 if its length is 0.  A length outside the
+    range makes its sequence NaN.  Mutually exclusive with batch_sizes."""
     batch_sizes: Pointer
-    """Host, 1 integer per step, optional: how many sequences have that step, never more than in the
-    step before; the longest sequences come first.  x, y, dx and dy are packed: the rows of a step
-    follow those of the step before, x_row and y_row elements apart, and x_step, y_step play no
-    part.  Not with `lengths`."""
+    """Number of sequences that have each time step, host, timesteps values, non-increasing; the
+    longest sequence is first.  NULL = not packed.  x, y, dx and dy are then packed: the rows of a
+    time step, x_row or y_row elements apart, directly follow those of the previous time step;
+    x_step and y_step are ignored."""
     dropout_offset: Pointer
-    """1 integer, optional, 0 if absent: other masks of dropout for every value.  Without it every step
-    has the same masks: training gives a counter on the device, such as mp_optimizer_step_counter,
-    which a replayed graph reads too.  The passes of a step need the same."""
+    """Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
+    changes in every training step, such as mp_optimizer_step_counter; otherwise all steps have
+    equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
+    passes of one step."""
     x: Pointer
     """timesteps x batch x input_size"""
     h0: Pointer
-    """layers x directions x batch x hidden_size, optional: 0"""
+    """layers x directions x batch x hidden_size, optional; NULL = 0"""
     c0: Pointer
-    """the same of c, MP_RNN_LSTM"""
+    """shape of h0, MP_RNN_LSTM, optional; NULL = 0"""
     y: Pointer
     """timesteps x batch x directions hidden_size, written"""
     hn: Pointer
-    """as h0, written, optional: h after the last step; may be h0 in inference"""
+    """h after the last time step, shape of h0, written, optional; may be h0 in
+    inference"""
     cn: Pointer
-    """as c0, written, optional; may be c0 in inference"""
+    """c after the last time step, likewise; may be c0 in inference"""
     reserve: Pointer
-    """256-byte aligned: what training keeps from pass to pass"""
+    """data kept from forward to backward, 256-byte aligned"""
     reserve_bytes: int
     dy: Pointer
-    """as y"""
+    """shape of y"""
     dhn: Pointer
-    """as h0, optional: 0"""
+    """shape of h0, optional; NULL = 0"""
     dcn: Pointer
-    """as c0, optional: 0"""
+    """shape of c0, optional; NULL = 0"""
     dx: Pointer
-    """as x, written, optional"""
+    """shape of x, written, optional"""
     dh0: Pointer
-    """as h0, written, optional"""
+    """shape of h0, written, optional"""
     dc0: Pointer
-    """as c0, written, optional"""
+    """shape of c0, written, optional"""
     weight_grads: Pointer
-    """host, read before the call returns: as `weights`"""
+    """host, read before the call returns; indexed like `weights`"""
     found_inf: Pointer
     """1 float, optional: set to 1 and never cleared, see mp_epilogue_t"""
     amax: Pointer
-    """1 float, optional, updated: of the gradients of weights and biases"""
+    """1 float, optional, updated: largest |gradient| of weights and biases"""
 
 
 class mp_embedding_desc_t(_Sized):
@@ -2847,9 +2853,11 @@ def mp_column_sum_desc_default(rows: int, columns: int, dtype: int) -> mp_column
 
 
 def mp_rnn_desc_default(cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int) -> mp_rnn_desc_t:
-    """One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
-    Batch-major tensors, [sequence][step][element], have x_step = input_size and
-    x_row = timesteps x input_size."""
+    """Initializes one unidirectional layer with biases: dense tensors, dtype_dw = dtype, no dropout,
+    clipping or flags.
+
+    For batch-major tensors, [sequence][time step][element], set x_step = input_size and
+    x_row = timesteps * input_size, and y_step and y_row accordingly."""
     value = mp_rnn_desc_t()
     _library.mp_rnn_desc_init(value, ctypes.sizeof(value), cell, batch, timesteps, input_size, hidden_size, dtype)
     return value
@@ -3895,46 +3903,51 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_column_sum_workspace_size"""
 
         def mp_rnn_desc_init(self, desc: Pointer, struct_size: int, cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int, /) -> int:
-            """One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
-            Batch-major tensors, [sequence][step][element], have x_step = input_size and
-            x_row = timesteps x input_size."""
+            """Initializes one unidirectional layer with biases: dense tensors, dtype_dw = dtype, no dropout,
+            clipping or flags.
+
+            For batch-major tensors, [sequence][time step][element], set x_step = input_size and
+            x_row = timesteps * input_size, and y_step and y_row accordingly."""
 
         def mp_rnn_get_sizes(self, context: Handle, desc: Pointer, sizes: Pointer, /) -> int:
-            """What `desc` needs.
-            @param sizes  host, out; MP_INIT_STRUCT it before the call."""
+            """Returns the sizes of reserve and workspace and the number of weights.
+            @param sizes  host, out; initialize it with MP_INIT_STRUCT."""
 
         def mp_rnn_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """y, h_n and c_n, and in the reserve what the backward passes need.
+            """Computes y, hn and cn, and fills the reserve for the backward passes.
             @param tensors    host: weights, lengths or batch_sizes, dropout_offset, x, h0, c0, y, hn, cn,
                               reserve.
-            @param workspace  device, 256-byte aligned; what it holds is of no use afterwards.
+            @param workspace  device, 256-byte aligned; its contents are not used by later calls.
 
-            timesteps = 0: h_n = h_0, c_n = c_0, and backward dh_0 = dh_n, dc_0 = dc_n.
+            If timesteps is 0, hn = h0 and cn = c0; backward, dh0 = dhn and dc0 = dcn.
 
-            The bits of a sequence depend on its own values, on shape and device, and not on the length of the
-            longest or on how the others end, where more than 64 rows, a row per step and sequence, are there in
-            both cases; so a sequence cut into windows, with h and c handed over, comes to the same bits.
-            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes or reserve_bytes is less than is needed: what a
-                    call does is settled by mp_rnn_get_sizes"""
+            Determinism: the bits of a sequence depend on its own values, the shape and the device, not on
+            the padding or the lengths of the other sequences.  Likewise, a sequence split into windows that
+            pass on h and c gives the bits of the unsplit sequence.  Both hold between calls with more than
+            64 rows each, where a row is one time step of one sequence.
+
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes or reserve_bytes is smaller than
+                    mp_rnn_get_sizes returns; unlike in mp_gemm, neither is optional"""
 
         def mp_rnn_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """The same without dropout, and without anything kept: neither dropout_offset nor the reserve is
-            looked at."""
+            """Computes y, hn and cn like mp_rnn_forward_training, but without dropout and without a reserve.
+            dropout_offset and reserve are ignored."""
 
         def mp_rnn_backward_data(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """dx, dh_0 and dc_0; and in the reserve, in place of the gates, their gradients.
-            @param tensors  host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
-                            found_inf.
+            """Computes dx, dh0 and dc0, and overwrites the saved gates in the reserve with their gradients.
+            @param tensors  host: weights, lengths or batch_sizes, dropout_offset, h0 and c0 with the values
+                            of the forward pass; reserve, dy, dhn, dcn, dx, dh0, dc0, found_inf.
 
-            Gradients of gates, dx and dh_0 are rounded to `dtype`; found_inf is raised by the first two.  Where
-            c' was clipped no gradient passes."""
+            Gate gradients, dx and dh0 are rounded to desc->dtype.  Non-finite gate gradients or dx set
+            found_inf.  The gradient of a clipped c' is 0."""
 
         def mp_rnn_backward_weights(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
-            """The gradients of weights and biases, after mp_rnn_backward_data, summed over all steps and
-            sequences in fp32 and in a fixed order.  Overwritten, or added to with MP_RNN_ACCUMULATE; of no
-            steps they are 0.
-            @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional where no gradient of a W_ih
-                            of the first layer is wanted), h0, reserve, weight_grads, found_inf, amax."""
+            """Computes the gradients of weights and biases, after mp_rnn_backward_data.
+
+            They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
+            time steps.  MP_RNN_ACCUMULATE adds them to the previous values.
+            @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional if the first layer's
+                            w_ih gradients are NULL), h0, reserve, weight_grads, found_inf, amax."""
 
         def mp_embedding_desc_init(self, desc: Pointer, struct_size: int, rows: int, vocabulary: int, width: int, dtype: int, /) -> int:
             """Dense rows, no flags; dtype_dtable = dtype."""

@@ -722,15 +722,15 @@ numbered! {
 }
 
 numbered! {
-    /// What happens in a step.
+    /// Cell type.
     RnnCell {
         /// [`MP_RNN_TANH`](crate::sys::MP_RNN_TANH)
         Tanh = 1,
         /// [`MP_RNN_RELU`](crate::sys::MP_RNN_RELU)
         Relu = 2,
-        /// rows of the weights: i f g o
+        /// gate order in the rows of the weights: i f g o
         Lstm = 3,
-        /// rows of the weights: r z n
+        /// gate order in the rows of the weights: r z n
         Gru = 4,
     }
 }
@@ -740,16 +740,17 @@ flags! {
     RnnFlags {
         /// [`MP_RNN_BIDIRECTIONAL`](crate::sys::MP_RNN_BIDIRECTIONAL)
         BIDIRECTIONAL = 1,
-        /// b\_ih and b\_hh are 0 and not looked at
+        /// no biases; b\_ih and b\_hh are ignored
         NO_BIAS = 2,
-        /// x\_t is added to every gate of the first layer in place of its product with W\_ih, which is not
-        /// looked at; input\_size = hidden\_size.
+        /// Replaces the input product of the first layer by x\_t, which is added to every gate.  W\_ih is
+        /// ignored; input\_size must equal hidden\_size.
         SKIP_INPUT = 4,
-        /// [`MP_RNN_GRU`](crate::sys::MP_RNN_GRU): n = tanh(p\_n + (r h) W\_n^T + b\_n), with two products in a row in every step.
-        /// Source: Cho et al. 2014; what TensorFlow and Keras call reset\_after=False.
+        /// Applies the reset gate before the product, [`MP_RNN_GRU`](crate::sys::MP_RNN_GRU) only: n = tanh(p\_n + (r h) W\_n^T + b\_n).
+        /// A time step then has two dependent products.
+        /// Source: Cho et al. 2014; reset\_after=False in TensorFlow and Keras.
         RESET_FIRST = 8,
-        /// Gradients of weights and biases are added to what is there: micro-batches.  dtype\_dw = [`MP_FP32`](crate::sys::MP_FP32)
-        /// loses nothing on the way.
+        /// Adds the gradients of weights and biases to the previous values, for micro-batches.  With
+        /// dtype\_dw = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
         ACCUMULATE = 16,
     }
 }

@@ -619,28 +619,29 @@ pub const MP_POINTWISE_ADD: mp_pointwise_op_t = 2;
 /// z = a b
 pub const MP_POINTWISE_MUL: mp_pointwise_op_t = 3;
 
-/// What happens in a step.
+/// Cell type.
 pub type mp_rnn_cell_t = u32;
 pub const MP_RNN_TANH: mp_rnn_cell_t = 1;
 pub const MP_RNN_RELU: mp_rnn_cell_t = 2;
-/// rows of the weights: i f g o
+/// gate order in the rows of the weights: i f g o
 pub const MP_RNN_LSTM: mp_rnn_cell_t = 3;
-/// rows of the weights: r z n
+/// gate order in the rows of the weights: r z n
 pub const MP_RNN_GRU: mp_rnn_cell_t = 4;
 
 /// Bits of [`mp_rnn_desc_t`].flags.
 pub type mp_rnn_flags_t = u32;
 pub const MP_RNN_BIDIRECTIONAL: mp_rnn_flags_t = 1;
-/// b\_ih and b\_hh are 0 and not looked at
+/// no biases; b\_ih and b\_hh are ignored
 pub const MP_RNN_NO_BIAS: mp_rnn_flags_t = 2;
-/// x\_t is added to every gate of the first layer in place of its product with W\_ih, which is not
-/// looked at; input\_size = hidden\_size.
+/// Replaces the input product of the first layer by x\_t, which is added to every gate.  W\_ih is
+/// ignored; input\_size must equal hidden\_size.
 pub const MP_RNN_SKIP_INPUT: mp_rnn_flags_t = 4;
-/// [`MP_RNN_GRU`]: n = tanh(p\_n + (r h) W\_n^T + b\_n), with two products in a row in every step.
-/// Source: Cho et al. 2014; what TensorFlow and Keras call reset\_after=False.
+/// Applies the reset gate before the product, [`MP_RNN_GRU`] only: n = tanh(p\_n + (r h) W\_n^T + b\_n).
+/// A time step then has two dependent products.
+/// Source: Cho et al. 2014; reset\_after=False in TensorFlow and Keras.
 pub const MP_RNN_RESET_FIRST: mp_rnn_flags_t = 8;
-/// Gradients of weights and biases are added to what is there: micro-batches.  dtype\_dw = [`MP_FP32`]
-/// loses nothing on the way.
+/// Adds the gradients of weights and biases to the previous values, for micro-batches.  With
+/// dtype\_dw = [`MP_FP32`] partial sums are not rounded to 16 bits.
 pub const MP_RNN_ACCUMULATE: mp_rnn_flags_t = 16;
 
 /// Bits of [`mp_embedding_desc_t`].flags.
@@ -1594,45 +1595,49 @@ pub struct mp_rnn_desc_t {
     pub cell: mp_rnn_cell_t,
     /// [`mp_rnn_flags_t`], or-ed
     pub flags: u32,
-    /// of x, y, h, the weights and their like; [`MP_FP32`]: all is fp32
+    /// type of x, y, h, dx, dy, dh and weights; [`MP_FP32`] = all is fp32
     pub dtype: mp_dtype_t,
-    /// of the gradients of the weights
+    /// type of the weight gradients
     pub dtype_dw: mp_dtype_t,
     /// 1 to 65535
     pub layers: i32,
-    /// \>= 1, elements of x\_t
+    /// elements of x\_t, \>= 1
     pub input_size: i32,
-    /// \>= 1, elements of h
+    /// elements of h, \>= 1
     pub hidden_size: i32,
-    /// \>= 0, sequences
+    /// sequences, \>= 0
     pub batch: i32,
-    /// \>= 0, steps of the longest
+    /// time steps of the longest sequence, \>= 0
     pub timesteps: i32,
-    /// \[0, 1): of the elements between layers that become 0 in training;
-    /// the others are divided by 1 - dropout.  Training also sets
+    /// probability in \[0, 1) that training zeroes an element between layers;
+    /// the others are divided by 1 - dropout.  Also set
     /// [`mp_rnn_tensors_t`].dropout\_offset
     pub dropout: f32,
-    /// [`MP_RNN_LSTM`]: c' is kept within \[-clip, clip\]; 0 = it is not
+    /// [`MP_RNN_LSTM`]: clamps c' to \[-clip, clip\]; 0 = no clipping
     pub clip: f32,
-    /// any number
+    /// any value
     pub dropout_seed: u64,
-    /// elements of x and dx from step to step, from sequence to sequence;
-    /// 0 = dense, one step after the other
+    /// strides of x and dx between time steps and between sequences, in
+    /// elements; 0 = dense \[time step\]\[sequence\]\[element\]
     pub x_step: i64,
-    /// elements of x and dx from step to step, from sequence to sequence;
-    /// 0 = dense, one step after the other
+    /// strides of x and dx between time steps and between sequences, in
+    /// elements; 0 = dense \[time step\]\[sequence\]\[element\]
     pub x_row: i64,
-    /// the same of y and dy
+    /// strides of y and dy, likewise
     pub y_step: i64,
-    /// the same of y and dy
+    /// strides of y and dy, likewise
     pub y_row: i64,
-    /// host; NULL = the library's choice; see mpcore/experimental.h
+    /// host; NULL = automatic; see mpcore/experimental.h
     pub kernel: *const c_char,
 }
 
-/// The weights of one layer and direction, device, dense and row-major.  With G gates and the I
-/// elements of the layer's input: w\_ih is G hidden\_size x I, w\_hh G hidden\_size x hidden\_size, the
-/// biases G hidden\_size.  I is input\_size in the first layer, directions x hidden\_size in the others.
+/// Weights of one layer and direction, device, dense:
+///
+/// ```text
+/// w_ih          G hidden_size x I              G = 1, 3 or 4 gates
+/// w_hh          G hidden_size x hidden_size    I = input_size in the first layer,
+/// b_ih, b_hh    G hidden_size                      directions * hidden_size in the others
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_weights_t {
@@ -1642,7 +1647,7 @@ pub struct mp_rnn_weights_t {
     pub b_hh: *const f32,
 }
 
-/// Their gradients, device, of the same shapes, each of them optional.
+/// Gradients of [`mp_rnn_weights_t`], device, of the same shapes; each is optional.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_weight_grads_t {
@@ -1652,7 +1657,7 @@ pub struct mp_rnn_weight_grads_t {
     pub b_hh: *mut f32,
 }
 
-/// What follows from a descriptor, whatever its strides and with or without [`MP_RNN_ACCUMULATE`].
+/// Sizes derived from a descriptor, independent of strides and [`MP_RNN_ACCUMULATE`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_sizes_t {
@@ -1661,71 +1666,74 @@ pub struct mp_rnn_sizes_t {
     pub directions: u32,
     /// 1, 3 or 4
     pub gates: u32,
-    /// layers x directions
+    /// layers \* directions
     pub num_weights: u32,
-    /// Bytes that a training step keeps between its passes: per step, sequence, hidden unit, layer and
-    /// direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with [`MP_FP32`]; and less
-    /// than 256 beside that.
+    /// Bytes that a training step keeps from the forward to the backward pass.  Per time step,
+    /// sequence, hidden unit, layer and direction: 14 for LSTM, 10 for GRU and 4 for plain cells, or
+    /// 24, 20 and 8 with [`MP_FP32`]; in addition less than 256.
     pub reserve_bytes: usize,
-    /// that suffice for each of the four calls
+    /// sufficient for each mp\_rnn\_\* call
     pub workspace_bytes: usize,
 }
 
-/// The data of all calls, device unless said; those that a call does not name below are not looked at.
-/// Zeros and struct\_size are a start: `MP_INIT_STRUCT`.
+/// Tensors of the mp\_rnn\_\* calls, device except where noted.  Each call ignores the fields that it
+/// does not list.  Initialize with `MP_INIT_STRUCT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_tensors_t {
     pub struct_size: u32,
-    /// of the arrays `weights` and `weight_grads`: as in [`mp_rnn_sizes_t`]
+    /// length of `weights` and `weight_grads`: layers \* directions
     pub num_weights: u32,
-    /// host, read before the call returns: \[layer x directions + direction\]
+    /// host, read before the call returns; index layer \* directions + direction
     pub weights: *const mp_rnn_weights_t,
-    /// 1 integer per sequence, in any order, optional: steps that it has, 0 to timesteps.  Steps behind
-    /// its end are never read, neither x nor dy; y and dx are 0 there, and h\_n, c\_n are those of its
-    /// last step, or h\_0, c\_0 if it has none.  A sequence with another length becomes NaN.
+    /// Length of each sequence, batch values in \[0, timesteps\] in any order; NULL = timesteps.
+    /// Elements of x and dy past the end of a sequence are not read; there y and dx are 0.  hn and cn
+    /// are the states of its last time step, or h0 and c0 if its length is 0.  A length outside the
+    /// range makes its sequence NaN.  Mutually exclusive with batch\_sizes.
     pub lengths: *const i32,
-    /// Host, 1 integer per step, optional: how many sequences have that step, never more than in the
-    /// step before; the longest sequences come first.  x, y, dx and dy are packed: the rows of a step
-    /// follow those of the step before, x\_row and y\_row elements apart, and x\_step, y\_step play no
-    /// part.  Not with `lengths`.
+    /// Number of sequences that have each time step, host, timesteps values, non-increasing; the
+    /// longest sequence is first.  NULL = not packed.  x, y, dx and dy are then packed: the rows of a
+    /// time step, x\_row or y\_row elements apart, directly follow those of the previous time step;
+    /// x\_step and y\_step are ignored.
     pub batch_sizes: *const i32,
-    /// 1 integer, optional, 0 if absent: other masks of dropout for every value.  Without it every step
-    /// has the same masks: training gives a counter on the device, such as [`mp_optimizer_step_counter`],
-    /// which a replayed graph reads too.  The passes of a step need the same.
+    /// Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
+    /// changes in every training step, such as [`mp_optimizer_step_counter`]; otherwise all steps have
+    /// equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
+    /// passes of one step.
     pub dropout_offset: *const u64,
     /// timesteps x batch x input\_size
     pub x: *const c_void,
-    /// layers x directions x batch x hidden\_size, optional: 0
+    /// layers x directions x batch x hidden\_size, optional; NULL = 0
     pub h0: *const c_void,
-    /// the same of c, [`MP_RNN_LSTM`]
+    /// shape of h0, [`MP_RNN_LSTM`], optional; NULL = 0
     pub c0: *const f32,
     /// timesteps x batch x directions hidden\_size, written
     pub y: *mut c_void,
-    /// as h0, written, optional: h after the last step; may be h0 in inference
+    /// h after the last time step, shape of h0, written, optional; may be h0 in
+    /// inference
     pub hn: *mut c_void,
-    /// as c0, written, optional; may be c0 in inference
+    /// c after the last time step, likewise; may be c0 in inference
     pub cn: *mut f32,
-    /// 256-byte aligned: what training keeps from pass to pass
+    /// data kept from forward to backward, 256-byte aligned
     pub reserve: *mut c_void,
     pub reserve_bytes: usize,
-    /// as y
+    /// shape of y
     pub dy: *const c_void,
-    /// as h0, optional: 0
+    /// shape of h0, optional; NULL = 0
     pub dhn: *const c_void,
-    /// as c0, optional: 0
+    /// shape of c0, optional; NULL = 0
     pub dcn: *const f32,
-    /// as x, written, optional
+    /// shape of x, written, optional
     pub dx: *mut c_void,
-    /// as h0, written, optional
+    /// shape of h0, written, optional
     pub dh0: *mut c_void,
-    /// as c0, written, optional
+    /// shape of c0, written, optional
     pub dc0: *mut f32,
-    /// host, read before the call returns: as `weights`
+    /// host, read before the call returns; indexed like `weights`
     pub weight_grads: *const mp_rnn_weight_grads_t,
     /// 1 float, optional: set to 1 and never cleared, see [`mp_epilogue_t`]
     pub found_inf: *mut f32,
-    /// 1 float, optional, updated: of the gradients of weights and biases
+    /// 1 float, optional, updated: largest |gradient| of weights and biases
     pub amax: *mut f32,
 }
 
@@ -2144,9 +2152,11 @@ pub fn mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) ->
     value
 }
 
-/// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
-/// Batch-major tensors, \[sequence\]\[step\]\[element\], have x\_step = input\_size and
-/// x\_row = timesteps x input\_size.
+/// Initializes one unidirectional layer with biases: dense tensors, dtype\_dw = dtype, no dropout,
+/// clipping or flags.
+///
+/// For batch-major tensors, \[sequence\]\[time step\]\[element\], set x\_step = input\_size and
+/// x\_row = timesteps \* input\_size, and y\_step and y\_row accordingly.
 pub fn mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t {
     let mut value = mp_rnn_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -3295,51 +3305,55 @@ extern "C" {
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes \< [`mp_column_sum_workspace_size`]
     pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
-    /// Batch-major tensors, \[sequence\]\[step\]\[element\], have x\_step = input\_size and
-    /// x\_row = timesteps x input\_size.
+    /// Initializes one unidirectional layer with biases: dense tensors, dtype\_dw = dtype, no dropout,
+    /// clipping or flags.
+    ///
+    /// For batch-major tensors, \[sequence\]\[time step\]\[element\], set x\_step = input\_size and
+    /// x\_row = timesteps \* input\_size, and y\_step and y\_row accordingly.
     pub fn mp_rnn_desc_init(desc: *mut mp_rnn_desc_t, struct_size: usize, cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// What `desc` needs.
+    /// Returns the sizes of reserve and workspace and the number of weights.
     ///
-    /// * `sizes`: host, out; `MP_INIT_STRUCT` it before the call.
+    /// * `sizes`: host, out; initialize it with `MP_INIT_STRUCT`.
     pub fn mp_rnn_get_sizes(context: mp_context_t, desc: *const mp_rnn_desc_t, sizes: *mut mp_rnn_sizes_t) -> mp_status_t;
 
-    /// y, h\_n and c\_n, and in the reserve what the backward passes need.
+    /// Computes y, hn and cn, and fills the reserve for the backward passes.
     ///
     /// * `tensors`: host: weights, lengths or batch\_sizes, dropout\_offset, x, h0, c0, y, hn, cn,
     ///   reserve.
-    /// * `workspace`: device, 256-byte aligned; what it holds is of no use afterwards.
+    /// * `workspace`: device, 256-byte aligned; its contents are not used by later calls.
     ///
-    /// timesteps = 0: h\_n = h\_0, c\_n = c\_0, and backward dh\_0 = dh\_n, dc\_0 = dc\_n.
+    /// If timesteps is 0, hn = h0 and cn = c0; backward, dh0 = dhn and dc0 = dcn.
     ///
-    /// The bits of a sequence depend on its own values, on shape and device, and not on the length of the
-    /// longest or on how the others end, where more than 64 rows, a row per step and sequence, are there in
-    /// both cases; so a sequence cut into windows, with h and c handed over, comes to the same bits.
+    /// Determinism: the bits of a sequence depend on its own values, the shape and the device, not on
+    /// the padding or the lengths of the other sequences.  Likewise, a sequence split into windows that
+    /// pass on h and c gives the bits of the unsplit sequence.  Both hold between calls with more than
+    /// 64 rows each, where a row is one time step of one sequence.
     ///
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes or reserve\_bytes is less than is needed: what a
-    ///   call does is settled by [`mp_rnn_get_sizes`]
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes or reserve\_bytes is smaller than
+    ///   [`mp_rnn_get_sizes`] returns; unlike in [`mp_gemm`], neither is optional
     pub fn mp_rnn_forward_training(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// The same without dropout, and without anything kept: neither dropout\_offset nor the reserve is
-    /// looked at.
+    /// Computes y, hn and cn like [`mp_rnn_forward_training`], but without dropout and without a reserve.
+    /// dropout\_offset and reserve are ignored.
     pub fn mp_rnn_forward_inference(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// dx, dh\_0 and dc\_0; and in the reserve, in place of the gates, their gradients.
+    /// Computes dx, dh0 and dc0, and overwrites the saved gates in the reserve with their gradients.
     ///
-    /// * `tensors`: host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
-    ///   found\_inf.
+    /// * `tensors`: host: weights, lengths or batch\_sizes, dropout\_offset, h0 and c0 with the values
+    ///   of the forward pass; reserve, dy, dhn, dcn, dx, dh0, dc0, found\_inf.
     ///
-    /// Gradients of gates, dx and dh\_0 are rounded to `dtype`; found\_inf is raised by the first two.  Where
-    /// c' was clipped no gradient passes.
+    /// Gate gradients, dx and dh0 are rounded to desc-\>dtype.  Non-finite gate gradients or dx set
+    /// found\_inf.  The gradient of a clipped c' is 0.
     pub fn mp_rnn_backward_data(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// The gradients of weights and biases, after [`mp_rnn_backward_data`], summed over all steps and
-    /// sequences in fp32 and in a fixed order.  Overwritten, or added to with [`MP_RNN_ACCUMULATE`]; of no
-    /// steps they are 0.
+    /// Computes the gradients of weights and biases, after [`mp_rnn_backward_data`].
     ///
-    /// * `tensors`: host: lengths or batch\_sizes, dropout\_offset, x (optional where no gradient of a W\_ih
-    ///   of the first layer is wanted), h0, reserve, weight\_grads, found\_inf, amax.
+    /// They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
+    /// time steps.  [`MP_RNN_ACCUMULATE`] adds them to the previous values.
+    ///
+    /// * `tensors`: host: lengths or batch\_sizes, dropout\_offset, x (optional if the first layer's
+    ///   w\_ih gradients are NULL), h0, reserve, weight\_grads, found\_inf, amax.
     pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Dense rows, no flags; dtype\_dtable = dtype.
