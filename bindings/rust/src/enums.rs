@@ -758,11 +758,11 @@ flags! {
 flags! {
     /// Bits of [`mp_embedding_desc_t`](crate::sys::mp_embedding_desc_t).flags.
     EmbeddingFlags {
-        /// The gradient of row `padding_index` is 0, whatever dout is where that index stands; forward the
-        /// row is one like any other.  As in torch.
+        /// Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
+        /// as in torch.
         PADDING = 1,
-        /// The gradient is added to what is there: micro-batches, or a table that is used twice.
-        /// dtype\_dtable = [`MP_FP32`](crate::sys::MP_FP32) loses nothing on the way.
+        /// Adds the gradient to the previous value, for micro-batches or a table that is used twice.
+        /// With dtype\_dtable = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
         ACCUMULATE = 2,
     }
 }

@@ -646,11 +646,11 @@ pub const MP_RNN_ACCUMULATE: mp_rnn_flags_t = 16;
 
 /// Bits of [`mp_embedding_desc_t`].flags.
 pub type mp_embedding_flags_t = u32;
-/// The gradient of row `padding_index` is 0, whatever dout is where that index stands; forward the
-/// row is one like any other.  As in torch.
+/// Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
+/// as in torch.
 pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
-/// The gradient is added to what is there: micro-batches, or a table that is used twice.
-/// dtype\_dtable = [`MP_FP32`] loses nothing on the way.
+/// Adds the gradient to the previous value, for micro-batches or a table that is used twice.
+/// With dtype\_dtable = [`MP_FP32`] partial sums are not rounded to 16 bits.
 pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
 
 pub type mp_graph_mode_t = u32;
@@ -1737,44 +1737,45 @@ pub struct mp_rnn_tensors_t {
     pub amax: *mut f32,
 }
 
-/// A table of vectors, and how many of them are looked up.
+/// Shape, types and layout of an embedding lookup.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_embedding_desc_t {
     pub struct_size: u32,
-    /// of table, out and dout
+    /// type of table, out and dout
     pub dtype: mp_dtype_t,
-    /// of the gradient
+    /// type of the gradient
     pub dtype_dtable: mp_dtype_t,
     /// [`mp_embedding_flags_t`], or-ed
     pub flags: u32,
-    /// of out and dout, one for each index; 0 to 2^31 - 1
+    /// indices, and rows of out and dout; 0 to 2^31 - 1
     pub rows: i64,
     /// rows of table and dtable, \>= 1
     pub vocabulary: i32,
-    /// in \[0, vocabulary); without its flag it is not looked at
+    /// in \[0, vocabulary); read only with [`MP_EMBEDDING_PADDING`]
     pub padding_index: i32,
     /// elements of a row, \>= 1
     pub width: i64,
-    /// \>= width, as the two below
+    /// \>= width
     pub ld_table: i64,
-    /// of out and of dout
+    /// row stride of out and dout, \>= width
     pub ld_out: i64,
+    /// \>= width
     pub ld_dtable: i64,
 }
 
-/// Which elements are dropped, and of how many.
+/// Size, type and options of a dropout.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_dropout_desc_t {
     pub struct_size: u32,
-    /// of x and y
+    /// type of x and y
     pub dtype: mp_dtype_t,
     /// elements, \>= 0
     pub count: i64,
-    /// any number; another one for every tensor that is to have a mask of its own
+    /// any value; tensors with equal seed and offset have equal masks
     pub seed: u64,
-    /// \[0, 1): of the elements that become 0; the others are divided by 1 - p
+    /// probability in \[0, 1) that an element becomes 0
     pub p: f32,
     /// must be 0
     pub reserved0: u32,
@@ -2165,7 +2166,7 @@ pub fn mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, inpu
     value
 }
 
-/// Dense rows, no flags; dtype\_dtable = dtype.
+/// Initializes a lookup with dense rows: dtype\_dtable = dtype, no flags.
 pub fn mp_embedding_desc_default(rows: i64, vocabulary: i32, width: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t {
     let mut value = mp_embedding_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2174,7 +2175,7 @@ pub fn mp_embedding_desc_default(rows: i64, vocabulary: i32, width: i64, dtype: 
     value
 }
 
-/// Without a seed: 0.
+/// Initializes a dropout of `count` elements with seed 0.
 pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t {
     let mut value = mp_dropout_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -3356,64 +3357,66 @@ extern "C" {
     ///   w\_ih gradients are NULL), h0, reserve, weight\_grads, found\_inf, amax.
     pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Dense rows, no flags; dtype\_dtable = dtype.
+    /// Initializes a lookup with dense rows: dtype\_dtable = dtype, no flags.
     pub fn mp_embedding_desc_init(desc: *mut mp_embedding_desc_t, struct_size: usize, rows: i64, vocabulary: i32, width: i64, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// out\[i\] = table\[indices\[i\]\].
+    /// Copies rows of a table: out\[i\] = table\[indices\[i\]\].
     ///
-    /// An index outside \[0, vocabulary) reads nothing and makes its row NaN, so that the step is skipped
-    /// and the mistake shows; the host cannot check indices without waiting.
+    /// An index outside \[0, vocabulary) makes its row of out NaN and reads nothing, so that the step is
+    /// skipped.  The host cannot check indices without waiting.
     ///
     /// * `table`: device, vocabulary x width.
-    /// * `indices`: device, rows integers.
-    /// * `out`: device, rows x width, written; must not overlap table.
+    /// * `indices`: device, rows values.
+    /// * `out`: device, rows x width, written; must not overlap table or indices.
     pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const i32, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// Bytes of workspace that backward needs: for each row 17 + width / 8, for each row of the table 4, and
-    /// less than 128 KiB + 8 width beside that; 0 for no rows.
+    /// Returns the workspace size that [`mp_embedding_backward`] requires: less than
+    /// rows (17 + width / 8) + 4 vocabulary + 128 KiB + 8 width bytes; 0 if rows is 0.
     ///
     /// * `bytes`: host, out.
     pub fn mp_embedding_workspace_size(context: mp_context_t, desc: *const mp_embedding_desc_t, bytes: *mut usize) -> mp_status_t;
 
-    /// dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v; 0 where there is none.
+    /// Computes the gradient of the table: dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v.
     ///
-    /// Summed in fp32 and in a fixed order, and rounded once; with [`MP_EMBEDDING_ACCUMULATE`] what was there
-    /// is the last summand.  The order is that of i, by stretches of 64 rows with the same index whose
-    /// sums are combined where there are more.  So the bits of a row of dtable depend on the rows of dout
-    /// that belong to it, on their order and on width; not on other indices, nor on the device.
+    /// Rows of dtable without an index become 0.  Indices outside \[0, vocabulary) are skipped.  A NaN
+    /// in dout affects one row of dtable.
     ///
-    /// Indices outside \[0, vocabulary) add to nothing.  A NaN in dout reaches one row of dtable.
+    /// Determinism: sums are in fp32 and rounded once.  The rows of dout with equal index are added in
+    /// ascending order of i, in blocks of 64 rows whose sums are then combined;
+    /// [`MP_EMBEDDING_ACCUMULATE`] adds the previous value last.  The bits of a row of dtable thus depend
+    /// on its rows of dout, their order and width, not on other indices or the device.
     ///
-    /// * `indices`: device, rows integers.
+    /// * `indices`: device, rows values.
     /// * `dout`: device, rows x width.
-    /// * `dtable`: device, vocabulary x width, every element written; with [`MP_EMBEDDING_ACCUMULATE`]
-    ///   the rows that an index has, except that of the padding.
+    /// * `dtable`: device, vocabulary x width, overwritten.  [`MP_EMBEDDING_ACCUMULATE`] writes only
+    ///   rows with an index, without the padding row.
     /// * `found_inf`: device, 1 float, optional: set to 1 and never cleared, see [`mp_epilogue_t`].
-    /// * `amax`: device, 1 float, optional, updated: of what is written to dtable, once it is
-    ///   rounded.
+    /// * `amax`: device, 1 float, optional, updated: largest |element| written to dtable, after
+    ///   rounding.
     /// * `workspace`: device, 256-byte aligned; [`mp_embedding_workspace_size`] bytes.
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes \< [`mp_embedding_workspace_size`]
     pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const i32, dout: *const c_void, dtable: *mut c_void, found_inf: *mut f32, amax: *mut f32, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Without a seed: 0.
+    /// Initializes a dropout of `count` elements with seed 0.
     pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
 
-    /// Forward and backward: y = x mask / (1 - p), where the mask is 0 with probability p and otherwise 1.
+    /// Computes y = x mask / (1 - p), where the mask is 0 with probability p and otherwise 1.
     ///
-    /// The mask is stored nowhere.  It follows from seed, offset and the place of an element, so a second
-    /// call with dy in place of x gives dx.  Element i is dropped where word i % 4 of Philox 4x32-10 is
-    /// less than 2^32 p, rounded down; its key is the seed, and its counter, low words first, is i / 4
-    /// (1 word), the offset (2), and i / 4 / 2^32 (1).  mp\_rnn\_\* draw other words, with the same seed too.
+    /// The backward pass is the same call with dy as x and dx as y: the mask is not stored but
+    /// recomputed from seed, offset and element index.  Element i is dropped if word i % 4 of
+    /// Philox 4x32-10 is less than floor(2^32 p).  The key is the seed; the counter, low words first,
+    /// is i / 4 (1 word), the offset (2 words) and i / 4 / 2^32 (1 word).  mp\_rnn\_\* use different
+    /// random words, even with the same seed.
     ///
-    /// A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
-    /// once.  With p = 0, y is x.
+    /// A dropped element is 0 even if x is NaN.  The others are multiplied by 1 / (1 - p) in fp32 and
+    /// rounded once.  With p = 0, y equals x.
     ///
-    /// * `offset`: device, 1 integer, optional, 0 if absent: other masks for every value.  Without it
-    ///   every step has the same mask: training gives a counter on the device, such as
-    ///   [`mp_optimizer_step_counter`], which a replayed graph reads too.  Forward and
-    ///   backward of a step need the same.
+    /// * `offset`: device, 1 value, optional; NULL = 0.  Selects the mask: use a counter in device
+    ///   memory that changes in every training step, such as [`mp_optimizer_step_counter`];
+    ///   otherwise all steps have equal masks.  A replayed CUDA graph reads its current
+    ///   value.  It must be the same in the forward and backward pass of a step.
     /// * `x`: device, count elements.
-    /// * `y`: device, as many, written; may be x.
+    /// * `y`: device, count elements, written; may be x.
     ///
     /// Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
     pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
