@@ -25,7 +25,7 @@ module mpcore_c
   !> The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
   !> norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it.
   integer(c_int), parameter :: MP_SLOT_FP32 = 255
-  !> The most dimensions that a tensor has.
+  !> Maximum number of dimensions of a tensor.
   integer(c_int), parameter :: MP_GRAPH_MAX_RANK = 8
 
   !> Status codes.  The values are part of the ABI and grouped in ranges by cause.
@@ -612,12 +612,13 @@ module mpcore_c
     enumerator :: MP_EMBEDDING_ACCUMULATE = 2
   end enum
 
+  !> Purpose of a forward pass.
   enum, bind(c)  ! mp_graph_mode_t
-    !> BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
-    !> are bound.
+    !> BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
+    !> are computed only if labels or target are bound.
     enumerator :: MP_GRAPH_INFERENCE = 0
-    !> All that mp_graph_backward needs, which computes the loss with its gradient, and all that
-    !> depends on the loss.
+    !> Prepares mp_graph_backward, which computes the loss together with its gradient, and tensors
+    !> that depend on the loss.
     enumerator :: MP_GRAPH_TRAINING = 1
   end enum
 
@@ -1662,53 +1663,53 @@ module mpcore_c
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
 
-  !> A named number.  Without struct_size: 16 bytes in every version.
+  !> Attribute of an operation.  Has no struct_size: 16 bytes in every version.
   type, bind(c) :: mp_graph_attribute_t
     type(c_ptr) :: name = c_null_ptr
     real(c_double) :: value = 0.0_c_double
   end type
 
-  !> What became of a tensor.
+  !> Shape, types and addresses of a tensor.
   type, bind(c) :: mp_graph_tensor_t
     integer(c_int32_t) :: struct_size = 120_c_int32_t
-    !> as it is in memory
+    !> type in memory
     integer(c_int) :: dtype = 0
     integer(c_int32_t) :: rank = 0_c_int32_t
-    !> of its cast or 16-bit copy; MP_DTYPE_NONE: it has none
+    !> type of its cast or 16-bit copy; MP_DTYPE_NONE = none
     integer(c_int) :: dtype_copy = 0
-    !> for the batch that is set
+    !> for the current batch
     integer(c_int64_t) :: extent(8) = 0_c_int64_t
-    !> lives as long as the graph, once that is compiled
+    !> if read after mp_graph_compile, valid as long as the graph
     type(c_ptr) :: name = c_null_ptr
-    !> device; NULL where it has no memory that lasts, or is not computed at all
+    !> device; NULL if other tensors share its memory or it is not computed
     type(c_ptr) :: data = c_null_ptr
-    !> device: of that type; NULL as data is
+    !> device, of type dtype_copy; NULL likewise
     type(c_ptr) :: copy = c_null_ptr
-    !> device: the gradient of a parameter, or of mp_graph_keep_gradient; else NULL
+    !> device: gradient of a parameter or of mp_graph_keep_gradient; else NULL
     type(c_ptr) :: grad = c_null_ptr
-    !> of grad
+    !> type of grad
     integer(c_int) :: dtype_grad = 0
     !> out: 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
 
-  !> Bytes of device memory that a compiled graph holds.  Its sum is what it has allocated, but for
-  !> tables of its lists.
+  !> Device memory of a compiled graph, in bytes.  The sum of all fields without activations_alone is
+  !> the allocated memory, except for tables of the lists.
   type, bind(c) :: mp_graph_memory_t
     integer(c_int32_t) :: struct_size = 64_c_int32_t
     !> out: 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> fp32
     integer(c_int64_t) :: parameters = 0_c_int64_t
-    !> of parameters, in 16 bits
+    !> 16-bit copies of parameters
     integer(c_int64_t) :: copies = 0_c_int64_t
-    !> of parameters, and of mp_graph_keep_gradient
+    !> gradients of parameters and of mp_graph_keep_gradient
     integer(c_int64_t) :: gradients = 0_c_int64_t
-    !> of mp_graph_state, and constants
+    !> states and constants
     integer(c_int64_t) :: states = 0_c_int64_t
-    !> and their gradients: memory that they share, one after the other
+    !> activations and their gradients, which reuse memory
     integer(c_int64_t) :: activations = 0_c_int64_t
-    !> what these would need if each had its own; not in the sum
+    !> activations if no memory were reused; not part of the sum
     integer(c_int64_t) :: activations_alone = 0_c_int64_t
     integer(c_int64_t) :: workspace = 0_c_int64_t
   end type
@@ -3913,7 +3914,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Begin a graph.
+    !> Creates an empty graph.
     function mp_graph_create(graph, context) result(answer) bind(c, name="mp_graph_create")
       import
       type(c_ptr), intent(inout) :: graph
@@ -3921,20 +3922,20 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must
-    !> be gone.
+    !> Destroys a graph and its memory.  Wait for enqueued work first, and destroy optimizers created
+    !> from its lists.
     subroutine mp_graph_destroy(graph) bind(c, name="mp_graph_destroy")
       import
       type(c_ptr), value :: graph
     end subroutine
 
-    !> A tensor from outside.
-    !> @param name    host, copied; as every name, any text but an empty one.
-    !> @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is;
-    !>                MP_DTYPE_NONE: integers.
-    !> @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is
-    !>                the batch, the same for all inputs.
-    !> @param tensor  host, out: by which the tensor is named from now on.
+    !> Adds an input: a tensor in memory of the caller, see mp_graph_bind.
+    !> @param name    host, copied, not empty.
+    !> @param dtype   MP_FP32: autocast may cast it; MP_FP16, MP_BF16: read as stored; MP_DTYPE_NONE:
+    !>                integers.
+    !> @param extent  host, rank values >= 1; the tensor is dense and row-major.  If rank > 0,
+    !>                extent[0] is the maximum batch, equal for all inputs.
+    !> @param tensor  host, out: index of the tensor in all other calls.
     function mp_graph_input(graph, name, dtype, rank, extent, tensor) result(answer) bind(c, &
       name="mp_graph_input")
       import
@@ -3947,7 +3948,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists.
+    !> Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_lists returns it for an
+    !> optimizer.
     !> @param tensor  host, out.
     function mp_graph_parameter(graph, name, rank, extent, tensor) result(answer) bind(c, &
       name="mp_graph_parameter")
@@ -3960,7 +3962,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    !> Adds a tensor that persists between steps and is not trained, such as running statistics: fp32,
+    !> in memory of the graph.
     !> @param tensor  host, out.
     function mp_graph_state(graph, name, rank, extent, tensor) result(answer) bind(c, &
       name="mp_graph_state")
@@ -3973,13 +3976,14 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> An operation of the list above.
-    !> @param inputs      host, num_inputs tensors; -1 for an optional one that is absent.
-    !> @param attributes  host, num_attributes; copied.  May be NULL for 0.
-    !> @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left
-    !>                    out.
-    !> @retval MP_ERROR_NOT_FOUND an operation, or an attribute of it, of that name does not exist
-    !> @retval MP_ERROR_INVALID_ARGUMENT shapes that do not fit, named with the node
+    !> Adds a node: an operation from the list above.
+    !> @param op_type     host, e.g. "Linear".
+    !> @param name        host, copied, not empty.
+    !> @param inputs      host, num_inputs tensors; -1 = absent optional input.
+    !> @param attributes  host, num_attributes values, copied; NULL if num_attributes is 0.
+    !> @param outputs     host, out, num_outputs tensors; the last optional outputs can be omitted.
+    !> @retval MP_ERROR_NOT_FOUND unknown operation or attribute
+    !> @retval MP_ERROR_INVALID_ARGUMENT shapes that do not match; the message names the node
     function mp_graph_node(graph, op_type, name, inputs, num_inputs, attributes, num_attributes, &
       outputs, num_outputs) result(answer) &
       bind(c, name="mp_graph_node")
@@ -3996,9 +4000,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The tensor is read from outside: its memory is its own, and holds its value until the next pass.
-    !> Those of losses are outputs anyway.  A tensor that depends on the loss is computed with it
-    !> (mp_graph_mode_t).
+    !> Marks an output of a node as readable: it gets memory that is not shared with other tensors and
+    !> keeps its value until the next pass.  Outputs of losses are readable anyway.  A tensor that
+    !> depends on the loss is computed together with it, see mp_graph_mode_t.
     function mp_graph_output(graph, tensor) result(answer) bind(c, name="mp_graph_output")
       import
       type(c_ptr), value :: graph
@@ -4006,8 +4010,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at
-    !> what fp16 does to it. Parameters need no such call.
+    !> Keeps the gradient of an output of a node, so that mp_graph_tensor_t.grad can be read, e.g. to
+    !> inspect its range in fp16.  Gradients of parameters are kept anyway.
     function mp_graph_keep_gradient(graph, tensor) result(answer) bind(c, &
       name="mp_graph_keep_gradient")
       import
@@ -4016,8 +4020,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and
-    !> without mp_graph_seed_gradient, the graph has no backward pass.
+    !> Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
+    !> and without mp_graph_seed_gradient, the graph has no backward pass.
     function mp_graph_loss(graph, tensor) result(answer) bind(c, name="mp_graph_loss")
       import
       type(c_ptr), value :: graph
@@ -4025,11 +4029,12 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32,
-    !> of the shape of `tensor` and not multiplied by S.  mp_graph_backward multiplies it by S and
-    !> starts there, and from the loss of mp_graph_loss if there is one: gradients add up.  The tensor
-    !> becomes an output, so that it can be read after mp_graph_forward; its gradient is bound like any
-    !> input, before mp_graph_backward.
+    !> Adds an input for the gradient of a loss that the caller computes: dL / d(tensor), in fp32, with
+    !> the shape of `tensor`, not multiplied by S.
+    !>
+    !> Read `tensor`, which becomes an output, after mp_graph_forward; bind its gradient before
+    !> mp_graph_backward.  mp_graph_backward multiplies the gradient by S.  Gradients of several seeds
+    !> and of mp_graph_loss add up.
     !> @param tensor  floating-point output of a node; at most one seed per tensor.
     !> @param input   host, out.
     function mp_graph_seed_gradient(graph, tensor, input) result(answer) bind(c, &
@@ -4041,10 +4046,11 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Mixed precision: operations get their types as the policy says.  To be called before
-    !> mp_graph_compile; nothing changes, with one warning, where the policy's gate is closed on this
-    !> device (mp_autocast_gate).
-    !> @param policy  must live until mp_graph_compile has succeeded.  Not with MP_AUTOCAST_EMULATE.
+    !> Enables mixed precision: the policy determines the type of each operation.  Call it before
+    !> mp_graph_compile.  If the policy's gate is closed on this device (mp_autocast_gate), the graph
+    !> stays fp32, with one warning.
+    !> @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
+    !>                supported.
     function mp_graph_autocast(graph, policy) result(answer) bind(c, name="mp_graph_autocast")
       import
       type(c_ptr), value :: graph
@@ -4052,9 +4058,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on,
-    !> and the graph takes no more nodes.
-    !> @retval MP_ERROR_INVALID_ARGUMENT a parameter that the loss does not depend on, or none at all
+    !> Appends the backward pass, inserts casts, fuses operations and allocates memory.  The graph
+    !> cannot be modified afterwards.  Parameters and states are initialized to 0.
+    !> @retval MP_ERROR_INVALID_ARGUMENT the loss depends on no parameter, or a parameter has no
+    !>         influence on it
     !> @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated
     function mp_graph_compile(graph) result(answer) bind(c, name="mp_graph_compile")
       import
@@ -4062,9 +4069,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Where an input lies from the next pass on; it may be another place each time.  As many elements
-    !> are read as the batch has that is set then.
-    !> @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: unbound.
+    !> Sets the address of an input, from the next pass on.  A pass reads as many elements as the
+    !> current batch has.
+    !> @param data  device, aligned to its element size; 16-byte alignment selects the fastest kernels.
+    !>              NULL = unbound.
     function mp_graph_bind(graph, tensor, data) result(answer) bind(c, name="mp_graph_bind")
       import
       type(c_ptr), value :: graph
@@ -4073,8 +4081,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> How large the batch is from the next pass on.  The first call with a size takes longer on the
-    !> host.  A batch that needs more workspace than planned allocates it in this call.
+    !> Sets the batch size, from the next pass on.  The first call with a new size takes longer on the
+    !> host, and allocates if that size needs more workspace than mp_graph_compile planned.
     !> @param batch  1 to extent[0] of the inputs.
     !> @retval MP_ERROR_OUT_OF_MEMORY the batch size is unchanged
     function mp_graph_set_batch(graph, batch) result(answer) bind(c, name="mp_graph_set_batch")
@@ -4084,9 +4092,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
-    !> order.
-    !> @param values  host or device, its elements in fp32.
+    !> Copies values to a parameter or state, in stream order, and updates the 16-bit copy of a
+    !> parameter if it has one.
+    !> @param values  host or device, fp32, all elements of the tensor.
     function mp_graph_write(graph, tensor, values, stream) result(answer) bind(c, &
       name="mp_graph_write")
       import
@@ -4097,8 +4105,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> All outputs from the inputs that are bound.
-    !> @retval MP_ERROR_INVALID_ARGUMENT an input that is not bound
+    !> Computes the outputs from the bound inputs.
+    !> @retval MP_ERROR_INVALID_ARGUMENT a required input is not bound
     function mp_graph_forward(graph, mode, stream) result(answer) bind(c, &
       name="mp_graph_forward")
       import
@@ -4108,8 +4116,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The loss, and the gradients of all parameters times S, after mp_graph_forward in training.
-    !> @param scaler  optional: its S, and its found_inf, which is raised by an overflow on the way.
+    !> Computes the loss and the gradients of all parameters, multiplied by S.  The previous pass must
+    !> be mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
+    !> @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
     !>                NULL: S = 1.
     function mp_graph_backward(graph, scaler, stream) result(answer) bind(c, &
       name="mp_graph_backward")
@@ -4120,10 +4129,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Returns the step of a graph with Dropout: its forward passes in training so far, replays of a
-    !> CUDA graph included.  Part of a checkpoint: a resumed run then draws the masks of the run that
-    !> goes on.  Waits for `stream`.
-    !> @param t  host, out; 0 for a graph without Dropout, which counts nothing.
+    !> Returns the step of a graph with Dropout: the number of forward passes in training, including
+    !> replays of a CUDA graph.  Waits for `stream`.  Save it in checkpoints, so that a resumed run has
+    !> the same masks as an uninterrupted one.
+    !> @param t  host, out; 0 for a graph without Dropout.
     function mp_graph_get_step_sync(graph, t, stream) result(answer) bind(c, &
       name="mp_graph_get_step_sync")
       import
@@ -4133,7 +4142,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Sets the step from a checkpoint; 0 after mp_graph_compile.  Waits for `stream`.
+    !> Sets the step, e.g. from a checkpoint; mp_graph_compile sets it to 0.  Waits for `stream`.
     !> @param t  0 to 2^52.  No effect on a graph without Dropout.
     function mp_graph_set_step_sync(graph, t, stream) result(answer) bind(c, &
       name="mp_graph_set_step_sync")
@@ -4144,10 +4153,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live
-    !> as long as the graph.  No two gradients share memory.
-    !> @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a
-    !>                            16-bit copy.
+    !> Returns the lists for an optimizer: all parameters, in the order of their creation.  The lists
+    !> belong to the graph and exist as long as it does.  No two gradients share memory.
+    !> @param grads,master,model  host, out, each optional.  model is NULL if no parameter has a 16-bit
+    !>                            copy; mp_optimizer_desc_t accepts that.
     function mp_graph_lists(graph, grads, master, model) result(answer) bind(c, &
       name="mp_graph_lists")
       import
@@ -4158,8 +4167,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Before mp_graph_compile it has a name and a shape, and no memory.
-    !> @param info  host, out; MP_INIT_STRUCT it before the call.
+    !> Returns the properties of a tensor.  Before mp_graph_compile it has no addresses.
+    !> @param info  host, out; initialize it with MP_INIT_STRUCT.
     function mp_graph_get_tensor(graph, tensor, info) result(answer) bind(c, &
       name="mp_graph_get_tensor")
       import
@@ -4169,8 +4178,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> After mp_graph_compile.
-    !> @param memory  host, out; MP_INIT_STRUCT it before the call.
+    !> Returns the device memory of a compiled graph.
+    !> @param memory  host, out; initialize it with MP_INIT_STRUCT.
     function mp_graph_get_memory(graph, memory) result(answer) bind(c, &
       name="mp_graph_get_memory")
       import
@@ -4179,11 +4188,12 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> How the operations came to their types, forward and backward, before fusion: mp_autocast_explain
-    !> of the graph. Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
-    !> @param text   host, optional, out: NUL-terminated.
-    !> @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
-    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
+    !> Writes the reason for the type of each operation, forward and backward, before fusion.  The
+    !> report is that of mp_autocast_explain.
+    !> @param text   host, optional, out: NUL-terminated; NULL only returns the size.
+    !> @param bytes  host.  In: size of text.  Out: required size, including the NUL.
+    !> @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_autocast
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size
     function mp_graph_explain(graph, form, text, bytes) result(answer) bind(c, &
       name="mp_graph_explain")
       import
@@ -4194,9 +4204,12 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> What is called, in order: one line per call with its operations, function, tensors, types and
-    !> shapes.  It begins with "forward", "backward", or "inference": in training that call is one of
-    !> backward.  After mp_graph_compile; parameters and room as in mp_graph_explain.
+    !> Writes the calls of a compiled graph in order, one per line: pass, operations, function,
+    !> tensors, types and shapes.
+    !>
+    !> The pass is "forward", "backward" or "inference".  Lines marked inference compute the loss and
+    !> tensors that depend on it: in inference mode they run in the forward pass, in training the
+    !> backward pass makes these calls.  `text` and `bytes` as in mp_graph_explain.
     function mp_graph_describe(graph, text, bytes) result(answer) bind(c, &
       name="mp_graph_describe")
       import

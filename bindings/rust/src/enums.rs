@@ -768,13 +768,13 @@ flags! {
 }
 
 numbered! {
-    /// See the variants.
+    /// Purpose of a forward pass.
     GraphMode {
-        /// BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
-        /// are bound.
+        /// BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
+        /// are computed only if labels or target are bound.
         Inference = 0,
-        /// All that [`mp_graph_backward`](crate::sys::mp_graph_backward) needs, which computes the loss with its gradient, and all that
-        /// depends on the loss.
+        /// Prepares [`mp_graph_backward`](crate::sys::mp_graph_backward), which computes the loss together with its gradient, and tensors
+        /// that depend on the loss.
         Training = 1,
     }
 }

@@ -27,7 +27,7 @@ pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
 /// The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
 /// norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it.
 pub const MP_SLOT_FP32: i32 = 255;
-/// The most dimensions that a tensor has.
+/// Maximum number of dimensions of a tensor.
 pub const MP_GRAPH_MAX_RANK: i32 = 8;
 
 /// Never made here; see mp_stream_t.
@@ -84,6 +84,7 @@ pub type mp_autocast_t = *mut mp_autocast;
 pub struct mp_graph {
     _opaque: [u8; 0],
 }
+/// a network
 pub type mp_graph_t = *mut mp_graph;
 
 /// Receives one log message.
@@ -653,12 +654,13 @@ pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
 /// With dtype\_dtable = [`MP_FP32`] partial sums are not rounded to 16 bits.
 pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
 
+/// Purpose of a forward pass.
 pub type mp_graph_mode_t = u32;
-/// BatchNorm with its states, no Dropout.  The loss, and all that depends on it, if its labels
-/// are bound.
+/// BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
+/// are computed only if labels or target are bound.
 pub const MP_GRAPH_INFERENCE: mp_graph_mode_t = 0;
-/// All that [`mp_graph_backward`] needs, which computes the loss with its gradient, and all that
-/// depends on the loss.
+/// Prepares [`mp_graph_backward`], which computes the loss together with its gradient, and tensors
+/// that depend on the loss.
 pub const MP_GRAPH_TRAINING: mp_graph_mode_t = 1;
 
 /// Policies of other systems, with their defaults.  S is equal to theirs after every step while S
@@ -1781,7 +1783,7 @@ pub struct mp_dropout_desc_t {
     pub reserved0: u32,
 }
 
-/// A named number.  Without struct\_size: 16 bytes in every version.
+/// Attribute of an operation.  Has no struct\_size: 16 bytes in every version.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_graph_attribute_t {
@@ -1789,34 +1791,34 @@ pub struct mp_graph_attribute_t {
     pub value: f64,
 }
 
-/// What became of a tensor.
+/// Shape, types and addresses of a tensor.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_graph_tensor_t {
     pub struct_size: u32,
-    /// as it is in memory
+    /// type in memory
     pub dtype: mp_dtype_t,
     pub rank: i32,
-    /// of its cast or 16-bit copy; [`MP_DTYPE_NONE`]: it has none
+    /// type of its cast or 16-bit copy; [`MP_DTYPE_NONE`] = none
     pub dtype_copy: mp_dtype_t,
-    /// for the batch that is set
+    /// for the current batch
     pub extent: [i64; 8],
-    /// lives as long as the graph, once that is compiled
+    /// if read after [`mp_graph_compile`], valid as long as the graph
     pub name: *const c_char,
-    /// device; NULL where it has no memory that lasts, or is not computed at all
+    /// device; NULL if other tensors share its memory or it is not computed
     pub data: *mut c_void,
-    /// device: of that type; NULL as data is
+    /// device, of type dtype\_copy; NULL likewise
     pub copy: *mut c_void,
-    /// device: the gradient of a parameter, or of [`mp_graph_keep_gradient`]; else NULL
+    /// device: gradient of a parameter or of [`mp_graph_keep_gradient`]; else NULL
     pub grad: *mut c_void,
-    /// of grad
+    /// type of grad
     pub dtype_grad: mp_dtype_t,
     /// out: 0
     pub reserved0: u32,
 }
 
-/// Bytes of device memory that a compiled graph holds.  Its sum is what it has allocated, but for
-/// tables of its lists.
+/// Device memory of a compiled graph, in bytes.  The sum of all fields without activations\_alone is
+/// the allocated memory, except for tables of the lists.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_graph_memory_t {
@@ -1825,15 +1827,15 @@ pub struct mp_graph_memory_t {
     pub reserved0: u32,
     /// fp32
     pub parameters: i64,
-    /// of parameters, in 16 bits
+    /// 16-bit copies of parameters
     pub copies: i64,
-    /// of parameters, and of [`mp_graph_keep_gradient`]
+    /// gradients of parameters and of [`mp_graph_keep_gradient`]
     pub gradients: i64,
-    /// of [`mp_graph_state`], and constants
+    /// states and constants
     pub states: i64,
-    /// and their gradients: memory that they share, one after the other
+    /// activations and their gradients, which reuse memory
     pub activations: i64,
-    /// what these would need if each had its own; not in the sum
+    /// activations if no memory were reused; not part of the sum
     pub activations_alone: i64,
     pub workspace: i64,
 }
@@ -3421,150 +3423,162 @@ extern "C" {
     /// Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
     pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// Begin a graph.
+    /// Creates an empty graph.
     pub fn mp_graph_create(graph: *mut mp_graph_t, context: mp_context_t) -> mp_status_t;
 
-    /// Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must
-    /// be gone.
+    /// Destroys a graph and its memory.  Wait for enqueued work first, and destroy optimizers created
+    /// from its lists.
     pub fn mp_graph_destroy(graph: mp_graph_t);
 
-    /// A tensor from outside.
+    /// Adds an input: a tensor in memory of the caller, see [`mp_graph_bind`].
     ///
-    /// * `name`: host, copied; as every name, any text but an empty one.
-    /// * `dtype`: [`MP_FP32`], which autocast may convert; [`MP_FP16`], [`MP_BF16`]: read as it is;
-    ///   [`MP_DTYPE_NONE`]: integers.
-    /// * `extent`: host, `rank` elements, \>= 1, dense and row-major.  Where rank \> 0, extent\[0\] is
-    ///   the batch, the same for all inputs.
-    /// * `tensor`: host, out: by which the tensor is named from now on.
+    /// * `name`: host, copied, not empty.
+    /// * `dtype`: [`MP_FP32`]: autocast may cast it; [`MP_FP16`], [`MP_BF16`]: read as stored; [`MP_DTYPE_NONE`]:
+    ///   integers.
+    /// * `extent`: host, rank values \>= 1; the tensor is dense and row-major.  If rank \> 0,
+    ///   extent\[0\] is the maximum batch, equal for all inputs.
+    /// * `tensor`: host, out: index of the tensor in all other calls.
     pub fn mp_graph_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
-    /// A tensor to train: fp32, the graph's own.  An optimizer has it from [`mp_graph_lists`].
+    /// Adds a trainable tensor: fp32, in memory of the graph.  [`mp_graph_lists`] returns it for an
+    /// optimizer.
     ///
     /// * `tensor`: host, out.
     pub fn mp_graph_parameter(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
-    /// A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    /// Adds a tensor that persists between steps and is not trained, such as running statistics: fp32,
+    /// in memory of the graph.
     ///
     /// * `tensor`: host, out.
     pub fn mp_graph_state(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
-    /// An operation of the list above.
+    /// Adds a node: an operation from the list above.
     ///
-    /// * `inputs`: host, num\_inputs tensors; -1 for an optional one that is absent.
-    /// * `attributes`: host, num\_attributes; copied.  May be NULL for 0.
-    /// * `outputs`: host, out, num\_outputs tensors, from the first on; optional ones may be left
-    ///   out.
-    /// * [`MP_ERROR_NOT_FOUND`]: an operation, or an attribute of it, of that name does not exist
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: shapes that do not fit, named with the node
+    /// * `op_type`: host, e.g. "Linear".
+    /// * `name`: host, copied, not empty.
+    /// * `inputs`: host, num\_inputs tensors; -1 = absent optional input.
+    /// * `attributes`: host, num\_attributes values, copied; NULL if num\_attributes is 0.
+    /// * `outputs`: host, out, num\_outputs tensors; the last optional outputs can be omitted.
+    /// * [`MP_ERROR_NOT_FOUND`]: unknown operation or attribute
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: shapes that do not match; the message names the node
     pub fn mp_graph_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
 
-    /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.
-    /// Those of losses are outputs anyway.  A tensor that depends on the loss is computed with it
-    /// ([`mp_graph_mode_t`]).
+    /// Marks an output of a node as readable: it gets memory that is not shared with other tensors and
+    /// keeps its value until the next pass.  Outputs of losses are readable anyway.  A tensor that
+    /// depends on the loss is computed together with it, see [`mp_graph_mode_t`].
     pub fn mp_graph_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// The gradient of a tensor is read from outside, [`mp_graph_tensor_t`].grad: for those who look at
-    /// what fp16 does to it. Parameters need no such call.
+    /// Keeps the gradient of an output of a node, so that [`mp_graph_tensor_t`].grad can be read, e.g. to
+    /// inspect its range in fp16.  Gradients of parameters are kept anyway.
     pub fn mp_graph_keep_gradient(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without one, and
-    /// without [`mp_graph_seed_gradient`], the graph has no backward pass.
+    /// Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
+    /// and without [`mp_graph_seed_gradient`], the graph has no backward pass.
     pub fn mp_graph_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// Declares an input with the gradient of a loss that the caller computes: dL / d(tensor), in fp32,
-    /// of the shape of `tensor` and not multiplied by S.  [`mp_graph_backward`] multiplies it by S and
-    /// starts there, and from the loss of [`mp_graph_loss`] if there is one: gradients add up.  The tensor
-    /// becomes an output, so that it can be read after [`mp_graph_forward`]; its gradient is bound like any
-    /// input, before [`mp_graph_backward`].
+    /// Adds an input for the gradient of a loss that the caller computes: dL / d(tensor), in fp32, with
+    /// the shape of `tensor`, not multiplied by S.
+    ///
+    /// Read `tensor`, which becomes an output, after [`mp_graph_forward`]; bind its gradient before
+    /// [`mp_graph_backward`].  [`mp_graph_backward`] multiplies the gradient by S.  Gradients of several seeds
+    /// and of [`mp_graph_loss`] add up.
     ///
     /// * `tensor`: floating-point output of a node; at most one seed per tensor.
     /// * `input`: host, out.
     pub fn mp_graph_seed_gradient(graph: mp_graph_t, tensor: i32, input: *mut i32) -> mp_status_t;
 
-    /// Mixed precision: operations get their types as the policy says.  To be called before
-    /// [`mp_graph_compile`]; nothing changes, with one warning, where the policy's gate is closed on this
-    /// device ([`mp_autocast_gate`]).
+    /// Enables mixed precision: the policy determines the type of each operation.  Call it before
+    /// [`mp_graph_compile`].  If the policy's gate is closed on this device ([`mp_autocast_gate`]), the graph
+    /// stays fp32, with one warning.
     ///
-    /// * `policy`: must live until [`mp_graph_compile`] has succeeded.  Not with [`MP_AUTOCAST_EMULATE`].
+    /// * `policy`: must exist until [`mp_graph_compile`] has succeeded.  [`MP_AUTOCAST_EMULATE`] is not
+    ///   supported.
     pub fn mp_graph_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
 
-    /// Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on,
-    /// and the graph takes no more nodes.
+    /// Appends the backward pass, inserts casts, fuses operations and allocates memory.  The graph
+    /// cannot be modified afterwards.  Parameters and states are initialized to 0.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a parameter that the loss does not depend on, or none at all
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: the loss depends on no parameter, or a parameter has no
+    ///   influence on it
     /// * [`MP_ERROR_OUT_OF_MEMORY`]: nothing was allocated
     pub fn mp_graph_compile(graph: mp_graph_t) -> mp_status_t;
 
-    /// Where an input lies from the next pass on; it may be another place each time.  As many elements
-    /// are read as the batch has that is set then.
+    /// Sets the address of an input, from the next pass on.  A pass reads as many elements as the
+    /// current batch has.
     ///
-    /// * `data`: device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: unbound.
+    /// * `data`: device, aligned to its element size; 16-byte alignment selects the fastest kernels.
+    ///   NULL = unbound.
     pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
 
-    /// How large the batch is from the next pass on.  The first call with a size takes longer on the
-    /// host.  A batch that needs more workspace than planned allocates it in this call.
+    /// Sets the batch size, from the next pass on.  The first call with a new size takes longer on the
+    /// host, and allocates if that size needs more workspace than [`mp_graph_compile`] planned.
     ///
     /// * `batch`: 1 to extent\[0\] of the inputs.
     /// * [`MP_ERROR_OUT_OF_MEMORY`]: the batch size is unchanged
     pub fn mp_graph_set_batch(graph: mp_graph_t, batch: i64) -> mp_status_t;
 
-    /// Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream
-    /// order.
+    /// Copies values to a parameter or state, in stream order, and updates the 16-bit copy of a
+    /// parameter if it has one.
     ///
-    /// * `values`: host or device, its elements in fp32.
+    /// * `values`: host or device, fp32, all elements of the tensor.
     pub fn mp_graph_write(graph: mp_graph_t, tensor: i32, values: *const f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// All outputs from the inputs that are bound.
+    /// Computes the outputs from the bound inputs.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: an input that is not bound
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a required input is not bound
     pub fn mp_graph_forward(graph: mp_graph_t, mode: mp_graph_mode_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// The loss, and the gradients of all parameters times S, after [`mp_graph_forward`] in training.
+    /// Computes the loss and the gradients of all parameters, multiplied by S.  The previous pass must
+    /// be [`mp_graph_forward`] with [`MP_GRAPH_TRAINING`] and the same batch.
     ///
-    /// * `scaler`: optional: its S, and its found\_inf, which is raised by an overflow on the way.
+    /// * `scaler`: optional: provides S and found\_inf, which an overflow in the pass sets.
     ///   NULL: S = 1.
     pub fn mp_graph_backward(graph: mp_graph_t, scaler: mp_scaler_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Returns the step of a graph with Dropout: its forward passes in training so far, replays of a
-    /// CUDA graph included.  Part of a checkpoint: a resumed run then draws the masks of the run that
-    /// goes on.  Waits for `stream`.
+    /// Returns the step of a graph with Dropout: the number of forward passes in training, including
+    /// replays of a CUDA graph.  Waits for `stream`.  Save it in checkpoints, so that a resumed run has
+    /// the same masks as an uninterrupted one.
     ///
-    /// * `t`: host, out; 0 for a graph without Dropout, which counts nothing.
+    /// * `t`: host, out; 0 for a graph without Dropout.
     pub fn mp_graph_get_step_sync(graph: mp_graph_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// Sets the step from a checkpoint; 0 after [`mp_graph_compile`].  Waits for `stream`.
+    /// Sets the step, e.g. from a checkpoint; [`mp_graph_compile`] sets it to 0.  Waits for `stream`.
     ///
     /// * `t`: 0 to 2^52.  No effect on a graph without Dropout.
     pub fn mp_graph_set_step_sync(graph: mp_graph_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live
-    /// as long as the graph.  No two gradients share memory.
+    /// Returns the lists for an optimizer: all parameters, in the order of their creation.  The lists
+    /// belong to the graph and exist as long as it does.  No two gradients share memory.
     ///
-    /// * `grads`, `master`, `model`: host, out, each optional.  model is NULL where no parameter has a
-    ///   16-bit copy.
+    /// * `grads`, `master`, `model`: host, out, each optional.  model is NULL if no parameter has a 16-bit
+    ///   copy; [`mp_optimizer_desc_t`] accepts that.
     pub fn mp_graph_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
 
-    /// Before [`mp_graph_compile`] it has a name and a shape, and no memory.
+    /// Returns the properties of a tensor.  Before [`mp_graph_compile`] it has no addresses.
     ///
-    /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
+    /// * `info`: host, out; initialize it with `MP_INIT_STRUCT`.
     pub fn mp_graph_get_tensor(graph: mp_graph_t, tensor: i32, info: *mut mp_graph_tensor_t) -> mp_status_t;
 
-    /// After [`mp_graph_compile`].
+    /// Returns the device memory of a compiled graph.
     ///
-    /// * `memory`: host, out; `MP_INIT_STRUCT` it before the call.
+    /// * `memory`: host, out; initialize it with `MP_INIT_STRUCT`.
     pub fn mp_graph_get_memory(graph: mp_graph_t, memory: *mut mp_graph_memory_t) -> mp_status_t;
 
-    /// How the operations came to their types, forward and backward, before fusion: [`mp_autocast_explain`]
-    /// of the graph. Without [`mp_graph_autocast`] nothing has a reason: [`MP_ERROR_INVALID_ARGUMENT`].
+    /// Writes the reason for the type of each operation, forward and backward, before fusion.  The
+    /// report is that of [`mp_autocast_explain`].
     ///
-    /// * `text`: host, optional, out: NUL-terminated.
-    /// * `bytes`: host.  In: room in text.  Out: what is needed, the NUL included.
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: text has less room
+    /// * `text`: host, optional, out: NUL-terminated; NULL only returns the size.
+    /// * `bytes`: host.  In: size of text.  Out: required size, including the NUL.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: compiled without [`mp_graph_autocast`]
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: \*bytes is smaller than the required size
     pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
-    /// What is called, in order: one line per call with its operations, function, tensors, types and
-    /// shapes.  It begins with "forward", "backward", or "inference": in training that call is one of
-    /// backward.  After [`mp_graph_compile`]; parameters and room as in [`mp_graph_explain`].
+    /// Writes the calls of a compiled graph in order, one per line: pass, operations, function,
+    /// tensors, types and shapes.
+    ///
+    /// The pass is "forward", "backward" or "inference".  Lines marked inference compute the loss and
+    /// tensors that depend on it: in inference mode they run in the forward pass, in training the
+    /// backward pass makes these calls.  `text` and `bytes` as in [`mp_graph_explain`].
     pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
