@@ -22,8 +22,8 @@ module mpcore_c
   integer(c_int), parameter :: MP_DEVICE_AUTO = -3
   !> Number of steps whose outcome mp_step_query can return.
   integer(c_int), parameter :: MP_STEP_QUERY_DEPTH = 1024
-  !> The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
-  !> norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it.
+  !> Slot of inputs and outputs that are always fp32, such as statistics of a batch norm or the gain
+  !> of a layer norm.  Low precision propagates neither from nor to this slot, for any class.
   integer(c_int), parameter :: MP_SLOT_FP32 = 255
   !> Maximum number of dimensions of a tensor.
   integer(c_int), parameter :: MP_GRAPH_MAX_RANK = 8
@@ -368,115 +368,123 @@ module mpcore_c
     enumerator :: MP_STEP_OVERFLOW = 6
   end enum
 
-  !> What an operation makes of a 16-bit type.
+  !> Class of an operation: the list that contains it.  Names follow TensorFlow.
   enum, bind(c)  ! mp_autocast_class_t
-    !> fp32, whatever stands around it
+    !> fp32, independent of its neighbors
     enumerator :: MP_CAST_UNLISTED = 0
-    !> always low: it is safe, and faster
+    !> always low precision: numerically safe, and faster
     enumerator :: MP_CAST_ALLOW = 1
-    !> low between low ones, unless it feels an MP_CAST_DENY
+    !> low precision between low-precision nodes, except downstream of a DENY
     enumerator :: MP_CAST_INFER = 2
-    !> fp32, and so are the MP_CAST_INFER and what lies before these, behind it
+    !> fp32.  Propagates downstream through MP_CAST_INFER nodes, and through MP_CAST_CLEAR nodes that
+    !> lead to another MP_CAST_INFER or MP_CAST_DENY.
     enumerator :: MP_CAST_DENY = 3
-    !> no numerical effect: takes the colour of its neighbours
+    !> no numerical effect: takes the precision of its neighbors
     enumerator :: MP_CAST_CLEAR = 4
-    !> MP_AUTOCAST_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP_CAST_INFER.
+    !> MP_AUTOCAST_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
+    !> as MP_CAST_INFER.
     enumerator :: MP_CAST_PROMOTE = 5
   end enum
 
-  !> Whose lists of operations, and whose way of colouring.
+  !> Lists of operations and rules of propagation.
   enum, bind(c)  ! mp_autocast_preset_t
-    !> Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
-    !> sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
-    !> recurrent layers are MP_CAST_ALLOW.
+    !> Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_CAST_ALLOW: products, convolutions,
+    !> attention, recurrent layers.  MP_CAST_INFER: batch norm.  MP_CAST_DENY: softmax, norms over a
+    !> row, losses, sums.
     enumerator :: MP_AUTOCAST_DEFAULT = 0
     !> lists of TensorFlow 2.21 for fp16
     enumerator :: MP_AUTOCAST_TENSORFLOW = 1
     !> lists of TensorFlow 2.21 for bf16
     enumerator :: MP_AUTOCAST_TENSORFLOW_BF16 = 2
-    !> Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
-    !> listed operations, such as cross_entropy and interpolate.  MP_CAST_DENY does not spread, and
-    !> one sweep forward replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all
-    !> its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+    !> Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
+    !> of listed operations, such as cross_entropy and interpolate.  Unknown operations are
     !> MP_CAST_CLEAR.
+    !>
+    !> Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
+    !> is MP_CAST_ALLOW, or if all its floating-point inputs are and no list requires fp32.
+    !> MP_CAST_DENY does not propagate.
     enumerator :: MP_AUTOCAST_PYTORCH = 3
-    !> names of ONNX, with the block list of onnxconverter-common unlisted
+    !> names of ONNX; the block list of onnxconverter-common is unlisted
     enumerator :: MP_AUTOCAST_ONNX = 4
   end enum
 
-  !> How far it goes.
+  !> Override of all lists.
   enum, bind(c)  ! mp_autocast_level_t
+    !> no override
     enumerator :: MP_AUTOCAST_NORMAL = 0
-    !> the careful one
+    !> conservative: MP_CAST_INFER becomes MP_CAST_DENY
     enumerator :: MP_AUTOCAST_INFER_AS_DENY = 1
-    !> all but MP_CAST_ALLOW is MP_CAST_UNLISTED
+    !> all but MP_CAST_ALLOW become MP_CAST_UNLISTED
     enumerator :: MP_AUTOCAST_TENSOR_CORES_ONLY = 2
-    !> For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
+    !> Low precision wherever possible, except constants, state and cross-entropies.  For tests;
+    !> MP_FP16 only.
     enumerator :: MP_AUTOCAST_FORCE_ALL = 3
   end enum
 
   !> Bits of mp_autocast_config.flags.
   enum, bind(c)  ! mp_autocast_flags_t
-    !> the variables of mp_autocast_create are not read
+    !> ignores environment variables
     enumerator :: MP_AUTOCAST_NO_ENVIRONMENT = 1
-    !> no gate: see mp_autocast_gate
+    !> disables the gate, see mp_autocast_gate
     enumerator :: MP_AUTOCAST_IGNORE_PERFORMANCE = 2
-    !> Tensors of role MP_TENSOR_OUTPUT leave the graph in fp32: the outside is one more reader.
+    !> Keeps tensors of role MP_TENSOR_OUTPUT in fp32 for the caller, who counts as a reader.
     enumerator :: MP_AUTOCAST_KEEP_IO = 4
-    !> For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+    !> Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
     !> mp_autocast_result.
     enumerator :: MP_AUTOCAST_EMULATE = 8
   end enum
 
   !> Bits of mp_autocast_graph.node_flags.
   enum, bind(c)  ! mp_node_flags_t
-    !> is not to be touched: fetched, fed, or the caller's wish
+    !> stays fp32: fetched, fed, or requested by the caller
     enumerator :: MP_NODE_KEEP = 1
-    !> runs on another device, and is not touched either
+    !> stays fp32: runs on another device
     enumerator :: MP_NODE_ELSEWHERE = 2
-    !> has no 16-bit kernel: fp32; its class still spreads
+    !> stays fp32: no 16-bit kernel; its class still propagates
     enumerator :: MP_NODE_NO_LOW = 4
     !> converts to the type of its output
     enumerator :: MP_NODE_CAST = 8
-    !> Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
-    !> spread through it.
+    !> Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
+    !> precision does not propagate through it.
     enumerator :: MP_NODE_READS_VARIABLE = 16
-    !> of a loop: follows the others (NextIteration)
+    !> back edge (NextIteration): follows the rest of its loop
     enumerator :: MP_NODE_BACK_EDGE = 32
-    !> reads fp32 and low alike, but for MP_SLOT_FP32
+    !> reads fp32 and low precision, except on MP_SLOT_FP32
     enumerator :: MP_NODE_READS_EITHER = 64
-    !> writes fp32 or low as it is told, like mp_gemm's dtype_cd
+    !> can write fp32 or low precision, like mp_gemm (dtype_cd)
     enumerator :: MP_NODE_WRITES_EITHER = 128
   end enum
 
-  !> What a tensor is besides a value.
+  !> Role of a tensor.
   enum, bind(c)  ! mp_tensor_role_t
     enumerator :: MP_TENSOR_ACTIVATION = 0
-    !> an optimizer has its master, and can keep a 16-bit copy
+    !> an optimizer has its fp32 master and can keep a 16-bit copy
     enumerator :: MP_TENSOR_PARAMETER = 1
-    !> read from outside
+    !> read by the caller
     enumerator :: MP_TENSOR_OUTPUT = 2
   end enum
 
-  !> How a tensor comes to its other type.
+  !> Source of the converted tensor.
   enum, bind(c)  ! mp_cast_kind_t
     !> mp_cast, once for all readers
     enumerator :: MP_CAST_BY_KERNEL = 1
-    !> No kernel: the 16-bit copy that the optimizer keeps of its master (mp_optimizer_desc.model).
+    !> The 16-bit copy of a parameter that the optimizer writes (mp_optimizer_desc.model): no
+    !> kernel.
     enumerator :: MP_CAST_BY_MODEL_COPY = 2
   end enum
 
-  !> Why a node has its type.  Below 32 it stays fp32.  node_because names the node in [].
+  !> Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_because is the node
+  !> in brackets.
   enum, bind(c)  ! mp_autocast_why_t
-    !> no list names its operation
+    !> MP_CAST_UNLISTED: on no list, or by level
     enumerator :: MP_WHY_UNLISTED = 1
-    !> MP_CAST_DENY, by list, pattern or node_class
+    !> MP_CAST_DENY by list, pattern, node_class or level
     enumerator :: MP_WHY_DENY_LIST = 2
-    !> behind an MP_CAST_DENY [it]
+    !> downstream of an MP_CAST_DENY [that node]
     enumerator :: MP_WHY_DENY_UPSTREAM = 3
-    !> a tensor with |x| > amax_limit
+    !> tensor_amax of a tensor exceeds amax_limit
     enumerator :: MP_WHY_RANGE = 4
-    !> more terms than depth_limit
+    !> node_depth exceeds depth_limit
     enumerator :: MP_WHY_DEPTH = 5
     !> MP_NODE_KEEP
     enumerator :: MP_WHY_KEPT = 6
@@ -484,37 +492,37 @@ module mpcore_c
     enumerator :: MP_WHY_ELSEWHERE = 7
     !> MP_NODE_NO_LOW
     enumerator :: MP_WHY_NO_KERNEL = 8
-    !> could be low, but nothing low is near enough
+    !> could be low precision, but none propagates to it
     enumerator :: MP_WHY_NO_ALLOW_NEARBY = 9
     !> reads and writes no MP_FP32 tensor
     enumerator :: MP_WHY_NOT_FLOAT = 10
-    !> see mp_autocast_result.gate
+    !> gate closed, see mp_autocast_result.gate
     enumerator :: MP_WHY_GATE = 11
-    !> of a cluster that cannot be low [the member that cannot]
+    !> in an fp32 cluster [the member that requires fp32]
     enumerator :: MP_WHY_CLUSTER_FP32 = 12
-    !> MP_CAST_ALLOW, by list or node_class
+    !> MP_CAST_ALLOW by list, node_class or level
     enumerator :: MP_WHY_ALLOW_LIST = 32
-    !> MP_CAST_INFER or _CLEAR between two low ones [the one behind it]
+    !> INFER or CLEAR between two MP_CAST_ALLOW [the downstream one]
     enumerator :: MP_WHY_BETWEEN_ALLOW = 33
-    !> its inputs are low: bf16, or MP_AUTOCAST_PYTORCH [the first]
+    !> Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH.
     enumerator :: MP_WHY_FOLLOWS_ALLOW = 34
-    !> MP_CAST_CLEAR beside a low one [it]
+    !> MP_CAST_CLEAR connected to a low-precision node [that node]
     enumerator :: MP_WHY_CLEAR_BESIDE_LOW = 35
-    !> of a cluster that is low [the member that was]
+    !> in a low-precision cluster [the member that caused it]
     enumerator :: MP_WHY_CLUSTER_LOW = 36
-    !> a cast to fp32 all whose readers are low [the first]
+    !> cast to fp32 with only low-precision readers [the first]
     enumerator :: MP_WHY_CAST_ABSORBED = 37
     !> MP_CAST_ALLOW by mp_autocast_set_nodes
     enumerator :: MP_WHY_PATTERN = 38
   end enum
 
-  !> How a report is written.
+  !> Format of a report.
   enum, bind(c)  ! mp_autocast_form_t
-    !> One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
-    !> summary.
+    !> One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
+    !> a summary.
     enumerator :: MP_AUTOCAST_TEXT = 0
     enumerator :: MP_AUTOCAST_JSON = 1
-    !> a picture for Graphviz: low green, fp32 red, casts on their edges
+    !> for Graphviz: low precision green, fp32 red, casts on the edges
     enumerator :: MP_AUTOCAST_DOT = 2
   end enum
 
@@ -1192,7 +1200,7 @@ module mpcore_c
     type(c_ptr) :: rejected_updates = c_null_ptr
   end type
 
-  !> What a policy starts from.
+  !> Initial state of a policy.
   type, bind(c) :: mp_autocast_config_t
     integer(c_int32_t) :: struct_size = 32_c_int32_t
     integer(c_int) :: preset = 0
@@ -1201,14 +1209,17 @@ module mpcore_c
     integer(c_int) :: level = 0
     !> mp_autocast_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> A node that reads or writes a tensor with a larger known |x| is MP_CAST_DENY.  0 = do not look.
-    !> 65504 / 64 leaves activations six bits to grow.
+    !> Limit of |x|, >= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
+    !> mp_autocast_graph.tensor_amax is MP_CAST_DENY.  65504 / 64 leaves fp16 a headroom of six
+    !> bits.
     real(c_float) :: amax_limit = 0.0_c_float
-    !> a node that sums more terms is MP_CAST_DENY; 0 = do not look
+    !> Limit of mp_autocast_graph.node_depth, >= 0; 0 = no limit.  A node that sums more terms is
+    !> MP_CAST_DENY.
     integer(c_int64_t) :: depth_limit = 0_c_int64_t
   end type
 
-  !> A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP_INIT_STRUCT it.
+  !> Graph to rewrite: flat arrays in host memory, read during the call.  Cycles are allowed.
+  !> Optional arrays may be NULL, as if all elements were 0.  Initialize with MP_INIT_STRUCT.
   type, bind(c) :: mp_autocast_graph_t
     integer(c_int32_t) :: struct_size = 168_c_int32_t
     !> each at most 2^31 - 1
@@ -1219,67 +1230,76 @@ module mpcore_c
     integer(c_int32_t) :: num_clusters = 0_c_int32_t
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
-    !> operations; may be NULL where node_class says a class
+    !> names of operations; NULL elements require a node_class
     type(c_ptr) :: node_op = c_null_ptr
-    !> optional: 1 + mp_autocast_class_t; 0 = by node_op
+    !> optional: 1 + mp_autocast_class_t; 0 = class of node_op
     type(c_ptr) :: node_class = c_null_ptr
-    !> optional, as each of its names: for patterns and reports
+    !> optional, for patterns and reports; elements may be NULL
     type(c_ptr) :: node_name = c_null_ptr
     !> optional: mp_node_flags_t, or-ed
     type(c_ptr) :: node_flags = c_null_ptr
-    !> optional: terms of a sum (k of a product); 0 = not known
+    !> optional: terms of a sum, e.g. k of a GEMM; 0 = unknown
     type(c_ptr) :: node_depth = c_null_ptr
-    !> num_nodes + 1, ascending from 0: inputs of node i are [first_input[i], first_input[i + 1]).
+    !> Inputs of node i are [first_input[i], first_input[i + 1]); num_nodes + 1 values, the first
+    !> is 0.
     type(c_ptr) :: first_input = c_null_ptr
-    !> -1: an optional input that is absent
+    !> tensor of each input; -1 = absent optional input
     type(c_ptr) :: input_tensor = c_null_ptr
-    !> optional: 0
+    !> optional: slot of each input
     type(c_ptr) :: input_slot = c_null_ptr
-    !> node; -1: from outside
+    !> node that writes the tensor; -1 = outside the graph
     type(c_ptr) :: tensor_producer = c_null_ptr
-    !> optional: 0; the slot of its producer that writes it
+    !> optional: slot of the producer that writes the tensor
     type(c_ptr) :: tensor_slot = c_null_ptr
-    !> mp_dtype_t.  MP_FP32 takes part; MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is anything else.
+    !> mp_dtype_t: MP_FP32 may become low precision, MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is any
+    !> other type.
     type(c_ptr) :: tensor_dtype = c_null_ptr
     !> optional: mp_tensor_role_t
     type(c_ptr) :: tensor_role = c_null_ptr
-    !> optional: largest |x| that mp_inspect has seen; NaN or < 0: unknown
+    !> optional: largest |x|, e.g. of mp_inspect; < 0, NaN = unknown
     type(c_ptr) :: tensor_amax = c_null_ptr
-    !> num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
-    !> data that this graph shows; through a container, or through state.
+    !> Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
+    !> hidden_src[i] to slot 0 of hidden_dst[i] without a tensor of this graph.
     type(c_ptr) :: hidden_src = c_null_ptr
-    !> num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
-    !> data that this graph shows; through a container, or through state.
+    !> Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
+    !> hidden_src[i] to slot 0 of hidden_dst[i] without a tensor of this graph.
     type(c_ptr) :: hidden_dst = c_null_ptr
-    !> Clusters of nodes whose slots 0 have one colour; num_clusters + 1, as first_input.
+    !> Clusters: members [first_member[i], first_member[i + 1]) have equal precision in slot 0;
+    !> num_clusters + 1 values, the first is 0.
     type(c_ptr) :: first_member = c_null_ptr
+    !> nodes of the clusters
     type(c_ptr) :: member = c_null_ptr
-    !> optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
-    !> touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
-    !> 1: a loop.  If all members without MP_NODE_BACK_EDGE are low, and the others can be, they are
-    !> too; else none is.
+    !> Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
+    !> denied, not modifiable (MP_NODE_KEEP, MP_NODE_ELSEWHERE) or MP_NODE_NO_LOW; otherwise low
+    !> precision if any member is, regardless of classes.  1, a loop: low precision if all members
+    !> without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32.
     type(c_ptr) :: cluster_kind = c_null_ptr
   end type
 
-  !> One cast.  Without struct_size: 20 bytes in every version.
+  !> Cast of a tensor.  Has no struct_size: 20 bytes in every version.
   type, bind(c) :: mp_autocast_cast_t
     integer(c_int32_t) :: tensor = 0_c_int32_t
     integer(c_int) :: from = 0
     integer(c_int) :: to = 0
     integer(c_int) :: kind = 0
-    !> inputs that read the result, and the outside with MP_AUTOCAST_KEEP_IO
+    !> inputs that read the result, plus the caller with MP_AUTOCAST_KEEP_IO
     integer(c_int32_t) :: readers = 0_c_int32_t
   end type
 
-  !> What a rewrite says.  Every array is the caller's and optional.  MP_INIT_STRUCT it.
+  !> Result of mp_autocast_rewrite.  The arrays belong to the caller; each is optional.  Initialize
+  !> with MP_INIT_STRUCT.
   !>
-  !> A reader j of tensor t gets tensor_dtype[t], or if input_cast[j] >= 0 what that cast makes of it;
-  !> at most one cast belongs to a tensor.
+  !> Input j reads its tensor t as written, in type tensor_dtype[t], or the result of cast
+  !> input_cast[j] if that is >= 0.  A tensor has at most one cast.
   !>
-  !> With MP_AUTOCAST_EMULATE there are more: `casts` needs room for 2 num_tensors + the number of
-  !> inputs.  Every tensor stays MP_FP32.  One that a low node writes for any reader, or reads from an
-  !> fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
-  !> each input of a low node, and one for all fp32 readers of what a low node writes.
+  !> MP_AUTOCAST_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
+  !> of inputs:
+  !>
+  !> - All tensors stay MP_FP32.
+  !> - Each tensor that is read, and written or read by a low-precision node, has one cast to low
+  !>   precision.
+  !> - Casts back to fp32 read the result of that cast: one for each input of a low-precision node,
+  !>   and one for all fp32 readers of a tensor written by a low-precision node.
   type, bind(c) :: mp_autocast_result_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     !> out
@@ -1288,21 +1308,21 @@ module mpcore_c
     integer(c_int32_t) :: num_low_nodes = 0_c_int32_t
     !> out: casts of kind MP_CAST_BY_MODEL_COPY
     integer(c_int32_t) :: num_parameters_low = 0_c_int32_t
-    !> num_tensors: what the producer writes
+    !> num_tensors: type that the producer writes
     type(c_ptr) :: tensor_dtype = c_null_ptr
-    !> num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
-    !> does.  A node without such a slot is MP_FP32, but in a container that is low it is low: an
-    !> empty list of 16-bit tensors.
+    !> Type of each node, num_nodes: MP_FP32 or low precision, for slot 0, or for the lowest eligible
+    !> slot if slot 0 is not eligible.  A node without eligible slots is MP_FP32, except in a
+    !> low-precision container, e.g. an empty list of 16-bit tensors.
     type(c_ptr) :: node_dtype = c_null_ptr
-    !> one per input: an index of casts; -1: reads what is written
+    !> one per input: index into casts; -1 = no cast
     type(c_ptr) :: input_cast = c_null_ptr
-    !> room for num_tensors; in order of tensors
+    !> room for num_tensors; ordered by tensor
     type(c_ptr) :: casts = c_null_ptr
     !> num_nodes: mp_autocast_why_t
     type(c_ptr) :: node_why = c_null_ptr
-    !> num_nodes: the node that did it, one if there are several; -1
+    !> num_nodes: a node that caused the type, or -1
     type(c_ptr) :: node_because = c_null_ptr
-    !> out: why nothing was changed, in static storage; NULL
+    !> out: reason of a closed gate, static storage; NULL = open
     type(c_ptr) :: gate = c_null_ptr
   end type
 
@@ -3091,7 +3111,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits.
+    !> Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+    !> limits.
     function mp_autocast_config_init(config, struct_size, low) result(answer) bind(c, &
       name="mp_autocast_config_init")
       import
@@ -3101,9 +3122,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
-    !> MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
-    !> @retval MP_ERROR_INVALID_ARGUMENT low is another type
+    !> Initializes the loss scaler for `low`.  MP_FP16: MP_SCALER_PRESET_KERAS, which TensorFlow calls
+    !> "dynamic".  MP_BF16 and MP_FP32: S = 1.
+    !> @retval MP_ERROR_INVALID_ARGUMENT low is any other value
     function mp_autocast_scaler_init(config, struct_size, low) result(answer) bind(c, &
       name="mp_autocast_scaler_init")
       import
@@ -3113,21 +3134,23 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Unless MP_AUTOCAST_NO_ENVIRONMENT is set, the environment is read here.  It wins over `config` and
-    !> loses to mp_autocast_set_class and mp_autocast_set_nodes.
+    !> Creates a policy and applies the environment, unless MP_AUTOCAST_NO_ENVIRONMENT is set:
     !>
     !>     MP_AUTOCAST=off|fp16|bf16
     !>     MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
-    !>     MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+    !>     MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
+    !>     MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
     !>     MP_AUTOCAST_IGNORE_PERFORMANCE=1
-    !>     MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
+    !>     MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
     !>
-    !> With the presets of TensorFlow the variables TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ of the same
-    !> meaning (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read first.
+    !> These variables override `config`; mp_autocast_set_class and mp_autocast_set_nodes override
+    !> them.  With a TensorFlow preset, the corresponding TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_
+    !> variables (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read
+    !> first.
     !>
     !> @param config  host, optional; NULL = mp_autocast_config_default(MP_FP16).
-    !> @retval MP_ERROR_INVALID_ARGUMENT a variable has another value, or adds an operation that is in
-    !>         another list and is not removed there
+    !> @retval MP_ERROR_INVALID_ARGUMENT a variable has an invalid value, or adds an operation that is
+    !>         on another list and is not removed from it
     function mp_autocast_create(policy, config) result(answer) bind(c, &
       name="mp_autocast_create")
       import
@@ -3136,14 +3159,15 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Destroys a policy.
     subroutine mp_autocast_destroy(policy) bind(c, name="mp_autocast_destroy")
       import
       type(c_ptr), value :: policy
     end subroutine
 
-    !> Put operations into a class, out of the one that they are in.
-    !> @param op_types  host, `count` names, any but NULL; copied.
-    !> @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used
+    !> Moves operations to a class.
+    !> @param op_types  host, count names, copied; unknown names are added.
+    !> @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used
     function mp_autocast_set_class(policy, op_types, count, op_class) result(answer) bind(c, &
       name="mp_autocast_set_class")
       import
@@ -3154,11 +3178,11 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Give nodes a class by their name, whatever their operation; where several patterns match, the one
-    !> that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
-    !> @param pattern  host, copied.  * is any text, ? any character, [a-z] one of these, [!a-z] none of
-    !>                 these, as in a shell; * also matches "/".
-    !> @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used, or a [ is not closed
+    !> Assigns a class to nodes by name, independent of their operation, e.g. to keep all nodes whose
+    !> name begins with "decoder/" in fp32.  If several patterns match, the last one set applies.
+    !> @param pattern  host, copied.  As in a shell: * matches any text, including "/", ? any
+    !>                 character, [a-z] one of these and [!a-z] any other.
+    !> @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used, or a [ has no ]
     function mp_autocast_set_nodes(policy, pattern, node_class) result(answer) bind(c, &
       name="mp_autocast_set_nodes")
       import
@@ -3168,9 +3192,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The class of an operation before the level is applied.  Names are case-sensitive.
-    !> MP_CAST_UNLISTED for an unknown one, for NULL, and without a policy; with MP_AUTOCAST_PYTORCH an
-    !> unknown one is MP_CAST_CLEAR.
+    !> Returns the class of an operation, before the level is applied.  Names are case-sensitive.
+    !> Returns MP_CAST_UNLISTED if the operation is unknown (with MP_AUTOCAST_PYTORCH MP_CAST_CLEAR),
+    !> or if op_type or policy is NULL.
     function mp_autocast_class(policy, op_type) result(answer) bind(c, name="mp_autocast_class")
       import
       type(c_ptr), value :: policy
@@ -3178,11 +3202,14 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm_70; bf16 needs sm_80; the
-    !> host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
-    !> error: a rewrite then changes nothing, and the log has one warning.
-    !> @param context         optional; NULL: any device, so only the environment can close it.
-    !> @param closed_because  host, out: one clause in static storage; NULL = open.
+    !> Returns why low precision is not faster on a device, or NULL if it is.
+    !>
+    !> This gate disables rewrites that would not pay off: fp16 requires Tensor Cores (sm_70), bf16
+    !> requires sm_80, and the host target has no faster 16-bit arithmetic.  A closed gate is not an
+    !> error: mp_autocast_rewrite leaves the graph unchanged and logs one warning.
+    !> MP_AUTOCAST_IGNORE_PERFORMANCE opens it; MP_AUTOCAST=off always closes it.
+    !> @param context         optional; NULL = any device: only MP_AUTOCAST=off closes the gate.
+    !> @param closed_because  host, out: a clause in static storage; NULL = open.
     function mp_autocast_gate(policy, context, closed_because) result(answer) bind(c, &
       name="mp_autocast_gate")
       import
@@ -3192,12 +3219,12 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Which nodes run in 16 bits, and the casts between.
-    !> @param context  optional: the gate is that of its device; NULL = none.
+    !> Determines the type of each node and the required casts.
+    !> @param context  optional: device of the gate, see mp_autocast_gate; NULL = any device.
     !> @param graph    host.
     !> @param result   host, out.
-    !> @retval MP_ERROR_INVALID_ARGUMENT something is out of range, named with its array and index; or
-    !>         MP_AUTOCAST_FORCE_ALL with MP_BF16
+    !> @retval MP_ERROR_INVALID_ARGUMENT a value is out of range (the message names array and index),
+    !>         or MP_AUTOCAST_FORCE_ALL with MP_BF16
     function mp_autocast_rewrite(policy, context, graph, result) result(answer) bind(c, &
       name="mp_autocast_rewrite")
       import
@@ -3208,12 +3235,12 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> The report on a rewrite.
-    !> @param graph   host, as it was rewritten.
-    !> @param result  host: of its rewrite.  Its arrays are not read.
-    !> @param text    host, optional, out: NUL-terminated.
-    !> @param bytes   host.  In: room in text.  Out: what is needed, the NUL included.
-    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
+    !> Writes a report: the type of each node and the reason.
+    !> @param graph   host: the graph that was rewritten, unchanged.
+    !> @param result  host: the result of mp_autocast_rewrite; its arrays are not read.
+    !> @param text    host, optional, out: NUL-terminated; NULL only returns the size.
+    !> @param bytes   host.  In: size of text.  Out: required size, including the NUL.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size
     function mp_autocast_explain(policy, graph, result, form, text, &
       bytes) result(answer) bind(c, name="mp_autocast_explain")
       import
@@ -3226,19 +3253,20 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> One operation without a graph, for hosts that execute as they go.
+    !> Determines the casts of a single operation, for programs that execute eagerly:
     !>
-    !>     MP_CAST_ALLOW        every input low; the output too
-    !>     MP_CAST_DENY         every input fp32; the output too
-    !>     otherwise            inputs of one type stay as they are; of several types, all become fp32
+    !>     MP_CAST_ALLOW    inputs and output in low precision
+    !>     MP_CAST_DENY     inputs and output in fp32
+    !>     otherwise        inputs of one type stay unchanged; inputs of several types become fp32
     !>
-    !> An input that is MP_DTYPE_NONE, an integer or fp64, is left alone.  Gate and level do not count
-    !> here, but for MP_AUTOCAST=off, which leaves everything alone.
+    !> Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  Gate and level are ignored,
+    !> except that MP_AUTOCAST=off disables all casts.
     !>
-    !> @param input_dtype  host, `count` of mp_dtype_t; NULL for 0.
-    !> @param cast_to      host, out, as many: mp_dtype_t; MP_DTYPE_NONE = leave.
-    !> @param output       host, out: what the output is; MP_DTYPE_NONE where no input is of a type.
-    !> @retval MP_ERROR_UNSUPPORTED the operation is banned; mp_last_error says what to use instead
+    !> @param input_dtype  host, count values of mp_dtype_t; NULL if count is 0.
+    !> @param cast_to      host, out, count values of mp_dtype_t; MP_DTYPE_NONE = no cast.
+    !> @param output       host, out: type of the output; MP_DTYPE_NONE if all inputs are.
+    !> @retval MP_ERROR_UNSUPPORTED the operation is unsafe in 16 bits; the message names a
+    !>         replacement
     function mp_autocast_op(policy, op_type, input_dtype, count, cast_to, &
       output) result(answer) bind(c, name="mp_autocast_op")
       import
@@ -4469,7 +4497,8 @@ contains
     if (mp_step_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits.
+  !> Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+  !> limits.
   function mp_autocast_config_default(low) result(answer)
     integer(c_int), value :: low
     type(mp_autocast_config_t) :: answer
@@ -4477,9 +4506,9 @@ contains
       low) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
-  !> MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
-  !> @retval MP_ERROR_INVALID_ARGUMENT low is another type
+  !> Initializes the loss scaler for `low`.  MP_FP16: MP_SCALER_PRESET_KERAS, which TensorFlow calls
+  !> "dynamic".  MP_BF16 and MP_FP32: S = 1.
+  !> @retval MP_ERROR_INVALID_ARGUMENT low is any other value
   function mp_autocast_scaler_default(low) result(answer)
     integer(c_int), value :: low
     type(mp_scaler_config_t) :: answer

@@ -1,4 +1,4 @@
-/* mpcore/autocast.h: which type each operation of a graph runs in. */
+/* mpcore/autocast.h: automatic mixed precision for the caller's own graphs. */
 #ifndef MPCORE_AUTOCAST_H
 #define MPCORE_AUTOCAST_H
 
@@ -9,90 +9,108 @@
 extern "C" {
 #endif
 
-/** @defgroup autocast 11. Autocast: which type each operation of a graph runs in
+/** @defgroup autocast 11. Autocast
  *
- *  For programs that have a graph and an executor of their own.  Arrays that describe an fp32 graph go
- *  in; arrays that say what runs in 16 bits, where a cast belongs, and why, come out:
+ *  Autocast assigns a precision to each operation of a graph, for programs with their own graph and
+ *  executor.  mp_autocast_rewrite reads arrays that describe an fp32 graph and writes arrays with
+ *  the type of each operation, the required casts and the reasons:
  *
  *      mp_autocast_t policy;
- *      mp_autocast_create(&policy, NULL);                      // fp16, mpcore's own lists
+ *      mp_autocast_create(&policy, NULL);                      // fp16, lists of mpcore
  *      mp_autocast_rewrite(policy, NULL, &graph, &result);
  *
- *  Nothing here launches, waits, or keeps a pointer of the caller; all memory is the host's, and no
- *  context is needed.  The cost is linear in nodes, inputs and tensors, and the same arrays always
- *  give the same arrays.  docs/autocast.md has the algorithm, step by step, and examples.
+ *  All arrays are in host memory.  The functions launch nothing, keep no pointers of the caller and
+ *  need no context.  The cost is linear in nodes, inputs and tensors, and equal arrays give equal
+ *  results.  docs/autocast.md describes the algorithm step by step, with examples.
  *
- *  **Words.**  *low* is the 16-bit type, MP_FP16 or MP_BF16.  A *tensor* has one producer, or comes
- *  from outside, and any number of readers.  Inputs and outputs of a node that have the same *slot*
- *  have one common type; most operations have slot 0 alone.  A node *takes part* with every slot that
- *  an MP_FP32 tensor is read or written on; colour travels along MP_FP32 tensors and hidden edges.
+ *  Terms:
  *
- *  @source TensorFlow, grappler's auto_mixed_precision; torch.amp.autocast; NVIDIA ModelOpt AutoCast.
+ *  - **Low precision**: the 16-bit type of the policy, MP_FP16 or MP_BF16.
+ *  - **Class**: the list that contains an operation, such as MP_CAST_ALLOW; determines whether it
+ *    may run in low precision.
+ *  - **Tensor**: has one producer, or comes from outside the graph, and any number of readers.
+ *  - **Slot**: inputs and outputs of a node with the same slot have one common type.  Most
+ *    operations use only slot 0.
+ *  - **Eligible slot**: an MP_FP32 tensor is read or written on it.  Precision propagates along
+ *    MP_FP32 tensors and hidden edges.
+ *
+ *  @source TensorFlow, auto_mixed_precision of grappler; torch.amp.autocast; NVIDIA ModelOpt
+ *  AutoCast.
  *
  *  @{ */
 
-/** What an operation makes of a 16-bit type. */
+/** Class of an operation: the list that contains it.  Names follow TensorFlow. */
 typedef enum mp_autocast_class {
-  MP_CAST_UNLISTED = 0, /**< fp32, whatever stands around it */
-  MP_CAST_ALLOW = 1,    /**< always low: it is safe, and faster */
-  MP_CAST_INFER = 2,    /**< low between low ones, unless it feels an MP_CAST_DENY */
-  MP_CAST_DENY = 3, /**< fp32, and so are the MP_CAST_INFER and what lies before these, behind it */
-  MP_CAST_CLEAR = 4, /**< no numerical effect: takes the colour of its neighbours */
-  /** MP_AUTOCAST_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP_CAST_INFER. */
+  MP_CAST_UNLISTED = 0, /**< fp32, independent of its neighbors */
+  MP_CAST_ALLOW = 1,    /**< always low precision: numerically safe, and faster */
+  MP_CAST_INFER = 2, /**< low precision between low-precision nodes, except downstream of a DENY */
+  /** fp32.  Propagates downstream through MP_CAST_INFER nodes, and through MP_CAST_CLEAR nodes that
+   *  lead to another MP_CAST_INFER or MP_CAST_DENY. */
+  MP_CAST_DENY = 3,
+  MP_CAST_CLEAR = 4, /**< no numerical effect: takes the precision of its neighbors */
+  /** MP_AUTOCAST_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
+   *  as MP_CAST_INFER. */
   MP_CAST_PROMOTE = 5
 } mp_autocast_class_t;
 
-/** Whose lists of operations, and whose way of colouring. */
+/** Lists of operations and rules of propagation. */
 typedef enum mp_autocast_preset {
-  /** Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
-   *  sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
-   *  recurrent layers are MP_CAST_ALLOW. */
+  /** Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_CAST_ALLOW: products, convolutions,
+   *  attention, recurrent layers.  MP_CAST_INFER: batch norm.  MP_CAST_DENY: softmax, norms over a
+   *  row, losses, sums. */
   MP_AUTOCAST_DEFAULT = 0,
   MP_AUTOCAST_TENSORFLOW = 1,      /**< lists of TensorFlow 2.21 for fp16 */
   MP_AUTOCAST_TENSORFLOW_BF16 = 2, /**< lists of TensorFlow 2.21 for bf16 */
-  /** Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
-   *  listed operations, such as cross_entropy and interpolate.  MP_CAST_DENY does not spread, and
-   *  one sweep forward replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all
-   *  its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
-   *  MP_CAST_CLEAR. */
+  /** Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
+   *  of listed operations, such as cross_entropy and interpolate.  Unknown operations are
+   *  MP_CAST_CLEAR.
+   *
+   *  Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
+   *  is MP_CAST_ALLOW, or if all its floating-point inputs are and no list requires fp32.
+   *  MP_CAST_DENY does not propagate. */
   MP_AUTOCAST_PYTORCH = 3,
-  MP_AUTOCAST_ONNX = 4 /**< names of ONNX, with the block list of onnxconverter-common unlisted */
+  MP_AUTOCAST_ONNX = 4 /**< names of ONNX; the block list of onnxconverter-common is unlisted */
 } mp_autocast_preset_t;
 
-/** How far it goes. */
+/** Override of all lists. */
 typedef enum mp_autocast_level {
-  MP_AUTOCAST_NORMAL = 0,
-  MP_AUTOCAST_INFER_AS_DENY = 1,     /**< the careful one */
-  MP_AUTOCAST_TENSOR_CORES_ONLY = 2, /**< all but MP_CAST_ALLOW is MP_CAST_UNLISTED */
-  /** For tests, fp16 alone: everything that can, but constants, state and cross-entropies. */
+  MP_AUTOCAST_NORMAL = 0,            /**< no override */
+  MP_AUTOCAST_INFER_AS_DENY = 1,     /**< conservative: MP_CAST_INFER becomes MP_CAST_DENY */
+  MP_AUTOCAST_TENSOR_CORES_ONLY = 2, /**< all but MP_CAST_ALLOW become MP_CAST_UNLISTED */
+  /** Low precision wherever possible, except constants, state and cross-entropies.  For tests;
+   *  MP_FP16 only. */
   MP_AUTOCAST_FORCE_ALL = 3
 } mp_autocast_level_t;
 
 /** Bits of mp_autocast_config.flags. */
 typedef enum mp_autocast_flags {
-  MP_AUTOCAST_NO_ENVIRONMENT = 1 << 0,     /**< the variables of mp_autocast_create are not read */
-  MP_AUTOCAST_IGNORE_PERFORMANCE = 1 << 1, /**< no gate: see mp_autocast_gate */
-  /** Tensors of role MP_TENSOR_OUTPUT leave the graph in fp32: the outside is one more reader. */
+  MP_AUTOCAST_NO_ENVIRONMENT = 1 << 0,     /**< ignores environment variables */
+  MP_AUTOCAST_IGNORE_PERFORMANCE = 1 << 1, /**< disables the gate, see mp_autocast_gate */
+  /** Keeps tensors of role MP_TENSOR_OUTPUT in fp32 for the caller, who counts as a reader. */
   MP_AUTOCAST_KEEP_IO = 1 << 2,
-  /** For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+  /** Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
    *  mp_autocast_result. */
   MP_AUTOCAST_EMULATE = 1 << 3
 } mp_autocast_flags_t;
 
-/** What a policy starts from. */
+/** Initial state of a policy. */
 typedef struct mp_autocast_config {
   uint32_t struct_size;
   mp_autocast_preset_t preset;
   mp_dtype_t low; /**< MP_FP16 or MP_BF16 */
   mp_autocast_level_t level;
   uint32_t flags; /**< mp_autocast_flags_t, or-ed */
-  /** A node that reads or writes a tensor with a larger known |x| is MP_CAST_DENY.  0 = do not look.
-   *  65504 / 64 leaves activations six bits to grow. */
+  /** Limit of |x|, >= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
+   *  mp_autocast_graph.tensor_amax is MP_CAST_DENY.  65504 / 64 leaves fp16 a headroom of six
+   *  bits. */
   float amax_limit;
-  int64_t depth_limit; /**< a node that sums more terms is MP_CAST_DENY; 0 = do not look */
+  /** Limit of mp_autocast_graph.node_depth, >= 0; 0 = no limit.  A node that sums more terms is
+   *  MP_CAST_DENY. */
+  int64_t depth_limit;
 } mp_autocast_config_t;
 
-/** Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits. */
+/** Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+ *  limits. */
 MP_API mp_status_t mp_autocast_config_init(mp_autocast_config_t *config, size_t struct_size,
                                            mp_dtype_t low);
 static inline mp_autocast_config_t mp_autocast_config_default(mp_dtype_t low) {
@@ -101,9 +119,9 @@ static inline mp_autocast_config_t mp_autocast_config_default(mp_dtype_t low) {
   return config;
 }
 
-/** The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
- *  MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
- *  @retval MP_ERROR_INVALID_ARGUMENT low is another type */
+/** Initializes the loss scaler for `low`.  MP_FP16: MP_SCALER_PRESET_KERAS, which TensorFlow calls
+ *  "dynamic".  MP_BF16 and MP_FP32: S = 1.
+ *  @retval MP_ERROR_INVALID_ARGUMENT low is any other value */
 MP_API mp_status_t mp_autocast_scaler_init(mp_scaler_config_t *config, size_t struct_size,
                                            mp_dtype_t low);
 static inline mp_scaler_config_t mp_autocast_scaler_default(mp_dtype_t low) {
@@ -112,221 +130,239 @@ static inline mp_scaler_config_t mp_autocast_scaler_default(mp_dtype_t low) {
   return config;
 }
 
-/** Lists and a level.  Once it has been used it does not change, and threads may share it. */
+/** Lists of operations, patterns of node names, and a level.  A policy is immutable after its first
+ *  use, so threads can share it. */
 typedef struct mp_autocast *mp_autocast_t;
 
-/** Unless MP_AUTOCAST_NO_ENVIRONMENT is set, the environment is read here.  It wins over `config` and
- *  loses to mp_autocast_set_class and mp_autocast_set_nodes.
+/** Creates a policy and applies the environment, unless MP_AUTOCAST_NO_ENVIRONMENT is set:
  *
  *      MP_AUTOCAST=off|fp16|bf16
  *      MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
- *      MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+ *      MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
+ *      MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
  *      MP_AUTOCAST_IGNORE_PERFORMANCE=1
- *      MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
+ *      MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
  *
- *  With the presets of TensorFlow the variables TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ of the same
- *  meaning (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read first.
+ *  These variables override `config`; mp_autocast_set_class and mp_autocast_set_nodes override
+ *  them.  With a TensorFlow preset, the corresponding TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_
+ *  variables (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read
+ *  first.
  *
  *  @param config  host, optional; NULL = mp_autocast_config_default(MP_FP16).
- *  @retval MP_ERROR_INVALID_ARGUMENT a variable has another value, or adds an operation that is in
- *          another list and is not removed there */
+ *  @retval MP_ERROR_INVALID_ARGUMENT a variable has an invalid value, or adds an operation that is
+ *          on another list and is not removed from it */
 MP_API mp_status_t mp_autocast_create(mp_autocast_t *policy, const mp_autocast_config_t *config);
+/** Destroys a policy. */
 MP_API void mp_autocast_destroy(mp_autocast_t policy);
 
-/** Put operations into a class, out of the one that they are in.
- *  @param op_types  host, `count` names, any but NULL; copied.
- *  @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used */
+/** Moves operations to a class.
+ *  @param op_types  host, count names, copied; unknown names are added.
+ *  @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used */
 MP_API mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_types,
                                          uint32_t count, mp_autocast_class_t op_class);
-/** Give nodes a class by their name, whatever their operation; where several patterns match, the one
- *  that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
- *  @param pattern  host, copied.  * is any text, ? any character, [a-z] one of these, [!a-z] none of
- *                  these, as in a shell; * also matches "/".
- *  @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used, or a [ is not closed */
+/** Assigns a class to nodes by name, independent of their operation, e.g. to keep all nodes whose
+ *  name begins with "decoder/" in fp32.  If several patterns match, the last one set applies.
+ *  @param pattern  host, copied.  As in a shell: * matches any text, including "/", ? any
+ *                  character, [a-z] one of these and [!a-z] any other.
+ *  @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used, or a [ has no ] */
 MP_API mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
                                          mp_autocast_class_t node_class);
-/** The class of an operation before the level is applied.  Names are case-sensitive.
- *  MP_CAST_UNLISTED for an unknown one, for NULL, and without a policy; with MP_AUTOCAST_PYTORCH an
- *  unknown one is MP_CAST_CLEAR. */
+/** Returns the class of an operation, before the level is applied.  Names are case-sensitive.
+ *  Returns MP_CAST_UNLISTED if the operation is unknown (with MP_AUTOCAST_PYTORCH MP_CAST_CLEAR),
+ *  or if op_type or policy is NULL. */
 MP_API mp_autocast_class_t mp_autocast_class(mp_autocast_t policy, const char *op_type);
 
-/** Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm_70; bf16 needs sm_80; the
- *  host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
- *  error: a rewrite then changes nothing, and the log has one warning.
- *  @param context         optional; NULL: any device, so only the environment can close it.
- *  @param closed_because  host, out: one clause in static storage; NULL = open. */
+/** Returns why low precision is not faster on a device, or NULL if it is.
+ *
+ *  This gate disables rewrites that would not pay off: fp16 requires Tensor Cores (sm_70), bf16
+ *  requires sm_80, and the host target has no faster 16-bit arithmetic.  A closed gate is not an
+ *  error: mp_autocast_rewrite leaves the graph unchanged and logs one warning.
+ *  MP_AUTOCAST_IGNORE_PERFORMANCE opens it; MP_AUTOCAST=off always closes it.
+ *  @param context         optional; NULL = any device: only MP_AUTOCAST=off closes the gate.
+ *  @param closed_because  host, out: a clause in static storage; NULL = open. */
 MP_API mp_status_t mp_autocast_gate(mp_autocast_t policy, mp_context_t context,
                                     const char **closed_because);
 
 /** Bits of mp_autocast_graph.node_flags. */
 typedef enum mp_node_flags {
-  MP_NODE_KEEP = 1 << 0,      /**< is not to be touched: fetched, fed, or the caller's wish */
-  MP_NODE_ELSEWHERE = 1 << 1, /**< runs on another device, and is not touched either */
-  MP_NODE_NO_LOW = 1 << 2,    /**< has no 16-bit kernel: fp32; its class still spreads */
+  MP_NODE_KEEP = 1 << 0,      /**< stays fp32: fetched, fed, or requested by the caller */
+  MP_NODE_ELSEWHERE = 1 << 1, /**< stays fp32: runs on another device */
+  MP_NODE_NO_LOW = 1 << 2,    /**< stays fp32: no 16-bit kernel; its class still propagates */
   MP_NODE_CAST = 1 << 3,      /**< converts to the type of its output */
-  /** Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
-   *  spread through it. */
+  /** Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
+   *  precision does not propagate through it. */
   MP_NODE_READS_VARIABLE = 1 << 4,
-  MP_NODE_BACK_EDGE = 1 << 5,    /**< of a loop: follows the others (NextIteration) */
-  MP_NODE_READS_EITHER = 1 << 6, /**< reads fp32 and low alike, but for MP_SLOT_FP32 */
-  MP_NODE_WRITES_EITHER = 1 << 7 /**< writes fp32 or low as it is told, like mp_gemm's dtype_cd */
+  MP_NODE_BACK_EDGE = 1 << 5,    /**< back edge (NextIteration): follows the rest of its loop */
+  MP_NODE_READS_EITHER = 1 << 6, /**< reads fp32 and low precision, except on MP_SLOT_FP32 */
+  MP_NODE_WRITES_EITHER = 1 << 7 /**< can write fp32 or low precision, like mp_gemm (dtype_cd) */
 } mp_node_flags_t;
 
-/** What a tensor is besides a value. */
+/** Role of a tensor. */
 typedef enum mp_tensor_role {
   MP_TENSOR_ACTIVATION = 0,
-  MP_TENSOR_PARAMETER = 1, /**< an optimizer has its master, and can keep a 16-bit copy */
-  MP_TENSOR_OUTPUT = 2     /**< read from outside */
+  MP_TENSOR_PARAMETER = 1, /**< an optimizer has its fp32 master and can keep a 16-bit copy */
+  MP_TENSOR_OUTPUT = 2     /**< read by the caller */
 } mp_tensor_role_t;
 
-/** The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
- *  norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it. */
+/** Slot of inputs and outputs that are always fp32, such as statistics of a batch norm or the gain
+ *  of a layer norm.  Low precision propagates neither from nor to this slot, for any class. */
 #define MP_SLOT_FP32 255
 
-/** A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP_INIT_STRUCT it. */
+/** Graph to rewrite: flat arrays in host memory, read during the call.  Cycles are allowed.
+ *  Optional arrays may be NULL, as if all elements were 0.  Initialize with MP_INIT_STRUCT. */
 typedef struct mp_autocast_graph {
   uint32_t struct_size;
   uint32_t num_nodes, num_tensors; /**< each at most 2^31 - 1 */
   uint32_t num_hidden_edges;
   uint32_t num_clusters;
   uint32_t reserved0;           /**< must be 0 */
-  const char *const *node_op;   /**< operations; may be NULL where node_class says a class */
-  const uint8_t *node_class;    /**< optional: 1 + mp_autocast_class_t; 0 = by node_op */
-  const char *const *node_name; /**< optional, as each of its names: for patterns and reports */
+  const char *const *node_op;   /**< names of operations; NULL elements require a node_class */
+  const uint8_t *node_class;    /**< optional: 1 + mp_autocast_class_t; 0 = class of node_op */
+  const char *const *node_name; /**< optional, for patterns and reports; elements may be NULL */
   const uint16_t *node_flags;   /**< optional: mp_node_flags_t, or-ed */
-  const int64_t *node_depth;    /**< optional: terms of a sum (k of a product); 0 = not known */
-  /** num_nodes + 1, ascending from 0: inputs of node i are [first_input[i], first_input[i + 1]). */
+  const int64_t *node_depth;    /**< optional: terms of a sum, e.g. k of a GEMM; 0 = unknown */
+  /** Inputs of node i are [first_input[i], first_input[i + 1]); num_nodes + 1 values, the first
+   *  is 0. */
   const int32_t *first_input;
-  const int32_t *input_tensor;    /**< -1: an optional input that is absent */
-  const uint8_t *input_slot;      /**< optional: 0 */
-  const int32_t *tensor_producer; /**< node; -1: from outside */
-  const uint8_t *tensor_slot;     /**< optional: 0; the slot of its producer that writes it */
-  /** mp_dtype_t.  MP_FP32 takes part; MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is anything else. */
+  const int32_t *input_tensor;    /**< tensor of each input; -1 = absent optional input */
+  const uint8_t *input_slot;      /**< optional: slot of each input */
+  const int32_t *tensor_producer; /**< node that writes the tensor; -1 = outside the graph */
+  const uint8_t *tensor_slot;     /**< optional: slot of the producer that writes the tensor */
+  /** mp_dtype_t: MP_FP32 may become low precision, MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is any
+   *  other type. */
   const uint8_t *tensor_dtype;
   const uint8_t *tensor_role; /**< optional: mp_tensor_role_t */
-  const float
-      *tensor_amax; /**< optional: largest |x| that mp_inspect has seen; NaN or < 0: unknown */
-  /** num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
-   *  data that this graph shows; through a container, or through state. */
+  const float *tensor_amax;   /**< optional: largest |x|, e.g. of mp_inspect; < 0, NaN = unknown */
+  /** Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
+   *  hidden_src[i] to slot 0 of hidden_dst[i] without a tensor of this graph. */
   const int32_t *hidden_src, *hidden_dst;
-  /** Clusters of nodes whose slots 0 have one colour; num_clusters + 1, as first_input. */
+  /** Clusters: members [first_member[i], first_member[i + 1]) have equal precision in slot 0;
+   *  num_clusters + 1 values, the first is 0. */
   const int32_t *first_member;
-  const int32_t *member;
-  /** optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
-   *  touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
-   *  1: a loop.  If all members without MP_NODE_BACK_EDGE are low, and the others can be, they are
-   *  too; else none is. */
+  const int32_t *member; /**< nodes of the clusters */
+  /** Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
+   *  denied, not modifiable (MP_NODE_KEEP, MP_NODE_ELSEWHERE) or MP_NODE_NO_LOW; otherwise low
+   *  precision if any member is, regardless of classes.  1, a loop: low precision if all members
+   *  without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32. */
   const uint8_t *cluster_kind;
 } mp_autocast_graph_t;
 
-/** How a tensor comes to its other type. */
+/** Source of the converted tensor. */
 typedef enum mp_cast_kind {
   MP_CAST_BY_KERNEL = 1, /**< mp_cast, once for all readers */
-  /** No kernel: the 16-bit copy that the optimizer keeps of its master (mp_optimizer_desc.model). */
+  /** The 16-bit copy of a parameter that the optimizer writes (mp_optimizer_desc.model): no
+   *  kernel. */
   MP_CAST_BY_MODEL_COPY = 2
 } mp_cast_kind_t;
 
-/** One cast.  Without struct_size: 20 bytes in every version. */
+/** Cast of a tensor.  Has no struct_size: 20 bytes in every version. */
 typedef struct mp_autocast_cast {
   int32_t tensor;
   mp_dtype_t from, to;
   mp_cast_kind_t kind;
-  int32_t readers; /**< inputs that read the result, and the outside with MP_AUTOCAST_KEEP_IO */
+  int32_t readers; /**< inputs that read the result, plus the caller with MP_AUTOCAST_KEEP_IO */
 } mp_autocast_cast_t;
 
-/** Why a node has its type.  Below 32 it stays fp32.  node_because names the node in []. */
+/** Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_because is the node
+ *  in brackets. */
 typedef enum mp_autocast_why {
-  MP_WHY_UNLISTED = 1,        /**< no list names its operation */
-  MP_WHY_DENY_LIST = 2,       /**< MP_CAST_DENY, by list, pattern or node_class */
-  MP_WHY_DENY_UPSTREAM = 3,   /**< behind an MP_CAST_DENY [it] */
-  MP_WHY_RANGE = 4,           /**< a tensor with |x| > amax_limit */
-  MP_WHY_DEPTH = 5,           /**< more terms than depth_limit */
+  MP_WHY_UNLISTED = 1,        /**< MP_CAST_UNLISTED: on no list, or by level */
+  MP_WHY_DENY_LIST = 2,       /**< MP_CAST_DENY by list, pattern, node_class or level */
+  MP_WHY_DENY_UPSTREAM = 3,   /**< downstream of an MP_CAST_DENY [that node] */
+  MP_WHY_RANGE = 4,           /**< tensor_amax of a tensor exceeds amax_limit */
+  MP_WHY_DEPTH = 5,           /**< node_depth exceeds depth_limit */
   MP_WHY_KEPT = 6,            /**< MP_NODE_KEEP */
   MP_WHY_ELSEWHERE = 7,       /**< MP_NODE_ELSEWHERE */
   MP_WHY_NO_KERNEL = 8,       /**< MP_NODE_NO_LOW */
-  MP_WHY_NO_ALLOW_NEARBY = 9, /**< could be low, but nothing low is near enough */
+  MP_WHY_NO_ALLOW_NEARBY = 9, /**< could be low precision, but none propagates to it */
   MP_WHY_NOT_FLOAT = 10,      /**< reads and writes no MP_FP32 tensor */
-  MP_WHY_GATE = 11,           /**< see mp_autocast_result.gate */
-  MP_WHY_CLUSTER_FP32 = 12,   /**< of a cluster that cannot be low [the member that cannot] */
+  MP_WHY_GATE = 11,           /**< gate closed, see mp_autocast_result.gate */
+  MP_WHY_CLUSTER_FP32 = 12,   /**< in an fp32 cluster [the member that requires fp32] */
 
-  MP_WHY_ALLOW_LIST = 32, /**< MP_CAST_ALLOW, by list or node_class */
-  MP_WHY_BETWEEN_ALLOW =
-      33, /**< MP_CAST_INFER or _CLEAR between two low ones [the one behind it] */
-  MP_WHY_FOLLOWS_ALLOW = 34,    /**< its inputs are low: bf16, or MP_AUTOCAST_PYTORCH [the first] */
-  MP_WHY_CLEAR_BESIDE_LOW = 35, /**< MP_CAST_CLEAR beside a low one [it] */
-  MP_WHY_CLUSTER_LOW = 36,      /**< of a cluster that is low [the member that was] */
-  MP_WHY_CAST_ABSORBED = 37,    /**< a cast to fp32 all whose readers are low [the first] */
+  MP_WHY_ALLOW_LIST = 32,    /**< MP_CAST_ALLOW by list, node_class or level */
+  MP_WHY_BETWEEN_ALLOW = 33, /**< INFER or CLEAR between two MP_CAST_ALLOW [the downstream one] */
+  /** Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH. */
+  MP_WHY_FOLLOWS_ALLOW = 34,
+  MP_WHY_CLEAR_BESIDE_LOW = 35, /**< MP_CAST_CLEAR connected to a low-precision node [that node] */
+  MP_WHY_CLUSTER_LOW = 36,      /**< in a low-precision cluster [the member that caused it] */
+  MP_WHY_CAST_ABSORBED = 37,    /**< cast to fp32 with only low-precision readers [the first] */
   MP_WHY_PATTERN = 38           /**< MP_CAST_ALLOW by mp_autocast_set_nodes */
 } mp_autocast_why_t;
 
-/** What a rewrite says.  Every array is the caller's and optional.  MP_INIT_STRUCT it.
+/** Result of mp_autocast_rewrite.  The arrays belong to the caller; each is optional.  Initialize
+ *  with MP_INIT_STRUCT.
  *
- *  A reader j of tensor t gets tensor_dtype[t], or if input_cast[j] >= 0 what that cast makes of it;
- *  at most one cast belongs to a tensor.
+ *  Input j reads its tensor t as written, in type tensor_dtype[t], or the result of cast
+ *  input_cast[j] if that is >= 0.  A tensor has at most one cast.
  *
- *  With MP_AUTOCAST_EMULATE there are more: `casts` needs room for 2 num_tensors + the number of
- *  inputs.  Every tensor stays MP_FP32.  One that a low node writes for any reader, or reads from an
- *  fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
- *  each input of a low node, and one for all fp32 readers of what a low node writes. */
+ *  MP_AUTOCAST_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
+ *  of inputs:
+ *
+ *  - All tensors stay MP_FP32.
+ *  - Each tensor that is read, and written or read by a low-precision node, has one cast to low
+ *    precision.
+ *  - Casts back to fp32 read the result of that cast: one for each input of a low-precision node,
+ *    and one for all fp32 readers of a tensor written by a low-precision node. */
 typedef struct mp_autocast_result {
   uint32_t struct_size;
   int32_t num_casts;          /**< out */
   int32_t num_low_nodes;      /**< out */
   int32_t num_parameters_low; /**< out: casts of kind MP_CAST_BY_MODEL_COPY */
-  uint8_t *tensor_dtype;      /**< num_tensors: what the producer writes */
-  /** num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
-   *  does.  A node without such a slot is MP_FP32, but in a container that is low it is low: an
-   *  empty list of 16-bit tensors. */
+  uint8_t *tensor_dtype;      /**< num_tensors: type that the producer writes */
+  /** Type of each node, num_nodes: MP_FP32 or low precision, for slot 0, or for the lowest eligible
+   *  slot if slot 0 is not eligible.  A node without eligible slots is MP_FP32, except in a
+   *  low-precision container, e.g. an empty list of 16-bit tensors. */
   uint8_t *node_dtype;
-  int32_t *input_cast;       /**< one per input: an index of casts; -1: reads what is written */
-  mp_autocast_cast_t *casts; /**< room for num_tensors; in order of tensors */
+  int32_t *input_cast;       /**< one per input: index into casts; -1 = no cast */
+  mp_autocast_cast_t *casts; /**< room for num_tensors; ordered by tensor */
   uint8_t *node_why;         /**< num_nodes: mp_autocast_why_t */
-  int32_t *node_because;     /**< num_nodes: the node that did it, one if there are several; -1 */
-  const char *gate;          /**< out: why nothing was changed, in static storage; NULL */
+  int32_t *node_because;     /**< num_nodes: a node that caused the type, or -1 */
+  const char *gate;          /**< out: reason of a closed gate, static storage; NULL = open */
 } mp_autocast_result_t;
 
-/** Which nodes run in 16 bits, and the casts between.
- *  @param context  optional: the gate is that of its device; NULL = none.
+/** Determines the type of each node and the required casts.
+ *  @param context  optional: device of the gate, see mp_autocast_gate; NULL = any device.
  *  @param graph    host.
  *  @param result   host, out.
- *  @retval MP_ERROR_INVALID_ARGUMENT something is out of range, named with its array and index; or
- *          MP_AUTOCAST_FORCE_ALL with MP_BF16 */
+ *  @retval MP_ERROR_INVALID_ARGUMENT a value is out of range (the message names array and index),
+ *          or MP_AUTOCAST_FORCE_ALL with MP_BF16 */
 MP_API mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
                                        const mp_autocast_graph_t *graph,
                                        mp_autocast_result_t *result);
 
-/** How a report is written. */
+/** Format of a report. */
 typedef enum mp_autocast_form {
-  /** One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
-   *  summary. */
+  /** One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
+   *  a summary. */
   MP_AUTOCAST_TEXT = 0,
   MP_AUTOCAST_JSON = 1,
-  MP_AUTOCAST_DOT = 2 /**< a picture for Graphviz: low green, fp32 red, casts on their edges */
+  MP_AUTOCAST_DOT = 2 /**< for Graphviz: low precision green, fp32 red, casts on the edges */
 } mp_autocast_form_t;
 
-/** The report on a rewrite.
- *  @param graph   host, as it was rewritten.
- *  @param result  host: of its rewrite.  Its arrays are not read.
- *  @param text    host, optional, out: NUL-terminated.
- *  @param bytes   host.  In: room in text.  Out: what is needed, the NUL included.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room */
+/** Writes a report: the type of each node and the reason.
+ *  @param graph   host: the graph that was rewritten, unchanged.
+ *  @param result  host: the result of mp_autocast_rewrite; its arrays are not read.
+ *  @param text    host, optional, out: NUL-terminated; NULL only returns the size.
+ *  @param bytes   host.  In: size of text.  Out: required size, including the NUL.
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
 MP_API mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t *graph,
                                        const mp_autocast_result_t *result, mp_autocast_form_t form,
                                        char *text, size_t *bytes);
 
-/** One operation without a graph, for hosts that execute as they go.
+/** Determines the casts of a single operation, for programs that execute eagerly:
  *
- *      MP_CAST_ALLOW        every input low; the output too
- *      MP_CAST_DENY         every input fp32; the output too
- *      otherwise            inputs of one type stay as they are; of several types, all become fp32
+ *      MP_CAST_ALLOW    inputs and output in low precision
+ *      MP_CAST_DENY     inputs and output in fp32
+ *      otherwise        inputs of one type stay unchanged; inputs of several types become fp32
  *
- *  An input that is MP_DTYPE_NONE, an integer or fp64, is left alone.  Gate and level do not count
- *  here, but for MP_AUTOCAST=off, which leaves everything alone.
+ *  Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  Gate and level are ignored,
+ *  except that MP_AUTOCAST=off disables all casts.
  *
- *  @param input_dtype  host, `count` of mp_dtype_t; NULL for 0.
- *  @param cast_to      host, out, as many: mp_dtype_t; MP_DTYPE_NONE = leave.
- *  @param output       host, out: what the output is; MP_DTYPE_NONE where no input is of a type.
- *  @retval MP_ERROR_UNSUPPORTED the operation is banned; mp_last_error says what to use instead */
+ *  @param input_dtype  host, count values of mp_dtype_t; NULL if count is 0.
+ *  @param cast_to      host, out, count values of mp_dtype_t; MP_DTYPE_NONE = no cast.
+ *  @param output       host, out: type of the output; MP_DTYPE_NONE if all inputs are.
+ *  @retval MP_ERROR_UNSUPPORTED the operation is unsafe in 16 bits; the message names a
+ *          replacement */
 MP_API mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type,
                                   const uint8_t *input_dtype, uint32_t count, uint8_t *cast_to,
                                   mp_dtype_t *output);

@@ -100,8 +100,8 @@ MP_DEVICE_AUTO = -3
 MP_STEP_QUERY_DEPTH = 1024
 """Number of steps whose outcome mp_step_query can return."""
 MP_SLOT_FP32 = 255
-"""The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
-norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it."""
+"""Slot of inputs and outputs that are always fp32, such as statistics of a batch norm or the gain
+of a layer norm.  Low precision propagates neither from nor to this slot, for any class."""
 MP_GRAPH_MAX_RANK = 8
 """Maximum number of dimensions of a tensor."""
 
@@ -585,20 +585,22 @@ MP_STEP_OVERFLOW = mp_step_outcome_t.MP_STEP_OVERFLOW
 
 
 class mp_autocast_class_t(enum.IntEnum):
-    """What an operation makes of a 16-bit type."""
+    """Class of an operation: the list that contains it.  Names follow TensorFlow."""
 
     MP_CAST_UNLISTED = 0
-    """fp32, whatever stands around it"""
+    """fp32, independent of its neighbors"""
     MP_CAST_ALLOW = 1
-    """always low: it is safe, and faster"""
+    """always low precision: numerically safe, and faster"""
     MP_CAST_INFER = 2
-    """low between low ones, unless it feels an MP_CAST_DENY"""
+    """low precision between low-precision nodes, except downstream of a DENY"""
     MP_CAST_DENY = 3
-    """fp32, and so are the MP_CAST_INFER and what lies before these, behind it"""
+    """fp32.  Propagates downstream through MP_CAST_INFER nodes, and through MP_CAST_CLEAR nodes that
+    lead to another MP_CAST_INFER or MP_CAST_DENY."""
     MP_CAST_CLEAR = 4
-    """no numerical effect: takes the colour of its neighbours"""
+    """no numerical effect: takes the precision of its neighbors"""
     MP_CAST_PROMOTE = 5
-    """MP_AUTOCAST_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP_CAST_INFER."""
+    """MP_AUTOCAST_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
+    as MP_CAST_INFER."""
 
 
 MP_CAST_UNLISTED = mp_autocast_class_t.MP_CAST_UNLISTED
@@ -610,24 +612,26 @@ MP_CAST_PROMOTE = mp_autocast_class_t.MP_CAST_PROMOTE
 
 
 class mp_autocast_preset_t(enum.IntEnum):
-    """Whose lists of operations, and whose way of colouring."""
+    """Lists of operations and rules of propagation."""
 
     MP_AUTOCAST_DEFAULT = 0
-    """Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
-    sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
-    recurrent layers are MP_CAST_ALLOW."""
+    """Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_CAST_ALLOW: products, convolutions,
+    attention, recurrent layers.  MP_CAST_INFER: batch norm.  MP_CAST_DENY: softmax, norms over a
+    row, losses, sums."""
     MP_AUTOCAST_TENSORFLOW = 1
     """lists of TensorFlow 2.21 for fp16"""
     MP_AUTOCAST_TENSORFLOW_BF16 = 2
     """lists of TensorFlow 2.21 for bf16"""
     MP_AUTOCAST_PYTORCH = 3
-    """Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
-    listed operations, such as cross_entropy and interpolate.  MP_CAST_DENY does not spread, and
-    one sweep forward replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all
-    its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
-    MP_CAST_CLEAR."""
+    """Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
+    of listed operations, such as cross_entropy and interpolate.  Unknown operations are
+    MP_CAST_CLEAR.
+
+    Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
+    is MP_CAST_ALLOW, or if all its floating-point inputs are and no list requires fp32.
+    MP_CAST_DENY does not propagate."""
     MP_AUTOCAST_ONNX = 4
-    """names of ONNX, with the block list of onnxconverter-common unlisted"""
+    """names of ONNX; the block list of onnxconverter-common is unlisted"""
 
 
 MP_AUTOCAST_DEFAULT = mp_autocast_preset_t.MP_AUTOCAST_DEFAULT
@@ -638,15 +642,17 @@ MP_AUTOCAST_ONNX = mp_autocast_preset_t.MP_AUTOCAST_ONNX
 
 
 class mp_autocast_level_t(enum.IntEnum):
-    """How far it goes."""
+    """Override of all lists."""
 
     MP_AUTOCAST_NORMAL = 0
+    """no override"""
     MP_AUTOCAST_INFER_AS_DENY = 1
-    """the careful one"""
+    """conservative: MP_CAST_INFER becomes MP_CAST_DENY"""
     MP_AUTOCAST_TENSOR_CORES_ONLY = 2
-    """all but MP_CAST_ALLOW is MP_CAST_UNLISTED"""
+    """all but MP_CAST_ALLOW become MP_CAST_UNLISTED"""
     MP_AUTOCAST_FORCE_ALL = 3
-    """For tests, fp16 alone: everything that can, but constants, state and cross-entropies."""
+    """Low precision wherever possible, except constants, state and cross-entropies.  For tests;
+    MP_FP16 only."""
 
 
 MP_AUTOCAST_NORMAL = mp_autocast_level_t.MP_AUTOCAST_NORMAL
@@ -659,13 +665,13 @@ class mp_autocast_flags_t(enum.IntFlag):
     """Bits of mp_autocast_config.flags."""
 
     MP_AUTOCAST_NO_ENVIRONMENT = 1
-    """the variables of mp_autocast_create are not read"""
+    """ignores environment variables"""
     MP_AUTOCAST_IGNORE_PERFORMANCE = 2
-    """no gate: see mp_autocast_gate"""
+    """disables the gate, see mp_autocast_gate"""
     MP_AUTOCAST_KEEP_IO = 4
-    """Tensors of role MP_TENSOR_OUTPUT leave the graph in fp32: the outside is one more reader."""
+    """Keeps tensors of role MP_TENSOR_OUTPUT in fp32 for the caller, who counts as a reader."""
     MP_AUTOCAST_EMULATE = 8
-    """For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+    """Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
     mp_autocast_result."""
 
 
@@ -679,22 +685,22 @@ class mp_node_flags_t(enum.IntFlag):
     """Bits of mp_autocast_graph.node_flags."""
 
     MP_NODE_KEEP = 1
-    """is not to be touched: fetched, fed, or the caller's wish"""
+    """stays fp32: fetched, fed, or requested by the caller"""
     MP_NODE_ELSEWHERE = 2
-    """runs on another device, and is not touched either"""
+    """stays fp32: runs on another device"""
     MP_NODE_NO_LOW = 4
-    """has no 16-bit kernel: fp32; its class still spreads"""
+    """stays fp32: no 16-bit kernel; its class still propagates"""
     MP_NODE_CAST = 8
     """converts to the type of its output"""
     MP_NODE_READS_VARIABLE = 16
-    """Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
-    spread through it."""
+    """Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
+    precision does not propagate through it."""
     MP_NODE_BACK_EDGE = 32
-    """of a loop: follows the others (NextIteration)"""
+    """back edge (NextIteration): follows the rest of its loop"""
     MP_NODE_READS_EITHER = 64
-    """reads fp32 and low alike, but for MP_SLOT_FP32"""
+    """reads fp32 and low precision, except on MP_SLOT_FP32"""
     MP_NODE_WRITES_EITHER = 128
-    """writes fp32 or low as it is told, like mp_gemm's dtype_cd"""
+    """can write fp32 or low precision, like mp_gemm (dtype_cd)"""
 
 
 MP_NODE_KEEP = mp_node_flags_t.MP_NODE_KEEP
@@ -708,13 +714,13 @@ MP_NODE_WRITES_EITHER = mp_node_flags_t.MP_NODE_WRITES_EITHER
 
 
 class mp_tensor_role_t(enum.IntEnum):
-    """What a tensor is besides a value."""
+    """Role of a tensor."""
 
     MP_TENSOR_ACTIVATION = 0
     MP_TENSOR_PARAMETER = 1
-    """an optimizer has its master, and can keep a 16-bit copy"""
+    """an optimizer has its fp32 master and can keep a 16-bit copy"""
     MP_TENSOR_OUTPUT = 2
-    """read from outside"""
+    """read by the caller"""
 
 
 MP_TENSOR_ACTIVATION = mp_tensor_role_t.MP_TENSOR_ACTIVATION
@@ -723,12 +729,13 @@ MP_TENSOR_OUTPUT = mp_tensor_role_t.MP_TENSOR_OUTPUT
 
 
 class mp_cast_kind_t(enum.IntEnum):
-    """How a tensor comes to its other type."""
+    """Source of the converted tensor."""
 
     MP_CAST_BY_KERNEL = 1
     """mp_cast, once for all readers"""
     MP_CAST_BY_MODEL_COPY = 2
-    """No kernel: the 16-bit copy that the optimizer keeps of its master (mp_optimizer_desc.model)."""
+    """The 16-bit copy of a parameter that the optimizer writes (mp_optimizer_desc.model): no
+    kernel."""
 
 
 MP_CAST_BY_KERNEL = mp_cast_kind_t.MP_CAST_BY_KERNEL
@@ -736,18 +743,19 @@ MP_CAST_BY_MODEL_COPY = mp_cast_kind_t.MP_CAST_BY_MODEL_COPY
 
 
 class mp_autocast_why_t(enum.IntEnum):
-    """Why a node has its type.  Below 32 it stays fp32.  node_because names the node in []."""
+    """Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_because is the node
+    in brackets."""
 
     MP_WHY_UNLISTED = 1
-    """no list names its operation"""
+    """MP_CAST_UNLISTED: on no list, or by level"""
     MP_WHY_DENY_LIST = 2
-    """MP_CAST_DENY, by list, pattern or node_class"""
+    """MP_CAST_DENY by list, pattern, node_class or level"""
     MP_WHY_DENY_UPSTREAM = 3
-    """behind an MP_CAST_DENY [it]"""
+    """downstream of an MP_CAST_DENY [that node]"""
     MP_WHY_RANGE = 4
-    """a tensor with |x| > amax_limit"""
+    """tensor_amax of a tensor exceeds amax_limit"""
     MP_WHY_DEPTH = 5
-    """more terms than depth_limit"""
+    """node_depth exceeds depth_limit"""
     MP_WHY_KEPT = 6
     """MP_NODE_KEEP"""
     MP_WHY_ELSEWHERE = 7
@@ -755,25 +763,25 @@ class mp_autocast_why_t(enum.IntEnum):
     MP_WHY_NO_KERNEL = 8
     """MP_NODE_NO_LOW"""
     MP_WHY_NO_ALLOW_NEARBY = 9
-    """could be low, but nothing low is near enough"""
+    """could be low precision, but none propagates to it"""
     MP_WHY_NOT_FLOAT = 10
     """reads and writes no MP_FP32 tensor"""
     MP_WHY_GATE = 11
-    """see mp_autocast_result.gate"""
+    """gate closed, see mp_autocast_result.gate"""
     MP_WHY_CLUSTER_FP32 = 12
-    """of a cluster that cannot be low [the member that cannot]"""
+    """in an fp32 cluster [the member that requires fp32]"""
     MP_WHY_ALLOW_LIST = 32
-    """MP_CAST_ALLOW, by list or node_class"""
+    """MP_CAST_ALLOW by list, node_class or level"""
     MP_WHY_BETWEEN_ALLOW = 33
-    """MP_CAST_INFER or _CLEAR between two low ones [the one behind it]"""
+    """INFER or CLEAR between two MP_CAST_ALLOW [the downstream one]"""
     MP_WHY_FOLLOWS_ALLOW = 34
-    """its inputs are low: bf16, or MP_AUTOCAST_PYTORCH [the first]"""
+    """Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH."""
     MP_WHY_CLEAR_BESIDE_LOW = 35
-    """MP_CAST_CLEAR beside a low one [it]"""
+    """MP_CAST_CLEAR connected to a low-precision node [that node]"""
     MP_WHY_CLUSTER_LOW = 36
-    """of a cluster that is low [the member that was]"""
+    """in a low-precision cluster [the member that caused it]"""
     MP_WHY_CAST_ABSORBED = 37
-    """a cast to fp32 all whose readers are low [the first]"""
+    """cast to fp32 with only low-precision readers [the first]"""
     MP_WHY_PATTERN = 38
     """MP_CAST_ALLOW by mp_autocast_set_nodes"""
 
@@ -800,14 +808,14 @@ MP_WHY_PATTERN = mp_autocast_why_t.MP_WHY_PATTERN
 
 
 class mp_autocast_form_t(enum.IntEnum):
-    """How a report is written."""
+    """Format of a report."""
 
     MP_AUTOCAST_TEXT = 0
-    """One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
-    summary."""
+    """One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
+    a summary."""
     MP_AUTOCAST_JSON = 1
     MP_AUTOCAST_DOT = 2
-    """a picture for Graphviz: low green, fp32 red, casts on their edges"""
+    """for Graphviz: low precision green, fp32 red, casts on the edges"""
 
 
 MP_AUTOCAST_TEXT = mp_autocast_form_t.MP_AUTOCAST_TEXT
@@ -1832,7 +1840,7 @@ class mp_step_options_t(_Sized):
 
 
 class mp_autocast_config_t(_Sized):
-    """What a policy starts from."""
+    """Initial state of a policy."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1851,14 +1859,17 @@ class mp_autocast_config_t(_Sized):
     flags: int
     """mp_autocast_flags_t, or-ed"""
     amax_limit: float
-    """A node that reads or writes a tensor with a larger known |x| is MP_CAST_DENY.  0 = do not look.
-    65504 / 64 leaves activations six bits to grow."""
+    """Limit of |x|, >= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
+    mp_autocast_graph.tensor_amax is MP_CAST_DENY.  65504 / 64 leaves fp16 a headroom of six
+    bits."""
     depth_limit: int
-    """a node that sums more terms is MP_CAST_DENY; 0 = do not look"""
+    """Limit of mp_autocast_graph.node_depth, >= 0; 0 = no limit.  A node that sums more terms is
+    MP_CAST_DENY."""
 
 
 class mp_autocast_graph_t(_Sized):
-    """A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP_INIT_STRUCT it."""
+    """Graph to rewrite: flat arrays in host memory, read during the call.  Cycles are allowed.
+    Optional arrays may be NULL, as if all elements were 0.  Initialize with MP_INIT_STRUCT."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1896,49 +1907,53 @@ class mp_autocast_graph_t(_Sized):
     reserved0: int
     """must be 0"""
     node_op: Pointer
-    """operations; may be NULL where node_class says a class"""
+    """names of operations; NULL elements require a node_class"""
     node_class: Pointer
-    """optional: 1 + mp_autocast_class_t; 0 = by node_op"""
+    """optional: 1 + mp_autocast_class_t; 0 = class of node_op"""
     node_name: Pointer
-    """optional, as each of its names: for patterns and reports"""
+    """optional, for patterns and reports; elements may be NULL"""
     node_flags: Pointer
     """optional: mp_node_flags_t, or-ed"""
     node_depth: Pointer
-    """optional: terms of a sum (k of a product); 0 = not known"""
+    """optional: terms of a sum, e.g. k of a GEMM; 0 = unknown"""
     first_input: Pointer
-    """num_nodes + 1, ascending from 0: inputs of node i are [first_input[i], first_input[i + 1])."""
+    """Inputs of node i are [first_input[i], first_input[i + 1]); num_nodes + 1 values, the first
+    is 0."""
     input_tensor: Pointer
-    """-1: an optional input that is absent"""
+    """tensor of each input; -1 = absent optional input"""
     input_slot: Pointer
-    """optional: 0"""
+    """optional: slot of each input"""
     tensor_producer: Pointer
-    """node; -1: from outside"""
+    """node that writes the tensor; -1 = outside the graph"""
     tensor_slot: Pointer
-    """optional: 0; the slot of its producer that writes it"""
+    """optional: slot of the producer that writes the tensor"""
     tensor_dtype: Pointer
-    """mp_dtype_t.  MP_FP32 takes part; MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is anything else."""
+    """mp_dtype_t: MP_FP32 may become low precision, MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is any
+    other type."""
     tensor_role: Pointer
     """optional: mp_tensor_role_t"""
     tensor_amax: Pointer
-    """optional: largest |x| that mp_inspect has seen; NaN or < 0: unknown"""
+    """optional: largest |x|, e.g. of mp_inspect; < 0, NaN = unknown"""
     hidden_src: Pointer
-    """num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
-    data that this graph shows; through a container, or through state."""
+    """Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
+    hidden_src[i] to slot 0 of hidden_dst[i] without a tensor of this graph."""
     hidden_dst: Pointer
-    """num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
-    data that this graph shows; through a container, or through state."""
+    """Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
+    hidden_src[i] to slot 0 of hidden_dst[i] without a tensor of this graph."""
     first_member: Pointer
-    """Clusters of nodes whose slots 0 have one colour; num_clusters + 1, as first_input."""
+    """Clusters: members [first_member[i], first_member[i + 1]) have equal precision in slot 0;
+    num_clusters + 1 values, the first is 0."""
     member: Pointer
+    """nodes of the clusters"""
     cluster_kind: Pointer
-    """optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
-    touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
-    1: a loop.  If all members without MP_NODE_BACK_EDGE are low, and the others can be, they are
-    too; else none is."""
+    """Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
+    denied, not modifiable (MP_NODE_KEEP, MP_NODE_ELSEWHERE) or MP_NODE_NO_LOW; otherwise low
+    precision if any member is, regardless of classes.  1, a loop: low precision if all members
+    without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32."""
 
 
 class mp_autocast_cast_t(Structure):
-    """One cast.  Without struct_size: 20 bytes in every version."""
+    """Cast of a tensor.  Has no struct_size: 20 bytes in every version."""
 
     _fields_ = [
         ("tensor", c_int32),
@@ -1951,19 +1966,24 @@ class mp_autocast_cast_t(Structure):
     to: int
     kind: int
     readers: int
-    """inputs that read the result, and the outside with MP_AUTOCAST_KEEP_IO"""
+    """inputs that read the result, plus the caller with MP_AUTOCAST_KEEP_IO"""
 
 
 class mp_autocast_result_t(_Sized):
-    """What a rewrite says.  Every array is the caller's and optional.  MP_INIT_STRUCT it.
+    """Result of mp_autocast_rewrite.  The arrays belong to the caller; each is optional.  Initialize
+    with MP_INIT_STRUCT.
 
-    A reader j of tensor t gets tensor_dtype[t], or if input_cast[j] >= 0 what that cast makes of it;
-    at most one cast belongs to a tensor.
+    Input j reads its tensor t as written, in type tensor_dtype[t], or the result of cast
+    input_cast[j] if that is >= 0.  A tensor has at most one cast.
 
-    With MP_AUTOCAST_EMULATE there are more: `casts` needs room for 2 num_tensors + the number of
-    inputs.  Every tensor stays MP_FP32.  One that a low node writes for any reader, or reads from an
-    fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
-    each input of a low node, and one for all fp32 readers of what a low node writes."""
+    MP_AUTOCAST_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
+    of inputs:
+
+    - All tensors stay MP_FP32.
+    - Each tensor that is read, and written or read by a low-precision node, has one cast to low
+      precision.
+    - Casts back to fp32 read the result of that cast: one for each input of a low-precision node,
+      and one for all fp32 readers of a tensor written by a low-precision node."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1986,21 +2006,21 @@ class mp_autocast_result_t(_Sized):
     num_parameters_low: int
     """out: casts of kind MP_CAST_BY_MODEL_COPY"""
     tensor_dtype: Pointer
-    """num_tensors: what the producer writes"""
+    """num_tensors: type that the producer writes"""
     node_dtype: Pointer
-    """num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
-    does.  A node without such a slot is MP_FP32, but in a container that is low it is low: an
-    empty list of 16-bit tensors."""
+    """Type of each node, num_nodes: MP_FP32 or low precision, for slot 0, or for the lowest eligible
+    slot if slot 0 is not eligible.  A node without eligible slots is MP_FP32, except in a
+    low-precision container, e.g. an empty list of 16-bit tensors."""
     input_cast: Pointer
-    """one per input: an index of casts; -1: reads what is written"""
+    """one per input: index into casts; -1 = no cast"""
     casts: Pointer
-    """room for num_tensors; in order of tensors"""
+    """room for num_tensors; ordered by tensor"""
     node_why: Pointer
     """num_nodes: mp_autocast_why_t"""
     node_because: Pointer
-    """num_nodes: the node that did it, one if there are several; -1"""
+    """num_nodes: a node that caused the type, or -1"""
     gate: Optional[bytes]
-    """out: why nothing was changed, in static storage; NULL"""
+    """out: reason of a closed gate, static storage; NULL = open"""
 
 
 class mp_xent_desc_t(_Sized):
@@ -2795,16 +2815,17 @@ def mp_step_options_default() -> mp_step_options_t:
 
 
 def mp_autocast_config_default(low: int) -> mp_autocast_config_t:
-    """Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits."""
+    """Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+    limits."""
     value = mp_autocast_config_t()
     _library.mp_autocast_config_init(value, ctypes.sizeof(value), low)
     return value
 
 
 def mp_autocast_scaler_default(low: int) -> mp_scaler_config_t:
-    """The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
-    MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
-    @retval MP_ERROR_INVALID_ARGUMENT low is another type"""
+    """Initializes the loss scaler for `low`.  MP_FP16: MP_SCALER_PRESET_KERAS, which TensorFlow calls
+    "dynamic".  MP_BF16 and MP_FP32: S = 1.
+    @retval MP_ERROR_INVALID_ARGUMENT low is any other value"""
     value = mp_scaler_config_t()
     _library.mp_autocast_scaler_init(value, ctypes.sizeof(value), low)
     return value
@@ -3609,87 +3630,94 @@ class Library(ctypes.CDLL):
                     restored state"""
 
         def mp_autocast_config_init(self, config: Pointer, struct_size: int, low: int, /) -> int:
-            """Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits."""
+            """Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+            limits."""
 
         def mp_autocast_scaler_init(self, config: Pointer, struct_size: int, low: int, /) -> int:
-            """The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
-            MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
-            @retval MP_ERROR_INVALID_ARGUMENT low is another type"""
+            """Initializes the loss scaler for `low`.  MP_FP16: MP_SCALER_PRESET_KERAS, which TensorFlow calls
+            "dynamic".  MP_BF16 and MP_FP32: S = 1.
+            @retval MP_ERROR_INVALID_ARGUMENT low is any other value"""
 
         def mp_autocast_create(self, policy: Pointer, config: Pointer, /) -> int:
-            """Unless MP_AUTOCAST_NO_ENVIRONMENT is set, the environment is read here.  It wins over `config` and
-            loses to mp_autocast_set_class and mp_autocast_set_nodes.
+            """Creates a policy and applies the environment, unless MP_AUTOCAST_NO_ENVIRONMENT is set:
 
                 MP_AUTOCAST=off|fp16|bf16
                 MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
-                MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+                MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
+                MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
                 MP_AUTOCAST_IGNORE_PERFORMANCE=1
-                MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
+                MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
 
-            With the presets of TensorFlow the variables TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ of the same
-            meaning (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read first.
+            These variables override `config`; mp_autocast_set_class and mp_autocast_set_nodes override
+            them.  With a TensorFlow preset, the corresponding TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_
+            variables (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read
+            first.
 
             @param config  host, optional; NULL = mp_autocast_config_default(MP_FP16).
-            @retval MP_ERROR_INVALID_ARGUMENT a variable has another value, or adds an operation that is in
-                    another list and is not removed there"""
+            @retval MP_ERROR_INVALID_ARGUMENT a variable has an invalid value, or adds an operation that is
+                    on another list and is not removed from it"""
 
         def mp_autocast_destroy(self, policy: Handle, /) -> None:
-            ...
+            """Destroys a policy."""
 
         def mp_autocast_set_class(self, policy: Handle, op_types: Pointer, count: int, op_class: int, /) -> int:
-            """Put operations into a class, out of the one that they are in.
-            @param op_types  host, `count` names, any but NULL; copied.
-            @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used"""
+            """Moves operations to a class.
+            @param op_types  host, count names, copied; unknown names are added.
+            @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used"""
 
         def mp_autocast_set_nodes(self, policy: Handle, pattern: Optional[bytes], node_class: int, /) -> int:
-            """Give nodes a class by their name, whatever their operation; where several patterns match, the one
-            that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
-            @param pattern  host, copied.  * is any text, ? any character, [a-z] one of these, [!a-z] none of
-                            these, as in a shell; * also matches "/".
-            @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used, or a [ is not closed"""
+            """Assigns a class to nodes by name, independent of their operation, e.g. to keep all nodes whose
+            name begins with "decoder/" in fp32.  If several patterns match, the last one set applies.
+            @param pattern  host, copied.  As in a shell: * matches any text, including "/", ? any
+                            character, [a-z] one of these and [!a-z] any other.
+            @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used, or a [ has no ]"""
 
         def mp_autocast_class(self, policy: Handle, op_type: Optional[bytes], /) -> int:
-            """The class of an operation before the level is applied.  Names are case-sensitive.
-            MP_CAST_UNLISTED for an unknown one, for NULL, and without a policy; with MP_AUTOCAST_PYTORCH an
-            unknown one is MP_CAST_CLEAR."""
+            """Returns the class of an operation, before the level is applied.  Names are case-sensitive.
+            Returns MP_CAST_UNLISTED if the operation is unknown (with MP_AUTOCAST_PYTORCH MP_CAST_CLEAR),
+            or if op_type or policy is NULL."""
 
         def mp_autocast_gate(self, policy: Handle, context: Handle, closed_because: Pointer, /) -> int:
-            """Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm_70; bf16 needs sm_80; the
-            host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
-            error: a rewrite then changes nothing, and the log has one warning.
-            @param context         optional; NULL: any device, so only the environment can close it.
-            @param closed_because  host, out: one clause in static storage; NULL = open."""
+            """Returns why low precision is not faster on a device, or NULL if it is.
+
+            This gate disables rewrites that would not pay off: fp16 requires Tensor Cores (sm_70), bf16
+            requires sm_80, and the host target has no faster 16-bit arithmetic.  A closed gate is not an
+            error: mp_autocast_rewrite leaves the graph unchanged and logs one warning.
+            MP_AUTOCAST_IGNORE_PERFORMANCE opens it; MP_AUTOCAST=off always closes it.
+            @param context         optional; NULL = any device: only MP_AUTOCAST=off closes the gate.
+            @param closed_because  host, out: a clause in static storage; NULL = open."""
 
         def mp_autocast_rewrite(self, policy: Handle, context: Handle, graph: Pointer, result: Pointer, /) -> int:
-            """Which nodes run in 16 bits, and the casts between.
-            @param context  optional: the gate is that of its device; NULL = none.
+            """Determines the type of each node and the required casts.
+            @param context  optional: device of the gate, see mp_autocast_gate; NULL = any device.
             @param graph    host.
             @param result   host, out.
-            @retval MP_ERROR_INVALID_ARGUMENT something is out of range, named with its array and index; or
-                    MP_AUTOCAST_FORCE_ALL with MP_BF16"""
+            @retval MP_ERROR_INVALID_ARGUMENT a value is out of range (the message names array and index),
+                    or MP_AUTOCAST_FORCE_ALL with MP_BF16"""
 
         def mp_autocast_explain(self, policy: Handle, graph: Pointer, result: Pointer, form: int, text: Pointer, bytes: Pointer, /) -> int:
-            """The report on a rewrite.
-            @param graph   host, as it was rewritten.
-            @param result  host: of its rewrite.  Its arrays are not read.
-            @param text    host, optional, out: NUL-terminated.
-            @param bytes   host.  In: room in text.  Out: what is needed, the NUL included.
-            @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room"""
+            """Writes a report: the type of each node and the reason.
+            @param graph   host: the graph that was rewritten, unchanged.
+            @param result  host: the result of mp_autocast_rewrite; its arrays are not read.
+            @param text    host, optional, out: NUL-terminated; NULL only returns the size.
+            @param bytes   host.  In: size of text.  Out: required size, including the NUL.
+            @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size"""
 
         def mp_autocast_op(self, policy: Handle, op_type: Optional[bytes], input_dtype: Pointer, count: int, cast_to: Pointer, output: Pointer, /) -> int:
-            """One operation without a graph, for hosts that execute as they go.
+            """Determines the casts of a single operation, for programs that execute eagerly:
 
-                MP_CAST_ALLOW        every input low; the output too
-                MP_CAST_DENY         every input fp32; the output too
-                otherwise            inputs of one type stay as they are; of several types, all become fp32
+                MP_CAST_ALLOW    inputs and output in low precision
+                MP_CAST_DENY     inputs and output in fp32
+                otherwise        inputs of one type stay unchanged; inputs of several types become fp32
 
-            An input that is MP_DTYPE_NONE, an integer or fp64, is left alone.  Gate and level do not count
-            here, but for MP_AUTOCAST=off, which leaves everything alone.
+            Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  Gate and level are ignored,
+            except that MP_AUTOCAST=off disables all casts.
 
-            @param input_dtype  host, `count` of mp_dtype_t; NULL for 0.
-            @param cast_to      host, out, as many: mp_dtype_t; MP_DTYPE_NONE = leave.
-            @param output       host, out: what the output is; MP_DTYPE_NONE where no input is of a type.
-            @retval MP_ERROR_UNSUPPORTED the operation is banned; mp_last_error says what to use instead"""
+            @param input_dtype  host, count values of mp_dtype_t; NULL if count is 0.
+            @param cast_to      host, out, count values of mp_dtype_t; MP_DTYPE_NONE = no cast.
+            @param output       host, out: type of the output; MP_DTYPE_NONE if all inputs are.
+            @retval MP_ERROR_UNSUPPORTED the operation is unsafe in 16 bits; the message names a
+                    replacement"""
 
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int:
             """Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.

@@ -480,55 +480,60 @@ numbered! {
 }
 
 numbered! {
-    /// What an operation makes of a 16-bit type.
+    /// Class of an operation: the list that contains it.  Names follow TensorFlow.
     AutocastClass {
-        /// fp32, whatever stands around it
+        /// fp32, independent of its neighbors
         Unlisted = 0,
-        /// always low: it is safe, and faster
+        /// always low precision: numerically safe, and faster
         Allow = 1,
-        /// low between low ones, unless it feels an [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY)
+        /// low precision between low-precision nodes, except downstream of a DENY
         Infer = 2,
-        /// fp32, and so are the [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) and what lies before these, behind it
+        /// fp32.  Propagates downstream through [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) nodes, and through [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR) nodes that
+        /// lead to another [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) or [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY).
         Deny = 3,
-        /// no numerical effect: takes the colour of its neighbours
+        /// no numerical effect: takes the precision of its neighbors
         Clear = 4,
-        /// [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH): low where all its floating-point inputs are.  Elsewhere [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER).
+        /// [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH): low precision if all floating-point inputs are.  Other presets treat it
+        /// as [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER).
         Promote = 5,
     }
 }
 
 numbered! {
-    /// Whose lists of operations, and whose way of colouring.
+    /// Lists of operations and rules of propagation.
     AutocastPreset {
-        /// Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
-        /// sums are [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY); batch norm is [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER); products, convolutions, attention and
-        /// recurrent layers are [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW).
+        /// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW): products, convolutions,
+        /// attention, recurrent layers.  [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER): batch norm.  [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY): softmax, norms over a
+        /// row, losses, sums.
         Default = 0,
         /// lists of TensorFlow 2.21 for fp16
         Tensorflow = 1,
         /// lists of TensorFlow 2.21 for bf16
         TensorflowBf16 = 2,
-        /// Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
-        /// listed operations, such as cross\_entropy and interpolate.  [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) does not spread, and
-        /// one sweep forward replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), or else if all
-        /// its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+        /// Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
+        /// of listed operations, such as cross\_entropy and interpolate.  Unknown operations are
         /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR).
+        ///
+        /// Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
+        /// is [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), or if all its floating-point inputs are and no list requires fp32.
+        /// [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) does not propagate.
         Pytorch = 3,
-        /// names of ONNX, with the block list of onnxconverter-common unlisted
+        /// names of ONNX; the block list of onnxconverter-common is unlisted
         Onnx = 4,
     }
 }
 
 numbered! {
-    /// How far it goes.
+    /// Override of all lists.
     AutocastLevel {
-        /// [`MP_AUTOCAST_NORMAL`](crate::sys::MP_AUTOCAST_NORMAL)
+        /// no override
         Normal = 0,
-        /// the careful one
+        /// conservative: [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) becomes [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY)
         InferAsDeny = 1,
-        /// all but [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) is [`MP_CAST_UNLISTED`](crate::sys::MP_CAST_UNLISTED)
+        /// all but [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) become [`MP_CAST_UNLISTED`](crate::sys::MP_CAST_UNLISTED)
         TensorCoresOnly = 2,
-        /// For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
+        /// Low precision wherever possible, except constants, state and cross-entropies.  For tests;
+        /// [`MP_FP16`](crate::sys::MP_FP16) only.
         ForceAll = 3,
     }
 }
@@ -536,13 +541,13 @@ numbered! {
 flags! {
     /// Bits of `mp_autocast_config`.flags.
     AutocastFlags {
-        /// the variables of [`mp_autocast_create`](crate::sys::mp_autocast_create) are not read
+        /// ignores environment variables
         NO_ENVIRONMENT = 1,
-        /// no gate: see [`mp_autocast_gate`](crate::sys::mp_autocast_gate)
+        /// disables the gate, see [`mp_autocast_gate`](crate::sys::mp_autocast_gate)
         IGNORE_PERFORMANCE = 2,
-        /// Tensors of role [`MP_TENSOR_OUTPUT`](crate::sys::MP_TENSOR_OUTPUT) leave the graph in fp32: the outside is one more reader.
+        /// Keeps tensors of role [`MP_TENSOR_OUTPUT`](crate::sys::MP_TENSOR_OUTPUT) in fp32 for the caller, who counts as a reader.
         KEEP_IO = 4,
-        /// For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+        /// Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
         /// `mp_autocast_result`.
         EMULATE = 8,
     }
@@ -551,60 +556,62 @@ flags! {
 flags! {
     /// Bits of `mp_autocast_graph`.node\_flags.
     NodeFlags {
-        /// is not to be touched: fetched, fed, or the caller's wish
+        /// stays fp32: fetched, fed, or requested by the caller
         KEEP = 1,
-        /// runs on another device, and is not touched either
+        /// stays fp32: runs on another device
         ELSEWHERE = 2,
-        /// has no 16-bit kernel: fp32; its class still spreads
+        /// stays fp32: no 16-bit kernel; its class still propagates
         NO_LOW = 4,
         /// converts to the type of its output
         CAST = 8,
-        /// Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
-        /// spread through it.
+        /// Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
+        /// precision does not propagate through it.
         READS_VARIABLE = 16,
-        /// of a loop: follows the others (NextIteration)
+        /// back edge (NextIteration): follows the rest of its loop
         BACK_EDGE = 32,
-        /// reads fp32 and low alike, but for [`MP_SLOT_FP32`](crate::sys::MP_SLOT_FP32)
+        /// reads fp32 and low precision, except on [`MP_SLOT_FP32`](crate::sys::MP_SLOT_FP32)
         READS_EITHER = 64,
-        /// writes fp32 or low as it is told, like [`mp_gemm`](crate::sys::mp_gemm)'s dtype\_cd
+        /// can write fp32 or low precision, like [`mp_gemm`](crate::sys::mp_gemm) (dtype\_cd)
         WRITES_EITHER = 128,
     }
 }
 
 numbered! {
-    /// What a tensor is besides a value.
+    /// Role of a tensor.
     TensorRole {
         /// [`MP_TENSOR_ACTIVATION`](crate::sys::MP_TENSOR_ACTIVATION)
         Activation = 0,
-        /// an optimizer has its master, and can keep a 16-bit copy
+        /// an optimizer has its fp32 master and can keep a 16-bit copy
         Parameter = 1,
-        /// read from outside
+        /// read by the caller
         Output = 2,
     }
 }
 
 numbered! {
-    /// How a tensor comes to its other type.
+    /// Source of the converted tensor.
     CastKind {
         /// [`mp_cast`](crate::sys::mp_cast), once for all readers
         Kernel = 1,
-        /// No kernel: the 16-bit copy that the optimizer keeps of its master (`mp_optimizer_desc`.model).
+        /// The 16-bit copy of a parameter that the optimizer writes (`mp_optimizer_desc`.model): no
+        /// kernel.
         ModelCopy = 2,
     }
 }
 
 numbered! {
-    /// Why a node has its type.  Below 32 it stays fp32.  node\_because names the node in \[\].
+    /// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_because is the node
+    /// in brackets.
     AutocastWhy {
-        /// no list names its operation
+        /// [`MP_CAST_UNLISTED`](crate::sys::MP_CAST_UNLISTED): on no list, or by level
         Unlisted = 1,
-        /// [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY), by list, pattern or node\_class
+        /// [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) by list, pattern, node\_class or level
         DenyList = 2,
-        /// behind an [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) \[it\]
+        /// downstream of an [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) \[that node\]
         DenyUpstream = 3,
-        /// a tensor with |x| \> amax\_limit
+        /// tensor\_amax of a tensor exceeds amax\_limit
         Range = 4,
-        /// more terms than depth\_limit
+        /// node\_depth exceeds depth\_limit
         Depth = 5,
         /// [`MP_NODE_KEEP`](crate::sys::MP_NODE_KEEP)
         Kept = 6,
@@ -612,25 +619,25 @@ numbered! {
         Elsewhere = 7,
         /// [`MP_NODE_NO_LOW`](crate::sys::MP_NODE_NO_LOW)
         NoKernel = 8,
-        /// could be low, but nothing low is near enough
+        /// could be low precision, but none propagates to it
         NoAllowNearby = 9,
         /// reads and writes no [`MP_FP32`](crate::sys::MP_FP32) tensor
         NotFloat = 10,
-        /// see `mp_autocast_result`.gate
+        /// gate closed, see `mp_autocast_result`.gate
         Gate = 11,
-        /// of a cluster that cannot be low \[the member that cannot\]
+        /// in an fp32 cluster \[the member that requires fp32\]
         ClusterFp32 = 12,
-        /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), by list or node\_class
+        /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) by list, node\_class or level
         AllowList = 32,
-        /// [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) or \_CLEAR between two low ones \[the one behind it\]
+        /// INFER or CLEAR between two [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) \[the downstream one\]
         BetweenAllow = 33,
-        /// its inputs are low: bf16, or [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH) \[the first\]
+        /// Downstream of a low-precision node \[that node\], with [`MP_BF16`](crate::sys::MP_BF16) or [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH).
         FollowsAllow = 34,
-        /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR) beside a low one \[it\]
+        /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR) connected to a low-precision node \[that node\]
         ClearBesideLow = 35,
-        /// of a cluster that is low \[the member that was\]
+        /// in a low-precision cluster \[the member that caused it\]
         ClusterLow = 36,
-        /// a cast to fp32 all whose readers are low \[the first\]
+        /// cast to fp32 with only low-precision readers \[the first\]
         CastAbsorbed = 37,
         /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) by [`mp_autocast_set_nodes`](crate::sys::mp_autocast_set_nodes)
         Pattern = 38,
@@ -638,14 +645,14 @@ numbered! {
 }
 
 numbered! {
-    /// How a report is written.
+    /// Format of a report.
     AutocastForm {
-        /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
-        /// summary.
+        /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
+        /// a summary.
         Text = 0,
         /// [`MP_AUTOCAST_JSON`](crate::sys::MP_AUTOCAST_JSON)
         Json = 1,
-        /// a picture for Graphviz: low green, fp32 red, casts on their edges
+        /// for Graphviz: low precision green, fp32 red, casts on the edges
         Dot = 2,
     }
 }

@@ -24,8 +24,8 @@ pub const MP_DEVICE_HOST: i32 = -2;
 pub const MP_DEVICE_AUTO: i32 = -3;
 /// Number of steps whose outcome [`mp_step_query`] can return.
 pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
-/// The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
-/// norm.  Whatever the class of its node, 16 bits spread neither from this slot nor to it.
+/// Slot of inputs and outputs that are always fp32, such as statistics of a batch norm or the gain
+/// of a layer norm.  Low precision propagates neither from nor to this slot, for any class.
 pub const MP_SLOT_FP32: i32 = 255;
 /// Maximum number of dimensions of a tensor.
 pub const MP_GRAPH_MAX_RANK: i32 = 8;
@@ -76,7 +76,8 @@ pub type mp_optimizer_t = *mut mp_optimizer;
 pub struct mp_autocast {
     _opaque: [u8; 0],
 }
-/// Lists and a level.  Once it has been used it does not change, and threads may share it.
+/// Lists of operations, patterns of node names, and a level.  A policy is immutable after its first
+/// use, so threads can share it.
 pub type mp_autocast_t = *mut mp_autocast;
 
 /// Never made here; see mp_graph_t.
@@ -429,108 +430,116 @@ pub const MP_STEP_NO_SCALE: mp_step_outcome_t = 5;
 /// skipped: the flag was set, or a gradient or amax is not finite; S follows its policy
 pub const MP_STEP_OVERFLOW: mp_step_outcome_t = 6;
 
-/// What an operation makes of a 16-bit type.
+/// Class of an operation: the list that contains it.  Names follow TensorFlow.
 pub type mp_autocast_class_t = u32;
-/// fp32, whatever stands around it
+/// fp32, independent of its neighbors
 pub const MP_CAST_UNLISTED: mp_autocast_class_t = 0;
-/// always low: it is safe, and faster
+/// always low precision: numerically safe, and faster
 pub const MP_CAST_ALLOW: mp_autocast_class_t = 1;
-/// low between low ones, unless it feels an [`MP_CAST_DENY`]
+/// low precision between low-precision nodes, except downstream of a DENY
 pub const MP_CAST_INFER: mp_autocast_class_t = 2;
-/// fp32, and so are the [`MP_CAST_INFER`] and what lies before these, behind it
+/// fp32.  Propagates downstream through [`MP_CAST_INFER`] nodes, and through [`MP_CAST_CLEAR`] nodes that
+/// lead to another [`MP_CAST_INFER`] or [`MP_CAST_DENY`].
 pub const MP_CAST_DENY: mp_autocast_class_t = 3;
-/// no numerical effect: takes the colour of its neighbours
+/// no numerical effect: takes the precision of its neighbors
 pub const MP_CAST_CLEAR: mp_autocast_class_t = 4;
-/// [`MP_AUTOCAST_PYTORCH`]: low where all its floating-point inputs are.  Elsewhere [`MP_CAST_INFER`].
+/// [`MP_AUTOCAST_PYTORCH`]: low precision if all floating-point inputs are.  Other presets treat it
+/// as [`MP_CAST_INFER`].
 pub const MP_CAST_PROMOTE: mp_autocast_class_t = 5;
 
-/// Whose lists of operations, and whose way of colouring.
+/// Lists of operations and rules of propagation.
 pub type mp_autocast_preset_t = u32;
-/// Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
-/// sums are [`MP_CAST_DENY`]; batch norm is [`MP_CAST_INFER`]; products, convolutions, attention and
-/// recurrent layers are [`MP_CAST_ALLOW`].
+/// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_CAST_ALLOW`]: products, convolutions,
+/// attention, recurrent layers.  [`MP_CAST_INFER`]: batch norm.  [`MP_CAST_DENY`]: softmax, norms over a
+/// row, losses, sums.
 pub const MP_AUTOCAST_DEFAULT: mp_autocast_preset_t = 0;
 /// lists of TensorFlow 2.21 for fp16
 pub const MP_AUTOCAST_TENSORFLOW: mp_autocast_preset_t = 1;
 /// lists of TensorFlow 2.21 for bf16
 pub const MP_AUTOCAST_TENSORFLOW_BF16: mp_autocast_preset_t = 2;
-/// Lists of torch.amp in PyTorch 2.11 on a GPU, names without overload, and compositions of
-/// listed operations, such as cross\_entropy and interpolate.  [`MP_CAST_DENY`] does not spread, and
-/// one sweep forward replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`], or else if all
-/// its floating-point inputs are low and no list holds it in fp32.  An unknown operation is
+/// Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
+/// of listed operations, such as cross\_entropy and interpolate.  Unknown operations are
 /// [`MP_CAST_CLEAR`].
+///
+/// Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
+/// is [`MP_CAST_ALLOW`], or if all its floating-point inputs are and no list requires fp32.
+/// [`MP_CAST_DENY`] does not propagate.
 pub const MP_AUTOCAST_PYTORCH: mp_autocast_preset_t = 3;
-/// names of ONNX, with the block list of onnxconverter-common unlisted
+/// names of ONNX; the block list of onnxconverter-common is unlisted
 pub const MP_AUTOCAST_ONNX: mp_autocast_preset_t = 4;
 
-/// How far it goes.
+/// Override of all lists.
 pub type mp_autocast_level_t = u32;
+/// no override
 pub const MP_AUTOCAST_NORMAL: mp_autocast_level_t = 0;
-/// the careful one
+/// conservative: [`MP_CAST_INFER`] becomes [`MP_CAST_DENY`]
 pub const MP_AUTOCAST_INFER_AS_DENY: mp_autocast_level_t = 1;
-/// all but [`MP_CAST_ALLOW`] is [`MP_CAST_UNLISTED`]
+/// all but [`MP_CAST_ALLOW`] become [`MP_CAST_UNLISTED`]
 pub const MP_AUTOCAST_TENSOR_CORES_ONLY: mp_autocast_level_t = 2;
-/// For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
+/// Low precision wherever possible, except constants, state and cross-entropies.  For tests;
+/// [`MP_FP16`] only.
 pub const MP_AUTOCAST_FORCE_ALL: mp_autocast_level_t = 3;
 
 /// Bits of `mp_autocast_config`.flags.
 pub type mp_autocast_flags_t = u32;
-/// the variables of [`mp_autocast_create`] are not read
+/// ignores environment variables
 pub const MP_AUTOCAST_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
-/// no gate: see [`mp_autocast_gate`]
+/// disables the gate, see [`mp_autocast_gate`]
 pub const MP_AUTOCAST_IGNORE_PERFORMANCE: mp_autocast_flags_t = 2;
-/// Tensors of role [`MP_TENSOR_OUTPUT`] leave the graph in fp32: the outside is one more reader.
+/// Keeps tensors of role [`MP_TENSOR_OUTPUT`] in fp32 for the caller, who counts as a reader.
 pub const MP_AUTOCAST_KEEP_IO: mp_autocast_flags_t = 4;
-/// For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+/// Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
 /// `mp_autocast_result`.
 pub const MP_AUTOCAST_EMULATE: mp_autocast_flags_t = 8;
 
 /// Bits of `mp_autocast_graph`.node\_flags.
 pub type mp_node_flags_t = u32;
-/// is not to be touched: fetched, fed, or the caller's wish
+/// stays fp32: fetched, fed, or requested by the caller
 pub const MP_NODE_KEEP: mp_node_flags_t = 1;
-/// runs on another device, and is not touched either
+/// stays fp32: runs on another device
 pub const MP_NODE_ELSEWHERE: mp_node_flags_t = 2;
-/// has no 16-bit kernel: fp32; its class still spreads
+/// stays fp32: no 16-bit kernel; its class still propagates
 pub const MP_NODE_NO_LOW: mp_node_flags_t = 4;
 /// converts to the type of its output
 pub const MP_NODE_CAST: mp_node_flags_t = 8;
-/// Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
-/// spread through it.
+/// Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
+/// precision does not propagate through it.
 pub const MP_NODE_READS_VARIABLE: mp_node_flags_t = 16;
-/// of a loop: follows the others (NextIteration)
+/// back edge (NextIteration): follows the rest of its loop
 pub const MP_NODE_BACK_EDGE: mp_node_flags_t = 32;
-/// reads fp32 and low alike, but for [`MP_SLOT_FP32`]
+/// reads fp32 and low precision, except on [`MP_SLOT_FP32`]
 pub const MP_NODE_READS_EITHER: mp_node_flags_t = 64;
-/// writes fp32 or low as it is told, like [`mp_gemm`]'s dtype\_cd
+/// can write fp32 or low precision, like [`mp_gemm`] (dtype\_cd)
 pub const MP_NODE_WRITES_EITHER: mp_node_flags_t = 128;
 
-/// What a tensor is besides a value.
+/// Role of a tensor.
 pub type mp_tensor_role_t = u32;
 pub const MP_TENSOR_ACTIVATION: mp_tensor_role_t = 0;
-/// an optimizer has its master, and can keep a 16-bit copy
+/// an optimizer has its fp32 master and can keep a 16-bit copy
 pub const MP_TENSOR_PARAMETER: mp_tensor_role_t = 1;
-/// read from outside
+/// read by the caller
 pub const MP_TENSOR_OUTPUT: mp_tensor_role_t = 2;
 
-/// How a tensor comes to its other type.
+/// Source of the converted tensor.
 pub type mp_cast_kind_t = u32;
 /// [`mp_cast`], once for all readers
 pub const MP_CAST_BY_KERNEL: mp_cast_kind_t = 1;
-/// No kernel: the 16-bit copy that the optimizer keeps of its master (`mp_optimizer_desc`.model).
+/// The 16-bit copy of a parameter that the optimizer writes (`mp_optimizer_desc`.model): no
+/// kernel.
 pub const MP_CAST_BY_MODEL_COPY: mp_cast_kind_t = 2;
 
-/// Why a node has its type.  Below 32 it stays fp32.  node\_because names the node in \[\].
+/// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_because is the node
+/// in brackets.
 pub type mp_autocast_why_t = u32;
-/// no list names its operation
+/// [`MP_CAST_UNLISTED`]: on no list, or by level
 pub const MP_WHY_UNLISTED: mp_autocast_why_t = 1;
-/// [`MP_CAST_DENY`], by list, pattern or node\_class
+/// [`MP_CAST_DENY`] by list, pattern, node\_class or level
 pub const MP_WHY_DENY_LIST: mp_autocast_why_t = 2;
-/// behind an [`MP_CAST_DENY`] \[it\]
+/// downstream of an [`MP_CAST_DENY`] \[that node\]
 pub const MP_WHY_DENY_UPSTREAM: mp_autocast_why_t = 3;
-/// a tensor with |x| \> amax\_limit
+/// tensor\_amax of a tensor exceeds amax\_limit
 pub const MP_WHY_RANGE: mp_autocast_why_t = 4;
-/// more terms than depth\_limit
+/// node\_depth exceeds depth\_limit
 pub const MP_WHY_DEPTH: mp_autocast_why_t = 5;
 /// [`MP_NODE_KEEP`]
 pub const MP_WHY_KEPT: mp_autocast_why_t = 6;
@@ -538,36 +547,36 @@ pub const MP_WHY_KEPT: mp_autocast_why_t = 6;
 pub const MP_WHY_ELSEWHERE: mp_autocast_why_t = 7;
 /// [`MP_NODE_NO_LOW`]
 pub const MP_WHY_NO_KERNEL: mp_autocast_why_t = 8;
-/// could be low, but nothing low is near enough
+/// could be low precision, but none propagates to it
 pub const MP_WHY_NO_ALLOW_NEARBY: mp_autocast_why_t = 9;
 /// reads and writes no [`MP_FP32`] tensor
 pub const MP_WHY_NOT_FLOAT: mp_autocast_why_t = 10;
-/// see `mp_autocast_result`.gate
+/// gate closed, see `mp_autocast_result`.gate
 pub const MP_WHY_GATE: mp_autocast_why_t = 11;
-/// of a cluster that cannot be low \[the member that cannot\]
+/// in an fp32 cluster \[the member that requires fp32\]
 pub const MP_WHY_CLUSTER_FP32: mp_autocast_why_t = 12;
-/// [`MP_CAST_ALLOW`], by list or node\_class
+/// [`MP_CAST_ALLOW`] by list, node\_class or level
 pub const MP_WHY_ALLOW_LIST: mp_autocast_why_t = 32;
-/// [`MP_CAST_INFER`] or \_CLEAR between two low ones \[the one behind it\]
+/// INFER or CLEAR between two [`MP_CAST_ALLOW`] \[the downstream one\]
 pub const MP_WHY_BETWEEN_ALLOW: mp_autocast_why_t = 33;
-/// its inputs are low: bf16, or [`MP_AUTOCAST_PYTORCH`] \[the first\]
+/// Downstream of a low-precision node \[that node\], with [`MP_BF16`] or [`MP_AUTOCAST_PYTORCH`].
 pub const MP_WHY_FOLLOWS_ALLOW: mp_autocast_why_t = 34;
-/// [`MP_CAST_CLEAR`] beside a low one \[it\]
+/// [`MP_CAST_CLEAR`] connected to a low-precision node \[that node\]
 pub const MP_WHY_CLEAR_BESIDE_LOW: mp_autocast_why_t = 35;
-/// of a cluster that is low \[the member that was\]
+/// in a low-precision cluster \[the member that caused it\]
 pub const MP_WHY_CLUSTER_LOW: mp_autocast_why_t = 36;
-/// a cast to fp32 all whose readers are low \[the first\]
+/// cast to fp32 with only low-precision readers \[the first\]
 pub const MP_WHY_CAST_ABSORBED: mp_autocast_why_t = 37;
 /// [`MP_CAST_ALLOW`] by [`mp_autocast_set_nodes`]
 pub const MP_WHY_PATTERN: mp_autocast_why_t = 38;
 
-/// How a report is written.
+/// Format of a report.
 pub type mp_autocast_form_t = u32;
-/// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
-/// summary.
+/// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
+/// a summary.
 pub const MP_AUTOCAST_TEXT: mp_autocast_form_t = 0;
 pub const MP_AUTOCAST_JSON: mp_autocast_form_t = 1;
-/// a picture for Graphviz: low green, fp32 red, casts on their edges
+/// for Graphviz: low precision green, fp32 red, casts on the edges
 pub const MP_AUTOCAST_DOT: mp_autocast_form_t = 2;
 
 /// Bits of [`mp_xent_desc_t`].flags.
@@ -1270,7 +1279,7 @@ pub struct mp_step_options_t {
     pub rejected_updates: *mut i64,
 }
 
-/// What a policy starts from.
+/// Initial state of a policy.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_config_t {
@@ -1281,14 +1290,17 @@ pub struct mp_autocast_config_t {
     pub level: mp_autocast_level_t,
     /// [`mp_autocast_flags_t`], or-ed
     pub flags: u32,
-    /// A node that reads or writes a tensor with a larger known |x| is [`MP_CAST_DENY`].  0 = do not look.
-    /// 65504 / 64 leaves activations six bits to grow.
+    /// Limit of |x|, \>= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
+    /// `mp_autocast_graph`.tensor\_amax is [`MP_CAST_DENY`].  65504 / 64 leaves fp16 a headroom of six
+    /// bits.
     pub amax_limit: f32,
-    /// a node that sums more terms is [`MP_CAST_DENY`]; 0 = do not look
+    /// Limit of `mp_autocast_graph`.node\_depth, \>= 0; 0 = no limit.  A node that sums more terms is
+    /// [`MP_CAST_DENY`].
     pub depth_limit: i64,
 }
 
-/// A graph: flat arrays of the host, which are not kept.  It may have cycles.  `MP_INIT_STRUCT` it.
+/// Graph to rewrite: flat arrays in host memory, read during the call.  Cycles are allowed.
+/// Optional arrays may be NULL, as if all elements were 0.  Initialize with `MP_INIT_STRUCT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_graph_t {
@@ -1301,49 +1313,53 @@ pub struct mp_autocast_graph_t {
     pub num_clusters: u32,
     /// must be 0
     pub reserved0: u32,
-    /// operations; may be NULL where node\_class says a class
+    /// names of operations; NULL elements require a node\_class
     pub node_op: *const *const c_char,
-    /// optional: 1 + [`mp_autocast_class_t`]; 0 = by node\_op
+    /// optional: 1 + [`mp_autocast_class_t`]; 0 = class of node\_op
     pub node_class: *const u8,
-    /// optional, as each of its names: for patterns and reports
+    /// optional, for patterns and reports; elements may be NULL
     pub node_name: *const *const c_char,
     /// optional: [`mp_node_flags_t`], or-ed
     pub node_flags: *const u16,
-    /// optional: terms of a sum (k of a product); 0 = not known
+    /// optional: terms of a sum, e.g. k of a GEMM; 0 = unknown
     pub node_depth: *const i64,
-    /// num\_nodes + 1, ascending from 0: inputs of node i are \[first\_input\[i\], first\_input\[i + 1\]).
+    /// Inputs of node i are \[first\_input\[i\], first\_input\[i + 1\]); num\_nodes + 1 values, the first
+    /// is 0.
     pub first_input: *const i32,
-    /// -1: an optional input that is absent
+    /// tensor of each input; -1 = absent optional input
     pub input_tensor: *const i32,
-    /// optional: 0
+    /// optional: slot of each input
     pub input_slot: *const u8,
-    /// node; -1: from outside
+    /// node that writes the tensor; -1 = outside the graph
     pub tensor_producer: *const i32,
-    /// optional: 0; the slot of its producer that writes it
+    /// optional: slot of the producer that writes the tensor
     pub tensor_slot: *const u8,
-    /// [`mp_dtype_t`].  [`MP_FP32`] takes part; [`MP_FP16`] and [`MP_BF16`] stay; [`MP_DTYPE_NONE`] is anything else.
+    /// [`mp_dtype_t`]: [`MP_FP32`] may become low precision, [`MP_FP16`] and [`MP_BF16`] stay; [`MP_DTYPE_NONE`] is any
+    /// other type.
     pub tensor_dtype: *const u8,
     /// optional: [`mp_tensor_role_t`]
     pub tensor_role: *const u8,
-    /// optional: largest |x| that [`mp_inspect`] has seen; NaN or \< 0: unknown
+    /// optional: largest |x|, e.g. of [`mp_inspect`]; \< 0, NaN = unknown
     pub tensor_amax: *const f32,
-    /// num\_hidden\_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
-    /// data that this graph shows; through a container, or through state.
+    /// Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
+    /// hidden\_src\[i\] to slot 0 of hidden\_dst\[i\] without a tensor of this graph.
     pub hidden_src: *const i32,
-    /// num\_hidden\_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
-    /// data that this graph shows; through a container, or through state.
+    /// Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
+    /// hidden\_src\[i\] to slot 0 of hidden\_dst\[i\] without a tensor of this graph.
     pub hidden_dst: *const i32,
-    /// Clusters of nodes whose slots 0 have one colour; num\_clusters + 1, as first\_input.
+    /// Clusters: members \[first\_member\[i\], first\_member\[i + 1\]) have equal precision in slot 0;
+    /// num\_clusters + 1 values, the first is 0.
     pub first_member: *const i32,
+    /// nodes of the clusters
     pub member: *const i32,
-    /// optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
-    /// touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
-    /// 1: a loop.  If all members without [`MP_NODE_BACK_EDGE`] are low, and the others can be, they are
-    /// too; else none is.
+    /// Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
+    /// denied, not modifiable ([`MP_NODE_KEEP`], [`MP_NODE_ELSEWHERE`]) or [`MP_NODE_NO_LOW`]; otherwise low
+    /// precision if any member is, regardless of classes.  1, a loop: low precision if all members
+    /// without [`MP_NODE_BACK_EDGE`] are and the others can be; otherwise fp32.
     pub cluster_kind: *const u8,
 }
 
-/// One cast.  Without struct\_size: 20 bytes in every version.
+/// Cast of a tensor.  Has no struct\_size: 20 bytes in every version.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_cast_t {
@@ -1351,19 +1367,24 @@ pub struct mp_autocast_cast_t {
     pub from: mp_dtype_t,
     pub to: mp_dtype_t,
     pub kind: mp_cast_kind_t,
-    /// inputs that read the result, and the outside with [`MP_AUTOCAST_KEEP_IO`]
+    /// inputs that read the result, plus the caller with [`MP_AUTOCAST_KEEP_IO`]
     pub readers: i32,
 }
 
-/// What a rewrite says.  Every array is the caller's and optional.  `MP_INIT_STRUCT` it.
+/// Result of [`mp_autocast_rewrite`].  The arrays belong to the caller; each is optional.  Initialize
+/// with `MP_INIT_STRUCT`.
 ///
-/// A reader j of tensor t gets tensor\_dtype\[t\], or if input\_cast\[j\] \>= 0 what that cast makes of it;
-/// at most one cast belongs to a tensor.
+/// Input j reads its tensor t as written, in type tensor\_dtype\[t\], or the result of cast
+/// input\_cast\[j\] if that is \>= 0.  A tensor has at most one cast.
 ///
-/// With [`MP_AUTOCAST_EMULATE`] there are more: `casts` needs room for 2 num\_tensors + the number of
-/// inputs.  Every tensor stays [`MP_FP32`].  One that a low node writes for any reader, or reads from an
-/// fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
-/// each input of a low node, and one for all fp32 readers of what a low node writes.
+/// [`MP_AUTOCAST_EMULATE`] requires more casts; `casts` must have room for 2 num\_tensors + the number
+/// of inputs:
+///
+/// - All tensors stay [`MP_FP32`].
+/// - Each tensor that is read, and written or read by a low-precision node, has one cast to low
+/// precision.
+/// - Casts back to fp32 read the result of that cast: one for each input of a low-precision node,
+/// and one for all fp32 readers of a tensor written by a low-precision node.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_result_t {
@@ -1374,21 +1395,21 @@ pub struct mp_autocast_result_t {
     pub num_low_nodes: i32,
     /// out: casts of kind [`MP_CAST_BY_MODEL_COPY`]
     pub num_parameters_low: i32,
-    /// num\_tensors: what the producer writes
+    /// num\_tensors: type that the producer writes
     pub tensor_dtype: *mut u8,
-    /// num\_nodes: [`MP_FP32`], or low; of slot 0, or where nothing takes part there of the lowest slot that
-    /// does.  A node without such a slot is [`MP_FP32`], but in a container that is low it is low: an
-    /// empty list of 16-bit tensors.
+    /// Type of each node, num\_nodes: [`MP_FP32`] or low precision, for slot 0, or for the lowest eligible
+    /// slot if slot 0 is not eligible.  A node without eligible slots is [`MP_FP32`], except in a
+    /// low-precision container, e.g. an empty list of 16-bit tensors.
     pub node_dtype: *mut u8,
-    /// one per input: an index of casts; -1: reads what is written
+    /// one per input: index into casts; -1 = no cast
     pub input_cast: *mut i32,
-    /// room for num\_tensors; in order of tensors
+    /// room for num\_tensors; ordered by tensor
     pub casts: *mut mp_autocast_cast_t,
     /// num\_nodes: [`mp_autocast_why_t`]
     pub node_why: *mut u8,
-    /// num\_nodes: the node that did it, one if there are several; -1
+    /// num\_nodes: a node that caused the type, or -1
     pub node_because: *mut i32,
-    /// out: why nothing was changed, in static storage; NULL
+    /// out: reason of a closed gate, static storage; NULL = open
     pub gate: *const c_char,
 }
 
@@ -2077,7 +2098,8 @@ pub fn mp_step_options_default() -> mp_step_options_t {
     value
 }
 
-/// Preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags and no limits.
+/// Initializes a configuration: preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags, no
+/// limits.
 pub fn mp_autocast_config_default(low: mp_dtype_t) -> mp_autocast_config_t {
     let mut value = mp_autocast_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2086,10 +2108,10 @@ pub fn mp_autocast_config_default(low: mp_dtype_t) -> mp_autocast_config_t {
     value
 }
 
-/// The loss scaler that belongs to `low`: for [`MP_FP16`] what TensorFlow's rewrite calls "dynamic",
-/// [`MP_SCALER_PRESET_KERAS`]; for [`MP_BF16`], and where all stays [`MP_FP32`], S = 1.
+/// Initializes the loss scaler for `low`.  [`MP_FP16`]: [`MP_SCALER_PRESET_KERAS`], which TensorFlow calls
+/// "dynamic".  [`MP_BF16`] and [`MP_FP32`]: S = 1.
 ///
-/// * [`MP_ERROR_INVALID_ARGUMENT`]: low is another type
+/// * [`MP_ERROR_INVALID_ARGUMENT`]: low is any other value
 pub fn mp_autocast_scaler_default(low: mp_dtype_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2974,96 +2996,104 @@ extern "C" {
     ///   restored state
     pub fn mp_step_query(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
 
-    /// Preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags and no limits.
+    /// Initializes a configuration: preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags, no
+    /// limits.
     pub fn mp_autocast_config_init(config: *mut mp_autocast_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
 
-    /// The loss scaler that belongs to `low`: for [`MP_FP16`] what TensorFlow's rewrite calls "dynamic",
-    /// [`MP_SCALER_PRESET_KERAS`]; for [`MP_BF16`], and where all stays [`MP_FP32`], S = 1.
+    /// Initializes the loss scaler for `low`.  [`MP_FP16`]: [`MP_SCALER_PRESET_KERAS`], which TensorFlow calls
+    /// "dynamic".  [`MP_BF16`] and [`MP_FP32`]: S = 1.
     ///
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: low is another type
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: low is any other value
     pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
 
-    /// Unless [`MP_AUTOCAST_NO_ENVIRONMENT`] is set, the environment is read here.  It wins over `config` and
-    /// loses to [`mp_autocast_set_class`] and [`mp_autocast_set_nodes`].
+    /// Creates a policy and applies the environment, unless [`MP_AUTOCAST_NO_ENVIRONMENT`] is set:
     ///
     /// ```text
     /// MP_AUTOCAST=off|fp16|bf16
     /// MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
-    /// MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+    /// MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
+    /// MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
     /// MP_AUTOCAST_IGNORE_PERFORMANCE=1
-    /// MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
+    /// MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
     /// ```
     ///
-    /// With the presets of TensorFlow the variables TF\_AUTO\_MIXED\_PRECISION\_GRAPH\_REWRITE\_ of the same
-    /// meaning (LEVEL, ALLOWLIST\_ADD, WHITELIST\_ADD, ..., IGNORE\_PERFORMANCE, LOG\_PATH) are read first.
+    /// These variables override `config`; [`mp_autocast_set_class`] and [`mp_autocast_set_nodes`] override
+    /// them.  With a TensorFlow preset, the corresponding TF\_AUTO\_MIXED\_PRECISION\_GRAPH\_REWRITE\_
+    /// variables (LEVEL, ALLOWLIST\_ADD, WHITELIST\_ADD, ..., IGNORE\_PERFORMANCE, LOG\_PATH) are read
+    /// first.
     ///
     /// * `config`: host, optional; NULL = [`mp_autocast_config_default`]([`MP_FP16`]).
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a variable has another value, or adds an operation that is in
-    ///   another list and is not removed there
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a variable has an invalid value, or adds an operation that is
+    ///   on another list and is not removed from it
     pub fn mp_autocast_create(policy: *mut mp_autocast_t, config: *const mp_autocast_config_t) -> mp_status_t;
 
+    /// Destroys a policy.
     pub fn mp_autocast_destroy(policy: mp_autocast_t);
 
-    /// Put operations into a class, out of the one that they are in.
+    /// Moves operations to a class.
     ///
-    /// * `op_types`: host, `count` names, any but NULL; copied.
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where the policy has been used
+    /// * `op_types`: host, count names, copied; unknown names are added.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also if the policy has been used
     pub fn mp_autocast_set_class(policy: mp_autocast_t, op_types: *const *const c_char, count: u32, op_class: mp_autocast_class_t) -> mp_status_t;
 
-    /// Give nodes a class by their name, whatever their operation; where several patterns match, the one
-    /// that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
+    /// Assigns a class to nodes by name, independent of their operation, e.g. to keep all nodes whose
+    /// name begins with "decoder/" in fp32.  If several patterns match, the last one set applies.
     ///
-    /// * `pattern`: host, copied.  \* is any text, ? any character, \[a-z\] one of these, \[!a-z\] none of
-    ///   these, as in a shell; \* also matches "/".
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where the policy has been used, or a \[ is not closed
+    /// * `pattern`: host, copied.  As in a shell: \* matches any text, including "/", ? any
+    ///   character, \[a-z\] one of these and \[!a-z\] any other.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also if the policy has been used, or a \[ has no \]
     pub fn mp_autocast_set_nodes(policy: mp_autocast_t, pattern: *const c_char, node_class: mp_autocast_class_t) -> mp_status_t;
 
-    /// The class of an operation before the level is applied.  Names are case-sensitive.
-    /// [`MP_CAST_UNLISTED`] for an unknown one, for NULL, and without a policy; with [`MP_AUTOCAST_PYTORCH`] an
-    /// unknown one is [`MP_CAST_CLEAR`].
+    /// Returns the class of an operation, before the level is applied.  Names are case-sensitive.
+    /// Returns [`MP_CAST_UNLISTED`] if the operation is unknown (with [`MP_AUTOCAST_PYTORCH`] [`MP_CAST_CLEAR`]),
+    /// or if op\_type or policy is NULL.
     pub fn mp_autocast_class(policy: mp_autocast_t, op_type: *const c_char) -> mp_autocast_class_t;
 
-    /// Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm\_70; bf16 needs sm\_80; the
-    /// host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
-    /// error: a rewrite then changes nothing, and the log has one warning.
+    /// Returns why low precision is not faster on a device, or NULL if it is.
     ///
-    /// * `context`: optional; NULL: any device, so only the environment can close it.
-    /// * `closed_because`: host, out: one clause in static storage; NULL = open.
+    /// This gate disables rewrites that would not pay off: fp16 requires Tensor Cores (sm\_70), bf16
+    /// requires sm\_80, and the host target has no faster 16-bit arithmetic.  A closed gate is not an
+    /// error: [`mp_autocast_rewrite`] leaves the graph unchanged and logs one warning.
+    /// [`MP_AUTOCAST_IGNORE_PERFORMANCE`] opens it; `MP_AUTOCAST`=off always closes it.
+    ///
+    /// * `context`: optional; NULL = any device: only `MP_AUTOCAST`=off closes the gate.
+    /// * `closed_because`: host, out: a clause in static storage; NULL = open.
     pub fn mp_autocast_gate(policy: mp_autocast_t, context: mp_context_t, closed_because: *mut *const c_char) -> mp_status_t;
 
-    /// Which nodes run in 16 bits, and the casts between.
+    /// Determines the type of each node and the required casts.
     ///
-    /// * `context`: optional: the gate is that of its device; NULL = none.
+    /// * `context`: optional: device of the gate, see [`mp_autocast_gate`]; NULL = any device.
     /// * `graph`: host.
     /// * `result`: host, out.
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: something is out of range, named with its array and index; or
-    ///   [`MP_AUTOCAST_FORCE_ALL`] with [`MP_BF16`]
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a value is out of range (the message names array and index),
+    ///   or [`MP_AUTOCAST_FORCE_ALL`] with [`MP_BF16`]
     pub fn mp_autocast_rewrite(policy: mp_autocast_t, context: mp_context_t, graph: *const mp_autocast_graph_t, result: *mut mp_autocast_result_t) -> mp_status_t;
 
-    /// The report on a rewrite.
+    /// Writes a report: the type of each node and the reason.
     ///
-    /// * `graph`: host, as it was rewritten.
-    /// * `result`: host: of its rewrite.  Its arrays are not read.
-    /// * `text`: host, optional, out: NUL-terminated.
-    /// * `bytes`: host.  In: room in text.  Out: what is needed, the NUL included.
-    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: text has less room
+    /// * `graph`: host: the graph that was rewritten, unchanged.
+    /// * `result`: host: the result of [`mp_autocast_rewrite`]; its arrays are not read.
+    /// * `text`: host, optional, out: NUL-terminated; NULL only returns the size.
+    /// * `bytes`: host.  In: size of text.  Out: required size, including the NUL.
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: \*bytes is smaller than the required size
     pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
-    /// One operation without a graph, for hosts that execute as they go.
+    /// Determines the casts of a single operation, for programs that execute eagerly:
     ///
     /// ```text
-    /// MP_CAST_ALLOW        every input low; the output too
-    /// MP_CAST_DENY         every input fp32; the output too
-    /// otherwise            inputs of one type stay as they are; of several types, all become fp32
+    /// MP_CAST_ALLOW    inputs and output in low precision
+    /// MP_CAST_DENY     inputs and output in fp32
+    /// otherwise        inputs of one type stay unchanged; inputs of several types become fp32
     /// ```
     ///
-    /// An input that is [`MP_DTYPE_NONE`], an integer or fp64, is left alone.  Gate and level do not count
-    /// here, but for `MP_AUTOCAST`=off, which leaves everything alone.
+    /// Inputs of [`MP_DTYPE_NONE`], such as integers or fp64, stay unchanged.  Gate and level are ignored,
+    /// except that `MP_AUTOCAST`=off disables all casts.
     ///
-    /// * `input_dtype`: host, `count` of [`mp_dtype_t`]; NULL for 0.
-    /// * `cast_to`: host, out, as many: [`mp_dtype_t`]; [`MP_DTYPE_NONE`] = leave.
-    /// * `output`: host, out: what the output is; [`MP_DTYPE_NONE`] where no input is of a type.
-    /// * [`MP_ERROR_UNSUPPORTED`]: the operation is banned; [`mp_last_error`] says what to use instead
+    /// * `input_dtype`: host, count values of [`mp_dtype_t`]; NULL if count is 0.
+    /// * `cast_to`: host, out, count values of [`mp_dtype_t`]; [`MP_DTYPE_NONE`] = no cast.
+    /// * `output`: host, out: type of the output; [`MP_DTYPE_NONE`] if all inputs are.
+    /// * [`MP_ERROR_UNSUPPORTED`]: the operation is unsafe in 16 bits; the message names a
+    ///   replacement
     pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
 
     /// Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
