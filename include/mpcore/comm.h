@@ -14,8 +14,7 @@ extern "C" {
 /** Element-wise reduction across ranks. */
 typedef enum mp_reduce_op {
   MP_REDUCE_SUM = 0,
-  MP_REDUCE_MAX =
-      1 /**< only of finite values >= 0: NaN handling of a maximum is implementation-defined */
+  MP_REDUCE_MAX = 1 /**< finite values >= 0 only; libraries treat NaN differently */
 } mp_reduce_op_t;
 
 /** Communicator: a table of callbacks, so that the library links no communication library.

@@ -17,7 +17,7 @@ extern "C" {
  *  with these differences:
  *
  *  - S = 2^(16 - mu - overflow_std_dev * sigma), not rounded to a power of two.
- *  - There is no minimum of sigma and no head-room.
+ *  - There is no minimum of sigma and no headroom.
  *  - An overflow is a sample of 2^log2_max.
  *  - Gradients that are all zero are a sample of -infinity.  mu and S are NaN from then on, and
  *    every step is skipped.

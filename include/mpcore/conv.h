@@ -89,7 +89,7 @@ MP_API mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2
  *  multiplied.  With a non-finite weight (in wgrad: dy) the result may then be NaN.
  *
  *  Limits: one padded image of x, one image of y and the filter must each have less than 2^30
- *  elements; x and y must each have less than 2^30 pixels (N H W and N P Q).
+ *  elements.  x and y must each have less than 2^30 pixels (N H W and N P Q).
  *  @source Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
  *
  *  @retval MP_ERROR_INVALID_ARGUMENT a number outside its range, groups that do not divide c and k

@@ -13,9 +13,9 @@ extern "C" {
 /** @defgroup version 1. Version, visibility, struct versioning
  *
  *  Every struct passed to the library begins with `struct_size`: the size of the struct in the
- *  header that the caller was compiled with.  mp_*_init(&s, sizeof s, ...) fills a struct with its
- *  defaults, and mp_*_default(...) returns one by value.  If every default is 0, MP_INIT_STRUCT
- *  is enough.
+ *  header that the caller was compiled with.  The function mp_*_init(&s, sizeof s, ...) fills a
+ *  struct with its defaults, and mp_*_default(...) returns one by value.  If every default is 0,
+ *  MP_INIT_STRUCT is enough.
  *
  *  The defaults are part of the library and equal in all languages.  mp_*_init checks only the
  *  size; the function that takes the struct rejects fields that are out of range.  If mp_*_init

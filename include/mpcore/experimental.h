@@ -37,8 +37,8 @@ typedef struct mp_kernel_info {
   size_t workspace_bytes; /**< minimum workspace; 0 if unsupported */
 } mp_kernel_info_t;
 
-/** Returns a kernel for a problem of mp_gemm.  Index 0 is the kernel that mp_gemm would launch; the
- *  others follow by predicted time, and unsupported kernels are last.
+/** Returns a kernel for a problem of mp_gemm with 16-byte aligned operands.  Index 0 is the kernel
+ *  that mp_gemm would launch.  The others follow by predicted time; unsupported kernels are last.
  *  @param info  host, out; initialize it with MP_INIT_STRUCT.
  *  @retval MP_ERROR_NOT_FOUND index is past the last kernel */
 MP_API mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc,

@@ -122,7 +122,7 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
 /** Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
  *
  *  @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
- *            if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then ignored.
+ *            if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then checked but not used.
  *  @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
  *  @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
  *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
@@ -134,8 +134,8 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *                    mp_gemm_workspace_size the fastest kernel that fits is used: possibly
  *                    slower, never an error.
  *
- *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 or alpha == 0 computes
- *  epilogue(beta C), without workspace.
+ *  Edge cases follow BLAS: m, n or batch_count == 0 writes nothing except dbias; k == 0 or
+ *  alpha == 0 computes epilogue(beta C), without workspace.
  *
  *  Alignment: only that of the elements is required.  16-byte aligned pointers and ld % 8 == 0 take
  *  the tensor-core path with asynchronous copies; anything else is slower.  An A or B with another

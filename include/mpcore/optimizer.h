@@ -11,10 +11,12 @@ extern "C" {
 /** @defgroup optimizer 8. Optimizers
  *  @{ */
 
-/** Update rule.  Symbols in the formulas: g is the unscaled, clipped gradient, w the fp32 master
- *  weight, wd is weight_decay, b1 and b2 are beta1 and beta2, and t is the number of applied (not
- *  skipped) steps, including the current one.  |x| is the norm of one tensor, computed as in
- *  mp_l2norm. */
+/** Update rule.  Symbols in the formulas:
+ *
+ *      g    unscaled, clipped gradient            wd      weight_decay
+ *      w    fp32 master weight                    b1, b2  beta1, beta2
+ *      |x|  norm of one tensor, as in mp_l2norm   t       applied (not skipped) steps, including
+ *                                                         the current one */
 typedef enum mp_optimizer_kind {
   /** Stochastic gradient descent with momentum:
    *
@@ -23,7 +25,7 @@ typedef enum mp_optimizer_kind {
    *  MP_OPT_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
    *  MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which does not enter the momentum.
    *
-   *  MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with one factor a per tensor:
+   *  MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
    *
    *      LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
    *
@@ -42,9 +44,9 @@ typedef enum mp_optimizer_kind {
    *  @source Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2. */
   MP_OPT_ADAM = 2,
 
-  /** LAMB: w -= lr r u, where w -= lr u is the step of MP_OPT_ADAM with the same flags, including
-   *  decay, and r = |w| / |u|.  r is 1 if |w| or |u| is 0 and, without MP_OPT_NVLAMB, for tensors
-   *  with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+  /** LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
+   *  MP_OPT_ADAM with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
+   *  MP_OPT_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
    *
    *  The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
    *  includes global clipping; here it is mp_step_options.max_grad_norm.
@@ -92,7 +94,7 @@ typedef enum mp_optimizer_flags {
   MP_OPT_LARS = 1 << 7,                 /**< SGD; excludes MP_OPT_LARC */
   MP_OPT_NVLAMB = 1 << 8,               /**< LAMB: also adapts tensors without decay */
   /** Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
-   *  weight: changes below half a unit in the last place are not lost in every step.  Weights that
+   *  weight.  Changes below half a unit in the last place then survive on average.  Weights that
    *  the 16-bit type can represent are unchanged.
    *
    *  The random numbers depend only on rounding_seed, t, and the indices of tensor and element.
@@ -196,9 +198,10 @@ typedef struct mp_optimizer_desc {
   mp_tensor_list_t v;           /**< MP_FP32: second moment.  NULL: allocated.  SGD: NULL.
                                      NovoGrad: as many tensors, of one element each */
   /** Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
-   *  rewritten in stream order and must outlive the optimizer.  lr_multipliers multiply lr (0
-   *  freezes a tensor, but its m and v are still updated); decay_multipliers multiply weight_decay,
-   *  l1 and l2. */
+   *  rewritten in stream order and must outlive the optimizer.
+   *
+   *  lr_multipliers multiply lr; 0 freezes a tensor, but its m and v are still updated.
+   *  decay_multipliers multiply weight_decay, l1 and l2. */
   const float *lr_multipliers, *decay_multipliers;
   /** MP_FP32, parallel to the other lists, optional: added to g after unscaling and clipping, e.g.
    *  the gradient of a custom penalty.  Every step reads it without checking it: an element whose

@@ -17,7 +17,7 @@ typedef enum mp_scaler_policy {
   /** Constant S.  bf16 training uses this policy with S = 1. */
   MP_SCALER_STATIC = 0,
 
-  /** Multiplicative back-off and growth.  An overflow sets S *= backoff_factor.  growth_interval
+  /** Multiplicative backoff and growth.  An overflow sets S *= backoff_factor.  growth_interval
    *  clean steps in a row set S *= growth_factor, unless the product is not finite.
    *
    *  With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
@@ -32,7 +32,7 @@ typedef enum mp_scaler_policy {
    *
    *      S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
    *
-   *  The probability of an overflow is therefore small and fixed.  h is a head-room in bits,
+   *  The probability of an overflow is therefore small and fixed.  h is a headroom in bits,
    *  initially 0:
    *
    *  - An overflow does not change mu and sigma, backs off once, and raises h.
@@ -183,7 +183,7 @@ MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_
  *  - a scale outside [min_scale, max_scale], including NaN (logmax)
  *  - growth_tracker >= growth_interval or hysteresis_left > hysteresis.  After lowering those
  *    limits, set growth_tracker to 0 and hysteresis_left to hysteresis.
- *  - a negative head-room; statistics that are not finite or, for lognormal, cannot be means of
+ *  - a negative headroom; statistics that are not finite or, for lognormal, cannot be means of
  *    log2 of floats
  *  - inconsistent counts: skipped > steps, skipped_nan > overflows, skipped_in_row > skipped, or
  *    skipped not equal to overflows + out_of_range + no_scale

@@ -153,9 +153,9 @@ typedef enum mp_accumulate_flags {
  *
  *  With several ranks, call mp_grad_all_reduce on the sums before the step, and set options.comm.
  *
- *  S is constant within such a window.  It may also follow its policy after each micro-batch, so
- *  that the rest of a discarded window uses a smaller S.  mp_scaler_state and mp_step_query then
- *  count micro-batches; in both forms options.found_inf reports a discarded window:
+ *  S is constant within such a window.  In another form it follows its policy after each
+ *  micro-batch, so that the rest of a discarded window uses a smaller S.  Then mp_scaler_state and
+ *  mp_step_query count micro-batches.  In both forms options.found_inf reports a discarded window:
  *
  *      for (int i = 0; i < k; i++) {
  *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
