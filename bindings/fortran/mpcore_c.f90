@@ -136,7 +136,7 @@ module mpcore_c
   enum, bind(c)  ! mp_scaler_policy_t
     !> Constant S.  bf16 training uses this policy with S = 1.
     enumerator :: MP_SCALER_STATIC = 0
-    !> Multiplicative back-off and growth.  An overflow sets S *= backoff_factor.  growth_interval
+    !> Multiplicative backoff and growth.  An overflow sets S *= backoff_factor.  growth_interval
     !> clean steps in a row set S *= growth_factor, unless the product is not finite.
     !>
     !> With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
@@ -150,7 +150,7 @@ module mpcore_c
     !>
     !>     S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
     !>
-    !> The probability of an overflow is therefore small and fixed.  h is a head-room in bits,
+    !> The probability of an overflow is therefore small and fixed.  h is a headroom in bits,
     !> initially 0:
     !>
     !> - An overflow does not change mu and sigma, backs off once, and raises h.
@@ -184,10 +184,12 @@ module mpcore_c
     enumerator :: MP_SCALER_DIVERGED = 1
   end enum
 
-  !> Update rule.  Symbols in the formulas: g is the unscaled, clipped gradient, w the fp32 master
-  !> weight, wd is weight_decay, b1 and b2 are beta1 and beta2, and t is the number of applied (not
-  !> skipped) steps, including the current one.  |x| is the norm of one tensor, computed as in
-  !> mp_l2norm.
+  !> Update rule.  Symbols in the formulas:
+  !>
+  !>     g    unscaled, clipped gradient            wd      weight_decay
+  !>     w    fp32 master weight                    b1, b2  beta1, beta2
+  !>     |x|  norm of one tensor, as in mp_l2norm   t       applied (not skipped) steps, including
+  !>                                                        the current one
   enum, bind(c)  ! mp_optimizer_kind_t
     !> Stochastic gradient descent with momentum:
     !>
@@ -196,7 +198,7 @@ module mpcore_c
     !> MP_OPT_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
     !> MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which does not enter the momentum.
     !>
-    !> MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with one factor a per tensor:
+    !> MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
     !>
     !>     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
     !>
@@ -213,9 +215,9 @@ module mpcore_c
     !> MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
     !> Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
     enumerator :: MP_OPT_ADAM = 2
-    !> LAMB: w -= lr r u, where w -= lr u is the step of MP_OPT_ADAM with the same flags, including
-    !> decay, and r = |w| / |u|.  r is 1 if |w| or |u| is 0 and, without MP_OPT_NVLAMB, for tensors
-    !> with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+    !> LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
+    !> MP_OPT_ADAM with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
+    !> MP_OPT_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
     !>
     !> The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
     !> includes global clipping; here it is mp_step_options.max_grad_norm.
@@ -267,7 +269,7 @@ module mpcore_c
     !> LAMB: also adapts tensors without decay
     enumerator :: MP_OPT_NVLAMB = 256
     !> Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
-    !> weight: changes below half a unit in the last place are not lost in every step.  Weights that
+    !> weight.  Changes below half a unit in the last place then survive on average.  Weights that
     !> the 16-bit type can represent are unchanged.
     !>
     !> The random numbers depend only on rounding_seed, t, and the indices of tensor and element.
@@ -303,7 +305,7 @@ module mpcore_c
   !> Element-wise reduction across ranks.
   enum, bind(c)  ! mp_reduce_op_t
     enumerator :: MP_REDUCE_SUM = 0
-    !> only of finite values >= 0: NaN handling of a maximum is implementation-defined
+    !> finite values >= 0 only; libraries treat NaN differently
     enumerator :: MP_REDUCE_MAX = 1
   end enum
 
@@ -1093,14 +1095,16 @@ module mpcore_c
     !> NovoGrad: as many tensors, of one element each
     type(c_ptr) :: v = c_null_ptr
     !> Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
-    !> rewritten in stream order and must outlive the optimizer.  lr_multipliers multiply lr (0
-    !> freezes a tensor, but its m and v are still updated); decay_multipliers multiply weight_decay,
-    !> l1 and l2.
+    !> rewritten in stream order and must outlive the optimizer.
+    !>
+    !> lr_multipliers multiply lr; 0 freezes a tensor, but its m and v are still updated.
+    !> decay_multipliers multiply weight_decay, l1 and l2.
     type(c_ptr) :: lr_multipliers = c_null_ptr
     !> Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
-    !> rewritten in stream order and must outlive the optimizer.  lr_multipliers multiply lr (0
-    !> freezes a tensor, but its m and v are still updated); decay_multipliers multiply weight_decay,
-    !> l1 and l2.
+    !> rewritten in stream order and must outlive the optimizer.
+    !>
+    !> lr_multipliers multiply lr; 0 freezes a tensor, but its m and v are still updated.
+    !> decay_multipliers multiply weight_decay, l1 and l2.
     type(c_ptr) :: decay_multipliers = c_null_ptr
     !> MP_FP32, parallel to the other lists, optional: added to g after unscaling and clipping, e.g.
     !> the gradient of a custom penalty.  Every step reads it without checking it: an element whose
@@ -1975,7 +1979,7 @@ module mpcore_c
     !> Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
     !>
     !> @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
-    !>           if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then ignored.
+    !>           if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then checked but not used.
     !> @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
     !> @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
     !> @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
@@ -1987,8 +1991,8 @@ module mpcore_c
     !>                   mp_gemm_workspace_size the fastest kernel that fits is used: possibly
     !>                   slower, never an error.
     !>
-    !> Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 or alpha == 0 computes
-    !> epilogue(beta C), without workspace.
+    !> Edge cases follow BLAS: m, n or batch_count == 0 writes nothing except dbias; k == 0 or
+    !> alpha == 0 computes epilogue(beta C), without workspace.
     !>
     !> Alignment: only that of the elements is required.  16-byte aligned pointers and ld % 8 == 0 take
     !> the tensor-core path with asynchronous copies; anything else is slower.  An A or B with another
@@ -2242,7 +2246,7 @@ module mpcore_c
     !> multiplied.  With a non-finite weight (in wgrad: dy) the result may then be NaN.
     !>
     !> Limits: one padded image of x, one image of y and the filter must each have less than 2^30
-    !> elements; x and y must each have less than 2^30 pixels (N H W and N P Q).
+    !> elements.  x and y must each have less than 2^30 pixels (N H W and N P Q).
     !> Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
     !>
     !> @retval MP_ERROR_INVALID_ARGUMENT a number outside its range, groups that do not divide c and k
@@ -2573,7 +2577,7 @@ module mpcore_c
     !> - a scale outside [min_scale, max_scale], including NaN (logmax)
     !> - growth_tracker >= growth_interval or hysteresis_left > hysteresis.  After lowering those
     !>   limits, set growth_tracker to 0 and hysteresis_left to hysteresis.
-    !> - a negative head-room; statistics that are not finite or, for lognormal, cannot be means of
+    !> - a negative headroom; statistics that are not finite or, for lognormal, cannot be means of
     !>   log2 of floats
     !> - inconsistent counts: skipped > steps, skipped_nan > overflows, skipped_in_row > skipped, or
     !>   skipped not equal to overflows + out_of_range + no_scale
@@ -3016,9 +3020,9 @@ module mpcore_c
     !>
     !> With several ranks, call mp_grad_all_reduce on the sums before the step, and set options.comm.
     !>
-    !> S is constant within such a window.  It may also follow its policy after each micro-batch, so
-    !> that the rest of a discarded window uses a smaller S.  mp_scaler_state and mp_step_query then
-    !> count micro-batches; in both forms options.found_inf reports a discarded window:
+    !> S is constant within such a window.  In another form it follows its policy after each
+    !> micro-batch, so that the rest of a discarded window uses a smaller S.  Then mp_scaler_state and
+    !> mp_step_query count micro-batches.  In both forms options.found_inf reports a discarded window:
     !>
     !>     for (int i = 0; i < k; i++) {
     !>       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
@@ -4335,8 +4339,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Returns a kernel for a problem of mp_gemm.  Index 0 is the kernel that mp_gemm would launch; the
-    !> others follow by predicted time, and unsupported kernels are last.
+    !> Returns a kernel for a problem of mp_gemm with 16-byte aligned operands.  Index 0 is the kernel
+    !> that mp_gemm would launch.  The others follow by predicted time; unsupported kernels are last.
     !> @param info  host, out; initialize it with MP_INIT_STRUCT.
     !> @retval MP_ERROR_NOT_FOUND index is past the last kernel
     function mp_gemm_kernel_info(context, desc, index, info) result(answer) bind(c, &

@@ -211,7 +211,7 @@ numbered! {
     ScalerPolicy {
         /// Constant S.  bf16 training uses this policy with S = 1.
         Static = 0,
-        /// Multiplicative back-off and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
+        /// Multiplicative backoff and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
         /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
         ///
         /// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
@@ -227,7 +227,7 @@ numbered! {
         /// S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
         /// ```
         ///
-        /// The probability of an overflow is therefore small and fixed.  h is a head-room in bits,
+        /// The probability of an overflow is therefore small and fixed.  h is a headroom in bits,
         /// initially 0:
         ///
         /// - An overflow does not change mu and sigma, backs off once, and raises h.
@@ -268,10 +268,14 @@ numbered! {
 }
 
 numbered! {
-    /// Update rule.  Symbols in the formulas: g is the unscaled, clipped gradient, w the fp32 master
-    /// weight, wd is weight\_decay, b1 and b2 are beta1 and beta2, and t is the number of applied (not
-    /// skipped) steps, including the current one.  |x| is the norm of one tensor, computed as in
-    /// [`mp_l2norm`](crate::sys::mp_l2norm).
+    /// Update rule.  Symbols in the formulas:
+    ///
+    /// ```text
+    /// g    unscaled, clipped gradient            wd      weight_decay
+    /// w    fp32 master weight                    b1, b2  beta1, beta2
+    /// |x|  norm of one tensor, as in mp_l2norm   t       applied (not skipped) steps, including
+    ///                                                    the current one
+    /// ```
     OptimizerKind {
         /// Stochastic gradient descent with momentum:
         ///
@@ -282,7 +286,7 @@ numbered! {
         /// [`MP_OPT_NESTEROV`](crate::sys::MP_OPT_NESTEROV): w -= lr (g + momentum m).  Decay: g += wd w.  With
         /// [`MP_OPT_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_DECAY_AFTER_MOMENTUM): w -= lr wd w, which does not enter the momentum.
         ///
-        /// [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS) and [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC): g = a (g + wd w) instead, with one factor a per tensor:
+        /// [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS) and [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC): g = a (g + wd w) instead, with a trust ratio a per tensor:
         ///
         /// ```text
         /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
@@ -303,9 +307,9 @@ numbered! {
         /// [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY): w -= lr wd w.
         /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
         Adam = 2,
-        /// LAMB: w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`](crate::sys::MP_OPT_ADAM) with the same flags, including
-        /// decay, and r = |w| / |u|.  r is 1 if |w| or |u| is 0 and, without [`MP_OPT_NVLAMB`](crate::sys::MP_OPT_NVLAMB), for tensors
-        /// with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+        /// LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
+        /// [`MP_OPT_ADAM`](crate::sys::MP_OPT_ADAM) with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
+        /// [`MP_OPT_NVLAMB`](crate::sys::MP_OPT_NVLAMB), for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
         ///
         /// The paper's form has [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY), which [`mp_optimizer_desc_default`](crate::sys::mp_optimizer_desc_default) sets.  Apex
         /// includes global clipping; here it is `mp_step_options`.max\_grad\_norm.
@@ -361,7 +365,7 @@ flags! {
         /// LAMB: also adapts tensors without decay
         NVLAMB = 256,
         /// Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
-        /// weight: changes below half a unit in the last place are not lost in every step.  Weights that
+        /// weight.  Changes below half a unit in the last place then survive on average.  Weights that
         /// the 16-bit type can represent are unchanged.
         ///
         /// The random numbers depend only on rounding\_seed, t, and the indices of tensor and element.
@@ -404,7 +408,7 @@ numbered! {
     ReduceOp {
         /// [`MP_REDUCE_SUM`](crate::sys::MP_REDUCE_SUM)
         Sum = 0,
-        /// only of finite values \>= 0: NaN handling of a maximum is implementation-defined
+        /// finite values \>= 0 only; libraries treat NaN differently
         Max = 1,
     }
 }

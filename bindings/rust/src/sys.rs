@@ -194,7 +194,7 @@ pub const MP_CONV_WGRAD: mp_conv_op_t = 2;
 pub type mp_scaler_policy_t = u32;
 /// Constant S.  bf16 training uses this policy with S = 1.
 pub const MP_SCALER_STATIC: mp_scaler_policy_t = 0;
-/// Multiplicative back-off and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
+/// Multiplicative backoff and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
 /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
 ///
 /// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
@@ -210,7 +210,7 @@ pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
 /// S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
 /// ```
 ///
-/// The probability of an overflow is therefore small and fixed.  h is a head-room in bits,
+/// The probability of an overflow is therefore small and fixed.  h is a headroom in bits,
 /// initially 0:
 ///
 /// - An overflow does not change mu and sigma, backs off once, and raises h.
@@ -241,10 +241,14 @@ pub const MP_SCALER_OK: mp_scaler_status_t = 0;
 /// diverged\_after skips in a row, or 1/S is not finite
 pub const MP_SCALER_DIVERGED: mp_scaler_status_t = 1;
 
-/// Update rule.  Symbols in the formulas: g is the unscaled, clipped gradient, w the fp32 master
-/// weight, wd is weight\_decay, b1 and b2 are beta1 and beta2, and t is the number of applied (not
-/// skipped) steps, including the current one.  |x| is the norm of one tensor, computed as in
-/// [`mp_l2norm`].
+/// Update rule.  Symbols in the formulas:
+///
+/// ```text
+/// g    unscaled, clipped gradient            wd      weight_decay
+/// w    fp32 master weight                    b1, b2  beta1, beta2
+/// |x|  norm of one tensor, as in mp_l2norm   t       applied (not skipped) steps, including
+///                                                    the current one
+/// ```
 pub type mp_optimizer_kind_t = u32;
 /// Stochastic gradient descent with momentum:
 ///
@@ -255,7 +259,7 @@ pub type mp_optimizer_kind_t = u32;
 /// [`MP_OPT_NESTEROV`]: w -= lr (g + momentum m).  Decay: g += wd w.  With
 /// [`MP_OPT_DECAY_AFTER_MOMENTUM`]: w -= lr wd w, which does not enter the momentum.
 ///
-/// [`MP_OPT_LARS`] and [`MP_OPT_LARC`]: g = a (g + wd w) instead, with one factor a per tensor:
+/// [`MP_OPT_LARS`] and [`MP_OPT_LARC`]: g = a (g + wd w) instead, with a trust ratio a per tensor:
 ///
 /// ```text
 /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
@@ -276,9 +280,9 @@ pub const MP_OPT_SGD: mp_optimizer_kind_t = 1;
 /// [`MP_OPT_DECOUPLED_DECAY`]: w -= lr wd w.
 /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
 pub const MP_OPT_ADAM: mp_optimizer_kind_t = 2;
-/// LAMB: w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`] with the same flags, including
-/// decay, and r = |w| / |u|.  r is 1 if |w| or |u| is 0 and, without [`MP_OPT_NVLAMB`], for tensors
-/// with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+/// LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
+/// [`MP_OPT_ADAM`] with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
+/// [`MP_OPT_NVLAMB`], for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
 ///
 /// The paper's form has [`MP_OPT_DECOUPLED_DECAY`], which [`mp_optimizer_desc_default`] sets.  Apex
 /// includes global clipping; here it is `mp_step_options`.max\_grad\_norm.
@@ -331,7 +335,7 @@ pub const MP_OPT_LARS: mp_optimizer_flags_t = 128;
 /// LAMB: also adapts tensors without decay
 pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
 /// Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
-/// weight: changes below half a unit in the last place are not lost in every step.  Weights that
+/// weight.  Changes below half a unit in the last place then survive on average.  Weights that
 /// the 16-bit type can represent are unchanged.
 ///
 /// The random numbers depend only on rounding\_seed, t, and the indices of tensor and element.
@@ -367,7 +371,7 @@ pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 4;
 /// Element-wise reduction across ranks.
 pub type mp_reduce_op_t = u32;
 pub const MP_REDUCE_SUM: mp_reduce_op_t = 0;
-/// only of finite values \>= 0: NaN handling of a maximum is implementation-defined
+/// finite values \>= 0 only; libraries treat NaN differently
 pub const MP_REDUCE_MAX: mp_reduce_op_t = 1;
 
 /// Bits of `mp_step_options`.flags.
@@ -1166,14 +1170,16 @@ pub struct mp_optimizer_desc_t {
     /// NovoGrad: as many tensors, of one element each
     pub v: mp_tensor_list_t,
     /// Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
-    /// rewritten in stream order and must outlive the optimizer.  lr\_multipliers multiply lr (0
-    /// freezes a tensor, but its m and v are still updated); decay\_multipliers multiply weight\_decay,
-    /// l1 and l2.
+    /// rewritten in stream order and must outlive the optimizer.
+    ///
+    /// lr\_multipliers multiply lr; 0 freezes a tensor, but its m and v are still updated.
+    /// decay\_multipliers multiply weight\_decay, l1 and l2.
     pub lr_multipliers: *const f32,
     /// Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
-    /// rewritten in stream order and must outlive the optimizer.  lr\_multipliers multiply lr (0
-    /// freezes a tensor, but its m and v are still updated); decay\_multipliers multiply weight\_decay,
-    /// l1 and l2.
+    /// rewritten in stream order and must outlive the optimizer.
+    ///
+    /// lr\_multipliers multiply lr; 0 freezes a tensor, but its m and v are still updated.
+    /// decay\_multipliers multiply weight\_decay, l1 and l2.
     pub decay_multipliers: *const f32,
     /// [`MP_FP32`], parallel to the other lists, optional: added to g after unscaling and clipping, e.g.
     /// the gradient of a custom penalty.  Every step reads it without checking it: an element whose
@@ -2314,7 +2320,7 @@ extern "C" {
     /// Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
     ///
     /// * `A`: device; m x k with row stride lda ([`MP_OP_N`]), or k x m ([`MP_OP_T`]).  A and B are not read
-    ///   if alpha == 0 (may be NULL, may hold NaN); desc-\>kernel is then ignored.
+    ///   if alpha == 0 (may be NULL, may hold NaN); desc-\>kernel is then checked but not used.
     /// * `B`: device; k x n with row stride ldb ([`MP_OP_N`]), or n x k ([`MP_OP_T`]).
     /// * `C`: device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
     /// * `D`: device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
@@ -2326,8 +2332,8 @@ extern "C" {
     ///   [`mp_gemm_workspace_size`] the fastest kernel that fits is used: possibly
     ///   slower, never an error.
     ///
-    /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 or alpha == 0 computes
-    /// epilogue(beta C), without workspace.
+    /// Edge cases follow BLAS: m, n or batch\_count == 0 writes nothing except dbias; k == 0 or
+    /// alpha == 0 computes epilogue(beta C), without workspace.
     ///
     /// Alignment: only that of the elements is required.  16-byte aligned pointers and ld % 8 == 0 take
     /// the tensor-core path with asynchronous copies; anything else is slower.  An A or B with another
@@ -2474,7 +2480,7 @@ extern "C" {
     /// multiplied.  With a non-finite weight (in wgrad: dy) the result may then be NaN.
     ///
     /// Limits: one padded image of x, one image of y and the filter must each have less than 2^30
-    /// elements; x and y must each have less than 2^30 pixels (N H W and N P Q).
+    /// elements.  x and y must each have less than 2^30 pixels (N H W and N P Q).
     /// Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
     ///
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: a number outside its range, groups that do not divide c and k
@@ -2636,7 +2642,7 @@ extern "C" {
     /// - a scale outside \[min\_scale, max\_scale\], including NaN (logmax)
     /// - growth\_tracker \>= growth\_interval or hysteresis\_left \> hysteresis.  After lowering those
     /// limits, set growth\_tracker to 0 and hysteresis\_left to hysteresis.
-    /// - a negative head-room; statistics that are not finite or, for lognormal, cannot be means of
+    /// - a negative headroom; statistics that are not finite or, for lognormal, cannot be means of
     /// log2 of floats
     /// - inconsistent counts: skipped \> steps, skipped\_nan \> overflows, skipped\_in\_row \> skipped, or
     /// skipped not equal to overflows + out\_of\_range + no\_scale
@@ -2917,9 +2923,9 @@ extern "C" {
     ///
     /// With several ranks, call [`mp_grad_all_reduce`] on the sums before the step, and set options.comm.
     ///
-    /// S is constant within such a window.  It may also follow its policy after each micro-batch, so
-    /// that the rest of a discarded window uses a smaller S.  `mp_scaler_state` and [`mp_step_query`] then
-    /// count micro-batches; in both forms options.found\_inf reports a discarded window:
+    /// S is constant within such a window.  In another form it follows its policy after each
+    /// micro-batch, so that the rest of a discarded window uses a smaller S.  Then `mp_scaler_state` and
+    /// [`mp_step_query`] count micro-batches.  In both forms options.found\_inf reports a discarded window:
     ///
     /// ```text
     /// for (int i = 0; i < k; i++) {
@@ -3667,8 +3673,8 @@ extern "C" {
     /// * `saved`: host, out.
     pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
 
-    /// Returns a kernel for a problem of [`mp_gemm`].  Index 0 is the kernel that [`mp_gemm`] would launch; the
-    /// others follow by predicted time, and unsupported kernels are last.
+    /// Returns a kernel for a problem of [`mp_gemm`] with 16-byte aligned operands.  Index 0 is the kernel
+    /// that [`mp_gemm`] would launch.  The others follow by predicted time; unsupported kernels are last.
     ///
     /// * `info`: host, out; initialize it with `MP_INIT_STRUCT`.
     /// * [`MP_ERROR_NOT_FOUND`]: index is past the last kernel
