@@ -28,8 +28,8 @@
  *     mpcore/comm.h          9    mp_grad_all_reduce: gradients across ranks
  *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
  *     mpcore/autocast.h      11   mp_autocast_*: assigns a type to each operation of a graph
- *     mpcore/layers.h        12   mp_softmax_xent: the loss and its gradient
- *                            13   mp_pool2d_*, mp_batchnorm_*, mp_pointwise
+ *     mpcore/layers.h        12   mp_softmax_xent, mp_loss: losses and their gradients
+ *                            13   mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_column_sum
  *     mpcore/rnn.h           14   mp_rnn_*: LSTM, GRU and plain recurrent layers
  *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout
  *     mpcore/graph.h         16   mp_graph_*: a network as a graph, trained in mixed precision

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/** @defgroup step 10. The fused step
+/** @defgroup step 10. Fused training step
  *  @{ */
 
 /** Bits of mp_step_options.flags. */
