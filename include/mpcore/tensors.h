@@ -17,11 +17,11 @@ typedef struct mp_tensor_list_desc {
   mp_dtype_t dtype; /**< type of all tensors, if `dtypes` is NULL */
   uint32_t count;
   uint32_t reserved0; /**< must be 0 */
-  /** count device pointers, aligned to the element size.  NULL if numel is 0, or in the model list
-   *  of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
+  /** `count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
+   *  list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
    *  the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT. */
   void *const *data;
-  /** count element counts, each >= 0 and in total less than 2^40; empty tensors are allowed. */
+  /** `count` sizes in elements, each >= 0 and in total less than 2^40. */
   const int64_t *numel;
   /** One type per tensor, optional, e.g. for layers that stay in fp32. */
   const mp_dtype_t *dtypes;
@@ -88,7 +88,7 @@ typedef struct mp_tensor_report {
 /** Reports overflow and imminent underflow of the elements, in one pass.  mp_scale_step can report
  *  on its gradients without an additional pass (mp_step_options_t).
  *  @param report          device, 1 report of the list, optional.
- *  @param tensor_reports  device, count reports, one per tensor, optional. */
+ *  @param tensor_reports  device, one report per tensor, optional. */
 MP_API mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
                               mp_tensor_report_t *tensor_reports, mp_stream_t stream);
 
