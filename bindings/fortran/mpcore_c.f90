@@ -885,11 +885,11 @@ module mpcore_c
     integer(c_int32_t) :: count = 0_c_int32_t
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
-    !> count device pointers, aligned to the element size.  NULL if numel is 0, or in the model list
-    !> of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
+    !> `count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
+    !> list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
     !> the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT.
     type(c_ptr) :: data = c_null_ptr
-    !> count element counts, each >= 0 and in total less than 2^40; empty tensors are allowed.
+    !> `count` sizes in elements, each >= 0 and in total less than 2^40.
     type(c_ptr) :: numel = c_null_ptr
     !> One type per tensor, optional, e.g. for layers that stay in fp32.
     type(c_ptr) :: dtypes = c_null_ptr
@@ -2399,7 +2399,7 @@ module mpcore_c
     !> Reports overflow and imminent underflow of the elements, in one pass.  mp_scale_step can report
     !> on its gradients without an additional pass (mp_step_options_t).
     !> @param report          device, 1 report of the list, optional.
-    !> @param tensor_reports  device, count reports, one per tensor, optional.
+    !> @param tensor_reports  device, one report per tensor, optional.
     function mp_inspect(list, report, tensor_reports, stream) result(answer) bind(c, &
       name="mp_inspect")
       import

@@ -1383,11 +1383,11 @@ class mp_tensor_list_desc_t(_Sized):
     reserved0: int
     """must be 0"""
     data: Pointer
-    """count device pointers, aligned to the element size.  NULL if numel is 0, or in the model list
-    of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
+    """`count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
+    list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
     the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT."""
     numel: Pointer
-    """count element counts, each >= 0 and in total less than 2^40; empty tensors are allowed."""
+    """`count` sizes in elements, each >= 0 and in total less than 2^40."""
     dtypes: Pointer
     """One type per tensor, optional, e.g. for layers that stay in fp32."""
 
@@ -3226,7 +3226,7 @@ class Library(ctypes.CDLL):
             """Reports overflow and imminent underflow of the elements, in one pass.  mp_scale_step can report
             on its gradients without an additional pass (mp_step_options_t).
             @param report          device, 1 report of the list, optional.
-            @param tensor_reports  device, count reports, one per tensor, optional."""
+            @param tensor_reports  device, one report per tensor, optional."""
 
         def mp_tensor_stats(self, list: Handle, outputs: Pointer, stream: Handle, /) -> int:
             """Computes any of mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect in one pass over the

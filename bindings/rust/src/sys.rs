@@ -948,11 +948,11 @@ pub struct mp_tensor_list_desc_t {
     pub count: u32,
     /// must be 0
     pub reserved0: u32,
-    /// count device pointers, aligned to the element size.  NULL if numel is 0, or in the model list
-    /// of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
+    /// `count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
+    /// list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
     /// the list rejects overlaps with [`MP_ERROR_INVALID_ARGUMENT`].
     pub data: *const *mut c_void,
-    /// count element counts, each \>= 0 and in total less than 2^40; empty tensors are allowed.
+    /// `count` sizes in elements, each \>= 0 and in total less than 2^40.
     pub numel: *const i64,
     /// One type per tensor, optional, e.g. for layers that stay in fp32.
     pub dtypes: *const mp_dtype_t,
@@ -2551,7 +2551,7 @@ extern "C" {
     /// on its gradients without an additional pass ([`mp_step_options_t`]).
     ///
     /// * `report`: device, 1 report of the list, optional.
-    /// * `tensor_reports`: device, count reports, one per tensor, optional.
+    /// * `tensor_reports`: device, one report per tensor, optional.
     pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Computes any of [`mp_check_nonfinite`], [`mp_amax`], [`mp_l2norm`] and [`mp_inspect`] in one pass over the
