@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+START, END = "<!-- tables: written by tools/parity -->", "<!-- end of tables -->"
 RUNS = {"FP32": (0.85, None), "mixed, backoff": (0.852, 2**16), "mixed, lognormal": (0.848, 2**31),
         "mixed, S = 1": (0.7, 1), "bf16, no scaler": (0.85, None)}
 
@@ -50,10 +51,11 @@ def parity(root, run, tmp_path):
 
 
 def test_page(reports, parity, tmp_path):
-    (tmp_path / "page.md").write_text("# By hand\n\n<!-- tables: written by tools/parity -->\nold\n", encoding="utf-8")
+    (tmp_path / "page.md").write_text(f"# By hand\n\n{START}\nold\n{END}\nNext\n", encoding="utf-8")
     assert "parity: ok, 40 runs" in parity()
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert page.startswith("# By hand\n") and "\nold\n" not in page
+    assert page.startswith(f"# By hand\n\n{START}\n\nMeasured on ") and "\nold\n" not in page
+    assert page.endswith(f" |\n\n{END}\nNext\n")
     assert "on the host target (a CPU), seed 1; 8 minutes of training" in page
     assert "## Data, a charlm\n\n### charlm: Standard\n\n0.5 epochs." in page
     assert "| FP32 | 85.00 % |  |  |  | 4096 | 1.00 | 12 |\n" in page
