@@ -110,6 +110,6 @@ def test_a_library_that_needs_others_is_refused(make_wheel, run, cc, tmp_path):
     run(*shared, "-Wl,-soname,libother.so.3", tmp_path / "other.c", "-o", tmp_path / "libother.so")
     library = tmp_path / "libmpcore.so.0.1.0"
     run(*shared, tmp_path / "one.c", "-L", tmp_path, "-lother", "-o", library)
-    assert "it needs libother.so.3" in make_wheel(tmp_path, library=library, code=1)
+    assert "requires libother.so.3" in make_wheel(tmp_path, library=library, code=1)
     assert not list(tmp_path.glob("*.whl"))
     assert tag_of(make_wheel(tmp_path, "linux_x86_64", library=library)) == "linux_x86_64", "a tag by hand is taken"
