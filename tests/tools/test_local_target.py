@@ -30,7 +30,7 @@ def chosen(root, tmp_path):
 
 
 def test_what_this_machine_can_run(chosen):
-    assert chosen("9.0") == ('ARCHS="90"', "tools/local_target: code for sm_90 alone; make builds all architectures\n")
+    assert chosen("9.0") == ('ARCHS="90"', 'tools/local_target: building for sm_90 only; "make" builds all architectures\n')
     assert chosen("9.0", "8.0", "9.0")[0] == 'ARCHS="80 90"'
     assert chosen("10.0")[0] == 'ARCHS="100"'
     assert chosen("9.0", toolkit="") == ("NVCC=", "")
@@ -39,7 +39,7 @@ def test_what_this_machine_can_run(chosen):
 
 def test_a_gpu_that_the_toolkit_does_not_know(chosen):
     target, said = chosen("7.0")
-    assert target == "NVCC=" and "sm_75 and newer, not for the sm_70 that is here" in said
+    assert target == "NVCC=" and "supports sm_75 and newer, the GPU is sm_70" in said
     assert chosen("13.0") == ("", ""), "the PTX of all architectures runs there"
 
 

@@ -1,4 +1,4 @@
-"""What the public headers declare, and the sections they declare it in."""
+"""Names that the public headers declare, and the sections of the headers."""
 import pathlib
 import re
 import sys
