@@ -886,8 +886,8 @@ module mpcore_c
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> `count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
-    !> list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
-    !> the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT.
+    !> list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+    !> to the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT.
     type(c_ptr) :: data = c_null_ptr
     !> `count` sizes in elements, each >= 0 and in total less than 2^40.
     type(c_ptr) :: numel = c_null_ptr

@@ -18,8 +18,8 @@ typedef struct mp_tensor_list_desc {
   uint32_t count;
   uint32_t reserved0; /**< must be 0 */
   /** `count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
-   *  list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
-   *  the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT. */
+   *  list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+   *  to the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT. */
   void *const *data;
   /** `count` sizes in elements, each >= 0 and in total less than 2^40. */
   const int64_t *numel;

@@ -1384,8 +1384,8 @@ class mp_tensor_list_desc_t(_Sized):
     """must be 0"""
     data: Pointer
     """`count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
-    list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
-    the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT."""
+    list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+    to the list rejects overlaps with MP_ERROR_INVALID_ARGUMENT."""
     numel: Pointer
     """`count` sizes in elements, each >= 0 and in total less than 2^40."""
     dtypes: Pointer

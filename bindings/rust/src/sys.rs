@@ -949,8 +949,8 @@ pub struct mp_tensor_list_desc_t {
     /// must be 0
     pub reserved0: u32,
     /// `count` device pointers, aligned to the element size.  NULL if numel is 0, or in the model
-    /// list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes to
-    /// the list rejects overlaps with [`MP_ERROR_INVALID_ARGUMENT`].
+    /// list of an optimizer.  Tensors may overlap in a list that is only read; every call that writes
+    /// to the list rejects overlaps with [`MP_ERROR_INVALID_ARGUMENT`].
     pub data: *const *mut c_void,
     /// `count` sizes in elements, each \>= 0 and in total less than 2^40.
     pub numel: *const i64,
