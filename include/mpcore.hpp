@@ -1,22 +1,24 @@
-// mpcore.hpp - mpcore.h for C++17: handles that destroy themselves, failures that cannot be missed.
+// mpcore.hpp - C++17 wrappers of mpcore.h: RAII handles, and errors that cannot be ignored.
 //
 //     mp::context context = mp::context::create();
 //     mp::memory d = context.malloc(m * n * sizeof(float));
 //     context.gemm(mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP32), a, b, nullptr, d);
 //
-// A layer over the C functions and nothing more.  A function that takes a handle is a member of the
-// handle's class, under its own name without prefix; arguments and their order are those of
-// mpcore.h, which is the manual, and so are all structs and enumerations.  Trailing arguments that
-// are optional there may be left out here.  Functions without handle (mp_version, mp_last_error) are
-// called as in C.  Handles and memory with a name convert to the arguments of the C functions.
-// Temporaries do not, because they are destroyed at the end of the statement.
+// The manual is mpcore.h: a function calls the C function that its brief names, with the same
+// arguments, structs and enumerations.  A C function that takes a handle is a member of the class
+// of that handle, without its prefix.  Optional trailing arguments can be omitted.  Functions
+// without a handle, such as mp_version and mp_last_error, are called as in C.
 //
-// FAILURES.  A function returns its result and throws mp::error, which has the sentence of
-// mp_last_error.  Where the compiler has no exceptions, or MPCORE_NO_EXCEPTIONS is defined before
-// this header is included, it returns mp::result<T> instead: to be tested, then taken with value().
+// Named handles and mp::memory convert to the arguments of C functions.  Temporaries do not,
+// because they are destroyed at the end of the statement.
 //
-// LIFE.  Handles can be moved, not copied.  The context must outlive what was made from it, so
-// declare it first; the same holds for the tensor lists of an optimizer, and for a graph that lent them.
+// ERRORS.  A function returns its result, or throws mp::error with the message of mp_last_error.
+// If the compiler has no exceptions, or MPCORE_NO_EXCEPTIONS is defined before this header is
+// included, it returns mp::result<T> instead: test it, then call value().
+//
+// LIFETIME.  Handles can be moved, not copied.  A context must outlive all objects created from it,
+// so declare it first.  The tensor lists of an optimizer must outlive it, and so must a graph that
+// owns them.
 #ifndef MPCORE_HPP
 #define MPCORE_HPP
 
@@ -42,43 +44,46 @@
 
 namespace mp {
 
-// Both kinds of failure can be linked into one program.
+// Code with and without exceptions can be linked into one program.
 #ifdef MPCORE_NO_EXCEPTIONS
 inline namespace returning {
 #else
 inline namespace throwing {
 #endif
 
-// ---------------------------------------------------------------------------- failures
+// ---------------------------------------------------------------------------- errors
 
-/// What a call returned, and why: what() is the sentence of mp_last_error.
+/// Error of a C function: its status, and in what() the message of mp_last_error.
 class error : public std::runtime_error {
  public:
+  /// Reads mp_last_error; construct it directly after the failed call.
   explicit error(mp_status_t status) : std::runtime_error(mp_last_error()), status_(status) {}
+  /// Returns the status of the call.
   mp_status_t status() const noexcept { return status_; }
 
  private:
   mp_status_t status_;
 };
 
-/// A value or an error.
+/// Value or error of a call without exceptions.
 template <class T>
 class [[nodiscard]] result {
  public:
   result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
   result(mp::error error) : content_(std::in_place_index<1>, std::move(error)) {}
 
+  /// Returns whether the call succeeded.
   bool has_value() const noexcept { return content_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  /// Ends the program where there is none.
+  /// Returns the value.  Aborts the program if there is none.
   T &value() & {
     require_value();
     return *std::get_if<0>(&content_);
   }
   T &&value() && { return std::move(value()); }
 
-  /// Only where has_value() is false.
+  /// Returns the error.  Requires has_value() to be false.
   const mp::error &error() const noexcept { return *std::get_if<1>(&content_); }
 
  private:
@@ -91,6 +96,7 @@ class [[nodiscard]] result {
   std::variant<T, mp::error> content_;
 };
 
+/// Success or error of a call that returns no value.
 template <>
 class [[nodiscard]] result<void> : public result<std::monostate> {
  public:
@@ -99,7 +105,7 @@ class [[nodiscard]] result<void> : public result<std::monostate> {
 };
 
 #ifdef MPCORE_NO_EXCEPTIONS
-/// What a function returns that can fail.
+/// Return type of functions that can fail: T with exceptions, otherwise result<T>.
 template <class T>
 using outcome = result<T>;
 
@@ -121,7 +127,7 @@ template <class T>
 }  // namespace detail
 #endif
 
-/// For calls of the C functions themselves.
+/// Throws or returns an error if `status`, the result of a C function, is not MP_SUCCESS.
 inline outcome<void> check(mp_status_t status) {
   if (status != MP_SUCCESS) return detail::failed<void>(status);
   return outcome<void>();
@@ -129,13 +135,14 @@ inline outcome<void> check(mp_status_t status) {
 
 namespace detail {
 
+/// Returns `value`, or the error if `status` is not MP_SUCCESS.
 template <class T>
 outcome<T> finish(mp_status_t status, T value) {
   if (status != MP_SUCCESS) return failed<T>(status);
   return value;
 }
 
-/// Calls a function whose last argument is where its result goes.
+/// Calls a function whose last argument is an output, and returns that output.
 template <class T, class Function, class... Arguments>
 outcome<T> query(const Function &function, Arguments... arguments) {
   T value{};
@@ -143,7 +150,7 @@ outcome<T> query(const Function &function, Arguments... arguments) {
   return finish(status, value);
 }
 
-/// Calls a mp_*_create function.
+/// Calls an mp_*_create function.
 template <class Handle, class Function, class... Arguments>
 outcome<Handle> create(const Function &function, Arguments... arguments) {
   typename Handle::raw_type raw = nullptr;
@@ -151,7 +158,7 @@ outcome<Handle> create(const Function &function, Arguments... arguments) {
   return finish(status, Handle(raw));
 }
 
-/// Calls a function that writes a text, first for its size.
+/// Calls a function that writes a text: first for its size, then for the text.
 template <class Function>
 outcome<std::string> read_text(const Function &write) {
   size_t bytes = 0;
@@ -163,7 +170,7 @@ outcome<std::string> read_text(const Function &write) {
   return finish(status, std::move(text));
 }
 
-/// Owns what a mp_*_create function made.
+/// Owns an object from an mp_*_create function; the destructor calls mp_*_destroy.
 template <class Raw, void (*destroy)(Raw)>
 class handle {
  public:
@@ -178,10 +185,13 @@ class handle {
   }
   ~handle() { reset(); }
 
+  /// Returns the C handle, which stays owned by this object.
   Raw get() const noexcept { return raw_; }
   operator Raw() const &noexcept { return raw_; }
-  operator Raw() const && = delete;  // the object is destroyed with the temporary
+  operator Raw() const && = delete;  // a temporary destroys the object
+  /// Returns the C handle and gives up its ownership.
   Raw release() noexcept { return std::exchange(raw_, nullptr); }
+  /// Destroys the object and takes ownership of `raw`.
   void reset(Raw raw = nullptr) noexcept { destroy(std::exchange(raw_, raw)); }
 
  private:
@@ -192,51 +202,54 @@ class handle {
 
 // ---------------------------------------------------------------------------- arguments
 
-/// Device memory that a call may use while it runs.
+/// Workspace of a call: device memory, 256-byte aligned, and its size.
 struct workspace {
   void *data = nullptr;
   size_t bytes = 0;
 };
 
-/// P and Q of a convolution or a pooling.
+/// Extents P and Q of the output of a convolution or pooling.
 struct image_size {
   int32_t p, q;
 };
 
+/// Returns the output size of a convolution (mp_conv2d_output_size).
 inline outcome<image_size> conv2d_output_size(const mp_conv2d_desc_t &desc) {
   image_size size{};
   const mp_status_t status = mp_conv2d_output_size(&desc, &size.p, &size.q);
   return detail::finish(status, size);
 }
 
+/// Returns the output size of a pooling (mp_pool2d_output_size).
 inline outcome<image_size> pool2d_output_size(const mp_pool2d_desc_t &desc) {
   image_size size{};
   const mp_status_t status = mp_pool2d_output_size(&desc, &size.p, &size.q);
   return detail::finish(status, size);
 }
 
-/// The callbacks of a communicator of NCCL.
+/// Returns the callbacks of an NCCL communicator (mp_comm_init_nccl).
 inline outcome<mp_comm_t> comm_init_nccl(void *nccl_comm) {
   mp_comm_t comm = mp_comm_default();
   const mp_status_t status = mp_comm_init_nccl(&comm, nccl_comm);
   return detail::finish(status, comm);
 }
 
-/// What makes a scaler go on where that of another system stopped.
+/// Configuration and state of a loss scaler, converted from another framework.
 struct saved_scaler {
   mp_scaler_config_t config;
   mp_scaler_state_t state;
 };
 
-/// What a word of a command line stands for: "dynamic", "128".
+/// Returns the scaler configuration for a name such as "dynamic" or "128"
+/// (mp_scaler_config_from_name).
 inline outcome<mp_scaler_config_t> scaler_config_from_name(const char *name) {
   mp_scaler_config_t config;
   const mp_status_t status = mp_scaler_config_from_name(name, &config, sizeof config);
   return detail::finish(status, config);
 }
 
-/// Descriptor of the method that a name stands for: "adamw".  Fills hyper, to which the descriptor
-/// refers and which must live until optimizer::create.
+/// Returns the optimizer descriptor for a name such as "adamw" (mp_optimizer_desc_from_name).  It
+/// points to `hyper`, which is initialized and must exist until optimizer::create.
 inline outcome<mp_optimizer_desc_t> optimizer_desc_from_name(const char *name, mp_hyper_t &hyper,
                                                              float lr) {
   mp_optimizer_desc_t desc;
@@ -245,6 +258,7 @@ inline outcome<mp_optimizer_desc_t> optimizer_desc_from_name(const char *name, m
   return detail::finish(status, desc);
 }
 
+/// Converts the state of torch.amp.GradScaler (mp_scaler_from_torch).
 inline outcome<saved_scaler> scaler_from_torch(const mp_torch_scaler_t &torch) {
   saved_scaler saved;
   MP_INIT_STRUCT(&saved.config);
@@ -253,11 +267,13 @@ inline outcome<saved_scaler> scaler_from_torch(const mp_torch_scaler_t &torch) {
   return detail::finish(status, saved);
 }
 
+/// Converts a state for torch.amp.GradScaler (mp_scaler_to_torch).
 inline outcome<mp_torch_scaler_t> scaler_to_torch(const mp_scaler_config_t &config,
                                                   const mp_scaler_state_t &state) {
   return detail::query<mp_torch_scaler_t>(mp_scaler_to_torch, &config, &state);
 }
 
+/// Converts the state of Megatron-LM's DynamicGradScaler (mp_scaler_from_megatron).
 inline outcome<mp_scaler_state_t> scaler_from_megatron(const mp_megatron_scaler_t &megatron) {
   mp_scaler_state_t state;
   MP_INIT_STRUCT(&state);
@@ -265,13 +281,14 @@ inline outcome<mp_scaler_state_t> scaler_from_megatron(const mp_megatron_scaler_
   return detail::finish(status, state);
 }
 
+/// Converts a state for Megatron-LM's DynamicGradScaler (mp_scaler_to_megatron).
 inline outcome<mp_megatron_scaler_t> scaler_to_megatron(const mp_scaler_state_t &state) {
   return detail::query<mp_megatron_scaler_t>(mp_scaler_to_megatron, &state);
 }
 
 // ---------------------------------------------------------------------------- device memory
 
-/// From context::malloc; freed with mp_free.
+/// Owns device memory from context::malloc; the destructor calls mp_free.
 class memory {
  public:
   memory() = default;
@@ -287,9 +304,11 @@ class memory {
     if (data_ != nullptr) mp_free(context_, data_);
   }
 
+  /// Returns the device address.
   void *get() const noexcept { return data_; }
   operator void *() const &noexcept { return data_; }
   operator void *() const && = delete;
+  /// Returns the device address as a T *.
   template <class T>
   T *as() const &noexcept {
     return static_cast<T *>(data_);
@@ -304,15 +323,17 @@ class memory {
 
 // ---------------------------------------------------------------------------- context
 
-/// Sections 3, 4, 5, 12, 13, 14 and 15.
+/// Context, device memory, and the functions of gemm.h, conv.h, layers.h, rnn.h and sequences.h.
 class context : public detail::handle<mp_context_t, mp_context_destroy> {
  public:
   using handle::handle;
 
+  /// Creates a context (mp_context_create).
   static outcome<context> create(const mp_context_config_t &config = mp_context_config_default()) {
     return detail::create<context>(mp_context_create, &config);
   }
 
+  /// Returns the properties of the device (mp_context_get_info).
   outcome<mp_device_info_t> get_info() const {
     mp_device_info_t info;
     MP_INIT_STRUCT(&info);
@@ -322,25 +343,30 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   // --- device memory
 
+  /// Allocates device memory, which is freed with the result (mp_malloc).
   outcome<memory> malloc(size_t bytes) const {
     void *data = nullptr;
     const mp_status_t status = mp_malloc(get(), &data, bytes);
     return detail::finish(status, memory(get(), data));
   }
 
+  /// Copies between host and device memory (mp_memcpy).
   outcome<void> memcpy(void *dst, const void *src, size_t bytes,
                        mp_stream_t stream = nullptr) const {
     return check(mp_memcpy(get(), dst, src, bytes, stream));
   }
 
+  /// Sets bytes of device memory (mp_memset).
   outcome<void> memset(void *dst, int byte, size_t bytes, mp_stream_t stream = nullptr) const {
     return check(mp_memset(get(), dst, byte, bytes, stream));
   }
 
+  /// Waits for all work on a stream (mp_stream_sync).
   outcome<void> stream_sync(mp_stream_t stream = nullptr) const {
     return check(mp_stream_sync(get(), stream));
   }
 
+  /// Converts elements to another type (mp_cast).
   outcome<void> cast(const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                      int64_t count, mp_stream_t stream = nullptr) const {
     return check(mp_cast(get(), src, src_dtype, dst, dst_dtype, count, stream));
@@ -348,10 +374,12 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   // --- GEMM
 
+  /// Returns the workspace size of gemm or gemm_batched (mp_gemm_workspace_size).
   outcome<size_t> gemm_workspace_size(const mp_gemm_desc_t &desc) const {
     return detail::query<size_t>(mp_gemm_workspace_size, get(), &desc);
   }
 
+  /// Computes a matrix product (mp_gemm).
   outcome<void> gemm(const mp_gemm_desc_t &desc, const void *A, const void *B, const void *C,
                      void *D, const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
                      mp_stream_t stream = nullptr) const {
@@ -359,6 +387,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
         mp_gemm(get(), &desc, A, B, C, D, epilogue, workspace.data, workspace.bytes, stream));
   }
 
+  /// Computes a batched product with pointer arrays (mp_gemm_batched).
   outcome<void> gemm_batched(const mp_gemm_desc_t &desc, const void *const *A, const void *const *B,
                              const void *const *C, void *const *D,
                              const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
@@ -367,11 +396,13 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  workspace.bytes, stream));
   }
 
+  /// Returns the workspace size of gemm_grouped (mp_gemm_grouped_workspace_size).
   outcome<size_t> gemm_grouped_workspace_size(const mp_gemm_desc_t &desc, int32_t count,
                                               const mp_gemm_group_item_t *items) const {
     return detail::query<size_t>(mp_gemm_grouped_workspace_size, get(), &desc, count, items);
   }
 
+  /// Computes products of different shapes (mp_gemm_grouped).
   outcome<void> gemm_grouped(const mp_gemm_desc_t &desc, int32_t count,
                              const mp_gemm_group_item_t *items,
                              const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
@@ -380,10 +411,12 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  workspace.bytes, stream));
   }
 
+  /// Returns the workspace size of gemm_ragged (mp_gemm_ragged_workspace_size).
   outcome<size_t> gemm_ragged_workspace_size(const mp_gemm_desc_t &desc, mp_ragged_t ragged) const {
     return detail::query<size_t>(mp_gemm_ragged_workspace_size, get(), &desc, ragged);
   }
 
+  /// Computes products of groups with sizes in device memory (mp_gemm_ragged).
   outcome<void> gemm_ragged(const mp_gemm_desc_t &desc, mp_ragged_t ragged, const int32_t *ends,
                             const void *A, const void *B, const void *C, void *D,
                             const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
@@ -394,10 +427,12 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   // --- convolution
 
+  /// Returns the workspace size of a convolution (mp_conv2d_workspace_size).
   outcome<size_t> conv2d_workspace_size(const mp_conv2d_desc_t &desc, mp_conv_op_t op) const {
     return detail::query<size_t>(mp_conv2d_workspace_size, get(), &desc, op);
   }
 
+  /// Computes a convolution (mp_conv2d_fprop).
   outcome<void> conv2d_fprop(const mp_conv2d_desc_t &desc, const void *x, const void *filter,
                              void *y, const mp_epilogue_t *epilogue = nullptr,
                              workspace workspace = {}, mp_stream_t stream = nullptr) const {
@@ -405,6 +440,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  workspace.bytes, stream));
   }
 
+  /// Computes the gradient of the input of a convolution (mp_conv2d_dgrad).
   outcome<void> conv2d_dgrad(const mp_conv2d_desc_t &desc, const void *dy, const void *filter,
                              void *dx, const mp_epilogue_t *epilogue = nullptr,
                              workspace workspace = {}, mp_stream_t stream = nullptr) const {
@@ -412,6 +448,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  workspace.bytes, stream));
   }
 
+  /// Computes the gradient of the filter of a convolution (mp_conv2d_wgrad).
   outcome<void> conv2d_wgrad(const mp_conv2d_desc_t &desc, const void *x, const void *dy,
                              void *dfilter, const mp_epilogue_t *epilogue = nullptr,
                              workspace workspace = {}, mp_stream_t stream = nullptr) const {
@@ -419,13 +456,15 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  workspace.bytes, stream));
   }
 
-  // --- around them
+  // --- clipping, losses, layout, pooling, batch normalization, pointwise operations
 
+  /// Computes the factor that unscales and clips gradients (mp_clip_factor).
   outcome<void> clip_factor(const float *scaled_norm, const float *inv_scale, float max_norm,
                             float *grad_scale, mp_stream_t stream = nullptr) const {
     return check(mp_clip_factor(get(), scaled_norm, inv_scale, max_norm, grad_scale, stream));
   }
 
+  /// Computes softmax cross-entropy and its gradient (mp_softmax_xent).
   outcome<void> softmax_xent(const mp_xent_desc_t &desc, const void *logits, const int32_t *labels,
                              const float *loss_scale, float *row_loss, float *loss = nullptr,
                              int64_t *correct = nullptr, void *dlogits = nullptr,
@@ -434,10 +473,12 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  dlogits, stream));
   }
 
+  /// Returns the workspace size of loss (mp_loss_workspace_size).
   outcome<size_t> loss_workspace_size(const mp_loss_desc_t &desc) const {
     return detail::query<size_t>(mp_loss_workspace_size, get(), &desc);
   }
 
+  /// Computes an element-wise loss and its gradient (mp_loss).
   outcome<void> loss(const mp_loss_desc_t &desc, const void *prediction, const void *target,
                      const float *weights, const float *loss_scale, float *element_loss,
                      float *loss, void *dprediction, workspace workspace,
@@ -446,32 +487,38 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                          dprediction, workspace.data, workspace.bytes, stream));
   }
 
+  /// Transposes images from NCHW to NHWC (mp_nchw_to_nhwc).
   outcome<void> nchw_to_nhwc(int64_t n, int64_t c, int64_t h, int64_t w, const void *src,
                              mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                              mp_stream_t stream = nullptr) const {
     return check(mp_nchw_to_nhwc(get(), n, c, h, w, src, src_dtype, dst, dst_dtype, stream));
   }
 
+  /// Transposes images from NHWC to NCHW (mp_nhwc_to_nchw).
   outcome<void> nhwc_to_nchw(int64_t n, int64_t c, int64_t h, int64_t w, const void *src,
                              mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                              mp_stream_t stream = nullptr) const {
     return check(mp_nhwc_to_nchw(get(), n, c, h, w, src, src_dtype, dst, dst_dtype, stream));
   }
 
+  /// Computes the maximum or mean of windows (mp_pool2d_forward).
   outcome<void> pool2d_forward(const mp_pool2d_desc_t &desc, const void *x, void *y,
                                mp_stream_t stream = nullptr) const {
     return check(mp_pool2d_forward(get(), &desc, x, y, stream));
   }
 
+  /// Computes the gradient of a pooling (mp_pool2d_backward).
   outcome<void> pool2d_backward(const mp_pool2d_desc_t &desc, const void *x, const void *dy,
                                 void *dx, mp_stream_t stream = nullptr) const {
     return check(mp_pool2d_backward(get(), &desc, x, dy, dx, stream));
   }
 
+  /// Returns the workspace size of batch normalization (mp_batchnorm_workspace_size).
   outcome<size_t> batchnorm_workspace_size(const mp_batchnorm_desc_t &desc) const {
     return detail::query<size_t>(mp_batchnorm_workspace_size, get(), &desc);
   }
 
+  /// Normalizes with the statistics of the batch (mp_batchnorm_forward_training).
   outcome<void> batchnorm_forward_training(const mp_batchnorm_desc_t &desc,
                                            const mp_batchnorm_tensors_t &tensors,
                                            workspace workspace,
@@ -480,12 +527,14 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                                workspace.bytes, stream));
   }
 
+  /// Normalizes with the running statistics (mp_batchnorm_forward_inference).
   outcome<void> batchnorm_forward_inference(const mp_batchnorm_desc_t &desc,
                                             const mp_batchnorm_tensors_t &tensors,
                                             mp_stream_t stream = nullptr) const {
     return check(mp_batchnorm_forward_inference(get(), &desc, &tensors, stream));
   }
 
+  /// Computes the gradients of a batch normalization (mp_batchnorm_backward).
   outcome<void> batchnorm_backward(const mp_batchnorm_desc_t &desc,
                                    const mp_batchnorm_tensors_t &tensors, workspace workspace,
                                    mp_stream_t stream = nullptr) const {
@@ -493,15 +542,18 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
         mp_batchnorm_backward(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
+  /// Applies an element-wise operation (mp_pointwise).
   outcome<void> pointwise(const mp_pointwise_desc_t &desc, const void *a, const void *b, void *y,
                           mp_stream_t stream = nullptr) const {
     return check(mp_pointwise(get(), &desc, a, b, y, stream));
   }
 
+  /// Returns the workspace size of column_sum (mp_column_sum_workspace_size).
   outcome<size_t> column_sum_workspace_size(const mp_column_sum_desc_t &desc) const {
     return detail::query<size_t>(mp_column_sum_workspace_size, get(), &desc);
   }
 
+  /// Sums the columns of a matrix (mp_column_sum).
   outcome<void> column_sum(const mp_column_sum_desc_t &desc, const void *x, void *sum,
                            const mp_epilogue_t *epilogue, workspace workspace,
                            mp_stream_t stream = nullptr) const {
@@ -511,6 +563,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   // --- recurrent layers
 
+  /// Returns the sizes of reserve and workspace (mp_rnn_get_sizes).
   outcome<mp_rnn_sizes_t> rnn_get_sizes(const mp_rnn_desc_t &desc) const {
     mp_rnn_sizes_t sizes;
     MP_INIT_STRUCT(&sizes);
@@ -518,42 +571,49 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
     return detail::finish(status, sizes);
   }
 
+  /// Runs recurrent layers and fills the reserve (mp_rnn_forward_training).
   outcome<void> rnn_forward_training(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
                                      workspace workspace, mp_stream_t stream = nullptr) const {
     return check(
         mp_rnn_forward_training(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
+  /// Runs recurrent layers without a reserve (mp_rnn_forward_inference).
   outcome<void> rnn_forward_inference(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
                                       workspace workspace, mp_stream_t stream = nullptr) const {
     return check(
         mp_rnn_forward_inference(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
+  /// Computes the gradients of inputs and initial states (mp_rnn_backward_data).
   outcome<void> rnn_backward_data(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
                                   workspace workspace, mp_stream_t stream = nullptr) const {
     return check(
         mp_rnn_backward_data(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
+  /// Computes the gradients of weights and biases (mp_rnn_backward_weights).
   outcome<void> rnn_backward_weights(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
                                      workspace workspace, mp_stream_t stream = nullptr) const {
     return check(
         mp_rnn_backward_weights(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
-  // --- around sequences
+  // --- embedding and dropout
 
+  /// Copies rows of a table (mp_embedding_forward).
   outcome<void> embedding_forward(const mp_embedding_desc_t &desc, const void *table,
                                   const int32_t *indices, void *out,
                                   mp_stream_t stream = nullptr) const {
     return check(mp_embedding_forward(get(), &desc, table, indices, out, stream));
   }
 
+  /// Returns the workspace size of embedding_backward (mp_embedding_workspace_size).
   outcome<size_t> embedding_workspace_size(const mp_embedding_desc_t &desc) const {
     return detail::query<size_t>(mp_embedding_workspace_size, get(), &desc);
   }
 
+  /// Computes the gradient of the table (mp_embedding_backward).
   outcome<void> embedding_backward(const mp_embedding_desc_t &desc, const int32_t *indices,
                                    const void *dout, void *dtable, float *found_inf, float *amax,
                                    workspace workspace, mp_stream_t stream = nullptr) const {
@@ -561,12 +621,16 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                        workspace.data, workspace.bytes, stream));
   }
 
+  /// Applies dropout, in the forward or backward pass (mp_dropout).
   outcome<void> dropout(const mp_dropout_desc_t &desc, const uint64_t *offset, const void *x,
                         void *y, mp_stream_t stream = nullptr) const {
     return check(mp_dropout(get(), &desc, offset, x, y, stream));
   }
 
+  // --- kernel selection
+
 #ifdef MP_ENABLE_EXPERIMENTAL
+  /// Describes a kernel for a product (mp_gemm_kernel_info).
   outcome<mp_kernel_info_t> gemm_kernel_info(const mp_gemm_desc_t &desc, int32_t index) const {
     mp_kernel_info_t info;
     MP_INIT_STRUCT(&info);
@@ -574,6 +638,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
     return detail::finish(status, info);
   }
 
+  /// Describes a kernel for a convolution (mp_conv2d_kernel_info).
   outcome<mp_kernel_info_t> conv2d_kernel_info(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
                                                int32_t index) const {
     mp_kernel_info_t info;
@@ -582,6 +647,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
     return detail::finish(status, info);
   }
 
+  /// Describes a kernel for recurrent layers (mp_rnn_kernel_info).
   outcome<mp_kernel_info_t> rnn_kernel_info(const mp_rnn_desc_t &desc, int32_t index) const {
     mp_kernel_info_t info;
     MP_INIT_STRUCT(&info);
@@ -593,14 +659,15 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
 // ---------------------------------------------------------------------------- tensor lists
 
-/// A tensor of a list; data is a device address.
+/// Tensor of a list; `data` is its device address.
 struct list_tensor {
   void *data;
   int64_t numel;
   mp_dtype_t dtype;
 };
 
-/// A tensor of any list, also of one that is borrowed: optimizer::moments, graph::lists.
+/// Returns a tensor of a list (mp_tensor_list_get), including lists that belong to an optimizer
+/// (optimizer::moments) or graph (graph::lists).
 inline outcome<list_tensor> tensor_list_get(mp_tensor_list_t list, uint32_t index) {
   list_tensor tensor{};
   const mp_status_t status =
@@ -608,54 +675,62 @@ inline outcome<list_tensor> tensor_list_get(mp_tensor_list_t list, uint32_t inde
   return detail::finish(status, tensor);
 }
 
-/// mpcore/tensors.h, and what optimizer.h and comm.h do with lists.
+/// Tensor list and its operations: tensors.h, mp_masters_to_model and mp_grad_all_reduce.
 class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destroy> {
  public:
   using handle::handle;
 
+  /// Creates a list (mp_tensor_list_create).
   static outcome<tensor_list> create(mp_context_t context, const mp_tensor_list_desc_t &desc) {
     return detail::create<tensor_list>(mp_tensor_list_create, context, &desc);
   }
 
+  /// Replaces the addresses of all tensors (mp_tensor_list_set_data).
   outcome<void> set_data(void *const *data, mp_stream_t stream = nullptr) const {
     return check(mp_tensor_list_set_data(get(), data, stream));
   }
 
+  /// Sets a flag if an element is infinite or NaN (mp_check_nonfinite).
   outcome<void> check_nonfinite(float *found_inf, mp_stream_t stream = nullptr) const {
     return check(mp_check_nonfinite(get(), found_inf, stream));
   }
 
+  /// Computes the largest absolute value (mp_amax).
   outcome<void> amax(float *amax, float *per_tensor = nullptr, mp_stream_t stream = nullptr) const {
     return check(mp_amax(get(), amax, per_tensor, stream));
   }
 
+  /// Computes the L2 norm (mp_l2norm).
   outcome<void> l2norm(float *norm, float *per_tensor = nullptr,
                        mp_stream_t stream = nullptr) const {
     return check(mp_l2norm(get(), norm, per_tensor, stream));
   }
 
+  /// Reports range, overflow and underflow (mp_inspect).
   outcome<void> inspect(mp_tensor_report_t *report, mp_tensor_report_t *tensor_reports = nullptr,
                         mp_stream_t stream = nullptr) const {
     return check(mp_inspect(get(), report, tensor_reports, stream));
   }
 
-  /// Several of the four above in one pass.
+  /// Computes several statistics in one pass (mp_tensor_stats).
   outcome<void> stats(const mp_stats_outputs_t &outputs, mp_stream_t stream = nullptr) const {
     return check(mp_tensor_stats(get(), &outputs, stream));
   }
 
-  /// This list holds the fp32 master weights.
+  /// Rounds this list of fp32 master weights to 16-bit copies (mp_masters_to_model).
   outcome<void> masters_to_model(mp_tensor_list_t model, const float *found_inf = nullptr,
                                  const mp_model_options_t *options = nullptr,
                                  mp_stream_t stream = nullptr) const {
     return check(mp_masters_to_model(get(), model, found_inf, options, stream));
   }
 
+  /// Multiplies the gradients by 1/S and checks them (mp_unscale).
   outcome<void> unscale(mp_tensor_list_t out, const float *inv_scale, float *found_inf,
                         mp_stream_t stream = nullptr) const {
     return check(mp_unscale(get(), out, inv_scale, found_inf, stream));
   }
 
+  /// Sums the gradients over all ranks (mp_grad_all_reduce).
   outcome<void> grad_all_reduce(const mp_comm_t &comm, float pre, float post,
                                 mp_stream_t stream = nullptr) const {
     return check(mp_grad_all_reduce(get(), &comm, pre, post, stream));
@@ -664,47 +739,57 @@ class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destr
 
 // ---------------------------------------------------------------------------- loss scaler
 
-/// Sections 7 and 10.
+/// Loss scaler: scaler.h, and the functions of step.h that take a scaler.
 class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
  public:
   using handle::handle;
 
+  /// Creates a loss scaler (mp_scaler_create).
   static outcome<scaler> create(mp_context_t context, const mp_scaler_config_t &config) {
     return detail::create<scaler>(mp_scaler_create, context, &config);
   }
 
+  /// Returns the device address of S (mp_scaler_scale).
   const float *scale() const &noexcept { return mp_scaler_scale(get()); }
   const float *scale() const && = delete;
+  /// Returns the device address of 1/S (mp_scaler_inv_scale).
   const float *inv_scale() const &noexcept { return mp_scaler_inv_scale(get()); }
   const float *inv_scale() const && = delete;
+  /// Returns the device address of the overflow flag (mp_scaler_found_inf).
   float *found_inf() const &noexcept { return mp_scaler_found_inf(get()); }
   float *found_inf() const && = delete;
 
+  /// Multiplies a loss by S (mp_scale_loss).
   outcome<void> scale_loss(const void *loss, void *out, mp_dtype_t dtype, int64_t count,
                            mp_stream_t stream = nullptr) const {
     return check(mp_scale_loss(get(), loss, out, dtype, count, stream));
   }
 
+  /// Updates S and clears the overflow flag (mp_scaler_update).
   outcome<void> update(const float *amax = nullptr, mp_stream_t stream = nullptr) const {
     return check(mp_scaler_update(get(), amax, stream));
   }
 
+  /// Adds unscaled gradients to fp32 sums (mp_grads_accumulate).
   outcome<void> grads_accumulate(mp_tensor_list_t grads, mp_tensor_list_t sums, float weight,
                                  uint32_t flags, mp_stream_t stream = nullptr) const {
     return check(mp_grads_accumulate(get(), grads, sums, weight, flags, stream));
   }
 
+  /// Unscales gradients to fp32 and checks them (mp_grads_to_fp32).
   outcome<void> grads_to_fp32(mp_tensor_list_t grads, mp_tensor_list_t out,
                               mp_stream_t stream = nullptr) const {
     return check(mp_grads_to_fp32(get(), grads, out, stream));
   }
 
+  /// Returns the outcome of a step without waiting (mp_step_query).
   outcome<mp_step_outcome_t> step_query(int64_t step) const {
     mp_step_outcome_t outcome = MP_STEP_PENDING;
     const mp_status_t status = mp_step_query(get(), step, &outcome);
     return detail::finish(status, outcome);
   }
 
+  /// Returns the state, for a checkpoint (mp_scaler_get_state_sync).
   outcome<mp_scaler_state_t> get_state_sync(mp_stream_t stream = nullptr) const {
     mp_scaler_state_t state;
     MP_INIT_STRUCT(&state);
@@ -712,11 +797,12 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
     return detail::finish(status, state);
   }
 
+  /// Restores a state (mp_scaler_set_state_sync).
   outcome<void> set_state_sync(const mp_scaler_state_t &state, mp_stream_t stream = nullptr) const {
     return check(mp_scaler_set_state_sync(get(), &state, stream));
   }
 
-  /// Returns the count.
+  /// Copies the latest updates and returns their number (mp_scaler_get_history_sync).
   outcome<int64_t> get_history_sync(int64_t capacity, float *scales, int32_t *skipped,
                                     mp_stream_t stream = nullptr) const {
     int64_t count = 0;
@@ -728,49 +814,58 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
 
 // ---------------------------------------------------------------------------- optimizers
 
-/// Lists that live as long as their optimizer; NULL if it has none.
+/// Moment lists, which belong to their optimizer; NULL if it has none.
 struct optimizer_moments {
   mp_tensor_list_t m, v;
 };
 
-/// Sections 8 and 10.
+/// Optimizer: optimizer.h and mp_scale_step.
 class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
  public:
   using handle::handle;
 
+  /// Creates an optimizer (mp_optimizer_create).
   static outcome<optimizer> create(mp_context_t context, const mp_optimizer_desc_t &desc) {
     return detail::create<optimizer>(mp_optimizer_create, context, &desc);
   }
 
+  /// Replaces the hyperparameters of a group (mp_optimizer_set_hyper).
   outcome<void> set_hyper(uint32_t group, const mp_hyper_t &hyper,
                           mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_set_hyper(get(), group, &hyper, stream));
   }
 
+  /// Updates the weights (mp_optimizer_step).
   outcome<void> step(const float *grad_scale = nullptr, const float *found_inf = nullptr,
                      mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_step(get(), grad_scale, found_inf, stream));
   }
 
+  /// Checks, unscales and clips the gradients, and updates weights and S (mp_scale_step).
   outcome<void> scale_step(mp_scaler_t scaler, const mp_step_options_t *options = nullptr,
                            mp_stream_t stream = nullptr) const {
     return check(mp_scale_step(get(), scaler, options, stream));
   }
 
-  /// Belongs to the optimizer: no mp::scaler can hold it.
+  /// Returns the optimizer's own scaler (mp_optimizer_get_scaler).  It belongs to the optimizer, so
+  /// do not pass it to an mp::scaler.
   mp_scaler_t get_scaler() const &noexcept { return mp_optimizer_get_scaler(get()); }
   mp_scaler_t get_scaler() const && = delete;
 
+  /// Returns the device address of the learning rates (mp_optimizer_lr).
   const float *lr() const &noexcept { return mp_optimizer_lr(get()); }
   const float *lr() const && = delete;
 
+  /// Returns the device address of the step counter (mp_optimizer_step_counter).
   const int64_t *step_counter() const &noexcept { return mp_optimizer_step_counter(get()); }
   const int64_t *step_counter() const && = delete;
 
+  /// Computes the L1 and L2 terms of the loss (mp_optimizer_regularization).
   outcome<void> regularization(float *loss, mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_regularization(get(), loss, stream));
   }
 
+  /// Returns the moment lists (mp_optimizer_moments).
   outcome<optimizer_moments> moments() const & {
     optimizer_moments lists{};
     const mp_status_t status = mp_optimizer_moments(get(), &lists.m, &lists.v);
@@ -778,15 +873,18 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
   }
   outcome<optimizer_moments> moments() const && = delete;
 
+  /// Rounds the master weights to their 16-bit copies (mp_optimizer_write_model).
   outcome<void> write_model(mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_write_model(get(), stream));
   }
 
+  /// Returns the size of a checkpoint (mp_optimizer_checkpoint_size).
   outcome<size_t> checkpoint_size(mp_scaler_t scaler) const {
     return detail::query<size_t>(mp_optimizer_checkpoint_size, get(), scaler);
   }
 
-  /// Returns a checkpoint, with the state of the scaler; NULL: the optimizer's own.
+  /// Returns a checkpoint (mp_optimizer_save_sync).
+  /// @param scaler  its state is included; NULL = the optimizer's own scaler.
   outcome<std::vector<std::byte>> save_sync(mp_scaler_t scaler,
                                             mp_stream_t stream = nullptr) const {
     size_t bytes = 0;
@@ -797,19 +895,21 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     return detail::finish(status, std::move(checkpoint));
   }
 
-  /// Restores all that save_sync has saved, and writes the 16-bit copies.
+  /// Restores a checkpoint and writes the 16-bit weights (mp_optimizer_restore_sync).
   outcome<void> restore_sync(mp_scaler_t scaler, const std::vector<std::byte> &checkpoint,
                              mp_stream_t stream = nullptr) const {
     return check(
         mp_optimizer_restore_sync(get(), scaler, checkpoint.data(), checkpoint.size(), stream));
   }
 
+  /// Returns the step counter (mp_optimizer_get_step_sync).
   outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
     int64_t t = 0;
     const mp_status_t status = mp_optimizer_get_step_sync(get(), &t, stream);
     return detail::finish(status, t);
   }
 
+  /// Sets the step counter (mp_optimizer_set_step_sync).
   outcome<void> set_step_sync(int64_t t, mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_set_step_sync(get(), t, stream));
   }
@@ -817,7 +917,7 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
 
 // ---------------------------------------------------------------------------- autocast
 
-/// A tensor of an autocast_graph.
+/// Tensor of an autocast_graph; fields as in mp_autocast_graph_t.
 struct autocast_tensor {
   int32_t producer = -1;
   mp_dtype_t dtype = MP_FP32;
@@ -826,25 +926,27 @@ struct autocast_tensor {
   float amax = -1.0f;
 };
 
-/// A number of a tensor is an input of slot 0.
+/// Input of a node: the index of a tensor, converted implicitly, and a slot.
 struct autocast_input {
   autocast_input(int32_t number, uint8_t of_slot = 0) : tensor(number), slot(of_slot) {}
   int32_t tensor;
   uint8_t slot;
 };
 
-/// Empty strings are NULL.
+/// Node of an autocast_graph; fields as in mp_autocast_graph_t.  Empty strings are passed as NULL.
 struct autocast_node {
   std::string op;
   std::vector<autocast_input> inputs = {};
   std::string name = {};
   uint16_t flags = 0;
   int64_t depth = 0;
-  std::optional<mp_autocast_class_t> node_class = {};  ///< nothing: by op
+  std::optional<mp_autocast_class_t> node_class = {};  ///< empty = class of op
 };
 
-/// Owns the arrays of an mp_autocast_graph_t.  Tensors and nodes may name numbers that come later, so
-/// that a graph can have cycles; what is wrong with them is said by the function that takes the graph.
+/// Builder of an mp_autocast_graph_t, which owns its arrays.
+///
+/// Tensors and nodes may refer to indices that are added later, so a graph can have cycles.
+/// Functions that take the graph check its indices.
 ///
 ///     mp::autocast_graph graph;
 ///     const int32_t x = graph.add_tensor();
@@ -854,11 +956,11 @@ struct autocast_node {
 class autocast_graph {
  public:
   autocast_graph() = default;
-  // A copy would have the strings of the other one.
+  // Not copyable: a copy would point to the strings of the original.
   autocast_graph(autocast_graph &&) = default;
   autocast_graph &operator=(autocast_graph &&) = default;
 
-  /// Returns its number, as add_node does.
+  /// Adds a tensor and returns its index.
   int32_t add_tensor(const autocast_tensor &tensor = {}) {
     tensor_producer_.push_back(tensor.producer);
     tensor_dtype_.push_back(static_cast<uint8_t>(tensor.dtype));
@@ -868,6 +970,7 @@ class autocast_graph {
     return static_cast<int32_t>(tensor_producer_.size()) - 1;
   }
 
+  /// Adds a node and returns its index.
   int32_t add_node(const autocast_node &node) {
     node_op_.push_back(keep(node.op));
     node_name_.push_back(keep(node.name));
@@ -883,17 +986,18 @@ class autocast_graph {
     return static_cast<int32_t>(node_op_.size()) - 1;
   }
 
+  /// Adds a hidden edge between two nodes.
   void add_hidden_edge(int32_t src, int32_t dst) {
     hidden_src_.push_back(src);
     hidden_dst_.push_back(dst);
   }
 
-  /// A cluster of kind 0.
+  /// Adds a container: a cluster of kind 0.
   void add_container(const std::vector<int32_t> &members) { add_cluster(members, 0); }
-  /// A cluster of kind 1.
+  /// Adds a loop: a cluster of kind 1.
   void add_loop(const std::vector<int32_t> &members) { add_cluster(members, 1); }
 
-  /// Points into this graph, until the graph changes or moves.
+  /// Returns the graph for C.  Its pointers are valid until this object is modified or moved.
   mp_autocast_graph_t get() const &noexcept {
     mp_autocast_graph_t graph;
     MP_INIT_STRUCT(&graph);
@@ -926,12 +1030,12 @@ class autocast_graph {
   operator mp_autocast_graph_t() const && = delete;
 
  private:
-  /// Each text is kept once, where it stays.
+  /// Returns a copy of `text` with a stable address, NULL for an empty text.
   const char *keep(const std::string &text) {
     return text.empty() ? nullptr : texts_.insert(text).first->c_str();
   }
 
-  /// first has 0 and an end for every range; a graph that has been moved away from has none yet.
+  /// Appends the end of a range to `first`, which begins with 0 and is empty after a move.
   static void end_range(std::vector<int32_t> &first, const std::vector<int32_t> &elements) {
     if (first.empty()) first.push_back(0);
     first.push_back(static_cast<int32_t>(elements.size()));
@@ -954,7 +1058,7 @@ class autocast_graph {
   std::vector<float> tensor_amax_;
 };
 
-/// mp_autocast_result_t with arrays of its own; there are casts.size() casts.
+/// Result of autocast::rewrite: mp_autocast_result_t with owned arrays.  num_casts is casts.size().
 struct autocast_result {
   int32_t num_low_nodes = 0, num_parameters_low = 0;
   std::vector<uint8_t> tensor_dtype, node_dtype;
@@ -965,48 +1069,52 @@ struct autocast_result {
   const char *gate = nullptr;
 };
 
-/// Section 11.  No context is needed.
+/// Autocast policy: autocast.h.  Requires no context.
 class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
  public:
   using handle::handle;
 
+  /// Creates a policy (mp_autocast_create).
   static outcome<autocast> create(
       const mp_autocast_config_t &config = mp_autocast_config_default(MP_FP16)) {
     return detail::create<autocast>(mp_autocast_create, &config);
   }
 
+  /// Moves operations to a class (mp_autocast_set_class).
   outcome<void> set_class(const char *const *op_types, uint32_t count,
                           mp_autocast_class_t op_class) const {
     return check(mp_autocast_set_class(get(), op_types, count, op_class));
   }
 
+  /// Moves operations to a class (mp_autocast_set_class).
   outcome<void> set_class(std::initializer_list<const char *> op_types,
                           mp_autocast_class_t op_class) const {
     return set_class(op_types.begin(), static_cast<uint32_t>(op_types.size()), op_class);
   }
 
+  /// Assigns a class to nodes by name (mp_autocast_set_nodes).
   outcome<void> set_nodes(const char *pattern, mp_autocast_class_t node_class) const {
     return check(mp_autocast_set_nodes(get(), pattern, node_class));
   }
 
-  /// mp_autocast_class, whose name is a word of C++.
+  /// Returns the class of an operation (mp_autocast_class; `class` is a keyword).
   mp_autocast_class_t class_of(const char *op_type) const noexcept {
     return mp_autocast_class(get(), op_type);
   }
 
-  /// NULL = open.
+  /// Returns why the gate is closed on a device, or NULL if it is open (mp_autocast_gate).
   outcome<const char *> gate(mp_context_t context = nullptr) const {
     return detail::query<const char *>(mp_autocast_gate, get(), context);
   }
 
-  /// All arrays are written.
+  /// Determines the type of each node and the casts (mp_autocast_rewrite); fills all arrays.
   outcome<autocast_result> rewrite(mp_context_t context, const mp_autocast_graph_t &graph) const {
     const bool has_inputs = graph.num_nodes > 0 && graph.first_input != nullptr;
     const int32_t end = has_inputs ? graph.first_input[graph.num_nodes] : 0;
-    // A wrong end is the library's to refuse.
+    // An invalid end is rejected by the library.
     const size_t tensors = graph.num_tensors, inputs = end > 0 ? static_cast<size_t>(end) : 0;
-    // Room for the casts of MP_AUTOCAST_EMULATE, which the handle does not tell.  It is not cleared, so
-    // that what is never written costs no memory.
+    // Sized for MP_AUTOCAST_EMULATE, which cannot be queried from the handle.  Uninitialized, so
+    // that unused elements take no physical memory.
     const std::unique_ptr<mp_autocast_cast_t[]> casts(new mp_autocast_cast_t[2 * tensors + inputs]);
 
     autocast_result owned;
@@ -1031,6 +1139,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     return detail::finish(status, std::move(owned));
   }
 
+  /// Returns a report on a rewrite (mp_autocast_explain).
   outcome<std::string> explain(const mp_autocast_graph_t &graph, const autocast_result &result,
                                mp_autocast_form_t form = MP_AUTOCAST_TEXT) const {
     mp_autocast_result_t without_arrays;
@@ -1044,7 +1153,8 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     });
   }
 
-  /// Returns what the output is.
+  /// Determines the casts of a single operation and returns the type of its output
+  /// (mp_autocast_op).
   outcome<mp_dtype_t> op(const char *op_type, const uint8_t *input_dtype, uint32_t count,
                          uint8_t *cast_to) const {
     return detail::query<mp_dtype_t>(mp_autocast_op, get(), op_type, input_dtype, count, cast_to);
@@ -1053,12 +1163,12 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
 
 // ---------------------------------------------------------------------------- graphs
 
-/// For mp_optimizer_desc_t.  They live as long as the graph that lends them.
+/// Lists for an mp_optimizer_desc_t, which belong to their graph.
 struct graph_lists {
   mp_tensor_list_t grads = nullptr, master = nullptr, model = nullptr;
 };
 
-/// Section 16.  Tensors are numbers, as in C.
+/// Graph: graph.h.  Tensors are indices, as in C.
 ///
 ///     mp::graph graph = mp::graph::create(context);
 ///     const int32_t x = graph.input("x", MP_FP32, {128, 784});
@@ -1068,29 +1178,33 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
  public:
   using handle::handle;
 
+  /// Creates an empty graph (mp_graph_create).
   static outcome<graph> create(mp_context_t context) {
     return detail::create<graph>(mp_graph_create, context);
   }
 
-  // --- describing
+  // --- description
 
+  /// Adds an input (mp_graph_input).
   outcome<int32_t> input(const char *name, mp_dtype_t dtype,
                          const std::vector<int64_t> &extent) const {
     const auto rank = static_cast<int32_t>(extent.size());
     return detail::query<int32_t>(mp_graph_input, get(), name, dtype, rank, extent.data());
   }
 
+  /// Adds a trainable tensor (mp_graph_parameter).
   outcome<int32_t> parameter(const char *name, const std::vector<int64_t> &extent) const {
     const auto rank = static_cast<int32_t>(extent.size());
     return detail::query<int32_t>(mp_graph_parameter, get(), name, rank, extent.data());
   }
 
+  /// Adds a persistent tensor that is not trained (mp_graph_state).
   outcome<int32_t> state(const char *name, const std::vector<int64_t> &extent) const {
     const auto rank = static_cast<int32_t>(extent.size());
     return detail::query<int32_t>(mp_graph_state, get(), name, rank, extent.data());
   }
 
-  /// Returns the first output, the only one of most operations.
+  /// Adds a node and returns its first output (mp_graph_node).
   outcome<int32_t> node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
                         const std::vector<mp_graph_attribute_t> &attributes = {}) const {
     int32_t output = -1;
@@ -1098,7 +1212,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return detail::finish(status, output);
   }
 
-  /// Returns so many outputs, from the first on.
+  /// Adds a node and returns its first `num_outputs` outputs (mp_graph_node).
   outcome<std::vector<int32_t>> node_outputs(
       const char *op_type, const char *name, const std::vector<int32_t> &inputs,
       uint32_t num_outputs, const std::vector<mp_graph_attribute_t> &attributes = {}) const {
@@ -1108,61 +1222,73 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return detail::finish(status, std::move(outputs));
   }
 
+  /// Makes a tensor readable (mp_graph_output).
   outcome<void> output(int32_t tensor) const { return check(mp_graph_output(get(), tensor)); }
 
+  /// Makes the gradient of a tensor readable (mp_graph_keep_gradient).
   outcome<void> keep_gradient(int32_t tensor) const {
     return check(mp_graph_keep_gradient(get(), tensor));
   }
 
+  /// Sets the loss to minimize (mp_graph_loss).
   outcome<void> loss(int32_t tensor) const { return check(mp_graph_loss(get(), tensor)); }
 
-  /// Returns the input that the gradient is bound to.
+  /// Adds and returns an input for the gradient of `tensor` (mp_graph_seed_gradient).
   outcome<int32_t> seed_gradient(int32_t tensor) const {
     int32_t input = -1;
     const mp_status_t status = mp_graph_seed_gradient(get(), tensor, &input);
     return detail::finish(status, std::move(input));
   }
 
-  /// The policy must live until compile().
+  /// Enables mixed precision (mp_graph_autocast).  The policy must exist until compile() returns.
   outcome<void> autocast(mp_autocast_t policy) const {
     return check(mp_graph_autocast(get(), policy));
   }
 
+  /// Differentiates, fuses and allocates (mp_graph_compile).
   outcome<void> compile() const { return check(mp_graph_compile(get())); }
 
-  // --- running
+  // --- execution
 
+  /// Sets the address of an input (mp_graph_bind).
   outcome<void> bind(int32_t tensor, const void *data) const {
     return check(mp_graph_bind(get(), tensor, data));
   }
 
+  /// Sets the batch size (mp_graph_set_batch).
   outcome<void> set_batch(int64_t batch) const { return check(mp_graph_set_batch(get(), batch)); }
 
+  /// Copies values to a parameter or state (mp_graph_write).
   outcome<void> write(int32_t tensor, const float *values, mp_stream_t stream = nullptr) const {
     return check(mp_graph_write(get(), tensor, values, stream));
   }
 
+  /// Computes the outputs (mp_graph_forward).
   outcome<void> forward(mp_graph_mode_t mode, mp_stream_t stream = nullptr) const {
     return check(mp_graph_forward(get(), mode, stream));
   }
 
+  /// Computes the loss and the gradients (mp_graph_backward).
   outcome<void> backward(mp_scaler_t scaler = nullptr, mp_stream_t stream = nullptr) const {
     return check(mp_graph_backward(get(), scaler, stream));
   }
 
+  /// Returns the number of training passes, for Dropout (mp_graph_get_step_sync).
   outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
     int64_t t = 0;
     const mp_status_t status = mp_graph_get_step_sync(get(), &t, stream);
     return detail::finish(status, t);
   }
 
+  /// Sets the number of training passes, for Dropout (mp_graph_set_step_sync).
   outcome<void> set_step_sync(int64_t t, mp_stream_t stream = nullptr) const {
     return check(mp_graph_set_step_sync(get(), t, stream));
   }
 
-  // --- what became of it
+  // --- properties
 
-  /// @param with_grads  false for a graph without a loss, which has none.
+  /// Returns the lists for an optimizer (mp_graph_lists).
+  /// @param with_grads  must be false for a graph without a backward pass.
   outcome<graph_lists> lists(bool with_grads = true) const & {
     graph_lists lists;
     const mp_status_t status =
@@ -1171,6 +1297,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   }
   outcome<graph_lists> lists(bool with_grads = true) const && = delete;
 
+  /// Returns shape, types and addresses of a tensor (mp_graph_get_tensor).
   outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const & {
     mp_graph_tensor_t info;
     MP_INIT_STRUCT(&info);
@@ -1179,6 +1306,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   }
   outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const && = delete;
 
+  /// Returns the device memory of the graph (mp_graph_get_memory).
   outcome<mp_graph_memory_t> get_memory() const {
     mp_graph_memory_t memory;
     MP_INIT_STRUCT(&memory);
@@ -1186,11 +1314,13 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return detail::finish(status, memory);
   }
 
+  /// Returns the reason for the type of each operation (mp_graph_explain).
   outcome<std::string> explain(mp_autocast_form_t form = MP_AUTOCAST_TEXT) const {
     return detail::read_text(
         [&](char *text, size_t *bytes) { return mp_graph_explain(get(), form, text, bytes); });
   }
 
+  /// Returns the calls of the graph as text (mp_graph_describe).
   outcome<std::string> describe() const {
     return detail::read_text(
         [&](char *text, size_t *bytes) { return mp_graph_describe(get(), text, bytes); });
