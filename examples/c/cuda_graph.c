@@ -1,11 +1,11 @@
-/* A training step captured into a CUDA graph: one launch per step, however many kernels it has.
+/* A training step captured into a CUDA graph: one launch per step, for any number of kernels.
  *
  *   cc cuda_graph.c $(pkg-config --cflags --libs mpcore) -lcudart -o cuda_graph && ./cuda_graph
  *
- * Nothing in the step asks the host: whether it is skipped, the loss scale and the step counter are
- * decided on the device, so every replay makes the same launches.  Two equal trainings show it, one
- * enqueued call by call, the other replayed; a broken sample makes both skip.  They must agree to
- * the last bit.  Needs the CUDA runtime; says so where there is no device.
+ * The device decides whether a step is skipped, and updates the loss scale and the step counter, so
+ * every replay makes the same launches.  The program runs two equal trainings, one enqueued call by
+ * call, the other replayed.  A broken sample makes both skip a step.  They must agree to the last
+ * bit.  Requires the CUDA runtime; does nothing without a device.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -63,11 +63,11 @@ static mp_tensor_list_t weight_list(void *data, mp_dtype_t dtype) {
   return list;
 }
 
-/* Sample i is `value` at i and 0 elsewhere; its class is i mod CLASSES. */
+/* Sample i is `fp16_value` at i and 0 elsewhere; its class is i mod CLASSES. */
 static void set_sample(struct training *t, int i, uint16_t fp16_value) {
   uint16_t *const x = t->x;
   CHECK(mp_memcpy(context, x + i * IN + i, &fp16_value, sizeof fp16_value, stream));
-  CHECK(mp_stream_sync(context, stream)); /* the value is on our stack */
+  CHECK(mp_stream_sync(context, stream)); /* the value is on this function's stack */
 }
 
 static const uint16_t fp16_one = 0x3c00, fp16_infinity = 0x7c00;
@@ -120,7 +120,7 @@ static void destroy_training(struct training *t) {
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) mp_free(context, memory[i]);
 }
 
-/* Forward, loss, backward, update: what is captured. */
+/* Enqueues the step to capture: forward, loss, backward, update. */
 static void enqueue_step(const struct training *t) {
   const mp_gemm_desc_t forward = mp_gemm_desc_default(BATCH, CLASSES, IN, MP_FP16, MP_FP16);
   mp_gemm_desc_t wgrad = mp_gemm_desc_default(IN, CLASSES, BATCH, MP_FP16, MP_FP16);
@@ -147,7 +147,7 @@ static cudaGraphExec_t capture_step(const struct training *t) {
   return step;
 }
 
-/* @param step  NULL: call by call */
+/* @param step  NULL: enqueue the calls one by one */
 static void train(struct training *t, cudaGraphExec_t step) {
   for (int i = 0; i < STEPS; i++) {
     if (i == BROKEN_STEP) set_sample(t, 0, fp16_infinity);
@@ -160,7 +160,7 @@ static void train(struct training *t, cudaGraphExec_t step) {
   }
 }
 
-/* What both trainings must agree on. */
+/* The values that must be equal in both trainings. */
 struct outcome {
   mp_scaler_state_t scaler;
   int64_t applied;
@@ -192,7 +192,7 @@ int main(void) {
   struct training called, replayed;
   create_training(&called);
   create_training(&replayed);
-  /* One step as it is: what a kernel's first launch loads or sets up is not for a capture. */
+  /* One ordinary step first: a capture cannot contain the setup of a kernel's first launch. */
   enqueue_step(&called);
   enqueue_step(&replayed);
   const cudaGraphExec_t step = capture_step(&replayed);

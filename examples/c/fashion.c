@@ -1,6 +1,9 @@
-/* Fashion-MNIST, a perceptron: fp32 becomes mixed precision by one call, mp_graph_autocast.
+/* Trains a perceptron on Fashion-MNIST, in fp32 or, by calling mp_graph_autocast, in mixed
+ * precision.
  *
- *   fashion FOLDER [fp32|fp16|bf16 [STEPS]]    FOLDER has train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked
+ *   fashion FOLDER [fp32|fp16|bf16 [STEPS]]
+ *
+ * FOLDER contains train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,7 @@ enum {
 };
 
 static unsigned char images[16 + IMAGES * PIXELS],
-    labels[8 + IMAGES]; /* behind 16 and 8 bytes of idx */
+    labels[8 + IMAGES]; /* after the idx header of 16 and 8 bytes */
 static float values[BATCH * PIXELS > PIXELS *HIDDEN ? BATCH *PIXELS : PIXELS *HIDDEN];
 static mp_graph_t graph;
 
@@ -42,7 +45,7 @@ static int32_t linear(const char *name, int32_t *t, int64_t in, int64_t out) {
   return y;
 }
 
-/* Small numbers of a linear congruential generator; the biases stay 0. */
+/* Small values from a linear congruential generator; the biases stay 0. */
 static void initialise(int32_t w, int count) {
   static uint32_t state = 1;
   for (int i = 0; i < count; i++) {
@@ -76,7 +79,7 @@ int main(int argc, char **argv) {
   CHECK(mp_graph_loss(graph, loss));
 
   mp_autocast_config_t config = mp_autocast_config_default(low == MP_BF16 ? MP_BF16 : MP_FP16);
-  config.flags = MP_AUTOCAST_IGNORE_PERFORMANCE; /* on a CPU too, where it is not faster */
+  config.flags = MP_AUTOCAST_IGNORE_PERFORMANCE; /* also on a CPU, although it is not faster */
   mp_autocast_t policy;
   CHECK(mp_autocast_create(&policy, &config));
   if (low != MP_FP32) CHECK(mp_graph_autocast(graph, policy)); /* mixed precision */
@@ -112,7 +115,7 @@ int main(int argc, char **argv) {
     CHECK(mp_graph_backward(graph, scaler, NULL));
     CHECK(mp_scale_step(optimizer, scaler, NULL, NULL));
     if (step < steps - 100)
-      continue; /* the loss of the last hundred; nowhere else does the host wait */
+      continue; /* average the last hundred losses; the host waits only here */
     float value;
     mp_graph_tensor_t info;
     MP_INIT_STRUCT(&info);

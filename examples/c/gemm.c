@@ -1,4 +1,4 @@
-/* One matrix product, from the numbers of the host and back to them.
+/* Multiplies two host matrices on the device and prints the result.
  *
  *   cc gemm.c $(pkg-config --cflags --libs mpcore) -o gemm && ./gemm
  */
@@ -20,7 +20,7 @@ int main(void) {
   mp_context_t context;
   CHECK(mp_context_create(&context, NULL)); /* the GPU if there is one, else the CPU */
 
-  /* Matrices live in device memory, and tensor cores multiply 16-bit numbers. */
+  /* Matrices are in device memory, and tensor cores multiply 16-bit values. */
   void *fp32, *a_fp16, *b_fp16, *d_fp32;
   CHECK(mp_malloc(context, &fp32, sizeof a));
   CHECK(mp_malloc(context, &a_fp16, M * K * 2));
@@ -31,12 +31,12 @@ int main(void) {
   CHECK(mp_memcpy(context, fp32, b, sizeof b, NULL));
   CHECK(mp_cast(context, fp32, MP_FP32, b_fp16, MP_FP16, K * N, NULL));
 
-  /* d = a b: fp16 in, summed and written in fp32. */
+  /* d = a b: fp16 operands, fp32 accumulation and result. */
   const mp_gemm_desc_t desc = mp_gemm_desc_default(M, N, K, MP_FP16, MP_FP32);
   CHECK(mp_gemm(context, &desc, a_fp16, b_fp16, NULL, d_fp32, NULL, NULL, 0, NULL));
 
   CHECK(mp_memcpy(context, d, d_fp32, sizeof d, NULL));
-  CHECK(mp_stream_sync(context, NULL)); /* calls enqueue; here the host waits */
+  CHECK(mp_stream_sync(context, NULL)); /* calls are asynchronous; wait here */
   for (int row = 0; row < M; row++) printf("%g %g\n", (double)d[row * N], (double)d[row * N + 1]);
 
   mp_free(context, fp32);

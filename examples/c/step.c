@@ -2,8 +2,8 @@
  *
  *   cc step.c $(pkg-config --cflags --libs mpcore) -o step && ./step
  *
- * The net is one layer, logits = x w.  w and its gradient are fp16; the master weights, which the
- * optimizer updates, are fp32.
+ * The network is one layer, logits = x w.  w and its gradient are fp16.  The optimizer updates the
+ * master weights, which are fp32.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void *device_zeros(size_t bytes) {
   return memory;
 }
 
-/* A list of one tensor, the weights or something of their shape. */
+/* Returns a list of one tensor with the shape of the weights. */
 static mp_tensor_list_t list_of(void *data, mp_dtype_t dtype) {
   const int64_t numel = IN * CLASSES;
   mp_tensor_list_desc_t desc;
@@ -80,7 +80,7 @@ int main(void) {
   const mp_xent_desc_t xent = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
 
   float losses[2];
-  for (int i = 0; i < 2; i++) { /* the second round shows what the first one has learned */
+  for (int i = 0; i < 2; i++) { /* the second loss shows the effect of the first step */
     CHECK(mp_gemm(context, &forward, x, w, NULL, logits, NULL, NULL, 0, NULL));
     CHECK(mp_softmax_xent(context, &xent, logits, labels, mp_scaler_scale(scaler), row_loss, loss,
                           NULL, logits, NULL)); /* logits become their gradient, times S */

@@ -5,13 +5,13 @@
  *   --device      the CPU, the GPU if there is one (default), or the N-th GPU
  *   --steps       train up to this step (default 120)
  *   --checkpoint  write FILE after the last step
- *   --resume      go on where FILE was written: the result is the same to the last bit
+ *   --resume      continue from FILE; the result is bitwise that of one run
  *
- * The net is logits = relu(x w1 + b1) w2.  Weights, activations and gradients are fp16, the master
- * weights and the optimizer's state fp32.  The scaler is made to work hard: it grows every 8 clean
- * steps until gradients overflow, and in step 33 a sample is broken.  The last line printed is a
- * hash of the master weights.  The examples in the other languages train the same net on the same
- * data, and on the host target they print the same hash.
+ * The network is logits = relu(x w1 + b1) w2.  Weights, activations and gradients are fp16, master
+ * weights and optimizer state fp32.  To show skipped steps, the scaler grows after every 8 clean
+ * steps until gradients overflow, and one sample of step 33 is broken.  The last line printed is a
+ * hash of the master weights.  The examples in the other languages train the same network on the
+ * same data, and on the host target they print the same hash.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -28,13 +28,13 @@ enum { W1, B1, W2, NUM_PARAMETERS };
 
 static const int64_t numels[NUM_PARAMETERS] = {
     [W1] = IN * HIDDEN, [B1] = HIDDEN, [W2] = HIDDEN * CLASSES};
-/* A bias gradient comes out of an epilogue, which sums in fp32. */
+/* The bias gradient is computed by an epilogue, in fp32. */
 static const mp_dtype_t grad_dtypes[NUM_PARAMETERS] = {MP_FP16, MP_FP32, MP_FP16};
 enum { LARGEST = IN * HIDDEN }; /* elements of the largest tensor; a batch has no more */
 
 struct trainer {
   mp_context_t context;
-  void *staging; /* fp32, on its way to fp16 */
+  void *staging; /* fp32 values before conversion to fp16 */
   void *x, *h, *logits, *dh;
   void *labels, *row_loss, *loss;
   void *model[NUM_PARAMETERS], *grad[NUM_PARAMETERS];
@@ -42,7 +42,7 @@ struct trainer {
   mp_tensor_list_t models, grads, masters;
   mp_optimizer_t optimizer;
   mp_scaler_t scaler;
-  uint32_t random; /* what the next batch is made of: part of a checkpoint */
+  uint32_t random; /* state of the random number generator; part of a checkpoint */
 };
 
 static void fail(const char *what, const char *argument) {
@@ -52,7 +52,7 @@ static void fail(const char *what, const char *argument) {
 
 /* ---------------------------------------------------------------- data */
 
-/* A linear congruential generator; its upper 8 bits, as -128 ... 127. */
+/* Linear congruential generator; returns its upper 8 bits, -128 to 127. */
 static int next_random(uint32_t *state) {
   *state = *state * 1664525u + 1013904223u;
   return (int)(*state >> 24) - 128;
@@ -63,7 +63,7 @@ static void upload_fp16(struct trainer *t, void *dst, const float *src, int64_t 
   CHECK(mp_cast(t->context, t->staging, MP_FP32, dst, MP_FP16, count, NULL));
 }
 
-/* Noise around one of CLASSES points.  Every number is a multiple of 2^-6, exact in fp16. */
+/* Noise around one of CLASSES points.  Every value is a multiple of 2^-6, exact in fp16. */
 static void load_batch(struct trainer *t, int step) {
   float x[BATCH * IN];
   int32_t labels[BATCH];
@@ -79,7 +79,7 @@ static void load_batch(struct trainer *t, int step) {
   CHECK(mp_memcpy(t->context, t->labels, labels, sizeof labels, NULL));
 }
 
-/* ---------------------------------------------------------------- net */
+/* ---------------------------------------------------------------- network */
 
 static void gemm(struct trainer *t, const mp_gemm_desc_t *desc, const void *a, const void *b,
                  void *d, const mp_epilogue_t *epilogue) {
@@ -97,7 +97,7 @@ static void forward(struct trainer *t) {
   gemm(t, &second, t->h, t->model[W2], t->logits, NULL);
 }
 
-/* The loss, and its gradient times S in place of the logits. */
+/* Computes the loss and replaces the logits by their gradient times S. */
 static void loss(struct trainer *t) {
   const mp_xent_desc_t desc = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
   CHECK(mp_softmax_xent(t->context, &desc, t->logits, t->labels, mp_scaler_scale(t->scaler),
@@ -117,7 +117,7 @@ static void backward(struct trainer *t) {
   dh.ldb = CLASSES;
   mp_epilogue_t drelu = mp_epilogue_default();
   drelu.activation = MP_ACT_DRELU;
-  drelu.aux = t->h; /* relu'(z) = relu'(relu(z)): no z is stored */
+  drelu.aux = t->h; /* relu'(z) = relu'(relu(z)), so z is not stored */
   drelu.dbias = t->grad[B1];
   drelu.found_inf = mp_scaler_found_inf(t->scaler);
   gemm(t, &dh, dlogits, t->model[W2], t->dh, &drelu);
@@ -128,7 +128,7 @@ static void backward(struct trainer *t) {
   gemm(t, &dw1, t->x, t->dh, t->grad[W1], NULL);
 }
 
-/* Checks, unscales, clips and applies the gradients, writes the fp16 weights, moves S. */
+/* Checks, unscales, clips and applies the gradients, writes the fp16 weights, adjusts S. */
 static void update(struct trainer *t) {
   mp_step_options_t options = mp_step_options_default();
   options.max_grad_norm = 1.0f;
@@ -243,7 +243,7 @@ static void print_progress(struct trainer *t, int step) {
          (int)state.skipped);
 }
 
-/* FNV-1a of the bytes of the master weights. */
+/* FNV-1a hash of the bytes of the master weights. */
 static uint64_t hash_weights(struct trainer *t) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (int i = 0; i < NUM_PARAMETERS; i++) {
@@ -255,7 +255,7 @@ static uint64_t hash_weights(struct trainer *t) {
   return hash;
 }
 
-/* Reads or writes a file: the state of the random numbers, then the optimizer's checkpoint. */
+/* Reads or writes a file: the state of the random number generator, then the checkpoint. */
 static void transfer(FILE *file, const char *path, struct trainer *t, void *checkpoint,
                      size_t bytes, int is_write) {
   if (!file) fail("cannot open", path);
@@ -324,7 +324,7 @@ int main(int argc, char **argv) {
     loss(&trainer);
     backward(&trainer);
     update(&trainer);
-    if (step % 10 == 0) print_progress(&trainer, step); /* elsewhere the host never waits */
+    if (step % 10 == 0) print_progress(&trainer, step); /* the host waits only here */
   }
   if (checkpoint_path) save(&trainer, checkpoint_path);
   printf("weights %016llx\n", (unsigned long long)hash_weights(&trainer));

@@ -1,7 +1,9 @@
-// Fashion-MNIST, a perceptron, as ../c/fashion.c: fp32 becomes mixed precision by one call, graph.autocast.
+// ../c/fashion.c in C++: trains a perceptron on Fashion-MNIST, in fp32 or, by calling
+// graph.autocast, in mixed precision.
 //
-//   fashion_cpp FOLDER [fp32|fp16|bf16 [STEPS]]    FOLDER has train-images-idx3-ubyte and train-labels-idx1-ubyte,
-//                                                  unpacked
+//   fashion_cpp FOLDER [fp32|fp16|bf16 [STEPS]]
+//
+// FOLDER contains train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +19,7 @@ namespace {
 
 constexpr int kImages = 60000, kPixels = 784, kHidden = 256, kClasses = 10, kBatch = 100;
 
-/// What an idx file has behind its head.
+/// Returns the content of an idx file after its header.
 std::vector<unsigned char> load(const std::string &path, int head, size_t bytes) {
   std::vector<unsigned char> content(bytes);
   std::ifstream file(path, std::ios::binary);
@@ -27,7 +29,7 @@ std::vector<unsigned char> load(const std::string &path, int head, size_t bytes)
   return content;
 }
 
-/// Small numbers of a linear congruential generator; the biases stay 0.
+/// Small values from a linear congruential generator; the biases stay 0.
 std::vector<float> random_weights(uint32_t &state, size_t count) {
   std::vector<float> values(count);
   for (float &value : values) {
@@ -55,7 +57,7 @@ float train(const std::string &folder, mp_dtype_t low, int steps) {
   graph.loss(loss);
 
   mp_autocast_config_t config = mp_autocast_config_default(low == MP_BF16 ? MP_BF16 : MP_FP16);
-  config.flags = MP_AUTOCAST_IGNORE_PERFORMANCE;  // on a CPU too, where it is not faster
+  config.flags = MP_AUTOCAST_IGNORE_PERFORMANCE;  // also on a CPU, although it is not faster
   const mp::autocast policy = mp::autocast::create(config);
   if (low != MP_FP32) graph.autocast(policy);  // mixed precision
   graph.compile();
@@ -90,7 +92,7 @@ float train(const std::string &folder, mp_dtype_t low, int steps) {
     graph.forward(MP_GRAPH_TRAINING);
     graph.backward(scaler);
     sgd.scale_step(scaler);
-    if (step < steps - 100) continue;  // the loss of the last hundred
+    if (step < steps - 100) continue;  // average the last hundred losses
     float value = 0.0f;
     context.memcpy(&value, graph.get_tensor(loss).data, sizeof value);
     context.stream_sync();

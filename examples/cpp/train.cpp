@@ -1,4 +1,4 @@
-// The training run of ../c/train.c through mpcore.hpp: same net, same data, same bits.
+// ../c/train.c in C++: same network, same data, same bits.
 //
 //   train_cpp [--device host|auto|N] [--steps N] [--checkpoint FILE] [--resume FILE]
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kBatch = 32, kIn = 24, kHidden = 32, kClasses = 8, kBrokenStep = 33;
 
-/// A linear congruential generator; its upper 8 bits, as -128 ... 127.
+/// Linear congruential generator; returns its upper 8 bits, -128 to 127.
 int next_random(uint32_t &state) {
   state = state * 1664525u + 1013904223u;
   return static_cast<int>(state >> 24) - 128;
@@ -34,7 +34,7 @@ mp::memory make_zeros(const mp::context &context, size_t bytes) {
   return memory;
 }
 
-/// One tensor per parameter: the weights, or something of their shapes.
+/// One tensor per parameter, with the shapes of the weights.
 class Tensors {
  public:
   Tensors(const mp::context &context, const Dtypes &dtypes) {
@@ -92,7 +92,7 @@ class Trainer {
 
 constexpr Dtypes kAllFp16 = {MP_FP16, MP_FP16, MP_FP16};
 constexpr Dtypes kAllFp32 = {MP_FP32, MP_FP32, MP_FP32};
-/// A bias gradient comes out of an epilogue, which sums in fp32.
+/// The bias gradient is computed by an epilogue, in fp32.
 constexpr Dtypes kGradients = {MP_FP16, MP_FP32, MP_FP16};
 
 mp::context make_context(int device) {
@@ -147,7 +147,7 @@ mp::optimizer Trainer::make_adamw() const {
 void Trainer::step() {
   load_batch(++step_);
   forward();
-  // The loss, and its gradient times S in place of the logits.
+  // Computes the loss and replaces the logits by their gradient times S.
   context_.softmax_xent(mp_xent_desc_default(kBatch, kClasses, MP_FP16), logits_,
                         labels_.as<int32_t>(), scaler_.scale(), row_loss_.as<float>(),
                         loss_.as<float>(), nullptr, logits_);
@@ -157,7 +157,7 @@ void Trainer::step() {
   optimizer_.scale_step(scaler_, &options);
 }
 
-/// Noise around one of kClasses points.  Every number is a multiple of 2^-6, exact in fp16.
+/// Noise around one of kClasses points.  Every value is a multiple of 2^-6, exact in fp16.
 void Trainer::load_batch(int step) {
   std::array<float, kBatch * kIn> x;
   std::array<int32_t, kBatch> labels;
@@ -199,7 +199,7 @@ void Trainer::backward() {
   dh.ldb = kClasses;
   mp_epilogue_t drelu = mp_epilogue_default();
   drelu.activation = MP_ACT_DRELU;
-  drelu.aux = h_;  // relu'(z) = relu'(relu(z)): no z is stored
+  drelu.aux = h_;  // relu'(z) = relu'(relu(z)), so z is not stored
   drelu.dbias = grad_[kB1].as<float>();
   drelu.found_inf = scaler_.found_inf();
   context_.gemm(dh, dlogits, model_[kW2], nullptr, dh_, &drelu);
@@ -210,7 +210,7 @@ void Trainer::backward() {
   context_.gemm(dw1, x_, dh_, nullptr, grad_[kW1]);
 }
 
-// ---------------------------------------------------------------------------- results and checkpoints
+// ---------------------------------------------------------------- results and checkpoints
 
 std::vector<float> Trainer::download(const mp::memory &memory, int64_t count) const {
   std::vector<float> values(static_cast<size_t>(count));
@@ -226,7 +226,7 @@ void Trainer::print_progress() const {
               static_cast<int>(state.skipped));
 }
 
-/// FNV-1a of the bytes of the master weights.
+/// FNV-1a hash of the bytes of the master weights.
 uint64_t Trainer::hash_weights() const {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < kNumels.size(); i++) {

@@ -1,8 +1,10 @@
-!> Fashion-MNIST, a perceptron, as examples/c/fashion.c: fp32 becomes mixed precision by one call, net%autocast.
+!> examples/c/fashion.c in Fortran: trains a perceptron on Fashion-MNIST, in fp32 or, by calling
+!> net%autocast, in mixed precision.
 !>
 !>     fashion FOLDER [fp32|fp16|bf16 [STEPS]]
 !>
-!> FOLDER has train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.  A sample is a column.
+!> FOLDER contains train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
+!> A sample is a column.
 program fashion
   use mpcore
   use mpcore_autocast
@@ -49,7 +51,7 @@ program fashion
   call net%loss(loss)
 
   config = mp_autocast_config_default(merge(MP_BF16, MP_FP16, low == MP_BF16))
-  config%flags = MP_AUTOCAST_IGNORE_PERFORMANCE ! on a CPU too, where it is not faster
+  config%flags = MP_AUTOCAST_IGNORE_PERFORMANCE ! also on a CPU, although it is not faster
   call policy%create(config)
   if (low /= MP_FP32) call net%autocast(policy) ! mixed precision
   call net%compile()
@@ -78,7 +80,7 @@ program fashion
     call net%forward(MP_GRAPH_TRAINING)
     call net%backward(scaler)
     call mp_check(mp_scale_step(optimizer, scaler, stream=c_null_ptr))
-    if (step <= steps - 100) cycle ! the loss of the last hundred; nowhere else does the host wait
+    if (step <= steps - 100) cycle ! average the last hundred losses; the host waits only here
     call net%read(loss, value)
     total = total + value
   end do
@@ -107,7 +109,7 @@ contains
     steps = min(steps, IMAGES/BATCH)
   end subroutine
 
-  !> Small numbers of a linear congruential generator; the biases stay 0.
+  !> Returns small values from a linear congruential generator; the biases stay 0.
   function numbers(count)
     integer, intent(in) :: count
     real(c_float) :: numbers(count)

@@ -1,11 +1,11 @@
-!> A training loop in mixed precision: the net of examples/c/train.c, on the same data.  On the host
-!> target both print the same hash of the weights.
+!> examples/c/train.c in Fortran: the same network on the same data.  On the host target both print
+!> the same hash of the weights.
 !>
 !>     train [host|auto]
 !>
-!> The net is logits = w2 relu(w1 x + b1), a sample being a column.  Weights, activations and gradients
-!> are fp16, the master weights and the optimizer's state fp32.  The scaler is made to work hard: it
-!> grows every 8 clean steps until gradients overflow, and in step 33 a sample is broken.
+!> The network is logits = w2 relu(w1 x + b1); a sample is a column.  Weights, activations and
+!> gradients are fp16, master weights and optimizer state fp32.  To show skipped steps, the scaler
+!> grows after every 8 clean steps until gradients overflow, and one sample of step 33 is broken.
 program train
   use mpcore
   use mpcore_training
@@ -32,7 +32,7 @@ program train
     call compute_loss()
     call backward()
     call update()
-    if (mod(step, 10) == 0) call print_progress(step) ! elsewhere the host never waits
+    if (mod(step, 10) == 0) call print_progress(step) ! the host waits only here
   end do
   call print_hash()
   call destroy()
@@ -48,14 +48,14 @@ contains
     call mp_check(mp_context_create(context, config))
   end subroutine
 
-  !> A linear congruential generator; its upper 8 bits, as -128 ... 127.
+  !> Linear congruential generator; returns its upper 8 bits, -128 to 127.
   integer function next_random(state)
     integer(c_int64_t), intent(inout) :: state
     state = modulo(state*1664525 + 1013904223, 2_c_int64_t**32)
     next_random = int(state/2**24) - 128
   end function
 
-  !> Host memory of fp32 to device memory of fp16.
+  !> Converts fp32 host memory to fp16 device memory.
   subroutine upload_half(device, values)
     type(c_ptr), intent(in) :: device
     real(c_float), intent(in), target, contiguous :: values(:)
@@ -79,7 +79,7 @@ contains
     call mp_allocate(context, half_b1, hidden)
     call mp_allocate(context, half_w2, classes, hidden)
     call mp_allocate(context, dw1, hidden, inputs)
-    call mp_allocate(context, db1, hidden) ! comes out of an epilogue, which sums in fp32
+    call mp_allocate(context, db1, hidden) ! computed by an epilogue, in fp32
     call mp_allocate(context, dw2, classes, hidden)
     call mp_allocate(context, x, inputs, batch)
     call mp_allocate(context, h, hidden, batch)
@@ -130,7 +130,7 @@ contains
     call mp_check(mp_scaler_create(scaler, context, backoff))
   end subroutine
 
-  !> Noise around one of the classes' points.  Every number is a multiple of 2^-6, exact in fp16.
+  !> Noise around one of the classes' points.  Every value is a multiple of 2^-6, exact in fp16.
   subroutine load_batch(step)
     integer, intent(in) :: step
     real(c_float) :: values(inputs*batch)
@@ -159,7 +159,7 @@ contains
     call mp_gemm(context, half_w2, h, logits)
   end subroutine
 
-  !> The loss, and its gradient times S in place of the logits.
+  !> Computes the loss and replaces the logits by their gradient times S.
   subroutine compute_loss()
     type(mp_xent_desc_t) :: desc
     desc = mp_xent_desc_default(int(batch, c_int64_t), int(classes, c_int64_t), MP_FP16)
@@ -171,14 +171,14 @@ contains
     type(mp_epilogue_t) :: drelu
     call mp_gemm(context, logits, h, dw2, transb=.true.)
     drelu%activation = MP_ACT_DRELU
-    drelu%aux = c_loc(h) ! relu'(z) = relu'(relu(z)): no z is stored
+    drelu%aux = c_loc(h) ! relu'(z) = relu'(relu(z)), so z is not stored
     drelu%dbias = c_loc(db1)
     drelu%found_inf = mp_scaler_found_inf(scaler)
     call mp_gemm(context, half_w2, logits, dh, transa=.true., epilogue=drelu)
     call mp_gemm(context, dh, x, dw1, transb=.true.)
   end subroutine
 
-  !> Checks, unscales, clips and applies the gradients, writes the fp16 weights, moves S.
+  !> Checks, unscales, clips and applies the gradients, writes the fp16 weights, adjusts S.
   subroutine update()
     type(mp_step_options_t) :: options
     options%max_grad_norm = 1
@@ -195,7 +195,7 @@ contains
       '  skipped ', state%skipped
   end subroutine
 
-  !> FNV-1a of the bytes of the master weights.
+  !> Prints the FNV-1a hash of the bytes of the master weights.
   subroutine print_hash()
     integer(c_int64_t) :: hash
     character(16) :: text
@@ -205,13 +205,14 @@ contains
     call add_to_hash(hash, c_loc(b1), 4*numels(2))
     call add_to_hash(hash, c_loc(w2), 4*numels(3))
     write (text, '(z16.16)') hash
-    do i = 1, len(text) ! in small letters, as the others print it
+    do i = 1, len(text) ! lower case, like the other examples
       if (text(i:i) >= 'A') text(i:i) = achar(iachar(text(i:i)) + 32)
     end do
     print '(a)', 'weights '//text
   end subroutine
 
-  !> hash = (hash xor byte) 0x100000001b3 = (hash xor byte) (2^40 + 435), in halves that cannot overflow.
+  !> hash = (hash xor byte) 0x100000001b3 = (hash xor byte) (2^40 + 435), in 32-bit halves that
+  !> cannot overflow.
   subroutine add_to_hash(hash, device, count)
     integer(c_int64_t), intent(inout) :: hash
     type(c_ptr), intent(in) :: device

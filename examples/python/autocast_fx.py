@@ -1,9 +1,10 @@
-"""What automatic mixed precision makes of a torch.nn.Module, before anything has run in 16 bits.
+"""Prints the type that automatic mixed precision assigns to each operation of a torch.nn.Module.
 
     python examples/python/autocast_fx.py [fp16 | bf16]
 
-torch.fx traces the module, each of its operations becomes a node of an mpcore.AutocastGraph, and the lists of torch.amp
-(preset "pytorch") colour it.  Needs torch; resnet18 is that of torchvision where it can be imported.
+torch.fx traces the module.  Each operation becomes a node of an mpcore.AutocastGraph, and the lists
+of torch.amp (preset "pytorch") assign the types.  Requires torch; uses torchvision's resnet18 if it
+is installed.
 """
 import operator
 import sys
@@ -18,11 +19,11 @@ import mpcore
 from mpcore import _sys
 
 TYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
-# Of these all inputs but the first stay fp32 beside one of 16 bits.
+# Operations whose inputs stay fp32, except the first, if the first has 16 bits.
 NORMS = ("batch_norm", "instance_norm")
-# By their names without underscores: batchnorm is what the name of the class BatchNorm2d begins with.
+# Keys have no underscores: the class name BatchNorm2d begins with batchnorm.
 FUNCTIONS = {name.replace("_", ""): name for name in dir(F) if not name.startswith("_") and not name.endswith("_")}
-# Classes that are named otherwise than their function.
+# Classes whose function has another name.
 CLASSES = {"CrossEntropyLoss": "cross_entropy", "BCELoss": "binary_cross_entropy", "KLDivLoss": "kl_div",
            "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MultiheadAttention": "multi_head_attention_forward",
            "LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "RNNCell": "rnn_tanh_cell", "RNN": "rnn_tanh",
@@ -30,7 +31,7 @@ CLASSES = {"CrossEntropyLoss": "cross_entropy", "BCELoss": "binary_cross_entropy
 
 
 def functional_name(module: nn.Module) -> str:
-    """Conv2d -> conv2d, BatchNorm2d -> batch_norm; of what has no such function, the name of its class."""
+    """Returns the function's name: conv2d for Conv2d.  Without a function, the class name."""
     if type(module).__name__ in CLASSES:
         return CLASSES[type(module).__name__]
     name = type(module).__name__.lower()
@@ -38,22 +39,23 @@ def functional_name(module: nn.Module) -> str:
 
 
 def type_of(value):
-    """As mpcore calls it; None of what is no tensor, or not of floating point.  A tuple has that of its first."""
+    """Returns mpcore's name of a floating-point type, else None; for a tuple, of its first."""
     while isinstance(value, (tuple, list)) and not hasattr(value, "dtype"):
         value = value[0] if value else None
     return TYPES.get(getattr(value, "dtype", None))
 
 
 def walk(module: nn.Module, *inputs):
-    """The traced module, its AutocastGraph, and a dict from the nodes of the one to tensors of the other.  `inputs` are
-    run through it once, since only then is it known which values are tensors."""
+    """Returns the traced module, its AutocastGraph, and a dict from nodes to tensors.
+
+    Runs `inputs` through the module once to determine which values are tensors."""
     traced = torch.fx.symbolic_trace(module)
     ShapeProp(traced).propagate(*inputs)
     modules = dict(traced.named_modules())
     graph, tensors, stored = mpcore.AutocastGraph(), {}, {}
 
     def keep(value):
-        """Parameters, which several nodes may read, and buffers."""
+        """Adds a parameter or buffer, which several nodes may read, at its first use."""
         if id(value) not in stored:
             role = "parameter" if isinstance(value, nn.Parameter) else "activation"
             stored[id(value)] = graph.tensor(type_of(value), role=role)
@@ -75,7 +77,7 @@ def walk(module: nn.Module, *inputs):
                 read += map(keep, modules[node.target].parameters())
             else:
                 name = node.target if node.op == "call_method" else node.target.__name__
-            first = 1 if name in NORMS else len(read)  # of those that stay fp32
+            first = 1 if name in NORMS else len(read)  # index of the first that stays fp32
             slots = [_sys.MP_SLOT_FP32 if i >= first and tensor.dtype == "fp32" else 0 for i, tensor in enumerate(read)]
             tensors[node] = graph.node(name, read, name=node.name, slots=slots, outputs=[graph.tensor(made)])
     return traced, graph, tensors
@@ -121,7 +123,7 @@ class TransformerBlock(nn.Module):
 
 
 def networks() -> dict:
-    """Modules with an input, by name."""
+    """Returns modules and inputs by name."""
     found = {"TransformerBlock": (TransformerBlock(), torch.randn(2, 5, 32))}
     try:
         from torchvision.models import resnet18

@@ -1,6 +1,9 @@
-"""Fashion-MNIST, a perceptron, as examples/c/fashion.c: fp32 becomes mixed precision by one call, graph.autocast.
+"""examples/c/fashion.c in Python: trains a perceptron on Fashion-MNIST, in fp32 or, by calling
+graph.autocast, in mixed precision.
 
-    fashion.py FOLDER [fp32|fp16|bf16 [STEPS]]    FOLDER has train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked
+    fashion.py FOLDER [fp32|fp16|bf16 [STEPS]]
+
+FOLDER contains train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
 """
 import sys
 
@@ -24,12 +27,13 @@ logits = graph.node("Linear", "fc2", [hidden, w2, b2])
 loss = graph.node("SoftmaxXent", "loss", [logits, y])
 graph.loss(loss)
 if low != "fp32":
-    graph.autocast(mpcore.Autocast(low, ignore_performance=True))  # mixed precision, on a CPU too, where it is not faster
+    # Mixed precision, also on a CPU, although it is not faster.
+    graph.autocast(mpcore.Autocast(low, ignore_performance=True))
 graph.compile()
 
 
 def generate(state=1):
-    """Small numbers of a linear congruential generator; the biases stay 0."""
+    """Yields small values from a linear congruential generator; the biases stay 0."""
     while True:
         state = (state * 1664525 + 1013904223) % 2**32
         yield ((state >> 24) - 127.5) / 2048
@@ -52,6 +56,6 @@ for step in range(steps):
     graph.forward("training")
     graph.backward(scaler)
     mpcore.scale_step(optimizer, scaler)
-    if step >= steps - 100:  # the loss of the last hundred
+    if step >= steps - 100:  # average the last hundred losses
         total += graph.tensor(loss).data.numpy()
 print(f"{low}: loss {float(total) / min(steps, 100):.4f}")

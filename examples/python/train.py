@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A training loop in mixed precision
 #
-# The net is logits = relu(x w1 + b1) w2.  Weights, activations and gradients are fp16, the master
-# weights and the optimizer's state fp32.  It is the net of `examples/c/train.c`, on the same data: on
-# the host target both print the same hash of the weights.  Needs nothing but mpcore.
+# The network is logits = relu(x w1 + b1) w2.  Weights, activations and gradients are fp16, master
+# weights and optimizer state fp32.  `examples/c/train.c` trains the same network on the same data;
+# on the host target both print the same hash of the weights.  Requires only mpcore.
 
 # %%
 import array
@@ -17,8 +17,8 @@ print(context.name)
 
 # %% [markdown]
 # ## Data
-# A linear congruential generator; noise around one of eight points.  Every number is a multiple of
-# 2^-6, exact in fp16.
+# Noise around one of eight points, from a linear congruential generator.  Every value is a multiple
+# of 2^-6, exact in fp16.
 
 
 # %%
@@ -27,13 +27,13 @@ class Random:
         self.state = state
 
     def next(self):
-        """The upper 8 bits, as -128 ... 127."""
+        """Returns the upper 8 bits, -128 to 127."""
         self.state = (self.state * 1664525 + 1013904223) % 2**32
         return (self.state >> 24) - 128
 
 
 class Floats:
-    """Python's own array as one with rows: what numpy.array would be."""
+    """A Python array with a shape; replaces numpy.array."""
 
     def __init__(self, values, shape, typestr="<f4"):
         self.values = array.array("f" if typestr == "<f4" else "i", values)
@@ -55,13 +55,13 @@ def load_batch(random, step):
 
 
 # %% [markdown]
-# ## The net
+# ## Network
 
 # %%
 shapes = {"w1": (IN, HIDDEN), "b1": (HIDDEN,), "w2": (HIDDEN, CLASSES)}
 master = {name: context.zeros(shape, "float32") for name, shape in shapes.items()}
 model = {name: context.zeros(shape, "float16") for name, shape in shapes.items()}
-# A bias gradient comes out of an epilogue, which sums in fp32.
+# The bias gradient is computed by an epilogue, in fp32.
 grad = {name: context.zeros(shape, "float32" if name == "b1" else "float16")
         for name, shape in shapes.items()}
 
@@ -84,8 +84,8 @@ scaler = mpcore.Scaler(context, "backoff", growth_interval=8)
 
 # %% [markdown]
 # ## Training
-# The scaler is made to work hard: it grows every 8 clean steps until gradients overflow, and in step
-# 33 a sample is broken.
+# To show skipped steps, the scaler grows after every 8 clean steps until gradients overflow, and
+# one sample of step 33 is broken.
 
 # %%
 for step in range(1, STEPS + 1):
@@ -96,26 +96,26 @@ for step in range(1, STEPS + 1):
     mpcore.gemm(context, x, model["w1"], h, bias=model["b1"], activation="relu")
     mpcore.gemm(context, h, model["w2"], logits)
 
-    # The loss, and its gradient times S in place of the logits.
+    # Computes the loss and replaces the logits by their gradient times S.
     mpcore.softmax_xent(context, logits, labels, row_loss=row_loss, loss=loss, dlogits=logits,
                         loss_scale=scaler.scale)
 
     mpcore.gemm(context, h.T, logits, grad["w2"])
-    # relu'(z) = relu'(relu(z)): no z is stored.
+    # relu'(z) = relu'(relu(z)), so z is not stored.
     mpcore.gemm(context, logits, model["w2"].T, dh, activation="drelu", aux=h, dbias=grad["b1"],
                 found_inf=scaler.found_inf)
     mpcore.gemm(context, x.T, dh, grad["w1"])
 
     mpcore.scale_step(optimizer, scaler, max_grad_norm=1.0)
 
-    if step % 10 == 0:  # elsewhere the host never waits
+    if step % 10 == 0:  # the host waits only here
         state = scaler.state()
         value = array.array("f", loss.tobytes())[0]
         print(f"step {step:3}  loss {value:.4f}  scale {state.scale:g}  skipped {state.skipped}")
 
 # %% [markdown]
-# ## The result
-# FNV-1a of the bytes of the master weights.
+# ## Result
+# FNV-1a hash of the bytes of the master weights.
 
 # %%
 digest = 0xCBF29CE484222325

@@ -1,8 +1,9 @@
-//! Fashion-MNIST, a perceptron, as `examples/c/fashion.c`: fp32 becomes mixed precision by one call, `autocast`.
+//! `examples/c/fashion.c` in Rust: trains a perceptron on Fashion-MNIST, in fp32 or, by calling
+//! `autocast`, in mixed precision.
 //!
 //!     cargo run --example fashion -- FOLDER [fp32|fp16|bf16 [STEPS]]
 //!
-//! FOLDER has train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
+//! FOLDER contains train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
 
 use mpcore::{
     Autocast, AutocastConfig, AutocastFlags, Context, Device, Dtype, GraphMode, Hyper, Network,
@@ -14,7 +15,7 @@ const HIDDEN: usize = 256;
 const CLASSES: usize = 10;
 const BATCH: usize = 100;
 
-/// What an idx file has behind its head.
+/// Returns the content of an idx file after its header.
 fn load(folder: &str, name: &str, head: usize) -> Vec<u8> {
     let bytes = std::fs::read(format!("{folder}/{name}"));
     bytes.unwrap_or_else(|e| panic!("cannot read {name}: {e}")).split_off(head)
@@ -36,7 +37,7 @@ fn main() -> Result<()> {
     let context = Context::new(Device::Auto)?;
     let (x_batch, y_batch) = (context.alloc(BATCH * PIXELS)?, context.alloc(BATCH)?);
     let config = AutocastConfig::new(if low == Dtype::Bf16 { low } else { Dtype::Fp16 })
-        .with_flags(AutocastFlags::IGNORE_PERFORMANCE); // on a CPU too, where it is not faster
+        .with_flags(AutocastFlags::IGNORE_PERFORMANCE); // also on a CPU, although it is not faster
     let policy = Autocast::new(&config)?;
 
     let mut net = Network::builder(&context)?;
@@ -54,7 +55,7 @@ fn main() -> Result<()> {
     }
     let mut net = net.compile()?;
 
-    // Small numbers of a linear congruential generator; the biases stay 0.
+    // Small values from a linear congruential generator; the biases stay 0.
     let mut state = 1u32;
     let mut number = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -81,7 +82,7 @@ fn main() -> Result<()> {
         net.backward(Some(&scaler), Stream::DEFAULT)?;
         sgd.scale_step(Some(&scaler), &StepOptions::default(), Stream::DEFAULT)?;
         if step + 100 >= steps {
-            sum += net.data::<f32>(loss)?.to_vec()?[0]; // the loss of the last hundred
+            sum += net.data::<f32>(loss)?.to_vec()?[0]; // average the last hundred losses
         }
     }
     println!("{name}: loss {:.4}", f64::from(sum) / steps.min(100) as f64);

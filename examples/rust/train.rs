@@ -1,11 +1,11 @@
-//! A training loop in mixed precision: the net of `examples/c/train.c`, on the same data.  On the host
-//! target both print the same hash of the weights.
+//! `examples/c/train.c` in Rust: the same network on the same data.  On the host target both print
+//! the same hash of the weights.
 //!
 //!     cargo run --example train -- [host|auto]
 //!
-//! The net is logits = relu(x w1 + b1) w2.  Weights, activations and gradients are fp16, the master
-//! weights and the optimizer's state fp32.  The scaler is made to work hard: it grows every 8 clean
-//! steps until gradients overflow, and in step 33 a sample is broken.
+//! The network is logits = relu(x w1 + b1) w2.  Weights, activations and gradients are fp16, master
+//! weights and optimizer state fp32.  To show skipped steps, the scaler grows after every 8 clean
+//! steps until gradients overflow, and one sample of step 33 is broken.
 
 use mpcore::{
     Activation, Context, Device, Optimizer, Result, Scaler, ScalerConfig, ScalerPolicy,
@@ -19,11 +19,11 @@ const CLASSES: usize = 8;
 const STEPS: usize = 120;
 const BROKEN_STEP: usize = 33;
 
-/// A linear congruential generator.
+/// Linear congruential generator.
 struct Random(u32);
 
 impl Random {
-    /// The upper 8 bits, as -128 ... 127.
+    /// Returns the upper 8 bits, -128 to 127.
     fn next(&mut self) -> i32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.0 >> 24) as i32 - 128
@@ -34,7 +34,7 @@ fn to_f16(values: &[f32]) -> Vec<F16> {
     values.iter().map(|&x| F16::from_f32(x)).collect()
 }
 
-/// Noise around one of CLASSES points.  Every number is a multiple of 2^-6, exact in fp16.
+/// Noise around one of CLASSES points.  Every value is a multiple of 2^-6, exact in fp16.
 fn batch(random: &mut Random, step: usize) -> (Vec<F16>, Vec<i32>) {
     let (mut x, mut labels) = (Vec::new(), Vec::new());
     for _ in 0..BATCH {
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     let [half_w1, half_b1, half_w2] = [0, 1, 2].map(|i: usize| c.upload(&to_f16(&start[i])));
     let (half_w1, half_b1, half_w2) = (half_w1?, half_b1?, half_w2?);
     let (dw1, dw2) = (c.alloc::<F16>(IN * HIDDEN)?, c.alloc::<F16>(HIDDEN * CLASSES)?);
-    let db1 = c.alloc::<f32>(HIDDEN)?; // comes out of an epilogue, which sums in fp32
+    let db1 = c.alloc::<f32>(HIDDEN)?; // computed by an epilogue, in fp32
 
     let x = c.alloc::<F16>(BATCH * IN)?;
     let (h, dh) = (c.alloc::<F16>(BATCH * HIDDEN)?, c.alloc::<F16>(BATCH * HIDDEN)?);
@@ -96,7 +96,7 @@ fn main() -> Result<()> {
             .run(&x, &half_w1, &h)?;
         c.gemm(BATCH, CLASSES, HIDDEN).run(&h, &half_w2, &logits)?;
 
-        // The loss, and its gradient times S in place of the logits.
+        // Computes the loss and replaces the logits by their gradient times S.
         c.softmax_xent(BATCH, CLASSES).loss_scale(&scaler.scale()).loss(&loss).run(
             &logits,
             &labels,
@@ -108,7 +108,7 @@ fn main() -> Result<()> {
         c.gemm(BATCH, HIDDEN, CLASSES)
             .transpose_b()
             .activation(Activation::Drelu)
-            .aux(&h) // relu'(z) = relu'(relu(z)): no z is stored
+            .aux(&h) // relu'(z) = relu'(relu(z)), so z is not stored
             .dbias(&db1)
             .found_inf(&scaler.found_inf())
             .run(&logits, &half_w2, &dh)?;
@@ -117,7 +117,7 @@ fn main() -> Result<()> {
         adamw.scale_step(Some(&scaler), &options, Stream::DEFAULT)?;
 
         if step % 10 == 0 {
-            // Elsewhere the host never waits.
+            // The host waits only here.
             let state = scaler.state(Stream::DEFAULT)?;
             let loss = loss.to_vec()?[0];
             println!(
@@ -127,7 +127,7 @@ fn main() -> Result<()> {
         }
     }
 
-    // FNV-1a of the bytes of the master weights.
+    // FNV-1a hash of the bytes of the master weights.
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for tensor in [&w1, &b1, &w2] {
         for byte in tensor.to_vec()?.iter().flat_map(|x| x.to_ne_bytes()) {
