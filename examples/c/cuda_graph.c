@@ -181,7 +181,7 @@ static void read_outcome(const struct training *t, struct outcome *o) {
 int main(void) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    printf("cuda_graph: no CUDA device here, so nothing is captured\n");
+    printf("cuda_graph: no CUDA device; nothing was captured\n");
     return 0;
   }
   mp_context_config_t config = mp_context_config_default();
@@ -204,7 +204,7 @@ int main(void) {
   read_outcome(&replayed, &got);
   const int equal = memcmp(&wanted, &got, sizeof got) == 0;
   printf("%d replays, %lld skipped, loss %.4f: %s\n", STEPS, (long long)got.scaler.skipped,
-         (double)got.loss, equal ? "as call by call" : "NOT as call by call");
+         (double)got.loss, equal ? "equal to separate calls" : "NOT equal to separate calls");
 
   CUDA(cudaGraphExecDestroy(step));
   destroy_training(&called);
