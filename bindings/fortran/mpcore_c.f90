@@ -622,7 +622,7 @@ module mpcore_c
     enumerator :: MP_EMBEDDING_ACCUMULATE = 2
   end enum
 
-  !> Purpose of a forward pass.
+  !> Mode of a forward pass.
   enum, bind(c)  ! mp_graph_mode_t
     !> BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
     !> are computed only if labels or target are bound.
@@ -1274,7 +1274,7 @@ module mpcore_c
     !> nodes of the clusters
     type(c_ptr) :: member = c_null_ptr
     !> Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-    !> denied, not modifiable (MP_NODE_KEEP, MP_NODE_ELSEWHERE) or MP_NODE_NO_LOW; otherwise low
+    !> MP_CAST_DENY or downstream of one, or has MP_NODE_KEEP, _ELSEWHERE or _NO_LOW; otherwise low
     !> precision if any member is, regardless of classes.  1, a loop: low precision if all members
     !> without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32.
     type(c_ptr) :: cluster_kind = c_null_ptr
@@ -1326,7 +1326,7 @@ module mpcore_c
     type(c_ptr) :: node_why = c_null_ptr
     !> num_nodes: a node that caused the type, or -1
     type(c_ptr) :: node_because = c_null_ptr
-    !> out: reason of a closed gate, static storage; NULL = open
+    !> out: reason for a closed gate, static storage; NULL = open
     type(c_ptr) :: gate = c_null_ptr
   end type
 
@@ -1617,7 +1617,7 @@ module mpcore_c
     type(c_ptr) :: h0 = c_null_ptr
     !> shape of h0, MP_RNN_LSTM, optional; NULL = 0
     type(c_ptr) :: c0 = c_null_ptr
-    !> timesteps x batch x directions hidden_size, written
+    !> timesteps x batch x (directions * hidden_size), written
     type(c_ptr) :: y = c_null_ptr
     !> h after the last time step, shape of h0, written, optional; may be h0 in
     !> inference
@@ -3138,7 +3138,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Creates a policy and applies the environment, unless MP_AUTOCAST_NO_ENVIRONMENT is set:
+    !> Creates a policy.  Unless MP_AUTOCAST_NO_ENVIRONMENT is set, it reads environment variables:
     !>
     !>     MP_AUTOCAST=off|fp16|bf16
     !>     MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
@@ -4148,8 +4148,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Computes the loss and the gradients of all parameters, multiplied by S.  The previous pass must
-    !> be mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
+    !> Computes the loss, and S times the gradients of all parameters.  The previous pass must be
+    !> mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
     !> @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
     !>                NULL: S = 1.
     function mp_graph_backward(graph, scaler, stream) result(answer) bind(c, &

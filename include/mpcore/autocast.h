@@ -130,11 +130,11 @@ static inline mp_scaler_config_t mp_autocast_scaler_default(mp_dtype_t low) {
   return config;
 }
 
-/** Lists of operations, patterns of node names, and a level.  A policy is immutable after its first
- *  use, so threads can share it. */
+/** Autocast policy: lists of operations, patterns of node names and a level.  Immutable after its
+ *  first use, so threads can share it. */
 typedef struct mp_autocast *mp_autocast_t;
 
-/** Creates a policy and applies the environment, unless MP_AUTOCAST_NO_ENVIRONMENT is set:
+/** Creates a policy.  Unless MP_AUTOCAST_NO_ENVIRONMENT is set, it reads environment variables:
  *
  *      MP_AUTOCAST=off|fp16|bf16
  *      MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
@@ -241,7 +241,7 @@ typedef struct mp_autocast_graph {
   const int32_t *first_member;
   const int32_t *member; /**< nodes of the clusters */
   /** Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-   *  denied, not modifiable (MP_NODE_KEEP, MP_NODE_ELSEWHERE) or MP_NODE_NO_LOW; otherwise low
+   *  MP_CAST_DENY or downstream of one, or has MP_NODE_KEEP, _ELSEWHERE or _NO_LOW; otherwise low
    *  precision if any member is, regardless of classes.  1, a loop: low precision if all members
    *  without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32. */
   const uint8_t *cluster_kind;
@@ -317,7 +317,7 @@ typedef struct mp_autocast_result {
   mp_autocast_cast_t *casts; /**< room for num_tensors; ordered by tensor */
   uint8_t *node_why;         /**< num_nodes: mp_autocast_why_t */
   int32_t *node_because;     /**< num_nodes: a node that caused the type, or -1 */
-  const char *gate;          /**< out: reason of a closed gate, static storage; NULL = open */
+  const char *gate;          /**< out: reason for a closed gate, static storage; NULL = open */
 } mp_autocast_result_t;
 
 /** Determines the type of each node and the required casts.

@@ -198,7 +198,7 @@ MP_API mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch);
 MP_API mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values,
                                   mp_stream_t stream);
 
-/** Purpose of a forward pass. */
+/** Mode of a forward pass. */
 typedef enum mp_graph_mode {
   /** BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
    *  are computed only if labels or target are bound. */
@@ -211,8 +211,8 @@ typedef enum mp_graph_mode {
 /** Computes the outputs from the bound inputs.
  *  @retval MP_ERROR_INVALID_ARGUMENT a required input is not bound */
 MP_API mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream);
-/** Computes the loss and the gradients of all parameters, multiplied by S.  The previous pass must
- *  be mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
+/** Computes the loss, and S times the gradients of all parameters.  The previous pass must be
+ *  mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
  *  @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
  *                 NULL: S = 1. */
 MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream);

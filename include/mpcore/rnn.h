@@ -161,7 +161,7 @@ typedef struct mp_rnn_tensors {
   const void *x;   /**< timesteps x batch x input_size */
   const void *h0;  /**< layers x directions x batch x hidden_size, optional; NULL = 0 */
   const float *c0; /**< shape of h0, MP_RNN_LSTM, optional; NULL = 0 */
-  void *y;         /**< timesteps x batch x directions hidden_size, written */
+  void *y;         /**< timesteps x batch x (directions * hidden_size), written */
   void *hn;        /**< h after the last time step, shape of h0, written, optional; may be h0 in
                         inference */
   float *cn;       /**< c after the last time step, likewise; may be c0 in inference */

@@ -975,7 +975,7 @@ MP_EMBEDDING_ACCUMULATE = mp_embedding_flags_t.MP_EMBEDDING_ACCUMULATE
 
 
 class mp_graph_mode_t(enum.IntEnum):
-    """Purpose of a forward pass."""
+    """Mode of a forward pass."""
 
     MP_GRAPH_INFERENCE = 0
     """BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
@@ -1951,7 +1951,7 @@ class mp_autocast_graph_t(_Sized):
     """nodes of the clusters"""
     cluster_kind: Pointer
     """Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-    denied, not modifiable (MP_NODE_KEEP, MP_NODE_ELSEWHERE) or MP_NODE_NO_LOW; otherwise low
+    MP_CAST_DENY or downstream of one, or has MP_NODE_KEEP, _ELSEWHERE or _NO_LOW; otherwise low
     precision if any member is, regardless of classes.  1, a loop: low precision if all members
     without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32."""
 
@@ -2024,7 +2024,7 @@ class mp_autocast_result_t(_Sized):
     node_because: Pointer
     """num_nodes: a node that caused the type, or -1"""
     gate: Optional[bytes]
-    """out: reason of a closed gate, static storage; NULL = open"""
+    """out: reason for a closed gate, static storage; NULL = open"""
 
 
 class mp_xent_desc_t(_Sized):
@@ -2480,7 +2480,7 @@ class mp_rnn_tensors_t(_Sized):
     c0: Pointer
     """shape of h0, MP_RNN_LSTM, optional; NULL = 0"""
     y: Pointer
-    """timesteps x batch x directions hidden_size, written"""
+    """timesteps x batch x (directions * hidden_size), written"""
     hn: Pointer
     """h after the last time step, shape of h0, written, optional; may be h0 in
     inference"""
@@ -3643,7 +3643,7 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_INVALID_ARGUMENT low is any other value"""
 
         def mp_autocast_create(self, policy: Pointer, config: Pointer, /) -> int:
-            """Creates a policy and applies the environment, unless MP_AUTOCAST_NO_ENVIRONMENT is set:
+            """Creates a policy.  Unless MP_AUTOCAST_NO_ENVIRONMENT is set, it reads environment variables:
 
                 MP_AUTOCAST=off|fp16|bf16
                 MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
@@ -4141,8 +4141,8 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_INVALID_ARGUMENT a required input is not bound"""
 
         def mp_graph_backward(self, graph: Handle, scaler: Handle, stream: Handle, /) -> int:
-            """Computes the loss and the gradients of all parameters, multiplied by S.  The previous pass must
-            be mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
+            """Computes the loss, and S times the gradients of all parameters.  The previous pass must be
+            mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
             @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
                            NULL: S = 1."""
 

@@ -779,7 +779,7 @@ flags! {
 }
 
 numbered! {
-    /// Purpose of a forward pass.
+    /// Mode of a forward pass.
     GraphMode {
         /// BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
         /// are computed only if labels or target are bound.

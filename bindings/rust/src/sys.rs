@@ -76,8 +76,8 @@ pub type mp_optimizer_t = *mut mp_optimizer;
 pub struct mp_autocast {
     _opaque: [u8; 0],
 }
-/// Lists of operations, patterns of node names, and a level.  A policy is immutable after its first
-/// use, so threads can share it.
+/// Autocast policy: lists of operations, patterns of node names and a level.  Immutable after its
+/// first use, so threads can share it.
 pub type mp_autocast_t = *mut mp_autocast;
 
 /// Never made here; see mp_graph_t.
@@ -667,7 +667,7 @@ pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
 /// With dtype\_dtable = [`MP_FP32`] partial sums are not rounded to 16 bits.
 pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
 
-/// Purpose of a forward pass.
+/// Mode of a forward pass.
 pub type mp_graph_mode_t = u32;
 /// BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
 /// are computed only if labels or target are bound.
@@ -1359,7 +1359,7 @@ pub struct mp_autocast_graph_t {
     /// nodes of the clusters
     pub member: *const i32,
     /// Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-    /// denied, not modifiable ([`MP_NODE_KEEP`], [`MP_NODE_ELSEWHERE`]) or [`MP_NODE_NO_LOW`]; otherwise low
+    /// [`MP_CAST_DENY`] or downstream of one, or has [`MP_NODE_KEEP`], \_ELSEWHERE or \_NO\_LOW; otherwise low
     /// precision if any member is, regardless of classes.  1, a loop: low precision if all members
     /// without [`MP_NODE_BACK_EDGE`] are and the others can be; otherwise fp32.
     pub cluster_kind: *const u8,
@@ -1415,7 +1415,7 @@ pub struct mp_autocast_result_t {
     pub node_why: *mut u8,
     /// num\_nodes: a node that caused the type, or -1
     pub node_because: *mut i32,
-    /// out: reason of a closed gate, static storage; NULL = open
+    /// out: reason for a closed gate, static storage; NULL = open
     pub gate: *const c_char,
 }
 
@@ -1736,7 +1736,7 @@ pub struct mp_rnn_tensors_t {
     pub h0: *const c_void,
     /// shape of h0, [`MP_RNN_LSTM`], optional; NULL = 0
     pub c0: *const f32,
-    /// timesteps x batch x directions hidden\_size, written
+    /// timesteps x batch x (directions \* hidden\_size), written
     pub y: *mut c_void,
     /// h after the last time step, shape of h0, written, optional; may be h0 in
     /// inference
@@ -3012,7 +3012,7 @@ extern "C" {
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: low is any other value
     pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
 
-    /// Creates a policy and applies the environment, unless [`MP_AUTOCAST_NO_ENVIRONMENT`] is set:
+    /// Creates a policy.  Unless [`MP_AUTOCAST_NO_ENVIRONMENT`] is set, it reads environment variables:
     ///
     /// ```text
     /// MP_AUTOCAST=off|fp16|bf16
@@ -3564,8 +3564,8 @@ extern "C" {
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: a required input is not bound
     pub fn mp_graph_forward(graph: mp_graph_t, mode: mp_graph_mode_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Computes the loss and the gradients of all parameters, multiplied by S.  The previous pass must
-    /// be [`mp_graph_forward`] with [`MP_GRAPH_TRAINING`] and the same batch.
+    /// Computes the loss, and S times the gradients of all parameters.  The previous pass must be
+    /// [`mp_graph_forward`] with [`MP_GRAPH_TRAINING`] and the same batch.
     ///
     /// * `scaler`: optional: provides S and found\_inf, which an overflow in the pass sets.
     ///   NULL: S = 1.
