@@ -1,4 +1,4 @@
-"""What a build knows of itself: sizes, how long nvcc took, what the cost model expects."""
+"""Facts from a build: sizes, compile times, and predictions of the cost model."""
 import dataclasses
 import json
 import pathlib
@@ -11,7 +11,7 @@ PREDICTED = ["sm_90"]
 
 @dataclasses.dataclass
 class Build:
-    """Empty where a part was not built."""
+    """Data of a build; parts that were not built are empty."""
     library_bytes: dict
     compile_seconds: dict  # codegen.compile_times
     predictions: dict  # by class of device, as mptune --predict writes them
@@ -26,7 +26,7 @@ def _predictions(mptune: pathlib.Path, bench: pathlib.Path) -> dict:
 
 
 def read(folder: pathlib.Path, bench: pathlib.Path) -> Build:
-    """`folder`: build/, which need not be there."""
+    """`folder`: build/, which need not exist."""
     library = folder / "libmpcore.so"
     return Build(library_bytes=facts.library_bytes(library) if library.exists() else {},
                  compile_seconds=compile_times.gather(folder / "cuda"),

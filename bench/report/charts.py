@@ -1,4 +1,4 @@
-"""The pictures, each a matplotlib figure as wide as a phone, or None where there is nothing to draw."""
+"""Pictures of the report: matplotlib figures as wide as a phone, or None without data."""
 import io
 import re
 import textwrap
@@ -33,7 +33,7 @@ pyplot.rcParams.update({
 
 
 def svg(figure, name: str) -> str:
-    """For inlining: takes the width it is given and the colour of the text around it."""
+    """Returns SVG to embed, with the width and text color of its surroundings."""
     # The ids in it follow from this name, so that they are the same every time and no two
     # pictures of a page share one.
     with pyplot.rc_context({"svg.hashsalt": name}):
@@ -93,11 +93,11 @@ def _over_gflop(rows: list, field: str, label: str, mark: float):
 
 
 def ratio(device):
-    return _over_gflop(summary.products(device), "ratio_to_peer", "peer time / mpcore time", 1)
+    return _over_gflop(summary.products(device), "ratio_to_peer", "time of the library / mpcore", 1)
 
 
 def ratio_best(device):
-    return _over_gflop(summary.products(device), "ratio_to_peer_best", "time of its best of 8 / mpcore time", 1)
+    return _over_gflop(summary.products(device), "ratio_to_peer_best", "time of its best of 8 / mpcore", 1)
 
 
 def peak(device):
@@ -162,7 +162,7 @@ def mixed(device, theirs: list):
         axes.axhspan(*_PAPERS, color=GREY, alpha=0.15, linewidth=0)
         axes.axhline(1, color=_INK, linewidth=1, dashes=(5, 4))
         axes.scatter(places, [row.speedup for row in rows], s=10, color=GREY, linewidths=0, label=published.V100)
-        for field, colour, marker, label in (("fp32", BLUE, "o", "mpcore against FP32"),
+        for field, colour, marker, label in (("fp32", BLUE, "o", "FP32 / mpcore"),
                                              ("tf32", ORANGE, "^", "against TF32")):
             having = [(place, device.speedup(ours[row.name], field)) for place, row in zip(places, rows)
                       if row.name in ours]
@@ -240,7 +240,7 @@ def shares(rows: list, units: tuple):
         axes.plot([100 * of[unit] for _, of in rows], range(len(rows)), marker, color=colour, markersize=6, label=unit)
     axes.set_yticks(range(len(rows)), names, fontsize=7)
     axes.invert_yaxis()
-    axes.set(xlabel="% of the clocks of the unit that binds", xlim=(-3, 103))
+    axes.set(xlabel="% of the clocks of the busiest unit", xlim=(-3, 103))
     axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=3, handletextpad=0.2, columnspacing=0.9)
     return figure
 

@@ -1,4 +1,4 @@
-"""What changed between two results of one device."""
+"""Changes between two results of one device."""
 import dataclasses
 
 from . import results
@@ -34,32 +34,32 @@ def _label(key: tuple) -> str:
 
 
 def changes(old: dict, new: dict) -> list:
-    """Of two {key: row}, what both have, slowest first."""
+    """Returns the rows that both {key: row} have, the largest slowdown first."""
     found = [Change(_label(key), old[key], new[key]) for key in new if key in old]
     return sorted(found, key=lambda change: -change.times_as_slow)
 
 
 def print_comparison(old: dict, new: dict, limit: float) -> int:
-    """@return 0, 1 if a row takes more than `limit` times as long as it did, 2 if nothing is comparable."""
+    """@return 0, 1 if a row takes more than `limit` times as long, 2 if nothing is comparable"""
     for run in (old, new):
         if "counted" in run:
-            print(f"bench_report: {run['file']} was counted, not timed: it has no times to compare.")
+            print(f"bench_report: {run['file']} was counted, not timed; it has no times to compare")
             return 2
     if (old["target"], old["device"]) != (new["target"], new["device"]):
-        print(f"bench_report: {old['file']} is of \"{old['device']}\", {new['file']} of "
-              f"\"{new['device']}\": times of two devices are not compared.")
+        print(f"bench_report: {old['file']} is from \"{old['device']}\", {new['file']} from "
+              f"\"{new['device']}\": times of two devices are not compared")
         return 2
     old_rows, new_rows = results.keyed_rows(old), results.keyed_rows(new)
     both = changes(old_rows, new_rows)
     if not both:
-        print(f"bench_report: {old['file']} and {new['file']} have no row in common.")
+        print(f"bench_report: {old['file']} and {new['file']} have no row in common")
         return 2
     slower = [change for change in both if change.times_as_slow > limit]
     for change in slower:
         noise = "; the quartiles overlap" if change.within_noise else ""
         print(f"slower: {change.name}: {change.old['median_us']:.1f} -> "
               f"{change.new['median_us']:.1f} us, x{change.times_as_slow:.2f} "
-              f"({change.kernels or 'no kernel name'}{noise})")
+              f"({change.kernels or 'kernel not named'}{noise})")
     missing = [key for key in old_rows if key not in new_rows]
     for key in missing:
         print(f"missing: {_label(key)}")

@@ -1,4 +1,4 @@
-"""What a software device counted of a call, and the bounds that follow for a real one.  None of it is a time."""
+"""Counts of a software device, and the bounds that they imply for a real device."""
 import dataclasses
 
 SECTOR = 32  # bytes
@@ -8,10 +8,10 @@ SCHEDULERS = 4  # of a multiprocessor, each of which issues an instruction a clo
 
 @dataclasses.dataclass(frozen=True)
 class Peaks:
-    """Of a device, as its maker documents them; rates per clock are those of one multiprocessor.
+    """Documented peaks of a device; rates per clock are those of one multiprocessor.
 
-    None of them is a measurement, which would be no limit.  So L2 is not here: of these devices only the white paper of
-    the A100 says how many bytes it gives a clock."""
+    Measured rates are not limits, so none is included.  L2 is missing: only the white paper of the
+    A100 has its bytes per clock."""
     name: str
     sms: int
     ghz: float  # at which the figure for tensor cores holds
@@ -22,17 +22,18 @@ class Peaks:
 
     @property
     def dram_bytes(self) -> float:
-        """A clock, of the whole device."""
+        """Bytes per clock of the device."""
         return self.dram_gb_per_s / self.ghz
 
     @property
     def fp32_instructions(self) -> float:
-        """Of warps, a clock.  Where there are 64 lanes this is half of what is issued."""
+        """Warp-instructions per clock: with 64 lanes half of the issued ones."""
         return self.fp32_lanes / LANES
 
 
-# By the architecture of the software device.  One wavefront of shared memory (32 banks, 4 bytes each) a clock; the lanes
-# are those of the CUDA C++ Programming Guide, Arithmetic Instructions, 32-bit floating-point add, multiply, multiply-add.
+# Peaks by architecture, with one wavefront of shared memory (32 banks of 4 bytes) per clock.
+# Lanes: CUDA C++ Programming Guide, Arithmetic Instructions, 32-bit floating-point add, multiply,
+# multiply-add.
 PEAKS = {
     75: Peaks("T4", 40, 1.59, 1024, 64, 320, "data sheet (65 TFLOP/s, 320 GB/s); lanes: programming guide"),
     80: Peaks("A100", 108, 1.41, 2048, 64, 1935, "data sheet (312 TFLOP/s, 1935 GB/s); lanes: programming guide"),
@@ -42,7 +43,7 @@ PEAKS = {
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-    """Of all kernels of a call."""
+    """Sums over all kernels of a call."""
     launches: int
     issue_slots: int
     fp32_instructions: int
@@ -56,7 +57,7 @@ class Totals:
 
     @property
     def tensor_share(self) -> float:
-        """Of the issue slots."""
+        """Share of the issue slots."""
         return self.tensor_instructions / self.issue_slots
 
 
@@ -82,14 +83,14 @@ def totals(row: dict) -> Totals:
 
 
 def least_bytes(row: dict) -> float:
-    """That any kernel moves: each operand once, or the arrays once for every pass of the algorithm."""
+    """Minimum bytes: each operand once, or the arrays once per pass of the algorithm."""
     return row["min_bytes"] if "min_bytes" in row else row["bytes_per_parameter"] * row["parameters"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """Clocks for which each unit of a device has work, if all multiprocessors have equally much of it and the device's
-    own instructions are PTX's.  The largest is a bound by count; it is not a time."""
+    """Clocks for which each unit is busy, if the work is spread evenly over the multiprocessors and
+    the device executes the PTX instructions.  The largest is a lower bound, not a time."""
     clocks: dict  # by unit
     l2_bytes: int  # of all sectors, if L1 answers nothing
 
@@ -99,12 +100,12 @@ class Bound:
 
     @property
     def l2_bytes_per_clock(self) -> float:
-        """That L2 has to give for the unit that binds to be what binds."""
+        """Bytes per clock that L2 must supply for the bound."""
         return self.l2_bytes / self.clocks[self.binds]
 
     @property
     def shares(self) -> dict:
-        """Of the clocks of the unit that binds, by unit."""
+        """Shares of the clocks of the busiest unit, by unit."""
         most = self.clocks[self.binds]
         return {unit: clocks / most for unit, clocks in self.clocks.items()}
 
@@ -122,17 +123,17 @@ def bound(row: dict, peaks: Peaks) -> Bound:
 
 
 def contradictions(row: dict):
-    """What a schema cannot say of counts, a clause each."""
+    """Rules for counts that a schema cannot express."""
     for kernel in row["counts"]:
         name = kernel["name"]
         if sum(kernel["classes"].values()) != kernel["issue_slots"]:
-            yield f"{name}: its classes of instructions are not its issue slots"
+            yield f"{name}: the sum of its classes is not its issue slots"
         if kernel["tensor"]["instructions"] > kernel["issue_slots"]:
-            yield f"{name}: more instructions of tensor cores than issue slots"
+            yield f"{name}: more tensor core instructions than issue slots"
         for memory, unit in (("global", "sectors"), ("shared", "wavefronts")):
             for path, count in kernel[memory].items():
                 if count[unit] < count[f"least_{unit}"]:
-                    yield f"{name}: fewer {unit} by {path} than the least"
+                    yield f"{name}: fewer {unit} by {path} than the minimum"
     flops = totals(row).tensor_flops
     is_gemm = row["bench"] in ("gemm", "epilogue", "batched", "rnn")
     if is_gemm and 0 < flops < row["flop"]:
@@ -140,7 +141,7 @@ def contradictions(row: dict):
 
 
 def kernel_of(row: dict) -> str:
-    """The library's name of the kernel; where it gives none, those of the functions that were launched."""
+    """Returns the library's name of the kernel or, without one, the launched functions."""
     if "kernel" in row:
         return row["kernel"]
     names = [one["name"].split("(")[0].split("<")[0].split("::")[-1].split()[-1] for one in row["counts"]]

@@ -1,4 +1,4 @@
-"""Counts of software devices as HTML: a table and a picture for each set, beside the kernels of others."""
+"""Counts of software devices as HTML: a table and a picture per set, with kernels of CUTLASS."""
 import dataclasses
 import pathlib
 
@@ -11,7 +11,7 @@ UNITS = ("tensor cores", "issue slots", "FP32", "shared memory", "DRAM")
 
 @dataclasses.dataclass
 class Counted:
-    """The newest counts of mpcore's kernels on an architecture, and of others' kernels for the same rows."""
+    """Newest counts of mpcore's and other kernels for the same rows of an architecture."""
     arch: int
     own: results.Device
     peers: list  # results.Device, each of one peer
@@ -24,7 +24,7 @@ class Counted:
 
 
 def by_arch(runs: list) -> list:
-    """Of counted runs; those of peers stand beside mpcore's of the same architecture."""
+    """Groups counted runs by architecture; runs of peers are paired with mpcore's."""
     found = []
     for arch in sorted({run["arch"] for run in runs}, reverse=True):
         own, peers = [], {}
@@ -61,9 +61,9 @@ def _set(one: Counted, name: str, keyed: list, out: pathlib.Path, file: str) -> 
     drawn = f"<figure>{charts.svg(picture, file)}</figure>"
     charts.pyplot.close(picture)
     return folded(f"{name}, shapes: {len(keyed)}", drawn + table(
-        ["shape", "whose", "kernel", "launches", "tensor GFLOP", "issue slots", "of them tensor", "bytes / least",
-         "sectors / least", "wavefronts / least", "barriers", f"what binds on {peaks.name}", *UNITS,
-         "asked of L2, bytes a clock"], rows))
+        ["shape", "library", "kernel", "launches", "tensor GFLOP", "issue slots", "of them tensor", "bytes / least",
+         "sectors / least", "wavefronts / least", "barriers", f"busiest unit of {peaks.name}", *UNITS,
+         "L2, bytes per clock"], rows))
 
 
 def _by_set(device) -> dict:
@@ -82,26 +82,26 @@ def _arch(one: Counted, out: pathlib.Path) -> str:
             for number, (name, keyed) in enumerate(_by_set(one.own).items(), 1)]
     return "\n".join([
         f"<h3>sm_{one.arch}, bounds for {escape(peaks.name)}</h3>",
-        f'<p class="faint">{peaks.sms} multiprocessors, each a clock: {peaks.tensor_flop} operations of tensor cores '
-        f"(FP16, FP32 sums), {counted.SCHEDULERS} instructions, {peaks.fp32_instructions:g} at most of them FP32, one wavefront of "
-        f"shared memory; {peaks.dram_bytes:.0f} bytes of DRAM a clock ({peaks.dram_gb_per_s} GB/s at {peaks.ghz} GHz) for all. "
-        f"From: {escape(peaks.sources)}.</p>",
-        folded("Runs, with commit, command and notes", table(["file", "whose", "commit", "command", "notes"], runs)), *sets])
+        f'<p class="faint">{peaks.sms} multiprocessors. Each executes per clock: {peaks.tensor_flop} operations of tensor cores '
+        f"(FP16, FP32 sums), {counted.SCHEDULERS} instructions, at most {peaks.fp32_instructions:g} of them FP32, one wavefront of "
+        f"shared memory; {peaks.dram_bytes:.0f} bytes of DRAM per clock ({peaks.dram_gb_per_s} GB/s at {peaks.ghz} GHz) in total. "
+        f"Sources: {escape(peaks.sources)}.</p>",
+        folded("Runs, with commit, command and notes", table(["file", "library", "commit", "command", "notes"], runs)), *sets])
 
 
 def section(runs: list, out: pathlib.Path) -> str:
-    """`runs`: all that were read."""
+    """`runs`: all runs."""
     found = by_arch([run for run in runs if "counted" in run])
     if not found:
         return ""
     return "\n".join([
         "<h2>Counted on the software device</h2>",
-        "<p>What each call does, counted by tools/softgpu, which interprets the PTX of the kernels: no GPU, and no "
-        "time. From the counts follows for how many clocks each unit of a device has work, if all multiprocessors have "
-        "equally much and the device's instructions are PTX's. The unit with the most binds: a bound by count, not a "
-        "time. Behind it are the units' clocks in percent of it, and how many bytes a clock of it all sectors are, if "
-        "L1 answers nothing: what L2 gives is documented of the A100 alone (5120), so L2 is no unit of the bound.</p>",
-        '<p class="faint">Tensor GFLOP: asked of the tensor cores, edges of tiles included. Bytes / least: of the '
-        "sectors that requests touch, over each operand once; sectors / least and wavefronts / least: over as many as "
-        "the same requests would need at best. DRAM gives the least bytes. Barriers: instructions of warps.</p>",
+        "<p>The work of each call, counted by tools/softgpu, which interprets the PTX of the kernels without a GPU. The "
+        "counts give the clocks for which each unit of a device is busy, if the work is spread evenly over the "
+        "multiprocessors and the device executes the PTX instructions. The busiest unit is a lower bound, not a time. "
+        "The table has the clocks of the other units in percent of it, and the bytes per clock that L2 would supply "
+        "without L1 hits. Only the A100 has a documented limit for L2 (5120), so L2 is not part of the bound.</p>",
+        '<p class="faint">Tensor GFLOP: executed by the tensor cores, including edges of tiles. Bytes / least: bytes of '
+        "the sectors that requests touch / each operand once. Sectors / least and wavefronts / least: compared with the "
+        "minimum for the same requests. DRAM: the minimum bytes. Barriers: warp-instructions.</p>",
         *(_arch(one, out) for one in found)])

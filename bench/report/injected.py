@@ -1,5 +1,5 @@
-"""An invented result of a GPU, for the tests: every shape that mptune predicts, with times out of a random
-generator, and what else a GPU's run has."""
+"""An invented result of a GPU, for tests: every shape that mptune predicts, with random times, and
+all other fields of a run on a GPU."""
 import random
 import re
 
@@ -7,7 +7,7 @@ CONV = re.compile(r"(\w+) n(\d+) (\d+)x(\d+)x(\d+) k(\d+) (\d+)x(\d+) s(\d+)(?:x
 
 
 def _extents(row: dict) -> dict:
-    """Of the name of a shape."""
+    """Returns the extents in the name of a shape."""
     if row["bench"] == "gemm":
         m, n, k = map(int, row["shape"].split()[1].split("x"))
         return {"m": m, "n": n, "k": k}
@@ -117,7 +117,7 @@ def rewrite(graph: str, nodes: int, ns_per_node: float) -> dict:
 
 
 def graph(us: float, ratio: float, **fields) -> dict:
-    """A step whose graph takes `ratio` times as long as the same calls by hand, for the host too."""
+    """A step whose graph takes `ratio` times as long as calls by hand, also on the host."""
     def beside_hand(us: float) -> dict:
         return _timing(us) | _timed(us / ratio, "by_hand_") | {
             "time_over_hand": ratio, "time_over_hand_q1": 0.99 * ratio, "time_over_hand_q3": 1.01 * ratio}

@@ -1,4 +1,4 @@
-"""What the compiler made of the kernels, as tools/gpu/kernel_report remembers it: known without a GPU."""
+"""Registers, memory and instructions of the kernels, from the baseline of kernel_report."""
 import dataclasses
 import json
 

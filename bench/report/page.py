@@ -1,4 +1,4 @@
-"""All results as one HTML page that needs nothing beside it, and its pictures as PNG."""
+"""All results as one self-contained HTML page, and its pictures as PNG."""
 import pathlib
 
 from . import charts, compare, counted_page, missing, published, results, static, tables
@@ -22,29 +22,29 @@ def _head(device) -> str:
         ["date, UTC", "file", "driver", "CUDA", "commit", "command"], runs)))
     if clocks:
         parts.append(folded("Clocks", table(
-            ["during", "SM MHz", "most", "memory MHz", "W", "limit W", "°C"], clocks)))
+            ["during", "SM MHz", "max", "memory MHz", "W", "limit W", "°C"], clocks)))
     return "\n".join(parts + _machine(device))
 
 
 def _machine(device) -> list:
-    """What of others was used, and what held the clocks down."""
+    """Reference libraries, and limits of the clocks."""
     parts = []
     peers = [[one["name"], one["version"], one["place"], one["file"], run["file"]]
              for run in device.runs for one in run.get("peers", [])]
     if peers:
-        parts.append(folded("Other libraries, and where they were found", table(
-            ["library", "version", "place", "path", "file"], peers)))
+        parts.append(folded("Reference libraries", table(
+            ["library", "version", "found in", "path", "file"], peers)))
     watched = [row for row, _ in device.latest.values() if "gpu_readings" in row]
     if watched:
         capped = {cause: sum(row[f"{cause}_capped"] > 0.5 for row in watched) for cause in ("power", "heat")}
-        parts.append(f"<p>The clocks were watched in {len(watched)} rows; for most of the time power held them down in "
-                     f"{capped['power']}, heat in {capped['heat']}.</p>")
+        parts.append(f"<p>Clocks were recorded in {len(watched)} rows. Power limited them most of the time in "
+                     f"{capped['power']} rows, heat in {capped['heat']}.</p>")
         parts.append(tables.clocks(device))
     return parts
 
 
 def _gap_list(device) -> str:
-    return "<h3>Not here</h3>\n<ul>" + "".join(f"<li>{escape(gap)}</li>" for gap in missing.of(device)) + "</ul>"
+    return "<h3>Missing</h3>\n<ul>" + "".join(f"<li>{escape(gap)}</li>" for gap in missing.of(device)) + "</ul>"
 
 
 class _Device:
@@ -75,65 +75,63 @@ class _Device:
         latest = {key: row for key, (row, _) in device.latest.items()}
         found = compare.changes(previous, latest)
         sections = [
-            self._chart("ratio", "Against the peer", charts.ratio(device),
-                        "Above 1 mpcore is faster. Both took turns in one process.",
-                        "No peer was there, so there is no ratio."),
-            self._chart("ratio_best", "Against the best of the peer's choices", charts.ratio_best(device),
-                        "cuBLASLt's heuristic names 8 algorithms, that of cuDNN's graph API 8 engines; the fastest, found by timing. The chart "
-                        "before this has its first choice, which is what programs run.",
-                        "No best of 8: neither cuBLASLt nor cuDNN was there."),
+            self._chart("ratio", "Compared with the reference library", charts.ratio(device),
+                        "Above 1, mpcore is faster. Both alternated in one process.",
+                        "No reference library was found."),
+            self._chart("ratio_best", "Compared with the library's best choice", charts.ratio_best(device),
+                        "The fastest, by timing, of the first 8 algorithms of cuBLASLt's heuristic or the first 8 engines of cuDNN's "
+                        "graph API. The previous chart has the first choice, which programs usually run.",
+                        "No best of 8: neither cuBLASLt nor cuDNN was found."),
             self._chart("roofline", "Roofline", charts.roofline(device),
-                        "Roofs: the rate at which the tensor cores take instructions and of a pass that reads, where they "
-                        "were measured; else of large squares and of a copy. What stays in the cache may lie above "
-                        "the slope.", "No GEMM or convolution was measured."),
+                        "Roofs: measured peaks of tensor cores and of reads; without them, the rates of large squares and "
+                        "of a copy. Data that stay in the cache may be above the slope.", "No GEMM or convolution was measured."),
             self._chart("peak", "Percent of the peak", charts.peak(device),
-                        f"100 % is what large squares reached in the same run"
+                        f"100 % is the rate of large squares in the same run"
                         f"{': ' + device.newest['peak_from'] if 'peak_from' in device.newest else ''}.",
                         "No peak was measured."),
-            self._chart("mixed", "Mixed precision against FP32, for every row of DeepBench",
+            self._chart("mixed", "Mixed precision compared with FP32, for every row of DeepBench",
                         charts.mixed(device, self._published("gemm", "conv")),
                         f"Grey: Baidu's published times on a {published.V100.split(',')[0]} with cuBLAS and cuDNN of "
-                        "2019, FP32 / mixed. Blue: the FP32 time measured here / the time of mpcore; orange: the same "
-                        "against TF32. Shaded: the 2 to 6 times of the papers.",
+                        "2019, FP32 / mixed. Blue: the FP32 time of this device / the time of mpcore; orange: TF32. Shaded: "
+                        "the factor of 2 to 6 of the papers.",
                         "", tables.mixed(device, self._published("gemm", "conv"))),
             self._chart("recurrent", "Recurrent layers of DeepBench",
                         charts.mixed(device, self._published("rnn_layer")),
                         f"Grey: Baidu's published times on a {published.V100.split(',')[0]}, FP32 / mixed, of cuDNN's "
-                        "layers. Blue and orange: of the layers here.",
+                        "layers. Blue and orange: layers on this device.",
                         "", tables.mixed(device, self._published("rnn_layer"))),
-            self._chart("over_products", "Recurrent layers against their GEMMs", charts.over_products(device),
-                        "Time of a pass of a layer / time of its GEMMs alone, one after the other: what the cells between "
-                        "them add.", "No whole recurrent layer was measured.", tables.recurrent(device)),
-            self._chart("step", "The step against a copy", charts.step(device),
-                        "100 % moves its least bytes as fast as a copy moves as many.", "The step was not measured."),
+            self._chart("over_products", "Recurrent layers compared with their GEMMs", charts.over_products(device),
+                        "Time of a pass of a layer / time of its GEMMs alone, in sequence: the additional cost of the cells.",
+                        "No complete recurrent layer was measured.", tables.recurrent(device)),
+            self._chart("step", "The step compared with a copy", charts.step(device),
+                        "100 %: moves its minimum bytes as fast as a copy of equal size.", "The step was not measured."),
             self._chart("prediction", "Predicted and measured time", charts.prediction(device),
-                        "On the line the cost model that chooses kernels is right.",
+                        "On the line, the cost model that selects kernels is exact.",
                         "No predicted time in these results."),
-            self._chart("prediction_by_family", "Predicted / measured, by family of kernels",
+            self._chart("prediction_by_family", "Predicted / measured, by kernel family",
                         charts.prediction_by_family(device),
-                        "Grey: the rows; blue: the middle half of them; orange: the median. mptune fits the constants "
-                        "to what it measures.",
+                        "Grey: rows; blue: their middle half; orange: the median. mptune fits the constants to its "
+                        "measurements.",
                         "No predicted time in these results.", tables.prediction(device)),
-            self._chart("calls", "What a call costs the host", charts.calls(device),
-                        "Until the call returns. On the host target only what enqueues nothing is timed.",
+            self._chart("calls", "Host cost of calls", charts.calls(device),
+                        "Time until the call returns. On the host target, only calls that enqueue nothing are timed.",
                         "Calls were not timed (mpbench calls).", tables.calls(device)),
             self._chart("startup", "Start-up", charts.startup(device),
-                        "From dlopen to the first result of a process: load, context, memory, first, together "
-                        "\"total\"; \"second\" is the same call once more.",
+                        "From dlopen to the first result of a process: load, context, memory, first, and their sum "
+                        "\"total\"; \"second\" is the same call again.",
                         "Start-up was not timed (mpbench startup).", tables.startup(device)),
-            self._chart("autocast", "Rewrites of graphs for mixed precision", charts.autocast(device),
-                        "mp_autocast_rewrite, on the host whatever the device, with no peer. On a line of slope 1 a node "
-                        "costs the same in every graph; the thin one goes through the row whose nodes cost least. Chain: "
-                        "each node reads the one before it; random: any before it. Bytes: the most that the call has in "
-                        "use.",
-                        "Rewrites were not timed (mpbench autocast).", tables.autocast(device)),
+            self._chart("autocast", "Autocast rewrites of graphs", charts.autocast(device),
+                        "mp_autocast_rewrite on the host. On a line of slope 1, the cost per node is constant; the thin line "
+                        "passes through the lowest cost per node. Chain: each node reads the previous one; random: any "
+                        "earlier one. Bytes: peak heap use of the call.",
+                        "Autocast was not timed (mpbench autocast).", tables.autocast(device)),
             self._chart("allreduce", "All-reduce of gradients", charts.allreduce(device),
-                        "2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: what a link carries.",
-                        "No all-reduce was timed: it needs two devices and NCCL.", tables.allreduce(device)),
+                        "2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: the minimum traffic of a link.",
+                        "No all-reduce was timed: it requires two devices and NCCL.", tables.allreduce(device)),
             self._chart("change", "Since the previous result", charts.change(found),
-                        "Each row against the result of this device before it; the largest changes. "
+                        "Rows compared with the previous result of this device; the largest changes. "
                         "Grey: the quartiles overlap.",
-                        "There is no earlier result of this device.", tables.change(found)),
+                        "There is no previous result of this device.", tables.change(found)),
         ]
         return "\n".join([_head(device), _gap_list(device), tables.summaries(device), tables.worst(device),
                           tables.sustained(device), tables.graph(device), tables.peaks(device),
@@ -142,14 +140,14 @@ class _Device:
 
 def write(runs: list, build, out: pathlib.Path) -> pathlib.Path:
     """@param build  build.Build
-    @return the page; pictures lie beside it, and are in it."""
+    @return the page; it contains the pictures, which are also in its folder"""
     out.mkdir(parents=True, exist_ok=True)
     theirs = published.read()
     devices = results.devices_of(results.without_samples(results.timed(runs)))
     parts = [_Device(device, theirs, out, number).text() for number, device in enumerate(devices, 1)]
     has_gpu = any(device.sample is None for device in devices)
     lead = "Ratios can be compared between machines, times cannot." if has_gpu else \
-        "No result of a GPU is here: mpcore claims no GPU figure. What follows shows how the report looks."
+        "There are no results of GPUs. The samples below only show the report."
     page = out / "index.html"
     page.write_text(f"""<!doctype html>
 <html lang="en">
@@ -163,7 +161,7 @@ def write(runs: list, build, out: pathlib.Path) -> pathlib.Path:
 <body>
 <h1>mpcore: bench report</h1>
 <p{'' if has_gpu else ' class="sample"'}>{lead}</p>
-<p class="faint">How it was measured: bench/README.md.</p>
+<p class="faint">Method: bench/README.md.</p>
 {chr(10).join(parts)}
 {counted_page.section(runs, out)}
 {static.section(build)}

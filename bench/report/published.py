@@ -1,6 +1,6 @@
-"""Baidu's own figures of DeepBench's training set on a V100, under mpbench's names of the shapes.
+"""Baidu's published V100 times of DeepBench's training set, with mpbench's names of shapes.
 
-Those of recurrent layers are of cuDNN's whole layer, and stand beside mpbench's.
+Times of recurrent layers are those of cuDNN's complete layer.
 """
 import csv
 import dataclasses
@@ -28,7 +28,7 @@ class Published:
 
 def _gemm(shape: dict):
     """Their matrices are column-major: bench/shapes/shapes.h."""
-    # gemm_problems.h, which they and we run, has 1536 where the workbook prints 1530.
+    # The workbook prints 1530 for 1536, which DeepBench and mpbench run.
     is_misprint = shape["k"] == "1530"
     m, n, k = shape["n"], shape["m"], "1536" if is_misprint else shape["k"]
     name = f"deepbench {shape['b_t']}{shape['a_t']} {m}x{n}x{k}"

@@ -7,7 +7,7 @@ import re
 
 try:
     import jsonschema
-except ModuleNotFoundError:  # a GPU machine, where tools/gpu/profile_worst reads what was just written
+except ModuleNotFoundError:  # tools/gpu/profile_worst on a GPU machine
     jsonschema = None
 
 from . import counted
@@ -17,16 +17,16 @@ SCHEMA_FILE = BENCH / "results" / "schema.json"
 
 
 class BadResults(Exception):
-    """What is wrong with a file, a line for each thing."""
+    """Errors in a file, one per line."""
 
 
 def recurrent_layer(shape: str) -> str:
-    """The shape alone is what its GEMMs are called."""
+    """Returns the name of a layer; its GEMMs have the name of the shape."""
     return f"{shape}, layer"
 
 
 def name_of(row: dict) -> str:
-    """What people call a row; the type is not part of it."""
+    """Returns the name of a row, without its type."""
     if row["bench"] == "step":
         return f"{row['op']}, {row['layout']}, {row['parameters'] / 1e6:g} M"
     if row["bench"] == "calls":
@@ -53,7 +53,7 @@ def label_of(row: dict) -> str:
 
 
 def worst(rows, count: int):
-    """(field, rows): those that are furthest behind their peer; where no row has one, below the peak."""
+    """(field, rows): the slowest compared with their peer or, without peers, with the peak."""
     mixed = [row for row in rows if row["bench"] in ("gemm", "epilogue", "conv") and row["dtype"] != "fp32"]
     for field in ("ratio_to_peer", "percent_of_peak"):
         having = sorted((row for row in mixed if field in row), key=lambda row: row[field])[:count]
@@ -63,7 +63,7 @@ def worst(rows, count: int):
 
 
 def keyed_rows(run: dict) -> dict:
-    """(name, types, how often it stood before) -> row.  DeepBench lists some layers twice."""
+    """(name, types, occurrence) -> row.  DeepBench lists some layers twice."""
     rows, seen = {}, {}
     for row in run["rows"]:
         label = (name_of(row), types_of(row))
@@ -73,23 +73,23 @@ def keyed_rows(run: dict) -> dict:
 
 
 def _invalid(run: dict) -> list:
-    """Where the schema is broken, and how; nothing where jsonschema is missing."""
+    """Returns violations of the schema; none if jsonschema is missing."""
     if jsonschema is None:
         return []
     schema = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
     errors = list(schema.iter_errors(run))
-    # What stands in a wrong row counts as unevaluated as well.
+    # Fields of an invalid row are also reported as unevaluated.
     errors = [error for error in errors if error.validator != "unevaluatedProperties"] or errors
     return list(dict.fromkeys(f"{error.json_path.removeprefix('$.')}: {_said(error)}" for error in errors))
 
 
 def _said(error) -> str:
-    # {"not": {}}, of what may not be there.  Where its schema is `false`, jsonschema 4.19 does not say which it is.
-    return "has no place here" if error.validator_value == {} else error.message
+    # {"not": {}} excludes a field.  For a schema of `false`, jsonschema 4.19 does not name it.
+    return "is not allowed here" if error.validator_value == {} else error.message
 
 
 def _beside_hand(times):
-    """What the times of a graph and by hand say of the rounds' ratios; `times` may be None."""
+    """Contradictions between times of a graph and by hand and their ratios, if any."""
     if times is None:
         return
     for whose in ("", "by_hand_"):
@@ -98,17 +98,17 @@ def _beside_hand(times):
             yield "the median is not between the quartiles"
     if not times["time_over_hand_q1"] <= times["time_over_hand"] <= times["time_over_hand_q3"]:
         yield "time_over_hand is not between its quartiles"
-    # At least half of the rounds have a graph that takes its first quartile or longer and a hand that takes its
-    # third or shorter; and the other way round.
+    # In at least half of the rounds, the graph takes its first quartile or longer and the calls by
+    # hand take their third or shorter; and vice versa.
     least, most = times["q1_us"] / times["by_hand_q3_us"], times["q3_us"] / times["by_hand_q1_us"]
     if not least * (1 - 1e-6) <= times["time_over_hand"] <= most * (1 + 1e-6):
-        yield f"time_over_hand is {times['time_over_hand']:g}, its times say {least:g} to {most:g}"
+        yield f"time_over_hand is {times['time_over_hand']:g}, its times give {least:g} to {most:g}"
 
 
 def _contradictions(run: dict):
-    """What a schema cannot say."""
+    """Rules that a schema cannot express."""
     if run["target"] == "host" and "sample" not in run:
-        yield "a result of the host target has no \"sample\", which says that it is none of a GPU"
+        yield "a result of the host target has no \"sample\""
     if "counted" in run:
         for row in run["rows"]:
             yield from (f"{label_of(row)}: {clause}" for clause in counted.contradictions(row))
@@ -140,7 +140,7 @@ def _contradictions(run: dict):
                 yield f"{name}: has {field} without {missing}"
                 continue
             if not math.isclose(row[field], expected, rel_tol=1e-6):
-                yield f"{name}: {field} is {row[field]:g}, its times say {expected:g}"
+                yield f"{name}: {field} is {row[field]:g}, its times give {expected:g}"
         if row["bench"] == "graph":
             yield from (f"{name}: {clause}" for clause in _beside_hand(row))
             yield from (f"{name}, host: {clause}" for clause in _beside_hand(row.get("host")))
@@ -148,15 +148,15 @@ def _contradictions(run: dict):
         if beside:
             expected = beside["torch_median_us"] / beside["mpcore_median_us"]
             if not math.isclose(beside["ratio_to_torch"], expected, rel_tol=1e-6):
-                yield f"{name}: ratio_to_torch is {beside['ratio_to_torch']:g}, its times say {expected:g}"
+                yield f"{name}: ratio_to_torch is {beside['ratio_to_torch']:g}, its times give {expected:g}"
 
 
 def _refuse(constant: str):
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def read(path: pathlib.Path) -> dict:
-    """@raises BadResults where the file is not what mpbench writes."""
+    """@raises BadResults if the file is invalid"""
     try:
         run = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except (OSError, ValueError) as error:
@@ -191,15 +191,15 @@ class Device:
 
     @property
     def sample(self):
-        """Why no figure here counts; None if they do."""
+        """Returns the reason if the results are samples; else None."""
         return next((run["sample"] for run in self.runs if "sample" in run), None)
 
     @property
     def estimated_costs(self):
-        """What to say where the newest run chose its kernels by constants that nobody measured; else None."""
+        """Returns a note if the newest run selected kernels by estimated costs; else None."""
         if not self.newest.get("estimated_costs"):
             return None
-        return f"The cost table of sm_{self.newest['arch']} is estimated: mptune has not measured it."
+        return f"The cost table of sm_{self.newest['arch']} is estimated, not measured by mptune."
 
     @property
     def newest(self) -> dict:
@@ -207,7 +207,7 @@ class Device:
 
     @property
     def peaks(self) -> dict:
-        """By name, of the newest run that could measure it."""
+        """Peaks by name, each from the newest run that measured it."""
         return {one["name"]: one for run in self.runs for one in run.get("peaks", ()) if one["rate"] is not None}
 
     def rows(self, *benches: str) -> list:
@@ -219,7 +219,7 @@ class Device:
         return [row for row in rows if id(row) in own]
 
     def fp32_time(self, row: dict):
-        """(us, whose) that mixed precision is measured against; None where nobody ran it in FP32."""
+        """(us, library) of the same row in FP32; None if it was not measured."""
         if "fp32_median_us" in row:
             return row["fp32_median_us"], row["fp32"]
         plain = self.latest.get((name_of(row), "fp32>fp32", 1))
@@ -230,7 +230,7 @@ class Device:
         return plain[0]["median_us"], "mpcore, FP32"
 
     def speedup(self, row: dict, baseline: str):
-        """FP32 or TF32 time / its time; None where nobody measured it.  `baseline`: "fp32" or "tf32"."""
+        """FP32 or TF32 time / its time, or None.  `baseline`: "fp32" or "tf32"."""
         if baseline == "tf32":
             return row.get("speedup_over_tf32")
         fp32 = self.fp32_time(row)
@@ -249,5 +249,5 @@ def timed(runs: list) -> list:
 
 
 def without_samples(runs: list) -> list:
-    """Samples stand in for results only while there are none."""
+    """Drops samples if there are results."""
     return [run for run in runs if "sample" not in run] or runs

@@ -1,4 +1,4 @@
-"""What the compiler and the cost model say of the kernels, as HTML: facts that need no GPU."""
+"""Facts about kernels from the compiler and the cost model, as HTML; they require no GPU."""
 from . import kernels
 from .markup import escape, folded, table
 
@@ -11,17 +11,17 @@ def _kernels() -> str:
     known = kernels.read()
     tables = [folded(f"{arch}: {len(rows)} kernels", table(["kernel", *known.head], rows))
               for arch, rows in known.by_arch.items()]
-    return (f"<p>What CUDA {escape(known.toolkit)} made of each kernel: registers per thread, bytes of stack and "
-            "shared memory, threads per block, and how many of the telling instructions its code has. Machine code "
-            f"in libmpcore.so: {escape(_megabytes(known.library_bytes))}. tools/gpu/kernel_report has these of a "
-            "build, with occupancy and all instructions.</p>\n" + "\n".join(tables))
+    return (f"<p>Kernels as CUDA {escape(known.toolkit)} compiles them: registers per thread, bytes of stack and shared "
+            "memory, threads per block, and numbers of characteristic instructions. Machine code in libmpcore.so: "
+            f"{escape(_megabytes(known.library_bytes))}. tools/gpu/kernel_report prints the same for a build, with "
+            "occupancy and all instructions.</p>\n" + "\n".join(tables))
 
 
 def _costs(device_class: str, predicted: dict) -> str:
     if predicted["is_estimated"]:
-        return (f"The cost table of {device_class} is estimated: by constants from data sheets "
-                "(kernels/gemm/tuning_builtin.inc), which few measurements confirm.")
-    return f"By the cost table of {device_class}, which mptune measured."
+        return (f"The cost table of {device_class} is estimated from data sheets "
+                "(kernels/gemm/tuning_builtin.inc); few measurements confirm it.")
+    return f"Predicted by the cost table of {device_class}, which mptune measured."
 
 
 def _build(build) -> str:
@@ -35,8 +35,8 @@ def _build(build) -> str:
                            sorted(phases.items(), key=lambda item: -item[1])[:3])]
                 for source, phases in build.compile_seconds.items()]
         parts.append(folded(
-            f"nvcc: {len(rows)} files, {total:.0f} s added up over phases that run side by side",
-            table(["file", "s", "the longest phases, s"], rows)))
+            f"nvcc: {len(rows)} files, {total:.0f} s in total over concurrent phases",
+            table(["file", "s", "longest phases, s"], rows)))
     for device_class, predicted in build.predictions.items():
         rows = [[f"{row['set']} {row['shape']}", f"{1e-9 * row['flop']:.4g}", f"{1e-6 * row['min_bytes']:.4g}",
                  f"{row['predicted_us']:.1f}", f"{1e-6 * row['flop'] / row['predicted_us']:.4g}", row["kernel"]]
@@ -46,9 +46,9 @@ def _build(build) -> str:
             f"with {predicted['num_sms']} SMs", table(
                 ["shape", "GFLOP", "least MB", "predicted µs", "predicted TFLOP/s", "kernel"], rows) +
             f'<p class="faint">{_costs(device_class, predicted)}</p>'))
-    return "<h3>Of this build</h3>\n" + "\n".join(parts) if parts else ""
+    return "<h3>This build</h3>\n" + "\n".join(parts) if parts else ""
 
 
 def section(build) -> str:
     """`build`: build.Build, which may be empty."""
-    return f"<h2>Known without a GPU</h2>\n{_kernels()}\n{_build(build)}"
+    return f"<h2>Results without a GPU</h2>\n{_kernels()}\n{_build(build)}"

@@ -1,11 +1,11 @@
-"""A set of shapes in one line: what the pages say of it."""
+"""Summaries of sets of shapes, one line each."""
 import dataclasses
 import math
 import statistics
 
 from . import results
 
-# Below this share of the peer's speed a shape is named, with the reason, in the notes of a release.
+# Release notes list shapes below this share of the peer's speed, with the reason.
 SLOW = 0.85
 
 
@@ -15,7 +15,7 @@ def geometric_mean(values: list):
 
 
 def gemms_and_convs(device) -> list:
-    """16-bit rows of GEMM, recurrent layers and convolution; FP32 is what they are compared with."""
+    """16-bit rows of GEMM, recurrent layers and convolution; they are compared with FP32."""
     return [row for row in device.rows("gemm", "rnn", "conv") if row["dtype"] != "fp32"]
 
 
@@ -50,7 +50,7 @@ def values(rows: list, field: str) -> list:
 class Summary:
     name: str
     rows: int
-    ratio: float  # geometric means; None where nobody measured it
+    ratio: float  # geometric means; None if not measured
     ratio_best: float
     speedup_fp32: float
     speedup_tf32: float
@@ -95,7 +95,7 @@ def family_of(kernel: str) -> str:
 
 @dataclasses.dataclass
 class Predictions:
-    """How good the predicted times of a family's kernels are where it was chosen."""
+    """Accuracy of the predicted times of a family's selected kernels."""
     family: str
     ratios: list  # predicted / measured
     ranked: list  # rows with --rank
@@ -116,7 +116,7 @@ class Predictions:
 
     @property
     def worst_place(self):
-        """That the model gave to the kernel that was fastest; None where no row was ranked."""
+        """Rank that the model gave to the fastest kernel; None if no row was ranked."""
         return max((row["rank"] for row in self.ranked), default=None)
 
     @property

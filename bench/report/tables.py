@@ -22,22 +22,22 @@ def summaries(device) -> str:
     rows = [[one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow or "",
              percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
             for one in summary.of_device(device)]
-    return "<h3>Sets, in one line each</h3>\n" + table(
+    return "<h3>Sets</h3>\n" + table(
         ["set", "rows", "ratio", "best", f"< {summary.SLOW}", "% peak", "x FP32", "x TF32"], rows) + (
-        '<p class="faint">Ratio: peer time / mpcore time; best: the same for the best of 8 choices of the peer; '
-        f"< {summary.SLOW}: so many rows have a lower ratio; % peak: of the rate of large squares, median; x FP32, "
-        "x TF32: FP32 or TF32 time / mpcore time. Ratios and times are geometric means.</p>") if rows else ""
+        '<p class="faint">Ratio: time of the reference library / mpcore; best: of its best of 8 choices / mpcore; '
+        f"< {summary.SLOW}: number of rows with a lower ratio; % peak: of the rate of large squares, median; x FP32, "
+        "x TF32: FP32 or TF32 time / mpcore. Ratios and factors are geometric means.</p>") if rows else ""
 
 
 def percent_of(device, row: dict, peak: str):
-    """Of "copy", "read" (bytes) or "mma.sync", "wgmma" (operations); None where either is not known."""
+    """Percent of "copy", "read" (bytes), "mma.sync" or "wgmma" (operations); None if unknown."""
     known = device.peaks.get(peak)
     rate = row.get("gb_per_s" if peak in ("copy", "read") else "tflops")
     return 100 * rate / known["rate"] if known and rate else None
 
 
 def peaks(device) -> str:
-    """The peaks of the machine, and the row that comes nearest to each."""
+    """Peaks of the device, and the nearest row to each."""
     measured = summary.products(device) + device.rows("step")
     rows = []
     for name, peak in device.peaks.items():
@@ -45,8 +45,8 @@ def peaks(device) -> str:
         best, row = max(shares, key=lambda share: share[0], default=(None, None))
         rows.append([f"{name}, {peak['unit']}", f"{peak['rate']:.1f}", percent(best, 0),
                      results.name_of(row) if row else GAP, peak["how"]])
-    return "<h3>Peaks of the machine</h3>\n" + table(
-        ["peak", "rate", "best row", "which is", "how it was measured"], rows) if rows else ""
+    return "<h3>Peaks of the device</h3>\n" + table(
+        ["peak", "rate", "best row", "its shape", "measured by"], rows) if rows else ""
 
 
 def worst(device) -> str:
@@ -54,16 +54,16 @@ def worst(device) -> str:
     if not rows:
         return ""
     heading, label, shown = {
-        "ratio_to_peer": ("ratio", "ratio to the peer", figure),
-        "percent_of_peak": ("% peak", "percent of the peak, as there is no peer", percent)}[field]
-    return f"<h3>The worst {len(rows)}, by {label}</h3>\n" + table(
+        "ratio_to_peer": ("ratio", "ratio to the reference library", figure),
+        "percent_of_peak": ("% peak", "percent of the peak (no reference library)", percent)}[field]
+    return f"<h3>The {len(rows)} slowest rows, by {label}</h3>\n" + table(
         ["shape", heading, "best of 8", "µs", "kernel", "types"],
         [[results.name_of(row), shown(row[field]), _two(row, "ratio_to_peer_best"), time(row["median_us"]),
           row["kernel"], results.types_of(row)] for row in rows])
 
 
 def sustained(device) -> str:
-    """The rows that were also timed alone, beside what they were in turns with the others."""
+    """Rows that were also timed alone, with their times alternating with others."""
     def load(timing: dict) -> list:
         return [GAP if timing.get(field) is None else f"{timing[field]:g}" for field in ("sm_mhz", "power_w")]
 
@@ -72,9 +72,9 @@ def sustained(device) -> str:
              time(row.get("peer_sustained", {}).get("median_us")), *load(row.get("peer_sustained", {})),
              _two(row, "ratio_to_peer_sustained")]
             for row in summary.products(device) if "sustained" in row]
-    return "<h3>Alone for some seconds</h3>\n" + table(
-        ["shape", "µs in turns", "ratio", "µs alone", "SM MHz", "W", "peer µs alone", "its SM MHz", "its W",
-         "ratio alone"], rows) if rows else ""
+    return "<h3>Sustained</h3>\n" + table(
+        ["shape", "µs, alternating", "ratio", "µs, sustained", "SM MHz", "W", "library µs, sustained", "its SM MHz", "its W",
+         "ratio, sustained"], rows) if rows else ""
 
 
 def all_rows(device) -> str:
@@ -98,7 +98,7 @@ def all_rows(device) -> str:
     peer = ["peer", "peer µs", "ratio"]
     return folded(f"All {len(found)} GEMMs and convolutions", table(
         ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in PEAKS), *peer,
-         "best of 8 is choice", "its µs", "ratio to it", "workspace MiB", "peer's MiB", "its limit"], found)) + \
+         "best of 8 is choice", "its µs", "ratio to it", "workspace MiB", "library's MiB", "its limit"], found)) + \
         folded(f"All {len(layers)} layers", table(
             ["layer", "", "type", "µs", "q1", "q3", "GB/s", "% copy", *peer], layers)) + \
         folded(f"All {len(steps)} steps", table(
@@ -118,13 +118,13 @@ def mixed(device, theirs: list) -> str:
                      time(fp32[0] if fp32 else None), time(own.get("tf32_median_us") if own else None),
                      time(own["median_us"] if own else None), fp32[1] if fp32 else GAP])
     measured = sum(row.name in ours for row in theirs)
-    return folded(f"All {len(theirs)} of these rows, {measured} of them measured here", table(
-        ["shape", "V100: FP32 / mixed", "here: FP32 / mixed", "TF32 / mixed", "V100 FP32 µs", "V100 mixed µs",
+    return folded(f"All {len(theirs)} rows, {measured} of them measured on this device", table(
+        ["shape", "V100: FP32 / mixed", "this device: FP32 / mixed", "TF32 / mixed", "V100 FP32 µs", "V100 mixed µs",
          "FP32 µs", "TF32 µs", "mpcore mixed µs", "FP32 is"], rows))
 
 
 def recurrent(device) -> str:
-    """Whole layers beside their GEMMs, cuDNN and torch."""
+    """Complete layers with their GEMMs, cuDNN and torch."""
     rows = []
     for row in device.rows("rnn_layer"):
         torch = row.get("with_w_ih", {})
@@ -161,15 +161,14 @@ def prediction(device) -> str:
             for row in summary.gemms_and_convs(device) if "predicted_us" in row]
     if not rows:
         return ""
-    return table(["kernels", "rows", "quarter", "half", "three quarters", "within 25 %", "fastest first", "worst place", "loss"],
+    return table(["kernels", "rows", "quarter", "half", "three quarters", "within 25 %", "fastest first", "worst rank", "loss"],
                  families) + (
         '<p class="faint">Predicted / measured is below the first three figures in a quarter, half, three quarters of '
-        "the rows. Fastest first: rows of which all kernels were timed, and the chosen one was the fastest; worst place: "
-        "the last that the model gave to one that was; loss: time of the chosen kernel / of the fastest, geometric "
-        "mean.</p>") + folded(
-        "Predicted and measured, and the rank of the kernel that was fastest", table(
-            ["shape", "chosen kernel", "predicted µs", "measured µs", "predicted / measured",
-             "place of the fastest", "fastest kernel", "chosen / fastest"], rows))
+        "the rows. Fastest first: rows with --rank whose selected kernel was the fastest; worst rank: the largest that "
+        "the model gave to the fastest kernel; loss: time of the selected kernel / of the fastest, geometric mean.</p>") + folded(
+        "Predicted and measured, and the rank of the fastest kernel", table(
+            ["shape", "selected kernel", "predicted µs", "measured µs", "predicted / measured",
+             "rank of the fastest", "fastest kernel", "selected / fastest"], rows))
 
 
 def calls(device) -> str:
@@ -193,7 +192,7 @@ def autocast(device) -> str:
 
 
 def graph(device) -> str:
-    """Steps through graphs beside the same calls by hand."""
+    """Steps of graphs compared with the same calls by hand."""
     def times(beside: dict) -> list:
         fields = ("time_over_hand", "time_over_hand_q1", "time_over_hand_q3")
         return [time(beside.get("median_us")), time(beside.get("by_hand_median_us")),
@@ -204,15 +203,14 @@ def graph(device) -> str:
             for row in measured]
     if not rows:
         return ""
-    # What the host waits for is the launch; where calls are synchronous that is all of it.
+    # The host waits for the launch only; for synchronous calls, this is the complete time.
     within = sum(row.get("host", row)["time_over_hand"] <= MOST_OF_HAND for row in measured)
-    return "<h3>Graphs beside calls by hand</h3>\n" + table(
+    return "<h3>Graphs compared with calls by hand</h3>\n" + table(
         ["network", "type", "launches", "graph µs", "by hand µs", "ratio", "q1", "q3",
          "host: graph µs", "by hand µs", "ratio", "q1", "q3"], rows) + (
-        f'<p class="faint">In {within} of {len(rows)} rows a step through a graph costs the host at most '
-        f"{100 * (MOST_OF_HAND - 1):.0f} % more than the same calls by hand. Ratio: time of the graph / by hand, the median "
-        "of the rounds in which both took turns. Host: until the calls return; where they do the work of the device "
-        "themselves, it has no time of its own.</p>")
+        f'<p class="faint">In {within} of {len(rows)} rows, a step of a graph costs the host at most '
+        f"{100 * (MOST_OF_HAND - 1):.0f} % more than the same calls by hand. Ratio: time of the graph / by hand, median "
+        "of alternating rounds. Host: time until the calls return; synchronous calls have none.</p>")
 
 
 def allreduce(device) -> str:
@@ -223,7 +221,7 @@ def allreduce(device) -> str:
 
 
 def clocks(device) -> str:
-    """What NVML read while the rows of each suite were timed."""
+    """Readings of NVML while the rows of each suite were timed."""
     suites = {}
     for row in device.rows(*{row["bench"] for row, _ in device.latest.values()}):
         if "gpu_readings" in row:
@@ -236,6 +234,6 @@ def clocks(device) -> str:
     cells = [[bench, len(rows), median(rows, "sm_mhz"), median(rows, "least_sm_mhz"), median(rows, "power_w"),
               median(rows, "temperature_c"), sum(row["power_capped"] > 0 for row in rows),
               sum(row["heat_capped"] > 0 for row in rows)] for bench, rows in suites.items()]
-    return folded("Clocks, power and temperature while the rows were timed: medians over rows", table(
-        ["suite", "rows", "SM MHz", "least SM MHz", "W", "°C", "rows with clocks held by power", "by heat"],
+    return folded("Clocks, power and temperature: medians over rows", table(
+        ["suite", "rows", "SM MHz", "min SM MHz", "W", "°C", "rows limited by power", "by heat"],
         cells)) if cells else ""

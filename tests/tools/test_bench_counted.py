@@ -105,7 +105,7 @@ def test_totals():
 
 
 @pytest.mark.parametrize("what, change, says", [
-    ("classes that are not all", lambda run: run["rows"][0]["counts"][0]["classes"].update(integer=3999), "are not its issue slots"),
+    ("classes that are not all", lambda run: run["rows"][0]["counts"][0]["classes"].update(integer=3999), "is not its issue slots"),
     ("sectors below the least", lambda run: run["rows"][0]["counts"][0]["global"]["store"].update(sectors=4095), "fewer sectors by store"),
     ("wavefronts below the least", lambda run: run["rows"][0]["counts"][0]["shared"]["stmatrix"].update(wavefronts=1), "fewer wavefronts by"),
     ("operations that are missing", lambda run: run["rows"][0]["counts"][0]["tensor"].update(flops=2 * 256 ** 3 - 1), "the shape has"),
@@ -128,7 +128,7 @@ def test_counts_are_not_compared_with_times(tool, made, tmp_path):
     file, sample = write(tmp_path / "counted.json", made), results.BENCH / "results" / "sample_host_1.json"
     for files in ((file, sample), (sample, file), (file, file)):
         assert "counted.json was counted, not timed" in tool("--compare", *files, code=2)
-    assert "No result of a GPU" in tool("--below", 0.85, file), "and are no result of a GPU"
+    assert "no results of GPUs" in tool("--below", 0.85, file), "and are no result of a GPU"
 
 
 def test_page(tool, made, tmp_path):

@@ -205,35 +205,35 @@ def test_committed_results(tool):
     ("a rate that the time contradicts", lambda run: run["rows"][0].update(tflops=2 * run["rows"][0]["tflops"]),
      "tflops is"),
     ("a layer that its GEMMs contradict", lambda run: run["rows"].append(recurrent_layer(run, time_over_products=9)),
-     "time_over_products is 9, its times say 2"),
+     "time_over_products is 9, its times give 2"),
     ("a layer without its GEMMs", lambda run: run["rows"].append(recurrent_layer(run, products_median_us=None)),
      "'products_median_us' is a required property"),
     ("a torch that its times contradict", lambda run: run["rows"].append(recurrent_layer(run, ratio_to_torch=9)),
-     "ratio_to_torch is 9, its times say 3"),
+     "ratio_to_torch is 9, its times give 3"),
     ("a ratio without a peer", lambda run: run["rows"][0].update(ratio_to_peer=1), "without 'peer_median_us'"),
     ("a rewrite whose nodes its time contradicts", lambda run: run["rows"].append(rewrite(ns_per_node=300)),
-     "ns_per_node is 300, its times say 200"),
+     "ns_per_node is 300, its times give 200"),
     ("a rewrite whose nodes its heap contradicts", lambda run: run["rows"].append(rewrite(heap_bytes=10)),
-     "bytes_per_node is 64.05, its times say 0.01"),
+     "bytes_per_node is 64.05, its times give 0.01"),
     ("a rewrite on a device", lambda run: run["rows"].append(rewrite(runs_on="cuda")),
      "runs_on: 'host' was expected"),
     ("a rewrite of a graph that is none", lambda run: run["rows"].append(rewrite(graph="tree")),
      "graph: 'tree' is not one of"),
     ("a rewrite beside a peer", lambda run: run["rows"].append(rewrite(peer="made up", peer_median_us=1)),
-     "peer: has no place here"),
+     "peer: is not allowed here"),
     ("a graph without the same by hand", lambda run: run["rows"].append(graph(by_hand_median_us=None)),
      "'by_hand_median_us' is a required property"),
     ("a graph that the times contradict", lambda run: run["rows"].append(graph(time_over_hand=2, time_over_hand_q3=3)),
-     "time_over_hand is 2, its times say"),
+     "time_over_hand is 2, its times give"),
     ("a ratio outside its quartiles", lambda run: run["rows"].append(graph(time_over_hand_q1=1.05)),
      "time_over_hand is not between its quartiles"),
     ("a time by hand outside its quartiles", lambda run: run["rows"].append(graph(by_hand_q3_us=1)),
      "perceptron 8 x 32, batch 16 fp16: the median is not between the quartiles"),
     ("a host that its times contradict",
      lambda run: run["rows"].append(graph(host=graph()["host"] | {"by_hand_median_us": 9, "by_hand_q1_us": 9, "by_hand_q3_us": 9})),
-     "host: time_over_hand is 1.01, its times say"),
+     "host: time_over_hand is 1.01, its times give"),
     ("a host of its own where calls are synchronous", lambda run: run["rows"].append(graph(synchronous=True)),
-     "host: has no place here"),
+     "host: is not allowed here"),
     ("no time of the host where they are not", lambda run: run["rows"].append(graph(host=None)),
      "'host' is a required property"),
     ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
@@ -334,7 +334,7 @@ def test_below(tool, made_up_gpu, tmp_path):
     assert 0 < places[1] < places[0]
     assert places[2] == -1
     said = tool("--below", "0.85", SAMPLE)
-    assert "No result of a GPU" in said, "none without a GPU"
+    assert "no results of GPUs" in said, "none without a GPU"
 
 
 def test_estimated_costs(tool, made_up_gpu, tmp_path):
@@ -381,7 +381,7 @@ def test_page_of_samples(build, tool, tmp_path):
     page = (tmp_path / "sample" / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
     # A sample is called one.
     assert "Sample, host target: says nothing about a GPU" in page
-    assert "claims no GPU figure" in page
+    assert "no results of GPUs" in page
     assert all(peer in page for peer in ("cuBLASLt was not", "cuDNN was not", "torch")), "missing peers are named"
     assert published.V100 in page, "published figures are named"
     assert all(row.name in page for row in published.read()), "all of DeepBench is there"
@@ -418,7 +418,7 @@ def test_rewrites(build, tool, tmp_path):
 
     tool("--build", build, "--out", tmp_path, REWRITES)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    section = page[page.index("<h3>Rewrites of graphs"):]
+    section = page[page.index("<h3>Autocast rewrites of graphs"):]
     section = section[:section.index("</section>")]
     assert "<svg" in section and "seconds per rewrite" in section and (tmp_path / "autocast_1.png").stat().st_size > 0
     shown = [tuple(re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", line))
@@ -430,7 +430,7 @@ def test_rewrites(build, tool, tmp_path):
 def table_of_graphs(page: pathlib.Path):
     """(the cells of its lines, the sentence behind it), as the page has them."""
     text = page.read_text(encoding="utf-8")
-    section = text[text.index("<h3>Graphs beside calls by hand"):]
+    section = text[text.index("<h3>Graphs compared with calls by hand"):]
     section, says = section[:section.index("</p>")].split('<p class="faint">')
     return [[re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", line)]
             for line in section.splitlines() if "<td" in line], says
@@ -462,7 +462,7 @@ def test_page_of_results(build, tool, tmp_path):
     tool("--build", build, "--out", tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
     assert "NVIDIA H200" in page and "8192x8192x8192" in page
-    assert "claims no GPU figure" not in page
+    assert "no results of GPUs" not in page
 
 
 def test_page_with_a_peer(gpu_page):
@@ -473,12 +473,12 @@ def test_page_with_a_peer(gpu_page):
     # Peaks, libraries and what held the clocks down are there.
     assert all(text in page.replace("<wbr>", "") for text in (
         "<td>read, GB/s</td>", "3000.5", "Peak, wgmma: made up not to be.", "nvidia/none/lib/lib.so",
-        "for most of the time power held them down in"))
+        "Power limited them most of the time in"))
     assert "<td>another made-up peer</td>" in page, "all the peers of the step are there"
     assert "<td>made-up torch</td>" in page and "All 231 recurrent layers" in page, "and torch beside recurrent layers"
     assert "deepbench_rnn_train wgrad, layer" in page.replace("<wbr>", ""), "whose sets have a line of their own"
-    assert "Peaks of the machine" in page and "% mma.sync" in page, "and what comes nearest to a peak"
-    assert "Of this build" in page and "Prediction, not a measurement" in page, "what this build knows is there"
+    assert "Peaks of the device" in page and "% mma.sync" in page, "and what comes nearest to a peak"
+    assert "This build" in page and "Prediction, not a measurement" in page, "what this build knows is there"
     assert "made-up &lt;device&gt;" in page and "<device>" not in page, "names are escaped"
     assert not re.search(r"<script|<link|<img|@import|url\((?!#)", page), "the page needs nothing beside it"
     ids = re.findall(r'\bid="([^"]+)"', page)
