@@ -1,14 +1,8 @@
-# mpcore: libmpcore.so, its tests, its bench and its demo.  `make help` lists the targets.
+# mpcore: libmpcore.so, its tests, benchmarks and demo.  `make help` lists the targets;
+# docs/environment.md lists the variables.
 #
-#   HOST_MARCH=x86-64-v3   instruction set of the host target's kernels; x86-64 for very old CPUs
-#   NVCC=nvcc              CUDA compiler; the cuda target is built when it is found
-#   ARCHS="75 80 90a"      CUDA architectures with machine code.  Widen it with others of the same
-#                          form ("75 80 86 89 90a 100a 120a"); PTX of the newest plain one is always
-#                          added, so that later GPUs can compile it for themselves.  90 is 90a.
-#   BUILD=build            where everything goes
-#   SAN=address|race       host target under AddressSanitizer + UBSan / the race detector
-#   SETUP=no               install no packages: demo, test, install and others list what is missing
-#   V=1                    show the commands
+# ARCHS may contain further architectures ("75 80 86 89 90a 100a 120a").  PTX of the newest one
+# without "a" is always added, so that later GPUs can compile it.  90 is 90a.
 
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
@@ -133,7 +127,7 @@ LIB := $(BUILD)/libmpcore.so
 ## all: the library
 all: lib
 
-## lib: build/libmpcore.so, with the cuda target if nvcc is there
+## lib: build/libmpcore.so, with the CUDA target if nvcc is found
 lib: $(LIB)
 
 # Where the sources lie is nowhere in the objects, so that two builds are the same bytes.
@@ -300,22 +294,22 @@ $(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.
 # What clang tools ask for: how each file is compiled for the host target.
 COMPILED = $(LIB) $(TEST_BINS) $(BUILD)/mptune $(BUILD)/mpbench $(BUILD)/mpdemo $(BUILD)/mpinfo
 .PHONY: compile_commands.json
-## compile_commands.json: for clangd and other clang tools
+## compile_commands.json: compilation database for clangd and other clang tools
 compile_commands.json:
 	@$(MAKE) -Bn V=1 NVCC= $(COMPILED) | tools/compile_commands > $@
 
 .PHONY: demo parity bench counted counted-cutlass report tune
-## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
+## demo: train on Fashion-MNIST in FP32 and mixed precision and compare (ARGS="--epochs 1")
 demo: setup-demo
 	$(BUILD_LOCAL) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
 
-## parity: all networks of the demo in FP32, FP16 and BF16, in under an hour: docs/parity.md (ARGS=--check)
+## parity: all networks of the demo in FP32, FP16 and BF16: writes docs/parity.md in up to an hour (ARGS=--check)
 parity: setup-parity
 	$(BUILD_LOCAL) $(BUILD)/mpdemo
 	@tools/parity --build $(BUILD) $(ARGS)
 
-## bench: speed of GEMM (with epilogues, in batches), convolution, layers and the step, host cost of calls, start-up; beside peers where there is a GPU (ARGS="gemm --set llm")
+## bench: benchmark all suites, compared with cuBLASLt, cuDNN and torch if installed (ARGS="gemm --set llm")
 bench: setup-build
 	$(BUILD_LOCAL) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)
@@ -324,13 +318,13 @@ COUNTED := $(BUILD)/counted
 COUNTED_ARCHS ?= 90 80 75
 count_on = SOFTGPU_COUNT=1 SOFTGPU_SKIP_PRODUCTS=1 tools/softgpu/run --build $(BUILD) --arch $(1)
 
-## counted: what the calls of bench do on the software device, build/counted/sm_*.json (ARGS="gemm --filter 8B" COUNTED_ARCHS=90)
+## counted: count the work of bench's calls on the software device: build/counted/sm_*.json (ARGS="gemm --filter 8B" COUNTED_ARCHS=90)
 counted: setup-test
 	@$(MAKE) softgpu $(BUILD)/mpbench
 	@mkdir -p $(COUNTED)
 	@set -e; $(foreach arch,$(COUNTED_ARCHS),$(call count_on,$(arch)) $(BUILD)/mpbench $(ARGS) --json $(COUNTED)/sm_$(arch).json;)
 
-## counted-cutlass: after counted: what CUTLASS's GEMMs do for the same shapes, build/counted/cutlass_sm_90.json
+## counted-cutlass: after counted: the same for CUTLASS's GEMMs: build/counted/cutlass_sm_90.json
 counted-cutlass: setup-calibrate
 	@$(MAKE) softgpu $(SOFTGPU)/cutlass_gemm
 	@bench/peers/count_cutlass $(COUNTED)/sm_90.json --program $(SOFTGPU)/cutlass_gemm --out $(COUNTED)/cutlass_sm_90.json
@@ -342,11 +336,11 @@ $(SOFTGPU)/cutlass_gemm: $(SOFTGPU)/cutlass_gemm.o $(SOFTGPU_CUDART)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -ldl -o $@
 
-## report: bench/results/ as one HTML page and pictures, build/report/index.html
+## report: HTML page and pictures of bench/results/: build/report/index.html
 report: setup-report
 	@tools/bench_report --build $(BUILD) --out $(BUILD)/report $(ARGS)
 
-## tune: measure the GEMM kernels of this device, for MP_GEMM_TUNING (ARGS="--quick")
+## tune: measure the GEMM kernels of this device and write build/tuning.txt for MP_GEMM_TUNING (ARGS="--quick")
 tune: setup-build
 	$(BUILD_LOCAL) $(BUILD)/mptune
 	@$(BUILD)/mptune --out $(BUILD)/tuning.txt $(ARGS)
@@ -354,7 +348,7 @@ tune: setup-build
 # ---------------------------------------------------------------- bindings
 
 .PHONY: bindings wheel
-## bindings: make the raw bindings in bindings/ from the public headers
+## bindings: generate the raw bindings in bindings/ from the public headers
 bindings:
 	@bindings/generate/generate
 
@@ -365,7 +359,7 @@ $(WHEEL_LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(LDFLAGS_SO) -static-libstdc++ -Wl,--gc-sections -o $@ $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(LDLIBS_SO)
-## wheel: the Python package with the library in it, build/mpcore-*.whl
+## wheel: Python package with the library: build/mpcore-*.whl
 wheel: setup-wheel
 	@$(MAKE) $(WHEEL_LIB)
 	@tools/package/make_wheel $(WHEEL_LIB) $(BUILD)
@@ -373,7 +367,7 @@ wheel: setup-wheel
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates kernel-baseline gpu-check format
-## check: format, layer rules, English, lines per folder (BASE=v0.1: what grew since), header, bindings, exported symbols, the guide, figures of the README
+## check: format, layers, English, lines of code (BASE=v0.1: since then), headers, bindings, symbols, docs, benchmark tables
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format
@@ -387,26 +381,26 @@ check: setup-check
 	@tools/bench_report --figures --check
 
 .PHONY: abi-check abi-baseline
-## abi-check: the headers break no program made for the last release of this major version
+## abi-check: check that the headers are compatible with the last release of this major version
 abi-check:
 	@tools/check/abi_check $(CC)
 
-## abi-baseline: remember the ABI of the release that is being made
+## abi-baseline: record the ABI for a new release
 abi-baseline:
 	@tools/check/abi_check --write $(CC)
 
-## format: clang-format everything in place
+## format: format all files with clang-format
 format:
 	@tools/check/check_format --fix
 
 # It compiles the kernels' constants with CXX.
 KERNEL_REPORT := CXX='$(CXX)' tools/gpu/kernel_report
-## cuda-gates: compile the cuda target: no spills, no warnings, no kernel worse than its baseline
+## cuda-gates: compile the CUDA target and check it: no spills, no warnings, no kernel worse than its baseline
 cuda-gates: setup-gates
 	@$(MAKE) lib
 	@$(KERNEL_REPORT) --check $(BUILD)
 
-## kernel-baseline: remember registers, memory and instructions of the kernels for cuda-gates
+## kernel-baseline: record registers, memory and instructions of the kernels for cuda-gates
 kernel-baseline: setup-gates
 	@$(MAKE) lib
 	@$(KERNEL_REPORT) --write-baseline $(BUILD)
@@ -419,7 +413,7 @@ gpu-check: setup-test
 # ---------------------------------------------------------------- install, set-up, help
 
 .PHONY: docs
-## docs: the manual in HTML, from docs/ and the header's comments: build/docs/html/index.html
+## docs: HTML manual from docs/ and the headers: build/docs/html/index.html
 docs: setup-docs
 	@tools/docs/make_docs $(BUILD)/docs
 
@@ -430,23 +424,23 @@ install: setup-install
 	@$(MAKE) lib $(INSTALLED)
 	@tools/package/install $(INSTALL_ARGS)
 
-## uninstall: remove what install put there, given the same PREFIX
+## uninstall: remove the installed files, given the same PREFIX
 uninstall:
 	@tools/package/install $(INSTALL_ARGS) --uninstall
 
-## deb: a Debian package in build/
+## deb: Debian package in build/
 deb: setup-install setup-deb
 	@$(MAKE) lib $(INSTALLED)
 	@tools/package/make_deb $(BUILD)
 
-## clean: remove everything that was built
+## clean: remove the build folder
 clean:
 	rm -rf $(BUILD)
 
 setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-deb setup-wheel setup-roots: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
-	@echo "no nvcc: building the host target alone" >&2
+	@echo "no nvcc found: building the host target only" >&2
 endif
 
 ## help: this list

@@ -29,6 +29,6 @@ $(TSAN)/tests/threadtests: $(THREADS_CPP:%.cpp=$(TSAN)/%.o) $(TSAN)/libmpcore.so
 	$(Q)$(CXX) -fsanitize=thread $(THREADS_CPP:%.cpp=$(TSAN)/%.o) $(LINK_CATCH) -L$(TSAN) -lmpcore $(RPATH) -lpthread -o $@
 
 .PHONY: tsan
-## tsan: the library used by many threads at once, under ThreadSanitizer
+## tsan: library calls from many threads under ThreadSanitizer
 tsan: $(TSAN)/tests/threadtests
 	@$<

@@ -47,7 +47,7 @@ $(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.
 	$(Q)$(CXX) -rdynamic $^ $(LINK_CATCH) $(SOFTGPU_NEEDS) -o $@
 
 .PHONY: softgpu test-cuda
-## softgpu: the software device, and the library on it, for tools/softgpu/run
+## softgpu: build the software device, and the library for tools/softgpu/run
 softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured
 
 ifdef HAVE_CUDA
@@ -94,7 +94,7 @@ SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFT
   "alone: sabotage of kernels::tests/softgpu/sabotage --build $(BUILD) --jobs $(JOBS)"
 endif
 
-## test-cuda: every suite that computes, on the software device: sm_90a, sm_80, sm_75 and one with few SMs
+## test-cuda: run the suites on the software device: sm_90a, sm_80, sm_75, and a device with few SMs
 test-cuda: setup-test
 	@$(if $(HAVE_CUDA),,echo "test-cuda: the kernels' PTX is made by nvcc, which is not here" >&2; exit 1)
 	@$(MAKE) tests $(SOFTGPU_TESTS)

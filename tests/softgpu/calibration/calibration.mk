@@ -33,7 +33,7 @@ $(CALIBRATION)/triton_ptx/made: $(CALIBRATION_SRC)/triton_kernels.py $(CALIBRATI
 
 .PRECIOUS: $(CALIBRATION)/%.o
 .PHONY: calibrate
-## calibrate: kernels of CUTLASS, CUB and Triton on the software device, in six orders
+## calibrate: run kernels of CUTLASS, CUB and Triton on the software device, in six orders
 calibrate: setup-calibrate
 	@$(if $(HAVE_CUDA),,echo "calibrate: nvcc compiles the kernels, which is not here" >&2; exit 1)
 	@$(MAKE) $(CALIBRATION_PROGRAMS) $(SOFTGPU_CUDART)
