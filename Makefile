@@ -419,7 +419,7 @@ docs: setup-docs
 
 .PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-roots
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
-## install: library, headers, tools, guide, man pages, pkg-config and CMake files under PREFIX (/usr/local)
+## install: library, headers, tools, guide, pkg-config, CMake, man pages under PREFIX (/usr/local)
 install: setup-install
 	@$(MAKE) lib $(INSTALLED)
 	@tools/package/install $(INSTALL_ARGS)
