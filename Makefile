@@ -304,12 +304,12 @@ demo: setup-demo
 	$(BUILD_LOCAL) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
 
-## parity: all networks of the demo in FP32, FP16 and BF16: writes docs/parity.md in up to an hour (ARGS=--check)
+## parity: compare the demo's networks in FP32, FP16 and BF16: docs/parity.md (ARGS=--check)
 parity: setup-parity
 	$(BUILD_LOCAL) $(BUILD)/mpdemo
 	@tools/parity --build $(BUILD) $(ARGS)
 
-## bench: benchmark all suites, compared with cuBLASLt, cuDNN and torch if installed (ARGS="gemm --set llm")
+## bench: run benchmarks, with cuBLASLt, cuDNN and torch if installed (ARGS="gemm --set llm")
 bench: setup-build
 	$(BUILD_LOCAL) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)
@@ -318,13 +318,13 @@ COUNTED := $(BUILD)/counted
 COUNTED_ARCHS ?= 90 80 75
 count_on = SOFTGPU_COUNT=1 SOFTGPU_SKIP_PRODUCTS=1 tools/softgpu/run --build $(BUILD) --arch $(1)
 
-## counted: count the work of bench's calls on the software device: build/counted/sm_*.json (ARGS="gemm --filter 8B" COUNTED_ARCHS=90)
+## counted: count work on the software device: build/counted/*.json (ARGS="gemm" COUNTED_ARCHS=90)
 counted: setup-test
 	@$(MAKE) softgpu $(BUILD)/mpbench
 	@mkdir -p $(COUNTED)
 	@set -e; $(foreach arch,$(COUNTED_ARCHS),$(call count_on,$(arch)) $(BUILD)/mpbench $(ARGS) --json $(COUNTED)/sm_$(arch).json;)
 
-## counted-cutlass: after counted: the same for CUTLASS's GEMMs: build/counted/cutlass_sm_90.json
+## counted-cutlass: after counted: the same for CUTLASS: build/counted/cutlass_sm_90.json
 counted-cutlass: setup-calibrate
 	@$(MAKE) softgpu $(SOFTGPU)/cutlass_gemm
 	@bench/peers/count_cutlass $(COUNTED)/sm_90.json --program $(SOFTGPU)/cutlass_gemm --out $(COUNTED)/cutlass_sm_90.json
@@ -340,7 +340,7 @@ $(SOFTGPU)/cutlass_gemm: $(SOFTGPU)/cutlass_gemm.o $(SOFTGPU_CUDART)
 report: setup-report
 	@tools/bench_report --build $(BUILD) --out $(BUILD)/report $(ARGS)
 
-## tune: measure the GEMM kernels of this device and write build/tuning.txt for MP_GEMM_TUNING (ARGS="--quick")
+## tune: measure GEMM kernels: build/tuning.txt for MP_GEMM_TUNING (ARGS="--quick")
 tune: setup-build
 	$(BUILD_LOCAL) $(BUILD)/mptune
 	@$(BUILD)/mptune --out $(BUILD)/tuning.txt $(ARGS)
@@ -367,7 +367,7 @@ wheel: setup-wheel
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates kernel-baseline gpu-check format
-## check: format, layers, English, lines of code (BASE=v0.1: since then), headers, bindings, symbols, docs, benchmark tables
+## check: format, layers, English, lines (BASE=v0.1), headers, bindings, symbols, docs, tables
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format
@@ -395,7 +395,7 @@ format:
 
 # It compiles the kernels' constants with CXX.
 KERNEL_REPORT := CXX='$(CXX)' tools/gpu/kernel_report
-## cuda-gates: compile the CUDA target and check it: no spills, no warnings, no kernel worse than its baseline
+## cuda-gates: check the CUDA code: no spills, no warnings, no kernel worse than its baseline
 cuda-gates: setup-gates
 	@$(MAKE) lib
 	@$(KERNEL_REPORT) --check $(BUILD)
@@ -405,7 +405,7 @@ kernel-baseline: setup-gates
 	@$(MAKE) lib
 	@$(KERNEL_REPORT) --write-baseline $(BUILD)
 
-## gpu-check: on a GPU machine: tests, compute-sanitizer, bench, profiles (ARGS="--stage tests --minutes 9")
+## gpu-check: on a GPU: tests, sanitizers, bench, profiles (ARGS="--stage tests --minutes 9")
 gpu-check: setup-test
 	@$(MAKE) tests
 	@tools/gpu/gpu_check $(BUILD) $(ARGS)
@@ -419,7 +419,7 @@ docs: setup-docs
 
 .PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-roots
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
-## install: library, headers, tools, guide, pkg-config, CMake, man pages under PREFIX (/usr/local)
+## install: install library, headers, tools, docs, pkg-config and CMake files under PREFIX
 install: setup-install
 	@$(MAKE) lib $(INSTALLED)
 	@tools/package/install $(INSTALL_ARGS)

@@ -222,7 +222,7 @@ JOBS ?= 2
 RUN_TESTS = tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_$@
 # In a step of tests/run; hidden in a variable, so that make -n does not run the tests.
 STEP_MAKE = $(MAKE) -j$(JOBS)
-## test: run every suite except long ones, and the library also in strict mode (MP_TEST_DEVICE=host|cuda, SEEDS="1 2")
+## test: run every suite except long ones (MP_TEST_DEVICE=host|cuda, SEEDS="1 2")
 test: setup-test
 	$(BUILD_LOCAL) built-for-test
 	@$(MAKE) $(LOCAL) run-tests
@@ -234,7 +234,7 @@ run-tests:
 	@tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_test $(SUITES) $(if $(filter cuda,$(MP_TEST_DEVICE)),,$(STRICT_STEPS))
 
 .PHONY: test-all nightly
-## test-all: tests of CI: test with more seeds, sanitizers, race detector, code generation and the demo
+## test-all: tests of CI: also more seeds, sanitizers, race detector, code generation, the demo
 test-all: SEEDS = 2  # the race detector has seed 1
 # Under AddressSanitizer and the race detector the Hopper kernels take many minutes per run: there, the plain mode or
 # one seed.
@@ -246,7 +246,7 @@ test-all: setup-test setup-demo
 	  "alone: race detector::$(STEP_MAKE) race PLAIN= SEEDS=1" \
 	  "alone: demo::$(BUILD)/mpdemo --net mlp --out $(BUILD)/demo"
 
-## nightly: tests of hours: all other seeds, steps of more than 2^31 elements, clean chroots of two Debian releases
+## nightly: tests of hours: all seeds, more than 2^31 elements, clean chroots of two Debian releases
 nightly: SEEDS = $(shell seq 3 20)
 nightly: CONV_SEEDS = $(shell seq 2 20)
 nightly: WGMMA_SEEDS = $(shell seq 2 100)

@@ -43,7 +43,7 @@ FUZZ_SEED ?= 1
 
 .PHONY: fuzzers fuzz
 fuzzers: $(FUZZERS)
-## fuzz: fuzz calls, scaler states, environments and tuning tables under AddressSanitizer and UBSan (FUZZ_SECONDS=60 each)
+## fuzz: fuzz calls, states, environments and tables under ASan and UBSan (FUZZ_SECONDS=60)
 fuzz: setup-test
 	@$(if $(HAVE_LIBFUZZER),$(MAKE) fuzzers && tests/fuzz/run --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) $(BUILD), \
 	  echo "skipped: fuzzers (no $(FUZZ_CXX) with libFuzzer)" && echo "0 passed, 0 failed, 1 skipped")

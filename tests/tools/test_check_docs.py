@@ -1,4 +1,4 @@
-"""tools/check/check_docs: the list of environment variables is complete, and a name too few or too many is found."""
+"""tools/check/check_docs: the list of environment variables is complete; errors in it are found."""
 import runpy
 import types
 
