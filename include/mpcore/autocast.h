@@ -29,10 +29,10 @@ extern "C" {
  *  - **Class**: the list that contains an operation, such as MP_CAST_ALLOW; determines whether it
  *    may run in low precision.
  *  - **Tensor**: has one producer, or comes from outside the graph, and any number of readers.
- *  - **Slot**: inputs and outputs of a node with the same slot have one common type.  Most
- *    operations use only slot 0.
- *  - **Eligible slot**: an MP_FP32 tensor is read or written on it.  Precision propagates along
- *    MP_FP32 tensors and hidden edges.
+ *  - **Slot**: inputs and outputs of a node with the same slot share one type.  Most operations use
+ *    only slot 0.
+ *  - **Eligible slot**: a slot on which the node reads or writes an MP_FP32 tensor.  Precision
+ *    propagates along MP_FP32 tensors and hidden edges.
  *
  *  @source TensorFlow, auto_mixed_precision of grappler; torch.amp.autocast; NVIDIA ModelOpt
  *  AutoCast.
@@ -84,9 +84,10 @@ typedef enum mp_autocast_level {
 
 /** Bits of mp_autocast_config.flags. */
 typedef enum mp_autocast_flags {
-  MP_AUTOCAST_NO_ENVIRONMENT = 1 << 0,     /**< ignores environment variables */
-  MP_AUTOCAST_IGNORE_PERFORMANCE = 1 << 1, /**< disables the gate, see mp_autocast_gate */
-  /** Keeps tensors of role MP_TENSOR_OUTPUT in fp32 for the caller, who counts as a reader. */
+  MP_AUTOCAST_NO_ENVIRONMENT = 1 << 0, /**< ignores environment variables */
+  /** Ignores the performance condition, see mp_autocast_gate. */
+  MP_AUTOCAST_IGNORE_PERFORMANCE = 1 << 1,
+  /** Keeps tensors of role MP_TENSOR_OUTPUT in fp32; the caller counts as a reader. */
   MP_AUTOCAST_KEEP_IO = 1 << 2,
   /** Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
    *  mp_autocast_result. */
@@ -163,7 +164,7 @@ MP_API mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const
 /** Assigns a class to nodes by name, independent of their operation, e.g. to keep all nodes whose
  *  name begins with "decoder/" in fp32.  If several patterns match, the last one set applies.
  *  @param pattern  host, copied.  As in a shell: * matches any text, including "/", ? any
- *                  character, [a-z] one of these and [!a-z] any other.
+ *                  character, [a-z] a character in the range and [!a-z] any other.
  *  @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used, or a [ has no ] */
 MP_API mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
                                          mp_autocast_class_t node_class);
@@ -172,14 +173,15 @@ MP_API mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *patte
  *  or if op_type or policy is NULL. */
 MP_API mp_autocast_class_t mp_autocast_class(mp_autocast_t policy, const char *op_type);
 
-/** Returns why low precision is not faster on a device, or NULL if it is.
+/** Returns why autocast is disabled on a device, or NULL if it is enabled.
  *
- *  This gate disables rewrites that would not pay off: fp16 requires Tensor Cores (sm_70), bf16
- *  requires sm_80, and the host target has no faster 16-bit arithmetic.  A closed gate is not an
- *  error: mp_autocast_rewrite leaves the graph unchanged and logs one warning.
- *  MP_AUTOCAST_IGNORE_PERFORMANCE opens it; MP_AUTOCAST=off always closes it.
- *  @param context         optional; NULL = any device: only MP_AUTOCAST=off closes the gate.
- *  @param closed_because  host, out: a clause in static storage; NULL = open. */
+ *  Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
+ *  requires Tensor Cores (sm_70), bf16 requires sm_80, and the host target has no faster 16-bit
+ *  arithmetic.  This is not an error: mp_autocast_rewrite leaves the graph unchanged and logs one
+ *  warning.  MP_AUTOCAST_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
+ *  autocast.
+ *  @param context         optional; NULL = no performance condition.
+ *  @param closed_because  host, out: a clause in static storage; NULL = enabled. */
 MP_API mp_status_t mp_autocast_gate(mp_autocast_t policy, mp_context_t context,
                                     const char **closed_because);
 
@@ -274,9 +276,9 @@ typedef enum mp_autocast_why {
   MP_WHY_KEPT = 6,            /**< MP_NODE_KEEP */
   MP_WHY_ELSEWHERE = 7,       /**< MP_NODE_ELSEWHERE */
   MP_WHY_NO_KERNEL = 8,       /**< MP_NODE_NO_LOW */
-  MP_WHY_NO_ALLOW_NEARBY = 9, /**< could be low precision, but none propagates to it */
+  MP_WHY_NO_ALLOW_NEARBY = 9, /**< eligible, but low precision does not propagate to it */
   MP_WHY_NOT_FLOAT = 10,      /**< reads and writes no MP_FP32 tensor */
-  MP_WHY_GATE = 11,           /**< gate closed, see mp_autocast_result.gate */
+  MP_WHY_GATE = 11,           /**< autocast is disabled: mp_autocast_result.gate */
   MP_WHY_CLUSTER_FP32 = 12,   /**< in an fp32 cluster [the member that requires fp32] */
 
   MP_WHY_ALLOW_LIST = 32,    /**< MP_CAST_ALLOW by list, node_class or level */
@@ -317,11 +319,11 @@ typedef struct mp_autocast_result {
   mp_autocast_cast_t *casts; /**< room for num_tensors; ordered by tensor */
   uint8_t *node_why;         /**< num_nodes: mp_autocast_why_t */
   int32_t *node_because;     /**< num_nodes: a node that caused the type, or -1 */
-  const char *gate;          /**< out: reason for a closed gate, static storage; NULL = open */
+  const char *gate;          /**< out: static storage; NULL if autocast is enabled */
 } mp_autocast_result_t;
 
 /** Determines the type of each node and the required casts.
- *  @param context  optional: device of the gate, see mp_autocast_gate; NULL = any device.
+ *  @param context  optional: device of the performance condition; NULL = none.
  *  @param graph    host.
  *  @param result   host, out.
  *  @retval MP_ERROR_INVALID_ARGUMENT a value is out of range (the message names array and index),
@@ -355,8 +357,8 @@ MP_API mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_g
  *      MP_CAST_DENY     inputs and output in fp32
  *      otherwise        inputs of one type stay unchanged; inputs of several types become fp32
  *
- *  Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  Gate and level are ignored,
- *  except that MP_AUTOCAST=off disables all casts.
+ *  Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  The performance condition
+ *  and the level are ignored, but MP_AUTOCAST=off disables all casts.
  *
  *  @param input_dtype  host, count values of mp_dtype_t; NULL if count is 0.
  *  @param cast_to      host, out, count values of mp_dtype_t; MP_DTYPE_NONE = no cast.

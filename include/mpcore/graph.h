@@ -74,8 +74,8 @@ extern "C" {
  *    Inputs of the graph get no gradient, so h0 and c0 bound by the caller truncate
  *    back-propagation through time.
  *  - **Losses**: target and weight must not depend on a parameter.
- *  - **Unbound inputs**: h0 and c0 are then 0, lengths all steps, and the offset the step of the
- *    graph.  Labels and targets may be unbound in inference; the loss is then not computed.
+ *  - **Unbound inputs**: h0 and c0 default to 0, lengths to all steps, and the offset to the step
+ *    of the graph.  Labels and targets may be unbound in inference; the loss is then not computed.
  *
  *  ## Dropout
  *
@@ -149,11 +149,11 @@ MP_API mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const ch
                                  int32_t *outputs, uint32_t num_outputs);
 
 /** Marks an output of a node as readable: it gets memory that is not shared with other tensors and
- *  keeps its value until the next pass.  Outputs of losses are readable anyway.  A tensor that
+ *  keeps its value until the next pass.  Outputs of losses are always readable.  A tensor that
  *  depends on the loss is computed together with it, see mp_graph_mode_t. */
 MP_API mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor);
 /** Keeps the gradient of an output of a node, so that mp_graph_tensor_t.grad can be read, e.g. to
- *  inspect its range in fp16.  Gradients of parameters are kept anyway. */
+ *  inspect its range in fp16.  Gradients of parameters are always kept. */
 MP_API mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor);
 /** Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
  *  and without mp_graph_seed_gradient, the graph has no backward pass. */
@@ -169,8 +169,8 @@ MP_API mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor);
 MP_API mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input);
 
 /** Enables mixed precision: the policy determines the type of each operation.  Call it before
- *  mp_graph_compile.  If the policy's gate is closed on this device (mp_autocast_gate), the graph
- *  stays fp32, with one warning.
+ *  mp_graph_compile.  If autocast is disabled on this device (see
+ *  mp_autocast_gate), the graph stays fp32, with one warning.
  *  @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
  *                 supported. */
 MP_API mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy);
@@ -252,8 +252,8 @@ typedef struct mp_graph_tensor {
  *  @param info  host, out; initialize it with MP_INIT_STRUCT. */
 MP_API mp_status_t mp_graph_get_tensor(mp_graph_t graph, int32_t tensor, mp_graph_tensor_t *info);
 
-/** Device memory of a compiled graph, in bytes.  The sum of all fields without activations_alone is
- *  the allocated memory, except for tables of the lists. */
+/** Device memory of a compiled graph, in bytes.  The sum of all fields except activations_alone is
+ *  the allocated memory, apart from the tables of the lists. */
 typedef struct mp_graph_memory {
   uint32_t struct_size;
   uint32_t reserved0;        /**< out: 0 */
@@ -262,7 +262,7 @@ typedef struct mp_graph_memory {
   int64_t gradients;         /**< gradients of parameters and of mp_graph_keep_gradient */
   int64_t states;            /**< states and constants */
   int64_t activations;       /**< activations and their gradients, which reuse memory */
-  int64_t activations_alone; /**< activations if no memory were reused; not part of the sum */
+  int64_t activations_alone; /**< activations without reuse of memory; not part of the sum */
   int64_t workspace;
 } mp_graph_memory_t;
 
@@ -282,7 +282,7 @@ MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_form_t form, c
  *  tensors, types and shapes.
  *
  *  The pass is "forward", "backward" or "inference".  Lines marked inference compute the loss and
- *  tensors that depend on it: in inference mode they run in the forward pass, in training the
+ *  tensors that depend on it: in inference mode they run in the forward pass; in training the
  *  backward pass makes these calls.  `text` and `bytes` as in mp_graph_explain. */
 MP_API mp_status_t mp_graph_describe(mp_graph_t graph, char *text, size_t *bytes);
 
