@@ -56,7 +56,7 @@
  *  - **Rounding**: fp32 -> fp16/bf16 rounds to nearest, ties to even.  Overflow becomes infinity:
  *    saturation would hide it from the loss scaler.  The one exception is the 16-bit copy of the
  *    weights; see MP_OPT_MODEL_OVERFLOW and MP_OPT_STOCHASTIC_ROUNDING.
- *  - **Determinism**: equal inputs on the same device give bitwise equal outputs.
+ *  - **Determinism**: equal inputs on the same device give bitwise identical outputs.
  *  - **Threads**: several threads may use a context concurrently.  Any other object may be used by
  *    one thread and one stream at a time, because it owns scratch memory.  mp_last_error is per
  *    thread.
@@ -67,8 +67,8 @@
  *    before anything is enqueued and leave all outputs unchanged.  From 40 on, outputs in device
  *    memory may be partly written.  Faults of a running kernel are reported by the next
  *    synchronization, as in CUDA.  Functions that cannot fail return their value directly.
- *  - **Null**: mp_*_destroy(NULL) does nothing.  Any other NULL that is not documented as optional
- *    is MP_ERROR_INVALID_ARGUMENT.
+ *  - **Null**: mp_*_destroy(NULL) does nothing.  Any other NULL argument returns
+ *    MP_ERROR_INVALID_ARGUMENT unless it is documented as optional.
  *  - **Structs** begin with `struct_size`; mp_*_default() initializes them.  See mpcore/core.h.
  *
  *  ## Stability

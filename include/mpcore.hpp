@@ -188,7 +188,7 @@ class handle {
   /// Returns the C handle, which stays owned by this object.
   Raw get() const noexcept { return raw_; }
   operator Raw() const &noexcept { return raw_; }
-  operator Raw() const && = delete;  // a temporary destroys the object
+  operator Raw() const && = delete;  // a temporary would destroy the object
   /// Returns the C handle and gives up its ownership.
   Raw release() noexcept { return std::exchange(raw_, nullptr); }
   /// Destroys the object and takes ownership of `raw`.
@@ -1035,7 +1035,7 @@ class autocast_graph {
     return text.empty() ? nullptr : texts_.insert(text).first->c_str();
   }
 
-  /// Appends the end of a range to `first`, which begins with 0 and is empty after a move.
+  /// Appends the end of a range to `first`, which starts with 0 (empty: default or moved-from).
   static void end_range(std::vector<int32_t> &first, const std::vector<int32_t> &elements) {
     if (first.empty()) first.push_back(0);
     first.push_back(static_cast<int32_t>(elements.size()));
@@ -1102,7 +1102,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     return mp_autocast_class(get(), op_type);
   }
 
-  /// Returns why the gate is closed on a device, or NULL if it is open (mp_autocast_gate).
+  /// Returns why autocast is disabled on a device, or NULL (mp_autocast_gate).
   outcome<const char *> gate(mp_context_t context = nullptr) const {
     return detail::query<const char *>(mp_autocast_gate, get(), context);
   }

@@ -12,7 +12,7 @@
  * Copy this file into your program.  It is C99 and C++, and needs only MPI and mpcore.
  *
  * It supports host memory only: pointers are passed to MPI directly, and streams are ignored.  On
- * GPUs use mp_comm_init_nccl.  Every callback returns after completion.
+ * GPUs use mp_comm_init_nccl.  Callbacks block until the operation is complete.
  *
  * MPI has no 16-bit floating-point types: fp16 and bf16 are sent as uint16_t.  Custom operations
  * add in fp32 and round every partial sum to the 16-bit type, to nearest even.

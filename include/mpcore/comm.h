@@ -14,10 +14,10 @@ extern "C" {
 /** Element-wise reduction across ranks. */
 typedef enum mp_reduce_op {
   MP_REDUCE_SUM = 0,
-  MP_REDUCE_MAX = 1 /**< finite values >= 0 only; libraries treat NaN differently */
+  MP_REDUCE_MAX = 1 /**< finite values >= 0 only; handling of NaN differs by library */
 } mp_reduce_op_t;
 
-/** Communicator: a table of callbacks, so that the library links no communication library.
+/** Communicator: a table of callbacks, so that mpcore does not link a communication library.
  *  mp_comm_init_nccl fills it for NCCL, bindings/mpi/mpcore_mpi.h for MPI on the host target.
  *
  *  Callbacks run on the calling thread, during the call that received the communicator.  They
@@ -31,15 +31,15 @@ typedef enum mp_reduce_op {
  *
  *  As with every collective, a rank whose call fails leaves the others waiting: in the same call
  *  or, if they have received all of its data, in the next one.  A call that is rejected (status
- *  below 40) has not communicated.  Weights and S of waiting ranks are those before the call.  A
- *  program should check every status and end all ranks (MPI_Abort) if one is not MP_SUCCESS; for
- *  alternatives see docs/multi-gpu.md. */
+ *  below 40) has not communicated.  Waiting ranks still have the weights and S from before the
+ *  call.  A program should check every status and end all ranks (MPI_Abort) if one is not
+ *  MP_SUCCESS; for alternatives see docs/multi-gpu.md. */
 typedef struct mp_comm {
   uint32_t struct_size;
   int32_t rank;       /**< 0 to world_size - 1 */
   int32_t world_size; /**< >= 1; with 1, no callback is called and all may be NULL */
   uint32_t reserved0; /**< must be 0 */
-  /** Reduces `send` over all ranks into `recv`, with the same bits on every rank.  Device pointers;
+  /** Reduces `send` over all ranks into `recv`, bitwise identical on every rank.  Device pointers;
    *  recv may be send. */
   int (*all_reduce)(const void *send, void *recv, size_t count, mp_dtype_t dtype, mp_reduce_op_t op,
                     mp_stream_t stream, void *user);
@@ -73,9 +73,9 @@ MP_API mp_status_t mp_comm_init_nccl(mp_comm_t *comm, void *nccl_comm);
  *      pre = 1,          post = 1/n         small values are kept, but sums may overflow
  *      pre = 1/sqrt(n),  post = 1/sqrt(n)   a compromise
  *
- *  A factor of 1 costs nothing, any other one pass over the gradients.  If the factors are powers
- *  of two and all ranks have equal gradients, the average has the same bits, unless a value
- *  underflows or overflows on the way.
+ *  A factor of 1 is free; any other factor costs one pass over the gradients.  If the factors are
+ *  powers of two and all ranks have equal gradients, the average is bitwise identical to them,
+ *  unless a value underflows or overflows.
  *
  *  Each non-empty tensor is one all_reduce, in the order of the list, in one batch: NCCL merges
  *  them into one launch.  Adjacent tensors are not merged, because addresses may differ between

@@ -13,14 +13,14 @@ extern "C" {
  *  Presets for comparing policies, and conversions of checkpoints for resuming training runs.
  *
  *  MP_SCALER_LOGMAX reproduces OpenSeq2Seq's LogMaxScaler with its defects; for training use
- *  MP_SCALER_LOGNORMAL.  Both estimate mu and sigma the same way, but MP_SCALER_LOGMAX in fp32 and
- *  with these differences:
+ *  MP_SCALER_LOGNORMAL.  Both estimate mu and sigma the same way; MP_SCALER_LOGMAX uses fp32 and
+ *  differs as follows:
  *
  *  - S = 2^(16 - mu - overflow_std_dev * sigma), not rounded to a power of two.
- *  - There is no minimum of sigma and no headroom.
- *  - An overflow is a sample of 2^log2_max.
- *  - Gradients that are all zero are a sample of -infinity.  mu and S are NaN from then on, and
- *    every step is skipped.
+ *  - sigma has no minimum, and S no headroom.
+ *  - An overflow counts as a sample of 2^log2_max.
+ *  - Gradients that are all zero count as a sample of -infinity.  mu and S are NaN from then on,
+ *    and every step is skipped.
  *
  *  (OpenSeq2Seq measures the gradients after clipping, this library before.)
  *
@@ -31,8 +31,8 @@ extern "C" {
  *  configuration can be modified.
  *
  *  Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
- *  after which every step is lost; here S stops.  Apex raises an error at S = 0, and DeepSpeed's
- *  DynamicLossScaler at an overflow with S = 1; here S stays. */
+ *  after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and
+ *  DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged. */
 typedef enum mp_scaler_preset {
   /** This library's lognormal policy: mp_scaler_config_default(MP_SCALER_LOGNORMAL). */
   MP_SCALER_PRESET_LOGNORMAL = 0,

@@ -81,12 +81,12 @@ MP_API mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2
  *  no padding runs on the kernels of mp_gemm.  Accuracy as in mp_gemm.
  *
  *  Alignment: only that of the elements is required.  16-byte aligned tensors with C/groups and
- *  K/groups multiples of 8 are fastest.  In fprop and wgrad, images of one group with another
- *  number of channels (RGB) are first copied into workspace with zero-padded channels, if there is
- *  room and that is predicted to be faster.
+ *  K/groups multiples of 8 are fastest.  In fprop and wgrad with groups = 1, images with any
+ *  other number of channels, such as RGB, are first copied into workspace with zero-padded
+ *  channels, if there is room and that is predicted to be faster.
  *
  *  Implicit zeros, such as padding and the gaps between strided outputs in dgrad, may or may not be
- *  multiplied.  With a non-finite weight (in wgrad: dy) the result may then be NaN.
+ *  multiplied.  If they are, a non-finite weight (wgrad: dy) makes the result NaN.
  *
  *  Limits: one padded image of x, one image of y and the filter must each have less than 2^30
  *  elements.  x and y must each have less than 2^30 pixels (N H W and N P Q).

@@ -71,7 +71,7 @@ typedef enum mp_status {
   MP_ERROR_INVALID_ARGUMENT = 1,    /**< a value outside its documented range */
   MP_ERROR_MISALIGNED = 2,          /**< a pointer or ld violates a documented alignment */
   MP_ERROR_WORKSPACE_TOO_SMALL = 3, /**< see mp_*_workspace_size */
-  MP_ERROR_STRUCT_SIZE = 4,         /**< struct_size is 0 or requests unknown features */
+  MP_ERROR_STRUCT_SIZE = 4,         /**< struct_size is 0, or unknown fields are set */
 
   /* 20-39: the call is valid but not supported by this build or device. */
   MP_ERROR_UNSUPPORTED = 20,   /**< no kernel for this combination; mp_last_error names the part */
@@ -97,7 +97,7 @@ MP_API const char *mp_last_error(void);
 
 /** Log severity; lower values are more severe. */
 typedef enum mp_log_level {
-  MP_LOG_ERROR = 1, /**< every error, once; by default only errors that no status returns */
+  MP_LOG_ERROR = 1, /**< every error, once; by default only those that no function returns */
   MP_LOG_WARN = 2,  /**< slow paths whose cause the caller can change */
   MP_LOG_INFO = 3,  /**< kernel selections, the first time each is made; skipped steps, if the
                          host queries their outcome */
@@ -111,11 +111,11 @@ typedef void (*mp_log_callback_t)(mp_log_level_t level, const char *message, voi
 
 /** Sends messages of severity `level` or higher to `callback`, for the whole process.  The callback
  *  may run on several threads concurrently and must not call mpcore.  If it throws a C++ exception,
- *  its line goes to stderr.
+ *  the message is written to stderr.
  *
- *  NULL restores the default: MP_LOG_WARN and more severe to stderr, without the errors that a call
- *  returns (mp_last_error has those).  The environment variable MP_LOG=error|warn|info|debug
- *  changes the level of the default and adds returned errors. */
+ *  NULL restores the default: MP_LOG_WARN and more severe to stderr, except errors that a call
+ *  returns (see mp_last_error).  The environment variable MP_LOG=error|warn|info|debug changes the
+ *  level of the default and includes returned errors. */
 MP_API void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level);
 
 /** @} */
@@ -158,7 +158,7 @@ typedef struct mp_allocator {
   uint32_t reserved0; /**< must be 0 */
   /** Returns 256-byte aligned memory, or NULL if out of memory. */
   void *(*alloc)(size_t bytes, void *user);
-  /** Frees memory that enqueued work may still be using. */
+  /** Frees memory.  Enqueued work may still be using it: wait for that work, as cudaFree does. */
   void (*free)(void *ptr, size_t bytes, void *user);
   void *user;
 } mp_allocator_t;
@@ -214,7 +214,7 @@ typedef struct mp_device_info {
  *  @param info  host, out; initialize it with MP_INIT_STRUCT. */
 MP_API mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info);
 
-/** Allocates `bytes` of uninitialized device memory, 256-byte aligned.  0 bytes give NULL. */
+/** Allocates `bytes` of uninitialized device memory, 256-byte aligned; NULL for 0 bytes. */
 MP_API mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes);
 /** Waits until the device is idle, then frees memory from mp_malloc.  NULL does nothing. */
 MP_API void mp_free(mp_context_t context, void *ptr);

@@ -25,7 +25,7 @@ extern "C" {
  *
  *  @{ */
 
-/** Kernel, and its suitability for a problem. */
+/** Description of a kernel for a given problem. */
 typedef struct mp_kernel_info {
   uint32_t struct_size;
   uint32_t is_estimated; /**< 1: predicted_us uses constants that were not measured on this

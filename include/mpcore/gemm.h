@@ -10,10 +10,11 @@ extern "C" {
 
 /** @defgroup gemm 4. GEMM
  *
- *  Kernels are selected by predicted time, which is computed from constants of the device class.
- *  The environment variable MP_GEMM_TUNING names a file with other constants, such as `make tune`
- *  writes after measuring a device (format: kernels/gemm/tuning.h).  The file is read once per
- *  process, at the first kernel selection; an invalid file is reported at MP_LOG_WARN and ignored.
+ *  The kernel with the lowest predicted time is selected.  Predictions use built-in constants per
+ *  class of devices.  The environment variable MP_GEMM_TUNING names a file that replaces them, as
+ *  written by `make tune` after measuring a device (format: kernels/gemm/tuning.h).  The file is
+ *  read once per process, at the first kernel selection; an invalid file is reported at MP_LOG_WARN
+ *  and ignored.
  *
  *  @{ */
 
@@ -48,8 +49,8 @@ typedef enum mp_activation {
  *  If alpha * *scale is 0, the first term is 0 for any acc, as in BLAS.
  *
  *  Every activation propagates NaN.  Both forms of gelu and silu map -infinity to -0, their limit.
- *  The exact form of gelu has an error of at most 6 ulp, for negative results too, and gives the
- *  same bits on every device.
+ *  The exact form of gelu has an error of at most 6 ulp, for negative results too, and is bitwise
+ *  identical on all devices.
  *
  *  dbias, amax and found_inf use y *after* rounding to the type of D, because overflow happens in
  *  that rounding.  dbias also sums over batch items, in fp32 and in a fixed order.  It is computed
@@ -109,8 +110,8 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
 /** Returns the workspace size for the fastest kernel and the fastest dbias sum of mp_gemm (or
  *  mp_gemm_batched); often 0.  If desc->kernel is set, returns the minimum of that kernel instead.
  *
- *  A descriptor does not include the epilogue, so at most 32 MiB are reserved for dbias.  On Hopper
- *  a 16-bit D of more than 256 MiB benefits from an eighth of its own size in addition.
+ *  A descriptor does not include the epilogue, so at most 32 MiB are reserved for dbias.  On
+ *  Hopper, dbias of a 16-bit D larger than 256 MiB is faster with an additional eighth of D's size.
  *
  *  desc->stride_* select the function: mp_gemm if any stride is not 0, mp_gemm_batched if all are 0
  *  and batch_count > 1.  For batch_count = 1 without strides the result suffices for both; on
@@ -138,14 +139,14 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *  alpha == 0 computes epilogue(beta C), without workspace.
  *
  *  Alignment: only that of the elements is required.  16-byte aligned pointers and ld % 8 == 0 take
- *  the tensor-core path with asynchronous copies; anything else is slower.  An A or B with another
- *  ld or stride is first copied into workspace with aligned rows if that is predicted to be faster.
- *  If aligned operands are predicted to be faster by a fifth or more, both times are logged once at
- *  MP_LOG_WARN.
+ *  the tensor-core path with asynchronous copies; anything else is slower.  An A or B with any
+ *  other ld or stride is first copied into workspace with aligned rows if that is predicted to be
+ *  faster.  If the predicted time is at least 20% longer than with aligned operands, both times are
+ *  logged once at MP_LOG_WARN.
  *
- *  Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32 as tensor cores sum,
- *  in an order that depends only on (desc, alignment, workspace_bytes, device, MP_GEMM_TUNING), and
- *  rounded once.
+ *  Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32, with the
+ *  rounding of tensor cores, in an order that depends only on (desc, alignment, workspace_bytes,
+ *  device, MP_GEMM_TUNING).  D is rounded once.
  *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
  *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld smaller than the row length, or an
@@ -245,7 +246,7 @@ MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_
  *      MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
  *
  *  The host neither reads `ends` nor waits for them, and the launches do not depend on them.  The
- *  call can be captured into a CUDA graph; each replay uses the ends of that moment.
+ *  call can be captured into a CUDA graph; each replay reads the current ends.
  *
  *  @param desc  all groups together: m (MP_RAGGED_M) or k (MP_RAGGED_K) is the upper bound of
  *               `ends`.  MP_RAGGED_M: op(A) is m x k, C and D are m x n, and B_i = B + i stride_b;
@@ -255,8 +256,8 @@ MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_
  *  @param ends  device, desc->batch_count values in ascending order, read when the kernels run.
  *               Two equal values make an empty group.  Invalid values are clamped to the previous
  *               end and to m or k, so they never cause accesses outside the matrices.
- *  @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows from the last end on are neither read nor
- *               written.  MP_RAGGED_K: elements of k from the last end on are not read; an empty
+ *  @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows after the last group are neither read nor
+ *               written.  MP_RAGGED_K: elements of k after the last group are not read; an empty
  *               group computes epilogue(beta C_i), which is zero if beta = 0.
  *  @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  All other
  *                    fields must be 0.

@@ -25,7 +25,7 @@ typedef struct mp_xent_desc {
   int64_t ld_logits;     /**< >= classes */
   int64_t ld_dlogits;    /**< >= classes */
   float weight;          /**< factor of loss and gradient: a task weight, or 1 / micro-batches */
-  float label_smoothing; /**< in [0, 1): part of each target, shared equally by all classes */
+  float label_smoothing; /**< in [0, 1): part of each target, spread evenly over all classes */
   uint32_t flags;        /**< mp_xent_flags_t, or-ed; 0 = every row counts */
   int32_t ignore_label;  /**< any value; read only with MP_XENT_IGNORE_LABEL */
 } mp_xent_desc_t;
@@ -61,7 +61,7 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
  *    the label or label_smoothing > 0; the gradient stays finite.
  *  - weight = 0 makes row_loss and dlogits 0, even if the loss is infinite, but keeps NaN.
  *  - Accuracy: the gradient of the label's logit is computed from the exponentials of the other
- *    classes.  If the label has the largest logit, so is the loss: log(1 + their sum).  Both keep
+ *    classes.  If the label has the largest logit, the loss is too: log(1 + their sum).  Both keep
  *    their relative accuracy if the label has nearly all of the probability.
  *  - Determinism: the bits of a row depend on its values, the type, the number of classes,
  *    `counted` and the address of the row modulo 16, not on the size of the device.
@@ -72,7 +72,7 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
  *  @param row_loss    device, rows floats, written; not multiplied by S.
  *  @param loss        device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
  *  @param correct     device, 1 value, optional: increased by the number of rows whose largest
- *                     logit (the first of equal ones) is the label's.  Clear it first.
+ *                     logit (the first if several are equal) is the label's.  Clear it first.
  *  @param dlogits     device, rows x classes, optional; may be the same matrix as logits
  *                     (equal ld).  NULL = forward only.
  *  @source Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
@@ -208,8 +208,8 @@ typedef enum mp_pool_flags {
  *  Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
  *  extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
  *
- *  If the window is larger than the padded image, P or Q is 0: y is empty and dx is 0.  With
- *  MP_POOL_CEIL this requires an excess of a stride or more. */
+ *  If the window is larger than the padded image (with MP_POOL_CEIL: by a stride or more), P or Q
+ *  is 0: y is empty and dx is 0. */
 typedef struct mp_pool2d_desc {
   uint32_t struct_size;
   mp_dtype_t dtype; /**< type of x, y, dy and dx; sums are fp32 */
@@ -315,7 +315,7 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *  - Non-finite values: a channel becomes NaN if its x contains an infinity or NaN, or if
  *    rows var exceeds the range of fp32.  Its running statistics are then not updated, so a step
  *    skipped for this reason leaves them unchanged.  A step skipped for another reason, such as a
- *    gradient overflow, has updated them.
+ *    gradient overflow, has already updated them.
  *  - Recovery: an infinite or NaN running value is replaced by the next finite value of a
  *    batch, unless momentum is 0.
  *  - Small batches: rows = 1 leaves running_var unchanged, because one sample has no unbiased
@@ -406,8 +406,8 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
  *            layout: dtype_b = dtype, and ld_b = columns or rows = 1.
  *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
  *          Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
- *  @retval MP_ERROR_INVALID_ARGUMENT a D* activation with another op; y is a b of another type or
- *          layout; y overlaps a or b in any other way */
+ *  @retval MP_ERROR_INVALID_ARGUMENT a D* activation with another op; y is b, with another type
+ *          or layout; y overlaps a or b in any other way */
 MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,
                                 const void *a, const void *b, void *y, mp_stream_t stream);
 

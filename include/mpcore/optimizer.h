@@ -23,14 +23,14 @@ typedef enum mp_optimizer_kind {
    *      m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
    *
    *  MP_OPT_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
-   *  MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which does not enter the momentum.
+   *  MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
    *
    *  MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
    *
    *      LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
    *
    *  a is 1 if |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
-   *  and tensors that are initially 0 stay near it.)
+   *  and tensors that are initially 0 stay near 0.)
    *  @source You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
    *  algorithm 1; LARC: Apex, apex/parallel/LARC.py. */
   MP_OPT_SGD = 1,
@@ -138,8 +138,8 @@ typedef struct mp_hyper {
   float dampening;      /**< SGD, NovoGrad */
   float trust;          /**< SGD with MP_OPT_LARC or MP_OPT_LARS: > 0 */
 
-  /* Order from gradient to g: unscale and clip globally (grad_scale), clip by the tensor's norm,
-   * clip by value, add the regularizers' gradients, add extra_grads. */
+  /* g is computed from the gradient in this order: unscale and clip globally (grad_scale), clip by
+   * the tensor's norm, clip by value, add the regularizers' gradients, add extra_grads. */
   float max_tensor_norm; /**< g *= min(1, max_tensor_norm / (|g| + 1e-6)) */
   float max_value;       /**< g = clamp(g, -max_value, max_value) */
   float l1;              /**< >= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w| */
@@ -150,11 +150,11 @@ typedef struct mp_hyper {
   int32_t decay_steps;  /**< polynomial, cosine, exponential: >= 1 */
   float decay_power;    /**< polynomial: > 0 */
   float decay_rate;     /**< exponential: > 0 */
-  float lr_end;         /**< polynomial, cosine, exponential: >= 0, in the unit of lr */
+  float lr_end;         /**< polynomial, cosine, exponential: >= 0, absolute like lr */
 } mp_hyper_t;
 
 /** Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
- *  defined by it.  lr has no default.  trust is that of LARS; Apex's LARC has 0.02.
+ *  defined by it.  lr has no default.  The default of trust is for LARS; Apex's LARC uses 0.02.
  *
  *                beta1   beta2   eps     others
  *      SGD       0.9     0       0       trust 0.001
@@ -176,7 +176,7 @@ static inline mp_hyper_t mp_hyper_default(mp_optimizer_kind_t kind, float lr) {
 /** Update rule, hyperparameters and tensors of an optimizer.
  *
  *  The lists are parallel: equal counts and sizes.  Lists and tensors must outlive the optimizer.
- *  Written lists (master, model, m, v) may not overlap any other: mp_optimizer_create rejects a
+ *  Written lists (master, model, m, v) must not overlap any other: mp_optimizer_create rejects a
  *  list, or the address of a tensor, that occurs twice, except in grads and extra_grads.
  *
  *  m and v are usually NULL.  mp_optimizer_create then allocates those that the groups need, filled
@@ -290,7 +290,7 @@ static inline mp_model_options_t mp_model_options_default(void) {
 }
 
 /** Computes model = round(master) for a program that updates its fp32 weights itself.  The result
- *  is bitwise that of an optimizer step.
+ *  is bitwise identical to that of an optimizer step.
  *  @param master     MP_FP32; read.
  *  @param model      MP_FP16 or MP_BF16, parallel to master; written.  Parameters with a NULL data
  *                    pointer have no 16-bit copy.
@@ -309,7 +309,7 @@ MP_API const float *mp_optimizer_lr(mp_optimizer_t optimizer);
 /** Computes the contribution of l1 and l2 to the loss, for the current master weights, in one
  *  kernel:
  *
- *      sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
+ *      sum over tensors of decay_multiplier (l1 sum |w| + l2 sum w^2)
  *
  *  Sums are fp32 within a chunk and fp64 across chunks, in a fixed order, as in mp_l2norm.
  *  @param loss  device, 1 float. */
@@ -318,19 +318,19 @@ MP_API mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *
 
 /** Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.
  *  It counts skips and serves mp_step_query, so bf16 training needs no other scaler.
- *  @return owned by the optimizer, and lives as long; NULL if optimizer is NULL */
+ *  @return owned by the optimizer and destroyed with it; NULL if optimizer is NULL */
 MP_API mp_scaler_t mp_optimizer_get_scaler(mp_optimizer_t optimizer);
 
 /** Returns the device address of the step counter t, which is constant for the life of the
  *  optimizer.  Every applied step increments t.  NULL if optimizer is NULL. */
 MP_API const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer);
 
-/** Computes model = round(master) after the caller has loaded masters.  Does nothing if the
+/** Computes model = round(master) after the caller has loaded master.  Does nothing if the
  *  optimizer has no model list.
  *
- *  The result is bitwise that of the step that incremented t to its current value: it uses the
- *  optimizer's flags and rounding_seed.  (mp_cast differs: it makes overflows infinite, and never
- *  rounds at random.)  mp_optimizer_restore_sync includes this call. */
+ *  The result is bitwise identical to that of the step that incremented t to its current value: it
+ *  uses the optimizer's flags and rounding_seed.  (mp_cast differs: it makes overflows infinite,
+ *  and never rounds at random.)  mp_optimizer_restore_sync includes this call. */
 MP_API mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_t stream);
 
 /** Returns the size of a checkpoint, which contains master, m, v, t and the state of the scaler.
@@ -354,8 +354,8 @@ MP_API mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t 
  *                     mp_scaler_set_state_sync.
  *  @param checkpoint  host, any alignment.
  *  @param bytes       exact size of the saved checkpoint.
- *  @retval MP_ERROR_INVALID_ARGUMENT not a checkpoint, or one of other tensors, another kind or
- *          another scaler; nothing has been written */
+ *  @retval MP_ERROR_INVALID_ARGUMENT not a checkpoint, or its tensors, optimizer kind or scaler
+ *          state do not match; nothing has been written */
 MP_API mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                              const void *checkpoint, size_t bytes,
                                              mp_stream_t stream);

@@ -73,7 +73,7 @@ typedef struct mp_rnn_desc {
   uint32_t struct_size;
   mp_rnn_cell_t cell;
   uint32_t flags;        /**< mp_rnn_flags_t, or-ed */
-  mp_dtype_t dtype;      /**< type of x, y, h, dx, dy, dh and weights; MP_FP32 = all is fp32 */
+  mp_dtype_t dtype;      /**< type of x, y, h, dx, dy, dh and weights; MP_FP32: all data is fp32 */
   mp_dtype_t dtype_dw;   /**< type of the weight gradients */
   int32_t layers;        /**< 1 to 65535 */
   int32_t input_size;    /**< elements of x_t, >= 1 */
@@ -144,7 +144,7 @@ typedef struct mp_rnn_tensors {
   const mp_rnn_weights_t
       *weights; /**< host, read before the call returns; index layer * directions + direction */
   /** Length of each sequence, batch values in [0, timesteps] in any order; NULL = timesteps.
-   *  Elements of x and dy past the end of a sequence are not read; there y and dx are 0.  hn and cn
+   *  Elements of x and dy past the end of a sequence are not read; y and dx are 0 there.  hn and cn
    *  are the states of its last time step, or h0 and c0 if its length is 0.  A length outside the
    *  range makes its sequence NaN.  Mutually exclusive with batch_sizes. */
   const int32_t *lengths;
@@ -193,8 +193,8 @@ MP_API mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *d
  *
  *  Determinism: the bits of a sequence depend on its own values, the shape and the device, not on
  *  the padding or the lengths of the other sequences.  Likewise, a sequence split into windows that
- *  pass on h and c gives the bits of the unsplit sequence.  Both hold between calls with more than
- *  64 rows each, where a row is one time step of one sequence.
+ *  pass on h and c gives results bitwise identical to the unsplit sequence.  Both hold for calls
+ *  that each have more than 64 rows, where a row is one time step of one sequence.
  *
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes or reserve_bytes is smaller than
  *          mp_rnn_get_sizes returns; unlike in mp_gemm, neither is optional */

@@ -21,8 +21,8 @@ typedef enum mp_scaler_policy {
    *  clean steps in a row set S *= growth_factor, unless the product is not finite.
    *
    *  With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
-   *  budget is refilled.  S growing refills it (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP,
-   *  every clean step (Apex, update_scale_hysteresis).
+   *  budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
+   *  clean step (Apex, update_scale_hysteresis).
    *  @source torch.amp.GradScaler. */
   MP_SCALER_BACKOFF = 1,
 
@@ -42,7 +42,7 @@ typedef enum mp_scaler_policy {
    *  Without h the policy would livelock if an activation gradient, which the statistics do not
    *  include, overflows before the weight gradients do.  A step whose gradients are all zero
    *  changes nothing.
-   *  @source OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
+   *  @source OpenSeq2Seq LogMaxScaler, with its defects fixed (there an overflow feeds
    *  2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps). */
   MP_SCALER_LOGNORMAL = 2,
 
@@ -78,9 +78,9 @@ typedef struct mp_scaler_config {
   float sigma_floor;       /**< lognormal; in bits */
   int32_t growth_interval; /**< >= 1; clean steps per growth of S or per bit of h */
   int32_t hysteresis;      /**< backoff; overflows per backoff, >= 1 */
-  /** Number of consecutive skipped steps after which the status is MP_SCALER_DIVERGED and S stays
-   *  until a step is clean; 0 = never.  No S helps against a NaN of the forward pass, and lowering
-   *  S further would end at min_scale or 0. */
+  /** Number of consecutive skipped steps after which the status is MP_SCALER_DIVERGED and S is
+   *  frozen until a step is clean; 0 = never.  No S prevents a NaN in the forward pass, and
+   *  lowering S further would end at min_scale or 0. */
   int32_t diverged_after;
   int32_t history;    /**< updates kept for mp_scaler_get_history_sync; at most 2^24 */
   uint32_t reserved0; /**< must be 0 */
@@ -116,7 +116,7 @@ typedef struct mp_scaler_state {
   float scale;
   int32_t growth_tracker;  /**< clean steps counted towards growth_interval; -1: the next one is not
                                 counted (MP_SCALER_FIRST_STEP_UNCOUNTED) */
-  int32_t hysteresis_left; /**< overflows until S backs off; 0: every one backs off */
+  int32_t hysteresis_left; /**< overflows until S backs off; 0: each one backs off */
   float log2_mean;         /**< lognormal, logmax: decay beta1, not bias-corrected */
   float log2_mean_slow;    /**< lognormal, logmax: decay beta2 */
   float log2_square_slow;  /**< lognormal, logmax: decay beta2 */
@@ -145,7 +145,7 @@ static inline mp_scaler_state_t mp_scaler_state_default(const mp_scaler_config_t
  *  several optimizers may share one, see MP_STEP_KEEP_SCALER. */
 MP_API mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
                                     const mp_scaler_config_t *config);
-/** Destroys a scaler; no optimizer refers to it.  Does nothing for the scaler of
+/** Destroys a scaler.  Optimizers keep no reference to it.  Does nothing for the scaler of
  *  mp_optimizer_get_scaler. */
 MP_API void mp_scaler_destroy(mp_scaler_t scaler);
 
@@ -166,16 +166,16 @@ MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out
  *  @param amax  device, 1 float: largest |gradient| as measured, still multiplied by S and before
  *               clipping.  Infinity or NaN counts as an overflow even if the flag is 0.  Combined
  *               with the amax of steps with MP_STEP_KEEP_SCALER and of mp_grads_accumulate since
- *               the last update.  Required by lognormal and logmax, which learn from it, unless
- *               there were such calls.  Otherwise optional: it distinguishes NaN from infinity. */
+ *               the last update.  Required by lognormal and logmax, unless such calls
+ *               provided one.  Otherwise optional: it distinguishes NaN from infinity. */
 MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream);
 
 /** Copies the state to the host; waits for `stream`. */
 MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
                                             mp_stream_t stream);
-/** Restores a state from the host; waits for `stream`.  Repeating the steps after it gives bitwise
- *  the same scales.  Empties the history, clears the flag and discards every amax measured since
- *  the last update, because these belong to abandoned steps.
+/** Restores a state from the host; waits for `stream`.  Repeating the steps after it gives
+ *  bitwise identical scales.  Empties the history, clears the flag and discards every amax measured
+ *  since the last update, because these belong to abandoned steps.
  *
  *  States that a scaler with this configuration cannot reach are rejected:
  *

@@ -49,7 +49,7 @@ static inline mp_embedding_desc_t mp_embedding_desc_default(int64_t rows, int32_
 
 /** Copies rows of a table: out[i] = table[indices[i]].
  *
- *  An index outside [0, vocabulary) makes its row of out NaN and reads nothing, so that the step is
+ *  An index outside [0, vocabulary) reads nothing and makes its row of out NaN, so that the step is
  *  skipped.  The host cannot check indices without waiting.
  *
  *  @param table    device, vocabulary x width.
@@ -78,7 +78,7 @@ MP_API mp_status_t mp_embedding_workspace_size(mp_context_t context,
  *  @param indices    device, rows values.
  *  @param dout       device, rows x width.
  *  @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_ACCUMULATE writes only
- *                    rows with an index, without the padding row.
+ *                    rows with an index, except the padding row.
  *  @param found_inf  device, 1 float, optional: set to 1 and never cleared, see mp_epilogue_t.
  *  @param amax       device, 1 float, optional, updated: largest |element| written to dtable, after
  *                    rounding.

@@ -17,8 +17,8 @@ extern "C" {
 typedef enum mp_step_flags {
   /** Leaves the scaler and its flag to a later step, for optimizers that share a scaler.  All
    *  optimizers except the last use this flag (or all do, and mp_scaler_update(scaler, NULL,
-   *  stream) follows).  An optimizer skips for its own gradients and those of previous steps.  To
-   *  skip all of them together, check the later lists first:
+   *  stream) follows).  An optimizer skips its step for overflows in its own gradients and in those
+   *  of previous steps.  To skip all steps together, check the later lists first:
    *
    *      mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
    *      options.flags = MP_STEP_KEEP_SCALER;
@@ -36,9 +36,9 @@ typedef enum mp_step_flags {
    *  Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
    *  tensor_norms, reports, and a group's max_tensor_norm. */
   MP_STEP_CHECKED = 1 << 2,
-  /** Sharded optimizer, with comm: every rank owns some tensors, none divided between ranks, and
-   *  may own none; the norm is that of the tensors of all ranks.  Without this flag all ranks have
-   *  the same gradients. */
+  /** Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.  The
+   *  norm is that of the tensors of all ranks.  Without this flag all ranks have the same
+   *  gradients. */
   MP_STEP_SHARDED = 1 << 3
 } mp_step_flags_t;
 
@@ -84,18 +84,18 @@ static inline mp_step_options_t mp_step_options_default(void) {
 /** Checks, unscales and clips the gradients, updates the weights, and adapts the loss scale:
  *
  *      1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
- *      2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
- *         norm                                                       only with comm
+ *      2. found_inf, NaN and amax (MP_STEP_SHARDED: and the norm)
+ *         are combined over all ranks                                only with comm
  *      3. if the outcome is MP_STEP_TAKEN:
  *             g = gradient / S, clipped;  optimizer update of master;
  *             model = round(master);  t += 1                         second pass
  *      4. S follows its policy;  found_inf is cleared                not with MP_STEP_KEEP_SCALER
  *
- *  Everything runs on the device, without host synchronization.  The result is bitwise that of
- *  mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step and mp_scaler_update
- *  in this order, with fewer launches and less memory traffic.  Two passes are the minimum, because
- *  no weight may change before the last gradient has been checked; with MP_STEP_CHECKED, one is
- *  enough.
+ *  Everything runs on the device, without host synchronization.  The result is bitwise identical
+ *  to mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step and
+ *  mp_scaler_update in this order, with fewer launches and less memory traffic.  Two passes are the
+ *  minimum, because no weight may change before the last gradient has been checked; with
+ *  MP_STEP_CHECKED, one is enough.
  *
  *  found_inf is the scaler's flag (mp_scaler_found_inf), which a GEMM epilogue may already have set
  *  for an activation gradient.  An overflow skips the step with MP_SCALER_STATIC too.
@@ -124,7 +124,7 @@ MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
 typedef enum mp_accumulate_flags {
   /** First gradients of a window: sums are overwritten, not read. */
   MP_ACCUMULATE_FIRST = 1 << 0,
-  /** Last gradients before an update by an optimizer of the host program: the sums are checked too,
+  /** Last gradients before an update by the application's own optimizer: the sums are checked too,
    *  and mp_step_query returns the outcome after this call.  If there are several lists, only the
    *  last one has this flag.  Nothing may set the scaler's flag between this call and
    *  mp_scaler_update.  The outcome is that of this rank's gradients; with several ranks, call
@@ -153,9 +153,10 @@ typedef enum mp_accumulate_flags {
  *
  *  With several ranks, call mp_grad_all_reduce on the sums before the step, and set options.comm.
  *
- *  S is constant within such a window.  In another form it follows its policy after each
- *  micro-batch, so that the rest of a discarded window uses a smaller S.  Then mp_scaler_state and
- *  mp_step_query count micro-batches.  In both forms options.found_inf reports a discarded window:
+ *  S is constant within such a window.  Alternatively, S can follow its policy after each
+ *  micro-batch, so that the rest of a discarded window uses a smaller S; mp_scaler_state and
+ *  mp_step_query then count micro-batches.  In both forms options.found_inf reports a discarded
+ *  window:
  *
  *      for (int i = 0; i < k; i++) {
  *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
@@ -175,7 +176,7 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
                                        mp_stream_t stream);
 
 /** Computes out = grads / S in fp32 and checks for overflow, in one pass: mp_grads_accumulate with
- *  weight 1 and both flags.  The first half of a step with an optimizer of the host program, which
+ *  weight 1 and both flags.  The first half of a step with the application's own optimizer, which
  *  updates fp32 master weights by any rule:
  *
  *      const float *found_inf = mp_scaler_found_inf(scaler);
@@ -202,9 +203,9 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
 MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
                                     mp_tensor_list_t out, mp_stream_t stream);
 
-/** Outcome of a step.  If several causes apply: OVERFLOW, then NO_SCALE, then RANGE.  Queries, the
- *  state of the scaler and mp_step_options report the same outcome; mp_scaler_get_history_sync has
- *  its own codes. */
+/** Outcome of a step.  If several causes apply, the first of OVERFLOW, NO_SCALE and RANGE is
+ *  reported.  Queries, the state of the scaler and mp_step_options report the same outcome;
+ *  mp_scaler_get_history_sync has its own codes. */
 typedef enum mp_step_outcome {
   MP_STEP_PENDING = 0, /**< the device has not finished the step */
   MP_STEP_TAKEN = 1,
@@ -227,7 +228,7 @@ typedef enum mp_step_outcome {
 /** Returns the outcome of a step, which the device has written to host memory.  Neither waits nor
  *  enqueues work.  Any thread may call it at any time, even while another one uses the scaler.
  *
- *  The queue never runs empty if the host queries a step while work of the next one is enqueued:
+ *  The device never idles if the host queries a step while work of the next one is enqueued:
  *
  *      for (int64_t n = 1; n <= steps; n++) {
  *        mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;

@@ -105,15 +105,15 @@ typedef struct mp_stats_outputs {
 } mp_stats_outputs_t;
 
 /** Computes any of mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect in one pass over the
- *  elements, with bitwise equal results.
+ *  elements, with bitwise identical results.
  *  @param outputs  host; at least one of its pointers must be set. */
 MP_API mp_status_t mp_tensor_stats(mp_tensor_list_t list, const mp_stats_outputs_t *outputs,
                                    mp_stream_t stream);
 
-/** Computes out = in * *inv_scale.  Sets *found_inf to 1, and never clears it, if an element of
- *  `in` is not finite or a product overflows fp32.
- *  @param in,out     lists of equal shapes; types may differ (fp16 gradients to fp32); out may be
- *                    in.
+/** Computes out = in * *inv_scale.  Sets *found_inf to 1 if an element of `in` is not finite or a
+ *  product overflows fp32; never clears it.
+ *  @param in,out     lists of equal shapes; types may differ (fp16 gradients, fp32 results).  out
+ *                    may be in.
  *  @param inv_scale  device, 1 float.
  *  @param found_inf  device, 1 float. */
 MP_API mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *inv_scale,
@@ -127,7 +127,7 @@ MP_API mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const f
  *  @param inv_scale    device, 1 float.
  *  @param grad_scale   device, 1 float, overwritten.
  *  @source Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
- *  the 1e-6 is that of torch.nn.utils.clip_grad_norm_. */
+ *  1e-6 as in torch.nn.utils.clip_grad_norm_. */
 MP_API mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm,
                                   const float *inv_scale, float max_norm, float *grad_scale,
                                   mp_stream_t stream);
