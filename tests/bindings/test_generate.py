@@ -1,6 +1,6 @@
-"""The raw bindings agree with the C compiler: size, alignment and offsets of every struct, every constant,
-and the bytes that every default has in each language.  `generate --probe` prints one program per language;
-all print the same lines.  And `generate --check` notices what is missing, there and in the layers above."""
+"""The raw bindings match the C compiler: size, alignment and offsets of every struct, every
+constant, and the bytes of every default.  `generate --probe` prints one program per language; all
+must print the same lines.  `generate --check` reports functions that a binding lacks."""
 import pathlib
 import re
 import shutil
@@ -9,14 +9,14 @@ import sys
 import pytest
 
 RUST, FORTRAN, PYTHON = "bindings/rust/src", "bindings/fortran/mpcore_c.f90", "bindings/python/mpcore"
-# What --check names, in what, and how it is taken out of which file.  Of a safe layer the folder is named.
+# Name and file (safe layer: folder) in the message of --check; pattern and replacement that remove
+# the name; file of the safe layer.
 MISSING = [
     ("mp_hyper_t.weight_decay", f"{RUST}/sys.rs", r"(?m)^    pub weight_decay:.*\n", "", ""),
     ("mp_hyper_t.weight_decay", FORTRAN, r"(?m)^.*:: weight_decay =.*\n", "", ""),
     ("mp_hyper_t.weight_decay", f"{PYTHON}/_sys.py", r'(?m)^        \("weight_decay".*\n', "", ""),
     ("mp_scale_step", f"{PYTHON}/_sys.py", "mp_scale_step", "mp_scale_ste", ""),
     ("MP_ACT_DGELU", FORTRAN, "MP_ACT_DGELU", "MP_ACT_DGEL", ""),
-    ("mp_scale_step", "include/mpcore.hpp", "mp_scale_step", "mp_scale_ste", ""),
     ("mp_pool2d_backward", PYTHON, "lib.mp_pool2d_backward", "lib.mp_pool2d_forward", "layers.py"),
     ("mp_scaler_destroy", PYTHON, '"mp_scaler_destroy"', '""', "training.py"),
     ("mp_conv2d_wgrad", RUST, "sys::mp_conv2d_wgrad,", "sys::mp_conv2d_dgrad,", "conv.rs"),
@@ -31,7 +31,7 @@ def generate(root, run):
 
 @pytest.fixture
 def probe(generate, tmp_path):
-    """probe(language, name, before=""): the program that prints what that language takes the ABI for."""
+    """probe(language, name, before=""): writes the program that prints the ABI of that language."""
     def write(language: str, name: str, before: str = "") -> pathlib.Path:
         (tmp_path / name).write_text(before + generate("--probe", language), encoding="utf-8")
         return tmp_path / name
@@ -40,7 +40,7 @@ def probe(generate, tmp_path):
 
 @pytest.fixture
 def link(build) -> list:
-    """The flags with which a program finds the library, which fills in the defaults."""
+    """Linker flags for the library, which initializes the defaults."""
     return [f"-L{build}", "-lmpcore", f"-Wl,-rpath,{build}"]
 
 
@@ -74,21 +74,20 @@ def test_fortran(probe, run, c_lines, link, need, tmp_path):
 
 
 def test_fortran_keeps_results_of_refused_calls(root):
-    """The tests in Fortran show it where gfortran uses intent(out) to drop what was stored before a call; 14 does, 12 does
-    not."""
+    """gfortran 14 drops stores before a call with intent(out), gfortran 12 does not."""
     assert "intent(out)" not in (root / FORTRAN).read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def change(root, tmp_path):
-    """change(file, pattern, replacement): a copy of headers and bindings with that change."""
+    """change(file, pattern, replacement): copies headers and bindings, with that change."""
     def change_it(name: str, pattern: str, replacement: str) -> pathlib.Path:
         for folder in ("include", "bindings"):
             shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("target", "__pycache__"))
         shutil.copy(root / "fpm.toml", tmp_path)
         text = (tmp_path / name).read_text(encoding="utf-8")
         changed = re.sub(pattern, replacement, text)
-        assert changed != text, "nothing is injected"
+        assert changed != text, "the pattern does not match"
         (tmp_path / name).write_text(changed, encoding="utf-8")
         return tmp_path
     return change_it
@@ -99,6 +98,17 @@ def test_check_names_what_is_missing(generate, change, what, where, pattern, rep
     copy = change(f"{where}/{file}" if file else where, pattern, replacement)
     said = generate("--check", "--root", copy, code=1)
     assert re.search(rf"{where} has no {what}$", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize("name, pattern", [
+    ("mp_scale_step", r"    return check\(mp_scale_step\(.*\n"),
+    ("mp_pool2d_backward", r"(?s)  outcome<void> pool2d_backward\(.*?\n  }\n"),
+])
+def test_check_reports_a_deleted_call_of_mpcore_hpp(generate, change, name, pattern):
+    copy = change("include/mpcore.hpp", pattern, "")  # comments still name the function
+    assert name in (copy / "include/mpcore.hpp").read_text(encoding="utf-8")
+    said = generate("--check", "--root", copy, code=1)
+    assert f"include/mpcore.hpp does not call {name}\n" in said
 
 
 @pytest.mark.parametrize("file, pattern, replacement", [
