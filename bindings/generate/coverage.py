@@ -1,4 +1,4 @@
-"""Which functions the safe layers of Rust and Python use."""
+"""Checks that the safe layers of Rust and Python use every function."""
 
 import pathlib
 import re
@@ -6,19 +6,19 @@ import re
 from .header import Model
 
 HOSTS = pathlib.Path("bindings")
-# The layers, without what is made from the header.
+# Files of each layer: pattern, and generated files to exclude.
 LAYERS = {
     HOSTS / "python/mpcore": ("*.py", {"_sys.py"}),
     HOSTS / "rust/src": ("*.rs", {"sys.rs", "enums.rs"}),
 }
-# Not used by both, and why.
-STATES = "state dictionaries are of Python, and torch's alone are asked for there"
-ARRAYS = "lists of Python have their arrays, those of moments too"
+# Functions that a layer may omit, with the reason.
+STATES = "state dictionaries exist only in Python, which converts those of torch"
+ARRAYS = "tensor lists in Python keep their arrays, including those of moments"
 LEFT_OUT = {
-    "mp_status_string": "the enum of statuses has the names",
-    "mp_dtype_size": "the layer's own types have their sizes",
-    "mp_dtype_name": "and names",
-    "mp_set_log_callback": "called from any thread; the raw binding has it for who takes care of that",
+    "mp_status_string": "the enum of status codes has the names",
+    "mp_dtype_size": "the types of the layer have sizes",
+    "mp_dtype_name": "the types of the layer have names",
+    "mp_set_log_callback": "the callback may run on any thread; available in the raw binding",
     "mp_tensor_list_get": ARRAYS,
     "mp_optimizer_moments": ARRAYS,
     "mp_scaler_from_torch": STATES,
@@ -29,11 +29,12 @@ LEFT_OUT = {
 
 
 def complaints(root: pathlib.Path, model: Model) -> list:
-    """What is neither used nor listed, and what is listed in vain.  Used is what is called, lib.mp_gemm
-    or sys::mp_gemm; a comment or a manual that names it does not count."""
-    by_value = [f.init for f in model.inlines]  # where it says what is left to set
+    """Returns functions that a layer does not call, and unnecessary entries of LEFT_OUT.
+
+    A call is lib.mp_gemm or sys::mp_gemm; names in comments do not count."""
+    by_value = [f.init for f in model.inlines]  # called by mp_*_default of the raw binding
     names = [f.name for f in model.functions if f.name not in by_value]
-    found = [f"LEFT_OUT has {name}, which mpcore.h has not" for name in LEFT_OUT if name not in names]
+    found = [f"LEFT_OUT has {name}, which mpcore.h does not declare" for name in LEFT_OUT if name not in names]
     users: dict = {}
     for folder, (pattern, made) in LAYERS.items():
         files = [path for path in sorted((root / folder).glob(pattern)) if path.name not in made]

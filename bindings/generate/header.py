@@ -1,8 +1,8 @@
 """Reads the public headers, include/mpcore.h and those it includes, into a Model.
 
-pycparser reads C as `cc -E` leaves it.  It knows no comments: these are found again in the text, by the
-lines that they and the declarations stand on.  The system's headers are left out, for nothing of them
-is needed but the names of their types.
+pycparser parses the output of `cc -E`, which has no comments: they are read from the source and
+assigned to declarations by line numbers.  System headers are omitted; only the names of their types
+are needed.
 """
 
 import bisect
@@ -17,9 +17,9 @@ from typing import Dict, List, Optional, Tuple
 
 try:
     from pycparser import c_ast, c_parser
-except ImportError:  # the distribution's packages are those of its own Python
+except ImportError:  # Debian packages are visible only to /usr/bin/python3
     if os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3"):
-        sys.exit("pycparser is missing: python3-pycparser of Debian, which tools/setup installs")
+        sys.exit("pycparser is missing: tools/setup installs it (Debian: python3-pycparser)")
     os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
 
 
@@ -29,8 +29,8 @@ class HeaderError(Exception):
 
 @dataclass(frozen=True)
 class Type:
-    """`const void *const *`: base "void", const_base True, pointers (True, False); a pointer is True
-    where it is const itself."""
+    """Type of C.  `const void *const *` is base "void", const_base True, pointers (True, False):
+    True for each pointer that is itself const."""
 
     base: str
     const_base: bool = False
@@ -39,7 +39,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Callback:
-    """A pointer to a function."""
+    """Pointer to a function."""
 
     result: Type
     params: Tuple["Param", ...]
@@ -49,21 +49,21 @@ class Callback:
 class Param:
     name: str
     type: Type
-    host_out: bool = False  # the manual says: "host, out"
-    is_optional: bool = False  # and behind that "optional"
+    host_out: bool = False  # documented as "host, out"
+    is_optional: bool = False  # documented as "host, out, optional"
 
 
 @dataclass
 class Field:
     name: str
     type: object  # Type or Callback
-    array: int = 0  # elements; 0: no array
+    array: int = 0  # elements; 0 = not an array
     doc: str = ""
 
 
 @dataclass
 class Struct:
-    name: str  # of the typedef: mp_hyper_t
+    name: str  # name of the typedef: mp_hyper_t
     fields: List[Field]
     doc: str = ""
 
@@ -93,7 +93,7 @@ class Function:
 
 @dataclass
 class Inline:
-    """A static inline function: a struct by value, as `init` fills it in."""
+    """Static inline function that returns a struct initialized by `init`."""
 
     name: str
     result: Type
@@ -107,7 +107,8 @@ class Model:
     constants: List[Constant] = field(default_factory=list)
     enums: List[Enum] = field(default_factory=list)
     structs: List[Struct] = field(default_factory=list)
-    handles: List[Tuple[str, str, str]] = field(default_factory=list)  # mp_context_t, mp_context, doc
+    # (mp_context_t, mp_context, doc)
+    handles: List[Tuple[str, str, str]] = field(default_factory=list)
     callbacks: List[Tuple[str, Callback, str]] = field(default_factory=list)
     functions: List[Function] = field(default_factory=list)
     inlines: List[Inline] = field(default_factory=list)
@@ -119,7 +120,7 @@ class Model:
         return next((e for e in self.enums if e.name == name), None)
 
     def is_described(self, kind) -> bool:
-        """A pointer to a struct in host memory.  What kernels write is data."""
+        """Returns whether a type points to a struct in host memory, not to output of a kernel."""
         struct = self.struct(kind.base) if len(kind.pointers) == 1 else None
         return struct is not None and "into device memory" not in struct.doc
 
@@ -138,7 +139,7 @@ class Model:
                 [e.name for e in self.enums] + [s.name for s in self.structs])
 
     def names(self) -> set:
-        """Of everything that is declared, but for fields."""
+        """Returns the names of all declarations except fields."""
         return {f.name for f in self.functions + self.inlines} | set(self.types()) | set(self.values())
 
 
@@ -146,7 +147,7 @@ class Model:
 
 
 def files_of(umbrella: pathlib.Path) -> List[pathlib.Path]:
-    """The headers in reading order; the umbrella, which only includes them, first."""
+    """Returns the headers in reading order; the umbrella header is first."""
     names = re.findall(r'^#include "(mpcore/\w+\.h)"', umbrella.read_text(encoding="utf-8"), re.M)
     return [umbrella] + [umbrella.parent / name for name in names]
 
@@ -156,7 +157,7 @@ DEFINE = re.compile(r"^#define (MP_\w+)[ ]+(?!__attribute__)([^\s\\].*?)\s*(?:/\
 
 
 def syntax_tree(umbrella: pathlib.Path, options=("-DMP_ENABLE_EXPERIMENTAL",)) -> c_ast.FileAST:
-    """Of all headers.  The macros that are integers are enumerators at its end."""
+    """Returns the syntax tree of all headers.  Integer macros are enumerators at its end."""
     text = "".join(f"typedef int {name};\n" for name in SYSTEM_TYPES)
     constants = []
     for path in files_of(umbrella):
@@ -177,18 +178,18 @@ def syntax_tree(umbrella: pathlib.Path, options=("-DMP_ENABLE_EXPERIMENTAL",)) -
 
 
 def comment_text(comment: str) -> str:
-    """The words of /** ... */ or /**< ... */, without the frame."""
+    """Returns the text of /** ... */ or /**< ... */ without comment markers."""
     lines = re.sub(r"^/\*\*<?|\*/$", "", comment).split("\n")
     lines = [lines[0].strip()] + [re.sub(r"^\s*\* ?", "", line).rstrip() for line in lines[1:]]
     if comment.startswith("/**<"):
         lines = [line.strip() for line in lines]
-    elif len(lines) > 1:  # "/** First" stands one column left of " *  second"
+    elif len(lines) > 1:  # " *  second" is indented by one column more than "/** First"
         lines[1:] = [line[1:] if line.startswith(" ") else line for line in lines[1:]]
     return "\n".join(lines).strip().replace("@source ", "Source: ")
 
 
 def comments_of(path: pathlib.Path, lines_of_declarations) -> Dict[int, str]:
-    """Line of a declaration -> its comment: /** before it or /**< behind it, as Doxygen has it."""
+    """Maps lines of declarations to comments: /** before or /**< after them, as in Doxygen."""
     text = path.read_text(encoding="utf-8")
     declared = sorted(lines_of_declarations)
     found = {}
@@ -217,7 +218,7 @@ def number(node, known: Dict[str, int]) -> int:
 
 
 def kind_of(node):
-    """A Type, or a Callback."""
+    """Returns a Type or a Callback."""
     pointers: list = []
     while isinstance(node, c_ast.PtrDecl):
         pointers.insert(0, "const" in node.quals)
@@ -237,7 +238,7 @@ def params_of(function: c_ast.FuncDecl) -> List[Param]:
 class Reader:
     def __init__(self, tree: c_ast.FileAST):
         self.model = Model()
-        self.documented: List[tuple] = []  # file, line, what takes the comment
+        self.documented: List[tuple] = []  # file, line, setter of the comment
         *declarations, constants = tree.ext
         for node in declarations[len(SYSTEM_TYPES):]:
             self.declaration(node)
@@ -289,7 +290,7 @@ class Reader:
         self.takes_doc(node, enum)
         for at, each in enumerate(node.values.enumerators):
             enum.values.append((each.name, number(each.value, self.model.values()), ""))
-            if each.coord.line != node.coord.line:  # else the comment is the enum's
+            if each.coord.line != node.coord.line:  # otherwise it is the comment of the enum
                 self.takes_comment(each, lambda text, at=at: self.set_doc(enum.values, at, text))
 
     def struct(self, name, node):
@@ -320,7 +321,7 @@ class Reader:
 
 
 def host_outputs(doc: str, more: str = "") -> set:
-    """Names of the parameters that the manual calls "host, out", and more."""
+    """Returns the parameters that are documented as "host, out", followed by the pattern `more`."""
     return {name for match in re.finditer(rf"@param ([\w,]+)  +host, out\b{more}", doc)
             for name in match.group(1).split(",")}
 

@@ -1,5 +1,5 @@
-"""Sizes and offsets as every 64-bit C compiler lays them out: natural alignment, no packing.
-tests/bindings/test_generate.py compares them with a C compiler's and with those of each binding."""
+"""Sizes and offsets of structs on 64-bit targets: natural alignment, no packing.
+tests/bindings/test_generate.py compares them with a C compiler and with each binding."""
 
 from .header import Callback, Field, HeaderError, Model, Struct, Type
 
@@ -29,7 +29,7 @@ def field_size(f: Field, model: Model) -> int:
 
 
 def struct_layout(struct: Struct, model: Model):
-    """size, alignment, {field: offset}"""
+    """Returns size, alignment, {field: offset}."""
     at, largest, offsets = 0, 1, {}
     for f in struct.fields:
         _, align = size_align(f.type, model)

@@ -1,13 +1,13 @@
-"""Programs that print the same lines where, and only where, the bindings agree with the C compiler:
+"""Generates programs that print the same lines if and only if the bindings match the C compiler:
 
     size NAME BYTES ALIGNMENT
     offset NAME.FIELD BYTES
     constant NAME VALUE
-    default NAME  hexadecimal bytes of what it returned
+    default NAME  hexadecimal bytes of the returned struct
 
-Every function that returns a struct is called once, with a different number for each argument; one
-that takes a struct gets it from the first of them that returns it.  The library fills the structs in,
-so what shows is how each language hands over its arguments and takes the bytes.
+Every function that returns a struct is called once, with a different number for each argument; a
+struct argument is the result of the first function that returns its type.  The library initializes
+the structs, so differences show how a language passes arguments and receives results.
 """
 
 from . import fortran, rust
@@ -16,7 +16,7 @@ from .layout import struct_layout
 
 
 def arguments(f: Inline, model: Model, number, call) -> list:
-    """number(type, text) and call(function) as the language writes them."""
+    """Returns the arguments; number(type, text) and call(function) write them in the language."""
     out = []
     for position, p in enumerate(f.params):
         enum = model.enum(p.type.base)
@@ -63,7 +63,7 @@ def c(model: Model) -> str:
 
 
 def rust_program(model: Model) -> str:
-    """Wants a line that declares the module sys before it."""
+    """Returns the program; the caller must prepend a declaration of the module sys."""
     out = ("use sys::*;\n\n"
            "fn bytes<T>(name: &str, value: T) {\n"
            "    let p = &value as *const T as *const u8;\n    print!(\"default {} \", name);\n"
@@ -95,10 +95,10 @@ def rust_program(model: Model) -> str:
 
 
 def python(model: Model) -> str:
-    """Runs with bindings/python in PYTHONPATH."""
+    """Returns the program, which requires bindings/python in PYTHONPATH."""
     out = ("import ctypes\nfrom mpcore._sys import *\nfrom mpcore import _sys\n\n"
            "def show(name, value):\n    print('default', name, bytes(value).hex().upper())\n\n")
-    # A field may have the name of a keyword: from.
+    # getattr: a field can be a keyword, such as from.
     for s in model.structs:
         out += f"print('size {s.name}', ctypes.sizeof({s.name}), ctypes.alignment({s.name}))\n"
         out += "".join(f"print('offset {s.name}.{f.name}', getattr({s.name}, '{f.name}').offset)\n" for f in s.fields)
@@ -114,7 +114,7 @@ def python(model: Model) -> str:
 
 
 def fortran_program(model: Model) -> str:
-    """One subroutine per struct, for a compiler takes long over a long program."""
+    """Returns the program, with one subroutine per struct: long programs compile slowly."""
     main, parts = "", ""
     for s in model.structs:
         main += f"  call layout_{s.name}()\n"
