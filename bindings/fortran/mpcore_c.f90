@@ -495,7 +495,7 @@ module mpcore_c
     enumerator :: MP_WHY_ELSEWHERE = 7
     !> MP_NODE_NO_LOW
     enumerator :: MP_WHY_NO_KERNEL = 8
-    !> eligible, but low precision does not propagate to it
+    !> low precision is possible, but does not propagate to it
     enumerator :: MP_WHY_NO_ALLOW_NEARBY = 9
     !> reads and writes no MP_FP32 tensor
     enumerator :: MP_WHY_NOT_FLOAT = 10
@@ -633,7 +633,7 @@ module mpcore_c
     enumerator :: MP_GRAPH_TRAINING = 1
   end enum
 
-  !> Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+  !> Policies of other systems, with their defaults.  S equals theirs after every step as long as S
   !> is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
   !> configuration can be modified.
   !>
@@ -683,7 +683,7 @@ module mpcore_c
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> Returns 256-byte aligned memory, or NULL if out of memory.
     type(c_funptr) :: alloc = c_null_funptr
-    !> Frees memory.  Enqueued work may still be using it: wait for that work, as cudaFree does.
+    !> Frees memory.  Enqueued work may still use it, so reuse must wait for that work.
     type(c_funptr) :: free = c_null_funptr
     type(c_ptr) :: user = c_null_ptr
   end type

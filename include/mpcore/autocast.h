@@ -276,7 +276,7 @@ typedef enum mp_autocast_why {
   MP_WHY_KEPT = 6,            /**< MP_NODE_KEEP */
   MP_WHY_ELSEWHERE = 7,       /**< MP_NODE_ELSEWHERE */
   MP_WHY_NO_KERNEL = 8,       /**< MP_NODE_NO_LOW */
-  MP_WHY_NO_ALLOW_NEARBY = 9, /**< eligible, but low precision does not propagate to it */
+  MP_WHY_NO_ALLOW_NEARBY = 9, /**< low precision is possible, but does not propagate to it */
   MP_WHY_NOT_FLOAT = 10,      /**< reads and writes no MP_FP32 tensor */
   MP_WHY_GATE = 11,           /**< autocast is disabled: mp_autocast_result.gate */
   MP_WHY_CLUSTER_FP32 = 12,   /**< in an fp32 cluster [the member that requires fp32] */

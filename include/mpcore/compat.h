@@ -26,7 +26,7 @@ extern "C" {
  *
  *  @{ */
 
-/** Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+/** Policies of other systems, with their defaults.  S equals theirs after every step as long as S
  *  is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
  *  configuration can be modified.
  *

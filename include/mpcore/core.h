@@ -158,7 +158,7 @@ typedef struct mp_allocator {
   uint32_t reserved0; /**< must be 0 */
   /** Returns 256-byte aligned memory, or NULL if out of memory. */
   void *(*alloc)(size_t bytes, void *user);
-  /** Frees memory.  Enqueued work may still be using it: wait for that work, as cudaFree does. */
+  /** Frees memory.  Enqueued work may still use it, so reuse must wait for that work. */
   void (*free)(void *ptr, size_t bytes, void *user);
   void *user;
 } mp_allocator_t;

@@ -11,7 +11,7 @@ extern "C" {
 /** @defgroup gemm 4. GEMM
  *
  *  The kernel with the lowest predicted time is selected.  Predictions use built-in constants per
- *  class of devices.  The environment variable MP_GEMM_TUNING names a file that replaces them, as
+ *  class of devices.  The environment variable MP_GEMM_TUNING names a file that overrides them, as
  *  written by `make tune` after measuring a device (format: kernels/gemm/tuning.h).  The file is
  *  read once per process, at the first kernel selection; an invalid file is reported at MP_LOG_WARN
  *  and ignored.

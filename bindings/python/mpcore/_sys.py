@@ -766,7 +766,7 @@ class mp_autocast_why_t(enum.IntEnum):
     MP_WHY_NO_KERNEL = 8
     """MP_NODE_NO_LOW"""
     MP_WHY_NO_ALLOW_NEARBY = 9
-    """eligible, but low precision does not propagate to it"""
+    """low precision is possible, but does not propagate to it"""
     MP_WHY_NOT_FLOAT = 10
     """reads and writes no MP_FP32 tensor"""
     MP_WHY_GATE = 11
@@ -991,7 +991,7 @@ MP_GRAPH_TRAINING = mp_graph_mode_t.MP_GRAPH_TRAINING
 
 
 class mp_scaler_preset_t(enum.IntEnum):
-    """Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+    """Policies of other systems, with their defaults.  S equals theirs after every step as long as S
     is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
     configuration can be modified.
 
@@ -1074,7 +1074,7 @@ class mp_allocator_t(_Sized):
     alloc: Any
     """Returns 256-byte aligned memory, or NULL if out of memory."""
     free: Any
-    """Frees memory.  Enqueued work may still be using it: wait for that work, as cudaFree does."""
+    """Frees memory.  Enqueued work may still use it, so reuse must wait for that work."""
     user: Pointer
 
 

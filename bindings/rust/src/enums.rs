@@ -623,7 +623,7 @@ numbered! {
         Elsewhere = 7,
         /// [`MP_NODE_NO_LOW`](crate::sys::MP_NODE_NO_LOW)
         NoKernel = 8,
-        /// eligible, but low precision does not propagate to it
+        /// low precision is possible, but does not propagate to it
         NoAllowNearby = 9,
         /// reads and writes no [`MP_FP32`](crate::sys::MP_FP32) tensor
         NotFloat = 10,
@@ -791,7 +791,7 @@ numbered! {
 }
 
 numbered! {
-    /// Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+    /// Policies of other systems, with their defaults.  S equals theirs after every step as long as S
     /// is a finite fp32 number.  All are [`MP_SCALER_BACKOFF`](crate::sys::MP_SCALER_BACKOFF) except the first and the last; the returned
     /// configuration can be modified.
     ///

@@ -551,7 +551,7 @@ pub const MP_WHY_KEPT: mp_autocast_why_t = 6;
 pub const MP_WHY_ELSEWHERE: mp_autocast_why_t = 7;
 /// [`MP_NODE_NO_LOW`]
 pub const MP_WHY_NO_KERNEL: mp_autocast_why_t = 8;
-/// eligible, but low precision does not propagate to it
+/// low precision is possible, but does not propagate to it
 pub const MP_WHY_NO_ALLOW_NEARBY: mp_autocast_why_t = 9;
 /// reads and writes no [`MP_FP32`] tensor
 pub const MP_WHY_NOT_FLOAT: mp_autocast_why_t = 10;
@@ -676,7 +676,7 @@ pub const MP_GRAPH_INFERENCE: mp_graph_mode_t = 0;
 /// that depend on the loss.
 pub const MP_GRAPH_TRAINING: mp_graph_mode_t = 1;
 
-/// Policies of other systems, with their defaults.  S is equal to theirs after every step while S
+/// Policies of other systems, with their defaults.  S equals theirs after every step as long as S
 /// is a finite fp32 number.  All are [`MP_SCALER_BACKOFF`] except the first and the last; the returned
 /// configuration can be modified.
 ///
@@ -727,7 +727,7 @@ pub struct mp_allocator_t {
     pub reserved0: u32,
     /// Returns 256-byte aligned memory, or NULL if out of memory.
     pub alloc: Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>,
-    /// Frees memory.  Enqueued work may still be using it: wait for that work, as cudaFree does.
+    /// Frees memory.  Enqueued work may still use it, so reuse must wait for that work.
     pub free: Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>,
     pub user: *mut c_void,
 }
