@@ -1,17 +1,18 @@
-"""mpcore: mixed-precision training kernels for whoever has arrays and no framework, or another one.
+"""mpcore: mixed-precision training kernels for Python, with or without a framework.
 
     context = mpcore.Context("host")
     y = mpcore.gemm(context, x, w, bias=bias, activation="relu")
     ...
     mpcore.scale_step(optimizer, scaler, max_grad_norm=1.0)
 
-Arrays are those of this package (context.zeros, context.array), numpy's on the host target, and on
-CUDA whatever has __cuda_array_interface__ or DLPack: torch and cupy tensors.  Everything that
-mpcore.h declares and this layer has no word for is in mpcore._sys; mpcore.lib is the library.
+Functions accept arrays of this package (context.zeros, context.array), numpy arrays on the host
+target, and on CUDA all arrays with __cuda_array_interface__ or DLPack, such as torch and cupy
+tensors.  mpcore._sys contains all other declarations of mpcore.h; mpcore.lib is the loaded library.
 
-Nothing is converted or copied behind the caller's back: labels and indices of int64, big-endian and
-strided arrays are refused with a sentence that says what to do.  Objects can be closed, which otherwise
-happens when they go; objects that they use stay until then.  None can be copied or pickled but AutocastGraph.
+Arguments are never converted or copied implicitly: int64 labels and indices, big-endian arrays and
+strided arrays raise an exception that names the remedy.  close() releases an object; otherwise the
+garbage collector does.  Objects keep the objects that they use alive.  Only AutocastGraph can be
+copied or pickled.
 """
 
 from typing import Tuple
@@ -42,12 +43,12 @@ __all__ = ["Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "Autoc
 
 
 def build_info() -> str:
-    """One line for a bug report."""
+    """Returns one line for bug reports: version, git hash, CUDA version, compiled targets."""
     return lib.mp_build_info().decode()
 
 
 def version() -> Tuple[int, int, int]:
-    """(major, minor, patch) of the library that is loaded."""
+    """Returns (major, minor, patch) of the loaded library."""
     number = lib.mp_version()
     return number // 10000, number // 100 % 100, number % 100
 

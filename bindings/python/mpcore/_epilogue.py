@@ -1,4 +1,4 @@
-"""The epilogue that GEMM and convolution share, and their workspace."""
+"""Epilogue and workspace arguments, shared by GEMM and convolution."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from .context import Context
 
 def make(context: Context, columns: int, *, bias: Any = None, activation: Any = "none", dbias: Any = None,
          amax: Any = None, found_inf: Any = None, scale: Any = None) -> Any:
-    """mp_epilogue_t without aux, of which the caller knows the layout; bias and dbias have `columns`
-    elements, amax, found_inf and scale 1 of float32.  It keeps these arrays alive."""
+    """Returns an mp_epilogue_t without aux, whose layout depends on the caller.  It keeps its
+    arrays alive.
+
+    bias, dbias              `columns` elements
+    amax, found_inf, scale   float32, 1 element
+    """
     epilogue = _sys.mp_epilogue_default()
     epilogue.activation = enumerator(_sys.mp_activation_t, activation, "activation")
     if bias is not None:
@@ -29,12 +33,12 @@ def make(context: Context, columns: int, *, bias: Any = None, activation: Any = 
 
 
 def writes_aux(epilogue: Any) -> bool:
-    """True unless the activation is a derivative, which reads it."""
+    """Returns whether the activation writes aux; derivatives read it."""
     return not enumerator(_sys.mp_activation_t, epilogue.activation, "activation").name.startswith("MP_ACT_D")
 
 
 def workspace_of(context: Context, workspace: Any) -> Tuple[Optional[View], int]:
-    """(view, bytes); nothing where there is none."""
+    """Returns (view, bytes) of a workspace, or (None, 0)."""
     if workspace is None:
         return None, 0
     got: View = context.check_array(workspace, "workspace", writable=True)
@@ -42,14 +46,14 @@ def workspace_of(context: Context, workspace: Any) -> Tuple[Optional[View], int]
 
 
 def bytes_of(query: Any, *arguments: Any) -> int:
-    """What a mp_*_workspace_size function answers."""
+    """Returns the result of an mp_*_workspace_size function."""
     size = ctypes.c_size_t()
     check(query(*arguments, ctypes.byref(size)))
     return size.value
 
 
 def kernels_of(query: Any, *arguments: Any) -> List[_sys.mp_kernel_info_t]:
-    """All answers of a mp_*_kernel_info function, the best kernel first."""
+    """Returns all results of an mp_*_kernel_info function, fastest kernel first."""
     kernels: List[_sys.mp_kernel_info_t] = []
     while True:
         info = _sys.mp_kernel_info_t()

@@ -1,4 +1,4 @@
-"""mpcore/gemm.h: one GEMM, or a batch by strides."""
+"""Single and strided-batched GEMM (mpcore/gemm.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .context import Context, DeviceArray, stream_pointer
 
 
 def leading(got: View, op: int) -> Optional[int]:
-    """ld of a matrix or a batch that lies by rows (MP_OP_N) or by columns; None where it does not."""
+    """Returns the leading dimension of a matrix or batch that is stored by rows (MP_OP_N) or by
+    columns (MP_OP_T); None if it is stored otherwise."""
     (rows, columns), (by_row, by_column) = got.shape[-2:], got.strides[-2:]
     if op == _sys.MP_OP_T:
         rows, columns, by_row, by_column = columns, rows, by_column, by_row
@@ -22,7 +23,7 @@ def leading(got: View, op: int) -> Optional[int]:
 
 
 def matrix(got: View, name: str) -> Tuple[int, int]:
-    """(op, ld) of a matrix or a batch: rows that are contiguous, or columns (a transposed view)."""
+    """Returns (op, ld) of a matrix or batch with contiguous rows or columns (a transposed view)."""
     for op in (_sys.MP_OP_N, _sys.MP_OP_T):
         ld = leading(got, op)
         if ld is not None:
@@ -32,7 +33,7 @@ def matrix(got: View, name: str) -> Tuple[int, int]:
 
 
 def _batch(got: View, batch: int, name: str) -> int:
-    """Elements between the matrices; 0 for one matrix that all items share."""
+    """Returns the number of elements between matrices; 0 for one matrix that all items share."""
     if len(got.shape) == 2:
         return 0
     if got.shape[0] != batch:
@@ -44,14 +45,17 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
          beta: float = 0.0, dtype: Any = None, bias: Any = None, activation: Any = "none", aux: Any = None,
          dbias: Any = None, amax: Any = None, found_inf: Any = None, scale: Any = None,
          workspace: Any = None, kernel: Optional[str] = None, stream: Any = None) -> Any:
-    """out = activation(alpha scale a b + beta c + bias), accumulated in fp32; returns out.
+    """Computes out = activation(alpha scale a b + beta c + bias), accumulated in FP32; returns out.
 
-    a and b are m x k and k x n, or three-dimensional batches of them; a two-dimensional one is shared
-    by the batch.  Transposed views (x.T) are read as they lie, without a copy.  Where `out` is not
-    given it is made, of the type `dtype` (that of a).  The epilogue is that of mp_epilogue_t: bias has
-    n elements, aux is m x n, dbias n, amax, found_inf and scale 1 element of float32.
+    a, b       m x k and k x n matrices, or three-dimensional batches; a batch shares a
+               two-dimensional operand.  Transposed views (x.T) are not copied
+    out        m x n; allocated with the type `dtype` (default: that of a) if None
+    c          default: out
+    workspace  array of bytes, optional; see gemm_workspace_size for the useful size
+    kernel     name of a kernel, for tests
 
-    A workspace is an array of bytes; mp_gemm_workspace_size says how many help (gemm_workspace_size).
+    Epilogue (mp_epilogue_t): bias and dbias have n elements, aux is m x n; amax, found_inf and
+    scale are float32, 1 element.
     """
     va = context.check_array(a, "a", dense=False)
     vb = context.check_array(b, "b", dense=False)
@@ -61,15 +65,15 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
     m, k = va.shape[-2:]
     n = vb.shape[-1]
     if vb.shape[-2] != k:
-        raise ValueError(f"b has {vb.shape[-2]} rows, a {k} columns")
+        raise ValueError(f"b has {vb.shape[-2]} rows, but a has {k} columns")
     if va.dtype != vb.dtype:
-        raise TypeError(f"a has elements of {va.dtype}, b of {vb.dtype}")
+        raise TypeError(f"a has dtype {va.dtype}, but b has {vb.dtype}")
     batched = len(va.shape) == 3 or len(vb.shape) == 3
     batch = va.shape[0] if len(va.shape) == 3 else vb.shape[0] if batched else 1
     shape = (batch, m, n) if batched else (m, n)
     if out is None:
         if beta != 0 and c is None:
-            raise ValueError(f"beta = {beta} adds to out, which is not given")
+            raise ValueError(f"beta = {beta} requires out or c")
         out = DeviceArray(context, shape, dtype or va.dtype)
     vd = context.check_array(out, "out", dtype=dtype, shape=shape, writable=True, dense=False)
     vc = vd if c is None else context.check_array(c, "c", dtype=vd.dtype, shape=shape, dense=False)
@@ -96,7 +100,7 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
                                    writable=_epilogue.writes_aux(epilogue))
         op, epilogue.ld_aux = matrix(vaux, "aux")
         if op != _sys.MP_OP_N or batched and vaux.strides[0] != desc.stride_d:
-            raise ValueError("aux does not lie in memory as out does")
+            raise ValueError("aux must have contiguous rows and the batch stride of out")
         point(epilogue, aux=vaux)
 
     check(lib.mp_gemm(context.handle, ctypes.byref(desc), va, vb,
@@ -117,14 +121,17 @@ def _dense(m: int, n: int, k: int, dtype: Any, dtype_out: Any, batch_count: int)
 
 def gemm_workspace_size(context: Context, m: int, n: int, k: int, dtype: Any = "fp16",
                         dtype_out: Any = None, batch_count: int = 1) -> int:
-    """Bytes with which the fastest kernel runs; often 0."""
+    """Returns the workspace size in bytes of the fastest kernel; often 0."""
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
     return _epilogue.bytes_of(lib.mp_gemm_workspace_size, context.handle, ctypes.byref(desc))
 
 
 def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,
                  batch_count: int = 1) -> List[_sys.mp_kernel_info_t]:
-    """mp_kernel_info_t of every kernel, the one that gemm would choose first; `why_not` is set for
-    those that cannot run the product.  For tests and tuning: kernel= takes a name."""
+    """Returns an mp_kernel_info_t for every kernel, first the one that gemm selects.
+
+    `why_not` is set if a kernel does not support the product.  For tests and tuning; the argument
+    kernel= of gemm accepts a name.
+    """
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
     return _epilogue.kernels_of(lib.mp_gemm_kernel_info, context.handle, ctypes.byref(desc))

@@ -1,4 +1,4 @@
-"""Finds and loads libmpcore.so; turns a status into an exception."""
+"""Finds and loads libmpcore.so, and converts status codes to exceptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SONAME = f"libmpcore.so.{_sys.MP_VERSION_MAJOR}"
 
 
 class Error(RuntimeError):
-    """A call failed: `status` says how, the text is mp_last_error(), which names the argument."""
+    """A failed call of the library.  `status` is an mp_status_t; the message names the argument."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
@@ -23,8 +23,8 @@ class Error(RuntimeError):
 
 
 def candidates() -> List[str]:
-    """MPCORE_LIBRARY (a file), MPCORE_DIR (where the library or its lib/ is), the copy in the wheel,
-    and last what the loader knows."""
+    """Returns the paths to try: MPCORE_LIBRARY (a file), MPCORE_DIR (the folder of the library or
+    the parent of its lib/), the copy in the wheel, or the search path of the loader."""
     if "MPCORE_LIBRARY" in os.environ:
         return [os.environ["MPCORE_LIBRARY"]]
     if "MPCORE_DIR" in os.environ:
@@ -40,11 +40,11 @@ def load() -> _sys.Library:
     try:
         library = _sys.Library(path)
     except OSError as error:
-        raise ImportError(f"mpcore: {error}; MPCORE_DIR names the folder of the library") from None
+        raise ImportError(f"mpcore: {error}; set MPCORE_DIR to the folder of the library") from None
     try:
         return _sys.declare(library)
     except AttributeError as error:
-        raise ImportError(f"mpcore: {path} is another version than this package: {error}") from None
+        raise ImportError(f"mpcore: {path} does not match the version of this package: {error}") from None
 
 
 lib = load()
@@ -55,31 +55,36 @@ def last_error() -> str:
 
 
 def check(status: int) -> None:
-    """Raise Error unless the status is MP_SUCCESS."""
+    """Raises Error unless the status is MP_SUCCESS."""
     if status != _sys.MP_SUCCESS:
         raise Error(status, last_error())
 
 
 class Addressed:
-    """What stands for an address.  A copy would have the same one, and free it again or outlive what is there."""
+    """Base of objects that hold an address.  A copy would free the address twice or outlive the
+    memory."""
 
-    _instead = "make another one"
+    _instead = "create another one"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:  # of copy, deepcopy and pickle alike
+    def __reduce_ex__(self, protocol: Any) -> Any:  # called by copy, deepcopy and pickle
         name = type(self).__name__
         article = "an" if name[0] in "AEIOU" else "a"
-        raise TypeError(f"{article} {name} can neither be copied nor pickled: {self._instead}")
+        raise TypeError(f"{article} {name} cannot be copied or pickled: {self._instead}")
 
 
 class Native(int):
-    """A handle or an address, freed with the last reference to it: a holder keeps the number itself."""
+    """A handle or an address that is freed with its last reference.  Holders keep the Native
+    itself."""
 
     @classmethod
     def own(cls, number: int, free: Optional[Callable[[int], Any]], needs: Sequence["Native"] = (),
             kept: Any = None) -> "Native":
-        """free  is called with the number; None: it is part of what `needs` has
-        needs  are freed after it, even if the garbage collector finds them together
-        kept   lives as long"""
+        """Creates an owner of `number`.
+
+        free   called with the number; None: the number is part of an object in `needs`
+        needs  freed after this object, even if the garbage collector finds them together
+        kept   kept alive as long as this object
+        """
         self = cls(number)
         self._free, self._needs, self.kept = [free], needs, kept
         self._is_dead, self._users = False, set()
@@ -111,11 +116,11 @@ class Owner(Addressed):
     """Holds a Native until it is closed."""
 
     _is_closed = False
-    _is_lent = False  # numpy, torch or cupy may look into its memory
+    _is_lent = False  # arrays of numpy, torch or cupy may share its memory
 
     def close(self) -> None:
-        """Release the object, which is unusable from here on.  Its memory is freed now, or when the last user
-        has gone: a list, an optimizer, a graph, or an array of numpy, torch or cupy."""
+        """Closes the object, which cannot be used afterwards.  Its memory is freed when no list,
+        optimizer, graph, or array of numpy, torch or cupy uses it any longer."""
         self._is_closed = True
         if not self._is_lent:
             self._give_back()
@@ -128,14 +133,14 @@ class Owner(Addressed):
 
 
 class Handle(Owner):
-    """What has a handle of the library."""
+    """Base of objects with a handle of the library."""
 
     _destroy = ""
     _handle: Optional[Native] = None
 
     @property
     def handle(self) -> Native:
-        """For mpcore._sys."""
+        """The handle, for functions of mpcore._sys."""
         if self._handle is None or self._is_closed:
             raise ValueError(f"this {type(self).__name__} is closed")
         return self._handle
@@ -160,7 +165,8 @@ E = TypeVar("E", bound=enum.Enum)
 
 
 def enumerator(kind: Type[E], value: Union[int, str, E], argument: str) -> E:
-    """The value, or the one whose name ends so: "relu" is MP_ACT_RELU.  `argument` is what the caller calls it."""
+    """Returns the enumerator of a value or of a name without prefix: "relu" is MP_ACT_RELU.  Errors
+    name `argument`."""
     prefix = os.path.commonprefix([member.name for member in kind])
     prefix = prefix[:prefix.rfind("_") + 1]
     if isinstance(value, str):
@@ -178,7 +184,7 @@ def enumerator(kind: Type[E], value: Union[int, str, E], argument: str) -> E:
 
 
 def flags(kind: Type[enum.IntFlag], value: Any, argument: str) -> int:
-    """An integer, a name, or several names."""
+    """Returns the flags given by an integer, a name, or several names."""
     if is_integer(value):
         return operator.index(value)
     names = [value] if isinstance(value, str) else value
@@ -186,7 +192,8 @@ def flags(kind: Type[enum.IntFlag], value: Any, argument: str) -> int:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether it is one number, of Python, numpy, torch or whoever says that it is whole."""
+    """Returns whether the value is a single integer, of any type with __index__ (Python, numpy,
+    torch)."""
     try:
         operator.index(value)
     except TypeError:
@@ -195,15 +202,15 @@ def is_integer(value: Any) -> bool:
 
 
 def integers(value: Any, argument: str) -> Tuple[int, ...]:
-    """Those of a sequence, or one alone."""
+    """Returns the integers of a sequence, or a single integer as a tuple."""
     try:
         return tuple(operator.index(number) for number in ([value] if is_integer(value) else value))
     except TypeError:
-        raise TypeError(f"{argument} = {value!r} is neither an integer nor a sequence of integers") from None
+        raise TypeError(f"{argument} = {value!r} must be an integer or a sequence of integers") from None
 
 
 def array_of(name: str, kind: Any, values: Sequence[Any]) -> Any:
-    """An array of ctypes, which would cut integers beyond the range of its type."""
+    """Returns a ctypes array; raises ValueError for integers that ctypes would truncate."""
     try:
         array = (kind * len(values))(*values)
     except TypeError as error:
@@ -215,12 +222,12 @@ def array_of(name: str, kind: Any, values: Sequence[Any]) -> Any:
 
 
 def fill(struct: Any, fields: Dict[str, Any]) -> Any:
-    """Set fields by name; TypeError for a name that the struct does not have and for a value of another type,
+    """Sets fields by name.  Raises TypeError for an unknown name or a value of the wrong type, and
     ValueError for an integer beyond the range of its type."""
     known = {name for name, *_ in struct._fields_}
     for name, value in fields.items():
         if name not in known or name in ("struct_size", "reserved0"):
-            raise TypeError(f"{type(struct).__name__} has no {name!r}; it has {', '.join(sorted(known))}")
+            raise TypeError(f"{type(struct).__name__} has no field {name!r}; must be one of: {', '.join(sorted(known))}")
         try:
             setattr(struct, name, value)
         except TypeError as error:

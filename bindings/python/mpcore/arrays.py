@@ -1,8 +1,8 @@
-"""What a call needs to know of an array, whoever made it.
+"""Address, type, shape and strides of any array.
 
-Accepted are arrays of this package, and everything with __cuda_array_interface__ (cupy, numba, torch
-on CUDA), __array_interface__ (numpy) or __dlpack__ (torch, jax, tensorflow, numpy).  No data is copied
-and none of those packages is imported.
+Accepts arrays of this package and all arrays with __cuda_array_interface__ (cupy, numba, torch on
+CUDA), __array_interface__ (numpy) or __dlpack__ (torch, jax, tensorflow, numpy).  Copies no data
+and imports none of these packages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOST = "host"
 # name: (bytes per element, mp_dtype_t or None, type of the array interface)
 DTYPES = {
     "float16": (2, _sys.MP_FP16, "<f2"),
-    "bfloat16": (2, _sys.MP_BF16, "<u2"),  # numpy has no bfloat16: its bits
+    "bfloat16": (2, _sys.MP_BF16, "<u2"),  # as bits, because numpy has no bfloat16
     "float32": (4, _sys.MP_FP32, "<f4"),
     "float64": (8, None, "<f8"),
     "int32": (4, None, "<i4"),
@@ -32,76 +32,79 @@ NAMES.update({int(number): name for name, (_, number, _) in DTYPES.items() if nu
 
 
 def dtype_name(dtype: Any) -> str:
-    """"fp16", "float16", MP_FP16, numpy.float16, torch.float16 -> "float16"."""
+    """Returns the name of a type: "float16" for "fp16", "float16", MP_FP16, numpy.float16,
+    torch.float16."""
     if isinstance(dtype, int):
         name: str = NAMES.get(int(dtype), str(dtype))
     elif isinstance(dtype, str):
         name = NAMES.get(dtype, dtype)
-    elif getattr(dtype, "byteorder", None) == ">":  # of numpy, whose name does not say so
+    elif getattr(dtype, "byteorder", None) == ">":  # the name of a numpy type omits the byte order
         name = dtype.str
     else:
         name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
         name = name.replace("torch.", "")
     if name not in DTYPES:
-        raise TypeError(f"mpcore has no type {name}; it has {', '.join(DTYPES)}")
+        raise TypeError(f"dtype {name} is not supported; use one of: {', '.join(DTYPES)}")
     return name
 
 
 def mp_dtype_of(name: str) -> int:
-    """mp_dtype_t; TypeError where no kernel has it."""
+    """Returns the mp_dtype_t; raises TypeError if no kernel supports the type."""
     number = DTYPES[name][1]
     if number is None:
-        raise TypeError(f"{name} is no type of mpcore's kernels: float16, bfloat16, float32 are")
+        raise TypeError(f"{name} is not supported; use float16, bfloat16 or float32")
     return number
 
 
 @dataclass(frozen=True)
 class View(Addressed):
-    """An array as it lies in memory.  `owner` keeps the memory alive; strides count elements."""
+    """Memory layout of an array.  `owner` keeps the memory alive; strides are in elements."""
 
-    _instead = "view() makes one of a copy of the array"
+    _instead = "copy the array and call view()"
 
     address: int
     dtype: str
     shape: Tuple[int, ...]
     strides: Tuple[int, ...]
-    device: Any  # HOST, the number of a CUDA device, or None: some CUDA device
+    device: Any  # HOST, the ordinal of a CUDA device, or None: an unknown CUDA device
     writable: bool
     owner: Any
 
     @property
     def _as_parameter_(self) -> int:
-        """The address, for ctypes: a view that is itself the argument keeps its memory until the call returns."""
+        """The address, for ctypes.  Passing the view itself keeps its memory alive until the call
+        returns."""
         return self.address
 
     @property
     def size(self) -> int:
-        """The number of its elements."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, without gaps between them."""
+        """Bytes of all elements, without padding."""
         return self.size * DTYPES[self.dtype][0]
 
     @property
     def mp_dtype(self) -> int:
-        """Its type as mp_dtype_t; TypeError where no kernel has it."""
+        """Type as mp_dtype_t; raises TypeError if no kernel supports it."""
         return mp_dtype_of(self.dtype)
 
     def require_writable(self, name: str) -> None:
-        """ValueError for memory that no call may write to."""
+        """Raises ValueError if the memory is read-only."""
         if not self.writable:
             raise ValueError(f"{name} is read-only")
 
     def is_dense(self) -> bool:
-        """Whether its elements lie one behind the other, the last index fastest."""
+        """Returns whether the elements are contiguous in row-major order."""
         return self.size == 0 or all(extent == 1 or stride == dense for extent, stride, dense
                                      in zip(self.shape, self.strides, dense_strides(self.shape)))
 
 
 def point(struct: Any, **views: Optional[View]) -> Any:
-    """Let fields point to arrays, or to nothing, and keep these alive for as long as the struct lives."""
+    """Sets pointer fields to arrays, or to NULL, and keeps the arrays alive as long as the
+    struct."""
     for name, got in views.items():
         setattr(struct, name, None if got is None else got.address)
     struct.views = {**getattr(struct, "views", {}), **views}
@@ -117,7 +120,8 @@ def dense_strides(shape: Sequence[int]) -> Tuple[int, ...]:
 
 
 def view(array: Any) -> View:
-    """TypeError for what is no array, or has elements of a type that mpcore does not know."""
+    """Returns the View of an array; raises TypeError for other objects and unsupported element
+    types."""
     if hasattr(array, "_mpcore_view"):
         own: View = array._mpcore_view()
         return own
@@ -129,12 +133,13 @@ def view(array: Any) -> View:
         return _from_interface(array, numpy, HOST)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array)
-    raise TypeError(f"{type(array).__name__} is no array: it has none of __cuda_array_interface__, "
-                    "__array_interface__, __dlpack__")
+    raise TypeError(f"{type(array).__name__} is not an array: it must have __cuda_array_interface__, "
+                    "__array_interface__ or __dlpack__")
 
 
 def _interface(array: Any, name: str) -> Optional[Dict[str, Any]]:
-    """None where there is none; torch raises TypeError for types that the interface cannot name."""
+    """Returns the interface, or None.  torch raises TypeError for types that the interface cannot
+    express."""
     try:
         return getattr(array, name, None)
     except TypeError:
@@ -153,25 +158,25 @@ def _cuda_device(array: Any) -> Optional[int]:
 def _from_interface(array: Any, interface: Dict[str, Any], device: Any) -> View:
     typestr, data = interface["typestr"], interface.get("data")
     if typestr.startswith(">"):
-        raise TypeError(f"elements of {typestr!r} are big-endian, which mpcore does not read; "
-                        f"x.astype({'<' + typestr[1:]!r}) of numpy turns them")
+        raise TypeError(f"elements of {typestr!r} are big-endian, which is not supported; "
+                        f"convert with x.astype({'<' + typestr[1:]!r})")
     kinds = {kind: name for name, (_, _, kind) in DTYPES.items() if name != "bfloat16"}
     name = kinds.get(typestr)
     if name is None:
         name = dtype_name(getattr(array, "dtype", typestr))  # bfloat16 of ml_dtypes
-    if not isinstance(data, (tuple, list)):  # the interface also allows a buffer, as PIL has it
-        raise TypeError(f"{type(array).__name__} has its elements in a {type(data).__name__}, of which there is no "
-                        "address; numpy.asarray(x) has one")
+    if not isinstance(data, (tuple, list)):  # the interface also allows a buffer, which PIL uses
+        raise TypeError(f"{type(array).__name__} has no address: its data is of type {type(data).__name__}; "
+                        "pass numpy.asarray(x)")
     address, read_only = data
     if not 0 <= (address or 0) < 2**64:
-        raise ValueError(f"data = {address} is beyond the range of an address")
+        raise ValueError(f"data = {address} is not a valid address")
     shape, size = tuple(interface["shape"]), DTYPES[name][0]
     strides = interface.get("strides")
     if strides is None:
         strides = dense_strides(shape)
     else:
         if any(stride % size for stride in strides):
-            raise ValueError(f"strides of {strides} bytes are no multiples of an element of {size}")
+            raise ValueError(f"strides = {strides} must be multiples of the element size, {size} bytes")
         strides = tuple(stride // size for stride in strides)
     return View(address or 0, name, shape, tuple(strides), device, not read_only, array)
 
@@ -180,7 +185,7 @@ def _from_interface(array: Any, interface: Dict[str, Any], device: Any) -> View:
 
 
 class _Tensor(ctypes.Structure):
-    """DLTensor of dlpack.h, and behind it the rest of DLManagedTensor, which is not looked at."""
+    """DLTensor of DLPack; the following fields of DLManagedTensor are not used."""
 
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
                 ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
@@ -200,7 +205,7 @@ class _Versioned(ctypes.Structure):
                 ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
 
 
-_READ_ONLY = 1  # of flags
+_READ_ONLY = 1  # in flags
 
 
 def _from_dlpack(array: Any) -> View:
@@ -219,8 +224,8 @@ def _from_dlpack(array: Any) -> View:
         tensor = _Tensor.from_address(pointer(capsule, b"dltensor") or 0)
     name = _CODES.get((tensor.code, tensor.bits))
     if name is None or tensor.lanes != 1:
-        raise TypeError(f"mpcore has no type for DLPack's code {tensor.code} of {tensor.bits} bits, "
-                        f"{tensor.lanes} lanes")
+        raise TypeError(f"DLPack type code {tensor.code} of {tensor.bits} bits, {tensor.lanes} lanes is not "
+                        "supported")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else dense_strides(shape)
     if tensor.device_type in (_CPU, _CUDA_HOST):
@@ -228,6 +233,6 @@ def _from_dlpack(array: Any) -> View:
     elif tensor.device_type in (_CUDA, _CUDA_MANAGED):
         device = tensor.device_id
     else:
-        raise TypeError(f"an array on DLPack's device type {tensor.device_type}; mpcore has CUDA and CPU")
-    # The capsule is not consumed: when it goes, it releases the tensor by itself.
+        raise TypeError(f"DLPack device type {tensor.device_type} is not supported; use CUDA or CPU")
+    # The capsule is not consumed, so its destructor releases the tensor.
     return View((tensor.data or 0) + tensor.byte_offset, name, shape, strides, device, writable, (array, capsule))

@@ -1,4 +1,4 @@
-"""mpcore/autocast.h: which type each operation of a graph runs in."""
+"""Automatic mixed precision: selects the type of each operation in a graph (mpcore/autocast.h)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from .context import Context
 
 
 class AutocastTensor:
-    """A tensor of an AutocastGraph.  All but its index and its producer may be changed until the rewrite.
+    """A tensor of an AutocastGraph.  All attributes except index and producer can be changed before
+    the rewrite.
 
-    dtype   "fp32" takes part, 16-bit types stay; None, or a type of no float, is anything else
+    dtype   "fp32" can be converted; 16-bit types are kept; None or an integer type: not
+            floating-point
     role    "activation", "parameter" or "output" (mp_tensor_role_t)
-    amax    the largest |x| that was seen; None: not known
-    slot    of the node that writes it
+    amax    largest |x| observed; None: unknown
+    slot    output slot of the node that writes the tensor
     """
 
     def __init__(self, index: int, dtype: Any, role: Any, amax: Optional[float], slot: int):
         self.index, self.dtype, self.role, self.amax, self.slot = index, dtype, role, amax, slot
-        self.producer: Optional[int] = None  # the index of its node; None: it comes from outside
+        self.producer: Optional[int] = None  # index of the node that writes it; None: graph input
 
     def __repr__(self) -> str:
         return f"<mpcore.AutocastTensor {self.index}>"
 
 
 class _Node(NamedTuple):
-    """What AutocastGraph.node was given."""
+    """Arguments of AutocastGraph.node."""
 
     op: Optional[str]
     name: Optional[str]
@@ -43,7 +45,7 @@ class _Node(NamedTuple):
 
 
 class AutocastGraph:
-    """An fp32 graph as Autocast.rewrite reads it: tensors and nodes, in the order in which they are added.
+    """An FP32 graph for Autocast.rewrite: tensors and nodes, in the order of their creation.
 
         graph = mpcore.AutocastGraph()
         x, w = graph.input(), graph.parameter()
@@ -57,35 +59,38 @@ class AutocastGraph:
         self._hidden: List[Tuple[int, int]] = []
         self._clusters: List[Tuple[int, List[int]]] = []  # kind, members
 
-    # ---- what is in it
+    # ---- tensors and nodes
 
     def tensor(self, dtype: Any = "fp32", *, role: Any = "activation", amax: Optional[float] = None,
                slot: int = 0) -> AutocastTensor:
-        """From outside, unless it is given to the node that writes it: for circles, and for outputs of
-        unequal types or slots."""
+        """Adds a tensor.  Pass it to `outputs` of the node that writes it, otherwise it is a graph
+        input.
+
+        For cycles, and for nodes whose outputs differ in type or slot.
+        """
         self.tensors.append(AutocastTensor(len(self.tensors), dtype, role, amax, slot))
         return self.tensors[-1]
 
     def input(self, dtype: Any = "fp32", *, amax: Optional[float] = None) -> AutocastTensor:
-        """What comes from outside: a batch, labels."""
+        """Adds a graph input, such as a batch or labels."""
         return self.tensor(dtype, amax=amax)
 
     def parameter(self, dtype: Any = "fp32", *, amax: Optional[float] = None) -> AutocastTensor:
-        """One of which an optimizer has the master."""
+        """Adds a parameter, whose master weights an optimizer updates."""
         return self.tensor(dtype, role="parameter", amax=amax)
 
     def node(self, op: Optional[str], inputs: Iterable[Optional[AutocastTensor]] = (), *, name: Optional[str] = None,
              slots: Optional[Sequence[int]] = None, outputs: Union[int, Sequence[AutocastTensor]] = 1,
              node_class: Any = None, depth: int = 0, **node_flags: bool) -> Any:
-        """Returns its output, or a tuple of them where their number is not 1.
+        """Adds a node.  Returns its output, or a tuple unless there is exactly one.
 
-        inputs      tensors; None for an optional one that is absent
-        slots       one per input; None: 0.  _sys.MP_SLOT_FP32 is fp32 always
-        outputs     how many, or tensors that were made before
-        node_class  "allow", "deny", ... (mp_autocast_class_t); None: that of the operation
-        depth       terms of a sum; 0: not known
-        node_flags  keep, elsewhere, no_low, cast, reads_variable, back_edge, reads_either, writes_either
-                    (mp_node_flags_t)
+        inputs      tensors; None: an absent optional input
+        slots       one input slot per input; None: all 0.  _sys.MP_SLOT_FP32: always FP32
+        outputs     number of outputs, or existing tensors
+        node_class  "allow", "deny", ... (mp_autocast_class_t); None: the class of the operation
+        depth       number of terms in a sum; 0: unknown
+        node_flags  keep, elsewhere, no_low, cast, reads_variable, back_edge, reads_either,
+                    writes_either (mp_node_flags_t)
         """
         read = [-1 if tensor is None else self._own(tensor, f"inputs[{i}]") for i, tensor in enumerate(inputs)]
         if slots is not None and len(slots) != len(read):
@@ -107,25 +112,25 @@ class AutocastGraph:
         for i, tensor in enumerate(outputs):
             self._own(tensor, f"outputs[{i}]")
             if tensor.producer is not None or tensor in outputs[:i]:
-                raise ValueError(f"outputs[{i}] is written already")
+                raise ValueError(f"outputs[{i}] is already written")
         return tuple(outputs)
 
-    # Nodes are named by one of their outputs, by their index, or by their name.
+    # A node is specified by one of its outputs, its index, or its name.
 
     def hidden(self, src: Any, dst: Any) -> None:
-        """Colour travels from a node to another: through a container, or through state."""
+        """Adds a hidden edge, through a container or state, along which precision propagates."""
         self._hidden.append((self.index(src), self.index(dst)))
 
     def container(self, members: Iterable[Any]) -> None:
-        """Nodes that share a container, such as a list of tensors, and have one type."""
+        """Forces nodes that share a container, such as a list of tensors, to have equal types."""
         self._clusters.append((0, [self.index(member) for member in members]))
 
     def loop(self, members: Iterable[Any]) -> None:
-        """Nodes of a loop, which have one type; those that only follow have the flag back_edge."""
+        """Forces the nodes of a loop to have equal types, except nodes with the flag back_edge."""
         self._clusters.append((1, [self.index(member) for member in members]))
 
     def index(self, node: Union[int, str, AutocastTensor]) -> int:
-        """Of the node that has this name, or that writes this tensor."""
+        """Returns the index of the node that has this name or writes this tensor."""
         if isinstance(node, str):
             found = [i for i, one in enumerate(self.nodes) if one.name == node]
             if len(found) != 1:
@@ -140,15 +145,15 @@ class AutocastGraph:
 
     def _own(self, tensor: Any, what: str) -> int:
         if not isinstance(tensor, AutocastTensor):
-            raise TypeError(f"{what} is {tensor!r}, not an AutocastTensor")
+            raise TypeError(f"{what} = {tensor!r} must be an AutocastTensor")
         if tensor.index >= len(self.tensors) or self.tensors[tensor.index] is not tensor:
-            raise ValueError(f"{what} is a tensor of another graph")
+            raise ValueError(f"{what} belongs to another graph")
         return tensor.index
 
     # ---- as arrays
 
     def _arrays(self) -> Any:
-        """mp_autocast_graph_t, which keeps its arrays alive."""
+        """Returns an mp_autocast_graph_t, which keeps its arrays alive."""
         graph = _sys.mp_autocast_graph_t()
         graph.arrays = []
 
@@ -186,7 +191,7 @@ class AutocastGraph:
 
 
 class AutocastCast(NamedTuple):
-    """mp_autocast_cast_t: one cast of a tensor, given by its index."""
+    """A cast of a tensor, which is given by its index (mp_autocast_cast_t)."""
 
     tensor: int
     from_dtype: str
@@ -196,16 +201,16 @@ class AutocastCast(NamedTuple):
 
 
 class AutocastResult:
-    """What a rewrite says of the graph as it was then.
+    """Result of Autocast.rewrite.
 
-    node_dtypes, reasons, because  one per node: its type, why (mp_autocast_why_t), and the index of the node that
-                                   did it, or None
-    tensor_dtypes                  one per tensor: what its producer writes; None where it is no float
-    input_casts                    one list per node, of an index of `casts` per input, or None: it reads what is
-                                   written
-    casts                          AutocastCasts, in order of tensors
+    node_dtypes     type of each node
+    reasons         reason for each type (mp_autocast_why_t)
+    because         index of the node that caused it, or None
+    tensor_dtypes   type in which each tensor is written; None: not floating-point
+    input_casts     per node, one index into `casts` per input; None: the input is not cast
+    casts           AutocastCasts, ordered by tensor
     num_casts, num_low_nodes, num_parameters_low
-    gate                           why nothing was changed, or None
+    gate            reason why nothing was changed, or None
     """
 
     def __init__(self, policy: "Autocast", context: Optional[Context], graph: AutocastGraph):
@@ -231,23 +236,25 @@ class AutocastResult:
         self.input_casts = [[_index(cast) for cast in input_cast[begin:end]] for begin, end in zip(ends, ends[1:])]
         self.casts = [AutocastCast(cast.tensor, _name(getattr(cast, "from")), _name(cast.to),
                                    _sys.mp_cast_kind_t(cast.kind), cast.readers) for cast in casts[:self.num_casts]]
-        # For Autocast.explain, which reads no more of the result than its gate.
+        # For Autocast.explain, which reads only the gate of the result.
         self._policy, self._graph, self._arrays = policy, graph, arrays
         self._result = _sys.mp_autocast_result_t(gate=result.gate)
 
 
 class Autocast(Handle):
-    """A policy: lists of operations and a level.  Once it has been used it does not change.
+    """A mixed-precision policy: operation lists and a level.  Immutable after its first use.
 
     low                 "fp16" or "bf16"
-    preset              "default", "tensorflow", "tensorflow_bf16", "pytorch" or "onnx" (mp_autocast_preset_t)
-    level               "normal", "infer_as_deny", "tensor_cores_only" or "force_all" (mp_autocast_level_t)
-    keep_io             outputs of the graph leave it in fp32
-    emulate             low nodes run in fp32 on rounded values
-    ignore_performance  a device without fast 16-bit arithmetic does not close the gate
-    environment         the variables MP_AUTOCAST... are read, and win over what is said here
-    amax_limit          a node with a tensor of larger known |x| is denied; 0: they are not looked at
-    depth_limit         a node that sums more terms is denied; 0: they are not looked at
+    preset              "default", "tensorflow", "tensorflow_bf16", "pytorch" or "onnx"
+                        (mp_autocast_preset_t)
+    level               "normal", "infer_as_deny", "tensor_cores_only" or "force_all"
+                        (mp_autocast_level_t)
+    keep_io             keep graph outputs in FP32
+    emulate             run 16-bit nodes in FP32 on rounded values
+    ignore_performance  use 16 bits even on devices without fast 16-bit arithmetic
+    environment         read the variables MP_AUTOCAST..., which override these arguments
+    amax_limit          deny nodes with a tensor of larger known |x|; 0: no limit
+    depth_limit         deny nodes that sum more terms; 0: no limit
     """
 
     _destroy = "mp_autocast_destroy"
@@ -270,40 +277,41 @@ class Autocast(Handle):
     # ---- the lists
 
     def set_class(self, ops: Union[str, Sequence[str]], op_class: Any) -> None:
-        """Put an operation, or several, into a class, "allow", "deny", ... (mp_autocast_class_t), out of the one that
-        they are in."""
+        """Moves one or more operations to a class: "allow", "deny", ... (mp_autocast_class_t)."""
         names = [ops] if isinstance(ops, str) else list(ops)
         array = (ctypes.c_char_p * len(names))(*[_bytes(name, f"ops[{i}]") for i, name in enumerate(names)])
         check(lib.mp_autocast_set_class(self.handle, array, len(names),
                                         enumerator(_sys.mp_autocast_class_t, op_class, "op_class")))
 
     def set_nodes(self, pattern: str, node_class: Any) -> None:
-        """Give nodes a class by their name: "encoder/*"; the last of several patterns that match wins."""
+        """Assigns a class to nodes by name, e.g. "encoder/*"; the last matching pattern applies."""
         check(lib.mp_autocast_set_nodes(self.handle, _bytes(pattern, "pattern"),
                                         enumerator(_sys.mp_autocast_class_t, node_class, "node_class")))
 
     def class_of(self, op: str) -> _sys.mp_autocast_class_t:
-        """Of an operation, before the level is applied."""
+        """Returns the class of an operation, before the level is applied."""
         return _sys.mp_autocast_class_t(lib.mp_autocast_class(self.handle, _bytes(op, "op")))
 
     def gate(self, context: Optional[Context] = None) -> Optional[str]:
-        """Why 16 bits are not worth it on this device; None: they are.  Without a device the environment alone can
-        say so."""
+        """Returns the reason why autocast is inactive on this device, or None if it is active.
+        Without a device only environment variables can disable it."""
         because = ctypes.c_char_p()
         check(lib.mp_autocast_gate(self.handle, context.handle if context is not None else None,
                                    ctypes.byref(because)))
         return _text(because.value)
 
-    # ---- what they are for
+    # ---- use
 
     def rewrite(self, graph: AutocastGraph, context: Optional[Context] = None) -> AutocastResult:
-        """Which nodes run in 16 bits, and the casts between; nothing, on a device on which the gate is closed."""
+        """Selects the nodes that run in 16 bits and the casts between them; none if gate(context)
+        is not None."""
         return AutocastResult(self, context, graph)
 
     def explain(self, graph: AutocastGraph, result: AutocastResult, form: Any = "text") -> str:
-        """The report on a rewrite of this policy: "text", "json", or "dot" for Graphviz (mp_autocast_form_t)."""
+        """Returns a report on a rewrite by this policy: "text", "json", or "dot" for Graphviz
+        (mp_autocast_form_t)."""
         if result._policy is not self or result._graph is not graph:
-            raise ValueError("result is of another rewrite than that of this graph by this Autocast")
+            raise ValueError("result belongs to another graph or policy")
         number, size = enumerator(_sys.mp_autocast_form_t, form, "form"), ctypes.c_size_t()
 
         def write(text: Any) -> None:
@@ -316,8 +324,11 @@ class Autocast(Handle):
         return text.value.decode(errors="replace")
 
     def op(self, op_type: str, dtypes: Sequence[Any]) -> Tuple[List[Optional[str]], Optional[str]]:
-        """One operation, for hosts that execute as they go: what each of its inputs is to be cast to, None for one
-        that is left as it is, and the type of its output, None where no input is of fp32 or 16 bits."""
+        """Returns the casts of a single operation, for eager execution.
+
+        The result is (cast_to, output): the type to cast each input to, or None for no cast; and
+        the type of the output, or None if no input is FP32 or 16-bit.
+        """
         given = array_of("dtypes", ctypes.c_uint8, [_number(dtype) for dtype in dtypes])
         cast_to, output = (ctypes.c_uint8 * len(given))(), ctypes.c_uint32()
         check(lib.mp_autocast_op(self.handle, _bytes(op_type, "op_type"), given, len(given), cast_to,
@@ -326,17 +337,18 @@ class Autocast(Handle):
 
     @staticmethod
     def scaler_config(low: Any = "fp16") -> Any:
-        """The mp_scaler_config_t of the loss scaler that belongs to `low`, for Scaler(context, config=...)."""
+        """Returns the mp_scaler_config_t of the recommended loss scaler, for Scaler(context,
+        config=...)."""
         config = _sys.mp_scaler_config_t()
         check(lib.mp_autocast_scaler_init(ctypes.byref(config), ctypes.sizeof(config), _number(low)))
         return config
 
 
-# ---------------------------------------------------------------------------- from Python to C, and back
+# ---------------------------------------------------------------------------- conversions
 
 
 def _number(dtype: Any) -> int:
-    """mp_dtype_t; MP_DTYPE_NONE for None and for what is no float."""
+    """Returns the mp_dtype_t; MP_DTYPE_NONE for None and types that are not floating-point."""
     return int((None if dtype is None else DTYPES[dtype_name(dtype)][1]) or _sys.MP_DTYPE_NONE)
 
 
@@ -353,16 +365,16 @@ def _text(text: Optional[bytes]) -> Optional[str]:
 
 
 def _bytes(text: str, what: str) -> bytes:
-    """For a C string, which would end at a NUL."""
+    """Encodes a C string, which cannot contain a NUL."""
     if not isinstance(text, str):
-        raise TypeError(f"{what} is {text!r}, not a string")
+        raise TypeError(f"{what} = {text!r} must be a string")
     if "\0" in text:
-        raise ValueError(f"{what} = {text!r} has a NUL")
+        raise ValueError(f"{what} = {text!r} contains a NUL")
     return text.encode()
 
 
 def _starts(lists: Iterable[Sequence[int]]) -> List[int]:
-    """Where each list begins once they lie one behind the other, and where the last one ends."""
+    """Returns the start of each list in their concatenation, and the end of the last list."""
     starts = [0]
     for one in lists:
         starts.append(starts[-1] + len(one))

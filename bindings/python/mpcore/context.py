@@ -1,4 +1,4 @@
-"""Context: a device.  DeviceArray: memory on it."""
+"""Devices (Context) and their memory (DeviceArray)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .arrays import DTYPES, HOST, View, dense_strides, dtype_name, view
 
 
 def stream_pointer(stream: Any) -> Optional[int]:
-    """None, a cudaStream_t as an integer, a torch.cuda.Stream or a cupy.cuda.Stream."""
+    """Returns the cudaStream_t of None, an integer, a torch.cuda.Stream or a cupy.cuda.Stream."""
     for attribute in ("cuda_stream", "ptr"):
         if hasattr(stream, attribute):
             stream = getattr(stream, attribute)
@@ -24,10 +24,13 @@ def stream_pointer(stream: Any) -> Optional[int]:
 
 
 class Context(Handle):
-    """One device and its limits.  Objects made from it keep it open.
+    """A device and limits on its use.  Objects created from a context keep it alive.
 
-    device: "auto" (the current CUDA device, else the CPU), "host", "cuda" (the current one), or the
-    number of a CUDA device.  May be used by several threads at once.
+    device     "auto" (the current CUDA device, otherwise the CPU), "host" (the CPU), "cuda" (the
+               current CUDA device), or the ordinal of a CUDA device
+    sm_limit   maximum number of SMs; 0: all
+
+    Threads can share a context.
     """
 
     _destroy = "mp_context_destroy"
@@ -37,7 +40,7 @@ class Context(Handle):
         names: Dict[Any, int] = {"auto": _sys.MP_DEVICE_AUTO, "host": _sys.MP_DEVICE_HOST,
                                  "cuda": _sys.MP_DEVICE_CURRENT}
         if isinstance(device, str) and device not in names:
-            raise ValueError(f"device = {device!r} is neither a number nor one of: {', '.join(names)}")
+            raise ValueError(f"device = {device!r} must be a number or one of: {', '.join(names)}")
         fill(config, {"device": names.get(device, device), "sm_limit": sm_limit})
         handle = ctypes.c_void_p()
         check(lib.mp_context_create(ctypes.byref(handle), ctypes.byref(config)))
@@ -45,12 +48,12 @@ class Context(Handle):
         self.info = _sys.mp_device_info_t()
         check(lib.mp_context_get_info(self.handle, ctypes.byref(self.info)))
         self.on_host = self.info.target == _sys.MP_TARGET_HOST
-        # Which of several GPUs, if the caller has said so.
+        # The ordinal of the GPU, if the caller specified it.
         self.device = HOST if self.on_host else (int(device) if is_integer(device) else None)
 
     @property
     def name(self) -> str:
-        """Of the device, as its driver has it."""
+        """Name of the device, from its driver."""
         return self.info.name.decode()
 
     def __repr__(self) -> str:
@@ -59,29 +62,29 @@ class Context(Handle):
     # ---- memory
 
     def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "float32") -> "DeviceArray":
-        """An array whose elements are whatever was in its memory."""
+        """Returns an uninitialized array."""
         return DeviceArray(self, shape, dtype)
 
     def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "float32",
               stream: Any = None) -> "DeviceArray":
-        """An array of zeros, which are written in the stream."""
+        """Returns an array of zeros, written in stream order."""
         array = DeviceArray(self, shape, dtype)
         array.clear(stream)
         return array
 
     def array(self, source: Any, dtype: Any = None, stream: Any = None) -> "DeviceArray":
-        """A copy on the device of any dense array, of another type where `dtype` says so."""
+        """Returns a copy of a dense array on the device, converted to `dtype` if given."""
         got = self.check_array(source, "source", from_host=True)
         out = DeviceArray(self, got.shape, dtype or got.dtype)
         out.copy_from(source, stream)
         return out
 
     def sync(self, stream: Any = None) -> None:
-        """Wait until everything in the stream is done."""
+        """Waits for all work in the stream."""
         check(lib.mp_stream_sync(self.handle, stream_pointer(stream)))
 
     def cast(self, src: Any, dst: Any, stream: Any = None) -> Any:
-        """dst = src, rounded to the other type; returns dst."""
+        """Converts src to the type of dst; returns dst."""
         read = self.check_array(src, "src")
         got = self.check_array(dst, "dst", shape=read.shape, writable=True)
         check(lib.mp_cast(self.handle, read, read.mp_dtype, got, got.mp_dtype, got.size,
@@ -91,8 +94,10 @@ class Context(Handle):
     def check_array(self, array: Any, name: str, *, dtype: Any = None, shape: Optional[Tuple[int, ...]] = None,
                     size: Optional[int] = None, writable: bool = False, dense: bool = True,
                     from_host: bool = False) -> View:
-        """The view of an array that this context can use; an exception that names it otherwise.  from_host: one
-        that mp_memcpy can reach, which memory of the host always is."""
+        """Returns the View of an array, or raises an exception that names the argument.
+
+        from_host: also accept host memory, for mp_memcpy.
+        """
         try:
             got = view(array)
         except (TypeError, ValueError) as error:
@@ -100,16 +105,16 @@ class Context(Handle):
         if (got.device == HOST) != self.on_host and not (from_host and got.device == HOST):
             where = "the CPU" if got.device == HOST else "a CUDA device"
             here = "the CPU" if self.on_host else "a CUDA device"
-            raise ValueError(f"{name} is on {where}, the context on {here}")
+            raise ValueError(f"{name} is on {where}, but the context is on {here}")
         if HOST != got.device != self.device and None not in (got.device, self.device):
-            raise ValueError(f"{name} is on CUDA device {got.device}, the context on {self.device}")
+            raise ValueError(f"{name} is on CUDA device {got.device}, but the context is on {self.device}")
         if dtype is not None and got.dtype != dtype_name(dtype):
             how = ""
-            if (got.dtype, dtype) == ("int64", "int32"):  # labels and indices of torch; a copy is the caller's to make
-                how = f": {name}.astype('int32'), or {name}.int() of torch, is an array that has them"
-            raise TypeError(f"{name} has elements of {got.dtype}, not {dtype_name(dtype)}{how}")
+            if (got.dtype, dtype) == ("int64", "int32"):  # labels and indices of torch
+                how = f"; convert with {name}.astype('int32') or {name}.int()"
+            raise TypeError(f"{name} has dtype {got.dtype}, not {dtype_name(dtype)}{how}")
         if shape is not None and got.shape != tuple(shape):
-            raise ValueError(f"{name} has the shape {got.shape}, not {tuple(shape)}")
+            raise ValueError(f"{name} has shape {got.shape}, not {tuple(shape)}")
         if size is not None and got.size != size:
             raise ValueError(f"{name} has {got.size} elements, not {size}")
         if dense and not got.is_dense():
@@ -120,18 +125,21 @@ class Context(Handle):
 
 
 class DeviceArray(Owner):
-    """A dense array in memory of a context.  numpy.asarray(x) looks into it on the host target without
-    a copy; torch.as_tensor(x) and cupy.asarray(x) do so on CUDA.  Their arrays keep the memory alive, even
-    where this one is closed; the context must outlive them."""
+    """A dense array in device memory.
 
-    _instead = "context.array(x) is a copy of its elements, x.numpy() can be pickled"
+    numpy.asarray(x) on the host target, and torch.as_tensor(x) and cupy.asarray(x) on CUDA, share
+    its memory without a copy.  Their arrays keep the memory alive even if this array is closed; the
+    context must outlive them.
+    """
+
+    _instead = "use context.array(x) to copy its elements or x.numpy() to pickle them"
     _pointer: Optional[Native] = None
 
     def __init__(self, context: Context, shape: Union[int, Sequence[int]], dtype: Any = "float32"):
         self.context = context
         self.shape = integers(shape, "shape")
         if any(extent < 0 for extent in self.shape):
-            raise ValueError(f"the shape {self.shape} has an extent below 0")
+            raise ValueError(f"shape = {self.shape} must not be negative")
         self.dtype = dtype_name(dtype)
         pointer = ctypes.c_void_p()
         check(lib.mp_malloc(context.handle, ctypes.byref(pointer), max(1, self.nbytes)))
@@ -140,17 +148,17 @@ class DeviceArray(Owner):
 
     @property
     def size(self) -> int:
-        """The number of its elements."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Size of all elements in bytes."""
         return self.size * DTYPES[self.dtype][0]
 
     @property
     def pointer(self) -> Native:
-        """Its address in the device's memory."""
+        """Device address."""
         if self._pointer is None or self._is_closed:
             raise ValueError("this array is closed")
         return self._pointer
@@ -161,12 +169,15 @@ class DeviceArray(Owner):
 
     @property
     def T(self) -> "TransposedView":
-        """The same memory, read the other way round by gemm."""
+        """Transposed view of the same memory, for gemm."""
         return TransposedView(self)
 
     def copy_from(self, source: Any, stream: Any = None) -> None:
-        """Take over the elements of a dense array of the same shape, from the host or this device;
-        of another type, they are converted as mp_cast does.  Done when it returns."""
+        """Copies a dense array of equal shape from the host or this device, converting like
+        mp_cast.
+
+        Waits for the stream.
+        """
         got = self.context.check_array(source, "source", shape=self.shape, from_host=True)
         target = self
         if got.dtype != self.dtype:
@@ -179,14 +190,14 @@ class DeviceArray(Owner):
         self.context.sync(stream)
 
     def copy_to(self, out: Any, stream: Any = None) -> None:
-        """Copy into a dense, writable array of the same shape and type.  Done when it returns."""
+        """Copies to a dense, writable array of equal shape and type.  Waits for the stream."""
         got = self.context.check_array(out, "out", dtype=self.dtype, shape=self.shape, writable=True, from_host=True)
         check(lib.mp_memcpy(self.context.handle, got, self.pointer, self.nbytes,
                             stream_pointer(stream)))
         self.context.sync(stream)
 
     def tobytes(self, stream: Any = None) -> bytes:
-        """A copy of its memory, once the stream is done."""
+        """Returns a copy of the memory.  Waits for the stream."""
         buffer = ctypes.create_string_buffer(self.nbytes)
         check(lib.mp_memcpy(self.context.handle, ctypes.addressof(buffer), self.pointer, self.nbytes,
                             stream_pointer(stream)))
@@ -194,14 +205,14 @@ class DeviceArray(Owner):
         return buffer.raw
 
     def numpy(self, stream: Any = None) -> Any:
-        """A copy as a numpy array; bfloat16 as its bits, uint16."""
+        """Returns a copy as a numpy array; bfloat16 as bits in uint16."""
         import numpy
 
         out = numpy.frombuffer(self.tobytes(stream), dtype=DTYPES[self.dtype][2])
         return out.reshape(self.shape).copy()
 
     def clear(self, stream: Any = None) -> None:
-        """Fill it with zeros, in the stream."""
+        """Fills the array with zeros, in stream order."""
         check(lib.mp_memset(self.context.handle, self.pointer, 0, self.nbytes, stream_pointer(stream)))
 
     def _give_back(self) -> None:
@@ -215,7 +226,7 @@ class DeviceArray(Owner):
     @property
     def __array_interface__(self) -> Dict[str, Any]:
         if not self.context.on_host:
-            raise AttributeError("this array is on a CUDA device; numpy() copies it")
+            raise AttributeError("this array is on a CUDA device; copy it with numpy()")
         return self._interface()
 
     @property
@@ -233,7 +244,7 @@ class TransposedView:
 
     def __init__(self, array: DeviceArray):
         if len(array.shape) < 2:
-            raise ValueError(f"an array of the shape {array.shape} has no rows and columns")
+            raise ValueError(f"array has shape {array.shape}, but must have at least 2 dimensions")
         self._array = array
 
     def _mpcore_view(self) -> View:

@@ -1,4 +1,4 @@
-"""mpcore/conv.h: convolution."""
+"""Convolution (mpcore/conv.h)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pair = Union[int, Sequence[int]]
 
 
 def numbers(value: Pair, count: int, name: str) -> Tuple[int, ...]:
-    """One number for all, or `count` of them; four from two, for a padding (height, width)."""
+    """Expands a number, `count` numbers, or a padding (height, width) to `count` numbers."""
     got = integers(value, name)
     if is_integer(value):
         return got * count
@@ -26,7 +26,7 @@ def numbers(value: Pair, count: int, name: str) -> Tuple[int, ...]:
 
 
 def images(shape: Sequence[int], name: str) -> Tuple[int, ...]:
-    """Four extents."""
+    """Returns a shape of four dimensions."""
     extents = integers(shape, name)
     if len(extents) != 4:
         raise ValueError(f"{name} has {len(extents)} dimensions, not 4")
@@ -34,19 +34,19 @@ def images(shape: Sequence[int], name: str) -> Tuple[int, ...]:
 
 
 class Conv2d:
-    """The geometry of a convolutional layer and its three passes.
+    """A convolutional layer with its three passes.
 
-    x_shape         N H W C
-    filter_shape    K R S C/groups
-    dtype           of what is read; what is written may have any
-    stride          a number, or (height, width); so has dilation
-    padding         a number, (height, width), or (top, bottom, left, right)
-    kernel          for tests, the name of one
+    x_shape          N H W C; `y_shape` is N P Q K
+    filter_shape     K R S C/groups
+    dtype            type of the inputs; outputs can have any type
+    stride, dilation a number, or (height, width)
+    padding          a number, (height, width), or (top, bottom, left, right)
+    kernel           name of a kernel, for tests
 
-    `y_shape` is N P Q K.  `out` is made where it is not given, of the type `dtype`
-    (that of the inputs), and returned; beta adds to what is in it.  The epilogue is that of
-    mp_epilogue_t, by name: bias=, activation=, aux= (of the shape of out), dbias=, amax=, found_inf=,
-    scale=.
+    Each pass returns its output, which it allocates with the type `dtype` (default: that of the
+    inputs) if it is None.  beta scales the previous contents of the output.  Options of the
+    epilogue (mp_epilogue_t) are passed by name: bias=, activation=, aux= (the shape of the output),
+    dbias=, amax=, found_inf=, scale=.
     """
 
     def __init__(self, context: Context, x_shape: Sequence[int], filter_shape: Sequence[int],
@@ -57,7 +57,7 @@ class Conv2d:
         n, h, w, c = self.x_shape
         k, r, s, depth = self.filter_shape
         if depth * groups != c:
-            raise ValueError(f"filter_shape has {depth} channels in each of {groups} groups, x_shape {c}")
+            raise ValueError(f"filter_shape has {depth} channels in each of {groups} groups, but x_shape has {c}")
         self.desc = _sys.mp_conv2d_desc_default(1, 1, 1, 1, 1, 1, 1, DTYPES[self.dtype][1] or 0)
         names = ("pad_top", "pad_bottom", "pad_left", "pad_right", "stride_h", "stride_w", "dilation_h",
                  "dilation_w")
@@ -70,27 +70,29 @@ class Conv2d:
         self.y_shape = (n, p.value, q.value, k)
 
     def fprop(self, x: Any, filter: Any, y: Any = None, **options: Any) -> Any:
-        """y = epilogue(alpha conv(x, filter) + beta y); bias has K elements."""
+        """Computes y = epilogue(alpha conv(x, filter) + beta y); bias has K elements."""
         return self._run(lib.mp_conv2d_fprop, ("x", x, self.x_shape), ("filter", filter, self.filter_shape),
                          ("y", y, self.y_shape), **options)
 
     def dgrad(self, dy: Any, filter: Any, dx: Any = None, **options: Any) -> Any:
-        """dx = epilogue(alpha conv_transpose(dy, filter) + beta dx); bias and dbias have C elements."""
+        """Computes dx = epilogue(alpha conv_transpose(dy, filter) + beta dx); bias and dbias have C
+        elements."""
         return self._run(lib.mp_conv2d_dgrad, ("dy", dy, self.y_shape),
                          ("filter", filter, self.filter_shape), ("dx", dx, self.x_shape), **options)
 
     def wgrad(self, x: Any, dy: Any, dfilter: Any = None, **options: Any) -> Any:
-        """dfilter = alpha conv(x, dy) + beta dfilter, the sum over images and pixels."""
+        """Computes dfilter = alpha conv(x, dy) + beta dfilter, summed over images and pixels."""
         return self._run(lib.mp_conv2d_wgrad, ("x", x, self.x_shape), ("dy", dy, self.y_shape),
                          ("dfilter", dfilter, self.filter_shape), **options)
 
     def workspace_size(self, op: Any, dtype: Any = None) -> int:
-        """Bytes with which "fprop", "dgrad" or "wgrad" runs its fastest kernel; often 0."""
+        """Returns the workspace size in bytes of the fastest kernel for "fprop", "dgrad" or
+        "wgrad"; often 0."""
         return _epilogue.bytes_of(lib.mp_conv2d_workspace_size, self.context.handle, self._writing(dtype),
                                   enumerator(_sys.mp_conv_op_t, op, "op"))
 
     def kernels(self, op: Any, dtype: Any = None) -> List[_sys.mp_kernel_info_t]:
-        """mp_kernel_info_t of every kernel, the one that would be chosen first."""
+        """Returns an mp_kernel_info_t for every kernel, first the one that is selected."""
         return _epilogue.kernels_of(lib.mp_conv2d_kernel_info, self.context.handle, self._writing(dtype),
                                     enumerator(_sys.mp_conv_op_t, op, "op"))
 
@@ -109,7 +111,7 @@ class Conv2d:
         name, array, shape = out
         if array is None:
             if beta != 0:
-                raise ValueError(f"beta = {beta} adds to {name}, which is not given")
+                raise ValueError(f"beta = {beta} requires {name}")
             array = DeviceArray(context, shape, dtype or self.dtype)
         got = context.check_array(array, name, dtype=dtype, shape=shape, writable=True)
         made = _epilogue.make(context, shape[-1], **epilogue)

@@ -1,4 +1,4 @@
-"""mpcore/graph.h: a network described once, which runs forward and backward in the types it is told."""
+"""Graphs: networks with automatic differentiation and mixed precision (mpcore/graph.h)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .training import Scaler
 
 
 class GraphTensor(NamedTuple):
-    """What became of a tensor of a Graph.
+    """Properties of a tensor of a Graph.
 
-    dtype, shape  as it is in memory, for the batch that is set
-    dtype_copy    of its cast or 16-bit copy; None: it has none
-    dtype_grad    of its gradient, likewise
-    data          of an input, the array that is bound; else an array in the memory of the graph, or None where that
-                  does not last
+    dtype, shape  in memory, for the current batch
+    dtype_copy    type of its cast or 16-bit copy; None: no copy
+    dtype_grad    type of its gradient; None: no gradient
+    data          inputs: the bound array; other tensors: an array in the memory of the graph, or
+                  None if the value does not persist
     copy, grad    arrays of these types, or None
     """
 
@@ -37,19 +37,20 @@ class GraphTensor(NamedTuple):
 
 
 class Graph(Object):
-    """A network.  Tensors are numbers, which belong to the graph that gave them.
+    """A network.  Tensors are integers and are valid only for the graph that returned them.
 
         graph = mpcore.Graph(context)
-        x, w, b = graph.input("x", (128, 784)), graph.parameter("w", (784, 10)), graph.parameter("b", 10)
+        x = graph.input("x", (128, 784))
+        w, b = graph.parameter("w", (784, 10)), graph.parameter("b", 10)
         y = graph.node("Linear", "fc", [x, w, b])
         graph.loss(graph.node("SoftmaxXent", "loss", [y, graph.input("labels", 128, "int32")]))
         graph.autocast(mpcore.Autocast("fp16"))  # mixed precision
         graph.compile()
         optimizer = mpcore.Optimizer(context, "sgd", *graph.lists(), lr=0.1)
 
-    The operations, their inputs and attributes are listed in mpcore/graph.h.  A graph is used by one thread at a time.
-    Its lists, the optimizers made from them, and arrays of numpy, torch and cupy that look into its memory keep that
-    alive, even if the graph is closed.
+    mpcore/graph.h lists the operations with their inputs and attributes.  Use a graph in one thread
+    at a time.  Its lists, optimizers created from them, and arrays of numpy, torch and cupy that
+    share its memory keep the memory alive even if the graph is closed.
     """
 
     _destroy = "mp_graph_destroy"
@@ -59,7 +60,7 @@ class Graph(Object):
         self._policy: Optional[Native] = None
         self._parameters: List[int] = []
         self._inputs: Set[int] = set()
-        self._integers: Dict[int, str] = {}  # tensors of MP_DTYPE_NONE, and what is in them
+        self._integers: Dict[int, str] = {}  # tensors of MP_DTYPE_NONE, and their element types
         self._bound: Dict[int, Tuple[Any, View]] = {}
         self._has_loss = False
         handle = ctypes.c_void_p()
@@ -69,14 +70,14 @@ class Graph(Object):
     # ---- describing
 
     def input(self, name: str, shape: Union[int, Sequence[int]], dtype: Any = "fp32") -> int:
-        """A tensor from outside.
+        """Adds an input.
 
-        dtype  "fp32" is what autocast may convert; 16-bit types are read as they are; "int32" is for labels, indices,
-               lengths, and for the offset of a Dropout, which is one int64 and has the shape ()
+        dtype  "fp32": autocast can convert it; 16-bit types: read without conversion; "int32":
+               labels, indices, lengths, and the offset of a Dropout, which is one int64 of shape ()
         """
         number = _number(dtype)
         if number == _sys.MP_DTYPE_NONE and (dtype is None or dtype_name(dtype) not in ("int32", "int64")):
-            raise TypeError(f"dtype = {dtype!r} is neither a float of at most 32 bits, nor int32 or int64")
+            raise TypeError(f"dtype = {dtype!r} must be float32, float16, bfloat16, int32 or int64")
         tensor = self._add(lib.mp_graph_input, name, shape, number)
         self._inputs.add(tensor)
         if number == _sys.MP_DTYPE_NONE:
@@ -84,12 +85,13 @@ class Graph(Object):
         return tensor
 
     def parameter(self, name: str, shape: Union[int, Sequence[int]]) -> int:
-        """A tensor to train: float32, the graph's own."""
+        """Adds a trainable parameter: float32, in memory of the graph."""
         self._parameters.append(self._add(lib.mp_graph_parameter, name, shape))
         return self._parameters[-1]
 
     def state(self, name: str, shape: Union[int, Sequence[int]]) -> int:
-        """A tensor that lives from step to step and is not trained: float32, the graph's own."""
+        """Adds a tensor that persists between steps and is not trained: float32, in memory of the
+        graph."""
         return self._add(lib.mp_graph_state, name, shape)
 
     def _add(self, function: Any, name: str, shape: Union[int, Sequence[int]], *dtype: int) -> int:
@@ -99,10 +101,11 @@ class Graph(Object):
         return tensor.value
 
     def node(self, op: str, name: str, inputs: Sequence[Optional[int]], outputs: int = 1, **attributes: Any) -> Any:
-        """Returns its output, or a tuple of them where more than one is wanted, from the first on.
+        """Adds a node.  Returns its output, or a tuple of the first `outputs` outputs unless that
+        is 1.
 
-        inputs      tensors; None for an optional one that is absent
-        attributes  numbers: stride=2; extent=[0, -1] of a Reshape
+        inputs      tensors; None: an absent optional input
+        attributes  numbers, e.g. stride=2, or extent=[0, -1] for a Reshape
         """
         named = [(_bytes(key, "attributes"), value) for key, given in attributes.items()
                  for value in (given if isinstance(given, (list, tuple)) else [given])]
@@ -111,8 +114,8 @@ class Graph(Object):
         for pair, (key, _), value in zip(pairs, named, values):
             pair.name, pair.value = key, value
         read = array_of("inputs", ctypes.c_int32, [-1 if tensor is None else tensor for tensor in inputs])
-        if not (is_integer(outputs) and 0 <= outputs <= 100):  # room; the library says how many there are
-            raise ValueError(f"outputs = {outputs} is no number of outputs")
+        if not (is_integer(outputs) and 0 <= outputs <= 100):  # the library checks the exact number
+            raise ValueError(f"outputs = {outputs} must be an integer from 0 to 100")
         outputs = operator.index(outputs)
         written = (ctypes.c_int32 * outputs)()
         check(lib.mp_graph_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), pairs, len(pairs),
@@ -124,21 +127,24 @@ class Graph(Object):
         return written[0] if outputs == 1 else tuple(written)
 
     def output(self, tensor: int) -> None:
-        """It is read from outside: its memory is its own, and holds its value until the next pass."""
+        """Marks a tensor as an output: its value stays in its own memory until the next pass."""
         check(lib.mp_graph_output(self.handle, _one(tensor)))
 
     def keep_gradient(self, tensor: int) -> None:
-        """Its gradient is read from outside; those of parameters can be anyway."""
+        """Keeps the gradient of a tensor.  Gradients of parameters are always kept."""
         check(lib.mp_graph_keep_gradient(self.handle, _one(tensor)))
 
     def loss(self, tensor: int) -> None:
-        """What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits."""
+        """Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits."""
         check(lib.mp_graph_loss(self.handle, _one(tensor)))
         self._has_loss = True
 
     def seed_gradient(self, tensor: int) -> int:
-        """Returns a float32 input of the shape of the tensor: bind dL / d(tensor) to it before `backward`, which
-        multiplies it by S.  For losses that you compute yourself; the tensor can be read after `forward`."""
+        """Adds a float32 input for dL / d(tensor), with the shape of the tensor, and returns it.
+
+        For losses that you compute yourself: read the tensor after `forward`, and bind the gradient
+        before `backward`, which multiplies it by S.
+        """
         seed = ctypes.c_int32()
         check(lib.mp_graph_seed_gradient(self.handle, _one(tensor), ctypes.byref(seed)))
         self._inputs.add(seed.value)
@@ -146,27 +152,34 @@ class Graph(Object):
         return seed.value
 
     def autocast(self, policy: Autocast) -> None:
-        """Mixed precision: operations get their types as the policy says, where its gate is open on this device."""
+        """Enables mixed precision by a policy, if the policy is active on this device
+        (Autocast.gate)."""
         check(lib.mp_graph_autocast(self.handle, policy.handle))
         self._policy = policy.handle
 
     def compile(self) -> None:
-        """Append the backward pass, cast, fuse, and allocate, once.  Parameters and states are 0 from here on."""
+        """Compiles the graph: adds the backward pass and casts, fuses operations, allocates memory.
+
+        Call it once.  Parameters and states are initialized to 0.
+        """
         check(lib.mp_graph_compile(self.handle))
         self._policy = None
 
     # ---- running
 
     def bind(self, tensor: int, array: Any) -> None:
-        """Where an input lies from the next pass on: an array with at least as many rows as the batch, which is kept
-        alive until another is bound.  None: nowhere."""
+        """Binds an array to an input, from the next pass on; None unbinds it.
+
+        The array must have at least as many rows as the batch.  It is kept alive until it is
+        replaced.
+        """
         bound = None
         if array is not None and tensor in self._inputs:
             info = self._info(tensor)
             name, shape = info.name.decode(), _shape(info)
             bound = self.context.check_array(array, name, dtype=self._dtype(tensor, info), size=None if shape else 1)
             if shape and (not bound.shape or bound.shape[1:] != shape[1:]):
-                raise ValueError(f"{name} has rows of the shape {bound.shape[1:]}, not {shape[1:]}")
+                raise ValueError(f"{name} has rows of shape {bound.shape[1:]}, not {shape[1:]}")
         check(lib.mp_graph_bind(self.handle, _one(tensor), bound))
         if bound is None:
             self._bound.pop(tensor, None)
@@ -174,12 +187,15 @@ class Graph(Object):
             self._bound[tensor] = array, bound
 
     def set_batch(self, batch: int) -> None:
-        """How large the batch is from the next pass on: at most as it was described."""
+        """Sets the batch size of the next passes, at most the size in the description."""
         check(lib.mp_graph_set_batch(self.handle, array_of("batch", ctypes.c_int64, [batch])[0]))
 
     def write(self, tensor: int, values: Any, stream: Any = None) -> None:
-        """Set a parameter or a state, and the 16-bit copy of a parameter, from a dense float32 array of its shape, on
-        the host or on the device.  Done when it returns."""
+        """Writes a parameter, including its 16-bit copy, or a state.
+
+        `values` is a dense float32 array of equal shape, on the host or on the device.  Waits for
+        the stream.
+        """
         info = self._info(tensor)
         got = self.context.check_array(values, f"values of {info.name.decode()}", dtype="float32", shape=_shape(info),
                                        from_host=True)
@@ -187,26 +203,33 @@ class Graph(Object):
         self.context.sync(stream)
 
     def forward(self, mode: Any, stream: Any = None) -> None:
-        """All outputs from the inputs that are bound; "training" or "inference" (mp_graph_mode_t)."""
+        """Runs the forward pass on the bound inputs; mode: "training" or "inference"
+        (mp_graph_mode_t)."""
         self._check_rows()
         check(lib.mp_graph_forward(self.handle, enumerator(_sys.mp_graph_mode_t, mode, "mode"), stream_pointer(stream)))
 
     def backward(self, scaler: Optional[Scaler] = None, stream: Any = None) -> None:
-        """The loss, and the gradients of all parameters times S, after a forward pass in training."""
+        """Computes the loss and the gradients of all parameters, multiplied by S.
+
+        Requires a preceding forward pass in training mode.
+        """
         if scaler is not None and scaler.context is not self.context:
             raise ValueError("graph and scaler belong to different contexts")
         self._check_rows()
         check(lib.mp_graph_backward(self.handle, None if scaler is None else scaler.handle, stream_pointer(stream)))
 
     def get_step(self, stream: Any = None) -> int:
-        """Number of forward passes in training, which masks of Dropout follow; 0 without Dropout.
-        Part of a checkpoint.  Waits for the stream."""
+        """Returns the number of forward passes in training, which determines the Dropout masks.
+
+        0 without Dropout.
+        Save it in checkpoints.  Waits for the stream.
+        """
         t = ctypes.c_int64()
         check(lib.mp_graph_get_step_sync(self.handle, ctypes.addressof(t), stream_pointer(stream)))
         return t.value
 
     def set_step(self, t: int, stream: Any = None) -> None:
-        """Sets that number from a checkpoint.  Waits for the stream."""
+        """Restores the number returned by get_step.  Waits for the stream."""
         check(lib.mp_graph_set_step_sync(self.handle, array_of("t", ctypes.c_int64, [t])[0],
                                          stream_pointer(stream)))
 
@@ -216,11 +239,14 @@ class Graph(Object):
             if info.rank and bound.shape[0] < info.extent[0]:
                 raise ValueError(f"{info.name.decode()} has {bound.shape[0]} rows, but the batch is {info.extent[0]}")
 
-    # ---- what became of it
+    # ---- results
 
     def lists(self) -> Tuple[Optional[TensorList], TensorList, Optional[TensorList]]:
-        """grads, master and model, for an Optimizer: all parameters in the order of their creation.  grads is None
-        without a loss, model where no parameter has a 16-bit copy."""
+        """Returns (grads, master, model) for an Optimizer: all parameters in the order of their
+        creation.
+
+        grads is None without a loss; model is None if no parameter has a 16-bit copy.
+        """
         grads, master, model = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         check(lib.mp_graph_lists(self.handle, ctypes.byref(grads) if self._has_loss else None, ctypes.byref(master),
                                  ctypes.byref(model)))
@@ -232,11 +258,12 @@ class Graph(Object):
         return lent[0], lent[1], lent[2]  # type: ignore
 
     def tensor(self, tensor: int) -> GraphTensor:
-        """Before compile it has a name and a shape, and no memory."""
+        """Returns the properties of a tensor.  Before `compile` it has a name and a shape, but no
+        memory."""
         info = self._info(tensor)
         shape, dtype = _shape(info), self._dtype(tensor, info)
         if dtype == "int64":
-            shape = ()  # one number, of which C knows the bytes
+            shape = ()  # one number; its C shape counts bytes
 
         def lent(address: Optional[int], name: Optional[str]) -> Optional[DeviceArray]:
             return None if address is None or name is None else _Lent(self, address, shape, name)
@@ -255,23 +282,25 @@ class Graph(Object):
         return self._integers.get(tensor) or _name(info.dtype) or "uint8"
 
     def memory(self) -> Any:
-        """mp_graph_memory_t: bytes of parameters, copies, gradients, ..."""
+        """Returns an mp_graph_memory_t: bytes of parameters, copies, gradients, ..."""
         memory = _sys.mp_graph_memory_t()
         check(lib.mp_graph_get_memory(self.handle, ctypes.byref(memory)))
         return memory
 
     def explain(self, form: Any = "text") -> str:
-        """How the operations came to their types: "text", "json", or "dot" for Graphviz (mp_autocast_form_t)."""
+        """Explains the types of the operations: "text", "json", or "dot" for Graphviz
+        (mp_autocast_form_t)."""
         number = enumerator(_sys.mp_autocast_form_t, form, "form")
         return _text(lambda text, size: lib.mp_graph_explain(self.handle, number, text, size))
 
     def describe(self) -> str:
-        """What is launched, in order: one line per launch with its operations, tensors, types and shapes."""
+        """Lists the launches in order, one per line, with their operations, tensors, types and
+        shapes."""
         return _text(lambda text, size: lib.mp_graph_describe(self.handle, text, size))
 
 
 class _Lent(DeviceArray):
-    """An array in the memory of a graph, which it keeps alive."""
+    """An array in the memory of a graph.  It keeps the graph alive."""
 
     def __init__(self, graph: Graph, address: int, shape: Tuple[int, ...], dtype: str):
         self._graph, self._pointer = graph, Native.own(address, None, [graph.handle])
@@ -279,12 +308,12 @@ class _Lent(DeviceArray):
 
     @property
     def pointer(self) -> Native:
-        self._graph.handle  # raises where it is closed
+        self._graph.handle  # raises if the graph is closed
         return super().pointer
 
 
 class _LentList(TensorList):
-    """A list of a graph, which it keeps alive."""
+    """A list of a graph.  It keeps the graph alive."""
 
     def __init__(self, graph: Graph, handle: int, arrays: Sequence[Optional[DeviceArray]], numels: List[int]):
         Object.__init__(self, graph.context)
@@ -295,11 +324,11 @@ class _LentList(TensorList):
 
     @property
     def handle(self) -> Native:
-        self._graph.handle  # raises where it is closed
+        self._graph.handle  # raises if the graph is closed
         return super().handle
 
     def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
-        raise TypeError("this list belongs to a graph, whose memory stays where it is")
+        raise TypeError("this list belongs to a graph and cannot be changed")
 
 
 def _one(tensor: int) -> int:

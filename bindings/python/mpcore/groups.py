@@ -1,4 +1,4 @@
-"""mpcore/gemm.h: many products in one call."""
+"""Batched, grouped and ragged GEMM (mpcore/gemm.h)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from .context import Context, stream_pointer
 
 
 class Matrices:
-    """Matrices of one shape, type and layout, anywhere in memory, for gemm_batched.  Their addresses are
-    on the device; the matrices are kept alive."""
+    """Matrices of equal shape, type and layout at arbitrary addresses, for gemm_batched.
+
+    Stores the addresses on the device and keeps the matrices alive.
+    """
 
     def __init__(self, context: Context, arrays: Sequence[Any]):
         self.context, self.arrays = context, list(arrays)
         views = [context.check_array(a, f"arrays[{i}]", dense=False) for i, a in enumerate(self.arrays)]
         if not views:
             raise ValueError("arrays is empty")
-        self.first, self._views = views[0], views  # with DLPack these have memory that the arrays have not
+        self.first, self._views = views[0], views  # views keep DLPack memory alive; arrays do not
         for i, got in enumerate(views):
             if len(got.shape) != 2:
                 raise ValueError(f"arrays[{i}] has {len(got.shape)} dimensions, not 2")
             if (got.dtype, got.shape, got.strides) != (self.first.dtype, self.first.shape, self.first.strides):
-                raise ValueError(f"arrays[{i}] is not as arrays[0]: {got.dtype} {got.shape}, strides {got.strides}")
+                raise ValueError(f"arrays[{i}] differs from arrays[0]: {got.dtype} {got.shape}, strides {got.strides}")
         addresses = struct.pack(f"={len(views)}Q", *[got.address for got in views])
         self.table = context.empty(len(views), "int64")
         self.table.copy_from(_Bytes(addresses, len(views)))
@@ -37,7 +39,7 @@ class Matrices:
 
 
 class _Bytes:
-    """int64 in host memory."""
+    """An int64 array in host memory."""
 
     def __init__(self, data: bytes, count: int):
         self._data = ctypes.create_string_buffer(data, len(data))
@@ -50,12 +52,14 @@ class _Bytes:
 def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c: Optional[Matrices] = None,
                  alpha: float = 1.0, beta: float = 0.0, workspace: Any = None, kernel: Optional[str] = None,
                  stream: Any = None, **epilogue: Any) -> None:
-    """out[i] = epilogue(alpha a[i] b[i] + beta c[i]), as gemm; c is out where it is not given.  bias=,
-    activation=, scale= and found_inf= are shared by all."""
+    """Computes out[i] = epilogue(alpha a[i] b[i] + beta c[i]), like gemm.
+
+    c defaults to out.  All items share bias=, activation=, scale= and found_inf=.
+    """
     c = out if c is None else c
     for name, got in (("b", b), ("out", out), ("c", c)):
         if len(got) != len(a):
-            raise ValueError(f"{name} has {len(got)} matrices, a {len(a)}")
+            raise ValueError(f"{name} has {len(got)} matrices, but a has {len(a)}")
     for name, got in (("a", a), ("b", b), ("out", out), ("c", c)):
         if got.context is not context:
             raise ValueError(f"{name} belongs to another context")
@@ -77,8 +81,12 @@ def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c
 def gemm_grouped(context: Context, products: Sequence[Sequence[Any]], *, alpha: float = 1.0,
                  beta: float = 0.0, scale: Any = None, found_inf: Any = None, workspace: Any = None,
                  kernel: Optional[str] = None, stream: Any = None) -> None:
-    """Products of different shapes in one call: (a, b, out), or (a, b, out, c), of each; c is out where
-    it is not given.  All have the same types, and all a, as all b, lie by rows or all by columns."""
+    """Computes products of different shapes in one call.
+
+    products  (a, b, out) or (a, b, out, c) per product; c defaults to out.  All products have equal
+              types; all matrices a are stored by rows or all by columns, and likewise all matrices
+              b
+    """
     desc, items, count = _group(context, products, alpha, beta, kernel)
     epilogue = _epilogue.make(context, 0, scale=scale, found_inf=found_inf)
     check(lib.mp_gemm_grouped(context.handle, ctypes.byref(desc), count, items, ctypes.byref(epilogue),
@@ -86,7 +94,7 @@ def gemm_grouped(context: Context, products: Sequence[Sequence[Any]], *, alpha: 
 
 
 def gemm_grouped_workspace_size(context: Context, products: Sequence[Sequence[Any]]) -> int:
-    """Bytes with which gemm_grouped is fastest."""
+    """Returns the workspace size in bytes with which gemm_grouped is fastest."""
     desc, items, count = _group(context, products, 1.0, 0.0, None)
     return _epilogue.bytes_of(lib.mp_gemm_grouped_workspace_size, context.handle, ctypes.byref(desc), count, items)
 
@@ -94,9 +102,12 @@ def gemm_grouped_workspace_size(context: Context, products: Sequence[Sequence[An
 def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any = None, alpha: float = 1.0,
                 beta: float = 0.0, amax: Any = None, found_inf: Any = None, scale: Any = None, workspace: Any = None,
                 kernel: Optional[str] = None, stream: Any = None) -> None:
-    """Groups whose sizes only the device knows: `ends`, an int32 array, says where each one ends.  They
-    share the rows of a and out where b is a batch, one matrix for each group, and the k of a and b where
-    out is one; c is out where it is not given.  What lies past the last end is neither read nor written."""
+    """Computes one product per group, with group sizes that are on the device.
+
+    `ends` is an int32 array with the end of each group.  If b is a batch of one matrix per group,
+    groups divide the rows of a and out; if out is a batch, they divide the k dimension of a and b.
+    c defaults to out.  Elements past the last end are neither read nor written.
+    """
     desc, ragged, views = _ragged(context, a, b, out, c)
     desc.alpha, desc.beta = alpha, beta
     desc.kernel = kernel.encode() if kernel else None
@@ -109,7 +120,7 @@ def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any
 
 
 def gemm_ragged_workspace_size(context: Context, a: Any, b: Any, out: Any) -> int:
-    """Bytes with which gemm_ragged is fastest, whatever the ends are."""
+    """Returns the workspace size in bytes with which gemm_ragged is fastest, for any `ends`."""
     desc, ragged, _ = _ragged(context, a, b, out, None)
     return _epilogue.bytes_of(lib.mp_gemm_ragged_workspace_size, context.handle, ctypes.byref(desc), ragged)
 
@@ -150,7 +161,7 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
         views.append(got + got[2:3] if len(got) == 3 else got)
         for name, view, first in zip(names, got, views[0]):
             if view.dtype != first.dtype:
-                raise TypeError(f"products[{i}].{name} has elements of {view.dtype}, not {first.dtype}")
+                raise TypeError(f"products[{i}].{name} has dtype {view.dtype}, not {first.dtype}")
     a_type, out_type = (views[0][0].mp_dtype, views[0][2].mp_dtype) if views else (_sys.MP_FP16, _sys.MP_FP16)
     desc = _sys.mp_gemm_desc_default(0, 0, 0, a_type, out_type)
     desc.alpha, desc.beta = alpha, beta
@@ -164,32 +175,32 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
         item.ldd, item.ldc = _rows(d, f"products[{i}].out"), _rows(c, f"products[{i}].c")
         item.A, item.B, item.C, item.D = a.address, b.address, c.address, d.address
         items[i] = item
-    items.views = views  # whatever `products` is, they live as long as their addresses
+    items.views = views  # keep the arrays alive as long as their addresses
     return desc, items, len(views)
 
 
 def _sizes(a: View, b: View, out: View, c: View, where: str) -> Tuple[int, int, int]:
     (m, k), n = a.shape, b.shape[-1]
     if b.shape[-2] != k:
-        raise ValueError(f"{where}b has {b.shape[-2]} rows, {where}a {k} columns")
+        raise ValueError(f"{where}b has {b.shape[-2]} rows, but {where}a has {k} columns")
     if a.dtype != b.dtype:
-        raise TypeError(f"{where}a has elements of {a.dtype}, {where}b of {b.dtype}")
+        raise TypeError(f"{where}a has dtype {a.dtype}, but {where}b has {b.dtype}")
     shape = out.shape[:-2] + (m, n)
     for name, got in (("out", out), ("c", c)):
         if got.shape != shape:
-            raise ValueError(f"{where}{name} has the shape {got.shape}, not {shape}")
+            raise ValueError(f"{where}{name} has shape {got.shape}, not {shape}")
         if got.dtype != out.dtype:
-            raise TypeError(f"{where}{name} has elements of {got.dtype}, not {out.dtype}")
+            raise TypeError(f"{where}{name} has dtype {got.dtype}, not {out.dtype}")
     return m, n, k
 
 
 def _op(views: Sequence[View], name: str) -> Tuple[int, List[Any]]:
-    """The op that fits all of them, and the ld of each."""
+    """Returns the op that all views have in common, and the leading dimension of each."""
     for op in (_sys.MP_OP_N, _sys.MP_OP_T):
         found = [leading(got, op) for got in views]
         if None not in found:
             return op, found
-    raise ValueError(f"the {name} have neither all contiguous rows nor all contiguous columns")
+    raise ValueError(f"matrices {name} must all have contiguous rows or all contiguous columns")
 
 
 def _rows(got: View, name: str) -> int:

@@ -1,4 +1,4 @@
-"""mpcore/layers.h: what lies around a convolution, in N H W C, and the loss."""
+"""Pooling, batch normalization, pointwise operations and losses, in N H W C (mpcore/layers.h)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from .convolution import Pair, images, numbers
 
 
 def nchw_to_nhwc(context: Context, src: Any, dst: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
-    """A copy of N C H W images as N H W C, of the type `dtype` (that of src); returns dst."""
+    """Copies N C H W images to N H W C, converted to `dtype` (default: that of src); returns
+    dst."""
     n, c, h, w = images(context.check_array(src, "src").shape, "src")
     return _turn(context, lib.mp_nchw_to_nhwc, src, dst, (n, h, w, c), (n, c, h, w), dtype, stream)
 
 
 def nhwc_to_nchw(context: Context, src: Any, dst: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
-    """A copy of N H W C images as N C H W, of the type `dtype` (that of src); returns dst."""
+    """Copies N H W C images to N C H W, converted to `dtype` (default: that of src); returns
+    dst."""
     n, h, w, c = images(context.check_array(src, "src").shape, "src")
     return _turn(context, lib.mp_nhwc_to_nchw, src, dst, (n, c, h, w), (n, c, h, w), dtype, stream)
 
@@ -41,10 +43,11 @@ class Pool2d:
 
     mode        "max", "avg_include_pad" or "avg_exclude_pad" (mp_pool_mode_t)
     x_shape     N H W C; `y_shape` is N P Q C
-    window      a number, or (height, width); so has stride, by default that of the window
+    window      a number, or (height, width)
+    stride      a number, or (height, width); None: that of the window
     padding     a number, (height, width), or (top, bottom, left, right)
-    dilation    a number, or (height, width): from one pixel of a window to the next
-    ceil_mode   round the size of y up, as torch does
+    dilation    a number, or (height, width): distance between pixels of a window
+    ceil_mode   round the size of y up, like torch
     """
 
     def __init__(self, context: Context, mode: Any, x_shape: Sequence[int], window: Pair, dtype: Any = "fp16",
@@ -63,7 +66,7 @@ class Pool2d:
         self.y_shape = (n, p.value, q.value, c)
 
     def forward(self, x: Any, y: Any = None, stream: Any = None) -> Any:
-        """y = the largest element, or the mean, of each window; returns y."""
+        """Computes the maximum or the mean of each window; returns y."""
         read = self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         y = DeviceArray(self.context, self.y_shape, self.dtype) if y is None else y
         got = self.context.check_array(y, "y", dtype=self.dtype, shape=self.y_shape, writable=True)
@@ -72,7 +75,7 @@ class Pool2d:
         return y
 
     def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None) -> Any:
-        """dx = the gradient of x, overwritten; returns dx.  x may be None for the means."""
+        """Computes dx, the gradient of x; returns dx.  x can be None for the average modes."""
         vx = None if x is None else self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         read = self.context.check_array(dy, "dy", dtype=self.dtype, shape=self.y_shape)
         dx = DeviceArray(self.context, self.x_shape, self.dtype) if dx is None else dx
@@ -83,15 +86,14 @@ class Pool2d:
 
 
 class BatchNorm:
-    """Batch normalisation of arrays of `rows` x `channels` elements, of whatever shape: rows is N H W of
-    images.
+    """Batch normalization of arrays with `rows` x `channels` elements; for images, rows is N H W.
 
-    activation  "none" or "relu"
-    mean, inv_std    float32, one per channel: what forward has measured, for backward
+    activation     "none" or "relu"
+    mean, inv_std  float32, one per channel: statistics of the last forward(), read by backward()
 
-    The object has those two arrays and the workspace: use it in one stream at a time, and once forward
-    before each backward.  gamma, beta and everything else per channel is float32; gamma = None is 1, beta = None is 0,
-    and None in place of their gradients leaves these out.
+    The object owns these two arrays and its workspace, so use it in one stream at a time, and call
+    forward once before each backward.  All per-channel arrays are float32.  gamma = None means 1,
+    beta = None means 0; gradients that are None are not computed.
     """
 
     def __init__(self, context: Context, rows: int, channels: int, dtype: Any = "fp16", *,
@@ -106,8 +108,11 @@ class BatchNorm:
 
     def forward(self, x: Any, gamma: Any = None, beta: Any = None, y: Any = None, *, running_mean: Any = None,
                 running_var: Any = None, stream: Any = None) -> Any:
-        """y = activation((x - mean) gamma inv_std + beta) with the statistics of x; the running ones are
-        updated.  Returns y."""
+        """Computes y = activation((x - mean) gamma inv_std + beta) with the statistics of x;
+        returns y.
+
+        Updates running_mean and running_var if they are given.
+        """
         y, read, got = self._pair("x", x, "y", y)
         tensors = self._tensors(x=read, y=got, **self._channels(gamma=gamma, beta=beta),
                                 **self._channels(True, running_mean=running_mean, running_var=running_var))
@@ -118,7 +123,7 @@ class BatchNorm:
 
     def inference(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any, y: Any = None,
                   stream: Any = None) -> Any:
-        """The same with given statistics; y may be x.  Returns y."""
+        """Computes y like forward, but with given statistics; y can be x.  Returns y."""
         y, read, got = self._pair("x", x, "y", y)
         given = self._channels(gamma=gamma, beta=beta, mean=mean, var=var)
         tensors = self._tensors(x=read, y=got, running_mean=given.pop("mean"), running_var=given.pop("var"), **given)
@@ -128,7 +133,7 @@ class BatchNorm:
 
     def backward(self, x: Any, dy: Any, gamma: Any = None, beta: Any = None, dgamma: Any = None, dbeta: Any = None,
                  dx: Any = None, stream: Any = None) -> Any:
-        """The gradients of forward, overwritten; dx may be dy.  Returns dx."""
+        """Computes the gradients of forward; dx can be dy.  Returns dx."""
         vx = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
         dx, read, got = self._pair("dy", dy, "dx", dx)
         tensors = self._tensors(x=vx, dy=read, dx=got, **self._channels(gamma=gamma, beta=beta),
@@ -139,7 +144,7 @@ class BatchNorm:
         return dx
 
     def _pair(self, name: str, array: Any, out_name: str, out: Any) -> Tuple[Any, View, View]:
-        """(out, view of array, view of out); out is made where it is not given."""
+        """Returns (out, view of array, view of out); allocates out if it is None."""
         read = self.context.check_array(array, name, dtype=self.dtype, size=self.size)
         out = DeviceArray(self.context, read.shape, self.dtype) if out is None else out
         got = self.context.check_array(out, out_name, dtype=self.dtype, size=self.size, writable=True)
@@ -156,12 +161,12 @@ class BatchNorm:
 
 
 class ColumnSum:
-    """Sums of the columns of arrays of `rows` x `columns` elements, of whatever shape: the gradient of a bias.
+    """Column sums of arrays with `rows` x `columns` elements, such as the gradient of a bias.
 
-    dtype      of x
-    sum_dtype  of sum
+    dtype      type of x
+    sum_dtype  type of sum
 
-    The object has the workspace: use it in one stream at a time.
+    The object owns its workspace, so use it in one stream at a time.
     """
 
     def __init__(self, context: Context, rows: int, columns: int, dtype: Any = "fp16", *, sum_dtype: Any = "fp32"):
@@ -175,10 +180,10 @@ class ColumnSum:
 
     def run(self, x: Any, sum: Any = None, *, beta: float = 0.0, scale: Any = None, amax: Any = None,
             found_inf: Any = None, stream: Any = None) -> Any:
-        """sum = scale (sums of the columns of x) + beta sum; returns sum.  See mp_column_sum."""
+        """Computes sum = scale (column sums of x) + beta sum; returns sum.  See mp_column_sum."""
         if sum is None:
             if beta != 0:
-                raise ValueError(f"beta = {beta} adds to sum, which is not given")
+                raise ValueError(f"beta = {beta} requires sum")
             sum = DeviceArray(self.context, (self.columns,), self.sum_dtype)
         read = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
         got = self.context.check_array(sum, "sum", dtype=self.sum_dtype, size=self.columns, writable=True)
@@ -192,12 +197,13 @@ class ColumnSum:
 
 def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *, activation: Any = "none",
               stream: Any = None) -> Any:
-    """y = activation(z), for each element; returns y, which may be a, or a contiguous b of its shape and type.
+    """Computes y = activation(z) for each element; returns y.
 
     op          "copy": z = a; "add": z = a + b; "mul": z = a b (mp_pointwise_op_t)
-    activation  with "copy" also "drelu" and its like: y = a activation'(b)
-    b           of the shape of a, in two dimensions with contiguous rows; or one row for all, of as many elements
-                as the last dimension of a
+    activation  with "copy" also a derivative such as "drelu": y = a activation'(b)
+    b           the shape of a, with contiguous rows if it has two dimensions; or a single row of as
+                many elements as the last dimension of a
+    y           can be a, or a contiguous b of equal shape and type
     """
     read = context.check_array(a, "a")
     y = DeviceArray(context, read.shape, read.dtype) if y is None else y
@@ -215,9 +221,9 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
 
 
 def _rows_of_b(b: View, shape: Tuple[int, ...], columns: int) -> int:
-    """ld_b."""
+    """Returns ld_b."""
     if b.shape not in (shape, (columns,)):
-        raise ValueError(f"b has the shape {b.shape}, neither {shape} nor {(columns,)}")
+        raise ValueError(f"b has shape {b.shape}, not {shape} or {(columns,)}")
     if b.is_dense():
         return columns if b.shape == shape else 0
     ld = leading(b, _sys.MP_OP_N) if len(b.shape) == 2 else None
@@ -229,14 +235,15 @@ def _rows_of_b(b: View, shape: Tuple[int, ...], columns: int) -> int:
 def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,
                  correct: Any = None, dlogits: Any = None, loss_scale: Any = None, weight: float = 1.0,
                  ignore_label: Optional[int] = -100, label_smoothing: float = 0.0, stream: Any = None) -> None:
-    """Softmax cross-entropy and its gradient, see mp_softmax_xent.
+    """Computes softmax cross-entropy and its gradient; see mp_softmax_xent.
 
-    logits, dlogits   rows x classes; dlogits may be logits itself
-    labels            rows of int32; those of int64 are refused, for mpcore has no kernel that converts them
-    row_loss, loss    float32: rows elements, 1 element
-    correct           int64, 1 element, increased by the number of right answers
+    logits, dlogits   rows x classes; dlogits can be logits
+    labels            int32, one per row; int64 is not supported
+    row_loss          float32, one per row
+    loss              float32, 1 element
+    correct           int64, 1 element, increased by the number of correct predictions
     loss_scale        float32, 1 element: Scaler.scale
-    ignore_label      rows with this label do not count; None: all do
+    ignore_label      rows with this label are ignored; None: no row is
     label_smoothing   in [0, 1)
     """
     vl = context.check_array(logits, "logits", dense=False)
@@ -275,16 +282,18 @@ def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, w
                  element_loss: Any = None, loss: Any = None, dprediction: Any = None, loss_scale: Any = None,
                  weight: float = 1.0, reduction: Any = "mean", ignore_target: Optional[float] = None,
                  workspace: Any = None, stream: Any = None) -> None:
-    """A loss of single elements and its gradient, see mp_loss.
+    """Computes an element-wise loss and its gradient; see mp_loss.
 
     kind           "mse", "l1" or "bce_with_logits" (mp_loss_kind_t)
-    target         of as many elements as prediction, of any float type; so is dprediction, of the type of prediction
-    weights        float32, one for each element
-    element_loss   float32, one for each element, written; loss: 1 element, written
+    target         as many elements as prediction, of any floating-point type
+    dprediction    as many elements as prediction, of equal type, written
+    weights        float32, one per element
+    element_loss   float32, one per element, written
+    loss           float32, 1 element, written
     loss_scale     float32, 1 element: Scaler.scale
     reduction      "mean" or "sum" (mp_loss_reduction_t)
-    ignore_target  elements with this target do not count, which may be NaN; None: all do
-    workspace      uint8, 16 KiB are enough; made for the call where it is not given, which then waits for the stream
+    ignore_target  elements with this target, which can be NaN, are ignored; None: no element is
+    workspace      uint8, 16 KiB are enough; None: allocate it for this call and wait for the stream
     """
     read = context.check_array(prediction, "prediction")
     wanted = context.check_array(target, "target", size=read.size)
@@ -307,4 +316,4 @@ def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, w
                       views.get("loss_scale"), views.get("element_loss"), views.get("loss"),
                       views.get("dprediction"), block if size else None, block.nbytes, stream_pointer(stream)))
     if workspace is None:
-        context.sync(stream)  # before the memory goes
+        context.sync(stream)  # before the workspace is freed

@@ -1,4 +1,4 @@
-"""mpcore/rnn.h: recurrent layers."""
+"""Recurrent layers (mpcore/rnn.h)."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from .context import Context, DeviceArray, stream_pointer
 
 
 class Rnn:
-    """The shape of recurrent layers, and their passes.
+    """A stack of recurrent layers with its passes.
 
     cell          "lstm", "gru", "tanh" or "relu" (mp_rnn_cell_t)
-    x_shape       timesteps, batch, input_size; with batch_first batch, timesteps, input_size
-    dtype         of x, y, h and the weights; c and the biases are float32
-    dtype_dw      of the gradients of the weights; None: dtype
-    dropout       between the layers, in training; dropout_seed is any number, and dropout_offset
-                  of forward() changes the masks from step to step
-    clip          LSTM: c is kept within [-clip, clip]; None: it is not
-    skip_input    x is added to the gates of the first layer, which has no weight_ih
-    reset_first   GRU: r is applied before the product, as TensorFlow's reset_after=False
-    kernel        for tests, the name of one
+    x_shape       (timesteps, batch, input_size); with batch_first (batch, timesteps, input_size)
+    dtype         type of x, y, h and the weights; c and the biases are float32; c and the biases
+                  are float32
+    dtype_dw      type of the weight gradients; None: dtype
+    dropout       probability between layers, in training
+    dropout_seed  any number; dropout_offset of forward() changes the masks between steps
+    clip          LSTM: clip c to [-clip, clip]; None: no clipping
+    skip_input    add x to the gates of the first layer, which has no weight_ih
+    reset_first   GRU: apply r before the product, like reset_after=False of TensorFlow
+    kernel        name of a kernel, for tests
 
-    Weights are named as torch names them, and any mapping will do: lstm.state_dict() of a torch.nn.LSTM
-    as it is.  `weight_shapes` has all names with their shapes: weight_ih_l0, weight_hh_l0, bias_ih_l0,
-    bias_hh_l0, then those that end in _reverse, then l1.  `y_shape` is that of x with directions x
-    hidden_size elements, `state_shape` (of h and c) layers x directions, batch, hidden_size.
+    Weights are passed as a mapping with the names of torch, such as the state_dict() of a
+    torch.nn.LSTM. `weight_shapes` maps all names to shapes: weight_ih_l0, weight_hh_l0, bias_ih_l0,
+    bias_hh_l0, then the names that end in _reverse, then layer 1.  `y_shape` is x_shape with
+    directions x hidden_size as the last dimension.  `state_shape`, the shape of h and c, is (layers
+    x directions, batch, hidden_size).
 
-    Sequences of unequal lengths have `lengths`, an array of int32 with one number per sequence; or
-    `batch_sizes`, `timesteps` numbers on the host, that say how many sequences have each step: x, y and
-    their gradients are then packed, rows x elements, as in a PackedSequence of torch.
+    For sequences of unequal lengths pass either
 
-    The object has the workspace: use it in one stream at a time.
+    - `lengths`: int32, one per sequence
+    - `batch_sizes`: the number of sequences in each time step, on the host.  x, y and their
+      gradients are then packed, rows x elements, like a PackedSequence of torch
+
+    The object owns its workspace, so use it in one stream at a time.
     """
 
     def __init__(self, context: Context, cell: Any, x_shape: Sequence[int], hidden_size: int, dtype: Any = "fp16", *,
@@ -65,7 +69,7 @@ class Rnn:
         self.y_shape = (*self.x_shape[:2], outputs)
         self.state_shape = (self.sizes.num_weights, batch, hidden_size)
         self.weight_shapes: Dict[str, Tuple[int, ...]] = {}
-        self._fields = []  # of each mp_rnn_weights_t: field, name
+        self._fields = []  # {field: name} of each mp_rnn_weights_t
         rows = self.sizes.gates * hidden_size
         for i in range(self.sizes.num_weights):
             layer, is_reverse = divmod(i, self.sizes.directions)
@@ -82,25 +86,29 @@ class Rnn:
         self.workspace = context.empty(self.sizes.workspace_bytes, "uint8")
 
     def kernels(self) -> List[_sys.mp_kernel_info_t]:
-        """mp_kernel_info_t of every kernel, the one that would be chosen first."""
+        """Returns an mp_kernel_info_t for every kernel, first the one that is selected."""
         return _epilogue.kernels_of(lib.mp_rnn_kernel_info, self.context.handle, ctypes.byref(self.desc))
 
     def _describe(self, is_packed: bool = False, accumulate: bool = False) -> Any:
-        """The descriptor of one call."""
+        """Returns the descriptor of one call."""
         desc = type(self.desc).from_buffer_copy(self.desc)
         if accumulate:
             desc.flags |= _sys.MP_RNN_ACCUMULATE
-        if is_packed:  # packed rows are dense, whatever batch_first says
+        if is_packed:  # packed rows are dense, independent of batch_first
             desc.x_step = desc.x_row = desc.y_step = desc.y_row = 0
         return desc
 
     def forward(self, x: Any, weights: Mapping[str, Any], *, h0: Any = None, c0: Any = None, lengths: Any = None,
                 batch_sizes: Optional[Sequence[int]] = None, dropout_offset: Any = None, y: Any = None, hn: Any = None,
                 cn: Any = None, reserve: Any = None, stream: Any = None) -> "RnnStep":
-        """The forward pass of training.  h0 and c0 are 0 where they are not given; y, hn, cn and the
-        reserve, sizes.reserve_bytes of uint8, are made.  dropout_offset is 1 element of int64, another
-        mask for every value: in training a counter, such as Optimizer.step_counter.  None: one mask
-        for all steps."""
+        """Runs the forward pass in training mode.
+
+        h0, c0          None: 0
+        y, hn, cn       allocated if None
+        reserve         uint8, sizes.reserve_bytes elements; allocated if None
+        dropout_offset  int64, 1 element; each value selects different masks.  In training use a
+                        counter, such as Optimizer.step_counter; None: the same masks in all steps
+        """
         fields = self._inputs(x, weights, h0, c0, lengths, batch_sizes, dropout_offset)
         reserve = self.context.empty(self.sizes.reserve_bytes, "uint8") if reserve is None else reserve
         got = self.context.check_array(reserve, "reserve", dtype="uint8", writable=True)
@@ -112,14 +120,16 @@ class Rnn:
     def inference(self, x: Any, weights: Mapping[str, Any], *, h0: Any = None, c0: Any = None, lengths: Any = None,
                   batch_sizes: Optional[Sequence[int]] = None, y: Any = None, hn: Any = None, cn: Any = None,
                   stream: Any = None) -> Tuple[Any, Any, Any]:
-        """The same without dropout, and without a backward pass.  Returns (y, hn, cn), cn of LSTM alone;
-        hn may be h0, cn may be c0."""
+        """Runs the forward pass without dropout and without a backward pass.  Returns (y, hn, cn).
+
+        cn is None except for LSTM.  hn can be h0, and cn can be c0.
+        """
         fields = self._inputs(x, weights, h0, c0, lengths, batch_sizes, None)
         outputs = self._outputs(fields, y, hn, cn)
         self._call(lib.mp_rnn_forward_inference, fields, stream)
         return outputs
 
-    # The fields of mp_rnn_tensors_t are views and numbers until the call, so that arrays live as long.
+    # Fields of mp_rnn_tensors_t stay views until the call, which keeps the arrays alive.
 
     def _inputs(self, x: Any, weights: Mapping[str, Any], h0: Any, c0: Any, lengths: Any,
                 batch_sizes: Optional[Sequence[int]], dropout_offset: Any) -> Dict[str, Any]:
@@ -140,7 +150,7 @@ class Rnn:
         return fields
 
     def _outputs(self, fields: Dict[str, Any], y: Any, hn: Any, cn: Any) -> Tuple[Any, Any, Any]:
-        """(y, hn, cn), made where they are not given."""
+        """Returns (y, hn, cn), allocated if None."""
         shape = self._steps(fields, self.y_shape)
         y = DeviceArray(self.context, shape, self.dtype) if y is None else y
         hn = DeviceArray(self.context, self.state_shape, self.dtype) if hn is None else hn
@@ -152,34 +162,35 @@ class Rnn:
 
     @staticmethod
     def _steps(fields: Dict[str, Any], shape: Tuple[int, ...]) -> Tuple[int, ...]:
-        """Of x and y, packed or not."""
+        """Returns the shape of x or y, packed or not."""
         return (fields["rows"], shape[2]) if "rows" in fields else shape
 
     def _states(self, writable: bool = False, **arrays: Any) -> Dict[str, Any]:
-        """Of h, or of c where the name has a c; of the shape of h and c."""
+        """Returns the views of h and, if the name contains a c, of c."""
         views = {}
         for name, array in arrays.items():
             if array is None:
                 continue
             if "c" in name and self.desc.cell != _sys.MP_RNN_LSTM:
-                raise ValueError(f"{name} is for LSTM, which alone has a c")
+                raise ValueError(f"{name} is supported only by LSTM")
             views[name] = self.context.check_array(array, name, dtype="float32" if "c" in name else self.dtype,
                                                    shape=self.state_shape, writable=writable)
         return views
 
     def _weights(self, struct: Any, arrays: Mapping[str, Any], what: str, dtype: str, writable: bool = False) -> Any:
-        """The array of structs for a mapping from names; what is written may lack some."""
+        """Returns the array of structs for a mapping from names, which can be incomplete if
+        writable."""
         unknown = [name for name in arrays if name not in self.weight_shapes]
         if unknown:
-            raise ValueError(f"{what} has {unknown[0]!r}, which is not one of: {', '.join(self.weight_shapes)}")
+            raise ValueError(f"{what} has unknown name {unknown[0]!r}, not one of: {', '.join(self.weight_shapes)}")
         structs = (struct * len(self._fields))()
-        structs.views = []  # keep what they are of alive for as long as the structs live
+        structs.views = []  # keep the arrays alive as long as the structs
         for one, fields in zip(structs, self._fields):
             for field, name in fields.items():
                 if name not in arrays and writable:
                     continue
                 if name not in arrays:
-                    raise ValueError(f"{what} has no {name!r}")
+                    raise ValueError(f"{what} lacks {name!r}")
                 view = self.context.check_array(arrays[name], f"{what}[{name!r}]", writable=writable,
                                                 dtype=dtype if field.startswith("w") else "float32",
                                                 shape=self.weight_shapes[name])
@@ -202,11 +213,10 @@ class Rnn:
 
 
 class RnnStep:
-    """A forward pass of training: y, hn and, of LSTM, cn; and its backward passes: of the data, once, and
-    then of the weights.
+    """A forward pass in training mode: y, hn, cn (LSTM only), and its backward passes.
 
-    Keeps alive what the forward pass has read and written; until the backward passes are done nothing of it
-    may change, but y, hn and cn.
+    Call backward_data once, then backward_weights.  The object keeps the arrays of the forward pass
+    alive.  Do not modify them, except y, hn and cn, before the backward passes have finished.
     """
 
     def __init__(self, rnn: Rnn, fields: Dict[str, Any], y: Any, hn: Any, cn: Any):
@@ -216,9 +226,13 @@ class RnnStep:
     def backward_data(self, dy: Any, *, dhn: Any = None, dcn: Any = None, dx: Any = None, dh0: Any = None,
                       dc0: Any = None, needs_dx: bool = True, found_inf: Any = None,
                       stream: Any = None) -> Tuple[Any, Any, Any]:
-        """(dx, dh0, dc0), from the gradients of y, hn and cn; those not given are 0.  Made where they are not
-        given: dx, unless needs_dx=False saves its product, and dh0 and dc0 where forward had h0 and c0.
-        found_inf is 1 element of float32: Scaler.found_inf."""
+        """Computes the gradients of x, h0 and c0; returns (dx, dh0, dc0).
+
+        dy, dhn, dcn  gradients of y, hn and cn; None: 0
+        dx            allocated if None, unless needs_dx=False saves its product
+        dh0, dc0      allocated if None and forward had h0 and c0
+        found_inf     float32, 1 element: Scaler.found_inf
+        """
         rnn, fields, context = self.rnn, dict(self._fields), self.rnn.context
         self._take_turn("backward_data")
         shape = rnn._steps(fields, rnn.x_shape)
@@ -239,14 +253,18 @@ class RnnStep:
 
     def backward_weights(self, grads: Optional[Mapping[str, Any]] = None, *, accumulate: bool = False,
                          found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
-        """The gradients of weights and biases under the names of the weights: of those in `grads`, or all of
-        them, made, where it is not given.  accumulate adds to what is there.  Returns grads.  amax is 1 element
-        of float32, that becomes max(itself, |gradients|)."""
+        """Computes the gradients of weights and biases, with the names of the weights; returns
+        grads.
+
+        grads       mapping of the gradients to compute; None: allocate all
+        accumulate  add to the contents of grads
+        amax        float32, 1 element, updated to max(amax, |gradients|)
+        """
         rnn = self.rnn
         self._take_turn("backward_weights")
         if grads is None:
             if accumulate:
-                raise ValueError("accumulate adds to grads, which is not given")
+                raise ValueError("accumulate requires grads")
             grads = {name: DeviceArray(rnn.context, shape, rnn.dtype_dw if len(shape) == 2 else "float32")
                      for name, shape in rnn.weight_shapes.items()}
         structs = rnn._weights(_sys.mp_rnn_weight_grads_t, grads, "grads", rnn.dtype_dw, writable=True)
@@ -257,7 +275,7 @@ class RnnStep:
 
     def _take_turn(self, name: str) -> None:
         if self._next != name:
-            raise ValueError(f"{name} is called where {self._next} is next")
+            raise ValueError(f"{name} is out of order: call {self._next} next")
 
     def _numbers(self, **arrays: Any) -> Dict[str, Any]:
         return {name: self.rnn.context.check_array(array, name, dtype="float32", size=1, writable=True)

@@ -1,4 +1,4 @@
-"""mpcore/sequences.h: embeddings and dropout."""
+"""Embeddings and dropout (mpcore/sequences.h)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .context import Context, DeviceArray, stream_pointer
 
 
 class Embedding:
-    """Looks up `rows` vectors of `width` elements in a table of `vocabulary` of them.
+    """An embedding: looks up `rows` vectors of `width` elements in a table of `vocabulary` vectors.
 
-    dtype          of table, out and dout
-    dtype_dtable   of the gradient of the table; None: dtype
-    padding_index  the row of the table whose gradient is 0; None: there is none
+    dtype          type of table, out and dout
+    dtype_dtable   type of the gradient of the table; None: dtype
+    padding_index  table row whose gradient is 0; None: no such row
 
-    Indices are int32, `rows` of whatever shape; out and dout have that shape and one dimension more, of
-    `width`.  `table_shape` is (vocabulary, width).
+    Indices are an int32 array of any shape with `rows` elements.  out and dout have this shape with
+    `width` appended.  `table_shape` is (vocabulary, width).
 
-    The object has the workspace: use it in one stream at a time.
+    The object owns its workspace, so use it in one stream at a time.
     """
 
     def __init__(self, context: Context, rows: int, vocabulary: int, width: int, dtype: Any = "fp16", *,
@@ -38,7 +38,7 @@ class Embedding:
         self.workspace = context.empty(size, "uint8")
 
     def forward(self, table: Any, indices: Any, out: Any = None, stream: Any = None) -> Any:
-        """out[i] = table[indices[i]], NaN where there is no such row; returns out."""
+        """Computes out[i] = table[indices[i]], or NaN for an index out of range; returns out."""
         rows = self.context.check_array(table, "table", dtype=self.dtype, shape=self.table_shape)
         read = self._indices(indices)
         shape = (*read.shape, self.width)
@@ -50,11 +50,14 @@ class Embedding:
 
     def backward(self, indices: Any, dout: Any, dtable: Any = None, *, accumulate: bool = False,
                  found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
-        """dtable[v] = the sum of dout[i] over all i with indices[i] = v; accumulate adds it to what is there.
-        Returns dtable.  found_inf is 1 element of float32: Scaler.found_inf; amax is another one, that becomes
-        max(itself, |dtable|)."""
+        """Computes dtable[v] = sum of dout[i] over all i with indices[i] = v; returns dtable.
+
+        accumulate  add to the contents of dtable
+        found_inf   float32, 1 element: Scaler.found_inf
+        amax        float32, 1 element, updated to max(amax, |dtable|)
+        """
         if dtable is None and accumulate:
-            raise ValueError("accumulate adds to dtable, which is not given")
+            raise ValueError("accumulate requires dtable")
         read = self._indices(indices)
         grads = self.context.check_array(dout, "dout", dtype=self.dtype, shape=(*read.shape, self.width))
         dtable = DeviceArray(self.context, self.table_shape, self.dtype_dtable) if dtable is None else dtable
@@ -76,13 +79,13 @@ class Embedding:
 
 def dropout(context: Context, x: Any, p: float, seed: int, y: Any = None, *, offset: Any = None,
             stream: Any = None) -> Any:
-    """y = x / (1 - p), but 0 with probability p; y may be x.  Returns y.
+    """Sets elements to 0 with probability p and scales the others by 1 / (1 - p).  Returns y.
 
-    The gradient is that of dy in place of x, with the same seed and offset.
+    For the gradient, pass dy as x with the same seed and offset.  y can be x.
 
-    seed    any number of 64 bits; another one for every tensor that is to have a mask of its own
-    offset  1 element of int64, another mask for every value: in training a counter, such as
-            Optimizer.step_counter; None: one mask for all calls
+    seed    64-bit number; use a different one for each tensor
+    offset  int64, 1 element; each value selects a different mask.  In training use a counter, such
+            as Optimizer.step_counter; None: the same mask in all calls
     """
     read = context.check_array(x, "x")
     y = DeviceArray(context, read.shape, read.dtype) if y is None else y

@@ -1,4 +1,4 @@
-"""mpcore/tensors.h: lists of tensors, and numbers on the device."""
+"""Tensor lists and device scalars (mpcore/tensors.h)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .context import Context, stream_pointer
 
 
 class Object(Handle):
-    """What belongs to a context."""
+    """Base of objects that belong to a context."""
 
     def __init__(self, context: Context):
         self.context = context
 
     @property
     def handle(self) -> Native:
-        """For mpcore._sys."""
-        self.context.handle  # raises where that is closed
+        """The handle, for functions of mpcore._sys."""
+        self.context.handle  # raises if the context is closed
         return super().handle
 
     def _create(self, function: Any, desc: Any, needs: Sequence[Native] = (), kept: Any = None) -> None:
@@ -31,28 +31,28 @@ class Object(Handle):
 
 def view_of(context: Context, array: Any, name: str, size: int, writable: bool = True,
             dtype: str = "float32") -> Optional[View]:
-    """That of so many elements, for a call that takes NULL."""
+    """Returns the View of an optional array of `size` elements."""
     if array is None:
         return None
     return context.check_array(array, name, dtype=dtype, size=size, writable=writable)
 
 
 def nccl_comm(communicator: int) -> Any:
-    """mp_comm_t over an ncclComm_t, given by its address, which must outlive it."""
+    """Returns an mp_comm_t for the ncclComm_t at an address; the ncclComm_t must outlive it."""
     comm = _sys.mp_comm_t()
     check(lib.mp_comm_init_nccl(ctypes.byref(comm), communicator))
     return comm
 
 
 class Reports:
-    """mp_tensor_report_t on the device, `count` of them: what is in a tensor, or in all of a list."""
+    """`count` reports (mp_tensor_report_t) on the device, each about a tensor or a list."""
 
     def __init__(self, context: Context, count: int = 1):
         self.count = count
         self.array = context.zeros(count * ctypes.sizeof(_sys.mp_tensor_report_t), "uint8")
 
     def read(self, stream: Any = None) -> List[Any]:
-        """num_nan, num_inf, amax, ... of each; waits for the stream."""
+        """Returns the reports: num_nan, num_inf, amax, ...  Waits for the stream."""
         return list((_sys.mp_tensor_report_t * self.count).from_buffer_copy(self.array.tobytes(stream)))
 
 
@@ -65,7 +65,7 @@ def reports_of(context: Context, reports: Optional[Reports], name: str, count: i
 
 
 def copies_of(context: Context, views: Sequence[Optional[View]], stream: Any) -> List[bytes]:
-    """The bytes of each array, once the stream is done."""
+    """Returns the bytes of each array.  Waits for the stream."""
     copies = [ctypes.create_string_buffer(got.nbytes if got else 0) for got in views]
     for got, copy in zip(views, copies):
         if got is not None:
@@ -75,11 +75,14 @@ def copies_of(context: Context, views: Sequence[Optional[View]], stream: Any) ->
 
 
 class TensorList(Object):
-    """Many dense arrays treated as one.  Keeps them alive.  None stands for a parameter without a
-    16-bit copy, in the model list of an optimizer; `numels` then says how many elements it has."""
+    """A list of dense arrays that are processed as one.  Keeps the arrays alive.
+
+    In the model list of an optimizer, None is a parameter without a 16-bit copy; `numels` then
+    specifies its number of elements.
+    """
 
     _destroy = "mp_tensor_list_destroy"
-    _written_as: Optional[str] = None  # in an optimizer
+    _written_as: Optional[str] = None  # argument name in an optimizer
 
     def __init__(self, context: Context, arrays: Sequence[Any], *, numels: Optional[Sequence[int]] = None):
         super().__init__(context)
@@ -87,7 +90,7 @@ class TensorList(Object):
         views = [None if a is None else context.check_array(a, f"arrays[{i}]")
                  for i, a in enumerate(self.arrays)]
         if any(v is None for v in views) and numels is None:
-            raise ValueError("arrays has a None, so numels is needed")
+            raise ValueError("arrays contains None, which requires numels")
         given = integers(numels, "numels") if numels is not None else ()
         self.numels = [v.size if v else given[i] for i, v in enumerate(views)]
         self.dtypes = [v.dtype if v else None for v in views]
@@ -99,31 +102,31 @@ class TensorList(Object):
         desc = _sys.mp_tensor_list_desc_t(
             dtype=known, count=count, data=ctypes.addressof(data), numel=ctypes.addressof(lengths),
             dtypes=ctypes.addressof(dtypes))
-        self._create(lib.mp_tensor_list_create, desc, kept=views)  # with DLPack these have memory that the arrays have not
+        self._create(lib.mp_tensor_list_create, desc, kept=views)  # views keep DLPack memory alive
 
     def __len__(self) -> int:
         return len(self.arrays)
 
     def written(self, name: str) -> Native:
-        """The handle, for a call that writes to the arrays of this list, its argument `name`."""
+        """Returns the handle for a call that writes to this list, passed as argument `name`."""
         for i, got in enumerate(self.handle.kept):
             if got is not None:
                 got.require_writable(f"{name}.arrays[{i}]")
         return self.handle
 
     def keep_written(self, name: str) -> Native:
-        """The same, for an optimizer: arrays that come later must be writable too."""
+        """Returns the handle for an optimizer, which also requires later arrays to be writable."""
         self._written_as = name
         return self.written(name)
 
     def tobytes(self, stream: Any = None) -> List[bytes]:
-        """A copy of the memory of each array, once the stream is done."""
+        """Returns a copy of the memory of each array.  Waits for the stream."""
         return copies_of(self.context, self.handle.kept, stream)
 
     def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
-        """Point the list at other arrays of the same sizes and types."""
+        """Replaces the arrays by others of equal sizes and types."""
         if len(arrays) != len(self):
-            raise ValueError(f"{len(arrays)} arrays for a list of {len(self)}")
+            raise ValueError(f"arrays has {len(arrays)} elements, but the list has {len(self)}")
         views = [self.context.check_array(a, f"arrays[{i}]", dtype=self.dtypes[i], size=self.numels[i],
                                           writable=self._written_as is not None) for i, a in enumerate(arrays)]
         data = (ctypes.c_void_p * max(1, len(views)))(*[v.address if v.size else None for v in views])
@@ -131,19 +134,21 @@ class TensorList(Object):
         self.arrays, self.handle.kept = list(arrays), views
 
     def check_nonfinite(self, found_inf: Any, stream: Any = None) -> None:
-        """Set the float32 to 1 if any element is infinite or NaN; never clears it."""
+        """Sets found_inf (float32, 1 element) to 1 if any element is infinite or NaN; never clears
+        it."""
         check(lib.mp_check_nonfinite(self.handle, view_of(self.context, found_inf, "found_inf", 1),
                                      stream_pointer(stream)))
 
     def amax(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
-        """Largest absolute value, into one float32 (made where `out` is not given)."""
+        """Computes the largest absolute value; returns out (float32, 1 element; allocated if
+        None)."""
         out = self.context.empty(1) if out is None else out
         check(lib.mp_amax(self.handle, view_of(self.context, out, "out", 1),
                           view_of(self.context, per_tensor, "per_tensor", len(self)), stream_pointer(stream)))
         return out
 
     def l2norm(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
-        """sqrt(sum x^2), into one float32 (made where `out` is not given)."""
+        """Computes sqrt(sum x^2); returns out (float32, 1 element; allocated if None)."""
         out = self.context.empty(1) if out is None else out
         check(lib.mp_l2norm(self.handle, view_of(self.context, out, "out", 1),
                             view_of(self.context, per_tensor, "per_tensor", len(self)),
@@ -152,7 +157,7 @@ class TensorList(Object):
 
     def inspect(self, report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
                 stream: Any = None) -> None:
-        """Look at every element once: NaN, infinities, zeros, what is about to underflow.  See
+        """Counts NaN, infinities, zeros and values close to underflow in one pass; see
         mp_inspect."""
         check(lib.mp_inspect(self.handle, reports_of(self.context, report, "report", 1),
                              reports_of(self.context, tensor_reports, "tensor_reports", len(self)),
@@ -161,7 +166,7 @@ class TensorList(Object):
     def stats(self, *, found_inf: Any = None, amax: Any = None, tensor_amax: Any = None, norm: Any = None,
               tensor_norm: Any = None, report: Optional[Reports] = None,
               tensor_reports: Optional[Reports] = None, stream: Any = None) -> None:
-        """What is given of check_nonfinite, amax, l2norm and inspect, in one pass."""
+        """Computes the given outputs of check_nonfinite, amax, l2norm and inspect in one pass."""
         context, count = self.context, len(self)
         outputs = point(_sys.mp_stats_outputs_t(), found_inf=view_of(context, found_inf, "found_inf", 1),
                         amax=view_of(context, amax, "amax", 1),
@@ -173,20 +178,24 @@ class TensorList(Object):
         check(lib.mp_tensor_stats(self.handle, ctypes.byref(outputs), stream_pointer(stream)))
 
     def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
-        """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t:
-        nccl_comm, or functions of Python.  If one of these raises, this call raises the same exception."""
+        """Reduces gradients over all ranks in place: post * sum(pre * self).
+
+        comm is an mpcore._sys.mp_comm_t, from nccl_comm or of Python functions.  This call raises
+        the exception of such a function.
+        """
         check(lib.mp_grad_all_reduce(self.written("grads"), ctypes.byref(comm), pre, post, stream_pointer(stream)))
 
     def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
-        """out = self * inv_scale, see mp_unscale."""
+        """Computes out = self * inv_scale; see mp_unscale."""
         if out.numels != self.numels:
-            raise ValueError(f"out has tensors of {out.numels} elements, this list of {self.numels}")
+            raise ValueError(f"out has tensors of {out.numels} elements, but this list of {self.numels}")
         check(lib.mp_unscale(self.handle, out.written("out"), view_of(self.context, inv_scale, "inv_scale", 1, False),
                              view_of(self.context, found_inf, "found_inf", 1), stream_pointer(stream)))
 
 
 class DeviceScalar:
-    """Numbers on the device, usually one, that belong to a scaler or an optimizer, and keep it alive."""
+    """One or more numbers on the device that belong to a scaler or an optimizer and keep it
+    alive."""
 
     def __init__(self, owner: Object, address: Optional[int], writable: bool, dtype: str = "float32", size: int = 1):
         self._owner, self._address, self._writable = owner, address, writable
@@ -198,7 +207,7 @@ class DeviceScalar:
                     self._owner.handle)
 
     def tolist(self, stream: Any = None) -> List[Any]:
-        """The values now; waits for the stream."""
+        """Returns the current values.  Waits for the stream."""
         view, context = self._mpcore_view(), self._owner.context
         element: Any = ctypes.c_float if self._dtype == "float32" else ctypes.c_int64
         values = (element * self._size)()
@@ -214,5 +223,5 @@ class DeviceScalar:
         return int(self.item())
 
     def item(self, stream: Any = None) -> Any:
-        """The first of them now; waits for the stream."""
+        """Returns the current first value.  Waits for the stream."""
         return self.tolist(stream)[0]

@@ -1,4 +1,4 @@
-"""mpcore/scaler.h, optimizer.h, step.h: the loss scaler, optimizers, the step."""
+"""Loss scalers, optimizers and the training step (mpcore/scaler.h, optimizer.h, step.h)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from .tensors import DeviceScalar, Object, Reports, TensorList, copies_of, repor
 
 
 def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = None, stream: Any = None) -> Any:
-    """The factor that unscales and clips at once, for Optimizer.step; see mp_clip_factor.  scaled_norm is
-    the norm before unscaling: TensorList.l2norm.  Returns out."""
+    """Computes the factor that unscales and clips, for Optimizer.step; see mp_clip_factor.  Returns
+    out.
+
+    scaled_norm is the norm before unscaling: TensorList.l2norm.
+    """
     context = scaler.context
     out = context.empty(1) if out is None else out
     check(lib.mp_clip_factor(context.handle, view_of(context, scaled_norm, "scaled_norm", 1, False),
@@ -24,7 +27,7 @@ def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = 
 
 
 def _restored(struct: Any, saved: Dict[str, Any]) -> Any:
-    """fill(), with a ValueError for a field that was not saved: 0 is a state as well."""
+    """Calls fill(); raises ValueError for a missing field, because 0 is a valid state."""
     missing = [name for name, *_ in struct._fields_ if name != "struct_size" and name not in saved]
     if missing:
         raise ValueError(f"the saved state lacks {', '.join(missing)}")
@@ -35,22 +38,27 @@ _POLICIES = [policy.name[len("MP_SCALER_"):].lower() for policy in _sys.mp_scale
 
 
 class Scaler(Object):
-    """A loss scale that lives on the device.
+    """A loss scaler, whose scale is in device memory.
 
-    policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t), else as name, or
-    preset    "torch", "megatron", ... (mp_scaler_preset_t), or name: "dynamic", "128" (mp_scaler_config_from_name), or
-    config    an mp_scaler_config_t: Autocast.scaler_config
+    Exactly one of these arguments is required:
+
+    policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t); other strings are used as
+              name
+    preset    "torch", "megatron", ... (mp_scaler_preset_t)
+    name      "dynamic", "128", ... (mp_scaler_config_from_name)
+    config    an mp_scaler_config_t, e.g. from Autocast.scaler_config
+
     options   fields of mp_scaler_config_t: init_scale=, growth_interval=, ...
     """
 
     _destroy = "mp_scaler_destroy"
-    _instead = "another one takes over its state with load_state_dict(x.state_dict())"
+    _instead = "create another one and call load_state_dict(x.state_dict())"
 
     def __init__(self, context: Context, policy: Any = None, *, preset: Any = None, name: Any = None,
                  config: Any = None, **options: Any):
         super().__init__(context)
         if sum(given is not None for given in (policy, preset, name, config)) != 1:
-            raise TypeError("one of policy, preset, name and config is needed")
+            raise TypeError("exactly one of policy, preset, name and config is required")
         if isinstance(policy, str) and policy.lower() not in _POLICIES:
             name, policy = policy, None
         if config is not None:
@@ -87,7 +95,7 @@ class Scaler(Object):
 
     @classmethod
     def from_torch(cls, context: Context, state: Dict[str, Any]) -> "Scaler":
-        """Goes on where a torch.amp.GradScaler stopped: its state_dict()."""
+        """Creates a scaler that continues from the state_dict() of a torch.amp.GradScaler."""
         known = {"growth_tracker" if key == "_growth_tracker" else key: value for key, value in state.items()}
         saved = _restored(_sys.mp_torch_scaler_t(), known)
         self = cls.__new__(cls)
@@ -99,19 +107,19 @@ class Scaler(Object):
         return self
 
     def to_torch(self, stream: Any = None) -> Dict[str, Any]:
-        """For GradScaler.load_state_dict."""
+        """Returns a state for GradScaler.load_state_dict.  Waits for the stream."""
         saved = _sys.mp_torch_scaler_t()
         check(lib.mp_scaler_to_torch(self.config, self.state(stream), saved))
         return {"_growth_tracker" if name == "growth_tracker" else name: getattr(saved, name)
                 for name, *_ in saved._fields_}
 
     def update(self, amax: Any = None, stream: Any = None) -> None:
-        """Apply the policy once; scale_step does it itself."""
+        """Applies the policy once; scale_step already does so."""
         check(lib.mp_scaler_update(self.handle, view_of(self.context, amax, "amax", 1, False),
                                    stream_pointer(stream)))
 
     def scale_loss(self, loss: Any, out: Any = None, stream: Any = None) -> Any:
-        """out = loss * S; in place where `out` is not given.  Returns out."""
+        """Computes out = loss * S, in place if `out` is None; returns out."""
         out = loss if out is None else out
         got = self.context.check_array(loss, "loss")
         to = self.context.check_array(out, "out", dtype=got.dtype, shape=got.shape, writable=True)
@@ -121,25 +129,31 @@ class Scaler(Object):
 
     def accumulate(self, grads: TensorList, sums: TensorList, weight: float = 1.0, *, flags: Any = 0,
                    stream: Any = None) -> None:
-        """sums += weight / S * grads, checked for overflow; flags "first", "last".  See
-        mp_grads_accumulate."""
+        """Computes sums += weight / S * grads and checks for overflow; see mp_grads_accumulate.
+
+        flags: "first", "last".
+        """
         check(lib.mp_grads_accumulate(self.handle, grads.handle, sums.written("sums"), weight,
                                       _accumulate_flags(flags), stream_pointer(stream)))
 
     def to_fp32(self, grads: TensorList, out: TensorList, stream: Any = None) -> None:
-        """out = grads / S, checked for overflow: for an optimizer of one's own.  See mp_grads_to_fp32."""
+        """Computes out = grads / S and checks for overflow, for custom optimizers; see
+        mp_grads_to_fp32."""
         check(lib.mp_grads_to_fp32(self.handle, grads.handle, out.written("out"), stream_pointer(stream)))
 
     def query(self, step: int) -> Any:
-        """The outcome of a step, without waiting: MP_STEP_PENDING, MP_STEP_TAKEN, or the cause of a
-        skip, MP_STEP_OVERFLOW, ... of mpcore._sys.  Steps count from 1, as state().steps."""
+        """Returns the outcome of a step without waiting: MP_STEP_PENDING, MP_STEP_TAKEN, or the
+        cause of a skip, such as MP_STEP_OVERFLOW (mpcore._sys).  Steps are numbered from 1, like
+        state().steps."""
         outcome = ctypes.c_uint32()
         check(lib.mp_step_query(self.handle, step, ctypes.byref(outcome)))
         return _sys.mp_step_outcome_t(outcome.value)
 
     def history(self, stream: Any = None) -> List[Tuple[float, int]]:
-        """(scale, skipped) of the last updates, oldest first, as many as the option history= keeps; see
-        mp_scaler_get_history_sync.  Waits for the stream."""
+        """Returns (scale, skipped) of the last updates, oldest first.  Waits for the stream.
+
+        The option history= sets the number of updates kept; see mp_scaler_get_history_sync.
+        """
         capacity = max(1, self.config.history)
         scales, skipped = (ctypes.c_float * capacity)(), (ctypes.c_int32 * capacity)()
         count = ctypes.c_int64()
@@ -148,7 +162,7 @@ class Scaler(Object):
         return list(zip(scales, skipped))[:count.value]
 
     def state(self, stream: Any = None) -> Any:
-        """mp_scaler_state_t: scale, steps, skipped, ...; waits for the stream."""
+        """Returns the mp_scaler_state_t: scale, steps, skipped, ...  Waits for the stream."""
         state = _sys.mp_scaler_state_t()
         check(lib.mp_scaler_get_state_sync(self.handle, ctypes.byref(state), stream_pointer(stream)))
         return state
@@ -157,16 +171,16 @@ class Scaler(Object):
         check(lib.mp_scaler_set_state_sync(self.handle, ctypes.byref(state), stream_pointer(stream)))
 
     def state_dict(self, stream: Any = None) -> Dict[str, Any]:
-        """The state as numbers, for a checkpoint."""
+        """Returns the state as numbers, for a checkpoint.  Waits for the stream."""
         state = self.state(stream)
         return {name: getattr(state, name) for name, *_ in state._fields_ if name != "struct_size"}
 
     def load_state_dict(self, state: Dict[str, Any], stream: Any = None) -> None:
-        """Goes on where another one of this policy stopped: its state_dict().  Waits for the stream."""
+        """Restores the state_dict() of a scaler with the same policy.  Waits for the stream."""
         self._set(_restored(_sys.mp_scaler_state_t(), state), stream)
 
 
-# What the update rule keeps beside the masters: (m, v).  "tensor": one element per tensor.
+# State of each update rule: (m, v).  "tensor": one element per tensor; "momentum": if beta1 != 0.
 _STATE = {
     _sys.MP_OPT_SGD: ("momentum", None), _sys.MP_OPT_ADAM: ("full", "full"),
     _sys.MP_OPT_LAMB: ("full", "full"), _sys.MP_OPT_NOVOGRAD: ("full", "tensor"),
@@ -174,10 +188,10 @@ _STATE = {
 }
 
 
-_LISTS = ("master", "m", "v")  # of a state_dict
+_LISTS = ("master", "m", "v")  # in a state_dict
 
 
-# What torch calls the fields of mp_hyper_t: the fields, and which kinds have them under that name.
+# torch's names of fields of mp_hyper_t: (fields, kinds that use the name).
 _NAMES_OF_TORCH = {
     "momentum": (("beta1",), (_sys.MP_OPT_SGD, _sys.MP_OPT_RMSPROP)),
     "betas": (("beta1", "beta2"), (_sys.MP_OPT_ADAM, _sys.MP_OPT_LAMB, _sys.MP_OPT_NOVOGRAD)),
@@ -193,27 +207,27 @@ def _names(kinds: Sequence[Any]) -> str:
 class Optimizer(Object):
     """An update rule and the tensors that it updates.
 
-    kind            "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"; "adamw" is "adam" with the flag
-                    "decoupled_decay" and, as in torch, a weight_decay of 0.01
-    grads, master   TensorLists, parallel; master is float32
+    kind            "sgd", "adam", "lamb", "novograd", "adagrad" or "rmsprop"; "adamw" is "adam"
+                    with the flag "decoupled_decay" and, like torch, weight_decay=0.01
+    grads, master   parallel TensorLists; master is float32
     model           TensorList of 16-bit copies, optional
-    lr, **options   fields of mp_hyper_t, for all tensors; the names of torch will do as well, momentum (of
-                    sgd and rmsprop) for beta1, betas (of adam, lamb and novograd) for beta1 and beta2; or
-    groups          a list of such dictionaries, and tensor_group one index per tensor
-    flags           "decoupled_decay", ("larc", "nesterov"), ... (mp_optimizer_flags_t); by default
-                    those of mp_optimizer_desc_default
-    m, v            TensorLists of the state; made, of zeros, where they are not given
+    lr, **options   fields of mp_hyper_t for all tensors, or torch's names: momentum is beta1 (sgd,
+                    rmsprop), betas is (beta1, beta2) (adam, lamb, novograd)
+    groups          instead of lr and options: a list of such dictionaries
+    tensor_group    index into groups, one per tensor
+    flags           "decoupled_decay", ("larc", "nesterov"), ... (mp_optimizer_flags_t); None: the
+                    flags of mp_optimizer_desc_default
+    m, v            TensorLists of the state; None: allocate zeros
 
-    Checkpoints: save() and restore() of bytes, with the scaler; or state_dict() and load_state_dict().  Neither has
-    the hyperparameters, which are those that the optimizer was made with.
+    For checkpoints use save() and restore(), which include the scaler, or state_dict() and
+    load_state_dict().  Neither contains the hyperparameters.
 
-    Defaults are those of mp_hyper_default, so that sgd has a momentum of 0.9.  These fields are float32: of
-    beta2=0.999 the nearest float is what counts, as of all that a kernel computes with, while the decimal
-    fractions of a Scaler are those of Python.
+    Defaults are those of mp_hyper_default; for example, sgd has a momentum of 0.9.  Hyperparameters
+    are rounded to float32, while the options of a Scaler keep the precision of Python.
     """
 
     _destroy = "mp_optimizer_destroy"
-    _instead = "another one takes over its state with load_state_dict(x.state_dict())"
+    _instead = "create another one and call load_state_dict(x.state_dict())"
 
     def __init__(self, context: Context, kind: Any, grads: TensorList, master: TensorList,
                  model: Optional[TensorList] = None, *, lr: Optional[float] = None,
@@ -229,10 +243,10 @@ class Optimizer(Object):
         check(lib.mp_optimizer_desc_from_name(b"adamw" if is_adamw else _names([self.kind]).encode(), desc,
                                               ctypes.sizeof(desc), self._default, ctypes.sizeof(self._default), 0.0))
         if (lr is None) == (groups is None):
-            raise TypeError("one of lr and groups is needed")
+            raise TypeError("exactly one of lr and groups is required")
         self._hypers = [self._hyper(g) for g in (groups or [dict(options, lr=lr)])]
         if groups is not None and options:
-            raise TypeError(f"{', '.join(options)} beside groups")
+            raise TypeError(f"{', '.join(options)} and groups are mutually exclusive")
         if flags is not None:
             desc.flags = _flags(flags) | (desc.flags if is_adamw else 0)
         fill(desc, {"rounding_seed": rounding_seed})
@@ -256,15 +270,16 @@ class Optimizer(Object):
             setattr(desc, name, self._lists[name])
         point(desc, lr_multipliers=view_of(context, lr_multipliers, "lr_multipliers", len(master), False),
               decay_multipliers=view_of(context, decay_multipliers, "decay_multipliers", len(master), False))
-        self._create(lib.mp_optimizer_create, desc, list(self._lists.values()), desc.views)  # which the library uses in every step
+        # The library reads the views in every step.
+        self._create(lib.mp_optimizer_create, desc, list(self._lists.values()), desc.views)
 
     def _hyper(self, options: Dict[str, Any]) -> Any:
         if "lr" not in options:
-            raise TypeError("lr is needed in each of groups")
+            raise TypeError("lr is required in each of groups")
         return fill(type(self._default).from_buffer_copy(self._default), self._fields(options))
 
     def _fields(self, options: Dict[str, Any]) -> Dict[str, Any]:
-        """Of mp_hyper_t."""
+        """Converts options to fields of mp_hyper_t."""
         fields = dict(options)
         if "lr_schedule" in fields:
             fields["lr_schedule"] = enumerator(_sys.mp_lr_schedule_t, fields["lr_schedule"], "lr_schedule")
@@ -273,16 +288,17 @@ class Optimizer(Object):
                 continue
             value = fields.pop(name)
             if self.kind not in kinds:
-                raise TypeError(f"{name} = {value!r} is of {_names(kinds)}, not of {_names([self.kind])}")
+                raise TypeError(f"{name} = {value!r} is not supported by {_names([self.kind])}, only by "
+                                f"{_names(kinds)}")
             try:
                 numbers = (value,) if len(targets) == 1 else tuple(value)
-            except TypeError:  # it is no sequence
+            except TypeError:  # not a sequence
                 numbers = (value,)
             if len(numbers) != len(targets):
-                raise TypeError(f"{name} = {value!r} is not two numbers")
+                raise TypeError(f"{name} = {value!r} must be two numbers")
             for target, number in zip(targets, numbers):
                 if target in fields:
-                    raise TypeError(f"{name} = {value!r} is {' and '.join(targets)}, which is given too")
+                    raise TypeError(f"{name} = {value!r} and {target} are mutually exclusive")
                 fields[target] = number
         return fields
 
@@ -293,58 +309,65 @@ class Optimizer(Object):
         return TensorList(self.context, [self.context.zeros(n) for n in sizes])
 
     def set_hyper(self, group: int = 0, stream: Any = None, **options: Any) -> None:
-        """Change hyperparameters of a group, in stream order; the others stay."""
+        """Changes the given hyperparameters of a group, in stream order."""
         hyper = type(self._hypers[group]).from_buffer_copy(self._hypers[group])
         fill(hyper, self._fields(options))
         check(lib.mp_optimizer_set_hyper(self.handle, group, ctypes.byref(hyper), stream_pointer(stream)))
         self._hypers[group] = hyper
 
     def step(self, grad_scale: Any = None, found_inf: Any = None, stream: Any = None) -> None:
-        """One update without a scaler, see mp_optimizer_step; usually scale_step is what is wanted."""
+        """Performs one update without a scaler; see mp_optimizer_step.  Most programs use
+        scale_step."""
         check(lib.mp_optimizer_step(self.handle, view_of(self.context, grad_scale, "grad_scale", 1, False),
                                     view_of(self.context, found_inf, "found_inf", 1, False),
                                     stream_pointer(stream)))
 
     @property
     def scaler(self) -> Scaler:
-        """The scaler of scale_step without another one: static, S = 1; see
+        """Scaler that scale_step uses if none is passed: static, S = 1; see
         mp_optimizer_get_scaler."""
         return Scaler._of(self)
 
     @property
     def lr(self) -> DeviceScalar:
-        """The learning rates of the latest applied step, one per group."""
+        """Learning rates of the latest applied step, one per group."""
         return DeviceScalar(self, lib.mp_optimizer_lr(self.handle), False, size=len(self._hypers))
 
     @property
     def step_counter(self) -> DeviceScalar:
-        """The number of applied steps, an int64: `t` of masters_to_model."""
+        """Number of applied steps, an int64: `t` of masters_to_model."""
         return DeviceScalar(self, lib.mp_optimizer_step_counter(self.handle), False, "int64")
 
     def regularization(self, out: Any = None, stream: Any = None) -> Any:
-        """What l1 and l2 add to the loss, into one float32 (made where `out` is not given)."""
+        """Computes the loss term of l1 and l2; returns out (float32, 1 element; allocated if
+        None)."""
         out = self.context.empty(1) if out is None else out
         check(lib.mp_optimizer_regularization(self.handle, view_of(self.context, out, "out", 1),
                                               stream_pointer(stream)))
         return out
 
     def get_step(self, stream: Any = None) -> int:
-        """The number of applied steps, for a checkpoint; waits for the stream."""
+        """Returns the number of applied steps, for a checkpoint.  Waits for the stream."""
         t = ctypes.c_int64()
         check(lib.mp_optimizer_get_step_sync(self.handle, ctypes.addressof(t), stream_pointer(stream)))
         return t.value
 
     def set_step(self, t: int, stream: Any = None) -> None:
-        """Of a checkpoint: `t` steps have been applied.  Waits for the stream; see mp_optimizer_set_step_sync."""
+        """Restores the number of applied steps; see mp_optimizer_set_step_sync.  Waits for the
+        stream."""
         check(lib.mp_optimizer_set_step_sync(self.handle, t, stream_pointer(stream)))
 
     def write_model(self, stream: Any = None) -> None:
-        """model = round(master), with the rounding of this optimizer's steps: for masters that were loaded."""
+        """Computes model = round(master) with the rounding of this optimizer, after masters were
+        loaded."""
         check(lib.mp_optimizer_write_model(self.handle, stream_pointer(stream)))
 
     def save(self, scaler: Optional[Scaler] = None, stream: Any = None) -> bytes:
-        """A checkpoint: masters, m, v, the number of steps, and the state of the scaler; None: the optimizer's own.
-        See mp_optimizer_save_sync.  Waits for the stream."""
+        """Returns a checkpoint: masters, m, v, the number of steps, and the state of the scaler.
+
+        scaler = None is the built-in scaler of the optimizer.  See mp_optimizer_save_sync.  Waits
+        for the stream.
+        """
         raw, size = None if scaler is None else scaler.handle, ctypes.c_size_t()
         check(lib.mp_optimizer_checkpoint_size(self.handle, raw, ctypes.byref(size)))
         checkpoint = ctypes.create_string_buffer(size.value)
@@ -352,15 +375,20 @@ class Optimizer(Object):
         return checkpoint.raw
 
     def restore(self, checkpoint: bytes, scaler: Optional[Scaler] = None, stream: Any = None) -> None:
-        """Restores everything from save(), of another one with the same tensors, and writes the 16-bit copies:
-        training goes on bit for bit.  Waits for the stream."""
+        """Restores a checkpoint of save() and writes the 16-bit copies.  Waits for the stream.
+
+        The optimizer must have the same tensors.  Training continues bit for bit.
+        """
         data = (ctypes.c_char * len(checkpoint)).from_buffer_copy(checkpoint)
         check(lib.mp_optimizer_restore_sync(self.handle, None if scaler is None else scaler.handle, data, len(data),
                                             stream_pointer(stream)))
 
     def state_dict(self, stream: Any = None) -> Dict[str, Any]:
-        """kind, t (the number of steps), and master, m and v: the bytes of float32 of each tensor, or None.  Waits
-        for the stream."""
+        """Returns kind, t (the number of steps), and master, m and v: float32 bytes per tensor, or
+        None.
+
+        Waits for the stream.
+        """
         state: Dict[str, Any] = {"kind": _names([self.kind]), "t": self.get_step(stream)}
         for name in _LISTS:
             state[name] = copies_of(self.context, self._lists[name].kept, stream) if name in self._lists else None
@@ -382,7 +410,7 @@ class Optimizer(Object):
             views = self._lists[name].kept if name in self._lists else []
             wanted, given = [got.nbytes for got in views], [len(one) for one in saved or []]
             if given != wanted:
-                raise ValueError(f"{name} has tensors of {given} bytes, the optimizer of {wanted}")
+                raise ValueError(f"{name} has tensors of {given} bytes, but the optimizer of {wanted}")
             copies += list(zip(views, saved or []))
         self.set_step(state["t"], stream)
         for got, saved in copies:
@@ -401,18 +429,23 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
                report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
                model_overflows: Any = None, comm: Any = None, flags: Any = 0, stream: Any = None,
                outcome: Any = None, rejected_updates: Any = None) -> None:
-    """Everything between backward and the next forward, without waiting: check the gradients,
-    unscale and clip them, update masters and 16-bit copies, move the scale.  See mp_scale_step.
+    """Runs a training step after the backward pass, without waiting; see mp_scale_step.
 
-    grad_norm, found_inf    float32, 1 element, written; tensor_norms one per tensor
-    amax                    float32, 1 element, read: with the flag "checked"
-    report, tensor_reports  Reports of the gradients: 1, and one per tensor
-    model_overflows         int64, 1 element, increased
-    outcome                 int32, 1 element, written: mp_step_outcome_t
-    rejected_updates        int64, 1 element, increased: elements that kept their old values
-    comm                    mpcore._sys.mp_comm_t: the step of several ranks, which skip together; an exception
-                            of a function of Python in it is raised here
-    flags                   "keep_scaler", "checked", ... (mp_step_flags_t)
+    Checks the gradients, unscales and clips them, updates masters and 16-bit copies, and updates
+    the scale.
+
+    grad_norm, found_inf  float32, 1 element, written
+    tensor_norms          float32, one per tensor, written
+    amax                  float32, 1 element, read with the flag "checked"
+    report                Reports of all gradients (1)
+    tensor_reports        Reports of each gradient (one per tensor)
+    model_overflows       int64, 1 element, increased
+    outcome               int32, 1 element, written: mp_step_outcome_t
+    rejected_updates      int64, 1 element, increased by the number of elements that kept their old
+                          values
+    comm                  mpcore._sys.mp_comm_t, for several ranks, which skip steps together; this
+                          call raises the exception of a Python function in it
+    flags                 "keep_scaler", "checked", ... (mp_step_flags_t)
     """
     context = optimizer.context
     if scaler is not None and scaler.context is not context:
@@ -440,9 +473,13 @@ def _step_flags(value: Any) -> int:
 def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = None, *, flags: Any = 0,
                      rounding_seed: int = 0, t: Any = None, overflows: Any = None,
                      stream: Any = None) -> None:
-    """model = round(master), the copy that a step writes, for a program that updates its masters
-    itself.  flags: "model_overflow", "stochastic_rounding"; t and overflows are int64, 1 element.  See
-    mp_masters_to_model."""
+    """Computes model = round(master), for programs that update the masters themselves.
+
+    flags         "model_overflow", "stochastic_rounding"
+    t, overflows  int64, 1 element
+
+    See mp_masters_to_model.
+    """
     context = master.context
     options = fill(_sys.mp_model_options_default(), {"flags": _flags(flags), "rounding_seed": rounding_seed})
     point(options, t=view_of(context, t, "t", 1, False, "int64"),

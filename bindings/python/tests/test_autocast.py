@@ -215,7 +215,7 @@ class Reports(unittest.TestCase):
 
     def test_of_something_else(self):
         for one, graph in ((self.policy, net()), (policy(), self.graph)):
-            with self.assertRaisesRegex(ValueError, "result is of another rewrite"):
+            with self.assertRaisesRegex(ValueError, "result belongs to another"):
                 one.explain(graph, self.result)
 
 
@@ -282,7 +282,7 @@ class Refusals(unittest.TestCase):
 
     def test_policies(self):
         self.refused(mpcore.Error, "config->low = 3 is neither", mpcore.Autocast, "fp32")
-        self.refused(TypeError, "mpcore has no type fp8", mpcore.Autocast, "fp8")
+        self.refused(TypeError, "dtype fp8 is not supported", mpcore.Autocast, "fp8")
         self.refused(ValueError, "preset = 'caffe' is not one of: default, tensorflow", mpcore.Autocast, preset="caffe")
         self.refused(ValueError, "level = 'high' is not one of: normal,", mpcore.Autocast, level="high")
         self.refused(mpcore.Error, "config->amax_limit = -1 is negative", mpcore.Autocast, amax_limit=-1)
@@ -291,8 +291,8 @@ class Refusals(unittest.TestCase):
         self.refused(mpcore.Error, "MP_AUTOCAST_FORCE_ALL", policy("bf16", level="force_all").rewrite, net())
         one = policy()
         self.refused(ValueError, "op_class = 'green' is not one of: unlisted, allow,", one.set_class, "Relu", "green")
-        self.refused(TypeError, r"ops\[1\] is 3, not a string", one.set_class, ["Relu", 3], "deny")
-        self.refused(ValueError, r"pattern = 'a\\x00b' has a NUL", one.set_nodes, "a\0b", "deny")
+        self.refused(TypeError, r"ops\[1\] = 3 must be a string", one.set_class, ["Relu", 3], "deny")
+        self.refused(ValueError, r"pattern = 'a\\x00b' contains a NUL", one.set_nodes, "a\0b", "deny")
         self.refused(mpcore.Error, r"pattern = a\[b has a \[ without", one.set_nodes, "a[b", "deny")
         self.refused(ValueError, "form = 'svg' is not one of: text, json", one.explain, *self.rewritten(one), "svg")
 
@@ -313,11 +313,11 @@ class Refusals(unittest.TestCase):
         graph, other = net(), net()
         x = graph.tensors[0]
         node = graph.node
-        self.refused(ValueError, r"inputs\[1\] is a tensor of another graph", node, "Add", [x, other.tensors[0]])
-        self.refused(TypeError, r"inputs\[0\] is 'x', not an AutocastTensor", node, "Add", "x")
+        self.refused(ValueError, r"inputs\[1\] belongs to another graph", node, "Add", [x, other.tensors[0]])
+        self.refused(TypeError, r"inputs\[0\] = 'x' must be an AutocastTensor", node, "Add", "x")
         self.refused(ValueError, "slots has 1 numbers for 2 inputs", node, "Add", [x, x], slots=[0])
-        self.refused(ValueError, r"outputs\[0\] is written already", node, "Add", outputs=[graph.tensors[-1]])
-        self.refused(ValueError, r"outputs\[1\] is written already", node, "Add", outputs=[x, x])
+        self.refused(ValueError, r"outputs\[0\] is already written", node, "Add", outputs=[graph.tensors[-1]])
+        self.refused(ValueError, r"outputs\[1\] is already written", node, "Add", outputs=[x, x])
         self.refused(ValueError, "outputs = -1 is negative", node, "Add", outputs=-1)
         self.refused(ValueError, "node_flags = 'kep' is not one of: keep, elsewhere,", node, "Add", kep=True)
         self.refused(ValueError, "node_class = 'good' is not one of: unlisted,", node, "Add", node_class="good")
@@ -354,18 +354,18 @@ class Refusals(unittest.TestCase):
                 (ValueError, r"tensor_slot\[2\] = -1 is beyond the range", change(slot=-1)),
                 (TypeError, "node_depth: ", add(depth="many")),
                 (TypeError, "tensor_amax: ", change(amax="large")),
-                (TypeError, "mpcore has no type float33", change(dtype="float33")),
+                (TypeError, "dtype float33 is not supported", change(dtype="float33")),
                 (ValueError, "role = 'weight' is not one of: activation, parameter, output", change(role="weight")),
-                (TypeError, r"node_name\[5\] is 7, not a string", add(name=7)),
-                (ValueError, r"node_name\[5\] = 'a\\x00' has a NUL", add(name="a\0"))):
+                (TypeError, r"node_name\[5\] = 7 must be a string", add(name=7)),
+                (ValueError, r"node_name\[5\] = 'a\\x00' contains a NUL", add(name="a\0"))):
             self.refused(kind, sentence, policy().rewrite, wrong)
         graph = net()
         graph.node(None)
         self.refused(mpcore.Error, r"graph->node_op\[5\] = NULL", policy().rewrite, graph)
 
     def test_op(self):
-        self.refused(TypeError, "op_type is None, not a string", policy().op, None, ["fp32"])
-        self.refused(TypeError, "mpcore has no type fp8", policy().op, "Relu", ["fp8"])
+        self.refused(TypeError, "op_type = None must be a string", policy().op, None, ["fp32"])
+        self.refused(TypeError, "dtype fp8 is not supported", policy().op, "Relu", ["fp8"])
 
     def test_anything_gives_an_answer_or_an_exception(self):
         chance = random.Random(7)

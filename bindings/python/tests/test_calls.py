@@ -87,7 +87,7 @@ class Gemm(unittest.TestCase):
 
     def test_beta_needs_something_to_add_to(self):
         a = self.fp16([1, 0, 0, 1], (2, 2))
-        with self.assertRaisesRegex(ValueError, "^beta = 0.5 adds to out, which is not given"):
+        with self.assertRaisesRegex(ValueError, "^beta = 0.5 requires out"):
             mpcore.gemm(self.context, a, a, beta=0.5)
         out = mpcore.gemm(self.context, a, a, beta=0.5, c=self.fp16([2, 2, 2, 2], (2, 2)))
         self.assertEqual(values(self.context.array(out, "fp32")), [2, 1, 1, 2])
@@ -206,11 +206,11 @@ class Training(unittest.TestCase):
         hyper = optimizer._hypers[0]
         self.assertEqual((hyper.beta1, hyper.beta2, round(hyper.weight_decay, 6)), (0.5, 0.75, 0.01))
         for sentence, kind, options in (
-                (r"momentum = 0.9 is of sgd and rmsprop, not of adam", "adam", {"momentum": 0.9}),
-                (r"betas = \(0.9, 0.99\) is of adam, lamb and novograd, not of sgd", "sgd", {"betas": (0.9, 0.99)}),
-                (r"betas = \(0.9,\) is not two numbers", "adam", {"betas": (0.9,)}),
-                (r"betas = 0.9 is not two numbers", "adam", {"betas": 0.9}),
-                (r"momentum = 0.9 is beta1, which is given too", "sgd", {"momentum": 0.9, "beta1": 0.9})):
+                (r"momentum = 0.9 is not supported by adam, only by sgd and rmsprop", "adam", {"momentum": 0.9}),
+                (r"betas = \(0.9, 0.99\) is not supported by sgd, only by adam, lamb and novograd", "sgd", {"betas": (0.9, 0.99)}),
+                (r"betas = \(0.9,\) must be two numbers", "adam", {"betas": (0.9,)}),
+                (r"betas = 0.9 must be two numbers", "adam", {"betas": 0.9}),
+                (r"momentum = 0.9 and beta1 are mutually exclusive", "sgd", {"momentum": 0.9, "beta1": 0.9})):
             with self.subTest(sentence), self.assertRaisesRegex(TypeError, sentence):
                 after_two_steps(kind, lr=0.5, **options)
 
@@ -220,7 +220,7 @@ class Training(unittest.TestCase):
                                      groups=[{"lr": 0.5, "beta1": 0}, {"lr": 0.25, "beta1": 0}])
         mpcore.scale_step(optimizer)
         self.assertEqual([values(a) for a in master.arrays], [[0.5], [0.75]])
-        with self.assertRaisesRegex(TypeError, "lr is needed in each of groups"):
+        with self.assertRaisesRegex(TypeError, "lr is required in each of groups"):
             mpcore.Optimizer(self.context, "sgd", grads, master, groups=[{"beta1": 0}])
 
     def test_masters_to_model(self):

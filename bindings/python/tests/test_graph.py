@@ -171,7 +171,7 @@ class Runs(unittest.TestCase):
             values = [float(i) for i in range(12)]
             graph.bind(x, device.array(Floats(values, (2, 6))))
             self.assertEqual(graph.tensor(offset).dtype, "int64")
-            with self.assertRaisesRegex(TypeError, "offset has elements of int32, not int64"):
+            with self.assertRaisesRegex(TypeError, "offset has dtype int32, not int64"):
                 graph.bind(offset, device.zeros(1, "int32"))
             graph.bind(offset, device.zeros((), "int64"))
             graph.forward("inference")
@@ -260,12 +260,12 @@ class Refusals(unittest.TestCase):
             self.refused(mpcore.Error, r"extent\[0\] = 0 is smaller than 1", graph.parameter, "t", (0, 2))
             self.refused(mpcore.Error, r"extent\[0\] = 5 is not the batch", graph.input, "t", (5, 2))
             self.refused(mpcore.Error, "name is empty", graph.state, "", 2)
-            self.refused(ValueError, r"name = 'a\\x00' has a NUL", graph.state, "a\0", 2)
-            self.refused(TypeError, "name is 3, not a string", graph.state, 3, 2)
+            self.refused(ValueError, r"name = 'a\\x00' contains a NUL", graph.state, "a\0", 2)
+            self.refused(TypeError, "name = 3 must be a string", graph.state, 3, 2)
             self.refused(ValueError, r"shape\[0\] = 9223372036854775808 is beyond", graph.state, "t", 2**63)
-            self.refused(TypeError, "dtype = 'float64' is neither", graph.input, "t", 4, "float64")
-            self.refused(TypeError, "dtype = None is neither", graph.input, "t", 4, None)
-            self.refused(TypeError, "mpcore has no type fp8", graph.input, "t", 4, "fp8")
+            self.refused(TypeError, "dtype = 'float64' must be", graph.input, "t", 4, "float64")
+            self.refused(TypeError, "dtype = None must be", graph.input, "t", 4, None)
+            self.refused(TypeError, "dtype fp8 is not supported", graph.input, "t", 4, "fp8")
             node = graph.node
             self.refused(mpcore.Error, "op_type = Nonlinear is no operation", node, "Nonlinear", "n", [x, w])
             self.refused(mpcore.Error, "node n: Linear has no attribute stride", node, "Linear", "n", [x, w], stride=2)
@@ -291,15 +291,15 @@ class Refusals(unittest.TestCase):
             net = Perceptron(device)
             graph = net.graph
             self.refused(mpcore.Error, "is no input", graph.bind, net.w1, device.zeros((IN, HIDDEN)))
-            self.refused(TypeError, "x has elements of float16, not float32", graph.bind, net.x,
+            self.refused(TypeError, "x has dtype float16, not float32", graph.bind, net.x,
                          device.zeros((BATCH, IN), "fp16"))
-            self.refused(ValueError, r"x has rows of the shape \(9,\), not \(8,\)", graph.bind, net.x,
+            self.refused(ValueError, r"x has rows of shape \(9,\), not \(8,\)", graph.bind, net.x,
                          device.zeros((BATCH, 9)))
-            self.refused(ValueError, r"labels has rows of the shape \(1,\), not \(\)", graph.bind, net.labels,
+            self.refused(ValueError, r"labels has rows of shape \(1,\), not \(\)", graph.bind, net.labels,
                          device.zeros((BATCH, 1), "int32"))
-            self.refused(ValueError, r"values of w1 has the shape \(16, 8\), not \(8, 16\)", graph.write, net.w1,
+            self.refused(ValueError, r"values of w1 has shape \(16, 8\), not \(8, 16\)", graph.write, net.w1,
                          device.zeros((HIDDEN, IN)))
-            self.refused(TypeError, "list is no array", graph.write, net.w1, [1.0])
+            self.refused(TypeError, "list is not an array", graph.write, net.w1, [1.0])
             self.refused(mpcore.Error, "neither a parameter nor a state", graph.write, net.logits,
                          device.zeros((BATCH, CLASSES)))
             self.refused(mpcore.Error, r"batch = 17 is outside \[1, 16\]", graph.set_batch, 17)

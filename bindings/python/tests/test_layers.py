@@ -97,19 +97,19 @@ class Convolution(unittest.TestCase):
     def test_refusals(self):
         context, conv = self.context, self.conv
         x, f = context.zeros(self.X, "fp16"), context.zeros(self.FILTER, "fp16")
-        with self.assertRaisesRegex(ValueError, r"x has the shape \(2, 5, 6, 3\), not \(2, 5, 6, 4\)"):
+        with self.assertRaisesRegex(ValueError, r"x has shape \(2, 5, 6, 3\), not \(2, 5, 6, 4\)"):
             conv.fprop(context.zeros((2, 5, 6, 3), "fp16"), f)
-        with self.assertRaisesRegex(TypeError, "filter has elements of float32, not float16"):
+        with self.assertRaisesRegex(TypeError, "filter has dtype float32, not float16"):
             conv.fprop(x, context.zeros(self.FILTER))
-        with self.assertRaisesRegex(ValueError, "dx has the shape"):
+        with self.assertRaisesRegex(ValueError, "dx has shape"):
             conv.dgrad(context.zeros(conv.y_shape, "fp16"), f, context.zeros(240))
-        with self.assertRaisesRegex(ValueError, "beta = 1 adds to y, which is not given"):
+        with self.assertRaisesRegex(ValueError, "beta = 1 requires y"):
             conv.fprop(x, f, beta=1)
         with self.assertRaisesRegex(ValueError, "bias has 4 elements, not 6"):
             conv.fprop(x, f, bias=context.zeros(4))
         with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'biass'"):
             conv.fprop(x, f, biass=None)
-        with self.assertRaisesRegex(ValueError, "3 channels in each of 1 groups, x_shape 4"):
+        with self.assertRaisesRegex(ValueError, "3 channels in each of 1 groups, but x_shape has 4"):
             mpcore.Conv2d(context, (1, 4, 4, 4), (1, 3, 3, 3))
         with self.assertRaisesRegex(ValueError, "x_shape has 3 dimensions, not 4"):
             mpcore.Conv2d(context, (4, 4, 4), (1, 3, 3, 4))
@@ -140,11 +140,11 @@ class Layers(unittest.TestCase):
         self.assertEqual(values(self.context.array(half, "fp32")), turned)
         back = mpcore.nhwc_to_nchw(self.context, half, self.context.zeros((n, c, h, w)))
         self.assertEqual(values(back), numbers)
-        with self.assertRaisesRegex(ValueError, r"dst has the shape \(2, 3, 4, 5\), not \(2, 4, 5, 3\)"):
+        with self.assertRaisesRegex(ValueError, r"dst has shape \(2, 3, 4, 5\), not \(2, 4, 5, 3\)"):
             mpcore.nchw_to_nhwc(self.context, back, back)
         with self.assertRaisesRegex(ValueError, "src has 1 dimensions, not 4"):
             mpcore.nchw_to_nhwc(self.context, self.context.zeros(4))
-        with self.assertRaisesRegex(TypeError, "int32 is no type of mpcore's kernels"):
+        with self.assertRaisesRegex(TypeError, "int32 is not supported"):
             mpcore.nchw_to_nhwc(self.context, self.context.zeros((1, 1, 1, 1), "int32"))
 
     def test_pool(self):
@@ -172,9 +172,9 @@ class Layers(unittest.TestCase):
             self.assertEqual(values(pool.forward(x)), y, mode)
             given = x if mode == "max" else None
             self.assertEqual(values(pool.backward(given, self.array(dy, pool.y_shape))), dx, mode)
-        with self.assertRaisesRegex(ValueError, "dy has the shape"):
+        with self.assertRaisesRegex(ValueError, "dy has shape"):
             pool.backward(x, x)
-        with self.assertRaisesRegex(TypeError, "x has elements of float16, not float32"):
+        with self.assertRaisesRegex(TypeError, "x has dtype float16, not float32"):
             pool.forward(self.context.zeros((n, h, w, c), "fp16"))
         with self.assertRaisesRegex(mpcore.Error, "x"):
             mpcore.Pool2d(self.context, "max", (1, 2, 2, 1), 1, "fp32").backward(None, self.context.zeros((1, 2, 2, 1)))
@@ -224,7 +224,7 @@ class Layers(unittest.TestCase):
             norm.forward(self.context.zeros((3, 2)), gamma, beta)
         with self.assertRaisesRegex(ValueError, "gamma has 3 elements, not 2"):
             norm.forward(x, self.context.zeros(3), beta)
-        with self.assertRaisesRegex(TypeError, "running_var has elements of float16, not float32"):
+        with self.assertRaisesRegex(TypeError, "running_var has dtype float16, not float32"):
             norm.forward(x, gamma, beta, running_var=self.context.zeros(2, "fp16"))
         with self.assertRaisesRegex(mpcore.Error, "epsilon = -1"):
             mpcore.BatchNorm(self.context, 4, 2, epsilon=-1)
@@ -257,7 +257,7 @@ class Layers(unittest.TestCase):
         self.assertEqual(values(total), [45, 55, 65])
         empty = mpcore.ColumnSum(self.context, 0, 3, "fp16", sum_dtype="bf16")
         self.assertEqual(empty.run(self.context.empty((0, 3), "fp16")).tobytes(), bytes(6))
-        with self.assertRaisesRegex(ValueError, "beta = 1.0 adds to sum, which is not given"):
+        with self.assertRaisesRegex(ValueError, "beta = 1.0 requires sum"):
             columns.run(x, beta=1.0)
         with self.assertRaisesRegex(mpcore.Error, "rows = -1"):
             mpcore.ColumnSum(self.context, -1, 3)
@@ -274,12 +274,12 @@ class Layers(unittest.TestCase):
         x = self.context.zeros((3, 4))
         for kind, sentence, arguments, options in (
                 (ValueError, "op = 'sub' is not one of: copy, add, mul", ("sub", x, x), {}),
-                (ValueError, r"b has the shape \(3,\), neither \(3, 4\) nor \(4,\)",
+                (ValueError, r"b has shape \(3,\), not \(3, 4\) or \(4,\)",
                  ("add", x, self.context.zeros(3)), {}),
-                (ValueError, r"y has the shape \(4,\), not \(3, 4\)", ("add", x, x, self.context.zeros(4)), {}),
-                (TypeError, "y has elements of float16, not float32",
+                (ValueError, r"y has shape \(4,\), not \(3, 4\)", ("add", x, x, self.context.zeros(4)), {}),
+                (TypeError, "y has dtype float16, not float32",
                  ("add", x, x, self.context.zeros((3, 4), "fp16")), {}),
-                (TypeError, "int32 is no type of mpcore's kernels", ("add", x, self.context.zeros(4, "int32")), {}),
+                (TypeError, "int32 is not supported", ("add", x, self.context.zeros(4, "int32")), {}),
                 (mpcore.Error, "b = NULL", ("add", x), {}),
                 (mpcore.Error, "activation = 8 goes with MP_POINTWISE_COPY alone, but op = 3", ("mul", x, x),
                  {"activation": "dtanh"})):
@@ -333,7 +333,7 @@ class Layers(unittest.TestCase):
     def test_cast(self):
         half = self.context.cast(self.array([1, -2.5, 1e6], (3,)), self.context.zeros(3, "fp16"))
         self.assertEqual(half.tobytes(), b"\x00\x3c\x00\xc1\x00\x7c")
-        with self.assertRaisesRegex(ValueError, r"dst has the shape \(2,\), not \(3,\)"):
+        with self.assertRaisesRegex(ValueError, r"dst has shape \(2,\), not \(3,\)"):
             self.context.cast(half, self.context.zeros(2))
 
     def test_element_loss(self):

@@ -99,19 +99,19 @@ class Copies(unittest.TestCase):
                     mpcore.BatchNorm(here, 4, 2), mpcore.Matrices(here, [here.zeros((2, 2))])):
             for duplicate in (copy.deepcopy, pickle.dumps):
                 with self.subTest(type=type(one).__name__, duplicate=duplicate.__name__):
-                    with self.assertRaisesRegex(TypeError, r"^an? \w+ can neither be copied nor pickled: "):
+                    with self.assertRaisesRegex(TypeError, r"^an? \w+ cannot be copied or pickled: "):
                         duplicate(one)
             if isinstance(one, (mpcore.Context, mpcore.DeviceArray, mpcore.TensorList, mpcore.Scaler, mpcore.Optimizer,
                                 mpcore.Autocast, mpcore.Graph, mpcore.View)):
-                with self.subTest(type=type(one).__name__), self.assertRaisesRegex(TypeError, "neither be copied"):
+                with self.subTest(type=type(one).__name__), self.assertRaisesRegex(TypeError, "cannot be copied"):
                     copy.copy(one)
 
     def test_what_to_do_instead(self):
         here = context()
-        for one, sentence in ((here.zeros(3), r"a DeviceArray can .*: context\.array\(x\) is a copy of its elements, "
-                                              r"x\.numpy\(\) can be pickled"),
+        for one, sentence in ((here.zeros(3), r"a DeviceArray can.*: use context\.array\(x\) to copy its elements "
+                                              r"or x\.numpy\(\) to pickle them"),
                               (mpcore.Scaler(here, "static"), r"a Scaler .* load_state_dict\(x\.state_dict\(\)\)"),
-                              (mpcore.Autocast(), "an Autocast .* make another one")):
+                              (mpcore.Autocast(), "an Autocast .* create another one")):
             with self.assertRaisesRegex(TypeError, sentence):
                 copy.copy(one)
 

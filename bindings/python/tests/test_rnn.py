@@ -248,37 +248,37 @@ class Relu(unittest.TestCase):
                 call(*arguments, **options)
 
         forward = rnn.forward
-        refused(r"x has the shape \(4, 3, 3\), not \(4, 3, 2\)", forward, context.zeros((T, N, 3)), weights)
-        refused("x has elements of float16, not float32", forward, context.zeros((T, N, I), "fp16"), weights,
+        refused(r"x has shape \(4, 3, 3\), not \(4, 3, 2\)", forward, context.zeros((T, N, 3)), weights)
+        refused("x has dtype float16, not float32", forward, context.zeros((T, N, I), "fp16"), weights,
                 kind=TypeError)
-        refused("weights has no 'weight_hh_l1'", forward, x, {k: w for k, w in weights.items() if k != "weight_hh_l1"})
-        refused("weights has 'weight_hr_l0', which is not one of: weight_ih_l0, weight_hh_l0", forward, x,
+        refused("weights lacks 'weight_hh_l1'", forward, x, {k: w for k, w in weights.items() if k != "weight_hh_l1"})
+        refused("weights has unknown name 'weight_hr_l0', not one of: weight_ih_l0, weight_hh_l0", forward, x,
                 dict(weights, weight_hr_l0=x))
-        refused(r"weights\['weight_ih_l1'\] has the shape \(3, 2\), not \(3, 6\)", forward, x,
+        refused(r"weights\['weight_ih_l1'\] has shape \(3, 2\), not \(3, 6\)", forward, x,
                 dict(weights, weight_ih_l1=weights["weight_ih_l0"]))
-        refused(r"weights\['bias_hh_l0_reverse'\] has elements of float16", forward, x,
+        refused(r"weights\['bias_hh_l0_reverse'\] has dtype float16", forward, x,
                 dict(weights, bias_hh_l0_reverse=context.zeros(H, "fp16")), kind=TypeError)
-        refused(r"h0 has the shape \(3, 3\), not \(4, 3, 3\)", forward, x, weights, h0=context.zeros((N, H)))
-        refused("c0 is for LSTM", forward, x, weights, c0=context.zeros(rnn.state_shape))
-        refused(r"lengths has the shape \(4,\), not \(3,\)", forward, x, weights, lengths=context.zeros(T, "int32"))
+        refused(r"h0 has shape \(3, 3\), not \(4, 3, 3\)", forward, x, weights, h0=context.zeros((N, H)))
+        refused("c0 is supported only by LSTM", forward, x, weights, c0=context.zeros(rnn.state_shape))
+        refused(r"lengths has shape \(4,\), not \(3,\)", forward, x, weights, lengths=context.zeros(T, "int32"))
         refused("batch_sizes has 3 numbers, not 4", forward, x, weights, batch_sizes=[3, 2, 1])
-        refused(r"x has the shape \(4, 3, 2\), not \(7, 2\)", forward, x, weights, batch_sizes=BATCH_SIZES)
-        refused("y has the shape", rnn.inference, x, weights, y=x)
-        refused("dropout_offset has elements of float32, not int64", forward, x, weights, dropout_offset=x,
+        refused(r"x has shape \(4, 3, 2\), not \(7, 2\)", forward, x, weights, batch_sizes=BATCH_SIZES)
+        refused("y has shape", rnn.inference, x, weights, y=x)
+        refused("dropout_offset has dtype float32, not int64", forward, x, weights, dropout_offset=x,
                 kind=TypeError)
         refused("x_shape has 2 dimensions, not 3", mpcore.Rnn, context, "gru", (T, I), H)
         refused("cell = 'peephole' is not one of: tanh, relu, lstm, gru", mpcore.Rnn, context, "peephole", (T, N, I), H)
         refused("hidden_size = 4294967299 is beyond the range", mpcore.Rnn, context, "gru", (T, N, I), 2**32 + H)
         step = forward(x, weights)
-        refused("backward_weights is called where backward_data is next", step.backward_weights)
-        refused("dy has the shape", step.backward_data, x)
-        refused("dx has the shape", step.backward_data, self.dense(data["dy"]), dx=self.dense(data["dy"]))
-        refused("dcn is for LSTM", step.backward_data, self.dense(data["dy"]), dcn=context.zeros(rnn.state_shape))
+        refused("backward_weights is out of order: call backward_data next", step.backward_weights)
+        refused("dy has shape", step.backward_data, x)
+        refused("dx has shape", step.backward_data, self.dense(data["dy"]), dx=self.dense(data["dy"]))
+        refused("dcn is supported only by LSTM", step.backward_data, self.dense(data["dy"]), dcn=context.zeros(rnn.state_shape))
         step.backward_data(self.dense(data["dy"]))
-        refused("backward_data is called where backward_weights is next", step.backward_data, self.dense(data["dy"]))
-        refused("grads has 'weight_ih', which is not one of", step.backward_weights, {"weight_ih": x})
-        refused(r"grads\['bias_ih_l0'\] has the shape", step.backward_weights, {"bias_ih_l0": x})
-        refused("accumulate adds to grads, which is not given", step.backward_weights, accumulate=True)
+        refused("backward_data is out of order: call backward_weights next", step.backward_data, self.dense(data["dy"]))
+        refused("grads has unknown name 'weight_ih', not one of", step.backward_weights, {"weight_ih": x})
+        refused(r"grads\['bias_ih_l0'\] has shape", step.backward_weights, {"bias_ih_l0": x})
+        refused("accumulate requires grads", step.backward_weights, accumulate=True)
 
     def test_the_library_refuses(self):
         context, rnn = self.context, self.rnn()

@@ -95,20 +95,20 @@ class Embeddings(unittest.TestCase):
         embedding, zeros = self.embedding(dtype_dtable="bf16"), self.context.zeros
         table, dout = zeros(embedding.table_shape), zeros((*SHAPE, WIDTH))
         for kind, sentence, call, arguments, options in (
-                (TypeError, "indices has elements of int64, not int32", embedding.forward,
+                (TypeError, "indices has dtype int64, not int32", embedding.forward,
                  (table, zeros(6, "int64")), {}),
                 (ValueError, "indices has 5 elements, not 6", embedding.backward, (zeros(5, "int32"), dout), {}),
-                (ValueError, r"table has the shape \(3, 5\), not \(5, 3\)", embedding.forward,
+                (ValueError, r"table has shape \(3, 5\), not \(5, 3\)", embedding.forward,
                  (zeros((WIDTH, VOCABULARY)), self.indices), {}),
-                (ValueError, r"out has the shape \(6, 3\), not \(2, 3, 3\)", embedding.forward,
+                (ValueError, r"out has shape \(6, 3\), not \(2, 3, 3\)", embedding.forward,
                  (table, self.indices, zeros((6, WIDTH))), {}),
-                (ValueError, r"dout has the shape \(6, 3\), not \(2, 3, 3\)", embedding.backward,
+                (ValueError, r"dout has shape \(6, 3\), not \(2, 3, 3\)", embedding.backward,
                  (self.indices, zeros((6, WIDTH))), {}),
-                (TypeError, "dtable has elements of float32, not bfloat16", embedding.backward,
+                (TypeError, "dtable has dtype float32, not bfloat16", embedding.backward,
                  (self.indices, dout, table), {}),
                 (ValueError, "amax has 3 elements, not 1", embedding.backward, (self.indices, dout),
                  {"amax": zeros(3)}),
-                (ValueError, "accumulate adds to dtable, which is not given", embedding.backward,
+                (ValueError, "accumulate requires dtable", embedding.backward,
                  (self.indices, dout), {"accumulate": True}),
                 (ValueError, "vocabulary = 4294967297 is beyond the range", mpcore.Embedding,
                  (self.context, 1, 2**32 + 1, 1), {}),
@@ -169,8 +169,8 @@ class Dropout(unittest.TestCase):
         for kind, sentence, arguments, options in (
                 (mpcore.Error, r"p = 1 is outside \[0, 1\)", (x, 1.0, 0), {}),
                 (ValueError, "seed = 18446744073709551616 is beyond the range", (x, 0.5, 2**64), {}),
-                (ValueError, r"y has the shape \(3,\), not \(4,\)", (x, 0.5, 0, self.context.zeros(3)), {}),
-                (TypeError, "y has elements of float16, not float32", (x, 0.5, 0, self.context.zeros(4, "fp16")), {}),
-                (TypeError, "offset has elements of float32, not int64", (x, 0.5, 0), {"offset": x})):
+                (ValueError, r"y has shape \(3,\), not \(4,\)", (x, 0.5, 0, self.context.zeros(3)), {}),
+                (TypeError, "y has dtype float16, not float32", (x, 0.5, 0, self.context.zeros(4, "fp16")), {}),
+                (TypeError, "offset has dtype float32, not int64", (x, 0.5, 0), {"offset": x})):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
                 mpcore.dropout(self.context, *arguments, **options)
