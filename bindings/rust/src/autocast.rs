@@ -1,4 +1,4 @@
-//! Which type each operation of a graph runs in.
+//! Automatic mixed precision: selects the type of each operation in a graph.
 
 use crate::context::Context;
 use crate::enums::{
@@ -14,16 +14,16 @@ use std::mem::size_of;
 use std::os::raw::c_char;
 use std::ptr;
 
-/// Numbers only; see the manual of its fields.
+/// Configuration of an [`Autocast`]; see the manual of its fields.
 pub type AutocastConfig = sys::mp_autocast_config_t;
 
 impl AutocastConfig {
-    /// mpcore's own lists for `low`, `Fp16` or `Bf16`; no flags and no limits.
+    /// Returns the default lists for `low` (`Fp16` or `Bf16`), without flags and limits.
     pub fn new(low: Dtype) -> Self {
         sys::mp_autocast_config_default(low as u32)
     }
 
-    /// Sets these flags too.
+    /// Adds flags.
     pub fn with_flags(mut self, flags: AutocastFlags) -> Self {
         self.flags |= flags.bits();
         self
@@ -43,50 +43,50 @@ impl AutocastConfig {
 }
 
 impl ScalerConfig {
-    /// That belongs to a 16-bit type.
+    /// Returns the recommended loss scaler for a 16-bit type.
     pub fn for_autocast(low: Dtype) -> Result<Self> {
         let mut config = Self::zeroed();
-        // SAFETY: so many bytes are written during the call.
+        // SAFETY: the size of `config` is passed; it is written during the call.
         check(unsafe { sys::mp_autocast_scaler_init(&mut config, size_of::<Self>(), low as u32) })?;
         Ok(config)
     }
 }
 
-/// Lists of operations and a level.  Once it has been used it does not change.  May be shared between
-/// threads.
+/// A mixed-precision policy: operation lists and a level.  Immutable after its first use.  Threads
+/// can share it.
 #[derive(Debug)]
 pub struct Autocast {
     raw: sys::mp_autocast_t,
 }
 
-// SAFETY: nothing of a policy belongs to a thread.
+// SAFETY: a policy has no thread-local state.
 unsafe impl Send for Autocast {}
-// SAFETY: only `&mut self` changes one, and the library's other functions may use it from several threads.
+// SAFETY: only `&mut self` modifies a policy; other functions can run concurrently.
 unsafe impl Sync for Autocast {}
 
 impl Autocast {
-    /// Reads the environment, unless the flags have [`AutocastFlags::NO_ENVIRONMENT`].
+    /// Creates a policy.  Reads the environment unless [`AutocastFlags::NO_ENVIRONMENT`] is set.
     pub fn new(config: &AutocastConfig) -> Result<Self> {
         let mut config = *config;
-        config.struct_size = size_of::<AutocastConfig>() as u32; // so many bytes are read
+        config.struct_size = size_of::<AutocastConfig>() as u32; // bytes to read
         let mut raw = ptr::null_mut();
         // SAFETY: the config is read during the call.
         check(unsafe { sys::mp_autocast_create(&mut raw, &config) })?;
         Ok(Autocast { raw })
     }
 
-    /// For calls of [`sys`].
+    /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_autocast_t {
         self.raw
     }
 
-    /// Puts operations into a class, out of the one that they are in.
+    /// Moves operations to a class.
     pub fn set_class(&mut self, op_types: &[&str], class: AutocastClass) -> Result<()> {
         let names: Result<Vec<CString>> =
             op_types.iter().map(|name| c_string("op_types", name)).collect();
         let names = names?;
         let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-        // SAFETY: so many names, which are copied.
+        // SAFETY: the number of names is passed, and they are copied.
         check(unsafe {
             sys::mp_autocast_set_class(
                 self.raw,
@@ -97,38 +97,40 @@ impl Autocast {
         })
     }
 
-    /// Gives nodes whose name matches a class, whatever their operation; the last pattern that matches
-    /// wins.  `*`, `?`, `[a-z]` and `[!a-z]` as in a shell, but `*` also matches "/".
+    /// Assigns a class to nodes with matching names, for any operation.  The last matching pattern
+    /// applies.  `*`, `?`, `[a-z]` and `[!a-z]` work like in a shell, but `*` also matches "/".
     pub fn set_nodes(&mut self, pattern: &str, class: AutocastClass) -> Result<()> {
         let pattern = c_string("pattern", pattern)?;
         // SAFETY: the pattern is copied.
         check(unsafe { sys::mp_autocast_set_nodes(self.raw, pattern.as_ptr(), class as u32) })
     }
 
-    /// Of an operation, before the level.  None where the name has a NUL, or where the library is newer
-    /// than this crate.
+    /// Returns the class of an operation, before the level is applied.  None if the name contains a
+    /// NUL, or if the class is unknown to this crate.
     pub fn class_of(&self, op_type: &str) -> Option<AutocastClass> {
         let op_type = CString::new(op_type).ok()?;
         // SAFETY: the policy lives, and the name during the call.
         AutocastClass::from_raw(unsafe { sys::mp_autocast_class(self.raw, op_type.as_ptr()) })
     }
 
-    /// Why rewrites change nothing on a device; without a context the environment alone can say so.
+    /// Returns the reason why rewrites are disabled on a device, or None.  Without a context only
+    /// the environment can disable them.
     pub fn gate(&self, context: Option<&Context>) -> Result<Option<String>> {
         let mut because = ptr::null();
         // SAFETY: policy and context live; `because` is written.
         check(unsafe { sys::mp_autocast_gate(self.raw, raw_context(context), &mut because) })?;
-        // SAFETY: as the library says.
+        // SAFETY: NULL, or a string in static storage.
         Ok(unsafe { clause(because) }.map(owned))
     }
 
-    /// Which nodes run in 16 bits, and the casts between.  With a context the gate is that of its device.
+    /// Selects the nodes that run in 16 bits and the casts between them.  With a context, nothing
+    /// changes if [`gate`](Autocast::gate) returns a reason for its device.
     pub fn rewrite(&self, context: Option<&Context>, graph: &Graph) -> Result<Rewritten> {
         let (nodes, tensors, inputs) = (graph.num_nodes(), graph.num_tensors(), graph.num_inputs());
         let (mut tensor_dtype, mut node_dtype) = (vec![0; tensors], vec![0; nodes]);
         let (mut node_why, mut node_because) = (vec![0; nodes], vec![0; nodes]);
         let mut input_cast = vec![0; inputs];
-        // As many as MP_AUTOCAST_EMULATE wants.
+        // The maximum with MP_AUTOCAST_EMULATE.
         let mut casts = vec![sys::mp_autocast_cast_t::zeroed(); 2 * tensors + inputs];
         let mut raw = sys::mp_autocast_result_t {
             tensor_dtype: tensor_dtype.as_mut_ptr(),
@@ -140,8 +142,8 @@ impl Autocast {
             ..sys::mp_autocast_result_t::zeroed()
         };
         let lent = graph.lend();
-        // SAFETY: policy and context live; the arrays of the graph have as many elements as it says, and
-        // those of the result as many as the library writes.
+        // SAFETY: policy and context live; the arrays of the graph have the specified sizes, and
+        // those of the result have room for all that the library writes.
         check(unsafe {
             sys::mp_autocast_rewrite(self.raw, raw_context(context), &lent.raw, &mut raw)
         })?;
@@ -164,12 +166,12 @@ impl Autocast {
             casts: casts.iter().map(GraphCast::new).collect(),
             num_low_nodes: raw.num_low_nodes as usize,
             num_parameters_low: raw.num_parameters_low as usize,
-            // SAFETY: as the library says.
+            // SAFETY: NULL, or a string in static storage.
             gate: unsafe { clause(raw.gate) },
         })
     }
 
-    /// The report on a rewrite of this graph by this policy.
+    /// Returns a report on a rewrite of this graph by this policy.
     pub fn explain(
         &self,
         graph: &Graph,
@@ -182,16 +184,16 @@ impl Autocast {
             ..sys::mp_autocast_result_t::zeroed() // its arrays are not read
         };
         read_text(|text, bytes| {
-            // SAFETY: graph and result as in `rewrite`; text is NULL, or has room for so many bytes.
+            // SAFETY: graph and result as in `rewrite`; text is NULL or has `size` bytes.
             check(unsafe {
                 sys::mp_autocast_explain(self.raw, &lent.raw, &raw, form as u32, text, bytes)
             })
         })
     }
 
-    /// One operation without a graph, for programs that execute as they go: to which type each input is
-    /// cast, None where it is left alone, and the type of the output, None where no input is a float.
-    /// Inputs of other types than the three floats are `DtypeNone`.
+    /// Returns the casts of a single operation, for eager execution: the type to cast each input
+    /// to, or None for no cast; and the type of the output, or None if no input is floating-point.
+    /// Pass `DtypeNone` for inputs that are not floating-point.
     pub fn op(
         &self,
         op_type: &str,
@@ -200,7 +202,7 @@ impl Autocast {
         let op_type = c_string("op_type", op_type)?;
         let inputs: Vec<_> = inputs.iter().map(|&dtype| dtype as u8).collect();
         let (mut cast_to, mut output) = (vec![0; inputs.len()], 0);
-        // SAFETY: the policy lives, and the name during the call; both arrays have so many elements.
+        // SAFETY: the policy lives, and the name during the call; both arrays have `len` elements.
         check(unsafe {
             sys::mp_autocast_op(
                 self.raw,
@@ -224,54 +226,54 @@ impl Drop for Autocast {
     }
 }
 
-/// What a rewrite says.
+/// Result of a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten {
-    /// What the producer of each tensor writes.
+    /// Type in which each tensor is written.
     pub tensors: Vec<Dtype>,
-    /// Of each node.
+    /// Result for each node.
     pub nodes: Vec<RewrittenNode>,
-    /// In order of tensors.
+    /// Casts, ordered by tensor.
     pub casts: Vec<GraphCast>,
-    /// How many there are.
+    /// Number of 16-bit nodes.
     pub num_low_nodes: usize,
-    /// Casts of kind `ModelCopy`.
+    /// Number of casts of kind `ModelCopy`.
     pub num_parameters_low: usize,
     gate: Option<&'static CStr>,
 }
 
 impl Rewritten {
-    /// Why nothing was changed.
+    /// Reason why nothing was changed.
     pub fn gate(&self) -> Option<String> {
         self.gate.map(owned)
     }
 }
 
-/// What a rewrite says of a node.
+/// Result of a rewrite for one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewrittenNode {
-    /// `Fp32`, or the 16-bit type.
+    /// `Fp32` or the 16-bit type.
     pub dtype: Dtype,
-    /// None where the library is newer than this crate.
+    /// None if the value is unknown to this crate.
     pub why: Option<AutocastWhy>,
-    /// The node that did it, one if there are several.
+    /// Node that caused the type; one of them if there are several.
     pub because: Option<NodeId>,
-    /// Of each input: which of `casts` it reads.  None: what is written.
+    /// Index into `casts` for each input.  None: the input is not cast.
     pub input_casts: Vec<Option<usize>>,
 }
 
-/// How a tensor comes to its other type.
+/// A cast of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphCast {
-    /// Whose.
+    /// Tensor that is cast.
     pub tensor: TensorId,
-    /// What is written.
+    /// Source type.
     pub from: Dtype,
-    /// What is read.
+    /// Destination type.
     pub to: Dtype,
-    /// None where the library is newer than this crate.
+    /// None if the value is unknown to this crate.
     pub kind: Option<CastKind>,
-    /// Inputs that read the result, and the outside with [`AutocastFlags::KEEP_IO`].
+    /// Number of inputs that read the result, plus graph outputs with [`AutocastFlags::KEEP_IO`].
     pub readers: usize,
 }
 
@@ -287,7 +289,7 @@ impl GraphCast {
     }
 }
 
-/// A type of a tensor of the caller, or a 16-bit one: this crate knows them.
+/// Converts a type that is known to this crate.
 fn dtype(raw: impl Into<u32>) -> Dtype {
     Dtype::from_raw(raw.into()).unwrap_or(Dtype::DtypeNone)
 }
@@ -297,7 +299,7 @@ fn raw_context(context: Option<&Context>) -> sys::mp_context_t {
 }
 
 /// # Safety
-/// NULL, or a string in static storage.
+/// `text` is NULL or a string in static storage.
 unsafe fn clause(text: *const c_char) -> Option<&'static CStr> {
     if text.is_null() {
         return None;

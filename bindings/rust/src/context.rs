@@ -1,4 +1,4 @@
-//! A device, and memory on it.
+//! Devices and device memory.
 
 use crate::enums::{Dtype, Target};
 use crate::error::{check, Error, Result};
@@ -12,37 +12,37 @@ use std::mem::size_of;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where a context computes.
+/// Device of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// The current CUDA device, or the CPU where there is none.
+    /// The current CUDA device, or the CPU if there is none.
     Auto,
     /// The CPU.
     Host,
-    /// The current CUDA device of the thread.
+    /// The current CUDA device of the calling thread.
     Current,
-    /// A CUDA device by its number.
+    /// A CUDA device by its ordinal.
     Cuda(u16),
 }
 
-/// What a context found.
+/// Properties of a context's device.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
-    /// None where the library is newer than this crate.
+    /// None if the target is unknown to this crate.
     pub target: Option<Target>,
-    /// 80, 90, ...
+    /// Architecture: 80, 90, ...
     pub arch: i32,
-    /// Streaming multiprocessors, after the limit.
+    /// Number of streaming multiprocessors, limited by `sm_limit`.
     pub num_sms: i32,
-    /// Of the device.
+    /// Name of the device.
     pub name: String,
 }
 
-/// One device and its limits.  Threads may share it.  A clone is the same context, which is freed
-/// with the last of its clones and of the objects made from it.
+/// A device and limits on its use.  Threads can share it.  Clones refer to the same context, which
+/// is freed with the last of its clones and of the objects created from it.
 ///
-/// Calls that use device memory are serialized: if several threads share a context, one of them is
-/// in the library at a time.  Threads that compute concurrently need separate contexts.
+/// Calls that use device memory are serialized: threads that share a context enter the library one
+/// at a time.  Threads that compute concurrently need separate contexts.
 #[derive(Clone, Debug)]
 pub struct Context(Arc<Inner>);
 
@@ -52,18 +52,18 @@ struct Inner {
     turn: Mutex<()>,
 }
 
-// SAFETY: a context is immutable, and the library's functions may use it from several threads at once.
+// SAFETY: a context is immutable, and threads can use it concurrently.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
 impl Context {
-    /// With all multiprocessors of the device.
+    /// Creates a context that uses all multiprocessors of the device.
     pub fn new(device: Device) -> Result<Self> {
         Self::with_sm_limit(device, 0)
     }
 
-    /// With at most so many multiprocessors; 0 = all.
+    /// Creates a context that uses at most `sm_limit` multiprocessors; 0 = all.
     pub fn with_sm_limit(device: Device, sm_limit: i32) -> Result<Self> {
         let mut config = sys::mp_context_config_default();
         config.device = match device {
@@ -79,22 +79,22 @@ impl Context {
         Ok(Context(Arc::new(Inner { raw, turn: Mutex::new(()) })))
     }
 
-    /// For calls of [`sys`].
+    /// Returns the raw handle or pointer, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_context_t {
         self.0.raw
     }
 
     /// Calls a function of the library that uses memory or objects of this context, one call at a
-    /// time: two threads may own objects that share memory, such as a buffer and a list of it.
+    /// time, because threads can own objects that share memory, such as a buffer and a list of it.
     pub(crate) fn call(&self, function: impl FnOnce() -> sys::mp_status_t) -> Result<()> {
         let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
         check(function())
     }
 
-    /// Which device it is.
+    /// Returns the properties of the device.
     pub fn info(&self) -> Result<DeviceInfo> {
         let mut info = sys::mp_device_info_t::zeroed();
-        // SAFETY: the context lives, and `info` says how large it is.
+        // SAFETY: the context lives, and `info` contains its size.
         check(unsafe { sys::mp_context_get_info(self.0.raw, &mut info) })?;
         Ok(DeviceInfo {
             target: Target::from_raw(info.target),
@@ -105,10 +105,10 @@ impl Context {
         })
     }
 
-    /// Memory for `len` elements, zeros.
+    /// Allocates memory for `len` elements and fills it with zeros.
     pub fn alloc<T: Plain>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| {
-            Error::invalid(format!("alloc: len = {len} is beyond the address space"))
+            Error::invalid(format!("alloc: len = {len} exceeds the address space"))
         })?;
         let mut pointer = ptr::null_mut();
         // SAFETY: the context lives and `pointer` is written.
@@ -116,7 +116,7 @@ impl Context {
         unsafe fn free<T>(context: &Context, pointer: *mut T) {
             sys::mp_free(context.as_raw(), pointer.cast()); // waits for work that uses it
         }
-        // SAFETY: memory of this context, which `free` gives back.
+        // SAFETY: memory of this context, which `free` releases.
         let memory = unsafe { Handle::new(self, pointer.cast(), free::<T>, Vec::new()) };
         let buffer = DeviceBuffer { memory, len };
         buffer.clear(Stream::DEFAULT)?;
@@ -124,20 +124,20 @@ impl Context {
         Ok(buffer)
     }
 
-    /// A copy of `data` on the device.
+    /// Copies `data` to the device.
     pub fn upload<T: Plain>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let buffer = self.alloc(data.len())?;
         buffer.copy_from(data)?;
         Ok(buffer)
     }
 
-    /// Waits until everything in the stream is done.
+    /// Waits for all work in the stream.
     pub fn sync(&self, stream: Stream) -> Result<()> {
-        // SAFETY: the context lives; whoever made the stream has said that it does.
+        // SAFETY: the context lives, and so does the stream by the contract of `Stream::from_raw`.
         check(unsafe { sys::mp_stream_sync(self.0.raw, stream.0) })
     }
 
-    /// dst\[i\] = src\[i\], rounded to the other type.
+    /// Converts the elements of `src` to the type of `dst`.
     pub fn cast<S, D>(&self, src: &S, dst: &D, stream: Stream) -> Result<()>
     where
         S: Data,
@@ -149,7 +149,7 @@ impl Context {
         self.owns("cast", "src", &from)?;
         self.owns("cast", "dst", &to)?;
         at_least("cast", "dst", to.len, from.len as i128)?;
-        // SAFETY: both lie in memory of this context and hold that many elements.
+        // SAFETY: both are in memory of this context and have at least `from.len` elements.
         self.call(|| unsafe {
             sys::mp_cast(
                 self.0.raw,
@@ -163,12 +163,12 @@ impl Context {
         })
     }
 
-    /// An address of the GPU means something else, or nothing, to the CPU.
+    /// Checks that a view belongs to this context: addresses are not valid on other devices.
     pub(crate) fn owns<T>(&self, call: &str, name: &str, view: &View<'_, T>) -> Result<()> {
         self.is(call, name, view.owner.context())
     }
 
-    /// The address of an optional argument with at least `needed` elements, or NULL.
+    /// Returns the address of an optional argument with at least `needed` elements, or NULL.
     pub(crate) fn output<T>(
         &self,
         call: &str,
@@ -193,7 +193,7 @@ impl Context {
     }
 }
 
-/// Whether a buffer holds what a call reads or writes.
+/// Checks that a buffer has at least `needed` elements.
 pub(crate) fn at_least(call: &str, name: &str, len: usize, needed: i128) -> Result<()> {
     if len as i128 >= needed {
         return Ok(());
@@ -203,12 +203,13 @@ pub(crate) fn at_least(call: &str, name: &str, len: usize, needed: i128) -> Resu
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: made by mp_context_create; objects made from it hold a clone, so none is left.
+        // SAFETY: created by mp_context_create; objects created from it hold a clone, so none is
+        // left.
         unsafe { sys::mp_context_destroy(self.raw) }
     }
 }
 
-/// In which order a GPU works.  On the host target every call has finished when it returns.
+/// A CUDA stream.  On the host target calls are synchronous and ignore it.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream(pub(crate) sys::mp_stream_t);
 
@@ -216,24 +217,25 @@ impl Stream {
     /// The default stream.
     pub const DEFAULT: Stream = Stream(ptr::null_mut());
 
-    /// A `cudaStream_t`.
+    /// Wraps a `cudaStream_t`.
     ///
     /// # Safety
-    /// It is a stream of the device with which it is used, and lives until that work is done.
+    /// The stream belongs to the device with which it is used, and lives until its work has
+    /// finished.
     pub unsafe fn from_raw(stream: *mut c_void) -> Stream {
         Stream(stream.cast())
     }
 }
 
-/// What may lie in device memory.
+/// Types that can be stored in device memory.
 ///
 /// # Safety
-/// All bit patterns are values, and there is no padding.
+/// All bit patterns are valid, and there is no padding.
 pub unsafe trait Plain: Copy + Default + 'static {}
 
 /// Numbers that kernels compute with: `f32`, [`F16`] and [`Bf16`].
 ///
-/// No other type can be one, because calls read and write elements by the size of `DTYPE`:
+/// The trait is sealed because calls read and write elements of the size of `DTYPE`:
 /// ```compile_fail,E0277
 /// use mpcore::{Dtype, Float, Plain};
 /// #[derive(Clone, Copy, Default)]
@@ -245,7 +247,7 @@ pub unsafe trait Plain: Copy + Default + 'static {}
 /// }
 /// ```
 pub trait Float: Plain + sealed::Float {
-    /// Its name in the library.
+    /// Type of the library.
     const DTYPE: Dtype;
 }
 
@@ -264,7 +266,7 @@ unsafe impl Plain for u8 {}
 // SAFETY: numbers without padding: the header is compiled with -Wpadded.
 unsafe impl Plain for TensorReport {}
 
-/// What is in one tensor, or in all of a list.
+/// Statistics of one tensor or of a list.
 pub type TensorReport = sys::mp_tensor_report_t;
 
 impl Default for TensorReport {
@@ -290,8 +292,8 @@ impl Float for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
 }
 
-/// Memory of a context, freed with the buffer and the last list or network that uses it.  As with a
-/// `Cell`, calls write it through `&`, so it is not shared between threads:
+/// Device memory.  It is freed with the buffer and the last list or network that uses it.  Like a
+/// `Cell`, it is written through `&`, so threads cannot share it:
 /// ```compile_fail,E0277
 /// let context = mpcore::Context::new(mpcore::Device::Host).unwrap();
 /// let buffer = context.alloc::<f32>(1).unwrap();
@@ -306,38 +308,40 @@ pub struct DeviceBuffer<T: Plain> {
 }
 
 impl<T: Plain> DeviceBuffer<T> {
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// For calls of [`sys`].
+    /// Returns the raw handle or pointer, for functions of [`sys`].
     pub fn as_ptr(&self) -> *mut T {
         self.memory.raw()
     }
 
-    /// `len` elements from `start` on.
+    /// Returns a view of `len` elements from `start` on.
     ///
     /// # Panics
-    /// Where they are not all inside.
+    /// If the elements are not all in the buffer.
     pub fn slice(&self, start: usize, len: usize) -> View<'_, T> {
         assert!(start <= self.len && len <= self.len - start, "{start}, {len} in {}", self.len);
         View { pointer: self.as_ptr().wrapping_add(start), len, ..self.view() }
     }
 
-    /// Takes over `data`, which has as many elements.  Done when it returns.
+    /// Copies all elements from `data`, which must have the same length.  Waits for the default
+    /// stream.
     pub fn copy_from(&self, data: &[T]) -> Result<()> {
         self.same_len("copy_from", data.len())?;
-        // SAFETY: both have that many bytes, and `data` is not needed any more after the sync.
+        // SAFETY: both have the same number of bytes, and `data` is not used after the sync.
         unsafe { self.copy(self.as_ptr().cast(), data.as_ptr().cast()) }
     }
 
-    /// Writes all elements to `data`, which has as many.  Done when it returns.
+    /// Copies all elements to `data`, which must have the same length.  Waits for the default
+    /// stream.
     pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
         self.same_len("copy_to", data.len())?;
         // SAFETY: both have that many bytes, all bit patterns are a T, and `data` is borrowed until
@@ -349,14 +353,14 @@ impl<T: Plain> DeviceBuffer<T> {
         copy(self.memory.context(), to, from, self.len * size_of::<T>())
     }
 
-    /// All elements.  Waits for the default stream.
+    /// Returns all elements.  Waits for the default stream.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut data = vec![T::default(); self.len];
         self.copy_to(&mut data)?;
         Ok(data)
     }
 
-    /// Zeros.
+    /// Fills the buffer with zeros, in stream order.
     pub fn clear(&self, stream: Stream) -> Result<()> {
         let (context, bytes) = (self.memory.context().as_raw(), self.len * size_of::<T>());
         // SAFETY: the memory has that many bytes.
@@ -368,7 +372,10 @@ impl<T: Plain> DeviceBuffer<T> {
         if len == self.len {
             return Ok(());
         }
-        Err(Error::invalid(format!("{call}: data has {len} elements, the buffer {}", self.len)))
+        Err(Error::invalid(format!(
+            "{call}: data has {len} elements, but the buffer has {}",
+            self.len
+        )))
     }
 }
 
@@ -385,7 +392,7 @@ unsafe fn copy(
     context.sync(stream)
 }
 
-/// Some elements of a buffer, or a number inside a scaler.
+/// A view of elements of a buffer, or of a number inside a scaler.
 #[derive(Debug)]
 pub struct View<'a, T> {
     pub(crate) owner: &'a Owner,
@@ -402,7 +409,7 @@ impl<T> Clone for View<'_, T> {
 impl<T> Copy for View<'_, T> {}
 
 impl<T: Plain> View<'_, T> {
-    /// All elements.  Waits for the default stream.
+    /// Returns all elements.  Waits for the default stream.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut data = vec![T::default(); self.len];
         let (to, bytes) = (data.as_mut_ptr().cast(), self.len * size_of::<T>());
@@ -419,11 +426,11 @@ impl<'a, T: Plain> From<&'a DeviceBuffer<T>> for View<'a, T> {
     }
 }
 
-/// What has elements on the device: a buffer, or a part of one.
+/// A source of device elements: a buffer or a view.
 pub trait Data {
-    /// Of them all.
+    /// Type of the elements.
     type Element: Plain;
-    /// Where they are.
+    /// Returns a view of all elements.
     fn view(&self) -> View<'_, Self::Element>;
 }
 

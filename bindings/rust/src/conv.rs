@@ -1,4 +1,4 @@
-//! Convolutions of N H W C images.
+//! Convolution of N H W C images.
 
 use crate::context::{Context, Data, Float};
 use crate::enums::{ConvOp, Dtype};
@@ -9,8 +9,8 @@ use crate::sys;
 use std::ffi::{c_void, CString};
 use std::ptr;
 
-/// The geometry of a convolutional layer; [`fprop`](Conv2d::fprop), [`dgrad`](Conv2d::dgrad) and
-/// [`wgrad`](Conv2d::wgrad) are its three passes.
+/// A convolutional layer with its three passes: [`fprop`](Conv2d::fprop), [`dgrad`](Conv2d::dgrad)
+/// and [`wgrad`](Conv2d::wgrad).
 pub struct Conv2d {
     context: Context,
     desc: sys::mp_conv2d_desc_t,
@@ -20,20 +20,21 @@ pub struct Conv2d {
 // SAFETY: the descriptor has numbers, and a pointer that is NULL until `complete` fills in a copy.
 unsafe impl Send for Conv2d {}
 
-/// An extent as the library has it.
+/// Converts a dimension to i32.
 pub(crate) fn extent(call: &str, name: &str, value: usize) -> Result<i32> {
     i32::try_from(value)
-        .map_err(|_| Error::invalid(format!("{call}: {name} = {value} is larger than 2^31 - 1")))
+        .map_err(|_| Error::invalid(format!("{call}: {name} = {value} exceeds 2^31 - 1")))
 }
 
 impl Context {
-    /// Images N H W C and filters K R S C/groups; as many groups as the two say.  Stride 1, no padding.
+    /// Returns a convolution of N H W C images with K R S C/groups filters, which determine the
+    /// number of groups.  Stride 1, no padding.
     pub fn conv2d(&self, x: [usize; 4], filter: [usize; 4]) -> Result<Conv2d> {
         let call = "conv2d";
         let depth = filter[3];
         if depth == 0 || x[3] % depth != 0 {
             return Err(Error::invalid(format!(
-                "{call}: filters of {depth} channels do not divide images of {}",
+                "{call}: {depth} filter channels must divide the {} image channels",
                 x[3]
             )));
         }
@@ -52,7 +53,7 @@ impl Context {
     }
 }
 
-/// What the three passes differ in: which function, and the tensors of the call.
+/// Function and tensors of one of the three passes.
 type Function = unsafe extern "C" fn(
     sys::mp_context_t,
     *const sys::mp_conv2d_desc_t,
@@ -66,36 +67,36 @@ type Function = unsafe extern "C" fn(
 ) -> sys::mp_status_t;
 
 impl Conv2d {
-    /// Rows and columns of zeros around the images.
+    /// Sets the number of zero rows and columns around the images.
     pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
-        self.desc.pad_top = top as i32; // here and below: the library refuses what has become negative
+        self.desc.pad_top = top as i32; // the library rejects negative values, here and below
         self.desc.pad_bottom = bottom as i32;
         self.desc.pad_left = left as i32;
         self.desc.pad_right = right as i32;
         self
     }
 
-    /// Rows and columns from one output to the next.
+    /// Sets the distance between outputs, in rows and columns.
     pub fn stride(mut self, h: u32, w: u32) -> Self {
         self.desc.stride_h = h as i32;
         self.desc.stride_w = w as i32;
         self
     }
 
-    /// Rows and columns from one pixel of the filter to the next.
+    /// Sets the distance between pixels of the filter, in rows and columns.
     pub fn dilation(mut self, h: u32, w: u32) -> Self {
         self.desc.dilation_h = h as i32;
         self.desc.dilation_w = w as i32;
         self
     }
 
-    /// For tests: the kernel of that name.
+    /// Selects a kernel by name, for tests.
     pub fn kernel(mut self, name: &str) -> Self {
         self.kernel = CString::new(name).ok();
         self
     }
 
-    /// Rows and columns of the outputs, P and Q; 0 where the filter is larger than the padded image.
+    /// Returns the output height P and width Q; 0 if the filter is larger than the padded image.
     pub fn output_size(&self) -> Result<(usize, usize)> {
         let (mut p, mut q) = (0, 0);
         let desc = self.complete(Dtype::Fp32, Dtype::Fp32);
@@ -104,7 +105,7 @@ impl Conv2d {
         Ok((p as usize, q as usize))
     }
 
-    /// Bytes of workspace that help this product of tensors of type `I` into one of type `O`.
+    /// Returns the useful workspace size in bytes for inputs of type `I` and an output of type `O`.
     pub fn workspace_size<I: Float, O: Float>(&self, op: ConvOp) -> Result<usize> {
         let desc = self.complete(I::DTYPE, O::DTYPE);
         let mut bytes = 0;
@@ -115,7 +116,7 @@ impl Conv2d {
         Ok(bytes)
     }
 
-    /// The kernels for it, the one that would be chosen first.
+    /// Returns all kernels, first the one that is selected.
     pub fn kernels<I: Float, O: Float>(&self, op: ConvOp) -> Result<Vec<KernelInfo>> {
         let desc = self.complete(I::DTYPE, O::DTYPE);
         // SAFETY: as above; `info` is written.
@@ -124,7 +125,7 @@ impl Conv2d {
         })
     }
 
-    /// y = epilogue(alpha conv(x, filter) + beta y); y is N P Q K, and so many are its columns.
+    /// Computes y = epilogue(alpha conv(x, filter) + beta y).  y is N P Q K and has K columns.
     pub fn fprop<X, F, Y>(
         &self,
         x: &X,
@@ -150,7 +151,7 @@ impl Conv2d {
         )
     }
 
-    /// dx = epilogue(alpha conv_transpose(dy, filter) + beta dx), with C columns.
+    /// Computes dx = epilogue(alpha conv_transpose(dy, filter) + beta dx), with C columns.
     pub fn dgrad<Y, F, X>(
         &self,
         dy: &Y,
@@ -176,7 +177,7 @@ impl Conv2d {
         )
     }
 
-    /// dfilter = alpha conv(x, dy) + beta dfilter, the sum over images and pixels.
+    /// Computes dfilter = alpha conv(x, dy) + beta dfilter, summed over images and pixels.
     pub fn wgrad<X, Y, F>(
         &self,
         x: &X,
@@ -210,9 +211,9 @@ impl Conv2d {
         desc
     }
 
-    /// Of x, of the filter and of y.
+    /// Returns the number of elements of x, filter and y.
     fn elements(&self) -> Result<[i128; 3]> {
-        let (p, q) = self.output_size()?; // refuses what is out of range
+        let (p, q) = self.output_size()?; // rejects values out of range
         let d = &self.desc;
         let product = |extents: [i32; 4]| extents.iter().map(|&e| i128::from(e)).product();
         Ok([
@@ -241,8 +242,8 @@ impl Conv2d {
         let epilogue =
             options.epilogue.raw(&self.context, call, columns.into(), out.2, out.1.dtype)?;
         let (workspace, bytes) = workspace_of(&self.context, call, options.workspace.as_ref())?;
-        // SAFETY: every pointer belongs to this context and has, as was seen above, the elements that the
-        // call reads or writes; memory that is freed later waits for the kernel.
+        // SAFETY: every pointer belongs to this context and has the elements that the call reads or
+        // writes, as checked above; freeing memory waits for the kernel.
         self.context.call(|| unsafe {
             function(
                 self.context.as_raw(),

@@ -1,4 +1,4 @@
-//! The epilogue that GEMM and convolution share, and their other options.
+//! Epilogue and output options, shared by GEMM and convolution.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype};
@@ -8,7 +8,7 @@ use crate::sys;
 use std::ffi::c_void;
 use std::ptr;
 
-/// A pointer of a call: what it points to, and how many elements are there.
+/// A pointer argument with its number of elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand<'a> {
     pub(crate) owner: &'a Owner,
@@ -31,7 +31,7 @@ where
 }
 
 impl Operand<'_> {
-    /// Whether it belongs to the context and has what the call reads or writes.
+    /// Checks that the pointer belongs to the context and has enough elements.
     pub(crate) fn check(
         &self,
         context: &Context,
@@ -44,8 +44,8 @@ impl Operand<'_> {
     }
 }
 
-/// Work on the sums of a product before they are rounded and stored; `Default` is none.  The members
-/// are those of `mp_epilogue_t`.
+/// Operations on the accumulators before they are rounded and stored; `Default` has none.  The
+/// methods correspond to the fields of `mp_epilogue_t`.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a> {
     pub(crate) activation: Activation,
@@ -72,7 +72,7 @@ impl Default for Epilogue<'_> {
 }
 
 impl<'a> Epilogue<'a> {
-    /// One element per column, added to every row.
+    /// Adds a bias, one element per column.
     pub fn bias<D: Data>(mut self, bias: &'a D) -> Self
     where
         D::Element: Float,
@@ -81,13 +81,14 @@ impl<'a> Epilogue<'a> {
         self
     }
 
-    /// Applied last.
+    /// Sets the activation, which is applied last.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.activation = activation;
         self
     }
 
-    /// As the result, of its type: written before the activation; read by `Drelu` and its like.
+    /// Sets aux, which has the shape and type of the result.  It is written before the activation;
+    /// derivatives such as `Drelu` read it.
     pub fn aux<D: Data>(mut self, aux: &'a D) -> Self
     where
         D::Element: Float,
@@ -96,31 +97,31 @@ impl<'a> Epilogue<'a> {
         self
     }
 
-    /// The sum of every column.
+    /// Stores the sum of each column.
     pub fn dbias<D: Data<Element = f32>>(mut self, dbias: &'a D) -> Self {
         self.dbias = Some(operand(dbias));
         self
     }
 
-    /// 1 number on the device that multiplies alpha.
+    /// Multiplies alpha by a number on the device.
     pub fn scale<D: Data<Element = f32>>(mut self, scale: &'a D) -> Self {
         self.scale = Some(operand(scale));
         self
     }
 
-    /// 1 number that becomes max(itself, |result|).
+    /// Updates 1 number to max(amax, |result|).
     pub fn amax<D: Data<Element = f32>>(mut self, amax: &'a D) -> Self {
         self.amax = Some(operand(amax));
         self
     }
 
-    /// 1 number that becomes 1 where the result has an infinity or a NaN: `&scaler.found_inf()`.
+    /// Sets 1 number to 1 if the result contains an infinity or a NaN: `&scaler.found_inf()`.
     pub fn found_inf<D: Data<Element = f32>>(mut self, found_inf: &'a D) -> Self {
         self.found_inf = Some(operand(found_inf));
         self
     }
 
-    /// For a result of so many columns and elements, after a look at every pointer.
+    /// Checks all pointers for a result of the given size and returns the raw epilogue.
     pub(crate) fn raw(
         &self,
         context: &Context,
@@ -143,7 +144,7 @@ impl<'a> Epilogue<'a> {
             }
         }
         if self.aux.map_or(false, |aux| aux.dtype != dtype) {
-            return Err(Error::invalid(format!("{call}: aux has not the type of the result")));
+            return Err(Error::invalid(format!("{call}: aux must have the type of the result")));
         }
         let pointer = |o: Option<Operand<'_>>| o.map_or(ptr::null_mut(), |o| o.pointer);
         let mut raw = sys::mp_epilogue_default();
@@ -159,18 +160,18 @@ impl<'a> Epilogue<'a> {
     }
 }
 
-/// What a convolution or a grouped GEMM does with its sums; `Default` is alpha 1 and nothing else.
+/// Output options of a convolution or a grouped GEMM; `Default` is alpha = 1.
 #[derive(Clone, Copy)]
 pub struct OutputOptions<'a> {
-    /// Multiplies the product.
+    /// Factor of the product.
     pub alpha: f32,
-    /// Multiplies what is in the result before.
+    /// Factor of the previous contents of the output.
     pub beta: f32,
-    /// Before the result is rounded.
+    /// Operations before the result is rounded.
     pub epilogue: Epilogue<'a>,
-    /// Scratch memory.
+    /// Workspace.
     pub workspace: Option<View<'a, u8>>,
-    /// Where it is enqueued.
+    /// Stream of the call.
     pub stream: Stream,
 }
 
@@ -186,7 +187,7 @@ impl Default for OutputOptions<'_> {
     }
 }
 
-/// Its address and bytes; nothing where there is none.
+/// Returns the address and size in bytes of a workspace; NULL and 0 if None.
 pub(crate) fn workspace_of(
     context: &Context,
     call: &str,

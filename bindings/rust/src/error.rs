@@ -1,4 +1,4 @@
-//! A status and its sentence.
+//! Errors of the library.
 
 use crate::enums::Status;
 use crate::sys;
@@ -7,10 +7,10 @@ use std::fmt;
 use std::os::raw::c_char;
 use std::ptr;
 
-/// What every call here returns.
+/// Result of all functions that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call failed: a status, and a sentence that names the argument and its value.
+/// Error of a failed call: a status, and a message that names the argument and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     raw: u32,
@@ -18,17 +18,17 @@ pub struct Error {
 }
 
 impl Error {
-    /// None where the library is newer than this crate and knows more statuses.
+    /// Returns the status, or None if it is unknown to this crate.
     pub fn status(&self) -> Option<Status> {
         Status::from_raw(self.raw)
     }
 
-    /// The number, known or not.
+    /// Returns the status as a number.
     pub fn raw_status(&self) -> u32 {
         self.raw
     }
 
-    /// A call that this crate refuses before the library sees it.
+    /// Creates an error for an argument that this crate rejects.
     pub(crate) fn invalid(sentence: String) -> Self {
         Error { raw: Status::ErrorInvalidArgument as u32, sentence }
     }
@@ -42,7 +42,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Right after a call, for the sentence is that of the latest failure in this thread.
+/// Converts a status.  Call it directly after the failed function: the message is that of the
+/// latest failure in this thread.
 pub(crate) fn check(status: sys::mp_status_t) -> Result<()> {
     if status == sys::MP_SUCCESS {
         return Ok(());
@@ -52,7 +53,7 @@ pub(crate) fn check(status: sys::mp_status_t) -> Result<()> {
     Err(Error { raw: status, sentence: sentence.to_string_lossy().into_owned() })
 }
 
-/// A text of a function that writes one, which is asked for its size first.
+/// Returns the text that a function writes; the first call returns its size.
 pub(crate) fn read_text(write: impl Fn(*mut c_char, &mut usize) -> Result<()>) -> Result<String> {
     let mut bytes = 0;
     write(ptr::null_mut(), &mut bytes)?;
@@ -62,7 +63,7 @@ pub(crate) fn read_text(write: impl Fn(*mut c_char, &mut usize) -> Result<()>) -
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// A string of C.
+/// Converts a string to C.
 pub(crate) fn c_string(name: &str, text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::invalid(format!("{name} has a NUL")))
+    CString::new(text).map_err(|_| Error::invalid(format!("{name} contains a NUL")))
 }

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matrix products (GEMM).
 
 use crate::context::{Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype, Op};
@@ -9,8 +9,8 @@ use crate::sys;
 use std::ffi::{c_void, CString};
 use std::ptr;
 
-/// D = epilogue(alpha op(A) op(B) + beta C): say what differs from a plain product, then
-/// [`run`](Gemm::run) it.  The members are those of `mp_gemm_desc_t` and `mp_epilogue_t`.
+/// A product D = epilogue(alpha op(A) op(B) + beta C): set options, then call [`run`](Gemm::run).
+/// The methods correspond to the fields of `mp_gemm_desc_t` and `mp_epilogue_t`.
 pub struct Gemm<'a> {
     pub(crate) context: &'a Context,
     pub(crate) desc: sys::mp_gemm_desc_t,
@@ -24,7 +24,7 @@ pub struct Gemm<'a> {
 }
 
 impl Context {
-    /// op(A) is m x k, op(B) k x n, D m x n: row-major, dense.
+    /// Begins a product of dense, row-major matrices: op(A) is m x k, op(B) k x n, D m x n.
     pub fn gemm(&self, m: usize, n: usize, k: usize) -> Gemm<'_> {
         let desc = sys::mp_gemm_desc_default(
             m as i64,
@@ -48,19 +48,19 @@ impl Context {
 }
 
 impl<'a> Gemm<'a> {
-    /// A lies in memory as k x m.
+    /// Transposes A, which is stored as k x m.
     pub fn transpose_a(mut self) -> Self {
         self.desc.op_a = Op::T as u32;
         self
     }
 
-    /// B lies in memory as n x k.
+    /// Transposes B, which is stored as n x k.
     pub fn transpose_b(mut self) -> Self {
         self.desc.op_b = Op::T as u32;
         self
     }
 
-    /// Elements between the rows of A, of B and of C and D.
+    /// Sets the leading dimensions of A, of B, and of C and D, in elements.
     pub fn ld(mut self, a: usize, b: usize, cd: usize) -> Self {
         self.desc.lda = a as i64;
         self.desc.ldb = b as i64;
@@ -71,9 +71,10 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// `count` products, with so many elements between the matrices of A, of B and of C and D.
+    /// Computes `count` products, with the given strides between matrices of A, of B, and of C and
+    /// D, in elements.
     pub fn batch(mut self, count: u32, a: usize, b: usize, cd: usize) -> Self {
-        self.desc.batch_count = count as i32; // the library refuses what has become negative
+        self.desc.batch_count = count as i32; // the library rejects negative values
         self.desc.stride_a = a as i64;
         self.desc.stride_b = b as i64;
         self.desc.stride_c = cd as i64;
@@ -81,19 +82,19 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Multiplies the product; 1 by itself.
+    /// Sets the factor of the product; default 1.
     pub fn alpha(mut self, alpha: f32) -> Self {
         self.desc.alpha = alpha;
         self
     }
 
-    /// Multiplies what is in D, or in `c` where that is given; 0 by itself.
+    /// Sets the factor of `c`, or of D if `c` is not set; default 0.
     pub fn beta(mut self, beta: f32) -> Self {
         self.desc.beta = beta;
         self
     }
 
-    /// m x n, of the type of D.
+    /// Sets C: m x n, of the type of D.
     pub fn c<D: Data>(mut self, c: &'a D) -> Self
     where
         D::Element: Float,
@@ -102,7 +103,7 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// n elements, added to every row.
+    /// Adds a bias of n elements to every row.
     pub fn bias<D: Data>(mut self, bias: &'a D) -> Self
     where
         D::Element: Float,
@@ -111,13 +112,14 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Applied last.
+    /// Sets the activation, which is applied last.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.epilogue = self.epilogue.activation(activation);
         self
     }
 
-    /// m x n, of the type of D: written before the activation; read by `Drelu` and its like.
+    /// Sets aux: m x n, of the type of D.  It is written before the activation; derivatives such as
+    /// `Drelu` read it.
     pub fn aux<D: Data>(mut self, aux: &'a D) -> Self
     where
         D::Element: Float,
@@ -126,49 +128,49 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// n sums over the rows of D.
+    /// Stores the n column sums of D.
     pub fn dbias<D: Data<Element = f32>>(mut self, dbias: &'a D) -> Self {
         self.epilogue = self.epilogue.dbias(dbias);
         self
     }
 
-    /// 1 number on the device that multiplies alpha.
+    /// Multiplies alpha by a number on the device.
     pub fn scale<D: Data<Element = f32>>(mut self, scale: &'a D) -> Self {
         self.epilogue = self.epilogue.scale(scale);
         self
     }
 
-    /// 1 number that becomes max(itself, |D|).
+    /// Updates 1 number to max(amax, |D|).
     pub fn amax<D: Data<Element = f32>>(mut self, amax: &'a D) -> Self {
         self.epilogue = self.epilogue.amax(amax);
         self
     }
 
-    /// 1 number that becomes 1 where D has an infinity or a NaN: `&scaler.found_inf()`.
+    /// Sets 1 number to 1 if D contains an infinity or a NaN: `&scaler.found_inf()`.
     pub fn found_inf<D: Data<Element = f32>>(mut self, found_inf: &'a D) -> Self {
         self.epilogue = self.epilogue.found_inf(found_inf);
         self
     }
 
-    /// Scratch memory; [`workspace_size`](Gemm::workspace_size) bytes let the fastest kernel run.
+    /// Sets the workspace; the fastest kernel uses [`workspace_size`](Gemm::workspace_size) bytes.
     pub fn workspace<D: Data<Element = u8>>(mut self, workspace: &'a D) -> Self {
         self.workspace = Some(workspace.view());
         self
     }
 
-    /// For tests: the kernel of that name.
+    /// Selects a kernel by name, for tests.
     pub fn kernel(mut self, name: &str) -> Self {
         self.kernel = CString::new(name).ok();
         self
     }
 
-    /// Where it is enqueued.
+    /// Sets the stream.
     pub fn stream(mut self, stream: Stream) -> Self {
         self.stream = stream;
         self
     }
 
-    /// Bytes of workspace that help this product of A and B of one type and D of another.
+    /// Returns the useful workspace size in bytes for the given types of A, B and D.
     pub fn workspace_size<AB: Float, CD: Float>(&self) -> Result<usize> {
         let mut desc = self.desc;
         self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
@@ -178,7 +180,7 @@ impl<'a> Gemm<'a> {
         Ok(bytes)
     }
 
-    /// The kernels for it, the one that would be chosen first.
+    /// Returns all kernels, first the one that is selected.
     pub fn kernels<AB: Float, CD: Float>(&self) -> Result<Vec<KernelInfo>> {
         let mut desc = self.desc;
         self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
@@ -198,8 +200,8 @@ impl<'a> Gemm<'a> {
         D::Element: Float,
     {
         let call = self.checked("gemm", a, b, d)?;
-        // SAFETY: every pointer belongs to this context and has, as was seen above, at least the elements
-        // that the call reads or writes; `self` keeps them borrowed, and device memory freed later waits
+        // SAFETY: every pointer belongs to this context and has at least the elements that the call
+        // reads or writes, as checked above; `self` borrows them, and freeing device memory waits
         // for the kernel.
         self.context.call(|| unsafe {
             sys::mp_gemm(
@@ -217,7 +219,7 @@ impl<'a> Gemm<'a> {
         })
     }
 
-    /// The arguments of `call`, each of which belongs to the context and is large enough.
+    /// Checks that all arguments of `call` belong to the context and are large enough.
     pub(crate) fn checked<A, B, D>(&self, call: &str, a: &A, b: &B, d: &D) -> Result<Checked>
     where
         A: Data,
@@ -237,7 +239,7 @@ impl<'a> Gemm<'a> {
             operand.check(self.context, call, name, needed)?;
         }
         if c.dtype != d.dtype {
-            return Err(Error::invalid(format!("{call}: c has not the type of d")));
+            return Err(Error::invalid(format!("{call}: c must have the type of d")));
         }
         let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, d.dtype)?;
         let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
@@ -258,7 +260,7 @@ impl<'a> Gemm<'a> {
     }
 }
 
-/// What `Gemm::checked` found; the name in `desc` is the product's.
+/// Result of `Gemm::checked`; the kernel name in `desc` belongs to the `Gemm`.
 pub(crate) struct Checked {
     pub(crate) desc: sys::mp_gemm_desc_t,
     pub(crate) a: *mut c_void,
@@ -270,13 +272,13 @@ pub(crate) struct Checked {
     pub(crate) bytes: usize,
 }
 
-/// Elements from the first of A, of B and of D to behind the last.
+/// Returns the number of elements from the first to the last of A, of B and of D.
 pub(crate) fn extents(desc: &sys::mp_gemm_desc_t) -> (i128, i128, i128) {
     let matrix = |rows: i64, columns: i64, ld: i64, stride: i64| -> i128 {
         if rows == 0 || columns == 0 || desc.batch_count == 0 {
             return 0;
         }
-        // A count beyond the library's type has become negative, and the library refuses it.
+        // A count that overflowed is negative, and the library rejects it.
         let [last_row, last_batch] = [i128::from(rows) - 1, i128::from(desc.batch_count) - 1];
         last_row * i128::from(ld) + i128::from(columns) + last_batch * i128::from(stride)
     };

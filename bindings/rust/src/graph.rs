@@ -1,4 +1,4 @@
-//! The graphs that [`Autocast`](crate::Autocast) looks at.
+//! Graphs for [`Autocast`](crate::Autocast).
 
 use crate::enums::{AutocastClass, Dtype, NodeFlags, TensorRole};
 use crate::error::{c_string, Result};
@@ -8,45 +8,45 @@ use std::marker::PhantomData;
 use std::os::raw::c_char;
 use std::ptr;
 
-/// The slot of inputs and outputs that are fp32 always: statistics of a batch norm.
+/// Slot of inputs and outputs that are always FP32, such as batch norm statistics.
 pub const SLOT_FP32: u8 = sys::MP_SLOT_FP32 as u8;
 
 const OUTSIDE: i32 = -1;
 const NO_TENSOR: i32 = -1;
 const UNKNOWN_AMAX: f32 = -1.0;
 
-/// A node of a [`Graph`], by the order in which they were added.
+/// A node of a [`Graph`], numbered in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId(pub(crate) i32);
 
 impl NodeId {
-    /// From 0 on.
+    /// Returns the index, from 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A tensor of a [`Graph`] or a [`Network`](crate::Network), by the order in which they were added.
+/// A tensor of a [`Graph`] or a [`Network`](crate::Network), numbered in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorId(pub(crate) i32);
 
 impl TensorId {
-    /// From 0 on.
+    /// Returns the index, from 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a graph is told of a tensor.  A type alone is an activation in slot 0.
+/// Description of a tensor.  A [`Dtype`](crate::Dtype) converts to an activation in slot 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GraphTensor {
-    /// `Fp32` takes part; `Fp16` and `Bf16` stay; `DtypeNone` is anything else.
+    /// `Fp32` can be converted; `Fp16` and `Bf16` are kept; `DtypeNone`: not floating-point.
     pub dtype: Dtype,
-    /// What it is besides a value.
+    /// Role of the tensor.
     pub role: TensorRole,
-    /// Of the node that writes it.
+    /// Output slot of the node that writes it.
     pub slot: u8,
-    /// The largest |x| that was seen.
+    /// Largest |x| observed.
     pub amax: Option<f32>,
 }
 
@@ -56,18 +56,20 @@ impl From<Dtype> for GraphTensor {
     }
 }
 
-/// Nodes that have one type.
+/// Kinds of clusters: sets of nodes with equal types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClusterKind {
-    /// Around a list of tensors: a member that cannot be low denies all, else one that is makes all low.
+    /// A container, such as a list of tensors.  FP32 if any member cannot have 16 bits; otherwise
+    /// 16-bit if any member is.
     Container = 0,
-    /// Low if all members without [`NodeFlags::BACK_EDGE`] are, and the others can be.
+    /// A loop.  16-bit if all members without [`NodeFlags::BACK_EDGE`] are, and the others can be.
     Loop = 1,
 }
 
-/// An fp32 graph: tensors, and nodes that read and write them.  It may have cycles.
+/// An FP32 graph: tensors, and nodes that read and write them.  It can have cycles.
 ///
-/// A number belongs to the graph that gave it; one of another graph is refused where it is out of range.
+/// Tensors and nodes are valid only for the graph that returned them; those of other graphs are
+/// rejected if they are out of range.
 ///
 /// ```
 /// use mpcore::{Dtype, Graph};
@@ -108,7 +110,7 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// Without nodes and tensors.
+    /// Creates an empty graph.
     pub fn new() -> Self {
         Graph {
             node_op: Vec::new(),
@@ -132,12 +134,12 @@ impl Graph {
         }
     }
 
-    /// One more, which comes from outside unless a node [`writes`](GraphNode::writes) it.
+    /// Adds a tensor, which is an input unless a node [`writes`](GraphNode::writes) it.
     pub fn tensor(&mut self, tensor: impl Into<GraphTensor>) -> TensorId {
         self.add_tensor(OUTSIDE, tensor.into())
     }
 
-    /// One more, with inputs in slot 0.  A name may be empty.
+    /// Adds a node, with inputs in slot 0.  The name can be empty.
     pub fn node(&mut self, op: &str, name: &str, inputs: &[TensorId]) -> Result<GraphNode<'_>> {
         let (op, name) = (c_string("op", op)?, c_string("name", name)?);
         let id = NodeId(number(self.node_op.len()));
@@ -151,35 +153,35 @@ impl Graph {
         Ok(inputs.iter().fold(node, |node, &tensor| node.input(tensor, 0)))
     }
 
-    /// What flows between nodes and is no tensor of this graph: through a container, or through state.
+    /// Adds a hidden edge between nodes, through a container or through state.
     pub fn hidden_edge(&mut self, from: NodeId, to: NodeId) {
         self.hidden_src.push(from.0);
         self.hidden_dst.push(to.0);
     }
 
-    /// Nodes whose slots 0 have one type.
+    /// Adds a cluster of nodes with equal types in slot 0.
     pub fn cluster(&mut self, kind: ClusterKind, members: &[NodeId]) {
         self.member.extend(members.iter().map(|node| node.0));
         self.first_member.push(number(self.member.len()));
         self.cluster_kind.push(kind as u8);
     }
 
-    /// How many there are.
+    /// Returns the number of nodes.
     pub fn num_nodes(&self) -> usize {
         self.node_op.len()
     }
 
-    /// How many there are.
+    /// Returns the number of tensors.
     pub fn num_tensors(&self) -> usize {
         self.tensor_dtype.len()
     }
 
-    /// Of all nodes.
+    /// Returns the number of inputs of all nodes.
     pub(crate) fn num_inputs(&self) -> usize {
         self.input_tensor.len()
     }
 
-    /// Where those of each node begin, and the last of them end.
+    /// Returns the offset of the inputs of each node, and the end of the last.
     pub(crate) fn first_input(&self) -> &[i32] {
         &self.first_input
     }
@@ -194,7 +196,7 @@ impl Graph {
         id
     }
 
-    /// As C has it.
+    /// Converts to the C struct.
     pub(crate) fn lend(&self) -> Lent<'_> {
         let op: Vec<_> = self.node_op.iter().map(|op| op.as_ptr()).collect();
         let name: Vec<_> = (self.node_name.iter())
@@ -229,7 +231,7 @@ impl Graph {
     }
 }
 
-/// NULL where nothing was set.
+/// Returns NULL for an empty array.
 fn if_set<T: PartialEq>(array: &[T], unset: T) -> *const T {
     if array.iter().all(|value| *value == unset) {
         return ptr::null();
@@ -237,17 +239,17 @@ fn if_set<T: PartialEq>(array: &[T], unset: T) -> *const T {
     array.as_ptr()
 }
 
-/// The library refuses a graph with so many that this is not the number.
+/// Converts a size; the library rejects graphs with sizes that do not fit.
 fn number(len: usize) -> i32 {
     i32::try_from(len).unwrap_or(i32::MAX)
 }
 
-/// Likewise.
+/// Converts a size; see above.
 pub(crate) fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// A graph during a call.
+/// The C struct of a graph, borrowed for a call.
 pub(crate) struct Lent<'g> {
     pub(crate) raw: sys::mp_autocast_graph_t,
     _op: Vec<*const c_char>, // raw points to both, and to the arrays of the graph
@@ -255,7 +257,7 @@ pub(crate) struct Lent<'g> {
     graph: PhantomData<&'g Graph>,
 }
 
-/// The node of a graph that was added last; what is said of it goes to the graph.
+/// The node that was added last.  Its methods modify the graph.
 #[derive(Debug)]
 pub struct GraphNode<'g> {
     graph: &'g mut Graph,
@@ -263,12 +265,12 @@ pub struct GraphNode<'g> {
 }
 
 impl GraphNode<'_> {
-    /// Its number.
+    /// Returns the id of the node.
     pub fn id(&self) -> NodeId {
         self.id
     }
 
-    /// One more input.  None: an optional one that is absent.
+    /// Adds an input.  None: an absent optional input.
     pub fn input(self, tensor: impl Into<Option<TensorId>>, slot: u8) -> Self {
         self.graph.input_tensor.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
         self.graph.input_slot.push(slot);
@@ -277,41 +279,41 @@ impl GraphNode<'_> {
         self
     }
 
-    /// One more output, in slot 0 unless the tensor says otherwise.
+    /// Adds an output, in slot 0 unless the tensor specifies another.
     pub fn output(&mut self, tensor: impl Into<GraphTensor>) -> TensorId {
         self.graph.add_tensor(self.id.0, tensor.into())
     }
 
-    /// An output that was added before its node, for a cycle.
+    /// Makes an existing tensor an output, for cycles.
     ///
     /// # Panics
-    /// Where the graph has no such tensor.
+    /// If the graph has no such tensor.
     pub fn writes(self, tensor: TensorId) -> Self {
         self.graph.tensor_producer[tensor.index()] = self.id.0;
         self
     }
 
-    /// Properties of the node for autocast.
+    /// Sets flags of the node.
     pub fn flags(self, flags: NodeFlags) -> Self {
-        // The library refuses unknown bits, and u16 has some of them.
+        // The library rejects unknown bits, which u16 can represent.
         *last(&mut self.graph.node_flags) = u16::try_from(flags.bits()).unwrap_or(u16::MAX);
         self
     }
 
-    /// Terms of the sums that it computes: k of a product.
+    /// Sets the number of terms in the sums of the node, e.g. k of a product.
     pub fn depth(self, terms: i64) -> Self {
         *last(&mut self.graph.node_depth) = terms;
         self
     }
 
-    /// Whatever its operation is.
+    /// Sets the class of the node, overriding that of its operation.
     pub fn class(self, class: AutocastClass) -> Self {
         *last(&mut self.graph.node_class) = 1 + class as u8;
         self
     }
 }
 
-/// Of an array that has an element for each node.
+/// Returns the last element of a per-node array.
 fn last<T>(array: &mut [T]) -> &mut T {
     array.last_mut().expect("the node was added")
 }

@@ -1,4 +1,4 @@
-//! Many products in one call.
+//! Batched, grouped and ragged GEMM.
 
 use crate::context::{at_least, Context, Data, DeviceBuffer, Float, View};
 use crate::enums::{Dtype, Op, Ragged};
@@ -9,7 +9,7 @@ use crate::owner::Owner;
 use crate::sys;
 use std::marker::PhantomData;
 
-/// Matrices anywhere in memory, for [`Gemm::run_batched`]; their addresses are on the device.
+/// Matrices at arbitrary addresses, for [`Gemm::run_batched`].  Stores the addresses on the device.
 pub struct Matrices<T: Float> {
     context: Context,
     table: DeviceBuffer<i64>,
@@ -19,7 +19,7 @@ pub struct Matrices<T: Float> {
 }
 
 impl<T: Float> Matrices<T> {
-    /// The elements of each, from its first on.
+    /// Creates a table of the given matrices.
     pub fn new(context: &Context, matrices: &[View<'_, T>]) -> Result<Self> {
         for (i, view) in matrices.iter().enumerate() {
             context.owns("Matrices", &format!("matrices[{i}]"), view)?;
@@ -34,8 +34,8 @@ impl<T: Float> Matrices<T> {
 }
 
 impl<'a> Gemm<'a> {
-    /// Enqueues d\[i\] = epilogue(alpha op(a\[i\]) op(b\[i\]) + beta d\[i\]) for all of them.  Without
-    /// `batch` and `c`; the library takes no `aux`, `dbias` and `amax` here.
+    /// Enqueues d\[i\] = epilogue(alpha op(a\[i\]) op(b\[i\]) + beta d\[i\]) for all i.  Does not
+    /// support `batch`, `c`, `aux`, `dbias` and `amax`.
     pub fn run_batched<AB: Float, CD: Float>(
         self,
         a: &Matrices<AB>,
@@ -44,14 +44,18 @@ impl<'a> Gemm<'a> {
     ) -> Result<()> {
         let call = "gemm_batched";
         if self.c.is_some() {
-            return Err(Error::invalid(format!("{call}: c is d here")));
+            return Err(Error::invalid(format!("{call}: c is not supported; C is d")));
         }
         let mut desc = self.desc;
         self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
         desc.batch_count = 1;
         let (of_a, of_b, of_d) = extents(&desc); // of each; the library refuses strides
-        desc.batch_count = i32::try_from(a.table.len())
-            .map_err(|_| Error::invalid(format!("{call}: a has {} matrices", a.table.len())))?;
+        desc.batch_count = i32::try_from(a.table.len()).map_err(|_| {
+            Error::invalid(format!(
+                "{call}: a has {} matrices, which exceeds 2^31 - 1",
+                a.table.len()
+            ))
+        })?;
         let matrices = [
             ("a", &a.context, &a.table, a.shortest, of_a),
             ("b", &b.context, &b.table, b.shortest, of_b),
@@ -61,7 +65,7 @@ impl<'a> Gemm<'a> {
             self.context.is(call, name, context)?;
             if table.len() != a.table.len() {
                 return Err(Error::invalid(format!(
-                    "{call}: {name} has {} matrices, a {}",
+                    "{call}: {name} has {} matrices, but a has {}",
                     table.len(),
                     a.table.len()
                 )));
@@ -74,8 +78,8 @@ impl<'a> Gemm<'a> {
         }
         let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, CD::DTYPE)?;
         let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
-        // SAFETY: three tables of batch_count addresses, of matrices of this context that are large
-        // enough; memory that is freed later waits for the kernel.
+        // SAFETY: three tables of batch_count addresses of matrices of this context that are large
+        // enough; freeing memory waits for the kernel.
         self.context.call(|| unsafe {
             sys::mp_gemm_batched(
                 self.context.as_raw(),
@@ -92,10 +96,11 @@ impl<'a> Gemm<'a> {
         })
     }
 
-    /// Enqueues products of groups whose sizes only the device knows: group i has what lies from
-    /// ends\[i - 1\] (from 0) to ends\[i\] in the dimension that they share.  Their number, and how far apart
-    /// the matrices are that each has for itself, is said by `batch`: B for `Ragged::M`, C and D for
-    /// `Ragged::K`.  Of the epilogue the library takes `scale`, `amax` and `found_inf`.
+    /// Enqueues one product per group, with group sizes that are on the device.  Group i contains
+    /// the elements from ends\[i - 1\] (0 for the first) to ends\[i\] of the ragged dimension.
+    /// `batch` sets the number of groups and the strides of the matrices that each group has: B for
+    /// `Ragged::M`, C and D for `Ragged::K`.  Supports `scale`, `amax` and `found_inf` of the
+    /// epilogue.
     pub fn run_ragged<E, A, B, D>(self, ragged: Ragged, ends: &E, a: &A, b: &B, d: &D) -> Result<()>
     where
         E: Data<Element = i32>,
@@ -109,7 +114,8 @@ impl<'a> Gemm<'a> {
         let ends = ends.view();
         self.context.owns("gemm_ragged", "ends", &ends)?;
         at_least("gemm_ragged", "ends", ends.len, call.desc.batch_count.into())?;
-        // SAFETY: as in `run`; whatever the ends are, the library stays within the sizes of the descriptor.
+        // SAFETY: as in `run`; for any `ends`, the library stays within the sizes of the
+        // descriptor.
         self.context.call(|| unsafe {
             sys::mp_gemm_ragged(
                 self.context.as_raw(),
@@ -128,7 +134,7 @@ impl<'a> Gemm<'a> {
         })
     }
 
-    /// Bytes of workspace that help `run_ragged`.
+    /// Returns the useful workspace size in bytes for `run_ragged`.
     pub fn ragged_workspace_size<AB: Float, CD: Float>(&self, ragged: Ragged) -> Result<usize> {
         let mut desc = self.desc;
         self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
@@ -146,7 +152,8 @@ impl<'a> Gemm<'a> {
     }
 }
 
-/// Products of different shapes in one call: the experts of a layer, the weight gradients of a network.
+/// Products of different shapes in one call, such as the experts of a layer or the weight gradients
+/// of a network.
 pub struct GroupedGemm<'a, AB: Float, CD: Float> {
     context: &'a Context,
     op_a: u32,
@@ -156,7 +163,7 @@ pub struct GroupedGemm<'a, AB: Float, CD: Float> {
 }
 
 impl Context {
-    /// No products yet.
+    /// Creates an empty group.
     pub fn gemm_grouped<AB: Float, CD: Float>(&self) -> GroupedGemm<'_, AB, CD> {
         let (op_a, op_b) = (Op::N as u32, Op::N as u32);
         GroupedGemm { context: self, op_a, op_b, items: Vec::new(), borrowed: PhantomData }
@@ -164,19 +171,19 @@ impl Context {
 }
 
 impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
-    /// All A lie in memory as k x m.
+    /// Transposes all A, which are stored as k x m.
     pub fn transpose_a(mut self) -> Self {
         self.op_a = Op::T as u32;
         self
     }
 
-    /// All B lie in memory as n x k.
+    /// Transposes all B, which are stored as n x k.
     pub fn transpose_b(mut self) -> Self {
         self.op_b = Op::T as u32;
         self
     }
 
-    /// One more: A is m x k, B k x n, D m x n, dense.
+    /// Adds a product of dense matrices: op(A) is m x k, op(B) k x n, D m x n.
     pub fn product<A, B, D>(
         mut self,
         (m, n, k): (usize, usize, usize),
@@ -208,11 +215,11 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
         Ok(self)
     }
 
-    /// Bytes of workspace that help.
+    /// Returns the useful workspace size in bytes.
     pub fn workspace_size(&self) -> Result<usize> {
         let (desc, items) = self.complete();
         let mut bytes = 0;
-        // SAFETY: so many items, which live during the call.
+        // SAFETY: the number of items is passed, and they live during the call.
         check(unsafe {
             sys::mp_gemm_grouped_workspace_size(
                 self.context.as_raw(),
@@ -225,7 +232,7 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
         Ok(bytes)
     }
 
-    /// Enqueues all of them.  Of the epilogue the library takes `scale` and `found_inf`.
+    /// Enqueues all products.  Supports `scale` and `found_inf` of the epilogue.
     pub fn run(&self, options: &OutputOptions<'_>) -> Result<()> {
         let call = "gemm_grouped";
         let (mut desc, items) = self.complete();
@@ -233,8 +240,8 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
         desc.beta = options.beta;
         let epilogue = options.epilogue.raw(self.context, call, 0, 0, CD::DTYPE)?;
         let (workspace, bytes) = workspace_of(self.context, call, options.workspace.as_ref())?;
-        // SAFETY: the items are copied by the call; their matrices, of this context and large enough, are
-        // borrowed, and memory that is freed later waits for the kernels.
+        // SAFETY: the items are copied by the call; their matrices are borrowed, belong to this
+        // context and are large enough; freeing memory waits for the kernels.
         self.context.call(|| unsafe {
             sys::mp_gemm_grouped(
                 self.context.as_raw(),

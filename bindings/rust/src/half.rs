@@ -1,9 +1,9 @@
-//! The two 16-bit floats, as their bits.
+//! The 16-bit floating-point types.
 
 macro_rules! bits {
     ($name:ident) => {
         impl $name {
-            /// The number of these bits.
+            /// Creates a number from its bits.
             pub const fn from_bits(bits: u16) -> Self {
                 Self(bits)
             }
@@ -13,13 +13,13 @@ macro_rules! bits {
                 self.0
             }
 
-            /// The numbers of these bits, in place.
+            /// Reinterprets a slice of bits.
             pub fn slice_from_bits(bits: &[u16]) -> &[Self] {
                 // SAFETY: `repr(transparent)`, so elements and slices have one layout.
                 unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
             }
 
-            /// The numbers of these bits, in place and writable.
+            /// Reinterprets a mutable slice of bits.
             pub fn slice_from_bits_mut(bits: &mut [u16]) -> &mut [Self] {
                 // SAFETY: as above; `bits` is borrowed as long as the result.
                 unsafe { std::slice::from_raw_parts_mut(bits.as_mut_ptr().cast(), bits.len()) }
@@ -64,7 +64,7 @@ pub struct F16(pub u16);
 pub struct Bf16(pub u16);
 
 impl F16 {
-    /// Rounds to nearest, ties to even; what is too large becomes infinite.
+    /// Rounds to nearest, ties to even; overflows become infinite.
     pub fn from_f32(x: f32) -> Self {
         let bits = x.to_bits();
         let sign = (bits >> 16 & 0x8000) as u16;
@@ -85,7 +85,7 @@ impl F16 {
         F16(sign | ((magnitude - 0x3800_0000 + 0xfff + odd) >> 13) as u16)
     }
 
-    /// Exact.
+    /// Converts exactly.
     pub fn to_f32(self) -> f32 {
         let sign = u32::from(self.0 & 0x8000) << 16;
         let magnitude = u32::from(self.0 & 0x7fff);
@@ -99,7 +99,7 @@ impl F16 {
 }
 
 impl Bf16 {
-    /// Rounds to nearest, ties to even; what is too large becomes infinite.
+    /// Rounds to nearest, ties to even; overflows become infinite.
     pub fn from_f32(x: f32) -> Self {
         let bits = x.to_bits();
         if x.is_nan() {
@@ -108,7 +108,7 @@ impl Bf16 {
         Bf16(((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16)
     }
 
-    /// Exact.
+    /// Converts exactly.
     pub fn to_f32(self) -> f32 {
         f32::from_bits(u32::from(self.0) << 16)
     }

@@ -1,4 +1,4 @@
-//! Which kernels there are for a problem, for tests and tuning.
+//! Kernels for a problem, for tests and tuning.
 
 use crate::error::{check, Result};
 use crate::sys;
@@ -6,20 +6,20 @@ use std::ffi::CStr;
 use std::os::raw::c_char;
 use std::ptr;
 
-/// One kernel and what it makes of a problem.
+/// A kernel and its properties for a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelInfo {
-    /// What `kernel` of a builder takes.
+    /// Name, as accepted by `kernel` of a builder.
     pub name: String,
-    /// Why it cannot run the problem.
+    /// Reason why the kernel does not support the problem.
     pub why_not: Option<String>,
-    /// 0 where it cannot.
+    /// Predicted time; 0 if the problem is not supported.
     pub predicted_us: f64,
-    /// That it needs.
+    /// Required workspace.
     pub workspace_bytes: usize,
 }
 
-/// All answers of a query, the best kernel first.
+/// Returns all results of a query, fastest kernel first.
 pub(crate) fn all(
     mut query: impl FnMut(i32, *mut sys::mp_kernel_info_t) -> sys::mp_status_t,
 ) -> Result<Vec<KernelInfo>> {

@@ -1,4 +1,4 @@
-//! What lies around a convolution, in N H W C.
+//! Layout conversion, pooling and batch normalization, in N H W C.
 
 use crate::context::{at_least, Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
@@ -9,7 +9,8 @@ use std::marker::PhantomData;
 use std::ptr;
 
 impl Context {
-    /// dst, N H W C, = src, N C H W; of another type, rounded.  The extents are those of `src`.
+    /// Copies N C H W images in `src` to N H W C images in `dst`, converting the type.  `extent` is
+    /// that of `src`.
     pub fn nchw_to_nhwc<S, D>(
         &self,
         nchw: [usize; 4],
@@ -26,7 +27,8 @@ impl Context {
         self.turn("nchw_to_nhwc", sys::mp_nchw_to_nhwc, nchw, src, dst, stream)
     }
 
-    /// dst, N C H W, = src, N H W C; of another type, rounded.  The extents are those of `dst`.
+    /// Copies N H W C images in `src` to N C H W images in `dst`, converting the type.  `extent` is
+    /// that of `dst`.
     pub fn nhwc_to_nchw<S, D>(
         &self,
         nchw: [usize; 4],
@@ -66,7 +68,7 @@ impl Context {
         self.holds(call, "src", &from, elements(extents))?;
         self.holds(call, "dst", &to, elements(extents))?;
         let [n, c, h, w] = extents.map(i64::from);
-        // SAFETY: both belong to this context and hold that many elements.
+        // SAFETY: both belong to this context and have that many elements.
         self.call(|| unsafe {
             function(
                 self.as_raw(),
@@ -83,7 +85,7 @@ impl Context {
         })
     }
 
-    /// Whether the view is one of this context and large enough.
+    /// Checks that a view belongs to this context and is large enough.
     pub(crate) fn holds<T>(
         &self,
         call: &str,
@@ -95,7 +97,8 @@ impl Context {
         at_least(call, name, view.len, needed)
     }
 
-    /// Windows of so many rows and columns side by side over images N H W C, without padding.
+    /// Returns a pooling layer with adjacent windows of the given size over N H W C images, without
+    /// padding.
     pub fn pool2d(&self, mode: PoolMode, x: [usize; 4], window: (u32, u32)) -> Result<Pool2d> {
         let call = "pool2d";
         let desc = sys::mp_pool2d_desc_default(
@@ -104,7 +107,7 @@ impl Context {
             extent(call, "h", x[1])?,
             extent(call, "w", x[2])?,
             extent(call, "c", x[3])?,
-            window.0 as i32, // the library refuses what has become negative
+            window.0 as i32, // the library rejects negative values
             window.1 as i32,
             sys::MP_DTYPE_NONE,
         );
@@ -136,36 +139,36 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
-    /// Rows and columns around the images, fewer than the window has.
+    /// Sets the number of rows and columns around the images, less than the window size.
     pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
-        self.desc.pad_top = top as i32; // here and below: the library refuses what has become negative
+        self.desc.pad_top = top as i32; // the library rejects negative values, here and below
         self.desc.pad_bottom = bottom as i32;
         self.desc.pad_left = left as i32;
         self.desc.pad_right = right as i32;
         self
     }
 
-    /// Rows and columns from one window to the next.
+    /// Sets the distance between windows, in rows and columns.
     pub fn stride(mut self, h: u32, w: u32) -> Self {
         self.desc.stride_h = h as i32;
         self.desc.stride_w = w as i32;
         self
     }
 
-    /// Rows and columns from one pixel of a window to the next.
+    /// Sets the distance between pixels of a window, in rows and columns.
     pub fn dilation(mut self, h: u32, w: u32) -> Self {
         self.desc.dilation_h = h as i32;
         self.desc.dilation_w = w as i32;
         self
     }
 
-    /// Rounds P and Q up, as torch does.
+    /// Rounds P and Q up, like torch.
     pub fn ceil_mode(mut self) -> Self {
         self.desc.flags |= sys::MP_POOL_CEIL;
         self
     }
 
-    /// Rows and columns of the outputs, P and Q.
+    /// Returns the output height P and width Q.
     pub fn output_size(&self) -> Result<(usize, usize)> {
         let (mut p, mut q) = (0, 0);
         let desc = self.of(Dtype::Fp32);
@@ -174,7 +177,7 @@ impl Pool2d {
         Ok((p as usize, q as usize))
     }
 
-    /// y, N P Q C, = the largest element, or the mean, of each window.
+    /// Computes y (N P Q C), the maximum or the mean of each window.
     pub fn forward<X, Y>(&self, x: &X, y: &Y, stream: Stream) -> Result<()>
     where
         X: Data,
@@ -194,7 +197,7 @@ impl Pool2d {
         })
     }
 
-    /// dx = the gradient of x, overwritten; only `PoolMode::Max` needs x.
+    /// Computes dx, the gradient of x.  Only `PoolMode::Max` requires x.
     pub fn backward<Y, X>(
         &self,
         x: Option<&View<'_, Y::Element>>,
@@ -231,22 +234,22 @@ impl Pool2d {
         desc
     }
 
-    /// Of x and of y.
+    /// Returns the number of elements of x and y.
     fn elements(&self) -> Result<(i128, i128)> {
-        let (p, q) = self.output_size()?; // refuses what is out of range
+        let (p, q) = self.output_size()?; // rejects values out of range
         let d = &self.desc;
         Ok((elements([d.n, d.h, d.w, d.c]), elements([d.n, p as i32, q as i32, d.c])))
     }
 }
 
-/// How a [`BatchNorm`] computes.
+/// Options of a [`BatchNorm`].
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormOptions {
-    /// `None` or `Relu`.
+    /// Activation: `None` or `Relu`.
     pub activation: Activation,
-    /// Added to the variance.
+    /// Constant added to the variance.
     pub epsilon: f32,
-    /// Of the running statistics.
+    /// Momentum of the running statistics.
     pub momentum: f32,
 }
 
@@ -258,28 +261,28 @@ impl Default for BatchNormOptions {
     }
 }
 
-/// Factor and shift of each channel, or their gradients.  `Affine::default()` has neither.
+/// Factor and shift of each channel, or their gradients; `Affine::default()` has neither.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Affine<'a> {
-    /// One per channel; `None`: 1, or no gradient.
+    /// Factor, one per channel; `None`: 1, or no gradient.
     pub gamma: Option<View<'a, f32>>,
-    /// One per channel; `None`: 0, or no gradient.
+    /// Shift, one per channel; `None`: 0, or no gradient.
     pub beta: Option<View<'a, f32>>,
 }
 
-/// Of each channel, usually running ones.
+/// Statistics of each channel, usually running averages.
 #[derive(Clone, Copy, Debug)]
 pub struct Statistics<'a> {
-    /// One per channel.
+    /// Mean, one per channel.
     pub mean: View<'a, f32>,
-    /// One per channel.
+    /// Variance, one per channel.
     pub var: View<'a, f32>,
 }
 
-/// Batch normalisation of rows x channels elements of type `T`; rows is N H W of images.
+/// Batch normalization of rows x channels elements of type `T`; for images, rows is N H W.
 ///
-/// Has the workspace and what [`forward`](BatchNorm::forward) has measured, for
-/// [`backward`](BatchNorm::backward): once forward before each backward.
+/// Owns its workspace and the statistics of the last [`forward`](BatchNorm::forward), which
+/// [`backward`](BatchNorm::backward) reads: call forward once before each backward.
 pub struct BatchNorm<T: Float> {
     context: Context,
     desc: sys::mp_batchnorm_desc_t,
@@ -290,7 +293,7 @@ pub struct BatchNorm<T: Float> {
 }
 
 impl<T: Float> BatchNorm<T> {
-    /// With memory for so many channels.
+    /// Allocates memory for `channels` channels.
     pub fn new(
         context: &Context,
         rows: usize,
@@ -303,7 +306,7 @@ impl<T: Float> BatchNorm<T> {
         desc.epsilon = options.epsilon;
         desc.momentum = options.momentum;
         let mut bytes = 0;
-        // SAFETY: the descriptor lives during the call; refuses what is out of range.
+        // SAFETY: the descriptor lives during the call, which rejects values out of range.
         check(unsafe { sys::mp_batchnorm_workspace_size(context.as_raw(), &desc, &mut bytes) })?;
         Ok(BatchNorm {
             context: context.clone(),
@@ -315,17 +318,18 @@ impl<T: Float> BatchNorm<T> {
         })
     }
 
-    /// What the latest forward pass has measured, one per channel.
+    /// Returns the mean in the latest forward pass, one per channel.
     pub fn mean(&self) -> &DeviceBuffer<f32> {
         &self.mean
     }
 
-    /// 1 / sqrt(variance + epsilon), likewise.
+    /// Returns 1 / sqrt(variance + epsilon) of the latest forward pass, one per channel.
     pub fn inv_std(&self) -> &DeviceBuffer<f32> {
         &self.inv_std
     }
 
-    /// y = activation((x - mean) gamma inv_std + beta) with the statistics of x; `running` are updated.
+    /// Computes y = activation((x - mean) gamma inv_std + beta) with the statistics of x and
+    /// updates `running`.
     pub fn forward<X, Y>(
         &self,
         x: &X,
@@ -363,7 +367,7 @@ impl<T: Float> BatchNorm<T> {
         })
     }
 
-    /// The same with given statistics; y may be x.
+    /// Computes y like [`forward`](BatchNorm::forward), but with given statistics; y can be x.
     pub fn inference<X, Y>(
         &self,
         x: &X,
@@ -392,7 +396,7 @@ impl<T: Float> BatchNorm<T> {
         })
     }
 
-    /// The gradients of the latest forward pass, overwritten; dx may be dy.
+    /// Computes the gradients of the latest forward pass; dx can be dy.
     pub fn backward<X, Y, D>(
         &self,
         x: &X,
@@ -429,7 +433,7 @@ impl<T: Float> BatchNorm<T> {
         })
     }
 
-    /// What every pass reads, and what one measures for the other.
+    /// Returns the tensors of every pass, with the saved statistics.
     fn tensors(&self, x: *mut T, gamma: *mut f32, beta: *mut f32) -> sys::mp_batchnorm_tensors_t {
         sys::mp_batchnorm_tensors_t {
             x: x.cast(),

@@ -1,4 +1,5 @@
-//! Mixed-precision training kernels: the safe layer over `mpcore.h`, and [`sys`], all of it as it is.
+//! Mixed-precision training kernels: a safe layer over `mpcore.h`, and the raw declarations in
+//! [`sys`].
 //!
 //! ```
 //! use mpcore::{Activation, Context, Device, F16};
@@ -14,20 +15,18 @@
 //! # }
 //! ```
 //!
-//! # What is safe here
+//! # Safety
 //!
-//! * Objects own a share of the objects that they use: a context lives as long as its buffers,
-//!   buffers as long as lists of them, lists as long as the optimizer.  Without lifetimes, they fit
-//!   into one struct.
-//! * The size of every buffer is checked against what the call reads and writes, and so is that all of
-//!   them belong to the context.
+//! * Objects share ownership of the objects that they use: a context lives as long as its buffers,
+//!   buffers as long as lists of them, lists as long as the optimizer.  Types have no lifetimes, so
+//!   one struct can hold all objects.
+//! * Every call checks that its buffers are large enough and belong to the context.
 //! * Device memory is like [`Cell`](std::cell::Cell): Rust never holds a reference into it, it is
-//!   written through shared borrows, and buffers cannot be shared between threads.  They can be
-//!   sent to one; if threads own objects that share memory, their calls are serialized by the
-//!   context.
+//!   written through shared borrows, and threads cannot share buffers, but can send them.  If
+//!   threads own objects that share memory, the context serializes their calls.
 //!
-//! Work in different streams that touches one buffer is not ordered by anything here: the numbers may
-//! be wrong then, the memory stays sound.
+//! The crate does not order work in different streams on the same buffer.  Missing synchronization
+//! can produce wrong numbers, but is memory-safe.
 
 #![warn(missing_docs)]
 
@@ -87,20 +86,20 @@ pub use sequences::{Embedding, EmbeddingGradOptions};
 pub use tensors::{ModelOptions, StatsOutputs, Tensor, TensorList};
 pub use xent::{ElementLoss, SoftmaxXent};
 
-/// `MP_VERSION` of the library that is loaded: 1.2.3 is 10203.
+/// Returns `MP_VERSION` of the loaded library: 1.2.3 is 10203.
 pub fn version() -> u32 {
-    // SAFETY: takes nothing.
+    // SAFETY: has no arguments.
     unsafe { sys::mp_version() }
 }
 
-/// One line for a bug report.
+/// Returns one line for bug reports: version, git hash, CUDA version, compiled targets.
 pub fn build_info() -> String {
     // SAFETY: a NUL-terminated string in static storage.
     unsafe { std::ffi::CStr::from_ptr(sys::mp_build_info()) }.to_string_lossy().into_owned()
 }
 
-// These structs of the library can be filled by safe code, so they may hold no pointers; one would make
-// them !Send.
+// Safe code can fill these structs of the library, so they must not contain pointers, which would
+// make them !Send.
 const _: fn() = || {
     fn numbers_only<T: Send>() {}
     numbers_only::<AutocastConfig>();

@@ -1,4 +1,4 @@
-//! Networks that run forward and backward.
+//! Compiled networks: forward and backward passes.
 
 use crate::context::{at_least, Context, Data, Plain, Stream, View};
 use crate::enums::{AutocastForm, Dtype, GraphMode, OptimizerKind};
@@ -16,11 +16,11 @@ use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Bytes of device memory that a network holds.
+/// Device memory of a network, in bytes.
 pub type NetworkMemory = sys::mp_graph_memory_t;
 
-/// A network described once, which runs forward and backward in the types that it was told: the graphs of
-/// `mpcore/graph.h`.  (A [`Graph`](crate::Graph) is what autocast looks at by itself.)
+/// A network with automatic differentiation and mixed precision: a graph of `mpcore/graph.h`.  (A
+/// [`Graph`](crate::Graph) is only for autocast.)
 ///
 /// ```
 /// use mpcore::{Context, Device, Dtype, GraphMode, Network, Stream};
@@ -40,9 +40,9 @@ pub type NetworkMemory = sys::mp_graph_memory_t;
 /// # }
 /// ```
 ///
-/// A network owns a share of the memory bound to it, and an [`Optimizer`] a share of the network: both fit
-/// into one struct, in any order, and may be sent to another thread.  Two networks that are bound to
-/// tensors of each other are freed only after one is unbound.
+/// A network shares ownership of the memory bound to it, and an [`Optimizer`] of the network.  One
+/// struct can hold both in any order, and they can be sent to another thread.  Two networks that
+/// are bound to tensors of each other are freed only after one is unbound.
 #[derive(Debug)]
 pub struct Network {
     handle: GraphHandle,
@@ -54,7 +54,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Begins a description.
+    /// Begins the description of a network.
     pub fn builder<'a>(context: &Context) -> Result<NetworkBuilder<'a>> {
         NetworkBuilder::new(context)
     }
@@ -63,7 +63,7 @@ impl Network {
         let NetworkBuilder { handle, inputs, parameters, counters, has_loss, .. } = built;
         let [mut grads, mut master, mut model] = [ptr::null_mut(); 3];
         let grads_out = if has_loss { &mut grads } else { ptr::null_mut() };
-        // SAFETY: the graph lives, and has gradients where it has a loss.
+        // SAFETY: the graph lives, and has gradients if it has a loss.
         handle.call(|graph| unsafe {
             sys::mp_graph_lists(graph, grads_out, &mut master, &mut model)
         })?;
@@ -94,15 +94,15 @@ impl Network {
         })
     }
 
-    /// For calls of [`sys`].
+    /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_graph_t {
         self.handle.raw()
     }
 
     // ------------------------------------------------------------------ running
 
-    /// Where an input lies from the next pass on: a buffer, or a slice of one, with an element for each of the
-    /// input's, in the batch that is set then.
+    /// Binds a buffer or a slice to an input, from the next pass on.  It must have at least as many
+    /// elements as the input has with the batch of that pass.
     pub fn bind<'v, T: Plain>(
         &mut self,
         tensor: TensorId,
@@ -119,7 +119,7 @@ impl Network {
         Ok(())
     }
 
-    /// The input lies nowhere: a loss whose labels do so is not computed in inference.
+    /// Unbinds an input.  In inference, a loss with unbound labels is not computed.
     pub fn unbind(&mut self, tensor: TensorId) -> Result<()> {
         let input = self.input(tensor)?;
         // SAFETY: the graph lives.
@@ -128,20 +128,20 @@ impl Network {
         Ok(())
     }
 
-    /// How large the batch is from the next pass on: at most as it was described.
+    /// Sets the batch size of the next passes, at most the size in the description.
     pub fn set_batch(&self, batch: usize) -> Result<()> {
         let batch = i64::try_from(batch).unwrap_or(i64::MAX);
         // SAFETY: the graph lives.
         self.handle.call(|graph| unsafe { sys::mp_graph_set_batch(graph, batch) })
     }
 
-    /// Sets a parameter or a state, and the 16-bit copy of a parameter.  Done when it returns.
+    /// Writes a parameter, including its 16-bit copy, or a state.  Waits for the default stream.
     pub fn write(&self, tensor: TensorId, values: &[f32], stream: Stream) -> Result<()> {
         self.write_from(tensor, values.as_ptr(), values.len(), stream)?;
         self.handle.context().sync(stream)
     }
 
-    /// The same from device memory, in stream order.
+    /// Writes a parameter or a state from device memory, in stream order.
     pub fn write_from_device<D: Data<Element = f32>>(
         &self,
         tensor: TensorId,
@@ -159,30 +159,32 @@ impl Network {
             let (name, needed) = (name_of(&info), numel(&info));
             return Err(Error::invalid(format!("write: {name} has {needed} elements, not {len}")));
         }
-        // SAFETY: as many elements as the tensor has; those of the host live until the stream is done.
+        // SAFETY: as many elements as the tensor; host memory lives until the stream is
+        // synchronized.
         self.handle.call(|graph| unsafe { sys::mp_graph_write(graph, t.0, values, s.0) })
     }
 
-    /// All outputs from the inputs that are bound.
+    /// Runs the forward pass on the bound inputs.
     pub fn forward(&self, mode: GraphMode, stream: Stream) -> Result<()> {
         self.require_elements("forward")?;
-        // SAFETY: the inputs outlive the network, and are as large as the batch wants.
+        // SAFETY: the inputs outlive the network, and are large enough for the batch.
         self.handle.call(|graph| unsafe { sys::mp_graph_forward(graph, mode as u32, stream.0) })
     }
 
-    /// The loss, and the gradients of all parameters times S, after a forward pass in training.
+    /// Computes the loss and the gradients of all parameters, multiplied by S.  Requires a
+    /// preceding forward pass in training mode.
     pub fn backward(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<()> {
         self.require_elements("backward")?;
         if let Some(scaler) = scaler {
             self.handle.context().is("backward", "the scaler", scaler.context())?;
         }
         let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
-        // SAFETY: as in forward; the numbers of a scaler that goes wait for the kernels.
+        // SAFETY: as in forward; freeing a scaler waits for the kernels.
         self.handle.call(|graph| unsafe { sys::mp_graph_backward(graph, scaler, stream.0) })
     }
 
-    /// Number of forward passes in training, which masks of Dropout follow; 0 without Dropout.
-    /// Part of a checkpoint.  Waits for the stream.
+    /// Returns the number of forward passes in training, which determines the Dropout masks; 0
+    /// without Dropout.  Save it in checkpoints.  Waits for the stream.
     pub fn get_step(&self, stream: Stream) -> Result<i64> {
         let mut t = 0;
         // SAFETY: `t` is written during the call.
@@ -191,7 +193,7 @@ impl Network {
         Ok(t)
     }
 
-    /// Sets that number from a checkpoint.  Waits for the stream.
+    /// Restores the number returned by `step`.  Waits for the stream.
     pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
         // SAFETY: the graph lives.
         self.handle.call(|graph| unsafe { sys::mp_graph_set_step_sync(graph, t, stream.0) })
@@ -207,41 +209,43 @@ impl Network {
         Ok(())
     }
 
-    /// The index of an input.
+    /// Returns the index of an input.
     fn input(&self, tensor: TensorId) -> Result<usize> {
-        (self.inputs.iter().position(|input| input.tensor == tensor))
-            .ok_or_else(|| Error::invalid(format!("bind: tensor {} is no input", tensor.index())))
+        (self.inputs.iter().position(|input| input.tensor == tensor)).ok_or_else(|| {
+            Error::invalid(format!("bind: tensor {} is not an input", tensor.index()))
+        })
     }
 
     fn info(&self, tensor: TensorId) -> Result<sys::mp_graph_tensor_t> {
         info_of(&self.handle, tensor)
     }
 
-    // ------------------------------------------------------------------ what became of it
+    // ------------------------------------------------------------------ results
 
-    /// Of all parameters, in the order of their creation.  None: there is no loss.
+    /// Returns the gradients of all parameters in the order of their creation.  None without a
+    /// loss.
     pub fn grads(&self) -> Option<&TensorList> {
         self.grads.as_ref()
     }
 
-    /// The parameters themselves.
+    /// Returns the parameters.
     pub fn master(&self) -> &TensorList {
         &self.master
     }
 
-    /// Their 16-bit copies.  None: no parameter has one.
+    /// Returns the 16-bit copies of the parameters.  None if no parameter has one.
     pub fn model(&self) -> Option<&TensorList> {
         self.model.as_ref()
     }
 
-    /// One that updates all parameters and their copies.
+    /// Begins an optimizer of all parameters and their copies.
     pub fn optimizer(&self, kind: OptimizerKind) -> Result<OptimizerBuilder<'_>> {
         let context = self.handle.context();
         let builder = Optimizer::builder(context, kind, self.trained()?, &self.master);
         Ok(self.with_model(builder))
     }
 
-    /// The same of a name, see [`Optimizer::named`].
+    /// Begins an optimizer by name; see [`Optimizer::named`].
     pub fn optimizer_named(&self, name: &str, lr: f32) -> Result<OptimizerBuilder<'_>> {
         let builder =
             Optimizer::named(self.handle.context(), name, lr, self.trained()?, &self.master)?;
@@ -260,13 +264,13 @@ impl Network {
         }
     }
 
-    /// What became of a tensor.
+    /// Returns the properties of a tensor.
     pub fn tensor(&self, tensor: TensorId) -> Result<NetworkTensor> {
         Ok(NetworkTensor::new(&self.info(tensor)?))
     }
 
-    /// Its elements, of the type that they have in memory: i64 for what is counted, `correct` of a SoftmaxXent.
-    /// Of an input, what is bound.
+    /// Returns the elements of a tensor, of their type in memory.  For an input, returns the bound
+    /// buffer; `correct` of a SoftmaxXent is i64.
     pub fn data<T: Plain>(&self, tensor: TensorId) -> Result<View<'_, T>> {
         let info = self.info(tensor)?;
         let (owner, len) = match self.input(tensor).map(|input| &self.inputs[input].bound) {
@@ -279,13 +283,13 @@ impl Network {
         Ok(View { owner, ..view })
     }
 
-    /// Its cast or 16-bit copy.
+    /// Returns the cast or 16-bit copy of a tensor.
     pub fn copy<T: Plain>(&self, tensor: TensorId) -> Result<View<'_, T>> {
         let info = self.info(tensor)?;
         self.part("copy", tensor, &info, (info.copy, info.dtype_copy), numel(&info))
     }
 
-    /// Its gradient: of a parameter, or of what keeps it.
+    /// Returns the gradient of a parameter, or of a tensor that keeps its gradient.
     pub fn grad<T: Plain>(&self, tensor: TensorId) -> Result<View<'_, T>> {
         let info = self.info(tensor)?;
         self.part("grad", tensor, &info, (info.grad, info.dtype_grad), numel(&info))
@@ -300,7 +304,7 @@ impl Network {
         len: usize,
     ) -> Result<View<'_, T>> {
         if pointer.is_null() {
-            let sentence = format!("{call}: {} has none that lasts", name_of(info));
+            let sentence = format!("{call}: {} has no persistent {call}", name_of(info));
             return Err(Error::invalid(sentence));
         }
         self.require_type::<T>(call, tensor, dtype)?;
@@ -324,27 +328,27 @@ impl Network {
             return Ok(());
         }
         let index = tensor.index();
-        Err(Error::invalid(format!("{call}: the elements of tensor {index} are {name}")))
+        Err(Error::invalid(format!("{call}: tensor {index} has type {name}")))
     }
 
-    /// Bytes, by what they are for.
+    /// Returns the device memory by purpose.
     pub fn memory(&self) -> Result<NetworkMemory> {
         let mut memory = NetworkMemory::zeroed();
-        // SAFETY: the graph lives, and `memory` says how large it is.
+        // SAFETY: the graph lives, and `memory` contains its size.
         self.handle.call(|graph| unsafe { sys::mp_graph_get_memory(graph, &mut memory) })?;
         Ok(memory)
     }
 
-    /// How the operations came to their types.
+    /// Explains the types of the operations.
     pub fn explain(&self, form: AutocastForm) -> Result<String> {
         read_text(|text, bytes| {
-            // SAFETY: the graph lives; text is NULL, or has room for so many bytes.
+            // SAFETY: the graph lives; text is NULL or has `size` bytes.
             self.handle
                 .call(|graph| unsafe { sys::mp_graph_explain(graph, form as u32, text, bytes) })
         })
     }
 
-    /// What is launched, in order: one line per launch.
+    /// Lists the launches in order, one per line.
     pub fn describe(&self) -> Result<String> {
         read_text(|text, bytes| {
             // SAFETY: as in explain.
@@ -353,18 +357,18 @@ impl Network {
     }
 }
 
-/// What became of a tensor.
+/// Properties of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkTensor {
-    /// As it was given; that of its node, for an output.
+    /// Name; outputs have the name of their node.
     pub name: String,
-    /// As it is in memory; `DtypeNone` for integers.
+    /// Type in memory; `DtypeNone` for integers.
     pub dtype: Dtype,
-    /// Of its cast or 16-bit copy.
+    /// Type of its cast or 16-bit copy.
     pub dtype_copy: Option<Dtype>,
-    /// Of its gradient.
+    /// Type of its gradient.
     pub dtype_grad: Option<Dtype>,
-    /// For the batch that is set.
+    /// Shape, for the current batch.
     pub shape: Vec<usize>,
 }
 
@@ -392,7 +396,7 @@ fn known(dtype: u32) -> Option<Dtype> {
     Dtype::from_raw(dtype).filter(|&dtype| dtype != Dtype::DtypeNone)
 }
 
-/// Right after the tensor was asked for.
+/// Returns the name in `info`, directly after the query.
 fn name_of(info: &sys::mp_graph_tensor_t) -> String {
     // SAFETY: NUL-terminated, and the graph, which the caller borrows, has it.
     unsafe { CStr::from_ptr(info.name) }.to_string_lossy().into_owned()

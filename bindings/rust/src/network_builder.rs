@@ -1,4 +1,4 @@
-//! Networks as they are described.
+//! Descriptions of networks.
 
 use crate::autocast::Autocast;
 use crate::context::Context;
@@ -13,11 +13,11 @@ use std::ptr;
 
 const NO_TENSOR: i32 = -1;
 
-/// A tensor from outside.
+/// An input.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) tensor: TensorId,
-    /// Elements that are bound, and their owner.
+    /// Bound elements and their owner.
     pub(crate) bound: Option<(usize, Owner)>,
 }
 
@@ -30,16 +30,17 @@ pub(crate) fn info_of(graph: &GraphHandle, tensor: TensorId) -> Result<sys::mp_g
     Ok(info)
 }
 
-/// A [`Network`] that is being described, in f32: tensors, and nodes that read and write them.
+/// The description of a [`Network`] in f32: tensors, and nodes that read and write them.
 ///
-/// The operations, their inputs and attributes are listed in `mpcore/graph.h`.  A tensor belongs to the
-/// network that gave it; one of another network is refused where it is out of range.
+/// `mpcore/graph.h` lists the operations with their inputs and attributes.  A tensor is valid only
+/// for the network that returned it; tensors of other networks are rejected if they are out of
+/// range.
 #[derive(Debug)]
 pub struct NetworkBuilder<'a> {
     pub(crate) handle: GraphHandle,
     pub(crate) inputs: Vec<Input>,
     pub(crate) parameters: Vec<TensorId>,
-    /// Tensors that are one i64.
+    /// Tensors of a single i64.
     pub(crate) counters: Vec<TensorId>,
     pub(crate) has_loss: bool,
     policy: Option<&'a Autocast>,
@@ -64,9 +65,9 @@ impl<'a> NetworkBuilder<'a> {
         })
     }
 
-    /// A tensor from outside.  `Fp32` is what autocast may convert, 16-bit types are read as they are, and
-    /// `DtypeNone` is i32: labels, indices, lengths; but the offset of a Dropout is one i64, of no dimensions.
-    /// The first dimension is the batch.
+    /// Adds an input.  Autocast can convert `Fp32`; 16-bit types are read without conversion;
+    /// `DtypeNone` is i32 (labels, indices, lengths), except for the offset of a Dropout, which is
+    /// one i64 without dimensions.  The first dimension is the batch.
     pub fn input(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorId> {
         let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
             // SAFETY: as in add.
@@ -79,7 +80,7 @@ impl<'a> NetworkBuilder<'a> {
         Ok(tensor)
     }
 
-    /// A tensor to train, the network's own.
+    /// Adds a trainable parameter, in memory of the network.
     pub fn parameter(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
         let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
             // SAFETY: as in add.
@@ -89,7 +90,7 @@ impl<'a> NetworkBuilder<'a> {
         Ok(tensor)
     }
 
-    /// A tensor that lives from step to step and is not trained, the network's own.
+    /// Adds a tensor that persists between steps and is not trained, in memory of the network.
     pub fn state(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
         self.add(name, shape, |graph, name, rank, extent, tensor| {
             // SAFETY: as in add.
@@ -97,7 +98,7 @@ impl<'a> NetworkBuilder<'a> {
         })
     }
 
-    /// Gives `function` a graph that lives, a string, `rank` extents, and where the tensor goes.
+    /// Calls `function` with a live graph, a string, `rank` extents, and the address of the result.
     fn add(
         &mut self,
         name: &str,
@@ -118,7 +119,8 @@ impl<'a> NetworkBuilder<'a> {
         Ok(TensorId(tensor))
     }
 
-    /// An operation that reads these tensors: what else there is, then [`output`](NetworkNode::output).
+    /// Begins an operation on these tensors: set options, then call
+    /// [`output`](NetworkNode::output).
     pub fn node<'n>(
         &'n mut self,
         op: &str,
@@ -134,19 +136,19 @@ impl<'a> NetworkBuilder<'a> {
         }
     }
 
-    /// The tensor is read from outside, and holds its value until the next pass.
+    /// Marks a tensor as an output, which keeps its value until the next pass.
     pub fn output(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
         check(unsafe { sys::mp_graph_output(self.handle.raw(), tensor.0) })
     }
 
-    /// The gradient of the tensor is read from outside; those of parameters can be anyway.
+    /// Keeps the gradient of a tensor.  Gradients of parameters are always kept.
     pub fn keep_gradient(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
         check(unsafe { sys::mp_graph_keep_gradient(self.handle.raw(), tensor.0) })
     }
 
-    /// What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.
+    /// Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits.
     pub fn loss(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
         check(unsafe { sys::mp_graph_loss(self.handle.raw(), tensor.0) })?;
@@ -154,8 +156,9 @@ impl<'a> NetworkBuilder<'a> {
         Ok(())
     }
 
-    /// An f32 input of the shape of the tensor, for a loss that the caller computes: dL /
-    /// d(tensor), bound before [`backward`](crate::Network::backward), which multiplies it by S.
+    /// Adds an f32 input for dL / d(tensor), with the shape of the tensor, for a loss that the
+    /// caller computes.  Bind it before [`backward`](crate::Network::backward), which multiplies it
+    /// by S.
     pub fn seed_gradient(&mut self, tensor: TensorId) -> Result<TensorId> {
         let mut seed = NO_TENSOR;
         // SAFETY: the graph lives.
@@ -165,8 +168,8 @@ impl<'a> NetworkBuilder<'a> {
         Ok(TensorId(seed))
     }
 
-    /// Mixed precision: operations get their types as the policy says, where its gate is open on this
-    /// device.
+    /// Enables mixed precision by a policy, if the policy is active on this device
+    /// ([`gate`](crate::Autocast::gate)).
     pub fn autocast(&mut self, policy: &'a Autocast) -> Result<()> {
         // SAFETY: both live, the policy as long as the builder.
         check(unsafe { sys::mp_graph_autocast(self.handle.raw(), policy.as_raw()) })?;
@@ -174,12 +177,13 @@ impl<'a> NetworkBuilder<'a> {
         Ok(())
     }
 
-    /// What is known of a tensor.
+    /// Returns the properties of a tensor.
     pub fn tensor(&self, tensor: TensorId) -> Result<NetworkTensor> {
         Ok(NetworkTensor::new(&info_of(&self.handle, tensor)?))
     }
 
-    /// Appends the backward pass, casts, fuses, and allocates, once.  Parameters and states are 0.
+    /// Compiles the network: adds the backward pass and casts, fuses operations, allocates memory.
+    /// Parameters and states are initialized to 0.
     pub fn compile(self) -> Result<Network> {
         // SAFETY: graph and policy live.
         self.handle.call(|graph| unsafe { sys::mp_graph_compile(graph) })?;
@@ -187,7 +191,7 @@ impl<'a> NetworkBuilder<'a> {
     }
 }
 
-/// An operation that is not in its [`Network`] yet.
+/// An operation that has not yet been added to its [`Network`].
 #[derive(Debug)]
 pub struct NetworkNode<'n, 'a> {
     network: &'n mut NetworkBuilder<'a>,
@@ -198,25 +202,25 @@ pub struct NetworkNode<'n, 'a> {
 }
 
 impl NetworkNode<'_, '_> {
-    /// One more input.  None: an optional one that is absent.
+    /// Adds an input.  None: an absent optional input.
     pub fn input(mut self, tensor: impl Into<Option<TensorId>>) -> Self {
         self.inputs.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
         self
     }
 
-    /// One more named number; "extent" of a Reshape is one for each dimension.
+    /// Adds an attribute; repeat "extent" of a Reshape for each dimension.
     pub fn attribute(mut self, name: &str, value: impl Into<f64>) -> Self {
         self.attributes.push((name.to_string(), value.into()));
         self
     }
 
-    /// Adds it, and returns its first output, which most operations have alone.
+    /// Adds the operation and returns its first output; most operations have only one.
     pub fn output(self) -> Result<TensorId> {
         let [output] = self.outputs()?;
         Ok(output)
     }
 
-    /// Adds it, and returns so many outputs, from the first on.
+    /// Adds the operation and returns its first `N` outputs.
     pub fn outputs<const N: usize>(self) -> Result<[TensorId; N]> {
         let (op, name) = (c_string("op", &self.op)?, c_string("name", &self.name)?);
         let names: Result<Vec<CString>> =
@@ -226,7 +230,7 @@ impl NetworkNode<'_, '_> {
             .map(|(name, &(_, value))| sys::mp_graph_attribute_t { name: name.as_ptr(), value })
             .collect();
         let mut outputs = [NO_TENSOR; N];
-        // SAFETY: the graph lives; so many inputs and attributes are read, and outputs written.
+        // SAFETY: the graph lives; the numbers of inputs, attributes and outputs are passed.
         check(unsafe {
             sys::mp_graph_node(
                 self.network.handle.raw(),

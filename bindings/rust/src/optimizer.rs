@@ -1,4 +1,4 @@
-//! An update rule and the tensors that it updates.
+//! Optimizers.
 
 use crate::comm::Comm;
 use crate::context::{Context, Data, Stream, TensorReport, View};
@@ -12,28 +12,28 @@ use std::marker::PhantomData;
 use std::mem::{size_of, size_of_val};
 use std::ptr;
 
-/// Numbers only: the learning rate and the rest of a parameter group.
+/// Hyperparameters of a parameter group: the learning rate and others.
 pub type Hyper = sys::mp_hyper_t;
 
 impl Hyper {
-    /// The defaults of the papers.
+    /// Returns the defaults of the papers.
     pub fn new(kind: OptimizerKind, lr: f32) -> Self {
         sys::mp_hyper_default(kind as u32, lr)
     }
 
-    /// Selects the schedule of the learning rate, whose parameters are fields.
+    /// Selects the learning rate schedule; its parameters are fields.
     pub fn with_schedule(mut self, schedule: LrSchedule) -> Self {
         self.lr_schedule = schedule as u32;
         self
     }
 
     fn sized(mut self) -> Self {
-        self.struct_size = size_of::<Hyper>() as u32; // so many bytes are read
+        self.struct_size = size_of::<Hyper>() as u32; // bytes to read
         self
     }
 }
 
-/// What an [`Optimizer`] is made of.
+/// Description of an [`Optimizer`].
 pub struct OptimizerBuilder<'a> {
     context: &'a Context,
     kind: OptimizerKind,
@@ -52,49 +52,49 @@ pub struct OptimizerBuilder<'a> {
 }
 
 impl<'a> OptimizerBuilder<'a> {
-    /// The 16-bit copies of the masters.
+    /// Sets the 16-bit copies of the masters.
     pub fn model(mut self, model: &'a TensorList) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// Momentum, or the first moment.  The optimizer allocates it if none is given.
+    /// Sets the momentum or first moment.  By default the optimizer allocates it.
     pub fn m(mut self, m: &'a TensorList) -> Self {
         self.m = Some(m);
         self
     }
 
-    /// The second moment.  The optimizer allocates it if none is given.
+    /// Sets the second moment.  By default the optimizer allocates it.
     pub fn v(mut self, v: &'a TensorList) -> Self {
         self.v = Some(v);
         self
     }
 
-    /// Added to the gradients after unscaling and clipping.
+    /// Sets gradients to add after unscaling and clipping.
     pub fn extra_grads(mut self, extra_grads: &'a TensorList) -> Self {
         self.extra_grads = Some(extra_grads);
         self
     }
 
-    /// Replaces the defaults of the kind.
+    /// Sets the flags, replacing the defaults of the kind.
     pub fn flags(mut self, flags: OptimizerFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// Seed of [`OptimizerFlags::STOCHASTIC_ROUNDING`].
+    /// Sets the seed of [`OptimizerFlags::STOCHASTIC_ROUNDING`].
     pub fn rounding_seed(mut self, seed: u64) -> Self {
         self.rounding_seed = seed;
         self
     }
 
-    /// One more group of parameters.
+    /// Adds a parameter group.
     pub fn group(mut self, hyper: Hyper) -> Self {
         self.groups.push(hyper.sized());
         self
     }
 
-    /// Changes the group that was added last.
+    /// Changes the last added group.
     pub fn change(mut self, change: impl FnOnce(&mut Hyper)) -> Self {
         if let Some(hyper) = self.groups.last_mut() {
             change(hyper);
@@ -103,25 +103,25 @@ impl<'a> OptimizerBuilder<'a> {
         self
     }
 
-    /// The group of each tensor; all are in the first without this.
+    /// Sets the group of each tensor; default: all in the first.
     pub fn tensor_group(mut self, tensor_group: &[u32]) -> Self {
         self.tensor_group = Some(tensor_group.to_vec());
         self
     }
 
-    /// One factor per tensor for lr.
+    /// Sets one factor per tensor for lr.
     pub fn lr_multipliers<D: Data<Element = f32>>(mut self, multipliers: &'a D) -> Self {
         self.lr_multipliers = Some(multipliers.view());
         self
     }
 
-    /// One factor per tensor for weight_decay, l1 and l2.
+    /// Sets one factor per tensor for weight_decay, l1 and l2.
     pub fn decay_multipliers<D: Data<Element = f32>>(mut self, multipliers: &'a D) -> Self {
         self.decay_multipliers = Some(multipliers.view());
         self
     }
 
-    /// The library checks that the lists fit together.
+    /// Creates the optimizer.  The library checks that the lists match.
     pub fn build(self) -> Result<Optimizer> {
         let count = self.master.len();
         let lists = [
@@ -138,7 +138,7 @@ impl<'a> OptimizerBuilder<'a> {
         }
         if self.tensor_group.as_ref().map_or(false, |groups| groups.len() != count) {
             let sentence =
-                format!("Optimizer: tensor_group has not one entry for each of {count} tensors");
+                format!("Optimizer: tensor_group must have {count} entries, one per tensor");
             return Err(Error::invalid(sentence));
         }
         let raw_list = |list: Option<&TensorList>| list.map_or(ptr::null_mut(), TensorList::as_raw);
@@ -189,8 +189,8 @@ impl<'a> OptimizerBuilder<'a> {
     }
 }
 
-/// An update rule with a share in the lists that it updates.  Network, optimizer, lists and scaler
-/// fit into one struct, which may be sent to another thread:
+/// An update rule and the tensors that it updates.  It shares ownership of its lists.  One struct
+/// can hold network, optimizer, lists and scaler, and can be sent to another thread:
 /// ```
 /// use mpcore::*;
 ///
@@ -240,37 +240,37 @@ pub struct Optimizer {
     groups: usize,
 }
 
-/// What a step does besides; `Default` is nothing.
+/// Options of a step; `Default` has none.
 #[derive(Clone, Copy, Default)]
 pub struct StepOptions<'s> {
-    /// Clip the unscaled global norm to this; 0 = no clipping.
+    /// Maximum of the unscaled global norm, by clipping; 0 = no clipping.
     pub max_grad_norm: f32,
-    /// Options of the step.
+    /// Flags of the step.
     pub flags: StepFlags,
-    /// 1 number: the unscaled norm before clipping.
+    /// Unscaled norm before clipping: 1 number.
     pub grad_norm: Option<View<'s, f32>>,
-    /// 1 number: 1 if this step was skipped, else 0.
+    /// 1 if this step was skipped, otherwise 0: 1 number.
     pub found_inf: Option<View<'s, f32>>,
-    /// 1 number per tensor.
+    /// Norm of each tensor: 1 number per tensor.
     pub tensor_norms: Option<View<'s, f32>>,
-    /// 1 number, with [`StepFlags::CHECKED`]: the largest gradient as it was measured.
+    /// Largest gradient, for [`StepFlags::CHECKED`]: 1 number, read.
     pub amax: Option<View<'s, f32>>,
-    /// 1 report on the gradients.
+    /// Report on all gradients: 1 report.
     pub report: Option<View<'s, TensorReport>>,
-    /// 1 report per tensor.
+    /// Report on each gradient: 1 report per tensor.
     pub tensor_reports: Option<View<'s, TensorReport>>,
-    /// 1 number, increased by the 16-bit copies that were too large.
+    /// Count of 16-bit copies that overflowed: 1 number, increased.
     pub model_overflows: Option<View<'s, i64>>,
-    /// The step is one of several ranks that skip together.
+    /// Communicator of several ranks, which skip steps together.
     pub comm: Option<&'s Comm>,
-    /// 1 number: the outcome, as in [`StepOutcome`](crate::StepOutcome).
+    /// Outcome, a [`StepOutcome`](crate::StepOutcome): 1 number.
     pub outcome: Option<View<'s, i32>>,
-    /// 1 number, increased by the elements that kept their old values.
+    /// Count of elements that kept their old values: 1 number, increased.
     pub rejected_updates: Option<View<'s, i64>>,
 }
 
 impl Optimizer {
-    /// Gradients of any type, masters of f32.
+    /// Begins an optimizer of gradients of any type and f32 masters.
     pub fn builder<'a>(
         context: &'a Context,
         kind: OptimizerKind,
@@ -295,8 +295,8 @@ impl Optimizer {
         }
     }
 
-    /// The method of a name, such as "adamw", with one group of its defaults, which
-    /// [`change`](OptimizerBuilder::change) changes: see `mp_optimizer_desc_from_name`.
+    /// Begins an optimizer by name, such as "adamw", with one group of its defaults, which
+    /// [`change`](OptimizerBuilder::change) can modify; see `mp_optimizer_desc_from_name`.
     pub fn named<'a>(
         context: &'a Context,
         name: &str,
@@ -319,19 +319,19 @@ impl Optimizer {
         Ok(builder.flags(OptimizerFlags::from_bits(desc.flags)).group(hyper))
     }
 
-    /// Momentum, or the first moment, given or allocated.  None if the optimizer has none.
+    /// Returns the momentum or first moment, or None if the optimizer has none.
     pub fn m(&self) -> Option<&TensorList> {
         self.m.as_ref()
     }
 
-    /// The second moment, likewise.
+    /// Returns the second moment, or None if the optimizer has none.
     pub fn v(&self) -> Option<&TensorList> {
         self.v.as_ref()
     }
 
-    /// A checkpoint of masters, moments, the number of steps, and the scaler.  Waits for the
-    /// stream. Hyperparameters, states of a network and the position in the data are not part of
-    /// it.
+    /// Returns a checkpoint of masters, moments, the number of steps, and the scaler.  It does not
+    /// contain hyperparameters, states of a network, and the position in the data.  Waits for the
+    /// stream.
     pub fn save(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<Vec<u8>> {
         let scaler = self.raw_scaler("save", scaler)?;
         let mut bytes = 0;
@@ -348,9 +348,9 @@ impl Optimizer {
         Ok(checkpoint)
     }
 
-    /// Restores a checkpoint, and writes the 16-bit copies with the optimizer's own rounding:
-    /// training continues bit for bit.  Takes a scaler of the policy that was saved; `None` is the
-    /// optimizer's own.  Waits for the stream.
+    /// Restores a checkpoint and writes the 16-bit copies with the rounding of the optimizer.
+    /// Training continues bit for bit.  The scaler must have the saved policy; `None` is the
+    /// built-in scaler of the optimizer.  Waits for the stream.
     pub fn restore(
         &self,
         scaler: Option<&Scaler>,
@@ -365,7 +365,7 @@ impl Optimizer {
         })
     }
 
-    /// Writes the 16-bit copies of masters that the program has loaded, as a step does.
+    /// Writes the 16-bit copies after the program has loaded masters, with the rounding of a step.
     pub fn write_model(&self, stream: Stream) -> Result<()> {
         // SAFETY: the optimizer and its lists live.
         self.handle.call(|optimizer| unsafe { sys::mp_optimizer_write_model(optimizer, stream.0) })
@@ -380,12 +380,12 @@ impl Optimizer {
         Ok(scaler.as_raw())
     }
 
-    /// For calls of [`sys`].
+    /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_optimizer_t {
         self.handle.raw()
     }
 
-    /// Everything between backward and the next forward, without waiting.
+    /// Runs a training step after the backward pass, without waiting; see `mp_scale_step`.
     pub fn scale_step(
         &self,
         scaler: Option<&Scaler>,
@@ -411,13 +411,13 @@ impl Optimizer {
         raw.rejected_updates =
             context.output(call, "rejected_updates", options.rejected_updates.as_ref(), 1)?;
         raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
-        // SAFETY: the optimizer and what it borrows live; the outputs belong to its context and are
-        // large enough; memory that is freed later waits for the kernels.
+        // SAFETY: the optimizer and its borrows live; the outputs belong to its context and are
+        // large enough; freeing memory waits for the kernels.
         self.handle
             .call(|optimizer| unsafe { sys::mp_scale_step(optimizer, scaler, &raw, stream.0) })
     }
 
-    /// One update without a scaler, see `mp_optimizer_step`.
+    /// Performs one update without a scaler; see `mp_optimizer_step`.
     pub fn step(
         &self,
         grad_scale: Option<&View<'_, f32>>,
@@ -441,7 +441,7 @@ impl Optimizer {
         })
     }
 
-    /// The scaler of steps without another one: static, S = 1.  Keeps the optimizer alive.
+    /// Returns the scaler that steps use by default: static, S = 1.  It keeps the optimizer alive.
     pub fn scaler(&self) -> Scaler {
         // SAFETY: the scaler lives as long as the optimizer.
         let handle = unsafe {
@@ -451,13 +451,14 @@ impl Optimizer {
         Scaler::lent(handle)
     }
 
-    /// The learning rates of the latest applied step, one per group.
+    /// Returns the learning rates of the latest applied step, one per group.
     pub fn lr(&self) -> View<'_, f32> {
         // SAFETY: the optimizer lives, and so do its numbers.
         self.numbers(unsafe { sys::mp_optimizer_lr(self.as_raw()) }, self.groups)
     }
 
-    /// The number of applied steps, on the device: `t` of [`ModelOptions`](crate::ModelOptions).
+    /// Returns the number of applied steps on the device: `t` of
+    /// [`ModelOptions`](crate::ModelOptions).
     pub fn step_counter(&self) -> View<'_, i64> {
         // SAFETY: as above.
         self.numbers(unsafe { sys::mp_optimizer_step_counter(self.as_raw()) }, 1)
@@ -468,7 +469,7 @@ impl Optimizer {
         View { owner, pointer: address as *mut T, len, borrowed: PhantomData }
     }
 
-    /// 1 number: what l1 and l2 add to the loss.
+    /// Computes the loss term of l1 and l2: 1 number.
     pub fn regularization(&self, loss: &View<'_, f32>, stream: Stream) -> Result<()> {
         let loss = self.handle.context().output("regularization", "loss", Some(loss), 1)?;
         // SAFETY: one number of this context.
@@ -477,7 +478,7 @@ impl Optimizer {
         })
     }
 
-    /// The number of applied steps; waits for the stream.
+    /// Returns the number of applied steps.  Waits for the stream.
     pub fn get_step(&self, stream: Stream) -> Result<i64> {
         let mut t = 0;
         // SAFETY: `t` is written during the call.
@@ -487,7 +488,7 @@ impl Optimizer {
         Ok(t)
     }
 
-    /// For a checkpoint; waits for the stream.
+    /// Restores the number of applied steps.  Waits for the stream.
     pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
         // SAFETY: the optimizer lives.
         self.handle

@@ -1,4 +1,4 @@
-//! Functions of single elements, and sums of columns.
+//! Element-wise operations and column sums.
 
 use crate::context::{Context, Data, DeviceBuffer, Float, Stream};
 use crate::enums::{Activation, PointwiseOp};
@@ -9,8 +9,8 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// y = activation(a), activation(a + b) or activation(a b), for each element: what else there is, then
-/// [`run`](Pointwise::run).
+/// An element-wise operation y = activation(a), activation(a + b) or activation(a b): set options,
+/// then call [`run`](Pointwise::run).
 pub struct Pointwise<'a> {
     context: &'a Context,
     desc: sys::mp_pointwise_desc_t,
@@ -19,23 +19,23 @@ pub struct Pointwise<'a> {
 }
 
 impl Context {
-    /// Of rows x columns elements, dense, without an activation.
+    /// Begins an operation on dense rows x columns elements, without an activation.
     pub fn pointwise(&self, op: PointwiseOp, rows: usize, columns: usize) -> Pointwise<'_> {
         let (op, none) = (op as u32, sys::MP_DTYPE_NONE);
-        // The library refuses negative values.
+        // The library rejects negative values.
         let desc = sys::mp_pointwise_desc_default(op, rows as i64, columns as i64, none);
         Pointwise { context: self, desc, b: None, stream: Stream::DEFAULT }
     }
 }
 
 impl<'a> Pointwise<'a> {
-    /// Applied last; with `Copy` also `Drelu` and its like, which are read as y = a activation'(b).
+    /// Sets the activation.  With `Copy`, derivatives such as `Drelu` compute y = a activation'(b).
     pub fn activation(mut self, activation: Activation) -> Self {
         self.desc.activation = activation as u32;
         self
     }
 
-    /// rows x columns, dense, of any type.
+    /// Sets b: rows x columns, dense, of any type.
     pub fn b<B: Data>(self, b: &'a B) -> Self
     where
         B::Element: Float,
@@ -44,7 +44,7 @@ impl<'a> Pointwise<'a> {
         self.rows_of_b(b, columns)
     }
 
-    /// rows x columns, with so many elements from row to row.
+    /// Sets b: rows x columns, with a leading dimension of `ld` elements.
     pub fn b_with_ld<B: Data>(self, b: &'a B, ld: usize) -> Self
     where
         B::Element: Float,
@@ -52,7 +52,7 @@ impl<'a> Pointwise<'a> {
         self.rows_of_b(b, ld as i64)
     }
 
-    /// One row of b, for all rows.
+    /// Sets b: one row, used for all rows.
     pub fn bias<B: Data>(self, b: &'a B) -> Self
     where
         B::Element: Float,
@@ -70,13 +70,13 @@ impl<'a> Pointwise<'a> {
         self
     }
 
-    /// Where it is enqueued.
+    /// Sets the stream.
     pub fn stream(mut self, stream: Stream) -> Self {
         self.stream = stream;
         self
     }
 
-    /// Enqueues the pass over `a`, and over b where it reads it; y may be a, or a dense b of its type.
+    /// Enqueues the operation on `a` and, if used, b.  y can be a, or a dense b of its type.
     pub fn run<A, Y>(self, a: &A, y: &Y) -> Result<()>
     where
         A: Data,
@@ -106,10 +106,10 @@ impl<'a> Pointwise<'a> {
     }
 }
 
-/// Sums of the columns of rows x columns elements of type `X`, such as the gradient of a bias; the
-/// sums have the type `S`.
+/// Column sums of rows x columns elements of type `X`, such as the gradient of a bias.  The sums
+/// have type `S`.
 ///
-/// Has the workspace: for one stream at a time.
+/// Owns its workspace, so use it in one stream at a time.
 pub struct ColumnSum<X: Float, S: Float> {
     context: Context,
     desc: sys::mp_column_sum_desc_t,
@@ -120,18 +120,19 @@ pub struct ColumnSum<X: Float, S: Float> {
 impl<X: Float, S: Float> ColumnSum<X, S> {
     /// Allocates the workspace for `columns` columns.
     pub fn new(context: &Context, rows: usize, columns: usize) -> Result<Self> {
-        // The library refuses negative values.
+        // The library rejects negative values.
         let mut desc =
             sys::mp_column_sum_desc_default(rows as i64, columns as i64, X::DTYPE as u32);
         desc.dtype_sum = S::DTYPE as u32;
         let mut bytes = 0;
-        // SAFETY: the descriptor lives during the call; refuses what is out of range.
+        // SAFETY: the descriptor lives during the call, which rejects values out of range.
         check(unsafe { sys::mp_column_sum_workspace_size(context.as_raw(), &desc, &mut bytes) })?;
         let workspace = context.alloc(bytes)?;
         Ok(ColumnSum { context: context.clone(), desc, workspace, types: PhantomData })
     }
 
-    /// sum = scale (sums of the columns of x) + beta sum.  `epilogue`: scale, amax and found_inf.
+    /// Computes sum = scale (column sums of x) + beta sum.  Supports `scale`, `amax` and
+    /// `found_inf` of `epilogue`.
     pub fn run<D, T>(
         &self,
         x: &D,

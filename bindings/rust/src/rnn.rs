@@ -10,7 +10,7 @@ use std::ffi::{c_void, CString};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// The shape of recurrent layers, of which [`build`](RnnBuilder::build) makes an [`Rnn`].
+/// Description of recurrent layers, from which [`build`](RnnBuilder::build) creates an [`Rnn`].
 pub struct RnnBuilder<'c> {
     context: &'c Context,
     desc: sys::mp_rnn_desc_t,
@@ -19,7 +19,7 @@ pub struct RnnBuilder<'c> {
 }
 
 impl Context {
-    /// x is timesteps x batch x input_size.  One layer and direction, with biases.
+    /// Begins one layer with one direction and biases.  x is timesteps x batch x input_size.
     pub fn rnn(&self, cell: RnnCell, x: [usize; 3], hidden_size: usize) -> Result<RnnBuilder<'_>> {
         let [timesteps, batch, input_size] = x;
         let desc = sys::mp_rnn_desc_default(
@@ -37,65 +37,65 @@ impl Context {
 const CALL: &str = "rnn";
 
 impl<'c> RnnBuilder<'c> {
-    /// One on top of the other.
+    /// Sets the number of stacked layers.
     pub fn layers(mut self, layers: u32) -> Self {
-        self.desc.layers = layers as i32; // the library refuses what has become negative
+        self.desc.layers = layers as i32; // the library rejects negative values
         self
     }
 
-    /// A second direction walks from the last step to the first.
+    /// Adds a second direction, from the last step to the first.
     pub fn bidirectional(self) -> Self {
         self.flag(sys::MP_RNN_BIDIRECTIONAL)
     }
 
-    /// `b_ih` and `b_hh` are 0.
+    /// Omits `b_ih` and `b_hh`, which are 0.
     pub fn no_bias(self) -> Self {
         self.flag(sys::MP_RNN_NO_BIAS)
     }
 
-    /// x is added to the gates of the first layer, which has no `w_ih`.
+    /// Adds x to the gates of the first layer, which has no `w_ih`.
     pub fn skip_input(self) -> Self {
         self.flag(sys::MP_RNN_SKIP_INPUT)
     }
 
-    /// GRU: r is applied before the product.
+    /// Applies r before the product in a GRU.
     pub fn reset_first(self) -> Self {
         self.flag(sys::MP_RNN_RESET_FIRST)
     }
 
-    /// x, y and their gradients are batch x timesteps x elements.
+    /// Selects the layout batch x timesteps x elements for x, y and their gradients.
     pub fn batch_first(mut self) -> Self {
         self.is_batch_first = true;
         self
     }
 
-    /// Share of the elements between layers that become 0 in training; `dropout_offset` of the
-    /// inputs changes the masks from step to step.
+    /// Sets the dropout probability between layers in training; `dropout_offset` of the inputs
+    /// changes the masks between steps.
     pub fn dropout(mut self, dropout: f32, seed: u64) -> Self {
         self.desc.dropout = dropout;
         self.desc.dropout_seed = seed;
         self
     }
 
-    /// LSTM: c is kept within \[-clip, clip\].
+    /// Clips c of an LSTM to \[-clip, clip\].
     pub fn clip(mut self, clip: f32) -> Self {
         self.desc.clip = clip;
         self
     }
 
-    /// For tests: the kernel of that name.
+    /// Selects a kernel by name, for tests.
     pub fn kernel(mut self, name: &str) -> Self {
         self.kernel = CString::new(name).ok();
         self
     }
 
-    /// With x, y, h and weights of type `T`, and gradients of the weights of type `G`.
+    /// Creates the layers with x, y, h and weights of type `T`, and weight gradients of type `G`.
     pub fn build<T: Float, G: Float>(mut self) -> Result<Rnn<T, G>> {
         self.desc.dtype = T::DTYPE as u32;
         self.desc.dtype_dw = G::DTYPE as u32;
         self.desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
         let mut sizes = sys::mp_rnn_sizes_t::zeroed();
-        // SAFETY: descriptor and name live during the call; refuses what is out of range.
+        // SAFETY: descriptor and name live during the call, which rejects values out of range.
         check(unsafe { sys::mp_rnn_get_sizes(self.context.as_raw(), &self.desc, &mut sizes) })?;
         Ok(Rnn {
             context: self.context.clone(),
@@ -114,7 +114,7 @@ impl<'c> RnnBuilder<'c> {
     }
 }
 
-/// The weights of one layer and direction; with G gates and the I elements of the layer's input.
+/// Weights of one layer and direction, with G gates and an input of I elements.
 #[derive(Clone, Copy, Debug)]
 pub struct RnnWeights<'a, T> {
     /// G hidden_size x I; absent in the first layer with `skip_input`.
@@ -127,85 +127,87 @@ pub struct RnnWeights<'a, T> {
     pub b_hh: Option<View<'a, f32>>,
 }
 
-/// Their gradients, each optional.
+/// Gradients of [`RnnWeights`], each optional.
 #[derive(Clone, Copy, Debug)]
 pub struct RnnWeightGrads<'a, G> {
-    /// As in [`RnnWeights`].
+    /// Gradient of `w_ih`.
     pub w_ih: Option<View<'a, G>>,
-    /// Likewise.
+    /// Gradient of `w_hh`.
     pub w_hh: Option<View<'a, G>>,
-    /// Likewise.
+    /// Gradient of `b_ih`.
     pub b_ih: Option<View<'a, f32>>,
-    /// Likewise.
+    /// Gradient of `b_hh`.
     pub b_hh: Option<View<'a, f32>>,
 }
 
-/// Which sequences have which steps.
+/// Lengths of the sequences.
 #[derive(Clone, Copy, Debug)]
 pub enum RnnSteps<'a> {
-    /// All of them.
+    /// All sequences have all steps.
     All,
-    /// Each as many as this says, one number per sequence.
+    /// Length of each sequence.
     Lengths(View<'a, i32>),
-    /// So many sequences have each step, the longest first; x, y and their gradients are packed.
+    /// Number of sequences in each step, sorted from the longest to the shortest sequence; x, y and
+    /// their gradients are packed.
     Packed(&'a [i32]),
 }
 
-/// What forward reads, and every pass again.
+/// Inputs of all passes.
 #[derive(Clone, Copy, Debug)]
 pub struct RnnInputs<'a, T> {
-    /// Of each layer, and in it of each direction.
+    /// Weights of each layer and direction; directions vary fastest.
     pub weights: &'a [RnnWeights<'a, T>],
-    /// Usually all.
+    /// Lengths of the sequences.
     pub steps: RnnSteps<'a>,
     /// timesteps x batch x input_size.
     pub x: View<'a, T>,
-    /// layers x directions x batch x hidden_size; absent: 0.
+    /// Initial h, layers x directions x batch x hidden_size; None: 0.
     pub h0: Option<View<'a, T>>,
-    /// The same of c, LSTM; absent: 0.
+    /// Initial c of an LSTM, of the same shape; None: 0.
     pub c0: Option<View<'a, f32>>,
-    /// 1 number: another mask of dropout for every value; in training a counter, such as
-    /// [`step_counter`](crate::Optimizer::step_counter).  None: one mask for all steps.
+    /// Dropout offset, 1 number; each value selects different masks.  In training use a counter,
+    /// such as [`step_counter`](crate::Optimizer::step_counter).  None: the same masks in all
+    /// steps.
     pub dropout_offset: Option<View<'a, i64>>,
 }
 
-/// What forward writes; or, for backward, the gradients of it.
+/// Outputs of the forward pass, or their gradients in the backward pass.
 #[derive(Clone, Copy, Debug)]
 pub struct RnnOutputs<'a, T> {
     /// timesteps x batch x directions hidden_size.
     pub y: View<'a, T>,
-    /// As `h0`: after the last step.
+    /// h after the last step, of the shape of `h0`.
     pub hn: Option<View<'a, T>>,
-    /// As `c0`: after the last step.
+    /// c after the last step, of the shape of `c0`.
     pub cn: Option<View<'a, f32>>,
 }
 
-/// The gradients of x, h0 and c0, each optional.
+/// Gradients of x, h0 and c0, each optional.
 #[derive(Clone, Copy, Debug)]
 pub struct RnnInputGrads<'a, T> {
-    /// As x.
+    /// Gradient of x.
     pub x: Option<View<'a, T>>,
-    /// As `h0`.
+    /// Gradient of `h0`.
     pub h0: Option<View<'a, T>>,
-    /// As `c0`.
+    /// Gradient of `c0`.
     pub c0: Option<View<'a, f32>>,
 }
 
-/// What is done with the gradients of the weights; `Default` overwrites them.
+/// Options of the weight gradients; `Default` overwrites them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RnnGradOptions<'a> {
-    /// They are added to what is there.
+    /// Adds to the previous contents.
     pub accumulate: bool,
-    /// 1 number, set to 1 where one is infinite or NaN.
+    /// Set to 1 if a gradient is infinite or NaN: 1 number.
     pub found_inf: Option<View<'a, f32>>,
-    /// 1 number that becomes max(itself, |gradient|).
+    /// Updated to max(amax, |gradient|): 1 number.
     pub amax: Option<View<'a, f32>>,
 }
 
-/// Recurrent layers of type `T`, with gradients of the weights of type `G`.
+/// Recurrent layers of type `T`, with weight gradients of type `G`.
 ///
-/// Has the workspace.  What [`forward`](Rnn::forward) keeps for the backward passes is in a reserve, so
-/// that several forward passes may come before the first backward pass.
+/// Owns its workspace.  [`forward`](Rnn::forward) saves data for the backward passes in a reserve,
+/// so several forward passes can precede the first backward pass.
 pub struct Rnn<T: Float, G: Float> {
     context: Context,
     desc: sys::mp_rnn_desc_t,
@@ -225,16 +227,16 @@ type Function = unsafe extern "C" fn(
     sys::mp_stream_t,
 ) -> sys::mp_status_t;
 
-// SAFETY: numbers, and a pointer into a string that moves with it.
+// SAFETY: numbers, and a pointer to a string that moves with the object.
 unsafe impl<T: Float, G: Float> Send for Rnn<T, G> {}
 
 impl<T: Float, G: Float> Rnn<T, G> {
-    /// layers x directions.
+    /// Returns layers x directions.
     pub fn num_weights(&self) -> usize {
         self.sizes.num_weights as usize
     }
 
-    /// The kernels for it, the one that would be chosen first.
+    /// Returns all kernels, first the one that is selected.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
         // SAFETY: descriptor and name live during the call.
         kernels::all(|index, info| unsafe {
@@ -242,12 +244,12 @@ impl<T: Float, G: Float> Rnn<T, G> {
         })
     }
 
-    /// Memory for what a forward pass keeps until its backward passes.
+    /// Allocates a reserve, which stores data of a forward pass for its backward passes.
     pub fn reserve(&self) -> Result<DeviceBuffer<u8>> {
         self.context.alloc(self.sizes.reserve_bytes)
     }
 
-    /// The forward pass of training.
+    /// Runs the forward pass in training mode.
     pub fn forward(
         &self,
         inputs: &RnnInputs<'_, T>,
@@ -261,7 +263,8 @@ impl<T: Float, G: Float> Rnn<T, G> {
         call.run(sys::mp_rnn_forward_training, stream)
     }
 
-    /// The same without dropout, and with nothing kept; `hn` may be `h0`, `cn` may be `c0`.
+    /// Runs the forward pass without dropout and without a reserve; `hn` can be `h0`, and `cn` can
+    /// be `c0`.
     pub fn inference(
         &self,
         inputs: &RnnInputs<'_, T>,
@@ -273,8 +276,8 @@ impl<T: Float, G: Float> Rnn<T, G> {
         call.run(sys::mp_rnn_forward_inference, stream)
     }
 
-    /// The gradients of the inputs from those of the outputs.  `inputs` and `reserve` are those of
-    /// [`forward`](Rnn::forward); `found_inf` is that of a scaler.
+    /// Computes the gradients of the inputs from those of the outputs.  `inputs` and `reserve` are
+    /// those of [`forward`](Rnn::forward); `found_inf` is that of a scaler.
     pub fn backward_data(
         &self,
         inputs: &RnnInputs<'_, T>,
@@ -296,7 +299,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
         call.run(sys::mp_rnn_backward_data, stream)
     }
 
-    /// The gradients of the weights, after [`backward_data`](Rnn::backward_data).
+    /// Computes the gradients of the weights, after [`backward_data`](Rnn::backward_data).
     pub fn backward_weights(
         &self,
         inputs: &RnnInputs<'_, T>,
@@ -339,13 +342,13 @@ impl<T: Float, G: Float> Rnn<T, G> {
         view.map_or(Ok(ptr::null_mut()), |view| self.required(name, view, needed))
     }
 
-    /// Of the shape of h0.
+    /// Returns the number of elements of h0.
     fn state<E>(&self, name: &str, view: Option<View<'_, E>>) -> Result<*mut E> {
         let rows = i128::from(self.sizes.num_weights) * i128::from(self.desc.batch);
         self.optional(name, view, rows * i128::from(self.desc.hidden_size))
     }
 
-    /// Of `w_ih`, `w_hh` and of a bias.
+    /// Returns the number of elements of `w_ih`, `w_hh` and a bias.
     fn elements(&self, index: usize) -> [i128; 3] {
         let hidden = i128::from(self.desc.hidden_size);
         let rows = i128::from(self.sizes.gates) * hidden;
@@ -358,7 +361,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
     }
 }
 
-/// Whether an array on the host has one element for each.
+/// Checks the length of an array on the host.
 fn exactly(name: &str, len: usize, needed: i64) -> Result<()> {
     if len as i64 == needed {
         return Ok(());
@@ -366,7 +369,7 @@ fn exactly(name: &str, len: usize, needed: i64) -> Result<()> {
     Err(Error::invalid(format!("{CALL}: {name} has {len} elements, {needed} are needed")))
 }
 
-/// A call while its arguments are looked at.
+/// A call whose arguments are being checked.
 struct Call<'a, T: Float, G: Float> {
     rnn: &'a Rnn<T, G>,
     desc: sys::mp_rnn_desc_t,
@@ -377,7 +380,7 @@ struct Call<'a, T: Float, G: Float> {
 }
 
 impl<'a, T: Float, G: Float> Call<'a, T, G> {
-    /// With what all passes read.
+    /// Checks the inputs of all passes.
     fn new(rnn: &'a Rnn<T, G>, inputs: &'a RnnInputs<'_, T>) -> Result<Self> {
         let mut desc = rnn.desc;
         let mut tensors = sys::mp_rnn_tensors_t::zeroed();
@@ -387,7 +390,7 @@ impl<'a, T: Float, G: Float> Call<'a, T, G> {
         let mut rows = i128::from(timesteps) * i128::from(batch);
         if let RnnSteps::Packed(sizes) = inputs.steps {
             exactly("steps", sizes.len(), timesteps)?;
-            rows = sizes.iter().map(|&size| i128::from(size)).sum(); // the library refuses negative ones
+            rows = sizes.iter().map(|&size| i128::from(size)).sum(); // checked by the library
             tensors.batch_sizes = sizes.as_ptr();
         } else if rnn.is_batch_first {
             (desc.x_step, desc.x_row) = (inner, timesteps * inner);
@@ -427,7 +430,7 @@ impl<'a, T: Float, G: Float> Call<'a, T, G> {
         Ok(())
     }
 
-    /// The library looks at its size.
+    /// Sets the reserve; the library checks its size.
     fn reserve(&mut self, reserve: &DeviceBuffer<u8>) -> Result<()> {
         self.tensors.reserve = self.rnn.required("reserve", reserve.view(), 0)?.cast();
         self.tensors.reserve_bytes = reserve.len();
@@ -436,9 +439,9 @@ impl<'a, T: Float, G: Float> Call<'a, T, G> {
 
     fn run(self, function: Function, stream: Stream) -> Result<()> {
         let Rnn { context, workspace, .. } = self.rnn;
-        // SAFETY: every pointer belongs to this context and has, as was seen above, the elements that the
-        // call reads or writes, or is an array on the host that lives during the call; memory that is freed
-        // later waits for the kernels.
+        // SAFETY: every pointer belongs to this context and has the elements that the call reads or
+        // writes, as checked above, or is an array on the host that lives during the call; freeing
+        // memory waits for the kernels.
         context.call(|| unsafe {
             function(
                 context.as_raw(),

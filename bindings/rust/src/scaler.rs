@@ -1,4 +1,4 @@
-//! A loss scale that lives on the device.
+//! Loss scalers.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
 use crate::enums::{
@@ -12,29 +12,29 @@ use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr;
 
-/// Numbers only; see the manual of its fields.
+/// Configuration of a [`Scaler`]; see the manual of its fields.
 pub type ScalerConfig = sys::mp_scaler_config_t;
-/// Everything that a checkpoint needs.
+/// State of a [`Scaler`], for checkpoints.
 pub type ScalerState = sys::mp_scaler_state_t;
 
 impl ScalerConfig {
-    /// The defaults of a policy.
+    /// Returns the defaults of a policy.
     pub fn new(policy: ScalerPolicy) -> Self {
         sys::mp_scaler_config_default(policy as u32)
     }
 
-    /// The policy of another system.
+    /// Returns the policy of another framework.
     pub fn preset(preset: ScalerPreset) -> Self {
         sys::mp_scaler_config_preset(preset as u32)
     }
 
-    /// Sets these flags too.
+    /// Adds flags.
     pub fn with_flags(mut self, flags: ScalerFlags) -> Self {
         self.flags |= flags.bits();
         self
     }
 
-    /// What a word of a command line stands for: "dynamic", "128".
+    /// Parses a name from a command line, such as "dynamic" or "128".
     pub fn named(name: &str) -> Result<Self> {
         let name = c_string("name", name)?;
         let mut config = Self::new(ScalerPolicy::Static);
@@ -47,23 +47,23 @@ impl ScalerConfig {
 }
 
 impl ScalerState {
-    /// `status` as a value of Rust.  None if the library is newer than this crate.
+    /// Returns `status` as an enum, or None if it is unknown to this crate.
     pub fn scaler_status(&self) -> Option<ScalerStatus> {
         ScalerStatus::from_raw(self.status)
     }
 }
 
-/// Allocates nothing after it was made.  May be sent to another thread.
+/// Allocates memory only when it is created.  Can be sent to another thread.
 #[derive(Debug)]
 pub struct Scaler {
     handle: Handle<sys::mp_scaler>,
 }
 
 impl Scaler {
-    /// With `S = config.init_scale`.
+    /// Creates a scaler with `S = config.init_scale`.
     pub fn new(context: &Context, config: &ScalerConfig) -> Result<Self> {
         let mut config = *config;
-        config.struct_size = size_of::<ScalerConfig>() as u32; // so many bytes are read
+        config.struct_size = size_of::<ScalerConfig>() as u32; // bytes to read
         let mut raw = ptr::null_mut();
         // SAFETY: the context outlives the scaler; the config is read during the call.
         check(unsafe { sys::mp_scaler_create(&mut raw, context.as_raw(), &config) })?;
@@ -74,12 +74,12 @@ impl Scaler {
         Ok(Scaler { handle: unsafe { Handle::new(context, raw, destroy, Vec::new()) } })
     }
 
-    /// The scaler of an optimizer.
+    /// Wraps the scaler of an optimizer.
     pub(crate) fn lent(handle: Handle<sys::mp_scaler>) -> Self {
         Scaler { handle }
     }
 
-    /// For calls of [`sys`].
+    /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_scaler_t {
         self.handle.raw()
     }
@@ -88,19 +88,19 @@ impl Scaler {
         self.handle.context()
     }
 
-    /// S.
+    /// Returns S.
     pub fn scale(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
         self.number(unsafe { sys::mp_scaler_scale(self.as_raw()) })
     }
 
-    /// 1 / S.
+    /// Returns 1 / S.
     pub fn inv_scale(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
         self.number(unsafe { sys::mp_scaler_inv_scale(self.as_raw()) })
     }
 
-    /// The overflow flag that an update clears.
+    /// Returns the overflow flag, which an update clears.
     pub fn found_inf(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
         self.number(unsafe { sys::mp_scaler_found_inf(self.as_raw()) })
@@ -115,7 +115,7 @@ impl Scaler {
         }
     }
 
-    /// Applies the policy once; `scale_step` of an optimizer does it itself.
+    /// Applies the policy once; `scale_step` of an optimizer already does so.
     pub fn update(&self, amax: Option<&View<'_, f32>>, stream: Stream) -> Result<()> {
         let mut pointer = ptr::null_mut();
         if let Some(amax) = amax {
@@ -127,7 +127,7 @@ impl Scaler {
         self.handle.call(|scaler| unsafe { sys::mp_scaler_update(scaler, pointer, stream.0) })
     }
 
-    /// out\[i\] = loss\[i\] S.
+    /// Computes out\[i\] = loss\[i\] S.
     pub fn scale_loss<L, O>(&self, loss: &L, out: &O, stream: Stream) -> Result<()>
     where
         L: Data,
@@ -151,7 +151,7 @@ impl Scaler {
         })
     }
 
-    /// sums += weight / S * grads in f32, checked for overflow.
+    /// Computes sums += weight / S * grads in f32 and checks for overflow.
     pub fn accumulate(
         &self,
         grads: &TensorList,
@@ -167,7 +167,7 @@ impl Scaler {
         })
     }
 
-    /// out = grads / S in f32, checked for overflow: for an optimizer of one's own.
+    /// Computes out = grads / S in f32 and checks for overflow, for custom optimizers.
     pub fn grads_to_fp32(
         &self,
         grads: &TensorList,
@@ -191,8 +191,8 @@ impl Scaler {
         Ok((input.complete(call)?.raw(), output.complete(call)?.raw()))
     }
 
-    /// The outcome of a step, without waiting; steps count from 1, as `state().steps`.  None if the
-    /// library is newer than this crate.
+    /// Returns the outcome of a step without waiting, or None if it is unknown to this crate.
+    /// Steps are numbered from 1, like `state().steps`.
     pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
         let mut outcome = 0;
         // SAFETY: `outcome` is written during the call.
@@ -200,8 +200,9 @@ impl Scaler {
         Ok(StepOutcome::from_raw(outcome))
     }
 
-    /// (scale, 0 = clean, 1 = overflowed, 2 = overflowed with NaN, else a [`StepOutcome`]) of the
-    /// last updates, oldest first, at most `capacity` and `config.history`; waits for the stream.
+    /// Returns (scale, status) of the last updates, oldest first, at most `capacity` and
+    /// `config.history`.  Waits for the stream.  The status is 0 = clean, 1 = overflow, 2 =
+    /// overflow with NaN, otherwise a [`StepOutcome`].
     pub fn history(&self, capacity: usize, stream: Stream) -> Result<Vec<(f32, i32)>> {
         let (mut scales, mut skipped) = (vec![0.0; capacity], vec![0; capacity]);
         let mut count = 0;
@@ -219,8 +220,8 @@ impl Scaler {
         Ok(scales.into_iter().zip(skipped).take(count as usize).collect())
     }
 
-    /// The factor that unscales and clips at once, for [`Optimizer::step`](crate::Optimizer::step);
-    /// `scaled_norm` is the norm before unscaling.
+    /// Computes the factor that unscales and clips, for
+    /// [`Optimizer::step`](crate::Optimizer::step).  `scaled_norm` is the norm before unscaling.
     pub fn clip_factor(
         &self,
         scaled_norm: &View<'_, f32>,
@@ -246,17 +247,17 @@ impl Scaler {
         })
     }
 
-    /// Waits for the stream.
+    /// Returns the state.  Waits for the stream.
     pub fn state(&self, stream: Stream) -> Result<ScalerState> {
         let mut state = ScalerState::zeroed();
-        // SAFETY: `state` says how large it is.
+        // SAFETY: `state` contains its size.
         self.handle.call(|scaler| unsafe {
             sys::mp_scaler_get_state_sync(scaler, &mut state, stream.0)
         })?;
         Ok(state)
     }
 
-    /// Continues from the saved state; waits for the stream.
+    /// Restores a saved state.  Waits for the stream.
     pub fn set_state(&self, state: &ScalerState, stream: Stream) -> Result<()> {
         let mut state = *state;
         state.struct_size = size_of::<ScalerState>() as u32;

@@ -10,8 +10,8 @@ use std::ptr;
 const CALL: &str = "embedding";
 
 impl Context {
-    /// `rows` vectors of `width` elements out of a table of `vocabulary` of them; its elements are of type
-    /// `T`, those of its gradient of type `G`.
+    /// Creates an embedding that looks up `rows` vectors of `width` elements in a table of
+    /// `vocabulary` vectors of type `T`, with a gradient of type `G`.
     pub fn embedding<T: Float, G: Float>(
         &self,
         rows: usize,
@@ -19,23 +19,23 @@ impl Context {
         width: usize,
     ) -> Result<Embedding<T, G>> {
         let vocabulary = extent(CALL, "vocabulary", vocabulary)?;
-        // The library refuses what has become negative.
+        // The library rejects values that overflowed to negative.
         let (rows, width) = (rows as i64, width as i64);
         let mut desc = sys::mp_embedding_desc_default(rows, vocabulary, width, T::DTYPE as u32);
         desc.dtype_dtable = G::DTYPE as u32;
         let mut bytes = 0;
-        // SAFETY: the descriptor lives during the call; refuses what is out of range.
+        // SAFETY: the descriptor lives during the call, which rejects values out of range.
         check(unsafe { sys::mp_embedding_workspace_size(self.as_raw(), &desc, &mut bytes) })?;
         let (context, workspace) = (self.clone(), self.alloc(bytes)?);
         Ok(Embedding { context, desc, workspace, types: PhantomData })
     }
 
-    /// y = x / (1 - p), but 0 with probability p; y may be x.  With dy in place of x, and the same seed
-    /// and offset, the gradient.
+    /// Sets elements to 0 with probability p and scales the others by 1 / (1 - p); y can be x.  For
+    /// the gradient, pass dy as x with the same seed and offset.
     ///
-    /// `seed` is another one for every tensor that is to have a mask of its own; `offset`, 1 number, gives
-    /// another mask for every value: in training a counter, such as
-    /// [`step_counter`](crate::Optimizer::step_counter).  None: one mask for all steps.
+    /// Use a different `seed` for each tensor.  Each value of `offset` (1 number) selects a
+    /// different mask; in training use a counter, such as
+    /// [`step_counter`](crate::Optimizer::step_counter).  None: the same mask in all steps.
     pub fn dropout<X, Y>(
         &self,
         p: f32,
@@ -65,7 +65,7 @@ impl Context {
     }
 }
 
-/// 1 number.
+/// Returns the address of a single number.
 fn optional<E>(
     context: &Context,
     call: &str,
@@ -80,20 +80,20 @@ fn optional<E>(
     Ok(view.pointer)
 }
 
-/// What is done with the gradient of the table; `Default` overwrites it.
+/// Options of the table gradient; `Default` overwrites it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmbeddingGradOptions<'a> {
-    /// It is added to what is there.
+    /// Adds to the previous contents.
     pub accumulate: bool,
-    /// 1 number, set to 1 where one is infinite or NaN.
+    /// Set to 1 if a gradient is infinite or NaN: 1 number.
     pub found_inf: Option<View<'a, f32>>,
-    /// 1 number that becomes max(itself, |gradient|).
+    /// Updated to max(amax, |gradient|): 1 number.
     pub amax: Option<View<'a, f32>>,
 }
 
-/// A table of vectors of type `T`, with a gradient of type `G`, and how many of them are looked up.
+/// An embedding: a table of vectors of type `T`, with a gradient of type `G`.
 ///
-/// Has the workspace of the backward pass.
+/// Owns the workspace of the backward pass.
 pub struct Embedding<T: Float, G: Float> {
     context: Context,
     desc: sys::mp_embedding_desc_t,
@@ -102,14 +102,16 @@ pub struct Embedding<T: Float, G: Float> {
 }
 
 impl<T: Float, G: Float> Embedding<T, G> {
-    /// The gradient of the row with this index is 0.  The passes refuse one that the table has not.
+    /// Sets the table row whose gradient is 0.  The passes return an error if the row does not
+    /// exist.
     pub fn padding(mut self, index: usize) -> Result<Self> {
         self.desc.padding_index = extent(CALL, "padding_index", index)?;
         self.desc.flags |= sys::MP_EMBEDDING_PADDING;
         Ok(self)
     }
 
-    /// out\[i\] = table\[indices\[i\]\], NaN where there is no such row; `out` must not be the table.
+    /// Computes out\[i\] = table\[indices\[i\]\], or NaN for an index out of range.  `out` must not
+    /// be the table.
     pub fn forward<A, I, O>(&self, table: &A, indices: &I, out: &O, stream: Stream) -> Result<()>
     where
         A: Data<Element = T>,
@@ -128,7 +130,7 @@ impl<T: Float, G: Float> Embedding<T, G> {
         })
     }
 
-    /// dtable\[v\] = the sum of dout\[i\] over all i with indices\[i\] = v.
+    /// Computes dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v.
     pub fn backward<I, O, A>(
         &self,
         indices: &I,
@@ -152,7 +154,7 @@ impl<T: Float, G: Float> Embedding<T, G> {
         if options.accumulate {
             desc.flags |= sys::MP_EMBEDDING_ACCUMULATE;
         }
-        // SAFETY: as in forward; memory that is freed later waits for the kernels.
+        // SAFETY: as in forward; freeing memory waits for the kernels.
         self.context.call(|| unsafe {
             sys::mp_embedding_backward(
                 self.context.as_raw(),

@@ -1,4 +1,4 @@
-//! Many tensors treated as one.
+//! Tensor lists.
 
 use crate::comm::Comm;
 use crate::context::{Context, Data, Float, Stream, TensorReport, View};
@@ -10,39 +10,39 @@ use std::ffi::c_void;
 use std::mem::size_of;
 use std::ptr;
 
-/// How masters become their 16-bit copy; `Default` clamps what is too large.
+/// Options for writing 16-bit copies of masters; `Default` clamps overflows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelOptions<'s> {
     /// `MODEL_OVERFLOW` and `STOCHASTIC_ROUNDING`.
     pub flags: OptimizerFlags,
-    /// Of stochastic rounding.
+    /// Seed of stochastic rounding.
     pub rounding_seed: u64,
-    /// 1 number, for stochastic rounding: the updates that the masters have seen.
+    /// Number of updates of the masters, for stochastic rounding: 1 number.
     pub t: Option<View<'s, i64>>,
-    /// 1 number, increased by the copies that were too large.
+    /// Count of copies that overflowed: 1 number, increased.
     pub overflows: Option<View<'s, i64>>,
 }
 
-/// What [`TensorList::stats`] is to write, each optional: 1 element, or one per tensor.
+/// Outputs of [`TensorList::stats`], each optional: 1 element, or one per tensor.
 #[derive(Clone, Copy, Default)]
 pub struct StatsOutputs<'s> {
     /// Set to 1 if any element is infinite or NaN; never cleared.
     pub found_inf: Option<&'s View<'s, f32>>,
     /// Largest absolute value.
     pub amax: Option<&'s View<'s, f32>>,
-    /// Of each tensor.
+    /// Largest absolute value of each tensor.
     pub tensor_amax: Option<&'s View<'s, f32>>,
     /// sqrt(sum x^2).
     pub norm: Option<&'s View<'s, f32>>,
-    /// Of each tensor.
+    /// sqrt(sum x^2) of each tensor.
     pub tensor_norm: Option<&'s View<'s, f32>>,
-    /// What is in the list.
+    /// Report on the list.
     pub report: Option<&'s View<'s, TensorReport>>,
-    /// What is in each tensor.
+    /// Report on each tensor.
     pub tensor_reports: Option<&'s View<'s, TensorReport>>,
 }
 
-/// One tensor of a list, of any type.
+/// A tensor of a list, of any type.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<'a> {
     owner: Option<&'a Owner>,
@@ -52,7 +52,7 @@ pub struct Tensor<'a> {
 }
 
 impl<'a> Tensor<'a> {
-    /// All elements of a buffer or a view.
+    /// Creates a tensor of all elements of a buffer or a view.
     pub fn new<D: Data>(data: &'a D) -> Self
     where
         D::Element: Float,
@@ -66,15 +66,17 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// In the model list of an optimizer: a parameter without a 16-bit copy.
+    /// Creates an absent tensor: a parameter without a 16-bit copy in the model list of an
+    /// optimizer.
     pub fn absent(numel: usize) -> Self {
         Tensor { owner: None, pointer: ptr::null_mut(), numel, dtype: Dtype::Fp16 }
     }
 }
 
-/// Its table of pointers is on the device, so that each call is one launch.
+/// A list of tensors that are processed as one.  Its table of pointers is on the device, so each
+/// call is one launch.
 ///
-/// The list owns its tensors together with their buffers, and may be sent to another thread:
+/// The list shares ownership of its buffers and can be sent to another thread:
 /// ```
 /// use mpcore::{Context, Device, Stream, Tensor, TensorList};
 /// # fn main() -> mpcore::Result<()> {
@@ -100,7 +102,7 @@ fn owners(tensors: &[Tensor<'_>]) -> Vec<Owner> {
 }
 
 impl TensorList {
-    /// Of tensors of this context.
+    /// Creates a list of tensors of this context.
     pub fn new(context: &Context, tensors: &[Tensor<'_>]) -> Result<Self> {
         belong("TensorList::new", context, tensors)?;
         let data: Vec<_> = tensors.iter().map(|t| t.pointer).collect();
@@ -113,7 +115,8 @@ impl TensorList {
         desc.numel = numel.as_ptr();
         desc.dtypes = dtypes.as_ptr();
         let mut raw = ptr::null_mut();
-        // SAFETY: three arrays of `count`, copied by the call; the list keeps the owners of its tensors.
+        // SAFETY: three arrays of `count`, copied by the call; the list keeps the owners of its
+        // tensors.
         check(unsafe { sys::mp_tensor_list_create(&mut raw, context.as_raw(), &desc) })?;
         unsafe fn destroy(_: &Context, raw: *mut sys::mp_tensor_list) {
             sys::mp_tensor_list_destroy(raw);
@@ -125,7 +128,7 @@ impl TensorList {
         Ok(TensorList { handle, shapes, has_absent })
     }
 
-    /// One that belongs to a network.
+    /// Wraps a list of a network.
     pub(crate) fn lent(
         handle: Handle<sys::mp_tensor_list>,
         shapes: Vec<(usize, Dtype)>,
@@ -134,10 +137,10 @@ impl TensorList {
         TensorList { handle, shapes, has_absent }
     }
 
-    /// One that belongs to an optimizer.
+    /// Wraps a list of an optimizer.
     ///
     /// # Safety
-    /// `raw` has `count` tensors of fp32, and lives as long as what `owner` keeps.
+    /// `raw` has `count` FP32 tensors and lives as long as the objects that `owner` keeps.
     pub(crate) unsafe fn of_owner(
         owner: &Owner,
         raw: sys::mp_tensor_list_t,
@@ -154,17 +157,17 @@ impl TensorList {
         Ok(TensorList::lent(Handle::lent(owner, raw), shapes?, false))
     }
 
-    /// Tensors.
+    /// Returns the number of tensors.
     pub fn len(&self) -> usize {
         self.shapes.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty()
     }
 
-    /// For calls of [`sys`].
+    /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_tensor_list_t {
         self.handle.raw()
     }
@@ -177,12 +180,15 @@ impl TensorList {
         self.handle.owner()
     }
 
-    /// Replaces the tensors by others of the same sizes and types, for optimizers of the list too.
+    /// Replaces the tensors by others of equal sizes and types, also for optimizers that use the
+    /// list.
     pub fn set_data(&mut self, tensors: &[Tensor<'_>], stream: Stream) -> Result<()> {
         belong("set_data", self.context(), tensors)?;
         let shapes: Vec<_> = tensors.iter().map(|t| (t.numel, t.dtype)).collect();
         if shapes != self.shapes || tensors.iter().any(|t| t.numel > 0 && t.pointer.is_null()) {
-            return Err(Error::invalid("set_data: tensors of other sizes or types".to_string()));
+            return Err(Error::invalid(
+                "set_data: sizes and types of the tensors must not change".to_string(),
+            ));
         }
         let data: Vec<_> = tensors.iter().map(|t| t.pointer).collect();
         // Old tensors are freed after the call, which waits for work that uses them.
@@ -197,7 +203,7 @@ impl TensorList {
         })
     }
 
-    /// All elements of one tensor, as they are now.  Waits for the default stream.
+    /// Returns the current elements of one tensor.  Waits for the default stream.
     pub fn to_vec<T: Float>(&self, index: usize) -> Result<Vec<T>> {
         let (numel, dtype) = *self.shapes.get(index).ok_or_else(|| {
             Error::invalid(format!("to_vec: index = {index} exceeds {} tensors", self.len()))
@@ -207,8 +213,8 @@ impl TensorList {
         }
         let (mut values, mut data) = (vec![T::default(); numel], ptr::null_mut());
         let (bytes, context) = (numel * size_of::<T>(), self.context());
-        // SAFETY: get writes the address alone.  The list keeps its owner, set_data waits for this call,
-        // and both sides of the copy have that many bytes.
+        // SAFETY: `get` writes only the address.  The list keeps its owner, set_data waits for this
+        // call, and both sides of the copy have that many bytes.
         self.handle.call(|list| unsafe {
             let no_numel = ptr::null_mut();
             match sys::mp_tensor_list_get(list, index as u32, &mut data, no_numel, no_numel.cast())
@@ -241,7 +247,7 @@ impl TensorList {
             .call(|list| unsafe { sys::mp_check_nonfinite(list, found_inf, stream.0) })
     }
 
-    /// Largest absolute value, over the list and of each tensor.
+    /// Computes the largest absolute value of the list and of each tensor.
     pub fn amax(
         &self,
         amax: Option<&View<'_, f32>>,
@@ -254,7 +260,7 @@ impl TensorList {
         self.complete("amax")?.call(|list| unsafe { sys::mp_amax(list, amax, each, stream.0) })
     }
 
-    /// sqrt(sum x^2), over the list and of each tensor.
+    /// Computes sqrt(sum x^2) of the list and of each tensor.
     pub fn l2norm(
         &self,
         norm: Option<&View<'_, f32>>,
@@ -267,7 +273,7 @@ impl TensorList {
         self.complete("l2norm")?.call(|list| unsafe { sys::mp_l2norm(list, norm, each, stream.0) })
     }
 
-    /// Looks at every element once: NaN, infinities, zeros, what is about to underflow.
+    /// Counts NaN, infinities, zeros and values close to underflow in one pass.
     pub fn inspect(
         &self,
         report: Option<&View<'_, TensorReport>>,
@@ -282,7 +288,7 @@ impl TensorList {
             .call(|list| unsafe { sys::mp_inspect(list, report, each, stream.0) })
     }
 
-    /// What is given of the four above, in one pass over the elements.
+    /// Computes the given outputs of the four functions above in one pass.
     pub fn stats(&self, outputs: &StatsOutputs<'_>, stream: Stream) -> Result<()> {
         let (f, n) = ("stats", self.len());
         let raw = sys::mp_stats_outputs_t {
@@ -300,11 +306,11 @@ impl TensorList {
             )?,
             ..sys::mp_stats_outputs_t::zeroed()
         };
-        // SAFETY: what is not NULL has one element or one per tensor, in memory of this context.
+        // SAFETY: pointers that are not NULL have one element, or one per tensor, in this context.
         self.complete(f)?.call(|list| unsafe { sys::mp_tensor_stats(list, &raw, stream.0) })
     }
 
-    /// out = self * inv_scale; `found_inf` becomes 1 where an element is infinite or NaN.
+    /// Computes out = self * inv_scale; sets `found_inf` to 1 if an element is infinite or NaN.
     pub fn unscale(
         &self,
         out: &TensorList,
@@ -320,17 +326,17 @@ impl TensorList {
         list.call(|list| unsafe { sys::mp_unscale(list, out, inv_scale, found_inf, stream.0) })
     }
 
-    /// Gradients of all ranks: `post` times the sum of `pre` times each rank's, in place.
+    /// Reduces gradients over all ranks in place: post * sum(pre * self).
     pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
         let list = self.complete("all_reduce")?;
-        // SAFETY: whoever made the table has said that its callbacks do what they should.
+        // SAFETY: the callbacks fulfill the contract of `Comm::from_raw`.
         list.call(|list| unsafe {
             sys::mp_grad_all_reduce(list, comm.as_raw(), pre, post, stream.0)
         })
     }
 
-    /// model = round(self), the copy that a step writes, for a program that updates its masters
-    /// itself.  Where `found_inf` is not 0, nothing is written.
+    /// Computes model = round(self), for programs that update the masters themselves.  Writes
+    /// nothing if `found_inf` is not 0.
     pub fn round_to(
         &self,
         model: &TensorList,
@@ -353,12 +359,12 @@ impl TensorList {
         })
     }
 
-    /// The list, for a kernel that reads or writes all of it.
+    /// Returns the handle, for a kernel that accesses all tensors.
     pub(crate) fn complete(&self, call: &str) -> Result<&Handle<sys::mp_tensor_list>> {
         if !self.has_absent {
             return Ok(&self.handle);
         }
-        Err(Error::invalid(format!("{call}: the list has an absent tensor")))
+        Err(Error::invalid(format!("{call}: the list contains an absent tensor")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Losses: that of a classifier, and those of single elements.
+//! Losses: softmax cross-entropy and element-wise losses.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
 use crate::enums::{LossKind, LossReduction};
@@ -7,7 +7,7 @@ use crate::sys;
 use std::ffi::c_void;
 use std::ptr;
 
-/// Softmax cross-entropy of `rows` x `classes` logits: what else there is besides, then
+/// Softmax cross-entropy of `rows` x `classes` logits: set options, then call
 /// [`run`](SoftmaxXent::run).
 pub struct SoftmaxXent<'a> {
     context: &'a Context,
@@ -19,7 +19,7 @@ pub struct SoftmaxXent<'a> {
 }
 
 impl Context {
-    /// Dense rows, weight 1; rows labelled -100 are ignored.
+    /// Begins a loss of dense rows with weight 1; rows with label -100 are ignored.
     pub fn softmax_xent(&self, rows: usize, classes: usize) -> SoftmaxXent<'_> {
         SoftmaxXent {
             context: self,
@@ -33,13 +33,13 @@ impl Context {
 }
 
 impl<'a> SoftmaxXent<'a> {
-    /// Multiplies loss and gradient.
+    /// Sets the factor of loss and gradient.
     pub fn weight(mut self, weight: f32) -> Self {
         self.desc.weight = weight;
         self
     }
 
-    /// Rows with this label do not count; `None`: all do.
+    /// Sets the label of rows to ignore; `None`: no rows.
     pub fn ignore_label(mut self, label: Option<i32>) -> Self {
         match label {
             None => self.desc.flags &= !sys::MP_XENT_IGNORE_LABEL,
@@ -51,37 +51,38 @@ impl<'a> SoftmaxXent<'a> {
         self
     }
 
-    /// In [0, 1): the part of each target that all classes share alike.
+    /// Sets the label smoothing, in [0, 1): the part of each target that is distributed over all
+    /// classes.
     pub fn label_smoothing(mut self, label_smoothing: f32) -> Self {
         self.desc.label_smoothing = label_smoothing;
         self
     }
 
-    /// 1 number that multiplies the gradient: `&scaler.scale()`.
+    /// Multiplies the gradient by 1 number: `&scaler.scale()`.
     pub fn loss_scale<D: Data<Element = f32>>(mut self, loss_scale: &'a D) -> Self {
         self.loss_scale = Some(loss_scale.view());
         self
     }
 
-    /// 1 number: the mean loss.
+    /// Stores the mean loss: 1 number.
     pub fn loss<D: Data<Element = f32>>(mut self, loss: &'a D) -> Self {
         self.loss = Some(loss.view());
         self
     }
 
-    /// 1 number, increased by how many rows are right.
+    /// Increases 1 number by the number of correct rows.
     pub fn correct<D: Data<Element = i64>>(mut self, correct: &'a D) -> Self {
         self.correct = Some(correct.view());
         self
     }
 
-    /// Stream of the call.
+    /// Sets the stream.
     pub fn stream(mut self, stream: Stream) -> Self {
         self.stream = stream;
         self
     }
 
-    /// The loss of every row, and the gradient into `dlogits`, which may be the logits.
+    /// Computes the loss of every row, and the gradient `dlogits`, which can be the logits.
     pub fn run<L, I, R, D>(
         self,
         logits: &L,
@@ -117,7 +118,7 @@ impl<'a> SoftmaxXent<'a> {
         let loss_scale = optional(self.context, call, "loss_scale", self.loss_scale, 1)?;
         let loss = optional(self.context, call, "loss", self.loss, 1)?;
         let correct = optional(self.context, call, "correct", self.correct, 1)?;
-        // SAFETY: all of them belong to this context and have the elements that the call uses.
+        // SAFETY: all pointers belong to this context and have the elements that the call uses.
         self.context.call(|| unsafe {
             sys::mp_softmax_xent(
                 self.context.as_raw(),
@@ -152,7 +153,7 @@ fn optional<T>(
     }
 }
 
-/// A loss of `count` single elements: what else there is besides, then [`run`](ElementLoss::run).
+/// An element-wise loss of `count` elements: set options, then call [`run`](ElementLoss::run).
 pub struct ElementLoss<'a> {
     context: &'a Context,
     desc: sys::mp_loss_desc_t,
@@ -165,7 +166,7 @@ pub struct ElementLoss<'a> {
 }
 
 impl Context {
-    /// The mean of all elements, weight 1.
+    /// Begins a loss that is the mean of all elements, with weight 1.
     pub fn element_loss(&self, kind: LossKind, count: usize) -> ElementLoss<'_> {
         let none = sys::MP_DTYPE_NONE;
         ElementLoss {
@@ -182,62 +183,62 @@ impl Context {
 }
 
 impl<'a> ElementLoss<'a> {
-    /// Multiplies loss and gradient.
+    /// Sets the factor of loss and gradient.
     pub fn weight(mut self, weight: f32) -> Self {
         self.desc.weight = weight;
         self
     }
 
-    /// The divisor of the sum.
+    /// Sets the reduction of the sum.
     pub fn reduction(mut self, reduction: LossReduction) -> Self {
         self.desc.reduction = reduction as u32;
         self
     }
 
-    /// Elements with this target, which may be NaN, do not count.
+    /// Sets the target of elements to ignore, which can be NaN.
     pub fn ignore_target(mut self, target: f32) -> Self {
         self.desc.flags |= sys::MP_LOSS_IGNORE_TARGET;
         self.desc.ignore_target = target;
         self
     }
 
-    /// One for each element.
+    /// Sets one weight per element.
     pub fn weights<D: Data<Element = f32>>(mut self, weights: &'a D) -> Self {
         self.weights = Some(weights.view());
         self
     }
 
-    /// 1 number that multiplies the gradient: `&scaler.scale()`.
+    /// Multiplies the gradient by 1 number: `&scaler.scale()`.
     pub fn loss_scale<D: Data<Element = f32>>(mut self, loss_scale: &'a D) -> Self {
         self.loss_scale = Some(loss_scale.view());
         self
     }
 
-    /// The loss of every element, written.
+    /// Stores the loss of every element.
     pub fn element_loss<D: Data<Element = f32>>(mut self, element_loss: &'a D) -> Self {
         self.element_loss = Some(element_loss.view());
         self
     }
 
-    /// 1 number, written: the mean or the sum.
+    /// Stores the mean or the sum: 1 number.
     pub fn loss<D: Data<Element = f32>>(mut self, loss: &'a D) -> Self {
         self.loss = Some(loss.view());
         self
     }
 
-    /// Workspace of at least [`workspace_size`](ElementLoss::workspace_size) bytes.
+    /// Sets a workspace of at least [`workspace_size`](ElementLoss::workspace_size) bytes.
     pub fn workspace<D: Data<Element = u8>>(mut self, workspace: &'a D) -> Self {
         self.workspace = Some(workspace.view());
         self
     }
 
-    /// Stream of the call.
+    /// Sets the stream.
     pub fn stream(mut self, stream: Stream) -> Self {
         self.stream = stream;
         self
     }
 
-    /// Bytes of workspace that are needed, whatever the types are; at most 16 KiB.
+    /// Returns the required workspace size in bytes for any types; at most 16 KiB.
     pub fn workspace_size(&self) -> Result<usize> {
         let mut desc = self.desc;
         desc.dtype = sys::MP_FP32;
@@ -248,7 +249,7 @@ impl<'a> ElementLoss<'a> {
         Ok(bytes)
     }
 
-    /// The loss, and the gradient into `dprediction`, which may be the prediction.
+    /// Computes the loss, and the gradient `dprediction`, which can be the prediction.
     pub fn run<P, T, D>(self, prediction: &P, target: &T, dprediction: Option<&D>) -> Result<()>
     where
         P: Data,
@@ -276,7 +277,7 @@ impl<'a> ElementLoss<'a> {
         let loss = optional(context, call, "loss", self.loss, 1)?;
         let gradient = optional(context, call, "dprediction", gradient, count)?;
         let workspace = optional(context, call, "workspace", self.workspace, 0)?;
-        // SAFETY: all of them belong to this context and have the elements that the call uses.
+        // SAFETY: all pointers belong to this context and have the elements that the call uses.
         context.call(|| unsafe {
             sys::mp_loss(
                 context.as_raw(),

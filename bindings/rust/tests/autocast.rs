@@ -160,8 +160,8 @@ fn classes_and_patterns() {
         policy.set_nodes("conv[12", AutocastClass::Allow),
         "mp_autocast_set_nodes: pattern = conv[12 has a [ without its ]",
     );
-    refused(policy.set_nodes("\0", AutocastClass::Allow), "pattern has a NUL");
-    refused(policy.set_class(&["Exp", "\0"], AutocastClass::Allow), "op_types has a NUL");
+    refused(policy.set_nodes("\0", AutocastClass::Allow), "pattern contains a NUL");
+    refused(policy.set_class(&["Exp", "\0"], AutocastClass::Allow), "op_types contains a NUL");
     assert_eq!(policy.class_of("Exp"), Some(AutocastClass::Deny));
 }
 
@@ -278,8 +278,8 @@ fn wrong_graphs() {
         "graph->tensor_slot[1] = 255, MP_SLOT_FP32, but its tensor has 16 bits: tensor 1",
     );
     let mut g = Graph::new();
-    refused(g.node("Mat\0Mul", "fc1", &[]), "op has a NUL");
-    refused(g.node("MatMul", "\0", &[]), "name has a NUL");
+    refused(g.node("Mat\0Mul", "fc1", &[]), "op contains a NUL");
+    refused(g.node("MatMul", "\0", &[]), "name contains a NUL");
     assert_eq!((g.num_nodes(), g.num_tensors()), (0, 0));
 }
 
@@ -312,7 +312,7 @@ fn one_operation() {
     let (cast_to, output) = policy.op("Add", &[FP16, FP32]).unwrap();
     assert_eq!((cast_to, output), (vec![Some(FP32), None], Some(FP32)));
     assert_eq!(policy.op("Range", &[]).unwrap(), (vec![], None));
-    refused(policy.op("\0", &[]), "op_type has a NUL");
+    refused(policy.op("\0", &[]), "op_type contains a NUL");
 
     let torch = AutocastConfig { preset: AutocastPreset::Pytorch as u32, ..config() };
     let banned = Autocast::new(&torch).unwrap().op("binary_cross_entropy", &[FP16, FP16]);

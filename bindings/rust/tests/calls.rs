@@ -108,7 +108,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let aux = c.alloc::<f32>(16).unwrap();
     refused(
         c.gemm(4, 4, 4).aux(&aux).run(&right, &right, &right),
-        "gemm: aux has not the type of the result",
+        "gemm: aux must have the type of the result",
     );
     let other = context();
     let foreign = other.alloc::<F16>(16).unwrap();

@@ -35,12 +35,15 @@ fn batches_anywhere_in_memory() {
         assert_eq!(got.to_vec().unwrap(), wanted);
     }
     let two = Matrices::new(&c, &on_b[..2]).unwrap();
-    refused(gemm().run_batched(&of_a, &two, &of_d), "gemm_batched: b has 2 matrices, a 3");
+    refused(gemm().run_batched(&of_a, &two, &of_d), "gemm_batched: b has 2 matrices, but a has 3");
     let short = Matrices::new(&c, &[on_b[0], b[1].slice(0, 19), on_b[2]]).unwrap();
     let sentence = "gemm_batched: a matrix of b has 19 elements, 20 are needed";
     refused(gemm().run_batched(&of_a, &short, &of_d), sentence);
     refused(gemm().batch(0, 0, 0, 0).run_batched(&of_a, &short, &of_d), sentence);
-    refused(gemm().c(&d[0]).run_batched(&of_a, &of_b, &of_d), "gemm_batched: c is d here");
+    refused(
+        gemm().c(&d[0]).run_batched(&of_a, &of_b, &of_d),
+        "gemm_batched: c is not supported; C is d",
+    );
     let error = gemm().batch(3, 0, 0, 15).run_batched(&of_a, &of_b, &of_d).unwrap_err();
     assert!(error.to_string().contains("stride"), "{error}");
     let other = context();

@@ -98,7 +98,7 @@ fn learns(low: Dtype) {
         assert!(network.model().is_none() && w1.dtype_copy.is_none() && memory.copies == 0);
         let sentence = "mp_graph_explain: graph has been compiled without mp_graph_autocast";
         refused(network.explain(AutocastForm::Text), sentence);
-        refused(network.copy::<F16>(t.w1), "copy: w1 has none that lasts");
+        refused(network.copy::<F16>(t.w1), "copy: w1 has no persistent copy");
         return;
     }
     assert_eq!((w1.dtype_copy, w1.dtype_grad), (Some(low), Some(low)));
@@ -113,7 +113,7 @@ fn learns(low: Dtype) {
         let copies = network.copy::<F16>(t.w1).unwrap().to_vec().unwrap();
         let rounded: Vec<_> = masters.into_iter().map(F16::from_f32).collect();
         assert_eq!(copies, rounded, "the optimizer writes both");
-        let sentence = "grad: the elements of tensor 2 are mpcore::half::F16";
+        let sentence = "grad: tensor 2 has type mpcore::half::F16";
         refused(network.grad::<f32>(t.w1), sentence);
         assert!(network.grad::<F16>(t.relu).unwrap().to_vec().unwrap().len() == BATCH * HIDDEN);
     }
@@ -210,7 +210,7 @@ fn states_reshape_and_dropout() {
     n.write_from_device(beta, &ones, STREAM).unwrap();
     n.write(variance, &[4.0; 3], STREAM).unwrap();
     n.bind(input, &x).unwrap();
-    refused(n.bind(offset, &labels), "bind: the elements of tensor 1 are i64");
+    refused(n.bind(offset, &labels), "bind: tensor 1 has type i64");
     n.bind(offset, &zero).unwrap();
     n.forward(GraphMode::Inference, STREAM).unwrap();
     let plus_one: Vec<_> = values.iter().map(|value| value + 1.0).collect();
@@ -235,11 +235,11 @@ fn wrong_descriptions() {
     let sentence = "mp_graph_input: extent[0] = 5 is not the batch of the other inputs, 4";
     refused(n.input("t", Dtype::Fp32, &[5]), sentence);
     refused(n.state("", &[2]), "mp_graph_state: name is empty");
-    refused(n.state("a\0", &[2]), "name has a NUL");
+    refused(n.state("a\0", &[2]), "name contains a NUL");
     refused(n.output(x), "mp_graph_output: tensor = 0 is not computed");
     refused(n.keep_gradient(w), "mp_graph_keep_gradient: tensor = 1 is not computed");
     refused(n.loss(x), "mp_graph_loss: tensor = 0 is not a loss");
-    refused(n.node("Relu", "a\0", &[x]).output(), "name has a NUL");
+    refused(n.node("Relu", "a\0", &[x]).output(), "name contains a NUL");
     let sentence = "mp_graph_node: num_outputs = 2, but Relu has 1 to 1";
     refused(n.node("Relu", "n", &[x]).outputs::<2>(), sentence);
     let sentence = "mp_graph_node: inputs[1] = -1 is outside [0, 2)";
@@ -271,8 +271,8 @@ fn wrong_calls() {
     let mut builder = Network::builder(&c).unwrap();
     let t = perceptron(&mut builder).unwrap();
     let mut n = builder.compile().unwrap();
-    refused(n.bind(t.w1, &halves), "bind: tensor 2 is no input");
-    refused(n.bind(t.x, &halves), "bind: the elements of tensor 0 are f32");
+    refused(n.bind(t.w1, &halves), "bind: tensor 2 is not an input");
+    refused(n.bind(t.x, &halves), "bind: tensor 0 has type f32");
     refused(n.bind(t.x, &elsewhere), "bind: data belongs to another context");
     refused(n.write(t.w1, &[1.0], STREAM), "write: w1 has 128 elements, not 1");
     refused(
@@ -288,6 +288,6 @@ fn wrong_calls() {
     refused(n.backward(Some(&scaler), STREAM), sentence);
     let error = n.backward(None, STREAM).unwrap_err();
     assert!(error.to_string().contains("no mp_graph_forward in training"), "{error}");
-    refused(n.data::<f32>(t.x), "data: x has none that lasts");
-    refused(n.data::<f32>(t.correct), "data: the elements of tensor 11 are i64");
+    refused(n.data::<f32>(t.x), "data: x has no persistent data");
+    refused(n.data::<f32>(t.correct), "data: tensor 11 has type i64");
 }

@@ -276,7 +276,7 @@ fn refusals() {
     said(relu(&c).kernel("none"), "kernel = none is unknown");
     refused(
         c.rnn(RnnCell::Gru, [T, N, I], 1 << 31).map(|_| ()),
-        "rnn: hidden_size = 2147483648 is larger than 2^31 - 1",
+        "rnn: hidden_size = 2147483648 exceeds 2^31 - 1",
     );
 
     let rnn = relu(&c).no_bias().build::<f32, f32>().unwrap();

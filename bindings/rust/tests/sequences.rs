@@ -143,7 +143,7 @@ fn refusals() {
     );
     refused(
         c.embedding::<f32, f32>(1, 1 << 31, 1).map(|_| ()),
-        "embedding: vocabulary = 2147483648 is larger than 2^31 - 1",
+        "embedding: vocabulary = 2147483648 exceeds 2^31 - 1",
     );
     let e = e.padding(VOCABULARY).unwrap();
     refused(
