@@ -1,26 +1,27 @@
-!> Mixed-precision training kernels for Fortran: arrays instead of pointers, column-major products, and
-!> errors that cannot be overlooked.
+!> Mixed-precision training kernels for Fortran: arrays instead of pointers, column-major products,
+!> and errors that cannot be ignored.
 !>
-!> Everything of mpcore.h is here under its own name (module mpcore_c), but mp_gemm is the generic
-!> subroutine below; the function of C is mp_gemm_pointers.  Graphs and policies of autocast are
-!> types of module mpcore_autocast; the graphs of mpcore/graph.h, which run, are mp_network of module
-!> mpcore_network.
+!> Module mpcore_c declares all of mpcore.h under the names of C, with one exception: mp_gemm is the
+!> generic subroutine below, and the C function is mp_gemm_pointers.  Module mpcore_autocast has
+!> types for graphs and policies of autocast.  Module mpcore_network has mp_network, the executable
+!> graphs of mpcore/graph.h.
 !>
-!> Errors.  Functions of C return a status; mp_check looks at it:
+!> Errors.  C functions return a status; mp_check checks it:
 !>
-!>     call mp_check(mp_context_create(context))                        ! stops with the sentence
-!>     call mp_check(mp_context_create(context), stat, errmsg)          ! leaves it to the caller
+!>     call mp_check(mp_context_create(context))                 ! stops with the error message
+!>     call mp_check(mp_context_create(context), stat, errmsg)   ! returns the error
 !>
-!> The subroutines of this module end with the same two optional arguments.  stat is MP_SUCCESS, or one
-!> of MP_ERROR_*; errmsg, of any length, names the argument and its value, and is left alone where nothing
-!> failed.
+!> The subroutines of this module end with the same two optional arguments.  stat is MP_SUCCESS or
+!> one of MP_ERROR_*.  errmsg, of any length, names the argument and its value; it is unchanged on
+!> success.
 !>
-!> Handles of contexts, lists, scalers and optimizers are type(c_ptr): assignment copies the address, not the
-!> object, which is destroyed once.
+!> Handles of contexts, lists, scalers and optimizers are type(c_ptr).  Assignment copies the
+!> address, not the object; destroy each object once.
 !>
-!> Arrays.  Where the context is on the CPU, any array will do.  On a GPU they lie in its memory: made
-!> by mp_allocate, or by OpenACC or OpenMP and passed inside host_data use_device, as with cuBLAS.  16-bit
-!> floats are integer(c_int16_t), their bits; mp_cast converts to and from real(c_float).
+!> Arrays.  With a context on the CPU, any array can be passed.  On a GPU arrays must be in its
+!> memory: allocated by mp_allocate, or by OpenACC or OpenMP and passed inside host_data use_device,
+!> like for cuBLAS.  16-bit floats are stored as bits in integer(c_int16_t); mp_cast converts to and
+!> from real(c_float).
 module mpcore
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit
@@ -28,46 +29,48 @@ module mpcore
   implicit none
   public
 
-  !> c = alpha op(a) op(b) + beta c, column-major as all of Fortran.
+  !> Computes c = alpha op(a) op(b) + beta c, column-major like all Fortran arrays.
   !>
   !>   a, b, c         rank 2: op(a) is m x k, op(b) is k x n, c is m x n.  Sections with contiguous
-  !>                   columns are used as they lie, a(1:8, :) with the leading dimension that a
-  !>                   has them; so is transpose(a), where the compiler passes it without a copy
-  !>   transa, transb  .true.: the array lies transposed; .false. where not given
-  !>   alpha, beta     1 and 0 where not given; c is read only where beta is not 0
-  !>   dtype           of all arrays of integer(c_int16_t): MP_FP16 (the default) or MP_BF16
-  !>   epilogue        what is done with c before it is rounded.  It sees c transposed: bias and dbias
-  !>                   have m elements, one for each row of c; aux is m x n, as c lies.  It has no
-  !>                   intent, as gfortran takes intent(in) to leave alone what it points to
-  !>   workspace       device, 256-byte aligned, of workspace_bytes
+  !>                   columns, such as a(1:8, :), are not copied; neither is transpose(a) if the
+  !>                   compiler passes it without a copy
+  !>   transa, transb  .true.: the array is stored transposed; default .false.
+  !>   alpha, beta     default 1 and 0; c is read only if beta is not 0
+  !>   dtype           type of all arrays of integer(c_int16_t): MP_FP16 (default) or MP_BF16
+  !>   epilogue        operations on c before it is rounded.  The epilogue processes c transposed:
+  !>   bias
+  !>                   and dbias have m elements, one for each row of c; aux is m x n, in the layout
+  !>                   of c.  It has no intent, because with intent(in) gfortran assumes that its
+  !>                   targets do not change
+  !>   workspace       device, 256-byte aligned, workspace_bytes bytes
   !>
-  !> C's library is row-major, where this product reads c^T = op(b)^T op(a)^T: the same memory, the
-  !> operands exchanged.
+  !> The C library is row-major and computes c^T = op(b)^T op(a)^T on the same memory, with
+  !> exchanged operands.
   interface mp_gemm
     module procedure gemm_real, gemm_half, gemm_half_real, gemm_real_half
   end interface
 
-  !> Zeroed memory of the context as an array: call mp_allocate(context, x, n) or (context, x, m,
-  !> n). A negative extent is 0, as in a declaration.  After a failure x is not associated; an array
-  !> that exceeds the address space is MP_ERROR_OUT_OF_MEMORY.  On a GPU the memory is for the
-  !> library alone: Fortran must not read or write it; mp_memcpy with c_loc(array) does.
+  !> Allocates zeroed memory of the context as an array: call mp_allocate(context, x, n) or
+  !> mp_allocate(context, x, m, n).  A negative extent is 0, like in a declaration.  On failure x is
+  !> not associated; an array that exceeds the address space returns MP_ERROR_OUT_OF_MEMORY.  On a
+  !> GPU, Fortran must not access the memory; copy it by mp_memcpy with c_loc(array).
   interface mp_allocate
     module procedure allocate_real_1, allocate_real_2, allocate_half_1, allocate_half_2
     module procedure allocate_integer_1
   end interface
 
-  !> Gives back what mp_allocate has made.
+  !> Frees an array of mp_allocate.
   interface mp_deallocate
     module procedure deallocate_real_1, deallocate_real_2, deallocate_half_1, deallocate_half_2
     module procedure deallocate_integer_1
   end interface
 
-  !> A matrix as it lies in memory.
+  !> Memory layout of a matrix.
   type, private :: matrix
     type(c_ptr) :: first = c_null_ptr
     integer(c_int64_t) :: rows = 0, columns = 0, ld = 1
     logical :: is_strided = .false. ! neither columns nor rows are contiguous
-    logical :: is_turned = .false.  ! rows are: the compiler passes transpose(a) so, without a copy
+    logical :: is_turned = .false.  ! rows are contiguous: the compiler passes transpose(a) uncopied
   end type
 
   interface describe
@@ -84,7 +87,7 @@ contains
 
   ! ---------------------------------------------------------------- errors
 
-  !> Stops the program with mp_last_error where status is not MP_SUCCESS and stat is not there.
+  !> Stops the program with mp_last_error if status is not MP_SUCCESS and stat is absent.
   subroutine mp_check(status, stat, errmsg)
     integer(c_int), intent(in) :: status
     integer(c_int), intent(out), optional :: stat
@@ -96,7 +99,7 @@ contains
     end if
   end subroutine
 
-  !> As mp_check, for what is refused before the library sees it.
+  !> Reports an error like mp_check, for arguments that this module rejects.
   subroutine mp_refuse(status, sentence, stat, errmsg)
     integer(c_int), intent(in) :: status
     character(*), intent(in) :: sentence
@@ -111,13 +114,13 @@ contains
     end if
   end subroutine
 
-  !> mp_last_error as text.
+  !> Returns mp_last_error as text.
   function mp_message() result(text)
     character(:), allocatable :: text
     text = mp_text(mp_last_error())
   end function
 
-  !> A string of C as text: mp_text(mp_build_info()).
+  !> Converts a C string to text: mp_text(mp_build_info()).
   function mp_text(string) result(text)
     type(c_ptr), intent(in) :: string
     character(:), allocatable :: text
@@ -243,7 +246,7 @@ contains
     n = merge(b%rows, b%columns, turn_b)
 
     sentence = ''
-    if (k_of_b /= k) write (sentence, '(2(a,i0))') 'op(b) has ', k_of_b, ' rows, op(a) columns: ', k
+    if (k_of_b /= k) write (sentence, '(2(a,i0),a)') 'op(b) has ', k_of_b, ' rows, but op(a) has ', k, ' columns'
     if (c%rows /= m .or. c%columns /= n) &
       write (sentence, '(4(a,i0))') 'c is ', c%rows, ' x ', c%columns, ', not ', m, ' x ', n
     if (a%is_strided) sentence = 'the columns of a are not contiguous'
@@ -302,7 +305,8 @@ contains
     call distances(it, below, right, 2_c_int64_t)
   end function
 
-  !> From the addresses of x(2, 1) and x(1, 2), for x may be a section, or transpose of something.
+  !> Determines the layout from the addresses of x(2, 1) and x(1, 2): x can be a section or a
+  !> transpose.
   subroutine distances(it, below, right, bytes)
     type(matrix), intent(inout) :: it
     type(c_ptr), intent(in) :: below, right
@@ -326,7 +330,8 @@ contains
 
   ! ---------------------------------------------------------------- lists
 
-  !> mp_tensor_list_create from arrays: addresses (c_loc of each tensor), element counts and types.
+  !> Creates a tensor list from arrays of addresses (c_loc of each tensor), element counts and
+  !> types.
   subroutine mp_make_tensor_list(list, context, data, numel, dtypes, stat, errmsg)
     type(c_ptr), intent(out) :: list
     type(c_ptr), intent(in) :: context
@@ -339,7 +344,7 @@ contains
     list = c_null_ptr
     if (size(numel) /= size(data) .or. size(dtypes) /= size(data)) then
       call mp_refuse(MP_ERROR_INVALID_ARGUMENT, &
-                  'mp_make_tensor_list: data, numel and dtypes are not of one size', stat, errmsg)
+                  'mp_make_tensor_list: data, numel and dtypes must have equal sizes', stat, errmsg)
       return
     end if
     desc%count = size(data)
@@ -356,7 +361,8 @@ contains
 
   ! ---------------------------------------------------------------- memory
 
-  !> Zeroed memory for an array, or c_null_ptr.  A negative extent is 0, as in a declaration.
+  !> Returns zeroed memory for an array, or c_null_ptr.  A negative extent is 0, like in a
+  !> declaration.
   function allocate_bytes(context, bytes_per_element, extents, stat, errmsg) result(address)
     type(c_ptr), intent(in) :: context
     integer, intent(in) :: bytes_per_element, extents(:)

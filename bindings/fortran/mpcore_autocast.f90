@@ -1,4 +1,4 @@
-!> Autocast for Fortran: a graph that grows, and which type each of its operations runs in.
+!> Automatic mixed precision for Fortran: selects the type of each operation in a graph.
 !>
 !>     type(mp_autocast) :: policy
 !>     type(mp_graph) :: graph
@@ -13,9 +13,9 @@
 !>     print *, rewritten%node_dtype(fc1) == MP_FP16
 !>     call policy%destroy()
 !>
-!> Nodes, tensors, inputs and casts count from 1, and 0 is none; what the library itself writes, sentences
-!> and reports, counts from 0.  Trailing blanks are no part of a name.  stat and errmsg are those of module
-!> mpcore.
+!> Nodes, tensors, inputs and casts are numbered from 1, and 0 means none; error messages and
+!> reports of the library number them from 0.  Trailing blanks are not part of a name.  stat and
+!> errmsg are those of module mpcore.
 module mpcore_autocast
   use mpcore
   use mpcore_graph
@@ -23,26 +23,27 @@ module mpcore_autocast
   private
   public :: mp_autocast, mp_graph, mp_rewritten
 
-  !> What a rewrite says.
+  !> Result of a rewrite.
   type :: mp_rewritten
-    integer(c_int), allocatable :: tensor_dtype(:) !< what its producer writes
-    integer(c_int), allocatable :: node_dtype(:) !< MP_FP32, or the 16-bit type
-    integer(c_int), allocatable :: why(:) !< of each node, MP_WHY_*
-    integer, allocatable :: because(:) !< the node that did it, one if there are several
-    !> Inputs of node i are first_input(i) to first_input(i + 1) - 1.
+    integer(c_int), allocatable :: tensor_dtype(:) !< type in which each tensor is written
+    integer(c_int), allocatable :: node_dtype(:) !< MP_FP32 or the 16-bit type
+    integer(c_int), allocatable :: why(:) !< reason for each node, MP_WHY_*
+    integer, allocatable :: because(:) !< a node that caused the type
+    !> First input of each node: the inputs of node i are first_input(i) to first_input(i + 1) - 1.
     integer, allocatable :: first_input(:)
-    integer, allocatable :: input_cast(:) !< which of casts an input reads; 0: what is written
-    type(mp_autocast_cast_t), allocatable :: casts(:) !< in order of tensors
+    integer, allocatable :: input_cast(:) !< index into casts, per input; 0: no cast
+    type(mp_autocast_cast_t), allocatable :: casts(:) !< ordered by tensor
     integer :: num_low_nodes = 0
-    integer :: num_parameters_low = 0 !< casts of kind MP_CAST_BY_MODEL_COPY
-    character(:), allocatable :: gate !< why nothing was changed; '' where that is not so
+    integer :: num_parameters_low = 0 !< number of casts of kind MP_CAST_BY_MODEL_COPY
+    character(:), allocatable :: gate !< reason why nothing was changed, or ''
     type(c_ptr), private :: gate_of_c = c_null_ptr
   end type
 
-  !> A policy: lists of operations and a level.  Once it has been used it does not change.  Assignment makes no other
-  !> policy: both variables are names of one, which ends under all of them with the first destroy or create.
+  !> A mixed-precision policy: operation lists and a level.  Immutable after its first use.
+  !> Assignment does not copy it: both variables refer to the same policy, and the first destroy or
+  !> create on any of them ends it for all.
   type :: mp_autocast
-    type(c_ptr), pointer, private :: shared => null() ! never deallocated, as another name may look at it
+    type(c_ptr), pointer, private :: shared => null() ! never deallocated: others may read it
   contains
     procedure :: handle
     procedure :: create
@@ -60,7 +61,7 @@ contains
 
   ! ---------------------------------------------------------------- policies
 
-  !> For the functions of C; c_null_ptr where there is no policy.
+  !> Returns the handle for C functions; c_null_ptr if there is no policy.
   function handle(policy)
     class(mp_autocast), intent(in) :: policy
     type(c_ptr) :: handle
@@ -68,7 +69,7 @@ contains
     if (associated(policy%shared)) handle = policy%shared
   end function
 
-  !> From a config; where none is given, for fp16.
+  !> Creates a policy from a config; default: FP16.
   subroutine create(policy, config, stat, errmsg)
     class(mp_autocast), intent(inout) :: policy
     type(mp_autocast_config_t), intent(in), optional :: config
@@ -86,7 +87,7 @@ contains
     if (associated(policy%shared)) policy%shared = c_null_ptr
   end subroutine
 
-  !> Puts operations into a class, out of the one that they are in.
+  !> Moves operations to a class.
   subroutine set_class(policy, op_types, op_class, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     character(*), intent(in) :: op_types(:)
@@ -94,7 +95,7 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(strings), target :: text
-    type(c_ptr), target :: names(size(op_types) + 1) ! c_loc takes no array without elements
+    type(c_ptr), target :: names(size(op_types) + 1) ! c_loc requires a nonempty array
     integer(c_int64_t) :: first(size(op_types))
     integer :: i
     do i = 1, size(op_types)
@@ -106,7 +107,8 @@ contains
     call mp_check(mp_autocast_set_class(policy%handle(), c_loc(names), size(op_types), op_class), stat, errmsg)
   end subroutine
 
-  !> Gives nodes whose name matches a class, whatever their operation; the last pattern that matches wins.
+  !> Assigns a class to nodes with matching names, for any operation.  The last matching pattern
+  !> applies.
   subroutine set_nodes(policy, pattern, node_class, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     character(*), intent(in) :: pattern
@@ -119,7 +121,7 @@ contains
     call mp_check(mp_autocast_set_nodes(policy%handle(), text%address(first), node_class), stat, errmsg)
   end subroutine
 
-  !> Of an operation, before the level.
+  !> Returns the class of an operation, before the level is applied.
   function class_of(policy, op_type)
     class(mp_autocast), intent(in) :: policy
     character(*), intent(in) :: op_type
@@ -130,8 +132,8 @@ contains
     class_of = mp_autocast_class(policy%handle(), text%address(first))
   end function
 
-  !> Why rewrites change nothing on a device, and '' where they do; without a context the environment alone
-  !> can say so.
+  !> Returns the reason why rewrites are disabled on a device, or ''.  Without a context only the
+  !> environment can disable them.
   subroutine get_gate(policy, closed_because, context, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     character(:), allocatable, intent(out) :: closed_because
@@ -160,7 +162,8 @@ contains
 
   ! ---------------------------------------------------------------- rewrites
 
-  !> Which nodes run in 16 bits, and the casts between.  With a context the gate is that of its device.
+  !> Selects the nodes that run in 16 bits and the casts between them.  With a context, nothing
+  !> changes if gate returns a reason for its device.
   subroutine rewrite(policy, graph, rewritten, context, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     type(mp_graph), intent(in), target :: graph
@@ -180,10 +183,10 @@ contains
     nodes = lent%raw%num_nodes
     tensors = lent%raw%num_tensors
     inputs = size(lent%input_tensor)
-    ! One more than is written: c_loc takes no array without elements.
+    ! One more than is written, because c_loc requires a nonempty array.
     allocate (tensor_dtype(tensors + 1), node_dtype(nodes + 1), why(nodes + 1), because(nodes + 1))
     allocate (input_cast(inputs + 1))
-    allocate (casts(2*tensors + inputs + 1)) ! as many as MP_AUTOCAST_EMULATE wants
+    allocate (casts(2*tensors + inputs + 1)) ! the maximum with MP_AUTOCAST_EMULATE
     raw%tensor_dtype = c_loc(tensor_dtype)
     raw%node_dtype = c_loc(node_dtype)
     raw%node_why = c_loc(why)
@@ -208,7 +211,7 @@ contains
     rewritten%gate_of_c = raw%gate
   end subroutine
 
-  !> The report on a rewrite of this graph by this policy, as text where no MP_AUTOCAST_* is given.
+  !> Returns a report on a rewrite of this graph by this policy; default format: MP_AUTOCAST_TEXT.
   subroutine explain(policy, graph, rewritten, report, form, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     type(mp_graph), intent(in), target :: graph
@@ -235,11 +238,11 @@ contains
     if (status == MP_SUCCESS) report = mp_text(c_loc(text))
   end subroutine
 
-  !> One operation without a graph, for programs that execute as they go.
+  !> Returns the casts of a single operation, for eager execution.
   !>
-  !>   dtypes   of its inputs; MP_DTYPE_NONE is anything but the three floats
-  !>   cast_to  to which type each is cast; MP_DTYPE_NONE: it is left alone
-  !>   output   its type; MP_DTYPE_NONE where no input is a float
+  !>   dtypes   types of the inputs; MP_DTYPE_NONE: not floating-point
+  !>   cast_to  type to cast each input to; MP_DTYPE_NONE: no cast
+  !>   output   type of the output; MP_DTYPE_NONE if no input is floating-point
   subroutine op(policy, op_type, dtypes, cast_to, output, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     character(*), intent(in) :: op_type
@@ -249,7 +252,7 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(strings), target :: text
-    integer(c_int8_t), target :: inputs(size(dtypes) + 1), casts(size(dtypes) + 1) ! as in set_class
+    integer(c_int8_t), target :: inputs(size(dtypes) + 1), casts(size(dtypes) + 1) ! see set_class
     integer(c_int64_t) :: first
     integer(c_int) :: status
     first = text%add(op_type)

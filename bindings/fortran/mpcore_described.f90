@@ -1,4 +1,4 @@
-!> Networks of module mpcore_network, which is the one to use, as they are described.
+!> Descriptions of networks.  Use module mpcore_network, which includes this module.
 module mpcore_described
   use mpcore
   use mpcore_autocast, only: mp_autocast
@@ -7,7 +7,7 @@ module mpcore_described
   private
   public :: mp_described, mp_attribute
 
-  !> A named number.
+  !> A named number, an attribute of an operation.
   type :: mp_attribute
     character(32) :: name
     real(c_double) :: value
@@ -17,24 +17,24 @@ module mpcore_described
     module procedure whole_attribute, real_attribute
   end interface
 
-  !> How many elements are bound to an input; 0: it is nowhere.
+  !> Number of elements bound to an input; 0: not bound.
   type :: bound_input
     integer :: tensor = 0
     integer(c_int64_t) :: elements = 0
   end type
 
-  !> A network, whatever variables are names of it.
+  !> State of a network, shared by the variables that refer to it.
   type :: shared_network
     type(c_ptr) :: handle = c_null_ptr
     type(c_ptr) :: context = c_null_ptr
-    type(bound_input), allocatable :: bound(:) !< of each input
-    integer, allocatable :: counters(:) !< tensors that are one integer(c_int64_t)
+    type(bound_input), allocatable :: bound(:) !< one per input
+    integer, allocatable :: counters(:) !< tensors of one integer(c_int64_t)
   end type
 
-  !> Assignment makes no other network: both variables are names of one, which ends under all of them with the first
-  !> destroy or create.
+  !> A network.  Assignment does not copy it: both variables refer to the same network, and the
+  !> first destroy or create on any of them ends it for all.
   type :: mp_described
-    type(shared_network), pointer :: shared => null() !< never deallocated, as another name may look at it
+    type(shared_network), pointer :: shared => null() !< never deallocated: others may read it
   contains
     procedure :: handle
     procedure :: create
@@ -73,7 +73,7 @@ contains
 
   ! ---------------------------------------------------------------- describing
 
-  !> For the functions of C; c_null_ptr where there is no network.
+  !> Returns the handle for C functions; c_null_ptr if there is no network.
   function handle(net)
     class(mp_described), intent(in) :: net
     type(c_ptr) :: handle
@@ -93,16 +93,17 @@ contains
     call mp_check(mp_graph_create(net%shared%handle, context), stat, errmsg)
   end subroutine
 
-  !> Work that has been enqueued must be done, and optimizers made from its lists must be gone.
+  !> Destroys the network.  Enqueued work must have finished, and optimizers created from its lists
+  !> must have been destroyed.
   subroutine destroy(net)
     class(mp_described), intent(inout) :: net
     call mp_graph_destroy(net%handle())
     if (associated(net%shared)) net%shared = shared_network()
   end subroutine
 
-  !> A tensor from outside.  MP_FP32 is what autocast may convert, 16-bit types are read as they are, and
-  !> MP_DTYPE_NONE is integer(c_int32_t): labels, indices, lengths; but the offset of a Dropout is one
-  !> integer(c_int64_t), of no dimensions.  The last dimension is the batch.
+  !> Adds an input.  Autocast can convert MP_FP32; 16-bit types are read without conversion;
+  !> MP_DTYPE_NONE is integer(c_int32_t) (labels, indices, lengths), except for the offset of a
+  !> Dropout, which is one integer(c_int64_t) without dimensions.  The last dimension is the batch.
   function input(net, name, dtype, shape, stat, errmsg) result(tensor)
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: name
@@ -111,7 +112,7 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer :: tensor
-    type(shared_network), pointer :: it ! under net%shared gfortran 12 would not reallocate
+    type(shared_network), pointer :: it ! gfortran 12 does not reallocate through net%shared
     integer(c_int32_t) :: number
     integer(c_int64_t), target :: extent(size(shape) + 1)
     integer(c_int64_t) :: first
@@ -127,7 +128,7 @@ contains
     it%bound = [it%bound, bound_input(tensor)]
   end function
 
-  !> A tensor to train: real(c_float), the network's own.
+  !> Adds a trainable parameter: real(c_float), in memory of the network.
   function add_parameter(net, name, shape, stat, errmsg) result(tensor)
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: name
@@ -147,7 +148,8 @@ contains
     tensor = number + 1
   end function
 
-  !> A tensor that lives from step to step and is not trained: real(c_float), the network's own.
+  !> Adds a tensor that persists between steps and is not trained: real(c_float), in memory of the
+  !> network.
   function state(net, name, shape, stat, errmsg) result(tensor)
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: name
@@ -167,15 +169,16 @@ contains
     tensor = number + 1
   end function
 
-  !> Extents as C has them; one more, for c_loc takes no array without elements.
+  !> Returns extents in the order of C, with an extra element because c_loc requires a nonempty
+  !> array.
   pure function turned(shape)
     integer, intent(in) :: shape(:)
     integer(c_int64_t) :: turned(size(shape) + 1)
     turned = [int(shape(size(shape):1:-1), c_int64_t), 0_c_int64_t]
   end function
 
-  !> An operation of the list in mpcore/graph.h; its first output, which most have alone.  The extents of a Reshape
-  !> are in the order of Fortran too.
+  !> Adds an operation, as listed in mpcore/graph.h, and returns its first output; most operations
+  !> have only one.  The extents of a Reshape are in the order of Fortran, too.
   function node(net, op, name, inputs, attributes, stat, errmsg) result(tensor)
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: op, name
@@ -188,7 +191,7 @@ contains
     tensor = outputs(1)
   end function
 
-  !> The same with several outputs, from the first on.
+  !> Adds an operation and returns its first outputs.
   subroutine node_outputs(net, op, name, inputs, outputs, attributes, stat, errmsg)
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: op, name
@@ -213,7 +216,7 @@ contains
     do i = 1, count
       first(i) = text%add(attributes(i)%name)
     end do
-    do i = 1, count ! addresses, once the text grows no more
+    do i = 1, count ! addresses, after the last reallocation of the text
       pairs(i)%name = text%address(first(i))
       pairs(i)%value = attributes(i)%value
     end do
@@ -230,7 +233,7 @@ contains
     if (op == 'SoftmaxXent' .and. size(outputs) > 2) it%counters = [it%counters, outputs(3)]
   end subroutine
 
-  !> The tensor is read from outside, and holds its value until the next pass.
+  !> Marks a tensor as an output, which keeps its value until the next pass.
   subroutine output(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
@@ -239,7 +242,7 @@ contains
     call mp_check(mp_graph_output(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
-  !> The gradient of the tensor is read from outside; those of parameters can be anyway.
+  !> Keeps the gradient of a tensor.  Gradients of parameters are always kept.
   subroutine keep_gradient(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
@@ -248,7 +251,7 @@ contains
     call mp_check(mp_graph_keep_gradient(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
-  !> What is to become small: the loss of a SoftmaxXent, MSE, L1 or BCEWithLogits.
+  !> Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits.
   subroutine loss(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
@@ -257,8 +260,8 @@ contains
     call mp_check(mp_graph_loss(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
-  !> An input of the shape of the tensor, for a loss that the caller computes: dL / d(tensor) in
-  !> single precision, bound before backward, which multiplies it by S.
+  !> Adds an input for dL / d(tensor) in single precision, with the shape of the tensor, for a loss
+  !> that the caller computes.  Bind it before backward, which multiplies it by S.
   function seed_gradient(net, tensor, stat, errmsg) result(seed)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
@@ -271,7 +274,7 @@ contains
     seed = number + 1
   end function
 
-  !> Mixed precision: operations get their types as the policy says, which must live until compile.
+  !> Enables mixed precision by a policy, which must exist until compile.
   subroutine autocast(net, policy, stat, errmsg)
     class(mp_described), intent(in) :: net
     type(mp_autocast), intent(in) :: policy
@@ -280,7 +283,8 @@ contains
     call mp_check(mp_graph_autocast(net%handle(), policy%handle()), stat, errmsg)
   end subroutine
 
-  !> Appends the backward pass, casts, fuses, and allocates, once.  Parameters and states are 0.
+  !> Compiles the network: adds the backward pass and casts, fuses operations, allocates memory.
+  !> Call it once.  Parameters and states are initialized to 0.
   subroutine compile(net, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer(c_int), intent(out), optional :: stat
@@ -288,7 +292,7 @@ contains
     call mp_check(mp_graph_compile(net%handle()), stat, errmsg)
   end subroutine
 
-  !> What became of a tensor, with its shape as that of an array of Fortran in extent(:rank).
+  !> Returns the properties of a tensor, with its Fortran shape in extent(:rank).
   subroutine get_tensor(net, tensor, info, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor

@@ -1,11 +1,11 @@
-!> The graphs of module mpcore_autocast, which is the one to use.
+!> Graphs for autocast.  Use module mpcore_autocast, which includes this module.
 module mpcore_graph
   use mpcore
   implicit none
   private
   public :: mp_graph, lent_graph, lend, strings, byte
 
-  !> Numbers that are added one by one.
+  !> A growing array of numbers.
   type :: numbers
     integer(c_int64_t), allocatable :: all(:)
     integer :: count = 0
@@ -16,7 +16,7 @@ module mpcore_graph
     generic :: add => add_int, add_long
   end type
 
-  !> Strings of C, one behind the other.
+  !> Concatenated C strings.
   type :: strings
     character(kind=c_char), allocatable :: all(:)
     integer :: count = 0
@@ -25,15 +25,15 @@ module mpcore_graph
     procedure :: address
   end type
 
-  !> An fp32 graph: tensors, and nodes that read and write them.  It may have cycles.
+  !> An FP32 graph: tensors, and nodes that read and write them.  It can have cycles.
   type :: mp_graph
     private
     type(strings) :: text
-    type(numbers) :: node_op, node_name ! where they begin in the text
+    type(numbers) :: node_op, node_name ! offsets in the text
     type(numbers) :: node_class, node_flags, node_depth, inputs_end, input_tensor, input_slot
     type(numbers) :: tensor_producer, tensor_slot, tensor_dtype, tensor_role
     type(numbers) :: hidden_src, hidden_dst, members_end, member, cluster_kind
-    real(c_float), allocatable :: tensor_amax(:) ! has room for more
+    real(c_float), allocatable :: tensor_amax(:) ! size is the capacity
   contains
     procedure :: add_tensor
     procedure :: add_node
@@ -42,7 +42,7 @@ module mpcore_graph
     procedure :: add_cluster
   end type
 
-  !> A graph during a call: arrays as C has them, and what points to them.
+  !> The C struct of a graph for a call, with its arrays.
   type :: lent_graph
     type(mp_autocast_graph_t) :: raw
     type(c_ptr), allocatable :: node_op(:), node_name(:)
@@ -59,7 +59,7 @@ module mpcore_graph
 
 contains
 
-  ! ---------------------------------------------------------------- what grows
+  ! ---------------------------------------------------------------- growing arrays
 
   pure function used(list)
     class(numbers), intent(in) :: list
@@ -81,7 +81,7 @@ contains
     list%all(list%count) = number
   end subroutine
 
-  !> Where one is not given, it is 0.
+  !> Appends an optional number; default 0.
   subroutine add_int(list, number)
     class(numbers), intent(inout) :: list
     integer, intent(in), optional :: number
@@ -91,7 +91,7 @@ contains
     call list%add_long(long)
   end subroutine
 
-  !> Where it begins; 0 where there is none.
+  !> Adds a string and returns its offset; 0 if absent.
   function add_string(list, text) result(first)
     class(strings), intent(inout) :: list
     character(*), intent(in), optional :: text
@@ -125,12 +125,12 @@ contains
 
   ! ---------------------------------------------------------------- graphs
 
-  !> One more tensor.
+  !> Adds a tensor.
   !>
-  !>   producer  the node that writes it; from outside where not given
-  !>   slot      of its producer
-  !>   role      MP_TENSOR_ACTIVATION where not given
-  !>   amax      the largest |x| that was seen; not known where not given
+  !>   producer  node that writes it; absent: graph input
+  !>   slot      output slot of the producer
+  !>   role      default MP_TENSOR_ACTIVATION
+  !>   amax      largest |x| observed; absent: unknown
   function add_tensor(graph, dtype, producer, slot, role, amax, stat, errmsg) result(tensor)
     class(mp_graph), intent(inout) :: graph
     integer(c_int), intent(in) :: dtype
@@ -161,14 +161,14 @@ contains
     if (present(stat)) stat = MP_SUCCESS
   end function
 
-  !> One more node.
+  !> Adds a node.
   !>
-  !>   inputs    tensors; 0 is an optional one that is absent
+  !>   inputs    tensors; 0: an absent optional input
   !>   name      for patterns and reports
-  !>   slots     of the inputs; all 0 where not given
-  !>   flags     MP_NODE_*, or-ed
-  !>   depth     terms of the sums that it computes: k of a product
-  !>   op_class  MP_CAST_*, whatever the operation is
+  !>   slots     input slots; default all 0
+  !>   flags     bitwise OR of MP_NODE_*
+  !>   depth     number of terms in the sums of the node, e.g. k of a product
+  !>   op_class  MP_CAST_*, overrides the class of the operation
   function add_node(graph, op, inputs, name, slots, flags, depth, op_class, stat, errmsg) result(node)
     class(mp_graph), intent(inout) :: graph
     character(*), intent(in) :: op
@@ -186,7 +186,7 @@ contains
     if (present(slots)) then
       if (size(slots) /= size(inputs)) then
         call mp_refuse(MP_ERROR_INVALID_ARGUMENT, &
-                       'mp_graph: slots and inputs are not of one size', stat, errmsg)
+                       'mp_graph: slots and inputs must have equal sizes', stat, errmsg)
         return
       end if
       if (.not. are_slots(slots, stat, errmsg)) return
@@ -212,7 +212,7 @@ contains
     if (present(stat)) stat = MP_SUCCESS
   end function
 
-  !> For cycles, in which a tensor is added before the node that writes it.
+  !> Sets the producer of an existing tensor, for cycles.
   subroutine set_producer(graph, tensor, producer, stat, errmsg)
     class(mp_graph), intent(inout) :: graph
     integer, intent(in) :: tensor, producer
@@ -229,7 +229,7 @@ contains
     if (present(stat)) stat = MP_SUCCESS
   end subroutine
 
-  !> What flows between nodes and is no tensor of the graph: through a container, or through state.
+  !> Adds a hidden edge between nodes, through a container or through state.
   subroutine add_hidden_edge(graph, from, to)
     class(mp_graph), intent(inout) :: graph
     integer, intent(in) :: from, to
@@ -237,7 +237,8 @@ contains
     call graph%hidden_dst%add(to)
   end subroutine
 
-  !> Nodes whose slots 0 have one type: those around a container, such as a list of tensors, or of a loop.
+  !> Adds a cluster of nodes with equal types in slot 0: around a container, such as a list of
+  !> tensors, or of a loop.
   subroutine add_cluster(graph, members, is_loop)
     class(mp_graph), intent(inout) :: graph
     integer, intent(in) :: members(:)
@@ -250,7 +251,7 @@ contains
     call graph%cluster_kind%add(merge(1, 0, is_loop))
   end subroutine
 
-  !> No byte is what the library could refuse of a slot.
+  !> Checks the range of a slot, because the library accepts any byte.
   function are_slots(slots, stat, errmsg)
     integer, intent(in) :: slots(:)
     integer(c_int), intent(out), optional :: stat
@@ -261,7 +262,7 @@ contains
       call mp_refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_graph: a slot is outside [0, MP_SLOT_FP32]', stat, errmsg)
   end function
 
-  !> What is no byte becomes 255, which the library refuses but for slots.
+  !> Converts to a byte; values out of range become 255, which the library rejects except for slots.
   elemental function byte(number)
     integer(c_int64_t), intent(in) :: number
     integer(c_int8_t) :: byte
@@ -270,7 +271,7 @@ contains
     if (number >= 128 .and. number <= 255) byte = int(number - 256, c_int8_t)
   end function
 
-  !> Likewise; all bits that mean something are among the 15.
+  !> Converts flags; all valid bits are among the lower 15.
   elemental function word(number)
     integer(c_int64_t), intent(in) :: number
     integer(c_int16_t) :: word
@@ -278,21 +279,21 @@ contains
     if (number >= 0 .and. number <= huge(word)) word = int(number, c_int16_t)
   end function
 
-  !> Numbers of this module as those of C.
+  !> Converts indices of this module to those of C.
   pure function indices(list)
     type(numbers), intent(in) :: list
     integer(c_int32_t) :: indices(list%count)
     indices = int(list%used() - 1, c_int32_t)
   end function
 
-  !> Where arrays of C begin, from where they end.
+  !> Converts end offsets to the start offsets of C.
   pure function begins(ends)
     type(numbers), intent(in) :: ends
     integer(c_int32_t) :: begins(ends%count + 1)
     begins = [0_c_int32_t, int(ends%used(), c_int32_t)]
   end function
 
-  !> The graph as C has it.  An array in which nothing was set is not there.
+  !> Converts the graph to the C struct.  Arrays without values are NULL.
   subroutine lend(graph, lent)
     class(mp_graph), intent(in), target :: graph
     type(lent_graph), intent(out), target :: lent

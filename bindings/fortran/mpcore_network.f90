@@ -1,5 +1,5 @@
-!> Networks for Fortran: the graphs of mpcore/graph.h, described once, which run forward and backward in the
-!> types that they are told.  (mp_graph of module mpcore_autocast is what autocast looks at by itself.)
+!> Networks for Fortran: the graphs of mpcore/graph.h, with automatic differentiation and mixed
+!> precision.  (mp_graph of module mpcore_autocast is only for autocast.)
 !>
 !>     type(mp_network) :: net
 !>     integer :: x, w, y
@@ -10,10 +10,10 @@
 !>     call net%output(y)
 !>     call net%compile()
 !>
-!> Shapes are those of arrays of Fortran, first dimension first: what the header calls [n h w c] is an array of
-!> the shape [c, w, h, n] here, the same memory, and the batch comes last.  Tensors count from 1, and 0 is an
-!> optional input that is absent; what the library itself writes, sentences and reports, counts from 0 and
-!> has the shapes of C.  Trailing blanks are no part of a name.  stat and errmsg are those of module mpcore.
+!> Shapes are those of Fortran arrays: [n h w c] of the header is an array of shape [c, w, h, n]
+!> with the same memory layout, and the batch is last.  Tensors are numbered from 1, and 0 is an
+!> absent optional input.  Error messages and reports of the library number from 0 and use C shapes.
+!> Trailing blanks are not part of a name.  stat and errmsg are those of module mpcore.
 module mpcore_network
   use mpcore
   use mpcore_described
@@ -24,14 +24,15 @@ module mpcore_network
   type, extends(mp_described) :: mp_network
   contains
     procedure, private :: bind_real, bind_half, bind_int, bind_long, bind_pointer
-    !> Where an input lies from the next pass on: a real(c_float), integer(c_int16_t), integer(c_int32_t) or, for
-    !> the offset of a Dropout, integer(c_int64_t) of any rank, contiguous, a target that stays where it is; or a
-    !> type(c_ptr), of which nothing is checked, and c_null_ptr is nowhere.
+    !> Binds an array to an input, from the next pass on: real(c_float), integer(c_int16_t),
+    !> integer(c_int32_t) or, for the offset of a Dropout, integer(c_int64_t).  The array has any
+    !> rank, is contiguous, and is a target that must remain allocated.  A type(c_ptr) is not
+    !> checked; c_null_ptr unbinds the input.
     generic :: bind => bind_real, bind_half, bind_int, bind_long, bind_pointer
     procedure :: set_batch
     procedure :: write => write_values
     procedure, private :: read_real, read_long
-    !> The values of a tensor, which has as many; waits for the stream.
+    !> Reads all values of a tensor into an array of equal size.  Waits for the stream.
     generic :: read => read_real, read_long
     procedure :: forward
     procedure :: backward
@@ -87,7 +88,8 @@ contains
                     'integer(c_int64_t)', stat, errmsg)
   end subroutine
 
-  !> A pass looks whether there are enough elements, for the batch may change until then.
+  !> Binds an address with a number of elements, which each pass checks because the batch can
+  !> change.
   subroutine bind_array(net, tensor, address, elements, is_dense, kind, stat, errmsg)
     class(mp_network), intent(inout) :: net
     integer, intent(in) :: tensor
@@ -133,7 +135,7 @@ contains
     if (status == MP_SUCCESS) where (net%shared%bound%tensor == tensor) net%shared%bound%elements = elements
   end subroutine
 
-  !> How large the batch is from the next pass on: at most as it was described.
+  !> Sets the batch size of the next passes, at most the size in the description.
   subroutine set_batch(net, batch, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer, intent(in) :: batch
@@ -142,8 +144,8 @@ contains
     call mp_check(mp_graph_set_batch(net%handle(), int(batch, c_int64_t)), stat, errmsg)
   end subroutine
 
-  !> Sets a parameter or a state, and the 16-bit copy of a parameter, from an array of the host or of the device.
-  !> Done when it returns.
+  !> Writes a parameter, including its 16-bit copy, or a state from an array on the host or the
+  !> device.  Waits for the stream.
   subroutine write_values(net, tensor, values, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer, intent(in) :: tensor
@@ -199,7 +201,7 @@ contains
     call net%get_tensor(tensor, info, status, errmsg)
     if (status == MP_SUCCESS) then
       needed = elements_of(info)
-      if (any(net%shared%counters == tensor)) needed = 1 ! of which C knows the bytes
+      if (any(net%shared%counters == tensor)) needed = 1 ! the extent in C is in bytes
       if (kind_of(net, tensor, info) /= kind) then
         call refuse('read', mp_text(info%name)//' is '//kind_of(net, tensor, info)//', not '//kind, stat, errmsg)
         return
@@ -207,7 +209,7 @@ contains
         call refuse('read', sizes(info, elements), stat, errmsg)
         return
       else if (.not. c_associated(info%data)) then
-        call refuse('read', mp_text(info%name)//' has no memory that lasts', stat, errmsg)
+        call refuse('read', mp_text(info%name)//' is not persistent', stat, errmsg)
         return
       end if
       status = mp_memcpy(net%shared%context, address, info%data, int(bytes*needed, c_size_t), queue(stream))
@@ -216,7 +218,7 @@ contains
     call mp_check(status, stat, errmsg)
   end subroutine
 
-  !> All outputs from the inputs that are bound; MP_GRAPH_TRAINING or MP_GRAPH_INFERENCE.
+  !> Runs the forward pass on the bound inputs, in mode MP_GRAPH_TRAINING or MP_GRAPH_INFERENCE.
   subroutine forward(net, mode, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer(c_int), intent(in) :: mode
@@ -227,7 +229,8 @@ contains
       call mp_check(mp_graph_forward(net%handle(), mode, queue(stream)), stat, errmsg)
   end subroutine
 
-  !> The loss, and the gradients of all parameters times S, after a forward pass in training.
+  !> Computes the loss and the gradients of all parameters, multiplied by S.  Requires a preceding
+  !> forward pass in training mode.
   subroutine backward(net, scaler, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     type(c_ptr), intent(in), optional :: scaler, stream
@@ -237,8 +240,8 @@ contains
       call mp_check(mp_graph_backward(net%handle(), queue(scaler), queue(stream)), stat, errmsg)
   end subroutine
 
-  !> Number of forward passes in training, which masks of Dropout follow; 0 without Dropout.
-  !> Part of a checkpoint.  Waits for the stream.
+  !> Returns the number of forward passes in training, which determines the Dropout masks; 0 without
+  !> Dropout.  Save it in checkpoints.  Waits for the stream.
   subroutine get_step(net, t, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer(c_int64_t), intent(out) :: t
@@ -249,7 +252,7 @@ contains
     call mp_check(mp_graph_get_step_sync(net%handle(), t, queue(stream)), stat, errmsg)
   end subroutine
 
-  !> Sets that number from a checkpoint.  Waits for the stream.
+  !> Restores the number returned by get_step.  Waits for the stream.
   subroutine set_step(net, t, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer(c_int64_t), intent(in) :: t
@@ -269,7 +272,7 @@ contains
     integer(c_int) :: status
     integer :: i
     are_large_enough = .true.
-    if (.not. c_associated(net%handle())) return ! there is none, which the library says
+    if (.not. c_associated(net%handle())) return ! no network; the library reports the error
     do i = 1, size(net%shared%bound)
       if (net%shared%bound(i)%elements == 0) cycle
       call net%get_tensor(net%shared%bound(i)%tensor, info, status)
@@ -280,10 +283,11 @@ contains
     end do
   end function
 
-  ! ---------------------------------------------------------------- what became of it
+  ! ---------------------------------------------------------------- results
 
-  !> Of an optimizer: all parameters in the order of their creation.  They live as long as the network; model is
-  !> c_null_ptr where no parameter has a 16-bit copy, and without a loss there are no grads to ask for.
+  !> Returns the lists for an optimizer: all parameters in the order of their creation.  They live
+  !> as long as the network.  model is c_null_ptr if no parameter has a 16-bit copy.  Without a loss
+  !> grads must be absent.
   subroutine get_lists(net, grads, master, model, stat, errmsg)
     class(mp_network), intent(in) :: net
     type(c_ptr), intent(out), optional :: grads, master, model
@@ -292,7 +296,7 @@ contains
     call mp_check(mp_graph_lists(net%handle(), grads, master, model), stat, errmsg)
   end subroutine
 
-  !> Bytes of device memory, by what they are for.
+  !> Returns the device memory by purpose, in bytes.
   subroutine get_memory(net, memory, stat, errmsg)
     class(mp_network), intent(in) :: net
     type(mp_graph_memory_t), intent(out) :: memory
@@ -301,7 +305,7 @@ contains
     call mp_check(mp_graph_get_memory(net%handle(), memory), stat, errmsg)
   end subroutine
 
-  !> How the operations came to their types, as text where no MP_AUTOCAST_* is given.
+  !> Explains the types of the operations; default format: MP_AUTOCAST_TEXT.
   subroutine explain(net, report, form, stat, errmsg)
     class(mp_network), intent(in) :: net
     character(:), allocatable, intent(out) :: report
@@ -322,7 +326,7 @@ contains
     if (status == MP_SUCCESS) report = mp_text(c_loc(text))
   end subroutine
 
-  !> What is launched, in order: one line per launch.
+  !> Lists the launches in order, one per line.
   subroutine describe(net, report, stat, errmsg)
     class(mp_network), intent(in) :: net
     character(:), allocatable, intent(out) :: report
@@ -342,7 +346,7 @@ contains
 
   ! ---------------------------------------------------------------- parts of calls
 
-  !> NULL where there is none.
+  !> Returns the address of an optional stream; NULL if absent.
   function queue(given)
     type(c_ptr), intent(in), optional :: given
     type(c_ptr) :: queue
@@ -356,7 +360,7 @@ contains
     elements_of = product(info%extent(:info%rank))
   end function
 
-  !> What an array of the elements of a tensor is declared as.
+  !> Returns the Fortran declaration of the elements of a tensor, for messages.
   function kind_of(net, tensor, info) result(kind)
     class(mp_network), intent(in) :: net
     integer, intent(in) :: tensor
@@ -378,7 +382,7 @@ contains
     integer(c_int64_t), intent(in) :: given
     character(:), allocatable :: text
     character(60) :: numbers
-    write (numbers, '(2(a,i0))') ' has ', elements_of(info), ' elements, and there are ', given
+    write (numbers, '(2(a,i0))') ' has ', elements_of(info), ' elements, but the array has ', given
     text = mp_text(info%name)//trim(numbers)
   end function
 

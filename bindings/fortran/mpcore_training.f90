@@ -6,7 +6,7 @@
 !>     call net%get_lists(desc%grads, desc%master, desc%model)
 !>     call mp_check(mp_optimizer_create(optimizer, context, desc)) ! allocates the moments
 !>
-!> The subroutines end with stat and errmsg, as those of the module mpcore.
+!> The subroutines end with stat and errmsg, like those of the module mpcore.
 module mpcore_training
   use mpcore
   implicit none
@@ -15,9 +15,9 @@ module mpcore_training
 
 contains
 
-  !> Sets desc to a method and hyper, its only group, to the defaults of the method: 'adamw', 'sgd'
-  !> and the others of mp_optimizer_desc_from_name.  mp_optimizer_create reads hyper, which may be
-  !> changed before.
+  !> Initializes desc and hyper, its only group, with the defaults of a method: 'adamw', 'sgd' and
+  !> the other names of mp_optimizer_desc_from_name.  mp_optimizer_create reads hyper, so you can
+  !> change it before that call.
   subroutine mp_optimizer_from_name(desc, hyper, name, lr, stat, errmsg)
     type(mp_optimizer_desc_t), intent(inout) :: desc
     type(mp_hyper_t), intent(inout), target :: hyper
@@ -31,9 +31,9 @@ contains
                   stat, errmsg)
   end subroutine
 
-  !> Saves masters, moments, the number of steps, and the scaler (absent: the optimizer's own), from
-  !> which mp_restore_checkpoint continues the training bit for bit.  Waits for the stream.  After
-  !> an error checkpoint is not allocated.
+  !> Saves masters, moments, the number of steps, and the scaler (absent: the built-in scaler of the
+  !> optimizer).  mp_restore_checkpoint continues the training bit for bit.  Waits for the stream.
+  !> On failure checkpoint is not allocated.
   subroutine mp_save_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), allocatable, target, intent(out) :: checkpoint(:)
@@ -47,7 +47,7 @@ contains
     if (status == MP_SUCCESS) then
       allocate (checkpoint(bytes), stat=refused)
       if (refused /= 0) then
-        call mp_refuse(MP_ERROR_OUT_OF_MEMORY, 'mp_save_checkpoint: no memory for the checkpoint', stat, errmsg)
+        call mp_refuse(MP_ERROR_OUT_OF_MEMORY, 'mp_save_checkpoint: out of memory', stat, errmsg)
         return
       end if
       status = mp_optimizer_save_sync(optimizer, or_null(scaler), c_loc(checkpoint), bytes, or_null(stream))
@@ -56,9 +56,9 @@ contains
     call mp_check(status, stat, errmsg)
   end subroutine
 
-  !> Restores a checkpoint, and writes the 16-bit copies as a step of this optimizer does.  Takes a
-  !> scaler of the policy that was saved; absent: the optimizer's own.  Waits for the stream.  After
-  !> an error nothing has been written.
+  !> Restores a checkpoint and writes the 16-bit copies with the rounding of this optimizer.  The
+  !> scaler must have the saved policy; absent: the built-in scaler of the optimizer.  Waits for the
+  !> stream.  On failure nothing is written.
   subroutine mp_restore_checkpoint(optimizer, checkpoint, scaler, stream, stat, errmsg)
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), target, contiguous, intent(in) :: checkpoint(:)

@@ -307,7 +307,7 @@ contains
       call expect('a slot of an input', added == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT)
       added = g%add_node('MatMul', [1, 1], slots=[0], stat=stat, errmsg=errmsg)
       call expect('slots: '//trim(errmsg), added == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
-        errmsg == 'mp_graph: slots and inputs are not of one size')
+        errmsg == 'mp_graph: slots and inputs must have equal sizes')
       call g%set_producer(10, 1, stat, errmsg)
       call expect('a producer: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
         errmsg == 'mp_graph: tensor = 10 is outside [1, 9]')

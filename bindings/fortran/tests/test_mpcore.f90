@@ -182,7 +182,7 @@ contains
     c = 9
     call mp_gemm(context, a, b(1:5, :), c, stat=stat, errmsg=errmsg)
     call expect('k', stat == MP_ERROR_INVALID_ARGUMENT)
-    call expect('k: '//trim(errmsg), errmsg == 'mp_gemm: op(b) has 5 rows, op(a) columns: 6')
+    call expect('k: '//trim(errmsg), errmsg == 'mp_gemm: op(b) has 5 rows, but op(a) has 6 columns')
     call mp_gemm(context, a, b, c(1:4, :), stat=stat, errmsg=errmsg)
     call expect('shape of c: '//trim(errmsg), errmsg == 'mp_gemm: c is 4 x 7, not 5 x 7')
     call mp_gemm(context, a(1:5:2, :), b, c(1:3, :), stat=stat, errmsg=errmsg)

@@ -231,7 +231,7 @@ contains
     call p%net%bind(p%labels, label_data(first:))
     call p%net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
     call expect('elements', stat == MP_ERROR_INVALID_ARGUMENT .and. &
-      sentence == 'mp_graph_forward: x has 128 elements, and there are 40')
+      sentence == 'mp_graph_forward: x has 128 elements, but the array has 40')
     call p%net%set_batch(count)
     call p%net%forward(MP_GRAPH_INFERENCE)
     call p%net%read(p%outputs(1), loss)
@@ -372,7 +372,7 @@ contains
     call p%net%bind(99, x_data, stat, sentence)
     call expect('no tensor', index(sentence, 'mp_graph_get_tensor: tensor = 98') == 1)
     call p%net%write(p%w1, [1.0], stat=stat, errmsg=sentence)
-    call expect('too few', sentence == 'mp_graph_write: w1 has 128 elements, and there are 1')
+    call expect('too few', sentence == 'mp_graph_write: w1 has 128 elements, but the array has 1')
     call p%net%write(p%x, x_data, stat=stat, errmsg=sentence)
     call expect('what is written', index(sentence, 'is neither a parameter nor a state') > 0)
     call p%net%set_batch(17, stat, sentence)
@@ -380,7 +380,7 @@ contains
     call p%net%backward(stat=stat, errmsg=sentence)
     call expect('backward alone', index(sentence, 'no mp_graph_forward in training') > 0)
     call p%net%read(p%w1, value, stat=stat, errmsg=sentence)
-    call expect('too few to read', sentence == 'mp_graph_read: w1 has 128 elements, and there are 1')
+    call expect('too few to read', sentence == 'mp_graph_read: w1 has 128 elements, but the array has 1')
     call p%net%read(p%outputs(3), value, stat=stat, errmsg=sentence)
     call expect('a count is long', sentence == &
       'mp_graph_read: loss:2 is integer(c_int64_t), not real(c_float)')
@@ -404,7 +404,7 @@ contains
     small = 1
     call second%bind(x, small)
     call first%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
-    call expect('both know what is bound', sentence == 'mp_graph_forward: x has 6 elements, and there are 3')
+    call expect('both know what is bound', sentence == 'mp_graph_forward: x has 6 elements, but the array has 3')
     call second%set_batch(1)
     call first%forward(MP_GRAPH_INFERENCE)
     call first%read(y, small)
