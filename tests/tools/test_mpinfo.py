@@ -50,7 +50,7 @@ def test_gemm(as_json, mpinfo):
     assert len(times) > 10 and times == sorted(times), "ranks by predicted time"
     reasons = [one["why_not"] for one in product["kernels"] if "why_not" in one]
     assert reasons and all(reasons)
-    assert f"  {product['kernels'][0]['name']}  <- runs" in mpinfo(*problem)
+    assert f"  {product['kernels'][0]['name']}  <- selected" in mpinfo(*problem)
 
 
 def test_alignment(as_json):

@@ -67,18 +67,18 @@ def driver(root, run, cc, library, library_path, tmp_path_factory):
 
 def test_a_healthy_machine(doctor, target):
     found = doctor()
-    if "built without the cuda target" in found.of("driver"):
+    if "built without the CUDA target" in found.of("driver"):
         pytest.skip("a machine where all is well (this one has a GPU, and the library no code for it)")
     assert [one for one in found.findings if one["verdict"] == "problem"] == []
     assert found.code == found.said["problems"] == 0
     assert found.said["version"] == found.said["header_version"]
     assert found.said["build"] in found.of("library")
-    file = re.search("It was loaded from (.*?)\\. ", found.of("library") + " ")[1]
+    file = re.search("The library was loaded from (.*?)\\. ", found.of("library") + " ")[1]
     assert os.path.basename(file).startswith("libmpcore.so") and os.path.exists(file)
     for device in ["host"] if target == "host" else ["host", "cuda:0"]:
-        assert re.search(rf"ok: {device}: products are exact in fp16 \(\w+\), bf16 \(\w+\), fp32 \(\w+\)",
+        assert re.search(rf"ok: {device}: GEMM results are exact in fp16 \(\w+\), bf16 \(\w+\), fp32 \(\w+\)",
                          found.of("products"))
-        assert f"{device}: the constants" in found.of("tuning")
+        assert f"{device}: the tuning constants" in found.of("tuning")
     if target == "cuda":
         assert re.search(r"(ok|note): cuda:0 is .*, sm_\d+, \d+ SMs.*; the library has (no )?machine code for it",
                          found.of("devices"))
@@ -114,9 +114,9 @@ def test_notes_and_problems_say_what_to_do(library):
 def test_another_version(library):
     found = library(STUB_VERSION="20304")
     assert found.code == 1
-    assert re.search(r"problem: mpinfo was compiled with the header of \d+\.\d+\.\d+, and the library that was loaded "
+    assert re.search(r"problem: mpinfo was compiled with the headers of \d+\.\d+\.\d+, but the loaded library "
                      r"is 2\.3\.4\. .*LD_LIBRARY_PATH", found.of("library"))
-    assert "It was loaded from" in found.of("library") and "libmpcore_stub.so" in found.of("library"), "which one"
+    assert "The library was loaded from" in found.of("library") and "libmpcore_stub.so" in found.of("library"), "which one"
     assert found.said["version"] == "2.3.4"
 
 
@@ -132,7 +132,7 @@ def test_no_host_target(library, status, remedy):
 def test_wrong_products(library, product, why):
     found = library(STUB_PRODUCT=product)
     assert found.code == 1
-    assert re.search(rf"problem: host: a product in fp16 fails: {why}\. Do not trust this device", found.of("products"))
+    assert re.search(rf"problem: host: GEMM in fp16 fails: {why}\. Do not use this device", found.of("products"))
 
 
 # ---------------------------------------------------------------------------- devices
@@ -148,7 +148,7 @@ def test_devices(library):
                     blackwell)
     assert re.match("problem: cuda:3 cannot be used: no code for an old device.*make ARCHS=", old)
     assert re.match("ok: cuda:4 ", last), "behind one that cannot be used"
-    assert "cuda:4: products are exact" in found.of("products")
+    assert "cuda:4: GEMM results are exact" in found.of("products")
     assert "cuda:3" not in found.of("products")
 
 
@@ -162,8 +162,8 @@ def test_a_build_in_other_words(library):
 def test_a_device_that_fails(doctor, fault, why):
     found = doctor(SOFTGPU_FAIL=fault)
     assert found.code == 1
-    assert re.search(f"problem: cuda:0: a product in fp16 fails: .*{why}", found.of("products"))
-    assert "ok: host: products are exact" in found.of("products"), "the others are looked at all the same"
+    assert re.search(f"problem: cuda:0: GEMM in fp16 fails: .*{why}", found.of("products"))
+    assert "ok: host: GEMM results are exact" in found.of("products"), "the others are looked at all the same"
 
 
 # ---------------------------------------------------------------------------- the driver
@@ -172,18 +172,18 @@ def test_a_device_that_fails(doctor, fault, why):
 def test_a_driver_and_its_devices(driver):
     found = driver(STUB_CUDA_ARCHS="90", STUB_BUILD=CUDA_BUILD, STUB_DRIVER_GPUS="1")
     assert found.code == 0, found.findings
-    assert re.match(r"ok: The NVIDIA driver .*runs CUDA 13\.0 and older \(.*libcuda\.so\.1\)", found.of("driver"))
+    assert re.match(r"ok: The NVIDIA driver .*supports CUDA 13\.0 and older \(.*libcuda\.so\.1\)", found.of("driver"))
     assert "sm_90" in found.of("devices") and "141.0 GiB" in found.of("devices")
 
 
 @pytest.mark.parametrize("stub, verdict, says", [
     ({"STUB_DRIVER_CUDA": "12040", "STUB_DRIVER_GPUS": "1"}, "problem",
-     r"runs CUDA 12\.4, and the library was built with CUDA 13\.0\. Install a newer driver"),
+     r"supports CUDA 12\.4, but the library was built with CUDA 13\.0\. Install a newer driver"),
     ({"STUB_DRIVER_CUDA": "0"}, "problem", r"does not work \(.*libcuda\.so\.1\): cuDriverGetVersion failed: "
-                                           r"CUDA_ERROR_STUB_LIBRARY \(34\)\. .*stubs"),
-    ({"STUB_DRIVER_INIT": "803"}, "problem", r"cuInit failed: an error \(803\)\. See what nvidia-smi says"),
-    ({"STUB_DRIVER_GPUS": "2"}, "problem", "lists 2 GPUs, but the library can use none: refused by the test"),
-    ({"STUB_DRIVER_INIT": "100"}, "note", "sees no GPU. The host target is used; see docs/no-gpu.md"),
+                                           r"CUDA_ERROR_STUB_LIBRARY \(34\)\. .*stub libraries"),
+    ({"STUB_DRIVER_INIT": "803"}, "problem", r"cuInit failed: unknown error \(803\)\. Run nvidia-smi"),
+    ({"STUB_DRIVER_GPUS": "2"}, "problem", "lists 2 GPUs, but the library cannot use any: refused by the test"),
+    ({"STUB_DRIVER_INIT": "100"}, "note", "detects no GPU. The library uses the CPU; see docs/no-gpu.md"),
 ])
 def test_a_driver_that_does_not_serve(driver, stub, verdict, says):
     found = driver(STUB_CUDA_STATUS=CUDA_ERROR, STUB_BUILD=CUDA_BUILD, **stub)
@@ -195,16 +195,16 @@ def test_a_build_without_cuda_beside_a_gpu(driver):
     host_only = {"STUB_CUDA_STATUS": UNSUPPORTED, "STUB_BUILD": HOST_BUILD}
     found = driver(STUB_DRIVER_GPUS="1", **host_only)
     assert found.code == 1
-    assert re.search("problem: The machine has 1 GPU, but this library was built without the cuda target.*NVCC=",
+    assert re.search("problem: The machine has 1 GPU, but this library was built without the CUDA target.*NVCC=",
                      found.of("driver"))
     assert driver(STUB_DRIVER_CUDA="9000", **host_only).code == 0, "without that target any driver does"
 
 
 def test_a_device_without_code(driver):
     """The driver tells of what architecture it is."""
-    for arch, remedy in (("100", 'Build the library for it: make ARCHS="75 80 90a 100a"'),
-                         ("61", "The library needs compute capability 7.5 or newer"),
-                         ("90", "The library was built for it, and the driver refuses the code")):
+    for arch, remedy in (("100", 'Build the library for this device: make ARCHS="75 80 90a 100a"'),
+                         ("61", "The library requires compute capability 7.5 or newer"),
+                         ("90", "The library has code for this device, but the driver rejects it")):
         found = driver(STUB_CUDA_ARCHS="0", STUB_BUILD=CUDA_BUILD, STUB_DRIVER_GPUS="1", STUB_DRIVER_ARCH=arch)
         assert re.match(f"problem: cuda:0 cannot be used: no code for an old device. {remedy}", found.of("devices"))
 
@@ -214,15 +214,15 @@ def test_a_libcuda_that_is_none(driver, run, cc, tmp_path):
     run(*cc, "-fPIC", "-shared", tmp_path / "empty.c", "-o", tmp_path / "libcuda.so.1")
     found = driver(tmp_path, STUB_CUDA_STATUS=CUDA_ERROR)
     assert found.code == 1
-    assert f"does not work ({tmp_path}/libcuda.so.1): it has no cuGetErrorName" in found.of("driver")
+    assert f"does not work ({tmp_path}/libcuda.so.1): cuGetErrorName is missing" in found.of("driver")
 
 
 @pytest.mark.parametrize("value, stub, verdict, says", [
-    ("", {"STUB_DRIVER_INIT": "100"}, "note", '"" hides every GPU. Unset it'),
-    ("-1", {"STUB_DRIVER_INIT": "100"}, "note", "-1 hides every GPU"),
-    ("7", {"STUB_DRIVER_INIT": "100"}, "problem", "7 names no GPU of this machine"),
-    ("0,1,9", {"STUB_DRIVER_GPUS": "2"}, "note", "0,1,9 names more devices than the 2 that can be seen"),
-    ("1,0", {"STUB_DRIVER_GPUS": "2"}, "ok", "1,0 shows 2 GPUs"),
+    ("", {"STUB_DRIVER_INIT": "100"}, "note", '"" hides all GPUs. Unset it'),
+    ("-1", {"STUB_DRIVER_INIT": "100"}, "note", "-1 hides all GPUs"),
+    ("7", {"STUB_DRIVER_INIT": "100"}, "problem", "7 lists no GPU of this machine"),
+    ("0,1,9", {"STUB_DRIVER_GPUS": "2"}, "note", "0,1,9 lists more devices than the 2 that are visible"),
+    ("1,0", {"STUB_DRIVER_GPUS": "2"}, "ok", "1,0 makes 2 GPUs visible"),
 ])
 def test_visible_devices(driver, value, stub, verdict, says):
     found = driver(CUDA_VISIBLE_DEVICES=value, STUB_CUDA_STATUS=CUDA_ERROR, STUB_BUILD=CUDA_BUILD, **stub)
@@ -253,36 +253,35 @@ def test_tuning_tables(doctor, tmp_path):
     table.write_text("# mine\nhost launch_us=4\n")
     right = doctor(MP_GEMM_TUNING=str(table))
     assert f"ok: mp_gemm: MP_GEMM_TUNING = {table} is used" in right.of("tuning")
-    assert "ok: host: the constants by which kernels are chosen (host) were measured; they are those of the table" in \
-        right.of("tuning")
+    assert "ok: host: the tuning constants of host were measured (from the table)" in right.of("tuning")
     assert "problem" not in right.of("tuning")
 
     table.write_text("host launch_us=4 estimated=1\n")
-    assert "note: host: the constants" in doctor(MP_GEMM_TUNING=str(table)).of("tuning")
+    assert "note: host: the tuning constants" in doctor(MP_GEMM_TUNING=str(table)).of("tuning")
 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert f"MP_GEMM_TUNING = {pipe}: must be a regular file" in doctor(MP_GEMM_TUNING=str(pipe)).of("tuning")
 
     table.write_text("sm_75 launch_us=4\n")
-    assert "note: host: MP_GEMM_TUNING has no line of host" in doctor(MP_GEMM_TUNING=str(table)).of("tuning")
+    assert "note: host: MP_GEMM_TUNING has no line for host" in doctor(MP_GEMM_TUNING=str(table)).of("tuning")
 
 
 # ---------------------------------------------------------------------------- the environment
 
 
 @pytest.mark.parametrize("name, value, why", [
-    ("MP_LOG", "loud", "must be error, warn, info or debug; the default is used"),
-    ("MP_HOST_MODE", "strickt", "must be plain or strict; the default is used"),
-    ("MP_HOST_MOOD", "bad", "must be plain or strict; the default is used"),
-    ("MP_HOST_THREADS", "two", "must be a whole number from 1 to 256; the default is used"),
-    ("MP_HOST_THREADS", "2x", "must be a whole number from 1 to 256; the default is used"),
-    ("MP_HOST_THREADS", "1000", "must be a whole number from 1 to 256; the default is used"),
-    ("MP_HOST_SEED", "first", "must be a whole number of 64 bits; the default is used"),
+    ("MP_LOG", "loud", "must be error, warn, info or debug; using the default"),
+    ("MP_HOST_MODE", "strickt", "must be plain or strict; using the default"),
+    ("MP_HOST_MOOD", "bad", "must be plain or strict; using the default"),
+    ("MP_HOST_THREADS", "two", "must be an integer from 1 to 256; using the default"),
+    ("MP_HOST_THREADS", "2x", "must be an integer from 1 to 256; using the default"),
+    ("MP_HOST_THREADS", "1000", "must be an integer from 1 to 256; using the default"),
+    ("MP_HOST_SEED", "first", "must be a 64-bit integer; using the default"),
     ("MP_AUTOCAST", "fp8", "must be off, fp16 or bf16"),
     ("MP_AUTOCAST_LEVEL", "high", "must be normal, infer_as_deny, tensor_cores_only or force_all"),
     ("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", "must be 0 or 1"),
-    ("MP_AUTOCAST_LOG", "/dev/null/folder", "must be a folder that can be written"),
+    ("MP_AUTOCAST_LOG", "/dev/null/folder", "must be a writable folder"),
 ])
 def test_values(doctor, name, value, why):
     found = doctor(**{name: value})
@@ -311,9 +310,9 @@ def test_right_values(doctor, root, name, value):
 
 
 @pytest.mark.parametrize("env, says", [
-    ({"MP_HOST_MODE": "strict"}, "MP_HOST_MODE = strict looks for mistakes in kernels"),
-    ({"MP_HOST_MOOD": "plain"}, "MP_HOST_MOOD = plain is the earlier name of MP_HOST_MODE"),
-    ({"MP_HOST_MOOD": "plain", "MP_HOST_MODE": "plain"}, "MP_HOST_MOOD = plain is not read, as MP_HOST_MODE is set"),
+    ({"MP_HOST_MODE": "strict"}, "MP_HOST_MODE = strict enables checks of the kernels"),
+    ({"MP_HOST_MOOD": "plain"}, "MP_HOST_MOOD = plain: deprecated name of MP_HOST_MODE"),
+    ({"MP_HOST_MOOD": "plain", "MP_HOST_MODE": "plain"}, "MP_HOST_MOOD = plain is ignored because MP_HOST_MODE is set"),
 ])
 def test_notes_of_the_environment(doctor, env, says):
     found = doctor(**env)
@@ -327,7 +326,7 @@ def test_notes_of_the_environment(doctor, env, says):
 def test_misspelled_names(doctor, name, meant):
     found = doctor(**{name: "1"})
     assert found.code == 1
-    assert f"problem: {name} is set, and the library reads no such variable. Is it to be {meant}?" in \
+    assert f"problem: {name} is set, but is not a variable of the library. Did you mean {meant}?" in \
         found.of("environment")
 
 
@@ -344,8 +343,8 @@ def test_optional_libraries(build, doctor, library_path):
     if not (stubs / "libnccl.so.2").exists():
         pytest.skip("libraries that are found (their stubs were not built)")
     said = doctor(LD_LIBRARY_PATH=f"{stubs}:{library_path('')}").of("optional")
-    assert f"ok: NCCL is there ({stubs}/libnccl.so.2)" in said
-    assert f"ok: NVML is there ({stubs}/libnvidia-ml.so.1)" in said
+    assert f"ok: NCCL is available ({stubs}/libnccl.so.2)" in said
+    assert f"ok: NVML is available ({stubs}/libnvidia-ml.so.1)" in said
 
 
 def test_optional_libraries_that_cannot_be_loaded(tmp_path, library, library_path):
@@ -353,23 +352,23 @@ def test_optional_libraries_that_cannot_be_loaded(tmp_path, library, library_pat
         (tmp_path / name).mkdir()  # found, and no library
     path = f"{tmp_path}:{library_path('')}"
     alone = library(LD_LIBRARY_PATH=path, STUB_CUDA_STATUS=UNSUPPORTED).of("optional")
-    assert re.search("ok: NCCL is not there, .*libnccl", alone) and re.search("ok: NVML is not there", alone)
+    assert re.search("ok: NCCL was not found; .*libnccl", alone) and re.search("ok: NVML was not found", alone)
     several = library(LD_LIBRARY_PATH=path, STUB_CUDA_ARCHS="90 90").of("optional")
-    assert re.search("note: NCCL is not there, which mp_comm_init_nccl needs.*libnccl2", several)
-    assert re.search("note: NVML is not there, which mpbench asks", several)
+    assert re.search("note: NCCL was not found; mp_comm_init_nccl requires.*libnccl2", several)
+    assert re.search("note: NVML was not found; mpbench reads", several)
 
 
 def test_warnings_of_the_library_are_passed_on(library):
     found = library(STUB_PRODUCT="warns")
-    assert "note: The library warns: mp_gemm: slow. docs/log.md has a remedy" in found.of("warnings")
-    assert "ok: host: products are exact" in found.of("products")
+    assert "note: The library warns: mp_gemm: slow. docs/log.md lists a remedy" in found.of("warnings")
+    assert "ok: host: GEMM results are exact" in found.of("products")
     assert "mp_gemm: slow" not in library().of("warnings")
 
 
 @pytest.mark.parametrize("arguments, says", [
-    ("--device host", "doctor takes no --device"),
-    ("--dtype fp16", "doctor takes no --dtype"),
-    ("--all", "doctor takes no --all"),
+    ("--device host", "doctor does not accept --device"),
+    ("--dtype fp16", "doctor does not accept --dtype"),
+    ("--all", "doctor does not accept --all"),
     ("3", "not expected: 3"),
     ("--jsno", "not expected: --jsno"),
     ("gemm 1 2 3", "not expected"),
@@ -382,5 +381,5 @@ def test_wrong_arguments(execute, arguments, says):
 def test_help(execute, build, run):
     own = execute("--help")
     assert own.returncode == 0
-    assert re.search("mpinfo doctor.*--json.*Exit code: 0 there is no problem", own.stdout, re.DOTALL)
-    assert re.search("mpinfo doctor +whether all is well", run(build / "mpinfo", "--help"))
+    assert re.search("mpinfo doctor.*--json.*Exit code: 0 no problems", own.stdout, re.DOTALL)
+    assert re.search("mpinfo doctor +problems of this installation", run(build / "mpinfo", "--help"))

@@ -16,13 +16,13 @@ struct Setting {
 
 constexpr Setting kSettings[] = {
     {"CUDA_MODULE_LOADING", "EAGER",
-     "loads every kernel of the library at the first call, not those alone that run"},
+     "loads all kernels of the library at the first call, including those that never run"},
     {"CUDA_FORCE_PTX_JIT", "1",
-     "makes the driver compile PTX although there is machine code; kernels of Hopper do without "
-     "wgmma then"},
+     "makes the driver compile PTX instead of loading machine code, which excludes the wgmma "
+     "kernels on Hopper"},
     {"CUDA_CACHE_DISABLE", "1",
-     "forgets what the driver has compiled of PTX, so that every process compiles it anew"},
-    {"CUDA_LAUNCH_BLOCKING", "1", "makes every launch wait for its end"},
+     "disables the cache of compiled PTX, so every process compiles it again"},
+    {"CUDA_LAUNCH_BLOCKING", "1", "makes every launch synchronous"},
 };
 
 }  // namespace
@@ -34,7 +34,7 @@ Findings check_cuda_settings(Machine &machine) {
     const char *const value = std::getenv(setting.name);
     if (value != nullptr && std::string(value) == setting.value)
       findings.push_back(note(std::string(setting.name) + " = " + value + " " + setting.what,
-                              "Unset it where that is not meant."));
+                              "Unset it unless you need it."));
   }
   return findings;
 }

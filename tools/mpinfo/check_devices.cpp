@@ -46,15 +46,15 @@ const DriverGpu *driver_gpu(const Machine &machine, size_t ordinal) {
 std::string remedy_without_code(const std::optional<CudaBuild> &build, const DriverGpu *gpu) {
   constexpr int kOldest = 75;
   if (gpu != nullptr && gpu->arch < kOldest)
-    return "The library needs compute capability 7.5 or newer: use another device or the host "
+    return "The library requires compute capability 7.5 or newer; use another device or the host "
            "target.";
   if (gpu != nullptr && build && has_machine_code(*build, gpu->arch))
-    return "The library was built for it, and the driver refuses the code: install a driver that "
-           "is as new as the toolkit.";
+    return "The library has code for this device, but the driver rejects it; install a driver that "
+           "is at least as new as the toolkit.";
   const std::string command =
       gpu != nullptr ? build_command(build, gpu->arch) : "make ARCHS=\"...\"";
-  return "Build the library for it: " + command +
-         ". (To compile PTX, a driver has to be as new as the toolkit.)";
+  return "Build the library for this device: " + command +
+         ". (A driver can compile PTX only if it is at least as new as the toolkit.)";
 }
 
 Finding look_at(const Machine &machine, size_t ordinal) {
@@ -64,18 +64,19 @@ Finding look_at(const Machine &machine, size_t ordinal) {
     return problem(place.flag + " cannot be used: " + place.why_not,
                    place.status == MP_ERROR_ARCH_MISMATCH
                        ? remedy_without_code(machine.build, gpu)
-                       : "See what nvidia-smi says of it: an error, no free memory, or a compute "
-                         "mode that lets one process alone use it.");
+                       : "Check its state with nvidia-smi: errors, free memory, and an exclusive "
+                         "compute mode.");
   std::string what = mptools::text("%s is %s, sm_%d, %d SMs", place.flag.c_str(), place.info.name,
                                    place.info.arch, place.info.num_sms);
   if (gpu != nullptr) what += ", " + memory_text(gpu->bytes);
   if (!machine.build.has_value()) return ok(what);
   if (has_machine_code(*machine.build, place.info.arch))
     return ok(what + "; the library has machine code for it");
-  return note(what +
-                  "; the library has no machine code for it, and the driver compiles PTX instead, "
-                  "so that first calls are slow",
-              "Build the library for it: " + build_command(machine.build, place.info.arch) + ".");
+  return note(
+      what +
+          "; the library has no machine code for it, so the driver compiles PTX and "
+          "first calls are slow",
+      "Build the library for this device: " + build_command(machine.build, place.info.arch) + ".");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace mpinfo {
 namespace {
 
 std::string host_is_used() {
-  return "The host target is used; see " + page("no-gpu.md") + ".";
+  return "The library uses the CPU; see " + page("no-gpu.md") + ".";
 }
 
 std::string counted_gpus(size_t count) {
@@ -33,23 +33,22 @@ Findings without_libcuda(const Machine &machine) {
   const NvidiaDriver &driver = machine.driver;
   // The software device is a CUDA runtime that asks no driver.
   if (!machine.gpus.empty())
-    return {ok("There is no libcuda.so.1; the CUDA runtime of the library has devices without it")};
-  if (driver.module.empty()) return {note("There is no NVIDIA driver", host_is_used())};
+    return {ok("libcuda.so.1 was not found; this CUDA runtime provides devices without it")};
+  if (driver.module.empty()) return {note("No NVIDIA driver is installed", host_is_used())};
   // A container without GPUs sees the module of the machine around it, which need not be a mistake.
   return {note("The NVIDIA driver " + driver.module +
-                   " is loaded, but not its library: " + driver.why_no_library,
-               "The host target is used. For a GPU libcuda.so.1 of that version is needed; a "
-               "container gets it from the NVIDIA Container Toolkit (docker run --gpus all).")};
+                   " is loaded, but its library is not: " + driver.why_no_library,
+               "The library uses the CPU. To use a GPU, install libcuda.so.1 of that version; in a "
+               "container the NVIDIA Container Toolkit provides it (docker run --gpus all).")};
 }
 
 /// The driver has failed before it could list devices.
 Finding broken(const Machine &machine) {
   const NvidiaDriver &driver = machine.driver;
-  if (driver.sees_no_gpu) return note("The NVIDIA driver sees no GPU", host_is_used());
-  return problem(
-      "The NVIDIA driver does not work (" + driver.library + "): " + driver.error,
-      "See what nvidia-smi says; the driver may have to be installed again, or the machine be "
-      "restarted. Folders of stubs, which are for linking, must not be in LD_LIBRARY_PATH.");
+  if (driver.sees_no_gpu) return note("The NVIDIA driver detects no GPU", host_is_used());
+  return problem("The NVIDIA driver does not work (" + driver.library + "): " + driver.error,
+                 "Run nvidia-smi; reinstall the driver or restart the machine if it fails too. "
+                 "LD_LIBRARY_PATH must not contain the stub libraries of the toolkit.");
 }
 
 }  // namespace
@@ -60,23 +59,23 @@ Findings check_driver(Machine &machine) {
   Findings findings;
   if (driver.cuda > 0)
     findings.push_back(ok("The NVIDIA driver " + driver.module +
-                          (driver.module.empty() ? "" : " ") + "runs " + cuda_text(driver.cuda) +
-                          " and older (" + driver.library + ")"));
+                          (driver.module.empty() ? "" : " ") + "supports " +
+                          cuda_text(driver.cuda) + " and older (" + driver.library + ")"));
   if (is_too_old(machine)) {
     findings.push_back(problem(
-        "The driver runs " + cuda_text(driver.cuda) + ", and the library was built with CUDA " +
+        "The driver supports " + cuda_text(driver.cuda) + ", but the library was built with CUDA " +
             machine.build->toolkit,
         "Install a newer driver, or build the library with an older toolkit (make NVCC=...)."));
   } else if (!driver.error.empty()) {
     findings.push_back(broken(machine));
   } else if (!driver.gpus.empty() && !machine.has_cuda_target()) {
     findings.push_back(problem("The machine has " + counted_gpus(driver.gpus.size()) +
-                                   ", but this library was built without the cuda target",
-                               "Build it where nvcc is (make NVCC=/usr/local/cuda/bin/nvcc)."));
+                                   ", but this library was built without the CUDA target",
+                               "Build it with nvcc (make NVCC=/usr/local/cuda/bin/nvcc)."));
   } else if (!driver.gpus.empty() && machine.gpus.empty()) {
     findings.push_back(problem("The driver lists " + counted_gpus(driver.gpus.size()) +
-                                   ", but the library can use none: " + machine.why_no_gpu,
-                               "See what nvidia-smi says of the GPUs."));
+                                   ", but the library cannot use any: " + machine.why_no_gpu,
+                               "Check their state with nvidia-smi."));
   }
   return findings;
 }
@@ -89,17 +88,17 @@ Findings check_visible_devices(Machine &machine) {
   const size_t listed = static_cast<size_t>(std::count(list.begin(), list.end(), ',')) + 1;
   const size_t seen = std::max(machine.gpus.size(), machine.driver.gpus.size());
   if (seen > 0 && seen < listed)
-    return {
-        note(is_set + " names more devices than the " + std::to_string(seen) + " that can be seen",
-             "The first name of no device ends the list; nvidia-smi -L has the names.")};
-  if (seen > 0) return {ok(is_set + " shows " + counted_gpus(seen))};
+    return {note(
+        is_set + " lists more devices than the " + std::to_string(seen) + " that are visible",
+        "CUDA ignores the list from the first unknown name on; nvidia-smi -L lists the names.")};
+  if (seen > 0) return {ok(is_set + " makes " + counted_gpus(seen) + " visible")};
   if (list.empty() || list[0] == '-')
-    return {note(is_set + " hides every GPU", "Unset it, or list those that are to be used: 0,1.")};
+    return {note(is_set + " hides all GPUs", "Unset it, or list the GPUs to use, e.g. 0,1.")};
   if (machine.driver.sees_no_gpu)
-    return {problem(is_set + " names no GPU of this machine",
-                    "List those that nvidia-smi -L has, or unset it.")};
-  return {note(is_set + " names GPUs, and there is no driver that could use them",
-               "Unset it where no GPU is meant to be used.")};
+    return {problem(is_set + " lists no GPU of this machine",
+                    "List GPUs that nvidia-smi -L prints, or unset it.")};
+  return {note(is_set + " lists GPUs, but no working driver was found",
+               "Unset it if you do not want to use a GPU.")};
 }
 
 }  // namespace mpinfo

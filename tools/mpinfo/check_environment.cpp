@@ -45,20 +45,19 @@ bool is_integer(const std::string &text, int64_t least, int64_t most) {
 Opinion judge_log(const std::string &value) {
   for (const char *const level : {"error", "warn", "info", "debug"})
     if (value == level) return std::nullopt;
-  return wrong("MP_LOG", value, "must be error, warn, info or debug; the default is used");
+  return wrong("MP_LOG", value, "must be error, warn, info or debug; using the default");
 }
 
 Opinion judge_threads(const std::string &value) {
   if (is_integer(value, 1, 256)) return std::nullopt;
-  return wrong("MP_HOST_THREADS", value,
-               "must be a whole number from 1 to 256; the default is used");
+  return wrong("MP_HOST_THREADS", value, "must be an integer from 1 to 256; using the default");
 }
 
 Opinion judge_mode(const char *name, const std::string &value) {
   if (value == "plain") return std::nullopt;
-  if (value != "strict") return wrong(name, value, "must be plain or strict; the default is used");
-  return note(std::string(name) + " = strict looks for mistakes in kernels, and is slower",
-              "Unset it where the host target is to be used, not tested.");
+  if (value != "strict") return wrong(name, value, "must be plain or strict; using the default");
+  return note(std::string(name) + " = strict enables checks of the kernels, which are slow",
+              "Unset it unless you are testing kernels.");
 }
 
 Opinion judge_mode_name(const std::string &value) {
@@ -67,17 +66,17 @@ Opinion judge_mode_name(const std::string &value) {
 
 Opinion judge_mood(const std::string &value) {
   if (std::getenv("MP_HOST_MODE") != nullptr)
-    return note("MP_HOST_MOOD = " + value + " is not read, as MP_HOST_MODE is set", "Unset it.");
+    return note("MP_HOST_MOOD = " + value + " is ignored because MP_HOST_MODE is set", "Unset it.");
   const Opinion opinion = judge_mode("MP_HOST_MOOD", value);
   if (opinion && opinion->verdict == Verdict::problem) return opinion;
-  return note("MP_HOST_MOOD = " + value + " is the earlier name of MP_HOST_MODE",
+  return note("MP_HOST_MOOD = " + value + ": deprecated name of MP_HOST_MODE",
               "Set MP_HOST_MODE instead.");
 }
 
 Opinion judge_seed(const std::string &value) {
   using Limits = std::numeric_limits<int64_t>;
   if (is_integer(value, Limits::min(), Limits::max())) return std::nullopt;
-  return wrong("MP_HOST_SEED", value, "must be a whole number of 64 bits; the default is used");
+  return wrong("MP_HOST_SEED", value, "must be a 64-bit integer; using the default");
 }
 
 /// The library makes the folder, with those above it, when it first writes.
@@ -87,7 +86,7 @@ Opinion judge_autocast_log(const std::string &value) {
   while (!fs::exists(there, failed) && there.has_relative_path()) there = there.parent_path();
   if (fs::is_directory(there, failed) && access(there.c_str(), W_OK | X_OK) == 0)
     return std::nullopt;
-  return wrong("MP_AUTOCAST_LOG", value, "must be a folder that can be written");
+  return wrong("MP_AUTOCAST_LOG", value, "must be a writable folder");
 }
 
 /// MP_GEMM_TUNING is another check's; the library itself judges the others of autocast.
@@ -132,7 +131,8 @@ Opinion judge_autocast(std::vector<const Variable *> variables,
     const auto named = std::find_if(variables.begin(), variables.end(), [&](const Variable *one) {
       return why.find(std::string(": ") + one->name + " = ") != std::string::npos;
     });
-    if (named == variables.end()) return problem(why, "Please report it, with this whole text.");
+    if (named == variables.end())
+      return problem(why, "Please report it with the complete output of mpinfo doctor.");
     found[(*named)->name] = problem(why, kCorrect);
     taken.push_back(std::make_unique<Unset>((*named)->name));
     variables.erase(named);
@@ -189,8 +189,8 @@ Findings find_misspelled(const std::vector<Variable> &variables) {
                                       [&](const Variable &one) { return name == one.name; });
     if (is_known || !name.starts_with("MP_")) continue;
     if (const Variable *const meant = nearest(variables, name))
-      findings.push_back(problem(name + " is set, and the library reads no such variable",
-                                 std::string("Is it to be ") + meant->name + "?"));
+      findings.push_back(problem(name + " is set, but is not a variable of the library",
+                                 std::string("Did you mean ") + meant->name + "?"));
   }
   return findings;
 }
@@ -219,7 +219,7 @@ Findings check_environment(Machine &) {
   }
   for (Finding &finding : find_misspelled(variables)) findings.push_back(std::move(finding));
   findings.push_back(
-      ok(mptools::text("The library reads %zu variables, of which %zu are set (mpinfo lists them)",
+      ok(mptools::text("%zu variables are supported, %zu of them set (mpinfo lists them)",
                        variables.size(), set.size())));
   return findings;
 }

@@ -25,9 +25,9 @@ std::string library_file() {
 Finding compare_versions() {
   const std::string loaded = loaded_version(), compiled = header_version();
   if (mp_version() == MP_VERSION)
-    return ok("mpinfo was compiled with the header of the same version, " + compiled);
-  return problem("mpinfo was compiled with the header of " + compiled +
-                     ", and the library that was loaded is " + loaded,
+    return ok("The headers that mpinfo was compiled with have the same version, " + compiled);
+  return problem("mpinfo was compiled with the headers of " + compiled +
+                     ", but the loaded library is " + loaded,
                  "Install both from one version, or put the folder of the right library first in "
                  "LD_LIBRARY_PATH.");
 }
@@ -63,9 +63,9 @@ std::string vector_units() {
 Findings check_library(Machine &) {
   const std::string file = library_file();
   return {ok(mp_build_info()),
-          file.empty() ? note("The loader does not say which file the library is",
-                              "See what ldd says of mpinfo.")
-                       : ok("It was loaded from " + file),
+          file.empty()
+              ? note("The file of the library could not be determined", "Run ldd on mpinfo.")
+              : ok("The library was loaded from " + file),
           compare_versions()};
 }
 
@@ -78,7 +78,7 @@ Findings check_host(Machine &machine) {
     return {problem("The host target cannot be used: " + host.why_not + vector_units(),
                     "Build the library for older CPUs: make HOST_MARCH=x86-64.")};
   return {problem("The host target cannot be used: " + host.why_not,
-                  "Free memory of the machine, or raise its limits, and try again.")};
+                  "Free memory or raise the limits of the process, then try again.")};
 }
 
 }  // namespace mpinfo

@@ -23,24 +23,24 @@ std::string nccl_version(const LoadedLibrary &nccl) {
 Finding look_for_nccl(size_t num_gpus) {
   const LoadedLibrary nccl("libnccl.so.2");
   if (nccl.handle != nullptr)
-    return ok("NCCL" + nccl_version(nccl) + " is there (" + nccl.file + ")");
+    return ok("NCCL" + nccl_version(nccl) + " is available (" + nccl.file + ")");
   const std::string what =
-      "NCCL is not there, which mp_comm_init_nccl needs to train on several GPUs: " + nccl.why_not;
+      "NCCL was not found; mp_comm_init_nccl requires it for training on several GPUs: " +
+      nccl.why_not;
   if (num_gpus < 2) return ok(what);
-  return note(what,
-              "Install libnccl2, or put its folder into LD_LIBRARY_PATH, where several GPUs are to "
-              "be used.");
+  return note(what, "To use several GPUs, install libnccl2 or add its folder to LD_LIBRARY_PATH.");
 }
 
 Finding look_for_nvml(size_t num_gpus) {
   const LoadedLibrary nvml("libnvidia-ml.so.1");
-  if (nvml.handle != nullptr) return ok("NVML is there (" + nvml.file + ")");
+  if (nvml.handle != nullptr) return ok("NVML is available (" + nvml.file + ")");
   const std::string what =
-      "NVML is not there, which mpbench asks for clocks and power of a GPU: " + nvml.why_not;
+      "NVML was not found; mpbench reads the clocks and the power of a GPU from it: " +
+      nvml.why_not;
   if (num_gpus < 1) return ok(what);
   return note(
       what,
-      "It is a part of the driver (libnvidia-ml.so.1); without it mpbench runs, and says less.");
+      "NVML is part of the driver (libnvidia-ml.so.1); without it mpbench omits these columns.");
 }
 
 }  // namespace
@@ -53,8 +53,8 @@ Findings check_optional(Machine &machine) {
 Findings check_warnings(Machine &machine) {
   Findings findings;
   for (const std::string &warning : machine.log.take_warnings())
-    findings.push_back(
-        note("The library warns: " + warning, page("log.md") + " has a remedy for each warning."));
+    findings.push_back(note("The library warns: " + warning,
+                            page("log.md") + " lists a remedy for each warning."));
   return findings;
 }
 

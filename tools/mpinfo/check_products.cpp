@@ -90,13 +90,13 @@ Finding multiply_on(const Place &place) {
       right +=
           (right.empty() ? "" : ", ") + type + " (" + kernel_name(place.context.get(), desc) + ")";
     } catch (const std::exception &error) {
-      return problem(place.flag + ": a product in " + type + " fails: " + error.what(),
-                     "Do not trust this device; look at the first problem above, and report this "
-                     "whole text if there "
-                     "is none.");
+      return problem(
+          place.flag + ": GEMM in " + type + " fails: " + error.what(),
+          "Do not use this device. Fix the first problem above; if there is none, please "
+          "report this with the complete output of mpinfo doctor.");
     }
   }
-  return ok(place.flag + ": products are exact in " + right);
+  return ok(place.flag + ": GEMM results are exact in " + right);
 }
 
 }  // namespace

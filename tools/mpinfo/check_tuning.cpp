@@ -43,15 +43,15 @@ Finding constants_of(const Place &place, bool estimated, const std::string &tabl
   const std::string device_class = class_of(place.info), of = place.flag + ": ";
   const bool is_in_table = !table.empty() && has_lines_of(table, device_class);
   if (!table.empty() && !is_in_table)
-    return note(of + kVariable + " has no line of " + device_class +
-                    ", so that the built-in constants are used",
-                "make tune measures this device.");
+    return note(
+        of + kVariable + " has no line for " + device_class + "; using the built-in constants",
+        "Run make tune to measure this device.");
   if (estimated)
-    return note(of + "the constants by which kernels are chosen (" + device_class +
-                    ") were not measured on this architecture",
-                "make tune measures this device, and writes a table for MP_GEMM_TUNING.");
-  return ok(of + "the constants by which kernels are chosen (" + device_class + ") were measured" +
-            (is_in_table ? "; they are those of the table" : ""));
+    return note(of + "the tuning constants of " + device_class +
+                    " are estimates, not measured on this architecture",
+                "Run make tune to measure this device and write a table for MP_GEMM_TUNING.");
+  return ok(of + "the tuning constants of " + device_class + " were measured" +
+            (is_in_table ? " (from the table)" : ""));
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ Findings check_tuning(Machine &machine) {
     try {
       estimated.emplace_back(place, is_estimated(*place));
     } catch (const std::exception &error) {
-      findings.push_back(problem(place->flag + ": no kernel can be chosen: " + error.what(),
-                                 "Please report it, with this whole text."));
+      findings.push_back(problem(place->flag + ": kernel selection fails: " + error.what(),
+                                 "Please report it with the complete output of mpinfo doctor."));
     }
   }
   const char *const path = std::getenv(kVariable);
@@ -72,7 +72,7 @@ Findings check_tuning(Machine &machine) {
   const auto said = machine.log.take(kVariable);
   if (said && said->level == MP_LOG_WARN) {
     findings.push_back(
-        problem(said->message, "make tune writes a table; see " + page("log.md") + "."));
+        problem(said->message, "Run make tune to write a table; see " + page("log.md") + "."));
   } else if (said && path != nullptr) {
     findings.push_back(ok(said->message));
     table = path;

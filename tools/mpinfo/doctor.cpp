@@ -36,8 +36,8 @@ Findings look(const Check &check, Machine &machine) {
   try {
     findings = check.look(machine);
   } catch (const std::exception &error) {
-    findings = {problem(std::string("This could not be checked: ") + error.what(),
-                        "Please report it, with this whole text.")};
+    findings = {problem(std::string("The check failed: ") + error.what(),
+                        "Please report it with the complete output of mpinfo doctor.")};
   }
   for (Finding &finding : findings) finding.check = check.name;
   return findings;

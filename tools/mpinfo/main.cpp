@@ -1,5 +1,4 @@
-// mpinfo: versions, devices, environment; what a given GEMM or convolution would run, and why; and whether
-// all is well.
+// mpinfo: versions, devices and environment; kernels for a GEMM or convolution; checks of the installation.
 #include <cstdio>
 
 #include "doctor.h"

@@ -38,7 +38,7 @@ struct DriverError : std::runtime_error {
 template <class Function>
 void find(void *library, const char *name, Function *&function) {
   function = reinterpret_cast<Function *>(dlsym(library, name));
-  if (function == nullptr) throw DriverError(std::string("it has no ") + name, 0);
+  if (function == nullptr) throw DriverError(std::string(name) + " is missing", 0);
 }
 
 Functions find_functions(void *library) {
@@ -58,7 +58,7 @@ void check(const Functions &cuda, const char *call, Result result) {
   const char *name = nullptr;
   cuda.get_error_name(result, &name);
   throw DriverError(
-      mptools::text("%s failed: %s (%d)", call, name != nullptr ? name : "an error", result),
+      mptools::text("%s failed: %s (%d)", call, name != nullptr ? name : "unknown error", result),
       result);
 }
 

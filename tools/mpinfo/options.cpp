@@ -8,20 +8,21 @@ namespace mpinfo {
 namespace {
 
 constexpr const char *kDescription =
-    "mpinfo says which mpcore this is, what it can run on, and what it would run.\n"
+    "mpinfo reports the version of mpcore, the devices that it can use, and the kernels that it "
+    "selects.\n"
     "\n"
     "  mpinfo                       versions, devices, environment variables\n"
-    "  mpinfo gemm M N K            kernels for this GEMM, and why the others cannot\n"
-    "  mpinfo conv N H W C K R S    the same for a convolution, its three passes\n"
-    "  mpinfo doctor                whether all is well here, and what to do where it is not";
+    "  mpinfo gemm M N K            kernels for this GEMM, and why others cannot run it\n"
+    "  mpinfo conv N H W C K R S    the same for the three passes of a convolution\n"
+    "  mpinfo doctor                problems of this installation, with remedies";
 
 constexpr const char *kNotes =
-    "Times are predictions by which kernels are chosen, not measurements.\n"
-    "Exit code: 0 all is said, 1 it cannot be or the doctor found a problem, 2 wrong arguments.";
+    "Times are predictions of the cost model that selects kernels, not measurements.\n"
+    "Exit code: 0 success, 1 failure or a problem found by the doctor, 2 wrong arguments.";
 
 constexpr const char *kDoctorNotes =
-    "A line for each thing: ok, note or problem, what was found, and what to do.\n"
-    "Exit code: 0 there is no problem, 1 there is one, 2 wrong arguments.";
+    "Prints one line per finding: ok, note or problem, the fact, and a remedy.\n"
+    "Exit code: 0 no problems, 1 at least one problem, 2 wrong arguments.";
 
 const mptools::Words<mp_conv_op_t> kPasses = {
     {"fprop", MP_CONV_FPROP}, {"dgrad", MP_CONV_DGRAD}, {"wgrad", MP_CONV_WGRAD}};
@@ -83,14 +84,14 @@ CLI::App *add_gemm(CLI::App &app, Problem &problem) {
   add_size(*gemm, "M", problem.m, "rows of op(A) and D");
   add_size(*gemm, "N", problem.n, "columns of op(B) and D");
   add_size(*gemm, "K", problem.k, "columns of op(A), rows of op(B)");
-  gemm->add_option("--op", problem.op, "N or T, for A and for B")
+  gemm->add_option("--op", problem.op, "N or T for A, then for B")
       ->check(CLI::IsMember({"NN", "NT", "TN", "TT"}).description(""))
       ->type_name("XY")
       ->default_str("NN");
-  const char *const ld = "distance of rows, in elements (dense)";
+  const char *const ld = "distance between rows, in elements (default: dense)";
   mptools::add_integer(*gemm, "--lda", problem.lda, int64_t{1}, ld);
   mptools::add_integer(*gemm, "--ldb", problem.ldb, int64_t{1}, ld);
-  mptools::add_integer(*gemm, "--batch", problem.batch, 1, "so many GEMMs of this shape")
+  mptools::add_integer(*gemm, "--batch", problem.batch, 1, "number of GEMMs of this shape")
       ->default_str("1");
   return gemm;
 }
@@ -104,7 +105,7 @@ CLI::App *add_conv(CLI::App &app, Problem &problem) {
   add_size(*conv, "K", problem.filters, "filters");
   add_size(*conv, "R", problem.r, "height of a filter");
   add_size(*conv, "S", problem.s, "width of a filter");
-  mptools::add_choice(*conv, "--pass", problem.pass, kPasses, "fprop, dgrad or wgrad alone")
+  mptools::add_choice(*conv, "--pass", problem.pass, kPasses, "only fprop, dgrad or wgrad")
       ->type_name("PASS");
   const auto add = [&](const char *name, int32_t &number, int32_t least, const char *description) {
     mptools::add_integer(*conv, name, number, least, description)
@@ -113,7 +114,7 @@ CLI::App *add_conv(CLI::App &app, Problem &problem) {
   add("--stride", problem.stride, 1, "in both directions");
   add("--pad", problem.pad, 0, "zeros on each side");
   add("--dilation", problem.dilation, 1, "in both directions");
-  add("--groups", problem.groups, 1, "of channels");
+  add("--groups", problem.groups, 1, "groups of channels");
   return conv;
 }
 
@@ -121,7 +122,7 @@ CLI::App *add_conv(CLI::App &app, Problem &problem) {
 CLI::App *add_doctor(CLI::App &app, bool &json) {
   CLI::App *const doctor =
       add_problem(app, "doctor", "checks library, driver, devices, tuning table and environment");
-  doctor->add_flag("--json", json, "for programs");
+  doctor->add_flag("--json", json, "print JSON");
   doctor->footer(kDoctorNotes);
   return doctor;
 }
@@ -129,7 +130,8 @@ CLI::App *add_doctor(CLI::App &app, bool &json) {
 void refuse_choices(const CLI::App &app) {
   for (const char *const option : {"--device", "--dtype", "--out", "--all"})
     if (app.count(option) > 0)
-      throw mptools::UsageError(std::string("doctor takes no ") + option + "; it looks at all.");
+      throw mptools::UsageError(std::string("doctor does not accept ") + option +
+                                "; it checks all devices and types");
 }
 
 }  // namespace
@@ -141,14 +143,14 @@ Options parse_options(int argc, const char *const *argv) {
   line.require_subcommand(0, 1);
   mptools::add_device(line, options.device);
   mptools::add_choice(line, "--dtype", problem.dtype, mptools::kDtypes,
-                      "of the inputs: fp16, bf16 or fp32")
+                      "type of the inputs: fp16, bf16 or fp32")
       ->type_name("TYPE")
       ->default_str("fp16");
   mptools::add_choice(line, "--out", problem.out, mptools::kDtypes,
-                      "of the result (that of the inputs)")
+                      "type of the result (default: that of the inputs)")
       ->type_name("TYPE");
-  line.add_flag("--all", options.all, "every kernel, not only the first ten");
-  line.add_flag("--json", options.json, "for programs");
+  line.add_flag("--all", options.all, "list all kernels, not only the first ten");
+  line.add_flag("--json", options.json, "print JSON");
   const CLI::App *const gemm = add_gemm(line, problem);
   const CLI::App *const conv = add_conv(line, problem);
   const CLI::App *const doctor = add_doctor(line, options.json);

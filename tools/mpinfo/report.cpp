@@ -16,7 +16,8 @@ const char *target_name(mp_target_t target) {
 }
 
 std::string text_of(const Device &device) {
-  if (!device.info) return text("  %-8s  none: %s\n", device.flag.c_str(), device.why_not.c_str());
+  if (!device.info)
+    return text("  %-8s  not available: %s\n", device.flag.c_str(), device.why_not.c_str());
   const mp_device_info_t &info = *device.info;
   return text("  %-8s  %s: sm_%d, %d SMs, %lld KiB of shared memory per block, %lld KiB of L2\n",
               device.flag.c_str(), info.name, info.arch, info.num_sms,
@@ -39,7 +40,7 @@ std::string text_of_rejected(const std::vector<Kernel> &kernels, bool all) {
     if (!kernel.why_not.empty() && is_new) reasons.push_back(kernel.why_not);
   }
   if (reasons.empty()) return "";
-  std::string result = "\n  cannot run it\n";
+  std::string result = "\n  unsupported\n";
   for (const std::string &reason : reasons) {
     std::vector<std::string> names;
     for (const Kernel &kernel : kernels)
@@ -60,10 +61,10 @@ std::string text_of(const Problem &problem, bool all) {
     if (!kernel.why_not.empty()) continue;
     if (all || runnable < kFirst)
       result += text("  %12.2f  %15zu  %s%s\n", kernel.predicted_us, kernel.workspace_bytes,
-                     kernel.name.c_str(), runnable == 0 ? "  <- runs" : "");
+                     kernel.name.c_str(), runnable == 0 ? "  <- selected" : "");
     runnable++;
   }
-  if (!all && runnable > kFirst) result += text("  and %zu slower ones\n", runnable - kFirst);
+  if (!all && runnable > kFirst) result += text("  and %zu slower kernels\n", runnable - kFirst);
   return result + text_of_rejected(problem.kernels, all);
 }
 
@@ -120,7 +121,7 @@ std::string as_text(const Report &report, bool all) {
   std::string result;
   if (report.problems.empty()) {
     result = std::string(mp_build_info()) + "\n";
-    if (mp_version() != MP_VERSION) result += "mpinfo was made for " + header_version() + "\n";
+    if (mp_version() != MP_VERSION) result += "mpinfo was compiled for " + header_version() + "\n";
     result += "\nDevices (--device)\n";
     for (const Device &device : report.devices) result += text_of(device);
     result += "\nEnvironment\n";
@@ -129,7 +130,7 @@ std::string as_text(const Report &report, bool all) {
     result = "On " + report.device_name + "; times are predicted, not measured.\n";
   }
   for (const Problem &problem : report.problems) result += "\n" + text_of(problem, all);
-  if (!report.warnings.empty()) result += "\nWarnings of the library\n";
+  if (!report.warnings.empty()) result += "\nWarnings\n";
   for (const std::string &warning : report.warnings) result += "  " + warning + "\n";
   return result;
 }
