@@ -113,7 +113,7 @@ def test_the_table_says_the_ratio_of_the_totals(build, run, tmp_path):
     demo_curves.skip_without_demo(build)
     said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--epochs", 0.01, "--out", tmp_path)
     runs = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["networks"][0]["settings"][0]["runs"]
-    ratio = float(re.search(r"as a share of FP32's +(\S+)", said).group(1))
+    ratio = float(re.search(r"relative to FP32 +(\S+)", said).group(1))
     assert abs(ratio - runs[1]["together_bytes"] / runs[0]["together_bytes"]) <= 0.005
     assert 1 < ratio < 1.1, "copies of the weights and cast images outweigh what is halved"
 
@@ -121,7 +121,7 @@ def test_the_table_says_the_ratio_of_the_totals(build, run, tmp_path):
 def test_the_table_says_why_each_operation_has_its_type(build, run, tmp_path):
     demo_curves.skip_without_demo(build)
     said = run(build / "mpdemo", "--device", "host", "--net", "cnn", "--dtype", "bf16", "--epochs", 0.004, "--out", tmp_path)
-    table = said.partition("What autocast has made of it")[2].splitlines()
+    table = said.partition("Types assigned by autocast")[2].splitlines()
     assert ["conv1", "Conv2D", "bf16", "on", "the", "allow", "list"] in map(str.split, table)
     assert ["loss", "SoftmaxXent", "fp32", "on", "the", "deny", "list"] in map(str.split, table)
     # Of the image; of two filters and two matrices.
@@ -215,7 +215,7 @@ def test_every_window_of_every_line_is_a_part_of_a_step(characters):
 def test_what_is_written_is_text(characters):
     fp32, mixed = (run["text"] for run in characters[0]["standard"].values())
     assert len(fp32) == len(mixed) == 600 and re.fullmatch(r"[ -~\n]+", fp32 + mixed)
-    table = characters[2].partition("What they write")[2].splitlines()[4:20]
+    table = characters[2].partition("Generated text")[2].splitlines()[4:20]
     for text, columns in ((fp32, slice(2, 38)), (mixed, slice(40, None))):
         shown = "".join("".join(line[columns] for line in table).split())
         assert len(shown) > 100 and "".join(text.split()).startswith(shown)
@@ -251,9 +251,9 @@ def test_the_bible_without_its_labels(charlm, tmp_path):
 
 
 @pytest.mark.parametrize("text, says", [
-    (None, "install the Debian package bible-kjv, or name a file"),
+    (None, "install the Debian package bible-kjv, or pass a text file"),
     ("", "text has fewer than two lines"),
-    ("one\ntwo\nthr\u00e9\n", "text, line 3: a character that is not printable ASCII"),
+    ("one\ntwo\nthr\u00e9\n", "text, line 3: contains a character that is not printable ASCII"),
 ])
 def test_no_text(build, run, tmp_path, text, says):
     demo_curves.skip_without_demo(build, data=None)
@@ -271,7 +271,7 @@ def test_no_text(build, run, tmp_path, text, says):
     ("--loss-scale 0", "is not positive"),
     ("--dtype fp32", "--dtype: fp32 not in"),
     ("--net gru", "--net: gru not in"),
-    ("--net charlm --ranks 2", "--net charlm trains on one rank"),
+    ("--net charlm --ranks 2", "--net charlm requires --ranks 1"),
 ])
 def test_wrong_options(build, run, arguments, says):
     demo_curves.skip_without_demo(build, arguments)
@@ -291,11 +291,11 @@ def idx(extents: list, elements: bytes, magic=b"\0\0\x08") -> bytes:
 @pytest.mark.parametrize("name, content, says", [
     (IMAGES, idx([60000, 28, 28], b"", b"\0\1\x08"), "is not an idx file of 3-dimensional bytes."),
     (IMAGES, idx([60000, 28], b""), "is not an idx file of 3-dimensional bytes."),
-    (IMAGES, idx([2**32 - 1, 28, 28], b""), "has an extent of 4294967295 instead of 60000."),
-    (IMAGES, idx([60000, 28, 28], bytes(1000)), "is damaged: it ends too early."),
-    (IMAGES, b"", "is damaged: it ends too early."),
-    (LABELS, idx([60000], bytes(59999) + b"\x0a"), "is damaged: a label is 10, of 10 classes."),
-    (LABELS, idx([60000], bytes(60001)), "is damaged: bytes follow behind its elements."),
+    (IMAGES, idx([2**32 - 1, 28, 28], b""), "has a dimension of 4294967295 instead of 60000."),
+    (IMAGES, idx([60000, 28, 28], bytes(1000)), "is damaged: unexpected end of file."),
+    (IMAGES, b"", "is damaged: unexpected end of file."),
+    (LABELS, idx([60000], bytes(59999) + b"\x0a"), "is damaged: label 10 is outside [0, 10)."),
+    (LABELS, idx([60000], bytes(60001)), "is damaged: extra bytes after the last element."),
     (LABELS, None, "is missing: install"),
 ], ids=["type", "rank", "extent", "short", "empty", "label", "long", "missing"])
 def test_damaged_images(build, run, tmp_path, name, content, says):
@@ -344,9 +344,9 @@ def test_programs_of_the_current_folder_are_not_started(build, run, tmp_path):
     env = {"PATH": f".::../trap:{tmp_path}/nowhere:"}
     said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--epochs", 0.01, "--out", tmp_path / "out",
                cwd=trap, env=env)
-    assert "no pictures, because gnuplot" in said
+    assert "no plots: gnuplot" in said
     said = run(build / "mpdemo", "--device", "host", "--net", "charlm", cwd=trap, env=env, code=1)
-    assert "The command `bible` prints no text" in said
+    assert "the command `bible` prints no text" in said
     assert not (tmp_path / "started").exists()
 
 

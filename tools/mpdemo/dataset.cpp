@@ -32,15 +32,15 @@ class GzipReader {
     if (!file_)
       throw std::runtime_error(
           path.string() +
-          " is missing: install the Debian package dataset-fashion-mnist, or name the folder of "
-          "the four idx .gz files with --data.");
+          " is missing: install the Debian package dataset-fashion-mnist, or pass the folder of "
+          "the four idx .gz files as --data.");
   }
 
   void read(void *bytes, size_t count) {
     const int got = gzread(file_.get(), bytes, static_cast<unsigned>(count));
     int code = Z_OK;
     if (got < 0) fail(gzerror(file_.get(), &code));
-    if (static_cast<size_t>(got) != count) fail("it ends too early");
+    if (static_cast<size_t>(got) != count) fail("unexpected end of file");
     checksum_ = crc32_z(checksum_, static_cast<const Bytef *>(bytes), count);
     size_ += static_cast<uint32_t>(count);
   }
@@ -48,7 +48,7 @@ class GzipReader {
   /// zlib compares checksum and length too, but not if the file ends before them.
   void require_end() {
     char more;
-    if (gzread(file_.get(), &more, 1) > 0) fail("bytes follow behind its elements");
+    if (gzread(file_.get(), &more, 1) > 0) fail("extra bytes after the last element");
     std::ifstream file(path_, std::ios::binary);
     std::array<uint8_t, 8> stored{};
     file.seekg(-static_cast<std::streamoff>(stored.size()), std::ios::end);
@@ -57,8 +57,7 @@ class GzipReader {
       return stored[at] | stored[at + 1] << 8 | stored[at + 2] << 16 |
              static_cast<uint32_t>(stored[at + 3]) << 24;
     };
-    if (!file || word(0) != checksum_ || word(4) != size_)
-      fail("its checksum or its length does not match");
+    if (!file || word(0) != checksum_ || word(4) != size_) fail("checksum or length mismatch");
   }
 
  private:
@@ -86,7 +85,7 @@ std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> ext
     file.read(b.data(), b.size());
     const int64_t extent = int64_t{b[0]} << 24 | b[1] << 16 | b[2] << 8 | b[3];
     if (extent != expected)
-      throw std::runtime_error(path.string() + " has an extent of " + std::to_string(extent) +
+      throw std::runtime_error(path.string() + " has a dimension of " + std::to_string(extent) +
                                " instead of " + std::to_string(expected) + ".");
     numel *= extent;
   }
@@ -104,9 +103,9 @@ Samples read_samples(const fs::path &directory, const std::string &prefix, int64
   const std::vector<uint8_t> labels = read_idx(labels_path, std::array<int64_t, 1>{count});
   const uint8_t largest = *std::max_element(labels.begin(), labels.end());
   if (largest >= kClasses)
-    throw std::runtime_error(labels_path.string() + " is damaged: a label is " +
-                             std::to_string(largest) + ", of " + std::to_string(kClasses) +
-                             " classes.");
+    throw std::runtime_error(labels_path.string() + " is damaged: label " +
+                             std::to_string(largest) + " is outside [0, " +
+                             std::to_string(kClasses) + ").");
   samples.labels.assign(labels.begin(), labels.end());
   return samples;
 }

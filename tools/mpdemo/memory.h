@@ -29,9 +29,9 @@ struct MemoryKind {
 
 constexpr std::array kMemoryKinds = {
     MemoryKind{"parameter_bytes", "FP32 weights", &Memory::parameters},
-    MemoryKind{"copy_bytes", "16-bit copies of them", &Memory::copies},
-    MemoryKind{"gradient_bytes", "gradients of weights", &Memory::gradients},
-    MemoryKind{"optimizer_bytes", "state of the optimizer", &Memory::optimizer_state},
+    MemoryKind{"copy_bytes", "16-bit weight copies", &Memory::copies},
+    MemoryKind{"gradient_bytes", "weight gradients", &Memory::gradients},
+    MemoryKind{"optimizer_bytes", "optimizer state", &Memory::optimizer_state},
     MemoryKind{"state_bytes", "states", &Memory::states},
     MemoryKind{"activation_bytes", "activations, gradients", &Memory::activations},
     MemoryKind{"workspace_bytes", "workspace", &Memory::workspace},

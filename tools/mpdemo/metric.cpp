@@ -11,7 +11,7 @@ const Metric &accuracy() {
                                 .heading = "accuracy",
                                 .more_is_better = true,
                                 .largest_gap = 0.005,
-                                .gap = "half a point",
+                                .gap = "0.5 percentage points",
                                 .of =
                                     [](const Evaluation &sums) {
                                       return static_cast<double>(sums.correct) /

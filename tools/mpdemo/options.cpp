@@ -12,12 +12,10 @@ using mptools::UsageError;
 namespace {
 
 constexpr const char *kDescription =
-    "mpdemo trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a model "
-    "of\n"
-    "characters on a text, in FP32 and in mixed precision, and compares.";
+    "mpdemo trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a\n"
+    "character model on a text, in FP32 and in mixed precision, and compares the results.";
 
-constexpr const char *kNotes =
-    "Exit code: 0 accepted or not judged, 1 rejected or could not run, 2 wrong options.";
+constexpr const char *kNotes = "Exit code: 0 passed or not judged, 1 failed, 2 wrong arguments.";
 
 const mptools::Words<Net> kNets = {{"mlp", Net::mlp},
                                    {"cnn", Net::cnn},
@@ -41,16 +39,16 @@ double parse_epochs(const std::string &text) {
   const char *const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, epochs);
   if (error != std::errc() || stop != end || !(epochs > 0) || epochs > 1e6)
-    throw UsageError("--epochs needs a number above 0, not \"" + text + "\".");
+    throw UsageError("--epochs must be a number above 0, not \"" + text + "\".");
   return epochs;
 }
 
 /// Of 128 images and, in the last batch, of 96, every rank gets as many.
 void check_ranks(int ranks, Net net) {
   if (ranks > 1 && net == Net::charlm)
-    throw UsageError("--net charlm trains on one rank: a share of its verses has other lengths.");
+    throw UsageError("--net charlm requires --ranks 1: its sequences differ in length.");
   if (ranks > 32 || (ranks & (ranks - 1)) != 0)
-    throw UsageError("--ranks is 1, 2, 4, 8, 16 or 32, not " + std::to_string(ranks) + ".");
+    throw UsageError("--ranks must be 1, 2, 4, 8, 16 or 32, not " + std::to_string(ranks) + ".");
 }
 
 }  // namespace
@@ -66,8 +64,7 @@ Options parse_options(int argc, const char *const *argv) {
       ->default_str("all");
   mptools::add_choice(
       line, "--dtype", options.mixed.dtypes, kMixedTypes,
-      "of mixed precision, fp16, bf16 or all: both; bf16 is trained without a loss\n"
-      "scaler")
+      "16-bit type of the mixed runs: fp16, bf16 or all (both); bf16 uses no loss scaler")
       ->type_name("TYPE")
       ->default_str("fp16");
   line.add_option_function<std::string>(
@@ -76,32 +73,33 @@ Options parse_options(int argc, const char *const *argv) {
             options.mixed.scaler = parse_loss_scale(word);
             options.mixed.loss_scale = word;
           },
-          "one mixed run, with this scaler: Backoff, LogMax, lognormal, dynamic, none or a\n"
-          "number, as mp_scaler_config_from_name takes them")
-      ->type_name("WORD");
+          "a single mixed run with this loss scaler: Backoff, LogMax, lognormal, dynamic,\n"
+          "none or a number, as accepted by mp_scaler_config_from_name")
+      ->type_name("NAME");
   line.add_flag("--full", options.full,
-                "train cnn, rows and charlm for N epochs, not for a part of one, and as long with\n"
-                "a small task weight");
+                "train cnn, rows, charlm and the runs with a small task weight for all epochs\n"
+                "instead of a fraction of one");
   line.add_option_function<std::string>(
           "--epochs", [&](const std::string &value) { options.epochs = parse_epochs(value); },
-          "of ordinary training, e.g. 0.1; acceptance needs the default")
+          "number of epochs, e.g. 0.1; the verdict requires the default")
       ->type_name("N")
       ->default_str("3, charlm 0.15");
   mptools::add_integer(line, "--ranks", options.ranks, 1,
-                       "data-parallel training on N = 1, 2, 4 ... 32 threads that share every\n"
-                       "batch; on CUDA each has a device and NCCL is needed")
+                       "data-parallel training on N = 1, 2, 4 ... 32 threads, which divide every\n"
+                       "batch; on CUDA each thread needs its own device and NCCL")
       ->default_str("1");
-  mptools::add_integer(line, "--seed", options.seed, uint64_t{0}, "of weights and batch order")
+  mptools::add_integer(line, "--seed", options.seed, uint64_t{0}, "seed of weights and batch order")
       ->default_str("1");
-  line.add_option("--data", options.data, "the four idx .gz files")
+  line.add_option("--data", options.data, "folder of the four idx .gz files")
       ->type_name("DIR")
       ->default_str(options.data);
-  line.add_option("--text", options.text,
-                  "what charlm reads, a sequence a line; without it the Bible, as the command\n"
-                  "`bible` of the Debian package bible-kjv prints it")
+  line.add_option(
+          "--text", options.text,
+          "text for charlm, one sequence per line; default: the King James Bible, as printed\n"
+          "by the command `bible` of the Debian package bible-kjv")
       ->type_name("FILE");
   line.add_option("--out", options.out,
-                  "write pictures, their data and report.json; without it no file is written")
+                  "write plots, their data and report.json to this folder; default: no files")
       ->type_name("DIR");
   line.add_flag("--json", options.json, "print report.json instead of tables");
   line.parse(argc, argv);

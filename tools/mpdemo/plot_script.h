@@ -7,15 +7,15 @@
 namespace mpdemo {
 
 constexpr const char *kScriptStart =
-    R"gnuplot(# Draws the pictures of mpdemo from the .dat files beside it:  gnuplot plots.gp
+    R"gnuplot(# Draws the plots of mpdemo from the .dat files in the same folder:  gnuplot plots.gp
 set terminal pngcairo size 1200,700 font 'Sans,12' enhanced
 set border 3 lc rgb '#555555'
 set tics nomirror out
 set format '%h'
 set grid ytics lc rgb '#e4e4e4' lt 1 lw 1
 
-# Okabe and Ito's colours, which people with colour blindness can tell apart; FP32 is the broad
-# grey line that the others should cover.
+# Colors of Okabe and Ito, which are safe for color blindness.  FP32 is the broad gray line, which
+# the other lines should cover.
 set linetype 1 lc rgb '#bbbbbb' lw 7
 set linetype 2 lc rgb '#0072B2' lw 3
 set linetype 3 lc rgb '#009E73' lw 1.5
@@ -28,7 +28,7 @@ log2_overflow = 16
 )gnuplot";
 
 constexpr const char *kGradientPicture = R"gnuplot(
-# Where the gradients of the FP32 run lie once each mixed run has multiplied them by its S.
+# Distribution of the gradients of the FP32 run, multiplied by the scale S of each mixed run.
 set output id.'_gradients.png'
 set multiplot layout 2,1 title heading.': gradients in the range of fp16' font 'Sans,15' noenhanced \
     margins 0.07,0.74,0.10,0.86 spacing 0.0,0.13
@@ -61,7 +61,7 @@ unset label
 )gnuplot";
 
 constexpr const char *kTrainingPicture = R"gnuplot(
-# How the loss and S went.
+# Training loss and scale S by step.
 set output id.'_training.png'
 set multiplot layout 2,1 title heading.': loss and loss scale' font 'Sans,15' noenhanced \
     margins 0.07,0.80,0.10,0.92 spacing 0.0,0.08

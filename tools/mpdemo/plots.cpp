@@ -26,7 +26,7 @@ std::string gradient_data(const Outcome &outcome) {
   const Histogram weights = histogram(gradients.weights);
   const Histogram activations = histogram(gradients.activations);
   std::string rows =
-      "# log2|g|, left edge of the bin; share of nonzero dW, of nonzero dz, in percent\n";
+      "# left edge of the bin (log2|g|); percentage of nonzero dW; percentage of nonzero dz\n";
   for (size_t bin = 0; bin < weights.share.size(); ++bin)
     rows += text("%g %g %g\n", Histogram::left_edge(bin), 100 * weights.share[bin],
                  100 * activations.share[bin]);
@@ -37,7 +37,7 @@ std::string gradient_data(const Outcome &outcome) {
 std::string training_data(const Outcome &outcome) {
   std::string rows;
   for (const RunResult &result : outcome.results) {
-    rows += text("# %s: step, mean loss of the last %zu steps, log2 of S\n",
+    rows += text("# %s: step; mean loss of the last %zu steps; log2 of S\n",
                  result.plan.name.c_str(), kSmoothedSteps);
     for (size_t step = 0; step < result.losses.size(); ++step) {
       const size_t first = step < kSmoothedSteps ? 0 : step + 1 - kSmoothedSteps;
@@ -91,12 +91,12 @@ std::string write_plots(const fs::path &directory, const std::vector<Experiment>
   const std::string where = directory.string();
   switch (run_gnuplot(directory, kScriptName)) {
     case 0:
-      return "pictures, their data and report.json are in " + where;
+      return "plots, their data and report.json are in " + where;
     case -1:
-      return "no pictures, because gnuplot (Debian package gnuplot-nox) is missing; their data, " +
+      return "no plots: gnuplot (Debian package gnuplot-nox) is missing; the data, " +
              std::string(kScriptName) + " and report.json are in " + where;
     default:
-      return "no pictures, because gnuplot failed; see " + (directory / kScriptName).string();
+      return "no plots: gnuplot failed; see " + (directory / kScriptName).string();
   }
 }
 

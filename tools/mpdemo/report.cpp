@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *kTableNote =
     "rounded to 0: share of the nonzero weight gradients dW and activation gradients dz that\n"
-    "fp16 makes 0 at the final scale S, |S g| <= 2^-25; g from one batch after the FP32 run.\n";
+    "FP16 rounds to 0 at the final scale S (|S g| <= 2^-25), from one batch after the FP32 run.\n";
 
 bool is_fp32(const RunResult &result) {
   return result.plan.dtype == MP_FP32;
@@ -55,14 +55,14 @@ std::string memory_table(const Circumstances &circumstances, const Outcome &outc
   lines += text("  %-24s %7s %7s\n", "", "FP32", "mixed");
   for (const MemoryKind &kind : kMemoryKinds)
     lines += row(kind.title, fp32.*kind.bytes, mixed.*kind.bytes);
-  lines += row("together", fp32.together(), mixed.together());
-  return lines + text("  %-24s %7s %7.2f\n", "as a share of FP32's", "",
+  lines += row("total", fp32.together(), mixed.together());
+  return lines + text("  %-24s %7s %7.2f\n", "relative to FP32", "",
                       static_cast<double>(mixed.together()) / static_cast<double>(fp32.together()));
 }
 
 /// Why the operations of a mixed run have their types, forward and backward.
 std::string autocast_table(const RunResult &mixed) {
-  std::string lines = "What autocast has made of it, by one call\n\n";
+  std::string lines = "Types assigned by autocast\n\n";
   size_t first = 0;
   for (size_t end = 0; (end = mixed.explanation.find('\n', first)) != std::string::npos;
        first = end + 1)
@@ -96,7 +96,7 @@ std::string written_text(const Outcome &outcome) {
   const auto row = [](const std::string &left, const std::string &right) {
     return text("  %-*s  %s\n", static_cast<int>(kWidth), left.c_str(), right.c_str());
   };
-  std::string lines = "What they write, from the same random numbers\n\n";
+  std::string lines = "Generated text, with equal random numbers\n\n";
   lines += row(fp32.plan.name, mixed.plan.name) + "\n";
   const std::vector<std::string> left = wrapped(fp32.text, kWidth, kLines);
   const std::vector<std::string> right = wrapped(mixed.text, kWidth, kLines);
@@ -165,7 +165,7 @@ double final_scale(const RunResult &result) {
 Verdict judge(const Architecture &architecture, const Outcome &standard) {
   if (standard.setting.epochs != architecture.full_epochs)
     return {false, false,
-            text("not judged: acceptance is defined for %g epoch%s", architecture.full_epochs,
+            text("not judged: the verdict requires %g epoch%s", architecture.full_epochs,
                  architecture.full_epochs == 1 ? "" : "s")};
   const Metric &metric = architecture.metric;
   const std::string due = metric.shown(architecture.due);
@@ -181,12 +181,12 @@ Verdict judge(const Architecture &architecture, const Outcome &standard) {
         std::abs(result.test - fp32) <= metric.largest_gap)
       continue;
     return {true, false,
-            text("FAIL: %s has %s; it needs %s and FP32's %s to %s", result.plan.name.c_str(),
-                 metric.shown(result.test).c_str(), due.c_str(), metric.shown(fp32).c_str(),
-                 metric.gap)};
+            text("FAIL: %s reaches %s; required: %s, and within %s of FP32 (%s)",
+                 result.plan.name.c_str(), metric.shown(result.test).c_str(), due.c_str(),
+                 metric.gap, metric.shown(fp32).c_str())};
   }
   const char *const how =
-      types.size() > 1 ? " in either type" : (judged > 1 ? " with either scaler" : "");
+      types.size() > 1 ? " in both types" : (judged > 1 ? " with both scalers" : "");
   return {true, true,
           text("PASS: mixed precision%s reaches %s and stays within %s of FP32", how, due.c_str(),
                metric.gap)};

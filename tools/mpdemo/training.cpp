@@ -195,7 +195,8 @@ RunResult combined(std::vector<RunResult> &ranks) {
   RunResult &result = ranks.front();
   for (size_t rank = 1; rank < ranks.size(); ++rank) {
     if (ranks[rank].weights != result.weights)
-      throw std::runtime_error("rank " + std::to_string(rank) + " has other weights than rank 0.");
+      throw std::runtime_error("rank " + std::to_string(rank) +
+                               " and rank 0 have different weights.");
     std::transform(result.losses.begin(), result.losses.end(), ranks[rank].losses.begin(),
                    result.losses.begin(), std::plus<>());
     result.train_loss += ranks[rank].train_loss;

@@ -35,8 +35,8 @@ std::string read_bible() {
     verses += verse + '\n';
   if (verses.empty())
     throw std::runtime_error(
-        "The command `bible` prints no text: install the Debian package bible-kjv, "
-        "or name a file of text, one sequence a line, with --text.");
+        "the command `bible` prints no text: install the Debian package bible-kjv, "
+        "or pass a text file with one sequence per line as --text.");
   return verses;
 }
 
@@ -45,7 +45,7 @@ std::string read_file(const fs::path &file) {
   std::ostringstream content;
   content << stream.rdbuf();
   if (!stream)
-    throw std::runtime_error(file.string() + " cannot be read; without --text it is the Bible.");
+    throw std::runtime_error(file.string() + " cannot be read; omit --text to use the Bible.");
   return content.str();
 }
 
@@ -53,7 +53,7 @@ void check_printable(const std::string &line, int64_t number, const std::string 
   const auto is_printable = [](char c) { return c >= kFirstCharacter && c <= kLastCharacter; };
   if (std::all_of(line.begin(), line.end(), is_printable)) return;
   throw std::runtime_error(name + ", line " + std::to_string(number) +
-                           ": a character that is not printable ASCII.");
+                           ": contains a character that is not printable ASCII.");
 }
 
 int64_t windows_of(const std::string &verse) {
