@@ -46,7 +46,8 @@ int run(mpbench::Options options) {
   for (const auto &[name, make, can_be_counted] : kSuites) {
     if (!options.has_suite(name)) continue;
     if (options.counted && !can_be_counted) {
-      report.add_note(std::string(name) + ": a software device has nothing to count for it.");
+      report.add_note(std::string(name) +
+                      ": skipped, because the software device has no counters for it.");
       continue;
     }
     suites.push_back(make(options, machine, report));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kGiga = 1e-9;
 constexpr double kTera = 1e-12;
-constexpr const char *kOnHost = "not on the host target";
+constexpr const char *kOnHost = "not available on the host target";
 
 class PeakBench {
  public:
@@ -80,7 +80,7 @@ void PeakBench::measure_copy() {
   const int64_t bytes = machine_.on_host() ? int64_t{64} << 20 : int64_t{4} << 30;
   measure({.name = "copy",
            .unit = "GB/s",
-           .how = "copy on the device of half as many bytes as are read and written",
+           .how = "device-to-device copy; bytes read plus bytes written",
            .amount = kGiga * static_cast<double>(bytes),
            .timing = {}},
           "", [&] { return make_copy(machine_, bytes); });
@@ -96,7 +96,7 @@ void PeakBench::measure_read() {
   const int64_t bytes = pieces * peaks::kReadPieceBytes;
   measure({.name = "read",
            .unit = "GB/s",
-           .how = "kernel that only reads, 16 bytes a load",
+           .how = "read-only kernel, 16 bytes per load",
            .amount = kGiga * static_cast<double>(bytes),
            .timing = {}},
           "", [&] {
@@ -110,7 +110,7 @@ void PeakBench::measure_read() {
 void PeakBench::measure_mma() {
   measure({.name = "mma.sync",
            .unit = "TFLOP/s",
-           .how = "m16n8k16 fp16, fp32 sums, random operands in registers",
+           .how = "m16n8k16 fp16, fp32 accumulation, random operands in registers",
            .amount = kTera * peaks::mma_flop(machine_.info().num_sms),
            .timing = {}},
           machine_.on_host() ? kOnHost : "", [&] {
@@ -123,10 +123,10 @@ void PeakBench::measure_mma() {
 
 void PeakBench::measure_wgmma() {
   constexpr int kHopper = 90;
-  const char *const unfit = machine_.info().arch == kHopper ? "" : "needs sm_90a";
+  const char *const unfit = machine_.info().arch == kHopper ? "" : "requires sm_90a";
   measure({.name = "wgmma",
            .unit = "TFLOP/s",
-           .how = "m64n256k16 fp16, fp32 sums, random operands in shared memory",
+           .how = "m64n256k16 fp16, fp32 accumulation, random operands in shared memory",
            .amount = kTera * peaks::wgmma_flop(machine_.info().num_sms),
            .timing = {}},
           machine_.on_host() ? kOnHost : unfit, [&] {

@@ -10,7 +10,7 @@ void check_blas(cublas::Status status, const char *call) {
 }
 
 int narrow(int64_t extent) {
-  if (extent > INT_MAX) throw std::runtime_error("an extent is beyond the 32 bits of cuBLAS");
+  if (extent > INT_MAX) throw std::runtime_error("a dimension exceeds the 32-bit range of cuBLAS");
   return static_cast<int>(extent);
 }
 

@@ -69,7 +69,7 @@ int CudaRuntime::runtime_version() const {
 std::string CudaRuntime::take_counts() const {
   const char *const counts = take_counts_();
   if (counts == nullptr)
-    throw std::runtime_error("the software device counts if SOFTGPU_COUNT is set (to 1)");
+    throw std::runtime_error("the software device requires SOFTGPU_COUNT=1 for counters");
   return counts;
 }
 

@@ -40,8 +40,9 @@ CudnnConv::CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv
                      PeerMath math)
     : library_(library), desc_(desc), op_(op) {
   if (desc.pad_top != desc.pad_bottom || desc.pad_left != desc.pad_right)
-    throw std::runtime_error("cuDNN pads both sides alike");
-  if (desc.dtype != desc.dtype_out) throw std::runtime_error("cuDNN writes the type that it reads");
+    throw std::runtime_error("cuDNN does not support asymmetric padding");
+  if (desc.dtype != desc.dtype_out)
+    throw std::runtime_error("cuDNN requires equal input and output types");
   try {
     create_descriptors(math);
     if (layout == PeerLayout::kFastest)

@@ -62,7 +62,8 @@ int64_t GraphDescriptor::get_all(cudnn::GraphAttribute attribute, cudnn::GraphTy
 
 CudnnGraphConv::CudnnGraphConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op)
     : library_(library), desc_(desc) {
-  if (desc.dtype != desc.dtype_out) throw std::runtime_error("cuDNN writes the type that it reads");
+  if (desc.dtype != desc.dtype_out)
+    throw std::runtime_error("cuDNN requires equal input and output types");
   make_graph(op);
   find_plans();
 }

@@ -71,7 +71,7 @@ void CudnnLayer::create_batch_norm() {
       layers_.batch_norm_reserve_bytes(handle, kMode, kOps, nullptr, x_, &reserve_bytes_),
       "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
   if (workspace_bytes() > Cudnn::kWorkspaceBytes)
-    throw std::runtime_error("cuDNN needs more workspace than it has");
+    throw std::runtime_error("cuDNN requires a larger workspace");
   reserve_ = Buffer(library_.context_, static_cast<int64_t>(reserve_bytes_));
 }
 

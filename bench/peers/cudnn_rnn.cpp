@@ -140,7 +140,7 @@ void CudnnRnn::copy_weight_grads(size_t set, mp_dtype_t dtype_dw) const {
 void CudnnRnn::convert(const void *from, mp_dtype_t from_dtype, void *to, mp_dtype_t to_dtype,
                        int64_t count) const {
   if (from == nullptr || to == nullptr)
-    throw std::runtime_error("cuDNN has no place for a weight or a bias of the layer");
+    throw std::runtime_error("cuDNN reports no address for a weight or a bias of the layer");
   if (from_dtype == to_dtype)
     check(mp_memcpy(library_.context_, to, from, static_cast<size_t>(count * dtype_bytes(to_dtype)),
                     library_.stream_));

@@ -53,7 +53,7 @@ struct Kernels {
 void *device_memory(size_t bytes) {
   void *data = nullptr;
   if (cudaMalloc(&data, bytes) != cudaSuccess || cudaMemset(data, 0, bytes) != cudaSuccess)
-    fail("no device memory");
+    fail("out of device memory");
   return data;
 }
 
@@ -79,17 +79,18 @@ void run(int m, int n, int k, float beta) {
        stride(typename Kernel::StrideD{}, m, n)}};
   arguments.hw_info = cutlass::KernelHardwareInfo::make_kernel_hardware_info<Kernel>();
   Gemm gemm;
-  if (gemm.can_implement(arguments) != cutlass::Status::kSuccess) fail("it has no such GEMM");
+  if (gemm.can_implement(arguments) != cutlass::Status::kSuccess)
+    fail("CUTLASS does not support this GEMM");
   void *const workspace = device_memory(Gemm::get_workspace_size(arguments) + 1);
   if (gemm.initialize(arguments, workspace) != cutlass::Status::kSuccess ||
       gemm.run() != cutlass::Status::kSuccess)
-    fail("it could not be started");
+    fail("the kernel failed to launch");
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 5) fail("ORDER M N K");
+  if (argc != 5) fail("usage: cutlass_gemm ORDER M N K");
   const std::string order = argv[1];
   const int m = std::atoi(argv[2]), n = std::atoi(argv[3]), k = std::atoi(argv[4]);
   if (order == "NT")
@@ -99,9 +100,9 @@ int main(int argc, char **argv) {
   else if (order == "TN")
     run<Column, Row, float>(m, n, k, 1);
   else
-    fail("ORDER is NT, NN or TN");
+    fail("ORDER must be NT, NN or TN");
   const auto take = reinterpret_cast<const char *(*)()>(dlsym(RTLD_DEFAULT, "softgpu_take_counts"));
   const char *const counts = take == nullptr ? nullptr : take();
-  if (counts == nullptr) fail("runs on the software device, with SOFTGPU_COUNT=1");
+  if (counts == nullptr) fail("requires the software device with SOFTGPU_COUNT=1");
   std::puts(counts);
 }

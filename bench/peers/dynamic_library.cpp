@@ -82,7 +82,7 @@ bool DynamicLibrary::open(std::initializer_list<const char *> names,
       place_ = place.name;
       if (handle_ != nullptr) return true;
       if (!place.folder.empty() && fs::exists(path))
-        reason_ = public_path(path) + " is there and cannot be loaded";
+        reason_ = public_path(path) + " exists but cannot be loaded";
     }
   }
   return false;

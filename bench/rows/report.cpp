@@ -51,14 +51,14 @@ Json array_of(const std::vector<Item> &items) {
 Report::Report(const Options &options, const Machine &machine)
     : options_(options), stderr_is_terminal_(isatty(STDERR_FILENO)) {
   describe(machine);
-  print(machine.on_host() ? "Target: host.  These are times of the CPU that stands in for a GPU; "
-                            "they are not GPU figures\nand say nothing about any GPU.\n"
+  print(machine.on_host() ? "Target: host.  These are times of the CPU; they do not predict the "
+                            "speed of a GPU.\n"
                           : text("Target: cuda, %s.\n", machine.info().name));
   if (machine.has_estimated_costs())
-    print(text("The cost table of sm_%d is estimated: mptune has not measured it.\n",
+    print(text("The tuning constants of sm_%d are estimates, not measured by mptune.\n",
                machine.info().arch));
   if (machine.is_counted())
-    print("A software device: calls are counted, and nothing is timed.\n");
+    print("Software device: instructions and memory traffic are counted, not timed.\n");
   else if (!machine.nvml_gap().empty())
     add_note("No clocks, power or temperature: " + machine.nvml_gap() + ".");
 }
@@ -145,7 +145,7 @@ void Report::save() const {
       !path.empty() && path != "-" && (fs::is_regular_file(path) || !fs::exists(path));
   if (!is_file) return;
   std::vector<std::string> notes = notes_;
-  notes.push_back("This run was ended before it was done: rows are missing.");
+  notes.push_back("This run was interrupted: rows are missing.");
   write_file(path, whole_json(notes));
 }
 

@@ -19,7 +19,7 @@ struct AllReduceShape {
 /// "num_floats,repeats"
 inline AllReduceShape parse_allreduce(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 2);
-  if (fields.size() != 2) throw std::runtime_error("an all-reduce is num_floats,repeats");
+  if (fields.size() != 2) throw std::runtime_error("a line must be num_floats,repeats");
   return {.set = {}, .elems = parse_field(fields[0])};
 }
 

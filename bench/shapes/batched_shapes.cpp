@@ -84,7 +84,8 @@ double min_bytes(const BatchedShape &shape, mp_dtype_t dtype) {
 
 BatchedShape parse_batched(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 2);
-  if (fields.size() != 3) throw std::runtime_error("a batch is form,count,m,n,k,layout,comment");
+  if (fields.size() != 3)
+    throw std::runtime_error("a line must be form,count,m,n,k,layout,comment");
   BatchedShape shape{.form = BatchForm::kStrided,
                      .count = parse_field(fields[1], 1, kMaxCount),
                      .gemm = parse_llm(fields[2])};
@@ -96,13 +97,13 @@ BatchedShape parse_batched(std::string_view line) {
        {BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped, BatchForm::kRagged}) {
     if (fields[0] != name_of(form)) continue;
     if (form == BatchForm::kRagged && shape.gemm.op_a != MP_OP_N)
-      throw std::runtime_error("a ragged batch has the rows of A one after the other: NN or NT");
+      throw std::runtime_error("layout of a ragged batch must be NN or NT");
     shape.form = form;
     shape.gemm.is_wgrad = false;
     return shape;
   }
   throw std::runtime_error("\"" + std::string(fields[0]) +
-                           "\" is not strided, pointers, grouped or ragged");
+                           "\": form must be strided, pointers, grouped or ragged");
 }
 
 std::vector<BatchedShape> read_batched_shapes(const Options &options, bool on_host) {

@@ -88,8 +88,8 @@ inline ConvShape parse_conv(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 12);
   if (fields.size() != 11 && fields.size() != 13)
     throw std::runtime_error(
-        "a convolution is w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h, and perhaps "
-        "layers,comment");
+        "a line must be w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h[,layers,"
+        "comment]");
   const auto number = [&](size_t field, int64_t least) {
     return static_cast<int32_t>(parse_field(fields[field], least));
   };
@@ -110,7 +110,7 @@ inline ConvShape parse_conv(std::string_view line) {
                   .layers = is_annotated ? parse_field(fields[11], 0) : 0,
                   .comment = is_annotated ? std::string(fields[12]) : std::string()};
   if (shape.h + 2 * int64_t{shape.pad_h} < shape.r || shape.w + 2 * int64_t{shape.pad_w} < shape.s)
-    throw std::runtime_error("the filter is larger than the padded image");
+    throw std::runtime_error("the filter exceeds the padded image");
   const int64_t height = shape.h + 2 * int64_t{shape.pad_h},
                 width = shape.w + 2 * int64_t{shape.pad_w};
   require_countable({shape.n, height, width, std::max(shape.c, shape.k)});

@@ -69,7 +69,7 @@ double LayerShape::min_bytes(mp_dtype_t dtype) const {
 LayerShape parse_layer(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 8);
   if (fields.size() != 9)
-    throw std::runtime_error("a layer is layer,n,h,w,c,window,stride,pad,comment");
+    throw std::runtime_error("a line must be layer,n,h,w,c,window,stride,pad,comment");
   const auto number = [&](size_t field, int64_t least) {
     return parse_field(fields[field], least);
   };
@@ -88,12 +88,12 @@ LayerShape parse_layer(std::string_view line) {
                      .pad = static_cast<int32_t>(number(7, 0)),
                      .comment = std::string(fields[8])};
     if (least > 0 && std::min(shape.h, shape.w) + 2 * shape.pad < shape.window)
-      throw std::runtime_error("the window is larger than the padded image");
+      throw std::runtime_error("the window exceeds the padded image");
     require_countable({shape.n, shape.h + 2 * shape.pad, shape.w + 2 * shape.pad, shape.c});
     return shape;
   }
   throw std::runtime_error("\"" + std::string(fields[0]) +
-                           "\" is not batchnorm, maxpool, avgpool or softmax_xent");
+                           "\": layer must be batchnorm, maxpool, avgpool or softmax_xent");
 }
 
 std::vector<LayerShape> read_layer_shapes(const Options &options, bool on_host) {

@@ -70,9 +70,9 @@ struct RnnShape {
 /// "hidden,batch,timesteps,type", forward.
 inline RnnShape parse_rnn(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);
-  if (fields.size() != 4) throw std::runtime_error("a layer is hidden,batch,timesteps,type");
+  if (fields.size() != 4) throw std::runtime_error("a line must be hidden,batch,timesteps,type");
   if (fields[3] != "vanilla" && fields[3] != "lstm" && fields[3] != "gru")
-    throw std::runtime_error("a type is vanilla, lstm or gru");
+    throw std::runtime_error("type must be vanilla, lstm or gru");
   const RnnShape shape{.set = {},
                        .pass = "fprop",
                        .cell = std::string(fields[3]),

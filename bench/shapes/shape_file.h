@@ -35,7 +35,7 @@ inline int64_t parse_field(std::string_view field, int64_t least = 1, int64_t mo
   const char *const end = field.data() + field.size();
   const auto [stop, error] = std::from_chars(field.data(), end, number);
   if (error != std::errc() || stop != end || number < least || number > most)
-    throw std::runtime_error("\"" + std::string(field) + "\" is not a whole number from " +
+    throw std::runtime_error("\"" + std::string(field) + "\" is not an integer from " +
                              std::to_string(least) + " to " + std::to_string(most));
   return number;
 }
@@ -54,7 +54,8 @@ template <typename Parse>
 auto read_shape_lines(const std::string &path, Parse parse) {
   std::ifstream file(path);
   if (!file)
-    throw std::runtime_error("cannot read " + path + "; start in the repository or say --home DIR");
+    throw std::runtime_error("cannot read " + path +
+                             "; run from the root of the repository or pass --home DIR");
   std::vector<decltype(parse(std::string_view()))> shapes;
   std::string line;
   bool is_past_heading = false;

@@ -79,14 +79,15 @@ inline double min_bytes(const mp_gemm_desc_t &desc, int64_t calls = 1) {
 }
 
 inline mp_op_t parse_op(char letter) {
-  if (letter != 'N' && letter != 'T') throw std::runtime_error("a layout is two of N and T");
+  if (letter != 'N' && letter != 'T')
+    throw std::runtime_error("layout must be two letters, each N or T");
   return letter == 'T' ? MP_OP_T : MP_OP_N;
 }
 
 /// "m,n,k,a_t,b_t", column-major.
 inline Shape parse_deepbench(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);
-  if (fields.size() != 5) throw std::runtime_error("a shape is m,n,k,a_t,b_t");
+  if (fields.size() != 5) throw std::runtime_error("a line must be m,n,k,a_t,b_t");
   const bool a_t = parse_field(fields[3], 0, 1) != 0;
   const bool b_t = parse_field(fields[4], 0, 1) != 0;
   return {.set = "deepbench",
@@ -103,7 +104,7 @@ inline Shape parse_deepbench(std::string_view line) {
 inline Shape parse_llm(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);
   if (fields.size() != 5 || fields[3].size() != 2)
-    throw std::runtime_error("a shape is m,n,k,layout,comment");
+    throw std::runtime_error("a line must be m,n,k,layout,comment");
   return {.set = "llm",
           .m = parse_field(fields[0]),
           .n = parse_field(fields[1]),

@@ -98,7 +98,7 @@ class AutocastBench {
     const Timing timing = time_function(rewrite, pace_with(options_));
     const int64_t heap_bytes = peak_heap_bytes(rewrite);
     if (heap_bytes < item.nodes)
-      throw std::runtime_error("libmpcore.so allocates with an operator new of its own");
+      throw std::runtime_error("libmpcore.so uses a different operator new");
     report_.add(AutocastRow{.graph = name_of(item.shape),
                             .nodes = item.nodes,
                             .tensors = graph.num_tensors(),

@@ -42,7 +42,7 @@ BatchedBench::BatchedBench(const Options &options, const Machine &machine, Repor
                     machine.stream());
   open_peer_library(blas_, "batches with pointers", report, machine.context(), machine.stream());
   if (blas_ && !blas_->has_groups())
-    report.add_note("No grouped GEMM as a peer: this cuBLAS is older than 12.5.");
+    report.add_note("No reference for grouped GEMMs: this cuBLAS is older than 12.5.");
 }
 
 std::string BatchedBench::library_for(BatchForm form) const {

@@ -41,8 +41,8 @@ CallBench::CallBench(const Options &options, const Machine &machine, Report &rep
 void CallBench::begin() const {
   if (machine_.on_host())
     report_.add_note(
-        "What a call costs the host is measured where it enqueues nothing: on the host target the "
-        "others do the work of the device themselves.");
+        "calls: on the host target only calls that enqueue no work are measured; other calls "
+        "execute the kernels themselves.");
 }
 
 void CallBench::measure(const CallCase &call) {
@@ -59,7 +59,7 @@ std::optional<Work> CallBench::make_peer(const CallCase &call) {
   try {
     return call.make_peer(machine_, *library_);
   } catch (const std::exception &error) {
-    report_.add_note("No peer for " + call.label() + ": " + error.what() + ".");
+    report_.add_note("No reference for " + call.label() + ": " + error.what() + ".");
     return std::nullopt;
   }
 }

@@ -53,7 +53,7 @@ Comparand ConvBench::comparand(const ConvShape &shape) {
     try {
       peer->add_engines(*library_, desc, shape.op);
     } catch (const std::exception &error) {
-      report_.add_note("No engines of cuDNN's graph API for " + shape.name() + ": " + error.what() +
+      report_.add_note("No engine of cuDNN's graph API for " + shape.name() + ": " + error.what() +
                        ".");
     }
     return peer;

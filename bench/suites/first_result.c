@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
   const size_t count = (size_t)(edge * edge);
   uint16_t *const ones = malloc(count * sizeof *ones);
   float *const results = malloc(count * sizeof *results);
-  if (ones == NULL || results == NULL) fail("EDGE", "there is not so much memory");
+  if (ones == NULL || results == NULL) fail("EDGE", "out of memory");
   for (size_t i = 0; i < count; i++) ones[i] = kOne;
 
   print_phase();

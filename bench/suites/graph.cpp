@@ -71,9 +71,8 @@ class GraphBench {
   void begin() const {
     if (machine_.on_host())
       report_.add_note(
-          "graph: on the host target a call does the work of the device itself, so what a step "
-          "costs "
-          "the host is all of its time.");
+          "graph: on the host target calls execute the kernels themselves, so the host time of a "
+          "step is its total time.");
   }
 
   void measure(const GraphItem &item) const;
@@ -113,17 +112,17 @@ std::vector<GraphBench::Bytes> GraphBench::bytes_after_step(const Form &form) co
 void GraphBench::require_equal(const PerceptronAsGraph &graph,
                                const PerceptronByHand &by_hand) const {
   if (graph.calls() != by_hand.calls())
-    throw std::runtime_error("the graph calls " + listed(graph.calls()) + "; by hand it is " +
-                             listed(by_hand.calls()));
+    throw std::runtime_error("the graph calls " + listed(graph.calls()) +
+                             "; the direct step calls " + listed(by_hand.calls()));
   const std::vector<Bytes> own = bytes_after_step(graph), theirs = bytes_after_step(by_hand);
   const std::vector<Written> arrays = graph.written();
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (own[i] != theirs.at(i))
-      throw std::runtime_error(arrays[i].name + " has other bits by hand");
+      throw std::runtime_error(arrays[i].name + " differs from the result of the direct calls");
     // A comparison of zeros, or of what was never written, would say nothing.
     const auto is_full_of = [&](std::byte value) { return own[i] == Bytes(own[i].size(), value); };
     if (is_full_of(kFill) || (is_full_of(std::byte{0}) && !arrays[i].may_be_zero))
-      throw std::runtime_error(arrays[i].name + " was not written, or is 0 throughout");
+      throw std::runtime_error(arrays[i].name + " was not written or contains only zeros");
   }
 }
 

@@ -83,7 +83,7 @@ std::unique_ptr<CudnnLayer> LayerBench::make_peer(const LayerShape &shape) {
   try {
     return std::make_unique<CudnnLayer>(*library_, shape, options_.dtype);
   } catch (const std::exception &error) {
-    report_.add_note("No peer for " + shape.name() + ": " + error.what() + ".");
+    report_.add_note("No reference for " + shape.name() + ": " + error.what() + ".");
     return nullptr;
   }
 }

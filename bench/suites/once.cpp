@@ -64,8 +64,8 @@ void call_once(const Options &options, const Machine &machine) {
       return call(machine, pool, conv_operation(machine, *shape, desc), options.once);
     }
   }
-  throw std::runtime_error("no GEMM or convolution of --set and this suite is called \"" +
-                           options.once + "\"; results have it as set and shape");
+  throw std::runtime_error("--once: no GEMM or convolution of this suite and --set is named \"" +
+                           options.once + "\"; use \"set shape\" as in the results");
 }
 
 }  // namespace mpbench

@@ -18,7 +18,7 @@ void open_peer_library(std::optional<Library> &library, const char *what, Report
     library.emplace(arguments...);
     report.add_library(Library::kName, std::to_string(library->version()), library->library());
   } catch (const std::exception &error) {
-    report.add_note(std::string("No peer for ") + what + ": " + error.what() + ".");
+    report.add_note(std::string("No reference for ") + what + ": " + error.what() + ".");
   }
 }
 

@@ -142,15 +142,15 @@ std::vector<Written> PerceptronAsGraph::written() const {
       const mp_graph_tensor_t tensor = info(parameter);
       int64_t count = 1;
       for (int32_t axis = 0; axis < tensor.rank; ++axis) count *= tensor.extent[axis];
-      all.push_back({.name = std::string("the gradient of ") + tensor.name,
+      all.push_back({.name = std::string("gradient of ") + tensor.name,
                      .data = tensor.grad,
                      .bytes = count * dtype_bytes(tensor.dtype_grad)});
     }
   all.push_back({"the loss", info(loss_).data, static_cast<int64_t>(sizeof(float))});
-  all.push_back({"the losses of rows", info(row_loss_).data,
+  all.push_back({"row losses", info(row_loss_).data,
                  info(row_loss_).extent[0] * static_cast<int64_t>(sizeof(float))});
   all.push_back(
-      {"the number that are right", info(correct_).data, sizeof(int64_t), /*may_be_zero=*/true});
+      {"number of correct rows", info(correct_).data, sizeof(int64_t), /*may_be_zero=*/true});
   return all;
 }
 

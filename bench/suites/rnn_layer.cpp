@@ -180,9 +180,9 @@ bool RnnLayerTimer::prepare_torch(const RnnData &data, std::optional<RnnData> &w
     reason = error.what();
   }
   if (reason.empty()) return true;
-  report_.add_note(
-      (torch_->absent() ? "No torch beside recurrent layers" : "No torch beside " + shape.name()) +
-      ": " + reason + ".");
+  report_.add_note((torch_->absent() ? "No torch reference for recurrent layers"
+                                     : "No torch reference for " + shape.name()) +
+                   ": " + reason + ".");
   if (torch_->absent()) torch_.reset();
   with_w_ih.reset();
   return false;

@@ -39,7 +39,7 @@ std::string library_path() {
         return 1;
       },
       &path);
-  if (path.empty()) throw std::runtime_error("libmpcore.so is not loaded as a file");
+  if (path.empty()) throw std::runtime_error("the file of libmpcore.so could not be determined");
   return path;
 }
 
@@ -51,7 +51,7 @@ Phases parse_phases(const std::string &line) {
   std::array<double, kPrinted> us{};
   if (std::sscanf(line.c_str(), "%lf %lf %lf %lf %lf", &us[0], &us[1], &us[2], &us[3], &us[4]) !=
       static_cast<int>(kPrinted))
-    throw std::runtime_error("mpbench_first_result, which lies beside mpbench, failed");
+    throw std::runtime_error("mpbench_first_result (in the folder of mpbench) failed");
   return {us[0], us[1], us[2], us[3], us[0] + us[1] + us[2] + us[3], us[4]};
 }
 

@@ -115,7 +115,7 @@ void StepBench::measure(const StepItem &item) {
   const auto &[op, layout] = item;
   const Plan plan = this->plan(op, layout);
   if (!machine_.on_host() && plan.memory_bytes > machine_.cuda()->free_bytes() / 10 * 9) {
-    report_.add_note(item.label() + text(" was not measured: needs %.0f GB of device memory.",
+    report_.add_note(item.label() + text(" was not measured: requires %.0f GB of device memory.",
                                          1e-9 * static_cast<double>(plan.memory_bytes)));
     return;
   }
@@ -158,8 +158,9 @@ std::vector<TorchPeer *> StepBench::prepare_peers(const StepItem &item, int64_t 
   if (!item.op.has_torch_peer || peers_.empty()) return ready;
   const int64_t tensors = sets * count_of(item.layout);
   if (tensors > kMaxPeerTensors) {
-    report_.add_note(item.label() + text(", no peer: PyTorch would have to make %lld tensors.",
-                                         static_cast<long long>(tensors)));
+    report_.add_note(item.label() +
+                     text(": no torch reference, because it would need %lld tensors.",
+                          static_cast<long long>(tensors)));
     return ready;
   }
   for (TorchPeer &peer : peers_) {
@@ -167,8 +168,8 @@ std::vector<TorchPeer *> StepBench::prepare_peers(const StepItem &item, int64_t 
     if (reason.empty())
       ready.push_back(&peer);
     else
-      report_.add_note((peer.absent() ? "No peer for " + std::string(item.op.name)
-                                      : item.label() + ", no peer") +
+      report_.add_note((peer.absent() ? "No torch reference for " + std::string(item.op.name)
+                                      : item.label() + ", no torch reference") +
                        ": " + reason + ".");
   }
   peers_.remove_if([](const TorchPeer &peer) { return peer.absent(); });

@@ -57,7 +57,7 @@ std::string difference_of(const Machine &machine, const std::vector<float> &own,
     }
   });
   if (differing == 0) return {};
-  return text("%lld of %lld elements, the first is number %lld: %g and %g, allowed %.3g",
+  return text("%lld of %lld elements, first at index %lld: %g and %g, tolerance %.3g",
               static_cast<long long>(differing), static_cast<long long>(result.count),
               static_cast<long long>(first), first_own, first_peer,
               tolerance.of(first_own, first_peer));

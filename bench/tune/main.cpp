@@ -30,7 +30,7 @@ double cost_of(const mpbench::Shape &shape) {
 Measurements measure(const Options &options) {
   const mpbench::Machine machine = open_machine(options.device);
   if (machine.is_counted())
-    throw std::runtime_error("a software device has no times that a table could be fitted to");
+    throw std::runtime_error("the software device measures no times, so no table can be fitted");
   const std::vector<mpbench::Shape> shapes = shapes_to_measure(options, machine);
   Measurer measurer(machine);
   double all = 0;
@@ -42,7 +42,7 @@ Measurements measure(const Options &options) {
   for (const mpbench::Shape &shape : shapes) {
     if (options.minutes > 0 && !measured.empty() &&
         std::chrono::steady_clock::now() - start >= most) {
-      std::fprintf(stderr, "mptune: the time is over after %zu of %zu shapes\n", measured.size(),
+      std::fprintf(stderr, "mptune: time limit reached after %zu of %zu shapes\n", measured.size(),
                    shapes.size());
       break;
     }
@@ -92,7 +92,7 @@ void run_fit(const Options &options) {
   std::FILE *const report = options.json == "-" ? stderr : stdout;
   std::fprintf(report, "%s\n", text_report(outcome).c_str());
   write_table(options.out, table_text(outcome));
-  std::fprintf(report, "written to %s\n", options.out.c_str());
+  std::fprintf(report, "table written to %s\n", options.out.c_str());
   write_json(options.json, json_report(outcome));
 }
 

@@ -41,8 +41,8 @@ mp::GemmChoice choice_named(const std::string &name, const mp::GemmProblem &prob
   if (mp::find_gemm(problem, device, mp::builtin_gemm_tuning(), kAligned, name.c_str(), &choice,
                     &why))
     return choice;
-  throw std::runtime_error("the library runs a kernel " + name + ", which to this mptune " +
-                           (why != nullptr ? why : "is unknown"));
+  throw std::runtime_error("kernel " + name + " of the library cannot be predicted: " +
+                           (why != nullptr ? why : "unknown to this mptune"));
 }
 
 mp::Device device_of(const mpbench::Machine &machine) {

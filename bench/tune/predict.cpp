@@ -80,7 +80,7 @@ mp::Device typical_device(const std::string &device_class) {
     return device;
   }
   if (device_class == "host") return origin_of(mpbench::Machine(MP_DEVICE_HOST)).device;
-  throw mptools::UsageError("--predict is sm_75, sm_80, sm_90 or host, not \"" + device_class +
+  throw mptools::UsageError("--predict must be sm_75, sm_80, sm_90 or host, not \"" + device_class +
                             "\".");
 }
 
@@ -101,8 +101,9 @@ std::vector<Prediction> predictions(const Options &options, const mp::Device &de
 std::string predictions_text(const std::vector<Prediction> &predictions, const mp::Device &device) {
   const bool is_estimated = mp::is_estimated(mp::builtin_gemm_tuning(), device);
   std::string lines =
-      text("Predicted for %s with %d SMs, by the built-in table%s; nothing was measured.\n\n",
-           class_name(device).c_str(), device.num_sms, is_estimated ? ", which is estimated" : "") +
+      text("Predictions of the built-in table%s for %s with %d SMs, not measurements.\n\n",
+           is_estimated ? " (estimated constants)" : "", class_name(device).c_str(),
+           device.num_sms) +
       text("%-28s %-40s %9s %9s %10s  %s\n", "set", "shape", "GFLOP", "MB", "us", "kernel");
   for (const Prediction &p : predictions)
     lines += text("%-28s %-40s %9.4g %9.4g %10.1f  %s\n", p.set.c_str(), p.shape.c_str(),

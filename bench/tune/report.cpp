@@ -51,18 +51,18 @@ std::string accuracy_lines(const Accuracy &before, const Accuracy &after) {
     return text("  %-38s %9.1f %% %9.1f %%\n", what, 100 * x, 100 * y);
   };
   return text("  %-38s %11s %11s\n", "", "built-in", "fitted") +
-         percent("error of predictions, median", before.median_error, after.median_error) +
-         percent("  90 % are below", before.worst_tenth_error, after.worst_tenth_error) +
+         percent("median error of the predictions", before.median_error, after.median_error) +
+         percent("  90th percentile", before.worst_tenth_error, after.worst_tenth_error) +
          text("  %-38s %11zu %11zu\n",
-              text("problems (of %zu) with the fastest first", before.problems).c_str(),
+              text("fastest kernel selected, of %zu problems", before.problems).c_str(),
               before.fastest_chosen, after.fastest_chosen) +
-         percent("first choice over the fastest, mean", before.mean_loss, after.mean_loss) +
+         percent("selected over fastest time, mean", before.mean_loss, after.mean_loss) +
          percent("  worst", before.worst_loss, after.worst_loss);
 }
 
 std::string problem_lines(const std::vector<Measured> &measured, const mp::ClassTuning &tuning) {
   std::string lines = text("\n%-22s %-30s %9s %9s  %-30s %9s %7s\n", "problem",
-                           "first by the fitted table", "predicted", "us", "fastest", "us", "loss");
+                           "selected by fitted table", "predicted", "us", "fastest", "us", "loss");
   for (const Measured &problem : measured) {
     const Run &chosen = chosen_run(problem, tuning);
     const Run &fastest = fastest_run(problem);
@@ -131,7 +131,7 @@ std::string table_text(const Outcome &o) {
   mp::GemmTuning tuning{};
   tuning.of(mp::class_of(o.origin.device)) = o.after;
   return text(
-             "# GEMM constants measured by mptune; for MP_GEMM_TUNING.\n"
+             "# GEMM constants fitted by mptune, for MP_GEMM_TUNING.\n"
              "# device   %s, %d SMs\n"
              "# driver   %s\n"
              "# date     %s\n"

@@ -19,7 +19,7 @@ int64_t integer_at(const Json &json, const char *name, int64_t least, int64_t mo
   if (!value.is_number_integer() || value.get<double>() < static_cast<double>(least) ||
       value.get<double>() > static_cast<double>(most))
     throw std::runtime_error(std::string(name) + " = " + value.dump() +
-                             " is not a whole number from " + std::to_string(least) + " to " +
+                             " must be an integer from " + std::to_string(least) + " to " +
                              std::to_string(most));
   return value;
 }
@@ -29,7 +29,7 @@ std::string line_at(const Json &json, const char *name) {
   const std::string line = json.at(name);
   if (mptools::one_line(line) != line)
     throw std::runtime_error(std::string(name) + " = " + json.at(name).dump() +
-                             " has a control character");
+                             " must not contain control characters");
   return line;
 }
 
@@ -48,7 +48,7 @@ Origin origin_of(const Json &file) {
 
 mpbench::Shape shape_of(const Json &problem) {
   const std::string layout = problem.at("layout");
-  if (layout.size() != 2) throw std::runtime_error("a layout in it is not two letters");
+  if (layout.size() != 2) throw std::runtime_error("layout must be two letters");
   return {.set = problem.at("set"),
           .m = integer_at(problem, "m", 1, mpbench::kMaxExtent),
           .n = integer_at(problem, "n", 1, mpbench::kMaxExtent),
@@ -63,12 +63,11 @@ Measured measured_of(const Json &problem, const mp::Device &device) {
   Measured measured{.shape = shape_of(problem), .runs = {}};
   for (const Json &run : problem.at("kernels")) {
     const double us = run.at("us");
-    if (!(us > 0)) throw std::runtime_error("a time in it is not above 0");
-    if (us > kMaxUs) throw std::runtime_error("a time in it is above 1e9 us");
+    if (!(us > 0)) throw std::runtime_error("us must be above 0");
+    if (us > kMaxUs) throw std::runtime_error("us must be at most 1e9");
     measured.runs.push_back(run_of(measured.shape, device, run.at("kernel"), us));
   }
-  if (measured.runs.empty())
-    throw std::runtime_error("a problem in it has no kernel that was measured");
+  if (measured.runs.empty()) throw std::runtime_error("a problem has no measured kernels");
   return measured;
 }
 

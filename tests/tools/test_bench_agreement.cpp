@@ -122,7 +122,7 @@ TEST_CASE("bench: one element that is twice as large is noticed, wherever it is"
     values[place] *= 2;
     CAPTURE(place);
     CHECK_THAT(d.difference_to(d.writing(values), kSmall),
-               StartsWith("1 of 156000 elements, the first is number " + std::to_string(place)));
+               StartsWith("1 of 156000 elements, first at index " + std::to_string(place)));
   }
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("bench: what is not finite never agrees, with itself neither", "[bench
     std::vector<float> values = d.right();
     values[7] = value;
     CHECK_THAT(d.difference_to(d.writing(values), {.absolute = 1e30, .relative = 1}),
-               StartsWith("1 of 156000 elements, the first is number 7"));
+               StartsWith("1 of 156000 elements, first at index 7"));
   }
 }
 

@@ -106,7 +106,7 @@ TEST_CASE("bench: a library that is nowhere is named", "[bench]") {
   std::ofstream(here.folder() / "lib/libmpbench_broken.so.1") << "no library";
   here.set("CUDA_HOME", here.folder());
   CHECK_THROWS_WITH(mpbench::DynamicLibrary({"libmpbench_broken.so.1"}),
-                    "libmpbench_broken.so.1 is there and cannot be loaded");
+                    "libmpbench_broken.so.1 exists but cannot be loaded");
 }
 
 TEST_CASE("bench: a path is shown without whose it is", "[bench]") {

@@ -70,7 +70,7 @@ TEST_CASE("bench: a set is measured by its own suite alone", "[bench]") {
   CHECK(!options.has_suite("gemm"));
   CHECK(!options.has_suite("step"));
   CHECK(parse({"conv", "--set", "deepbench_conv"}).has_suite("conv"));
-  require_refused({"gemm", "--set", "resnet50"}, "--set resnet50 is one of conv, not of gemm");
+  require_refused({"gemm", "--set", "resnet50"}, "--set resnet50 belongs to conv, not to gemm");
   require_refused({"--set", "resnet"}, "resnet50");
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("bench: the headline shape is timed alone on a GPU, others where that 
 }
 
 TEST_CASE("bench: wrong flags are refused", "[bench]") {
-  require_refused({"gemv"}, "there are gemm, epilogue, batched, rnn, conv, layers");
+  require_refused({"gemv"}, "must be one of gemm, epilogue, batched, rnn, conv, layers");
   require_refused({"--grep", "x"}, "--grep");
   require_refused({"--filter"}, "--filter");
   require_refused({"--limit", "0"}, "at least 1");

@@ -111,7 +111,7 @@ def test_fresh_run(fresh, tool):
     assert ("mp_gemm_workspace_size", "4096x4096x4096") in calls
     # What the host target computes itself is no host cost.
     assert ("mp_gemm", "4096x4096x4096") not in calls
-    assert any(note.startswith("What a call costs the host") for note in run["notes"])
+    assert any(note.startswith("calls: on the host target only calls") for note in run["notes"])
     startup = {row["phase"]: row["median_us"] for row in run["rows"] if row["bench"] == "startup"}
     # Start-up has its phases, and they are shorter than their sum.
     assert set(startup) == {"load", "context", "memory", "first", "total", "second"}
@@ -184,7 +184,7 @@ def test_killed_run(build, tool, tmp_path):
     bench.kill(), bench.wait()
     tool("--check", file)  # the file of a killed run is valid
     run = json.loads(file.read_text())
-    assert run["rows"] and "ended before" in run["notes"][-1], "it has rows and a note"
+    assert run["rows"] and "interrupted" in run["notes"][-1], "it has rows and a note"
 
 
 def test_committed_results(tool):

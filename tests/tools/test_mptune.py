@@ -51,14 +51,14 @@ def test_other_times_other_constants(work, mptune, tmp_path):
 @pytest.mark.parametrize("what, pattern, replacement, says", [
     ("a file that ends early", r"[^\n]*\n\Z", "", "parse error"),
     ("what is no JSON", r"(?s).*", "m,n,k\n", "parse error"),
-    ("a kernel that is unknown", r'simt_64x64x16"', 'simt_1x1"', "a kernel simt_1x1"),
+    ("a kernel that is unknown", r'simt_64x64x16"', 'simt_1x1"', "kernel simt_1x1"),
     ("a field that is missing", r'.*"num_sms".*\n', "", "key 'num_sms' not found"),
-    ("text for a number", r'"num_sms": .*,', '"num_sms": "1",', 'num_sms = "1" is not a whole number from 1'),
-    ("no SM", r'"num_sms": .*,', '"num_sms": 0,', "num_sms = 0 is not a whole number from 1"),
-    ("no architecture", r'"arch": .*,', '"arch": -90,', "arch = -90 is not a whole number from 1"),
-    ("a time of 0", r'"us": .*,', '"us": 0,', "a time in it is not above 0"),
-    ("a time that no table takes", r'"us": .*,', '"us": 1e300,', "a time in it is above 1e9 us"),
-    *((f"{extent} = {value}", rf'"{extent}": [0-9]+', f'"{extent}": {value}', f"{extent} = {value} is not a whole number")
+    ("text for a number", r'"num_sms": .*,', '"num_sms": "1",', 'num_sms = "1" must be an integer from 1'),
+    ("no SM", r'"num_sms": .*,', '"num_sms": 0,', "num_sms = 0 must be an integer from 1"),
+    ("no architecture", r'"arch": .*,', '"arch": -90,', "arch = -90 must be an integer from 1"),
+    ("a time of 0", r'"us": .*,', '"us": 0,', "us must be above 0"),
+    ("a time that no table takes", r'"us": .*,', '"us": 1e300,', "us must be at most 1e9"),
+    *((f"{extent} = {value}", rf'"{extent}": [0-9]+', f'"{extent}": {value}', f"{extent} = {value} must be an integer")
       for extent in "mnk" for value in ("0", "-1", "64.5", "1e+300", "true", "18446744073709551615")),
     *((f"a newline in {name}", rf'"{name}": .*,', rf'"{name}": "1\\nsm_90 launch_us=1e9",', f"{name} = ")
       for name in ("device", "driver", "date")),
@@ -76,7 +76,7 @@ def test_refuses(work, mptune, tmp_path, what, pattern, replacement, says):
 def test_refuses_shapes(mptune, target, tmp_path, line):
     (tmp_path / "shapes.csv").write_text(f"m,n,k,layout,comment\n{line}\n")
     said = mptune("--device", target, "--set", tmp_path / "shapes.csv", "--out", tmp_path / "none.txt", code=1)
-    assert "shapes.csv:2: " in said and "is not a whole number from 1 to 1000000000" in said and said.count("\n") == 1
+    assert "shapes.csv:2: " in said and "is not an integer from 1 to 1000000000" in said and said.count("\n") == 1
     assert not (tmp_path / "none.txt").exists()
 
 
@@ -96,7 +96,7 @@ def test_measured_table_is_no_estimate(work):
 
 
 def test_predicts_a_device_that_is_not_there(mptune, tmp_path):
-    assert "which is estimated; nothing was measured" in mptune("--predict", "sm_80")
+    assert "(estimated constants) for sm_80" in mptune("--predict", "sm_80")
     assert "estimated" not in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
     rows = json.loads((tmp_path / "predicted.json").read_text())["predictions"]
     assert {"llm", "deepbench", "resnet50", "deepbench_conv"} <= {row["set"] for row in rows}
@@ -106,7 +106,7 @@ def test_predicts_a_device_that_is_not_there(mptune, tmp_path):
 
 
 def test_unknown_device(mptune):
-    assert "--predict is" in mptune("--predict", "sm_91", code=2)
+    assert "--predict must be" in mptune("--predict", "sm_91", code=2)
 
 
 def test_minutes(mptune, target, tmp_path):
