@@ -90,7 +90,7 @@ def test_png(mpautocast, graph, need, tmp_path):
 
 def test_png_without_graphviz(mpautocast, graph, tmp_path):
     said = mpautocast(graph(), "--png", tmp_path / "picture.png", env={"PATH": str(tmp_path)}, code=1)
-    assert said == "mpautocast: --png needs Graphviz's dot, which is not installed\n"
+    assert said == "mpautocast: --png requires dot of Graphviz, which is not installed\n"
 
 
 # ---------------------------------------------------------------- options
@@ -130,7 +130,7 @@ def test_environment(mpautocast, graph):
     ("--preset caffe", 2, "argument --preset: invalid choice: 'caffe'"),
     ("--depth-limit many", 2, "argument --depth-limit: invalid int value: 'many'"),
     ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 is beyond the range"),
-    ("--nodes encoder", 2, "mpautocast: 'encoder' of --nodes has no =CLASS"),
+    ("--nodes encoder", 2, "mpautocast: --nodes 'encoder': must be PATTERN=CLASS"),
     ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' is not one of: unlisted, allow, infer, deny, clear, promote"),
     ("--nodes a[b=deny", 1, "pattern = a[b has a [ without its ]"),  # the library's own sentences
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
@@ -181,20 +181,20 @@ def test_the_graphs_of_the_other_tests_are_read(mpautocast, root, graph):
 
 @pytest.mark.parametrize("line, says", [
     ("alone", "'alone' has no operation"),
-    ("relu Relu conv1", "two nodes are called 'relu'"),
-    ("more Relu conv1 !kep", "'!kep' is no flag; there are keep, elsewhere, no_low,"),
-    ("more Relu conv1 !depth", "'!depth' is no flag"),
-    ("more Relu conv1@300", "the slot of 'conv1@300' is not from 0 to 255"),
-    ("more Relu conv1@one", "the slot of 'conv1@one' is 'one', which is not a number"),
-    ("more Relu @3", "an input without a name"),
-    ("more Relu >fp32", "'>fp32' means nothing"),
-    ("more Relu ~many", "the number of terms is 'many', which is not a number"),
-    ("more Relu ^", "the largest value is '', which is not a number"),
-    ("parameter", "'parameter' is followed by 0 names, not 1"),
-    ("output relu conv1", "'output' is followed by 2 names, not 1"),
-    ("hidden relu", "'hidden' is followed by 1 names, not 2"),
-    ("hidden relu tanh", "no node above is called 'tanh'"),
-    ("loop relu tanh", "no node above is called 'tanh'"),
+    ("relu Relu conv1", "node 'relu' is defined twice"),
+    ("more Relu conv1 !kep", "unknown flag '!kep'; must be one of keep, elsewhere, no_low,"),
+    ("more Relu conv1 !depth", "unknown flag '!depth'"),
+    ("more Relu conv1@300", "the slot of 'conv1@300' must be from 0 to 255"),
+    ("more Relu conv1@one", "the slot of 'conv1@one' must be a number, not 'one'"),
+    ("more Relu @3", "an input has no name"),
+    ("more Relu >fp32", "unknown option '>fp32'"),
+    ("more Relu ~many", "the number of terms must be a number, not 'many'"),
+    ("more Relu ^", "the largest value must be a number, not ''"),
+    ("parameter", "'parameter' requires 1 names, not 0"),
+    ("output relu conv1", "'output' requires 1 names, not 2"),
+    ("hidden relu", "'hidden' requires 2 names, not 1"),
+    ("hidden relu tanh", "unknown node 'tanh'"),
+    ("loop relu tanh", "unknown node 'tanh'"),
 ])
 def test_bad_lines(mpautocast, graph, line, says):
     file = graph(f"relu Relu x\n\n{line}\nanother line that is bad, of which nobody reads\n")
@@ -203,7 +203,7 @@ def test_bad_lines(mpautocast, graph, line, says):
 
 def test_two_writers(mpautocast, graph):
     file = graph("split Split x >\nsplit.1 Relu y\n")
-    assert mpautocast(file, code=2) == f"mpautocast: {file}:2: outputs[0] is written already\n"
+    assert mpautocast(file, code=2) == f"mpautocast: {file}:2: outputs[0] is already written\n"
 
 
 def test_what_the_library_refuses(mpautocast, graph):
@@ -213,7 +213,7 @@ def test_what_the_library_refuses(mpautocast, graph):
 def test_no_text(mpautocast, tmp_path):
     assert mpautocast(tmp_path / "none.txt", code=2) == f"mpautocast: {tmp_path}/none.txt: No such file or directory\n"
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe")
-    assert mpautocast(tmp_path / "bytes.txt", code=2) == f"mpautocast: {tmp_path}/bytes.txt: not a text in UTF-8\n"
+    assert mpautocast(tmp_path / "bytes.txt", code=2) == f"mpautocast: {tmp_path}/bytes.txt: is not UTF-8 text\n"
 
 
 # ---------------------------------------------------------------- ONNX
@@ -282,7 +282,7 @@ def test_onnx_stand_in(mpautocast, tmp_path):
     assert low_nodes(mpautocast(tmp_path / "model.onnx", "--preset", "pytorch", env=path)) == []
     (tmp_path / "twice.onnx").write_text(as_json(NODES + NODES[:1]), encoding="utf-8")
     said = mpautocast(tmp_path / "twice.onnx", env=path, code=2)
-    assert said == f"mpautocast: {tmp_path}/twice.onnx: outputs[0] is written already\n"
+    assert said == f"mpautocast: {tmp_path}/twice.onnx: outputs[0] is already written\n"
     (tmp_path / "bad.onnx").write_text("no JSON", encoding="utf-8")
     assert mpautocast(tmp_path / "bad.onnx", env=path, code=2).startswith(f"mpautocast: {tmp_path}/bad.onnx: ")
 
@@ -306,7 +306,7 @@ def test_onnx(mpautocast, tmp_path):
 def test_no_onnx(mpautocast, tmp_path):
     (tmp_path / "onnx.py").write_text("raise ImportError\n", encoding="utf-8")
     said = mpautocast("model.onnx", env={"PYTHONPATH": str(tmp_path)}, code=2)
-    assert said == "mpautocast: model.onnx: this Python has no package onnx, which reads such files\n"
+    assert said == "mpautocast: model.onnx: requires the Python package onnx\n"
 
 
 def test_damaged_graphs(root, build, run, graph):

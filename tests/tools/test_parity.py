@@ -73,7 +73,7 @@ def test_check_repeats(reports, parity):
     ({"test_bits_per_character": 0.8521}, "charlm: Standard, mixed, backoff: test is 0.8521, the page has 0.8520"),
     ({"final_scale": 2**15}, "charlm: Standard, mixed, backoff: final scale is 2^15, the page has 2^16"),
     ({"skipped": 4}, "charlm: Standard, mixed, backoff: skipped is 4, the page has 3"),
-    ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, backoff: on the page alone"),
+    ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, backoff: only on the page"),
     ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, dynamic: not on the page"),
 ])
 def test_check_notices(reports, parity, changed, says):
@@ -81,15 +81,15 @@ def test_check_notices(reports, parity, changed, says):
     reports("charlm", "standard", "mixed, backoff", **changed)
     said = parity("--check", code=1)
     assert f"parity: {says}\n" in said and "parity: NOT ok" in said
-    assert "which the page is not" not in said, "it is the same device"
+    assert "on another device" not in said, "it is the same device"
     assert parity("--check", "--net", "cnn") == "parity: ok, 10 runs\n"
 
 
 @pytest.mark.parametrize("net, setting, name, value, says", [
-    ("mlp", "standard", "mixed, backoff", 0.856, "mlp, standard, mixed, backoff: +0.60 from FP32, where 0.50 is allowed"),
-    ("charlm", "small_weight", "bf16, no scaler", 0.8201, "bf16, no scaler: -0.0299 from FP32, where 0.0200 is allowed"),
+    ("mlp", "standard", "mixed, backoff", 0.856, "mlp, standard, mixed, backoff: +0.60 from FP32, exceeds 0.50"),
+    ("charlm", "small_weight", "bf16, no scaler", 0.8201, "bf16, no scaler: -0.0299 from FP32, exceeds 0.0200"),
     ("charlm", "standard", "mixed, lognormal", None, "mixed, lognormal: +nan from FP32"),
-    ("rows", "small_weight", "mixed, S = 1", 0.849, "mixed, S = 1: -0.10 from FP32: with so small a weight it should fail"),
+    ("rows", "small_weight", "mixed, S = 1", 0.849, "mixed, S = 1: -0.10 from FP32: must fail with a small task weight"),
 ])
 def test_verdict(reports, parity, net, setting, name, value, says):
     key = "test_bits_per_character" if net == "charlm" else "test_accuracy"
@@ -119,7 +119,7 @@ def test_demo_that_fails(root, run, tmp_path):
     (tmp_path / "mpdemo").write_text("#!/bin/sh\necho no text >&2\nexit 1\n", encoding="utf-8")
     (tmp_path / "mpdemo").chmod(0o755)
     said = run(root / "tools/parity", "--build", tmp_path, "--net", "charlm", code=1)
-    assert "parity: charlm, 1 of 1\nno text\nparity: mpdemo --net charlm has ended with exit code 1\n" == said
+    assert "parity: charlm, 1 of 1\nno text\nparity: mpdemo --net charlm failed with exit code 1\n" == said
 
 
 def test_how_the_demo_is_called(root, run, tmp_path):

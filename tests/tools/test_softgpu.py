@@ -144,7 +144,7 @@ def test_run_kills_what_the_program_has_started(tmp_path):
 
 def test_wrong_options_are_named():
     assert "--colour: unknown" in run(RUN, "--colour", "red", "x").stderr
-    assert "no program" in run(RUN, "--arch", "90").stderr
+    assert "PROGRAM is missing" in run(RUN, "--arch", "90").stderr
     assert "tools/softgpu/run [OPTION]" in run(RUN, "--help").stdout
 
 
