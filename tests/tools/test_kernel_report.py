@@ -71,9 +71,9 @@ def test_gates(report):
                 f"{name}: registers 64 -> 61", "make kernel-baseline")
     # 64 registers: 4 blocks of 8 warps; 65 are given as 72: 28 warps fit, which are 3 blocks.
     report.gate("registers that leave fewer warps", changed(registers=65), 1,
-                f"{name}: registers 64 -> 65", "24 warps per SM instead of 32, for its registers")
+                f"{name}: registers 64 -> 65", "24 warps per SM instead of 32, limited by registers")
     report.gate("smem that leaves fewer warps", changed(smem=100 * 1024), 1,
-                "8 warps per SM instead of 32, for its shared memory")
+                "8 warps per SM instead of 32, limited by shared memory")
     report.gate("larger blocks, as many warps", changed(threads=512), 0, "threads 256 -> 512")
     report.gate("a kernel less", [base], 0, "gone: sm_80 g<MP_OP_T>")
     report.gate("a kernel more", [base, other, injected.Injected(mangled("h"))], 0,
@@ -83,9 +83,9 @@ def test_gates(report):
     report.gate("an architecture less", [injected.Injected(PLAIN, arch="90a")], 0,
                 "sm_80 of the baseline was not built")
     report.gate("another compiler: not compared", changed(stack=16), 0,
-                "the compiler is 12.4.131, that of the baseline 13.0.88", toolkit="12.4.131")
+                "compiled by 12.4.131, but the baseline by 13.0.88", toolkit="12.4.131")
     report.gate("another compiler: no spills", changed(spill=8), 1, "spills", toolkit="12.4.131")
-    report.gate("no kernels", [], 1, "the logs of ptxas name no kernel")
+    report.gate("no kernels", [], 1, "the ptxas logs contain no kernel")
     twin = dataclasses.replace(base, mangled=mangled("f", "b8cf07f3"))
     report.gate("two kernels of one name", [base, twin], 1, "two kernels are named sm_80 f<MP_OP_T>")
 
@@ -127,7 +127,7 @@ kernels/injected.cu , ptxas , /x.ptx  , /x.cubin , sm_80 , nvcc , 1500.0 , ms
     assert of_log["threads"] is None
     assert of_log["registers"] == 64
     assert of_log["occupancy"] is None
-    assert "no cuda target" in report.run("--check", build=report.work / "nothing")
+    assert "without the CUDA target" in report.run("--check", build=report.work / "nothing")
 
 
 def test_dynamic_smem_of_a_row(report):
@@ -158,7 +158,7 @@ def test_instruction_gates(report):
     report.run("--write-baseline", code=1)  # a build without is no baseline
     report.gate("fewer tensor core instructions", changed(HMMA=2), 0, "HMMA 4 -> 2")
     report.gate("asynchronous copies that are gone", changed(**{"LDGSTS.128": 0, "LDGSTS.32": 8}), 1,
-                "no LDGSTS.128 any more")
+                "no longer uses LDGSTS.128")
     report.gate("128-bit loads that became narrow", changed(**{"LDG.128": 4, "LDG.32": 20}), 1,
                 "4 instead of 8 128-bit loads of global memory, 20 instead of 4 narrower ones")
     report.gate("loads that became generic", changed(**{"LDG.128": 4, "LD.128": 4}), 1,
@@ -188,12 +188,12 @@ def test_loads_in_flight_gates(report):
     for values in [older["columns"], *older["kernels"].values()]:
         del values[at]
     baseline.write_text(json.dumps(older))
-    report.gate("a baseline without the column", changed(2), 0, "it does not know loads_in_flight")
+    report.gate("a baseline without the column", changed(2), 0, "lacks the columns loads_in_flight")
 
     streaming = injected.Injected(mangled("copy_list"), loads_in_flight=4)
     report.gate("a kernel that streams", [streaming], 0)
     report.gate("one load after the other", [dataclasses.replace(streaming, loads_in_flight=1)], 1,
-                "has 1 loads in flight: it streams, and is to have 4")
+                "has 1 loads in flight, but a streaming kernel needs 4")
 
 
 def test_main_loop_gates(report):
@@ -211,12 +211,12 @@ def test_main_loop_gates(report):
     report.gate("a wait for each", changed(*wgmma, "WARPGROUP"), 1, "has 3 WARPGROUP in its main loop")
     report.gate("a fence outside", [dataclasses.replace(base, instructions={"MEMBAR": 1})], 0)
     report.gate("fewer products in as many instructions", changed("HMMA", "LDSM", "other", "other"), 1,
-                "5.0 instead of 2.5 instructions of the main loop for each product")
+                "5.0 instead of 2.5 main-loop instructions per product")
     report.gate("a longer one, unrolled", changed(*step, *step), 0, "main_loop")
-    report.gate("no products at all", changed("LDSM", "other"), 1, "no HMMA any more")
+    report.gate("no products at all", changed("LDSM", "other"), 1, "no longer uses HMMA")
     both = lambda *groups: [dataclasses.replace(base, other_loop=groups)]  # noqa: E731
     report.gate("another that is as long", both(*step), 0)
-    report.gate("the heavier of two", both("HMMA", "LDSM", "other", "other"), 1, "5.0 instead of 2.5 instructions")
+    report.gate("the heavier of two", both("HMMA", "LDSM", "other", "other"), 1, "5.0 instead of 2.5 main-loop instructions")
     report.gate("a fence in the lighter of two", both(*step, "HMMA", "HMMA", "HMMA", "MEMBAR"), 1, "has 1 MEMBAR")
 
 
@@ -225,10 +225,10 @@ def test_early_launch_gate(report):
     report.gate("a kernel that waits first", kernel("SHFL", "LDS.32", "ACQBULK", "LDG.32", "UTMASTG"), 0)
     report.gate("one that has nothing to wait for", kernel("LDG.32"), 0)
     report.gate("a load and a store too early", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
-                "touches gmem 2 times before it has waited for the kernel ahead of it")
-    report.gate("a load by TMA while older kernels may run", kernel("PREEXIT", "UTMALDG", "ACQBULK"), 1, "touches gmem 1 ")
+                "accesses global memory 2 times before its grid-dependency wait")
+    report.gate("a load by TMA while older kernels may run", kernel("PREEXIT", "UTMALDG", "ACQBULK"), 1, "accesses global memory 1 ")
     report.gate("a load by TMA of what is settled", kernel("UTMALDG", "ACQBULK", "PREEXIT"), 0)
-    report.gate("another load then", kernel("UTMALDG", "LDG.32", "ACQBULK", "PREEXIT"), 1, "touches gmem 1 ")
+    report.gate("another load then", kernel("UTMALDG", "LDG.32", "ACQBULK", "PREEXIT"), 1, "accesses global memory 1 ")
     report.gate("a kernel of CUB's", kernel("LDG.32", "ACQBULK", name="_ZN3cub11EmptyKernelIvEEvv"), 0)
 
 
@@ -252,7 +252,7 @@ def test_peers(report):
     assert "| `256x128 TN` | CUTLASS |" in report.run("--peers", "--markdown")
     heavier = loop(most + 1)
     report.gate("more than a tenth more", changed(main_loop=heavier), 1,
-                f"of its main loop for each HGMMA, {heaviest['library']}'s has {peers.per_product(heaviest):.1f}",
+                f"main-loop instructions per HGMMA, {heaviest['library']} has {peers.per_product(heaviest):.1f}",
                 toolkit=toolkit)
     report.gate("another compiler's", changed(main_loop=heavier), 0, toolkit="12.4.131")
     other = name.replace("Li128ELi256", "Li192ELi256")

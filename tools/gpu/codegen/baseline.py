@@ -43,12 +43,12 @@ def check(facts):
     """What may never be, whatever the compiler and the baseline."""
     result = Comparison()
     if not facts.kernels:
-        result.failures.append("the logs of ptxas name no kernel")
+        result.failures.append("the ptxas logs contain no kernel")
     for kernel in facts.kernels:
         if kernel.spills:
             result.failures.append(
                 f"{kernel.key} spills: {kernel.spill_stores} bytes of stores, {kernel.spill_loads} of loads")
-    result.failures += [f"{kernel.key} has no {group}: it is made for tensor cores"
+    result.failures += [f"{kernel.key} has no {group}, although it is a tensor-core kernel"
                         for kernel in facts.kernels for group in instructions.missing(kernel)]
     result.failures += [f"{kernel.key} {what}" for kernel in facts.kernels
                         for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel),
@@ -61,20 +61,20 @@ def check(facts):
 def compare(facts, path, library_bytes):
     result = check(facts)
     if not path.exists():
-        result.notes.append(f"no baseline {path}: only spills and warnings are checked")
+        result.notes.append(f"no baseline {path}; only the gates for every build are checked")
         return result
     baseline = json.loads(path.read_text())
     if facts.toolkits != {baseline["toolkit"]}:
-        ours = " and ".join(sorted(facts.toolkits)) or "an unknown one"
+        ours = " and ".join(sorted(facts.toolkits)) or "an unknown compiler"
         result.notes.append(
-            f"the compiler is {ours}, that of the baseline {baseline['toolkit']}: only spills and warnings "
-            "are checked")
+            f"compiled by {ours}, but the baseline by {baseline['toolkit']}; only the gates for every "
+            "build are checked")
         return result
 
     columns = baseline["columns"]
     unknown = [column for column in COLUMNS if column not in columns]
     if unknown:
-        result.notes.append(f"the baseline is older than its columns: it does not know {', '.join(unknown)}")
+        result.notes.append(f"the baseline lacks the columns {', '.join(unknown)}")
     old = {key: dict(zip(columns, values)) for key, values in baseline["kernels"].items()}
     archs = {kernel.arch for kernel in facts.kernels}
     known_archs = {key.split()[0].removeprefix("sm_") for key in old}
@@ -120,6 +120,6 @@ def compare_kernel(kernel, old, result):
         result.failures.append(f"{what}: fewer loads in flight")
     elif before and now and now.warps < before.warps:
         result.failures.append(
-            f"{what}: {now.warps} warps per SM instead of {before.warps}, for its {now.limit}")
+            f"{what}: {now.warps} warps per SM instead of {before.warps}, limited by {now.limit}")
     else:
         result.differences.append(what)

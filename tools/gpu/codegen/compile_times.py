@@ -35,5 +35,5 @@ def line(times):
     phases = by_phase(times)
     source, slowest = next(iter(times.items()))
     longest = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in list(phases.items())[:3])
-    return (f"nvcc: {len(times)} files in {sum(phases.values()):.0f} s, added up over phases that run side by side "
-            f"({longest}); the slowest: {source}, {sum(slowest.values()):.0f} s")
+    return (f"nvcc: {len(times)} files in {sum(phases.values()):.0f} s, summed over concurrent phases "
+            f"({longest}); slowest: {source}, {sum(slowest.values()):.0f} s")

@@ -47,4 +47,4 @@ def before_wait(instructions, arch):
 
 def too_early(kernel):
     if kernel.gmem_before_wait and not kernel.mangled.startswith(OF_CUB):
-        yield f"touches gmem {kernel.gmem_before_wait} times before it has waited for the kernel ahead of it"
+        yield f"accesses global memory {kernel.gmem_before_wait} times before its grid-dependency wait"

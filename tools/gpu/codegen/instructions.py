@@ -39,7 +39,7 @@ def generic(kernel):
     if CLUSTERS.match(kernel.name):
         number -= _gmem(counts, ["LD"], [128])
     if number:
-        yield f"has {number} generic accesses: where a pointer comes out of memory, in_gmem says what it is of"
+        yield f"has {number} generic accesses; apply in_gmem() to pointers that are loaded from memory"
 
 
 def changes(old, new):
@@ -58,7 +58,7 @@ def lost(old, new):
     and more generic ones, that the compiler no longer sees where a pointer is from."""
     if not old or not new:
         return
-    yield from (f"no {group} any more" for group in SPECIAL if group in old and group not in new)
+    yield from (f"no longer uses {group}" for group in SPECIAL if group in old and group not in new)
     for what, names in GMEM.items():
         wide = [_gmem(counts, names, [128]) for counts in (old, new)]
         narrow = [_gmem(counts, names, NARROW) for counts in (old, new)]

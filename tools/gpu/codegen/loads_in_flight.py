@@ -63,7 +63,7 @@ def too_few(kernel):
     """A phrase where a kernel that streams has not enough in flight."""
     for pattern, enough in STREAMING:
         if pattern.match(kernel.name) and kernel.loads_in_flight is not None and kernel.loads_in_flight < enough:
-            yield f"has {kernel.loads_in_flight} loads in flight: it streams, and is to have {enough}"
+            yield f"has {kernel.loads_in_flight} loads in flight, but a streaming kernel needs {enough}"
 
 
 def kib_per_sm(kernel):

@@ -51,9 +51,9 @@ def stopped(kernel):
     """A phrase for each thing that stops the products."""
     loop = kernel.main_loop or {"fences": 0, "warpgroup": 0}
     if loop["fences"]:
-        yield f"has {loop['fences']} MEMBAR in its main loop: each empties the pipeline"
+        yield f"has {loop['fences']} MEMBAR in its main loop; each drains the pipeline"
     if loop["warpgroup"] > 2:
-        yield f"has {loop['warpgroup']} WARPGROUP in its main loop, not a fence and a wait: its wgmma are serialised"
+        yield f"has {loop['warpgroup']} WARPGROUP in its main loop, not one fence and one wait; wgmma is serialized"
 
 
 def thinner(old, new):
@@ -62,4 +62,4 @@ def thinner(old, new):
         return
     before, now = (loop["instructions"] / loop["products"] for loop in (old, new))
     if now > 1.1 * before:
-        yield f"{now:.1f} instead of {before:.1f} instructions of the main loop for each product"
+        yield f"{now:.1f} instead of {before:.1f} main-loop instructions per product"

@@ -45,8 +45,8 @@ def heavier(kernel, toolkits):
         return
     most = max(same, key=per_product)
     if per_product(loop) > MORE * per_product(most):
-        yield (f"has {per_product(loop):.1f} instructions of its main loop for each HGMMA, "
-               f"{most['library']}'s has {per_product(most):.1f}")
+        yield (f"has {per_product(loop):.1f} main-loop instructions per HGMMA, "
+               f"{most['library']} has {per_product(most):.1f}")
 
 
 def rows(kernels):

@@ -8,12 +8,12 @@ from . import compile_times, loads_in_flight, peers
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
         "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
 ABOUT = """\
-Registers, static shared memory, stack and spills (bytes): ptxas.  Threads per block (those of the launch
-bounds) and bytes of code: the cubin.  Dynamic shared memory: what the launch asks for, at most.  Blocks per
-SM, occupancy (of the warps that an SM holds) and what limits them: computed from these, not measured.  In
-flight: 128-bit loads of global memory that a thread has under way at once in a loop, and what the threads
-that fit on an SM have together (codegen/loads_in_flight.py).  Main loop: instructions of tensor cores of all
-that it has (codegen/main_loop.py).
+Registers, stack, spills and static shared memory (bytes) are reported by ptxas; threads per block (launch
+bounds) and code size (bytes) by the cubin.  Dynamic shared memory is the maximum that a launch requests.
+Blocks per SM, occupancy and its limit are computed, not measured.  "in flight" is the number of
+128-bit global loads that a thread has outstanding in a loop, "KiB/SM" their total over the threads of an SM
+(codegen/loads_in_flight.py).  "main loop" is tensor-core instructions / all instructions
+(codegen/main_loop.py).
 """
 
 
@@ -27,7 +27,7 @@ def row(kernel):
              kernel.dynamic_smem]
     found = kernel.occupancy()
     if kernel.is_empty or (found and found.blocks == 0):
-        fit = ["0", "", "does not run here"]
+        fit = ["0", "", "not supported"]
     elif found is None:
         fit = ["?", "?", "?"]
     else:
@@ -79,7 +79,7 @@ def report(facts, sizes, times, with_instructions, is_markdown):
         text += table(HEAD, [row(kernel) for kernel in kernels])
     counted = [kernel for kernel in facts.kernels if with_instructions and kernel.instructions]
     if counted:
-        text += "\n" + heading.format("Instructions in the code, each counted once")
+        text += "\n" + heading.format("Static instruction counts")
         groups = sorted({group for kernel in counted for group in kernel.instructions} - {"all", "other"})
         groups = ["all", *groups, "other"]
         rows = [[kernel.key, *(str(kernel.instructions[group]) for group in groups)] for kernel in counted]

@@ -1,7 +1,7 @@
-"""The stages and their steps, in the order in which they are worth most.
+"""Stages and their steps, most valuable first.
 
-Durations decide what is begun when little time is left.  Those of layouts and of the quick bench were seen on an H200;
-the others are guesses.
+The expected durations decide which steps start when little time is left.  Those of layouts and of
+the quick benchmark were observed on an H200; the others are estimates.
 """
 import pathlib
 import sys
@@ -10,38 +10,38 @@ from . import sanitized
 from .runner import Step
 
 STAGES = {
-    "layouts": "every primitive of the machine, host against device",
-    "tests": "the tests on the cuda target",
-    "sanitize": "compute-sanitizer, each of its tools on a test of every kernel family",
-    "bench": "all sets, as JSON",
-    "profile": "ncu on the five worst shapes of the bench",
-    "tune": "a tuning table",
+    "layouts": "every hardware primitive, host compared with device",
+    "tests": "the tests on the CUDA target",
+    "sanitize": "all tools of compute-sanitizer, on one test per kernel family",
+    "bench": "all benchmark sets, as JSON",
+    "profile": "ncu on the five slowest shapes of the benchmark",
+    "tune": "measurement of a tuning table",
 }
 
-TIMED_STAGES = ("bench", "profile", "tune")  # which nothing else may disturb
-SHARED_STAGES = ("layouts", "tests")  # whose programs may have the GPU together; the sanitizer wants it alone
+TIMED_STAGES = ("bench", "profile", "tune")  # run alone
+SHARED_STAGES = ("layouts", "tests")  # can share the GPU; compute-sanitizer requires exclusive use
 
-# Of tests/conformance, which lists them too.  A process for each: one that hangs or faults does not hide
-# the others.
+# Cases of tests/conformance, which lists them too.  Each runs in its own process, so one that hangs
+# or faults does not hide the others.
 CONFORMANCE_CASES = (
     "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "sorts", "async copies", "vectors", "wmma",
     "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col", "multicast", "wgmma",
     "stmatrix")
 
-# A fault on the device ends a process's context and with it all tests that follow, so the library's
-# tests run in several processes.  The last takes what the others leave.
+# A fault on the device destroys the context of the process and fails all later tests, so the tests
+# of the library run in several processes.  The last process runs the remaining tests.
 TEST_GROUPS = ("gemm", "conv", "step", "scaler", "optimizer", "rnn", "layers")
 
-NOT_HIDDEN = "~[.]"  # where tags are named, Catch2 takes hidden tests too
+NOT_HIDDEN = "~[.]"  # if tags are given, Catch2 also selects hidden tests
 
-SANITIZER_TOOLS = {  # with their seconds
+SANITIZER_TOOLS = {  # expected seconds
     "memcheck": 100,
     "racecheck": 200,
     "initcheck": 100,
     "synccheck": 100,
 }
 
-BENCH_STEPS = {  # with their arguments and seconds, what is worth most first
+BENCH_STEPS = {  # arguments and expected seconds, most valuable first
     "quick": (("all", "--quick"), 300),
     "gemm llm": (("gemm", "--set", "llm"), 60),
     "epilogue": (("epilogue",), 40),
@@ -72,7 +72,7 @@ def _tests(build: str):
     for group in TEST_GROUPS:
         yield Step("tests", group, (mptests, f"[{group}]{NOT_HIDDEN}"), 30, 240, has_tally=True)
     rest = "".join(f"~[{group}]" for group in TEST_GROUPS)
-    yield Step("tests", "the others", (mptests, rest + NOT_HIDDEN), 30, 240, has_tally=True)
+    yield Step("tests", "other tests", (mptests, rest + NOT_HIDDEN), 30, 240, has_tally=True)
 
 
 def _sanitize(build: str):
@@ -100,7 +100,7 @@ def _profile(build: str, folder: pathlib.Path, tools: pathlib.Path):
 
 
 def steps(build: str, folder: pathlib.Path, tools: pathlib.Path):
-    """All steps, those of a stage one after the other."""
+    """Returns all steps, grouped by stage."""
     return [
         *_layouts(build),
         *_tests(build),

@@ -1,19 +1,21 @@
-"""Nsight Compute on one GEMM or convolution: how it is called, and what of its figures is written down."""
+"""Command lines of Nsight Compute for one GEMM or convolution, and the metrics to extract."""
 import csv
 import io
 import json
 import pathlib
 import re
 
-# Our kernels have mp::cuda in their demangled names, peers have not; the bench's data are made by others.
+# Demangled names of mpcore kernels contain mp::cuda.  Kernels of reference libraries and the
+# kernels that generate benchmark data do not match.
 OUR_KERNELS = r"regex:.*mp::cuda::.*(gemm_|conv_|gemv|split_k).*"
 MOST_LAUNCHES = 4
 
-# What is written down: (label, names that Nsight Compute has for it, by version and architecture).
-# A name that ends with a dot stands for all metrics that begin so and are a percentage of the peak.
+# Extracted metrics: (label, names in Nsight Compute, which depend on version and architecture).
+# A name that ends with a dot matches all metrics with this prefix that are a percentage of the
+# peak.
 FIGURES = (
     ("duration", ("gpu__time_duration.sum",)),
-    ("SM utilisation", ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)),
+    ("SM utilization", ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)),
     ("tensor pipe", ("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
                      "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
                      "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
@@ -32,7 +34,10 @@ NO_PERMISSION = "ERR_NVGPUCTRPERM"
 
 
 def types_of_call(row: dict) -> list:
-    """The flags by which mpbench makes the types of a row again; it adds (beta) only where it chooses them."""
+    """Returns the mpbench flags that reproduce the types of a row.
+
+    mpbench accumulates (beta) only if it selects the output type itself.
+    """
     return ["--dtype", row["dtype"], *([] if row["beta"] else ["--out-dtype", row["out_dtype"]])]
 
 
@@ -41,7 +46,7 @@ def bench_command(mpbench: str, row: dict, name: str) -> list:
 
 
 def ncu_command(report: pathlib.Path, command) -> list:
-    # The clocks stay as they are: this may be somebody's machine, and mpbench does not lock them either.
+    # Clocks are not locked: the machine may be shared, and mpbench does not lock them either.
     return ["ncu", "--set", "full", "--clock-control", "none", "--kernel-name-base", "demangled", "--kernel-name", OUR_KERNELS,
             "--launch-count", str(MOST_LAUNCHES), "--force-overwrite", "--export", str(report), *command]
 
@@ -51,7 +56,7 @@ def import_command(report: pathlib.Path) -> list:
 
 
 def kernels_of(text: str) -> list:
-    """[{metric: (value, unit)}], one for each launch, of ncu --page raw --csv: names, units, launches."""
+    """Parses the output of ncu --page raw --csv into one {metric: (value, unit)} per launch."""
     lines = [line for line in text.splitlines() if line.startswith('"')]  # between messages
     table = list(csv.reader(io.StringIO("\n".join(lines))))
     if len(table) < 3:
@@ -65,7 +70,7 @@ def _number(text: str) -> float:
 
 
 def _values_of(kernel: dict, names):
-    """[(metric, value, unit)]: of the first of the names that there is."""
+    """Returns [(metric, value, unit)] of the first name that is present."""
     for name in names:
         found = ([name] if name in kernel else []) if not name.endswith(".") else sorted(
             metric for metric in kernel if metric.startswith(name[:-1]) and "pct_of_peak" in metric)
@@ -84,7 +89,7 @@ def _top_stalls(kernel: dict, count: int):
 
 
 def kernel_lines(kernel: dict):
-    yield kernel.get("Kernel Name", ("a kernel without a name",))[0]
+    yield kernel.get("Kernel Name", ("unnamed kernel",))[0]
     for label, names in FIGURES:
         values = _values_of(kernel, names)
         if not values:
@@ -102,7 +107,7 @@ def row_lines(row: dict, name: str, place: int, field: str):
 
 
 def read_runs(paths) -> list:
-    """Of those that were measured on a GPU, the oldest first.  A file that cannot be read is none of them."""
+    """Returns the runs that were measured on a GPU, oldest first; skips unreadable files."""
     runs = []
     for path in paths:
         try:

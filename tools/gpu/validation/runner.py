@@ -1,4 +1,4 @@
-"""One step: a command under a time limit, its output in a log, and what became of it."""
+"""Runs one step: a command with a time limit, whose output goes to a log."""
 import dataclasses
 import os
 import pathlib
@@ -10,18 +10,18 @@ import subprocess
 import time
 
 PASSED, FAILED, CRASHED, TIMED_OUT = "passed", "failed", "crashed", "timed out"
-MISSING = "missing"          # a program, a file or a permission that the step cannot do without
+MISSING = "missing"          # a required program, file or permission is missing
 NOT_RUN = "not run"          # no time left
-CUT_OFF = "cut off"          # the time of the whole run was over, or somebody ended it
+CUT_OFF = "cut off"          # the run reached its time limit or was interrupted
 
 FAILURES = (FAILED, CRASHED, TIMED_OUT)
 GAPS = (MISSING, NOT_RUN, CUT_OFF)
 
-GAP_EXIT_CODE = 77           # a command's own way to say MISSING; its last line begins with "gap: "
+GAP_EXIT_CODE = 77           # a command reports MISSING; its last line begins with "gap: "
 TALLY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
 REASON = re.compile(r"^FAILED: (.*)$", re.MULTILINE)
-POLL_S = 0.2                 # how soon a request to end is heeded
-GRACE_S = 5                  # from the request to end to the end
+POLL_S = 0.2                 # interval at which signals are checked
+GRACE_S = 5                  # time between SIGTERM and SIGKILL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Step:
     command: tuple           # argv
     expected_s: int
     limit_s: int
-    programs: tuple = ()     # that it cannot do without, besides the first word of the command
+    programs: tuple = ()     # required in addition to the first word of the command
     has_tally: bool = False  # its last line is "N passed, N failed[, N skipped]"
 
     @property
@@ -49,12 +49,14 @@ class Result:
 
 
 class Interrupted(Exception):
-    """Somebody asked this program to end; the step at hand has been ended."""
+    """A signal ended the run; the current step has been terminated."""
 
 
 class Request:
-    """To end, by a signal.  It is looked at, not raised: an exception could come between the start of a process
-    and the knowledge of it."""
+    """A request to terminate, set by a signal handler and polled.
+
+    An exception from the handler could arrive after a process starts but before it is recorded.
+    """
 
     def __init__(self):
         self.signal_name = None
@@ -69,15 +71,15 @@ class Request:
 
 
 def missing_part(step: Step) -> str:
-    """What the step cannot do without and this machine lacks, or nothing."""
+    """Returns the first missing requirement of the step, or an empty string."""
     for program in (step.command[0], *step.programs):
         if shutil.which(program) is None:
-            return f"there is no program {program}" + ("" if "/" in program else " in the PATH")
+            return f"{program} does not exist" if "/" in program else f"{program} is not in PATH"
     return ""
 
 
 def _end_group(process):
-    """Asks all of the step's processes to end, then makes them."""
+    """Sends SIGTERM, then SIGKILL, to all processes of the step."""
     for request in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, request)
@@ -91,7 +93,7 @@ def _outcome(step: Step, code: int, text: str) -> Result:
     last_line = text.rstrip().rpartition("\n")[2]
     if code < 0:
         return Result(CRASHED, f"signal {-code}, {signal.Signals(-code).name}")
-    if code > 128 and code - 128 in iter(signal.Signals):  # of a program that the command itself started
+    if code > 128 and code - 128 in iter(signal.Signals):  # signal of a child process
         return Result(CRASHED, f"signal {code - 128}, {signal.Signals(code - 128).name}")
     if code == GAP_EXIT_CODE and last_line.startswith("gap: "):
         return Result(MISSING, last_line[len("gap: "):])
@@ -99,7 +101,7 @@ def _outcome(step: Step, code: int, text: str) -> Result:
         return Result(PASSED) if code == 0 else Result(FAILED, f"exit code {code}: {last_line}")
     tallies = TALLY.findall(text)
     if not tallies:
-        return Result(FAILED, f"exit code {code}, and no line \"N passed, N failed\" at its end")
+        return Result(FAILED, f"exit code {code}, but no line \"N passed, N failed\" at the end")
     passed, failed, skipped = (int(number or 0) for number in tallies[-1])
     counts = f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
     reasons = REASON.findall(text)
@@ -109,11 +111,11 @@ def _outcome(step: Step, code: int, text: str) -> Result:
         return Result(FAILED, "no test ran")
     if code == 0 and failed == 0:
         return Result(PASSED, counts)
-    return Result(FAILED, counts if failed else f"exit code {code}, though {counts}")
+    return Result(FAILED, counts if failed else f"exit code {code} despite {counts}")
 
 
 def _wait(process, limit_s: float, request: Request) -> int:
-    """The exit code.  @raises subprocess.TimeoutExpired, Interrupted"""
+    """Returns the exit code.  @raises subprocess.TimeoutExpired, Interrupted"""
     end = time.monotonic() + limit_s
     while True:
         request.heed()
@@ -125,12 +127,12 @@ def _wait(process, limit_s: float, request: Request) -> int:
 
 
 def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict, request: Request) -> Result:
-    """Runs the step in at most its limit and the time that is left.  @raises Interrupted"""
+    """Runs the step within its limit and the remaining time.  @raises Interrupted"""
     why = missing_part(step)
     if why:
         return Result(MISSING, why)
     if seconds_left < step.expected_s:
-        return Result(NOT_RUN, f"expected to take {step.expected_s} s, of which {max(0, int(seconds_left))} are left")
+        return Result(NOT_RUN, f"expected to take {step.expected_s} s, but only {max(0, int(seconds_left))} s remain")
     log = folder / step.stage / step.log_name
     log.parent.mkdir(parents=True, exist_ok=True)
     limit_s = min(step.limit_s, seconds_left)
@@ -145,9 +147,9 @@ def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict
             result = _outcome(step, code, log.read_text(encoding="utf-8", errors="replace"))
         except subprocess.TimeoutExpired:
             _end_group(process)
-            result = (Result(TIMED_OUT, f"took longer than its limit of {step.limit_s} s")
+            result = (Result(TIMED_OUT, f"exceeded its limit of {step.limit_s} s")
                       if limit_s == step.limit_s else
-                      Result(CUT_OFF, f"the time of the run was over after {int(limit_s)} s"))
+                      Result(CUT_OFF, f"the run reached its time limit after {int(limit_s)} s"))
         except BaseException:
             _end_group(process)
             raise

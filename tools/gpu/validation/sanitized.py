@@ -1,8 +1,8 @@
-"""The tests that run under compute-sanitizer, which makes them ten to a hundred times slower: for every
-kernel a light one that launches it.  tests/tools/test_gpu_check.py looks at whether every kernel is here."""
+"""Tests to run under compute-sanitizer, which slows them down by 10 to 100 times: one small test
+that launches each kernel.  tests/tools/test_gpu_check.py checks that every kernel is listed."""
 import re
 
-# Which test launches which kernel was read on the host target, which logs the name of every launch.
+# The test of each kernel was found on the host target, which logs the name of every launch.
 TESTS = {
     "gemm_simt": "gemm: C may be NULL when beta is 0",
     "gemm_wmma": "gemm: C may be NULL when beta is 0",
@@ -79,10 +79,10 @@ TESTS = {
 
 
 def kernels_of(source: str) -> list:
-    """The names of the kernels that a file defines."""
+    """Returns the names of the kernels that a file defines."""
     return re.findall(r"^MP_KERNEL\((?:[^()]|\([^()]*\))*\)\s+(\w+)\(", source, re.MULTILINE)
 
 
 def test_spec() -> str:
-    """All of the tests, as Catch2 wants them on the command line."""
+    """Returns all tests as a Catch2 test specification."""
     return ",".join(re.sub(r'([\\,\[\]~"*])', r"\\\1", name) for name in dict.fromkeys(TESTS.values()))

@@ -1,7 +1,8 @@
-"""One GPU for several programs at a time.
+"""Shares one GPU between several programs.
 
-Each has it to itself for some milliseconds, unless CUDA's Multi-Process Service (MPS) runs their kernels together: of
-twelve processes of tests on an H200 some 166 tests had passed after 112 s, of eight with MPS more than 730 after 85 s.
+Without CUDA's Multi-Process Service (MPS), programs alternate in time slices of some milliseconds.
+On an H200 twelve processes without MPS passed about 166 tests in 112 s; eight processes with MPS
+passed more than 730 in 85 s.
 """
 import contextlib
 import os
@@ -14,7 +15,8 @@ CONTROL = "nvidia-cuda-mps-control"
 
 @contextlib.contextmanager
 def shared_gpu():
-    """What the programs need in their environment: nothing where there is no MPS, or it does not start."""
+    """Yields the environment variables for the programs: none if MPS is missing or fails to
+    start."""
     control = shutil.which(CONTROL)
     if control is None:
         yield {}

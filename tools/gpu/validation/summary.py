@@ -1,7 +1,6 @@
-"""What became of every step, as JSON and as text, written again after each of them.
+"""Results of all steps as JSON and as text, updated after each step.
 
-A run of one stage leaves the results of the other stages where they are, as long as they are of the
-same library: after three runs there is one summary of all.
+A run of one stage keeps the results of other stages if they belong to the same library.
 """
 import dataclasses
 import json
@@ -23,7 +22,8 @@ def outcome(statuses) -> str:
 
 class Summary:
     def __init__(self, path: pathlib.Path, steps, asked, about: dict):
-        """steps: all there are; asked: those of this run; about: the device, and "library" among others."""
+        """@param steps all steps; asked: the steps of this run; about: the device, "library" and
+        others."""
         self.path, self.steps, self.asked, self.about = path, steps, asked, about
         self._results = self._earlier()
         for step in asked:
@@ -44,7 +44,7 @@ class Summary:
         self._results[step.stage, step.name] = result
 
     def result_of(self, step) -> runner.Result:
-        return self._results.get((step.stage, step.name), runner.Result(runner.NOT_RUN, "not asked for yet"))
+        return self._results.get((step.stage, step.name), runner.Result(runner.NOT_RUN, "not requested yet"))
 
     def outcome_of_run(self) -> str:
         return outcome(self.result_of(step).status for step in self.asked)
@@ -74,7 +74,7 @@ class Summary:
 
 
 def _replace(path: pathlib.Path, text: str):
-    """The old file or the new one, whatever happens meanwhile."""
+    """Replaces the file atomically."""
     beside = path.with_name(path.name + ".new")
     beside.write_text(text, encoding="utf-8")
     os.replace(beside, path)
