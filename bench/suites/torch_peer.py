@@ -1,5 +1,5 @@
-"""What the peers of mpcore have in common that are written with PyTorch: batches timed on request, as
-bench/timing/timing.cpp has them.
+"""Base of the reference programs that use PyTorch: time batches on request, like
+bench/timing/timing.cpp.
 
 Commands on stdin, each answered by one line of JSON:
     prepare PROBLEM      data, warm-up, length of a batch
@@ -18,7 +18,7 @@ FILLER_BYTES = 64 << 20
 
 
 class Timer:
-    """Of one problem.  A subclass says what a call is, and in name() who is timed."""
+    """Times one problem.  Subclasses define call() and name(), the name of the timed library."""
 
     def __init__(self, torch, device):
         self.torch = torch
@@ -31,13 +31,13 @@ class Timer:
         raise NotImplementedError
 
     def before_batch(self, calls):
-        """What so many calls need and is not timed."""
+        """Prepares `calls` calls, untimed."""
 
     def name(self):
         raise NotImplementedError
 
     def error(self):
-        """Why the times do not count; None if they do."""
+        """Returns the reason why the times are invalid, or None."""
         return None
 
     def warm_up(self, calls):
@@ -56,7 +56,7 @@ class Timer:
         return start.elapsed_time(stop)
 
     def time_batch(self, calls):
-        """Milliseconds per call; the GPU is kept busy until all of them are enqueued."""
+        """Returns milliseconds per call.  The GPU is kept busy until all calls are enqueued."""
         def batch():
             began = time.perf_counter()
             for _ in range(calls):
@@ -84,13 +84,14 @@ class Timer:
 
 
 def sets_beyond_l2(torch, device, bytes_per_set):
-    """As Machine::sets_beyond_l2: data sets that calls take in turn."""
+    """Returns the number of data sets to alternate, like Machine::sets_beyond_l2."""
     l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
     return max(1, -(-2 * l2_bytes // bytes_per_set))
 
 
 def serve(torch, name, make_timer, commands, answers):
-    """`name`: of what may be missing; make_timer(problem): a Timer."""
+    """Answers commands.  name: the package, for error messages; make_timer(problem): returns a
+    Timer."""
     timer = None
     for line in commands:
         command, _, argument = line.strip().partition(" ")
@@ -108,7 +109,7 @@ def serve(torch, name, make_timer, commands, answers):
             timer = None
             torch.cuda.empty_cache()
             answer = {"error": "not enough device memory"}
-        except (ImportError, RuntimeError) as error:  # a package that is absent, or was built without CUDA
+        except (ImportError, RuntimeError) as error:  # missing, or built without CUDA
             timer = None
             answer = {"error": f"{name} cannot be used ({error})".replace('"', "'").replace("\n", " "),
                       "absent": isinstance(error, ImportError)}
@@ -116,8 +117,12 @@ def serve(torch, name, make_timer, commands, answers):
 
 
 def main(script, description, serve_script, **option):
-    """@param option  at most one, of argparse, by its name
-    @param serve_script  is given torch, the device, the option's value, commands and answers"""
+    """Runs a reference program.
+
+    @param option  at most one argparse option, by name
+    @param serve_script  called with torch, the device, the value of the option, commands and
+                         answers
+    """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--device", type=int, default=0, help="CUDA ordinal (0)")
     for name, details in option.items():
@@ -126,11 +131,11 @@ def main(script, description, serve_script, **option):
     try:
         import torch
     except ImportError:
-        sys.exit(f"{script}: PyTorch is not importable.")
+        sys.exit(f"{script}: PyTorch cannot be imported.")
     if not torch.cuda.is_available():
-        sys.exit(f"{script}: PyTorch sees no CUDA device.")
+        sys.exit(f"{script}: PyTorch detects no CUDA device.")
     device = torch.device("cuda", arguments.pop("device"))
     torch.cuda.set_device(device)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what packages print goes elsewhere
+    os.dup2(2, 1)  # output of packages goes to stderr
     serve_script(torch, device, *arguments.values(), sys.stdin, answers)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""torch.nn's recurrent layers beside mpcore's, timed batch by batch on request: one layer in one direction, whose input is
-multiplied with W_ih, because torch's always is.
+"""Times recurrent layers of torch.nn batch by batch on request, as a reference for mpcore: one
+layer with one direction.  The input is always multiplied by W_ih, as torch requires.
 
 A problem (torch_peer.py) is CELL HIDDEN BATCH TIMESTEPS TYPE PASS MODE:
-    fprop    forward; with MODE training it keeps what the gradients need, with inference it does not
-    dgrad    gradients of x and h_0, of a forward pass that is not timed
-    wgrad    the same and those of weights and biases: torch computes them in one go
-Calls are not captured into a CUDA graph: autograd's are new ones every time, and each is many kernels.
+    fprop    forward; MODE training saves data for the gradients, MODE inference does not
+    dgrad    gradients of x and h_0, after an untimed forward pass
+    wgrad    gradients of x, h_0, weights and biases, which torch computes in one call
+Calls are not captured into a CUDA graph: autograd creates new nodes each time, with many kernels
+each.
 """
 import dataclasses
 
@@ -34,7 +35,7 @@ DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 
 
 class DataSet:
-    """A layer with its weights, and tensors of its own."""
+    """A layer with its weights and tensors."""
 
     def __init__(self, torch, device, problem):
         self.torch, self.problem = torch, problem

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""What a PyTorch user runs where mpcore has mp_scale_step, timed batch by batch on request.
+"""Times the equivalent of mp_scale_step in PyTorch, batch by batch on request.
 
-torch: FP16 gradients become FP32 gradients of the FP32 master weights, GradScaler.step() runs the fused
-AdamW (which looks for non-finite gradients, unscales and updates), GradScaler.update() moves the
-loss scale, and the master weights are copied to the FP16 model.  apex, te: FusedAdam of Apex or Transformer
-Engine, which takes FP16 gradients, keeps the master weights and writes the FP16 model itself.  All of it is
-captured into a CUDA graph, so that PyTorch's work on the host does not show; where that fails it is called as
-it is.
+torch: converts FP16 gradients to FP32 gradients of the FP32 master weights.  GradScaler.step() runs
+the fused AdamW, which checks for non-finite gradients, unscales and updates.  GradScaler.update()
+updates the loss scale.  The master weights are copied to the FP16 model.
+
+apex, te: FusedAdam of Apex or Transformer Engine, which reads FP16 gradients, keeps the master
+weights and writes the FP16 model.
+
+The calls are captured into a CUDA graph, which excludes host time of PyTorch.  If the capture
+fails, they run without a graph.
 
 A problem (torch_peer.py) is NAME=NUMEL[xCOUNT][,NUMEL[xCOUNT]...].
 """
@@ -45,7 +48,8 @@ class Step:
         self.scaler.scale(self.torch.zeros((), device=self.device))  # creates the scale
 
     def capture(self):
-        """After a few calls on another stream, as torch.cuda.graph asks for."""
+        """Captures a CUDA graph after warm-up calls on another stream, as torch.cuda.graph
+        requires."""
         stream = self.torch.cuda.Stream()
         stream.wait_stream(self.torch.cuda.current_stream())
         with self.torch.cuda.stream(stream):
@@ -66,9 +70,9 @@ class Step:
 
 
 class AdamW(Step):
-    """torch's fused AdamW on master weights, with a cast before it and a copy behind it."""
+    """Fused AdamW of torch on master weights, with a cast before it and a copy after it."""
     NAME, PACKAGE = "torch", "torch"
-    BYTES = 2 + 4 + 4 + 4 + 4 + 2  # of storage, for each parameter
+    BYTES = 2 + 4 + 4 + 4 + 4 + 2  # storage per parameter
 
     def __init__(self, torch, device, numel):
         super().__init__(torch, device)
@@ -87,16 +91,18 @@ class AdamW(Step):
             self.torch._foreach_copy_(self.model, self.master)
 
     def has_applied_all(self):
-        """A skipped step writes nothing and would look fast."""
+        """Returns whether all steps were applied: skipped steps write nothing and would look
+        fast."""
         return int(self.optimizer.state[self.master[0]]["step"]) == self.calls
 
 
 class FusedAdam(Step):
-    """An optimizer of FP16 parameters that keeps FP32 master weights: AdamW is its default.
+    """AdamW of Apex or Transformer Engine, for FP16 parameters with FP32 master weights.
 
-    Apex and Transformer Engine have the same interface.  master_weights needs capturable in Apex; it makes
-    the step look for overflows, unscale and count on the device.  Sources: apex/optimizers/fused_adam.py at
-    6424da3, transformer_engine/pytorch/optimizers/fused_adam.py at d0067d0.
+    Both have the same interface.  In Apex, master_weights requires capturable, with which the step
+    detects overflows, unscales and counts on the device.  Sources:
+    apex/optimizers/fused_adam.py at 6424da3, transformer_engine/pytorch/optimizers/fused_adam.py at
+    d0067d0.
     """
     BYTES = 2 + 4 + 4 + 4 + 2
 
@@ -106,18 +112,19 @@ class FusedAdam(Step):
         self.model = [self.uniform(elems, torch.float16).requires_grad_() for elems in numel]
         for weight in self.model:
             weight.grad = self.uniform(weight.numel(), torch.float16)
-        # The step writes gradients back unscaled.  With a scale that stays 1 every call finds the same ones.
+        # The step writes back unscaled gradients.  With a constant scale of 1 they do not change.
         self.start(optimizer(self.model, lr=1e-3, weight_decay=0.01, capturable=True, master_weights=True),
                    init_scale=1.0, growth_interval=2**31 - 1)
 
     def enqueue(self):
         with self.torch.no_grad():
-            # GradScaler.step does this, and has announced that it will stop to.
+            # GradScaler.step makes this call, but its support is deprecated.
             self.optimizer.step(grad_scaler=self.scaler)
             self.scaler.update()
 
     def has_applied_all(self):
-        """A step counts whether the one before it was applied."""
+        """Returns whether all steps were applied; each step counts if the previous one was
+        applied."""
         return int(self.optimizer.param_groups[0]["step"]) == self.calls
 
 
@@ -165,14 +172,14 @@ class Timer(torch_peer.Timer):
         self.next = (self.next + 1) % len(self.steps)
 
     def version(self):
-        """Of torch, and of the package where that is another."""
+        """Returns the versions of torch and of the package."""
         torch = self.torch.__version__
         if self.kind.PACKAGE == "torch":
             return torch
         try:
             return f"{importlib.metadata.version(self.kind.PACKAGE)}, torch {torch}"
         except importlib.metadata.PackageNotFoundError:
-            return f"of unknown version, torch {torch}"
+            return f"unknown version, torch {torch}"
 
     def name(self):
         return f"{self.kind.NAME} {self.version()}, {self.mode}"
