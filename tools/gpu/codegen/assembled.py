@@ -1,4 +1,4 @@
-"""PTX of which it is known what ptxas makes of it, for the test: one instruction of each kind."""
+"""PTX with known machine code, for the tests: one instruction of each kind."""
 
 PTX = """\
 .version 8.0
@@ -12,7 +12,7 @@ PTX = """\
 {body}  ret;
 }}
 """
-# An architecture that has it, the instruction, what it is counted as.
+# (architecture, instruction, group in which it is counted)
 ASSEMBLED = [
     ("75", "ld.volatile.global.v4.f32 {%f0, %f1, %f2, %f3}, [%p];", "LDG.128"),
     ("75", "ld.volatile.global.v2.f32 {%f0, %f1}, [%p];", "LDG.64"),
@@ -44,10 +44,11 @@ ASSEMBLED = [
 ]
 
 
-# Loops whose threads have a known number of 128-bit loads in flight: volatile accesses keep their order, so
-# that a store of what a load has brought, before the next load, waits for the first.
+# Loops with a known number of 128-bit loads in flight: volatile accesses keep their order, so a
+# store of loaded data before the next load waits for the first load.
 def loop(steps):
-    """`steps`: how many loads come before their stores, again and again."""
+    """Returns a loop with groups of loads, each followed by its stores; `steps`: loads per
+    group."""
     lines, at = [], 0
     for loads in steps:
         places = range(at, at + loads)
@@ -59,6 +60,6 @@ def loop(steps):
                       "ld.volatile.global.u32 %r0, [%p + 4096];", "setp.ne.u32 %again, %r0, 0;", "@%again bra again;"])
 
 
-# Steps, and what is in flight.
+# (steps, loads in flight)
 LOOPS = [([1], 1), ([1, 1], 1), ([1, 1, 1, 1], 1), ([2], 2), ([2, 1], 2), ([1, 2, 1], 2), ([4], 4), ([3, 4], 4)]
 NO_LOOP = "ld.volatile.global.v4.f32 {%f0, %f1, %f2, %f3}, [%p]; st.volatile.global.f32 [%p], %f0;"

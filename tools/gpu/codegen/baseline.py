@@ -1,7 +1,7 @@
-"""The committed facts, and what a build may not do worse.
+"""The committed baseline, and the gates relative to it.
 
-Spills are in no baseline: there may be none.  Registers are no gate of their own: more of them matter where
-fewer warps fit on an SM.
+Spills are not in the baseline, because they are never allowed.  Registers are not a separate gate:
+more registers matter only if fewer warps fit on an SM.
 """
 
 import dataclasses
@@ -12,17 +12,18 @@ from . import early_launch, instructions, loads_in_flight, main_loop, peers
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
            "instructions"]
 
-SIZE_CHANGE = 0.1  # of the library's machine code for an architecture, that is told
+SIZE_CHANGE = 0.1  # relative change of machine code per architecture that is reported
 
 
 def facts_of(kernel):
-    """By column; what a build and the baseline are compared by."""
+    """Returns the facts of a kernel by column, for comparison with the baseline."""
     facts = {column: getattr(kernel, column) for column in COLUMNS}
     return facts | {"instructions": instructions.telling(kernel.instructions)}
 
 
 def write(path, facts, library_bytes):
-    """`library_bytes`: by part, facts.library_bytes; the host's part is another compiler's."""
+    """Writes the baseline.  `library_bytes`: facts.library_bytes, without the part of the host
+    compiler."""
     device_bytes = {part: size for part, size in library_bytes.items() if part != "host"}
     lines = [f"    {json.dumps(kernel.key)}: {json.dumps(list(facts_of(kernel).values()))}" for kernel in facts.kernels]
     (toolkit,) = facts.toolkits
@@ -40,7 +41,7 @@ class Comparison:
 
 
 def check(facts):
-    """What may never be, whatever the compiler and the baseline."""
+    """Checks the gates for every build, independent of compiler and baseline."""
     result = Comparison()
     if not facts.kernels:
         result.failures.append("the ptxas logs contain no kernel")

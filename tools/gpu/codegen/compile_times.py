@@ -1,5 +1,7 @@
-"""What `nvcc --time` wrote of a build, FILE.o.times beside the objects: seconds by source, phase and
-architecture.  Phases run side by side, and beside other files: the seconds are more than the build took."""
+"""Compile times of `nvcc --time` (FILE.o.times): seconds by source, phase and architecture.
+
+Phases and files are compiled concurrently, so the sum exceeds the duration of the build.
+"""
 
 import collections
 
@@ -8,7 +10,7 @@ PHASE, ARCH, VALUE = 1, 4, 6
 
 
 def gather(folder):
-    """{source: {phase: seconds}}, the slowest first; `folder`: BUILD/cuda."""
+    """Returns {source: {phase: seconds}}, slowest first; `folder`: BUILD/cuda."""
     by_source = {}
     for path in sorted(folder.rglob("*.o.times")):
         source = str(path.relative_to(folder)).removesuffix(".o.times") + ".cu"
@@ -23,13 +25,13 @@ def gather(folder):
 
 
 def by_phase(times):
-    """{phase: seconds} of all sources, the longest first."""
+    """Returns {phase: seconds} of all sources, longest first."""
     total = sum((collections.Counter(phases) for phases in times.values()), collections.Counter())
     return dict(total.most_common())
 
 
 def line(times):
-    """For people; empty where nothing was timed."""
+    """Returns a summary, empty if there are no times."""
     if not times:
         return ""
     phases = by_phase(times)

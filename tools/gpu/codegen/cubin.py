@@ -1,8 +1,8 @@
-"""What stands in machine code: the fat binaries of a library, and cubins, which are ELF files.
+"""Reads fat binaries of a library, and cubins, which are ELF files.
 
-A fat binary is a header and entries, one per architecture: a cubin, or PTX.  The layout is
-not documented by NVIDIA; this is what `fatbinary` of CUDA 12 and 13 writes.  Attributes of a kernel stand
-in its section .nv.info.KERNEL (`cuobjdump -elf` prints them as EIATTR_...).
+A fat binary is a header followed by entries, one per architecture: a cubin, or PTX.  The layout is
+not documented by NVIDIA; this is the layout that `fatbinary` of CUDA 12 and 13 writes.  Attributes
+of a kernel are in its section .nv.info.KERNEL (`cuobjdump -elf` prints them as EIATTR_...).
 """
 
 import collections
@@ -16,8 +16,8 @@ FATBIN_MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
 ARCH_SPECIFIC = 0x100000  # sm_90a rather than sm_90
 MAX_THREADS = 0x05  # EIATTR_MAX_THREADS: three counts
-HAS_VALUE_OF_SIZE = 4  # the attribute's format: a size and as many bytes follow
-# MP_DYN_SHARED (kernels/simt/simt.h) aligns the dynamic part so, and nothing else does.
+HAS_VALUE_OF_SIZE = 4  # format of an attribute: followed by a size and that many bytes
+# Alignment of dynamic shared memory in MP_DYN_SHARED (kernels/simt/simt.h), used nowhere else.
 DYNAMIC_SMEM_ALIGNMENT = 1024
 TOOLKIT = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
 
@@ -28,7 +28,7 @@ class Image:
 
     kind: int
     arch: str
-    size: int  # with its header
+    size: int  # including its header
 
 
 @dataclasses.dataclass
@@ -45,7 +45,7 @@ class Code:
 
 
 def sections(elf):
-    """(name, contents, alignment) of all sections of a 64-bit ELF file."""
+    """Yields (name, contents, alignment) of all sections of a 64-bit ELF file."""
     (table,) = struct.unpack_from("<Q", elf, 0x28)
     size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * size) for i in range(count)]
@@ -59,14 +59,14 @@ def sections(elf):
 
 
 def images(elf):
-    """All entries of all fat binaries in an object or a shared library."""
+    """Yields all entries of all fat binaries in an object or a shared library."""
     for name, fatbins, _ in sections(elf):
         if name != ".nv_fatbin":
             continue
         at = 0
         while at + 16 <= len(fatbins):
             magic, _, header, size = struct.unpack_from("<IHHQ", fatbins, at)
-            if magic != FATBIN_MAGIC:  # padding between two
+            if magic != FATBIN_MAGIC:  # padding
                 at += 8
                 continue
             entry, end = at + header, at + header + size
@@ -80,7 +80,7 @@ def images(elf):
 
 
 def attributes(info):
-    """(number, value) of what .nv.info holds."""
+    """Yields (number, value) of each attribute in .nv.info."""
     at = 0
     while at + 4 <= len(info):
         form, number, size = struct.unpack_from("<BBH", info, at)
@@ -91,14 +91,15 @@ def attributes(info):
 
 
 def architecture(cubin):
-    """75, 80, 90, ...: which byte of the ELF header's flags has it, depends on the version of the ABI."""
+    """Returns 75, 80, 90, ...  The ABI version determines its byte in the flags of the ELF
+    header."""
     abi = cubin[8]
     (flags,) = struct.unpack_from("<I", cubin, 0x30)
     return flags >> (8 if abi >= 8 else 0) & 0xFF
 
 
 def kernels(cubin):
-    """Code by mangled name."""
+    """Returns {mangled name: Code}."""
     found = {}
     arch = architecture(cubin)
     for name, data, alignment in sections(cubin):
@@ -123,6 +124,6 @@ def kernels(cubin):
 
 
 def toolkit(cubin):
-    """Version of the compiler that made it, or None."""
+    """Returns the version of the compiler, or None."""
     found = TOOLKIT.search(cubin)
     return found[1].decode() if found else None

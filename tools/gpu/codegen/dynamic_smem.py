@@ -1,8 +1,7 @@
-"""The dynamic shared memory of the kernels that have some, asked of the constants that launch them; where it
-depends on the shape, the most.
+"""Determines the dynamic shared memory of kernels from the constants that launch them.
 
-The kernel sources compile for the host, too: a program that prints them is made from the names of the
-kernels and run.
+If it depends on the shape, the maximum is used.  The constants are printed by a generated program,
+because the kernel sources also compile for the host.
 """
 
 import os
@@ -15,8 +14,8 @@ from .occupancy import SMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = ["mpcore/conv.h", "kernels/layers/softmax_xent_block.h", "kernels/rnn/fused_wmma.h", "kernels/rnn/fused_wgmma.h"]
-# How the launch of each (gemm_wmma.cu, conv_wmma.cu, wgmma_loop.h, softmax_xent.cu, rnn/fused*.cu) finds its amount; SMEM:
-# what a block of the architecture may have.
+# Expressions used by the launches in gemm_wmma.cu, conv_wmma.cu, wgmma_loop.h, softmax_xent.cu and
+# rnn/fused*.cu.  SMEM: maximum of a block on the architecture.
 KERNEL = r"mp::cuda::\(anonymous namespace\)::"
 CONSTANTS = [(re.compile(KERNEL + kernel + "$"), expression) for kernel, expression in [
     (r"gemm_wmma<(.*)>", r"\1::smem_bytes(true, true)"),
@@ -31,7 +30,7 @@ CONSTANTS = [(re.compile(KERNEL + kernel + "$"), expression) for kernel, express
 
 
 def constant(function, arch):
-    """A C++ expression for the host target, or None for a kernel that is not known to have any."""
+    """Returns a C++ expression for the host target, or None for other kernels."""
     sm = SMS.get(arch.rstrip("af"))
     for pattern, expression in CONSTANTS:
         found = pattern.match(function)
@@ -42,7 +41,7 @@ def constant(function, arch):
 
 
 def of(functions):
-    """{(function, architecture): bytes} of those that have some."""
+    """Returns {(function, architecture): bytes} of the kernels with dynamic shared memory."""
     asked = [(function, constant(*function)) for function in functions]
     asked = [(function, expression) for function, expression in asked if expression]
     if not asked:

@@ -1,13 +1,15 @@
-"""What a kernel that starts early does before it has waited for the kernel ahead of it in the stream.
+"""Finds global memory accesses before the grid-dependency wait of kernels with programmatic
+dependent launch (PDL).
 
-Such a kernel waits in one instruction (ACQBULK; PTX: griddepcontrol.wait).  On any way from its entry to there,
-memory of the device may still be another kernel's.  Found here: accesses to it on such a way.
+Such a kernel waits in one instruction (ACQBULK; PTX: griddepcontrol.wait).  On all paths from its
+entry to the wait, the previous kernel may still be writing device memory.
 
-A kernel that lets the next one start (PREEXIT; PTX: griddepcontrol.launch_dependents) behind its wait alone may load what
-is settled before it (kernels/simt/sm90_early.h), by TMA.
+A kernel that launches its dependents (PREEXIT; PTX: griddepcontrol.launch_dependents) only after
+its wait may use TMA before the wait to load data that the previous kernel does not write
+(kernels/simt/sm90_early.h).
 
-CUB's kernels, from CUDA 13.5 on, start early by a rule of their own, which is not looked at: the first of a sort waits
-before it lets the next one start, so that all that lies ahead of the sort is settled for those that read at once.
+CUB kernels of CUDA 13.5 and newer are not checked.  The first kernel of a sort waits before it
+launches the next one, so data from before the sort can be read immediately.
 """
 
 import collections
@@ -16,13 +18,13 @@ from . import flow
 
 WAIT = "ACQBULK"
 OF_CUB = "_ZN3cub"
-EXIT, ALWAYS = 0x14D, 7  # ALWAYS: the predicate of an instruction that has none
+EXIT, ALWAYS = 0x14D, 7  # ALWAYS: predicate of an unconditional instruction
 NEXT, SETTLED = "PREEXIT", "UTMALDG"
 GMEM = ("LDG", "STG", "LD.", "ST.", "LDGSTS", "UTMALDG", "UTMASTG", "ATOMG", "RED")
 
 
 def accesses_before_wait(instructions, arch):
-    """None of a kernel that does not wait."""
+    """Returns the number of accesses, or None for a kernel that does not wait."""
     if not any(instruction.group == WAIT for instruction in instructions):
         return None
     found = collections.Counter(instruction.group for instruction in before_wait(instructions, arch))
@@ -31,7 +33,7 @@ def accesses_before_wait(instructions, arch):
 
 
 def before_wait(instructions, arch):
-    """All that lie on a way from the entry to a wait."""
+    """Yields all instructions on paths from the entry to a wait."""
     targets, seen, ahead = flow.leads_to(instructions, arch), set(), [0]
     while ahead:
         at = ahead.pop()

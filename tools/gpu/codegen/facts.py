@@ -1,4 +1,4 @@
-"""All that a build knows of its kernels, gathered from the logs of ptxas and the cubins beside them."""
+"""Facts about the kernels of a build, gathered from ptxas logs and cubins."""
 
 import collections
 import dataclasses
@@ -9,7 +9,7 @@ from .occupancy import occupancy
 
 @dataclasses.dataclass
 class Kernel:
-    """A kernel on one architecture; what is None could not be found out."""
+    """A kernel on one architecture; None: unknown."""
 
     name: str
     arch: str
@@ -23,11 +23,11 @@ class Kernel:
     dynamic_smem: int
     threads: int
     code_bytes: int
-    instructions: collections.Counter  # in the code, each counted once
-    loads_in_flight: int  # of 128 bits, of a thread in a loop
-    main_loop: dict  # of a kernel for tensor cores: the fields of main_loop.MainLoop
-    gmem_before_wait: int  # accesses, of a kernel that starts early
-    is_empty: bool  # compiled to nothing, as the architecture cannot run it
+    instructions: collections.Counter  # static counts
+    loads_in_flight: int  # 128-bit loads of a thread in a loop
+    main_loop: dict  # of a tensor-core kernel: fields of main_loop.MainLoop
+    gmem_before_wait: int  # accesses of a kernel with PDL
+    is_empty: bool  # no code: not supported by the architecture
 
     @property
     def key(self):
@@ -47,25 +47,26 @@ class Kernel:
 @dataclasses.dataclass
 class Facts:
     kernels: list
-    warnings: list  # of ptxas, each with the file it is of
+    warnings: list  # of ptxas, with file names
     toolkits: set
 
 
 def cubins_of(object_file):
-    """{architecture, without a letter: cubin}, which nvcc left beside the object; those in it are compressed."""
+    """Returns {architecture without suffix: cubin} from the files of nvcc; those in objects are
+    compressed."""
     found = [path.read_bytes() for path in object_file.with_suffix(".ptx").glob("*.cubin")]
     return {str(cubin.architecture(data)): data for data in found}
 
 
 def amount_of_dynamic_smem(code, known):
-    """None: it has some, and nobody knows how much."""
+    """Returns the dynamic shared memory in bytes, or None if it is unknown."""
     if code is None:
         return known
     return known if code.uses_dynamic_smem else 0
 
 
 def gather(folder):
-    """`folder`: BUILD/cuda."""
+    """Gathers the facts of a build; `folder`: BUILD/cuda."""
     entries, warnings, toolkits = [], [], set()
     for log in sorted(folder.rglob("*.ptxas")):
         object_file = log.with_suffix("")
@@ -102,7 +103,7 @@ def gather(folder):
 
 
 def check_names(kernels):
-    """One name, one kernel: the baseline knows them by name."""
+    """One name, one kernel: the baseline identifies kernels by name."""
     seen = {}
     for kernel in kernels:
         other = seen.setdefault(kernel.key, kernel)

@@ -1,4 +1,4 @@
-"""Builds that no compiler made, for the tests: logs of ptxas, and cubins beside them."""
+"""Synthetic builds for the tests: ptxas logs and cubins."""
 
 import dataclasses
 import shutil
@@ -23,10 +23,10 @@ class Injected:
     uses_dynamic_smem: bool = False
     callee_spill: int = 0
     warning: str = ""
-    instructions: dict = dataclasses.field(default_factory=dict)  # as sass.count gives them
-    loads_in_flight: int = 0  # of a loop that comes behind them
-    main_loop: tuple = ()  # the groups of another
-    other_loop: tuple = ()  # and of one more
+    instructions: dict = dataclasses.field(default_factory=dict)  # in the format of sass.count
+    loads_in_flight: int = 0  # in a loop after the instructions
+    main_loop: tuple = ()  # groups of a second loop
+    other_loop: tuple = ()  # groups of a third loop
 
 
 def log(kernels):
@@ -52,7 +52,7 @@ def elf(sections, flags):
         at = len(names)
         names += name.encode() + b"\0"
         data = names if data is None else data
-        place = 64 + len(contents), len(data)  # behind the ELF header
+        place = 64 + len(contents), len(data)  # after the ELF header
         headers.append(struct.pack("<IIQQQQIIQQ", at, 1, 0, 0, *place, 0, 0, alignment, 0))
         contents += data
     start = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(
@@ -73,7 +73,7 @@ def cubin_of(kernels, arch, toolkit):
 
 
 def code_of(kernel):
-    """Its instructions, filled up to 256 bytes."""
+    """Returns the instructions of a kernel, padded to 256 bytes."""
     named = {sass.group_of(opcode, width): (opcode, width << 9)
              for opcode in [*sass.OPCODES, *sass.WITH_WIDTH] for width in sass.WIDTHS}
     words = [named[group] for group, number in kernel.instructions.items() for _ in range(number)]
@@ -86,7 +86,7 @@ def code_of(kernel):
 
 
 def loop_of(loads, arch):
-    """So many loads, a use of all of them, and the way back."""
+    """Returns a loop of `loads` loads and an instruction that uses them."""
     if not loads:
         return []
     load, scoreboard = 0x181 | 6 << 73, 0
@@ -94,7 +94,7 @@ def loop_of(loads, arch):
 
 
 def closed(words, arch):
-    """A loop of them, by a branch as flow.Instruction.distance reads it."""
+    """Appends a backward branch in the encoding of flow.Instruction.distance."""
     way = -(len(words) + 1) * flow.BYTES // 4
     lowest = 0
     if arch >= flow.FAR_BRANCHES_FROM:
@@ -103,7 +103,7 @@ def closed(words, arch):
 
 
 def build(folder, kernels, toolkit=TOOLKIT, has_cubins=True):
-    """Writes the log of FOLDER/cuda/kernels/injected.o, and the cubins beside it."""
+    """Writes the log of FOLDER/cuda/kernels/injected.o and its cubins."""
     path = folder / "cuda/kernels/injected.o"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_name("injected.o.ptxas").write_text(log(kernels))

@@ -1,17 +1,17 @@
-"""What the instructions of a kernel must be, and may not become."""
+"""Gates on the instructions of a kernel."""
 
 import re
 
-# Kernel, and what it is made for.
+# Kernels, and the instructions that they must use.
 TENSOR_CORES = [
     (re.compile(r"(gemm|conv|dgrad|wgrad)_wgmma<|rnn_fused_wgmma_"), ["HGMMA", "UTMALDG"]),
     (re.compile(r"(gemm|conv)_wmma<"), ["HMMA"]),
 ]
-# Reads the shared memory of other blocks; to the machine that is a generic load.
+# Kernels that read the shared memory of other blocks, which is a generic load in machine code.
 CLUSTERS = re.compile(r"rnn_fused_wgmma_(forward|backward)<")
-# A kernel that had one and has none any more has lost what it was written for.
+# Characteristic instructions: a kernel that used one must not lose it.
 SPECIAL = ["HGMMA", "HMMA", "LDSM", "STSM", "LDGSTS.128", "UTMALDG", "UTMASTG"]
-# Of global memory, and those that find out at run time what memory it is.
+# Accesses to global memory, and generic accesses.
 GMEM = {"loads": ["LDG", "LD"], "stores": ["STG", "ST"]}
 NARROW = [8, 16, 32, 64]
 TELLING = SPECIAL + ["FFMA"] + [f"{name}.{width}" for names in GMEM.values() for name in names
@@ -19,12 +19,12 @@ TELLING = SPECIAL + ["FFMA"] + [f"{name}.{width}" for names in GMEM.values() for
 
 
 def telling(counts):
-    """The part that the baseline remembers; None where the code could not be read."""
+    """Returns the counts that the baseline stores; None if the code could not be read."""
     return counts and {group: counts[group] for group in TELLING if counts[group]}
 
 
 def missing(kernel):
-    """What a kernel for tensor cores lacks, on an architecture that can run it."""
+    """Yields required instructions that a tensor-core kernel lacks on a supported architecture."""
     occupancy = kernel.occupancy()
     if kernel.instructions and occupancy and occupancy.blocks:
         for pattern, groups in TENSOR_CORES:
@@ -33,7 +33,7 @@ def missing(kernel):
 
 
 def generic(kernel):
-    """A phrase where a kernel has generic accesses that it should not have."""
+    """Yields a message if a kernel has generic accesses that are not allowed."""
     counts = kernel.instructions or {}
     number = sum(_gmem(counts, [names[1]], [128, *NARROW]) for names in GMEM.values())
     if CLUSTERS.match(kernel.name):
@@ -53,9 +53,12 @@ def _gmem(counts, names, widths):
 
 
 def lost(old, new):
-    """What became worse, a phrase for each thing.  Fewer wide accesses alone are none: loops are unrolled
-    less, or more.  Fewer wide ones and more narrow ones mean that wide ones were cut up; fewer of global memory
-    and more generic ones, that the compiler no longer sees where a pointer is from."""
+    """Yields a message per regression.
+
+    Fewer wide accesses alone are not a regression, because unrolling can change.  Fewer wide and
+    more narrow accesses mean that wide accesses were split.  Fewer global and more generic accesses
+    mean that the compiler lost the address space of a pointer.
+    """
     if not old or not new:
         return
     yield from (f"no longer uses {group}" for group in SPECIAL if group in old and group not in new)

@@ -1,39 +1,39 @@
-"""How many 128-bit loads of global memory a thread has under way at once, read from a kernel's code.
+"""Number of 128-bit global loads that a thread has in flight, determined from machine code.
 
-A load names one of six scoreboards; an instruction that needs what was loaded has that scoreboard in its wait
-mask.  Between the two the load is in flight.  A loop that streams through memory is as fast as its loads in
-flight are many: by Little's law an SM of an H200 needs its share of 4.8 TB/s times the latency,
+A load names one of six scoreboards; an instruction that uses its result has this scoreboard in its
+wait mask.  Between the two instructions the load is in flight.  The speed of a streaming loop is
+proportional to its loads in flight: by Little's law an SM of an H200 needs its share of 4.8 TB/s
+times the latency,
 
     4.8 TB/s / 132 SMs x 0.6 to 0.7 us = 22 to 25 KB
 
-at every moment, so twice that at the moments when a thread has just issued its loads and not yet waited.
+at all times, and therefore twice that directly after a thread has issued its loads.
 
-Counted is the largest number of loads that were issued in one stretch of straight-line code within a loop and
-not waited for.  What is in flight when the stretch is entered is not counted; a load under a predicate is,
-whether the predicate holds or not.
+The result is the maximum number of loads that straight-line code in a loop has issued but not yet
+waited for.  Loads from before the straight-line code are not counted; predicated loads always are.
 """
 
 import re
 
 from . import flow
 
-# Kernels that stream through memory, and how many loads a thread of theirs must have in flight.  What is
-# enough depends on the threads of an SM: the report shows the product.
+# Streaming kernels, and the loads that a thread must have in flight.  The required number depends
+# on the threads of an SM: the report shows the product.
 STREAMING = [
     (re.compile(r"(measure_list|measure_master|measure_tensors|accumulate_list|multiply_list|scale_array|copy_list|column_sum)\b"),
      4),
-    (re.compile(r"update_list<"), 6),  # of fp32 lists, before the gradient
-    (re.compile(r"pointwise_elements<"), 8),  # of fp32: four runs of a, or two each of a and b
+    (re.compile(r"update_list<"), 6),  # FP32 lists, before the gradient
+    (re.compile(r"pointwise_elements<"), 8),  # FP32: four vectors of a, or two each of a and b
 ]
 
-BYTES = 16  # of a load
+BYTES = 16  # per load
 WIDE_LOADS = {"LDG.128", "LD.128"}
 NO_BARRIER = 7
 
 
 def most_in_flight(stretch):
-    """`stretch`: instructions that come one after the other."""
-    most, waited_for = 0, []  # a scoreboard for each load
+    """Returns the maximum number of loads in flight in `stretch`, straight-line code."""
+    most, waited_for = 0, []  # scoreboard of each load
     for instruction in stretch:
         waited_for = [barrier for barrier in waited_for if not instruction.waits_for >> barrier & 1]
         if instruction.group in WIDE_LOADS and instruction.write_barrier != NO_BARRIER:
@@ -43,7 +43,8 @@ def most_in_flight(stretch):
 
 
 def stretches(instructions, arch):
-    """(first, end) of the straight-line code that lies in loops: nothing jumps into it but to its beginning."""
+    """Yields (first, end) of straight-line code in loops, which is entered only at its
+    beginning."""
     targets = flow.leads_to(instructions, arch)
     begins = {0, *targets.values()}
     begins |= {at + 1 for at, instruction in enumerate(instructions) if instruction.opcode in flow.ENDS}
@@ -55,19 +56,19 @@ def stretches(instructions, arch):
 
 
 def of(instructions, arch):
-    """`instructions`: of a kernel; `arch`: 75, 80, 90, ..."""
+    """Returns the loads in flight of a kernel; `arch`: 75, 80, 90, ..."""
     return max((most_in_flight(instructions[first:end]) for first, end in stretches(instructions, arch)), default=0)
 
 
 def too_few(kernel):
-    """A phrase where a kernel that streams has not enough in flight."""
+    """Yields a message if a streaming kernel has too few loads in flight."""
     for pattern, enough in STREAMING:
         if pattern.match(kernel.name) and kernel.loads_in_flight is not None and kernel.loads_in_flight < enough:
             yield f"has {kernel.loads_in_flight} loads in flight, but a streaming kernel needs {enough}"
 
 
 def kib_per_sm(kernel):
-    """What the threads on an SM have in flight together, or None."""
+    """Returns the KiB that the threads of an SM have in flight, or None."""
     fit = kernel.occupancy()
     if fit is None or kernel.loads_in_flight is None:
         return None

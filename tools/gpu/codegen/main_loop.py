@@ -1,10 +1,15 @@
-"""The main loop of a kernel for tensor cores: how much of it is products, and what stops it.
+"""The main loop of a tensor-core kernel: its share of tensor-core instructions ("products") and
+stalls.
 
-It is the smallest loop around any of them; of a kernel that has several, for operands of several kinds, the one with
-the most instructions for a product.  Each of its instructions takes an issue slot of a warp scheduler, those
-of other warps' products too; a fence of memory (MEMBAR) waits until all earlier accesses of the thread are
-seen, so that one between products empties the pipeline.  wgmma needs one fence of its own before the products of
-a step and one wait behind them (WARPGROUP); where ptxas adds others, it has serialised the products.
+The main loop is the smallest loop around a product.  If a kernel has several, for different kinds
+of operands, it is the loop with the most instructions per product.
+
+- Every instruction uses an issue slot of a warp scheduler, at the expense of products of other
+  warps.
+- A memory fence (MEMBAR) waits until all earlier accesses of the thread are visible, so a fence
+  between products drains the pipeline.
+- wgmma requires one fence before the products of a step and one wait after them (WARPGROUP).  More
+  of them mean that ptxas serialized the products.
 """
 
 import dataclasses
@@ -27,7 +32,7 @@ class MainLoop:
 
 
 def of(instructions, arch):
-    """None where nothing is multiplied, or not in a loop."""
+    """Returns the main loop, or None if there are no products in loops."""
     loops = sorted(flow.loops(flow.leads_to(instructions, arch)), key=lambda loop: loop[1] - loop[0])
     around = set()
     for at, instruction in enumerate(instructions):
@@ -48,7 +53,7 @@ def _measured(instructions):
 
 
 def stopped(kernel):
-    """A phrase for each thing that stops the products."""
+    """Yields a message for each kind of stall between products."""
     loop = kernel.main_loop or {"fences": 0, "warpgroup": 0}
     if loop["fences"]:
         yield f"has {loop['fences']} MEMBAR in its main loop; each drains the pipeline"
@@ -57,7 +62,7 @@ def stopped(kernel):
 
 
 def thinner(old, new):
-    """A phrase where a product costs more than 10 % more instructions than it did."""
+    """Yields a message if the instructions per product increased by more than 10 %."""
     if not old or not new:
         return
     before, now = (loop["instructions"] / loop["products"] for loop in (old, new))

@@ -11,14 +11,14 @@ DEVICE_NAMESPACES = re.compile(r"mp::|cuda::|\(anonymous namespace\)::")
 
 
 def demangle(names):
-    """The same names as C++; the hash of an anonymous namespace is gone, as it differs between folders."""
+    """Demangles names, without the hash of anonymous namespaces, which differs between folders."""
     run = subprocess.run(
         ["c++filt"], input="\n".join(names), text=True, capture_output=True, check=True)
     return run.stdout.splitlines()
 
 
 def enumerators():
-    """{"mp_op": {0: "MP_OP_N", ...}, ...} of the public headers."""
+    """Returns {"mp_op": {0: "MP_OP_N", ...}, ...} of the public headers."""
     sys.path.insert(0, str(BINDING))
     import _sys  # noqa: E402
 
@@ -27,7 +27,7 @@ def enumerators():
 
 
 def without_arguments(signature):
-    """ "void f<(mp_op)0>(Args)" -> "f<(mp_op)0>"."""
+    """Converts "void f<(mp_op)0>(Args)" to "f<(mp_op)0>"."""
     signature = signature.removeprefix("void ").replace("(anonymous namespace)", "{anonymous}")
     depth = 0
     for at, letter in enumerate(signature):
@@ -39,7 +39,7 @@ def without_arguments(signature):
 
 
 def readable(function, enums):
-    """`function`: without arguments."""
+    """Returns a readable name; `function`: without arguments."""
 
     def enumerator(found):
         return enums.get(found[1], {}).get(int(found[2]), found[0])

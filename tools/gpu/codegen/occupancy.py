@@ -1,7 +1,7 @@
-"""How many blocks of a kernel an SM holds at once, and what limits them.
+"""Occupancy: the number of blocks of a kernel that an SM can hold, and its limiting resource.
 
-The rules are those of cuda_occupancy.h in the CUDA toolkit.  The limits are from there and from the table
-"Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
+The rules are those of cuda_occupancy.h in the CUDA toolkit.  The limits are from there and from the
+table "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import dataclasses
 KIB = 1024
 REGISTERS_PER_SM = 64 * KIB
 REGISTERS_PER_BLOCK = 64 * KIB
-REGISTER_UNIT = 256  # registers are given to warps, in units of so many
+REGISTER_UNIT = 256  # allocation granularity per warp
 SUB_PARTITIONS = 4
 WARP_SIZE = 32
 
@@ -19,8 +19,8 @@ class Sm:
     warps: int
     blocks: int
     smem: int
-    smem_per_block: int  # at most, when the kernel opts in
-    smem_reserved: int = 1 * KIB  # of each block, for the system
+    smem_per_block: int  # maximum a kernel can opt in to
+    smem_reserved: int = 1 * KIB  # per block, for the system
     smem_unit: int = 128
 
 
@@ -42,8 +42,8 @@ SMS = {
 class Occupancy:
     blocks: int  # per SM
     warps: int  # per SM
-    percent: float  # of the warps that an SM holds
-    limit: str  # of the blocks: registers, shared memory, warps or blocks
+    percent: float  # of the maximum number of warps
+    limit: str  # registers, shared memory, warps or blocks
 
 
 def round_up(count, unit):
@@ -51,7 +51,8 @@ def round_up(count, unit):
 
 
 def occupancy(arch, registers, smem_bytes, threads):
-    """None where the architecture is not in the table; 0 blocks where the kernel cannot run."""
+    """Returns the occupancy: 0 blocks if the kernel cannot run, None for an unknown
+    architecture."""
     sm = SMS.get(arch.rstrip("af"))
     if sm is None:
         return None
@@ -65,7 +66,7 @@ def occupancy(arch, registers, smem_bytes, threads):
         "registers": warps_by_registers // warps_per_block,
         "shared memory": sm.smem // smem_per_block if smem_per_block else sm.blocks,
     }
-    # The check at launch assumes that every sub-partition has as many warps.
+    # The check at launch assumes an equal number of warps in every sub-partition.
     if round_up(warps_per_block, SUB_PARTITIONS) * registers_per_warp > REGISTERS_PER_BLOCK:
         blocks["registers"] = 0
     if smem_bytes > sm.smem_per_block:

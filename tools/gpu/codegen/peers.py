@@ -1,8 +1,8 @@
-"""The main loops of other libraries' GEMM kernels for Hopper beside ours: instructions for each HGMMA.
+"""Compares main loops of Hopper GEMM kernels with other libraries: instructions per HGMMA.
 
-peers.json holds what main_loop.of found in cubins that the same compiler made of their templates for sm_90a,
-with k-tiles of 64; which versions and arguments is said there.  All the instructions between the first and the
-last of a loop count, those of waits that come up late too.
+peers.json contains the results of main_loop.of for their templates, compiled for sm_90a with
+k-tiles of 64, and lists versions, compiler and arguments.  All instructions between the first and
+the last of a loop count, including rarely executed waits.
 """
 
 import json
@@ -11,11 +11,11 @@ import re
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
 OURS = re.compile(r"gemm_wgmma<WgmmaTile<(\d+), (\d+), \d+, (true|false)>>")
-MORE = 1.1  # so many times a peer's instructions are too many
+MORE = 1.1  # limit relative to the instructions of the other library
 
 
 def read():
-    """(version of the compiler, {library: what was compiled}, a dictionary for each main loop)"""
+    """Returns (compiler version, {library: description}, list of main loops)."""
     stored = json.loads(FILE.read_text())
     return stored["toolkit"], stored["libraries"], [dict(zip(stored["columns"], row)) for row in stored["main_loops"]]
 
@@ -25,7 +25,8 @@ def per_product(loop):
 
 
 def ours(kernel):
-    """The same facts of the heaviest of a kernel's main loops; None where the peers have no such kernel."""
+    """Returns the main loop of a mpcore kernel in the format of peers.json; None for other
+    kernels."""
     found = OURS.fullmatch(kernel.name)
     if not found or not kernel.main_loop:
         return None
@@ -35,7 +36,8 @@ def ours(kernel):
 
 
 def heavier(kernel, toolkits):
-    """A phrase where ours needs more instructions than the peers' with the same tile and schedule."""
+    """Yields a message if a kernel has more instructions than others with equal tile and
+    schedule."""
     toolkit, _, loops = read()
     loop = ours(kernel)
     if loop is None or toolkits != {toolkit}:
@@ -50,7 +52,7 @@ def heavier(kernel, toolkits):
 
 
 def rows(kernels):
-    """Cells of a table: ours and the peers' by tile."""
+    """Returns table cells of all main loops by tile."""
     loops = [loop for loop in map(ours, kernels) if loop] + read()[2]
     tiles = sorted({tuple(loop["tile"]) for loop in read()[2]}, reverse=True)
     return [[f"{m}x{n} {loop['ops']}", loop["library"], loop["schedule"], str(loop["instructions"]),

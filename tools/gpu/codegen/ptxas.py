@@ -1,4 +1,4 @@
-"""What ptxas -v said: one log per source file, build/cuda/**/*.o.ptxas."""
+"""Parses logs of ptxas -v, one per source file: build/cuda/**/*.o.ptxas."""
 
 import dataclasses
 import re
@@ -9,13 +9,14 @@ FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) by
 USED = re.compile(r"Used (\d+) registers")
 CUMULATIVE = re.compile(r"(\d+) bytes cumulative stack size")
 SMEM = re.compile(r"(\d+) bytes smem")
-# Serialised wgmma (C7510, C7514, C7518 and their kin) and ignored setmaxnreg (C7508) come without the word.
+# Messages on serialized wgmma (C7510, C7514, C7518 and similar) and ignored setmaxnreg (C7508) do
+# not contain the word "warning".
 WARNING = re.compile(r"C75\d\d|warning")
 
 
 @dataclasses.dataclass
 class Entry:
-    """A kernel on one architecture.  Spills are of the kernel and of the functions it calls."""
+    """A kernel on one architecture.  Spills include those of called functions."""
 
     mangled: str
     arch: str
@@ -27,7 +28,7 @@ class Entry:
 
 
 def parse(text):
-    """(entries, lines that warn).  What is said of a function called by a kernel counts for the kernel."""
+    """Returns (entries, warnings).  Numbers of called functions are added to the kernel."""
     entries, warnings = [], []
     for line in text.splitlines():
         if WARNING.search(line):

@@ -8,12 +8,12 @@ from . import compile_times, loads_in_flight, peers
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
         "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
 ABOUT = """\
-Registers, stack, spills and static shared memory (bytes) are reported by ptxas; threads per block (launch
-bounds) and code size (bytes) by the cubin.  Dynamic shared memory is the maximum that a launch requests.
-Blocks per SM, occupancy and its limit are computed, not measured.  "in flight" is the number of
-128-bit global loads that a thread has outstanding in a loop, "KiB/SM" their total over the threads of an SM
-(codegen/loads_in_flight.py).  "main loop" is tensor-core instructions / all instructions
-(codegen/main_loop.py).
+Registers, stack, spills and static shared memory (bytes) are reported by ptxas; threads per block
+(launch bounds) and code size (bytes) by the cubin.  Dynamic shared memory is the maximum that a
+launch requests. Blocks per SM, occupancy and its limit are computed, not measured.  "in flight" is
+the number of 128-bit global loads that a thread has outstanding in a loop, "KiB/SM" their total
+over the threads of an SM (codegen/loads_in_flight.py).  "main loop" is tensor-core instructions /
+all instructions (codegen/main_loop.py).
 """
 
 
