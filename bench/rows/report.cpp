@@ -66,7 +66,7 @@ Report::Report(const Options &options, const Machine &machine)
 void Report::describe(const Machine &machine) {
   const mp_device_info_t &info = machine.info();
   machine_["schema"] = kSchema;
-  if (machine.on_host()) machine_["sample"] = "host target: says nothing about a GPU";
+  if (machine.on_host()) machine_["sample"] = "host target: does not predict the speed of a GPU";
   if (machine.is_counted()) machine_["counted"] = true;
   machine_.update({{"device", info.name},
                    {"target", machine.on_host() ? "host" : "cuda"},

@@ -16,7 +16,7 @@ const StepOp &step_op(const std::string &name) {
   static const std::vector<StepOp> ops = step_ops();
   const auto found =
       std::find_if(ops.begin(), ops.end(), [&](const StepOp &op) { return op.name == name; });
-  if (found == ops.end()) throw std::logic_error(name + " is no operation of the step");
+  if (found == ops.end()) throw std::logic_error(name + " is not an operation of the step");
   return *found;
 }
 

@@ -133,7 +133,7 @@ TEST_CASE("a recurrent layer beside its products, cuDNN and torch", "[bench]") {
   CHECK(alone["workspace_bytes"] == 1 << 20);
   for (const char *field : {"peer", "peer_reserve_bytes", "with_w_ih"})
     CHECK_FALSE(alone.contains(field));
-  CHECK_THAT(heading_of(row), ContainsSubstring("deepbench_rnn_train, whole layers"));
+  CHECK_THAT(heading_of(row), ContainsSubstring("deepbench_rnn_train, full layers"));
   const std::string line = line_of(row, {});
   CHECK(line.find('\n') == line.size() - 1);
   CHECK_THAT(line, ContainsSubstring("8.0   1.250            3 "));
