@@ -229,8 +229,8 @@ contains
       call mp_check(mp_graph_forward(net%handle(), mode, queue(stream)), stat, errmsg)
   end subroutine
 
-  !> Computes the loss and the gradients of all parameters, multiplied by S.  Requires a preceding
-  !> forward pass in training mode.
+  !> Computes the loss, and the gradients of all parameters times the scale S.  Requires a
+  !> preceding forward pass in training mode.
   subroutine backward(net, scaler, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     type(c_ptr), intent(in), optional :: scaler, stream

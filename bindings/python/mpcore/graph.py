@@ -143,7 +143,7 @@ class Graph(Object):
         """Adds a float32 input for dL / d(tensor), with the shape of the tensor, and returns it.
 
         For losses that you compute yourself: read the tensor after `forward`, and bind the gradient
-        before `backward`, which multiplies it by S.
+        before `backward`, which multiplies it by the scale S.
         """
         seed = ctypes.c_int32()
         check(lib.mp_graph_seed_gradient(self.handle, _one(tensor), ctypes.byref(seed)))
@@ -209,7 +209,7 @@ class Graph(Object):
         check(lib.mp_graph_forward(self.handle, enumerator(_sys.mp_graph_mode_t, mode, "mode"), stream_pointer(stream)))
 
     def backward(self, scaler: Optional[Scaler] = None, stream: Any = None) -> None:
-        """Computes the loss and the gradients of all parameters, multiplied by S.
+        """Computes the loss, and the gradients of all parameters times the scale S.
 
         Requires a preceding forward pass in training mode.
         """
@@ -221,8 +221,7 @@ class Graph(Object):
     def get_step(self, stream: Any = None) -> int:
         """Returns the number of forward passes in training, which determines the Dropout masks.
 
-        0 without Dropout.
-        Save it in checkpoints.  Waits for the stream.
+        It is 0 without Dropout.  Save it in checkpoints.  Waits for the stream.
         """
         t = ctypes.c_int64()
         check(lib.mp_graph_get_step_sync(self.handle, ctypes.addressof(t), stream_pointer(stream)))

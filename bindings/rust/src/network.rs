@@ -171,8 +171,8 @@ impl Network {
         self.handle.call(|graph| unsafe { sys::mp_graph_forward(graph, mode as u32, stream.0) })
     }
 
-    /// Computes the loss and the gradients of all parameters, multiplied by S.  Requires a
-    /// preceding forward pass in training mode.
+    /// Computes the loss, and the gradients of all parameters times the scale S.  Requires
+    /// a preceding forward pass in training mode.
     pub fn backward(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<()> {
         self.require_elements("backward")?;
         if let Some(scaler) = scaler {
