@@ -252,9 +252,9 @@ impl Rewritten {
 /// Result of a rewrite for one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewrittenNode {
-    /// `Fp32` or the 16-bit type.
+    /// Type of the node: `Fp32` or the 16-bit type.
     pub dtype: Dtype,
-    /// None if the value is unknown to this crate.
+    /// Reason for the type; None if it is unknown to this crate.
     pub why: Option<AutocastWhy>,
     /// Node that caused the type; one of them if there are several.
     pub because: Option<NodeId>,
@@ -271,9 +271,9 @@ pub struct GraphCast {
     pub from: Dtype,
     /// Destination type.
     pub to: Dtype,
-    /// None if the value is unknown to this crate.
+    /// Kind of the cast; None if it is unknown to this crate.
     pub kind: Option<CastKind>,
-    /// Number of inputs that read the result, plus graph outputs with [`AutocastFlags::KEEP_IO`].
+    /// Number of inputs that read the result, plus the caller with [`AutocastFlags::KEEP_IO`].
     pub readers: usize,
 }
 

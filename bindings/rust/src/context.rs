@@ -28,7 +28,7 @@ pub enum Device {
 /// Properties of a context's device.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
-    /// None if the target is unknown to this crate.
+    /// Target; None if it is unknown to this crate.
     pub target: Option<Target>,
     /// Architecture: 80, 90, ...
     pub arch: i32,

@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 use std::ptr;
 
 impl Context {
-    /// Copies N C H W images in `src` to N H W C images in `dst`, converting the type.  `extent` is
-    /// that of `src`.
+    /// Copies N C H W images in `src` to N H W C images in `dst`, converting the type.  `nchw` are
+    /// the dimensions N, C, H and W.
     pub fn nchw_to_nhwc<S, D>(
         &self,
         nchw: [usize; 4],
@@ -27,8 +27,8 @@ impl Context {
         self.turn("nchw_to_nhwc", sys::mp_nchw_to_nhwc, nchw, src, dst, stream)
     }
 
-    /// Copies N H W C images in `src` to N C H W images in `dst`, converting the type.  `extent` is
-    /// that of `dst`.
+    /// Copies N H W C images in `src` to N C H W images in `dst`, converting the type.  `nchw` are
+    /// the dimensions N, C, H and W.
     pub fn nhwc_to_nchw<S, D>(
         &self,
         nchw: [usize; 4],

@@ -147,8 +147,8 @@ pub enum RnnSteps<'a> {
     All,
     /// Length of each sequence.
     Lengths(View<'a, i32>),
-    /// Number of sequences in each step, sorted from the longest to the shortest sequence; x, y and
-    /// their gradients are packed.
+    /// Number of sequences in each step, with sequences sorted longest first; x, y and their
+    /// gradients are packed.
     Packed(&'a [i32]),
 }
 
@@ -159,7 +159,7 @@ pub struct RnnInputs<'a, T> {
     pub weights: &'a [RnnWeights<'a, T>],
     /// Lengths of the sequences.
     pub steps: RnnSteps<'a>,
-    /// timesteps x batch x input_size.
+    /// Input, timesteps x batch x input_size.
     pub x: View<'a, T>,
     /// Initial h, layers x directions x batch x hidden_size; None: 0.
     pub h0: Option<View<'a, T>>,
@@ -174,7 +174,7 @@ pub struct RnnInputs<'a, T> {
 /// Outputs of the forward pass, or their gradients in the backward pass.
 #[derive(Clone, Copy, Debug)]
 pub struct RnnOutputs<'a, T> {
-    /// timesteps x batch x directions hidden_size.
+    /// Output, timesteps x batch x directions hidden_size.
     pub y: View<'a, T>,
     /// h after the last step, of the shape of `h0`.
     pub hn: Option<View<'a, T>>,

@@ -53,7 +53,8 @@ impl ScalerState {
     }
 }
 
-/// Allocates memory only when it is created.  Can be sent to another thread.
+/// A loss scaler, whose scale S is in device memory.  It allocates memory only when it is created,
+/// and can be sent to another thread.
 #[derive(Debug)]
 pub struct Scaler {
     handle: Handle<sys::mp_scaler>,
