@@ -178,11 +178,15 @@ void require_device(const T *pointer, const char *name) {
   require_device(pointer, name, alignof(T));
 }
 
+/// Fails with the enumerators in [first, last] as the valid values of `name`.
+[[noreturn, gnu::cold]] void fail_enum(const char *name, int32_t value, Enumerators all,
+                                       int32_t first, int32_t last);
+
 template <class Enum>
 void require_enum(const Enum &field, const char *name, Enum first, Enum last) {
   const int32_t value = enum_value(field);
-  MP_REQUIRE(value >= enum_value(first) && value <= enum_value(last), MP_ERROR_INVALID_ARGUMENT,
-             name, " = ", value, " is not an enumerator");
+  if (value < enum_value(first) || value > enum_value(last))
+    fail_enum(name, value, enumerators_of<Enum>(), enum_value(first), enum_value(last));
 }
 
 inline void require_dtype(const mp_dtype_t &field, const char *name) {
@@ -207,8 +211,8 @@ inline void require_zero(uint32_t value, const char *name) {
 }
 
 inline void require_flags(uint32_t flags, uint32_t known, const char *name) {
-  MP_REQUIRE((flags & ~known) == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", flags,
-             " has bits that mean nothing here: ", flags & ~known);
+  MP_REQUIRE((flags & ~known) == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", Flags{flags}, ": bits ",
+             Flags{flags & ~known}, " are unknown or not supported here");
 }
 
 /// Computes a * b + c, as every count of elements and bytes.  Returns false if 64 bits cannot
@@ -233,7 +237,7 @@ inline bool bytes_fit(int64_t elems, mp_dtype_t dtype) {
 inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   require_not_negative(count, name);
   MP_REQUIRE(bytes_fit(count, dtype), MP_ERROR_INVALID_ARGUMENT, name, " = ", count,
-             ": 64 bits cannot count the bytes");
+             ": size in bytes exceeds 2^63 - 1");
 }
 
 // ---------------------------------------------------------------------------- struct_size
@@ -321,7 +325,7 @@ void require_struct_size(size_t size, const char *name, const char *arrow, const
   require_struct_size(size, kFirstSize<Struct>, name, arrow, hint);
 }
 
-/// Whence the caller should have had it.
+/// Hint for an invalid struct_size: how to initialize the struct.
 const char *struct_size_hint(uint32_t size);
 
 /// Of a struct of `size` bytes, those that this version does not know must be 0.
@@ -355,11 +359,12 @@ template <class Struct>
 Struct read_element(const Struct *array, size_t index, const char *name) {
   const uint32_t distance = require_pointer(array, name).struct_size;
   MP_REQUIRE(distance % alignof(Struct) == 0, MP_ERROR_STRUCT_SIZE, name,
-             "[0].struct_size = ", distance, " would misalign the next element");
+             "[0].struct_size = ", distance, " must be a multiple of ", alignof(Struct));
   const auto *bytes = reinterpret_cast<const std::byte *>(array);
   const auto *user = reinterpret_cast<const Struct *>(bytes + index * distance);
   MP_REQUIRE(user->struct_size == distance, MP_ERROR_STRUCT_SIZE, name, "[", index,
-             "].struct_size = ", user->struct_size, ", but that of ", name, "[0] is ", distance);
+             "].struct_size = ", user->struct_size, " must equal ", name,
+             "[0].struct_size = ", distance);
   if (distance == sizeof(Struct))
     return *user;  // without its name, which takes longer than all else
   return read_struct(user, Message(name, "[", index, "]").c_str(), ".");

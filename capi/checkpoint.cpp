@@ -24,8 +24,8 @@ constexpr char kMagic[8] = {'m', 'p', 'c', 'o', 'r', 'e', '\0', 1};  // the last
 /// Stored; its layout may not change within a version.
 struct Header {
   char magic[sizeof kMagic];
-  int32_t kind;
-  uint32_t scaler_bytes;  ///< struct_size of the state at the end
+  mp_optimizer_kind_t kind;  ///< not loaded before it is checked (enum_value)
+  uint32_t scaler_bytes;     ///< struct_size of the state at the end
   uint32_t num_tensors;
   uint32_t lists;  ///< bit i: kLists[i] is there
   int64_t t;
@@ -87,22 +87,21 @@ Header read_header(const mp_optimizer &o, const std::byte *checkpoint, size_t by
     if (!good) fail(MP_ERROR_INVALID_ARGUMENT, "checkpoint: ", parts...);
   };
   Header saved;
-  require(bytes >= sizeof saved, "bytes = ", bytes, " is smaller than its header of ",
-          sizeof saved);
+  require(bytes >= sizeof saved, "bytes = ", bytes, " must be at least ", sizeof saved,
+          ", the size of the header");
   std::memcpy(&saved, checkpoint, sizeof saved);
   require(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0,
-          "must begin as mp_optimizer_save_sync writes it");
+          "header is invalid; pass the bytes from mp_optimizer_save_sync");
   const Header wanted = header_of(o);
-  require(saved.kind == wanted.kind, "kind = ", saved.kind, " must be that of the optimizer, ",
-          kind_name(o.desc.kind));
+  require(enum_value(saved.kind) == enum_value(wanted.kind), "kind = ", saved.kind,
+          " must equal the optimizer's kind = ", wanted.kind);
   require(saved.num_tensors == wanted.num_tensors, "num_tensors = ", saved.num_tensors,
-          " must be that of the optimizer, ", wanted.num_tensors);
+          " must equal the optimizer's num_tensors = ", wanted.num_tensors);
   const auto lists = lists_of(o);
-  require(saved.lists >> lists.size() == 0, "lists = ", saved.lists, " has unknown bits");
+  require(saved.lists >> lists.size() == 0, "lists = ", Flags{saved.lists}, " has unknown bits");
   for (uint32_t i = 0; i < lists.size(); ++i) {
-    require((saved.lists >> i & 1) == (wanted.lists >> i & 1), "must ",
-            (wanted.lists >> i & 1) != 0 ? "have" : "not have", " a list ", lists[i].name,
-            ", as the optimizer");
+    require((saved.lists >> i & 1) == (wanted.lists >> i & 1), "list ", lists[i].name,
+            (wanted.lists >> i & 1) != 0 ? " is missing" : " does not exist in the optimizer");
   }
   require(bytes == size_of(o, saved.scaler_bytes), "bytes = ", bytes, " must be ",
           size_of(o, saved.scaler_bytes));
@@ -111,8 +110,8 @@ Header read_header(const mp_optimizer &o, const std::byte *checkpoint, size_t by
     int64_t numel;
     std::memcpy(&numel, next, sizeof numel);
     next += sizeof numel;
-    require(numel == list.tensors->numel[t], list.name, ": tensor ", t, " has numel = ", numel,
-            ", must be that of the optimizer, ", list.tensors->numel[t]);
+    require(numel == list.tensors->numel[t], list.name, ": numel[", t, "] = ", numel,
+            " must equal the optimizer's ", list.tensors->numel[t]);
   });
   return saved;
 }
@@ -123,9 +122,9 @@ mp_scaler_state_t read_state(const mp_scaler &scaler, const std::byte *end, uint
   std::memcpy(aligned.data(), end - bytes, bytes);
   const auto *saved = reinterpret_cast<const mp_scaler_state_t *>(aligned.data());
   MP_REQUIRE(saved->struct_size == bytes, MP_ERROR_INVALID_ARGUMENT,
-             "checkpoint: struct_size of the scaler's state = ", saved->struct_size, " must be ",
+             "checkpoint: struct_size = ", saved->struct_size, " of the scaler state must be ",
              bytes);
-  const mp_scaler_state_t state = read_struct(saved, "checkpoint's scaler state");
+  const mp_scaler_state_t state = read_struct(saved, "scaler state of the checkpoint");
   check_state(state, scaler.config);
   return state;
 }
@@ -155,7 +154,7 @@ mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
     mp::Header header = mp::header_of(o);
     const size_t needed = mp::size_of(o, header.scaler_bytes);
     MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "bytes = ", bytes,
-               " is smaller than ", needed, ", which mp_optimizer_checkpoint_size returns");
+               " must be at least ", needed, "; call mp_optimizer_checkpoint_size");
     mp::require_success(mp_optimizer_get_step_sync(optimizer, &header.t, stream));
     mp_scaler_state_t state;
     MP_INIT_STRUCT(&state);

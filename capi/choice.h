@@ -169,7 +169,7 @@ Choice choose_kernel(Best<Problem, Choice> *best, Find<Problem, Choice> *find,
     fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
   }
   MP_REQUIRE(choice.workspace_bytes <= workspace_bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
-             "workspace_bytes = ", workspace_bytes, ", but kernel = ", kernel, " needs ",
+             "workspace_bytes = ", workspace_bytes, ", but kernel = ", kernel, " requires ",
              choice.workspace_bytes);
   return choice;
 }

@@ -19,7 +19,7 @@ mp_column_sum_desc_t read_desc(const mp_column_sum_desc_t *user) {
   MP_REQUIRE(d.columns <= kMostColumns && strided_extent(d.rows, d.ld, d.columns, &elems) &&
                  bytes_fit(elems, d.dtype),
              MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " with columns = ", d.columns,
-             " and ld = ", d.ld, ": 64 bits cannot count the bytes");
+             " and ld = ", d.ld, ": size in bytes exceeds 2^63 - 1");
   return d;
 }
 
@@ -68,7 +68,7 @@ mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc
     mp::require_device(sum, "sum", mp_dtype_size(d.dtype_sum));
     const size_t needed = mp::column_sum_bytes(in);
     MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace_bytes, " is smaller than ", needed);
+               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
     if (needed > 0) mp::require_device(workspace, "workspace", 256);
     mp::check_overlap(sums, mp::dense_region(sum, "sum", d.columns, d.dtype_sum),
                       {mp::matrix_region(x, "x", d.rows, d.columns, d.ld, d.dtype)});

@@ -20,7 +20,7 @@ void require_done(const char *name, const Callback &callback) {
 
 void require_factor(float value, const char *name) {
   MP_REQUIRE(value > 0.0f && std::isfinite(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-             " is not positive and finite");
+             " must be positive and finite");
 }
 
 void multiply(const mp_tensor_list &list, float factor, mp_stream_t stream) {
@@ -44,11 +44,11 @@ mp_comm_t read_comm(const mp_comm_t *user) {
   const mp_comm_t comm = read_struct(user, "comm");
   require_zero(comm.reserved0, "comm->reserved0");
   MP_REQUIRE(comm.world_size >= 1, MP_ERROR_INVALID_ARGUMENT,
-             "comm->world_size = ", comm.world_size, " is smaller than 1");
+             "comm->world_size = ", comm.world_size, " must be at least 1");
   MP_REQUIRE(comm.rank >= 0 && comm.rank < comm.world_size, MP_ERROR_INVALID_ARGUMENT,
              "comm->rank = ", comm.rank, " is outside [0, world_size = ", comm.world_size, ")");
   MP_REQUIRE(comm.world_size == 1 || comm.all_reduce != nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "comm->all_reduce = NULL with world_size = ", comm.world_size);
+             "comm->all_reduce = NULL, but world_size = ", comm.world_size, " requires it");
   const bool has_begin = comm.group_begin != nullptr, has_end = comm.group_end != nullptr;
   MP_REQUIRE(has_begin == has_end, MP_ERROR_INVALID_ARGUMENT, "comm->",
              has_begin ? "group_end = NULL, but group_begin" : "group_begin = NULL, but group_end",

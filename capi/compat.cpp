@@ -110,13 +110,13 @@ mp_scaler_config_t named_config(std::string_view name) {
   const std::string_view start = start_of(name);
   if (const std::optional<float> number = parse_number(name)) {
     MP_REQUIRE(is_scale(*number), MP_ERROR_INVALID_ARGUMENT, "name = \"", start,
-               "\" is not positive and finite with a finite reciprocal, as a loss scale must be");
+               "\": a loss scale must be positive and finite, with a finite reciprocal");
     return static_config(*number);
   }
   std::string known;
   for (const Word &word : kWords) known += std::string(word.text) + ", ";
-  fail(MP_ERROR_NOT_FOUND, "name = \"", start, "\" is unknown; known are ", known,
-       "and a number such as 128, which is a static loss scale");
+  fail(MP_ERROR_NOT_FOUND, "name = \"", start, "\" is unknown; use ", known,
+       "or a number such as 128 for a static loss scale");
 }
 
 // ---------------------------------------------------------------------------- saved states
@@ -134,7 +134,7 @@ mp_scaler_config_t config_of(const mp_torch_scaler_t &torch) {
   c.backoff_factor = torch.backoff_factor;
   c.growth_interval = torch.growth_interval;
   MP_REQUIRE(is_scale(c.init_scale), MP_ERROR_INVALID_ARGUMENT, "saved->scale = ", torch.scale,
-             " is not positive and finite with a finite reciprocal");
+             " must be positive and finite, with a finite reciprocal");
   check_growth(c, "saved->");
   return c;
 }

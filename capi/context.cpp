@@ -57,7 +57,8 @@ Place cuda_place(int32_t device) {
   MP_REQUIRE(count > 0, MP_ERROR_CUDA, "device = ", text_of(device),
              ", but no CUDA device is usable: ", cuda->why_no_device().c_str());
   MP_REQUIRE(device < count, MP_ERROR_INVALID_ARGUMENT, "device = ", text_of(device),
-             ", but the number of CUDA devices is ", count);
+             " is outside [0, ", count, "): ", count,
+             count == 1 ? " CUDA device is available" : " CUDA devices are available");
   const int ordinal = device >= 0 ? device : cuda->current_device();
   MP_REQUIRE(cuda->has_code_for(ordinal), MP_ERROR_ARCH_MISMATCH, "device = ", text_of(device),
              ", but this build has no code for CUDA device ", ordinal, ", ",
@@ -102,7 +103,7 @@ std::optional<mp_allocator_t> read_allocator(const mp_allocator_t *user) {
 
 ContextPtr make_context(const mp_context_config_t &config) {
   MP_REQUIRE(config.device >= MP_DEVICE_AUTO, MP_ERROR_INVALID_ARGUMENT, "device = ", config.device,
-             " is neither an ordinal nor one of MP_DEVICE_*");
+             " must be a device ordinal or one of MP_DEVICE_*");
   require_not_negative(config.sm_limit, "sm_limit");
   require_zero(config.flags, "flags");
   const std::optional<mp_allocator_t> allocator = read_allocator(config.allocator);
@@ -112,7 +113,7 @@ ContextPtr make_context(const mp_context_config_t &config) {
   Device device = place.backend->describe(place.ordinal);
   if (device.arch == 90 && !device.has_wgmma) {
     log(MP_LOG_WARN, "mp_context_create: ", device.name,
-        " has wgmma, but the code that it runs was not compiled for sm_90a: slower kernels");
+        " supports wgmma, but this build has no sm_90a code; using slower kernels");
   }
   if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
   static std::atomic<uint64_t> contexts;
@@ -127,7 +128,8 @@ void *allocate(const Context &context, size_t bytes) {
   const mp_allocator_t &allocator = *context.allocator;
   void *const ptr = call_back("allocator->alloc", MP_ERROR_OUT_OF_MEMORY,
                               [&] { return allocator.alloc(bytes, allocator.user); });
-  MP_REQUIRE(ptr != nullptr, MP_ERROR_OUT_OF_MEMORY, "allocator->alloc has no ", bytes, " bytes");
+  MP_REQUIRE(ptr != nullptr, MP_ERROR_OUT_OF_MEMORY, "allocator->alloc returned NULL for ", bytes,
+             " bytes");
   if (is_aligned(ptr, kMemoryAlignment)) return ptr;
   call_back("allocator->free", MP_ERROR_MISALIGNED,
             [&] { allocator.free(ptr, bytes, allocator.user); });
@@ -159,9 +161,9 @@ void ReleaseMemory::operator()(std::byte *ptr) const noexcept {
       context->backend.release(context->device, ptr);
     }
   } catch (const CallError &error) {
-    log(MP_LOG_ERROR, "device memory is lost: ", error.why.c_str());
+    log(MP_LOG_ERROR, "failed to free device memory: ", error.why.c_str());
   } catch (const std::exception &error) {
-    log(MP_LOG_ERROR, "device memory is lost: ", error.what());
+    log(MP_LOG_ERROR, "failed to free device memory: ", error.what());
   }
 }
 
@@ -169,7 +171,7 @@ MappedBuffer::~MappedBuffer() {
   try {
     context_->backend.release_mapped(context_->device, memory_);
   } catch (const std::exception &error) {
-    log(MP_LOG_ERROR, "mapped memory is lost: ", error.what());
+    log(MP_LOG_ERROR, "failed to free mapped host memory: ", error.what());
   }
 }
 
@@ -300,8 +302,8 @@ mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype,
     mp::require_device(src, "src", src_size);
     mp::require_device(dst, "dst", dst_size);
     MP_REQUIRE(src != dst || src_size == dst_size, MP_ERROR_INVALID_ARGUMENT,
-               "dst = src, but an element of dst has ", dst_size, " bytes and one of src ",
-               src_size);
+               "dst = src: in-place conversion requires types of equal size, not ", src_size,
+               " and ", dst_size, " bytes");
     mp::require_apart_or_same(mp::dense_region(dst, "dst", count, dst_dtype),
                               mp::dense_region(src, "src", count, src_dtype));
     c.backend.cast(c.device, src, src_dtype, dst, dst_dtype, count, stream);

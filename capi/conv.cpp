@@ -20,7 +20,7 @@ namespace {
 // ---------------------------------------------------------------------------- the descriptor
 
 void require_at_least_1(int32_t value, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
 }
 
 void require_divides(int32_t groups, int32_t channels, const char *name) {
@@ -81,8 +81,8 @@ void require_countable(const char *what, const char *of, std::initializer_list<E
   const bool fits = std::all_of(extents.begin(), extents.end(), [&](const Extent &extent) {
     return multiply_add(product, extent.value, 0, &product) && product < kLimit;
   });
-  MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, text_of(extents), ": ", what, " has 2^30 ", of,
-             " or more");
+  MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, text_of(extents), ": ", what,
+             " must have fewer than 2^30 ", of);
 }
 
 mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
@@ -211,7 +211,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
 std::vector<ConvChoice> ranked_choices(const Context &context, const ConvProblem &problem,
                                        int32_t index) {
   MP_REQUIRE(has_pixels(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
-             ", but without an output pixel no kernel is needed");
+             ", but an empty problem needs no kernel");
   std::vector<ConvChoice> choices(kMaxConvChoices);
   const int count = rank_conv(problem, context.device, gemm_tuning(), kAssumedAligned,
                               choices.data(), kMaxConvChoices);
@@ -231,7 +231,7 @@ mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int3
     const auto [rows, cols] = mp::conv_extents(d);
     MP_REQUIRE(rows <= INT32_MAX && cols <= INT32_MAX, MP_ERROR_UNSUPPORTED,
                mp::text_of({mp::height(d), mp::width(d)}), ": p = ", rows, " and q = ", cols,
-               " are not both below 2^31");
+               " must be less than 2^31");
     *p = static_cast<int32_t>(rows);
     *q = static_cast<int32_t>(cols);
   });

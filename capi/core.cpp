@@ -46,7 +46,7 @@ mp_status_t record(mp_status_t status, const Message &message, bool is_returned)
     LastError::get() = message;
     words_of_last_error = nullptr;
   } catch (const std::bad_alloc &) {
-    words_of_last_error = "a call failed, and there was no memory to say why";
+    words_of_last_error = "a call failed; out of memory while storing its message";
   }
   if (!is_part_of_a_call && (!is_returned || logs_returned_errors))
     log(MP_LOG_ERROR, message.c_str());
@@ -146,7 +146,7 @@ mp_status_t report_failure(const char *function, bool is_returned) noexcept {
   } catch (const std::bad_alloc &) {
     return record(MP_ERROR_OUT_OF_MEMORY, "out of host memory");
   } catch (const std::exception &error) {
-    return record(MP_ERROR_INTERNAL, "unexpected: ", error.what());
+    return record(MP_ERROR_INTERNAL, "unexpected exception: ", error.what());
   } catch (...) {
     return record(MP_ERROR_INTERNAL, "unexpected exception");
   }

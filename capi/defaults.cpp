@@ -234,7 +234,8 @@ mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *d
   const mp_status_t status = mp::init(__func__, desc, "desc", desc_size, [&] {
     mp::require_pointer(name, "name");
     mp::require_pointer(hyper, "hyper");
-    mp::require_struct_size<mp_hyper_t>(hyper_size, "hyper", "->", "; it is hyper_size");
+    mp::require_struct_size<mp_hyper_t>(hyper_size, "hyper", "->",
+                                        "; pass sizeof(mp_hyper_t) as hyper_size");
     named = mp::named_optimizer(name);
     mp_optimizer_desc_t d = mp::default_optimizer_desc(named.kind);
     d.flags |= named.flags;

@@ -33,7 +33,7 @@ mp_status_t init(const char *function, Struct *user, const char *name, size_t st
     // Zeros are left if the size is too small, or value() fails, and where a newer caller has
     // fields.
     if (struct_size <= kLargestStruct) std::memset(user, 0, struct_size);
-    require_struct_size<Struct>(struct_size, "", "", "; it is the sizeof of the caller's struct");
+    require_struct_size<Struct>(struct_size, "", "", "; pass the size of the struct");
     const Struct defaults = value();
     std::memcpy(user, &defaults, std::min(struct_size, sizeof defaults));
     user->struct_size = static_cast<uint32_t>(struct_size);

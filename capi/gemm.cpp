@@ -25,14 +25,14 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user) {
 void require_no_strides(const mp_gemm_desc_t &d) {
   for (const Matrix &matrix : {matrix_a(d), matrix_b(d), matrix_c(d), matrix_d(d)}) {
     MP_REQUIRE(matrix.stride == 0, MP_ERROR_INVALID_ARGUMENT, matrix.stride_name, " = ",
-               matrix.stride, ", but the items of mp_gemm_batched have pointers");
+               matrix.stride, " must be 0: mp_gemm_batched takes arrays of pointers");
   }
 }
 
 void require_batched_epilogue(const Epilogue &e) {
   const auto require_none = [](const void *pointer, const char *name) {
     MP_REQUIRE(pointer == nullptr, MP_ERROR_UNSUPPORTED, name, " = ", pointer,
-               " is for mp_gemm only");
+               " is supported by mp_gemm only");
   };
   require_none(e.aux, "aux");
   require_none(e.dbias, "dbias");

@@ -24,7 +24,7 @@ mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
   check_operation(d);
   const auto require_unset = [](int64_t value, const char *name) {
     MP_REQUIRE(value == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-               " must be 0: the shapes are in items");
+               " must be 0: the items specify the shapes");
   };
   require_unset(d.m, "m");
   require_unset(d.n, "n");
@@ -34,7 +34,7 @@ mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
     require_unset(matrix.stride, matrix.stride_name);
   }
   MP_REQUIRE(d.batch_count == 1, MP_ERROR_INVALID_ARGUMENT, "batch_count = ", d.batch_count,
-             " must be 1: an item is one product");
+             " must be 1: each item is one GEMM");
   return d;
 }
 
@@ -98,7 +98,7 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
       check_shape(d);
       tiles += count_tiles(d, tiles_along(d.m), 1);
       MP_REQUIRE(tiles <= kMostTiles, MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n,
-                 ": with the items before more than 2^31 - 1 tiles of 16 x 16");
+                 ": number of 16 x 16 tiles of all items exceeds 2^31 - 1");
       if (epilogue == nullptr) return;
       const Operands data{item.A, item.B, item.C, item.D};
       check_operands(data, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
@@ -196,7 +196,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
 void log_group(const Context &context, const GemmGroup &group, const GemmChoice &choice) {
   if (!is_news(context, choice.name)) return;
   log(MP_LOG_INFO, "mp_gemm_grouped: ", choice.name, " for ", group.count,
-      " products in one launch, workspace_bytes = ", choice.workspace_bytes);
+      " GEMMs in one launch, workspace_bytes = ", choice.workspace_bytes);
 }
 
 void run(const Context &context, const GemmGroup &group, const char *kernel,

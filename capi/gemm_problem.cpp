@@ -2,6 +2,7 @@
 #include "capi/gemm_problem.h"
 
 #include <mutex>
+#include <type_traits>
 
 #include "capi/choice.h"
 #include "kernels/fork.h"
@@ -60,7 +61,7 @@ void check_matrix(const Matrix &matrix, int64_t batch_count) {
                  bytes_fit(all, matrix.dtype),
              MP_ERROR_INVALID_ARGUMENT, matrix.ld_name, " = ", matrix.ld, " and ",
              matrix.stride_name, " = ", matrix.stride, " with ", matrix.rows, " rows and ",
-             batch_count, " items: 64 bits cannot count the bytes");
+             batch_count, " items: size in bytes exceeds 2^63 - 1");
 }
 
 }  // namespace
@@ -73,9 +74,10 @@ void check_operation(const mp_gemm_desc_t &d) {
 }
 
 void check_shape(const mp_gemm_desc_t &d) {
-  MP_REQUIRE(d.batch_count != 0 || d.alpha != 0.0f, MP_ERROR_INVALID_ARGUMENT,
-             "batch_count = 0 with alpha = 0: the descriptor lacks its defaults; start from "
-             "mp_gemm_desc_default or mp_gemm_desc_init");
+  MP_REQUIRE(
+      d.batch_count != 0 || d.alpha != 0.0f, MP_ERROR_INVALID_ARGUMENT,
+      "batch_count = 0 and alpha = 0: the descriptor is not initialized; call mp_gemm_desc_default "
+      "or mp_gemm_desc_init");
   require_not_negative(d.batch_count, "batch_count");
   require_not_negative(d.m, "m");
   require_not_negative(d.n, "n");
@@ -90,7 +92,7 @@ int64_t count_tiles(const mp_gemm_desc_t &d, int64_t tiles_m, int64_t batch_coun
   MP_REQUIRE(multiply_add(tiles_m, tiles_along(d.n), 0, &tiles) &&
                  multiply_add(tiles, batch_count, 0, &tiles) && tiles <= kMostTiles,
              MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n, ", batch_count = ", d.batch_count,
-             ": more than 2^31 - 1 tiles of 16 x 16");
+             ": number of 16 x 16 tiles exceeds 2^31 - 1");
   return tiles;
 }
 
@@ -102,8 +104,9 @@ void require_separate_items(const Matrix &matrix, int32_t batch_count) {
   const bool follow = matrix.stride >= item;
   const bool interleaved = matrix.stride >= matrix.cols && row_of_items <= matrix.ld;
   MP_REQUIRE(follow || interleaved, MP_ERROR_INVALID_ARGUMENT, matrix.stride_name, " = ",
-             matrix.stride, " makes the items of ", matrix.rows, " rows of ", matrix.cols, " (",
-             matrix.ld_name, " = ", matrix.ld, ") overlap; batch_count = ", batch_count);
+             matrix.stride, ": batch items of ", matrix.rows, " rows of ", matrix.cols,
+             " elements (", matrix.ld_name, " = ", matrix.ld,
+             ") overlap; batch_count = ", batch_count);
 }
 
 // ---------------------------------------------------------------------------- data
@@ -119,7 +122,7 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   }
   const bool backward = reads_aux(e.activation);
   MP_REQUIRE(!backward || e.aux != nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "aux = NULL, but activation = ", e.activation, " reads it");
+             "aux = NULL, but activation = ", e.activation, " requires it");
   const Matrix aux = matrix_aux(out, e.ld_aux != 0 ? e.ld_aux : out.d.ld);
   check_matrix(aux, out.batch_count);
   require_aligned(e.aux, "aux", mp_dtype_size(out.dtype));
@@ -140,14 +143,19 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
 
 Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) {
   const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_t{};
-  const auto require_unset = [&](auto value, const char *name) {
-    MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
-               " is not supported by ", function);
+  const auto require_unset = [&](const auto &value, const char *name) {
+    bool is_unset;
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(value)>>)
+      is_unset = enum_value(value) == 0;
+    else
+      is_unset = !value;
+    MP_REQUIRE(is_unset, MP_ERROR_UNSUPPORTED, name, " = ", value, " is not supported by ",
+               function);
   };
   require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
-  require_unset(enum_value(e.activation), "activation");
+  require_unset(e.activation, "activation");
   require_unset(e.bias, "bias");
-  require_unset(enum_value(e.bias_dtype), "bias_dtype");
+  require_unset(e.bias_dtype, "bias_dtype");
   require_zero(e.reserved0, "reserved0");
   require_unset(e.aux, "aux");
   require_unset(e.ld_aux, "ld_aux");
@@ -174,12 +182,13 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
   MP_REQUIRE(x.a != nullptr || !has_product(desc), MP_ERROR_INVALID_ARGUMENT, "A = NULL");
   MP_REQUIRE(x.b != nullptr || !has_product(desc), MP_ERROR_INVALID_ARGUMENT, "B = NULL");
   if (desc.beta == 0.0f) return;
-  MP_REQUIRE(x.c != nullptr, MP_ERROR_INVALID_ARGUMENT, "C = NULL with beta = ", desc.beta);
+  MP_REQUIRE(x.c != nullptr, MP_ERROR_INVALID_ARGUMENT, "C = NULL, but beta = ", desc.beta,
+             " requires C");
   if (x.c != x.d) return;
   MP_REQUIRE(desc.ldc == desc.ldd, MP_ERROR_INVALID_ARGUMENT, "ldc = ", desc.ldc,
-             " and ldd = ", desc.ldd, " differ, but C = D");
+             " must equal ldd = ", desc.ldd, " if C = D");
   MP_REQUIRE(desc.stride_c == desc.stride_d || desc.batch_count == 1, MP_ERROR_INVALID_ARGUMENT,
-             "stride_c = ", desc.stride_c, " and stride_d = ", desc.stride_d, " differ, but C = D");
+             "stride_c = ", desc.stride_c, " must equal stride_d = ", desc.stride_d, " if C = D");
 }
 
 void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs) {
@@ -237,7 +246,7 @@ void set_data(GemmProblem &problem, const Operands &x) {
 void check_workspace(const Workspace &workspace) {
   require_aligned(workspace.ptr, "workspace", 256);
   MP_REQUIRE(workspace.ptr != nullptr || workspace.bytes == 0, MP_ERROR_INVALID_ARGUMENT,
-             "workspace = NULL with workspace_bytes = ", workspace.bytes);
+             "workspace = NULL, but workspace_bytes = ", workspace.bytes);
 }
 
 // ---------------------------------------------------------------------------- choice

@@ -114,8 +114,8 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
   if (!log_enabled(MP_LOG_WARN) || logged.test()) return;
   const std::string why = reason();
   if (why.empty() || logged.test_and_set()) return;
-  log(MP_LOG_WARN, function, ": a slower path is taken because ", why.c_str(),
-      "; further ones are not reported");
+  log(MP_LOG_WARN, function, ": using a slower path: ", why.c_str(),
+      "; further occurrences are not logged");
 }
 
 /// The same after a choice: the reason is one of the problem, or else time that the choice loses.

@@ -13,9 +13,9 @@ constexpr char kFunction[] = "mp_gemm_ragged";
 /// A matrix that the groups share has no stride: their parts of it follow one another.
 void require_no_stride(const Matrix &matrix, mp_ragged_t ragged) {
   MP_REQUIRE(matrix.stride == 0, MP_ERROR_INVALID_ARGUMENT, matrix.stride_name, " = ",
-             matrix.stride, " must be 0 with ",
-             ragged == MP_RAGGED_M ? "MP_RAGGED_M: the groups share the rows"
-                                   : "MP_RAGGED_K: the groups share k");
+             matrix.stride, " must be 0: ",
+             ragged == MP_RAGGED_M ? "MP_RAGGED_M divides the rows among the groups"
+                                   : "MP_RAGGED_K divides k among the groups");
 }
 
 mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) {

@@ -43,7 +43,7 @@ bool read_file(const char *path, std::string *text, std::string *why) {
     if (bytes <= 0) return bytes == 0;
     text->append(block, static_cast<size_t>(bytes));
     if (text->size() <= kMostBytes) continue;
-    *why = "is larger than any table";
+    *why = "exceeds 1 MiB";
     return false;
   }
 }
@@ -57,9 +57,9 @@ std::shared_ptr<const GemmTuning> tuning_of_environment() {
   static std::atomic_flag is_told;  // by one of the threads that have come at the same time
   if (is_told.test_and_set()) return tuning;
   if (tuning != nullptr)
-    log(MP_LOG_INFO, "mp_gemm: MP_GEMM_TUNING = ", path, " is used");
+    log(MP_LOG_INFO, "mp_gemm: using MP_GEMM_TUNING = ", path);
   else
-    log(MP_LOG_WARN, "mp_gemm: MP_GEMM_TUNING = ", path, ": ", why, "; the built-in table is used");
+    log(MP_LOG_WARN, "mp_gemm: MP_GEMM_TUNING = ", path, ": ", why, "; using the built-in table");
   return tuning;
 }
 

@@ -44,7 +44,8 @@ mp_kernel_info_t kernel_info(const Device &device, int32_t index, const std::vec
     info.name = name;
     if (before-- == 0) return info;
   }
-  fail(MP_ERROR_NOT_FOUND, "index = ", index, ", but the number of kernels is ", names.size());
+  fail(MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ", names.size(), "): ", names.size(),
+       " kernels are available");
 }
 
 }  // namespace mp

@@ -23,9 +23,9 @@ void require_extents(std::initializer_list<int64_t> extents, mp_dtype_t dtype, c
   int64_t elems = 1;
   for (const int64_t extent : extents)
     MP_REQUIRE(multiply_add(elems, extent, 0, &elems), MP_ERROR_INVALID_ARGUMENT, what,
-               ": 64 bits cannot count the elements");
-  MP_REQUIRE(bytes_fit(elems, dtype), MP_ERROR_INVALID_ARGUMENT, what, " has ", elems,
-             " elements: 64 bits cannot count the bytes");
+               ": number of elements exceeds 2^63 - 1");
+  MP_REQUIRE(bytes_fit(elems, dtype), MP_ERROR_INVALID_ARGUMENT, what, " = ", elems,
+             ": size in bytes exceeds 2^63 - 1");
 }
 
 // ---------------------------------------------------------------------------- layout
@@ -50,7 +50,7 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
   require_not_negative(images.w, "w");
   require_dtype(src.dtype, "src_dtype");
   require_dtype(dst.dtype, "dst_dtype");
-  require_extents({images.n, images.c, images.h, images.w}, MP_FP32, "n c h w");
+  require_extents({images.n, images.c, images.h, images.w}, MP_FP32, "n * c * h * w");
   if (images.n == 0 || images.c == 0 || images.h == 0 || images.w == 0) return;
   require_device(src.data, "src", mp_dtype_size(src.dtype));
   require_device(dst.data, "dst", mp_dtype_size(dst.dtype));
@@ -72,7 +72,7 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
 // ---------------------------------------------------------------------------- pooling
 
 void require_positive(int64_t value, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
 }
 
 /// One side of a pool, and the names of its fields.
@@ -122,17 +122,16 @@ void require_side(const PoolSide &side) {
   MP_REQUIRE(side.dilation >= 1, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
              side.dilation, " is negative");
   MP_REQUIRE(side.extent() <= kMost, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
-             side.dilation, " makes the window larger than ", kMost);
+             side.dilation, ": size of the dilated window exceeds ", kMost);
   for (const auto &[pixels, name] : {side.before, side.behind}) {
     require_not_negative(pixels, name);
     const bool is_inside = pixels < side.extent();
-    MP_REQUIRE(is_inside, MP_ERROR_INVALID_ARGUMENT, name, " = ", pixels, " is not smaller than ",
-               side.window_name, " = ", side.window, side.dilation > 1 ? " with its dilation" : "");
+    MP_REQUIRE(is_inside, MP_ERROR_INVALID_ARGUMENT, name, " = ", pixels, " must be less than ",
+               side.dilation > 1 ? "the dilated " : "", side.window_name, " = ", side.extent());
   }
   MP_REQUIRE(side.before.pixels == 0 || side.dilation <= side.size || side.window == 1,
              MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ", side.dilation, " exceeds ",
-             side.size_name, " = ", side.size,
-             ", so that a window in the padding may have no pixel");
+             side.size_name, " = ", side.size, "; with padding, a window may contain no pixel");
 }
 
 struct Pixels {
@@ -150,7 +149,7 @@ int32_t num_outputs(const PoolSide &side, bool is_ceil) {
     if (is_partial && begin < side.size + side.before.pixels) ++outputs;
   }
   MP_REQUIRE(outputs <= std::numeric_limits<int32_t>::max(), MP_ERROR_INVALID_ARGUMENT,
-             side.outputs_name, " = ", outputs, " does not fit into 32 bits");
+             side.outputs_name, " = ", outputs, " exceeds 2^31 - 1");
   return static_cast<int32_t>(outputs);
 }
 
@@ -179,8 +178,8 @@ mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
   require_side(height(d));
   require_side(width(d));
   const Pixels outputs = outputs_of(d);
-  require_extents({d.n, d.h, d.w, d.c}, d.dtype, "n h w c");
-  require_extents({d.n, outputs.p, outputs.q, d.c}, d.dtype, "n P Q c");
+  require_extents({d.n, d.h, d.w, d.c}, d.dtype, "n * h * w * c");
+  require_extents({d.n, outputs.p, outputs.q, d.c}, d.dtype, "n * P * Q * c");
   return d;
 }
 
@@ -191,10 +190,10 @@ mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_not_negative(d.rows, "rows");
   require_count(d.channels, "channels", MP_FP32);
-  require_extents({d.rows, d.channels}, d.dtype, "rows channels");
+  require_extents({d.rows, d.channels}, d.dtype, "rows * channels");
   require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   MP_REQUIRE(d.activation == MP_ACT_NONE || d.activation == MP_ACT_RELU, MP_ERROR_UNSUPPORTED,
-             "activation = ", d.activation, " is neither MP_ACT_NONE nor MP_ACT_RELU");
+             "activation = ", d.activation, " must be MP_ACT_NONE or MP_ACT_RELU");
   require_finite(d.epsilon, "epsilon");
   MP_REQUIRE(d.epsilon >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "epsilon = ", d.epsilon, " is negative");
   MP_REQUIRE(d.momentum >= 0.0f && d.momentum <= 1.0f, MP_ERROR_INVALID_ARGUMENT,
@@ -247,7 +246,7 @@ size_t workspace_bytes(const mp_batchnorm_desc_t &d) {
 float *require_workspace(const mp_batchnorm_desc_t &d, void *workspace, size_t bytes) {
   const size_t needed = workspace_bytes(d);
   MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
-             " is smaller than ", needed);
+             " must be at least ", needed);
   require_device(workspace, "workspace", 256);
   return static_cast<float *>(workspace);
 }

@@ -20,7 +20,7 @@ mp_loss_desc_t read_desc(const mp_loss_desc_t *user) {
   require_dtype(d.dtype_target, "dtype_target");
   require_not_negative(d.count, "count");
   MP_REQUIRE(bytes_fit(d.count, MP_FP32), MP_ERROR_INVALID_ARGUMENT, "count = ", d.count,
-             ": 64 bits cannot count the bytes");
+             ": size in bytes exceeds 2^63 - 1");
   require_finite(d.weight, "weight");
   require_enum(d.reduction, "reduction", MP_LOSS_MEAN, MP_LOSS_SUM);
   require_flags(d.flags, MP_LOSS_IGNORE_TARGET, "flags");
@@ -78,7 +78,7 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void
     mp::require_apart(mp::dense_region(loss, "loss"), {in, wanted, factors, gradient, losses});
     const size_t needed = mp::workspace_bytes(d);
     MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace_bytes, " is smaller than ", needed);
+               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
     mp::require_device(workspace, "workspace", 256);
     c.backend.element_loss(c.device,
                            {.desc = d,

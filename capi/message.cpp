@@ -22,6 +22,9 @@ void Message::append(const Part &part) {
     case Part::Kind::address:
       append_text("0x");
       return append_number(reinterpret_cast<uintptr_t>(part.address_), 16);
+    case Part::Kind::flags:
+      append_text("0x");
+      return append_number(part.unsigned_, 16);
     case Part::Kind::float32:
       return append_number(part.float32_);
     case Part::Kind::float64:

@@ -4,27 +4,24 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <string_view>
 #include <type_traits>
 
+#include "capi/enumerators.h"
+
 namespace mp {
 
-/// The number a C caller put into an enumeration.  Read as bytes: a load as the enumeration would
-/// let the compiler assume that it is one of the enumerators.
-template <class Enum>
-int32_t enum_value(const Enum &field) {
-  static_assert(std::is_enum_v<Enum> && sizeof(Enum) == sizeof(int32_t));
-  int32_t value;
-  std::memcpy(&value, &field, sizeof value);
-  return value;
-}
+/// An integer of flags, which a message prints in hexadecimal.
+struct Flags {
+  uint32_t bits;
+};
 
 /// One line of UTF-8, cut off where the buffer ends; other bytes are escaped (support/escape.h).
 class Message {
  public:
-  /// What a line is made of: a text, a number or an address.  A text must live until the line is there.
+  /// One element of a line: a text, a number, an enumerator, flags or an address.  A text must outlive
+  /// the constructor of Message.
   class Part {
    public:
     Part(const char *text) : Part(std::string_view(text)) {}
@@ -38,11 +35,15 @@ class Message {
     template <std::unsigned_integral Number>
     Part(Number number) : kind_(Kind::unsigned_integer), unsigned_(number) {}
     template <class Enum, class = std::enable_if_t<std::is_enum_v<Enum>>>
-    Part(const Enum &field) : Part(enum_value(field)) {}
+    Part(const Enum &field) : Part(enum_value(field)) {
+      const char *const name = name_of(enumerators_of<Enum>(), enum_value(field));
+      if (name != nullptr) *this = Part(name);
+    }
+    Part(Flags flags) : kind_(Kind::flags), unsigned_(flags.bits) {}
 
    private:
     friend class Message;
-    enum class Kind { text, address, float32, float64, signed_integer, unsigned_integer };
+    enum class Kind { text, address, flags, float32, float64, signed_integer, unsigned_integer };
 
     Kind kind_;
     union {

@@ -14,7 +14,7 @@ namespace {
 template <class Function>
 void find(void *library, const char *name, Function *&function) {
   function = reinterpret_cast<Function *>(dlsym(library, name));
-  MP_REQUIRE(function != nullptr, MP_ERROR_NOT_FOUND, "libnccl.so.2 has no ", name);
+  MP_REQUIRE(function != nullptr, MP_ERROR_NOT_FOUND, "libnccl.so.2 does not export ", name);
 }
 
 /// Never unloaded: its threads outlive the last call.

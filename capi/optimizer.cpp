@@ -137,15 +137,15 @@ mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     MP_REQUIRE(group < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "group = ", group,
-               " with num_groups = ", o.desc.num_groups);
+               " is outside [0, num_groups = ", o.desc.num_groups, ")");
     const mp_hyper_t value = mp::read_struct(hyper, "hyper");
     mp::check_hyper(value, "hyper->", o.desc);
     MP_REQUIRE(o.desc.m != nullptr || !mp::needs_m(value, o.desc), MP_ERROR_INVALID_ARGUMENT,
                "hyper->beta1 = ", value.beta1,
-               " (momentum), but the optimizer was created without momentum and has no list m");
+               " (momentum) requires an optimizer created with momentum; this one has no list m");
     MP_REQUIRE(o.tensor_norms != nullptr || !mp::clips_tensors(value), MP_ERROR_INVALID_ARGUMENT,
                "hyper->max_tensor_norm = ", value.max_tensor_norm,
-               ", but no group had one when the optimizer was created");
+               " requires a group with max_tensor_norm when the optimizer is created");
 
     // Copied from memory that stays: a graph that captures the copy reads it again at each replay.
     mp::ParamGroup &uploaded = o.groups[group] = mp::group_of(value);

@@ -22,8 +22,7 @@ namespace {
 
 /// What a kind has.
 struct Kind {
-  const char *name;
-  uint32_t flags;       ///< that mean something
+  uint32_t flags;       ///< supported
   bool beta1_is_decay;  ///< in [0, 1); otherwise the momentum, >= 0, without which m is optional
   bool has_beta2;
   bool has_m, has_v;
@@ -34,24 +33,20 @@ Kind kind_of(mp_optimizer_kind_t kind) {
   constexpr uint32_t kAdam = kCommon | MP_OPT_DECOUPLED_DECAY | MP_OPT_NO_BIAS_CORRECTION;
   switch (kind) {
     case MP_OPT_SGD:
-      return {"MP_OPT_SGD",
-              kCommon | MP_OPT_NESTEROV | MP_OPT_DECAY_AFTER_MOMENTUM | MP_OPT_LARC | MP_OPT_LARS,
-              false,
-              false,
-              true,
-              false};
+      return {kCommon | MP_OPT_NESTEROV | MP_OPT_DECAY_AFTER_MOMENTUM | MP_OPT_LARC | MP_OPT_LARS,
+              false, false, true, false};
     case MP_OPT_ADAM:
-      return {"MP_OPT_ADAM", kAdam, true, true, true, true};
+      return {kAdam, true, true, true, true};
     case MP_OPT_LAMB:
-      return {"MP_OPT_LAMB", kAdam | MP_OPT_NVLAMB, true, true, true, true};
+      return {kAdam | MP_OPT_NVLAMB, true, true, true, true};
     case MP_OPT_NOVOGRAD:
-      return {"MP_OPT_NOVOGRAD", kCommon, true, true, true, true};
+      return {kCommon, true, true, true, true};
     case MP_OPT_ADAGRAD:
-      return {"MP_OPT_ADAGRAD", kCommon | MP_OPT_DECOUPLED_DECAY, false, false, false, true};
+      return {kCommon | MP_OPT_DECOUPLED_DECAY, false, false, false, true};
     case MP_OPT_RMSPROP:
       break;
   }
-  return {"MP_OPT_RMSPROP", kCommon, false, true, true, true};
+  return {kCommon, false, true, true, true};
 }
 
 bool has_momentum(const mp_hyper_t &hyper) {
@@ -69,20 +64,20 @@ void check_schedule(const mp_hyper_t &hyper, std::string_view name) {
     MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
   };
   const int32_t schedule = enum_value(hyper.lr_schedule);
-  require(schedule >= MP_LR_CONSTANT && schedule <= MP_LR_INVERSE_SQRT, "lr_schedule", schedule,
-          " is not an enumerator");
+  require_enum(hyper.lr_schedule, Message(name, "lr_schedule").c_str(), MP_LR_CONSTANT,
+               MP_LR_INVERSE_SQRT);
   require(hyper.warmup_steps >= 0, "warmup_steps", hyper.warmup_steps, " is negative");
   if (schedule == MP_LR_CONSTANT || schedule == MP_LR_INVERSE_SQRT) return;
-  require(hyper.decay_steps >= 1, "decay_steps", hyper.decay_steps, " is smaller than 1");
+  require(hyper.decay_steps >= 1, "decay_steps", hyper.decay_steps, " must be at least 1");
   require(hyper.lr_end >= 0.0f && std::isfinite(hyper.lr_end), "lr_end", hyper.lr_end,
           " is negative or not finite");
   if (schedule == MP_LR_POLYNOMIAL) {
     require(hyper.decay_power > 0.0f && std::isfinite(hyper.decay_power), "decay_power",
-            hyper.decay_power, " is not positive and finite");
+            hyper.decay_power, " must be positive and finite");
   }
   if (schedule == MP_LR_EXPONENTIAL) {
     require(hyper.decay_rate > 0.0f && std::isfinite(hyper.decay_rate), "decay_rate",
-            hyper.decay_rate, " is not positive and finite");
+            hyper.decay_rate, " must be positive and finite");
   }
 }
 
@@ -108,7 +103,7 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
   finite_not_negative("weight_decay", hyper.weight_decay);
   finite_not_negative("eps", hyper.eps);
   require(hyper.eps > 0.0f || desc.kind == MP_OPT_SGD, "eps", hyper.eps,
-          " must be positive: 0 / 0 is not a number");
+          " must be positive to avoid 0 / 0");
   finite("dampening", hyper.dampening);
   if (kind.has_beta2) decay("beta2", hyper.beta2);
   if (kind.beta1_is_decay) {
@@ -119,10 +114,10 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
   }
   if (desc.flags & (MP_OPT_LARC | MP_OPT_LARS)) {
     require(hyper.trust > 0.0f && std::isfinite(hyper.trust), "trust", hyper.trust,
-            " is not positive and finite, as MP_OPT_LARC and MP_OPT_LARS need it");
+            " must be positive and finite with MP_OPT_LARC or MP_OPT_LARS");
   }
   const auto not_negative = [&](const char *field, float value) {
-    require(value >= 0.0f, field, value, " is negative or not a number");
+    require(value >= 0.0f, field, value, " is negative or NaN");
   };
   not_negative("max_tensor_norm", hyper.max_tensor_norm);
   not_negative("max_value", hyper.max_value);
@@ -130,13 +125,8 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
   finite_not_negative("l2", hyper.l2);
   check_schedule(hyper, name);
   if ((desc.flags & MP_OPT_NESTEROV) == 0) return;
-  require(has_momentum(hyper), "beta1", hyper.beta1, ", but MP_OPT_NESTEROV needs momentum");
-  require(hyper.dampening == 0.0f, "dampening", hyper.dampening,
-          ", but MP_OPT_NESTEROV needs it to be 0");
-}
-
-const char *kind_name(mp_optimizer_kind_t kind) {
-  return kind_of(kind).name;
+  require(has_momentum(hyper), "beta1", hyper.beta1, ", but MP_OPT_NESTEROV requires momentum");
+  require(hyper.dampening == 0.0f, "dampening", hyper.dampening, " must be 0 with MP_OPT_NESTEROV");
 }
 
 bool needs_m(const mp_hyper_t &hyper, const mp_optimizer_desc_t &desc) {
@@ -171,7 +161,8 @@ std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc) {
   if (desc.tensor_group == nullptr) return std::vector<uint32_t>(count, 0);
   for (size_t t = 0; t < count; ++t) {
     MP_REQUIRE(desc.tensor_group[t] < desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "tensor_group[",
-               t, "] = ", desc.tensor_group[t], " with num_groups = ", desc.num_groups);
+               t, "] = ", desc.tensor_group[t], " is outside [0, num_groups = ", desc.num_groups,
+               ")");
   }
   return std::vector<uint32_t>(desc.tensor_group, desc.tensor_group + count);
 }
@@ -180,15 +171,15 @@ std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc) {
 
 void require_fp32(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.dtype.size(); ++t) {
-    MP_REQUIRE(list.dtype[t] == MP_FP32, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t, " is ",
-               mp_dtype_name(list.dtype[t]), ", not fp32");
+    MP_REQUIRE(list.dtype[t] == MP_FP32, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t,
+               " must be fp32, not ", mp_dtype_name(list.dtype[t]));
   }
 }
 
 void require_16bit(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.dtype.size(); ++t) {
     MP_REQUIRE(list.data[t] == nullptr || list.dtype[t] != MP_FP32, MP_ERROR_INVALID_ARGUMENT, name,
-               ": tensor ", t, " is fp32, not fp16 or bf16");
+               ": tensor ", t, " must be fp16 or bf16, not fp32");
   }
 }
 
@@ -199,10 +190,10 @@ void require_one_each(const mp_tensor_list &list, const char *name, const mp_ten
   MP_REQUIRE(list.context == grads.context, MP_ERROR_INVALID_ARGUMENT, name,
              " and grads belong to different contexts");
   MP_REQUIRE(list.numel.size() == grads.numel.size(), MP_ERROR_INVALID_ARGUMENT, name, " has ",
-             list.numel.size(), " tensors and grads has ", grads.numel.size());
+             list.numel.size(), " tensors, but grads has ", grads.numel.size());
   for (size_t t = 0; t < list.numel.size(); ++t) {
     MP_REQUIRE(list.numel[t] == 1, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t,
-               " has numel = ", list.numel[t], ", but MP_OPT_NOVOGRAD needs 1");
+               " has numel = ", list.numel[t], ", but MP_OPT_NOVOGRAD requires 1");
   }
 }
 
@@ -211,11 +202,11 @@ void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
   const mp_tensor_list &grads = require_pointer(desc.grads, "grads");
   require_pointer(desc.master, "master");
   MP_REQUIRE(kind.has_m || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT, "m = ", desc.m, ", but ",
-             kind.name, " has no first moment");
+             desc.kind, " has no first moment");
   MP_REQUIRE(kind.has_v || desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v, ", but ",
-             kind.name, " has no second moment");
+             desc.kind, " has no second moment");
   MP_REQUIRE(grads.context == context, MP_ERROR_INVALID_ARGUMENT,
-             "grads belongs to another context than the optimizer");
+             "grads belongs to a different context than the optimizer");
   const auto check = [&](const mp_tensor_list *list, const char *name) {
     if (list != nullptr) require_parallel(*list, name, grads, "grads");
   };
@@ -238,13 +229,13 @@ struct Role {
 
 /// Of two places, one of which is written.
 void require_separate(const Role &a, const Role &b) {
-  MP_REQUIRE(a.list != b.list, MP_ERROR_INVALID_ARGUMENT, b.name, " = ", b.list, " is ", a.name,
-             " too, and a step writes ", b.is_written ? b.name : a.name);
+  MP_REQUIRE(a.list != b.list, MP_ERROR_INVALID_ARGUMENT, b.name, " = ", b.list,
+             " must differ from ", a.name, ": a step writes ", b.is_written ? b.name : a.name);
   for (size_t t = 0; t < a.list->numel.size(); ++t) {
     const void *const data = a.list->data[t];
     const bool is_there = data != nullptr && a.list->numel[t] > 0 && b.list->numel[t] > 0;
     MP_REQUIRE(!is_there || data != b.list->data[t], MP_ERROR_INVALID_ARGUMENT, b.name, ": data[",
-               t, "] = ", data, " is that of ", a.name, " too, and a step writes ",
+               t, "] = ", data, " must differ from data[", t, "] of ", a.name, ": a step writes ",
                b.is_written ? b.name : a.name);
   }
 }
@@ -263,10 +254,15 @@ void check_overlaps(const mp_optimizer_desc_t &desc) {
 }
 
 void check_flags(const mp_optimizer_desc_t &desc) {
-  require_flags(desc.flags, kind_of(desc.kind).flags, "flags");
+  const uint32_t supported = kind_of(desc.kind).flags;
+  for (const Enumerator &flag : enumerators_of<mp_optimizer_flags_t>())
+    MP_REQUIRE((desc.flags & ~supported & static_cast<uint32_t>(flag.value)) == 0,
+               MP_ERROR_INVALID_ARGUMENT, "flags = ", Flags{desc.flags}, ": ", flag.name,
+               " is not supported by ", desc.kind);
+  require_flags(desc.flags, supported, "flags");
   const auto exclude = [&](uint32_t flags, const char *names) {
-    MP_REQUIRE((desc.flags & flags) != flags, MP_ERROR_INVALID_ARGUMENT, "flags = ", desc.flags,
-               " has both ", names);
+    MP_REQUIRE((desc.flags & flags) != flags, MP_ERROR_INVALID_ARGUMENT,
+               "flags = ", Flags{desc.flags}, ": ", names, " are mutually exclusive");
   };
   exclude(MP_OPT_LARC | MP_OPT_LARS, "MP_OPT_LARC and MP_OPT_LARS");
   exclude(MP_OPT_LARC | MP_OPT_DECAY_AFTER_MOMENTUM, "MP_OPT_LARC and MP_OPT_DECAY_AFTER_MOMENTUM");
@@ -280,7 +276,7 @@ mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr 
   require_enum(desc.kind, "kind", MP_OPT_SGD, MP_OPT_RMSPROP);
   check_flags(desc);
   MP_REQUIRE(desc.num_groups >= 1, MP_ERROR_INVALID_ARGUMENT, "num_groups = ", desc.num_groups,
-             " is smaller than 1");
+             " must be at least 1");
   check_lists(desc, context);
   check_overlaps(desc);
   require_aligned(desc.lr_multipliers, "lr_multipliers");

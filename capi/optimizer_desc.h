@@ -18,9 +18,6 @@ std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc);
 /// One parameter group; `name` is how the caller knows it, and `desc` what it is for.
 void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimizer_desc_t &desc);
 
-/// MP_OPT_SGD, ...
-const char *kind_name(mp_optimizer_kind_t kind);
-
 /// Returns whether a group with these hyperparameters writes a first moment.
 bool needs_m(const mp_hyper_t &hyper, const mp_optimizer_desc_t &desc);
 

@@ -18,7 +18,7 @@ void require_bytes(const mp_pointwise_desc_t &d, int64_t ld, const char *ld_name
   int64_t elems;
   MP_REQUIRE(strided_extent(d.rows, ld, d.columns, &elems) && bytes_fit(elems, dtype),
              MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " with ", ld_name, " = ", ld,
-             ": 64 bits cannot count the bytes");
+             ": size in bytes exceeds 2^63 - 1");
 }
 
 mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
@@ -26,14 +26,14 @@ mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
   require_enum(d.op, "op", MP_POINTWISE_COPY, MP_POINTWISE_MUL);
   require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   MP_REQUIRE(d.op == MP_POINTWISE_COPY || !reads_aux(d.activation), MP_ERROR_INVALID_ARGUMENT,
-             "activation = ", d.activation, " goes with MP_POINTWISE_COPY alone, but op = ", d.op);
+             "activation = ", d.activation, " requires op = MP_POINTWISE_COPY, but op = ", d.op);
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_b, "dtype_b");
   require_zero(d.reserved0, "reserved0");
   require_not_negative(d.rows, "rows");
   require_not_negative(d.columns, "columns");
   MP_REQUIRE(d.ld_b == 0 || d.ld_b >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
-             " is neither 0 nor at least columns = ", d.columns);
+             " must be 0 or at least columns = ", d.columns);
   require_bytes(d, d.columns, "columns", d.dtype);
   require_bytes(d, d.ld_b, "ld_b", d.dtype_b);
   return d;
@@ -48,10 +48,10 @@ void require_same_places(const mp_pointwise_desc_t &d, const void *b, const void
   require_apart_or_same(matrix_region(y, "y", d.rows, d.columns, d.columns, d.dtype),
                         matrix_region(b, "b", d.rows, d.columns, d.ld_b, d.dtype_b));
   if (y != b) return;
-  MP_REQUIRE(d.dtype_b == d.dtype, MP_ERROR_INVALID_ARGUMENT, "y = ", y,
-             " is b, but dtype_b = ", d.dtype_b, " is not dtype = ", d.dtype);
-  MP_REQUIRE(d.ld_b == d.columns || d.rows == 1, MP_ERROR_INVALID_ARGUMENT, "y = ", y,
-             " is b, but ld_b = ", d.ld_b, " is not columns = ", d.columns);
+  MP_REQUIRE(d.dtype_b == d.dtype, MP_ERROR_INVALID_ARGUMENT, "dtype_b = ", d.dtype_b,
+             " must equal dtype = ", d.dtype, " if y = b");
+  MP_REQUIRE(d.ld_b == d.columns || d.rows == 1, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
+             " must equal columns = ", d.columns, " if y = b");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr int32_t kMaxLayers = 65535;  // the masks of dropout have 16 bits for 
 // ---------------------------------------------------------------------------- descriptor
 
 void require_at_least_1(int32_t value, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
 }
 
 /// The strides of a tensor; 0 becomes that of a dense one.
@@ -37,7 +37,7 @@ void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_
              names.columns, " = ", columns);
   MP_REQUIRE(step != 0 || multiply_add(d.batch, row, 0, &step), MP_ERROR_INVALID_ARGUMENT,
              names.row, " = ", row,
-             ": 64 bits cannot count the elements of a step; batch = ", d.batch);
+             ": number of elements of a time step exceeds 2^63 - 1; batch = ", d.batch);
   if (d.batch == 0 || d.timesteps == 0) return;
   MP_REQUIRE(step >= columns, MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step,
              " is smaller than ", names.columns, " = ", columns);
@@ -46,10 +46,10 @@ void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_
                  strided_extent(d.timesteps, step, columns, &of_sequence) &&
                  strided_extent(d.timesteps, step, of_step, &all) && bytes_fit(all, MP_FP32),
              MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step, " and ", names.row, " = ", row,
-             ": 64 bits cannot count the bytes");
+             ": size in bytes exceeds 2^63 - 1");
   MP_REQUIRE(step >= of_step || row >= of_sequence || d.timesteps == 1 || d.batch == 1,
              MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step, " and ", names.row, " = ", row,
-             " make rows of ", columns, " elements overlap; timesteps = ", d.timesteps,
+             ": rows of ", columns, " elements overlap; timesteps = ", d.timesteps,
              ", batch = ", d.batch);
 }
 
@@ -64,7 +64,7 @@ void require_countable(const RnnShape &s) {
   MP_REQUIRE(kLargestElement * s.layers * (rows * per_row + weights) < kMostBytes,
              MP_ERROR_INVALID_ARGUMENT, "timesteps = ", s.timesteps, ", batch = ", s.batch,
              ", input_size = ", s.input_size, ", hidden_size = ", s.hidden_size,
-             ", layers = ", s.layers, ": 64 bits cannot count the bytes");
+             ", layers = ", s.layers, ": size in bytes exceeds 2^63 - 1");
 }
 
 RnnShape read_shape(const mp_rnn_desc_t *user) {
@@ -87,17 +87,17 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
   require_finite(d.clip, "clip");
   MP_REQUIRE(d.clip >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip, " is negative");
   MP_REQUIRE(d.clip == 0.0f || d.cell == MP_RNN_LSTM, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip,
-             " is for MP_RNN_LSTM, and cell = ", d.cell);
+             " requires cell = MP_RNN_LSTM, but cell = ", d.cell);
   MP_REQUIRE((d.flags & MP_RNN_RESET_FIRST) == 0 || d.cell == MP_RNN_GRU, MP_ERROR_INVALID_ARGUMENT,
-             "flags = ", d.flags,
-             " has MP_RNN_RESET_FIRST, which is for MP_RNN_GRU, and cell = ", d.cell);
+             "flags = ", Flags{d.flags},
+             ": MP_RNN_RESET_FIRST requires cell = MP_RNN_GRU, but cell = ", d.cell);
   MP_REQUIRE((d.flags & MP_RNN_SKIP_INPUT) == 0 || d.input_size == d.hidden_size,
              MP_ERROR_INVALID_ARGUMENT, "input_size = ", d.input_size,
-             " differs from hidden_size = ", d.hidden_size, " with MP_RNN_SKIP_INPUT");
+             " must equal hidden_size = ", d.hidden_size, " with MP_RNN_SKIP_INPUT");
   require_countable(RnnShape(d));
   require_strides(d.x_step, d.x_row, d.input_size, d, {"x_step", "x_row", "input_size"});
   require_strides(d.y_step, d.y_row, RnnShape(d).outputs(), d,
-                  {"y_step", "y_row", "directions x hidden_size"});
+                  {"y_step", "y_row", "directions * hidden_size"});
   return RnnShape(d);
 }
 
@@ -145,8 +145,8 @@ size_t most_workspace(const Context &context, const RnnShape &s) {
 }
 
 mp_kernel_info_t info_of(const Context &context, RnnShape s, int32_t index) {
-  MP_REQUIRE(index < kRnnKernels, MP_ERROR_NOT_FOUND, "index = ", index, ", but there are ",
-             kRnnKernels, " kernels");
+  MP_REQUIRE(index < kRnnKernels, MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ",
+             kRnnKernels, "): ", kRnnKernels, " kernels are available");
   const RnnKernel kernel = rank_rnn_kernels(s, context.device)[static_cast<size_t>(index)];
   mp_kernel_info_t info{};
   info.name = kRnnKernelNames[static_cast<int>(kernel)];
@@ -175,7 +175,8 @@ class TensorReader {
   mp_rnn_tensors_t read() {
     const uint32_t wanted = static_cast<uint32_t>(s_.layers * s_.directions);
     MP_REQUIRE(t_.num_weights == wanted, MP_ERROR_INVALID_ARGUMENT,
-               "tensors->num_weights = ", t_.num_weights, ", but layers x directions = ", wanted);
+               "tensors->num_weights = ", t_.num_weights,
+               " must equal layers * directions = ", wanted);
     require_aligned(t_.lengths, "tensors->lengths");
     if (pass_ != RnnPass::inference) require_aligned(t_.dropout_offset, "tensors->dropout_offset");
     optional(t_.h0, "tensors->h0");
@@ -230,12 +231,13 @@ class TensorReader {
     require_aligned(t_.c0, "tensors->c0");
     require_aligned(t_.cn, "tensors->cn");
     if (pass_ == RnnPass::inference) return;
-    const auto require_kept = [](const void *out, const void *in, const char *name) {
+    const auto require_kept = [](const void *out, const void *in, const char *name,
+                                 const char *in_name) {
       MP_REQUIRE(out == nullptr || out != in, MP_ERROR_INVALID_ARGUMENT, name, " = ", out,
-                 " is also the state before the first step, which the backward pass needs");
+                 " must differ from ", in_name, ", which the backward pass reads");
     };
-    require_kept(t_.hn, t_.h0, "tensors->hn");
-    require_kept(t_.cn, t_.c0, "tensors->cn");
+    require_kept(t_.hn, t_.h0, "tensors->hn", "tensors->h0");
+    require_kept(t_.cn, t_.c0, "tensors->cn", "tensors->c0");
   }
 
   void read_backward_data() {
@@ -277,7 +279,7 @@ class TensorReader {
     if (needed == 0) return;
     require_device(t_.reserve, "tensors->reserve", 256);
     MP_REQUIRE(t_.reserve_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "tensors->reserve_bytes = ", t_.reserve_bytes, " is smaller than ", needed);
+               "tensors->reserve_bytes = ", t_.reserve_bytes, " must be at least ", needed);
   }
 
   const RnnShape &s_;
@@ -288,8 +290,8 @@ class TensorReader {
 /// The first row of each step of a packed batch, and past the last.
 std::vector<int64_t> read_steps(const RnnShape &s, const mp_rnn_tensors_t &t) {
   if (t.batch_sizes == nullptr) return {};
-  MP_REQUIRE(t.lengths == nullptr, MP_ERROR_INVALID_ARGUMENT, "tensors->lengths = ", t.lengths,
-             " and batch_sizes are both there");
+  MP_REQUIRE(t.lengths == nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "tensors->lengths and tensors->batch_sizes are mutually exclusive");
   std::vector<int64_t> rows = {0};
   int32_t most = s.batch;
   for (int32_t i = 0; i < s.timesteps; i++) {
@@ -348,7 +350,7 @@ void check_overlap(const RnnShape &s, RnnPass pass, const mp_rnn_tensors_t &t,
 
 void require_workspace(const void *workspace, size_t bytes, size_t needed) {
   MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
-             " is smaller than ", needed);
+             " must be at least ", needed);
   if (needed > 0) require_device(workspace, "workspace", 256);
 }
 

@@ -12,7 +12,7 @@ namespace mp {
 
 void require_scale(float value, const char *name) {
   MP_REQUIRE(is_scale(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-             " is not positive and finite with a finite reciprocal");
+             " must be positive and finite, with a finite reciprocal");
 }
 
 namespace {
@@ -35,7 +35,7 @@ void require_limit(float value, const char *name, const mp_scaler_config_t &conf
 
 void require_at_least_one(int32_t value, const char *prefix, const char *name) {
   MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, prefix, name, " = ", value,
-             " is smaller than 1");
+             " must be at least 1");
 }
 
 void require_decay(double value, const char *name) {
@@ -69,7 +69,7 @@ void check_lognormal(const mp_scaler_config_t &config) {
 void check_growth(const mp_scaler_config_t &config, const char *prefix) {
   MP_REQUIRE(config.growth_factor > 1.0 && std::isfinite(config.growth_factor),
              MP_ERROR_INVALID_ARGUMENT, prefix, "growth_factor = ", config.growth_factor,
-             " is not greater than 1 and finite");
+             " must be greater than 1 and finite");
   require_backoff_factor(config.backoff_factor, prefix);
   require_at_least_one(config.growth_interval, prefix, "growth_interval");
 }
@@ -130,8 +130,8 @@ void require_mean(float mean, const char *name, double power, const char *power_
                   double most) {
   const double samples = 1.0 - power;
   MP_REQUIRE(mean >= least * samples && mean <= most * samples, MP_ERROR_INVALID_ARGUMENT, name,
-             " = ", mean, " is outside [", least * samples + 0.0, ", ", most * samples,
-             "], as it must be with ", power_name, " = ", power);
+             " = ", mean, " must be in [", least * samples + 0.0, ", ", most * samples, "] with ",
+             power_name, " = ", power);
 }
 
 /// Samples are log2 of the largest gradient, multiplied by S, minus log2 S: of numbers between 2^-149 and 2^128
@@ -175,7 +175,7 @@ void require_growth_tracker(int32_t tracker, const char *prefix, int32_t first, 
 // every later scale.
 void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
   MP_REQUIRE(enum_value(state.policy) == enum_value(config.policy), MP_ERROR_INVALID_ARGUMENT,
-             "state->policy = ", state.policy, ", but the scaler's is ", config.policy);
+             "state->policy = ", state.policy, " must equal the scaler's policy, ", config.policy);
   require_scale_within(state.scale, "state->scale", config);
   // What it says follows from skipped_in_row and diverged_after, and the latter may be another now.
   require_enum(state.status, "state->status", MP_SCALER_OK, MP_SCALER_DIVERGED);

@@ -27,7 +27,7 @@ void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d, c
   int64_t elems;
   MP_REQUIRE(strided_extent(rows.rows, ld, d.width, &elems) && bytes_fit(elems, MP_FP32),
              MP_ERROR_INVALID_ARGUMENT, rows.name, " = ", rows.rows, " with ", ld_name, " = ", ld,
-             ": 64 bits cannot count the bytes");
+             ": size in bytes exceeds 2^63 - 1");
 }
 
 mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
@@ -39,17 +39,17 @@ mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
   require_dtype(d.dtype_dtable, "dtype_dtable");
   require_flags(d.flags, MP_EMBEDDING_PADDING | MP_EMBEDDING_ACCUMULATE, "flags");
   require_not_negative(d.rows, "rows");
-  MP_REQUIRE(d.rows <= kMostRows, MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " is larger than ",
+  MP_REQUIRE(d.rows <= kMostRows, MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " exceeds ",
              kMostRows);
   MP_REQUIRE(d.vocabulary >= 1, MP_ERROR_INVALID_ARGUMENT, "vocabulary = ", d.vocabulary,
-             " is smaller than 1");
+             " must be at least 1");
   MP_REQUIRE((d.flags & MP_EMBEDDING_PADDING) == 0 ||
                  (d.padding_index >= 0 && d.padding_index < d.vocabulary),
              MP_ERROR_INVALID_ARGUMENT, "padding_index = ", d.padding_index,
              " is outside [0, vocabulary = ", d.vocabulary, ")");
-  MP_REQUIRE(d.width >= 1, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width, " is smaller than 1");
+  MP_REQUIRE(d.width >= 1, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width, " must be at least 1");
   MP_REQUIRE(d.width <= kMostColumns, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width,
-             ": 64 bits cannot count the bytes");
+             ": size in bytes exceeds 2^63 - 1");
   require_ld(d.ld_table, "ld_table", d, {d.vocabulary, "vocabulary"});
   require_ld(d.ld_out, "ld_out", d, {d.rows, "rows"});
   require_ld(d.ld_dtable, "ld_dtable", d, {d.vocabulary, "vocabulary"});
@@ -59,7 +59,7 @@ mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
 void require_workspace(const mp_embedding_desc_t &d, const void *workspace, size_t bytes) {
   const size_t needed = EmbeddingWorkspace(d).bytes;
   MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
-             " is smaller than ", needed);
+             " must be at least ", needed);
   if (needed > 0) require_device(workspace, "workspace", 256);
 }
 

@@ -17,7 +17,7 @@ void require_rows(const mp_xent_desc_t &desc, int64_t ld, const char *ld_name) {
   int64_t elems;
   MP_REQUIRE(strided_extent(desc.rows, ld, desc.classes, &elems) && bytes_fit(elems, desc.dtype),
              MP_ERROR_INVALID_ARGUMENT, "rows = ", desc.rows, " with ", ld_name, " = ", ld,
-             ": 64 bits cannot count the bytes");
+             ": size in bytes exceeds 2^63 - 1");
 }
 
 mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
@@ -25,7 +25,7 @@ mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
   require_dtype(desc.dtype, "dtype");
   require_not_negative(desc.rows, "rows");
   MP_REQUIRE(desc.classes >= 1, MP_ERROR_INVALID_ARGUMENT, "classes = ", desc.classes,
-             " is smaller than 1");
+             " must be at least 1");
   require_rows(desc, desc.ld_logits, "ld_logits");
   require_rows(desc, desc.ld_dlogits, "ld_dlogits");
   require_finite(desc.weight, "weight");
@@ -58,8 +58,8 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, co
     mp::require_aligned(correct, "correct");
     mp::require_aligned(dlogits, "dlogits", mp_dtype_size(d.dtype));
     MP_REQUIRE(dlogits != logits || d.ld_dlogits == d.ld_logits, MP_ERROR_INVALID_ARGUMENT,
-               "dlogits = logits, but ld_dlogits = ", d.ld_dlogits,
-               " and ld_logits = ", d.ld_logits);
+               "ld_dlogits = ", d.ld_dlogits, " must equal ld_logits = ", d.ld_logits,
+               " if dlogits = logits");
     const auto matrix = [&](const void *data, const char *name, int64_t ld) {
       return mp::matrix_region(data, name, d.rows, d.classes, ld, d.dtype);
     };

@@ -31,21 +31,22 @@ void check_flags(const mp_step_options_t &options) {
                 MP_STEP_KEEP_SCALER | MP_STEP_UNSCALED | MP_STEP_CHECKED | MP_STEP_SHARDED,
                 "flags");
   MP_REQUIRE((options.flags & MP_STEP_SHARDED) == 0 || options.comm != nullptr,
-             MP_ERROR_INVALID_ARGUMENT, "flags = ", options.flags,
-             " has MP_STEP_SHARDED, which needs comm, but options->comm = NULL");
+             MP_ERROR_INVALID_ARGUMENT, "flags = ", Flags{options.flags},
+             ": MP_STEP_SHARDED requires options->comm");
 }
 
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &scaler) {
   if (user == nullptr) return {};
   const mp_step_options_t options = read_struct(user, "options");
   check_flags(options);
-  MP_REQUIRE(!is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
-             "flags = ", options.flags,
-             " has MP_STEP_UNSCALED, but the scaler learns from the largest scaled gradient, and "
-             "none has been measured since its last update");
+  MP_REQUIRE(
+      !is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
+      "flags = ", Flags{options.flags},
+      ": MP_STEP_UNSCALED requires the largest scaled gradient, which was not measured since "
+      "the scaler's last update");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
-             "max_grad_norm = ", options.max_grad_norm, " is negative or not a number");
+             "max_grad_norm = ", options.max_grad_norm, " is negative or NaN");
   require_aligned(options.grad_norm, "grad_norm");
   require_aligned(options.found_inf, "found_inf");
   require_aligned(options.tensor_norms, "tensor_norms");
@@ -56,10 +57,10 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   require_aligned(options.outcome, "outcome");
   require_aligned(options.rejected_updates, "rejected_updates");
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
-             "amax = ", options.amax, ", but without MP_STEP_CHECKED the step measures it");
+             "amax = ", options.amax, " requires MP_STEP_CHECKED: otherwise the step measures it");
   // The step ends with clearing that flag, which therefore cannot hold its result.
   MP_REQUIRE(options.found_inf != &scaler.device->found_inf, MP_ERROR_INVALID_ARGUMENT,
-             "found_inf = ", options.found_inf, " is the scaler's own flag");
+             "found_inf = ", options.found_inf, " must not be the flag of the scaler");
   return options;
 }
 
@@ -68,19 +69,20 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
                    const mp_step_options_t &options) {
   const auto refuse = [](auto value, const char *name) {
     MP_REQUIRE(!value, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-               " is for the pass over the gradients, which MP_STEP_CHECKED leaves out");
+               " is not supported by MP_STEP_CHECKED, which skips the pass over the gradients");
   };
   refuse(options.max_grad_norm, "max_grad_norm");
   refuse(options.grad_norm, "grad_norm");
   refuse(options.tensor_norms, "tensor_norms");
   refuse(options.report, "report");
   refuse(options.tensor_reports, "tensor_reports");
-  MP_REQUIRE(optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "optimizer has a group with max_tensor_norm, which needs the pass over the gradients "
-             "that MP_STEP_CHECKED leaves out");
+  MP_REQUIRE(
+      optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
+      "max_tensor_norm of a group is not supported by MP_STEP_CHECKED, which skips the pass over "
+      "the gradients");
   MP_REQUIRE(options.amax != nullptr || keeps_scaler(options) || !needs_amax(scaler),
              MP_ERROR_INVALID_ARGUMENT,
-             "amax = NULL with MP_STEP_CHECKED, but the scaler's policy learns from it");
+             "amax = NULL, but MP_STEP_CHECKED requires it for the policy of this scaler");
 }
 
 /// Pass 1 writes what pass 2 reads; with several ranks the reduction does both.

@@ -64,12 +64,12 @@ void OutcomeRing::restart(int64_t steps) {
 mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
   return mp::call(__func__, [&] {
     mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    MP_REQUIRE(step >= 1, MP_ERROR_INVALID_ARGUMENT, "step = ", step, " is smaller than 1");
+    MP_REQUIRE(step >= 1, MP_ERROR_INVALID_ARGUMENT, "step = ", step, " must be at least 1");
     mp_step_outcome_t found;
     mp::require_pointer(outcome, "outcome");
     MP_REQUIRE(s.outcomes->find(step, found), MP_ERROR_NOT_FOUND, "step = ", step,
-               " is forgotten: it lies ", mp::kOutcomes,
-               " steps or more back, or before the restored state");
+               " is not recorded: it is ", mp::kOutcomes,
+               " or more steps ago, or precedes the restored state");
     *outcome = found;
     if (found < MP_STEP_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
     const auto scale = s.outcomes->scale_change(step);

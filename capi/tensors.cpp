@@ -33,7 +33,7 @@ int64_t chunks_of(int64_t numel) {
 void require_tensor_data(void *const *data, const std::vector<mp_dtype_t> &dtype) {
   for (size_t t = 0; t < dtype.size(); ++t) {
     MP_REQUIRE(is_aligned(data[t], mp_dtype_size(dtype[t])), MP_ERROR_MISALIGNED, "data[", t,
-               "] = ", data[t], " is not aligned to its elements of ", mp_dtype_size(dtype[t]),
+               "] = ", data[t], " is not aligned to its element size of ", mp_dtype_size(dtype[t]),
                " bytes");
   }
 }
@@ -56,7 +56,7 @@ std::vector<int64_t> read_numel(const mp_tensor_list_desc_t &desc) {
     MP_REQUIRE(numel >= 0, MP_ERROR_INVALID_ARGUMENT, "numel[", t, "] = ", numel, " is negative");
     num_chunks += chunks_of(numel);
     MP_REQUIRE(num_chunks <= kMaxChunks, MP_ERROR_INVALID_ARGUMENT, "numel[", t, "] = ", numel,
-               " makes the list longer than ", kMaxChunks * kChunkElems, " elements");
+               ": number of elements of the list exceeds ", kMaxChunks * kChunkElems);
   }
   return std::vector<int64_t>(desc.numel, desc.numel + desc.count);
 }
@@ -85,9 +85,9 @@ std::unique_ptr<mp_tensor_list> read_list(const ContextPtr &context,
                                           const mp_tensor_list_desc_t &desc) {
   require_zero(desc.reserved0, "reserved0");
   MP_REQUIRE(desc.count == 0 || desc.data != nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "data = NULL with count = ", desc.count);
+             "data = NULL, but count = ", desc.count);
   MP_REQUIRE(desc.count == 0 || desc.numel != nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "numel = NULL with count = ", desc.count);
+             "numel = NULL, but count = ", desc.count);
   auto list = std::make_unique<mp_tensor_list>();
   list->context = context;
   list->dtype = read_dtypes(desc);
@@ -181,7 +181,7 @@ StatisticsOutputs checked_outputs(const mp_stats_outputs_t &outputs) {
   checked.norm_per_tensor = optional(outputs.tensor_norm, "outputs->tensor_norm");
   checked.report = optional(outputs.report, "outputs->report");
   checked.tensor_reports = optional(outputs.tensor_reports, "outputs->tensor_reports");
-  MP_REQUIRE(any, MP_ERROR_INVALID_ARGUMENT, "outputs: every pointer is NULL");
+  MP_REQUIRE(any, MP_ERROR_INVALID_ARGUMENT, "outputs: all pointers are NULL; set at least one");
   return checked;
 }
 
@@ -190,7 +190,7 @@ template <class T>
 void require_results(const T *whole, const char *name, const T *per_tensor,
                      const char *per_tensor_name = "per_tensor") {
   MP_REQUIRE(whole != nullptr || per_tensor != nullptr, MP_ERROR_INVALID_ARGUMENT, name, " and ",
-             per_tensor_name, " = NULL");
+             per_tensor_name, " are both NULL; pass at least one");
   require_aligned(whole, name);
   require_aligned(per_tensor, per_tensor_name);
 }
@@ -226,7 +226,7 @@ std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
 void require_data(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.data.size(); ++t) {
     MP_REQUIRE(list.data[t] != nullptr || list.numel[t] == 0, MP_ERROR_INVALID_ARGUMENT, name,
-               ": data[", t, "] = NULL with numel = ", list.numel[t]);
+               ": data[", t, "] = NULL, but numel[", t, "] = ", list.numel[t]);
   }
 }
 
@@ -242,11 +242,11 @@ void require_parallel(const mp_tensor_list &list, const char *name, const mp_ten
   MP_REQUIRE(list.context == other.context, MP_ERROR_INVALID_ARGUMENT, name, " and ", other_name,
              " belong to different contexts");
   MP_REQUIRE(list.numel.size() == other.numel.size(), MP_ERROR_INVALID_ARGUMENT, name, " has ",
-             list.numel.size(), " tensors and ", other_name, " has ", other.numel.size());
+             list.numel.size(), " tensors, but ", other_name, " has ", other.numel.size());
   for (size_t t = 0; t < list.numel.size(); ++t) {
-    MP_REQUIRE(list.numel[t] == other.numel[t], MP_ERROR_INVALID_ARGUMENT, "tensor ", t, " of ",
-               name, " has numel = ", list.numel[t], " and that of ", other_name, " ",
-               other.numel[t]);
+    MP_REQUIRE(list.numel[t] == other.numel[t], MP_ERROR_INVALID_ARGUMENT, name, ": numel[", t,
+               "] = ", list.numel[t], " must equal numel[", t, "] = ", other.numel[t], " of ",
+               other_name);
   }
 }
 
@@ -283,8 +283,8 @@ mp_status_t mp_tensor_list_get(mp_tensor_list_t list, uint32_t index, void **dat
                                mp_dtype_t *dtype) {
   return mp::call(__func__, [&] {
     const mp_tensor_list &l = mp::require_pointer(list, "list");
-    MP_REQUIRE(index < l.data.size(), MP_ERROR_NOT_FOUND, "index = ", index, " exceeds a list of ",
-               l.data.size());
+    MP_REQUIRE(index < l.data.size(), MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ",
+               l.data.size(), ")");
     if (data != nullptr) *data = l.data[index];
     if (numel != nullptr) *numel = l.numel[index];
     if (dtype != nullptr) *dtype = l.dtype[index];
@@ -370,7 +370,7 @@ mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm, const
     mp::require_device(scaled_norm, "scaled_norm");
     mp::require_device(inv_scale, "inv_scale");
     MP_REQUIRE(max_norm > 0.0f, MP_ERROR_INVALID_ARGUMENT, "max_norm = ", max_norm,
-               " is not positive");
+               " must be positive");
     mp::require_device(grad_scale, "grad_scale");
     c.backend.clip_factor(c.device,
                           {.scaled_norm = scaled_norm,

@@ -30,9 +30,10 @@ TEST_CASE("C++: functions of single elements", "[cpp][pointwise]") {
   CHECK(a == Six{1, -2, 0, -4, 0, -6});
   context.pointwise(two_rows(MP_POINTWISE_COPY, MP_ACT_RELU), &b, nullptr, &y);
   CHECK(y == Six{1, 1, 0, 7, 0, 8});
-  CHECK(sentence_of([&] {
-          context.pointwise(two_rows(MP_POINTWISE_ADD, MP_ACT_DTANH), &a, &b, &y);
-        }) == "mp_pointwise: activation = 8 goes with MP_POINTWISE_COPY alone, but op = 2");
+  CHECK(sentence_of(
+            [&] { context.pointwise(two_rows(MP_POINTWISE_ADD, MP_ACT_DTANH), &a, &b, &y); }) ==
+        "mp_pointwise: activation = MP_ACT_DTANH requires op = MP_POINTWISE_COPY, but op = "
+        "MP_POINTWISE_ADD");
 }
 
 TEST_CASE("C++: columns are summed, and a workspace that is too small is refused",
@@ -49,7 +50,7 @@ TEST_CASE("C++: columns are summed, and a workspace that is too small is refused
   CHECK(sum == std::array<float, 3>{111, 122, 133});
   CHECK(sentence_of([&] {
           context.column_sum(desc, &x, &sum, nullptr, {});
-        }).find("mp_column_sum: workspace_bytes = 0 is smaller than ") == 0);
+        }).find("mp_column_sum: workspace_bytes = 0 must be at least ") == 0);
 }
 
 TEST_CASE("C++: losses of single elements", "[cpp][pointwise]") {

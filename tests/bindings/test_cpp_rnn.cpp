@@ -135,7 +135,7 @@ TEST_CASE("C++: a recurrent layer that is refused names what is wrong", "[cpp][r
   MP_INIT_STRUCT(&tensors);
   mp_rnn_desc_t desc = relu();
   CHECK(sentence_of([&] { context.rnn_forward_training(desc, tensors, {}); }) ==
-        "mp_rnn_forward_training: tensors->num_weights = 0, but layers x directions = 1");
+        "mp_rnn_forward_training: tensors->num_weights = 0 must equal layers * directions = 1");
   desc.layers = 0;
   CHECK(sentence_of([&] { context.rnn_get_sizes(desc); }) ==
         "mp_rnn_get_sizes: layers = 0 is outside [1, 65535]");

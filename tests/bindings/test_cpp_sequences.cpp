@@ -77,5 +77,5 @@ TEST_CASE("C++: what stands around sequences and is refused", "[cpp][sequences]"
   mp_embedding_desc_t desc = embedding();
   desc.vocabulary = 0;
   CHECK(sentence_of([&] { context.embedding_workspace_size(desc); }) ==
-        "mp_embedding_workspace_size: vocabulary = 0 is smaller than 1");
+        "mp_embedding_workspace_size: vocabulary = 0 must be at least 1");
 }

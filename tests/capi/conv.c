@@ -128,7 +128,7 @@ static void test_output_size(void) {
   d.pad_top = d.pad_bottom = INT_MAX;
   FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED,
         "h + pad_top + pad_bottom = 4294967298, w + pad_left + pad_right = 6: p = 4294967296 and q "
-        "= 4 are not both below 2^31");
+        "= 4 must be less than 2^31");
   check(p == -7 && q == -7, "mp_conv2d_output_size that fails leaves p and q alone");
 
   d = good_desc();
@@ -267,14 +267,16 @@ static void test_limits(void) {
   } cases[] = {
       {"an image of 2^30 elements", &image,
        "h + pad_top + pad_bottom = 32770, w + pad_left + pad_right = 32770, c = 1: a padded image "
-       "of x has 2^30 elements or more"},
+       "of x must have fewer than 2^30 elements"},
       {"an output of 2^30 elements", &output,
-       "p = 32767, q = 32767, k = 16: an image of y has 2^30 elements or more"},
+       "p = 32767, q = 32767, k = 16: an image of y must have fewer than 2^30 elements"},
       {"a filter bank of more than 2^30 elements", &filter,
-       "r = 3, s = 3, c / groups + 7 = 16391, k = 16384: filter has 2^30 elements or more"},
-      {"more than 2^30 pixels", &pixels, "n = 2147483647, h = 4, w = 4: x has 2^30 pixels or more"},
+       "r = 3, s = 3, c / groups + 7 = 16391, k = 16384: filter must have fewer than 2^30 "
+       "elements"},
+      {"more than 2^30 pixels", &pixels,
+       "n = 2147483647, h = 4, w = 4: x must have fewer than 2^30 pixels"},
       {"more than 2^30 output pixels", &output_pixels,
-       "n = 536870912, p = 2, q = 1: y has 2^30 pixels or more"},
+       "n = 536870912, p = 2, q = 1: y must have fewer than 2^30 pixels"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const mp_status_t got = run(cases[i].desc, NULL);

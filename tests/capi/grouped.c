@@ -183,19 +183,19 @@ static void test_sentences(void) {
   check_sentence("mp_gemm_grouped: items[1].D = NULL", &d, 2, items, MP_ERROR_INVALID_ARGUMENT);
   items[1] = good_item(1);
   d.m = 4;
-  check_sentence("mp_gemm_grouped: m = 4 must be 0: the shapes are in items", &d, 2, items,
+  check_sentence("mp_gemm_grouped: m = 4 must be 0: the items specify the shapes", &d, 2, items,
                  MP_ERROR_INVALID_ARGUMENT);
   d = good_desc();
   check_sentence("mp_gemm_grouped: items = NULL", &d, 1, NULL, MP_ERROR_INVALID_ARGUMENT);
 
   d.beta = 0.5f;
   items[1].C = NULL;
-  check_sentence("mp_gemm_grouped: items[1].C = NULL with beta = 0.5", &d, 2, items,
+  check_sentence("mp_gemm_grouped: items[1].C = NULL, but beta = 0.5 requires C", &d, 2, items,
                  MP_ERROR_INVALID_ARGUMENT);
   items[1].C = items[1].D;
   WORKS(grouped(&d, 2, items));
   items[1].ldc = 24;
-  check_sentence("mp_gemm_grouped: items[1].ldc = 24 and ldd = 16 differ, but C = D", &d, 2, items,
+  check_sentence("mp_gemm_grouped: items[1].ldc = 24 must equal ldd = 16 if C = D", &d, 2, items,
                  MP_ERROR_INVALID_ARGUMENT);
 }
 
@@ -204,11 +204,11 @@ static void test_distance(void) {
   const mp_gemm_desc_t d = good_desc();
   mp_gemm_group_item_t items[3] = {good_item(0), good_item(1), good_item(1)};
   items[1].struct_size += 8;
-  check_sentence("mp_gemm_grouped: items[1].struct_size = 104, but that of items[0] is 96", &d, 2,
-                 items, MP_ERROR_STRUCT_SIZE);
+  check_sentence("mp_gemm_grouped: items[1].struct_size = 104 must equal items[0].struct_size = 96",
+                 &d, 2, items, MP_ERROR_STRUCT_SIZE);
   items[0].struct_size += 4;
-  check_sentence("mp_gemm_grouped: items[0].struct_size = 100 would misalign the next element", &d,
-                 2, items, MP_ERROR_STRUCT_SIZE);
+  check_sentence("mp_gemm_grouped: items[0].struct_size = 100 must be a multiple of 8", &d, 2,
+                 items, MP_ERROR_STRUCT_SIZE);
 
   /* A caller newer than the library: 16 bytes more per item. */
   union {
@@ -236,9 +236,9 @@ static void test_distance(void) {
 
   newer.bytes[sizeof newer.bytes - 1] = 1;
   check_sentence(
-      "mp_gemm_grouped: items[1].struct_size = 112 and byte 111 is set, but this version knows "
+      "mp_gemm_grouped: items[1].struct_size = 112: byte 111 is not 0, but this library supports "
       "only "
-      "96 bytes: the caller was made for a newer mpcore",
+      "96 bytes; the caller was compiled against a newer mpcore",
       &d, 2, &newer.first, MP_ERROR_STRUCT_SIZE);
 }
 

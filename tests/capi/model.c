@@ -60,7 +60,7 @@ static void test_lists(void) {
   FAILS(mp_masters_to_model, (NULL, model, NULL, NULL, NULL), bad, "master");
   FAILS(mp_masters_to_model, (master, NULL, NULL, NULL, NULL), bad, "model");
   FAILS(mp_masters_to_model, (master, shorter, NULL, NULL, NULL), bad, "model");
-  FAILS(mp_masters_to_model, (master, smaller, NULL, NULL, NULL), bad, "tensor 1");
+  FAILS(mp_masters_to_model, (master, smaller, NULL, NULL, NULL), bad, "numel[1]");
   FAILS(mp_masters_to_model, (master, foreign, NULL, NULL, NULL), bad, "contexts");
   FAILS(mp_masters_to_model, (half_master, model, NULL, NULL, NULL), bad, "master: tensor 0");
   FAILS(mp_masters_to_model, (master, master, NULL, NULL, NULL), bad, "model: tensor 0");

@@ -59,20 +59,20 @@ static void test_sentences(void) {
   mp_pointwise_desc_t d = add();
   d.activation = MP_ACT_DGELU;
   FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
-        "activation = 4 goes with MP_POINTWISE_COPY alone, but op = 2");
+        "activation = MP_ACT_DGELU requires op = MP_POINTWISE_COPY, but op = MP_POINTWISE_ADD");
   d = add();
   d.ld_b = 7;
   FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
-        "ld_b = 7 is neither 0 nor at least columns = 8");
+        "ld_b = 7 must be 0 or at least columns = 8");
   d = add();
   d.rows = INT64_MAX / 8;
   FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
-        "rows = 1152921504606846975 with columns = 8: 64 bits cannot count the bytes");
+        "rows = 1152921504606846975 with columns = 8: size in bytes exceeds 2^63 - 1");
   d = add();
   d.ld_b = INT64_MAX / 8;
   d.dtype_b = MP_FP32;
   FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
-        "rows = 6 with ld_b = 1152921504606846975: 64 bits cannot count the bytes");
+        "rows = 6 with ld_b = 1152921504606846975: size in bytes exceeds 2^63 - 1");
 }
 
 static void test_pointers(void) {
@@ -94,12 +94,14 @@ static void test_pointers(void) {
   FAILS(mp_pointwise, (context, &d, a, at(kB + 2), y, NULL), misaligned,
         "is not aligned to 4 bytes");
   FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong,
-        "is b, but dtype_b = 3 is not dtype = 1");
+        "dtype_b = MP_FP32 must equal dtype = MP_FP16 if y = b");
   d = add();
   d.ld_b = 0;
-  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong, "is b, but ld_b = 0 is not columns = 8");
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong,
+        "ld_b = 0 must equal columns = 8 if y = b");
   d.ld_b = 9;
-  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong, "is b, but ld_b = 9 is not columns = 8");
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong,
+        "ld_b = 9 must equal columns = 8 if y = b");
   WORKS(mp_pointwise(context, &d, y, b, y, NULL));
   d.rows = 1;
   WORKS(mp_pointwise(context, &d, a, y, y, NULL));

@@ -254,7 +254,7 @@ static void test_bytes(void) {
   args.workspace_bytes = sizes.workspace_bytes;
   work(kAll, "the bytes of mp_rnn_get_sizes");
   args.tensors.reserve_bytes--;
-  snprintf(sentence, sizeof sentence, "reserve_bytes = %lu is smaller than %lu",
+  snprintf(sentence, sizeof sentence, "reserve_bytes = %lu must be at least %lu",
            (unsigned long)args.tensors.reserve_bytes, (unsigned long)sizes.reserve_bytes);
   fail(kKeeps, "reserve_bytes - 1", MP_ERROR_WORKSPACE_TOO_SMALL, sentence);
   work(kInference, "reserve_bytes - 1");
@@ -263,12 +263,12 @@ static void test_bytes(void) {
   for (size_t i = 0; i < kPasses; i++) {
     args.workspace_bytes = 0;
     fail(passes[i].bit, "workspace_bytes = 0", MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
-    const char *needed = strstr(mp_last_error(), "smaller than ");
-    args.workspace_bytes = needed == NULL ? 0 : strtoul(needed + 13, NULL, 10);
+    const char *needed = strstr(mp_last_error(), "at least ");
+    args.workspace_bytes = needed == NULL ? 0 : strtoul(needed + 9, NULL, 10);
     check(args.workspace_bytes > 0 && args.workspace_bytes <= sizes.workspace_bytes,
           label_of(&passes[i], "needs what mp_rnn_get_sizes says, or less"));
     work(passes[i].bit, "workspace_bytes that are needed");
-    snprintf(sentence, sizeof sentence, "workspace_bytes = %lu is smaller than %lu",
+    snprintf(sentence, sizeof sentence, "workspace_bytes = %lu must be at least %lu",
              (unsigned long)args.workspace_bytes - 1, (unsigned long)args.workspace_bytes);
     args.workspace_bytes--;
     fail(passes[i].bit, "workspace_bytes - 1", MP_ERROR_WORKSPACE_TOO_SMALL, sentence);

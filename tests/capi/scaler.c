@@ -262,7 +262,7 @@ static void test_state(void) {
   init_trained_state(&state);
   state.log2_mean = 1000.0f;
   FAILS(mp_scaler_set_state_sync, (lognormal_scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "state->log2_mean = 1000 is outside [-150, 150]");
+        "state->log2_mean = 1000 must be in [-150, 150]");
   state.log2_mean = 0.0f;
   state.skipped = 11;
   FAILS(mp_scaler_set_state_sync, (lognormal_scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,

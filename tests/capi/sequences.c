@@ -189,7 +189,7 @@ static void test_bytes(void) {
   FAILS(mp_embedding_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
   WORKS(mp_embedding_workspace_size(context, &d, &bytes));
   check(bytes == workspace_bytes, "the workspace has the bytes that are needed");
-  snprintf(sentence, sizeof sentence, "workspace_bytes = %lu is smaller than %lu",
+  snprintf(sentence, sizeof sentence, "workspace_bytes = %lu must be at least %lu",
            (unsigned long)bytes - 1, (unsigned long)bytes);
   FAILS(mp_embedding_backward,
         (context, &d, at(kIndices), at(kDout), at(kDtable), NULL, NULL, workspace, bytes - 1, NULL),

@@ -97,10 +97,10 @@ static void test_scale_step(void) {
   }
   o.flags = MP_STEP_SHARDED;
   FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "flags = 8 has MP_STEP_SHARDED, which needs comm");
+        "flags = 0x8: MP_STEP_SHARDED requires options->comm");
   o.flags = 1 << 5;
   FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "flags = 32 has bits that mean nothing here: 32");
+        "flags = 0x20: bits 0x20 are unknown or not supported here");
   mp_scaler_t lognormal = make_scaler(context, MP_SCALER_LOGNORMAL);
   WORKS(mp_scale_step(optimizer, lognormal, NULL, NULL));
   mp_scaler_destroy(foreign);

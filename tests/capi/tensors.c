@@ -140,7 +140,7 @@ static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
   mp_stats_outputs_t outputs;
   MP_INIT_STRUCT(&outputs);
   FAILS(mp_tensor_stats, (list, NULL, NULL), bad, "outputs");
-  FAILS(mp_tensor_stats, (list, &outputs, NULL), bad, "every pointer is NULL");
+  FAILS(mp_tensor_stats, (list, &outputs, NULL), bad, "all pointers are NULL");
 #define MISPLACED(field)                                                                       \
   outputs.field = at(2050);                                                                    \
   FAILS(mp_tensor_stats, (list, &outputs, NULL), MP_ERROR_MISALIGNED, "outputs->" #field " "); \

@@ -24,7 +24,7 @@ int32_t device_of_environment() {
 Failure failure_of(Source source) {
   switch (source) {
     case Source::kAllocator:
-      return {MP_ERROR_OUT_OF_MEMORY, "allocator->alloc has no "};
+      return {MP_ERROR_OUT_OF_MEMORY, "allocator->alloc returned NULL for "};
     case Source::kComm:
       return {MP_ERROR_COMM, " returned 7"};
     default:
@@ -81,7 +81,8 @@ void Run::check_failure(mp_status_t status) {
   const std::string said = std::string(mp_status_string(status)) + ": " + sentence;
   if (had_struck_ || !has_struck()) stop("failed without a fault: " + said);
   // Where nothing at all is left the library has words that need none.
-  constexpr const char *kWordsWithoutMemory = "a call failed, and there was no memory to say why";
+  constexpr const char *kWordsWithoutMemory =
+      "a call failed; out of memory while storing its message";
   const Failure wanted = failure_of(source_);
   if (status == wanted.status && persists_ && sentence == kWordsWithoutMemory) return;
   const bool is_named = sentence.starts_with(std::string(function_) + ": ");

@@ -119,7 +119,7 @@ TEST_CASE("errors: an exception of an allocator is a status that names it",
                         &line, MP_LOG_ERROR);
     mp_scaler_destroy(scaler);
     quiet_log();
-    CHECK(line == std::string("device memory is lost: allocator->free") + said_of(kind));
+    CHECK(line == std::string("failed to free device memory: allocator->free") + said_of(kind));
     mp_context_destroy(made);
   }
 }

@@ -129,8 +129,8 @@ def test_slow_rank(train, one, tmp_path):
 
 # ---------------------------------------------------------------------------- a call fails on one rank
 
-REFUSED_SUM = "mp_grad_all_reduce: pre = 0 is not positive and finite"
-REFUSED_STEP = "mp_scale_step: max_grad_norm = -1 is negative or not a number"
+REFUSED_SUM = "mp_grad_all_reduce: pre = 0 must be positive and finite"
+REFUSED_STEP = "mp_scale_step: max_grad_norm = -1 is negative or NaN"
 FAILED_SUM = r"mp_grad_all_reduce: comm->all_reduce returned \d+"
 FAILED_STEP = r"mp_scale_step: comm->all_reduce returned \d+"
 # What goes wrong; the sentence; how far this rank comes, and the others; whose weights are a step ahead.

@@ -412,7 +412,7 @@ contains
     desc%activation = MP_ACT_DTANH
     call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), c_null_ptr), stat, sentence)
     call expect('a derivative of a product', stat == MP_ERROR_INVALID_ARGUMENT .and. &
-      index(sentence, 'activation = 8 goes with MP_POINTWISE_COPY alone') > 0)
+      index(sentence, 'activation = MP_ACT_DTANH requires op = MP_POINTWISE_COPY') > 0)
     columns = mp_column_sum_desc_default(int(n, c_int64_t), int(m, c_int64_t), MP_FP32)
     call mp_check(mp_column_sum_workspace_size(context, columns, bytes))
     call mp_allocate(context, workspace, int(bytes + 3)/4)

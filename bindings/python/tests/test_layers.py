@@ -281,7 +281,7 @@ class Layers(unittest.TestCase):
                  ("add", x, x, self.context.zeros((3, 4), "fp16")), {}),
                 (TypeError, "int32 is not supported", ("add", x, self.context.zeros(4, "int32")), {}),
                 (mpcore.Error, "b = NULL", ("add", x), {}),
-                (mpcore.Error, "activation = 8 goes with MP_POINTWISE_COPY alone, but op = 3", ("mul", x, x),
+                (mpcore.Error, "activation = MP_ACT_DTANH requires op = MP_POINTWISE_COPY", ("mul", x, x),
                  {"activation": "dtanh"})):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
                 mpcore.pointwise(self.context, *arguments, **options)

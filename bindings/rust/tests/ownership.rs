@@ -142,14 +142,14 @@ fn extreme_numbers_are_refused() {
     refused(xent, &negative("mp_softmax_xent: rows"));
     let copy = c.pointwise(PointwiseOp::Copy, 1 << 63, 1).run(&d, &d);
     refused(copy, &negative("mp_pointwise: rows"));
-    let sentence = "mp_pointwise: ld_b = -1 is neither 0 nor at least columns = 1";
+    let sentence = "mp_pointwise: ld_b = -1 must be 0 or at least columns = 1";
     refused(c.pointwise(PointwiseOp::Add, 2, 1).b_with_ld(&d, minus_one).run(&d, &d), sentence);
     let embedding = c.embedding::<f32, f32>(1 << 63, 1, 1);
     refused(embedding, &negative("mp_embedding_workspace_size: rows"));
     let norm = BatchNorm::<f32>::new(&c, 1 << 63, 1, &BatchNormOptions::default());
     refused(norm, &negative("mp_batchnorm_workspace_size: rows"));
     let empty = c.conv2d([1, 1, 1, 0], [1, 1, 1, 1]).unwrap();
-    let sentence = "mp_conv2d_output_size: c = 0 is smaller than 1";
+    let sentence = "mp_conv2d_output_size: c = 0 must be at least 1";
     refused(empty.wgrad(&d, &d, &d, &options), sentence);
     let group = c.gemm_grouped::<f32, f32>().product((1 << 63, 1, 1), &d, &d, &d).unwrap();
     refused(group.run(&options), &negative("mp_gemm_grouped: items[0].m"));
@@ -172,7 +172,7 @@ fn absent_tensors_are_for_models() {
         builder.m(m).extra_grads(extra).build()
     };
     build(&grads, &master, &m, &extra).unwrap();
-    let no = |name| format!("mp_optimizer_create: {name}: data[0] = NULL with numel = 1");
+    let no = |name| format!("mp_optimizer_create: {name}: data[0] = NULL, but numel[0] = 1");
     refused(build(&absent, &master, &m, &extra), &no("grads"));
     refused(build(&grads, &absent, &m, &extra), &no("master"));
     refused(build(&grads, &master, &absent, &extra), &no("m"));

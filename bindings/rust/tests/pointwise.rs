@@ -89,7 +89,7 @@ fn refusals() {
     refused(add().run(&long, &long), "mp_pointwise: b = NULL");
     refused(
         add().activation(Activation::Dtanh).b(&long).run(&long, &long),
-        "mp_pointwise: activation = 8 goes with MP_POINTWISE_COPY alone, but op = 2",
+        "mp_pointwise: activation = MP_ACT_DTANH requires op = MP_POINTWISE_COPY, but op = MP_POINTWISE_ADD",
     );
     refused(
         c.pointwise(PointwiseOp::Copy, usize::MAX, 0).run(&long, &long),

@@ -1,0 +1,149 @@
+// One list per enumeration that a message can name.  A switch without default checks at compile time
+// (-Wswitch) that the list is complete.
+#include "capi/enumerators.h"
+
+#include <algorithm>
+
+namespace mp {
+
+#define MP_ENUMERATOR(name) {name, #name},
+#define MP_CASE(name) case name:
+#define MP_ENUMERATORS(Enum, LIST)                              \
+  [[maybe_unused]] static constexpr void check_list(Enum e) {   \
+    switch (e) {                                                \
+      LIST(MP_CASE)                                             \
+      break;                                                    \
+    }                                                           \
+  }                                                             \
+  template <>                                                   \
+  Enumerators enumerators_of<Enum>() {                          \
+    static constexpr Enumerator kAll[] = {LIST(MP_ENUMERATOR)}; \
+    return kAll;                                                \
+  }
+
+// clang-format off
+#define MP_LIST(X) \
+  X(MP_DTYPE_NONE) X(MP_FP16) X(MP_BF16) X(MP_FP32)
+MP_ENUMERATORS(mp_dtype_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_OP_N) X(MP_OP_T)
+MP_ENUMERATORS(mp_op_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_ACT_NONE) X(MP_ACT_RELU) X(MP_ACT_GELU) X(MP_ACT_DRELU) X(MP_ACT_DGELU) X(MP_ACT_SIGMOID) \
+  X(MP_ACT_TANH) X(MP_ACT_DSIGMOID) X(MP_ACT_DTANH) X(MP_ACT_SILU) X(MP_ACT_DSILU) \
+  X(MP_ACT_GELU_ERF) X(MP_ACT_DGELU_ERF)
+MP_ENUMERATORS(mp_activation_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_RAGGED_M) X(MP_RAGGED_K)
+MP_ENUMERATORS(mp_ragged_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_CONV_FPROP) X(MP_CONV_DGRAD) X(MP_CONV_WGRAD)
+MP_ENUMERATORS(mp_conv_op_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_LOSS_MSE) X(MP_LOSS_L1) X(MP_LOSS_BCE_WITH_LOGITS)
+MP_ENUMERATORS(mp_loss_kind_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_LOSS_MEAN) X(MP_LOSS_SUM)
+MP_ENUMERATORS(mp_loss_reduction_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_POOL_MAX) X(MP_POOL_AVG_INCLUDE_PAD) X(MP_POOL_AVG_EXCLUDE_PAD)
+MP_ENUMERATORS(mp_pool_mode_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_POINTWISE_COPY) X(MP_POINTWISE_ADD) X(MP_POINTWISE_MUL)
+MP_ENUMERATORS(mp_pointwise_op_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_OPT_SGD) X(MP_OPT_ADAM) X(MP_OPT_LAMB) X(MP_OPT_NOVOGRAD) X(MP_OPT_ADAGRAD) \
+  X(MP_OPT_RMSPROP)
+MP_ENUMERATORS(mp_optimizer_kind_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_OPT_NESTEROV) X(MP_OPT_DECOUPLED_DECAY) X(MP_OPT_NO_BIAS_CORRECTION) \
+  X(MP_OPT_MODEL_OVERFLOW) X(MP_OPT_DECAY_AFTER_MOMENTUM) X(MP_OPT_LARC) X(MP_OPT_LARS) \
+  X(MP_OPT_NVLAMB) X(MP_OPT_STOCHASTIC_ROUNDING)
+MP_ENUMERATORS(mp_optimizer_flags_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_LR_CONSTANT) X(MP_LR_POLYNOMIAL) X(MP_LR_COSINE) X(MP_LR_EXPONENTIAL) \
+  X(MP_LR_INVERSE_SQRT)
+MP_ENUMERATORS(mp_lr_schedule_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_RNN_TANH) X(MP_RNN_RELU) X(MP_RNN_LSTM) X(MP_RNN_GRU)
+MP_ENUMERATORS(mp_rnn_cell_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_SCALER_STATIC) X(MP_SCALER_BACKOFF) X(MP_SCALER_LOGNORMAL) X(MP_SCALER_LOGMAX)
+MP_ENUMERATORS(mp_scaler_policy_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_SCALER_OK) X(MP_SCALER_DIVERGED)
+MP_ENUMERATORS(mp_scaler_status_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_SCALER_PRESET_LOGNORMAL) X(MP_SCALER_PRESET_TORCH) X(MP_SCALER_PRESET_APEX_AMP) \
+  X(MP_SCALER_PRESET_APEX_HYSTERESIS) X(MP_SCALER_PRESET_MEGATRON) X(MP_SCALER_PRESET_DEEPSPEED) \
+  X(MP_SCALER_PRESET_DEEPSPEED_FUSED) X(MP_SCALER_PRESET_KERAS) X(MP_SCALER_PRESET_KERAS_3) \
+  X(MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF) X(MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX)
+MP_ENUMERATORS(mp_scaler_preset_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_CAST_UNLISTED) X(MP_CAST_ALLOW) X(MP_CAST_INFER) X(MP_CAST_DENY) X(MP_CAST_CLEAR) \
+  X(MP_CAST_PROMOTE)
+MP_ENUMERATORS(mp_autocast_class_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_AUTOCAST_DEFAULT) X(MP_AUTOCAST_TENSORFLOW) X(MP_AUTOCAST_TENSORFLOW_BF16) \
+  X(MP_AUTOCAST_PYTORCH) X(MP_AUTOCAST_ONNX)
+MP_ENUMERATORS(mp_autocast_preset_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_AUTOCAST_NORMAL) X(MP_AUTOCAST_INFER_AS_DENY) X(MP_AUTOCAST_TENSOR_CORES_ONLY) \
+  X(MP_AUTOCAST_FORCE_ALL)
+MP_ENUMERATORS(mp_autocast_level_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_AUTOCAST_TEXT) X(MP_AUTOCAST_JSON) X(MP_AUTOCAST_DOT)
+MP_ENUMERATORS(mp_autocast_form_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
+  X(MP_GRAPH_INFERENCE) X(MP_GRAPH_TRAINING)
+MP_ENUMERATORS(mp_graph_mode_t, MP_LIST)
+#undef MP_LIST
+
+// clang-format on
+
+const char *name_of(Enumerators all, int32_t value) {
+  const auto found = std::ranges::find(all, value, &Enumerator::value);
+  return found != all.end() ? found->name : nullptr;
+}
+
+}  // namespace mp
