@@ -31,14 +31,14 @@ constexpr int64_t kMostElements = int64_t{1} << 48;
 mp_graph &require_open(mp_graph_t graph) {
   mp_graph &g = require_pointer(graph, "graph");
   MP_REQUIRE(g.executor == nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "graph has been compiled, and changes no more; create another one");
+             "graph is already compiled and cannot be modified; create a new one");
   return g;
 }
 
 Executor &require_compiled(mp_graph_t graph) {
   mp_graph &g = require_pointer(graph, "graph");
   MP_REQUIRE(g.executor != nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "graph has not been compiled; call mp_graph_compile");
+             "graph is not compiled; call mp_graph_compile");
   return *g.executor;
 }
 
@@ -50,7 +50,7 @@ void require_tensor(const Graph &graph, int64_t tensor, const char *name) {
 
 std::string read_name(const char *name) {
   require_pointer(name, "name");
-  MP_REQUIRE(*name != '\0', MP_ERROR_INVALID_ARGUMENT, "name is empty");
+  MP_REQUIRE(*name != '\0', MP_ERROR_INVALID_ARGUMENT, "name must not be empty");
   return name;
 }
 
@@ -66,9 +66,9 @@ Tensor read_tensor(const char *name, Role role, mp_dtype_t dtype, int32_t rank,
   int64_t numel = 1;
   for (int32_t i = 0; i < rank; ++i) {
     MP_REQUIRE(extent[i] >= 1, MP_ERROR_INVALID_ARGUMENT, "extent[", i, "] = ", extent[i],
-               " is smaller than 1");
+               " must be at least 1");
     MP_REQUIRE(extent[i] <= kMostElements / numel, MP_ERROR_INVALID_ARGUMENT, "extent[", i,
-               "] = ", extent[i], " makes more elements than 2^48");
+               "] = ", extent[i], ": number of elements exceeds 2^48");
     numel *= extent[i];
     t.extent.push_back(extent[i]);
   }
@@ -87,7 +87,7 @@ Tensor &require_computed(Graph &graph, int32_t tensor) {
   require_tensor(graph, tensor, "tensor");
   Tensor &t = graph.tensor(tensor);
   MP_REQUIRE(t.role == Role::activation, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
-             " is not computed");
+             " must be computed by a node");
   return t;
 }
 
@@ -116,8 +116,11 @@ mp_status_t call_of_calls(const char *function, const Body &body) {
 
 void require_number(const Operation &op, uint32_t count, const graph::Count &allowed,
                     const char *name) {
+  const bool is_exact = allowed.least == allowed.most;
   MP_REQUIRE(count >= allowed.least && count <= allowed.most, MP_ERROR_INVALID_ARGUMENT, name,
-             " = ", count, ", but ", op.type, " has ", allowed.least, " to ", allowed.most);
+             " = ", count, ", but ", op.type, is_exact ? " takes exactly " : " takes ",
+             allowed.least, is_exact ? Message::Part("") : Message::Part(" to "),
+             is_exact ? Message::Part("") : Message::Part(allowed.most));
 }
 
 void read_attribute(Node &node, const char *name, double value) {
@@ -129,7 +132,7 @@ void read_attribute(Node &node, const char *name, double value) {
   if (!(value >= found->least && value <= found->most))
     fail_at(node, name, " = ", value, " is outside [", found->least, ", ", found->most, "]");
   if (found->is_whole && value != std::floor(value))
-    fail_at(node, name, " = ", value, " is no whole number");
+    fail_at(node, name, " = ", value, " must be an integer");
   node.attributes[static_cast<size_t>(found - all.begin())] = value;
 }
 
@@ -138,9 +141,9 @@ void read_extent(Node &node, const char *name, double value) {
     fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, " has no attribute ",
          name);
   if (!(value >= -1 && value <= static_cast<double>(kMostElements)) || value != std::floor(value))
-    fail_at(node, "extent = ", value, " is neither -1 nor the size of a dimension");
+    fail_at(node, "extent = ", value, " must be -1 or the size of a dimension");
   if (node.attributes.size() == MP_GRAPH_MAX_RANK)
-    fail_at(node, "more than ", MP_GRAPH_MAX_RANK, " extents");
+    fail_at(node, "number of extents exceeds ", MP_GRAPH_MAX_RANK);
   node.attributes.push_back(value);
 }
 
@@ -160,7 +163,7 @@ void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_
 const Operation &read_operation(const char *op_type) {
   const Operation *const op = graph::find_operation(&require_pointer(op_type, "op_type"));
   MP_REQUIRE(op != nullptr, MP_ERROR_NOT_FOUND, "op_type = ", op_type,
-             " is no operation of graphs");
+             " is not supported; mpcore/graph.h lists the operations");
   return *op;
 }
 
@@ -185,9 +188,9 @@ void add_node(Graph &graph, Node node, uint32_t num_outputs) {
   node.operation->infer(graph, node);
   for (const int32_t output : node.outputs) {
     const Tensor &t = graph.tensor(output);
-    if (t.numel() > kMostElements) fail_at(node, "more elements than 2^48");
+    if (t.numel() > kMostElements) fail_at(node, "number of elements exceeds 2^48");
     if (t.extent.size() > MP_GRAPH_MAX_RANK)
-      fail_at(node, "more than ", MP_GRAPH_MAX_RANK, " dimensions");
+      fail_at(node, "number of dimensions exceeds ", MP_GRAPH_MAX_RANK);
   }
   graph.add(std::move(node));
 }
@@ -206,7 +209,7 @@ void write_text(const std::string &report, char *text, size_t *bytes) {
   require_pointer(bytes, "bytes");
   const size_t needed = report.size() + 1;
   MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", *bytes,
-             " is smaller than ", needed);
+             " must be at least ", needed);
   if (text != nullptr) std::memcpy(text, report.c_str(), needed);
   *bytes = needed;
 }
@@ -236,7 +239,8 @@ mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
     mp::Tensor t = mp::read_tensor(name, mp::Role::input, dtype, rank, extent);
     int64_t &batch = g.described.batch;
     MP_REQUIRE(rank == 0 || batch == 0 || batch == t.extent[0], MP_ERROR_INVALID_ARGUMENT,
-               "extent[0] = ", t.extent[0], " is not the batch of the other inputs, ", batch);
+               "extent[0] = ", t.extent[0], " must equal the batch size of the other inputs, ",
+               batch);
     mp::require_pointer(tensor, "tensor");
     const int64_t known = rank > 0 ? t.extent[0] : batch;
     *tensor = g.described.add(std::move(t));
@@ -302,7 +306,8 @@ mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor) {
     const int32_t producer = g.tensor(tensor).producer;
     MP_REQUIRE(producer != mp::kNone && g.node(producer).operation->is_loss() &&
                    g.node(producer).outputs[0] == tensor,
-               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " is not a loss");
+               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
+               " must be the first output of a loss");
     g.loss = tensor;
   });
 }
@@ -312,10 +317,10 @@ mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *in
     mp::Graph &g = mp::require_open(graph).described;
     mp::Tensor &of = mp::require_computed(g, tensor);
     MP_REQUIRE(!mp::comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
-               ", ", of.name, ", is an output of a loss or depends on one; call mp_graph_loss");
+               " (", of.name, ") is an output of a loss or depends on one; call mp_graph_loss");
     for (const mp::Graph::Seed &seed : g.seeds)
-      MP_REQUIRE(seed.tensor != tensor, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, ", ",
-                 of.name, ", already has the gradient ", seed.input);
+      MP_REQUIRE(seed.tensor != tensor, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
+                 of.name, ") already has gradient ", seed.input);
     mp::require_pointer(input, "input");
     mp::Tensor gradient;
     gradient.name = of.name + "/seed";
@@ -333,7 +338,7 @@ mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy) {
     mp_graph &g = mp::require_open(graph);
     const auto &config = mp::require_pointer(policy, "policy").policy.config;
     MP_REQUIRE((config.flags & MP_AUTOCAST_EMULATE) == 0, MP_ERROR_UNSUPPORTED,
-               "policy has MP_AUTOCAST_EMULATE, and graphs do not emulate");
+               "policy: MP_AUTOCAST_EMULATE is not supported by graphs");
     g.policy = policy;
   });
 }
@@ -352,8 +357,8 @@ mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
     mp::Executor &e = mp::require_compiled(graph);
     mp::require_tensor(e.graph(), tensor, "tensor");
     const mp::Tensor &t = e.graph().tensor(tensor);
-    MP_REQUIRE(t.role == mp::Role::input, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, ", ",
-               t.name, ", is no input");
+    MP_REQUIRE(t.role == mp::Role::input, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
+               t.name, ") is not an input of the graph");
     mp::require_aligned(data, "data", mp::element_alignment(t));
     e.bind(tensor, data);
   });
@@ -376,8 +381,8 @@ mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values
     mp::require_tensor(e.graph(), tensor, "tensor");
     const mp::Tensor &t = e.graph().tensor(tensor);
     MP_REQUIRE(t.role == mp::Role::parameter || t.role == mp::Role::state,
-               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, ", ", t.name,
-               ", is neither a parameter nor a state");
+               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (", t.name,
+               ") must be a parameter or a state");
     mp::require_device(values, "values");
     e.write(tensor, values, stream);
   });
@@ -418,7 +423,7 @@ mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_
   return mp::call(__func__, [&] {
     const mp::Executor &e = mp::require_compiled(graph);
     MP_REQUIRE(grads == nullptr || e.has_backward(), MP_ERROR_INVALID_ARGUMENT,
-               "grads is wanted, but the graph has no loss");
+               "grads requires a loss: call mp_graph_loss before mp_graph_compile");
     if (grads != nullptr) *grads = e.grads();
     if (master != nullptr) *master = e.master();
     if (model != nullptr) *model = e.model();
@@ -445,7 +450,7 @@ mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_form_t form, char *te
     const mp::Executor &e = mp::require_compiled(graph);
     mp::require_enum(form, "form", MP_AUTOCAST_TEXT, MP_AUTOCAST_DOT);
     MP_REQUIRE(graph->policy != nullptr, MP_ERROR_INVALID_ARGUMENT,
-               "graph has been compiled without mp_graph_autocast");
+               "graph was compiled without mp_graph_autocast");
     mp::write_text(e.reports()[static_cast<size_t>(form)], text, bytes);
   });
 }

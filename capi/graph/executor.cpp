@@ -33,7 +33,7 @@ std::vector<int32_t> append_backward(Graph &graph) {
   if (!graph.has_backward()) {
     for (const Tensor &t : graph.tensors)
       MP_REQUIRE(!t.keeps_gradient, MP_ERROR_INVALID_ARGUMENT, "the gradient of ", t.name,
-                 " is wanted, but the graph has no loss");
+                 " requires a loss; call mp_graph_loss");
     return std::vector<int32_t>(graph.tensors.size(), kNone);
   }
   std::vector<int32_t> gradients = Gradients(graph).append_all();
@@ -41,13 +41,14 @@ std::vector<int32_t> append_backward(Graph &graph) {
   for (size_t t = 0; t < gradients.size(); ++t) {
     const bool is_parameter = graph.tensors[t].role == Role::parameter;
     if (!is_parameter && !graph.tensors[t].keeps_gradient) continue;
-    MP_REQUIRE(gradients[t] != kNone, MP_ERROR_INVALID_ARGUMENT, "the loss has no gradient for ",
-               is_parameter ? "the parameter " : "", graph.tensors[t].name,
-               is_parameter ? ", on which it does not depend" : "");
+    MP_REQUIRE(
+        gradients[t] != kNone, MP_ERROR_INVALID_ARGUMENT,
+        is_parameter ? "the loss does not depend on parameter " : "the loss has no gradient for ",
+        graph.tensors[t].name);
     graph.tensor(gradients[t]).is_output = true;
     has_any |= is_parameter;
   }
-  MP_REQUIRE(has_any, MP_ERROR_INVALID_ARGUMENT, "there is a loss, but no parameter");
+  MP_REQUIRE(has_any, MP_ERROR_INVALID_ARGUMENT, "the graph has a loss, but no parameters");
   gradients.resize(graph.tensors.size(), kNone);
   return gradients;
 }
@@ -264,8 +265,8 @@ void Executor::write(int32_t id, const float *values, mp_stream_t stream) {
 void Executor::run(std::initializer_list<Phase> phases, Run run) {
   for (const Phase phase : phases)
     for (const int32_t input : required_[static_cast<size_t>(phase)])
-      MP_REQUIRE(address({input}) != nullptr, MP_ERROR_INVALID_ARGUMENT, "the input ",
-                 graph_.tensor(input).name, " is not bound");
+      MP_REQUIRE(address({input}) != nullptr, MP_ERROR_INVALID_ARGUMENT, "input ",
+                 graph_.tensor(input).name, " is not bound; call mp_graph_bind");
   run.context = context_;
   run.addresses = addresses_.data();
   run.workspace = workspace_.bytes > 0 ? workspace_.ptr : nullptr;
@@ -279,8 +280,9 @@ void Executor::run(std::initializer_list<Phase> phases, Run run) {
 
 void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
   const bool is_training = mode == MP_GRAPH_TRAINING;
-  MP_REQUIRE(!is_training || has_backward(), MP_ERROR_INVALID_ARGUMENT,
-             "mode = MP_GRAPH_TRAINING, but the graph has no loss");
+  MP_REQUIRE(
+      !is_training || has_backward(), MP_ERROR_INVALID_ARGUMENT,
+      "mode = MP_GRAPH_TRAINING requires a loss: call mp_graph_loss before mp_graph_compile");
   is_trained_ = false;
   Run pass;
   pass.is_training = is_training;
@@ -301,9 +303,11 @@ bool Executor::can_compute_loss() const {
 }
 
 void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
-  MP_REQUIRE(has_backward(), MP_ERROR_INVALID_ARGUMENT, "the graph has no loss");
-  MP_REQUIRE(is_trained_, MP_ERROR_INVALID_ARGUMENT,
-             "no mp_graph_forward in training came right before it, with this batch");
+  MP_REQUIRE(has_backward(), MP_ERROR_INVALID_ARGUMENT,
+             "requires a loss: call mp_graph_loss before mp_graph_compile");
+  MP_REQUIRE(
+      is_trained_, MP_ERROR_INVALID_ARGUMENT,
+      "requires mp_graph_forward in training mode directly before, with the same batch size");
   is_trained_ = false;  // what forward has left is overwritten on the way
   Run pass;
   pass.is_training = true;

@@ -11,7 +11,7 @@ int64_t product(const Tensor &t, size_t rank) {
   int64_t count = 1;
   for (size_t i = 0; i < rank; ++i)
     MP_REQUIRE(multiply_add(count, t.extent[i], 0, &count), MP_ERROR_INVALID_ARGUMENT, t.name,
-               " has the shape ", text_of(t.extent), ": 64 bits cannot count the elements");
+               " has shape ", text_of(t.extent), ": number of elements exceeds 2^63 - 1");
   return count;
 }
 
@@ -38,7 +38,7 @@ size_t checked_bytes(size_t a, size_t b, size_t c) {
                     multiply_add(static_cast<int64_t>(a), static_cast<int64_t>(b),
                                  static_cast<int64_t>(c), &bytes);
   MP_REQUIRE(fits, MP_ERROR_INVALID_ARGUMENT,
-             "graph: 64 bits cannot count the bytes of its tensors");
+             "graph: size of all tensors in bytes exceeds 2^63 - 1");
   return static_cast<size_t>(bytes);
 }
 

@@ -44,7 +44,7 @@ class Pool final : public Operation {
     const mp_pool2d_desc_t desc = pool_desc(n, x.extent, is_max_, MP_FP32);
     int32_t p = 0, q = 0;
     if (mp_pool2d_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
-    if (p == 0 || q == 0) fail_at(n, "the window is larger than x = ", x.name);
+    if (p == 0 || q == 0) fail_at(n, "the window exceeds the padded x = ", x.name);
     set_extent(g, n, 0, {x.extent[0], p, q, x.extent[3]});
   }
 
@@ -144,7 +144,7 @@ class BatchNorm final : public Operation {
     for (const size_t i : {kGamma, kBeta, kMean, kVariance}) {
       require_vector(g, n, i, names[i], x.columns());
       if (i >= kMean && g.in(n, i).role != Role::state)
-        fail_at(n, names[i], " = ", g.in(n, i).name, " is not of mp_graph_state");
+        fail_at(n, names[i], " = ", g.in(n, i).name, " must be a tensor from mp_graph_state");
     }
     set_extent(g, n, kY, x.extent);
     for (const size_t i : {kSavedMean, kSavedInvStd}) set_extent(g, n, i, {x.columns()});

@@ -133,7 +133,7 @@ void emit_elements(Emitter &e, const Node &n, const Node &forward, mp_loss_kind_
   e.append("mp_loss", [=, nowhere = e.nowhere(), name = n.name](const Run &run) {
     if (run.at(target) == nullptr) return MP_SUCCESS;  // inference that is not asked for a loss
     MP_REQUIRE(weights == nowhere || run.at(weights) != nullptr, MP_ERROR_INVALID_ARGUMENT,
-               "the weight of ", name, " is not bound");
+               "the weight of ", name, " is not bound; call mp_graph_bind");
     return mp_loss(run.context, &desc, run.at(x), run.at(target), run.floats_at(weights),
                    is_backward ? run.loss_scale : nullptr, nullptr, run.floats_at(loss),
                    run.at(dprediction), run.workspace, run.workspace_bytes, run.stream);
@@ -160,8 +160,7 @@ class ElementLoss final : public Operation {
       const Tensor &weight = require_floats(g, n, kWeight, "weight");
       require_extent(g, n, kWeight, "weight", prediction.extent);
       if (weight.role == Role::input && weight.dtype != MP_FP32)
-        fail_at(n, "weight = ", weight.name, " is ", mp_dtype_name(weight.dtype),
-                ", but must be fp32");
+        fail_at(n, "weight = ", weight.name, " must be fp32, not ", mp_dtype_name(weight.dtype));
     }
     set_extent(g, n, kLoss, {});
   }
@@ -172,7 +171,7 @@ class ElementLoss final : public Operation {
     for (const auto &[input, name] : {std::pair{kTarget, "target"}, std::pair{kWeight, "weight"}})
       if (d.is_wanted(n, input))
         fail_at(n, name, " = ", d.graph().in(n, input).name,
-                " depends on a parameter, but gets no gradient");
+                " must not depend on a parameter: its gradient is not computed");
     if (!d.is_wanted(n, kPrediction)) return;
     const int32_t dx = d.make(n, kPrediction);
     d.append(

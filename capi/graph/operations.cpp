@@ -34,7 +34,7 @@ const Operation *find_operation(std::string_view type) {
 
 const Operation &operation(std::string_view type) {
   const Operation *const found = look_up(type);
-  MP_REQUIRE(found != nullptr, MP_ERROR_INTERNAL, "the operation ", type, " is not listed");
+  MP_REQUIRE(found != nullptr, MP_ERROR_INTERNAL, "operation ", type, " is not registered");
   return *found;
 }
 
@@ -53,26 +53,28 @@ void BackwardOperation::infer(Graph &graph, const Node &node) const {
 const Tensor &require_floats(const Graph &graph, const Node &node, size_t i, const char *name,
                              int rank) {
   const Tensor &t = graph.in(node, i);
-  if (t.dtype == MP_DTYPE_NONE) fail_at(node, name, " = ", t.name, " is no tensor of floats");
+  if (t.dtype == MP_DTYPE_NONE)
+    fail_at(node, name, " = ", t.name, " must be a floating-point tensor");
   const auto has = static_cast<int>(t.extent.size());
   if (rank >= 0 ? has != rank : has == 0)
-    fail_at(node, name, " = ", t.name, " has the shape ", text_of(t.extent), ", but ",
-            rank >= 0 ? std::to_string(rank) : "some", " dimensions are wanted");
+    fail_at(node, name, " = ", t.name, " has shape ", text_of(t.extent), ", but must have ",
+            rank >= 0 ? std::to_string(rank) + (rank == 1 ? " dimension" : " dimensions")
+                      : "at least 1 dimension");
   return t;
 }
 
 const Tensor &require_integers(const Graph &graph, const Node &node, size_t i, const char *name) {
   const Tensor &t = graph.in(node, i);
   if (t.dtype != MP_DTYPE_NONE || t.role != Role::input)
-    fail_at(node, name, " = ", t.name, " is no input of type MP_DTYPE_NONE");
+    fail_at(node, name, " = ", t.name, " must be an input of type MP_DTYPE_NONE");
   return t;
 }
 
 void require_narrow(const Node &node, const Tensor &tensor) {
   for (const int64_t extent : tensor.extent)
     if (extent > std::numeric_limits<int32_t>::max())
-      fail_at(node, tensor.name, " has the shape ", text_of(tensor.extent),
-              ", which 32 bits cannot count");
+      fail_at(node, tensor.name, " has shape ", text_of(tensor.extent),
+              ", but dimensions must be less than 2^31");
 }
 
 void require_extent(const Graph &graph, const Node &node, size_t i, const char *name,
@@ -80,8 +82,8 @@ void require_extent(const Graph &graph, const Node &node, size_t i, const char *
   if (!node.has_input(i)) return;
   const Tensor &t = graph.in(node, i);
   if (t.extent != extent)
-    fail_at(node, name, " = ", t.name, " has the shape ", text_of(t.extent), ", but ",
-            text_of(extent), " is wanted");
+    fail_at(node, name, " = ", t.name, " has shape ", text_of(t.extent), ", but must have shape ",
+            text_of(extent));
 }
 
 void require_vector(const Graph &graph, const Node &node, size_t i, const char *name,

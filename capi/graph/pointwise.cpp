@@ -209,27 +209,28 @@ class Reshape final : public Operation {
       if (extent == 0) {
         if (i >= x.extent.size())
           fail_at(n, "extent ", i, " = 0, but x = ", x.name, " has only ", x.extent.size(),
-                  " dimensions");
+                  x.extent.size() == 1 ? " dimension" : " dimensions");
         extent = x.extent[i];
       }
       if (extent == -1) {
-        if (open != n.attributes.size()) fail_at(n, "extents ", open, " and ", i, " are both -1");
+        if (open != n.attributes.size())
+          fail_at(n, "extents ", open, " and ", i, " are both -1; at most one can be");
         open = i;
       }
       y.push_back(extent);
       if (extent == -1) continue;
       // Also keeps the product from overflowing.
       if (extent > x.numel() / known)
-        fail_at(n, "x = ", x.name, " has ", x.numel(), " elements, fewer than the extents up to ",
-                i, " make");
+        fail_at(n, "x = ", x.name, " has ", x.numel(),
+                " elements, fewer than the product of extents 0 to ", i);
       known *= extent;
     }
     if (open != y.size()) y[open] = x.numel() / known;
     Tensor result;
     result.extent = y;
     if (result.numel() != x.numel())
-      fail_at(n, "x = ", x.name, " has ", x.numel(), " elements, but the shape ", text_of(y),
-              " has ", result.numel());
+      fail_at(n, "x = ", x.name, " has ", x.numel(), " elements, but shape ", text_of(y), " has ",
+              result.numel());
     set_extent(g, n, 0, y);
   }
 

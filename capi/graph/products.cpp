@@ -101,7 +101,7 @@ class Linear final : public Operation {
     const int64_t in = w.extent[is_transposed ? 1 : 0];
     const int64_t out = w.extent[is_transposed ? 0 : 1];
     if (x.columns() != in)
-      fail_at(n, "x = ", x.name, " ends in ", x.columns(), " elements, but w = ", w.name, " takes ",
+      fail_at(n, "x = ", x.name, " has ", x.columns(), " features, but w = ", w.name, " expects ",
               in);
     require_vector(g, n, 2, "b", out);
     Extent y = x.extent;
@@ -244,11 +244,11 @@ class Conv2D final : public Operation {
     const auto groups = static_cast<int64_t>(attribute(n, "groups"));
     if (filter.extent[3] * groups != x.extent[3])
       fail_at(n, "x = ", x.name, " has ", x.extent[3], " channels, but w = ", filter.name,
-              " takes ", filter.extent[3], " in each of ", groups, " groups");
+              " expects ", filter.extent[3], " in each of ", groups, " groups");
     const mp_conv2d_desc_t desc = conv_shape(n).desc(x.extent, filter.extent, MP_FP32, MP_FP32);
     int32_t p = 0, q = 0;
     if (mp_conv2d_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
-    if (p == 0 || q == 0) fail_at(n, "w = ", filter.name, " is larger than x = ", x.name);
+    if (p == 0 || q == 0) fail_at(n, "w = ", filter.name, " exceeds the padded x = ", x.name);
     require_vector(g, n, 2, "b", filter.extent[0]);
     set_extent(g, n, 0, {x.extent[0], p, q, filter.extent[0]});
   }

@@ -184,7 +184,7 @@ class Runs(unittest.TestCase):
             with self.assertRaisesRegex(mpcore.Error, "t = -1 is outside"):
                 graph.set_step(-1)
             graph.bind(x, None)
-            with self.assertRaisesRegex(mpcore.Error, "the input x is not bound"):
+            with self.assertRaisesRegex(mpcore.Error, "input x is not bound; call mp_graph_bind"):
                 graph.forward("inference")
             graph.close()
 
@@ -257,9 +257,9 @@ class Refusals(unittest.TestCase):
         with context() as device:
             graph = mpcore.Graph(device)
             x, w = graph.input("x", (4, 8)), graph.parameter("w", (8, 6))
-            self.refused(mpcore.Error, r"extent\[0\] = 0 is smaller than 1", graph.parameter, "t", (0, 2))
-            self.refused(mpcore.Error, r"extent\[0\] = 5 is not the batch", graph.input, "t", (5, 2))
-            self.refused(mpcore.Error, "name is empty", graph.state, "", 2)
+            self.refused(mpcore.Error, r"extent\[0\] = 0 must be at least 1", graph.parameter, "t", (0, 2))
+            self.refused(mpcore.Error, r"extent\[0\] = 5 must equal the batch size", graph.input, "t", (5, 2))
+            self.refused(mpcore.Error, "name must not be empty", graph.state, "", 2)
             self.refused(ValueError, r"name = 'a\\x00' contains a NUL", graph.state, "a\0", 2)
             self.refused(TypeError, "name = 3 must be a string", graph.state, 3, 2)
             self.refused(ValueError, r"shape\[0\] = 9223372036854775808 is beyond", graph.state, "t", 2**63)
@@ -267,21 +267,21 @@ class Refusals(unittest.TestCase):
             self.refused(TypeError, "dtype = None must be", graph.input, "t", 4, None)
             self.refused(TypeError, "dtype fp8 is not supported", graph.input, "t", 4, "fp8")
             node = graph.node
-            self.refused(mpcore.Error, "op_type = Nonlinear is no operation", node, "Nonlinear", "n", [x, w])
+            self.refused(mpcore.Error, "op_type = Nonlinear is not supported", node, "Nonlinear", "n", [x, w])
             self.refused(mpcore.Error, "node n: Linear has no attribute stride", node, "Linear", "n", [x, w], stride=2)
             self.refused(TypeError, "attributes", node, "Linear", "n", [x, w], transposed="yes")
             self.refused(mpcore.Error, r"inputs\[1\] = -1", node, "Linear", "n", [x, None])
             self.refused(ValueError, r"inputs\[1\] = 4294967296 is beyond", node, "Linear", "n", [x, 2**32])
             self.refused(mpcore.Error, "num_outputs = 0", node, "Linear", "n", [x, w], 0)
             self.refused(ValueError, "outputs = -1", node, "Linear", "n", [x, w], -1)
-            self.refused(mpcore.Error, "tensor = 0 is not computed", graph.output, x)
-            self.refused(mpcore.Error, "tensor = 0 is not a loss", graph.loss, x)
+            self.refused(mpcore.Error, "tensor = 0 must be computed by a node", graph.output, x)
+            self.refused(mpcore.Error, "tensor = 0 must be the first output of a loss", graph.loss, x)
             self.refused(ValueError, r"tensor\[0\] = 4294967296 is beyond", graph.output, 2**32)
             with self.assertRaises(mpcore.Error) as caught:
                 node("Nonlinear", "n", [x])
             self.assertEqual(caught.exception.status, _sys.MP_ERROR_NOT_FOUND)
-            self.refused(mpcore.Error, "graph has not been compiled", graph.forward, "inference")
-            self.refused(mpcore.Error, "graph has not been compiled", graph.describe)
+            self.refused(mpcore.Error, "graph is not compiled", graph.forward, "inference")
+            self.refused(mpcore.Error, "graph is not compiled", graph.describe)
             self.refused(mpcore.Error, "MP_AUTOCAST_EMULATE", graph.autocast, policy(emulate=True))
             graph.close()
             self.refused(ValueError, "this Graph is closed", graph.compile)
@@ -290,7 +290,7 @@ class Refusals(unittest.TestCase):
         with context() as device, context() as other:
             net = Perceptron(device)
             graph = net.graph
-            self.refused(mpcore.Error, "is no input", graph.bind, net.w1, device.zeros((IN, HIDDEN)))
+            self.refused(mpcore.Error, "is not an input", graph.bind, net.w1, device.zeros((IN, HIDDEN)))
             self.refused(TypeError, "x has dtype float16, not float32", graph.bind, net.x,
                          device.zeros((BATCH, IN), "fp16"))
             self.refused(ValueError, r"x has rows of shape \(9,\), not \(8,\)", graph.bind, net.x,
@@ -300,10 +300,10 @@ class Refusals(unittest.TestCase):
             self.refused(ValueError, r"values of w1 has shape \(16, 8\), not \(8, 16\)", graph.write, net.w1,
                          device.zeros((HIDDEN, IN)))
             self.refused(TypeError, "list is not an array", graph.write, net.w1, [1.0])
-            self.refused(mpcore.Error, "neither a parameter nor a state", graph.write, net.logits,
+            self.refused(mpcore.Error, "must be a parameter or a state", graph.write, net.logits,
                          device.zeros((BATCH, CLASSES)))
             self.refused(mpcore.Error, r"batch = 17 is outside \[1, 16\]", graph.set_batch, 17)
-            self.refused(mpcore.Error, "no mp_graph_forward in training", graph.backward)
+            self.refused(mpcore.Error, "requires mp_graph_forward in training mode", graph.backward)
             self.refused(ValueError, "mode = 'test' is not one of: inference, training", graph.forward, "test")
             with mpcore.Scaler(other, "static") as scaler:
                 self.refused(ValueError, "different contexts", graph.backward, scaler)

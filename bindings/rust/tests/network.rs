@@ -96,7 +96,7 @@ fn learns(low: Dtype) {
     assert!(memory.parameters >= 4 * (IN * HIDDEN + HIDDEN * CLASSES) as i64);
     if low == Dtype::Fp32 {
         assert!(network.model().is_none() && w1.dtype_copy.is_none() && memory.copies == 0);
-        let sentence = "mp_graph_explain: graph has been compiled without mp_graph_autocast";
+        let sentence = "mp_graph_explain: graph was compiled without mp_graph_autocast";
         refused(network.explain(AutocastForm::Text), sentence);
         refused(network.copy::<F16>(t.w1), "copy: w1 has no persistent copy");
         return;
@@ -182,7 +182,7 @@ fn batches() {
     network.unbind(t.labels).unwrap();
     network.forward(GraphMode::Inference, STREAM).unwrap();
     network.unbind(t.x).unwrap();
-    let sentence = "mp_graph_forward: the input x is not bound";
+    let sentence = "mp_graph_forward: input x is not bound; call mp_graph_bind";
     refused(network.forward(GraphMode::Inference, STREAM), sentence);
 }
 
@@ -230,17 +230,17 @@ fn wrong_descriptions() {
     let mut n = Network::builder(&c).unwrap();
     let x = n.input("x", Dtype::Fp32, &[4, 8]).unwrap();
     let w = n.parameter("w", &[8, 6]).unwrap();
-    let sentence = "mp_graph_parameter: extent[0] = 0 is smaller than 1";
+    let sentence = "mp_graph_parameter: extent[0] = 0 must be at least 1";
     refused(n.parameter("t", &[0]), sentence);
-    let sentence = "mp_graph_input: extent[0] = 5 is not the batch of the other inputs, 4";
+    let sentence = "mp_graph_input: extent[0] = 5 must equal the batch size of the other inputs, 4";
     refused(n.input("t", Dtype::Fp32, &[5]), sentence);
-    refused(n.state("", &[2]), "mp_graph_state: name is empty");
+    refused(n.state("", &[2]), "mp_graph_state: name must not be empty");
     refused(n.state("a\0", &[2]), "name contains a NUL");
-    refused(n.output(x), "mp_graph_output: tensor = 0 is not computed");
-    refused(n.keep_gradient(w), "mp_graph_keep_gradient: tensor = 1 is not computed");
-    refused(n.loss(x), "mp_graph_loss: tensor = 0 is not a loss");
+    refused(n.output(x), "mp_graph_output: tensor = 0 must be computed by a node");
+    refused(n.keep_gradient(w), "mp_graph_keep_gradient: tensor = 1 must be computed by a node");
+    refused(n.loss(x), "mp_graph_loss: tensor = 0 must be the first output of a loss");
     refused(n.node("Relu", "a\0", &[x]).output(), "name contains a NUL");
-    let sentence = "mp_graph_node: num_outputs = 2, but Relu has 1 to 1";
+    let sentence = "mp_graph_node: num_outputs = 2, but Relu takes exactly 1";
     refused(n.node("Relu", "n", &[x]).outputs::<2>(), sentence);
     let sentence = "mp_graph_node: inputs[1] = -1 is outside [0, 2)";
     refused(n.node("Linear", "n", &[x]).input(None).output(), sentence);
@@ -261,7 +261,7 @@ fn a_parameter_without_a_gradient_is_named() {
     perceptron(&mut n).unwrap();
     n.parameter("unused", &[2]).unwrap();
     let error = n.compile().unwrap_err();
-    assert!(error.to_string().contains("the parameter unused"), "{error}");
+    assert!(error.to_string().contains("does not depend on parameter unused"), "{error}");
 }
 
 #[test]
@@ -280,14 +280,14 @@ fn wrong_calls() {
         "write_from_device: values belongs to another context",
     );
     let zeros = [0.0; BATCH * IN];
-    let sentence = "mp_graph_write: tensor = 0, x, is neither a parameter nor a state";
+    let sentence = "mp_graph_write: tensor = 0 (x) must be a parameter or a state";
     refused(n.write(t.x, &zeros, STREAM), sentence);
     refused(n.set_batch(17), "mp_graph_set_batch: batch = 17 is outside [1, 16]");
     let scaler = Scaler::new(&other, &ScalerConfig::new(ScalerPolicy::Static)).unwrap();
     let sentence = "backward: the scaler belongs to another context";
     refused(n.backward(Some(&scaler), STREAM), sentence);
     let error = n.backward(None, STREAM).unwrap_err();
-    assert!(error.to_string().contains("no mp_graph_forward in training"), "{error}");
+    assert!(error.to_string().contains("requires mp_graph_forward in training mode"), "{error}");
     refused(n.data::<f32>(t.x), "data: x has no persistent data");
     refused(n.data::<f32>(t.correct), "data: tensor 11 has type i64");
 }
