@@ -28,7 +28,7 @@ using autocast::Rewritten;
 
 void require_low(const mp_dtype_t &low, const char *name) {
   MP_REQUIRE(enum_value(low) == MP_FP16 || enum_value(low) == MP_BF16, MP_ERROR_INVALID_ARGUMENT,
-             name, " = ", low, " is neither MP_FP16 nor MP_BF16");
+             name, " = ", low, " must be MP_FP16 or MP_BF16");
 }
 
 void check_config(const mp_autocast_config_t &c) {
@@ -47,7 +47,7 @@ void check_config(const mp_autocast_config_t &c) {
 Policy &require_unused(mp_autocast_t policy) {
   Policy &p = require_pointer(policy, "policy").policy;
   MP_REQUIRE(!p.is_used, MP_ERROR_INVALID_ARGUMENT,
-             "policy has been used, and changes no more; create another one");
+             "policy is in use and cannot be modified; create a new one");
   return p;
 }
 
@@ -110,7 +110,7 @@ int32_t write_nodes(const Painting &painting, mp_dtype_t low, uint32_t num_nodes
 void require_level(const Policy &policy) {
   MP_REQUIRE(policy.config.level != MP_AUTOCAST_FORCE_ALL || policy.config.low != MP_BF16,
              MP_ERROR_INVALID_ARGUMENT,
-             "level = MP_AUTOCAST_FORCE_ALL, which is for fp16 alone, and low = MP_BF16");
+             "level = MP_AUTOCAST_FORCE_ALL requires low = MP_FP16, but low = MP_BF16");
 }
 
 // ---------------------------------------------------------------------------- one operation
@@ -154,7 +154,7 @@ struct Rewrite {
 }  // namespace
 
 const char *closed_gate(const Policy &policy, const Context *context) {
-  if (policy.is_off) return "the environment has MP_AUTOCAST = off";
+  if (policy.is_off) return "the environment variable MP_AUTOCAST is off";
   if (context == nullptr || (policy.config.flags & MP_AUTOCAST_IGNORE_PERFORMANCE) != 0)
     return nullptr;
   const Device &device = context->device;
@@ -210,7 +210,7 @@ mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
     mp::require_pointer(pattern, "pattern");
     mp::require_class(node_class, "node_class");
     MP_REQUIRE(mp::autocast::is_glob(pattern), MP_ERROR_INVALID_ARGUMENT, "pattern = ", pattern,
-               " has a [ without its ]");
+               " has an unmatched [");
     p.set_nodes(pattern, node_class);
   });
 }
@@ -275,7 +275,7 @@ mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t 
         form);
     const size_t needed = report.size() + 1;
     MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "*bytes = ", *bytes, " is smaller than ", needed);
+               "*bytes = ", *bytes, " must be at least ", needed);
     if (text != nullptr) std::memcpy(text, report.c_str(), needed);
     *bytes = needed;
   });
@@ -293,10 +293,10 @@ mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint
     mp::require_pointer(output, "output");
     for (uint32_t i = 0; i < count; i++)
       MP_REQUIRE(input_dtype[i] <= MP_FP32, MP_ERROR_INVALID_ARGUMENT, "input_dtype[", i,
-                 "] = ", input_dtype[i], " is not an mp_dtype_t");
+                 "] = ", input_dtype[i], " must be an mp_dtype_t");
     // A loss of probabilities, which 16 bits round to 0 and 1.
     MP_REQUIRE(p.is_off || !p.is_banned(op), MP_ERROR_UNSUPPORTED, "op_type = ", op,
-               " is banned, for its inputs are not safe in 16 bits; use ", op, "_with_logits");
+               " is not supported: its inputs are not safe in 16 bits; use ", op, "_with_logits");
 
     const mp_dtype_t wanted =
         p.is_off ? mp::widest(input_dtype, count) : mp::dtype_of_op(p, op, input_dtype, count);

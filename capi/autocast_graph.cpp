@@ -20,7 +20,7 @@ template <class... Rest>
 template <class T>
 void require_array(const T *array, const char *name, int64_t count) {
   MP_REQUIRE(array != nullptr || count == 0, MP_ERROR_INVALID_ARGUMENT, "graph->", name,
-             " = NULL, but ", count, " elements are wanted");
+             " = NULL, but ", count, " elements are required");
 }
 
 /// @param least  0, or -1 where that means: none.
@@ -45,17 +45,17 @@ void require_at_most(const T *array, const char *name, int64_t count, int64_t mo
 int64_t require_ranges(const int32_t *first, const char *name, int64_t count) {
   if (count == 0) return 0;
   require_array(first, name, count + 1);
-  if (first[0] != 0) fail_at(name, 0, first[0], " is not 0");
+  if (first[0] != 0) fail_at(name, 0, first[0], " must be 0");
   for (int64_t i = 1; i <= count; i++)
     if (first[i] < first[i - 1])
-      fail_at(name, i, first[i], " is smaller than the one before it, ", first[i - 1]);
+      fail_at(name, i, first[i], " is smaller than the previous element, ", first[i - 1]);
   return first[count];
 }
 
 void require_counts(const mp_autocast_graph_t &g) {
   const auto require_count = [](uint32_t count, const char *name) {
     MP_REQUIRE(count <= kMost, MP_ERROR_INVALID_ARGUMENT, "graph->", name, " = ", count,
-               " is larger than ", kMost);
+               " exceeds ", kMost);
   };
   require_count(g.num_nodes, "num_nodes");
   require_count(g.num_tensors, "num_tensors");
@@ -67,19 +67,19 @@ void require_counts(const mp_autocast_graph_t &g) {
 void require_classes(const mp_autocast_graph_t &g) {
   if (g.num_nodes > 0 && g.node_class == nullptr) require_array(g.node_op, "node_op", g.num_nodes);
   require_at_most(g.node_class, "node_class", g.num_nodes, 1 + MP_CAST_PROMOTE,
-                  " is neither 0 nor 1 + mp_autocast_class_t");
+                  " must be 0 or 1 + mp_autocast_class_t");
   for (int64_t i = 0; i < g.num_nodes; i++) {
     const bool has_class = g.node_class != nullptr && g.node_class[i] != 0;
     const bool has_op = g.node_op != nullptr && g.node_op[i] != nullptr;
     MP_REQUIRE(has_class || has_op, MP_ERROR_INVALID_ARGUMENT, "graph->node_op[", i,
-               "] = NULL, and graph->node_class says no class of it");
+               "] = NULL, but graph->node_class does not set the class of the node");
   }
 }
 
 void require_nodes(const mp_autocast_graph_t &g) {
   constexpr uint32_t kFlags = 2 * MP_NODE_WRITES_EITHER - 1;
   require_classes(g);
-  require_at_most(g.node_flags, "node_flags", g.num_nodes, kFlags, " has bits that mean nothing");
+  require_at_most(g.node_flags, "node_flags", g.num_nodes, kFlags, " has unknown bits");
   if (g.node_depth == nullptr) return;
   for (int64_t i = 0; i < g.num_nodes; i++)
     if (g.node_depth[i] < 0) fail_at("node_depth", i, g.node_depth[i], " is negative");
@@ -89,9 +89,9 @@ void require_tensors(const mp_autocast_graph_t &g) {
   require_indices(g.tensor_producer, "tensor_producer", g.num_tensors, -1, g.num_nodes,
                   "num_nodes");
   require_array(g.tensor_dtype, "tensor_dtype", g.num_tensors);
-  require_at_most(g.tensor_dtype, "tensor_dtype", g.num_tensors, MP_FP32, " is not an mp_dtype_t");
+  require_at_most(g.tensor_dtype, "tensor_dtype", g.num_tensors, MP_FP32, " must be an mp_dtype_t");
   require_at_most(g.tensor_role, "tensor_role", g.num_tensors, MP_TENSOR_OUTPUT,
-                  " is not an mp_tensor_role_t");
+                  " must be an mp_tensor_role_t");
 }
 
 bool is_16_bits(const mp_autocast_graph_t &g, int64_t tensor) {
@@ -100,7 +100,7 @@ bool is_16_bits(const mp_autocast_graph_t &g, int64_t tensor) {
 
 /// MP_SLOT_FP32 says that what it is for is no 16-bit tensor.
 void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
-  constexpr const char *kWrong = ", MP_SLOT_FP32, but its tensor has 16 bits: tensor ";
+  constexpr const char *kWrong = " (MP_SLOT_FP32) requires an fp32 tensor, unlike tensor ";
   for (int64_t t = 0; g.tensor_slot != nullptr && t < g.num_tensors; t++)
     if (g.tensor_slot[t] == MP_SLOT_FP32 && is_16_bits(g, t))
       fail_at("tensor_slot", t, g.tensor_slot[t], kWrong, t);
@@ -125,15 +125,15 @@ mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user) {
   require_indices(g.hidden_dst, "hidden_dst", g.num_hidden_edges, 0, g.num_nodes, "num_nodes");
   const int64_t members = require_ranges(g.first_member, "first_member", g.num_clusters);
   require_indices(g.member, "member", members, 0, g.num_nodes, "num_nodes");
-  require_at_most(g.cluster_kind, "cluster_kind", g.num_clusters, 1, " is neither 0 nor 1");
+  require_at_most(g.cluster_kind, "cluster_kind", g.num_clusters, 1, " must be 0 or 1");
 
   // What is counted together: vertices, edges.
   MP_REQUIRE(num_inputs + g.num_hidden_edges <= kMost, MP_ERROR_INVALID_ARGUMENT,
-             "graph->num_hidden_edges = ", g.num_hidden_edges, " and ", num_inputs,
-             " inputs together are more than ", kMost);
+             "graph->num_hidden_edges = ", g.num_hidden_edges, " plus ", num_inputs,
+             " inputs exceeds ", kMost);
   MP_REQUIRE(num_inputs + g.num_nodes + g.num_tensors <= kMost, MP_ERROR_INVALID_ARGUMENT,
-             "graph->num_nodes = ", g.num_nodes, ", graph->num_tensors = ", g.num_tensors, " and ",
-             num_inputs, " inputs together are more than ", kMost);
+             "graph->num_nodes = ", g.num_nodes, " plus graph->num_tensors = ", g.num_tensors,
+             " plus ", num_inputs, " inputs exceeds ", kMost);
   return g;
 }
 

@@ -54,11 +54,11 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
     case MP_WHY_DENY_LIST:
       return "on the deny list";
     case MP_WHY_DENY_UPSTREAM:
-      return "behind " + cause + ", which is denied";
+      return "downstream of " + cause + ", which is denied";
     case MP_WHY_RANGE:
-      return "a tensor beyond amax_limit";
+      return "a tensor exceeds amax_limit";
     case MP_WHY_DEPTH:
-      return "a sum longer than depth_limit";
+      return "a sum exceeds depth_limit";
     case MP_WHY_KEPT:
       return "kept";
     case MP_WHY_ELSEWHERE:
@@ -66,27 +66,27 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
     case MP_WHY_NO_KERNEL:
       return "no 16-bit kernel";
     case MP_WHY_NO_ALLOW_NEARBY:
-      return r.painting->sweeps() ? "not all of its inputs are low" : "nothing low near enough";
+      return r.painting->sweeps() ? "not all inputs are 16-bit" : "no 16-bit node near enough";
     case MP_WHY_NOT_FLOAT:
       return "no fp32 tensor";
     case MP_WHY_GATE:
-      return "nothing was changed";
+      return "the rewrite is disabled";
     case MP_WHY_CLUSTER_FP32:
-      return "of one type with " + (cause.empty() ? "its loop" : cause);
+      return "must have the type of " + (cause.empty() ? "its loop" : cause);
     case MP_WHY_ALLOW_LIST:
       return "on the allow list";
     case MP_WHY_BETWEEN_ALLOW:
       return "between " + name_of(r.graph, node.upstream) + " and " + cause;
     case MP_WHY_FOLLOWS_ALLOW:
-      return cause.empty() ? "its inputs are low" : "follows " + cause;
+      return cause.empty() ? "its inputs are 16-bit" : "follows " + cause;
     case MP_WHY_CLEAR_BESIDE_LOW:
-      return "beside " + cause;
+      return "next to " + cause;
     case MP_WHY_CLUSTER_LOW:
-      return "of one type with " + cause;
+      return "must have the type of " + cause;
     case MP_WHY_CAST_ABSORBED:
-      return "casts for " + cause;
+      return "cast absorbed by " + cause;
     case MP_WHY_PATTERN:
-      return "its name is allowed";
+      return "allowed by name";
   }
   return "?";
 }
@@ -182,7 +182,7 @@ std::string as_text(const Rewritten &r) {
     text += padded(name(i), name_width) + padded(op(i), op_width) + mp_dtype_name(node.dtype) +
             "  " + escaped(reason(r, node)) + "\n";
   }
-  if (r.gate != nullptr) return text + "nothing was changed: " + r.gate + "\n";
+  if (r.gate != nullptr) return text + "the rewrite is disabled: " + r.gate + "\n";
   const Summary s = summary_of(r);
   return text + number(s.low_nodes) + " of " + number(num_nodes) + " nodes in " +
          mp_dtype_name(r.low) + "; casts: " + number(s.casts - s.model_copies) + " by a kernel, " +

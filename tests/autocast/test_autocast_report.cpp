@@ -37,7 +37,7 @@ TEST_CASE("autocast: the report as text", "[autocast]") {
         "conv2  Conv2D            fp16  on the allow list\n"
         "pool   Mean              fp32  on the deny list\n"
         "exp    Exp               fp32  on the deny list\n"
-        "tail   Tanh              fp32  behind exp, which is denied\n"
+        "tail   Tanh              fp32  downstream of exp, which is denied\n"
         "4 of 7 nodes in fp16; casts: 2 by a kernel, 1 by the optimizer's copy\n");
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("autocast: the report on a sweep", "[autocast]") {
   CHECK(explain(policy, graph, MP_AUTOCAST_TEXT) ==
         "a  mm       fp16  on the allow list\n"
         "b  softmax  fp32  on the deny list\n"
-        "c  relu     fp32  not all of its inputs are low\n"
+        "c  relu     fp32  not all inputs are 16-bit\n"
         "d  relu     fp16  follows a\n"
         "2 of 4 nodes in fp16; casts: 2 by a kernel, 0 by the optimizer's copy\n");
 }
@@ -90,7 +90,7 @@ TEST_CASE("autocast: the report as a picture", "[autocast]") {
   edge [fontname=Helvetica];
   n0 [label="a\nMatMul", fillcolor=palegreen3, tooltip="fp16: on the allow list"];
   n1 [label="b\nExp", fillcolor=lightcoral, tooltip="fp32: on the deny list"];
-  n2 [label="c\nSize", fillcolor=palegreen3, tooltip="fp16: beside a"];
+  n2 [label="c\nSize", fillcolor=palegreen3, tooltip="fp16: next to a"];
   t2 [label="tensor 2", shape=ellipse, style=solid];
   t2 -> n0 [label="cast to fp16", style=bold];
   t0 [label="tensor 0", shape=ellipse, style=solid];

@@ -105,7 +105,7 @@ TEST_CASE("C++: classes by operation and by name", "[cpp][autocast]") {
   CHECK(result.node_why == Bytes{MP_WHY_DENY_LIST, MP_WHY_DENY_LIST, MP_WHY_DENY_LIST,
                                  MP_WHY_ALLOW_LIST, MP_WHY_ALLOW_LIST});
   CHECK(sentence_of([&] { policy.set_nodes("two/*", MP_CAST_DENY); }) ==
-        "mp_autocast_set_nodes: policy has been used, and changes no more; create another one");
+        "mp_autocast_set_nodes: policy is in use and cannot be modified; create a new one");
 }
 
 TEST_CASE("C++: what stands beside the operation of a node", "[cpp][autocast]") {

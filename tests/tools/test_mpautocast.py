@@ -120,7 +120,7 @@ def test_limits(mpautocast, graph):
 
 
 def test_environment(mpautocast, graph):
-    assert "the environment has MP_AUTOCAST = off" in mpautocast(graph(), env={"MP_AUTOCAST": "off"})
+    assert "the environment variable MP_AUTOCAST is off" in mpautocast(graph(), env={"MP_AUTOCAST": "off"})
 
 
 @pytest.mark.parametrize("options, code, says", [
@@ -132,7 +132,7 @@ def test_environment(mpautocast, graph):
     ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 is beyond the range"),
     ("--nodes encoder", 2, "mpautocast: --nodes 'encoder': must be PATTERN=CLASS"),
     ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' is not one of: unlisted, allow, infer, deny, clear, promote"),
-    ("--nodes a[b=deny", 1, "pattern = a[b has a [ without its ]"),  # the library's own sentences
+    ("--nodes a[b=deny", 1, "pattern = a[b has an unmatched ["),  # the library's own sentences
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
     ("--low bf16 --level force_all", 1, "MP_AUTOCAST_FORCE_ALL, which is for fp16 alone"),
 ])
@@ -233,9 +233,9 @@ conv1    Conv                fp16  on the allow list
 norm     BatchNormalization  fp16  between conv1 and conv2
 relu     Relu                fp16  between conv1 and conv2
 conv2    Conv                fp16  on the allow list
-cast     Cast                fp16  casts for product
+cast     Cast                fp16  cast absorbed by product
 product  MatMul              fp16  on the allow list
-#6       Clip                fp16  beside product
+#6       Clip                fp16  next to product
 exp      Exp                 fp32  on the deny list
 same     Identity            fp32  no fp32 tensor
 """

@@ -135,13 +135,13 @@ contains
     call policy%set_nodes('n*m', MP_CAST_CLEAR)
     call policy%set_nodes('conv[12', MP_CAST_ALLOW, stat, errmsg)
     call expect('a wrong pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
-      errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has a [ without its ]')
+      errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has an unmatched [')
     call policy%rewrite(small_graph(), r)
     call expect('patterns', all(r%why == [MP_WHY_PATTERN, MP_WHY_CLEAR_BESIDE_LOW, MP_WHY_UNLISTED, &
       MP_WHY_UNLISTED, MP_WHY_UNLISTED]) .and. all(r%because == [0, 1, 0, 0, 0]))
     call policy%set_class(['Exp'], MP_CAST_ALLOW, stat, errmsg)
     call expect('a policy that was used: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
-      'mp_autocast_set_class: policy has been used, and changes no more; create another one')
+      'mp_autocast_set_class: policy is in use and cannot be modified; create a new one')
     call policy%destroy()
   end subroutine
 
@@ -171,7 +171,7 @@ contains
     call expect('reasons of a chain', all(r%why == [MP_WHY_RANGE, MP_WHY_KEPT, MP_WHY_UNLISTED, MP_WHY_ALLOW_LIST]))
     call expect('a slot of fp32, and what is no float', all(r%tensor_dtype(6:) == [MP_FP32, MP_DTYPE_NONE]))
     call policy%explain(g, r, report)
-    call expect('without names', index(report, '#0  MatMul  fp32  a tensor beyond amax_limit') > 0)
+    call expect('without names', index(report, '#0  MatMul  fp32  a tensor exceeds amax_limit') > 0)
     call policy%destroy()
   end subroutine
 
@@ -249,7 +249,7 @@ contains
     call policy%rewrite(g, r)
     call expect('many nodes', r%num_low_nodes == many .and. size(r%casts) == 1)
     call policy%explain(g, r, report)
-    call expect('the last of many', index(report, 'layer/1000  Relu    fp16  beside layer/999') > 0)
+    call expect('the last of many', index(report, 'layer/1000  Relu    fp16  next to layer/999') > 0)
     call policy%destroy()
   end subroutine
 
@@ -264,14 +264,14 @@ contains
     g = small_graph()
     call refused(g%add_node('MatMul', [1], depth=-3_c_int64_t), 'graph->node_depth[5] = -3 is negative')
     g = small_graph()
-    call refused(g%add_node('MatMul', [1], flags=-1), 'graph->node_flags[5] = 32767 has bits that mean nothing')
+    call refused(g%add_node('MatMul', [1], flags=-1), 'graph->node_flags[5] = 32767 has unknown bits')
     g = small_graph()
-    call refused(g%add_node('', [1]), 'graph->node_op[5] = NULL, and graph->node_class says no class of it')
+    call refused(g%add_node('', [1]), 'graph->node_op[5] = NULL, but graph->node_class does not set the class of the node')
     g = small_graph()
     call refused(g%add_node('MatMul', [1], op_class=500), &
-      'graph->node_class[5] = 255 is neither 0 nor 1 + mp_autocast_class_t')
+      'graph->node_class[5] = 255 must be 0 or 1 + mp_autocast_class_t')
     g = small_graph()
-    call refused(g%add_tensor(256 + MP_FP32), 'graph->tensor_dtype[9] = 255 is not an mp_dtype_t')
+    call refused(g%add_tensor(256 + MP_FP32), 'graph->tensor_dtype[9] = 255 must be an mp_dtype_t')
     call test_what_is_not_added()
     call policy%destroy()
 
@@ -331,10 +331,10 @@ contains
     call policy%get_gate(text, context)
     call expect('gate: '//text, text == because)
     call policy%rewrite(small_graph(), r, context)
-    call expect('nothing was changed', r%gate == because .and. size(r%casts) == 0 .and. &
+    call expect('the rewrite is disabled', r%gate == because .and. size(r%casts) == 0 .and. &
       all(r%why == MP_WHY_GATE) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
     call policy%explain(small_graph(), r, text)
-    call expect('the report says so', index(text, 'nothing was changed: '//because) > 0)
+    call expect('the report says so', index(text, 'the rewrite is disabled: '//because) > 0)
     call policy%destroy()
     call policy%get_gate(text, stat=stat)
     call expect('without a policy', stat == MP_ERROR_INVALID_ARGUMENT)
@@ -376,7 +376,7 @@ contains
     call expect('one without inputs', output == MP_DTYPE_NONE .and. size(cast_to) == 0)
     call policy%op('matmul', [256 + MP_FP32], cast_to, output, stat, errmsg)
     call expect('no type: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
-      errmsg == 'mp_autocast_op: input_dtype[0] = 255 is not an mp_dtype_t')
+      errmsg == 'mp_autocast_op: input_dtype[0] = 255 must be an mp_dtype_t')
     call policy%op('binary_cross_entropy', [MP_FP16, MP_FP16], cast_to, output, stat, errmsg)
     call expect('one that is banned: '//trim(errmsg), stat == MP_ERROR_UNSUPPORTED .and. &
       index(errmsg, 'use binary_cross_entropy_with_logits') > 0)

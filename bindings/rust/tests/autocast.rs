@@ -153,12 +153,12 @@ fn classes_and_patterns() {
     );
     refused(
         policy.set_class(&["Exp"], AutocastClass::Allow),
-        "mp_autocast_set_class: policy has been used, and changes no more; create another one",
+        "mp_autocast_set_class: policy is in use and cannot be modified; create a new one",
     );
     let mut policy = self::policy();
     refused(
         policy.set_nodes("conv[12", AutocastClass::Allow),
-        "mp_autocast_set_nodes: pattern = conv[12 has a [ without its ]",
+        "mp_autocast_set_nodes: pattern = conv[12 has an unmatched [",
     );
     refused(policy.set_nodes("\0", AutocastClass::Allow), "pattern contains a NUL");
     refused(policy.set_class(&["Exp", "\0"], AutocastClass::Allow), "op_types contains a NUL");
@@ -193,7 +193,7 @@ fn facts_of_nodes_and_tensors() {
     );
     assert_eq!(r.tensors[5..], [FP32, Dtype::DtypeNone]);
     let text = policy.explain(&g, &r, AutocastForm::Text).unwrap();
-    assert!(text.contains("#0  MatMul  fp32  a tensor beyond amax_limit\n"), "{text}");
+    assert!(text.contains("#0  MatMul  fp32  a tensor exceeds amax_limit\n"), "{text}");
 }
 
 /// x -> Merge -> Relu -> NextIteration -> Merge; the products before and behind it are low.
@@ -271,11 +271,11 @@ fn wrong_graphs() {
     );
     refused_graph(
         graph(|node, _| node.flags(NodeFlags::from_bits(u32::MAX)).output(FP32)),
-        "graph->node_flags[0] = 65535 has bits that mean nothing",
+        "graph->node_flags[0] = 65535 has unknown bits",
     );
     refused_graph(
         graph(|mut node, _| node.output(GraphTensor { slot: SLOT_FP32, ..FP16.into() })),
-        "graph->tensor_slot[1] = 255, MP_SLOT_FP32, but its tensor has 16 bits: tensor 1",
+        "graph->tensor_slot[1] = 255 (MP_SLOT_FP32) requires an fp32 tensor, unlike tensor 1",
     );
     let mut g = Graph::new();
     refused(g.node("Mat\0Mul", "fc1", &[]), "op contains a NUL");
@@ -296,7 +296,7 @@ fn gates() {
     assert_eq!(nodes(&r), [(FP32, AutocastWhy::Gate, None); 5]);
     drop(host); // the clause is in static storage
     let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
-    assert!(text.ends_with(&format!("nothing was changed: {because}\n")), "{text}");
+    assert!(text.ends_with(&format!("the rewrite is disabled: {because}\n")), "{text}");
 
     let open = Autocast::new(&config().with_flags(AutocastFlags::IGNORE_PERFORMANCE)).unwrap();
     assert_eq!(open.gate(Some(&Context::new(Device::Host).unwrap())).unwrap(), None);
