@@ -45,12 +45,12 @@ Direction direction(const ConvProblem &p, bool height) {
 
 const char *why_no_im2col(const ConvProblem &p) {
   const ConvShape &s = p.shape;
-  if (p.dtype == MP_FP32) return "multiplies FP16 and BF16 only";
-  if (s.groups != 1) return "needs one group";
-  if (s.c % 8 != 0 || s.k % 8 != 0) return "needs channels in multiples of 8";
-  if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "needs strides of at most 8";
+  if (p.dtype == MP_FP32) return "supports FP16 and BF16 only";
+  if (s.groups != 1) return "requires groups = 1";
+  if (s.c % 8 != 0 || s.k % 8 != 0) return "requires c and k to be multiples of 8";
+  if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";
   if (std::max(direction(p, true).reach, direction(p, false).reach) > kMaxIm2colOffset)
-    return "needs a filter that reaches at most 255 pixels";
+    return "requires taps at most 255 pixels apart";
   // Whether the image is aligned is asked elsewhere.
   alignas(16) static const char aligned = 0;
   Im2colSpec spec = im2col_spec(p, kTapBlock);

@@ -107,7 +107,7 @@ const PatchOperands *read_by(ConvFamily family, const PatchOperands &patches) {
 const char *why_not_family(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::im2col) return why_no_im2col(p);
   if (family == ConvFamily::implicit || is_pointwise(p.shape)) return nullptr;
-  return "needs a 1 x 1 filter with stride 1, no padding and one group";
+  return "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
 }
 
 /// The kernels that are there for a family and a pass: low tiles for wgrad, whose rows are the K channels,
@@ -174,9 +174,7 @@ bool find_copied(const ConvProblem &problem, const Device &device, const GemmTun
                          product.aligned, name.c_str() + kPrefix.size(), &found, why, &read);
   if (!is_found && *why == nullptr) return false;
   if (!is_copied)
-    *why =
-        "needs fprop or wgrad of a 16-bit x in one group, with rows of taps that are not 16-byte "
-        "aligned";
+    *why = "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
   if (!is_found || !is_copied) return false;
   *choice = product.choice_of(found, tuning.of(class_of(device)));
   return true;
@@ -195,13 +193,14 @@ constexpr std::array kDepthwise = {
 
 const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
   const ConvShape &s = p.shape;
-  if (s.c == 1 || s.groups != s.c || s.groups != s.k) return "needs one filter for each channel";
-  if (int64_t{s.r} * s.s > kMaxDepthwiseTaps) return "needs a filter of at most 128 taps";
+  if (s.c == 1 || s.groups != s.c || s.groups != s.k) return "requires groups = c = k > 1";
+  if (int64_t{s.r} * s.s > kMaxDepthwiseTaps) return "requires a filter of at most 128 taps";
   if (split_k == 1) return nullptr;
-  if (p.op != MP_CONV_WGRAD) return "splits the sum of wgrad alone";
+  if (p.op != MP_CONV_WGRAD) return "supports split-k in wgrad only";
   constexpr int64_t kMinSliceRows = 32;
-  return int64_t{s.n} * s.p * s.q >= split_k * kMinSliceRows ? nullptr
-                                                             : "needs more pixels for this split";
+  return int64_t{s.n} * s.p * s.q >= split_k * kMinSliceRows
+             ? nullptr
+             : "requires more output pixels for this split";
 }
 
 /// Both tensors are read or written once, unless the multiply-adds take longer.  These are priced by
@@ -334,7 +333,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
   }
   if (!is_found) return false;
   if (!is_one_of(tiles_for(family, problem), *found.kernel)) {
-    *why = "is not compiled for this pass";
+    *why = "does not support this pass";
     return false;
   }
   *choice = choice_of(problem, family, found);

@@ -208,7 +208,7 @@ TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epi
   c.special = Special::kInfinity;
   check(c, is_narrow);
   CHECK(refusal(with(dgrad, MP_CONV_WGRAD, kTypes[0]), "conv_wgmma_256x64x64_s4") ==
-        "is not compiled for this pass");
+        "does not support this pass");
 }
 
 TEST_CASE("conv wgmma: dbias has the same bits with workspace for the sums of strips and without",
@@ -253,27 +253,27 @@ TEST_CASE("conv wgmma: at the limits of im2col TMA and beyond", "[conv][wgmma]")
   if (!has_wgmma()) return;
   const ConvCase square = padded(conv_case(1, 9, 9, 8, 8, 3, 3), 1);
   check_ops(strided(square, 8, 8), kAllOps);
-  CHECK(refusal(strided(square, 9, 1)) == "needs strides of at most 8");
+  CHECK(refusal(strided(square, 9, 1)) == "requires strides of at most 8");
 
   const auto line = [](int32_t w, int32_t taps, int32_t left, int32_t right) {
     return padded(conv_case(1, 1, w, 8, 8, 1, taps), 0, 0, left, right);
   };
   check_ops(line(9, 3, 128, 129), {MP_CONV_FPROP, MP_CONV_WGRAD});
   check_ops(dilated(line(257, 2, 127, 127), 1, 255), kAllOps);
-  CHECK(refusal(line(9, 3, 129, 0)) == "needs corners of the pixel box of -128 to 127");
-  CHECK(refusal(line(9, 3, 0, 130)) == "needs corners of the pixel box of -128 to 127");
+  CHECK(refusal(line(9, 3, 129, 0)) == "requires corners of the pixel box from -128 to 127");
+  CHECK(refusal(line(9, 3, 0, 130)) == "requires corners of the pixel box from -128 to 127");
   CHECK(refusal(with(line(260, 131, 0, 0), MP_CONV_DGRAD, kTypes[0])) ==
-        "needs corners of the pixel box of -128 to 127");
-  CHECK(refusal(dilated(line(300, 2, 128, 0), 1, 256)) ==
-        "needs a filter that reaches at most 255 pixels");
+        "requires corners of the pixel box from -128 to 127");
+  CHECK(refusal(dilated(line(300, 2, 128, 0), 1, 256)) == "requires taps at most 255 pixels apart");
 
-  CHECK(refusal(grouped(padded(conv_case(1, 5, 5, 16, 16, 3, 3), 1), 2)) == "needs one group");
-  CHECK(refusal(padded(conv_case(1, 5, 5, 12, 16, 3, 3), 1)) == "needs channels in multiples of 8");
-  CHECK(refusal(padded(conv_case(1, 5, 5, 16, 12, 3, 3), 1)) == "needs channels in multiples of 8");
-  CHECK(refusal(with(square, MP_CONV_FPROP, {MP_FP32, MP_FP32})) ==
-        "multiplies FP16 and BF16 only");
+  CHECK(refusal(grouped(padded(conv_case(1, 5, 5, 16, 16, 3, 3), 1), 2)) == "requires groups = 1");
+  CHECK(refusal(padded(conv_case(1, 5, 5, 12, 16, 3, 3), 1)) ==
+        "requires c and k to be multiples of 8");
+  CHECK(refusal(padded(conv_case(1, 5, 5, 16, 12, 3, 3), 1)) ==
+        "requires c and k to be multiples of 8");
+  CHECK(refusal(with(square, MP_CONV_FPROP, {MP_FP32, MP_FP32})) == "supports FP16 and BF16 only");
   for (const char *const kernel : {"conv_wgmma_64x256x64_s4", "conv_wgmma_128x192x64_s4"})
-    CHECK(refusal(square, kernel) == "is not compiled for this pass");
+    CHECK(refusal(square, kernel) == "does not support this pass");
   CHECK(refusal(with(strided(square, 2, 2), MP_CONV_DGRAD, kTypes[0]),
-                "conv_wgmma_256x128x64_s4") == "is not compiled for this pass");
+                "conv_wgmma_256x128x64_s4") == "does not support this pass");
 }

@@ -138,7 +138,7 @@ TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is sk
     CHECK(first.family == mp::ConvFamily::gemm);
     CHECK(why_no_conv(gemm, conv_problem(op, plain), a100()).empty());
   }
-  const std::string why = "needs a 1 x 1 filter with stride 1, no padding and one group";
+  const std::string why = "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
   CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 2)), a100()) == why);
   CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3)), a100()) == why);
   CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 1, 2)), a100()) ==
@@ -212,8 +212,7 @@ TEST_CASE("conv selection: what is aligned, in one group or by fours, is not cop
     return why_no_conv("conv_wmma_64x64x32_s4_copied", p, a100());
   };
   const std::string nothing =
-      "needs fprop or wgrad of a 16-bit x in one group, with rows of taps that are not 16-byte "
-      "aligned";
+      "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
   CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3))) == "");
   CHECK(why(conv_problem(MP_CONV_DGRAD, square(4, 28, 3, 16, 3))) == nothing);
   CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3))) == nothing);
@@ -277,9 +276,9 @@ TEST_CASE("conv selection: each pass has the narrow tile that is long where it i
     const mp::ConvProblem p = conv_problem(op, square(8, 14, 64, 64, 3));
     const bool is_wgrad = op == MP_CONV_WGRAD;
     CHECK(why_no_conv("conv_simt_128x16x16", p, a100()) ==
-          (is_wgrad ? "is not compiled for this pass" : ""));
+          (is_wgrad ? "does not support this pass" : ""));
     CHECK(why_no_conv("conv_simt_16x128x16", p, a100()) ==
-          (is_wgrad ? "" : "is not compiled for this pass"));
+          (is_wgrad ? "" : "does not support this pass"));
   }
 }
 
@@ -300,14 +299,14 @@ TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") 
     return why_no_conv(name, conv_problem(op, s), a100());
   };
   CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 64, 3)) ==
-        "needs one filter for each channel");
+        "requires groups = c = k > 1");
   CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 128, 3, 1, 64)) ==
-        "needs one filter for each channel");
+        "requires groups = c = k > 1");
   CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 64, 13, 1, 64)) ==
-        "needs a filter of at most 128 taps");
-  CHECK(why("conv_depthwise_k4", MP_CONV_FPROP, shape) == "splits the sum of wgrad alone");
+        "requires a filter of at most 128 taps");
+  CHECK(why("conv_depthwise_k4", MP_CONV_FPROP, shape) == "supports split-k in wgrad only");
   CHECK(why("conv_depthwise_k256", MP_CONV_WGRAD, square(1, 14, 96, 96, 3, 1, 96)) ==
-        "needs more pixels for this split");
+        "requires more output pixels for this split");
 }
 
 TEST_CASE(
@@ -318,7 +317,7 @@ TEST_CASE(
   CHECK(conv_slow_path_reason(p, a100(), false) == "a tensor is not 16-byte aligned");
   p.dtype = MP_BF16;
   CHECK(conv_slow_path_reason(p, t4(), true) ==
-        "sm_75 has no tensor cores for BF16, only for FP16");
+        "sm_75 has Tensor Cores for FP16, but not for BF16");
   CHECK(conv_slow_path_reason(p, a100(), true) == "");
   p = conv_problem(MP_CONV_DGRAD, square(4, 28, 12, 16, 3));
   CHECK(conv_slow_path_reason(p, a100(), true) == "c / groups = 12 is not a multiple of 8");
@@ -338,7 +337,7 @@ TEST_CASE(
 TEST_CASE("conv selection: names") {
   const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3));
   CHECK(why_no_conv("conv_simt_64x64x16", p, a100()).empty());
-  CHECK(why_no_conv("conv_gemv", p, a100()) == "needs at most 16 rows or at most 16 columns");
+  CHECK(why_no_conv("conv_gemv", p, a100()) == "requires m or n of at most 16");
   for (const char *const name : {"", "conv_", "conv", "conv_wmma", "conv_depthwise_k3", "im2col"})
     CHECK(why_no_conv(name, p, a100()) == "unknown");
 }
@@ -398,7 +397,7 @@ TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
     // Taps of eight channels would be padded to 64, which is too much where they are many.
     CHECK(first_name(op, square(32, 56, 8, 8, 7), h200()).starts_with("conv_wmma"));
     const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
-    CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "runs on sm_90 only");
+    CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "requires sm_90");
     for (const mp::ConvChoice &choice : ranking(p, h200(), !kAligned))
       CHECK(choice.family != mp::ConvFamily::im2col);
   }
