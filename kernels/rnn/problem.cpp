@@ -180,15 +180,15 @@ std::vector<RnnProduct> rnn_products(const RnnShape &s, RnnPass pass, int64_t la
 
 const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
   if (kernel == RnnKernel::steps) return nullptr;
-  if (s.dtype == MP_FP32) return "needs a type of 16 bits";
-  if (s.resets_first()) return "has one product in a step, and MP_RNN_RESET_FIRST two";
+  if (s.dtype == MP_FP32) return "requires FP16 or BF16";
+  if (s.resets_first()) return "does not support MP_RNN_RESET_FIRST";
   if (kernel == RnnKernel::fused_wgmma) {
-    if (!device.has_wgmma) return "needs code for sm_90a, which this build or this driver lacks";
+    if (!device.has_wgmma) return "requires sm_90a code, which this build or driver lacks";
     // Rows of W_hh, and those of gates, are to begin at multiples of 16 bytes.
-    return s.hidden_size % 8 != 0 ? "needs a hidden_size that is a multiple of 8" : nullptr;
+    return s.hidden_size % 8 != 0 ? "requires hidden_size to be a multiple of 8" : nullptr;
   }
-  if (device.arch < 70) return "needs sm_70 or newer";
-  if (s.dtype == MP_BF16 && device.arch < 80) return "needs sm_80 or newer for BF16";
+  if (device.arch < 70) return "requires sm_70 or newer";
+  if (s.dtype == MP_BF16 && device.arch < 80) return "requires sm_80 or newer for BF16";
   return nullptr;
 }
 

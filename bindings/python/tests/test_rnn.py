@@ -220,7 +220,7 @@ class Relu(unittest.TestCase):
                 rnn = self.rnn("fp16", kernel=info.name.decode())
                 self.check_passes(rnn, [(t, n) for t in range(T) for n in range(N)], (T, N))
         fused = next(info for info in self.rnn("fp32").kernels() if info.name == b"rnn_fused_wmma")
-        self.assertEqual(fused.why_not, b"needs a type of 16 bits")
+        self.assertEqual(fused.why_not, b"requires FP16 or BF16")
 
     def test_dropout(self):
         """Sums of the first layer's outputs, all of them 1: half of them become 0, the others 2."""
