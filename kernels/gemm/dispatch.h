@@ -39,7 +39,7 @@ void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
     return true;
   };
   if (!(... || is(Value<tiles>{})))
-    throw_target_error(MP_ERROR_INTERNAL, "%s has no such kernel", kernel.name);
+    throw_target_error(MP_ERROR_INTERNAL, "kernel %s is not compiled", kernel.name);
 }
 
 }  // namespace mp::MP_TARGET

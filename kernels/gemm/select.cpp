@@ -22,10 +22,10 @@
 namespace mp {
 
 const char *why_no_wgmma(const GemmKernel &kernel, const Device &device) {
-  if (device.arch != 90) return "runs on sm_90 only";
-  if (!device.has_wgmma) return "needs code for sm_90a, which this build or this driver lacks";
+  if (device.arch != 90) return "requires sm_90";
+  if (!device.has_wgmma) return "requires sm_90a code, which this build or driver lacks";
   if (static_cast<int64_t>(kernel.smem_bytes(true, true)) > device.smem_per_block)
-    return "needs more shared memory than the device has";
+    return "requires more shared memory than the device has";
   return nullptr;
 }
 
@@ -33,14 +33,14 @@ const char *why_no_tma(const GemmProblem &p, bool vectorised) {
   // What a tensor map can describe: cuTensorMapEncodeTiled.
   constexpr int64_t kEndOfExtents = int64_t{1} << 31;
   constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
-  if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
-  if (p.k == 0) return "needs a product: k = 0";
-  if (!vectorised) return "needs 16-byte aligned rows";
-  if ((p.out.m | p.out.n | p.k) >= kEndOfExtents) return "needs dimensions below 2^31";
+  if (p.dtype_ab == MP_FP32) return "supports FP16 and BF16 only";
+  if (p.k == 0) return "requires k > 0";
+  if (!vectorised) return "requires 16-byte aligned rows";
+  if ((p.out.m | p.out.n | p.k) >= kEndOfExtents) return "requires dimensions less than 2^31";
   // The end of a slice, which may lie behind the end of k, is an int32.
-  if (p.k > kEndOfExtents / 2) return "needs k of at most 2^30";
+  if (p.k > kEndOfExtents / 2) return "requires k of at most 2^30";
   if ((p.a.ld | p.b.ld | p.a.stride | p.b.stride) >= kEndOfStrides)
-    return "needs rows and batch items less than 2^40 bytes apart";
+    return "requires row and batch strides of less than 2^40 bytes";
   return nullptr;
 }
 
@@ -49,12 +49,12 @@ namespace {
 constexpr int64_t kMinSliceElems = 128;
 
 const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device) {
-  if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
-  if (p.dtype_ab == MP_BF16 && device.arch < 80) return "needs sm_80 for BF16";
-  if (device.arch < 70) return "needs sm_70";
+  if (p.dtype_ab == MP_FP32) return "supports FP16 and BF16 only";
+  if (p.dtype_ab == MP_BF16 && device.arch < 80) return "requires sm_80 or newer for BF16";
+  if (device.arch < 70) return "requires sm_70 or newer";
   const size_t smem = kernel.smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T);
   if (static_cast<int64_t>(smem) > device.smem_per_block)
-    return "needs more shared memory than the device has";
+    return "requires more shared memory than the device has";
   return nullptr;
 }
 
@@ -91,12 +91,12 @@ const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
   if (kernel.family == GemmFamily::wmma) why = why_not_wmma(kernel, q.problem, q.device);
   if (kernel.family == GemmFamily::gemv &&
       std::min(q.problem.out.m, q.problem.out.n) > kGemvMaxVectors)
-    why = "needs at most 16 rows or at most 16 columns";
+    why = "requires m or n of at most 16";
   if (why != nullptr || cluster == 1) return why;
-  if (q.device.num_sms < cluster) return "needs two SMs for a cluster";
+  if (q.device.num_sms < cluster) return "requires two SMs for a cluster";
   const TileCounts tiles = tile_counts(kernel, 1, q.problem.out.m, q.problem.out.n);
   if ((kernel.pairs_in_m ? tiles.m : tiles.n) < cluster)
-    return "needs two neighbouring tiles for a cluster";
+    return "requires two adjacent tiles for a cluster";
   return nullptr;
 }
 
@@ -120,16 +120,16 @@ class Candidate {
                          q_.problem.out.batch_count * split_k;
     // The divisors of a scheduler (tile_scheduler.h).
     if (kernel_.family == GemmFamily::wgmma && tiles >= 0x1p31)
-      return "needs fewer than 2^31 tiles and slices";
+      return "requires fewer than 2^31 tiles and slices";
     if (split_k == 1) return nullptr;
     const int64_t slice = slice_elems(kernel_, q_.problem.k, split_k);
     const bool last_is_empty = slice * (split_k - 1) >= q_.problem.k;
-    if (slice < kMinSliceElems || last_is_empty) return "needs a longer k for this split";
+    if (slice < kMinSliceElems || last_is_empty) return "requires a larger k for this split";
     // split_k_sum divides what has 31 bits; of a convolution it adds up all classes and groups at once.
     const double quads = static_cast<double>(q_.problem.out.m) *
                          static_cast<double>((q_.problem.out.n + 3) / 4) *
                          static_cast<double>(q_.problem.out.batch_count);
-    return quads < 0x1p31 ? nullptr : "needs a D of less than 2^33 elements for this split";
+    return quads < 0x1p31 ? nullptr : "requires D to have fewer than 2^33 elements with this split";
   }
 
   /// Of two equally fast ones the smaller: by family, then by the elements of D and what tiles have beyond
@@ -290,7 +290,9 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
     return false;
   }
   if (copies.bytes() > 0) return true;
-  *why = "needs 16-byte aligned matrices, not behind pointers, with rows that are not";
+  *why =
+      "requires 16-byte aligned matrices with unaligned rows, and does not support arrays of "
+      "pointers";
   return false;
 }
 

@@ -83,7 +83,7 @@ std::string grouped_slow_path_reason(const GemmGroup &group, const Device &devic
     const size_t bytes = workspace_of(group);
     if (workspace_bytes < bytes)
       return "workspace_bytes = " + std::to_string(workspace_bytes) +
-             ", but a single launch needs " + std::to_string(bytes);
+             ", but a single launch requires " + std::to_string(bytes);
   }
   return "";
 }

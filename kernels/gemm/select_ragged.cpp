@@ -40,15 +40,14 @@ bool groups_share_rows(const RaggedProblem &problem) {
 
 /// NULL if what runs one share runs all of them, else why not.
 const char *why_not(const GemmChoice &choice, const RaggedProblem &problem) {
-  if (choice.kernel->family == GemmFamily::gemv)
-    return "has no code for groups whose sizes are on the device";
-  if (choice.reads_copies) return "reads copies of A and B, which no kernel does for groups";
-  if (choice.split_k > 1) return "splits k, which no kernel does for groups";
-  if (choice.cluster > 1) return "works in clusters, which no kernel does for groups";
+  if (choice.kernel->family == GemmFamily::gemv) return "does not support mp_gemm_ragged";
+  if (choice.reads_copies) return "copies A and B, which mp_gemm_ragged does not support";
+  if (choice.split_k > 1) return "uses split-k, which mp_gemm_ragged does not support";
+  if (choice.cluster > 1) return "uses clusters, which mp_gemm_ragged does not support";
   if (choice.kernel->family != GemmFamily::wgmma) return nullptr;
   if (groups_share_rows(problem))
-    return "reads rows in units of 16 bytes, and a group that lies beside others in a row begins "
-           "anywhere";
+    return "requires groups in separate rows: op_a = MP_OP_N with MP_RAGGED_M; op_a = MP_OP_T and "
+           "op_b = MP_OP_N with MP_RAGGED_K";
   return why_no_tma(problem.all, true);
 }
 

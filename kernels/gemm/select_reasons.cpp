@@ -45,7 +45,7 @@ std::string why_no_strips(const Output &out) {
 
 std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device) {
   if (dtype != MP_BF16 || device.arch >= 80) return "";
-  return "sm_" + std::to_string(device.arch) + " has no tensor cores for BF16, only for FP16";
+  return "sm_" + std::to_string(device.arch) + " has Tensor Cores for FP16, but not for BF16";
 }
 
 std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned) {
@@ -92,8 +92,8 @@ std::string lost_time_reason(const Output &out, const GemmChoice &choice, const 
   if (us < kMatters * choice.wanted_us) return "";
   char text[160];
   std::snprintf(text, sizeof text,
-                "workspace_bytes = %zu is predicted to take %.3g us, and %zu bytes %.3g us",
-                workspace_bytes, us, choice.wanted_bytes, choice.wanted_us);
+                "predicted time is %.3g us with workspace_bytes = %zu, but %.3g us with %zu bytes",
+                us, workspace_bytes, choice.wanted_us, choice.wanted_bytes);
   return text;
 }
 

@@ -82,27 +82,27 @@ double parse_number(std::string_view word) {
   const char *const end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, number);
   if (error != std::errc() || stop != end || !(number >= 0 && number <= kMost))
-    throw SyntaxError(quoted(word) + " is not a number from 0 to 1e9");
+    throw SyntaxError(quoted(word) + " must be a number from 0 to 1e9");
   return number;
 }
 
 DeviceClass parse_class(std::string_view word) {
   for (size_t i = 0; i < kNumDeviceClasses; i++)
     if (word == kClassNames[i]) return static_cast<DeviceClass>(i);
-  throw SyntaxError(quoted(word) + " is not sm_75, sm_80, sm_90 or host");
+  throw SyntaxError("class " + quoted(word) + " must be sm_75, sm_80, sm_90 or host");
 }
 
 const GemmKernel &parse_kernel(std::string_view word) {
   for (const GemmKernel &kernel : gemm_kernels())
     if (word == kernel.name) return kernel;
-  throw SyntaxError("there is no kernel " + quoted(word));
+  throw SyntaxError("unknown kernel " + quoted(word));
 }
 
 /// KEY=NUMBER
 struct Assignment {
   explicit Assignment(std::string_view word) {
     const size_t equals = word.find('=');
-    if (equals == std::string_view::npos) throw SyntaxError(quoted(word) + " is not KEY=NUMBER");
+    if (equals == std::string_view::npos) throw SyntaxError(quoted(word) + " must be KEY=NUMBER");
     key = word.substr(0, equals);
     number = parse_number(word.substr(equals + 1));
   }
@@ -119,11 +119,11 @@ void set_key(Constants &constants, const Key<Constants> (&keys)[kKeys], const ch
     constants.*key.field = assignment.number;
     return;
   }
-  throw SyntaxError(std::string(owner) + " has no key " + quoted(assignment.key));
+  throw SyntaxError("unknown key " + quoted(assignment.key) + " of " + owner);
 }
 
 KernelTuning parse_kernel_tuning(std::span<const std::string_view> words) {
-  if (words.size() < 2) throw SyntaxError("a kernel needs TILE_US and K_US");
+  if (words.size() < 2) throw SyntaxError("a kernel requires TILE_US and K_US");
   KernelTuning tuning{.tile_us = parse_number(words[0]), .k_us = parse_number(words[1])};
   for (const std::string_view word : words.subspan(2))
     set_key(tuning, kKernelKeys, "a kernel", word);
@@ -135,7 +135,7 @@ void parse_line(std::string_view line, GemmTuning &tuning) {
   if (words.empty()) return;
   ClassTuning &device = tuning.of(parse_class(words[0]));
   const std::span<const std::string_view> rest = std::span(words).subspan(1);
-  if (rest.empty()) throw SyntaxError("a class needs a kernel or KEY=NUMBER");
+  if (rest.empty()) throw SyntaxError("a class requires a kernel or KEY=NUMBER");
   if (rest[0].find('=') == std::string_view::npos) {
     device.of(parse_kernel(rest[0])) = parse_kernel_tuning(rest.subspan(1));
   } else {

@@ -58,7 +58,7 @@ void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t 
   const char *why;
   if (!find_gemm_in_place(p, device, builtin_gemm_tuning(), false, "wmma_128x128x32_s3", &choice,
                           &why))
-    throw_target_error(MP_ERROR_INTERNAL, "mp_gemm_batched has no kernel for misaligned items");
+    throw_target_error(MP_ERROR_INTERNAL, "mp_gemm_batched: no kernel supports misaligned items");
   GemmArgs args = make_gemm_args(p, choice, device);
   args.only_if = only_if;
   launch_wmma(choice, device, args, stream);

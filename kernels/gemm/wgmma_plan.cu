@@ -57,8 +57,7 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, Wgmma
   args->store = wgmma_store_path(out, d, beside);
   if (args->store != StorePath::strips) {
     if (args->strip_sums.base != nullptr)
-      throw_target_error(MP_ERROR_INTERNAL,
-                         "dbias waits for sums of strips, but D leaves otherwise");
+      throw_target_error(MP_ERROR_INTERNAL, "dbias requires D to be stored through TMA");
     return;
   }
   args->d = tensor_map(d);

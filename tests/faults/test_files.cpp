@@ -91,18 +91,17 @@ TEST_CASE("faults: a tuning table that cannot be read, or is none", "[files]") {
   const auto expect_warning = [&](const std::string &path, const std::string &why) {
     const Variable variable("MP_GEMM_TUNING", path);
     CHECK(in_child(20, choose_kernel) == "mp_gemm: MP_GEMM_TUNING = " + path + ": " + why +
-                                             "; the built-in table is used\n" + usual);
+                                             "; using the built-in table\n" + usual);
   };
   // Opens, but cannot be read, whoever reads it.
   expect_warning("/proc/self/mem", "cannot be read");
   expect_warning("/dev/zero", "must be a regular file");
-  expect_warning(folder.file("large", std::string((1 << 20) + 1, '\n')),
-                 "is larger than any table");
+  expect_warning(folder.file("large", std::string((1 << 20) + 1, '\n')), "exceeds 1 MiB");
   const std::string line = "host simt_64x64x16 10 20\n";
   expect_warning(folder.file("cut", line + "host simt_64x6"),
-                 "line 2: a kernel needs TILE_US and K_US");
+                 "line 2: a kernel requires TILE_US and K_US");
   expect_warning(folder.file("binary", std::string("\1\0\2 \xff\n", 6)),
-                 R"(line 1: "\u0001\u0000\u0002" is not sm_75, sm_80, sm_90 or host)");
+                 R"(line 1: class "\u0001\u0000\u0002" must be sm_75, sm_80, sm_90 or host)");
 }
 
 TEST_CASE("faults: no file can be opened", "[files]") {
@@ -115,15 +114,15 @@ TEST_CASE("faults: no file can be opened", "[files]") {
     choose_kernel();
   });
   CHECK(said == "mp_gemm: MP_GEMM_TUNING = " + path + ": cannot be read" +
-                    "; the built-in table is used\n" + usual);
+                    "; using the built-in table\n" + usual);
 }
 
 TEST_CASE("faults: a log of autocast that cannot be written", "[files]") {
   const Folder folder;
   const auto expect_warning = [&](const std::string &path, const std::function<void()> &body) {
     const Variable variable("MP_AUTOCAST_LOG", path);
-    CHECK(in_child(20, body) ==
-          "mp_autocast_rewrite: MP_AUTOCAST_LOG = " + path + ": cannot be written\nMP_SUCCESS");
+    CHECK(in_child(20, body) == "mp_autocast_rewrite: MP_AUTOCAST_LOG = " + path +
+                                    ": cannot write to this directory\nMP_SUCCESS");
   };
   expect_warning(folder.file("file", "no folder"), rewrite);
   expect_warning(folder.path(), [] {  // as on a device that is full

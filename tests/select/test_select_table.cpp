@@ -85,11 +85,12 @@ TEST_CASE("select: each reason why a wmma kernel cannot run") {
   bf16.dtype_ab = MP_BF16;
   const char *const name = "wmma_128x128x32_s3";
   CHECK(why_not(name, p, t4()) == "");
-  CHECK(why_not(name, fp32, h200()) == "multiplies FP16 and BF16 only");
-  CHECK(why_not(name, bf16, t4()) == "needs sm_80 for BF16");
+  CHECK(why_not(name, fp32, h200()) == "supports FP16 and BF16 only");
+  CHECK(why_not(name, bf16, t4()) == "requires sm_80 or newer for BF16");
   CHECK(why_not(name, bf16, a100()) == "");
-  CHECK(why_not(name, p, cuda_device(61, 20, 48 << 10)) == "needs sm_70");
-  CHECK(why_not("wmma_256x128x32_s3", p, t4()) == "needs more shared memory than the device has");
+  CHECK(why_not(name, p, cuda_device(61, 20, 48 << 10)) == "requires sm_70 or newer");
+  CHECK(why_not("wmma_256x128x32_s3", p, t4()) ==
+        "requires more shared memory than the device has");
   CHECK(why_not("wmma_256x128x32_s3", p, v100()) == "");
   CHECK(why_not(name, p, a100(), false) == "");
 }
@@ -102,7 +103,7 @@ TEST_CASE("select: sm_70 multiplies FP16 on tensor cores and BF16 on CUDA cores"
     CHECK(slow_path_reason(p, v100(), true) == "");
     p.dtype_ab = MP_BF16;
     CHECK(best_name(p, v100()).starts_with("simt_"));
-    CHECK(slow_path_reason(p, v100(), true) == "sm_70 has no tensor cores for BF16, only for FP16");
+    CHECK(slow_path_reason(p, v100(), true) == "sm_70 has Tensor Cores for FP16, but not for BF16");
   }
 }
 
@@ -120,13 +121,14 @@ TEST_CASE("select: each reason why a wmma kernel cannot read copies") {
     CHECK(why_not(name, batch, device) == "");
   }
   CHECK(why_not("wmma_128x128x32_s3_k2_copied", p, a100()) == "");
-  CHECK(why_not(name, fp32, h200()) == "multiplies FP16 and BF16 only");
-  CHECK(why_not(name, bf16, t4()) == "needs sm_80 for BF16");
+  CHECK(why_not(name, fp32, h200()) == "supports FP16 and BF16 only");
+  CHECK(why_not(name, bf16, t4()) == "requires sm_80 or newer for BF16");
   CHECK(why_not("wmma_256x128x32_s3_copied", p, t4()) ==
-        "needs more shared memory than the device has");
-  CHECK(why_not("wmma_128x128x32_s3_k3_copied", p, a100()) == "needs a longer k for this split");
+        "requires more shared memory than the device has");
+  CHECK(why_not("wmma_128x128x32_s3_k3_copied", p, a100()) == "requires a larger k for this split");
   const std::string nothing_to_copy =
-      "needs 16-byte aligned matrices, not behind pointers, with rows that are not";
+      "requires 16-byte aligned matrices with unaligned rows, and does not support arrays of "
+      "pointers";
   CHECK(why_not(name, aligned, a100()) == nothing_to_copy);
   CHECK(why_not(name, p, a100(), false) == nothing_to_copy);
   CHECK(why_not(name, with_pointers(p, 2), a100()) == nothing_to_copy);
@@ -144,7 +146,7 @@ TEST_CASE("select: what makes a product slow is said, be it the operands or the 
   p.b.ld = 65;
   CHECK(slow_path_reason(p, a100(), true) == "ldb = 65 is not a multiple of 8");
   p.dtype_ab = MP_BF16;
-  CHECK(slow_path_reason(p, t4(), true) == "sm_75 has no tensor cores for BF16, only for FP16");
+  CHECK(slow_path_reason(p, t4(), true) == "sm_75 has Tensor Cores for FP16, but not for BF16");
   CHECK(slow_path_reason(p, a100(), true) == "ldb = 65 is not a multiple of 8");
   p.dtype_ab = MP_FP32;
   CHECK(slow_path_reason(p, t4(), false) == "");
@@ -176,7 +178,7 @@ TEST_CASE("select: k is split into at least two slices of at least 128, none of 
   const auto why = [](const char *name, int64_t k) {
     return why_not(name, problem(64, 64, k), a100());
   };
-  const std::string too_short = "needs a longer k for this split";
+  const std::string too_short = "requires a larger k for this split";
   CHECK(why("wmma_64x64x32_s4_k2", 256) == "");
   CHECK(why("wmma_64x64x32_s4_k2", 225) == "");
   CHECK(why("wmma_64x64x32_s4_k2", 192) == too_short);
@@ -188,7 +190,7 @@ TEST_CASE("select: k is split into at least two slices of at least 128, none of 
   CHECK(why("wmma_64x64x32_s4_k16", 16 * 160) == "");
 
   constexpr int64_t kRows = int64_t{1} << 17;
-  const std::string too_large = "needs a D of less than 2^33 elements for this split";
+  const std::string too_large = "requires D to have fewer than 2^33 elements with this split";
   mp::GemmProblem huge = problem(kRows, (1 << 16) - 4, 4096);
   CHECK(why_not("wmma_64x64x32_s4_k32", huge, a100()) == "");
   huge.out.batch_count = 2;

@@ -134,15 +134,15 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     experts.all.a.ld = ld + 1;
     CHECK(why_not_named("wmma_64x64x32_s4") == "");
     for (const char *const name : {"wmma_64x64x32_s4_copied", "wgmma_128x256x64_s4"})
-      CHECK(why_not_named(name) == "reads copies of A and B, which no kernel does for groups");
+      CHECK(why_not_named(name) == "copies A and B, which mp_gemm_ragged does not support");
     experts.all.a.ld = ld;
     CHECK(why_not_named("wgmma_128x256x64_s4_c2") ==
-          "works in clusters, which no kernel does for groups");
+          "uses clusters, which mp_gemm_ragged does not support");
     CHECK(why_not_named("wmma_64x64x32_s4_k2").find("split") != std::string::npos);
     experts.all.out.m = int64_t{1} << 31;  // a share of it would do
-    CHECK(why_not_named("wgmma_128x256x64_s4") == "needs dimensions below 2^31");
+    CHECK(why_not_named("wgmma_128x256x64_s4") == "requires dimensions less than 2^31");
     experts.all.out.m = experts.all.out.n = 8;
-    CHECK(why_not_named("gemv") == "has no code for groups whose sizes are on the device");
+    CHECK(why_not_named("gemv") == "does not support mp_gemm_ragged");
   }
   // Elsewhere a row of A or B goes through several groups, and a group begins anywhere in it.
   for (const mp_ragged_t dimension : {MP_RAGGED_M, MP_RAGGED_K})
@@ -168,36 +168,36 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
     q.dtype_ab = MP_BF16;
     CHECK(why_not(name, q, h200()) == "");
     q.dtype_ab = MP_FP32;
-    CHECK(why_not(name, q, h200()) == "multiplies FP16 and BF16 only");
+    CHECK(why_not(name, q, h200()) == "supports FP16 and BF16 only");
 
     CHECK(why_not(name, p, host_device()) == "");
     for (const mp::Device &device : {t4(), a100(), sm_120(), cuda_device(100, 148, 232448)})
-      CHECK(why_not(name, p, device) == "runs on sm_90 only");
+      CHECK(why_not(name, p, device) == "requires sm_90");
     CHECK(why_not(name, p, h200_without_sm_90a()) ==
-          "needs code for sm_90a, which this build or this driver lacks");
+          "requires sm_90a code, which this build or driver lacks");
     CHECK(why_not(name, p, cuda_device(90, 132, 99 << 10)) ==
-          "needs more shared memory than the device has");
-    CHECK(why_not(name, problem(64, 64, 0), h200()) == "needs a product: k = 0");
+          "requires more shared memory than the device has");
+    CHECK(why_not(name, problem(64, 64, 0), h200()) == "requires k > 0");
 
-    CHECK(why_not(name, p, h200(), false) == "needs 16-byte aligned rows");
+    CHECK(why_not(name, p, h200(), false) == "requires 16-byte aligned rows");
     for (mp::Operand mp::GemmProblem::*const x : {&mp::GemmProblem::a, &mp::GemmProblem::b}) {
       // Read from a copy, unless something else is amiss.
       q = p;
       (q.*x).ld += 4;
       CHECK(why_not(name, q, h200()) == "");
-      CHECK(why_not(name, q, h200(), false) == "needs 16-byte aligned rows");
-      CHECK(why_not(name, q, a100()) == "runs on sm_90 only");
+      CHECK(why_not(name, q, h200(), false) == "requires 16-byte aligned rows");
+      CHECK(why_not(name, q, a100()) == "requires sm_90");
       q = with_batch(p, 2);
       (q.*x).stride += 4;
       CHECK(why_not(name, q, h200()) == "");
       q = p;
       (q.*x).ld = int64_t{1} << 39;
-      CHECK(why_not(name, q, h200()) == "needs rows and batch items less than 2^40 bytes apart");
+      CHECK(why_not(name, q, h200()) == "requires row and batch strides of less than 2^40 bytes");
       (q.*x).ld -= 8;
       CHECK(why_not(name, q, h200()) == "");
       q = with_batch(p, 2);
       (q.*x).stride = int64_t{1} << 39;
-      CHECK(why_not(name, q, h200()) == "needs rows and batch items less than 2^40 bytes apart");
+      CHECK(why_not(name, q, h200()) == "requires row and batch strides of less than 2^40 bytes");
     }
     // C and D may lie as they like.
     q = p;
@@ -207,12 +207,12 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
     for (int64_t *const extent : {&q.out.m, &q.out.n, &q.k}) {
       q = problem(64, 64, 64);
       *extent = int64_t{1} << 31;
-      CHECK(why_not(name, q, h200()) == "needs dimensions below 2^31");
+      CHECK(why_not(name, q, h200()) == "requires dimensions less than 2^31");
       *extent = extent == &q.k ? int64_t{1} << 30 : *extent - 1;
       CHECK(why_not(name, q, h200()) == "");
     }
     q.k++;
-    CHECK(why_not(name, q, h200()) == "needs k of at most 2^30");
+    CHECK(why_not(name, q, h200()) == "requires k of at most 2^30");
   }
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("select wgmma: all tiles fit into the shared memory of an H200, barrie
 }
 
 TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
-  const std::string no_pair = "needs two neighbouring tiles for a cluster";
+  const std::string no_pair = "requires two adjacent tiles for a cluster";
   // 128x256 shares B: its blocks are neighbours in m.
   CHECK(why_not("wgmma_128x256x64_s4_c2", problem(128, 8192, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_128x256x64_s4_c2", problem(129, 8, 256), h200()) == "");
@@ -240,14 +240,14 @@ TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
   CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8192, 128, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8, 129, 256), h200()) == "");
   CHECK(why_not("wgmma_128x256x64_s4_c2", problem(512, 512, 256), cuda_device(90, 1, 232448)) ==
-        "needs two SMs for a cluster");
+        "requires two SMs for a cluster");
 }
 
 TEST_CASE("select wgmma: tiles and slices have numbers below 2^31") {
   const auto many = [](int64_t items) { return with_batch(problem(1, 1, 256), items); };
   CHECK(why_not("wgmma_64x128x64_s8", many(INT32_MAX), h200()) == "");
   CHECK(why_not("wgmma_64x128x64_s8_k2", many(INT32_MAX / 2), h200()) == "");
-  const char *const too_many = "needs fewer than 2^31 tiles and slices";
+  const char *const too_many = "requires fewer than 2^31 tiles and slices";
   CHECK(why_not("wgmma_64x128x64_s8", many(int64_t{INT32_MAX} + 1), h200()) == too_many);
   CHECK(why_not("wgmma_64x128x64_s8_k2", many(INT32_MAX / 2 + 1), h200()) == too_many);
 }
