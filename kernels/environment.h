@@ -61,7 +61,7 @@ class EnvironmentVariable {
     return std::nullopt;
   }
 
-  void refuse() { log_once(rule_, "; the default is used"); }
+  void refuse() { log_once(rule_, "; using the default"); }
 
   /// "NAME = value: TEXT"
   void log_once(const char *text, const char *consequence = "") {

@@ -80,27 +80,29 @@ const TensorMap &cached(TensorMapEncoder<Spec> encode, const Spec &spec) {
 
 const char *why_no_tensor(mp_dtype_t dtype, const void *base, std::span<const int64_t> extents) {
   if (dtype != MP_FP16 && dtype != MP_BF16 && dtype != MP_FP32)
-    return "needs elements of fp16, bf16 or fp32";
-  if (base == nullptr) return "needs a base";
-  if (std::bit_cast<uintptr_t>(base) % kAlignment != 0)
-    return "needs a base that is 16-byte aligned";
+    return "requires elements of fp16, bf16 or fp32";
+  if (base == nullptr) return "requires a base";
+  if (std::bit_cast<uintptr_t>(base) % kAlignment != 0) return "requires a 16-byte aligned base";
   for (const int64_t extent : extents)
-    if (extent < 1 || extent > kMaxExtent) return "needs extents of 1 to 2^31 - 1";
+    if (extent < 1 || extent > kMaxExtent) return "requires extents of 1 to 2^31 - 1";
   return nullptr;
 }
 
 /// NULL, or why this positive stride is not possible.
 const char *why_no_stride(int64_t stride, int64_t element_bytes) {
-  if (stride >= kStrideLimitBytes / element_bytes) return "needs strides of less than 2^40 bytes";
-  if (stride * element_bytes % kAlignment != 0) return "needs strides of a multiple of 16 bytes";
+  if (stride >= kStrideLimitBytes / element_bytes)
+    return "requires strides of less than 2^40 bytes";
+  if (stride * element_bytes % kAlignment != 0)
+    return "requires strides that are multiples of 16 bytes";
   return nullptr;
 }
 
 const char *why_no_box_row(int64_t bytes, bool swizzle_128) {
-  if (bytes % kAlignment != 0) return "needs box rows of a multiple of 16 bytes";
+  if (bytes % kAlignment != 0) return "requires box rows that are multiples of 16 bytes";
   // The driver takes shorter rows too, but where those lie in smem is only hinted at: "allocated to
   // accommodate the full swizzle width" (CUDA C++ Programming Guide, TMA swizzle).
-  if (swizzle_128 && bytes != kSwizzleBytes) return "needs box rows of 128 bytes under the swizzle";
+  if (swizzle_128 && bytes != kSwizzleBytes)
+    return "requires box rows of 128 bytes with the swizzle";
   return nullptr;
 }
 
@@ -122,12 +124,12 @@ const char *why_no_tensor_map(const TensorMapSpec &spec) {
     if (spec.extent[i + 1] == 1) continue;
     // Rows of a matrix must not overlap, but matrices may interleave (attention heads side by side).  No
     // document promises that a stride of 0 works.
-    if (i == 0 && spec.stride[i] < spec.extent[0]) return "needs rows that do not overlap";
-    if (spec.stride[i] < 1) return "needs matrices at different places";
+    if (i == 0 && spec.stride[i] < spec.extent[0]) return "requires rows that do not overlap";
+    if (spec.stride[i] < 1) return "requires a matrix stride of at least 1";
     if (const char *const why = why_no_stride(spec.stride[i], bytes)) return why;
   }
   for (const int32_t box : spec.box)
-    if (box < 1 || box > kMaxBox) return "needs boxes of 1 to 256 columns and rows";
+    if (box < 1 || box > kMaxBox) return "requires boxes of 1 to 256 columns and rows";
   return why_no_box_row(spec.box[0] * bytes, spec.swizzle_128);
 }
 
@@ -138,19 +140,21 @@ const char *why_no_tensor_map(const Im2colSpec &spec) {
   int64_t least_stride = spec.extent[0];
   for (int i = 0; i < 3; i++) {
     if (spec.extent[i + 1] == 1) continue;
-    if (spec.stride[i] < least_stride) return "needs pixels, rows and images that do not overlap";
+    if (spec.stride[i] < least_stride)
+      return "requires pixels, rows and images that do not overlap";
     if (const char *const why = why_no_stride(spec.stride[i], bytes)) return why;
     least_stride = spec.stride[i];
   }
   for (int i = 0; i < 2; i++) {
     for (const int32_t corner : {spec.lower[i], spec.upper[i]})
       if (corner < kMinCorner || corner > kMaxCorner)
-        return "needs corners of the pixel box of -128 to 127";
-    if (spec.lower[i] > spec.extent[i + 1] - 1 + spec.upper[i]) return "needs a place in the box";
-    if (spec.step[i] < 1 || spec.step[i] > kMaxStep) return "needs steps of 1 to 8";
+        return "requires corners of the pixel box from -128 to 127";
+    if (spec.lower[i] > spec.extent[i + 1] - 1 + spec.upper[i])
+      return "requires a pixel box that is not empty";
+    if (spec.step[i] < 1 || spec.step[i] > kMaxStep) return "requires steps of 1 to 8";
   }
-  if (spec.channels < 1 || spec.channels > kMaxBox) return "needs loads of 1 to 256 channels";
-  if (spec.pixels < 1 || spec.pixels > kMaxPixels) return "needs loads of 1 to 1024 pixels";
+  if (spec.channels < 1 || spec.channels > kMaxBox) return "requires loads of 1 to 256 channels";
+  if (spec.pixels < 1 || spec.pixels > kMaxPixels) return "requires loads of 1 to 1024 pixels";
   return why_no_box_row(spec.channels * bytes, spec.swizzle_128);
 }
 

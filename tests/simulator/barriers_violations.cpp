@@ -232,12 +232,12 @@ MP_KERNEL(64, 1) wait_for_each_other(MP_PARAM(Lines) lines) {
 
 TEST_CASE("simulator: places where no mbarrier can be") {
   check_violation(init_misaligned, {1, 32}, {"mbarrier_init that is not 8-byte aligned"});
-  check_violation(init_outside, {1, 32}, {"outside every shared variable to mbarrier_init"});
+  check_violation(init_outside, {1, 32}, {"outside all shared variables to mbarrier_init"});
   check_violation(init_across_the_end, {1, 32},
                   {"8 bytes at shared three_words + 8 bytes to mbarrier_init", "past the end"});
   check_violation(init_on_the_stack, {1, 32}, {"not in its block's shared memory"});
   check_violation(arrive_misaligned, {1, 32}, {"mbarrier_arrive that is not 8-byte aligned"});
-  check_violation(wait_outside, {1, 32}, {"outside every shared variable to mbarrier_wait"});
+  check_violation(wait_outside, {1, 32}, {"outside all shared variables to mbarrier_wait"});
   check_violation(arrive_mapped, {1, 32}, {"from in_block to mbarrier_arrive,"});
   check_violation(wait_mapped, {1, 32}, {"from in_block to mbarrier_wait,"});
 }
@@ -245,20 +245,20 @@ TEST_CASE("simulator: places where no mbarrier can be") {
 TEST_CASE("simulator: mbarriers are initialised once, by one thread, and fenced") {
   check_violation(init_without_arrivals, {1, 32}, {"0 arrivals to mbarrier_init"});
   check_violation(init_too_many_arrivals, {1, 32}, {"1048576 arrivals to mbarrier_init"});
-  check_violation(init_twice, {1, 32}, {"initialises the mbarrier bars + 8 bytes a second time"});
+  check_violation(init_twice, {1, 32}, {"initializes mbarrier bars + 8 bytes a second time"});
   check_violation(arrive_uninitialised, {1, 32},
-                  {"mbarrier bars + 0 bytes in mbarrier_arrive, and no thread has initialised it"});
+                  {"mbarrier bars + 0 bytes in mbarrier_arrive, which is not initialized"});
   check_violation(wait_uninitialised, {1, 32},
-                  {"mbarrier bars + 0 bytes in mbarrier_wait, and no thread has initialised it"});
-  const std::string unfenced = "which thread 0 initialised without mbarrier_init_fence";
+                  {"mbarrier bars + 0 bytes in mbarrier_wait, which is not initialized"});
+  const std::string unfenced = "which thread 0 initialized without mbarrier_init_fence";
   check_violation(use_without_fence, {1, 64}, {"thread 40 ", unfenced});
   check_violation(fence_in_another_thread, {1, 64}, {"thread 40 ", unfenced});
   check_violation(send_bytes_without_fence, {1, 64}, {"thread 0 ", unfenced});
-  check_violation(overwrite, {1, 32}, {"finds the mbarrier bars + 8 bytes overwritten"});
+  check_violation(overwrite, {1, 32}, {"finds mbarrier bars + 8 bytes overwritten"});
 }
 
 TEST_CASE("simulator: arrivals and bytes of an mbarrier") {
-  check_violation(arrive_too_often, {1, 32}, {"bars + 8 bytes", "more often than the 2 times"});
+  check_violation(arrive_too_often, {1, 32}, {"bars + 8 bytes", "more than 2 times in a phase"});
   check_violation(expect_too_much, {1, 32}, {"bars + 8 bytes", "to 1048576", "2^20 - 1"});
   check_violation(expect_too_much_in_sum, {1, 32}, {"bars + 8 bytes", "to 1200000", "2^20 - 1"});
   check_violation(send_too_much, {1, 32},
@@ -275,7 +275,7 @@ TEST_CASE("simulator: a wait may miss its phase") {
   const std::string complaint = outcome(miss_a_phase, {1, 64}, lines);
   CHECK(complaint ==
         "kernel: block 0 thread 32 waits for phase 0 of mbarrier bars + 8 bytes and may miss it: "
-        "the next one has completed too at barriers_violations.cpp:" +
+        "the next phase is also complete at barriers_violations.cpp:" +
             std::to_string(lines.first));
   check_next_launch();
 }
@@ -284,12 +284,14 @@ TEST_CASE("simulator: the threads of a named barrier") {
   check_violation(sync_at_0, {1, 64}, {"barrier 0 to named_barrier_sync"});
   check_violation(arrive_at_16, {1, 64}, {"barrier 16 to named_barrier_arrive"});
   check_violation(sync_no_threads, {1, 64}, {"0 threads to named_barrier_sync"});
-  check_violation(sync_half_a_warp, {1, 64}, {"48 threads", "whole warps"});
+  check_violation(sync_half_a_warp, {1, 64}, {"48 threads", "not a multiple of 32"});
   check_violation(sync_too_many, {1, 64}, {"96 threads", "its block of 64"});
-  check_violation(disagree_on_threads, {1, 96}, {"barrier 1 in use for "});
+  check_violation(disagree_on_threads, {1, 96}, {"it is in use with "});
   check_violation(arrive_twice, {1, 96}, {"arrives at barrier 1 again in named_barrier_arrive"});
-  check_violation(split_the_warp, {1, 64}, {"finds its warp at barrier 1"});
-  check_violation(return_before_named, {1, 64}, {"lacks lanes", "named_barrier_sync"});
+  check_violation(split_the_warp, {1, 64},
+                  {"arrives at barrier 1 from another line than its warp"});
+  check_violation(return_before_named, {1, 64},
+                  {"calls named_barrier_sync after lanes of its warp have returned"});
 }
 
 TEST_CASE("simulator: a deadlock at a barrier says what the barrier lacks") {

@@ -115,7 +115,7 @@ MP_KERNEL(32, 1) do_nothing(MP_PARAM(Lines)) {}
 TEST_CASE("simulator: addresses in a cluster") {
   check_violation(map_beyond, {2, 32, 0, 2}, {"to block 2 of its cluster of 2 in in_block"});
   check_violation(map_below, {1, 32}, {"to block -1 of its cluster of 1 in in_block"});
-  check_violation(map_twice, {2, 32, 0, 2}, {"to in_block that was mapped to a block before"});
+  check_violation(map_twice, {2, 32, 0, 2}, {"to in_block that is already mapped to a block"});
   check_violation(take_address_of_gmem, {1, 32}, {"smem_address that is not in its block's"});
   check_violation(operate_past_the_end, {1, 32},
                   {"12 bytes at shared slots + 8 bytes to an operation", "past the end"});
@@ -133,11 +133,11 @@ TEST_CASE("simulator: blocks that are not there yet or not any more") {
                    "operation"});
   check_violation(load_from_returned_block, {2, 32, 0, 2},
                   {"uses shared memory of block 1, which has returned, in load_cluster"});
-  check_violation(arrive_before_init, {4, 32, 0, 2}, {"no thread has initialised it"});
+  check_violation(arrive_before_init, {4, 32, 0, 2}, {"which is not initialized"});
 }
 
 TEST_CASE("simulator: the barrier of a cluster") {
-  check_violation(sync_in_two_places, {2, 64, 0, 2}, {"finds its warp in cluster_sync"});
+  check_violation(sync_in_two_places, {2, 64, 0, 2}, {"calls another cluster_sync than its warp"});
   check_violation(
       skip_the_sync, {2, 64, 0, 2},
       {"kernel: block 0 and its cluster deadlocked", " of block 0 waits in cluster_sync",

@@ -256,20 +256,20 @@ TEST_CASE_METHOD(Fixture, "im2col: places where no filter can stand") {
   };
   // Columns 0 to 10 in steps of 2, rows -2 to 7 in steps of 3.
   check_violation(load_at({0, -2, -2, 0, 0, 0}),
-                  "passes column -2 to tma_load_im2col, outside of "
+                  "passes column -2 to tma_load_im2col, outside "
                   "the pixel box [0, 11)");
   check_violation(load_at({0, 12, -2, 0, 0, 0}), "passes column 12");
   check_violation(load_at({0, 0, -5, 0, 0, 0}), "passes row -5");
-  check_violation(load_at({0, 0, 10, 0, 0, 0}), "outside of the pixel box [-2, 8)");
+  check_violation(load_at({0, 0, 10, 0, 0, 0}), "outside the pixel box [-2, 8)");
   check_violation(load_at({0, 3, -2, 0, 0, 0}),
-                  "passes column 3 to tma_load_im2col, not whole "
-                  "steps of 2 from 0");
-  check_violation(load_at({0, 0, 0, 0, 0, 0}), "passes row 0 to tma_load_im2col, not whole steps");
+                  "passes column 3 to tma_load_im2col, not a multiple "
+                  "of the step 2 from 0");
+  check_violation(load_at({0, 0, 0, 0, 0, 0}), "passes row 0 to tma_load_im2col, not a multiple");
   check_violation(load_at({0, 0, -2, 0, -1, 0}), "passes the column offset -1");
   check_violation(load_at({0, 0, -2, 0, 256, 0}), "passes the column offset 256");
   check_violation(load_at({0, 0, -2, 0, 0, 256}),
                   "passes the row offset 256 to tma_load_im2col, "
-                  "which is not 0 to 255");
+                  "outside [0, 255]");
 }
 
 TEST_CASE_METHOD(Fixture, "im2col: the first channel is a multiple of 16 bytes") {
@@ -315,7 +315,7 @@ TEST_CASE_METHOD(Fixture, "im2col: maps and places in smem of the wrong kind") {
   check_violation(in_one_thread([=](SmemAddress box, SmemAddress bar) {
                     noted_line = __LINE__, tma_load_im2col(box, other, bar, origin);
                   }),
-                  "passes a tensor map to tma_load_im2col that is no im2col map");
+                  "passes a tiled map to tma_load_im2col, which requires an im2col map");
   check_violation(in_one_thread([=](SmemAddress box, SmemAddress bar) {
                     noted_line = __LINE__, tma_load(box, m, bar, 0, 0, 0);
                   }),

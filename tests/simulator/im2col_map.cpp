@@ -104,29 +104,32 @@ TEST_CASE("im2col map: every limit has its reason") {
     const char *const found = mp::why_no_tensor_map(spec);
     CHECK(std::string(found == nullptr ? "none" : found) == why);
   };
-  check_reason("needs elements of fp16, bf16 or fp32", [](auto &s) { s.dtype = MP_DTYPE_NONE; });
-  check_reason("needs a base", [](auto &s) { s.base = nullptr; });
-  check_reason("needs a base that is 16-byte aligned", [](auto &s) { s.base = memory + 8; });
-  check_reason("needs extents of 1 to 2^31 - 1", [](auto &s) { s.extent[3] = 2 * kGi; });
+  check_reason("requires elements of fp16, bf16 or fp32", [](auto &s) { s.dtype = MP_DTYPE_NONE; });
+  check_reason("requires a base", [](auto &s) { s.base = nullptr; });
+  check_reason("requires a 16-byte aligned base", [](auto &s) { s.base = memory + 8; });
+  check_reason("requires extents of 1 to 2^31 - 1", [](auto &s) { s.extent[3] = 2 * kGi; });
   for (int i = 0; i < 3; i++) {
-    check_reason("needs pixels, rows and images that do not overlap",
+    check_reason("requires pixels, rows and images that do not overlap",
                  [=](auto &s) { s.stride[i] = 96; });
-    check_reason("needs strides of a multiple of 16 bytes", [=](auto &s) { s.stride[i] += 4; });
-    check_reason("needs strides of less than 2^40 bytes",
+    check_reason("requires strides that are multiples of 16 bytes",
+                 [=](auto &s) { s.stride[i] += 4; });
+    check_reason("requires strides of less than 2^40 bytes",
                  [=](auto &s) { s.stride[i] = 512 * kGi; });
   }
   for (int i = 0; i < 2; i++) {
-    check_reason("needs corners of the pixel box of -128 to 127",
+    check_reason("requires corners of the pixel box from -128 to 127",
                  [=](auto &s) { s.lower[i] = -129; });
-    check_reason("needs corners of the pixel box of -128 to 127",
+    check_reason("requires corners of the pixel box from -128 to 127",
                  [=](auto &s) { s.upper[i] = 128; });
-    check_reason("needs a place in the box", [=](auto &s) { s.upper[i] = i == 0 ? -61 : -31; });
-    check_reason("needs steps of 1 to 8", [=](auto &s) { s.step[i] = 9; });
+    check_reason("requires a pixel box that is not empty",
+                 [=](auto &s) { s.upper[i] = i == 0 ? -61 : -31; });
+    check_reason("requires steps of 1 to 8", [=](auto &s) { s.step[i] = 9; });
   }
-  check_reason("needs loads of 1 to 256 channels", [](auto &s) { s.channels = 257; });
-  check_reason("needs loads of 1 to 1024 pixels", [](auto &s) { s.pixels = 1025; });
-  check_reason("needs box rows of a multiple of 16 bytes", [](auto &s) { s.channels = 60; });
-  check_reason("needs box rows of 128 bytes under the swizzle", [](auto &s) { s.channels = 32; });
+  check_reason("requires loads of 1 to 256 channels", [](auto &s) { s.channels = 257; });
+  check_reason("requires loads of 1 to 1024 pixels", [](auto &s) { s.pixels = 1025; });
+  check_reason("requires box rows that are multiples of 16 bytes",
+               [](auto &s) { s.channels = 60; });
+  check_reason("requires box rows of 128 bytes with the swizzle", [](auto &s) { s.channels = 32; });
 }
 
 TEST_CASE("im2col map: a spec is encoded once, and again if any field of it changes") {

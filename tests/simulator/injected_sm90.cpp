@@ -220,7 +220,7 @@ TEST_CASE("injected: sm90: phases and counts") {
   check_caught<Bug::empty_count_one_too_large>("the count of empty is one too large",
                                                "lacks 1 of 9 arrivals");
   check_caught<Bug::producer_never_waits>("the producer does not wait for empty",
-                                          "more often than the 1 times of a phase");
+                                          "more than 1 times in a phase");
 }
 
 TEST_CASE("injected: sm90: release of a stage") {
@@ -251,7 +251,7 @@ TEST_CASE("injected: sm90: accumulators and registers") {
 
 TEST_CASE("injected: sm90: clusters") {
   check_caught<Bug::no_cluster_sync_after_init, 2>("no cluster_sync after the barriers' init",
-                                                   "no thread has initialised it");
+                                                   "which is not initialized");
   check_caught<Bug::no_cluster_sync_before_return, 2>("no cluster_sync before return",
                                                       "which has returned");
   check_caught<Bug::release_to_own_block_only, 2>("stages released to the own block only",

@@ -14,7 +14,7 @@ using namespace mptest;
 
 namespace {
 
-constexpr char kWarning[] = ": is deprecated; the variable is MP_HOST_MODE\n";
+constexpr char kWarning[] = ": is deprecated; use MP_HOST_MODE\n";
 
 void check_mode(const std::string &variables, const std::string &expected, size_t num_warnings) {
   const std::string output = output_of_test(
@@ -49,8 +49,8 @@ TEST_CASE("simulator: the old name of MP_HOST_MODE works, with one warning") {
 
 TEST_CASE(
     "simulator: a value that cannot be used is as if it were not set, with one warning each") {
-  const std::string mode = "must be plain or strict", seed = "must be a whole number of 64 bits",
-                    threads = "must be a whole number from 1 to 256";
+  const std::string mode = "must be plain or strict", seed = "must be a 64-bit integer",
+                    threads = "must be an integer from 1 to 256";
   const int processors = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 256);
   for (const auto &[name, value, rule] :
        std::vector<std::array<std::string, 3>>{{"MP_HOST_MODE", "strickt", mode},
@@ -71,7 +71,7 @@ TEST_CASE(
     CHECK(times(output, is_strict ? "mode: strict, seed 1\n" : "mode: plain, seed 0\n") == 1);
     CHECK(times(output, "workers: " + std::to_string(processors) + "\n") == 1);
     CHECK(times(output, "mpcore: warn: " + name + " = " + value + ": " + rule +
-                            "; the default is used\n") == 1);
+                            "; using the default\n") == 1);
     CHECK(times(output, "mpcore: warn: ") == 1);
   }
 }

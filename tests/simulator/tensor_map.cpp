@@ -109,24 +109,25 @@ TEST_CASE("tensor map: the limits, against the rules once more") {
 }
 
 TEST_CASE("tensor map: every limit has its reason") {
-  check_reason("needs elements of fp16, bf16 or fp32", [](auto &s) { s.dtype = MP_DTYPE_NONE; });
-  check_reason("needs a base", [](auto &s) { s.base = nullptr; });
-  check_reason("needs a base that is 16-byte aligned", [](auto &s) { s.base = tensor + 8; });
+  check_reason("requires elements of fp16, bf16 or fp32", [](auto &s) { s.dtype = MP_DTYPE_NONE; });
+  check_reason("requires a base", [](auto &s) { s.base = nullptr; });
+  check_reason("requires a 16-byte aligned base", [](auto &s) { s.base = tensor + 8; });
   for (int d = 0; d < 3; d++)
     for (const int64_t extent : {int64_t{0}, int64_t{-5}, 2 * kGi})
-      check_reason("needs extents of 1 to 2^31 - 1", [=](auto &s) { s.extent[d] = extent; });
-  check_reason("needs rows that do not overlap", [](auto &s) { s.stride[0] = 96; });
-  check_reason("needs matrices at different places", [](auto &s) { s.stride[1] = 0; });
+      check_reason("requires extents of 1 to 2^31 - 1", [=](auto &s) { s.extent[d] = extent; });
+  check_reason("requires rows that do not overlap", [](auto &s) { s.stride[0] = 96; });
+  check_reason("requires a matrix stride of at least 1", [](auto &s) { s.stride[1] = 0; });
   for (int d = 0; d < 2; d++) {
-    check_reason("needs strides of less than 2^40 bytes",
+    check_reason("requires strides of less than 2^40 bytes",
                  [=](auto &s) { s.stride[d] = 512 * kGi; });
-    check_reason("needs strides of a multiple of 16 bytes", [=](auto &s) { s.stride[d] += 4; });
+    check_reason("requires strides that are multiples of 16 bytes",
+                 [=](auto &s) { s.stride[d] += 4; });
     for (const int32_t box : {0, -1, 257})
-      check_reason("needs boxes of 1 to 256 columns and rows", [=](auto &s) { s.box[d] = box; });
+      check_reason("requires boxes of 1 to 256 columns and rows", [=](auto &s) { s.box[d] = box; });
   }
-  check_reason("needs box rows of a multiple of 16 bytes", [](auto &s) { s.box[0] = 60; });
-  check_reason("needs box rows of 128 bytes under the swizzle", [](auto &s) { s.box[0] = 72; });
-  check_reason("needs box rows of 128 bytes under the swizzle", [](auto &s) { s.box[0] = 32; });
+  check_reason("requires box rows that are multiples of 16 bytes", [](auto &s) { s.box[0] = 60; });
+  check_reason("requires box rows of 128 bytes with the swizzle", [](auto &s) { s.box[0] = 72; });
+  check_reason("requires box rows of 128 bytes with the swizzle", [](auto &s) { s.box[0] = 32; });
 }
 
 TEST_CASE("tensor map: what is within the limits") {
@@ -255,7 +256,7 @@ TEST_CASE("tensor map: a failed encode leaves nothing behind") {
       FAIL("encoded");
     } catch (const mp::TargetError &error) {
       CHECK(error.status == MP_ERROR_INTERNAL);
-      CHECK(std::string(error.what()) == "a tensor map needs a base that is 16-byte aligned");
+      CHECK(std::string(error.what()) == "a tensor map requires a 16-byte aligned base");
     }
   }
   const auto fail = [](const TensorMapSpec &) -> mp::TensorMap {

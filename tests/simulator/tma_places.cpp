@@ -112,8 +112,8 @@ TEST_CASE("tma: a store across the last column wants rows of whole units of 16 b
       const Tensor tensor(shape.with_columns(columns));
       for (const int x : {end - shape.box_columns, end - unit})
         check_violation(at(primitive, tensor.map(), x),
-                        {"stores a box with " + primitive.name + " that the last of " +
-                         std::to_string(columns) + " columns ends within a unit of 16 bytes"});
+                        {"stores a box with " + primitive.name + " that ends at the last of " +
+                         std::to_string(columns) + " columns, not at a multiple of 16 bytes"});
       // What ends before the last unit, and what begins behind it.
       check_fine(at(primitive, tensor.map(), end - unit - shape.box_columns));
       check_fine(at(primitive, tensor.map(), end));
@@ -126,7 +126,7 @@ TEST_CASE("tma: a store across the last column wants rows of whole units of 16 b
     mp::TensorMapSpec long_line = line.spec();
     long_line.extent[0] = INT_MAX, long_line.extent[1] = long_line.extent[2] = 1;
     check_violation(at(primitive, tensor_map(long_line), INT_MAX / unit * unit),
-                    {"that the last of 2147483647 columns ends within a unit of 16 bytes"});
+                    {"that ends at the last of 2147483647 columns, not at a multiple of 16 bytes"});
   }
   for (const Primitive &primitive : kLoads)
     for (const int columns : {kWholeColumns - 1, kWholeColumns - primitive.shape.unit() / 2})

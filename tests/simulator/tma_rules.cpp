@@ -36,7 +36,7 @@ TEST_CASE_METHOD(Fixture, "tma: places in shared memory that no box can have") {
   check_violation(load_to(128, true), {"to tma_load that is not 1024-byte aligned"});
   check_violation(load_to(512, true), {"to tma_load that is not 1024-byte aligned"});
   check_violation(load_to(kBoxes * kBytes + 512, false), {"tma_load"});  // ends outside
-  check_violation(load_to(1u << 20, false), {"outside every shared variable", "tma_load"});
+  check_violation(load_to(1u << 20, false), {"outside all shared variables", "tma_load"});
   const auto store_from = [m](SmemAddress offset, bool swizzled) {
     return [map = swizzled ? m.swizzled : m.plain, offset] {
       if (thread_index() != 0) return;
@@ -52,9 +52,9 @@ TEST_CASE_METHOD(Fixture, "tma: things that are no tensor map") {
   alignas(128) char memory[256] = {};
   const auto *const no_map = reinterpret_cast<mp::TensorMap *>(memory);
   check_violation([=] { noted_line = __LINE__, tma_prefetch(*no_map); },
-                  {"passes something to tma_prefetch that is no tensor map"});
+                  {"passes an invalid tensor map to tma_prefetch"});
   check_violation([=] { noted_line = __LINE__, tensor_map_acquire(no_map); },
-                  {"to tensor_map_acquire that is no tensor map"});
+                  {"passes an invalid tensor map to tensor_map_acquire"});
   const Maps m = maps;
   check_violation([m] { noted_line = __LINE__, tma_reduce_add(m.plain, box(0), 0, 0, 0); },
                   {"passes a tensor map to tma_reduce_add that is not of fp32"});
@@ -237,7 +237,7 @@ TEST_CASE("tma: maps that a kernel makes are those of another base") {
     }
     const std::string complaint = outcome(load_with_made_maps, shape, {made, boxes.data(), -1});
     if (engine::mode().strict)
-      CHECK(complaint.find("that a kernel made, without tensor_map_acquire at tma_rules") !=
+      CHECK(complaint.find("that a kernel built, without tensor_map_acquire at tma_rules") !=
             std::string::npos);
     else
       CHECK(complaint == "");
@@ -288,18 +288,18 @@ TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
   const auto make = [m](mp::TensorMap *to, const void *new_base) {
     return [=] { noted_line = __LINE__, tensor_map_copy_with_base(to, m.plain, new_base); };
   };
-  check_violation(make(misaligned, base), {"makes a tensor map that is not 128-byte aligned"});
-  check_violation(make(made, base + 8), {"of a base that is not 16-byte aligned"});
-  check_violation(make(made, nullptr), {"of a base that is not 16-byte aligned"});
+  check_violation(make(misaligned, base), {"builds a tensor map that is not 128-byte aligned"});
+  check_violation(make(made, base + 8), {"with a base that is not 16-byte aligned"});
+  check_violation(make(made, nullptr), {"with a base that is not 16-byte aligned"});
   auto *const target = made;
   const auto make_matrix = [=](const TensorMapMatrix &matrix) {
     return [=] { noted_line = __LINE__, tensor_map_copy_with_matrix(target, m.plain, matrix); };
   };
-  check_violation(make_matrix({base, 0, 5, 16}), {"makes a tensor map of 0 columns and 5 rows"});
-  check_violation(make_matrix({base, 5, -1, 16}), {"makes a tensor map of 5 columns and -1 rows"});
-  check_violation(make_matrix({base, 5, 5, 24}), {"of rows that are 24 bytes apart"});
-  check_violation(make_matrix({base, 5, 5, 0}), {"of rows that are 0 bytes apart"});
-  check_violation(make_matrix({base + 8, 5, 5, 16}), {"of a base that is not 16-byte aligned"});
+  check_violation(make_matrix({base, 0, 5, 16}), {"builds a tensor map of 0 columns and 5 rows"});
+  check_violation(make_matrix({base, 5, -1, 16}), {"builds a tensor map of 5 columns and -1 rows"});
+  check_violation(make_matrix({base, 5, 5, 24}), {"with a row stride of 24 bytes"});
+  check_violation(make_matrix({base, 5, 5, 0}), {"with a row stride of 0 bytes"});
+  check_violation(make_matrix({base + 8, 5, 5, 16}), {"with a base that is not 16-byte aligned"});
   // A map that is made again must be released and acquired again.
   const ModeScope scope({true, 2, engine::CopyTiming::random});
   for (const bool releases : {false, true}) {

@@ -170,10 +170,10 @@ TEST_CASE("simulator: all lanes of a warp call one collective") {
 TEST_CASE("simulator: arguments of copy_async_16") {
   check_violation(misalign_smem, {1, 32}, {"smem", "16-byte aligned"});
   check_violation(misalign_gmem, {1, 32}, {"gmem", "16-byte aligned"});
-  check_violation(copy_too_much, {1, 32}, {"17 bytes of 16"});
-  check_violation(copy_less_than_nothing, {1, 32}, {"-1 bytes of 16"});
-  check_violation(copy_past_the_end, {1, 32}, {"outside every shared variable"});
-  check_violation(copy_to_gmem, {1, 32}, {"outside every shared variable"});
+  check_violation(copy_too_much, {1, 32}, {"17 bytes in copy_async_16"});
+  check_violation(copy_less_than_nothing, {1, 32}, {"-1 bytes in copy_async_16"});
+  check_violation(copy_past_the_end, {1, 32}, {"outside all shared variables"});
+  check_violation(copy_to_gmem, {1, 32}, {"outside all shared variables"});
 }
 
 TEST_CASE("simulator: alignment of 16-byte loads") {

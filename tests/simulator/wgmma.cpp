@@ -298,7 +298,7 @@ TEST_CASE("simulator: typical mistakes in a wgmma descriptor are found") {
         std::string::npos);
   CHECK(mistaken(k_major, 16, 512).find("not a multiple of 1024") != std::string::npos);
   // Too far, and exchanged as they are without a swizzle.
-  CHECK(mistaken(k_major, 16, 2048).find("outside every shared variable") != std::string::npos);
+  CHECK(mistaken(k_major, 16, 2048).find("outside all shared variables") != std::string::npos);
   CHECK(mistaken(mn_major, 8192, 2048) == "wrong");
   CHECK(mistaken(mn_major, 1024, 8192) == "wrong");
   CHECK(mistaken(mn_major, 1024, 1024) == "wrong");

@@ -329,8 +329,8 @@ TEST_CASE("simulator: wgmma refuses descriptors that no canonical layout defines
   check_in_warpgroup(start_too_far_right, {"starts B at", "112 bytes past a multiple of 1024"});
   check_in_warpgroup(stride_one_row,
                      {"atoms of A 128 bytes apart along m, not a multiple of 1024"});
-  check_in_warpgroup(read_past_the_end, {"reads B at", "outside every shared variable"});
-  check_in_warpgroup(read_below_the_start, {"reads B at", "outside every shared variable"});
+  check_in_warpgroup(read_past_the_end, {"reads B at", "outside all shared variables"});
+  check_in_warpgroup(read_below_the_start, {"reads B at", "outside all shared variables"});
 }
 
 TEST_CASE("simulator: wgmma reads what was written before async_proxy_fence") {
@@ -346,14 +346,15 @@ TEST_CASE("simulator: wgmma reads what was written before async_proxy_fence") {
 
 TEST_CASE("simulator: the threads of a warpgroup agree on wgmma") {
   check_in_warpgroup(disagree_on_an_operand, {"disagrees", "on an operand of wgmma"});
-  check_in_warpgroup(disagree_on_the_place, {"finds its warpgroup in wgmma at"});
+  check_in_warpgroup(disagree_on_the_place,
+                     {"calls another wgmma than its warpgroup, which is at"});
   check_in_warpgroup(disagree_on_a_commit, {"disagrees", "on the commits before wgmma"});
   check_in_warpgroup(disagree_on_the_accumulators, {"disagrees", "which accumulators"});
-  check_in_warpgroup(change_the_shape, {"in another shape"});
+  check_in_warpgroup(change_the_shape, {"of another shape"});
   check_in_warpgroup(return_before_wgmma, {"returned", "warpgroup", "in wgmma"});
   check_in_warpgroup(skip_a_wgmma,
                      {"deadlock", "waits in wgmma_wait", "which 127 of 128 threads have issued"});
-  check_violation(multiply_in_three_warps, {1, 96, kSmemBytes}, {"in no warpgroup"});
+  check_violation(multiply_in_three_warps, {1, 96, kSmemBytes}, {"outside a full warpgroup"});
 }
 
 TEST_CASE("simulator: the accumulators of wgmma in flight are out of reach") {
@@ -377,20 +378,20 @@ TEST_CASE("simulator: registers go from warpgroup to warpgroup") {
   in_every_mode([] { run(share_all_registers, {3, 384}, {}); });
   check_violation(claim_more_than_released, {1, 384},
                   {"deadlock", "waits in registers_claim", "to go from 168 to 240, more than"});
-  check_violation(claim_less, {1, 256}, {"has 256 registers and asks for 40 in registers_claim"});
+  check_violation(claim_less, {1, 256}, {"has 256 registers and requests 40 in registers_claim"});
   check_violation(release_upwards, {1, 512},
-                  {"has 128 registers and asks for 160 in registers_release"});
-  check_violation(release_in_one_warp, {1, 384}, {"returned", "warpgroup", "in registers_release"});
+                  {"has 128 registers and requests 160 in registers_release"});
+  check_violation(release_in_one_warp, {1, 384}, {"returned", "warpgroup", "registers_release"});
   check_violation(claim_in_three_warps, {1, 384},
                   {"deadlock", "registers_claim", "where 96 of 128 threads have arrived"});
-  check_violation(release_in_two_places, {1, 384}, {"finds its warpgroup in registers_release"});
-  check_violation(release_twice, {1, 128}, {"finds its warpgroup in registers_release"});
+  check_violation(release_in_two_places, {1, 384}, {"but its warpgroup is in registers_release"});
+  check_violation(release_twice, {1, 128}, {"but its warpgroup is in registers_release"});
 }
 
 TEST_CASE("simulator: addresses of stmatrix and ldmatrix") {
   check_violation(load_misaligned, {1, 32}, {"to load_matrix_x4", "16-byte aligned"});
   check_violation(store_misaligned, {1, 32}, {"16-byte aligned"});
   check_violation(store_to_another_block, {1, 32}, {"an address from in_block"});
-  check_violation(store_past_the_end, {1, 32}, {"outside every shared variable"});
+  check_violation(store_past_the_end, {1, 32}, {"outside all shared variables"});
   check_violation(store_without_a_lane, {1, 32}, {"returned", "store_matrix_x4"});
 }

@@ -252,7 +252,7 @@ def test_tuning_tables(doctor, tmp_path):
 
     table.write_text("# mine\nhost launch_us=4\n")
     right = doctor(MP_GEMM_TUNING=str(table))
-    assert f"ok: mp_gemm: MP_GEMM_TUNING = {table} is used" in right.of("tuning")
+    assert f"ok: mp_gemm: using MP_GEMM_TUNING = {table}" in right.of("tuning")
     assert "ok: host: the tuning constants of host were measured (from the table)" in right.of("tuning")
     assert "problem" not in right.of("tuning")
 

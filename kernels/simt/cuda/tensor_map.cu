@@ -38,9 +38,10 @@ Function look_up(const char *name) {
   const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
   if (error != cudaSuccess) cudaGetLastError();
-  check_cuda(error, "looking up a function of the driver");
+  check_cuda(error, "cudaGetDriverEntryPoint");
   if (found != cudaDriverEntryPointSuccess || function == nullptr)
-    throw_target_error(MP_ERROR_CUDA, "the driver has no %s, which came with 12.0", name);
+    throw_target_error(MP_ERROR_CUDA,
+                       "the driver does not export %s; CUDA 12.0 or newer is required", name);
   return std::bit_cast<Function>(function);
 }
 

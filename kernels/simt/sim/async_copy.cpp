@@ -26,14 +26,14 @@ void land(const PendingCopy &copy) {
 void start_copy(void *smem, const void *gmem, int valid_bytes, source_location where) {
   check_may_use_gmem("copy_async_16", where);
   if (valid_bytes < 0 || valid_bytes > kCopyBytes)
-    violation(where, "copies %d bytes of 16 in copy_async_16", valid_bytes);
+    violation(where, "copies %d bytes in copy_async_16, outside [0, 16]", valid_bytes);
   if (!is_aligned(smem, kCopyBytes))
     violation(where, "passes an smem address to copy_async_16 that is not 16-byte aligned");
   if (valid_bytes > 0 && !is_aligned(gmem, kCopyBytes))
     violation(where, "passes a gmem address to copy_async_16 that is not 16-byte aligned");
   Thread &thread = *current;
   if (!thread.block->smem->holds(smem, kCopyBytes))
-    violation(where, "copies to an address outside every shared variable in copy_async_16");
+    violation(where, "copies to an address outside all shared variables in copy_async_16");
   race::copy_started(smem, kCopyBytes, __builtin_return_address(0));
   const PendingCopy copy{smem, gmem, valid_bytes, thread.copy_group};
   if (defer_copy())

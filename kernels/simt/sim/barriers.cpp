@@ -60,7 +60,8 @@ Place place_of(SmemAddress address, const char *primitive, source_location where
 
 void check_own(SmemAddress address, const char *primitive, source_location where) {
   if (is_mapped(address))
-    violation(where, "passes an address from in_block to %s, which takes one of its own block",
+    violation(where,
+              "passes an address from in_block to %s, which requires an address of its own block",
               primitive);
 }
 
@@ -74,15 +75,14 @@ Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
   const auto [block, offset] = place_of(address, primitive, where);
   Mbarrier *const bar = find(block, offset);
   if (bar == nullptr)
-    violation(where, "uses the mbarrier %s in %s, and no thread has initialised it",
+    violation(where, "uses mbarrier %s in %s, which is not initialized",
               block.smem->locate(block.smem->at(offset)).text, primitive);
   if (!bar->is_fenced && (bar->initialised_by != current || user == User::async_proxy))
     violation(where,
-              "uses the mbarrier %s in %s, which thread %d initialised without "
-              "mbarrier_init_fence",
+              "uses mbarrier %s in %s, which thread %d initialized without mbarrier_init_fence",
               name_of(*bar).text, primitive, bar->initialised_by->index);
   if (std::memcmp(block.smem->at(offset), &bar->word, sizeof bar->word) != 0)
-    violation(where, "finds the mbarrier %s overwritten in %s", name_of(*bar).text, primitive);
+    violation(where, "finds mbarrier %s overwritten in %s", name_of(*bar).text, primitive);
   return *bar;
 }
 
@@ -116,7 +116,7 @@ void arrive(SmemAddress address, uint32_t bytes, const char *primitive, source_l
   Mbarrier &bar = mbarrier_at(address, User::thread, primitive, where);
   MbarrierWord word = word_of(bar);
   if (word.pending == 0)
-    violation(where, "arrives at mbarrier %s in %s more often than the %d times of a phase",
+    violation(where, "arrives at mbarrier %s in %s more than %d times in a phase",
               name_of(bar).text, primitive, static_cast<int>(word.arrivals));
   add_bytes(bar, word, bytes, primitive, where);
   race::mbarrier_arrived(bar);
@@ -147,13 +147,13 @@ Text describe_named(const void *object) {
 void check_named(const Thread &me, int id, int threads, const char *primitive,
                  source_location where) {
   if (id < 1 || id >= kNamedBarriers)
-    violation(where, "passes barrier %d to %s; they are 1..15", id, primitive);
+    violation(where, "passes barrier %d to %s, outside [1, 15]", id, primitive);
   if (threads < kWarpSize || threads % kWarpSize != 0 || threads > me.block->num_threads)
-    violation(where, "passes %d threads to %s: not whole warps of its block of %d", threads,
+    violation(where, "passes %d threads to %s, not a multiple of 32 up to its block of %d", threads,
               primitive, me.block->num_threads);
   const uint32_t came = me.block->barriers->named[id].lanes[me.warp->index];
   if ((me.warp->alive | came) != ~0u)
-    violation(where, "lacks lanes of its warp, which have returned, in %s", primitive);
+    violation(where, "calls %s after lanes of its warp have returned", primitive);
 }
 
 /// Lets the warps that have arrived go on.
@@ -183,16 +183,17 @@ bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primi
     bar.threads = threads;
     bar.at = where;
   } else if (bar.threads != threads) {
-    violation(where, "finds barrier %d in use for %d threads at %s and arrives for %d in %s", id,
-              bar.threads, file_and_line(bar.at).text, threads, primitive);
+    violation(where,
+              "arrives at barrier %d in %s with %d threads, but it is in use with %d threads at %s",
+              id, primitive, threads, bar.threads, file_and_line(bar.at).text);
   }
   if (bar.lanes[w] == 0)
     bar.warp_at[w] = where;
   else if (bar.lanes[w] & lane)
-    violation(where, "arrives at barrier %d again in %s before all %d threads have", id, primitive,
-              threads);
+    violation(where, "arrives at barrier %d again in %s before all %d threads have arrived", id,
+              primitive, threads);
   else if (!same_line(bar.warp_at[w], where))
-    violation(where, "finds its warp at barrier %d at %s and arrives in another place", id,
+    violation(where, "arrives at barrier %d from another line than its warp, which is at %s", id,
               file_and_line(bar.warp_at[w]).text);
   bar.lanes[w] |= lane;
   if (waits) bar.waiting[w] |= lane;
@@ -250,7 +251,7 @@ void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
     violation(where, "passes %d arrivals to mbarrier_init", arrivals);
   const auto [block, offset] = place_of(address, "mbarrier_init", where);
   if (const Mbarrier *const bar = find(block, offset); bar != nullptr)
-    violation(where, "initialises the mbarrier %s a second time", name_of(*bar).text);
+    violation(where, "initializes mbarrier %s a second time", name_of(*bar).text);
   block.barriers->offsets.push_back(offset);
   Mbarrier &bar = block.barriers->mbarriers.emplace_back();
   bar.block = &block;
@@ -295,9 +296,10 @@ void mbarrier_wait(SmemAddress address, uint32_t parity, source_location where) 
   bar.waiting[me.warp->index] |= 1u << me.lane;
   block_until_woken(me, "mbarrier_wait", where, {&bar, describe_mbarrier});
   if (bar.num_complete != phase + 1)
-    violation(where,
-              "waits for phase %lld of mbarrier %s and may miss it: the next one has completed too",
-              static_cast<long long>(phase), name_of(bar).text);
+    violation(
+        where,
+        "waits for phase %lld of mbarrier %s and may miss it: the next phase is also complete",
+        static_cast<long long>(phase), name_of(bar).text);
 }
 
 void named_barrier_sync(int id, int threads, source_location where) {

@@ -53,7 +53,7 @@ std::byte *smem_at(const Block &block, SmemAddress address, size_t bytes, const 
   std::byte *const memory = smem.at(offset_in_arena(address));
   if (smem.holds(memory, bytes)) return memory;
   if (!smem.holds(memory, 1))
-    violation(where, "passes an address outside every shared variable to %s", primitive);
+    violation(where, "passes an address outside all shared variables to %s", primitive);
   violation(where, "passes %zu bytes at shared %s to %s, which run past the end of the variable",
             bytes, smem.locate(memory).text, primitive);
 }
@@ -81,7 +81,7 @@ SmemAddress smem_address(const void *smem, source_location where) {
 SmemAddress in_block(SmemAddress own, int rank, source_location where) {
   const int size = current->block->cluster->size;
   if (own >> kRankShift != 0)
-    violation(where, "passes an address to in_block that was mapped to a block before");
+    violation(where, "passes an address to in_block that is already mapped to a block");
   if (rank < 0 || rank >= size)
     violation(where, "maps an address to block %d of its cluster of %d in in_block", rank, size);
   return own | static_cast<SmemAddress>(rank + 1) << kRankShift;
@@ -94,7 +94,7 @@ void cluster_sync(source_location where) {
   if (cluster.sync_waiting[slot] == 0)
     cluster.sync_at[slot] = where;
   else if (!same_line(cluster.sync_at[slot], where))
-    violation(where, "finds its warp in cluster_sync at %s and calls another",
+    violation(where, "calls another cluster_sync than its warp, which is at %s",
               file_and_line(cluster.sync_at[slot]).text);
   cluster.at_sync++;
   if (cluster.at_sync == cluster.alive) {

@@ -12,7 +12,7 @@ void block_barrier(Thread &me, source_location where) {
   if (block.at_barrier == 0)
     block.barrier_at = where;
   else if (!same_line(block.barrier_at, where))
-    violation(where, "finds its block in block_sync at %s and calls another",
+    violation(where, "calls another block_sync than its block, which is at %s",
               file_and_line(block.barrier_at).text);
   if (block.at_barrier + 1 == block.alive) {
     release_block_barrier(block);
@@ -36,14 +36,14 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
                      source_location where) {
   Warp &warp = *me.warp;
   if (warp.alive != ~0u)
-    violation(where, "lacks lanes of its warp, which have returned, in %s", collective);
+    violation(where, "calls %s after lanes of its warp have returned", collective);
   if (warp.arrived == 0) {
     warp.collective = collective;
     warp.collective_at = where;
   } else if (std::strcmp(warp.collective, collective) != 0 ||
              !same_line(warp.collective_at, where)) {
-    violation(where, "finds its warp in %s at %s and calls %s", warp.collective,
-              file_and_line(warp.collective_at).text, collective);
+    violation(where, "calls %s, but its warp is in %s at %s", collective, warp.collective,
+              file_and_line(warp.collective_at).text);
   }
   warp.arrived |= 1u << me.lane;
   if (warp.arrived != ~0u) {

@@ -110,7 +110,8 @@ class Engine {
     if (variable != nullptr) return variable;
     for (const Block &block : state_.blocks())
       if (block.smem->add(key, name, bytes, alignment) == nullptr)
-        violation(where, "needs %zu bytes for shared %s, more than are left of the %zu of a block",
+        violation(where,
+                  "requires %zu bytes for shared %s, but the block exceeds %zu bytes with them",
                   bytes, name, kSmemBytes);
     return current_->block->smem->find(key);
   }
@@ -160,7 +161,9 @@ class Engine {
     Block &block = *thread.block;
     finish_bulk_stores();
     if (!thread.may_use_gmem)
-      violation({}, "returned without wait_for_previous_kernel, though its kernel starts early");
+      violation(
+          {},
+          "returned without wait_for_previous_kernel, which its kernel's early launch requires");
     warp.alive &= ~(1u << thread.lane);
     block.alive--;
     cluster_.alive--;
@@ -303,22 +306,24 @@ void run(const Grid &grid) {
   const auto refuse = [&grid](const std::string &why) {
     throw TargetError(MP_ERROR_INTERNAL, std::string(grid.kernel) + ": " + why);
   };
-  if (grid.num_blocks < 1) refuse("a grid of " + std::to_string(grid.num_blocks) + " blocks");
+  if (grid.num_blocks < 1)
+    refuse("a grid of " + std::to_string(grid.num_blocks) + " blocks is empty");
   if (grid.num_threads % kWarpSize != 0 || grid.num_threads < kWarpSize ||
       grid.num_threads > kMaxThreads)
     refuse(std::to_string(grid.num_threads) +
            " threads per block is not a multiple of 32 up to 1024");
   if (grid.cluster < 1 || grid.cluster > kMaxCluster)
-    refuse(std::to_string(grid.cluster) + " blocks per cluster is not in 1..8");
+    refuse(std::to_string(grid.cluster) + " blocks per cluster is outside [1, 8]");
   if (grid.num_blocks % grid.cluster != 0)
     refuse("a grid of " + std::to_string(grid.num_blocks) +
            " blocks does not divide into clusters of " + std::to_string(grid.cluster));
   if (grid.cluster * grid.num_threads > kMaxThreads)
     refuse("a cluster of " + std::to_string(grid.cluster) + " blocks of " +
-           std::to_string(grid.num_threads) + " threads is more than the 1024 of this simulator");
+           std::to_string(grid.num_threads) +
+           " threads exceeds the 1024 threads of this simulator");
   if (grid.dynamic_smem_bytes > kSmemBytes)
     refuse(std::to_string(grid.dynamic_smem_bytes) +
-           " bytes of shared memory are more than a block has");
+           " bytes of shared memory exceed the limit of a block");
   const auto run_cluster = [&grid](int64_t index) {
     Engine::of_this_thread().run_cluster(grid, index);
   };

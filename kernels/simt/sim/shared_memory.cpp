@@ -135,7 +135,7 @@ Text SharedMemory::locate(const void *address) const {
   const uintptr_t offset =
       reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
   const Variable *const variable = variable_at(offset);
-  if (variable == nullptr) return words("shared memory outside every variable");
+  if (variable == nullptr) return words("shared memory outside all variables");
   return words("%s + %zu bytes", variable->name, offset - variable->offset);
 }
 

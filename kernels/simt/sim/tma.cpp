@@ -40,10 +40,10 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, source_lo
     violation(where, "passes a tensor map to %s that is not 64-byte aligned", primitive);
   const TensorMapFields fields = fields_of(map);
   if (fields.magic != fields.kMagic)
-    violation(where, "passes something to %s that is no tensor map", primitive);
+    violation(where, "passes an invalid tensor map to %s", primitive);
   if (!fields.made_by_kernel || !mode().strict) return fields;
   if (!fields.released || !async_proxy().fresh_maps.contains(&map))
-    violation(where, "passes a tensor map to %s that a kernel made, without tensor_map_%s",
+    violation(where, "passes a tensor map to %s that a kernel built, without tensor_map_%s",
               primitive, fields.released ? "acquire" : "release");
   return fields;
 }
@@ -52,23 +52,24 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, source_lo
 TensorMapFields check_tiled_map(const TensorMap &map, const char *primitive,
                                 source_location where) {
   const TensorMapFields fields = check_map(map, primitive, where);
-  if (fields.im2col) violation(where, "passes an im2col map to %s", primitive);
+  if (fields.im2col)
+    violation(where, "passes an im2col map to %s, which requires a tiled map", primitive);
   return fields;
 }
 TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive,
                                  source_location where) {
   const TensorMapFields fields = check_map(map, primitive, where);
   if (!fields.im2col)
-    violation(where, "passes a tensor map to %s that is no im2col map", primitive);
+    violation(where, "passes a tiled map to %s, which requires an im2col map", primitive);
   return fields;
 }
 
 void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base,
                   source_location where) {
   if (!is_aligned(gmem_dst, kMadeMapAlignment))
-    violation(where, "makes a tensor map that is not 128-byte aligned");
+    violation(where, "builds a tensor map that is not 128-byte aligned");
   if (base == nullptr || !is_aligned(base, kBaseAlignment))
-    violation(where, "makes a tensor map of a base that is not 16-byte aligned");
+    violation(where, "builds a tensor map with a base that is not 16-byte aligned");
   fields.base = static_cast<std::byte *>(const_cast<void *>(base));
   fields.made_by_kernel = true;
   fields.released = false;
@@ -93,14 +94,15 @@ void check_first_column(const TensorMapFields &map, int column, const char *prim
 void check_stored_box(const TensorBox &box, const Call &call) {
   if (box.x < 0 || box.y < 0 || box.z < 0)
     violation(call.where,
-              "passes column %d, row %d, matrix %d to %s: a store does not begin before the tensor",
+              "passes column %d, row %d, matrix %d to %s: a store must not begin before the tensor",
               box.x, box.y, box.z, call.primitive);
   const int64_t columns = box.map.extent[0];
   if (columns * box.map.element_bytes % kUnitBytes != 0 && box.x < columns &&
       int64_t{box.x} + box.map.box[0] > columns)
-    violation(call.where,
-              "stores a box with %s that the last of %lld columns ends within a unit of %d bytes",
-              call.primitive, static_cast<long long>(columns), static_cast<int>(kUnitBytes));
+    violation(
+        call.where,
+        "stores a box with %s that ends at the last of %lld columns, not at a multiple of %d bytes",
+        call.primitive, static_cast<long long>(columns), static_cast<int>(kUnitBytes));
 }
 
 /// PTX ISA: "The filter corner location must be within the bounding box."  It does not define starts
@@ -113,13 +115,13 @@ void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *
   for (int i = 0; i < 2; i++) {
     const int64_t end = map.extent[i + 1] + map.upper[i];
     if (base[i] < map.lower[i] || base[i] >= end)
-      violation(where, "passes %s %d to %s, outside of the pixel box [%d, %lld)", axis[i], base[i],
+      violation(where, "passes %s %d to %s, outside the pixel box [%d, %lld)", axis[i], base[i],
                 primitive, map.lower[i], static_cast<long long>(end));
     if ((base[i] - map.lower[i]) % map.step[i] != 0)
-      violation(where, "passes %s %d to %s, not whole steps of %d from %d", axis[i], base[i],
-                primitive, map.step[i], map.lower[i]);
+      violation(where, "passes %s %d to %s, not a multiple of the step %d from %d", axis[i],
+                base[i], primitive, map.step[i], map.lower[i]);
     if (offset[i] < 0 || offset[i] > kMaxIm2colOffset)
-      violation(where, "passes the %s offset %d to %s, which is not 0 to %d", axis[i], offset[i],
+      violation(where, "passes the %s offset %d to %s, outside [0, %d]", axis[i], offset[i],
                 primitive, kMaxIm2colOffset);
   }
 }
@@ -290,9 +292,9 @@ void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
                                  const TensorMapMatrix &matrix, source_location where) {
   TensorMapFields fields = check_tiled_map(from, "tensor_map_copy_with_matrix", where);
   if (matrix.cols < 1 || matrix.rows < 1)
-    violation(where, "makes a tensor map of %d columns and %d rows", matrix.cols, matrix.rows);
+    violation(where, "builds a tensor map of %d columns and %d rows", matrix.cols, matrix.rows);
   if (matrix.row_bytes < 1 || matrix.row_bytes % kStrideAlignment != 0)
-    violation(where, "makes a tensor map of rows that are %lld bytes apart",
+    violation(where, "builds a tensor map with a row stride of %lld bytes",
               static_cast<long long>(matrix.row_bytes));
   fields.extent[0] = matrix.cols;
   fields.extent[1] = matrix.rows;
@@ -312,7 +314,7 @@ void tensor_map_release() {
 
 void tensor_map_acquire(const TensorMap *gmem, source_location where) {
   if (fields_of(*gmem).magic != TensorMapFields::kMagic)
-    violation(where, "passes something to tensor_map_acquire that is no tensor map");
+    violation(where, "passes an invalid tensor map to tensor_map_acquire");
   if (mode().strict) async_proxy().fresh_maps.insert(gmem);
 }
 

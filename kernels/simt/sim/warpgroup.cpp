@@ -51,7 +51,7 @@ void begin_change(const Thread &thread, RegisterState &registers, RegisterChange
   check_warpgroup_complete(thread, name_of(change), where);
   const bool is_claim = change == RegisterChange::claim;
   if (is_claim ? wanted < registers.per_thread : wanted > registers.per_thread)
-    violation(where, "has %d registers and asks for %d in %s", registers.per_thread, wanted,
+    violation(where, "has %d registers and requests %d in %s", registers.per_thread, wanted,
               name_of(change));
   registers.change = change;
   registers.wanted = wanted;
@@ -81,7 +81,7 @@ Warpgroup &begin_warpgroups(const Thread &thread, const char *primitive, source_
   for (Warpgroup &group : all) group.registers.per_thread = registers_at_launch(block.num_threads);
   const size_t index = static_cast<size_t>(thread.index / kWarpgroupThreads);
   if (index >= all.size())
-    violation(where, "is in no warpgroup of 128 threads and calls %s", primitive);
+    violation(where, "calls %s outside a full warpgroup of 128 threads", primitive);
   return all[index];
 }
 
@@ -89,7 +89,7 @@ void check_warpgroup_complete(const Thread &thread, const char *primitive, sourc
   const int warp = thread.warp->index / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
   for (int w = 0; w < kWarpsPerWarpgroup; w++)
     if (thread.block->warps[warp + w].alive != ~0u)
-      violation(where, "lacks threads of its warpgroup, which have returned, in %s", primitive);
+      violation(where, "calls %s after threads of its warpgroup have returned", primitive);
 }
 
 void check_warpgroup_left(const Thread &thread) {
@@ -129,8 +129,8 @@ void change_registers(Thread &me, RegisterChange change, int wanted, source_loca
   if (registers.arrived == 0)
     begin_change(me, registers, change, wanted, where);
   else if (has_arrived || !same_line(registers.at, where))
-    violation(where, "finds its warpgroup in %s at %s and calls %s", name_of(registers.change),
-              file_and_line(registers.at).text, name_of(change));
+    violation(where, "calls %s, but its warpgroup is in %s at %s", name_of(change),
+              name_of(registers.change), file_and_line(registers.at).text);
   has_arrived = true;
   const int64_t before = registers.changes_done;
   if (++registers.arrived == kWarpgroupThreads) do_changes(*me.block);

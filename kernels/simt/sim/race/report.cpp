@@ -21,7 +21,7 @@ const char *verb(Access access) {
 /// "libmpcore.so+0x1234", for addr2line.
 std::string code_address(const void *code) {
   Dl_info info;
-  if (dladdr(code, &info) == 0) return "an unknown place";
+  if (dladdr(code, &info) == 0) return "an unknown location";
   const char *const slash = std::strrchr(info.dli_fname, '/');
   char offset[24];
   // A return address: the call, and the line, end just before it.
