@@ -24,11 +24,10 @@ Integer parse_integer(std::string_view option, std::string_view value, Integer l
   const char *const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   if (error == std::errc::result_out_of_range)
-    throw UsageError(std::string(option) + " cannot be " + std::string(value) +
-                     ", which is out of range.");
+    throw UsageError(std::string(option) + " = " + std::string(value) + " is out of range");
   if (error != std::errc() || stop != end || number < least)
-    throw UsageError(std::string(option) + " needs a whole number of at least " +
-                     std::to_string(least) + ", not \"" + std::string(value) + "\".");
+    throw UsageError(std::string(option) + " = " + std::string(value) +
+                     " must be an integer of at least " + std::to_string(least));
   return number;
 }
 
@@ -83,7 +82,7 @@ inline void add_device(CLI::App &app, int32_t &device) {
       device = parse_integer<int32_t>("--device cuda:N",
                                       std::string_view(value).substr(kCudaOrdinal.size()), 0);
     else
-      throw UsageError("--device is auto, host, cuda or cuda:N, not \"" + value + "\".");
+      throw UsageError("--device = " + value + " must be auto, host, cuda or cuda:N");
   };
   app.add_option_function<std::string>("--device", parse, "auto, host, cuda or cuda:N")
       ->type_name("WHERE")
@@ -127,8 +126,7 @@ class CommandLine : public CLI::App {
     } catch (const CLI::CallForHelp &) {
       throw HelpRequest{help("", CLI::AppFormatMode::All)};
     } catch (const CLI::ParseError &error) {
-      throw UsageError(std::string(error.what()) + "; " + get_name() +
-                       " --help lists the options.");
+      throw UsageError(std::string(error.what()) + "; " + get_name() + " --help lists the options");
     }
   }
 };

@@ -18,18 +18,18 @@ class NcclRanks {
   /// @param ordinals  of the devices, one per rank
   explicit NcclRanks(const std::vector<int> &ordinals) : comms_(ordinals.size(), nullptr) {
     void *const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error("several CUDA devices need libnccl.so.2.");
+    if (library == nullptr) throw std::runtime_error("several CUDA devices require libnccl.so.2");
     const auto find = [library](const char *name) {
       void *const function = dlsym(library, name);
-      if (function == nullptr) throw std::runtime_error(std::string(name) + " is missing.");
+      if (function == nullptr)
+        throw std::runtime_error(std::string("libnccl.so.2 does not export ") + name);
       return function;
     };
     const auto init = reinterpret_cast<InitAll *>(find("ncclCommInitAll"));
     destroy_ = reinterpret_cast<End *>(find("ncclCommDestroy"));
     abort_ = reinterpret_cast<End *>(find("ncclCommAbort"));
     const int result = init(comms_.data(), static_cast<int>(ordinals.size()), ordinals.data());
-    if (result != 0)
-      throw std::runtime_error("ncclCommInitAll returned " + std::to_string(result) + ".");
+    if (result != 0) throw std::runtime_error("ncclCommInitAll returned " + std::to_string(result));
   }
   NcclRanks(const NcclRanks &) = delete;
   NcclRanks &operator=(const NcclRanks &) = delete;

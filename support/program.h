@@ -21,7 +21,7 @@ struct HelpRequest {
 /// Exit code of a program that ends with `code`: 1 instead of 0 if printed text is lost.
 inline int code_after_printing(const char *name, int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  std::fprintf(stderr, "%s: standard output cannot be written\n", name);
+  std::fprintf(stderr, "%s: cannot write to standard output\n", name);
   return code != 0 ? code : 1;
 }
 

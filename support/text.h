@@ -45,8 +45,8 @@ inline std::string utc_now() {
 inline void write_file(const std::filesystem::path &path, const std::string &content) {
   const int error = mp::replace_file(path.string(), content);
   if (error != 0)
-    throw std::runtime_error(path.string() +
-                             " cannot be written: " + std::generic_category().message(error));
+    throw std::runtime_error("cannot write " + path.string() + ": " +
+                             std::generic_category().message(error));
 }
 
 }  // namespace mptools

@@ -32,7 +32,7 @@ def test_standard_output_is_full(build, tmp_path, program, arguments):
         done = subprocess.run([build / program, *(each.format(tmp_path) for each in arguments)], stdout=full,
                               stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.endswith(f"{program}: standard output cannot be written\n")
+    assert done.stderr.endswith(f"{program}: cannot write to standard output\n")
 
 
 FILES = [
@@ -55,7 +55,7 @@ def test_a_file_that_does_not_fit_stays_as_it_was(build, tmp_path, program, argu
                           restore_signals=False,  # Python ignores SIGXFSZ
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
     assert done.returncode == 1
-    assert re.search(rf"^{program}: {tmp_path / name} cannot be written: File too large$", done.stderr, re.MULTILINE)
+    assert re.search(rf"^{program}: cannot write {tmp_path / name}: File too large$", done.stderr, re.MULTILINE)
     assert json.loads((tmp_path / name).read_text()) == {"old": "report"}
     assert os.listdir(tmp_path) == [name]
 
