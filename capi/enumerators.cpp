@@ -1,5 +1,5 @@
-// One list per enumeration that a message can name.  A switch without default checks at compile time
-// (-Wswitch) that the list is complete.
+// Lists of enumerators, for messages.  A switch without default checks at compile time (-Wswitch)
+// that each list is complete.
 #include "capi/enumerators.h"
 
 #include <algorithm>

@@ -20,8 +20,8 @@ struct Flags {
 /// One line of UTF-8, cut off where the buffer ends; other bytes are escaped (support/escape.h).
 class Message {
  public:
-  /// One element of a line: a text, a number, an enumerator, flags or an address.  A text must outlive
-  /// the constructor of Message.
+  /// One element of a line: a text, a number, an enumerator, flags or an address.  A text must
+  /// outlive the constructor of Message.
   class Part {
    public:
     Part(const char *text) : Part(std::string_view(text)) {}
