@@ -9,7 +9,7 @@ double time_over_products(const RnnLayerRow &row) {
 std::string heading_of(const RnnLayerRow &row) {
   const std::string what = text("\n%s, full layers\n%-34s ", row.shape.set.c_str(), "layer");
   const std::string beside =
-      row.products ? text("%12s %7s %12s ", "products us", "x them", "reserve MiB") : "";
+      row.products ? text("%12s %7s %12s ", "products us", "x GEMMs", "reserve MiB") : "";
   return what + beside + figures_heading(row.figures) + '\n';
 }
 

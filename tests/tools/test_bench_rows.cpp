@@ -140,7 +140,7 @@ TEST_CASE("a recurrent layer beside its products, cuDNN and torch", "[bench]") {
   // Its figures stand in the columns of the heading.
   const std::string heading = heading_of(row);
   const size_t columns = heading.rfind('\n', heading.size() - 2) + 1;
-  CHECK(heading.find("x them") + 6 - columns == line.find("1.250") + 5);
+  CHECK(heading.find("x GEMMs") + 7 - columns == line.find("1.250") + 5);
   CHECK(heading.find("reserve MiB") + 11 - columns == line.find(" 3 ") + 2);
 
   row.figures.peer = timed("cuDNN 1, standard", 12);
