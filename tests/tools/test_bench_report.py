@@ -263,9 +263,7 @@ def test_compare(tool, sample, tmp_path):
     calls = copy.deepcopy(calls)
     calls[1].update(median_us=5, q1_us=5, q3_us=5)
     said = tool("--compare", was, write(tmp_path / "slow_calls.json", sample | {"rows": calls}), code=1)
-    # A call that costs more is found by name.
-    assert said.count("slower:") == 1
-    assert "slower: two, empty: 2.0 -> 5.0 us" in said
+    assert said.count("slower:") == 1 and "slower: two, empty: 2.0 -> 5.0 us" in said, "a slower call is named"
 
     fewer = copy.deepcopy(sample)
     lost = fewer["rows"].pop(0)
@@ -283,17 +281,13 @@ def test_figures(tool, made_up_gpu, tmp_path):
     assert "page.md: differs from bench/results/" in said, "other figures are found"
     tool("--figures", own, SAMPLE)
     text = own.read_text(encoding="utf-8")
-    # Without a GPU none is claimed.
-    assert text.startswith(f"before\n{speed_page.START}\nNo GPU")
-    assert text.endswith(f"{speed_page.END}\nbehind\n")
-    assert "|" not in text
+    assert text.startswith(f"before\n{speed_page.START}\nNo GPU") and text.endswith(f"{speed_page.END}\nbehind\n")
+    assert "|" not in text, "no table without results of a GPU"
     gpu = write(tmp_path / "gpu.json", made_up_gpu(1))
     tool("--figures", own, SAMPLE, gpu)
     text = own.read_text(encoding="utf-8")
-    # With one they are a table.
-    assert "**made-up <device>**" in text
-    assert "\n| llm | " in text
-    assert "\n| scale_step adamw, " in text
+    # The results of a GPU are a table.
+    assert all(part in text for part in ("**made-up <device>**", "\n| llm | ", "\n| scale_step adamw, "))
     assert "EPYC" not in text
     assert text.count(speed_page.START) == text.count(speed_page.END) == 1, "once"
     tool("--figures", own, "--check", SAMPLE, gpu)  # which is compared
@@ -329,10 +323,8 @@ def test_below(tool, made_up_gpu, tmp_path):
     said = tool("--below", "0.85", write(tmp_path / "below.json", run))
     names = [results.name_of(row) for row in run["rows"]]
     places = [said.find(f"- {name} ") for name in names]
-    # Rows below a ratio are listed, the slowest first.
     assert "2 of 3 rows below 0.85" in said
-    assert 0 < places[1] < places[0]
-    assert places[2] == -1
+    assert 0 < places[1] < places[0] and places[2] == -1, "rows below the ratio are listed, the slowest first"
     said = tool("--below", "0.85", SAMPLE)
     assert "no results of GPUs" in said, "none without a GPU"
 
