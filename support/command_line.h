@@ -1,5 +1,5 @@
-// The command lines of this repository's programs: CLI11, with words and whole numbers as all of them
-// take them.  Options come in any order; the last of a kind wins.
+// Command-line parser of this repository's programs, based on CLI11.  Options may be given in any
+// order; the last one of a kind wins.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,18 +16,18 @@
 
 namespace mptools {
 
-/// @throws UsageError if `value` is not a whole number of at least `least`.  (CLI11's own numbers take 010
-///         for 8 and -1 for an unsigned one.)
+/// Parses an integer.  CLI11 itself reads 010 as 8 and accepts -1 for an unsigned integer.
+/// @throws UsageError if `value` is not an integer of at least `least`
 template <typename Integer>
 Integer parse_integer(std::string_view option, std::string_view value, Integer least) {
   Integer number = 0;
   const char *const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   if (error == std::errc::result_out_of_range)
-    throw UsageError(std::string(option) + " = " + std::string(value) + " is out of range");
+    throw UsageError(std::string(option) + " = " + std::string(value) + ": out of range");
   if (error != std::errc() || stop != end || number < least)
     throw UsageError(std::string(option) + " = " + std::string(value) +
-                     " must be an integer of at least " + std::to_string(least));
+                     ": must be an integer of at least " + std::to_string(least));
   return number;
 }
 
@@ -44,11 +44,11 @@ CLI::Option *add_integer(CLI::App &app, const std::string &name, Target &number,
       ->type_name("N");
 }
 
-/// Words and what they mean.
+/// Words and their values.
 template <typename Value>
 using Words = std::vector<std::pair<std::string, Value>>;
 
-/// One of `words`.
+/// Adds an option whose argument is one of `words`.
 template <typename Target, typename Value>
 CLI::Option *add_choice(CLI::App &app, const std::string &name, Target &choice,
                         const Words<Value> &words, const std::string &description) {
@@ -68,7 +68,7 @@ inline const Words<mp_dtype_t> kDtypes = {{mp_dtype_name(MP_FP16), MP_FP16},
                                           {mp_dtype_name(MP_BF16), MP_BF16},
                                           {mp_dtype_name(MP_FP32), MP_FP32}};
 
-/// --device, as mp_context_config.device.
+/// Adds --device, as mp_context_config.device.
 inline void add_device(CLI::App &app, int32_t &device) {
   const auto parse = [&device](const std::string &value) {
     constexpr std::string_view kCudaOrdinal = "cuda:";
@@ -82,14 +82,14 @@ inline void add_device(CLI::App &app, int32_t &device) {
       device = parse_integer<int32_t>("--device cuda:N",
                                       std::string_view(value).substr(kCudaOrdinal.size()), 0);
     else
-      throw UsageError("--device = " + value + " must be auto, host, cuda or cuda:N");
+      throw UsageError("--device = " + value + ": must be auto, host, cuda or cuda:N");
   };
   app.add_option_function<std::string>("--device", parse, "auto, host, cuda or cuda:N")
       ->type_name("WHERE")
       ->default_str("auto");
 }
 
-/// A word as a shell reads it again.
+/// Quotes a word for the shell.
 inline std::string quoted(const std::string &word) {
   if (!word.empty() && word.find_first_of(" \t;&|<>()$*?'\"\\`#~") == std::string::npos)
     return word;
@@ -98,23 +98,23 @@ inline std::string quoted(const std::string &word) {
   return text + "'";
 }
 
-/// The command that runs the program again, for results to name it.
+/// Returns the command line, which results quote.
 inline std::string command_text(int argc, const char *const *argv) {
   std::string text;
   for (int i = 0; i < argc; ++i) text += (i > 0 ? " " : "") + quoted(argv[i]);
   return text;
 }
 
-/// A program's command line; its options are added to it.
+/// Command line of a program; the program adds its options.
 class CommandLine : public CLI::App {
  public:
-  /// @param description  above the options in the text of --help
-  /// @param notes        below them
+  /// @param description  printed by --help above the options
+  /// @param notes        printed by --help below the options
   CommandLine(const std::string &name, const std::string &description, const std::string &notes)
       : CLI::App(description + '\n', name) {
     constexpr size_t kColumn = 24;
     get_formatter()->column_width(kColumn);
-    set_help_flag("--help", "this text");
+    set_help_flag("--help", "print this text");
     option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     footer(notes);
   }

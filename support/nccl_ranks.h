@@ -1,5 +1,5 @@
-// mp_comm_t between the CUDA devices of one process: one NCCL communicator per device, all made by
-// one call.  NCCL is looked for at run time.
+// mp_comm_t between the CUDA devices of one process: one NCCL communicator per device, all created
+// by one call.  NCCL is loaded at run time.
 // Source of the declarations: NCCL User Guide, "Creating a Communicator".
 #pragma once
 
@@ -37,7 +37,7 @@ class NcclRanks {
     for (void *comm : comms_) destroy_(comm);
   }
 
-  /// For a rank that ends early: the others stop waiting for it.  Afterwards there are no ranks.
+  /// Aborts all communicators if a rank ends early, so that the others stop waiting for it.
   void give_up() {
     for (void *comm : comms_) abort_(comm);
     comms_.clear();

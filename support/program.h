@@ -1,4 +1,4 @@
-// What the programs of this repository have in common around their main functions.
+// Main functions of this repository's programs: errors, exit codes and --help.
 #pragma once
 
 #include <cstdio>
@@ -8,12 +8,12 @@
 
 namespace mptools {
 
-/// A wrong command line; what() is one sentence.
+/// Invalid command line; what() is the message, without a final period.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Thrown where --help was asked for: the text is printed and the program ends well.
+/// Thrown for --help: the text is printed and the exit code is 0.
 struct HelpRequest {
   std::string text;
 };
@@ -42,7 +42,7 @@ int run_guarded(const char *name, Run run) {
   }
 }
 
-/// The body of main(): run_guarded(), and 1 also where standard output cannot be written.
+/// Body of main(): run_guarded(), and exit code 1 also if standard output cannot be written.
 template <typename Run>
 int run_program(const char *name, Run run) {
   return code_after_printing(name, run_guarded(name, run));
