@@ -44,7 +44,7 @@ void check_suite(const std::string &suite) {
     if (suite == name) return;
     names += (names.empty() ? "" : ", ") + std::string(name);
   }
-  throw UsageError("unknown suite \"" + suite + "\"; must be one of " + names + ".");
+  throw UsageError("unknown suite \"" + suite + "\"; must be one of " + names);
 }
 
 mptools::Words<const char *> set_names() {
@@ -81,7 +81,7 @@ Peers parse_peers(std::string_view value) {
     else if (name != "none" || value != "none")
       throw UsageError(
           "--peer must be none, all, or a comma-separated list of cublaslt, cudnn, torch, not \"" +
-          std::string(value) + "\".");
+          std::string(value) + "\"");
   }
   return peers;
 }
@@ -91,15 +91,14 @@ void keep_suite_of_set(Options &options) {
   if (options.set == "all") return;
   const std::string suite = find_set(options.set)->suite;
   if (!options.has_suite(suite))
-    throw UsageError("--set " + options.set + " belongs to " + suite + ", not to " + options.suite +
-                     ".");
+    throw UsageError("--set " + options.set + " belongs to " + suite + ", not to " + options.suite);
   options.suite = suite;
 }
 
 void check_types(const Options &options) {
   const bool keeps_type = options.out_dtype == MP_DTYPE_NONE || options.out_dtype == options.dtype;
   if (keeps_type || options.dtype == MP_FP32 || options.out_dtype == MP_FP32) return;
-  throw UsageError("--out-dtype must be fp32 or the type of --dtype.");
+  throw UsageError("--out-dtype must be fp32 or the type of --dtype");
 }
 
 }  // namespace

@@ -114,10 +114,10 @@ int AllReduceBench::available_ranks() const {
 void AllReduceBench::begin() {
   const int32_t device = machine_.on_host() ? MP_DEVICE_HOST : machine_.cuda()->ordinal();
   try {
-    if (available_ranks() < 2) throw std::runtime_error("only one device is available.");
+    if (available_ranks() < 2) throw std::runtime_error("only one device is available");
     ranks_ = std::make_unique<mptools::Ranks>(device, available_ranks());
   } catch (const std::exception &error) {
-    report_.add_note(std::string("All-reduce was not measured: ") + error.what());
+    report_.add_note(std::string("All-reduce was not measured: ") + error.what() + ".");
   }
 }
 
@@ -132,7 +132,7 @@ void AllReduceBench::measure(const AllReduceShape &shape) {
   } catch (const std::exception &error) {
     ranks_.reset();  // ranks that have failed cannot meet again
     throw std::runtime_error(error.what() +
-                             std::string("  The remaining shapes were not measured."));
+                             std::string("; the remaining shapes were not measured"));
   }
 }
 
