@@ -33,7 +33,7 @@ class GzipReader {
       throw std::runtime_error(
           path.string() +
           " is missing: install the Debian package dataset-fashion-mnist, or pass the folder of "
-          "the four idx .gz files as --data.");
+          "the four idx .gz files as --data");
   }
 
   void read(void *bytes, size_t count) {
@@ -62,7 +62,7 @@ class GzipReader {
 
  private:
   [[noreturn]] void fail(const std::string &why) const {
-    throw std::runtime_error(path_.string() + " is damaged: " + why + '.');
+    throw std::runtime_error(path_.string() + " is damaged: " + why);
   }
 
   const fs::path &path_;
@@ -78,7 +78,7 @@ std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> ext
   file.read(magic.data(), magic.size());
   if (magic != std::array<uint8_t, 4>{0, 0, 8, static_cast<uint8_t>(extents.size())})
     throw std::runtime_error(path.string() + " is not an idx file of " +
-                             std::to_string(extents.size()) + "-dimensional bytes.");
+                             std::to_string(extents.size()) + "-dimensional bytes");
   int64_t numel = 1;
   for (const int64_t expected : extents) {
     std::array<uint8_t, 4> b;
@@ -86,7 +86,7 @@ std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> ext
     const int64_t extent = int64_t{b[0]} << 24 | b[1] << 16 | b[2] << 8 | b[3];
     if (extent != expected)
       throw std::runtime_error(path.string() + " has a dimension of " + std::to_string(extent) +
-                               " instead of " + std::to_string(expected) + ".");
+                               " instead of " + std::to_string(expected));
     numel *= extent;
   }
   std::vector<uint8_t> elements(static_cast<size_t>(numel));
@@ -105,7 +105,7 @@ Samples read_samples(const fs::path &directory, const std::string &prefix, int64
   if (largest >= kClasses)
     throw std::runtime_error(labels_path.string() + " is damaged: label " +
                              std::to_string(largest) + " is outside [0, " +
-                             std::to_string(kClasses) + ").");
+                             std::to_string(kClasses) + ")");
   samples.labels.assign(labels.begin(), labels.end());
   return samples;
 }

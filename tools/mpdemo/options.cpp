@@ -30,7 +30,7 @@ const mptools::Words<std::vector<mp_dtype_t>> kMixedTypes = {{mp_dtype_name(MP_F
 mp_scaler_config_t parse_loss_scale(const std::string &word) {
   mp_scaler_config_t config;
   if (mp_scaler_config_from_name(word.c_str(), &config, sizeof config) != MP_SUCCESS)
-    throw UsageError(std::string("--loss-scale: ") + mp_last_error() + ".");
+    throw UsageError(std::string("--loss-scale: ") + mp_last_error());
   return config;
 }
 
@@ -39,16 +39,16 @@ double parse_epochs(const std::string &text) {
   const char *const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, epochs);
   if (error != std::errc() || stop != end || !(epochs > 0) || epochs > 1e6)
-    throw UsageError("--epochs must be a number above 0, not \"" + text + "\".");
+    throw UsageError("--epochs must be a number above 0, not \"" + text + "\"");
   return epochs;
 }
 
-/// Of 128 images and, in the last batch, of 96, every rank gets as many.
+/// All ranks must get equally many of 128 images, and of 96 in the last batch.
 void check_ranks(int ranks, Net net) {
   if (ranks > 1 && net == Net::charlm)
-    throw UsageError("--net charlm requires --ranks 1: its sequences differ in length.");
+    throw UsageError("--net charlm requires --ranks 1: its sequences differ in length");
   if (ranks > 32 || (ranks & (ranks - 1)) != 0)
-    throw UsageError("--ranks must be 1, 2, 4, 8, 16 or 32, not " + std::to_string(ranks) + ".");
+    throw UsageError("--ranks must be 1, 2, 4, 8, 16 or 32, not " + std::to_string(ranks));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The training loop.
 //
-// The learning rate falls linearly to 0, so that what is measured at the end is not a matter of the last
+// The learning rate falls linearly to 0, so that the final result does not depend on the last
 // batch.
 #include "training.h"
 
@@ -41,13 +41,12 @@ class Run {
         random_(seed),
         num_steps_(
             std::max(1LL, std::llround(setting.epochs * static_cast<double>(data.train.count())))),
-        form_(
-            {.dtype = plan.dtype,
-             .batch = architecture.batch / comm.world_size,
-             .steps = architecture.steps,
-             // A rank has a mean over its own rows, whose weight makes it its part of the mean over all.
-             .loss_weight = setting.loss_weight / static_cast<float>(comm.world_size),
-             .is_observed = false}),
+        form_({.dtype = plan.dtype,
+               .batch = architecture.batch / comm.world_size,
+               .steps = architecture.steps,
+               // Scales the mean over the rank's rows to its part of the mean over all rows.
+               .loss_weight = setting.loss_weight / static_cast<float>(comm.world_size),
+               .is_observed = false}),
         network_(context, architecture, form_),
         update_(context, network_, architecture.optimizer, setting.loss_weight, plan.scaler),
         loss_history_(make_buffer(context, num_steps_, MP_FP32)),
@@ -163,7 +162,7 @@ class Run {
     return {twin.weight_gradients_sync(), twin.activation_gradients_sync()};
   }
 
-  /// What has been trained, in another form.
+  /// Returns a copy of the network in another form, with observed tensors.
   Network observed(int64_t batch, int64_t steps) const {
     Form form = form_;
     form.batch = batch;
@@ -185,18 +184,18 @@ class Run {
   Network network_;
   Update update_;
   Buffer loss_history_, scale_history_;
-  std::optional<Progress> progress_;  ///< of rank 0
+  std::optional<Progress> progress_;  ///< rank 0 only
   RunResult result_ = {};
 };
 
-/// What rank 0 tells, with the losses of all.
+/// Returns the result of rank 0, with the mean losses of all ranks.
 /// @throws std::runtime_error if the replicas have not remained equal
 RunResult combined(std::vector<RunResult> &ranks) {
   RunResult &result = ranks.front();
   for (size_t rank = 1; rank < ranks.size(); ++rank) {
     if (ranks[rank].weights != result.weights)
       throw std::runtime_error("rank " + std::to_string(rank) +
-                               " and rank 0 have different weights.");
+                               " and rank 0 have different weights");
     std::transform(result.losses.begin(), result.losses.end(), ranks[rank].losses.begin(),
                    result.losses.begin(), std::plus<>());
     result.train_loss += ranks[rank].train_loss;

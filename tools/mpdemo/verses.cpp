@@ -36,7 +36,7 @@ std::string read_bible() {
   if (verses.empty())
     throw std::runtime_error(
         "the command `bible` prints no text: install the Debian package bible-kjv, "
-        "or pass a text file with one sequence per line as --text.");
+        "or pass a text file with one sequence per line as --text");
   return verses;
 }
 
@@ -45,7 +45,7 @@ std::string read_file(const fs::path &file) {
   std::ostringstream content;
   content << stream.rdbuf();
   if (!stream)
-    throw std::runtime_error(file.string() + " cannot be read; omit --text to use the Bible.");
+    throw std::runtime_error(file.string() + " cannot be read; omit --text to use the Bible");
   return content.str();
 }
 
@@ -53,7 +53,7 @@ void check_printable(const std::string &line, int64_t number, const std::string 
   const auto is_printable = [](char c) { return c >= kFirstCharacter && c <= kLastCharacter; };
   if (std::all_of(line.begin(), line.end(), is_printable)) return;
   throw std::runtime_error(name + ", line " + std::to_string(number) +
-                           ": contains a character that is not printable ASCII.");
+                           ": contains a character that is not printable ASCII");
 }
 
 int64_t windows_of(const std::string &verse) {
@@ -132,7 +132,7 @@ Verses load_verses(const fs::path &file) {
     if (line.empty()) continue;
     (count++ % kHeldOut == 0 ? verses.test : verses.train).push_back(line);
   }
-  if (count < 2) throw std::runtime_error(verses.name + " has fewer than two lines.");
+  if (count < 2) throw std::runtime_error(verses.name + " has fewer than two lines");
   return verses;
 }
 
