@@ -1,5 +1,5 @@
-// MP_HOST_MODE, and MP_HOST_MOOD as it was called before.  The environment is read once per process,
-// so each case is a process of its own: this program again, with a hidden test that prints the mode.
+// Environment variables of the simulator.  They are read once per process, so each case runs this
+// program again with a hidden test that prints the mode.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -14,15 +14,12 @@ using namespace mptest;
 
 namespace {
 
-constexpr char kWarning[] = ": is deprecated; use MP_HOST_MODE\n";
-
-void check_mode(const std::string &variables, const std::string &expected, size_t num_warnings) {
-  const std::string output = output_of_test(
-      "the mode of this process", "-u MP_HOST_MODE -u MP_HOST_MOOD -u MP_HOST_SEED " + variables);
+void check_mode(const std::string &variables, const std::string &expected) {
+  const std::string output =
+      output_of_test("the mode of this process", "-u MP_HOST_MODE -u MP_HOST_SEED " + variables);
   CAPTURE(variables, output);
   CHECK(times(output, "mode: " + expected + "\n") == 1);
   CHECK(times(output, "again: " + expected + "\n") == 1);
-  CHECK(times(output, kWarning) == num_warnings);
 }
 
 }  // namespace
@@ -35,16 +32,10 @@ TEST_CASE("the mode of this process", "[.]") {
 }
 
 TEST_CASE("simulator: the environment names the mode") {
-  check_mode("", "plain, seed 0", 0);
-  check_mode("MP_HOST_MODE=plain", "plain, seed 0", 0);
-  check_mode("MP_HOST_MODE=strict", "strict, seed 1", 0);
-  check_mode("MP_HOST_MODE=strict MP_HOST_SEED=7", "strict, seed 7", 0);
-}
-
-TEST_CASE("simulator: the old name of MP_HOST_MODE works, with one warning") {
-  check_mode("MP_HOST_MOOD=strict MP_HOST_SEED=7", "strict, seed 7", 1);
-  check_mode("MP_HOST_MOOD=plain", "plain, seed 0", 1);
-  check_mode("MP_HOST_MODE=plain MP_HOST_MOOD=strict", "plain, seed 0", 0);
+  check_mode("", "plain, seed 0");
+  check_mode("MP_HOST_MODE=plain", "plain, seed 0");
+  check_mode("MP_HOST_MODE=strict", "strict, seed 1");
+  check_mode("MP_HOST_MODE=strict MP_HOST_SEED=7", "strict, seed 7");
 }
 
 TEST_CASE(
@@ -54,7 +45,6 @@ TEST_CASE(
   const int processors = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 256);
   for (const auto &[name, value, rule] :
        std::vector<std::array<std::string, 3>>{{"MP_HOST_MODE", "strickt", mode},
-                                               {"MP_HOST_MOOD", "strickt", mode},
                                                {"MP_HOST_SEED", "7x", seed},
                                                {"MP_HOST_SEED", "1e3", seed},
                                                {"MP_HOST_SEED", "9223372036854775808", seed},
@@ -64,9 +54,9 @@ TEST_CASE(
                                                {"MP_HOST_THREADS", "2 ", threads}}) {
     const bool is_strict = name == "MP_HOST_SEED";
     const std::string output = output_of_test(
-        "the mode of this process",
-        "-u MP_HOST_MODE -u MP_HOST_MOOD -u MP_HOST_SEED -u MP_HOST_THREADS " +
-            std::string(is_strict ? "MP_HOST_MODE=strict " : "") + name + "='" + value + "'");
+        "the mode of this process", "-u MP_HOST_MODE -u MP_HOST_SEED -u MP_HOST_THREADS " +
+                                        std::string(is_strict ? "MP_HOST_MODE=strict " : "") +
+                                        name + "='" + value + "'");
     CAPTURE(output);
     CHECK(times(output, is_strict ? "mode: strict, seed 1\n" : "mode: plain, seed 0\n") == 1);
     CHECK(times(output, "workers: " + std::to_string(processors) + "\n") == 1);

@@ -53,24 +53,12 @@ Opinion judge_threads(const std::string &value) {
   return wrong("MP_HOST_THREADS", value, "must be an integer from 1 to 256; using the default");
 }
 
-Opinion judge_mode(const char *name, const std::string &value) {
+Opinion judge_mode(const std::string &value) {
   if (value == "plain") return std::nullopt;
-  if (value != "strict") return wrong(name, value, "must be plain or strict; using the default");
-  return note(std::string(name) + " = strict enables checks of the kernels, which are slow",
+  if (value != "strict")
+    return wrong("MP_HOST_MODE", value, "must be plain or strict; using the default");
+  return note("MP_HOST_MODE = strict enables checks of the kernels, which are slow",
               "Unset it unless you are testing kernels.");
-}
-
-Opinion judge_mode_name(const std::string &value) {
-  return judge_mode("MP_HOST_MODE", value);
-}
-
-Opinion judge_mood(const std::string &value) {
-  if (std::getenv("MP_HOST_MODE") != nullptr)
-    return note("MP_HOST_MOOD = " + value + " is ignored because MP_HOST_MODE is set", "Unset it.");
-  const Opinion opinion = judge_mode("MP_HOST_MOOD", value);
-  if (opinion && opinion->verdict == Verdict::problem) return opinion;
-  return note("MP_HOST_MOOD = " + value + ": deprecated name of MP_HOST_MODE",
-              "Set MP_HOST_MODE instead.");
 }
 
 Opinion judge_seed(const std::string &value) {
@@ -93,8 +81,7 @@ Opinion judge_autocast_log(const std::string &value) {
 const std::map<std::string, Opinion (*)(const std::string &)> kJudges = {
     {"MP_LOG", judge_log},
     {"MP_HOST_THREADS", judge_threads},
-    {"MP_HOST_MODE", judge_mode_name},
-    {"MP_HOST_MOOD", judge_mood},
+    {"MP_HOST_MODE", judge_mode},
     {"MP_HOST_SEED", judge_seed},
     {"MP_AUTOCAST_LOG", judge_autocast_log}};
 

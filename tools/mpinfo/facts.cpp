@@ -94,8 +94,6 @@ std::vector<Variable> environment() {
        nullptr},
       {"MP_HOST_MODE", "strict: the host target checks that kernels obey the rules of the hardware",
        nullptr},
-      {"MP_HOST_MOOD", "deprecated name of MP_HOST_MODE, read only if MP_HOST_MODE is not set",
-       nullptr},
       {"MP_HOST_SEED", "seed of the schedules in strict mode; default: 1", nullptr},
   };
   for (Variable &variable : variables) variable.value = std::getenv(variable.name);

@@ -14,17 +14,12 @@ namespace {
 
 constexpr const char *kModeRule = "must be plain or strict";
 constinit EnvironmentVariable mode_variable("MP_HOST_MODE", kModeRule);
-constinit EnvironmentVariable former_mode_variable("MP_HOST_MOOD", kModeRule);
 constinit EnvironmentVariable seed_variable("MP_HOST_SEED", "must be a 64-bit integer");
 constinit EnvironmentVariable threads_variable("MP_HOST_THREADS",
                                                "must be an integer from 1 to 256");
 
-/// Returns whether the mode is strict.  MP_HOST_MOOD is an earlier name of the variable.
 bool is_strict() {
-  if (!mode_variable.value().empty()) return mode_variable.word({"plain", "strict"}) == 1;
-  const auto former = former_mode_variable.word({"plain", "strict"});
-  if (former) former_mode_variable.log_once("is deprecated; use MP_HOST_MODE");
-  return former == 1;
+  return mode_variable.word({"plain", "strict"}) == 1;
 }
 
 Mode mode_from_environment() {
