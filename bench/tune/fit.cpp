@@ -7,8 +7,8 @@
 // A bound that the given constants do without (0 us per MB) is not looked for: the host target has
 // none, and where nothing is bound by it, anything could be.
 //
-// Strips and the instructions of epilogues keep the given constants: the grid has no epilogues, and what a plain tile
-// takes to leave by strips cannot be told from the rest of its TILE_US.
+// Subtiles and the instructions of epilogues keep the given constants: the grid has no epilogues, and what a plain tile
+// takes to leave by subtiles cannot be told from the rest of its TILE_US.
 //
 // Samples far off count less (Huber's weights): on a machine with other work some times are too
 // long, and none are too short.
@@ -157,7 +157,7 @@ class TuningFit {
   /// Of the sample's time, what is not unknown.
   static double given_us(const Sample &sample, Bound bound, const mp::ClassTuning &tuning) {
     const mp::TileExit &exit = sample.load.exit;
-    const double us = exit.strip_elems * tuning.strip_us + exit.ops * tuning.op_us;
+    const double us = exit.tma_store_elems * tuning.tma_store_us + exit.ops * tuning.op_us;
     return bound == Bound::sm ? sm_time(sample, tuning).exits * us : 0;
   }
 
@@ -179,8 +179,8 @@ class TuningFit {
       const double k = time.mains * load.slice_k;
       a[unknown(*sample.kernel, load.is_paired ? kKPaired : kK)] = k;
       a[kLone] = k * load.lone_elems;
-      a[kPair] = time.exits * load.exit.pair_elems;
-      a[kPatch] = time.exits * load.exit.patch_elems;
+      a[kPair] = time.exits * load.exit.direct_store_elems;
+      a[kPatch] = time.exits * load.exit.staged_store_elems;
       a[kBeside] = time.exits * load.exit.beside_mb;
     }
     return a / sample.us;
@@ -198,8 +198,8 @@ class TuningFit {
     set(tuning.l2_us_per_mb, kL2);
     set(tuning.partial_us_per_mb, kPartial);
     set(tuning.copy_us_per_mb, kCopy);
-    set(tuning.pair_us, kPair);
-    set(tuning.patch_us, kPatch);
+    set(tuning.direct_store_us, kPair);
+    set(tuning.staged_store_us, kPatch);
     set(tuning.beside_us_per_mb, kBeside);
     set(tuning.lone_us, kLone);
     for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
@@ -234,8 +234,8 @@ mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTu
   if (samples.empty()) return given;
   mp::ClassTuning tuning = TuningFit(samples, given).best();
   for (double *value : {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb,
-                        &tuning.partial_us_per_mb, &tuning.copy_us_per_mb, &tuning.pair_us,
-                        &tuning.patch_us, &tuning.beside_us_per_mb, &tuning.lone_us})
+                        &tuning.partial_us_per_mb, &tuning.copy_us_per_mb, &tuning.direct_store_us,
+                        &tuning.staged_store_us, &tuning.beside_us_per_mb, &tuning.lone_us})
     *value = rounded(*value);
   for (mp::KernelTuning &kernel : tuning.kernels)
     for (double *value : {&kernel.start_us, &kernel.tile_us, &kernel.k_us, &kernel.c2})

@@ -116,7 +116,7 @@ void launch_patches(const Device &device, const ConvProblem &problem, const Conv
 
 /// By the kernels of one family, and the sum of the slices that they leave in workspace.
 void launch_product(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
-                    const StripSums &sums, std::byte *workspace, mp_stream_t stream) {
+                    const ColumnPartials &sums, std::byte *workspace, mp_stream_t stream) {
   const int32_t split_k = choice.gemm.split_k;
   float *const partial_sums = split_k > 1 ? reinterpret_cast<float *>(workspace) : nullptr;
   if (choice.family == ConvFamily::im2col)
@@ -139,7 +139,7 @@ void conv(const Device &device, const ConvProblem &problem, const ConvChoice &ch
     const ConvProblem padded = launch_padded_image(device, problem, copy, space, stream);
     launch_product(device, padded, choice, {}, space + copy.bytes(), stream);
   } else {
-    launch_product(device, problem, choice, strip_sums(dbias, space), space, stream);
+    launch_product(device, problem, choice, column_partials(dbias, space), space, stream);
   }
   if (dbias) launch_column_sum(device, problem.out, *dbias, space, stream);
 }

@@ -151,8 +151,8 @@ ConvProblem launch_padded_image(const Device &, const ConvProblem &, const Padde
 void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 /// partial_sums: as in ConvArgs.
-void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &, const StripSums &,
-                       float *partial_sums, mp_stream_t);
+void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &,
+                       const ColumnPartials &, float *partial_sums, mp_stream_t);
 void launch_conv_simt(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 

@@ -201,7 +201,7 @@ struct GradientByPatches {
 class TapColumns {
  public:
   static constexpr bool kColumnGaps = true, kScattersRows = false;
-  static constexpr int kBoxRows = kStripRows;
+  static constexpr int kBoxRows = kSubtileRows;
 
   MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}
 

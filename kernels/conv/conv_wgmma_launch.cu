@@ -51,7 +51,7 @@ void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmCho
 void set_output(ConvWgmmaArgs &args, const ConvProblem &problem) {
   const Output &out = args.problem.out;
   if (problem.op == MP_CONV_WGRAD) {
-    const TensorMapSpec filter = filter_spec(problem, out.d.base, out.dtype, kStripRows);
+    const TensorMapSpec filter = filter_spec(problem, out.d.base, out.dtype, kSubtileRows);
     return plan_wgmma_store(filter, nullptr, &args);
   }
   const TensorMapSpec beside = wgmma_spec_side(out);
@@ -124,7 +124,7 @@ TensorMapSpec class_spec(const Output &out, const ConvShape &s, const PixelClass
           .swizzle_128 = true};
 }
 
-/// What stands beside dx, a strip of one class at a time.
+/// What stands beside dx, a subtile of one class at a time.
 Im2colSpec beside_spec(const Output &out, const ConvShape &s) {
   const Operand matrix = wgmma_side_operand(out);
   const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
@@ -138,15 +138,15 @@ Im2colSpec beside_spec(const Output &out, const ConvShape &s) {
           .upper = {upper(dgrad_w(s), s.w, s.stride_w), upper(dgrad_h(s), s.h, s.stride_h)},
           .step = {s.stride_w, s.stride_h},
           .channels = kTapBlock,
-          .pixels = kStripRows,
+          .pixels = kSubtileRows,
           .swizzle_128 = true};
 }
 
-/// By strips, unless dx is fp32, or something beside it is written.
+/// By subtiles, unless dx is fp32, or something beside it is written.
 void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const Output &out = args.problem.out;
   args.side = wgmma_side_matrix(out);
-  args.store = StorePath::patches;
+  args.store = StorePath::staged;
   if (out.dtype == MP_FP32) return;
   if (args.side == SideMatrix::c || args.side == SideMatrix::aux_read) {
     const Im2colSpec beside = beside_spec(out, problem.shape);
@@ -160,7 +160,7 @@ void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
     if (why_no_tensor_map(spec) != nullptr) return;
     args.d_columns[i] = tensor_map(spec);
   }
-  args.store = StorePath::strips;
+  args.store = StorePath::tma;
 }
 
 /// All but how the output leaves and where the sums of a split wait.
@@ -175,7 +175,7 @@ void plan_conv(const ConvChoice &choice, const ConvProblem &problem, const Devic
 }  // namespace
 
 void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
-                       const StripSums &sums, float *partial_sums, mp_stream_t stream) {
+                       const ColumnPartials &sums, float *partial_sums, mp_stream_t stream) {
   const bool is_split = choice.gemm.split_k > 1;
   if (is_strided_dgrad(problem)) {
     DgradWgmmaArgs args{};
@@ -189,7 +189,7 @@ void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, con
   } else {
     ConvWgmmaArgs args{};
     plan_conv(choice, problem, device, args);
-    args.strip_sums = sums;
+    args.column_partials = sums;
     if (is_split)
       plan_wgmma_slices(problem.out, partial_sums, &args);
     else

@@ -12,7 +12,7 @@ namespace mp::MP_TARGET {
 /// The rows of a class's product are pixels of dx.  The grid of every class is that of the largest, so that
 /// some rows of the others are no pixels.
 ///
-/// im2col TMA brings a strip of what stands beside dx: its pixels are a stride apart.
+/// im2col TMA brings a subtile of what stands beside dx: its pixels are a stride apart.
 class ClassPixels : public DensePlacement {
  public:
   static constexpr bool kScattersRows = true;
@@ -29,7 +29,7 @@ class ClassPixels : public DensePlacement {
   }
 
   /// 16 pixels from that row on, by the map of what stands beside dx.
-  MP_DEVICE Im2colPlace strip(int item, int64_t row, int channel) const {
+  MP_DEVICE Im2colPlace subtile(int item, int64_t row, int channel) const {
     const Pixel at = pixel(row);
     return {channel,  at.column * args_.w.stride,  at.row * args_.h.stride,
             at.image, args_.class_w(item).residue, args_.class_h(item).residue};

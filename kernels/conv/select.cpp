@@ -131,7 +131,8 @@ bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
 
 /// The GEMM that takes as long has at least as large an output, so its workspace is enough.
 ConvChoice choice_of(const ConvProblem &p, ConvFamily family, GemmChoice gemm) {
-  if (is_strided_dgrad(p)) gemm.sums_strips = false;  // rows of its strips are no neighbours in dx
+  if (is_strided_dgrad(p))
+    gemm.fuses_dbias = false;  // rows of its subtiles are no neighbours in dx
   return {family, gemm, gemm.workspace_bytes, conv_name(family, gemm.name)};
 }
 

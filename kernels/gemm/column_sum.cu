@@ -10,46 +10,46 @@ namespace {
 
 [[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;
-static_assert(kStripRows % kRowsAtOnce == 0);
+static_assert(kSubtileRows % kRowsAtOnce == 0);
 
 struct ColumnSumArgs {
   Output out;
   ColumnPartition partition;
-  StripSums strips;
+  ColumnPartials subtiles;
   float *sums;  ///< [chunk][column]; of the only chunk, dbias itself
 };
 
 /// sum += 16 rows of D, which are added up by themselves first.
 template <class T>
-MP_DEVICE void add_strip(const ColumnSumArgs &args, int64_t strip, const RowsOfThread &rows,
-                         float (&sum)[kVec]) {
+MP_DEVICE void add_subtile(const ColumnSumArgs &args, int64_t subtile, const RowsOfThread &rows,
+                           float (&sum)[kVec]) {
   const Output &out = args.out;
-  const int64_t item = strip / args.strips.rows_per_item;
-  const int64_t row = (strip - item * args.strips.rows_per_item) * kStripRows;
+  const int64_t item = subtile / args.subtiles.rows_per_item;
+  const int64_t row = (subtile - item * args.subtiles.rows_per_item) * kSubtileRows;
   const T *const d =
       static_cast<const T *>(item_address(out.d, out.dtype, item)) + row * out.d.ld + rows.column;
-  float of_strip[kVec] = {};
+  float of_subtile[kVec] = {};
   MP_NO_UNROLL
-  for (int first = 0; first < kStripRows; first += kRowsAtOnce) {
+  for (int first = 0; first < kSubtileRows; first += kRowsAtOnce) {
     float x[kRowsAtOnce][kVec];
     load_rows(x, d + first * out.d.ld, out.d.ld, 1, out.m - row - first, rows.valid);
     MP_UNROLL
     for (int r = 0; r < kRowsAtOnce; r++) {
       MP_UNROLL
-      for (int i = 0; i < kVec; i++) of_strip[i] += x[r][i];
+      for (int i = 0; i < kVec; i++) of_subtile[i] += x[r][i];
     }
   }
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) sum[i] += of_strip[i];
+  for (int i = 0; i < kVec; i++) sum[i] += of_subtile[i];
 }
 
-/// The same of strips whose sums the kernel that stored D has left.
-MP_DEVICE void add_strip_sums(const StripSums &strips, const RowsOfThread &rows, int64_t end,
-                              float (&sum)[kVec]) {
+/// The same of subtiles whose sums the kernel that stored D has left.
+MP_DEVICE void add_column_partials(const ColumnPartials &subtiles, const RowsOfThread &rows,
+                                   int64_t end, float (&sum)[kVec]) {
   for (int64_t row = rows.first; row < end; row += kRowsAtOnce * rows.stride) {
     float x[kRowsAtOnce][kVec];
-    load_rows(x, strips.base + row * strips.ld + rows.column, rows.stride * strips.ld, rows.stride,
-              end - row, rows.valid);
+    load_rows(x, subtiles.base + row * subtiles.ld + rows.column, rows.stride * subtiles.ld,
+              rows.stride, end - row, rows.valid);
     MP_UNROLL
     for (int r = 0; r < kRowsAtOnce; r++) {
       MP_UNROLL
@@ -61,20 +61,21 @@ MP_DEVICE void add_strip_sums(const StripSums &strips, const RowsOfThread &rows,
 MP_KERNEL(kThreads, 2)
 column_sum(MP_PARAM(ColumnSumArgs) args) {
   const Output &out = args.out;
-  for_each_part(args.partition, args.strips.rows_per_item * out.batch_count, [&](const Part &part) {
-    const RowsOfThread rows = rows_of_thread(args.partition, out.n, part);
-    float sum[kVec] = {};
-    if (rows.valid > 0 && args.strips.base != nullptr)
-      add_strip_sums(args.strips, rows, part.end, sum);
-    else if (rows.valid > 0)
-      with_type(out.dtype, [&](auto type) {
-        for (int64_t strip = rows.first; strip < part.end; strip += rows.stride)
-          add_strip<typename decltype(type)::type>(args, strip, rows, sum);
+  for_each_part(
+      args.partition, args.subtiles.rows_per_item * out.batch_count, [&](const Part &part) {
+        const RowsOfThread rows = rows_of_thread(args.partition, out.n, part);
+        float sum[kVec] = {};
+        if (rows.valid > 0 && args.subtiles.base != nullptr)
+          add_column_partials(args.subtiles, rows, part.end, sum);
+        else if (rows.valid > 0)
+          with_type(out.dtype, [&](auto type) {
+            for (int64_t subtile = rows.first; subtile < part.end; subtile += rows.stride)
+              add_subtile<typename decltype(type)::type>(args, subtile, rows, sum);
+          });
+        combine_rows(sum, args.partition, out.n, part.tile, [&](int64_t column, float total) {
+          args.sums[part.chunk * out.n + column] = total;
+        });
       });
-    combine_rows(sum, args.partition, out.n, part.tile, [&](int64_t column, float total) {
-      args.sums[part.chunk * out.n + column] = total;
-    });
-  });
 }
 
 MP_KERNEL(kThreads, 1)
@@ -109,17 +110,18 @@ column_totals(MP_PARAM(ColumnTotalsArgs) args) {
 
 }  // namespace
 
-StripSums strip_sums(const std::optional<DbiasPlan> &plan, void *workspace) {
+ColumnPartials column_partials(const std::optional<DbiasPlan> &plan, void *workspace) {
   if (!plan) return {};
-  StripSums strips = plan->strips;
+  ColumnPartials subtiles = plan->subtiles;
   if (plan->in_epilogue)
-    strips.base = reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan->strips_at);
-  return strips;
+    subtiles.base =
+        reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan->partials_at);
+  return subtiles;
 }
 
 void launch_column_sum(const Device &device, const Output &out, const DbiasPlan &plan,
                        void *workspace, mp_stream_t stream) {
-  ColumnSumArgs args{out, plan.partition, strip_sums(plan, workspace), out.epilogue.dbias};
+  ColumnSumArgs args{out, plan.partition, column_partials(plan, workspace), out.epilogue.dbias};
   const bool in_chunks = args.partition.chunks > 1;
   if (in_chunks)
     args.sums = reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan.chunks_at);
@@ -134,7 +136,7 @@ void sum_columns(const Device &device, const Output &x, const Output &sums, void
   float *const of_chunks = static_cast<float *>(workspace);
   if (x.m > 0)
     launch_parts("column_sum", column_sum, device,
-                 ColumnSumArgs{x, plan.partition, plan.strips, of_chunks}, stream);
+                 ColumnSumArgs{x, plan.partition, plan.subtiles, of_chunks}, stream);
   launch_combine("column_totals", column_totals, device, sums.n,
                  ColumnTotalsArgs{sums, plan.partition.chunks, of_chunks}, stream);
 }

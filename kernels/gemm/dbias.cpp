@@ -24,35 +24,36 @@ size_t chunk_bytes(const ColumnPartition &partition, int64_t columns) {
 
 }  // namespace
 
-bool can_sum_strips(const Output &out, const GemmChoice &choice) {
-  return choice.sums_strips && out.d.items == nullptr && wgmma_store_path(out) == StorePath::strips;
+bool can_fuse_dbias(const Output &out, const GemmChoice &choice) {
+  return choice.fuses_dbias && out.d.items == nullptr && wgmma_store_path(out) == StorePath::tma;
 }
 
-DbiasPlan plan_dbias(const Output &out, bool sums_strips, size_t product_bytes,
+DbiasPlan plan_dbias(const Output &out, bool fuses_dbias, size_t product_bytes,
                      size_t workspace_bytes) {
-  const StripSums strips{nullptr, (out.n + 7) / 8 * 8, (out.m + kStripRows - 1) / kStripRows};
-  const int64_t rows = strips.rows_per_item * out.batch_count;
+  const ColumnPartials subtiles{nullptr, (out.n + 7) / 8 * 8,
+                                (out.m + kSubtileRows - 1) / kSubtileRows};
+  const int64_t rows = subtiles.rows_per_item * out.batch_count;
 
-  if (sums_strips) {
-    DbiasPlan plan{partition_of(rows, out.n, SIZE_MAX), strips, true, 0, 0, 0, 0};
+  if (fuses_dbias) {
+    DbiasPlan plan{partition_of(rows, out.n, SIZE_MAX), subtiles, true, 0, 0, 0, 0};
     WorkspaceLayout layout;
     (void)layout.add(product_bytes);
-    plan.strip_bytes = static_cast<size_t>(rows * strips.ld) * sizeof(float);
-    plan.strips_at = layout.add(plan.strip_bytes);
+    plan.partial_bytes = static_cast<size_t>(rows * subtiles.ld) * sizeof(float);
+    plan.partials_at = layout.add(plan.partial_bytes);
     plan.chunks_at = layout.add(chunk_bytes(plan.partition, out.n));
     plan.bytes = layout.size();
     if (plan.bytes <= workspace_bytes) return plan;
   }
   // A pass over D runs when what the product needed of the workspace is free again.
   const ColumnPartition partition = partition_of(rows, out.n, workspace_bytes);
-  return {partition, strips, false, 0, 0, 0, chunk_bytes(partition, out.n)};
+  return {partition, subtiles, false, 0, 0, 0, chunk_bytes(partition, out.n)};
 }
 
 size_t dbias_workspace_bytes(const Output &out, const GemmChoice &choice) {
   // The question knows no epilogue, so an eighth of a large D is not asked for.
-  constexpr size_t kMostStripBytes = size_t{32} << 20;
+  constexpr size_t kMaxPartialBytes = size_t{32} << 20;
   const DbiasPlan plan = plan_dbias(out, choice, SIZE_MAX);
-  if (plan.strip_bytes <= kMostStripBytes) return plan.bytes;
+  if (plan.partial_bytes <= kMaxPartialBytes) return plan.bytes;
   return plan_dbias(out, false, choice.workspace_bytes, SIZE_MAX).bytes;
 }
 

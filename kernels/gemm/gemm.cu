@@ -38,9 +38,9 @@ namespace {
 
 /// Of operands that are read where they are.
 void multiply(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
-              const StripSums &sums, std::byte *workspace, mp_stream_t stream) {
+              const ColumnPartials &sums, std::byte *workspace, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(problem, choice, device);
-  args.strip_sums = sums;
+  args.column_partials = sums;
   switch (choice.kernel->family) {
     case GemmFamily::wgmma:
       launch_wgmma(choice, device, args, workspace, stream);
@@ -67,7 +67,7 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
           const Workspace &workspace, mp_stream_t stream) {
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
   const std::optional<DbiasPlan> dbias = dbias_of(problem.out, choice, workspace.bytes);
-  const StripSums sums = strip_sums(dbias, space);
+  const ColumnPartials sums = column_partials(dbias, space);
   if (choice.reads_copies) {
     const AlignedCopies copies = aligned_copies(problem);
     const GemmProblem copied = launch_aligned_copies(device, problem, copies, space, stream);

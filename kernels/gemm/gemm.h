@@ -21,7 +21,7 @@ struct GemmArgs {
   const uint32_t *only_if;  ///< WMMA: do nothing if this is 0 when the kernel runs; NULL = always
   const int32_t *ends;      ///< of the groups of mp_gemm_ragged; NULL elsewhere
   mp_ragged_t ragged;       ///< the dimension that they are ends in
-  StripSums strip_sums;     ///< wgmma: to be left there for dbias, unless base is NULL
+  ColumnPartials column_partials;  ///< wgmma: to be left there for dbias, unless base is NULL
 };
 
 /// Without a split's workspace.
@@ -48,8 +48,8 @@ void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
                         mp_stream_t, const uint32_t *skip_if = nullptr);
 
-/// Where the main loop is to leave the sums of strips, if anywhere.
-StripSums strip_sums(const std::optional<DbiasPlan> &, void *workspace);
+/// Where the main loop is to leave the sums of subtiles, if anywhere.
+ColumnPartials column_partials(const std::optional<DbiasPlan> &, void *workspace);
 /// epilogue.dbias[col] = sum over rows and batch items of D.
 void launch_column_sum(const Device &, const Output &, const DbiasPlan &, void *workspace,
                        mp_stream_t);

@@ -110,12 +110,12 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   const StorePath path = wgmma_store_path(problem.out);
   common_.exit = count_exit(kernel, problem.out, path);
   common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
-  const auto dbias = [&](bool sums_strips) {
-    return count_dbias(problem.out, plan_dbias(problem.out, sums_strips, 0, SIZE_MAX), device);
+  const auto dbias = [&](bool fuses_dbias) {
+    return count_dbias(problem.out, plan_dbias(problem.out, fuses_dbias, 0, SIZE_MAX), device);
   };
-  dbias_ = dbias(kernel.family == GemmFamily::wgmma && path == StorePath::strips);
+  dbias_ = dbias(kernel.family == GemmFamily::wgmma && path == StorePath::tma);
   split_dbias_ = dbias(false);
-  slice_exit_ = count_exit(kernel, wgmma_slices(problem.out), StorePath::pairs);
+  slice_exit_ = count_exit(kernel, wgmma_slices(problem.out), StorePath::direct);
   if (kernel.family == GemmFamily::gemv) count_gemv(problem);
 }
 

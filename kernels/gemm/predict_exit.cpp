@@ -18,8 +18,8 @@ constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
 constexpr double kSilu = 22, kDsilu = 24, kGeluErf = 45, kDgeluErf = 48;
 constexpr double kMeasure = 2;
 /// 16 pairs out of smem, their halves widened and added, are 80 instructions for 32 elements; places take as many as 48.
-constexpr double kSumStrip = 4;
-/// Of a strip that is not short: its registers are copied, and every part is asked for.
+constexpr double kSumColumns = 4;
+/// Of a subtile that is not short: its registers are copied, and every part is asked for.
 constexpr double kLongWay = 2;
 /// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
 /// 70 % of the time.
@@ -64,7 +64,7 @@ double num_loaded(const Output &out) {
   return (out.beta != 0.0f ? 1 : 0) + (reads_aux(out.epilogue.activation) ? 1 : 0);
 }
 
-/// As WgmmaStripStore::is_short() says.
+/// As WgmmaTmaStore::is_short() says.
 bool is_short(const Output &out) {
   const Epilogue &e = out.epilogue;
   // d.ld < n in strided dgrad only, whose columns have gaps (ClassPixels).
@@ -75,8 +75,8 @@ bool is_short(const Output &out) {
          e.found_inf == nullptr && e.dbias == nullptr;
 }
 
-/// As WgmmaPairStore::can_store() says.
-bool leaves_by_pairs(const Output &out) {
+/// As WgmmaDirectStore::can_store() says.
+bool can_store_directly(const Output &out) {
   const auto aligned = [](const Operand &x) {
     return x.ld % 2 == 0 && reinterpret_cast<uintptr_t>(x.base) % (2 * sizeof(float)) == 0;
   };
@@ -97,20 +97,23 @@ TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path)
                        static_cast<double>(std::min<int64_t>(kernel.tile_n, out.n));
   TileExit exit = count_epilogue(out, elems);
   if (kernel.family != GemmFamily::wgmma) return exit;
-  const bool by_strips = path == StorePath::strips;
-  const bool by_pairs = path == StorePath::pairs && leaves_by_pairs(out);
-  double &leaving = by_strips ? exit.strip_elems : by_pairs ? exit.pair_elems : exit.patch_elems;
+  const bool by_tma = path == StorePath::tma;
+  const bool is_direct = path == StorePath::direct && can_store_directly(out);
+  double &leaving = by_tma      ? exit.tma_store_elems
+                    : is_direct ? exit.direct_store_elems
+                                : exit.staged_store_elems;
   leaving = elems * kMega;
-  if (by_strips && out.epilogue.dbias != nullptr) exit.ops += kSumStrip * elems * kMega;
-  if (by_strips && !is_short(out)) exit.ops += kLongWay * elems * kMega;
-  exit.ops += num_loaded(out) * kPatchLoad * exit.patch_elems;
+  if (by_tma && out.epilogue.dbias != nullptr) exit.ops += kSumColumns * elems * kMega;
+  if (by_tma && !is_short(out)) exit.ops += kLongWay * elems * kMega;
+  exit.ops += num_loaded(out) * kPatchLoad * exit.staged_store_elems;
   return exit;
 }
 
 double exit_us(const TileExit &exit, const ClassTuning &device) {
-  return exit.strip_elems * device.strip_us + exit.pair_elems * device.pair_us +
-         exit.patch_elems * device.patch_us + exit.beside_mb * device.beside_us_per_mb +
-         exit.ops * device.op_us;
+  return exit.tma_store_elems * device.tma_store_us +
+         exit.direct_store_elems * device.direct_store_us +
+         exit.staged_store_elems * device.staged_store_us +
+         exit.beside_mb * device.beside_us_per_mb + exit.ops * device.op_us;
 }
 
 SmTime sm_time(bool ping_pong, double mains, double exits, double main_us, double exit_us) {
@@ -129,10 +132,10 @@ DbiasPass count_dbias(const Output &out, const DbiasPlan &plan, const Device &de
   const double parts = static_cast<double>(plan.partition.tiles * plan.partition.chunks);
   const double d_mb = static_cast<double>(out.m) * static_cast<double>(out.n) * out.batch_count *
                       elem_bytes(out.dtype) * kMb;
-  const double strip_mb = static_cast<double>(plan.strip_bytes) * kMb;
-  const double read_mb = plan.in_epilogue ? strip_mb : d_mb;
+  const double subtile_mb = static_cast<double>(plan.partial_bytes) * kMb;
+  const double read_mb = plan.in_epilogue ? subtile_mb : d_mb;
   return {plan.partition.chunks > 1 ? 2.0 : 1.0,
-          strip_mb + read_mb * std::max(device.num_sms / parts, 1.0)};
+          subtile_mb + read_mb * std::max(device.num_sms / parts, 1.0)};
 }
 
 }  // namespace mp

@@ -17,9 +17,10 @@ inline double elem_bytes(mp_dtype_t dtype) {
 
 /// Elements and operations in units of 2^20.
 struct TileExit {
-  double strip_elems, pair_elems, patch_elems;  ///< of wgmma kernels, by their way (wgmma_store.h)
-  double beside_mb;                             ///< C and aux, read or written
-  double ops;                                   ///< instructions of the epilogue
+  double tma_store_elems, direct_store_elems,
+      staged_store_elems;  ///< of wgmma kernels, by their way (wgmma_store.h)
+  double beside_mb;        ///< C and aux, read or written
+  double ops;              ///< instructions of the epilogue
 };
 
 /// Of one tile; `path`: of a wgmma kernel.
@@ -27,7 +28,7 @@ TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path)
 /// Of so many elements without their way to D: what the sum behind a split has to do.
 TileExit count_epilogue(const Output &out, double elems);
 
-/// Of a class without a constant for strips, TILE_US has them in it.
+/// Of a class without a constant for subtiles, TILE_US has them in it.
 double exit_us(const TileExit &exit, const ClassTuning &device);
 
 /// How often the products of a tile and its exit count in the time of an SM.

@@ -99,7 +99,7 @@ struct GemmChoice {
   double predicted_us;
   const char *name;           ///< static storage, e.g. "wmma_128x128x32_s3_k8"
   bool reads_copies = false;  ///< of A and B, made first (aligned_copies.h)
-  bool sums_strips = false;   ///< for dbias, where it stores strips (dbias.h)
+  bool fuses_dbias = false;   ///< for dbias, where it stores subtiles (dbias.h)
 
   // What best_gemm and best_conv could not have; 0 of other choices.
   size_t wanted_bytes = 0;  ///< workspace of the first of the ranking

@@ -176,7 +176,7 @@ GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, con
           .predicted_us = candidate.us(variant.split_k),
           .name = name_of(variant, q),
           .reads_copies = q.copies.bytes() > 0,
-          .sums_strips = variant.kernel->family == GemmFamily::wgmma && variant.split_k == 1};
+          .fuses_dbias = variant.kernel->family == GemmFamily::wgmma && variant.split_k == 1};
 }
 
 /// Those with these tiles, fastest first; returns how many exist.
@@ -263,9 +263,9 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
     best.aligned_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;
   }
   GemmProblem mapped = problem;
-  mapped.out = aligned_for_strips(problem.out);
-  if (!device.has_wgmma || wgmma_store_path(problem.out) != StorePath::patches ||
-      wgmma_store_path(mapped.out) != StorePath::strips)
+  mapped.out = aligned_for_tma_store(problem.out);
+  if (!device.has_wgmma || wgmma_store_path(problem.out) != StorePath::staged ||
+      wgmma_store_path(mapped.out) != StorePath::tma)
     return best;
   (void)rank_gemm(mapped, device, tuning, aligned, ranked.data(), kMaxGemmChoices);
   best.mapped_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;

@@ -23,8 +23,8 @@ double dbias_us(const Output &out, const GemmChoice &choice, const Device &devic
   return pass.launches * tuning.launch_us + pass.mb * tuning.dram_us_per_mb;
 }
 
-/// The first thing that is not as aligned_for_strips has it.
-std::string why_no_strips(const Output &out) {
+/// The first thing that is not as aligned_for_tma_store has it.
+std::string why_no_tma_store(const Output &out) {
   const Epilogue &e = out.epilogue;
   const struct {
     const char *name;
@@ -83,7 +83,7 @@ std::string if_slower(const std::string &reason, double us, double faster_us) {
 std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes) {
   if (choice.mapped_us > 0 && choice.predicted_us >= kMatters * choice.mapped_us)
-    return if_slower(why_no_strips(out), choice.predicted_us, choice.mapped_us);
+    return if_slower(why_no_tma_store(out), choice.predicted_us, choice.mapped_us);
   // Predictions have the best dbias in them.
   if (choice.wanted_us == 0 || workspace_bytes >= choice.wanted_bytes) return "";
   const ClassTuning &of_class = tuning.of(class_of(device));

@@ -13,11 +13,11 @@
 //     l2_us_per_mb        operands that all tiles together read
 //     partial_us_per_mb   partial sums of a split, written, or read by a pass of its own; what L2 does not keep
 //                         until then costs dram_us_per_mb
-//     strip_us, pair_us,  what an SM spends on 2^20 elements of D that leave a wgmma kernel so
-//     patch_us            (wgmma_epilogue.h)
+//     tma_store_us, direct_store_us,  what an SM spends on 2^20 elements of D that leave a wgmma kernel so
+//     staged_store_us            (wgmma_epilogue.h)
 //     beside_us_per_mb    C and aux that an SM reads or writes beside D
 //     op_us               2^20 operations of an SM for bias, activation and statistics; mptune leaves this one
-//                         and strip_us as they are
+//                         and tma_store_us as they are
 //     copy_us_per_mb      copies of A and B with aligned rows, made first
 //     lone_us             2^20 elements that a wmma kernel loads one by one, from rows that are not 16-byte aligned;
 //                         added to K_US
@@ -64,7 +64,8 @@ struct KernelTuning {
 
 struct ClassTuning {
   double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb;
-  double strip_us = 0, pair_us = 0, patch_us = 0, beside_us_per_mb = 0, op_us = 0;
+  double tma_store_us = 0, direct_store_us = 0, staged_store_us = 0, beside_us_per_mb = 0,
+         op_us = 0;
   double copy_us_per_mb = 0;
   double lone_us = 0;
   double wgrad_stage_us = 0, wgrad_load_us = 0;

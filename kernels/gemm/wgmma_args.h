@@ -41,16 +41,17 @@ struct WgmmaArgs {
   int32_t slice_k;
   int32_t common_k_tiles;  ///< of every work tile; 0 where they differ
   StorePath store;
-  SideMatrix side;      ///< with StorePath::strips
+  SideMatrix side;      ///< with StorePath::tma
   bool side_is_shared;  ///< by all batch items
-  TensorMap a, b, d;    ///< of the whole batch, or patterns of a table's; d with StorePath::strips
+  TensorMap a, b, d;    ///< of the whole batch, or patterns of a table's; d with StorePath::tma
   TensorMap beside;     ///< of the side matrix
   std::byte *table;     ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
   int32_t group_count;  ///< products of a group; 0 = not a group
   bool tiles_in_table;  ///< num_work_tiles is no more than a bound: the header has the number
   int64_t
       slice_bytes;  ///< with split k, from the sums of a slice, which take the place of D, to those of the next
-  StripSums strip_sums;  ///< of D, with StorePath::strips; to be left there unless base is NULL
+  ColumnPartials
+      column_partials;  ///< of D, with StorePath::tma; to be left there unless base is NULL
 
   /// The length of the sum of a batch item.
   MP_HD int32_t k_of(int32_t) const { return static_cast<int32_t>(problem.k); }

@@ -1,8 +1,8 @@
 // From the accumulators of a wgmma tile to D, in three ways.
 //
-//     strips  (wgmma_strips.h)  16-bit D, through smem and TMA
-//     pairs   (wgmma_pairs.h)   fp32 D with alpha and beta, straight from the registers
-//     patches (wgmma_patch.h)   all else
+//     subtiles  (wgmma_tma_store.h)  16-bit D, through smem and TMA
+//     pairs   (wgmma_direct_store.h)   fp32 D with alpha and beta, straight from the registers
+//     patches (wgmma_staged_store.h)   all else
 //
 // Where k is split, the sums of a slice leave as an fp32 D, and split_k.cu adds the slices up.
 //
@@ -10,9 +10,9 @@
 // that what it needs from memory comes while tensor cores work.
 #pragma once
 
-#include "kernels/gemm/wgmma_pairs.h"
-#include "kernels/gemm/wgmma_patch.h"
-#include "kernels/gemm/wgmma_strips.h"
+#include "kernels/gemm/wgmma_direct_store.h"
+#include "kernels/gemm/wgmma_staged_store.h"
+#include "kernels/gemm/wgmma_tma_store.h"
 
 namespace mp::MP_TARGET {
 
@@ -20,9 +20,9 @@ template <class Tile, class Placement>
 class WgmmaEpilogue {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Slabs = WgmmaSlabs<Tile>;
-  using Strips = WgmmaStripStore<Tile, Placement>;
-  using Pairs = WgmmaPairStore<Tile, Placement>;
-  using Patches = WgmmaPatchStore<Tile, Placement>;
+  using Subtiles = WgmmaTmaStore<Tile, Placement>;
+  using Pairs = WgmmaDirectStore<Tile, Placement>;
+  using Patches = WgmmaStagedStore<Tile, Placement>;
 
  public:
   using Accumulators = typename WarpTile::Accumulators;
@@ -37,25 +37,25 @@ class WgmmaEpilogue {
     const Output &out = args_.problem.out;
     // One question for most products, which ask for nothing: those below are far apart in the code.
     if (out.beta == 0.0f && out.epilogue.bias == nullptr && out.epilogue.aux == nullptr) return;
-    if (path() == StorePath::strips) strips().start();
-    if (path() == StorePath::pairs) pairs().start();
+    if (path() == StorePath::tma) subtiles().start();
+    if (path() == StorePath::direct) pairs().start();
   }
 
   MP_DEVICE void store(Accumulators &acc) {
     const StorePath way = path();
-    // Strips look for the tile in memory only where TMA does not.
+    // Subtiles look for the tile in memory only where TMA does not.
     EpilogueWriter writer(args_.problem.out,
-                          way == StorePath::strips ? EpilogueTarget{} : tile_.target(),
+                          way == StorePath::tma ? EpilogueTarget{} : tile_.target(),
                           tile_.has_product());
     if (writer.alpha() == 0.0f) clear(acc);
     switch (way) {
-      case StorePath::strips:
-        strips().store(acc, writer);
+      case StorePath::tma:
+        subtiles().store(acc, writer);
         break;
-      case StorePath::pairs:
+      case StorePath::direct:
         pairs().store(acc, writer);
         break;
-      case StorePath::patches:
+      case StorePath::staged:
         slabs_.reuse_all();
         Patches(tile_, slabs_.smem()).store(acc, writer);
         break;
@@ -73,21 +73,21 @@ class WgmmaEpilogue {
     }
   }
 
-  static_assert(Patches::kPatchBytes <= Slabs::kSlabs * Slabs::kBytes);
+  static_assert(Patches::kStagedBytes <= Slabs::kSlabs * Slabs::kBytes);
 
-  MP_DEVICE Strips strips() { return {tile_, slabs_, bias_}; }
+  MP_DEVICE Subtiles subtiles() { return {tile_, slabs_, bias_}; }
   MP_DEVICE Pairs pairs() const { return Pairs(tile_); }
 
   MP_DEVICE StorePath path() {
-    if (args_.store == StorePath::pairs && (Placement::kScattersRows || !pairs().can_store()))
-      return StorePath::patches;
+    if (args_.store == StorePath::direct && (Placement::kScattersRows || !pairs().can_store()))
+      return StorePath::staged;
     return args_.store;
   }
 
   const WgmmaArgs &args_;
   const WarpTile tile_;
   Slabs &slabs_;
-  StripBias::Words bias_;
+  SubtileBias::Words bias_;
 };
 
 }  // namespace mp::MP_TARGET

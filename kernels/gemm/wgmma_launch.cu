@@ -14,7 +14,7 @@ constexpr int kItemsPerBlock = static_cast<int>(kWgmmaItemsPerBlock);
 MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
   const GemmProblem &p = args.problem;
   const void *const a = p.a.items[index], *const b = p.b.items[index];
-  const bool d_by_tma = args.store == StorePath::strips;
+  const bool d_by_tma = args.store == StorePath::tma;
   void *const d = d_by_tma ? const_cast<void *>(p.out.d.items[index]) : nullptr;
   if (!is_aligned_16(a) || !is_aligned_16(b) || !is_aligned_16(d)) return false;
   WgmmaItem &item = args.item(index);

@@ -34,7 +34,7 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   if (choice.split_k == 1)
     args.common_k_tiles =
         static_cast<int32_t>(ceil_div<int64_t>(gemm.problem.k, choice.kernel->tile_k));
-  args.strip_sums = gemm.strip_sums;
+  args.column_partials = gemm.column_partials;
   return args;
 }
 
@@ -55,8 +55,8 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, Wgmma
   const Output &out = args->problem.out;
   args->side = wgmma_side_matrix(out);
   args->store = wgmma_store_path(out, d, beside);
-  if (args->store != StorePath::strips) {
-    if (args->strip_sums.base != nullptr)
+  if (args->store != StorePath::tma) {
+    if (args->column_partials.base != nullptr)
       throw_target_error(MP_ERROR_INTERNAL, "dbias requires D to be stored through TMA");
     return;
   }
@@ -76,7 +76,7 @@ void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {
   slices.batch_count = out.batch_count;
   out = slices;
   args->slice_bytes = slice_elems(d) * int64_t{sizeof(float)};
-  args->store = StorePath::pairs;
+  args->store = StorePath::direct;
 }
 
 WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int64_t count,
@@ -97,7 +97,7 @@ WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int6
   p.a = p.b = p.out.d = any;
   args.a = wgmma_map_a(p, choice);
   args.b = wgmma_map_b(p, choice);
-  if (store == StorePath::strips) args.d = tensor_map(wgmma_spec_d(p.out));
+  if (store == StorePath::tma) args.d = tensor_map(wgmma_spec_d(p.out));
   return args;
 }
 

@@ -7,9 +7,9 @@ namespace mp {
 
 namespace {
 
-/// Of a matrix as large as D, which a warp reads or writes a strip at a time.
-TensorMapSpec strip_spec(const Output &out, const Operand &x) {
-  return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, kStripRows);
+/// Of a matrix as large as D, which a warp reads or writes a subtile at a time.
+TensorMapSpec subtile_spec(const Output &out, const Operand &x) {
+  return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, kSubtileRows);
 }
 
 bool has_map(const TensorMapSpec &spec) {
@@ -23,7 +23,7 @@ TensorMapSpec with_base(TensorMapSpec spec) {
   return spec;
 }
 
-/// Strips do not know which columns of the product are left out of D.
+/// Subtiles do not know which columns of the product are left out of D.
 bool looks_at_gaps(const Output &out) {
   const Epilogue &e = out.epilogue;
   const bool has_gaps = out.d.ld < out.n;
@@ -32,10 +32,10 @@ bool looks_at_gaps(const Output &out) {
 
 StorePath store_path(const Output &out, bool has_maps) {
   if (out.dtype != MP_FP32)
-    return has_maps && !looks_at_gaps(out) ? StorePath::strips : StorePath::patches;
+    return has_maps && !looks_at_gaps(out) ? StorePath::tma : StorePath::staged;
   const Epilogue &e = out.epilogue;
   const bool is_linear = e.bias == nullptr && e.aux == nullptr && e.activation == MP_ACT_NONE;
-  return is_linear ? StorePath::pairs : StorePath::patches;
+  return is_linear ? StorePath::direct : StorePath::staged;
 }
 
 }  // namespace
@@ -70,11 +70,11 @@ TensorMapSpec wgmma_matrix_spec(const Operand &x, mp_dtype_t dtype, int64_t rows
 }
 
 TensorMapSpec wgmma_spec_d(const Output &out) {
-  return strip_spec(out, out.d);
+  return subtile_spec(out, out.d);
 }
 
 TensorMapSpec wgmma_spec_side(const Output &out) {
-  return strip_spec(out, wgmma_side_operand(out));
+  return subtile_spec(out, wgmma_side_operand(out));
 }
 
 StorePath wgmma_store_path(const Output &out, const TensorMapSpec &d, const TensorMapSpec *beside) {
@@ -90,7 +90,7 @@ StorePath wgmma_store_path(const Output &out) {
   return wgmma_store_path(out, d, out.d.items == nullptr ? &beside : nullptr);
 }
 
-Output aligned_for_strips(Output out) {
+Output aligned_for_tma_store(Output out) {
   const auto align = [](int64_t &elems) { elems = (elems + 7) / 8 * 8; };
   for (Operand *const x : {&out.c, &out.d}) {
     x->base = nullptr;

@@ -7,10 +7,10 @@
 
 namespace mp {
 
-/// A strip: what one warp stores at a time, 64 columns wide.
-constexpr int kStripRows = 16;
+/// A subtile: what one warp stores at a time, 64 columns wide.
+constexpr int kSubtileRows = 16;
 
-enum class StorePath { strips, pairs, patches };
+enum class StorePath { tma, direct, staged };
 
 /// The matrix beside D that an epilogue reads or writes element by element.
 enum class SideMatrix { none, c, aux_read, aux_written, several };
@@ -22,16 +22,16 @@ Operand wgmma_side_operand(const Output &);
 /// Rows of `cols` elements, `rows` of them, per batch item; in boxes of 64 columns.
 TensorMapSpec wgmma_matrix_spec(const Operand &, mp_dtype_t, int64_t rows, int64_t cols,
                                 int64_t batch_count, int box_rows);
-/// For strips (wgmma_strips.h): of D, and of what stands beside it.
+/// For subtiles (wgmma_tma_store.h): of D, and of what stands beside it.
 TensorMapSpec wgmma_spec_d(const Output &);
 TensorMapSpec wgmma_spec_side(const Output &);
 
-/// By strips only if these have maps.  `beside`: NULL where what stands beside D can have none.
+/// By subtiles only if these have maps.  `beside`: NULL where what stands beside D can have none.
 StorePath wgmma_store_path(const Output &, const TensorMapSpec &d, const TensorMapSpec *beside);
 /// The same of mp_gemm and mp_gemm_batched, as selection sees them: pointers that are NULL are aligned.
 StorePath wgmma_store_path(const Output &);
 /// With C, D and aux aligned so that they have maps, wherever they can have one.
-Output aligned_for_strips(Output);
+Output aligned_for_tma_store(Output);
 /// One way for all products of a group.
 StorePath wgmma_store_path(const GemmGroup &);
 

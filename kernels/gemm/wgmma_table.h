@@ -26,7 +26,7 @@ MP_DEVICE void put_wgmma_item(const WgmmaArgs &args, int64_t index, const WgmmaP
                               operand(product.a_data, product.m, product.lda, p.op_a == MP_OP_N));
   tensor_map_copy_with_matrix(&item.b, args.b,
                               operand(product.b_data, product.n, product.ldb, p.op_b == MP_OP_T));
-  if (args.store == StorePath::strips)
+  if (args.store == StorePath::tma)
     tensor_map_copy_with_matrix(&item.d, args.d,
                                 map_matrix(product.d_data, product.m, product.n, product.ldd));
   tensor_map_release();

@@ -22,10 +22,10 @@ struct SlabPlace {
 
 /// Rows and columns of the product are those of D.  A class in its place may leave columns out, but
 /// keeps 32 that begin at a multiple of 32 in one run, and 64 in one slab.  One that scatters rows says
-/// where each is, and how a strip of 16 leaves (ClassPixels in dgrad_wgmma.h).
+/// where each is, and how a subtile of 16 leaves (ClassPixels in dgrad_wgmma.h).
 struct DensePlacement {
   static constexpr bool kColumnGaps = false, kScattersRows = false;
-  static constexpr int kBoxRows = kStripRows;  ///< that TMA stores together
+  static constexpr int kBoxRows = kSubtileRows;  ///< that TMA stores together
 
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
   /// `n`: columns of the product.
@@ -38,7 +38,7 @@ struct DensePlacement {
 /// 16 rows of each 64 that its consumer warpgroup has; no other warp has any of them.
 template <class Tile, class Placement>
 struct WgmmaWarpTile {
-  static constexpr int kRows = kStripRows;
+  static constexpr int kRows = kSubtileRows;
   static constexpr int kBlocks = Tile::kRows / 64;
   static constexpr int kRegs = Tile::kN / 2;
   using Accumulators = float[kBlocks][kRegs];
@@ -53,7 +53,7 @@ struct WgmmaWarpTile {
       : args(args),
         placement(placement),
         work(work),
-        row0(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + strip() * kRows) {}
+        row0(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + subtile() * kRows) {}
 
   // Found out again when it is asked for, and not kept in registers during the main loop.
 
@@ -84,7 +84,7 @@ struct WgmmaWarpTile {
 
  private:
   MP_DEVICE const WgmmaItem &item() const { return *in_gmem(work.item); }
-  static MP_DEVICE int strip() { return warp_index() % 4; }
+  static MP_DEVICE int subtile() { return warp_index() % 4; }
   static MP_DEVICE EpilogueTarget target_of_item(const WgmmaItem &item) {
     return {item.m, item.n, item.c_data, item.ldc, item.d_data, item.ldd, 0};
   }

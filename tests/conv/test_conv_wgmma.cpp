@@ -83,14 +83,14 @@ TEST_CASE("conv wgmma: classes of pixels of a strided dgrad", "[conv][wgmma]") {
     for (const Types &types : {Types{MP_FP16, MP_FP16}, Types{MP_BF16, MP_BF16}, kTypes[1]})
       check(with(layer, MP_CONV_DGRAD, types));
   };
-  // As networks have them; two tiles and more, and rows of images that end within a strip.
+  // As networks have them; two tiles and more, and rows of images that end within a subtile.
   check_dgrad(strided(padded(conv_case(3, 28, 26, 72, 40, 3, 3), 1), 2, 2));
   // Of four classes three have no taps.
   check_dgrad(strided(conv_case(2, 20, 22, 136, 72, 1, 1), 2, 2));
   // Odd extents: classes of fewer pixels than others.
   check_dgrad(strided(padded(conv_case(2, 21, 23, 24, 8, 7, 7), 3), 2, 2));
   check_dgrad(strided(padded(conv_case(4, 11, 10, 8, 72, 4, 5), 2, 0, 1, 3), 3, 2));
-  // Strips that lie in many rows, of one column each.
+  // Subtiles that lie in many rows, of one column each.
   check_dgrad(strided(padded(conv_case(5, 40, 3, 16, 8, 3, 3), 1), 2, 3));
   // Taps of which no class has two; the same with strides and dilations that share a factor.
   check_dgrad(strided(padded(conv_case(1, 15, 17, 8, 16, 2, 3), 1), 5, 3));
@@ -211,7 +211,7 @@ TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epi
         "does not support this pass");
 }
 
-TEST_CASE("conv wgmma: dbias has the same bits with workspace for the sums of strips and without",
+TEST_CASE("conv wgmma: dbias has the same bits with workspace for the sums of subtiles and without",
           "[conv][wgmma]") {
   if (!has_wgmma()) return;
   const ConvCase layer = padded(conv_case(3, 9, 14, 72, 136, 3, 3), 1);

@@ -56,7 +56,7 @@ TEST_CASE("dbias: it has the same bits twice and with every kernel that gives th
 
 TEST_CASE("dbias: many rows are summed in as many chunks as there is workspace for", "[gemm]") {
   // 2800 rows of three items in chunks of 512 and more, whose borders lie within the items.  No kernel sums
-  // strips of an fp32 D, so that the workspace is that of the chunks alone, whichever is the fastest.
+  // subtiles of an fp32 D, so that the workspace is that of the chunks alone, whichever is the fastest.
   GemmCase c = make_case(MP_FP16, MP_FP32);
   c.m = 933;
   c.n = 72;
@@ -92,8 +92,8 @@ int64_t round_up(int64_t x, int64_t multiple) {
 }
 
 /// The sums of 16 rows each behind what the kernel itself needs, columns rounded up.
-struct StripPlace {
-  StripPlace(const GemmCase &c, size_t own_bytes)
+struct SubtilePlace {
+  SubtilePlace(const GemmCase &c, size_t own_bytes)
       : ld(round_up(c.n, kRun)),
         rows_per_item(round_up(c.m, kRows) / kRows),
         first(static_cast<size_t>(round_up(static_cast<int64_t>(own_bytes), 256))),
@@ -103,38 +103,38 @@ struct StripPlace {
 };
 
 /// Of D as it is stored.
-float sum_of_rows(const Matrices &d, int64_t item, int64_t strip, int64_t column) {
+float sum_of_rows(const Matrices &d, int64_t item, int64_t subtile, int64_t column) {
   float sum = 0.0f;
-  for (int64_t i = strip * kRows; i < std::min(d.rows, (strip + 1) * kRows); i++)
+  for (int64_t i = subtile * kRows; i < std::min(d.rows, (subtile + 1) * kRows); i++)
     sum += static_cast<float>(d.at(item, i, column));
   return sum;
 }
 
 /// How many of the sums are in workspace as they should be.
-int64_t num_sums_left(const GemmRun &run, const StripPlace &place) {
+int64_t num_sums_left(const GemmRun &run, const SubtilePlace &place) {
   const Matrices d = run.d();
   const std::vector<uint8_t> workspace = run.workspace();
   int64_t right = 0;
   for (int64_t item = 0; item < d.count; item++)
-    for (int64_t strip = 0; strip < place.rows_per_item; strip++)
+    for (int64_t subtile = 0; subtile < place.rows_per_item; subtile++)
       for (int64_t j = 0; j < d.cols; j++) {
-        const int64_t at = (item * place.rows_per_item + strip) * place.ld + j;
+        const int64_t at = (item * place.rows_per_item + subtile) * place.ld + j;
         float got;
         std::memcpy(&got, workspace.data() + place.first + at * 4, sizeof got);
-        right += same_value(got, sum_of_rows(d, item, strip, j)) ? 1 : 0;
+        right += same_value(got, sum_of_rows(d, item, subtile, j)) ? 1 : 0;
       }
   return right;
 }
 
 /// With room for the sums, and with a byte less: the same bits.  Of at most 512 rows: one chunk.
-void check_strips(const GemmCase &c) {
+void check_subtiles(const GemmCase &c) {
   GemmRun run(c);
   int count = 0;
   for (const std::string &kernel : run.kernels()) {
-    const bool is_split = kernel.find("_k") != std::string::npos;  // and its sums have no strips
+    const bool is_split = kernel.find("_k") != std::string::npos;  // and its sums have no subtiles
     if (!is_wgmma(kernel) || is_split) continue;
     const size_t own = run.workspace_bytes(kernel);
-    const StripPlace place(c, own);
+    const SubtilePlace place(c, own);
     const int64_t all = c.batch * place.rows_per_item * c.n;
     std::vector<uint8_t> bits;
     for (const bool has_room : {true, false}) {
@@ -161,44 +161,44 @@ TEST_CASE("dbias: sums of 16 rows are left as D leaves, where workspace has room
     GemmCase c = make_case(MP_FP16, cd, 267, 523, 72);
     c.fill = Fill::kRounding;
     c.alpha = 1.0f / 64.0f;
-    check_strips(c);
+    check_subtiles(c);
     c.m = 512;
     c.n = 256;
-    check_strips(c);
+    check_subtiles(c);
   }
   GemmCase c = make_case(MP_BF16, MP_BF16, 131, 69, 600);  // and split
   c.batch = 3;
   c.fill = Fill::kRounding;
   c.alpha = 1.0f / 64.0f;
-  check_strips(c);
+  check_subtiles(c);
 }
 
-TEST_CASE("dbias: the sums of strips come behind every other epilogue", "[gemm][wgmma]") {
+TEST_CASE("dbias: the sums of subtiles come behind every other epilogue", "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(MP_FP16, MP_FP16, 139, 266, 72);
   c.batch = 2;
   c.bias = MP_FP32;  // which rows beyond the last one have too
-  check_strips(c);
+  check_subtiles(c);
   c.amax = c.found_inf = true;
-  check_strips(c);
+  check_subtiles(c);
   c.beta = -2.0f;
-  check_strips(c);
+  check_subtiles(c);
   c.beta = 0.0f;
   c.aux = true;
   for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU, MP_ACT_DGELU}) {
     c.activation = activation;
-    check_strips(c);
+    check_subtiles(c);
   }
-  c.special = Special::kInfinity;  // in sums, it stays in its columns or strips
-  check_strips(c);
+  c.special = Special::kInfinity;  // in sums, it stays in its columns or subtiles
+  check_subtiles(c);
 }
 
-TEST_CASE("dbias: sums of strips lie behind the copies of A and B", "[gemm][wgmma]") {
+TEST_CASE("dbias: sums of subtiles lie behind the copies of A and B", "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(MP_FP16, MP_FP16, 139, 69, 50);
   c.op = "NT";
   c.multiple = 1;  // rows of A and B have 53 elements, those of D 72
-  check_strips(c);
+  check_subtiles(c);
 }
 
 TEST_CASE("dbias: without it nothing is summed, whatever room there is", "[gemm][wgmma]") {
@@ -208,14 +208,14 @@ TEST_CASE("dbias: without it nothing is summed, whatever room there is", "[gemm]
   GemmRun run(c);
   for (const std::string &kernel : run.kernels()) {
     const size_t own = run.workspace_bytes(kernel);
-    const StripPlace place(c, own);
+    const SubtilePlace place(c, own);
     require_ok(run.launch(kernel, place.end));
     expect_none(run.verify(), run.repro());
     expect_none(num_sums_left(run, place) == 0 ? "" : "sums were left", run.repro());
   }
 }
 
-TEST_CASE("dbias: of many rows the sums of strips are summed in the chunks of a pass",
+TEST_CASE("dbias: of many rows the sums of subtiles are summed in the chunks of a pass",
           "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(MP_FP16, MP_FP16, 1400, 72, 64);
@@ -225,7 +225,7 @@ TEST_CASE("dbias: of many rows the sums of strips are summed in the chunks of a 
   GemmRun run(c);
   std::vector<uint8_t> first;
   for (const std::string &kernel : run.kernels()) {
-    // Enough for all that a pass may want, with the sums of strips and without.
+    // Enough for all that a pass may want, with the sums of subtiles and without.
     for (const int64_t more : {int64_t{72 * 4 * 6}, int64_t{1} << 20}) {
       require_ok(run.launch(kernel, run.workspace_bytes(kernel) + static_cast<size_t>(more)));
       expect_none(run.verify(), run.repro());

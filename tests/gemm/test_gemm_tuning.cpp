@@ -62,8 +62,8 @@ std::string table_of_operations() {
   for (const std::string name : {"sm_90", "host"}) {
     for (const char *const kernel : runnable_kernels(one_tile))
       text += name + ' ' + kernel + " 1000 0\n";
-    text += name + " launch_us=0 dram_us_per_mb=0 l2_us_per_mb=0 strip_us=0 op_us=1000\n" + name +
-            " wmma_256x128x32_s3 1 0\n" + name + " wgmma_64x128x64_s8 0.5 0\n";
+    text += name + " launch_us=0 dram_us_per_mb=0 l2_us_per_mb=0 tma_store_us=0 op_us=1000\n" +
+            name + " wmma_256x128x32_s3 1 0\n" + name + " wgmma_64x128x64_s8 0.5 0\n";
   }
   return text;
 }

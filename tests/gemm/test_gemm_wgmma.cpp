@@ -100,7 +100,7 @@ TEST_CASE("wgmma: C and aux come and go beside a 16-bit D", "[wgmma][long]") {
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
     GemmCase c = make_case(272, 520, 80, "NT", {cd, cd});
     c.beta = -2.0f;
-    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // its last strip is not whole
+    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // its last subtile is not whole
     check(c);
     c.in_place = true;
     c.amax = c.found_inf = true;

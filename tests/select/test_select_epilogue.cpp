@@ -49,42 +49,42 @@ bool is_ping_pong(const mp::GemmProblem &p) {
 TEST_CASE("epilogue: the way that a tile leaves") {
   using mp::StorePath, mp::wgmma_store_path;
   const mp::GemmProblem p = problem(512, 512, 512);
-  CHECK(wgmma_store_path(p.out) == StorePath::strips);
-  CHECK(wgmma_store_path(with_pointers(p, 3).out) == StorePath::strips);
-  CHECK(wgmma_store_path(with_bias(p).out) == StorePath::strips);
-  CHECK(wgmma_store_path(with_aux(p, MP_ACT_GELU).out) == StorePath::strips);
-  CHECK(wgmma_store_path(with_ld_of_d(p, 513).out) == StorePath::patches);
-  CHECK(wgmma_store_path(with_fp32_d(p, 0).out) == StorePath::pairs);
-  CHECK(wgmma_store_path(with_fp32_d(p, 1).out) == StorePath::pairs);
-  CHECK(wgmma_store_path(with_bias(with_fp32_d(p, 0)).out) == StorePath::patches);
+  CHECK(wgmma_store_path(p.out) == StorePath::tma);
+  CHECK(wgmma_store_path(with_pointers(p, 3).out) == StorePath::tma);
+  CHECK(wgmma_store_path(with_bias(p).out) == StorePath::tma);
+  CHECK(wgmma_store_path(with_aux(p, MP_ACT_GELU).out) == StorePath::tma);
+  CHECK(wgmma_store_path(with_ld_of_d(p, 513).out) == StorePath::staged);
+  CHECK(wgmma_store_path(with_fp32_d(p, 0).out) == StorePath::direct);
+  CHECK(wgmma_store_path(with_fp32_d(p, 1).out) == StorePath::direct);
+  CHECK(wgmma_store_path(with_bias(with_fp32_d(p, 0)).out) == StorePath::staged);
 
   mp::GemmProblem q = p;
   q.out.d.base = memory + 8;
-  CHECK(wgmma_store_path(q.out) == StorePath::patches);
+  CHECK(wgmma_store_path(q.out) == StorePath::staged);
   q.out.d.base = memory + 16;
-  CHECK(wgmma_store_path(q.out) == StorePath::strips);
+  CHECK(wgmma_store_path(q.out) == StorePath::tma);
   // The matrix beside D needs a map, too, and there is room for one.
   q = p;
   q.out.beta = 1;
-  CHECK(wgmma_store_path(q.out) == StorePath::strips);
-  CHECK(wgmma_store_path(with_aux(q, MP_ACT_GELU).out) == StorePath::patches);
-  CHECK(wgmma_store_path(with_pointers(q, 3).out) == StorePath::patches);
+  CHECK(wgmma_store_path(q.out) == StorePath::tma);
+  CHECK(wgmma_store_path(with_aux(q, MP_ACT_GELU).out) == StorePath::staged);
+  CHECK(wgmma_store_path(with_pointers(q, 3).out) == StorePath::staged);
   q.out.c.ld = 513;
-  CHECK(wgmma_store_path(q.out) == StorePath::patches);
+  CHECK(wgmma_store_path(q.out) == StorePath::staged);
   q.out.beta = 0;
-  CHECK(wgmma_store_path(q.out) == StorePath::strips);
+  CHECK(wgmma_store_path(q.out) == StorePath::tma);
   // Columns that are not in D: nothing may look at what they hold.
   q = p;
   q.out.n = 640;
-  CHECK(wgmma_store_path(q.out) == StorePath::strips);
-  CHECK(wgmma_store_path(with_bias(q).out) == StorePath::patches);
+  CHECK(wgmma_store_path(q.out) == StorePath::tma);
+  CHECK(wgmma_store_path(with_bias(q).out) == StorePath::staged);
 }
 
 TEST_CASE("epilogue: each way has its price, for each tile") {
   Priced f;
-  f.sm_90.strip_us = 1;
-  f.sm_90.pair_us = 10;
-  f.sm_90.patch_us = 100;
+  f.sm_90.tma_store_us = 1;
+  f.sm_90.direct_store_us = 10;
+  f.sm_90.staged_store_us = 100;
   const mp::GemmProblem p = problem(128 * 2, 256 * 66, 512);  // a tile for each SM
   CHECK(f.us(kCooperative, p) == Approx(kTile));
   CHECK(f.us(kCooperative, with_ld_of_d(p, 256 * 66 + 1)) == Approx(100 * kTile));
@@ -137,7 +137,7 @@ TEST_CASE("epilogue: operations cost more the more there are, on every kernel") 
     CHECK(f.us(name, gelu) > f.us(name, relu));
     CHECK(f.us(name, with_aux(p, MP_ACT_DGELU)) > f.us(name, with_aux(p, MP_ACT_DRELU)));
   }
-  // Strips leave a short way with bias and ReLU alone, and a long one, of two more an element, with anything else.
+  // Subtiles leave a short way with bias and ReLU alone, and a long one, of two more an element, with anything else.
   mp::GemmProblem relu_amax = relu;
   relu_amax.out.epilogue.amax = amax.out.epilogue.amax;
   CHECK(f.us(kCooperative, with_bias(p)) == Approx(3 * kTile));
@@ -162,13 +162,13 @@ TEST_CASE("epilogue: ping-pong hides all but the last behind the products, coope
   };
   f.sm_90.of(kernel_named(kCooperative)) = {.tile_us = 1, .k_us = 10};
   f.sm_90.of(kernel_named(kPingPong)) = {.tile_us = 1, .k_us = 10};
-  f.sm_90.strip_us = 4 / kTile;  // 4 for the large tile, 2 for the other
+  f.sm_90.tma_store_us = 4 / kTile;  // 4 for the large tile, 2 for the other
   CHECK(f.us(kCooperative, tiles(1, 256)) == Approx(11 + 4));
   CHECK(f.us(kCooperative, tiles(5, 256)) == Approx(5 * (11 + 4)));
   CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 2));
   CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(5 * 11 + 2));
   // Longer than the products: two tiles take as long as one and its exit.
-  f.sm_90.strip_us = 2 * 31 / kTile;
+  f.sm_90.tma_store_us = 2 * 31 / kTile;
   CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 31));
   CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(4 * (11 + 31) / 2. + 11 + 31));
   // The simulator runs both warpgroups on one thread.
@@ -193,7 +193,7 @@ TEST_CASE("epilogue: with a split it is done once, by all SMs together") {
   CHECK(f.us("wmma_128x128x32_s3_k4", p) == Approx(f.us("wmma_128x128x32_s3", p) / 4 + d_mb));
 }
 
-TEST_CASE("epilogue: dbias is a pass of its own, or two, over D or the sums of its strips") {
+TEST_CASE("epilogue: dbias is a pass of its own, or two, over D or the sums of its subtiles") {
   Priced f;
   f.sm_90.launch_us = 1;
   const mp::GemmProblem large = problem(8192, 4096, 512), small = problem(16, 64, 512);

@@ -45,8 +45,8 @@ mp::ClassTuning disturbed(const mp::ClassTuning &tuning, Random &random) {
   mp::ClassTuning other = tuning;
   const auto disturb = [&](double &value) { value *= std::exp2(random.real(-1, 1)); };
   for (double *value : {&other.launch_us, &other.dram_us_per_mb, &other.l2_us_per_mb,
-                        &other.partial_us_per_mb, &other.copy_us_per_mb, &other.pair_us,
-                        &other.patch_us, &other.beside_us_per_mb, &other.lone_us})
+                        &other.partial_us_per_mb, &other.copy_us_per_mb, &other.direct_store_us,
+                        &other.staged_store_us, &other.beside_us_per_mb, &other.lone_us})
     disturb(*value);
   for (const mp::GemmKernel &row : mp::gemm_kernels()) {
     mp::KernelTuning &kernel = other.of(row);

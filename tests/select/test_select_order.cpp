@@ -164,7 +164,7 @@ class Work {
   double exit_clocks() const {
     const double elems = rows() * cols();
     const bool by_patches = kernel_.family == mp::GemmFamily::wgmma &&
-                            mp::wgmma_store_path(p_.out) == mp::StorePath::patches;
+                            mp::wgmma_store_path(p_.out) == mp::StorePath::staged;
     constexpr double kGeluSlots =
         24;  // two of the special function unit, at an eighth of the rate, and what else
     const double slots =

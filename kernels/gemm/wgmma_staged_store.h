@@ -8,7 +8,7 @@
 namespace mp::MP_TARGET {
 
 template <class Tile, class Placement>
-class WgmmaPatchStore {
+class WgmmaStagedStore {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
 
@@ -16,10 +16,10 @@ class WgmmaPatchStore {
   static constexpr int kPitch = kCols + 8;
 
  public:
-  static constexpr size_t kPatchBytes = WarpTile::kRows * kPitch * sizeof(float);
+  static constexpr size_t kStagedBytes = WarpTile::kRows * kPitch * sizeof(float);
 
   /// `patch`: smem of this warp, that nothing else uses.
-  MP_DEVICE WgmmaPatchStore(const WarpTile &tile, std::byte *patch)
+  MP_DEVICE WgmmaStagedStore(const WarpTile &tile, std::byte *patch)
       : tile_(tile), patch_(reinterpret_cast<float *>(patch)) {}
 
   /// The loops are not unrolled, so that the long epilogue is compiled once.

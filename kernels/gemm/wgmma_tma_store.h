@@ -1,11 +1,11 @@
-// 16-bit D: strips of 16 x 64 through slabs of smem and TMA, whatever the epilogue, while the warp goes on.
+// 16-bit D: subtiles of 16 x 64 through slabs of smem and TMA, whatever the epilogue, while the warp goes on.
 //
 // The matrix beside D, which is C, or the aux that an activation keeps for its derivative, takes the same
-// way.  What is read of it TMA brings into the slab from which D then leaves: the first strips while the
-// main loop runs.  The bias of a strip is fetched while the strip before is done.
+// way.  What is read of it TMA brings into the slab from which D then leaves: the first subtiles while the
+// main loop runs.  The bias of a subtile is fetched while the subtile before is done.
 //
 // What lies outside D arrives as zeros, and is not written.  TMA writes whole units of 16 bytes, and no box that begins
-// before the tensor: of a strip where that would not do, the lanes copy the rows from the slab to D.
+// before the tensor: of a subtile where that would not do, the lanes copy the rows from the slab to D.
 #pragma once
 
 #include <utility>
@@ -15,20 +15,20 @@
 
 namespace mp::MP_TARGET {
 
-/// The bias of those columns of a strip that a lane has: pairs, eight columns apart.
-class StripBias {
+/// The bias of those columns of a subtile that a lane has: pairs, eight columns apart.
+class SubtileBias {
   static constexpr int kPairs = 8;
 
  public:
-  /// As they lie in memory; of a strip that is not stored yet.
+  /// As they lie in memory; of a subtile that is not stored yet.
   using Words = uint32_t[2 * kPairs];
 
-  MP_DEVICE StripBias(const Epilogue &e, int64_t n, Words &words)
+  MP_DEVICE SubtileBias(const Epilogue &e, int64_t n, Words &words)
       : dtype_(e.bias_dtype), base_(e.bias), n_(n), words_(words) {}
 
   MP_DEVICE bool is_there() const { return base_ != nullptr; }
 
-  /// Loads, and waits for nothing.  `col`: the strip's first; what is not below n is 0.
+  /// Loads, and waits for nothing.  `col`: the subtile's first; what is not below n is 0.
   MP_DEVICE void fetch(int64_t col) {
     if (dtype_ == MP_FP32)
       fetch_as<float>(col);
@@ -89,7 +89,7 @@ class StripBias {
 };
 
 template <class Tile, class Placement>
-class WgmmaStripStore {
+class WgmmaTmaStore {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
   using Slabs = WgmmaSlabs<Tile>;
@@ -97,7 +97,7 @@ class WgmmaStripStore {
 
  public:
   /// `bias`: what start() leaves for store().
-  MP_DEVICE WgmmaStripStore(const WarpTile &tile, Slabs &slabs, StripBias::Words &bias)
+  MP_DEVICE WgmmaTmaStore(const WarpTile &tile, Slabs &slabs, SubtileBias::Words &bias)
       : tile_(tile),
         slabs_(slabs),
         out_(tile.args.problem.out),
@@ -110,34 +110,35 @@ class WgmmaStripStore {
     if (!reads_side()) return;
     slabs_.reuse_all();
     if (lane_index() != 0) return;
-    for (int strip = 0; strip < min_of(Slabs::kSlabs, kStrips); strip++) fetch_side(strip);
+    for (int subtile = 0; subtile < min_of(Slabs::kSlabs, kSubtiles); subtile++)
+      fetch_side(subtile);
   }
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
     if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
-    // Where their number is odd, the last strip of a tile and the first of the next have the same slab.
-    if constexpr (kStrips % Slabs::kSlabs != 0) slabs_.reuse_all();
+    // Where their number is odd, the last subtile of a tile and the first of the next have the same slab.
+    if constexpr (kSubtiles % Slabs::kSlabs != 0) slabs_.reuse_all();
     if (is_short()) {
       MP_UNROLL
-      for (int s = 0; s < kStrips; s++) store_short(s, &acc[0][0] + s * kRegs, writer);
+      for (int s = 0; s < kSubtiles; s++) store_short(s, &acc[0][0] + s * kRegs, writer);
       return;
     }
-    // The long way is compiled once: each turn copies the next strip to the first registers.
+    // The long way is compiled once: each turn copies the next subtile to the first registers.
     float *const z = &acc[0][0];
     MP_NO_UNROLL
-    for (int s = 0; s < kStrips; s++) {
-      store_strip(s, z, writer);
-      copy_strip(s + 1, z, std::make_integer_sequence<int, kStrips>());
+    for (int s = 0; s < kSubtiles; s++) {
+      store_subtile(s, z, writer);
+      copy_subtile(s + 1, z, std::make_integer_sequence<int, kSubtiles>());
     }
     if (writer.measures()) count_largest(writer);
   }
 
  private:
-  static constexpr int kRegs = 32;  // of a strip
+  static constexpr int kRegs = 32;  // of a subtile
   static constexpr int kBoxRows = Placement::kBoxRows;
-  using Strip = float[kRegs];
+  using Subtile = float[kRegs];
   static constexpr int kAcross = Tile::kN / Slabs::kCols;
-  static constexpr int kStrips = WarpTile::kBlocks * kAcross;
+  static constexpr int kSubtiles = WarpTile::kBlocks * kAcross;
 
   /// Nothing but alpha, bias and ReLU, and all columns can be TMA's.  The long way asks too many questions to be over
   /// when the other warpgroup of ping-pong has multiplied k = 1024.
@@ -145,15 +146,15 @@ class WgmmaStripStore {
     const Epilogue &e = out_.epilogue;
     return has_whole_units() && side_ == SideMatrix::none &&
            (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) && e.amax == nullptr &&
-           e.found_inf == nullptr && tile_.args.strip_sums.base == nullptr;
+           e.found_inf == nullptr && tile_.args.column_partials.base == nullptr;
   }
 
-  MP_DEVICE void store_short(int strip, float *regs, const EpilogueWriter &writer) {
-    const int slab = strip % Slabs::kSlabs;
-    Strip &z = *reinterpret_cast<Strip *>(regs);
+  MP_DEVICE void store_short(int subtile, float *regs, const EpilogueWriter &writer) {
+    const int slab = subtile % Slabs::kSlabs;
+    Subtile &z = *reinterpret_cast<Subtile *>(regs);
     slabs_.reuse();
     scale(z, writer.alpha());
-    if (bias_.is_there()) add_bias(strip, z);
+    if (bias_.is_there()) add_bias(subtile, z);
     if (out_.epilogue.activation == MP_ACT_RELU) {
       MP_UNROLL
       for (float &x : z) x = relu(x);
@@ -161,31 +162,32 @@ class WgmmaStripStore {
     put(slab, z);
     slabs_.publish();
     if constexpr (Placement::kScattersRows) {
-      send_d(slab, strip);
+      send_d(slab, subtile);
     } else if (lane_index() == 0) {
-      const SlabPlace to = tile_.placement.slab(col(strip), d_z());
-      slabs_.store(slab, 0, map_d(), to.x, row(strip), to.z);
+      const SlabPlace to = tile_.placement.slab(col(subtile), d_z());
+      slabs_.store(slab, 0, map_d(), to.x, row(subtile), to.z);
       slabs_.commit();
     }
   }
 
-  template <int... kStrip>
-  static MP_DEVICE void copy_strip(int strip, float *z, std::integer_sequence<int, kStrip...>) {
-    (..., (kStrip > 0 && strip == kStrip ? copy_to_first<kStrip>(z) : void()));
+  template <int... kSubtile>
+  static MP_DEVICE void copy_subtile(int subtile, float *z,
+                                     std::integer_sequence<int, kSubtile...>) {
+    (..., (kSubtile > 0 && subtile == kSubtile ? copy_to_first<kSubtile>(z) : void()));
   }
-  template <int kStrip>
+  template <int kSubtile>
   static MP_DEVICE void copy_to_first(float *z) {
     MP_UNROLL
-    for (int r = 0; r < kRegs; r++) z[r] = wgmma_copy<kStrip>(z[kStrip * kRegs + r]);
+    for (int r = 0; r < kRegs; r++) z[r] = wgmma_copy<kSubtile>(z[kSubtile * kRegs + r]);
   }
 
-  /// Each step takes all of the strip, so that what is to be done is asked for once and not for every few elements: a
+  /// Each step takes all of the subtile, so that what is to be done is asked for once and not for every few elements: a
   /// branch that is far away costs as much as many of them.
-  MP_DEVICE void store_strip(int strip, float *regs, const EpilogueWriter &writer) {
+  MP_DEVICE void store_subtile(int subtile, float *regs, const EpilogueWriter &writer) {
     // D leaves from where the side matrix arrived, or beside where aux leaves from.
     const int aux_slab = 0;
-    const int slab = side_ == SideMatrix::aux_written ? 1 : strip % Slabs::kSlabs;
-    Strip &z = *reinterpret_cast<Strip *>(regs);
+    const int slab = side_ == SideMatrix::aux_written ? 1 : subtile % Slabs::kSlabs;
+    Subtile &z = *reinterpret_cast<Subtile *>(regs);
     wait_for_slab(slab);
     scale(z, writer.alpha());
     if (side_ == SideMatrix::c) {
@@ -194,7 +196,7 @@ class WgmmaStripStore {
         for (int r = 0; r < 8; r++) x[r] += out_.beta * c[r];
       });
     }
-    if (bias_.is_there()) add_bias(strip, z);
+    if (bias_.is_there()) add_bias(subtile, z);
     if (side_ == SideMatrix::aux_written) put(aux_slab, z);
     activate(out_.epilogue.activation, z);
     if (side_ == SideMatrix::aux_read) {
@@ -202,25 +204,25 @@ class WgmmaStripStore {
         multiply_by_derivative(out_.epilogue.activation, aux, x);
       });
     }
-    if (writer.measures() && !tile_.is_whole()) clear_outside(strip, z);
+    if (writer.measures() && !tile_.is_whole()) clear_outside(subtile, z);
     put(slab, z, [&](const Pairs &pairs) {
       if (writer.measures()) measure(pairs);
     });
     slabs_.publish();
-    if (tile_.args.strip_sums.base != nullptr) sum_columns(slab, strip);
+    if (tile_.args.column_partials.base != nullptr) sum_columns(slab, subtile);
     if (side_ == SideMatrix::aux_written)
-      send(aux_slab, strip, map_side(), side_z(), [&] { return in_memory().aux(); });
-    send_d(slab, strip);
-    if (lane_index() == 0 && reads_side() && strip + Slabs::kSlabs < kStrips) {
+      send(aux_slab, subtile, map_side(), side_z(), [&] { return in_memory().aux(); });
+    send_d(slab, subtile);
+    if (lane_index() == 0 && reads_side() && subtile + Slabs::kSlabs < kSubtiles) {
       tma_store_wait_read<0>();
-      fetch_side(strip + Slabs::kSlabs);
+      fetch_side(subtile + Slabs::kSlabs);
     }
   }
 
   // ---- places
 
-  MP_DEVICE int row(int strip) const { return tile_.row0 + strip / kAcross * 64; }
-  MP_DEVICE int col(int strip) const { return tile_.work.n0 + strip % kAcross * Slabs::kCols; }
+  MP_DEVICE int row(int subtile) const { return tile_.row0 + subtile / kAcross * 64; }
+  MP_DEVICE int col(int subtile) const { return tile_.work.n0 + subtile % kAcross * Slabs::kCols; }
 
   MP_DEVICE const TensorMap &map_d() const {
     if constexpr (Placement::kScattersRows) return tile_.placement.map_d(tile_.work.batch_item);
@@ -236,43 +238,43 @@ class WgmmaStripStore {
 
   // ---- steps
 
-  MP_DEVICE void fetch_bias(int strip) {
-    bias_.fetch(tile_.placement.run(col(strip), tile_.n()).col);
+  MP_DEVICE void fetch_bias(int subtile) {
+    bias_.fetch(tile_.placement.run(col(subtile), tile_.n()).col);
   }
-  MP_DEVICE void add_bias(int strip, Strip &z) {
+  MP_DEVICE void add_bias(int subtile, Subtile &z) {
     bias_.add(z);
-    if (strip + 1 < kStrips) fetch_bias(strip + 1);
+    if (subtile + 1 < kSubtiles) fetch_bias(subtile + 1);
   }
 
   /// By one lane.
-  MP_DEVICE void fetch_side(int strip) const {
-    const int slab = strip % Slabs::kSlabs;
+  MP_DEVICE void fetch_side(int subtile) const {
+    const int slab = subtile % Slabs::kSlabs;
     if constexpr (Placement::kScattersRows) {
       slabs_.fetch(slab, map_side(),
-                   tile_.placement.strip(tile_.work.batch_item, row(strip), col(strip)));
+                   tile_.placement.subtile(tile_.work.batch_item, row(subtile), col(subtile)));
     } else {
-      const SlabPlace from = tile_.placement.slab(col(strip), side_z());
-      slabs_.fetch(slab, map_side(), from.x, row(strip), from.z);
+      const SlabPlace from = tile_.placement.slab(col(subtile), side_z());
+      slabs_.fetch(slab, map_side(), from.x, row(subtile), from.z);
     }
   }
 
   MP_DEVICE EpilogueWriter in_memory() const { return {out_, tile_.target()}; }
 
-  MP_DEVICE void send_d(int slab, int strip) const {
-    send(slab, strip, map_d(), d_z(), [&] { return in_memory().d(); });
+  MP_DEVICE void send_d(int slab, int subtile) const {
+    send(slab, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
   }
 
   /// By the warp, of a slab that is published: one group of lane 0, which may be empty.
-  /// @param rows  () -> EpilogueWriter::Rows, asked only if TMA cannot take the strip
+  /// @param rows  () -> EpilogueWriter::Rows, asked only if TMA cannot take the subtile
   template <class Rows>
-  MP_DEVICE void send(int slab, int strip, const TensorMap &map, int z, const Rows &rows) const {
+  MP_DEVICE void send(int slab, int subtile, const TensorMap &map, int z, const Rows &rows) const {
     MP_NO_UNROLL
-    for (int first = 0; first < kStripRows; first += kBoxRows) {
+    for (int first = 0; first < kSubtileRows; first += kBoxRows) {
       SlabBox to;
       // Through a shuffle, from which ptxas knows that the warp goes one way: else it keeps the main loop's stage, which
       // the whole warp shares, in each lane.
-      if (shuffle(int{find_box(strip, first, z, to)}, 0) == 0)
-        copy_rows(slab, strip, first, rows());
+      if (shuffle(int{find_box(subtile, first, z, to)}, 0) == 0)
+        copy_rows(slab, subtile, first, rows());
       else if (lane_index() == 0)
         slabs_.store(slab, first, map, to.x, to.y, to.z);
     }
@@ -285,21 +287,21 @@ class WgmmaStripStore {
   struct SlabBox {
     int x, y, z;
   };
-  /// Whether TMA can store the rows of the strip from `first` on, and where.
-  MP_DEVICE bool find_box(int strip, int first, int z, SlabBox &to) const {
+  /// Whether TMA can store the rows of the subtile from `first` on, and where.
+  MP_DEVICE bool find_box(int subtile, int first, int z, SlabBox &to) const {
     if constexpr (Placement::kScattersRows) {
-      to.x = col(strip);
-      if (!tile_.placement.find_line(tile_.work.batch_item, row(strip) + first, to.y, to.z))
+      to.x = col(subtile);
+      if (!tile_.placement.find_line(tile_.work.batch_item, row(subtile) + first, to.y, to.z))
         return false;
     } else {
-      const SlabPlace place = tile_.placement.slab(col(strip), z);
-      to = {place.x, row(strip) + first, place.z};
+      const SlabPlace place = tile_.placement.slab(col(subtile), z);
+      to = {place.x, row(subtile) + first, place.z};
     }
-    return has_whole_units() || col(strip) + Slabs::kCols <= tile_.n();
+    return has_whole_units() || col(subtile) + Slabs::kCols <= tile_.n();
   }
 
   /// As many rows as a box has, from `first_row` on.  Lanes have neighbouring runs of eight columns.
-  MP_DEVICE void copy_rows(int slab, int strip, int first_row,
+  MP_DEVICE void copy_rows(int slab, int subtile, int first_row,
                            const EpilogueWriter::Rows &to) const {
     constexpr int kRuns = Slabs::kCols / kVec,
                   kTogether = 32;  // columns that a placement keeps in one run
@@ -309,8 +311,8 @@ class WgmmaStripStore {
     for (int i = lane; i < kBoxRows * kRuns; i += kWarpSize) {
       const int r = first_row + i / kRuns, run = i % kRuns,
                 first = run * kVec / kTogether * kTogether;
-      const int64_t to_row = tile_.row_in_d(row(strip) + r);
-      const ColumnRun place = tile_.placement.run(col(strip) + first, tile_.n());
+      const int64_t to_row = tile_.row_in_d(row(subtile) + r);
+      const ColumnRun place = tile_.placement.run(col(subtile) + first, tile_.n());
       const int from = run * kVec - first;
       const int valid = static_cast<int>(min_of<int64_t>(place.count - from, kVec));
       if (to_row < 0 || valid <= 0) continue;
@@ -338,14 +340,14 @@ class WgmmaStripStore {
 
   // ---- elements
 
-  static MP_DEVICE void scale(Strip &z, float alpha) {
+  static MP_DEVICE void scale(Subtile &z, float alpha) {
     MP_UNROLL
     for (float &x : z) x *= alpha;
   }
 
   /// Calls f(elements, those of the side matrix) for the columns 16 j .. +16, one j after the other.
   template <class F>
-  MP_DEVICE void for_each_beside(int slab, Strip &z, const F &f) const {
+  MP_DEVICE void for_each_beside(int slab, Subtile &z, const F &f) const {
     MP_UNROLL
     for (int j = 0; j < kRegs / 8; j++) {
       Pairs pairs;
@@ -363,7 +365,7 @@ class WgmmaStripStore {
 
   /// Calls rounded(pairs) for what it puts.
   template <class Rounded>
-  MP_DEVICE void put(int slab, const Strip &z, const Rounded &rounded) const {
+  MP_DEVICE void put(int slab, const Subtile &z, const Rounded &rounded) const {
     with_half_type(out_.dtype, [&](auto type) {
       MP_UNROLL
       for (int j = 0; j < kRegs / 8; j++) {
@@ -377,16 +379,16 @@ class WgmmaStripStore {
       }
     });
   }
-  MP_DEVICE void put(int slab, const Strip &z) const {
+  MP_DEVICE void put(int slab, const Subtile &z) const {
     put(slab, z, [](const Pairs &) {});
   }
 
   // ---- statistics
 
   /// For dbias (dbias.h): a lane has two columns of D, as it is rounded.
-  MP_DEVICE void sum_columns(int slab, int strip) const {
-    const StripSums &sums = tile_.args.strip_sums;
-    const int64_t left = tile_.m() - row(strip), column = col(strip) + 2 * lane_index();
+  MP_DEVICE void sum_columns(int slab, int subtile) const {
+    const ColumnPartials &sums = tile_.args.column_partials;
+    const int64_t left = tile_.m() - row(subtile), column = col(subtile) + 2 * lane_index();
     Pack<float, 2> sum{};
     with_half_type(out_.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
@@ -395,26 +397,26 @@ class WgmmaStripStore {
         sum.x[0] += to_float(element_from<T>(pair & 0xffffu));
         sum.x[1] += to_float(element_from<T>(pair >> 16));
       };
-      if (left < kStripRows) {
+      if (left < kSubtileRows) {
         MP_NO_UNROLL
         for (int r = 0; r < left; r++) add(r);
         return;
       }
       MP_UNROLL
-      for (int r = 0; r < kStripRows; r++) add(r);
+      for (int r = 0; r < kSubtileRows; r++) add(r);
     });
     if (left > 0 && column < tile_.n()) {
-      const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(strip) / kStripRows;
+      const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(subtile) / kSubtileRows;
       *reinterpret_cast<Pack<float, 2> *>(sums.base + at * sums.ld + column) = sum;
     }
     warp_sync();  // before something else comes into the slab
   }
 
   /// What is not an element of D must not be measured.
-  MP_DEVICE void clear_outside(int strip, Strip &z) const {
-    const int64_t first_row = row(strip) + lane_index() / 4;
+  MP_DEVICE void clear_outside(int subtile, Subtile &z) const {
+    const int64_t first_row = row(subtile) + lane_index() / 4;
     const bool row_inside[2] = {tile_.row_in_d(first_row) >= 0, tile_.row_in_d(first_row + 8) >= 0};
-    const int64_t first_col = col(strip) + lane_index() % 4 * 2;
+    const int64_t first_col = col(subtile) + lane_index() % 4 * 2;
     MP_UNROLL
     for (int r = 0; r < kRegs; r++) {
       const bool inside = row_inside[r / 2 % 2] && first_col + r / 4 * 8 + r % 2 < tile_.n();
@@ -439,7 +441,7 @@ class WgmmaStripStore {
   Slabs &slabs_;
   const Output &out_;
   const SideMatrix side_;
-  StripBias bias_;
+  SubtileBias bias_;
   uint32_t largest_ = 0;  ///< magnitudes of a pair
 };
 

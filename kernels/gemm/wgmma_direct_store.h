@@ -9,13 +9,13 @@
 namespace mp::MP_TARGET {
 
 template <class Tile, class Placement>
-class WgmmaPairStore {
+class WgmmaDirectStore {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
   using Pair = Pack<float, 2>;
 
  public:
-  MP_DEVICE explicit WgmmaPairStore(const WarpTile &tile) : tile_(tile), to_(tile.target()) {}
+  MP_DEVICE explicit WgmmaDirectStore(const WarpTile &tile) : tile_(tile), to_(tile.target()) {}
 
   /// D has whole pairs, and all that is read or written is aligned to them.
   MP_DEVICE bool can_store() const {
