@@ -210,7 +210,7 @@ class TapColumns {
     return {int64_t{at.quotient} * taps_.channels + at.remainder,
             col < n ? taps_.channels - at.remainder : 0};
   }
-  MP_DEVICE SlabPlace slab(int col, int) const {
+  MP_DEVICE TmaCoord buffer(int col, int) const {
     const Quotient at = taps_.padded.divide(col);
     return {at.remainder, at.quotient};
   }

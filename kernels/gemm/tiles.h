@@ -78,10 +78,11 @@ struct WgmmaTile {
 
   static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
   static constexpr int kStageBytes = kBytesA + kBytesB;
-  /// Per consumer: two slabs of 64 x 64 16-bit elements on their way out.
-  static constexpr int kSlabBytes = 64 * 64 * 2, kSlabs = 2;
+  /// Per consumer: two buffers of 64 x 64 16-bit elements on their way out.
+  static constexpr int kStagingBytes = 64 * 64 * 2, kStagingBuffers = 2;
   static constexpr size_t kSmemBytes =
-      size_t{1024} + kStages * kStageBytes + kConsumers * kSlabs * kSlabBytes;  // 1024: to align
+      size_t{1024} + kStages * kStageBytes +
+      kConsumers * kStagingBuffers * kStagingBytes;  // 1024: to align
 };
 
 using WgmmaTile128x256 = WgmmaTile<128, 256, 4, false>;

@@ -19,7 +19,7 @@ namespace mp::MP_TARGET {
 template <class Tile, class Placement>
 class WgmmaEpilogue {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
-  using Slabs = WgmmaSlabs<Tile>;
+  using Buffers = WgmmaStagingBuffers<Tile>;
   using Subtiles = WgmmaTmaStore<Tile, Placement>;
   using Pairs = WgmmaDirectStore<Tile, Placement>;
   using Patches = WgmmaStagedStore<Tile, Placement>;
@@ -28,8 +28,8 @@ class WgmmaEpilogue {
   using Accumulators = typename WarpTile::Accumulators;
 
   MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Placement &placement,
-                          const WgmmaWorkTile &work, int consumer, Slabs &slabs)
-      : args_(args), tile_(args, placement, work, consumer), slabs_(slabs) {}
+                          const WgmmaWorkTile &work, int consumer, Buffers &buffers)
+      : args_(args), tile_(args, placement, work, consumer), buffers_(buffers) {}
 
   /// Before the main loop.  Nothing may stand between its products and the wait for them: ptxas would
   /// serialise them for fear of a branch there.
@@ -56,8 +56,8 @@ class WgmmaEpilogue {
         pairs().store(acc, writer);
         break;
       case StorePath::staged:
-        slabs_.reuse_all();
-        Patches(tile_, slabs_.smem()).store(acc, writer);
+        buffers_.reuse_all();
+        Patches(tile_, buffers_.smem()).store(acc, writer);
         break;
     }
     writer.finish();
@@ -73,9 +73,9 @@ class WgmmaEpilogue {
     }
   }
 
-  static_assert(Patches::kStagedBytes <= Slabs::kSlabs * Slabs::kBytes);
+  static_assert(Patches::kStagedBytes <= Buffers::kStagingBuffers * Buffers::kBytes);
 
-  MP_DEVICE Subtiles subtiles() { return {tile_, slabs_, bias_}; }
+  MP_DEVICE Subtiles subtiles() { return {tile_, buffers_, bias_}; }
   MP_DEVICE Pairs pairs() const { return Pairs(tile_); }
 
   MP_DEVICE StorePath path() {
@@ -86,7 +86,7 @@ class WgmmaEpilogue {
 
   const WgmmaArgs &args_;
   const WarpTile tile_;
-  Slabs &slabs_;
+  Buffers &buffers_;
   SubtileBias::Words bias_;
 };
 

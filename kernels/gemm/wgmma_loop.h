@@ -46,10 +46,10 @@ class WgmmaLoop {
  public:
   using Args = typename Stages::Args;
 
-  MP_DEVICE WgmmaLoop(const Args &args, SmemAddress stages, std::byte *slabs,
+  MP_DEVICE WgmmaLoop(const Args &args, SmemAddress stages, std::byte *buffers,
                       const Barriers<Tile> &barriers)
       : args_(args),
-        slabs_(slabs),
+        buffers_(buffers),
         barriers_(barriers),
         multiplier_(stages, barriers, cluster_size(),
                     barriers.of_block(min_of(lane_index(), cluster_size() - 1))) {}
@@ -80,7 +80,7 @@ class WgmmaLoop {
   /// By all threads of a consumer warpgroup.
   MP_DEVICE void consume(int consumer) const {
     Ring ring;
-    WgmmaSlabs<Tile> slabs(slabs_, barriers_, consumer);
+    WgmmaStagingBuffers<Tile> buffers(buffers_, barriers_, consumer);
     uint32_t seen = 0;  // ping-pong: work tiles so far; they belong to the consumers in turn
     for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       if constexpr (Tile::kPingPong) {
@@ -92,7 +92,7 @@ class WgmmaLoop {
       const WgmmaWorkTile work = scheduler.get();
       Accumulators acc =
           {};  // else ptxas carries them from tile to tile, and serialises the wgmmas
-      Epilogue epilogue(args_, Placement(args_), work, consumer, slabs);
+      Epilogue epilogue(args_, Placement(args_), work, consumer, buffers);
       if (work.inside) epilogue.start();
       if constexpr (Tile::kPingPong) {
         // The first consumer begins; from then on each waits for the other's main loop.
@@ -108,7 +108,7 @@ class WgmmaLoop {
       });
       if (work.inside) epilogue.store(acc);
     }
-    slabs.finish();
+    buffers.finish();
   }
 
  private:
@@ -125,7 +125,7 @@ class WgmmaLoop {
   }
 
   const Args &args_;
-  std::byte *const slabs_;
+  std::byte *const buffers_;
   const Barriers<Tile> barriers_;
   const Multiplier multiplier_;
 };

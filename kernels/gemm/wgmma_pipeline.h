@@ -39,7 +39,8 @@ template <class Tile>
 class Barriers {
  public:
   static constexpr int kWarps = Tile::kConsumers * kWarpgroup / kWarpSize;
-  static constexpr int kCount = 2 * Tile::kStages + Tile::kConsumers + kWarps * Tile::kSlabs;
+  static constexpr int kCount =
+      2 * Tile::kStages + Tile::kConsumers + kWarps * Tile::kStagingBuffers;
 
   MP_DEVICE explicit Barriers(SmemAddress base) : base_(base) {}
 
@@ -55,7 +56,7 @@ class Barriers {
     }
     for (int c = 0; c < Tile::kConsumers; c++) mbarrier_init(order(c), kWarpgroup);
     for (int w = 0; w < kWarps; w++)
-      for (int s = 0; s < Tile::kSlabs; s++) mbarrier_init(arrived(w, s), 1);
+      for (int s = 0; s < Tile::kStagingBuffers; s++) mbarrier_init(arrived(w, s), 1);
     mbarrier_init_fence();
   }
 
@@ -63,9 +64,9 @@ class Barriers {
   MP_DEVICE SmemAddress empty(int stage) const { return at(Tile::kStages + stage); }
   /// Ping-pong: the order barrier of that consumer, whose phase ends when its main loop may begin.
   MP_DEVICE SmemAddress order(int consumer) const { return at(2 * Tile::kStages + consumer); }
-  /// What a consumer warp has fetched into one of its slabs.
-  MP_DEVICE SmemAddress arrived(int warp, int slab) const {
-    return at(2 * Tile::kStages + Tile::kConsumers + warp * Tile::kSlabs + slab);
+  /// What a consumer warp has fetched into one of its buffers.
+  MP_DEVICE SmemAddress arrived(int warp, int buffer) const {
+    return at(2 * Tile::kStages + Tile::kConsumers + warp * Tile::kStagingBuffers + buffer);
   }
 
  private:

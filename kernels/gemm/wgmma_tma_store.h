@@ -1,16 +1,16 @@
-// 16-bit D: subtiles of 16 x 64 through slabs of smem and TMA, whatever the epilogue, while the warp goes on.
+// 16-bit D: subtiles of 16 x 64 through buffers of smem and TMA, whatever the epilogue, while the warp goes on.
 //
 // The matrix beside D, which is C, or the aux that an activation keeps for its derivative, takes the same
-// way.  What is read of it TMA brings into the slab from which D then leaves: the first subtiles while the
+// way.  What is read of it TMA brings into the buffer from which D then leaves: the first subtiles while the
 // main loop runs.  The bias of a subtile is fetched while the subtile before is done.
 //
 // What lies outside D arrives as zeros, and is not written.  TMA writes whole units of 16 bytes, and no box that begins
-// before the tensor: of a subtile where that would not do, the lanes copy the rows from the slab to D.
+// before the tensor: of a subtile where that would not do, the lanes copy the rows from the buffer to D.
 #pragma once
 
 #include <utility>
 
-#include "kernels/gemm/wgmma_slabs.h"
+#include "kernels/gemm/wgmma_staging.h"
 #include "kernels/gemm/wgmma_warp_tile.h"
 
 namespace mp::MP_TARGET {
@@ -92,14 +92,14 @@ template <class Tile, class Placement>
 class WgmmaTmaStore {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
-  using Slabs = WgmmaSlabs<Tile>;
-  using Pairs = typename Slabs::Pairs;
+  using Buffers = WgmmaStagingBuffers<Tile>;
+  using Pairs = typename Buffers::Pairs;
 
  public:
   /// `bias`: what start() leaves for store().
-  MP_DEVICE WgmmaTmaStore(const WarpTile &tile, Slabs &slabs, SubtileBias::Words &bias)
+  MP_DEVICE WgmmaTmaStore(const WarpTile &tile, Buffers &buffers, SubtileBias::Words &bias)
       : tile_(tile),
-        slabs_(slabs),
+        buffers_(buffers),
         out_(tile.args.problem.out),
         side_(tile.args.side),
         bias_(out_.epilogue, tile.n(), bias) {}
@@ -108,16 +108,16 @@ class WgmmaTmaStore {
   MP_DEVICE void start() {
     if (bias_.is_there()) fetch_bias(0);
     if (!reads_side()) return;
-    slabs_.reuse_all();
+    buffers_.reuse_all();
     if (lane_index() != 0) return;
-    for (int subtile = 0; subtile < min_of(Slabs::kSlabs, kSubtiles); subtile++)
+    for (int subtile = 0; subtile < min_of(Buffers::kStagingBuffers, kSubtiles); subtile++)
       fetch_side(subtile);
   }
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
     if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
-    // Where their number is odd, the last subtile of a tile and the first of the next have the same slab.
-    if constexpr (kSubtiles % Slabs::kSlabs != 0) slabs_.reuse_all();
+    // Where their number is odd, the last subtile of a tile and the first of the next have the same buffer.
+    if constexpr (kSubtiles % Buffers::kStagingBuffers != 0) buffers_.reuse_all();
     if (is_short()) {
       MP_UNROLL
       for (int s = 0; s < kSubtiles; s++) store_short(s, &acc[0][0] + s * kRegs, writer);
@@ -137,7 +137,7 @@ class WgmmaTmaStore {
   static constexpr int kRegs = 32;  // of a subtile
   static constexpr int kBoxRows = Placement::kBoxRows;
   using Subtile = float[kRegs];
-  static constexpr int kAcross = Tile::kN / Slabs::kCols;
+  static constexpr int kAcross = Tile::kN / Buffers::kCols;
   static constexpr int kSubtiles = WarpTile::kBlocks * kAcross;
 
   /// Nothing but alpha, bias and ReLU, and all columns can be TMA's.  The long way asks too many questions to be over
@@ -150,23 +150,23 @@ class WgmmaTmaStore {
   }
 
   MP_DEVICE void store_short(int subtile, float *regs, const EpilogueWriter &writer) {
-    const int slab = subtile % Slabs::kSlabs;
+    const int buffer = subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
-    slabs_.reuse();
+    buffers_.reuse();
     scale(z, writer.alpha());
     if (bias_.is_there()) add_bias(subtile, z);
     if (out_.epilogue.activation == MP_ACT_RELU) {
       MP_UNROLL
       for (float &x : z) x = relu(x);
     }
-    put(slab, z);
-    slabs_.publish();
+    store_matrices(buffer, z);
+    buffers_.publish();
     if constexpr (Placement::kScattersRows) {
-      send_d(slab, subtile);
+      send_d(buffer, subtile);
     } else if (lane_index() == 0) {
-      const SlabPlace to = tile_.placement.slab(col(subtile), d_z());
-      slabs_.store(slab, 0, map_d(), to.x, row(subtile), to.z);
-      slabs_.commit();
+      const TmaCoord to = tile_.placement.buffer(col(subtile), d_z());
+      buffers_.store(buffer, 0, map_d(), to.x, row(subtile), to.z);
+      buffers_.commit();
     }
   }
 
@@ -185,44 +185,46 @@ class WgmmaTmaStore {
   /// branch that is far away costs as much as many of them.
   MP_DEVICE void store_subtile(int subtile, float *regs, const EpilogueWriter &writer) {
     // D leaves from where the side matrix arrived, or beside where aux leaves from.
-    const int aux_slab = 0;
-    const int slab = side_ == SideMatrix::aux_written ? 1 : subtile % Slabs::kSlabs;
+    const int aux_buffer = 0;
+    const int buffer = side_ == SideMatrix::aux_written ? 1 : subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
-    wait_for_slab(slab);
+    wait_for_buffer(buffer);
     scale(z, writer.alpha());
     if (side_ == SideMatrix::c) {
-      for_each_beside(slab, z, [&](float(&x)[8], const float(&c)[8]) {
+      for_each_beside(buffer, z, [&](float(&x)[8], const float(&c)[8]) {
         MP_UNROLL
         for (int r = 0; r < 8; r++) x[r] += out_.beta * c[r];
       });
     }
     if (bias_.is_there()) add_bias(subtile, z);
-    if (side_ == SideMatrix::aux_written) put(aux_slab, z);
+    if (side_ == SideMatrix::aux_written) store_matrices(aux_buffer, z);
     activate(out_.epilogue.activation, z);
     if (side_ == SideMatrix::aux_read) {
-      for_each_beside(slab, z, [&](float(&x)[8], const float(&aux)[8]) {
+      for_each_beside(buffer, z, [&](float(&x)[8], const float(&aux)[8]) {
         multiply_by_derivative(out_.epilogue.activation, aux, x);
       });
     }
     if (writer.measures() && !tile_.is_whole()) clear_outside(subtile, z);
-    put(slab, z, [&](const Pairs &pairs) {
+    store_matrices(buffer, z, [&](const Pairs &pairs) {
       if (writer.measures()) measure(pairs);
     });
-    slabs_.publish();
-    if (tile_.args.column_partials.base != nullptr) sum_columns(slab, subtile);
+    buffers_.publish();
+    if (tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
     if (side_ == SideMatrix::aux_written)
-      send(aux_slab, subtile, map_side(), side_z(), [&] { return in_memory().aux(); });
-    send_d(slab, subtile);
-    if (lane_index() == 0 && reads_side() && subtile + Slabs::kSlabs < kSubtiles) {
+      send(aux_buffer, subtile, map_side(), side_z(), [&] { return in_memory().aux(); });
+    send_d(buffer, subtile);
+    if (lane_index() == 0 && reads_side() && subtile + Buffers::kStagingBuffers < kSubtiles) {
       tma_store_wait_read<0>();
-      fetch_side(subtile + Slabs::kSlabs);
+      fetch_side(subtile + Buffers::kStagingBuffers);
     }
   }
 
   // ---- places
 
   MP_DEVICE int row(int subtile) const { return tile_.row0 + subtile / kAcross * 64; }
-  MP_DEVICE int col(int subtile) const { return tile_.work.n0 + subtile % kAcross * Slabs::kCols; }
+  MP_DEVICE int col(int subtile) const {
+    return tile_.work.n0 + subtile % kAcross * Buffers::kCols;
+  }
 
   MP_DEVICE const TensorMap &map_d() const {
     if constexpr (Placement::kScattersRows) return tile_.placement.map_d(tile_.work.batch_item);
@@ -248,62 +250,63 @@ class WgmmaTmaStore {
 
   /// By one lane.
   MP_DEVICE void fetch_side(int subtile) const {
-    const int slab = subtile % Slabs::kSlabs;
+    const int buffer = subtile % Buffers::kStagingBuffers;
     if constexpr (Placement::kScattersRows) {
-      slabs_.fetch(slab, map_side(),
-                   tile_.placement.subtile(tile_.work.batch_item, row(subtile), col(subtile)));
+      buffers_.fetch(buffer, map_side(),
+                     tile_.placement.subtile(tile_.work.batch_item, row(subtile), col(subtile)));
     } else {
-      const SlabPlace from = tile_.placement.slab(col(subtile), side_z());
-      slabs_.fetch(slab, map_side(), from.x, row(subtile), from.z);
+      const TmaCoord from = tile_.placement.buffer(col(subtile), side_z());
+      buffers_.fetch(buffer, map_side(), from.x, row(subtile), from.z);
     }
   }
 
   MP_DEVICE EpilogueWriter in_memory() const { return {out_, tile_.target()}; }
 
-  MP_DEVICE void send_d(int slab, int subtile) const {
-    send(slab, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
+  MP_DEVICE void send_d(int buffer, int subtile) const {
+    send(buffer, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
   }
 
-  /// By the warp, of a slab that is published: one group of lane 0, which may be empty.
+  /// By the warp, of a buffer that is published: one group of lane 0, which may be empty.
   /// @param rows  () -> EpilogueWriter::Rows, asked only if TMA cannot take the subtile
   template <class Rows>
-  MP_DEVICE void send(int slab, int subtile, const TensorMap &map, int z, const Rows &rows) const {
+  MP_DEVICE void send(int buffer, int subtile, const TensorMap &map, int z,
+                      const Rows &rows) const {
     MP_NO_UNROLL
     for (int first = 0; first < kSubtileRows; first += kBoxRows) {
-      SlabBox to;
+      TmaBox to;
       // Through a shuffle, from which ptxas knows that the warp goes one way: else it keeps the main loop's stage, which
       // the whole warp shares, in each lane.
       if (shuffle(int{find_box(subtile, first, z, to)}, 0) == 0)
-        copy_rows(slab, subtile, first, rows());
+        copy_rows(buffer, subtile, first, rows());
       else if (lane_index() == 0)
-        slabs_.store(slab, first, map, to.x, to.y, to.z);
+        buffers_.store(buffer, first, map, to.x, to.y, to.z);
     }
-    if (lane_index() == 0) slabs_.commit();
+    if (lane_index() == 0) buffers_.commit();
   }
 
   /// D ends with a unit of TMA, as the columns do between which there are gaps.
   MP_DEVICE bool has_whole_units() const { return Placement::kColumnGaps || tile_.n() % kVec == 0; }
 
-  struct SlabBox {
+  struct TmaBox {
     int x, y, z;
   };
   /// Whether TMA can store the rows of the subtile from `first` on, and where.
-  MP_DEVICE bool find_box(int subtile, int first, int z, SlabBox &to) const {
+  MP_DEVICE bool find_box(int subtile, int first, int z, TmaBox &to) const {
     if constexpr (Placement::kScattersRows) {
       to.x = col(subtile);
       if (!tile_.placement.find_line(tile_.work.batch_item, row(subtile) + first, to.y, to.z))
         return false;
     } else {
-      const SlabPlace place = tile_.placement.slab(col(subtile), z);
+      const TmaCoord place = tile_.placement.buffer(col(subtile), z);
       to = {place.x, row(subtile) + first, place.z};
     }
-    return has_whole_units() || col(subtile) + Slabs::kCols <= tile_.n();
+    return has_whole_units() || col(subtile) + Buffers::kCols <= tile_.n();
   }
 
   /// As many rows as a box has, from `first_row` on.  Lanes have neighbouring runs of eight columns.
-  MP_DEVICE void copy_rows(int slab, int subtile, int first_row,
+  MP_DEVICE void copy_rows(int buffer, int subtile, int first_row,
                            const EpilogueWriter::Rows &to) const {
-    constexpr int kRuns = Slabs::kCols / kVec,
+    constexpr int kRuns = Buffers::kCols / kVec,
                   kTogether = 32;  // columns that a placement keeps in one run
     // What follows from a shuffle is not kept in registers while the main loop runs.
     const int lane = shuffle(lane_index(), lane_index());
@@ -317,7 +320,7 @@ class WgmmaTmaStore {
       const int valid = static_cast<int>(min_of<int64_t>(place.count - from, kVec));
       if (to_row < 0 || valid <= 0) continue;
       half *const p = static_cast<half *>(to.base) + to_row * to.ld + place.col + from;
-      const Packed<half> x = slabs_.eight(slab, r, run);
+      const Packed<half> x = buffers_.load_8(buffer, r, run);
       // In one store of 16 bytes: of four stores of a word each would write a part of every sector.
       using Eight = Pack<half, kVec>;
       static_assert(sizeof(Eight) == sizeof x);  // nvcc 12.4 casts only to a complete type
@@ -326,16 +329,16 @@ class WgmmaTmaStore {
       else
         x.store_elements(p, valid);
     }
-    warp_sync();  // before something else comes into the slab
+    warp_sync();  // before something else comes into the buffer
   }
 
-  MP_DEVICE void wait_for_slab(int slab) {
+  MP_DEVICE void wait_for_buffer(int buffer) {
     if (reads_side())
-      slabs_.wait(slab);
+      buffers_.wait(buffer);
     else if (side_ == SideMatrix::aux_written)
-      slabs_.reuse_all();
+      buffers_.reuse_all();
     else
-      slabs_.reuse();
+      buffers_.reuse();
   }
 
   // ---- elements
@@ -347,12 +350,12 @@ class WgmmaTmaStore {
 
   /// Calls f(elements, those of the side matrix) for the columns 16 j .. +16, one j after the other.
   template <class F>
-  MP_DEVICE void for_each_beside(int slab, Subtile &z, const F &f) const {
+  MP_DEVICE void for_each_beside(int buffer, Subtile &z, const F &f) const {
     MP_UNROLL
     for (int j = 0; j < kRegs / 8; j++) {
       Pairs pairs;
       float beside[8];
-      slabs_.get(slab, j, pairs);
+      buffers_.load_matrices(buffer, j, pairs);
       with_half_type(out_.dtype, [&](auto type) {
         using T = typename decltype(type)::type;
         MP_UNROLL
@@ -365,7 +368,7 @@ class WgmmaTmaStore {
 
   /// Calls rounded(pairs) for what it puts.
   template <class Rounded>
-  MP_DEVICE void put(int slab, const Subtile &z, const Rounded &rounded) const {
+  MP_DEVICE void store_matrices(int buffer, const Subtile &z, const Rounded &rounded) const {
     with_half_type(out_.dtype, [&](auto type) {
       MP_UNROLL
       for (int j = 0; j < kRegs / 8; j++) {
@@ -375,25 +378,25 @@ class WgmmaTmaStore {
           pairs[p] =
               pack_pair<typename decltype(type)::type>(z[8 * j + 2 * p], z[8 * j + 2 * p + 1]);
         rounded(pairs);
-        slabs_.put(slab, j, pairs);
+        buffers_.store_matrices(buffer, j, pairs);
       }
     });
   }
-  MP_DEVICE void put(int slab, const Subtile &z) const {
-    put(slab, z, [](const Pairs &) {});
+  MP_DEVICE void store_matrices(int buffer, const Subtile &z) const {
+    store_matrices(buffer, z, [](const Pairs &) {});
   }
 
   // ---- statistics
 
   /// For dbias (dbias.h): a lane has two columns of D, as it is rounded.
-  MP_DEVICE void sum_columns(int slab, int subtile) const {
+  MP_DEVICE void sum_columns(int buffer, int subtile) const {
     const ColumnPartials &sums = tile_.args.column_partials;
     const int64_t left = tile_.m() - row(subtile), column = col(subtile) + 2 * lane_index();
     Pack<float, 2> sum{};
     with_half_type(out_.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       const auto add = [&](int r) {
-        const uint32_t pair = slabs_.pair(slab, r);
+        const uint32_t pair = buffers_.pair(buffer, r);
         sum.x[0] += to_float(element_from<T>(pair & 0xffffu));
         sum.x[1] += to_float(element_from<T>(pair >> 16));
       };
@@ -409,7 +412,7 @@ class WgmmaTmaStore {
       const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(subtile) / kSubtileRows;
       *reinterpret_cast<Pack<float, 2> *>(sums.base + at * sums.ld + column) = sum;
     }
-    warp_sync();  // before something else comes into the slab
+    warp_sync();  // before something else comes into the buffer
   }
 
   /// What is not an element of D must not be measured.
@@ -438,7 +441,7 @@ class WgmmaTmaStore {
   }
 
   const WarpTile &tile_;
-  Slabs &slabs_;
+  Buffers &buffers_;
   const Output &out_;
   const SideMatrix side_;
   SubtileBias bias_;

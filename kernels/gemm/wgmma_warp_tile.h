@@ -15,13 +15,13 @@ struct ColumnRun {
   int64_t count;  ///< from there on
 };
 
-/// Where the 64 columns of a slab go, by the map of D.
-struct SlabPlace {
+/// Where the 64 columns of a buffer go, by the map of D.
+struct TmaCoord {
   int x, z;
 };
 
 /// Rows and columns of the product are those of D.  A class in its place may leave columns out, but
-/// keeps 32 that begin at a multiple of 32 in one run, and 64 in one slab.  One that scatters rows says
+/// keeps 32 that begin at a multiple of 32 in one run, and 64 in one buffer.  One that scatters rows says
 /// where each is, and how a subtile of 16 leaves (ClassPixels in dgrad_wgmma.h).
 struct DensePlacement {
   static constexpr bool kColumnGaps = false, kScattersRows = false;
@@ -30,7 +30,7 @@ struct DensePlacement {
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
   /// `n`: columns of the product.
   MP_DEVICE ColumnRun run(int64_t col, int64_t n) const { return {col, n - col}; }
-  MP_DEVICE SlabPlace slab(int col, int z) const { return {col, z}; }
+  MP_DEVICE TmaCoord buffer(int col, int z) const { return {col, z}; }
   /// In D, of a row of that batch item's product; negative: nowhere.
   MP_DEVICE int64_t row(int, int64_t row) const { return row; }
 };

@@ -27,7 +27,7 @@ struct FusedWgmmaTile {
   static constexpr int kStages = kStages_;
   static constexpr bool kPingPong = false;
   static constexpr int kConsumers = 1, kThreads = kWarpgroup, kRows = kM;
-  static constexpr int kSlabs = 0;  // nothing leaves through TMA
+  static constexpr int kStagingBuffers = 0;  // nothing leaves through TMA
   static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
   static constexpr int kStageBytes = kBytesA + kBytesB;
   static constexpr int kPitch = kN + 8;                                       ///< of the sums

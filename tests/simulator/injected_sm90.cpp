@@ -6,7 +6,7 @@
 //   stride, leading stride, step along k or   wgmma, where no canonical layout has such a
 //   major of a descriptor                     descriptor; else D
 //   swizzle of map and descriptor differ      wgmma; D
-//   stages or slabs off the atoms             tma_load, tma_store
+//   stages or buffers off the atoms             tma_load, tma_store
 //   bytes expected: too few, none             the mbarrier, when more come
 //   too many, or no arrival                   a deadlock, which says what the mbarrier lacks
 //   parity: start, flip, reset per tile       a deadlock, or the mbarrier: a phase missed, or more
@@ -15,7 +15,7 @@
 //                                             block, in the middle of a phase
 //   release before the wgmmas are done        D, as they happen late; a phase missed
 //   proxy fence missing, or not in all warps  tma_store
-//   slab reused before it is read             D, as stores read late; warps held back
+//   buffer reused before it is read             D, as stores read late; warps held back
 //   return before the last store has read     the end of the thread
 //   wgmma_fence missing                       wgmma; on the device also ptxas, C7519
 //   commit or wait missing                    the end of the thread; D is NaN until the wait
@@ -233,11 +233,12 @@ TEST_CASE("injected: sm90: TMA stores") {
   check_caught<Bug::proxy_fence_in_one_warp>("a proxy fence in one warp of four",
                                              "wrote without async_proxy_fence");
   check_caught<Bug::no_barrier_before_store>("no barrier between stmatrix and store", "");
-  check_caught<Bug::slab_reused_unread>("a slab reused before it is read");
-  check_caught<Bug::slab_reused_without_barrier>("a slab reused when one thread knows it is read");
-  check_caught<Bug::return_before_read>("return before the last slab is read",
+  check_caught<Bug::slab_reused_unread>("a buffer reused before it is read");
+  check_caught<Bug::slab_reused_without_barrier>(
+      "a buffer reused when one thread knows it is read");
+  check_caught<Bug::return_before_read>("return before the last buffer is read",
                                         "returned before its TMA store has read");
-  check_caught<Bug::unaligned_slab>("slabs off the swizzle's atoms", "not 1024-byte aligned");
+  check_caught<Bug::unaligned_slab>("buffers off the swizzle's atoms", "not 1024-byte aligned");
 }
 
 TEST_CASE("injected: sm90: accumulators and registers") {

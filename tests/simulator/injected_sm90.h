@@ -74,8 +74,8 @@ constexpr uint32_t kABytes = kTileM * kRowBytes;
 constexpr uint32_t kChunkBytes = kTileK * kRowBytes;  // of B
 constexpr uint32_t kBBytes = kTileN / kChunk * kChunkBytes;
 constexpr uint32_t kStageBytes = kABytes + kBBytes;
-constexpr uint32_t kSlabBytes = kConsumerM * kRowBytes;  // of D, per consumer
-constexpr size_t kInjectedSmemBytes = kStages * kStageBytes + kConsumers * kSlabBytes + kAtom;
+constexpr uint32_t kStagingBytes = kConsumerM * kRowBytes;  // of D, per consumer
+constexpr size_t kInjectedSmemBytes = kStages * kStageBytes + kConsumers * kStagingBytes + kAtom;
 
 struct InjectedArgs {
   mp::TensorMap a, b, d;
@@ -105,7 +105,7 @@ struct Unit {
 template <Bug bug, int kCluster>
 struct InjectedGemm {
   const InjectedArgs &args;
-  SmemAddress stages, slabs, full, empty;
+  SmemAddress stages, buffers, full, empty;
   uint32_t *tickets;  ///< of the consumers, in smem
 
   // ---- schedule
@@ -274,30 +274,30 @@ struct InjectedGemm {
   void sync_warpgroup(int consumer) const { named_barrier_sync(1 + consumer, kWarpgroup); }
 
   /// 64 columns of D, in smem as TMA swizzles them.
-  void store_slab(const float *d, SmemAddress slab) const {
+  void store_slab(const float *d, SmemAddress buffer) const {
     const int lane = lane_index(), row = warp_index() % 4 * 16 + lane % 16;
     for (int j = 0; j < kChunk / 16; j++) {
       uint32_t r[4];
       for (int i = 0; i < 4; i++) r[i] = pack_pair<half>(d[8 * j + 2 * i], d[8 * j + 2 * i + 1]);
       const int unit = (2 * j + lane / 16) ^ row % 8;
       store_matrix_x4(
-          slab + static_cast<SmemAddress>(row * static_cast<int>(kRowBytes) + unit * 16), r);
+          buffer + static_cast<SmemAddress>(row * static_cast<int>(kRowBytes) + unit * 16), r);
     }
   }
 
   void store_tile(const float (&d)[kRegs], const Unit &unit, int consumer) const {
     const bool is_storer = thread_index() % kWarpgroup == 0;
-    const SmemAddress slab = slabs + static_cast<SmemAddress>(consumer) * kSlabBytes;
+    const SmemAddress buffer = buffers + static_cast<SmemAddress>(consumer) * kStagingBytes;
     for (int c = 0; c < kTileN / kChunk; c++) {
       if (is_storer && bug != Bug::slab_reused_unread) tma_store_wait_read<0>();
       if (bug != Bug::slab_reused_without_barrier) sync_warpgroup(consumer);
-      store_slab(d + c * kChunk / 2, slab);
+      store_slab(d + c * kChunk / 2, buffer);
       if (bug != Bug::no_proxy_fence &&
           (bug != Bug::proxy_fence_in_one_warp || warp_index() % 4 == 0))
         async_proxy_fence();
       if (bug != Bug::no_barrier_before_store) sync_warpgroup(consumer);
       if (is_storer) {
-        tma_store(args.d, slab, unit.n0 + c * kChunk, unit.m0 + consumer * kConsumerM, 0);
+        tma_store(args.d, buffer, unit.n0 + c * kChunk, unit.m0 + consumer * kConsumerM, 0);
         tma_store_commit();
       }
     }
@@ -350,10 +350,10 @@ injected_gemm(MP_PARAM(InjectedArgs) args) {
   MP_SHARED(uint64_t, empty, [kStages]);
   MP_SHARED(uint32_t, tickets, [kConsumers]);
   const SmemAddress first = ceil_div(smem_address(smem), kAtom) * kAtom;
-  const SmemAddress slabs = first + kStages * kStageBytes;
+  const SmemAddress buffers = first + kStages * kStageBytes;
   const InjectedGemm<bug, kCluster> gemm{args,
                                          bug == Bug::unaligned_stages ? first - kAtom / 2 : first,
-                                         bug == Bug::unaligned_slab ? slabs - 16 : slabs,
+                                         bug == Bug::unaligned_slab ? buffers - 16 : buffers,
                                          smem_address(full),
                                          smem_address(empty),
                                          tickets};

@@ -225,7 +225,7 @@ REASONS = [
                          ("conv wgmma, fprop", 12), ("conv wgmma, dgrad", 8), ("conv wgmma, strided dgrad", 8),
                          ("conv wgmma, wgrad", 8), (STEPS, 8))),
     *(Reason(case, "bar.warp.sync", "left out", most,
-             "reuse_all before lane 0 fetches, and before patches; WgmmaSlabs::get, as ldmatrix and stmatrix have a lane's row; "
+             "reuse_all before lane 0 fetches, and before patches; WgmmaStagingBuffers::get, as ldmatrix and stmatrix have a lane's row; "
              "behind the last patch; behind what one lane waits for before it exits")
       for case, most in (("wgmma, c*", 9), ("conv wgmma, [fds]*", 13))),
     Reason("wgmma, ping-pong", "bar.warp.sync", "left out", 9, "the same"),
@@ -271,8 +271,8 @@ REASONS = [
     Reason("recurrent steps", "cp.async.cg.shared.global", "copies what lies outside too", 8,
            "rows and units that are none, whose sums nobody stores; backward, gates of LSTM end with a tile of k"),
     Reason("conv wgmma, wgrad", "mbarrier.init.*", "*", 16,
-           "Barriers::arrived, of eight warps with two slabs each: set_output gives wgrad no map of what stands beside the "
-           "filter, so that nothing is fetched into a slab"),
+           "Barriers::arrived, of eight warps with two buffers each: set_output gives wgrad no map of what stands beside the "
+           "filter, so that nothing is fetched into a buffer"),
     Reason("*wgmma*", "cp.async.bulk.wait_group.read", "*", 1,
-           "Slabs::reuse_all before patches: where tiles leave by patches, none of the launch leaves by TMA"),
+           "Buffers::reuse_all before patches: where tiles leave by patches, none of the launch leaves by TMA"),
 ]
