@@ -60,8 +60,8 @@ class TuningFit {
     kCopy,
     kPair,
     kPatch,
-    kBeside,
-    kLone,
+    kSource,
+    kScalarLoad,
     kClassUnknowns
   };
   enum KernelUnknown { kStart, kTile, kK, kKPaired, kKernelUnknowns };
@@ -83,7 +83,7 @@ class TuningFit {
     std::array<double, mp::kNumGemmTiles> speed;  // of its samples, over the given constants
     speed.fill(kUnknown);
     for (const Sample &sample : samples_) {
-      dram = std::min(dram, sample.us / (sample.load.dram_mb + sample.load.behind_mb));
+      dram = std::min(dram, sample.us / (sample.load.dram_mb + sample.load.post_pass_mb));
       l2 = std::min(l2, sample.us / sample.load.l2_mb);
       double &of_kernel = speed[static_cast<size_t>(sample.kernel->tile)];
       of_kernel = std::min(of_kernel, sample.us / sm_us(sample, given_));
@@ -156,9 +156,9 @@ class TuningFit {
 
   /// Of the sample's time, what is not unknown.
   static double given_us(const Sample &sample, Bound bound, const mp::ClassTuning &tuning) {
-    const mp::TileExit &exit = sample.load.exit;
-    const double us = exit.tma_store_elems * tuning.tma_store_us + exit.ops * tuning.op_us;
-    return bound == Bound::sm ? sm_time(sample, tuning).exits * us : 0;
+    const mp::EpilogueCost &epilogue = sample.load.epilogue;
+    const double us = epilogue.tma_store_elems * tuning.tma_store_us + epilogue.ops * tuning.op_us;
+    return bound == Bound::sm ? sm_time(sample, tuning).epilogues * us : 0;
   }
 
   /// What each unknown contributes to the sample's time, as a share of it.
@@ -170,7 +170,7 @@ class TuningFit {
     a[kPartial] = load.partial_mb;
     a[kCopy] = load.copied_mb;
     if (bound == Bound::dram) a[kDram] = load.dram_mb;
-    if (given_.dram_us_per_mb > 0) a[kDram] += load.behind_mb;
+    if (given_.dram_us_per_mb > 0) a[kDram] += load.post_pass_mb;
     if (bound == Bound::l2) a[kL2] = load.l2_mb;
     if (bound == Bound::sm) {
       if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = load.starts;
@@ -178,10 +178,10 @@ class TuningFit {
       a[unknown(*sample.kernel, kTile)] = time.mains;
       const double k = time.mains * load.slice_k;
       a[unknown(*sample.kernel, load.is_paired ? kKPaired : kK)] = k;
-      a[kLone] = k * load.lone_elems;
-      a[kPair] = time.exits * load.exit.direct_store_elems;
-      a[kPatch] = time.exits * load.exit.staged_store_elems;
-      a[kBeside] = time.exits * load.exit.beside_mb;
+      a[kScalarLoad] = k * load.scalar_elems;
+      a[kPair] = time.epilogues * load.epilogue.direct_store_elems;
+      a[kPatch] = time.epilogues * load.epilogue.staged_store_elems;
+      a[kSource] = time.epilogues * load.epilogue.source_mb;
     }
     return a / sample.us;
   }
@@ -200,8 +200,8 @@ class TuningFit {
     set(tuning.copy_us_per_mb, kCopy);
     set(tuning.direct_store_us, kPair);
     set(tuning.staged_store_us, kPatch);
-    set(tuning.beside_us_per_mb, kBeside);
-    set(tuning.lone_us, kLone);
+    set(tuning.source_us_per_mb, kSource);
+    set(tuning.scalar_load_us, kScalarLoad);
     for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
       mp::KernelTuning &constants = tuning.of(kernel);
       set(constants.start_us, unknown(kernel, kStart));
@@ -235,7 +235,7 @@ mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTu
   mp::ClassTuning tuning = TuningFit(samples, given).best();
   for (double *value : {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb,
                         &tuning.partial_us_per_mb, &tuning.copy_us_per_mb, &tuning.direct_store_us,
-                        &tuning.staged_store_us, &tuning.beside_us_per_mb, &tuning.lone_us})
+                        &tuning.staged_store_us, &tuning.source_us_per_mb, &tuning.scalar_load_us})
     *value = rounded(*value);
   for (mp::KernelTuning &kernel : tuning.kernels)
     for (double *value : {&kernel.start_us, &kernel.tile_us, &kernel.k_us, &kernel.c2})

@@ -17,7 +17,7 @@
 #include "kernels/conv/padded_image.h"
 #include "kernels/conv/select_reasons.h"
 #include "kernels/gemm/dbias.h"
-#include "kernels/gemm/predict_exit.h"
+#include "kernels/gemm/predict_epilogue.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"

@@ -10,11 +10,11 @@ namespace mp {
 namespace {
 
 constexpr double kElemsPerGemvWave = 1 << 20;
-constexpr double kElemsOfUs = 1 << 20;  // that lone_us is of
+constexpr double kElemsOfUs = 1 << 20;  // that scalar_load_us is of
 
 /// Of both operands, for each element of k; those that lie outside are not counted as work.  Where all rows would be
 /// aligned it is the pointers that are not.
-int64_t lone_elems(const GemmKernel &kernel, const GemmProblem &p) {
+int64_t scalar_elems(const GemmKernel &kernel, const GemmProblem &p) {
   const bool both = has_vector_rows(p);
   const auto elems = [&](const Operand &x, int64_t extent, int tile) {
     const bool one_by_one = both || (x.ld | x.stride) % 8 != 0;
@@ -45,26 +45,26 @@ GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Dev
 
 double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
   const double multiply_us = tile_us(kernel, load.slice_k, load.is_paired ? kernel.c2 : 1) +
-                             load.slice_k * load.lone_elems * device.lone_us;
-  const double feed_us =
-      load.fed_stages * (device.wgrad_stage_us + load.fed_loads * device.wgrad_load_us);
-  return std::max(multiply_us, feed_us);
+                             load.slice_k * load.scalar_elems * device.scalar_load_us;
+  const double producer_us =
+      load.producer_stages * (device.wgrad_stage_us + load.producer_loads * device.wgrad_load_us);
+  return std::max(multiply_us, producer_us);
 }
 
 SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
-  return sm_time(load.ping_pong, load.waves, load.exits, main_us(load, device, kernel),
-                 exit_us(load.exit, device));
+  return sm_time(load.ping_pong, load.waves, load.epilogues, main_us(load, device, kernel),
+                 epilogue_us(load.epilogue, device));
 }
 
 double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
   const SmTime time = sm_time(load, device, kernel);
   const double sm_us = load.starts * kernel.start_us + time.mains * main_us(load, device, kernel) +
-                       time.exits * exit_us(load.exit, device);
+                       time.epilogues * epilogue_us(load.epilogue, device);
   const double data_us =
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
   return load.launches * device.launch_us + std::max(sm_us, data_us) +
          load.copied_mb * device.copy_us_per_mb + load.partial_mb * device.partial_us_per_mb +
-         load.behind_mb * device.dram_us_per_mb;
+         load.post_pass_mb * device.dram_us_per_mb;
 }
 
 GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
@@ -75,7 +75,8 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
       num_sms_(std::max(device.num_sms, 1)),
       l2_mb_(l2_capacity_mb(device)),
       shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
-      is_fed_(kernel.family == GemmFamily::wgmma && patches != nullptr && patches->is_wgrad),
+      is_producer_bound_(kernel.family == GemmFamily::wgmma && patches != nullptr &&
+                         patches->is_wgrad),
       common_{} {
   const TileCounts counts = tile_counts(kernel, cluster, problem.out.m, problem.out.n);
   const double items = problem.out.batch_count;
@@ -100,22 +101,23 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   common_.copied_mb = copies.mb();
   common_.is_paired = cluster > 1;
   if (kernel.family == GemmFamily::wmma && !vectorised)
-    common_.lone_elems = static_cast<double>(lone_elems(kernel, problem)) * kElemsPerK / kElemsOfUs;
+    common_.scalar_elems =
+        static_cast<double>(scalar_elems(kernel, problem)) * kElemsPerK / kElemsOfUs;
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
   const double matrices_mb =
       (matrices(problem.a, items) * m + matrices(problem.b, items) * n) * k * ab_bytes * kMb;
   constexpr double kBlock = 64;  // of rows or columns that a load brings
-  common_.fed_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
+  common_.producer_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
   common_.dram_mb = (patches != nullptr ? patches->memory_mb : matrices_mb) + epilogue_mb_;
   const StorePath path = wgmma_store_path(problem.out);
-  common_.exit = count_exit(kernel, problem.out, path);
+  common_.epilogue = epilogue_cost(kernel, problem.out, path);
   common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
   const auto dbias = [&](bool fuses_dbias) {
     return count_dbias(problem.out, plan_dbias(problem.out, fuses_dbias, 0, SIZE_MAX), device);
   };
   dbias_ = dbias(kernel.family == GemmFamily::wgmma && path == StorePath::tma);
   split_dbias_ = dbias(false);
-  slice_exit_ = count_exit(kernel, wgmma_slices(problem.out), StorePath::direct);
+  slice_epilogue_ = epilogue_cost(kernel, wgmma_slices(problem.out), StorePath::direct);
   if (kernel.family == GemmFamily::gemv) count_gemv(problem);
 }
 
@@ -131,25 +133,25 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
   common_.starts = std::ceil(p.out.batch_count / num_sms_);  // a block has one product
   common_.l2_mb = 0;                                         // the vectors are small
-  common_.exit = share_;
-  common_.exits = 1;
+  common_.epilogue = share_;
+  common_.epilogues = 1;
 }
 
 GemmLoad GemmCounter::load(int split_k) const {
   GemmLoad load = common_;
   const DbiasPass &dbias = split_k > 1 ? split_dbias_ : dbias_;
   load.launches += dbias.launches;
-  load.behind_mb = dbias.mb;
+  load.post_pass_mb = dbias.mb;
   if (kernel_.family == GemmFamily::gemv) return load;
   load.waves = std::ceil(tiles_ * split_k / at_a_time_);
   if (shares_sms_) {
     const double left =
         load.waves - kernel_.blocks_per_sm * std::floor(load.waves / kernel_.blocks_per_sm);
-    if (left > 0) load.waves += std::max(kernel_.lone_blocks - left, 0.0);
+    if (left > 0) load.waves += std::max(kernel_.single_block_slowdown - left, 0.0);
   }
   load.slice_k = static_cast<double>(slice_elems(kernel_, k_, split_k)) / kElemsPerK;
-  if (is_fed_) load.fed_stages = load.slice_k * kElemsPerK / kernel_.tile_k;
-  load.exits = load.waves;
+  if (is_producer_bound_) load.producer_stages = load.slice_k * kElemsPerK / kernel_.tile_k;
+  load.epilogues = load.waves;
   if (split_k > 1) add_split(load, split_k);
   return load;
 }
@@ -159,17 +161,17 @@ void GemmCounter::add_split(GemmLoad &load, int split_k) const {
   load.launches++;
   const double partial_mb = 2 * d_mb_ * split_k;
   load.dram_mb -= epilogue_mb_;
-  load.behind_mb += epilogue_mb_;
-  (partial_mb / 2 <= l2_mb_ ? load.partial_mb : load.behind_mb) += partial_mb;
+  load.post_pass_mb += epilogue_mb_;
+  (partial_mb / 2 <= l2_mb_ ? load.partial_mb : load.post_pass_mb) += partial_mb;
   if (kernel_.family != GemmFamily::wgmma) {
-    load.exit = share_;
-    load.exits = 1;
+    load.epilogue = share_;
+    load.epilogues = 1;
     return;
   }
   // Dealt to the tiles, which have ways out of their own.
-  load.exit = slice_exit_;
-  load.exit.ops += share_.ops / load.exits;
-  load.exit.beside_mb += share_.beside_mb / load.exits;
+  load.epilogue = slice_epilogue_;
+  load.epilogue.ops += share_.ops / load.epilogues;
+  load.epilogue.source_mb += share_.source_mb / load.epilogues;
 }
 
 }  // namespace mp

@@ -26,7 +26,7 @@ struct GemmKernel {
   int blocks_per_sm;  ///< that one SM works on at a time
   /// A block alone on its SM takes as long as this many that share it: its few warps leave gaps
   /// that others would fill.
-  double lone_blocks;
+  double single_block_slowdown;
   bool ping_pong = false;  ///< wgmma: a tile leaves while the next is multiplied
 };
 

@@ -46,9 +46,10 @@ double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device
     const TileCounts counts = tile_counts(kernel, 1, item->m, item->n);
     const double tiles = static_cast<double>(counts.m) * static_cast<double>(counts.n);
     const double main_us = tile_us(cost, static_cast<double>(item->k) / kElemsPerK);
-    const double out_us = exit_us(count_exit(kernel, item_problem(group, *item).out, path), tuning);
+    const double out_us =
+        epilogue_us(epilogue_cost(kernel, item_problem(group, *item).out, path), tuning);
     const SmTime time = sm_time(ping_pong, tiles, tiles, main_us, out_us);
-    sum_us += time.mains * main_us + time.exits * out_us;
+    sum_us += time.mains * main_us + time.epilogues * out_us;
     longest_us = std::max(longest_us, main_us + out_us);
   }
   const double tables = std::ceil(static_cast<double>(group.count) / kWgmmaProductsPerLaunch);

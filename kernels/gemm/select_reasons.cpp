@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "kernels/gemm/predict_exit.h"
+#include "kernels/gemm/predict_epilogue.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
 

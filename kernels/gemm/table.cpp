@@ -36,12 +36,12 @@ constexpr GemmKernel wgmma_row(const char *name) {
           .smem_bytes = wgmma_smem<Tile>,
           .pairs_in_m = Tile::kPairInM,
           .blocks_per_sm = 1,
-          .lone_blocks = 1,
+          .single_block_slowdown = 1,
           .ping_pong = Tile::kPingPong};
 }
 
 template <GemmTile tile>
-constexpr GemmKernel wmma_row(const char *name, double lone_blocks) {
+constexpr GemmKernel wmma_row(const char *name, double single_block_slowdown) {
   using Tile = typename TileOf<tile>::type;
   return {.family = GemmFamily::wmma,
           .tile = tile,
@@ -52,11 +52,11 @@ constexpr GemmKernel wmma_row(const char *name, double lone_blocks) {
           .smem_bytes = Tile::smem_bytes,
           .pairs_in_m = false,
           .blocks_per_sm = Tile::kMinBlocks,
-          .lone_blocks = lone_blocks};
+          .single_block_slowdown = single_block_slowdown};
 }
 
 template <GemmTile tile>
-constexpr GemmKernel simt_row(const char *name, double lone_blocks) {
+constexpr GemmKernel simt_row(const char *name, double single_block_slowdown) {
   using Tile = typename TileOf<tile>::type;
   return {.family = GemmFamily::simt,
           .tile = tile,
@@ -67,7 +67,7 @@ constexpr GemmKernel simt_row(const char *name, double lone_blocks) {
           .smem_bytes = no_dynamic_smem,
           .pairs_in_m = false,
           .blocks_per_sm = Tile::kMinBlocks,
-          .lone_blocks = lone_blocks};
+          .single_block_slowdown = single_block_slowdown};
 }
 
 /// For tile and slice counts only: the kernel cuts D by the number of SMs.
@@ -81,7 +81,7 @@ constexpr GemmKernel gemv_row(const char *name) {
           .smem_bytes = no_dynamic_smem,
           .pairs_in_m = false,
           .blocks_per_sm = 1,
-          .lone_blocks = 1};
+          .single_block_slowdown = 1};
 }
 
 // Among equally fast ones the earlier wins; where all wait for DRAM, gemv does the least beside.

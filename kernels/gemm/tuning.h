@@ -15,11 +15,11 @@
 //                         until then costs dram_us_per_mb
 //     tma_store_us, direct_store_us,  what an SM spends on 2^20 elements of D that leave a wgmma kernel so
 //     staged_store_us            (wgmma_epilogue.h)
-//     beside_us_per_mb    C and aux that an SM reads or writes beside D
+//     source_us_per_mb    C and aux that an SM reads or writes beside D
 //     op_us               2^20 operations of an SM for bias, activation and statistics; mptune leaves this one
 //                         and tma_store_us as they are
 //     copy_us_per_mb      copies of A and B with aligned rows, made first
-//     lone_us             2^20 elements that a wmma kernel loads one by one, from rows that are not 16-byte aligned;
+//     scalar_load_us             2^20 elements that a wmma kernel loads one by one, from rows that are not 16-byte aligned;
 //                         added to K_US
 //     wgrad_stage_us,     how often the threads that feed a wgmma kernel for wgrad with patches are done with a stage, and
 //     wgrad_load_us       what each load of it adds to that; mptune leaves both as they are
@@ -64,10 +64,10 @@ struct KernelTuning {
 
 struct ClassTuning {
   double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb;
-  double tma_store_us = 0, direct_store_us = 0, staged_store_us = 0, beside_us_per_mb = 0,
+  double tma_store_us = 0, direct_store_us = 0, staged_store_us = 0, source_us_per_mb = 0,
          op_us = 0;
   double copy_us_per_mb = 0;
-  double lone_us = 0;
+  double scalar_load_us = 0;
   double wgrad_stage_us = 0, wgrad_load_us = 0;
   double estimated = 0, measured_arch = 0;
   std::array<KernelTuning, kNumGemmTiles> kernels;

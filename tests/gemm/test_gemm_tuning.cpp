@@ -124,7 +124,7 @@ std::string table_of_copies() {
     for (const char *const kernel : runnable_kernels(one_tile))
       text += name + ' ' + kernel + " 1e6 0\n";
     text += name + " launch_us=0 dram_us_per_mb=0 l2_us_per_mb=0 partial_us_per_mb=1e6\n" + name +
-            " copy_us_per_mb=0 lone_us=1e6\n" + name + " wmma_64x64x32_s4 1 1\n";
+            " copy_us_per_mb=0 scalar_load_us=1e6\n" + name + " wmma_64x64x32_s4 1 1\n";
   }
   return text;
 }

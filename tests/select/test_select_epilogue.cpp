@@ -102,7 +102,7 @@ TEST_CASE("epilogue: each way has its price, for each tile") {
 
 TEST_CASE("epilogue: what stands beside D is read or written by SMs and by DRAM") {
   Priced f;
-  f.sm_90.beside_us_per_mb = 1;
+  f.sm_90.source_us_per_mb = 1;
   mp::GemmProblem p = problem(256, 256 * 66, 512), q = p;
   constexpr double kTileMb = 2e-6 * 128 * 256;
   const double d_mb = 2e-6 * 256 * 256 * 66, ab_mb = 2e-6 * 512 * (256 + 256 * 66);
@@ -167,7 +167,7 @@ TEST_CASE("epilogue: ping-pong hides all but the last behind the products, coope
   CHECK(f.us(kCooperative, tiles(5, 256)) == Approx(5 * (11 + 4)));
   CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 2));
   CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(5 * 11 + 2));
-  // Longer than the products: two tiles take as long as one and its exit.
+  // Longer than the products: two tiles take as long as one and its epilogue.
   f.sm_90.tma_store_us = 2 * 31 / kTile;
   CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 31));
   CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(4 * (11 + 31) / 2. + 11 + 31));

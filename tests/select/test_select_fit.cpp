@@ -46,7 +46,7 @@ mp::ClassTuning disturbed(const mp::ClassTuning &tuning, Random &random) {
   const auto disturb = [&](double &value) { value *= std::exp2(random.real(-1, 1)); };
   for (double *value : {&other.launch_us, &other.dram_us_per_mb, &other.l2_us_per_mb,
                         &other.partial_us_per_mb, &other.copy_us_per_mb, &other.direct_store_us,
-                        &other.staged_store_us, &other.beside_us_per_mb, &other.lone_us})
+                        &other.staged_store_us, &other.source_us_per_mb, &other.scalar_load_us})
     disturb(*value);
   for (const mp::GemmKernel &row : mp::gemm_kernels()) {
     mp::KernelTuning &kernel = other.of(row);
@@ -87,7 +87,7 @@ TEST_CASE("fit: the constants that made the times are found") {
       CAPTURE(i);
       CHECK(worst_error(samples, fitted) < 0.01);
       CHECK(fitted.launch_us == Approx(truth.launch_us).epsilon(0.02));
-      CHECK(fitted.lone_us == Approx(truth.lone_us).epsilon(0.02).margin(1e-6));
+      CHECK(fitted.scalar_load_us == Approx(truth.scalar_load_us).epsilon(0.02).margin(1e-6));
       CHECK(fitted.copy_us_per_mb == Approx(truth.copy_us_per_mb).epsilon(0.02));
     }
   }

@@ -115,7 +115,7 @@ TEST_CASE("model: a split makes shorter tiles, and pays for its partial sums twi
 
 TEST_CASE("model: misaligned rows slow wmma kernels down, not simt kernels") {
   Fixture f;
-  f.a100_class.lone_us = 100;
+  f.a100_class.scalar_load_us = 100;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   f.of("simt_128x128x16") = {.tile_us = 0, .k_us = 10};
   const mp::GemmProblem p = problem(256, 128, 1024);
@@ -180,7 +180,7 @@ TEST_CASE("model: copies cost their launches and their bytes, and then all rows 
   Fixture f;
   f.a100_class.launch_us = 3;
   f.a100_class.copy_us_per_mb = 1000;
-  f.a100_class.lone_us = 100;
+  f.a100_class.scalar_load_us = 100;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   mp::GemmProblem p = problem(256, 128, 1024);
   p.b.ld += 4;
@@ -197,7 +197,7 @@ TEST_CASE("model: the built-in table has constants for whatever can run") {
     const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
     CAPTURE(name_of(class_of(device)));
     CHECK(tuning.launch_us > 0);
-    CHECK((tuning.lone_us > 0) == (device.target == MP_TARGET_CUDA));
+    CHECK((tuning.scalar_load_us > 0) == (device.target == MP_TARGET_CUDA));
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
       mp::GemmProblem p = problem(4096, 4096, 8192);
       p.dtype_ab = dtype;

@@ -102,7 +102,7 @@ class Work {
   double idle() const {
     if (kernel_.family == mp::GemmFamily::wgmma) return 1;
     const double on_sm = std::min<double>(waves(), kernel_.blocks_per_sm);
-    return std::max(1.0, kernel_.lone_blocks / on_sm);
+    return std::max(1.0, kernel_.single_block_slowdown / on_sm);
   }
 
   double sm_us() const {
@@ -117,7 +117,7 @@ class Work {
     const double operands = (rows() / (kernel_.pairs_in_m ? 1 : choice_.cluster) +
                              cols() / (kernel_.pairs_in_m ? choice_.cluster : 1)) *
                             k * bytes_of(p_.dtype_ab);
-    const double out = exits() * exit_clocks() / waves();  // of a slice
+    const double out = epilogues() * exit_clocks() / waves();  // of a slice
     const double tile = kernel_.ping_pong ? std::max(main, (main + out) / 2) : main + out;
     const double from_l2 =
         std::max(waves() * operands / kL2OfSm, blocks() * operands / device_.num_sms / peak_.l2);
@@ -155,7 +155,7 @@ class Work {
   }
 
   /// Tiles of D that leave the busiest SM; of a split, other than wgmma's, none do.
-  double exits() const {
+  double epilogues() const {
     if (choice_.split_k == 1) return waves();
     if (kernel_.family != mp::GemmFamily::wgmma) return 0;
     return std::ceil(blocks() / choice_.split_k / device_.num_sms);
@@ -410,8 +410,8 @@ TEST_CASE("order injected: tables with a mistake are found") {
   for (const char *const lines :
        {"sm_80 wmma_128x128x32_s3 0.5 5.9\nsm_80 wmma_64x64x32_s4 1.4 14.5",
         "sm_75 simt_128x16x16 0.6 84\nsm_75 simt_64x64x16 1.2 54",
-        "sm_80 wmma_256x128x32_s3 2.5 2.8", "sm_80 dram_us_per_mb=6", "sm_75 lone_us=44",
-        "sm_80 lone_us=1900", "sm_75 copy_us_per_mb=74"}) {
+        "sm_80 wmma_256x128x32_s3 2.5 2.8", "sm_80 dram_us_per_mb=6", "sm_75 scalar_load_us=44",
+        "sm_80 scalar_load_us=1900", "sm_75 copy_us_per_mb=74"}) {
     CAPTURE(lines);
     CHECK(!tally_of(tuning_with(lines)).offenders.empty());
   }

@@ -23,7 +23,7 @@ TEST_CASE("tuning: lines set constants of classes and kernels") {
       "# a comment\n"
       "\n"
       "sm_80 launch_us=7 dram_us_per_mb=0.5 # another\n"
-      "  sm_80\tl2_us_per_mb=1e-2 partial_us_per_mb=3 lone_us=2.5\r\n"
+      "  sm_80\tl2_us_per_mb=1e-2 partial_us_per_mb=3 scalar_load_us=2.5\r\n"
       "sm_80 wmma_64x64x32_s4 1.25 0\n"
       "host simt_64x64x16 10 20 c2=0.5 start_us=3");
   const mp::ClassTuning &a100_class = tuning.of(mp::DeviceClass::sm_80);
@@ -31,7 +31,7 @@ TEST_CASE("tuning: lines set constants of classes and kernels") {
   CHECK(a100_class.dram_us_per_mb == 0.5);
   CHECK(a100_class.l2_us_per_mb == 0.01);
   CHECK(a100_class.partial_us_per_mb == 3);
-  CHECK(a100_class.lone_us == 2.5);
+  CHECK(a100_class.scalar_load_us == 2.5);
   CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").tile_us == 1.25);
   CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").k_us == 0);
   CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").c2 == 1);
@@ -134,7 +134,7 @@ TEST_CASE("tuning: what is written is read back to the same bits") {
   std::vector<const mp::GemmKernel *> kernels;
   mp::ClassTuning &host = tuning.of(mp::DeviceClass::host);
   for (double *value : {&host.launch_us, &host.dram_us_per_mb, &host.l2_us_per_mb,
-                        &host.partial_us_per_mb, &host.lone_us})
+                        &host.partial_us_per_mb, &host.scalar_load_us})
     *value = random.real(0, 100);
   for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
     host.of(kernel) = {.tile_us = random.real(0, 10),
@@ -149,7 +149,7 @@ TEST_CASE("tuning: what is written is read back to the same bits") {
   CHECK(again.dram_us_per_mb == host.dram_us_per_mb);
   CHECK(again.l2_us_per_mb == host.l2_us_per_mb);
   CHECK(again.partial_us_per_mb == host.partial_us_per_mb);
-  CHECK(again.lone_us == host.lone_us);
+  CHECK(again.scalar_load_us == host.scalar_load_us);
   for (const mp::GemmKernel *kernel : kernels) {
     CHECK(again.of(*kernel).tile_us == host.of(*kernel).tile_us);
     CHECK(again.of(*kernel).k_us == host.of(*kernel).k_us);

@@ -1,4 +1,4 @@
-#include "kernels/gemm/predict_exit.h"
+#include "kernels/gemm/predict_epilogue.h"
 
 #include <algorithm>
 
@@ -20,13 +20,13 @@ constexpr double kMeasure = 2;
 /// 16 pairs out of smem, their halves widened and added, are 80 instructions for 32 elements; places take as many as 48.
 constexpr double kSumColumns = 4;
 /// Of a subtile that is not short: its registers are copied, and every part is asked for.
-constexpr double kLongWay = 2;
+constexpr double kGeneralPathOps = 2;
 /// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
 /// 70 % of the time.
 constexpr double kPatchLoad = 600. * 4 * 32 * 0.7 / 2048;
 
 /// Matrices as large as D beside it.
-double num_beside(const Output &out) {
+double num_sources(const Output &out) {
   return (out.beta != 0.0f ? 1 : 0) + (out.epilogue.aux != nullptr ? 1 : 0);
 }
 
@@ -55,7 +55,7 @@ double activation_ops(mp_activation_t activation) {
 
 double ops_per_elem(const Output &out) {
   const Epilogue &e = out.epilogue;
-  return (out.beta != 0.0f ? kBeta : 0) + num_beside(out) * kConvert +
+  return (out.beta != 0.0f ? kBeta : 0) + num_sources(out) * kConvert +
          (e.bias != nullptr ? kBias + kConvert : 0) + activation_ops(e.activation) +
          (e.amax != nullptr || e.found_inf != nullptr ? kMeasure : 0);
 }
@@ -64,13 +64,13 @@ double num_loaded(const Output &out) {
   return (out.beta != 0.0f ? 1 : 0) + (reads_aux(out.epilogue.activation) ? 1 : 0);
 }
 
-/// As WgmmaTmaStore::is_short() says.
-bool is_short(const Output &out) {
+/// As WgmmaTmaStore::is_fast_path() says.
+bool is_fast_path(const Output &out) {
   const Epilogue &e = out.epilogue;
   // d.ld < n in strided dgrad only, whose columns have gaps (ClassPixels).
   const bool has_column_gaps = out.d.ld < out.n,
              has_whole_units = has_column_gaps || out.n % 8 == 0;
-  return has_whole_units && num_beside(out) == 0 &&
+  return has_whole_units && num_sources(out) == 0 &&
          (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) && e.amax == nullptr &&
          e.found_inf == nullptr && e.dbias == nullptr;
 }
@@ -85,45 +85,45 @@ bool can_store_directly(const Output &out) {
 
 }  // namespace
 
-TileExit count_epilogue(const Output &out, double elems) {
-  TileExit exit{};
-  exit.beside_mb = num_beside(out) * elems * elem_bytes(out.dtype) * kMb;
-  exit.ops = ops_per_elem(out) * elems * kMega;
-  return exit;
+EpilogueCost count_epilogue(const Output &out, double elems) {
+  EpilogueCost epilogue{};
+  epilogue.source_mb = num_sources(out) * elems * elem_bytes(out.dtype) * kMb;
+  epilogue.ops = ops_per_elem(out) * elems * kMega;
+  return epilogue;
 }
 
-TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path) {
+EpilogueCost epilogue_cost(const GemmKernel &kernel, const Output &out, StorePath path) {
   const double elems = static_cast<double>(std::min<int64_t>(kernel.tile_m, out.m)) *
                        static_cast<double>(std::min<int64_t>(kernel.tile_n, out.n));
-  TileExit exit = count_epilogue(out, elems);
-  if (kernel.family != GemmFamily::wgmma) return exit;
+  EpilogueCost epilogue = count_epilogue(out, elems);
+  if (kernel.family != GemmFamily::wgmma) return epilogue;
   const bool by_tma = path == StorePath::tma;
   const bool is_direct = path == StorePath::direct && can_store_directly(out);
-  double &leaving = by_tma      ? exit.tma_store_elems
-                    : is_direct ? exit.direct_store_elems
-                                : exit.staged_store_elems;
+  double &leaving = by_tma      ? epilogue.tma_store_elems
+                    : is_direct ? epilogue.direct_store_elems
+                                : epilogue.staged_store_elems;
   leaving = elems * kMega;
-  if (by_tma && out.epilogue.dbias != nullptr) exit.ops += kSumColumns * elems * kMega;
-  if (by_tma && !is_short(out)) exit.ops += kLongWay * elems * kMega;
-  exit.ops += num_loaded(out) * kPatchLoad * exit.staged_store_elems;
-  return exit;
+  if (by_tma && out.epilogue.dbias != nullptr) epilogue.ops += kSumColumns * elems * kMega;
+  if (by_tma && !is_fast_path(out)) epilogue.ops += kGeneralPathOps * elems * kMega;
+  epilogue.ops += num_loaded(out) * kPatchLoad * epilogue.staged_store_elems;
+  return epilogue;
 }
 
-double exit_us(const TileExit &exit, const ClassTuning &device) {
-  return exit.tma_store_elems * device.tma_store_us +
-         exit.direct_store_elems * device.direct_store_us +
-         exit.staged_store_elems * device.staged_store_us +
-         exit.beside_mb * device.beside_us_per_mb + exit.ops * device.op_us;
+double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device) {
+  return epilogue.tma_store_elems * device.tma_store_us +
+         epilogue.direct_store_elems * device.direct_store_us +
+         epilogue.staged_store_elems * device.staged_store_us +
+         epilogue.source_mb * device.source_us_per_mb + epilogue.ops * device.op_us;
 }
 
-SmTime sm_time(bool ping_pong, double mains, double exits, double main_us, double exit_us) {
-  if (!ping_pong) return {mains, exits};
-  const double behind_main = exit_us > main_us ? std::max(exits - 1, 0.0) / 2 : 0;
-  return {mains - behind_main, 1 + behind_main};
+SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us) {
+  if (!ping_pong) return {mains, epilogues};
+  const double exposed = epilogue_us > main_us ? std::max(epilogues - 1, 0.0) / 2 : 0;
+  return {mains - exposed, 1 + exposed};
 }
 
 double epilogue_mb(const Output &out) {
-  return (1 + num_beside(out)) * static_cast<double>(out.m) * static_cast<double>(out.n) *
+  return (1 + num_sources(out)) * static_cast<double>(out.m) * static_cast<double>(out.n) *
          out.batch_count * elem_bytes(out.dtype) * kMb;
 }
 

@@ -16,28 +16,28 @@ inline double elem_bytes(mp_dtype_t dtype) {
 }
 
 /// Elements and operations in units of 2^20.
-struct TileExit {
+struct EpilogueCost {
   double tma_store_elems, direct_store_elems,
       staged_store_elems;  ///< of wgmma kernels, by their way (wgmma_store.h)
-  double beside_mb;        ///< C and aux, read or written
+  double source_mb;        ///< C and aux, read or written
   double ops;              ///< instructions of the epilogue
 };
 
 /// Of one tile; `path`: of a wgmma kernel.
-TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path);
+EpilogueCost epilogue_cost(const GemmKernel &kernel, const Output &out, StorePath path);
 /// Of so many elements without their way to D: what the sum behind a split has to do.
-TileExit count_epilogue(const Output &out, double elems);
+EpilogueCost count_epilogue(const Output &out, double elems);
 
 /// Of a class without a constant for subtiles, TILE_US has them in it.
-double exit_us(const TileExit &exit, const ClassTuning &device);
+double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device);
 
-/// How often the products of a tile and its exit count in the time of an SM.
+/// How often the products of a tile and its epilogue count in the time of an SM.
 struct SmTime {
-  double mains, exits;
+  double mains, epilogues;
 };
-/// `exits` of `mains` tiles are finished on it.  Ping-pong: two warpgroups take turns, so two tiles take as long as
-/// the products of both, or those of one and its exit; the last exit has nothing to hide behind.
-SmTime sm_time(bool ping_pong, double mains, double exits, double main_us, double exit_us);
+/// `epilogues` of `mains` tiles are finished on it.  Ping-pong: two warpgroups take turns, so two tiles take as long as
+/// the products of both, or those of one and its epilogue; the last epilogue has nothing to hide behind.
+SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us);
 
 /// C, aux and D in memory: what the epilogue of all of D reads and writes, once.
 double epilogue_mb(const Output &out);
