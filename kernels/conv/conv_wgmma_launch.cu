@@ -54,8 +54,8 @@ void set_output(ConvWgmmaArgs &args, const ConvProblem &problem) {
     const TensorMapSpec filter = filter_spec(problem, out.d.base, out.dtype, kSubtileRows);
     return plan_wgmma_store(filter, nullptr, &args);
   }
-  const TensorMapSpec beside = wgmma_spec_side(out);
-  plan_wgmma_store(wgmma_spec_d(out), &beside, &args);
+  const TensorMapSpec source_map = wgmma_spec_source(out);
+  plan_wgmma_store(wgmma_spec_d(out), &source_map, &args);
 }
 
 void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
@@ -125,8 +125,8 @@ TensorMapSpec class_spec(const Output &out, const ConvShape &s, const PixelClass
 }
 
 /// What stands beside dx, a subtile of one class at a time.
-Im2colSpec beside_spec(const Output &out, const ConvShape &s) {
-  const Operand matrix = wgmma_side_operand(out);
+Im2colSpec source_spec(const Output &out, const ConvShape &s) {
+  const Operand matrix = wgmma_source_operand(out);
   const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
     return (d.pixels - 1) * stride - (extent - 1);
   };
@@ -145,14 +145,14 @@ Im2colSpec beside_spec(const Output &out, const ConvShape &s) {
 /// By subtiles, unless dx is fp32, or something beside it is written.
 void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const Output &out = args.problem.out;
-  args.side = wgmma_side_matrix(out);
+  args.source = wgmma_epilogue_source(out);
   args.store = StorePath::staged;
   if (out.dtype == MP_FP32) return;
-  if (args.side == SideMatrix::c || args.side == SideMatrix::aux_read) {
-    const Im2colSpec beside = beside_spec(out, problem.shape);
-    if (why_no_tensor_map(beside) != nullptr) return;
-    args.beside = im2col_map(beside);
-  } else if (args.side != SideMatrix::none) {
+  if (args.source == EpilogueSource::c || args.source == EpilogueSource::aux_read) {
+    const Im2colSpec source_map = source_spec(out, problem.shape);
+    if (why_no_tensor_map(source_map) != nullptr) return;
+    args.source_map = im2col_map(source_map);
+  } else if (args.source != EpilogueSource::none) {
     return;
   }
   for (int32_t i = 0; i < args.w.count; i++) {

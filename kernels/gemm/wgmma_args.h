@@ -41,10 +41,10 @@ struct WgmmaArgs {
   int32_t slice_k;
   int32_t common_k_tiles;  ///< of every work tile; 0 where they differ
   StorePath store;
-  SideMatrix side;      ///< with StorePath::tma
-  bool side_is_shared;  ///< by all batch items
-  TensorMap a, b, d;    ///< of the whole batch, or patterns of a table's; d with StorePath::tma
-  TensorMap beside;     ///< of the side matrix
+  EpilogueSource source;  ///< with StorePath::tma
+  bool source_is_shared;  ///< by all batch items
+  TensorMap a, b, d;      ///< of the whole batch, or patterns of a table's; d with StorePath::tma
+  TensorMap source_map;   ///< of the epilogue source
   std::byte *table;     ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
   int32_t group_count;  ///< products of a group; 0 = not a group
   bool tiles_in_table;  ///< num_work_tiles is no more than a bound: the header has the number

@@ -78,11 +78,11 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
   const bool is_split = choice.split_k > 1;
   const WgmmaWorkspace space = wgmma_workspace(by_pointers ? p.out.batch_count : 0);
   float *const partial_sums = reinterpret_cast<float *>(workspace + space.slices);
-  const TensorMapSpec beside = wgmma_spec_side(p.out);
+  const TensorMapSpec source_map = wgmma_spec_source(p.out);
   if (is_split)
     plan_wgmma_slices(p.out, partial_sums, &args);
   else
-    plan_wgmma_store(wgmma_spec_d(mapped.out), by_pointers ? nullptr : &beside, &args);
+    plan_wgmma_store(wgmma_spec_d(mapped.out), by_pointers ? nullptr : &source_map, &args);
 
   if (by_pointers) {
     args.table = workspace + space.table;

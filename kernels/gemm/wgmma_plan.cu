@@ -51,19 +51,19 @@ TensorMap wgmma_map_b(const GemmProblem &p, const GemmChoice &choice) {
                                       p.out.batch_count, rows));
 }
 
-void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *args) {
+void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *source_map, WgmmaArgs *args) {
   const Output &out = args->problem.out;
-  args->side = wgmma_side_matrix(out);
-  args->store = wgmma_store_path(out, d, beside);
+  args->source = wgmma_epilogue_source(out);
+  args->store = wgmma_store_path(out, d, source_map);
   if (args->store != StorePath::tma) {
     if (args->column_partials.base != nullptr)
       throw_target_error(MP_ERROR_INTERNAL, "dbias requires D to be stored through TMA");
     return;
   }
   args->d = tensor_map(d);
-  if (args->side == SideMatrix::none) return;
-  args->beside = tensor_map(*beside);
-  args->side_is_shared = beside->extent[2] == 1;
+  if (args->source == EpilogueSource::none) return;
+  args->source_map = tensor_map(*source_map);
+  args->source_is_shared = source_map->extent[2] == 1;
 }
 
 void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {

@@ -15,7 +15,7 @@ TensorMap wgmma_map_a(const GemmProblem &, const GemmChoice &);
 TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
 
 /// How D leaves (wgmma_store.h), with the maps that this takes.
-void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *);
+void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *source_map, WgmmaArgs *);
 /// Where k is split: the sums of each slice leave in place of `d`, and wait for launch_split_k_sum.
 void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *);
 

@@ -40,14 +40,14 @@ StorePath store_path(const Output &out, bool has_maps) {
 
 }  // namespace
 
-SideMatrix wgmma_side_matrix(const Output &out) {
+EpilogueSource wgmma_epilogue_source(const Output &out) {
   const Epilogue &e = out.epilogue;
-  if (out.beta != 0.0f) return e.aux == nullptr ? SideMatrix::c : SideMatrix::several;
-  if (e.aux == nullptr) return SideMatrix::none;
-  return reads_aux(e.activation) ? SideMatrix::aux_read : SideMatrix::aux_written;
+  if (out.beta != 0.0f) return e.aux == nullptr ? EpilogueSource::c : EpilogueSource::several;
+  if (e.aux == nullptr) return EpilogueSource::none;
+  return reads_aux(e.activation) ? EpilogueSource::aux_read : EpilogueSource::aux_written;
 }
 
-Operand wgmma_side_operand(const Output &out) {
+Operand wgmma_source_operand(const Output &out) {
   const Epilogue &e = out.epilogue;
   return e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux};
 }
@@ -73,21 +73,23 @@ TensorMapSpec wgmma_spec_d(const Output &out) {
   return subtile_spec(out, out.d);
 }
 
-TensorMapSpec wgmma_spec_side(const Output &out) {
-  return subtile_spec(out, wgmma_side_operand(out));
+TensorMapSpec wgmma_spec_source(const Output &out) {
+  return subtile_spec(out, wgmma_source_operand(out));
 }
 
-StorePath wgmma_store_path(const Output &out, const TensorMapSpec &d, const TensorMapSpec *beside) {
-  const SideMatrix side = wgmma_side_matrix(out);
-  const bool has_side = side != SideMatrix::several && beside != nullptr && has_map(*beside);
-  return store_path(out, has_map(d) && (side == SideMatrix::none || has_side));
+StorePath wgmma_store_path(const Output &out, const TensorMapSpec &d,
+                           const TensorMapSpec *source_map) {
+  const EpilogueSource source = wgmma_epilogue_source(out);
+  const bool has_source =
+      source != EpilogueSource::several && source_map != nullptr && has_map(*source_map);
+  return store_path(out, has_map(d) && (source == EpilogueSource::none || has_source));
 }
 
 StorePath wgmma_store_path(const Output &out) {
-  const TensorMapSpec beside = with_base(wgmma_spec_side(out));
+  const TensorMapSpec source_map = with_base(wgmma_spec_source(out));
   TensorMapSpec d = with_base(wgmma_spec_d(out));
   d.extent[0] = std::min(out.n, out.d.ld);  // without the columns that are left out of D
-  return wgmma_store_path(out, d, out.d.items == nullptr ? &beside : nullptr);
+  return wgmma_store_path(out, d, out.d.items == nullptr ? &source_map : nullptr);
 }
 
 Output aligned_for_tma_store(Output out) {
@@ -112,7 +114,7 @@ Output wgmma_slices(const Output &d) {
 }
 
 StorePath wgmma_store_path(const GemmGroup &group) {
-  bool have_maps = wgmma_side_matrix(group.common.out) == SideMatrix::none;
+  bool have_maps = wgmma_epilogue_source(group.common.out) == EpilogueSource::none;
   for (int64_t i = 0; have_maps && i < group.count; i++)
     have_maps = has_map(wgmma_spec_d(item_problem(group, group.items[i]).out));
   return store_path(group.common.out, have_maps);

@@ -13,21 +13,21 @@ constexpr int kSubtileRows = 16;
 enum class StorePath { tma, direct, staged };
 
 /// The matrix beside D that an epilogue reads or writes element by element.
-enum class SideMatrix { none, c, aux_read, aux_written, several };
-SideMatrix wgmma_side_matrix(const Output &);
+enum class EpilogueSource { none, c, aux_read, aux_written, several };
+EpilogueSource wgmma_epilogue_source(const Output &);
 
 /// C or aux, where it is one of them.
-Operand wgmma_side_operand(const Output &);
+Operand wgmma_source_operand(const Output &);
 
 /// Rows of `cols` elements, `rows` of them, per batch item; in boxes of 64 columns.
 TensorMapSpec wgmma_matrix_spec(const Operand &, mp_dtype_t, int64_t rows, int64_t cols,
                                 int64_t batch_count, int box_rows);
 /// For subtiles (wgmma_tma_store.h): of D, and of what stands beside it.
 TensorMapSpec wgmma_spec_d(const Output &);
-TensorMapSpec wgmma_spec_side(const Output &);
+TensorMapSpec wgmma_spec_source(const Output &);
 
 /// By subtiles only if these have maps.  `beside`: NULL where what stands beside D can have none.
-StorePath wgmma_store_path(const Output &, const TensorMapSpec &d, const TensorMapSpec *beside);
+StorePath wgmma_store_path(const Output &, const TensorMapSpec &d, const TensorMapSpec *source_map);
 /// The same of mp_gemm and mp_gemm_batched, as selection sees them: pointers that are NULL are aligned.
 StorePath wgmma_store_path(const Output &);
 /// With C, D and aux aligned so that they have maps, wherever they can have one.

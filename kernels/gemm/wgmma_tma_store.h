@@ -101,26 +101,26 @@ class WgmmaTmaStore {
       : tile_(tile),
         buffers_(buffers),
         out_(tile.args.problem.out),
-        side_(tile.args.side),
+        source_(tile.args.source),
         bias_(out_.epilogue, tile.n(), bias) {}
 
   /// As early as may be: before the main loop.
   MP_DEVICE void start() {
     if (bias_.is_there()) fetch_bias(0);
-    if (!reads_side()) return;
+    if (!reads_source()) return;
     buffers_.reuse_all();
     if (lane_index() != 0) return;
     for (int subtile = 0; subtile < min_of(Buffers::kStagingBuffers, kSubtiles); subtile++)
-      fetch_side(subtile);
+      fetch_source(subtile);
   }
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
     if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
     // Where their number is odd, the last subtile of a tile and the first of the next have the same buffer.
     if constexpr (kSubtiles % Buffers::kStagingBuffers != 0) buffers_.reuse_all();
-    if (is_short()) {
+    if (is_fast_path()) {
       MP_UNROLL
-      for (int s = 0; s < kSubtiles; s++) store_short(s, &acc[0][0] + s * kRegs, writer);
+      for (int s = 0; s < kSubtiles; s++) store_fast(s, &acc[0][0] + s * kRegs, writer);
       return;
     }
     // The long way is compiled once: each turn copies the next subtile to the first registers.
@@ -142,14 +142,14 @@ class WgmmaTmaStore {
 
   /// Nothing but alpha, bias and ReLU, and all columns can be TMA's.  The long way asks too many questions to be over
   /// when the other warpgroup of ping-pong has multiplied k = 1024.
-  MP_DEVICE bool is_short() const {
+  MP_DEVICE bool is_fast_path() const {
     const Epilogue &e = out_.epilogue;
-    return has_whole_units() && side_ == SideMatrix::none &&
+    return has_whole_units() && source_ == EpilogueSource::none &&
            (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) && e.amax == nullptr &&
            e.found_inf == nullptr && tile_.args.column_partials.base == nullptr;
   }
 
-  MP_DEVICE void store_short(int subtile, float *regs, const EpilogueWriter &writer) {
+  MP_DEVICE void store_fast(int subtile, float *regs, const EpilogueWriter &writer) {
     const int buffer = subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
     buffers_.reuse();
@@ -184,23 +184,24 @@ class WgmmaTmaStore {
   /// Each step takes all of the subtile, so that what is to be done is asked for once and not for every few elements: a
   /// branch that is far away costs as much as many of them.
   MP_DEVICE void store_subtile(int subtile, float *regs, const EpilogueWriter &writer) {
-    // D leaves from where the side matrix arrived, or beside where aux leaves from.
+    // D leaves from where the epilogue source arrived, or beside where aux leaves from.
     const int aux_buffer = 0;
-    const int buffer = side_ == SideMatrix::aux_written ? 1 : subtile % Buffers::kStagingBuffers;
+    const int buffer =
+        source_ == EpilogueSource::aux_written ? 1 : subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
     wait_for_buffer(buffer);
     scale(z, writer.alpha());
-    if (side_ == SideMatrix::c) {
-      for_each_beside(buffer, z, [&](float(&x)[8], const float(&c)[8]) {
+    if (source_ == EpilogueSource::c) {
+      for_each_source(buffer, z, [&](float(&x)[8], const float(&c)[8]) {
         MP_UNROLL
         for (int r = 0; r < 8; r++) x[r] += out_.beta * c[r];
       });
     }
     if (bias_.is_there()) add_bias(subtile, z);
-    if (side_ == SideMatrix::aux_written) store_matrices(aux_buffer, z);
+    if (source_ == EpilogueSource::aux_written) store_matrices(aux_buffer, z);
     activate(out_.epilogue.activation, z);
-    if (side_ == SideMatrix::aux_read) {
-      for_each_beside(buffer, z, [&](float(&x)[8], const float(&aux)[8]) {
+    if (source_ == EpilogueSource::aux_read) {
+      for_each_source(buffer, z, [&](float(&x)[8], const float(&aux)[8]) {
         multiply_by_derivative(out_.epilogue.activation, aux, x);
       });
     }
@@ -210,12 +211,12 @@ class WgmmaTmaStore {
     });
     buffers_.publish();
     if (tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
-    if (side_ == SideMatrix::aux_written)
-      send(aux_buffer, subtile, map_side(), side_z(), [&] { return in_memory().aux(); });
+    if (source_ == EpilogueSource::aux_written)
+      send(aux_buffer, subtile, map_source(), source_z(), [&] { return in_memory().aux(); });
     send_d(buffer, subtile);
-    if (lane_index() == 0 && reads_side() && subtile + Buffers::kStagingBuffers < kSubtiles) {
+    if (lane_index() == 0 && reads_source() && subtile + Buffers::kStagingBuffers < kSubtiles) {
       tma_store_wait_read<0>();
-      fetch_side(subtile + Buffers::kStagingBuffers);
+      fetch_source(subtile + Buffers::kStagingBuffers);
     }
   }
 
@@ -230,12 +231,12 @@ class WgmmaTmaStore {
     if constexpr (Placement::kScattersRows) return tile_.placement.map_d(tile_.work.batch_item);
     return tile_.work.item != nullptr ? tile_.work.item->d : tile_.args.d;
   }
-  MP_DEVICE const TensorMap &map_side() const { return tile_.args.beside; }
+  MP_DEVICE const TensorMap &map_source() const { return tile_.args.source_map; }
   MP_DEVICE int d_z() const { return tile_.work.item != nullptr ? 0 : tile_.work.batch_item; }
-  MP_DEVICE int side_z() const { return tile_.args.side_is_shared ? 0 : tile_.work.batch_item; }
+  MP_DEVICE int source_z() const { return tile_.args.source_is_shared ? 0 : tile_.work.batch_item; }
 
-  MP_DEVICE bool reads_side() const {
-    return side_ == SideMatrix::c || side_ == SideMatrix::aux_read;
+  MP_DEVICE bool reads_source() const {
+    return source_ == EpilogueSource::c || source_ == EpilogueSource::aux_read;
   }
 
   // ---- steps
@@ -249,14 +250,14 @@ class WgmmaTmaStore {
   }
 
   /// By one lane.
-  MP_DEVICE void fetch_side(int subtile) const {
+  MP_DEVICE void fetch_source(int subtile) const {
     const int buffer = subtile % Buffers::kStagingBuffers;
     if constexpr (Placement::kScattersRows) {
-      buffers_.fetch(buffer, map_side(),
+      buffers_.fetch(buffer, map_source(),
                      tile_.placement.subtile(tile_.work.batch_item, row(subtile), col(subtile)));
     } else {
-      const TmaCoord from = tile_.placement.buffer(col(subtile), side_z());
-      buffers_.fetch(buffer, map_side(), from.x, row(subtile), from.z);
+      const TmaCoord from = tile_.placement.buffer(col(subtile), source_z());
+      buffers_.fetch(buffer, map_source(), from.x, row(subtile), from.z);
     }
   }
 
@@ -333,9 +334,9 @@ class WgmmaTmaStore {
   }
 
   MP_DEVICE void wait_for_buffer(int buffer) {
-    if (reads_side())
+    if (reads_source())
       buffers_.wait(buffer);
-    else if (side_ == SideMatrix::aux_written)
+    else if (source_ == EpilogueSource::aux_written)
       buffers_.reuse_all();
     else
       buffers_.reuse();
@@ -348,21 +349,21 @@ class WgmmaTmaStore {
     for (float &x : z) x *= alpha;
   }
 
-  /// Calls f(elements, those of the side matrix) for the columns 16 j .. +16, one j after the other.
+  /// Calls f(elements, those of the epilogue source) for the columns 16 j .. +16, one j after the other.
   template <class F>
-  MP_DEVICE void for_each_beside(int buffer, Subtile &z, const F &f) const {
+  MP_DEVICE void for_each_source(int buffer, Subtile &z, const F &f) const {
     MP_UNROLL
     for (int j = 0; j < kRegs / 8; j++) {
       Pairs pairs;
-      float beside[8];
+      float source[8];
       buffers_.load_matrices(buffer, j, pairs);
       with_half_type(out_.dtype, [&](auto type) {
         using T = typename decltype(type)::type;
         MP_UNROLL
         for (int r = 0; r < 8; r++)
-          beside[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
+          source[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
       });
-      f(*reinterpret_cast<float(*)[8]>(z + 8 * j), beside);
+      f(*reinterpret_cast<float(*)[8]>(z + 8 * j), source);
     }
   }
 
@@ -443,7 +444,7 @@ class WgmmaTmaStore {
   const WarpTile &tile_;
   Buffers &buffers_;
   const Output &out_;
-  const SideMatrix side_;
+  const EpilogueSource source_;
   SubtileBias bias_;
   uint32_t largest_ = 0;  ///< magnitudes of a pair
 };
