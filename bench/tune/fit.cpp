@@ -177,7 +177,7 @@ class TuningFit {
       const mp::SmTime time = sm_time(sample, tuning);
       a[unknown(*sample.kernel, kTile)] = time.mains;
       const double k = time.mains * load.slice_k;
-      a[unknown(*sample.kernel, load.is_paired ? kKPaired : kK)] = k;
+      a[unknown(*sample.kernel, load.is_clustered ? kKPaired : kK)] = k;
       a[kScalarLoad] = k * load.scalar_elems;
       a[kPair] = time.epilogues * load.epilogue.direct_store_elems;
       a[kPatch] = time.epilogues * load.epilogue.staged_store_elems;

@@ -35,15 +35,15 @@ TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
 /// One load of the image brings 64 pixels of k, or the rows of a tile, or half of them.
 void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmChoice &choice) {
   const GemmKernel &kernel = *choice.kernel;
-  const bool is_paired = choice.cluster > 1;
+  const bool is_clustered = choice.cluster > 1;
   if (problem.op == MP_CONV_WGRAD) {
     args.a = tensor_map(gradient_spec(problem, kernel.tile_k));
     args.b = im2col_map(im2col_spec(problem, kernel.tile_k));
     return;
   }
   const bool by_k = problem.op == MP_CONV_FPROP;
-  const int rows_a = wgmma_box_rows(true, kernel.tile_m, is_paired && !kernel.pairs_in_m);
-  const int rows_b = wgmma_box_rows(by_k, kernel.tile_n, is_paired && kernel.pairs_in_m);
+  const int rows_a = wgmma_box_rows(true, kernel.tile_m, is_clustered && !kernel.cluster_along_m);
+  const int rows_b = wgmma_box_rows(by_k, kernel.tile_n, is_clustered && kernel.cluster_along_m);
   args.a = im2col_map(im2col_spec(problem, rows_a));
   args.b = tensor_map(filter_spec(problem, problem.other, problem.dtype, rows_b));
 }

@@ -44,7 +44,7 @@ GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Dev
 }
 
 double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
-  const double multiply_us = tile_us(kernel, load.slice_k, load.is_paired ? kernel.c2 : 1) +
+  const double multiply_us = tile_us(kernel, load.slice_k, load.is_clustered ? kernel.c2 : 1) +
                              load.slice_k * load.scalar_elems * device.scalar_load_us;
   const double producer_us =
       load.producer_stages * (device.wgrad_stage_us + load.producer_loads * device.wgrad_load_us);
@@ -87,7 +87,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
                k = static_cast<double>(problem.k);
   const double ab_bytes = elem_bytes(problem.dtype_ab);
   double reads_of_a = static_cast<double>(counts.n), reads_of_b = static_cast<double>(counts.m);
-  (kernel.pairs_in_m ? reads_of_b : reads_of_a) /= cluster;
+  (kernel.cluster_along_m ? reads_of_b : reads_of_a) /= cluster;
   d_mb_ = items * m * n * sizeof(float) * kMb;
   epilogue_mb_ = epilogue_mb(problem.out);
   share_ = count_epilogue(problem.out, items * m * n / num_sms_);
@@ -99,7 +99,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   common_.launches += copies.launches();
   common_.starts = 1;
   common_.copied_mb = copies.mb();
-  common_.is_paired = cluster > 1;
+  common_.is_clustered = cluster > 1;
   if (kernel.family == GemmFamily::wmma && !vectorised)
     common_.scalar_elems =
         static_cast<double>(scalar_elems(kernel, problem)) * kElemsPerK / kElemsOfUs;

@@ -28,7 +28,7 @@ struct GemmLoad {
   double starts;        ///< blocks that the busiest SM begins, one after the other
   double waves;         ///< tiles of the busiest SM, one after the other
   double slice_k;       ///< of k in each, in 1024 elements
-  bool is_paired;       ///< in clusters of two
+  bool is_clustered;    ///< in clusters of two
   double scalar_elems;  ///< in 2^20: that a tile loads one by one for 1024 of k
   double
       producer_stages;  ///< of a tile of wgrad by wgmma, whose patches two threads ask for; else 0

@@ -95,7 +95,7 @@ const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
   if (why != nullptr || cluster == 1) return why;
   if (q.device.num_sms < cluster) return "requires two SMs for a cluster";
   const TileCounts tiles = tile_counts(kernel, 1, q.problem.out.m, q.problem.out.n);
-  if ((kernel.pairs_in_m ? tiles.m : tiles.n) < cluster)
+  if ((kernel.cluster_along_m ? tiles.m : tiles.n) < cluster)
     return "requires two adjacent tiles for a cluster";
   return nullptr;
 }

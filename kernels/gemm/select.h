@@ -22,8 +22,9 @@ struct GemmKernel {
   int tile_m, tile_n;  ///< is_tile_extent
   int tile_k;          ///< a power of two
   size_t (*smem_bytes)(bool a_by_k, bool b_by_k);
-  bool pairs_in_m;    ///< the blocks of a cluster share B, because they are neighbours in m; else A
-  int blocks_per_sm;  ///< that one SM works on at a time
+  bool
+      cluster_along_m;  ///< the blocks of a cluster share B, because they are neighbours in m; else A
+  int blocks_per_sm;    ///< that one SM works on at a time
   /// A block alone on its SM takes as long as this many that share it: its few warps leave gaps
   /// that others would fill.
   double single_block_slowdown;
@@ -95,7 +96,7 @@ struct TileCounts {
 };
 inline TileCounts tile_counts(const GemmKernel &kernel, int cluster, int64_t m, int64_t n) {
   TileCounts tiles{tiles_in(m, kernel.tile_m), tiles_in(n, kernel.tile_n)};
-  int64_t &paired = kernel.pairs_in_m ? tiles.m : tiles.n;
+  int64_t &paired = kernel.cluster_along_m ? tiles.m : tiles.n;
   paired = round_up(paired, cluster);
   return tiles;
 }

@@ -34,7 +34,7 @@ constexpr GemmKernel wgmma_row(const char *name) {
           .tile_n = Tile::kN,
           .tile_k = Tile::kK,
           .smem_bytes = wgmma_smem<Tile>,
-          .pairs_in_m = Tile::kPairInM,
+          .cluster_along_m = Tile::kClusterAlongM,
           .blocks_per_sm = 1,
           .single_block_slowdown = 1,
           .ping_pong = Tile::kPingPong};
@@ -50,7 +50,7 @@ constexpr GemmKernel wmma_row(const char *name, double single_block_slowdown) {
           .tile_n = Tile::kN,
           .tile_k = Tile::kK,
           .smem_bytes = Tile::smem_bytes,
-          .pairs_in_m = false,
+          .cluster_along_m = false,
           .blocks_per_sm = Tile::kMinBlocks,
           .single_block_slowdown = single_block_slowdown};
 }
@@ -65,7 +65,7 @@ constexpr GemmKernel simt_row(const char *name, double single_block_slowdown) {
           .tile_n = Tile::kN,
           .tile_k = Tile::kK,
           .smem_bytes = no_dynamic_smem,
-          .pairs_in_m = false,
+          .cluster_along_m = false,
           .blocks_per_sm = Tile::kMinBlocks,
           .single_block_slowdown = single_block_slowdown};
 }
@@ -79,7 +79,7 @@ constexpr GemmKernel gemv_row(const char *name) {
           .tile_n = kGemvMaxVectors,
           .tile_k = 16,
           .smem_bytes = no_dynamic_smem,
-          .pairs_in_m = false,
+          .cluster_along_m = false,
           .blocks_per_sm = 1,
           .single_block_slowdown = 1};
 }

@@ -74,7 +74,7 @@ struct WgmmaTile {
   static constexpr int kRows = kPingPong ? kM : kM / kConsumers;  ///< of D, per warpgroup
   /// The two blocks of a cluster share the larger operand: B if they are neighbours in m.  64 columns are
   /// for products that have no others, so no tile has a neighbour in n.
-  static constexpr bool kPairInM = kM <= kN || kN == 64;
+  static constexpr bool kClusterAlongM = kM <= kN || kN == 64;
 
   static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
   static constexpr int kStageBytes = kBytesA + kBytesB;

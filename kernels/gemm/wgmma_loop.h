@@ -22,11 +22,11 @@ namespace mp::MP_TARGET {
 /// Whether the blocks of a cluster share A, or B.
 template <class Tile>
 MP_DEVICE bool shares_a() {
-  return cluster_size() > 1 && !Tile::kPairInM;
+  return cluster_size() > 1 && !Tile::kClusterAlongM;
 }
 template <class Tile>
 MP_DEVICE bool shares_b() {
-  return cluster_size() > 1 && Tile::kPairInM;
+  return cluster_size() > 1 && Tile::kClusterAlongM;
 }
 
 /// Stages says what is multiplied:

@@ -13,15 +13,15 @@ namespace {
 struct Pairs {
   uint32_t m, n;
 };
-Pairs pairs_of(const GemmChoice &choice) {
+Pairs cluster_shape(const GemmChoice &choice) {
   const uint32_t cluster = static_cast<uint32_t>(choice.cluster);
-  return choice.kernel->pairs_in_m ? Pairs{cluster, 1} : Pairs{1, cluster};
+  return choice.kernel->cluster_along_m ? Pairs{cluster, 1} : Pairs{1, cluster};
 }
 
 }  // namespace
 
 WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
-  const Pairs pair = pairs_of(choice);
+  const Pairs pair = cluster_shape(choice);
   WgmmaArgs args{};
   args.problem = gemm.problem;
   args.scheduler = gemm.scheduler;
@@ -40,13 +40,13 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
 
 TensorMap wgmma_map_a(const GemmProblem &p, const GemmChoice &choice) {
   const bool by_k = p.op_a == MP_OP_N;
-  const int rows = wgmma_box_rows(by_k, choice.kernel->tile_m, pairs_of(choice).n > 1);
+  const int rows = wgmma_box_rows(by_k, choice.kernel->tile_m, cluster_shape(choice).n > 1);
   return tensor_map(wgmma_matrix_spec(p.a, p.dtype_ab, by_k ? p.out.m : p.k, by_k ? p.k : p.out.m,
                                       p.out.batch_count, rows));
 }
 TensorMap wgmma_map_b(const GemmProblem &p, const GemmChoice &choice) {
   const bool by_k = p.op_b == MP_OP_T;
-  const int rows = wgmma_box_rows(by_k, choice.kernel->tile_n, pairs_of(choice).m > 1);
+  const int rows = wgmma_box_rows(by_k, choice.kernel->tile_n, cluster_shape(choice).m > 1);
   return tensor_map(wgmma_matrix_spec(p.b, p.dtype_ab, by_k ? p.out.n : p.k, by_k ? p.k : p.out.n,
                                       p.out.batch_count, rows));
 }

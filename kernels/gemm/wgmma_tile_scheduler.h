@@ -46,7 +46,8 @@ class WgmmaTileScheduler {
   MP_DEVICE WgmmaWorkTile tile_of_batch() const {
     const GemmProblem &p = args_.problem;
     const WorkTile tile = args_.scheduler(number_, args_.divisors);
-    const int32_t pair_m = Tile::kPairInM ? cluster_ : 1, pair_n = Tile::kPairInM ? 1 : cluster_;
+    const int32_t pair_m = Tile::kClusterAlongM ? cluster_ : 1,
+                  pair_n = Tile::kClusterAlongM ? 1 : cluster_;
     const int32_t tile_m = static_cast<int32_t>(tile.tile_m) * pair_m + (pair_m - 1) * rank_;
     const int32_t tile_n = static_cast<int32_t>(tile.tile_n) * pair_n + (pair_n - 1) * rank_;
     const int32_t k0 = tile.slice * args_.slice_k;

@@ -114,8 +114,8 @@ class Work {
     const double reads = smem_bytes_per_k() * k / peak_.smem;
     // wgmma reads shared memory by itself.
     main = kernel_.family == mp::GemmFamily::wgmma ? std::max(main, reads) : together(main, reads);
-    const double operands = (rows() / (kernel_.pairs_in_m ? 1 : choice_.cluster) +
-                             cols() / (kernel_.pairs_in_m ? choice_.cluster : 1)) *
+    const double operands = (rows() / (kernel_.cluster_along_m ? 1 : choice_.cluster) +
+                             cols() / (kernel_.cluster_along_m ? choice_.cluster : 1)) *
                             k * bytes_of(p_.dtype_ab);
     const double out = epilogues() * exit_clocks() / waves();  // of a slice
     const double tile = kernel_.ping_pong ? std::max(main, (main + out) / 2) : main + out;

@@ -285,8 +285,8 @@ TEST_CASE("select: tiles and slices cover the problem") {
         return paired ? count == (least + variant.cluster - 1) / variant.cluster * variant.cluster
                       : count == least;
       };
-      CHECK(whole(tiles.m, kernel.tile_m, kernel.pairs_in_m));
-      CHECK(whole(tiles.n, kernel.tile_n, !kernel.pairs_in_m));
+      CHECK(whole(tiles.m, kernel.tile_m, kernel.cluster_along_m));
+      CHECK(whole(tiles.n, kernel.tile_n, !kernel.cluster_along_m));
 
       const int64_t slice = mp::slice_elems(kernel, extent, variant.split_k);
       CHECK(slice % kernel.tile_k == 0);

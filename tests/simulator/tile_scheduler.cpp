@@ -74,7 +74,8 @@ void check_batch(int tiles_m, int tiles_n, int batch, int split, int num_blocks,
                  uint32_t group) {
   INFO("tiles " << tiles_m << " x " << tiles_n << ", batch " << batch << ", split " << split
                 << ", blocks " << num_blocks << ", cluster " << cluster << ", group " << group);
-  const int pair_m = Tile::kPairInM ? cluster : 1, pair_n = Tile::kPairInM ? 1 : cluster;
+  const int pair_m = Tile::kClusterAlongM ? cluster : 1,
+            pair_n = Tile::kClusterAlongM ? 1 : cluster;
   WgmmaArgs args{};
   args.problem.out.m = int64_t{tiles_m} * Tile::kM - 3;
   args.problem.out.n = int64_t{tiles_n} * Tile::kN - 5;
