@@ -129,7 +129,7 @@ struct ChoiceKey {
   }
 };
 
-/// As best_gemm and best_conv.
+/// As plan_gemm and best_conv.
 template <class Problem, class Choice>
 using Best = Choice(const Problem &, const Device &, const GemmTuning &, bool aligned,
                     size_t workspace_bytes);
@@ -140,8 +140,8 @@ using Find = bool(const Problem &, const Device &, const GemmTuning &, bool alig
 
 /// best(...), from the calling thread's cache where it is there.
 template <class Problem, class Choice>
-Choice remembered_choice(Best<Problem, Choice> *best, const Context &context,
-                         const Problem &problem, bool aligned, size_t workspace_bytes) {
+Choice cached_plan(Best<Problem, Choice> *best, const Context &context, const Problem &problem,
+                   bool aligned, size_t workspace_bytes) {
   using ChoiceCache = Cache<ChoiceKey<Problem>, Choice>;
   return PerThread<ChoiceCache>::get().find(
       {context.id, workspace_bytes, aligned, layout_of(problem)},
@@ -161,7 +161,7 @@ template <class Problem, class Choice>
 Choice choose_kernel(Best<Problem, Choice> *best, Find<Problem, Choice> *find,
                      const Context &context, const Problem &problem, bool aligned,
                      const char *kernel, size_t workspace_bytes) {
-  if (kernel == nullptr) return remembered_choice(best, context, problem, aligned, workspace_bytes);
+  if (kernel == nullptr) return cached_plan(best, context, problem, aligned, workspace_bytes);
   Choice choice;
   const char *why;
   if (!find(problem, context.device, gemm_tuning(), aligned, kernel, &choice, &why)) {

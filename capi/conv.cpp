@@ -114,13 +114,13 @@ bool reads_inputs(const ConvProblem &problem) {
 
 // ---------------------------------------------------------------------------- choice
 
-ConvChoice choose_conv(const ConvProblem &problem, const Context &context, bool aligned,
-                       const char *kernel, size_t workspace_bytes) {
+ConvPlan choose_conv(const ConvProblem &problem, const Context &context, bool aligned,
+                     const char *kernel, size_t workspace_bytes) {
   return choose_kernel(best_conv, find_conv, context, problem, aligned, kernel, workspace_bytes);
 }
 
 void log_choice(const Context &context, const char *function, const ConvShape &s,
-                const ConvChoice &choice) {
+                const ConvPlan &choice) {
   if (!is_news(context, choice.name)) return;
   log(MP_LOG_INFO, function, ": ", choice.name, " for n = ", s.n, ", h = ", s.h, ", w = ", s.w,
       ", c = ", s.c, ", k = ", s.k, ", r = ", s.r, ", s = ", s.s, ", stride = ", s.stride_h, "x",
@@ -164,7 +164,7 @@ void check_overlap(const ConvCall &call, const ConvProblem &problem) {
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
          const char *kernel, const Workspace &space, mp_stream_t stream) {
   const bool aligned = has_fast_alignment(problem.image, problem.other);
-  const ConvChoice choice = choose_conv(problem, context, aligned, kernel, space.bytes);
+  const ConvPlan choice = choose_conv(problem, context, aligned, kernel, space.bytes);
   log_slow_choice(context, call.function, problem.out, choice.gemm, space.bytes,
                   [&] { return conv_slow_path_reason(problem, context.device, aligned); });
   log_choice(context, call.function, problem.shape, choice);
@@ -176,7 +176,7 @@ void run_without_product(const Context &context, const ConvProblem &problem, mp_
   const Output &out = problem.out;
   if (out.m > 0) {
     const GemmProblem gemm = operands_of(problem);
-    const GemmChoice choice = remembered_choice(best_gemm, context, gemm, kAssumedAligned, 0);
+    const GemmPlan choice = cached_plan(plan_gemm, context, gemm, kAssumedAligned, 0);
     context.backend.gemm(context.device, gemm, choice, {nullptr, 0}, stream);
   } else if (out.epilogue.dbias != nullptr) {
     context.backend.fill(context.device, out.epilogue.dbias, 0,
@@ -208,13 +208,13 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
 }
 
 /// What can run the problem, the best first; `index` is for the message where there is nothing to run.
-std::vector<ConvChoice> ranked_choices(const Context &context, const ConvProblem &problem,
-                                       int32_t index) {
+std::vector<ConvPlan> ranked_choices(const Context &context, const ConvProblem &problem,
+                                     int32_t index) {
   MP_REQUIRE(has_pixels(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
              ", but an empty problem needs no kernel");
-  std::vector<ConvChoice> choices(kMaxConvChoices);
+  std::vector<ConvPlan> choices(kMaxConvPlans);
   const int count = rank_conv(problem, context.device, gemm_tuning(), kAssumedAligned,
-                              choices.data(), kMaxConvChoices);
+                              choices.data(), kMaxConvPlans);
   choices.resize(static_cast<size_t>(count));
   return choices;
 }
@@ -247,7 +247,7 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     const mp::ConvProblem problem = mp::conv_problem(d, op);
     size_t needed = 0;
     if (mp::reads_inputs(problem)) {
-      const mp::ConvChoice choice =
+      const mp::ConvPlan choice =
           mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
       needed = choice.workspace_bytes;
       // A named kernel's need is what it cannot do without; wgrad has no dbias.
@@ -290,8 +290,8 @@ mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
     const mp::ConvProblem problem = mp::conv_problem(d, op);
-    const std::vector<mp::ConvChoice> ranked = mp::ranked_choices(c, problem, index);
-    const auto find = [&](const char *name, mp::ConvChoice *choice, const char **why) {
+    const std::vector<mp::ConvPlan> ranked = mp::ranked_choices(c, problem, index);
+    const auto find = [&](const char *name, mp::ConvPlan *choice, const char **why) {
       return mp::find_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
                            why);
     };

@@ -81,7 +81,7 @@ size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
   if (d.kernel == nullptr)
     return choose(problem, context, kAssumedAligned, nullptr, SIZE_MAX).workspace_bytes;
   // Some kernels run in mp_gemm alone.
-  GemmChoice choice;
+  GemmPlan choice;
   const char *why;
   const bool runs =
       find_gemm(problem, context.device, gemm_tuning(), kAssumedAligned, d.kernel, &choice, &why);
@@ -89,13 +89,13 @@ size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
 }
 
 /// What can run the problem, the best first; `index` is for the message where there is nothing to run.
-std::vector<GemmChoice> ranked_choices(const Context &context, const mp_gemm_desc_t &d,
-                                       const GemmProblem &problem, int32_t index) {
+std::vector<GemmPlan> ranked_choices(const Context &context, const mp_gemm_desc_t &d,
+                                     const GemmProblem &problem, int32_t index) {
   MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
              ", but an empty problem needs no kernel");
-  std::vector<GemmChoice> choices(kMaxGemmChoices);
+  std::vector<GemmPlan> choices(kMaxGemmPlans);
   const int count = rank_gemm(problem, context.device, gemm_tuning(), kAssumedAligned,
-                              choices.data(), kMaxGemmChoices);
+                              choices.data(), kMaxGemmPlans);
   choices.resize(static_cast<size_t>(count));
   return choices;
 }
@@ -103,7 +103,7 @@ std::vector<GemmChoice> ranked_choices(const Context &context, const mp_gemm_des
 /// A checked problem, on its way to the device.
 void run(const Context &context, const char *function, const GemmProblem &problem, bool aligned,
          const char *kernel, const Workspace &workspace, mp_stream_t stream) {
-  const GemmChoice choice = choose(problem, context, aligned, kernel, workspace.bytes);
+  const GemmPlan choice = choose(problem, context, aligned, kernel, workspace.bytes);
   log_slow_choice(context, function, problem.out, choice, workspace.bytes,
                   [&] { return slow_path_reason(problem, context.device, aligned); });
   log_choice(context, function, problem, choice);
@@ -130,7 +130,7 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
     const mp::GemmProblem problem = mp::problem_to_rank(d);
     size_t needed = 0;
     if (!mp::is_empty(d)) {
-      const mp::GemmChoice choice = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
+      const mp::GemmPlan choice = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
       needed = choice.workspace_bytes;
       // A named kernel's need is what it cannot do without.
       if (d.kernel == nullptr)
@@ -201,8 +201,8 @@ mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
     const mp::GemmProblem problem = mp::problem_to_rank(d);
-    const std::vector<mp::GemmChoice> ranked = mp::ranked_choices(c, d, problem, index);
-    const auto find = [&](const char *name, mp::GemmChoice *choice, const char **why) {
+    const std::vector<mp::GemmPlan> ranked = mp::ranked_choices(c, d, problem, index);
+    const auto find = [&](const char *name, mp::GemmPlan *choice, const char **why) {
       return mp::find_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
                            why);
     };

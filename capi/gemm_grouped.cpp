@@ -132,7 +132,7 @@ std::span<const GemmGroupItem> items_of(const GemmGroup &group) {
 size_t most_workspace(const GemmGroup &group, const Context &context, const char *kernel) {
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
-    const GemmChoice choice = for_item(item.index, ": ", [&] {
+    const GemmPlan choice = for_item(item.index, ": ", [&] {
       return choose(item_problem(group, item), context, kAssumedAligned, kernel, SIZE_MAX);
     });
     most = std::max(most, choice.workspace_bytes);
@@ -141,7 +141,7 @@ size_t most_workspace(const GemmGroup &group, const Context &context, const char
 }
 
 size_t workspace_of(const GemmGroup &group, const Context &context, const char *kernel) {
-  GemmChoice choice;
+  GemmPlan choice;
   if (group.count == 0) {
     require_known_kernel(kernel, gemm_names());
     return 0;
@@ -155,11 +155,11 @@ size_t workspace_of(const GemmGroup &group, const Context &context, const char *
 
 /// Empty, or why the products take longer one by one, with `choices`, than they could.
 std::string why_slow(const GemmGroup &group, const Device &device,
-                     const std::vector<GemmChoice> &choices, const Workspace &workspace) {
-  GemmChoice together;
+                     const std::vector<GemmPlan> &choices, const Workspace &workspace) {
+  GemmPlan together;
   if (choose_gemm_grouped(group, device, gemm_tuning(), SIZE_MAX, nullptr, &together)) {
     double us = 0;
-    for (const GemmChoice &choice : choices) us += choice.predicted_us;
+    for (const GemmPlan &choice : choices) us += choice.predicted_us;
     const std::string reason = if_slower(grouped_slow_path_reason(group, device, workspace.bytes),
                                          us, together.predicted_us);
     if (!reason.empty()) return reason;
@@ -177,7 +177,7 @@ std::string why_slow(const GemmGroup &group, const Device &device,
 void run_one_by_one(const Context &context, const GemmGroup &group, const char *kernel,
                     const Workspace &workspace, mp_stream_t stream) {
   // A choice may fail, and then nothing is to have been enqueued.
-  std::vector<GemmChoice> choices;
+  std::vector<GemmPlan> choices;
   for (const GemmGroupItem &item : items_of(group)) {
     choices.push_back(for_item(item.index, ": ", [&] {
       return choose(item_problem(group, item), context, is_aligned(item), kernel, workspace.bytes);
@@ -193,7 +193,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
   }
 }
 
-void log_group(const Context &context, const GemmGroup &group, const GemmChoice &choice) {
+void log_group(const Context &context, const GemmGroup &group, const GemmPlan &choice) {
   if (!is_news(context, choice.name)) return;
   log(MP_LOG_INFO, "mp_gemm_grouped: ", choice.name, " for ", group.count,
       " GEMMs in one launch, workspace_bytes = ", choice.workspace_bytes);
@@ -201,7 +201,7 @@ void log_group(const Context &context, const GemmGroup &group, const GemmChoice 
 
 void run(const Context &context, const GemmGroup &group, const char *kernel,
          const Workspace &workspace, mp_stream_t stream) {
-  GemmChoice choice;
+  GemmPlan choice;
   if (!choose_gemm_grouped(group, context.device, gemm_tuning(), workspace.bytes, kernel,
                            &choice)) {
     return run_one_by_one(context, group, kernel, workspace, stream);

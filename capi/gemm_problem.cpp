@@ -251,13 +251,13 @@ void check_workspace(const Workspace &workspace) {
 
 // ---------------------------------------------------------------------------- choice
 
-GemmChoice choose(const GemmProblem &problem, const Context &context, bool aligned,
-                  const char *kernel, size_t workspace_bytes) {
+GemmPlan choose(const GemmProblem &problem, const Context &context, bool aligned,
+                const char *kernel, size_t workspace_bytes) {
   if (problem.out.alpha == 0.0f && kernel != nullptr) {
     require_known_kernel(kernel, gemm_names());
     kernel = nullptr;  // made for a product, and there is none
   }
-  return choose_kernel(best_gemm, find_gemm, context, problem, aligned, kernel, workspace_bytes);
+  return choose_kernel(plan_gemm, find_gemm, context, problem, aligned, kernel, workspace_bytes);
 }
 
 // ---------------------------------------------------------------------------- log
@@ -276,7 +276,7 @@ bool is_news(const Context &context, const char *kernel) {
 }
 
 void log_choice(const Context &context, const char *function, const GemmProblem &problem,
-                const GemmChoice &choice) {
+                const GemmPlan &choice) {
   if (!is_news(context, choice.name)) return;
   const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
   log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.out.m, ", n = ", problem.out.n,

@@ -101,8 +101,8 @@ inline bool has_fast_alignment(const void *a, const void *b) {
 }
 
 /// What mp_gemm launches; `kernel`: desc->kernel.  SIZE_MAX bytes: where workspace is no matter.
-GemmChoice choose(const GemmProblem &, const Context &, bool aligned, const char *kernel,
-                  size_t workspace_bytes);
+GemmPlan choose(const GemmProblem &, const Context &, bool aligned, const char *kernel,
+                size_t workspace_bytes);
 
 // ---------------------------------------------------------------------------- log
 
@@ -121,7 +121,7 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
 /// The same after a choice: the reason is one of the problem, or else time that the choice loses.
 template <class Reason>
 void log_slow_choice(const Context &context, const char *function, const Output &out,
-                     const GemmChoice &choice, size_t workspace_bytes, const Reason &of_problem) {
+                     const GemmPlan &choice, size_t workspace_bytes, const Reason &of_problem) {
   log_slow_path(context, function, [&] {
     if (choice.aligned_us > 0) {
       const std::string why = if_slower(of_problem(), choice.predicted_us, choice.aligned_us);
@@ -134,6 +134,6 @@ void log_slow_choice(const Context &context, const char *function, const Output 
 /// True the first time a kernel of that name is chosen while somebody listens.
 bool is_news(const Context &, const char *kernel);
 
-void log_choice(const Context &, const char *function, const GemmProblem &, const GemmChoice &);
+void log_choice(const Context &, const char *function, const GemmProblem &, const GemmPlan &);
 
 }  // namespace mp

@@ -36,16 +36,16 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) 
   return d;
 }
 
-GemmChoice choose_ragged(const RaggedProblem &problem, const Context &context, bool aligned,
-                         const char *kernel, size_t workspace_bytes) {
-  return choose_kernel(best_gemm_ragged, find_gemm_ragged, context, problem, aligned, kernel,
+GemmPlan choose_ragged(const RaggedProblem &problem, const Context &context, bool aligned,
+                       const char *kernel, size_t workspace_bytes) {
+  return choose_kernel(plan_gemm_ragged, find_gemm_ragged, context, problem, aligned, kernel,
                        workspace_bytes);
 }
 
 /// A checked problem, on its way to the device.
 void run(const Context &context, const RaggedProblem &problem, bool aligned, const char *kernel,
          const Workspace &workspace, mp_stream_t stream) {
-  const GemmChoice choice = choose_ragged(problem, context, aligned, kernel, workspace.bytes);
+  const GemmPlan choice = choose_ragged(problem, context, aligned, kernel, workspace.bytes);
   log_slow_choice(context, kFunction, problem.all.out, choice, workspace.bytes,
                   [&] { return slow_path_reason(problem.all, context.device, aligned); });
   log_choice(context, kFunction, problem.all, choice);

@@ -15,10 +15,10 @@ namespace mp {
 template <>
 inline constexpr uint32_t kFirstSize<mp_kernel_info_t> = 40;
 
-inline double predicted_us(const GemmChoice &choice) {
+inline double predicted_us(const GemmPlan &choice) {
   return choice.predicted_us;
 }
-inline double predicted_us(const ConvChoice &choice) {
+inline double predicted_us(const ConvPlan &choice) {
   return choice.gemm.predicted_us;
 }
 

@@ -127,7 +127,7 @@ RnnPlan plan_of(const Context &context, const RnnShape &s, RnnPass pass) {
   for (int64_t layer = 0; layer < std::min(s.layers, 2); layer++)
     for (const RnnProduct product : rnn_products(s, pass, layer)) {
       const GemmProblem problem = rnn_product(s, product, layer);
-      GemmChoice &choice = plan.choices[layer][static_cast<int>(product)];
+      GemmPlan &choice = plan.choices[layer][static_cast<int>(product)];
       choice = has_any_rows(s, product)
                    ? best_for_any_rows(problem, context.device, *plan.tuning)
                    : choose(problem, context, kAssumedAligned, nullptr, SIZE_MAX);

@@ -22,9 +22,9 @@ struct GemmProblem;
 struct Output;
 struct GemmGroup;
 struct RaggedProblem;
-struct GemmChoice;
+struct GemmPlan;
 struct ConvProblem;
-struct ConvChoice;
+struct ConvPlan;
 struct TensorList;
 struct ReduceScratch;
 struct StatisticsOutputs;
@@ -49,10 +49,10 @@ struct RnnProblem;
 // clang-format off
 /// Every launch, listed here alone: LAUNCH(name, parameters between the device and the stream).
 #define MP_LAUNCHES(LAUNCH)                                                                        \
-  LAUNCH(gemm, const GemmProblem &, const GemmChoice &, const Workspace &)                         \
-  LAUNCH(gemm_grouped, const GemmGroup &, const GemmChoice &, void *workspace)                     \
-  LAUNCH(gemm_ragged, const RaggedProblem &, const GemmChoice &, void *workspace)                  \
-  LAUNCH(conv, const ConvProblem &, const ConvChoice &, const Workspace &)                         \
+  LAUNCH(gemm, const GemmProblem &, const GemmPlan &, const Workspace &)                         \
+  LAUNCH(gemm_grouped, const GemmGroup &, const GemmPlan &, void *workspace)                     \
+  LAUNCH(gemm_ragged, const RaggedProblem &, const GemmPlan &, void *workspace)                  \
+  LAUNCH(conv, const ConvProblem &, const ConvPlan &, const Workspace &)                         \
   LAUNCH(cast, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count)                  \
   LAUNCH(statistics, const TensorList &, const ReduceScratch &, const StatisticsOutputs &)         \
   LAUNCH(multiply, const TensorList &, float factor)                                               \

@@ -34,9 +34,9 @@ std::vector<double> least_cpu_times(const std::vector<mpbench::Work> &works) {
   return least;
 }
 
-mp::GemmChoice choice_named(const std::string &name, const mp::GemmProblem &problem,
-                            const mp::Device &device) {
-  mp::GemmChoice choice;
+mp::GemmPlan choice_named(const std::string &name, const mp::GemmProblem &problem,
+                          const mp::Device &device) {
+  mp::GemmPlan choice;
   const char *why = nullptr;
   if (mp::find_gemm(problem, device, mp::builtin_gemm_tuning(), kAligned, name.c_str(), &choice,
                     &why))
@@ -65,7 +65,7 @@ mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
 Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
            double us) {
   const mp::GemmProblem problem = mp::gemm_problem(desc_of(shape));
-  const mp::GemmChoice choice = choice_named(kernel, problem, device);
+  const mp::GemmPlan choice = choice_named(kernel, problem, device);
   return {kernel, {choice.kernel, load_of(choice, problem, device), us}};
 }
 

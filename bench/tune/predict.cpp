@@ -23,8 +23,8 @@ constexpr size_t kAnyWorkspace = SIZE_MAX;
 
 Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
   const mp_gemm_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
-  const mp::GemmChoice choice = mp::best_gemm(mp::gemm_problem(desc), device,
-                                              mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
+  const mp::GemmPlan choice = mp::plan_gemm(mp::gemm_problem(desc), device,
+                                            mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
   return {.suite = "gemm",
           .set = shape.set,
           .shape = shape.name(),
@@ -43,8 +43,8 @@ Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
 
 Prediction predict(const mpbench::ConvShape &shape, const mp::Device &device) {
   const mp_conv2d_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
-  const mp::ConvChoice choice = mp::best_conv(mp::conv_problem(desc, shape.op), device,
-                                              mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
+  const mp::ConvPlan choice = mp::best_conv(mp::conv_problem(desc, shape.op), device,
+                                            mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
   return {.suite = "conv",
           .set = shape.set,
           .shape = shape.name(),

@@ -87,7 +87,7 @@ ConvArgs make_conv_args(const ConvProblem &problem) {
   return args;
 }
 
-void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
+void launch_implicit(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
                      ConvArgs args, mp_stream_t stream) {
   const GemmKernel &kernel = *choice.gemm.kernel;
   const ProductShape product = product_shape(problem);
@@ -104,7 +104,7 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
 }
 
 /// By kernels whose threads find the patches.
-void launch_patches(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
+void launch_patches(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
                     float *partial_sums, mp_stream_t stream) {
   ConvArgs args = make_conv_args(problem);
   args.partial_sums = partial_sums;
@@ -115,7 +115,7 @@ void launch_patches(const Device &device, const ConvProblem &problem, const Conv
 }
 
 /// By the kernels of one family, and the sum of the slices that they leave in workspace.
-void launch_product(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
+void launch_product(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
                     const ColumnPartials &sums, std::byte *workspace, mp_stream_t stream) {
   const int32_t split_k = choice.gemm.split_k;
   float *const partial_sums = split_k > 1 ? reinterpret_cast<float *>(workspace) : nullptr;
@@ -128,7 +128,7 @@ void launch_product(const Device &device, const ConvProblem &problem, const Conv
 
 }  // namespace
 
-void conv(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
+void conv(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
           const Workspace &workspace, mp_stream_t stream) {
   if (choice.family == ConvFamily::gemm)
     return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);

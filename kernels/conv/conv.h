@@ -143,17 +143,17 @@ class ConvProduct {
 };
 
 /// `args`: but for the schedule and slice_k.
-void launch_conv_depthwise(const ConvChoice &, const ConvProblem &, const Device &, ConvArgs,
+void launch_conv_depthwise(const ConvPlan &, const ConvProblem &, const Device &, ConvArgs,
                            mp_stream_t);
 /// Makes the copies, at the head of the workspace; returns the problem that reads them.
 ConvProblem launch_padded_image(const Device &, const ConvProblem &, const PaddedImage &,
                                 void *workspace, mp_stream_t);
-void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
+void launch_conv_wmma(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 /// partial_sums: as in ConvArgs.
-void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &,
+void launch_conv_wgmma(const ConvPlan &, const ConvProblem &, const Device &,
                        const ColumnPartials &, float *partial_sums, mp_stream_t);
-void launch_conv_simt(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
+void launch_conv_simt(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -265,8 +265,8 @@ void launch_items(const char *name, void (*kernel)(MP_PARAM(ConvArgs)), const De
 
 }  // namespace
 
-void launch_conv_depthwise(const ConvChoice &choice, const ConvProblem &problem,
-                           const Device &device, ConvArgs args, mp_stream_t stream) {
+void launch_conv_depthwise(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
+                           ConvArgs args, mp_stream_t stream) {
   const ProductShape product = product_shape(problem);
   const auto blocks = [](int64_t elems, int each) {
     return static_cast<uint32_t>(ceil_div<int64_t>(elems, each));

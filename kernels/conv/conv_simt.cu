@@ -274,7 +274,7 @@ using SimtTilesOf = std::conditional_t<op == MP_CONV_WGRAD, WgradSimtTiles, Conv
 
 }  // namespace
 
-void launch_conv_simt(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
+void launch_conv_simt(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
   with_conv_op(op, [&](auto pass) {
     constexpr mp_conv_op_t kOp = decltype(pass)::value;

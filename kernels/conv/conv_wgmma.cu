@@ -29,7 +29,7 @@ wgrad_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
 }
 
 template <class Tile, class Args>
-void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvChoice &choice, const Device &device,
+void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvPlan &choice, const Device &device,
                  const Args &args, mp_stream_t stream) {
   launch(choice.name, kernel, device,
          wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream, args);
@@ -37,7 +37,7 @@ void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvChoice &choice, const
 
 }  // namespace
 
-void launch_conv_wgmma_kernel(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
+void launch_conv_wgmma_kernel(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
                               const ConvWgmmaArgs &args, mp_stream_t stream) {
   if (op == MP_CONV_WGRAD)  // low tiles: its rows are the K channels
     with_tile(WgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
@@ -51,7 +51,7 @@ void launch_conv_wgmma_kernel(const ConvChoice &choice, mp_conv_op_t op, const D
     });
 }
 
-void launch_dgrad_wgmma_kernel(const ConvChoice &choice, const Device &device,
+void launch_dgrad_wgmma_kernel(const ConvPlan &choice, const Device &device,
                                const DgradWgmmaArgs &args, mp_stream_t stream) {
   with_tile(StridedDgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
     using Tile = typename decltype(found)::type;

@@ -104,9 +104,9 @@ struct DgradWgmmaArgs : ConvWgmmaArgs {
   }
 };
 
-void launch_conv_wgmma_kernel(const ConvChoice &, mp_conv_op_t, const Device &,
-                              const ConvWgmmaArgs &, mp_stream_t);
-void launch_dgrad_wgmma_kernel(const ConvChoice &, const Device &, const DgradWgmmaArgs &,
+void launch_conv_wgmma_kernel(const ConvPlan &, mp_conv_op_t, const Device &, const ConvWgmmaArgs &,
+                              mp_stream_t);
+void launch_dgrad_wgmma_kernel(const ConvPlan &, const Device &, const DgradWgmmaArgs &,
                                mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -33,7 +33,7 @@ TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
 }
 
 /// One load of the image brings 64 pixels of k, or the rows of a tile, or half of them.
-void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmChoice &choice) {
+void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &choice) {
   const GemmKernel &kernel = *choice.kernel;
   const bool is_clustered = choice.cluster > 1;
   if (problem.op == MP_CONV_WGRAD) {
@@ -164,7 +164,7 @@ void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
 }
 
 /// All but how the output leaves and where the sums of a split wait.
-void plan_conv(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
+void plan_conv(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
                ConvWgmmaArgs &args) {
   const GemmArgs gemm = make_gemm_args(im2col_gemm(problem), choice.gemm, device);
   static_cast<WgmmaArgs &>(args) = plan_wgmma(choice.gemm, gemm);
@@ -174,7 +174,7 @@ void plan_conv(const ConvChoice &choice, const ConvProblem &problem, const Devic
 
 }  // namespace
 
-void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
+void launch_conv_wgmma(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
                        const ColumnPartials &sums, float *partial_sums, mp_stream_t stream) {
   const bool is_split = choice.gemm.split_k > 1;
   if (is_strided_dgrad(problem)) {

@@ -131,7 +131,7 @@ conv_wmma(MP_PARAM(ConvArgs) args) {
 
 }  // namespace
 
-void launch_conv_wmma(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
+void launch_conv_wmma(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
   with_conv_op(op, [&](auto pass) {
     constexpr mp_conv_op_t kPass = decltype(pass)::value;

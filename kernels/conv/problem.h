@@ -61,9 +61,9 @@ ConvProblem conv_problem(const mp_conv2d_desc_t &, mp_conv_op_t);
 /// patches, by one for which TMA does (im2col), or channel by channel.
 enum class ConvFamily { gemm, implicit, im2col, depthwise };
 
-struct ConvChoice {
+struct ConvPlan {
   ConvFamily family;
-  GemmChoice gemm;         ///< its copies: padded_image.h; depthwise: only split_k and predicted_us
+  GemmPlan gemm;           ///< its copies: padded_image.h; depthwise: only split_k and predicted_us
   size_t workspace_bytes;  ///< needed by this choice for this problem
   const char *name;        ///< static storage, e.g. "conv_wmma_128x128x32_s3_k4"
 };
@@ -71,20 +71,20 @@ struct ConvChoice {
 // Choosing is pure, as for a GEMM.  `aligned`: image and other are 16-byte aligned.
 
 /// No problem has more choices than this.
-constexpr int kMaxConvChoices = 3 * kMaxGemmChoices;
+constexpr int kMaxConvPlans = 3 * kMaxGemmPlans;
 
 /// Ranks what can run `problem` on `device`, fastest first; never empty.
 /// At most `capacity` choices are written; returns how many exist.
 int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, ConvChoice *choices, int capacity);
+              bool aligned, ConvPlan *choices, int capacity);
 
 /// first_that_fits of the ranking.
-ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-                     bool aligned, size_t workspace_bytes);
+ConvPlan best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+                   bool aligned, size_t workspace_bytes);
 
 /// The choice of that name, or why it cannot run this problem, as find_gemm.
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, ConvChoice *choice, const char **why);
+               bool aligned, const char *name, ConvPlan *choice, const char **why);
 std::span<const char *const> conv_names(mp_conv_op_t op);  ///< all that it knows
 
 }  // namespace mp

@@ -130,7 +130,7 @@ bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
 }
 
 /// The GEMM that takes as long has at least as large an output, so its workspace is enough.
-ConvChoice choice_of(const ConvProblem &p, ConvFamily family, GemmChoice gemm) {
+ConvPlan choice_of(const ConvProblem &p, ConvFamily family, GemmPlan gemm) {
   if (is_strided_dgrad(p))
     gemm.fuses_dbias = false;  // rows of its subtiles are no neighbours in dx
   return {family, gemm, gemm.workspace_bytes, conv_name(family, gemm.name)};
@@ -153,7 +153,7 @@ struct CopiedProduct {
     return copy.launches() * constants.launch_us + copy.mb() * constants.copy_us_per_mb;
   }
 
-  ConvChoice choice_of(GemmChoice kernel, const ClassTuning &constants) const {
+  ConvPlan choice_of(GemmPlan kernel, const ClassTuning &constants) const {
     kernel.reads_copies = true;
     kernel.workspace_bytes += copy.bytes();
     kernel.predicted_us += copies_us(constants);
@@ -164,12 +164,12 @@ struct CopiedProduct {
 
 /// find_conv of "conv_wmma_..._copied".
 bool find_copied(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-                 bool aligned, std::string name, ConvChoice *choice, const char **why) {
+                 bool aligned, std::string name, ConvPlan *choice, const char **why) {
   const CopiedProduct product(problem, aligned);
   const PatchOperands read = patch_operands(problem);
   const bool is_copied = product.copy.bytes() > 0;
   name.resize(name.size() - kCopied.size());
-  GemmChoice found;
+  GemmPlan found;
   const bool is_found =
       find_gemm_in_place(is_copied ? product.gemm : implicit_gemm(problem), device, tuning,
                          product.aligned, name.c_str() + kPrefix.size(), &found, why, &read);
@@ -227,12 +227,12 @@ double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning
          std::max(work_us, data_us) + dbias.mb * constants.dram_us_per_mb;
 }
 
-ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
-                            const DepthwiseVariant &variant) {
+ConvPlan depthwise_choice(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
+                          const DepthwiseVariant &variant) {
   const size_t partial_sums = variant.split_k == 1 ? 0 : static_cast<size_t>(variant.split_k);
   const size_t output_bytes =
       sizeof(float) * static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
-  ConvChoice choice{ConvFamily::depthwise, {}, partial_sums * output_bytes, variant.name};
+  ConvPlan choice{ConvFamily::depthwise, {}, partial_sums * output_bytes, variant.name};
   choice.gemm.split_k = variant.split_k;
   choice.gemm.workspace_bytes = choice.workspace_bytes;
   choice.gemm.predicted_us = depthwise_us(p, device, tuning, variant.split_k);
@@ -265,52 +265,52 @@ constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, Conv
 }  // namespace
 
 int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, ConvChoice *choices, int capacity) {
-  std::array<ConvChoice, kMaxConvChoices> all;
+              bool aligned, ConvPlan *choices, int capacity) {
+  std::array<ConvPlan, kMaxConvPlans> all;
   size_t count = 0;
   const PatchOperands read = patch_operands(problem);
   for (const ConvFamily family : kGemmFamilies) {
     if (why_not_family(problem, family) != nullptr) continue;
-    std::array<GemmChoice, kMaxGemmChoices> gemms;
+    std::array<GemmPlan, kMaxGemmPlans> gemms;
     const int ranked =
         rank_gemm_of(tiles_for(family, problem), gemm_of(problem, family), device, tuning, aligned,
-                     gemms.data(), kMaxGemmChoices, read_by(family, read));
-    for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
+                     gemms.data(), kMaxGemmPlans, read_by(family, read));
+    for (const GemmPlan &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
       all[count++] = choice_of(problem, family, gemm);
   }
   if (const CopiedProduct product(problem, aligned); product.copy.bytes() > 0) {
-    std::array<GemmChoice, kMaxGemmChoices> gemms;
+    std::array<GemmPlan, kMaxGemmPlans> gemms;
     const int ranked = rank_gemm_of(WmmaTiles::kSet, product.gemm, device, tuning, product.aligned,
-                                    gemms.data(), kMaxGemmChoices, &read);
-    for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
+                                    gemms.data(), kMaxGemmPlans, &read);
+    for (const GemmPlan &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
       all[count++] = product.choice_of(gemm, tuning.of(class_of(device)));
   }
   for (const DepthwiseVariant &variant : kDepthwise)
     if (why_not_depthwise(problem, variant.split_k) == nullptr)
       all[count++] = depthwise_choice(problem, device, tuning, variant);
-  std::stable_sort(all.data(), all.data() + count, [](const ConvChoice &a, const ConvChoice &b) {
+  std::stable_sort(all.data(), all.data() + count, [](const ConvPlan &a, const ConvPlan &b) {
     return a.gemm.predicted_us < b.gemm.predicted_us;
   });
   std::copy_n(all.data(), std::min(count, static_cast<size_t>(capacity)), choices);
   return static_cast<int>(count);
 }
 
-ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-                     bool aligned, size_t workspace_bytes) {
-  std::array<ConvChoice, kMaxConvChoices> ranked;
-  (void)rank_conv(problem, device, tuning, aligned, ranked.data(), kMaxConvChoices);
-  ConvChoice best = *first_that_fits(ranked.data(), workspace_bytes);
-  best.gemm.wanted_bytes = wanted_bytes(problem.out, ranked[0].gemm);
-  best.gemm.wanted_us = ranked[0].gemm.predicted_us;
+ConvPlan best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+                   bool aligned, size_t workspace_bytes) {
+  std::array<ConvPlan, kMaxConvPlans> ranked;
+  (void)rank_conv(problem, device, tuning, aligned, ranked.data(), kMaxConvPlans);
+  ConvPlan best = *first_that_fits(ranked.data(), workspace_bytes);
+  best.gemm.best_workspace_bytes = best_workspace_bytes(problem.out, ranked[0].gemm);
+  best.gemm.best_us = ranked[0].gemm.predicted_us;
   if (conv_slow_path_reason(problem, device, aligned).empty()) return best;
   (void)rank_conv(without_slow_path(problem, device, aligned), device, tuning, true, ranked.data(),
-                  kMaxConvChoices);
+                  kMaxConvPlans);
   best.gemm.aligned_us = first_that_fits(ranked.data(), workspace_bytes)->gemm.predicted_us;
   return best;
 }
 
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, ConvChoice *choice, const char **why) {
+               bool aligned, const char *name, ConvPlan *choice, const char **why) {
   if (const std::string_view copied = name;
       copied.starts_with(kCopiedPrefix) && copied.ends_with(kCopied))
     return find_copied(problem, device, tuning, aligned, name, choice, why);
@@ -323,7 +323,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
   }
   const ConvFamily family = family_of(name);
   const char *const gemm_name = family == ConvFamily::gemm ? name : name + kPrefix.size();
-  GemmChoice found;
+  GemmPlan found;
   const PatchOperands read = patch_operands(problem);
   const bool is_found = find_gemm_in_place(gemm_of(problem, family), device, tuning, aligned,
                                            gemm_name, &found, why, read_by(family, read));

@@ -24,7 +24,7 @@ size_t chunk_bytes(const ColumnPartition &partition, int64_t columns) {
 
 }  // namespace
 
-bool can_fuse_dbias(const Output &out, const GemmChoice &choice) {
+bool can_fuse_dbias(const Output &out, const GemmPlan &choice) {
   return choice.fuses_dbias && out.d.items == nullptr && wgmma_store_path(out) == StorePath::tma;
 }
 
@@ -49,7 +49,7 @@ DbiasPlan plan_dbias(const Output &out, bool fuses_dbias, size_t product_bytes,
   return {partition, subtiles, false, 0, 0, 0, chunk_bytes(partition, out.n)};
 }
 
-size_t dbias_workspace_bytes(const Output &out, const GemmChoice &choice) {
+size_t dbias_workspace_bytes(const Output &out, const GemmPlan &choice) {
   // The question knows no epilogue, so an eighth of a large D is not asked for.
   constexpr size_t kMaxPartialBytes = size_t{32} << 20;
   const DbiasPlan plan = plan_dbias(out, choice, SIZE_MAX);
@@ -62,7 +62,7 @@ size_t column_sum_bytes(const Output &x) {
   return static_cast<size_t>(plan.partition.chunks * x.n) * sizeof(float);
 }
 
-size_t wanted_bytes(const Output &out, const GemmChoice &choice) {
+size_t best_workspace_bytes(const Output &out, const GemmPlan &choice) {
   if (out.epilogue.dbias == nullptr) return choice.workspace_bytes;
   return std::max(choice.workspace_bytes, dbias_workspace_bytes(out, choice));
 }

@@ -31,23 +31,23 @@ struct DbiasPlan {
 };
 
 /// Whether the kernel of `choice` can leave the sums of the subtiles that it stores.
-bool can_fuse_dbias(const Output &, const GemmChoice &choice);
+bool can_fuse_dbias(const Output &, const GemmPlan &choice);
 
 /// @param fuses_dbias    can_fuse_dbias
 /// @param product_bytes  of workspace that the product itself needs: before the sums of subtiles
 DbiasPlan plan_dbias(const Output &, bool fuses_dbias, size_t product_bytes,
                      size_t workspace_bytes);
-inline DbiasPlan plan_dbias(const Output &out, const GemmChoice &choice, size_t workspace_bytes) {
+inline DbiasPlan plan_dbias(const Output &out, const GemmPlan &choice, size_t workspace_bytes) {
   return plan_dbias(out, can_fuse_dbias(out, choice), choice.workspace_bytes, workspace_bytes);
 }
 /// Of an output that may have no dbias.
-inline std::optional<DbiasPlan> dbias_of(const Output &out, const GemmChoice &choice,
+inline std::optional<DbiasPlan> dbias_of(const Output &out, const GemmPlan &choice,
                                          size_t workspace_bytes) {
   if (out.epilogue.dbias == nullptr) return std::nullopt;
   return plan_dbias(out, choice, workspace_bytes);
 }
 
 /// Of the choice and, if `out` has a dbias, of that.
-size_t wanted_bytes(const Output &out, const GemmChoice &choice);
+size_t best_workspace_bytes(const Output &out, const GemmPlan &choice);
 
 }  // namespace mp

@@ -20,8 +20,7 @@ GemmProblem with_addresses(GemmProblem problem) {
 
 }  // namespace
 
-GemmArgs make_gemm_args(const GemmProblem &problem, const GemmChoice &choice,
-                        const Device &device) {
+GemmArgs make_gemm_args(const GemmProblem &problem, const GemmPlan &choice, const Device &device) {
   const GemmKernel &kernel = *choice.kernel;
   GemmArgs args{};
   args.problem = with_addresses(problem);
@@ -37,7 +36,7 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmChoice &choice,
 namespace {
 
 /// Of operands that are read where they are.
-void multiply(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
+void multiply(const Device &device, const GemmProblem &problem, const GemmPlan &choice,
               const ColumnPartials &sums, std::byte *workspace, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(problem, choice, device);
   args.column_partials = sums;
@@ -63,7 +62,7 @@ void multiply(const Device &device, const GemmProblem &problem, const GemmChoice
 
 }  // namespace
 
-void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
+void gemm(const Device &device, const GemmProblem &problem, const GemmPlan &choice,
           const Workspace &workspace, mp_stream_t stream) {
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
   const std::optional<DbiasPlan> dbias = dbias_of(problem.out, choice, workspace.bytes);

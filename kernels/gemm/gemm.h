@@ -25,23 +25,23 @@ struct GemmArgs {
 };
 
 /// Without a split's workspace.
-GemmArgs make_gemm_args(const GemmProblem &, const GemmChoice &, const Device &);
+GemmArgs make_gemm_args(const GemmProblem &, const GemmPlan &, const Device &);
 
 /// Enqueues the copies; returns the problem that reads them.
 GemmProblem launch_aligned_copies(const Device &, const GemmProblem &, const AlignedCopies &,
                                   void *workspace, mp_stream_t);
 
 /// One mp_gemm: the main loop and the passes behind it.
-void gemm(const Device &, const GemmProblem &, const GemmChoice &, const Workspace &, mp_stream_t);
+void gemm(const Device &, const GemmProblem &, const GemmPlan &, const Workspace &, mp_stream_t);
 
 /// The whole of it: also the sum over the slices of k.
-void launch_wgmma(const GemmChoice &, const Device &, const GemmArgs &, std::byte *workspace,
+void launch_wgmma(const GemmPlan &, const Device &, const GemmArgs &, std::byte *workspace,
                   mp_stream_t);
 
-void launch_wmma(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
+void launch_wmma(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 /// Needs m or n <= 16.
-void launch_gemv(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
-void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
+void launch_gemv(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
+void launch_simt(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 
 /// D = epilogue(sum of the slices, in order), after a split main loop; partial_sums as in GemmArgs.
 /// @param skip_if  do nothing unless this is 0 when the kernel runs; NULL = always

@@ -77,7 +77,7 @@ int64_t fill_table(const Device &device, const GemmGroup &group, const GemmKerne
 
 }  // namespace
 
-void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice &choice,
+void gemm_grouped(const Device &device, const GemmGroup &group, const GemmPlan &choice,
                   void *workspace, mp_stream_t stream) {
   WgmmaArgs args = plan_wgmma_group(device, group.common, group.count, wgmma_store_path(group),
                                     choice, static_cast<std::byte *>(workspace));

@@ -66,7 +66,7 @@ uint32_t most_tiles_m(const Output &out, int tile_m) {
 
 /// `scheduler` counts tiles enough for any ends.
 void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
-                         const TileScheduler &scheduler, const GemmChoice &choice,
+                         const TileScheduler &scheduler, const GemmPlan &choice,
                          std::byte *workspace, mp_stream_t stream) {
   const Output &out = problem.all.out;
   RaggedTableArgs args{};
@@ -90,7 +90,7 @@ void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
 
 }  // namespace
 
-void gemm_ragged(const Device &device, const RaggedProblem &problem, const GemmChoice &choice,
+void gemm_ragged(const Device &device, const RaggedProblem &problem, const GemmPlan &choice,
                  void *workspace, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(problem.all, choice, device);
   args.ends = problem.ends;

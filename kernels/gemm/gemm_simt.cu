@@ -94,7 +94,7 @@ void launch_tile(const char *name, const Device &device, const GemmArgs &args, m
 
 }  // namespace
 
-void launch_simt(const GemmChoice &choice, const Device &device, const GemmArgs &args,
+void launch_simt(const GemmPlan &choice, const Device &device, const GemmArgs &args,
                  mp_stream_t stream) {
   with_tile(SimtTiles{}, *choice.kernel, [&](auto tile) {
     launch_tile<typename decltype(tile)::type>(choice.name, device, args, stream);

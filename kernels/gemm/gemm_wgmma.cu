@@ -67,7 +67,7 @@ gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
 
 }  // namespace
 
-void launch_wgmma_kernel(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,
+void launch_wgmma_kernel(const GemmPlan &choice, const Device &device, const WgmmaArgs &args,
                          mp_stream_t stream) {
   with_tile(WgmmaTiles{}, *choice.kernel, [&](auto found) {
     using Tile = typename decltype(found)::type;

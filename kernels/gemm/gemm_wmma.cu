@@ -96,7 +96,7 @@ gemm_wmma(MP_PARAM(GemmArgs) args) {
 
 }  // namespace
 
-void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs &args,
+void launch_wmma(const GemmPlan &choice, const Device &device, const GemmArgs &args,
                  mp_stream_t stream) {
   const GemmProblem &p = args.problem;
   with_tile(WmmaTiles{}, *choice.kernel, [&](auto found) {

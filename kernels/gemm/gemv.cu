@@ -52,7 +52,7 @@ void launch_type(const char *name, const Device &device, GemvArgs &args, bool ma
 
 }  // namespace
 
-void launch_gemv(const GemmChoice &choice, const Device &device, const GemmArgs &gemm,
+void launch_gemv(const GemmPlan &choice, const Device &device, const GemmArgs &gemm,
                  mp_stream_t stream) {
   const GemmProblem &p = gemm.problem;
   const bool a_by_k = p.op_a == MP_OP_N, b_by_k = p.op_b == MP_OP_T;

@@ -36,7 +36,7 @@ double l2_capacity_mb(const Device &device) {
 
 }  // namespace
 
-GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Device &device) {
+GemmLoad load_of(const GemmPlan &choice, const GemmProblem &problem, const Device &device) {
   const AlignedCopies copies = choice.reads_copies ? aligned_copies(problem) : AlignedCopies{};
   const GemmProblem read = with_copies(problem, copies, nullptr);
   return GemmCounter(*choice.kernel, choice.cluster, read, device, has_vector_rows(read), copies)

@@ -49,7 +49,7 @@ inline double tile_us(const KernelTuning &kernel, double slice_k, double slowdow
 }
 
 /// Of a choice for `problem`, whose A and B are 16-byte aligned.
-GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Device &device);
+GemmLoad load_of(const GemmPlan &choice, const GemmProblem &problem, const Device &device);
 
 /// Of the products of one tile of that load.
 double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);

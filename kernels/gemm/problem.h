@@ -91,7 +91,7 @@ GemmProblem gemm_problem(const mp_gemm_desc_t &);
 struct GemmKernel;
 
 /// A kernel together with the number of slices of k it sums separately.
-struct GemmChoice {
+struct GemmPlan {
   const GemmKernel *kernel;
   int32_t split_k;         ///< 1 = no split
   int32_t cluster;         ///< blocks that share an operand by multicast; 1 = none do
@@ -101,15 +101,15 @@ struct GemmChoice {
   bool reads_copies = false;  ///< of A and B, made first (aligned_copies.h)
   bool fuses_dbias = false;   ///< for dbias, where it stores subtiles (dbias.h)
 
-  // What best_gemm and best_conv could not have; 0 of other choices.
-  size_t wanted_bytes = 0;  ///< workspace of the first of the ranking
-  double wanted_us = 0;     ///< its time
-  double mapped_us = 0;     ///< where D leaves by patches: if TMA could store it
-  double aligned_us = 0;    ///< without what slow_path_reason names, if anything
+  // What plan_gemm and best_conv could not have; 0 of other choices.
+  size_t best_workspace_bytes = 0;  ///< workspace of the first of the ranking
+  double best_us = 0;               ///< its time
+  double mapped_us = 0;             ///< where D leaves by patches: if TMA could store it
+  double aligned_us = 0;            ///< without what slow_path_reason names, if anything
 };
 
 /// Workspace with which dbias of that choice is summed fastest (kernels/gemm/dbias.h).
-size_t dbias_workspace_bytes(const Output &, const GemmChoice &);
+size_t dbias_workspace_bytes(const Output &, const GemmPlan &);
 
 /// Workspace of mp_column_sum over the columns of `x`.
 size_t column_sum_bytes(const Output &x);
@@ -125,12 +125,12 @@ bool is_estimated(const GemmTuning &tuning, const Device &device);
 // looked at here); every problem has a kernel for misaligned operands, but a slower one.
 
 /// No problem has more choices than this.
-constexpr int kMaxGemmChoices = 256;
+constexpr int kMaxGemmPlans = 256;
 
 /// Ranks what can run `problem` on `device`, fastest first; never empty.
 /// At most `capacity` choices are written; returns how many exist.
 int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, GemmChoice *choices, int capacity);
+              bool aligned, GemmPlan *choices, int capacity);
 
 /// The first of a ranking that needs no more workspace than this; there is one for any amount.
 template <class Choice>
@@ -140,13 +140,13 @@ const Choice *first_that_fits(const Choice *ranked, size_t workspace_bytes) {
 }
 
 /// first_that_fits of the ranking.
-GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                     bool aligned, size_t workspace_bytes);
+GemmPlan plan_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                   bool aligned, size_t workspace_bytes);
 
 /// The choice of that name, or why it cannot run this problem: returns false and sets `why`
 /// (one clause, "needs 16-byte aligned rows").  An unknown name sets `why` to NULL.
 bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, GemmChoice *choice, const char **why);
+               bool aligned, const char *name, GemmPlan *choice, const char **why);
 std::span<const char *const> gemm_names();  ///< all that it knows, in the order of the table
 
 /// One product of mp_gemm_grouped.  m, n > 0; k >= 0.
@@ -172,7 +172,7 @@ GemmProblem item_problem(const GemmGroup &, const GemmGroupItem &);
 /// where there is none.  Pure.  `kernel` = NULL leaves the choice to this function.  Pointers are
 /// looked at for their alignment alone; NULL is aligned.
 bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
-                         size_t workspace_bytes, const char *kernel, GemmChoice *choice);
+                         size_t workspace_bytes, const char *kernel, GemmPlan *choice);
 
 /// One mp_gemm_ragged call, after validation: out.batch_count groups, which share the m or the k of `all` as
 /// the device alone knows.  Their parts of it follow one another and have no stride.
@@ -184,10 +184,10 @@ struct RaggedProblem {
   bool operator==(const RaggedProblem &) const = default;
 };
 
-/// As best_gemm and find_gemm.  Equal shares are assumed; what is chosen runs any.
-GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
-                            const GemmTuning &tuning, bool aligned, size_t workspace_bytes);
+/// As plan_gemm and find_gemm.  Equal shares are assumed; what is chosen runs any.
+GemmPlan plan_gemm_ragged(const RaggedProblem &problem, const Device &device,
+                          const GemmTuning &tuning, bool aligned, size_t workspace_bytes);
 bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,
-                      bool aligned, const char *name, GemmChoice *choice, const char **why);
+                      bool aligned, const char *name, GemmPlan *choice, const char **why);
 
 }  // namespace mp

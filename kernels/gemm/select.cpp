@@ -59,9 +59,10 @@ const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const D
 }
 
 /// What is asked: one problem on one device, of which copies are made first or not.
-struct Question {
-  Question(const GemmProblem &problem, const Device &device, const GemmTuning &tuning, bool aligned,
-           const AlignedCopies &copies = {}, const PatchOperands *patches = nullptr)
+struct SelectionInput {
+  SelectionInput(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                 bool aligned, const AlignedCopies &copies = {},
+                 const PatchOperands *patches = nullptr)
       : problem(with_copies(problem, copies, nullptr)),
         device(device),
         tuning(tuning.of(class_of(device))),
@@ -82,7 +83,7 @@ AlignedCopies copies_for(const GemmProblem &problem, bool aligned) {
 }
 
 /// NULL if the kernel can run it with that cluster, else why not.
-const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
+const char *why_not(const GemmKernel &kernel, int cluster, const SelectionInput &q) {
   const char *why = nullptr;
   if (kernel.family == GemmFamily::wgmma) {
     why = why_no_wgmma(kernel, q.device);
@@ -108,7 +109,7 @@ uint32_t float_bits(double x) {
 /// One kernel and cluster that can run the problem; the splits of k are left to choose.
 class Candidate {
  public:
-  Candidate(const GemmKernel &kernel, int cluster, const Question &q)
+  Candidate(const GemmKernel &kernel, int cluster, const SelectionInput &q)
       : kernel_(kernel),
         q_(q),
         tiles_(tile_counts(kernel, cluster, q.problem.out.m, q.problem.out.n)),
@@ -158,17 +159,18 @@ class Candidate {
   }
 
   const GemmKernel &kernel_;
-  const Question &q_;
+  const SelectionInput &q_;
   const TileCounts tiles_;
   const GemmCounter counter_;
 };
 
 /// NULL if the variant has no name for that.
-const char *name_of(const GemmVariant &variant, const Question &q) {
+const char *name_of(const GemmVariant &variant, const SelectionInput &q) {
   return q.copies.bytes() > 0 ? variant.copied_name : variant.name;
 }
 
-GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, const Question &q) {
+GemmPlan choice_of(const GemmVariant &variant, const Candidate &candidate,
+                   const SelectionInput &q) {
   return {.kernel = variant.kernel,
           .split_k = variant.split_k,
           .cluster = variant.cluster,
@@ -180,10 +182,10 @@ GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, con
 }
 
 /// Those with these tiles, fastest first; returns how many exist.
-int rank(GemmTiles tiles, const Question &question, GemmChoice *choices, int capacity) {
-  std::array<GemmChoice, kMaxGemmChoices> runnable;
-  std::array<uint64_t, kMaxGemmChoices> order;
-  static_assert(kMaxGemmChoices <= UINT8_MAX + 1);
+int rank(GemmTiles tiles, const SelectionInput &question, GemmPlan *choices, int capacity) {
+  std::array<GemmPlan, kMaxGemmPlans> runnable;
+  std::array<uint64_t, kMaxGemmPlans> order;
+  static_assert(kMaxGemmPlans <= UINT8_MAX + 1);
   uint32_t count = 0;
   std::optional<Candidate> candidate;
   for (const GemmVariant &variant : gemm_variants()) {
@@ -208,8 +210,8 @@ int rank(GemmTiles tiles, const Question &question, GemmChoice *choices, int cap
 }
 
 /// The choice of the variant of which this is `its_name`; else false, and why, or NULL if there is none.
-bool find(const char *GemmVariant::*its_name, const char *name, const Question &question,
-          GemmChoice *choice, const char **why) {
+bool find(const char *GemmVariant::*its_name, const char *name, const SelectionInput &question,
+          GemmPlan *choice, const char **why) {
   *why = nullptr;
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.*its_name == nullptr || std::strcmp(variant.*its_name, name) != 0) continue;
@@ -227,39 +229,39 @@ bool find(const char *GemmVariant::*its_name, const char *name, const Question &
 }  // namespace
 
 int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity,
+                 const GemmTuning &tuning, bool aligned, GemmPlan *choices, int capacity,
                  const PatchOperands *patches) {
   return rank(tiles, {problem, device, tuning, aligned, {}, patches}, choices, capacity);
 }
 
 int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, GemmChoice *choices, int capacity) {
-  std::array<GemmChoice, kMaxGemmChoices> all;
+              bool aligned, GemmPlan *choices, int capacity) {
+  std::array<GemmPlan, kMaxGemmPlans> all;
   const int in_place =
-      rank_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, all.data(), kMaxGemmChoices);
+      rank_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, all.data(), kMaxGemmPlans);
   int count = in_place;
   const AlignedCopies copies = copies_for(problem, aligned);
   if (copies.bytes() > 0) {
     count += rank(kAllGemmTiles, {problem, device, tuning, aligned, copies}, all.data() + in_place,
-                  kMaxGemmChoices - in_place);
+                  kMaxGemmPlans - in_place);
     std::inplace_merge(
         all.data(), all.data() + in_place, all.data() + count,
-        [](const GemmChoice &a, const GemmChoice &b) { return a.predicted_us < b.predicted_us; });
+        [](const GemmPlan &a, const GemmPlan &b) { return a.predicted_us < b.predicted_us; });
   }
   std::copy_n(all.data(), std::min(count, capacity), choices);
   return count;
 }
 
-GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                     bool aligned, size_t workspace_bytes) {
-  std::array<GemmChoice, kMaxGemmChoices> ranked;
-  (void)rank_gemm(problem, device, tuning, aligned, ranked.data(), kMaxGemmChoices);
-  GemmChoice best = *first_that_fits(ranked.data(), workspace_bytes);
-  best.wanted_bytes = wanted_bytes(problem.out, ranked[0]);
-  best.wanted_us = ranked[0].predicted_us;
+GemmPlan plan_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                   bool aligned, size_t workspace_bytes) {
+  std::array<GemmPlan, kMaxGemmPlans> ranked;
+  (void)rank_gemm(problem, device, tuning, aligned, ranked.data(), kMaxGemmPlans);
+  GemmPlan best = *first_that_fits(ranked.data(), workspace_bytes);
+  best.best_workspace_bytes = best_workspace_bytes(problem.out, ranked[0]);
+  best.best_us = ranked[0].predicted_us;
   if (!slow_path_reason(problem, device, aligned).empty()) {
     (void)rank_gemm(without_slow_path(problem, device), device, tuning, true, ranked.data(),
-                    kMaxGemmChoices);
+                    kMaxGemmPlans);
     best.aligned_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;
   }
   GemmProblem mapped = problem;
@@ -267,20 +269,20 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
   if (!device.has_wgmma || wgmma_store_path(problem.out) != StorePath::staged ||
       wgmma_store_path(mapped.out) != StorePath::tma)
     return best;
-  (void)rank_gemm(mapped, device, tuning, aligned, ranked.data(), kMaxGemmChoices);
+  (void)rank_gemm(mapped, device, tuning, aligned, ranked.data(), kMaxGemmPlans);
   best.mapped_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;
   return best;
 }
 
 bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                        bool aligned, const char *name, GemmChoice *choice, const char **why,
+                        bool aligned, const char *name, GemmPlan *choice, const char **why,
                         const PatchOperands *patches) {
   return find(&GemmVariant::name, name, {problem, device, tuning, aligned, {}, patches}, choice,
               why);
 }
 
 bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, GemmChoice *choice, const char **why) {
+               bool aligned, const char *name, GemmPlan *choice, const char **why) {
   if (find_gemm_in_place(problem, device, tuning, aligned, name, choice, why)) return true;
   const AlignedCopies copies = copies_for(problem, aligned);
   const char *why_no_copies;

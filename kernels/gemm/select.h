@@ -57,12 +57,12 @@ struct PatchOperands {
 /// rank_gemm among the kernels with these tiles; may find none.
 /// @param patches  NULL: the matrices themselves
 int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity,
+                 const GemmTuning &tuning, bool aligned, GemmPlan *choices, int capacity,
                  const PatchOperands *patches = nullptr);
 
 /// find_gemm of a kernel that reads A and B where they are.
 bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                        bool aligned, const char *name, GemmChoice *choice, const char **why,
+                        bool aligned, const char *name, GemmPlan *choice, const char **why,
                         const PatchOperands *patches = nullptr);
 
 /// NULL if the device runs this wgmma kernel, else why not.

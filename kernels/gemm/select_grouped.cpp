@@ -60,7 +60,7 @@ double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device
 }  // namespace
 
 bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
-                         size_t workspace_bytes, const char *kernel_name, GemmChoice *choice) {
+                         size_t workspace_bytes, const char *kernel_name, GemmPlan *choice) {
   if (!all_fit(group)) return false;
   const ClassTuning &of_class = tuning.of(class_of(device));
   bool found = false;

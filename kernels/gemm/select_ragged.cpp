@@ -12,21 +12,21 @@ namespace mp {
 namespace {
 
 /// Any distance, of which only matters that it is one, and as aligned as rows may be.
-constexpr int64_t kApart = 8;
+constexpr int64_t kAnyStride = 8;
 
 /// Groups of equal size.
 GemmProblem equal_shares(const RaggedProblem &problem) {
   GemmProblem p = problem.all;
   const int64_t groups = p.out.batch_count;
   const auto share = [&](int64_t elems) { return (elems + groups - 1) / groups; };
-  p.a.stride = kApart;
+  p.a.stride = kAnyStride;
   if (problem.dimension == MP_RAGGED_M) {
     p.out.m = share(p.out.m);
     p.out.c.stride = p.out.m * p.out.c.ld;
     p.out.d.stride = p.out.m * p.out.d.ld;
   } else {
     p.k = share(p.k);
-    p.b.stride = kApart;
+    p.b.stride = kAnyStride;
   }
   return p;
 }
@@ -39,7 +39,7 @@ bool groups_share_rows(const RaggedProblem &problem) {
 }
 
 /// NULL if what runs one share runs all of them, else why not.
-const char *why_not(const GemmChoice &choice, const RaggedProblem &problem) {
+const char *why_not(const GemmPlan &choice, const RaggedProblem &problem) {
   if (choice.kernel->family == GemmFamily::gemv) return "does not support mp_gemm_ragged";
   if (choice.reads_copies) return "copies A and B, which mp_gemm_ragged does not support";
   if (choice.split_k > 1) return "uses split-k, which mp_gemm_ragged does not support";
@@ -51,20 +51,20 @@ const char *why_not(const GemmChoice &choice, const RaggedProblem &problem) {
   return why_no_tma(problem.all, true);
 }
 
-GemmChoice for_groups(const GemmChoice &of_shares, const RaggedProblem &problem) {
-  GemmChoice choice = of_shares;
+GemmPlan for_groups(const GemmPlan &of_shares, const RaggedProblem &problem) {
+  GemmPlan choice = of_shares;
   const GemmKernel &kernel = *choice.kernel;
   const int64_t groups = kernel.family == GemmFamily::wgmma ? problem.all.out.batch_count : 0;
   choice.workspace_bytes = wgmma_workspace(groups).bytes;
   return choice;
 }
 
-GemmChoice first_for_groups(const RaggedProblem &problem, const Device &device,
-                            const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
-  std::array<GemmChoice, kMaxGemmChoices> ranked;
+GemmPlan first_for_groups(const RaggedProblem &problem, const Device &device,
+                          const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
+  std::array<GemmPlan, kMaxGemmPlans> ranked;
   const int count = rank_gemm_of(kAllGemmTiles, equal_shares(problem), device, tuning, aligned,
-                                 ranked.data(), kMaxGemmChoices);
-  const auto best = std::find_if(ranked.begin(), ranked.begin() + count, [&](const GemmChoice &c) {
+                                 ranked.data(), kMaxGemmPlans);
+  const auto best = std::find_if(ranked.begin(), ranked.begin() + count, [&](const GemmPlan &c) {
     return why_not(c, problem) == nullptr &&
            for_groups(c, problem).workspace_bytes <= workspace_bytes;
   });
@@ -73,12 +73,12 @@ GemmChoice first_for_groups(const RaggedProblem &problem, const Device &device,
 
 }  // namespace
 
-GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
-                            const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
-  GemmChoice best = first_for_groups(problem, device, tuning, aligned, workspace_bytes);
-  const GemmChoice wanted = first_for_groups(problem, device, tuning, aligned, SIZE_MAX);
-  best.wanted_bytes = wanted.workspace_bytes;
-  best.wanted_us = wanted.predicted_us;
+GemmPlan plan_gemm_ragged(const RaggedProblem &problem, const Device &device,
+                          const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
+  GemmPlan best = first_for_groups(problem, device, tuning, aligned, workspace_bytes);
+  const GemmPlan wanted = first_for_groups(problem, device, tuning, aligned, SIZE_MAX);
+  best.best_workspace_bytes = wanted.workspace_bytes;
+  best.best_us = wanted.predicted_us;
   if (slow_path_reason(problem.all, device, aligned).empty()) return best;
   RaggedProblem better = problem;
   better.all = without_slow_path(problem.all, device);
@@ -87,8 +87,8 @@ GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
 }
 
 bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,
-                      bool aligned, const char *name, GemmChoice *choice, const char **why) {
-  GemmChoice found;
+                      bool aligned, const char *name, GemmPlan *choice, const char **why) {
+  GemmPlan found;
   if (!find_gemm(equal_shares(problem), device, tuning, aligned, name, &found, why)) return false;
   *why = why_not(found, problem);
   if (*why != nullptr) return false;

@@ -17,7 +17,7 @@ int64_t whole_units(int64_t elems) {
   return (elems + 7) / 8 * 8;
 }
 
-double dbias_us(const Output &out, const GemmChoice &choice, const Device &device,
+double dbias_us(const Output &out, const GemmPlan &choice, const Device &device,
                 const ClassTuning &tuning, size_t workspace_bytes) {
   const DbiasPass pass = count_dbias(out, plan_dbias(out, choice, workspace_bytes), device);
   return pass.launches * tuning.launch_us + pass.mb * tuning.dram_us_per_mb;
@@ -80,20 +80,20 @@ std::string if_slower(const std::string &reason, double us, double faster_us) {
   return reason + times;
 }
 
-std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
+std::string lost_time_reason(const Output &out, const GemmPlan &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes) {
   if (choice.mapped_us > 0 && choice.predicted_us >= kMatters * choice.mapped_us)
     return if_slower(why_no_tma_store(out), choice.predicted_us, choice.mapped_us);
   // Predictions have the best dbias in them.
-  if (choice.wanted_us == 0 || workspace_bytes >= choice.wanted_bytes) return "";
+  if (choice.best_us == 0 || workspace_bytes >= choice.best_workspace_bytes) return "";
   const ClassTuning &of_class = tuning.of(class_of(device));
   const double us = choice.predicted_us + dbias_us(out, choice, device, of_class, workspace_bytes) -
                     dbias_us(out, choice, device, of_class, SIZE_MAX);
-  if (us < kMatters * choice.wanted_us) return "";
+  if (us < kMatters * choice.best_us) return "";
   char text[160];
   std::snprintf(text, sizeof text,
                 "predicted time is %.3g us with workspace_bytes = %zu, but %.3g us with %zu bytes",
-                us, workspace_bytes, choice.wanted_us, choice.wanted_bytes);
+                us, workspace_bytes, choice.best_us, choice.best_workspace_bytes);
   return text;
 }
 

@@ -14,8 +14,8 @@ std::string slow_path_reason(const GemmProblem &problem, const Device &device, b
 GemmProblem without_slow_path(const GemmProblem &problem, const Device &device);
 /// The reason and the two predicted times if the choice is slower by a fifth or more, else empty.
 std::string if_slower(const std::string &reason, double us, double faster_us);
-/// The same as slow_path_reason of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
-std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
+/// The same as slow_path_reason of what plan_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
+std::string lost_time_reason(const Output &out, const GemmPlan &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes);
 /// The part of slow_path_reason that holds for every problem of a 16-bit type.
 std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device);

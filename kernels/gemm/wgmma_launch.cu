@@ -54,7 +54,7 @@ GemmProblem with_placeholder(GemmProblem problem, const std::byte *workspace) {
 /// The batch without TMA, if the table says that an item is misaligned.
 void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t *only_if,
                      mp_stream_t stream) {
-  GemmChoice choice;
+  GemmPlan choice;
   const char *why;
   if (!find_gemm_in_place(p, device, builtin_gemm_tuning(), false, "wmma_128x128x32_s3", &choice,
                           &why))
@@ -66,7 +66,7 @@ void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t 
 
 }  // namespace
 
-void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs &gemm,
+void launch_wgmma(const GemmPlan &choice, const Device &device, const GemmArgs &gemm,
                   std::byte *workspace, mp_stream_t stream) {
   const GemmProblem &p = gemm.problem;
   const bool by_pointers = p.out.d.items != nullptr;

@@ -13,14 +13,14 @@ namespace {
 struct Pairs {
   uint32_t m, n;
 };
-Pairs cluster_shape(const GemmChoice &choice) {
+Pairs cluster_shape(const GemmPlan &choice) {
   const uint32_t cluster = static_cast<uint32_t>(choice.cluster);
   return choice.kernel->cluster_along_m ? Pairs{cluster, 1} : Pairs{1, cluster};
 }
 
 }  // namespace
 
-WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
+WgmmaArgs plan_wgmma(const GemmPlan &choice, const GemmArgs &gemm) {
   const Pairs pair = cluster_shape(choice);
   WgmmaArgs args{};
   args.problem = gemm.problem;
@@ -38,13 +38,13 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   return args;
 }
 
-TensorMap wgmma_map_a(const GemmProblem &p, const GemmChoice &choice) {
+TensorMap wgmma_map_a(const GemmProblem &p, const GemmPlan &choice) {
   const bool by_k = p.op_a == MP_OP_N;
   const int rows = wgmma_box_rows(by_k, choice.kernel->tile_m, cluster_shape(choice).n > 1);
   return tensor_map(wgmma_matrix_spec(p.a, p.dtype_ab, by_k ? p.out.m : p.k, by_k ? p.k : p.out.m,
                                       p.out.batch_count, rows));
 }
-TensorMap wgmma_map_b(const GemmProblem &p, const GemmChoice &choice) {
+TensorMap wgmma_map_b(const GemmProblem &p, const GemmPlan &choice) {
   const bool by_k = p.op_b == MP_OP_T;
   const int rows = wgmma_box_rows(by_k, choice.kernel->tile_n, cluster_shape(choice).m > 1);
   return tensor_map(wgmma_matrix_spec(p.b, p.dtype_ab, by_k ? p.out.n : p.k, by_k ? p.k : p.out.n,
@@ -80,7 +80,7 @@ void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {
 }
 
 WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int64_t count,
-                           StorePath store, const GemmChoice &choice, std::byte *workspace) {
+                           StorePath store, const GemmPlan &choice, std::byte *workspace) {
   const GemmKernel &kernel = *choice.kernel;
   WgmmaArgs args{};
   args.problem = common;

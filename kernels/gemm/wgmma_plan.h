@@ -8,11 +8,11 @@
 namespace mp::MP_TARGET {
 
 /// Problem, schedule and slices of k; neither maps nor workspace.
-WgmmaArgs plan_wgmma(const GemmChoice &, const GemmArgs &);
+WgmmaArgs plan_wgmma(const GemmPlan &, const GemmArgs &);
 
 /// Of the whole batch, for the boxes of that kernel.  k > 0.
-TensorMap wgmma_map_a(const GemmProblem &, const GemmChoice &);
-TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
+TensorMap wgmma_map_a(const GemmProblem &, const GemmPlan &);
+TensorMap wgmma_map_b(const GemmProblem &, const GemmPlan &);
 
 /// How D leaves (wgmma_store.h), with the maps that this takes.
 void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *source_map, WgmmaArgs *);
@@ -23,9 +23,9 @@ void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *);
 /// of a product can be made, and where in workspace the table is, which is to be filled.
 /// @param store  wgmma_store_path of all products
 WgmmaArgs plan_wgmma_group(const Device &, const GemmProblem &common, int64_t count,
-                           StorePath store, const GemmChoice &, std::byte *workspace);
+                           StorePath store, const GemmPlan &, std::byte *workspace);
 
 /// The kernel alone, as launch_wmma.
-void launch_wgmma_kernel(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
+void launch_wgmma_kernel(const GemmPlan &, const Device &, const WgmmaArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

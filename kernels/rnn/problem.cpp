@@ -213,24 +213,24 @@ bool has_any_rows(const RnnShape &s, RnnProduct kind) {
   return (kind == RnnProduct::inputs || kind == RnnProduct::inputs_grad) && s.rows > kFewRows;
 }
 
-GemmChoice best_for_any_rows(const GemmProblem &problem, const Device &device,
-                             const GemmTuning &tuning) {
-  std::array<GemmChoice, kMaxGemmChoices> ranked;
+GemmPlan best_for_any_rows(const GemmProblem &problem, const Device &device,
+                           const GemmTuning &tuning) {
+  std::array<GemmPlan, kMaxGemmPlans> ranked;
   const int count =
       rank_gemm(problem, device, tuning, true, ranked.data(), static_cast<int>(ranked.size()));
-  return *std::find_if(ranked.data(), ranked.data() + count, [](const GemmChoice &choice) {
+  return *std::find_if(ranked.data(), ranked.data() + count, [](const GemmPlan &choice) {
     return choice.kernel->family != GemmFamily::gemv;
   });
 }
 
-GemmChoice refit(const GemmProblem &problem, const GemmChoice &planned, const Device &device,
-                 const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
-  GemmChoice choice;
+GemmPlan adapt_plan(const GemmProblem &problem, const GemmPlan &planned, const Device &device,
+                    const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
+  GemmPlan choice;
   const char *why;
   if (find_gemm(problem, device, tuning, aligned, planned.name, &choice, &why) &&
       choice.workspace_bytes <= workspace_bytes)
     return choice;
-  return best_gemm(problem, device, tuning, aligned, workspace_bytes);
+  return plan_gemm(problem, device, tuning, aligned, workspace_bytes);
 }
 
 // ---------------------------------------------------------------------------- workspace

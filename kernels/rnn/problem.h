@@ -105,19 +105,19 @@ std::array<RnnKernel, kRnnKernels> rank_rnn_kernels(const RnnShape &, const Devi
 /// The kernels of a pass, of the first layer and of those above it.
 struct RnnPlan {
   RnnKernel kernel;
-  GemmChoice choices[2][kRnnProducts];
+  GemmPlan choices[2][kRnnProducts];
   size_t gemm_bytes;  ///< of workspace, for any of the products
   const GemmTuning *tuning;
 };
 
 /// The best kernel of which the bits of a row do not depend on how many rows there are: gemv's do.
-GemmChoice best_for_any_rows(const GemmProblem &, const Device &, const GemmTuning &);
+GemmPlan best_for_any_rows(const GemmProblem &, const Device &, const GemmTuning &);
 /// Whether it is one of many steps, and not of the few that a short sequence has.
 bool has_any_rows(const RnnShape &, RnnProduct);
 
 /// The kernel of `planned` for a problem of other rows or another alignment; the best, where it cannot run that.
-GemmChoice refit(const GemmProblem &, const GemmChoice &planned, const Device &, const GemmTuning &,
-                 bool aligned, size_t workspace_bytes);
+GemmPlan adapt_plan(const GemmProblem &, const GemmPlan &planned, const Device &,
+                    const GemmTuning &, bool aligned, size_t workspace_bytes);
 
 // ---------------------------------------------------------------------------- workspace
 

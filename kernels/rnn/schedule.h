@@ -222,10 +222,10 @@ class RnnMultiplier {
   void run() {
     if (problem.out.m == 0) return;
     const bool aligned = is_aligned_16(problem.a.base) && is_aligned_16(problem.b.base);
-    const Asked asked{problem.out.m, problem.out.batch_count, problem.k, aligned};
+    const RequestedOutputs asked{problem.out.m, problem.out.batch_count, problem.k, aligned};
     if (asked != asked_) {
-      choice_ = refit(problem, planned_, schedule_.device, *schedule_.problem.plan->tuning, aligned,
-                      schedule_.problem.plan->gemm_bytes);
+      choice_ = adapt_plan(problem, planned_, schedule_.device, *schedule_.problem.plan->tuning,
+                           aligned, schedule_.problem.plan->gemm_bytes);
       asked_ = asked;
     }
     gemm(schedule_.device, problem, choice_,
@@ -235,10 +235,10 @@ class RnnMultiplier {
 
  private:
   /// What changes from run to run and decides about the kernel.
-  struct Asked {
+  struct RequestedOutputs {
     int64_t m, batch_count, k;
     bool aligned;
-    bool operator==(const Asked &) const = default;
+    bool operator==(const RequestedOutputs &) const = default;
   };
 
   static bool is_aligned_16(const void *base) {
@@ -246,9 +246,9 @@ class RnnMultiplier {
   }
 
   const RnnSchedule &schedule_;
-  const GemmChoice &planned_;
-  GemmChoice choice_{};
-  Asked asked_{};  ///< what choice_ is for
+  const GemmPlan &planned_;
+  GemmPlan choice_{};
+  RequestedOutputs asked_{};  ///< what choice_ is for
 };
 
 }  // namespace mp::MP_TARGET

@@ -18,14 +18,14 @@ void check_choices(const mp::GemmTuning &tuning) {
   for (const mp::Device &device : {h200(), host_device()})
     for (const mp::GemmProblem &p :
          {problem(512, 512, 512), problem(1, 4096, 4096), with_batch(problem(7, 5, 3), 100)}) {
-      std::array<mp::GemmChoice, mp::kMaxGemmChoices> choices;
+      std::array<mp::GemmPlan, mp::kMaxGemmPlans> choices;
       const int count =
-          mp::rank_gemm(p, device, tuning, kAligned, choices.data(), mp::kMaxGemmChoices);
-      if (count < 1 || count > mp::kMaxGemmChoices) found("rank_gemm", "no choice");
+          mp::rank_gemm(p, device, tuning, kAligned, choices.data(), mp::kMaxGemmPlans);
+      if (count < 1 || count > mp::kMaxGemmPlans) found("rank_gemm", "no choice");
       for (int i = 0; i < count; ++i)
         if (!std::isfinite(choices[i].predicted_us) || choices[i].predicted_us < 0)
           found("rank_gemm", choices[i].name);
-      mp::best_gemm(p, device, tuning, !kAligned, 0);
+      mp::plan_gemm(p, device, tuning, !kAligned, 0);
     }
 }
 

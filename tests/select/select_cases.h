@@ -110,31 +110,31 @@ inline mp::GemmTuning tuning_with(const std::string &lines) {
 
 constexpr bool kAligned = true;
 
-inline std::vector<mp::GemmChoice> ranking(
-    const mp::GemmProblem &p, const mp::Device &device, bool aligned = kAligned,
-    const mp::GemmTuning &tuning = mp::builtin_gemm_tuning()) {
-  std::vector<mp::GemmChoice> choices(mp::kMaxGemmChoices);
-  const int count = mp::rank_gemm(p, device, tuning, aligned, choices.data(), mp::kMaxGemmChoices);
+inline std::vector<mp::GemmPlan> ranking(const mp::GemmProblem &p, const mp::Device &device,
+                                         bool aligned = kAligned,
+                                         const mp::GemmTuning &tuning = mp::builtin_gemm_tuning()) {
+  std::vector<mp::GemmPlan> choices(mp::kMaxGemmPlans);
+  const int count = mp::rank_gemm(p, device, tuning, aligned, choices.data(), mp::kMaxGemmPlans);
   choices.resize(static_cast<size_t>(count));
   return choices;
 }
 
 inline std::string best_name(const mp::GemmProblem &p, const mp::Device &device) {
-  return mp::best_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).name;
+  return mp::plan_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).name;
 }
 
 /// Why that kernel cannot run the problem; empty if it can.
 inline std::string why_not(const char *name, const mp::GemmProblem &p, const mp::Device &device,
                            bool aligned = kAligned) {
-  mp::GemmChoice choice;
+  mp::GemmPlan choice;
   const char *why;
   if (mp::find_gemm(p, device, mp::builtin_gemm_tuning(), aligned, name, &choice, &why)) return {};
   return why != nullptr ? why : "unknown";
 }
 
-inline mp::GemmChoice choice_named(const char *name, const mp::GemmProblem &p,
-                                   const mp::Device &device) {
-  mp::GemmChoice choice{};
+inline mp::GemmPlan choice_named(const char *name, const mp::GemmProblem &p,
+                                 const mp::Device &device) {
+  mp::GemmPlan choice{};
   const char *why;
   REQUIRE(mp::find_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, name, &choice, &why));
   return choice;

@@ -52,11 +52,11 @@ std::vector<mp::ConvShape> shapes() {
           square(4, 28, 12, 20, 5, 2, 4), square(1, 7, 512, 512, 3)};
 }
 
-std::vector<mp::ConvChoice> ranking(const mp::ConvProblem &p, const mp::Device &device,
-                                    bool aligned = kAligned) {
-  std::vector<mp::ConvChoice> choices(mp::kMaxConvChoices);
+std::vector<mp::ConvPlan> ranking(const mp::ConvProblem &p, const mp::Device &device,
+                                  bool aligned = kAligned) {
+  std::vector<mp::ConvPlan> choices(mp::kMaxConvPlans);
   const int count = mp::rank_conv(p, device, mp::builtin_gemm_tuning(), aligned, choices.data(),
-                                  mp::kMaxConvChoices);
+                                  mp::kMaxConvPlans);
   choices.resize(static_cast<size_t>(count));
   return choices;
 }
@@ -67,7 +67,7 @@ std::string first_name(mp_conv_op_t op, const mp::ConvShape &shape, const mp::De
 
 /// Why that kernel cannot run the problem; empty if it can.
 std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::Device &device) {
-  mp::ConvChoice choice;
+  mp::ConvPlan choice;
   const char *why;
   if (mp::find_conv(p, device, mp::builtin_gemm_tuning(), kAligned, name, &choice, &why)) return {};
   return why != nullptr ? why : "unknown";
@@ -81,11 +81,11 @@ TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
-        const std::vector<mp::ConvChoice> choices = ranking(p, device);
+        const std::vector<mp::ConvPlan> choices = ranking(p, device);
         REQUIRE(!choices.empty());
         std::set<std::string> names;
         double last_us = 0;
-        for (const mp::ConvChoice &choice : choices) {
+        for (const mp::ConvPlan &choice : choices) {
           CAPTURE(device.arch, op, choice.name);
           CHECK(names.insert(choice.name).second);
           CHECK(std::isfinite(choice.gemm.predicted_us));
@@ -94,7 +94,7 @@ TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again
           CHECK((device.has_wgmma || !is_wgmma));
           CHECK(choice.gemm.predicted_us >= last_us);
           last_us = choice.gemm.predicted_us;
-          mp::ConvChoice found;
+          mp::ConvPlan found;
           const char *why;
           REQUIRE(mp::find_conv(p, device, mp::builtin_gemm_tuning(), kAligned, choice.name, &found,
                                 &why));
@@ -112,13 +112,13 @@ TEST_CASE("conv selection: the best is the first of the ranking that needs no mo
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
-        const std::vector<mp::ConvChoice> choices = ranking(p, device);
+        const std::vector<mp::ConvPlan> choices = ranking(p, device);
         const auto first_with = [&](size_t bytes) {
-          return std::find_if(choices.begin(), choices.end(), [&](const mp::ConvChoice &choice) {
+          return std::find_if(choices.begin(), choices.end(), [&](const mp::ConvPlan &choice) {
             return choice.workspace_bytes <= bytes;
           });
         };
-        for (const mp::ConvChoice &choice : choices) {
+        for (const mp::ConvPlan &choice : choices) {
           const size_t bytes = choice.workspace_bytes;
           CAPTURE(device.arch, op, bytes);
           REQUIRE(first_with(0) != choices.end());
@@ -134,7 +134,7 @@ TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is sk
   const char *const gemm = "wmma_128x128x32_s3";
   const mp::ConvShape plain = square(32, 56, 256, 64, 1);
   for (const mp_conv_op_t op : kAllOps) {
-    const mp::ConvChoice first = ranking(conv_problem(op, plain), a100()).front();
+    const mp::ConvPlan first = ranking(conv_problem(op, plain), a100()).front();
     CHECK(first.family == mp::ConvFamily::gemm);
     CHECK(why_no_conv(gemm, conv_problem(op, plain), a100()).empty());
   }
@@ -156,7 +156,7 @@ TEST_CASE(
     CAPTURE(device.arch);
     for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
       const mp::ConvProblem p = conv_problem(op, rgb);
-      const mp::ConvChoice first = ranking(p, device).front();
+      const mp::ConvPlan first = ranking(p, device).front();
       CHECK(std::string_view(first.name).ends_with("_copied"));
       CHECK(first.gemm.reads_copies);
       // Lines of 112 places, 2 apart, and 7 taps: 229 pixels, an even number of them, of four channels.
@@ -164,15 +164,15 @@ TEST_CASE(
       const size_t partial_sums =
           first.gemm.split_k > 1 ? size_t{4} * first.gemm.split_k * 64 * 7 * 32 : 0;
       CHECK(first.workspace_bytes == image + (op == MP_CONV_FPROP ? filter : partial_sums));
-      const mp::ConvChoice without =
+      const mp::ConvPlan without =
           mp::best_conv(p, device, mp::builtin_gemm_tuning(), kAligned, image);
       CHECK(!without.gemm.reads_copies);
-      CHECK(without.gemm.wanted_bytes == first.workspace_bytes);
+      CHECK(without.gemm.best_workspace_bytes == first.workspace_bytes);
       CHECK(without.gemm.aligned_us == 0);  // nothing that the caller can change, but workspace
     }
     for (const mp_conv_op_t op : kAllOps) {
       const mp::ConvProblem p = conv_problem(op, square(32, 56, 255, 1001, 1));
-      for (const mp::ConvChoice &choice : ranking(p, device))
+      for (const mp::ConvPlan &choice : ranking(p, device))
         CHECK((!choice.gemm.reads_copies || choice.family == mp::ConvFamily::implicit));
       CHECK(why_no_conv("wmma_64x64x32_s4", p, device) == "");
       CHECK(why_no_conv("wmma_64x64x32_s4_copied", p, device) == "unknown");
@@ -398,7 +398,7 @@ TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
     CHECK(first_name(op, square(32, 56, 8, 8, 7), h200()).starts_with("conv_wmma"));
     const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
     CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "requires sm_90");
-    for (const mp::ConvChoice &choice : ranking(p, h200(), !kAligned))
+    for (const mp::ConvPlan &choice : ranking(p, h200(), !kAligned))
       CHECK(choice.family != mp::ConvFamily::im2col);
   }
 }
@@ -414,7 +414,7 @@ TEST_CASE(
       const auto best = [&](mp_conv_op_t op) {
         return ranking(conv_problem(op, shape), h200()).front();
       };
-      const mp::ConvChoice forward = best(MP_CONV_FPROP), backward = best(MP_CONV_DGRAD);
+      const mp::ConvPlan forward = best(MP_CONV_FPROP), backward = best(MP_CONV_DGRAD);
       CHECK(std::string(backward.name).starts_with("conv_wgmma"));
       CHECK(backward.gemm.predicted_us < 1.5 * forward.gemm.predicted_us);
       CHECK(forward.gemm.predicted_us < 1.5 * backward.gemm.predicted_us);

@@ -33,7 +33,7 @@ struct Priced {
   mp::ClassTuning &sm_90 = tuning.of(mp::DeviceClass::sm_90);
 
   double us(const char *name, const mp::GemmProblem &p, const mp::Device &device = h200()) const {
-    mp::GemmChoice choice;
+    mp::GemmPlan choice;
     const char *why;
     REQUIRE(mp::find_gemm(p, device, tuning, kAligned, name, &choice, &why));
     return choice.predicted_us;
@@ -41,7 +41,7 @@ struct Priced {
 };
 
 bool is_ping_pong(const mp::GemmProblem &p) {
-  return mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).kernel->ping_pong;
+  return mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).kernel->ping_pong;
 }
 
 }  // namespace

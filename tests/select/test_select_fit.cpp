@@ -32,7 +32,7 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
 
   std::vector<mptune::Sample> samples;
   for (const mp::GemmProblem &p : problems) {
-    for (const mp::GemmChoice &choice : ranking(p, device)) {
+    for (const mp::GemmPlan &choice : ranking(p, device)) {
       const mp::GemmLoad load = load_of(choice, p, device);
       samples.push_back({choice.kernel, load, predicted_us(load, truth, truth.of(*choice.kernel))});
     }

@@ -70,7 +70,7 @@ double bytes_of(mp_dtype_t dtype) {
 /// One choice on one problem, counted.
 class Work {
  public:
-  Work(const mp::GemmProblem &p, const mp::GemmChoice &choice, const mp::Device &device)
+  Work(const mp::GemmProblem &p, const mp::GemmPlan &choice, const mp::Device &device)
       : p_(p), choice_(choice), kernel_(*choice.kernel), peak_(peak_of(device)), device_(device) {}
 
   double us() const {
@@ -229,7 +229,7 @@ class Work {
   }
 
   const mp::GemmProblem &p_;
-  const mp::GemmChoice &choice_;
+  const mp::GemmPlan &choice_;
   const mp::GemmKernel &kernel_;
   const Peak peak_;
   const mp::Device &device_;
@@ -345,7 +345,7 @@ Tally tally_of(const mp::GemmTuning &tuning) {
   for (const mp::Device &device : devices_without_measurements())
     for (const mp::GemmProblem &p : all_problems()) {
       std::vector<Candidate> ranked;
-      for (const mp::GemmChoice &choice : ranking(p, device, kAligned, tuning))
+      for (const mp::GemmPlan &choice : ranking(p, device, kAligned, tuning))
         ranked.push_back({choice.name, choice.predicted_us, Work(p, choice, device).us()});
       check_order(name_of(p, device), ranked, tally);
     }
@@ -356,11 +356,11 @@ Tally tally_of_convolutions(const mp::GemmTuning &tuning) {
   Tally tally;
   for (const mp::Device &device : devices_without_measurements())
     for (const mp::ConvProblem &p : all_convolutions()) {
-      std::vector<mp::ConvChoice> choices(mp::kMaxConvChoices);
+      std::vector<mp::ConvPlan> choices(mp::kMaxConvPlans);
       choices.resize(static_cast<size_t>(
-          mp::rank_conv(p, device, tuning, kAligned, choices.data(), mp::kMaxConvChoices)));
+          mp::rank_conv(p, device, tuning, kAligned, choices.data(), mp::kMaxConvPlans)));
       std::vector<Candidate> ranked;
-      for (const mp::ConvChoice &choice : choices) {
+      for (const mp::ConvPlan &choice : choices) {
         if (choice.family == mp::ConvFamily::depthwise) continue;
         const mp::GemmProblem gemm = product_of(p, choice.family);
         ranked.push_back(
@@ -386,7 +386,7 @@ int64_t impossible_predictions(const mp::GemmTuning &tuning) {
   int64_t count = 0;
   for (const mp::Device &device : {t4(), a100(), h200()})
     for (const mp::GemmProblem &p : all_problems())
-      for (const mp::GemmChoice &choice : ranking(p, device, kAligned, tuning))
+      for (const mp::GemmPlan &choice : ranking(p, device, kAligned, tuning))
         count += choice.predicted_us < Work(p, choice, device).least_us();
   return count;
 }

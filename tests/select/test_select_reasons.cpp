@@ -12,15 +12,15 @@ namespace {
 std::string reason(const mp::GemmProblem &p, size_t workspace_bytes,
                    const mp::Device &device = h200()) {
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
-  const mp::GemmChoice choice = mp::best_gemm(p, device, tuning, kAligned, workspace_bytes);
+  const mp::GemmPlan choice = mp::plan_gemm(p, device, tuning, kAligned, workspace_bytes);
   return lost_time_reason(p.out, choice, device, tuning, workspace_bytes);
 }
 
 /// The text of the log for A and B.
 std::string operand_reason(const mp::GemmProblem &p, const mp::Device &device,
                            bool aligned = kAligned, size_t workspace_bytes = SIZE_MAX) {
-  const mp::GemmChoice choice =
-      mp::best_gemm(p, device, mp::builtin_gemm_tuning(), aligned, workspace_bytes);
+  const mp::GemmPlan choice =
+      mp::plan_gemm(p, device, mp::builtin_gemm_tuning(), aligned, workspace_bytes);
   CAPTURE(device.arch, choice.name, choice.predicted_us, choice.aligned_us);
   return mp::if_slower(mp::slow_path_reason(p, device, aligned), choice.predicted_us,
                        choice.aligned_us);
@@ -30,8 +30,8 @@ bool begins_with(const std::string &text, const std::string &head) {
   return text.compare(0, head.size(), head) == 0;
 }
 
-mp::GemmChoice best(const mp::GemmProblem &p, const mp::Device &device) {
-  return mp::best_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
+mp::GemmPlan best(const mp::GemmProblem &p, const mp::Device &device) {
+  return mp::plan_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
 }
 size_t best_bytes(const mp::GemmProblem &p, const mp::Device &device) {
   return best(p, device).workspace_bytes;
@@ -79,7 +79,7 @@ TEST_CASE("slow choice: what mp_gemm_workspace_size says is enough, whatever the
       for (const int64_t n : {64, 768, 4096})
         for (const int64_t k : {256, 1024, 4096, 32768}) {
           const mp::GemmProblem plain = problem(m, n, k);
-          const mp::GemmChoice choice = best(plain, device);
+          const mp::GemmPlan choice = best(plain, device);
           const size_t bytes =
               std::max(choice.workspace_bytes, mp::dbias_workspace_bytes(plain.out, choice));
           mp::GemmProblem p = with_dbias(plain);
@@ -169,6 +169,6 @@ TEST_CASE("slow choice: the products of a small layer on the host have lost noth
 
 TEST_CASE("slow choice: a kernel that was named has lost nothing") {
   const mp::GemmProblem p = problem(256, 256, 65536);
-  const mp::GemmChoice choice = choice_named("simt_64x64x16", p, h200());
+  const mp::GemmPlan choice = choice_named("simt_64x64x16", p, h200());
   CHECK(lost_time_reason(p.out, choice, h200(), mp::builtin_gemm_tuning(), 0) == "");
 }

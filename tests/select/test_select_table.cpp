@@ -59,7 +59,7 @@ TEST_CASE("select: names are unique, lasting and made of kernel, cluster, split 
   const auto listed = mp::gemm_names();
   CHECK(std::set<std::string>(listed.begin(), listed.end()) == names);
   CHECK(listed.size() == names.size());
-  CHECK(static_cast<int>(names.size()) <= mp::kMaxGemmChoices);
+  CHECK(static_cast<int>(names.size()) <= mp::kMaxGemmPlans);
   CHECK(mp::gemm_variants().data() == mp::gemm_variants().data());
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("select: a large product with rows that are not aligned reads copies o
     p.b.ld = 4097;
     constexpr size_t kCopy = size_t{4096} * 4096 * 2;
     const auto best = [&](size_t bytes) {
-      return mp::best_gemm(p, device, builtin(), kAligned, bytes);
+      return mp::plan_gemm(p, device, builtin(), kAligned, bytes);
     };
     CAPTURE(device.arch, device.has_wgmma, best(SIZE_MAX).name);
     CHECK(best(SIZE_MAX).reads_copies);
@@ -219,11 +219,11 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
     CAPTURE(i, p.out.m, p.out.n, p.k, p.out.batch_count, aligned);
     for (const mp::Device &device : all_devices()) {
       CAPTURE(device.arch, device.target);
-      const std::vector<mp::GemmChoice> choices = ranking(p, device, aligned);
+      const std::vector<mp::GemmPlan> choices = ranking(p, device, aligned);
       REQUIRE(!choices.empty());
       std::set<std::string> names;
       double last_us = 0;
-      for (const mp::GemmChoice &choice : choices) {
+      for (const mp::GemmPlan &choice : choices) {
         REQUIRE(names.insert(choice.name).second);
         REQUIRE(choice.predicted_us >= last_us);
         last_us = choice.predicted_us;
@@ -235,7 +235,7 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
           return choice.workspace_bytes <= bytes;
         });
         REQUIRE(first != choices.end());
-        const mp::GemmChoice best = mp::best_gemm(p, device, builtin(), aligned, bytes);
+        const mp::GemmPlan best = mp::plan_gemm(p, device, builtin(), aligned, bytes);
         REQUIRE(std::string(best.name) == first->name);
         REQUIRE(best.workspace_bytes == first->workspace_bytes);
         REQUIRE(best.predicted_us == first->predicted_us);
@@ -248,9 +248,9 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
 
 TEST_CASE("select: a short list gets the first of the ranking, and how many there are") {
   const mp::GemmProblem p = problem(512, 512, 4096);
-  const std::vector<mp::GemmChoice> all = ranking(p, a100());
+  const std::vector<mp::GemmPlan> all = ranking(p, a100());
   REQUIRE(all.size() > 3);
-  std::vector<mp::GemmChoice> few(4);
+  std::vector<mp::GemmPlan> few(4);
   few[3].name = "guard";
   CHECK(mp::rank_gemm(p, a100(), builtin(), kAligned, few.data(), 3) ==
         static_cast<int>(all.size()));

@@ -44,10 +44,10 @@ void add_gemms(const mp::GemmTuning &tuning, TilesOfKernels &used) {
   for (const mp::Device &device : devices())
     for (const mp::GemmProblem &p : problems)
       used["gemm"] |=
-          mp::gemm_tiles({mp::best_gemm(p, device, tuning, kAligned, SIZE_MAX).kernel->tile});
+          mp::gemm_tiles({mp::plan_gemm(p, device, tuning, kAligned, SIZE_MAX).kernel->tile});
 }
 
-std::string kernel_of(const mp::ConvProblem &p, const mp::ConvChoice &choice) {
+std::string kernel_of(const mp::ConvProblem &p, const mp::ConvPlan &choice) {
   if (choice.family == mp::ConvFamily::gemm) return "gemm";
   if (choice.family == mp::ConvFamily::implicit) return std::string("conv ") + kPasses[p.op];
   if (p.op == MP_CONV_WGRAD) return "wgrad by wgmma";
@@ -59,7 +59,7 @@ void add_convolutions(const mp::GemmTuning &tuning, TilesOfKernels &used) {
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
       for (const mp::ConvProblem &p : bench_convolutions(path, dtype))
         for (const mp::Device &device : devices()) {
-          const mp::ConvChoice choice = mp::best_conv(p, device, tuning, kAligned, SIZE_MAX);
+          const mp::ConvPlan choice = mp::best_conv(p, device, tuning, kAligned, SIZE_MAX);
           if (choice.family == mp::ConvFamily::depthwise) continue;
           used[kernel_of(p, choice)] |= mp::gemm_tiles({choice.gemm.kernel->tile});
         }

@@ -14,11 +14,11 @@ constexpr const char *kWgmma[] = {
     "wgmma_128x256x64_s4", "wgmma_256x128x64_s4", "wgmma_128x192x64_s4", "wgmma_128x128x64_s6",
     "wgmma_64x256x64_s4",  "wgmma_256x64x64_s4",  "wgmma_64x128x64_s8"};
 
-mp::GemmChoice best_on_h200(const mp::GemmProblem &p) {
-  return mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
+mp::GemmPlan best_on_h200(const mp::GemmProblem &p) {
+  return mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
 }
 
-bool is_wgmma(const mp::GemmChoice &choice) {
+bool is_wgmma(const mp::GemmPlan &choice) {
   return choice.kernel->family == mp::GemmFamily::wgmma;
 }
 
@@ -50,7 +50,7 @@ double share_of_peak(const mp::GemmProblem &p, double us) {
 }
 
 /// In waves of the SMs: how much of the grid's time is spent on elements of D.
-double use_of_tiles(const mp::GemmProblem &p, const mp::GemmChoice &choice) {
+double use_of_tiles(const mp::GemmProblem &p, const mp::GemmPlan &choice) {
   const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p.out.m, p.out.n);
   const int64_t blocks = tiles.m * tiles.n * p.out.batch_count * choice.split_k;
   const int64_t waves = (blocks + 131) / 132;
@@ -73,7 +73,7 @@ TEST_CASE("select wgmma: seven tiles, alone with every split, in pairs with few 
     CHECK(why_not((name + "_c4").c_str(), p, h200()) == "unknown");
     CHECK(why_not((name + "_c2_k12").c_str(), p, h200()) == "unknown");
   }
-  const mp::GemmChoice choice = choice_named("wgmma_128x256x64_s4_c2_k4", p, h200());
+  const mp::GemmPlan choice = choice_named("wgmma_128x256x64_s4_c2_k4", p, h200());
   CHECK(choice.cluster == 2);
   CHECK(choice.split_k == 4);
 }
@@ -83,12 +83,12 @@ TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty 
   for (const mp::GemmProblem &p :
        {problem(4096, 4096, 4096), with_batch(problem(64, 128, 256), 500)}) {
     REQUIRE(is_wgmma(best_on_h200(p)));
-    for (const mp::GemmChoice &choice : ranking(p, device)) CHECK_FALSE(is_wgmma(choice));
+    for (const mp::GemmPlan &choice : ranking(p, device)) CHECK_FALSE(is_wgmma(choice));
   }
   const mp::GemmGroupItem item{256, 256,     256,     256,     256,     256,
                                256, nullptr, nullptr, nullptr, nullptr, 0};
   const mp::GemmGroup group{problem(1, 1, 1), &item, 1};
-  mp::GemmChoice choice;
+  mp::GemmPlan choice;
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
   CHECK(choose_gemm_grouped(group, h200(), tuning, SIZE_MAX, nullptr, &choice));
   CHECK_FALSE(choose_gemm_grouped(group, device, tuning, SIZE_MAX, nullptr, &choice));
@@ -105,24 +105,23 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     experts.all.out.batch_count = 16;
     if (dimension == MP_RAGGED_M) experts.all.b.stride = 4096 * 1024;
     const auto best = [&](const mp::Device &device, bool aligned, size_t bytes) {
-      return best_gemm_ragged(experts, device, tuning, aligned, bytes);
+      return plan_gemm_ragged(experts, device, tuning, aligned, bytes);
     };
-    const mp::GemmChoice choice = best(h200(), true, SIZE_MAX);
+    const mp::GemmPlan choice = best(h200(), true, SIZE_MAX);
     CHECK(is_wgmma(choice));
     CHECK(choice.split_k == 1);
     CHECK(choice.cluster == 1);
     const size_t table = mp::wgmma_workspace(16).bytes;
     CHECK(choice.workspace_bytes == table);
     CHECK(is_wgmma(best(h200(), true, table)));
-    for (const mp::GemmChoice &other :
-         {best(h200(), true, table - 1), best(h200(), false, SIZE_MAX),
-          best(a100(), true, SIZE_MAX), best(t4(), true, SIZE_MAX),
-          best(h200_without_sm_90a(), true, SIZE_MAX)}) {
+    for (const mp::GemmPlan &other : {best(h200(), true, table - 1), best(h200(), false, SIZE_MAX),
+                                      best(a100(), true, SIZE_MAX), best(t4(), true, SIZE_MAX),
+                                      best(h200_without_sm_90a(), true, SIZE_MAX)}) {
       CHECK(other.kernel->family == mp::GemmFamily::wmma);
       CHECK(other.workspace_bytes == 0);
     }
     const auto why_not_named = [&](const char *name) -> std::string {
-      mp::GemmChoice named;
+      mp::GemmPlan named;
       const char *why;
       if (find_gemm_ragged(experts, h200(), tuning, true, name, &named, &why)) return "";
       return why == nullptr ? "unknown" : why;
@@ -153,7 +152,7 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
         if (dimension == MP_RAGGED_M) experts.all.b.stride = 4096 * 1024;
         const bool below_each_other =
             dimension == MP_RAGGED_M ? op_a == MP_OP_N : op_a == MP_OP_T && op_b == MP_OP_N;
-        CHECK(is_wgmma(best_gemm_ragged(experts, h200(), tuning, true, SIZE_MAX)) ==
+        CHECK(is_wgmma(plan_gemm_ragged(experts, h200(), tuning, true, SIZE_MAX)) ==
               below_each_other);
       }
 }
@@ -276,7 +275,7 @@ TEST_CASE("model wgmma: a pair takes two SMs, whole pairs of tiles, and reads on
   mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
   const auto us = [&](const char *name, const mp::GemmProblem &p, int sms = 132) {
     const mp::Device device = cuda_device(90, sms, 232448);
-    mp::GemmChoice choice;
+    mp::GemmPlan choice;
     const char *why;
     REQUIRE(mp::find_gemm(p, device, tuning, kAligned, name, &choice, &why));
     return choice.predicted_us;
@@ -311,7 +310,7 @@ TEST_CASE("model wgmma: what a split and a table of pointers add") {
   mp::GemmTuning tuning{};
   mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
   const auto us = [&](const char *name, const mp::GemmProblem &p) {
-    mp::GemmChoice choice;
+    mp::GemmPlan choice;
     const char *why;
     REQUIRE(mp::find_gemm(p, h200(), tuning, kAligned, name, &choice, &why));
     return choice.predicted_us;
@@ -338,7 +337,7 @@ TEST_CASE("model wgmma: what a split and a table of pointers add") {
 TEST_CASE("select wgmma: large products take the largest tiles") {
   for (const int64_t edge : {4096, 8192, 16384}) {
     const mp::GemmProblem p = problem(edge, edge, edge);
-    const mp::GemmChoice choice = best_on_h200(p);
+    const mp::GemmPlan choice = best_on_h200(p);
     CAPTURE(edge, choice.name);
     CHECK(choice.kernel->tile_m * choice.kernel->tile_n == 128 * 256);
     CHECK(choice.split_k == 1);
@@ -349,7 +348,7 @@ TEST_CASE("select wgmma: large products take the largest tiles") {
 TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
   // The weight gradient of GPT-2's fc layer: 72 tiles of 128 x 256 for 132 SMs.
   const mp::GemmProblem wgrad = problem(3072, 768, 32768, MP_OP_T, MP_OP_N);
-  const mp::GemmChoice choice = best_on_h200(wgrad);
+  const mp::GemmPlan choice = best_on_h200(wgrad);
   CAPTURE(choice.name);
   CHECK(is_wgmma(choice));
   CHECK(use_of_tiles(wgrad, choice) > 0.85);
@@ -357,7 +356,7 @@ TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
 
   for (const mp::GemmProblem &p :
        {problem(576, 4096, 7168, MP_OP_T, MP_OP_N), problem(512, 512, 100000, MP_OP_T, MP_OP_N)}) {
-    const mp::GemmChoice best = best_on_h200(p);
+    const mp::GemmPlan best = best_on_h200(p);
     CAPTURE(p.out.m, p.out.n, p.k, best.name);
     CHECK(is_wgmma(best));
     const bool is_small = best.kernel->tile_m * best.kernel->tile_n < 128 * 256;
@@ -366,7 +365,7 @@ TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
 }
 
 TEST_CASE("select wgmma: a problem of one tile or less is not split, and takes a small tile") {
-  const mp::GemmChoice best = best_on_h200(problem(64, 128, 256));
+  const mp::GemmPlan best = best_on_h200(problem(64, 128, 256));
   CHECK(std::string(best.name) == "wgmma_64x128x64_s8");
 }
 
@@ -377,7 +376,7 @@ TEST_CASE("select wgmma: 64 and 192 columns have tiles of their own, and fill th
                                   {192, "wgmma_128x192x64_s4"},
                                   {576, "wgmma_128x192x64_s4"}}) {
       const mp::GemmProblem p = problem(200704, n, 1152, MP_OP_N, op_b);
-      const mp::GemmChoice best = best_on_h200(p);
+      const mp::GemmPlan best = best_on_h200(p);
       CAPTURE(n, best.name);
       CHECK(std::string(best.kernel->name) == tile);
       CHECK(use_of_tiles(p, best) > 0.8);
@@ -393,11 +392,11 @@ TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes
   p.a.ld = 4097;
   p.b.ld = 4098;
   constexpr size_t kCopies = size_t{4096} * 4096 * 2 * 2;
-  const mp::GemmChoice best = best_on_h200(p);
+  const mp::GemmPlan best = best_on_h200(p);
   CHECK(is_wgmma(best));
   CHECK(best.workspace_bytes >= kCopies);
   const auto with_workspace = [&](size_t bytes) {
-    return mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, bytes);
+    return mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, bytes);
   };
   CHECK(with_workspace(kCopies - 1).kernel->family == mp::GemmFamily::wmma);
   CHECK(with_workspace(kCopies - 1).predicted_us > 1.5 * best.predicted_us);
@@ -410,7 +409,7 @@ TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes
   p = with_pointers(problem(4096, 4096, 4095, MP_OP_N, MP_OP_T), 2);
   CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::wmma);
   p = problem(4096, 4096, 4096);
-  CHECK(mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), false, SIZE_MAX).kernel->family ==
+  CHECK(mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), false, SIZE_MAX).kernel->family ==
         mp::GemmFamily::wmma);
   p.dtype_ab = MP_FP32;
   CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::simt);
@@ -423,7 +422,7 @@ TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
   REQUIRE(shapes.size() == 26 + 160);
   for (const mpbench::Shape &shape : shapes) {
     const mp::GemmProblem p = problem_of(shape);
-    const mp::GemmChoice best = best_on_h200(p);
+    const mp::GemmPlan best = best_on_h200(p);
     CAPTURE(shape.name(), best.name, best.predicted_us);
     const bool is_large = p.out.m >= 512 && p.out.n >= 512 && p.k >= 512;
     const bool is_aligned = mp::has_vector_rows(p);
