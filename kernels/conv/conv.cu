@@ -95,7 +95,7 @@ void launch_implicit(const ConvPlan &choice, const ConvProblem &problem, const D
                     static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
                     static_cast<uint32_t>(product.count),
                     static_cast<uint32_t>(choice.gemm.split_k),
-                    tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+                    raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
   args.slice_k = slice_elems(kernel, product.k, choice.gemm.split_k);
   if (kernel.family == GemmFamily::simt)
     launch_conv_simt(choice, problem.op, device, args, stream);

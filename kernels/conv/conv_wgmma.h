@@ -200,7 +200,7 @@ struct GradientByPatches {
 /// wgrad: dfilter has the channels of a tap without what pads them.  Its map is that of the filter.
 class TapColumns {
  public:
-  static constexpr bool kColumnGaps = true, kScattersRows = false;
+  static constexpr bool kHasPaddedColumns = true, kHasStridedRows = false;
   static constexpr int kBoxRows = kSubtileRows;
 
   MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}

@@ -15,7 +15,7 @@ namespace mp::MP_TARGET {
 /// im2col TMA brings a subtile of what stands beside dx: its pixels are a stride apart.
 class ClassPixels : public DensePlacement {
  public:
-  static constexpr bool kScattersRows = true;
+  static constexpr bool kHasStridedRows = true;
   static constexpr int kBoxRows = kLinePixels;
 
   MP_DEVICE explicit ClassPixels(const DgradWgmmaArgs &args) : DensePlacement(args), args_(args) {}

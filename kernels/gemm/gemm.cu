@@ -28,7 +28,7 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmPlan &choice, cons
                     static_cast<uint32_t>(ceil_div<int64_t>(problem.out.n, kernel.tile_n)),
                     static_cast<uint32_t>(problem.out.batch_count),
                     static_cast<uint32_t>(choice.split_k),
-                    tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+                    raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
   args.slice_k = slice_elems(kernel, problem.k, choice.split_k);
   return args;
 }

@@ -23,7 +23,7 @@ template <int kProducts>
 struct TableArgs {
   WgmmaArgs gemm;
   int32_t first, count;
-  WgmmaProduct products[kProducts];
+  GroupEntryShape products[kProducts];
 };
 static_assert(sizeof(TableArgs<kManyProducts>) <= 32764);
 
@@ -33,10 +33,10 @@ fill_group_table(MP_PARAM(TableArgs<kProducts>) args) {
   wait_for_previous_kernel();
   const int index = static_cast<int>(block_index()) * kThreads + thread_index();
   if (index == 0) args.gemm.header().misaligned = 0;
-  if (index < args.count) put_wgmma_item(args.gemm, args.first + index, args.products[index]);
+  if (index < args.count) store_group_entry(args.gemm, args.first + index, args.products[index]);
 }
 
-WgmmaProduct product_of(const GemmGroupItem &item, uint32_t first_tile) {
+GroupEntryShape product_of(const GemmGroupItem &item, uint32_t first_tile) {
   return {item.a,
           item.b,
           item.c,

@@ -38,7 +38,7 @@ MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   // Nothing is read of an empty group, but no tensor map is empty.
   const int32_t end = max_of(group.end, 1);
   const int32_t begin = group.begin < group.end ? group.begin : end;
-  WgmmaProduct product{};
+  GroupEntryShape product{};
   product.a_data = p.a.base;
   product.b_data = item_address(p.b, p.dtype_ab, group.index);
   product.c_data = item_address(p.out.c, p.out.dtype, group.index);
@@ -54,7 +54,7 @@ MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   product.k = by_m ? static_cast<int32_t>(p.k) : end;
   product.first_tile =
       by_m ? group.first_tile * args.tiles_n : static_cast<uint32_t>(group.index) * tiles_of_group;
-  put_wgmma_item(args.gemm, group.index, product);
+  store_group_entry(args.gemm, group.index, product);
 }
 
 /// The most rows of tiles that groups of any sizes have: the last one of each group that is not empty may hold

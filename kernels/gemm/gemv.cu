@@ -20,10 +20,11 @@ GemvSplit split_of(const GemvArgs &args, const Device &device) {
     return static_cast<double>(ceil_div<int64_t>(args.extent, split.tile_x()) *
                                args.problem.out.batch_count);
   };
-  const auto can_double = [&] { return split.k_ways < most && split.k_ways < steps; };
+  const auto can_double = [&] { return split.k_splits < most && split.k_splits < steps; };
   if constexpr (Traits::kByK)
-    while (can_double() && split.k_ways < kFullLine) split.k_ways *= 2;
-  while (can_double() && blocks() < kFull * device.num_sms * Traits::kMinBlocks) split.k_ways *= 2;
+    while (can_double() && split.k_splits < kFullLine) split.k_splits *= 2;
+  while (can_double() && blocks() < kFull * device.num_sms * Traits::kMinBlocks)
+    split.k_splits *= 2;
   return split;
 }
 

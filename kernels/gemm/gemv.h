@@ -2,12 +2,12 @@
 //
 // Seen as y[v][x] = sum over k of vectors[v][k] matrix[x][k], whichever of A and B the matrix is and
 // however it lies in memory.  A thread owns 8 neighbouring x, all vectors of its group and every
-// k_ways-th step of kK elements along k.  A step of the matrix is eight 16-byte loads, done while
+// k_splits-th step of kK elements along k.  A step of the matrix is eight 16-byte loads, done while
 // the step before is multiplied: 8 rows of kK where k is the contiguous direction, kK runs of 8 x
 // where x is.  Transposed in registers the two are the same thing.  The vectors go through smem as
 // fp32, a stage at a time; the next stage is fetched while this one is used.
 //
-// At the end the sums of the k_ways are added in smem, in a fixed order, and take the way of every
+// At the end the sums of the k_splits are added in smem, in a fixed order, and take the way of every
 // other GEMM through EpilogueWriter.  More than 8 vectors are two groups of threads that read the
 // same elements of the matrix at the same time: the second finds them in L1.
 #pragma once
@@ -18,16 +18,16 @@
 
 namespace mp::MP_TARGET {
 
-/// How the threads of a block share a tile of the matrix: vector_groups x x_threads x k_ways.
+/// How the threads of a block share a tile of the matrix: vector_groups x x_threads x k_splits.
 /// Powers of two.
 struct GemvSplit {
   static constexpr int kThreads = 256;
 
   int vector_groups;
-  int k_ways;
+  int k_splits;
 
   MP_HD int group_threads() const { return kThreads / vector_groups; }
-  MP_HD int x_threads() const { return group_threads() / k_ways; }
+  MP_HD int x_threads() const { return group_threads() / k_splits; }
   MP_HD int tile_x() const { return x_threads() * kVec; }
 };
 
@@ -215,8 +215,8 @@ class Gemv {
         vectors_(args, item_, group_, thread_index() % split_.group_threads(), smem) {
     // Lanes go along the contiguous direction of the matrix.
     const int thread = thread_index() % split_.group_threads();
-    way_ = Traits::kByK ? thread % split_.k_ways : thread / split_.x_threads();
-    x_ = kVec * (Traits::kByK ? thread / split_.k_ways : thread % split_.x_threads());
+    way_ = Traits::kByK ? thread % split_.k_splits : thread / split_.x_threads();
+    x_ = kVec * (Traits::kByK ? thread / split_.k_splits : thread % split_.x_threads());
     const int64_t first_x = tile_x0_ + x_;
     const int64_t ld = args.matrix.ld;
     const T *const base =
@@ -271,7 +271,7 @@ class Gemv {
   }
 
   MP_DEVICE void multiply_stage(int64_t k0, int64_t stage_k) {
-    const int step_k = split_.k_ways * Traits::kK;
+    const int step_k = split_.k_splits * Traits::kK;
     const float *vectors =
         smem_ + group_ * Traits::kStageElems / split_.vector_groups + way_ * Traits::kStepPitch;
     MP_NO_UNROLL
@@ -279,7 +279,7 @@ class Gemv {
       const Step step = next_;
       fetch_step(k0 + k + step_k);
       multiply_step(step, vectors);
-      vectors += split_.k_ways * Traits::kStepPitch;
+      vectors += split_.k_splits * Traits::kStepPitch;
     }
   }
 
@@ -321,7 +321,7 @@ class Gemv {
   /// Sums lie as [plane][way][x]; a plane is a vector of a group.
   MP_DEVICE int row_pitch() const { return split_.tile_x() + Traits::kPad; }
   MP_DEVICE float *sums(int plane, int way) const {
-    return smem_ + (plane * split_.k_ways + way) * row_pitch();
+    return smem_ + (plane * split_.k_splits + way) * row_pitch();
   }
   MP_DEVICE int num_planes() const { return split_.vector_groups * Traits::kPhase; }
 
@@ -340,13 +340,13 @@ class Gemv {
   /// Where there are fewer elements than threads, several threads add a part of the ways each.
   MP_DEVICE int parts() const {
     const int elems = num_planes() * split_.tile_x();
-    return min_of(split_.k_ways, max_of(GemvSplit::kThreads / elems, 1));
+    return min_of(split_.k_splits, max_of(GemvSplit::kThreads / elems, 1));
   }
 
   /// Leaves the sum of each part in its first way.
   MP_DEVICE void add_ways() const {
     const int tile_x = split_.tile_x(), pitch = row_pitch();
-    const int elems = num_planes() * tile_x, part_ways = split_.k_ways / parts();
+    const int elems = num_planes() * tile_x, part_ways = split_.k_splits / parts();
     for (int i = thread_index(); i < elems * parts(); i += GemvSplit::kThreads) {
       const int elem = i % elems, part = i / elems;
       float *const first = sums(elem / tile_x, part * part_ways) + elem % tile_x;
@@ -379,12 +379,12 @@ class Gemv {
   }
 
   MP_DEVICE void add_parts(int plane, int x, int valid, float (&z)[kQuad]) const {
-    const int step = args_.x_is_row ? split_.k_ways * row_pitch() : 1;
-    const int part_ways = split_.k_ways / parts();
+    const int step = args_.x_is_row ? split_.k_splits * row_pitch() : 1;
+    const int part_ways = split_.k_splits / parts();
     MP_UNROLL
     for (int j = 0; j < kQuad; j++) z[j] = 0.0f;
     MP_NO_UNROLL
-    for (int way = 0; way < split_.k_ways; way += part_ways) {
+    for (int way = 0; way < split_.k_splits; way += part_ways) {
       const float *const first = sums(plane, way) + x;
       MP_UNROLL
       for (int j = 0; j < kQuad; j++) z[j] += first[min_of(j, valid - 1) * step];

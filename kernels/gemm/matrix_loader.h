@@ -28,8 +28,8 @@ class MatrixLoader {
   /// `origin`: first element of the first tile, in a matrix of row stride `ld`; so many elements from
   /// there on are inside, beside k and along k.
   MP_DEVICE MatrixLoader(const T *origin, int64_t ld, int64_t extent, int64_t k)
-      : row_step_(computed_here(Chunks::kRowStep * ld)),
-        tile_step_(kByK ? kCols : computed_here(kRows * ld)),
+      : row_step_(pin_to_register(Chunks::kRowStep * ld)),
+        tile_step_(kByK ? kCols : pin_to_register(kRows * ld)),
         source_(origin + Chunks::row() * ld + Chunks::col()),
         rows_left_((kByK ? extent : k) - Chunks::row()),
         cols_left_((kByK ? k : extent) - Chunks::col()),

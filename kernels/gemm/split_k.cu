@@ -50,7 +50,7 @@ MP_DEVICE void add_slices(const SplitKArgs &args, const float *x, int count, int
 }
 
 /// Adds the shares up, in the threads of the first.  A share has `step` threads.
-MP_DEVICE void sum_shares(Quad *shares, int step, float (&sum)[kQuad]) {
+MP_DEVICE void combine_slice_groups(Quad *shares, int step, float (&sum)[kQuad]) {
   shares[thread_index()] = {sum[0], sum[1], sum[2], sum[3]};
   block_sync();
   if (thread_index() < step) {
@@ -93,7 +93,7 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
       else
         add_slices<kSlicesAtOnce>(args, x, count, valid, sum);
     }
-    if (args.log2_shares > 0) sum_shares(shares, at_once, sum);
+    if (args.log2_shares > 0) combine_slice_groups(shares, at_once, sum);
     if (is_there && share == 0) writer.write(row, col, sum, valid);
   }
   writer.finish();

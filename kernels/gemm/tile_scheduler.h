@@ -97,7 +97,7 @@ MP_HD uint32_t find_item(uint32_t from, uint32_t count, uint32_t number,
 
 /// The group with which `num_blocks` tiles that run at the same time read the fewest different rows
 /// of A and columns of B.
-inline uint32_t tile_group(int tile_m, int tile_n, int num_blocks) {
+inline uint32_t raster_group(int tile_m, int tile_n, int num_blocks) {
   int best = 1;
   const auto elems = [&](int group) {
     return group * tile_m + ceil_div(num_blocks, group) * tile_n;

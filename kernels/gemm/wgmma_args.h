@@ -11,7 +11,7 @@
 namespace mp::MP_TARGET {
 
 /// One product of a group.
-struct WgmmaProduct {
+struct GroupEntryShape {
   const void *a_data, *b_data, *c_data;
   void *d_data;
   int64_t lda, ldb, ldc, ldd;
@@ -22,10 +22,10 @@ struct WgmmaProduct {
 
 /// One product of several that have no common stride: a batch item behind pointers, or a product
 /// of a group.  In workspace; of a batch item there are the maps alone.
-struct WgmmaItem : WgmmaProduct {
+struct GroupEntry : GroupEntryShape {
   TensorMap a, b, d;
 };
-static_assert(sizeof(WgmmaItem) <= kWgmmaItemBytes);
+static_assert(sizeof(GroupEntry) <= kWgmmaItemBytes);
 
 /// The header of the table.
 struct WgmmaTableHeader {
@@ -45,7 +45,7 @@ struct WgmmaArgs {
   bool source_is_shared;  ///< by all batch items
   TensorMap a, b, d;      ///< of the whole batch, or patterns of a table's; d with StorePath::tma
   TensorMap source_map;   ///< of the epilogue source
-  std::byte *table;     ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
+  std::byte *table;  ///< header, then GroupEntry of every product, kWgmmaItemBytes apart; or NULL
   int32_t group_count;  ///< products of a group; 0 = not a group
   bool tiles_in_table;  ///< num_work_tiles is no more than a bound: the header has the number
   int64_t
@@ -55,9 +55,9 @@ struct WgmmaArgs {
 
   /// The length of the sum of a batch item.
   MP_HD int32_t k_of(int32_t) const { return static_cast<int32_t>(problem.k); }
-  MP_DEVICE WgmmaItem &item(int64_t index) const {
-    return *in_gmem(reinterpret_cast<WgmmaItem *>(table + kWgmmaTableHeaderBytes +
-                                                  static_cast<size_t>(index) * kWgmmaItemBytes));
+  MP_DEVICE GroupEntry &item(int64_t index) const {
+    return *in_gmem(reinterpret_cast<GroupEntry *>(table + kWgmmaTableHeaderBytes +
+                                                   static_cast<size_t>(index) * kWgmmaItemBytes));
   }
   MP_HD WgmmaTableHeader &header() const { return *reinterpret_cast<WgmmaTableHeader *>(table); }
 };

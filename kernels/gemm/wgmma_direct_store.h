@@ -88,7 +88,7 @@ class WgmmaDirectStore {
     for (int r = 0; r < kGroup; r++) {
       // Kept apart, or the products would be words, not floats, for the sake of their bits.
       float measured[1] = {z[r]};
-      wgmma_keep(measured);
+      fence_accumulators(measured);
       if (at.has(r / 2)) writer.count(magnitude_bits(measured[0]));
     }
   }

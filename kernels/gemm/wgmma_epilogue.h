@@ -79,7 +79,7 @@ class WgmmaEpilogue {
   MP_DEVICE Pairs pairs() const { return Pairs(tile_); }
 
   MP_DEVICE StorePath path() {
-    if (args_.store == StorePath::direct && (Placement::kScattersRows || !pairs().can_store()))
+    if (args_.store == StorePath::direct && (Placement::kHasStridedRows || !pairs().can_store()))
       return StorePath::staged;
     return args_.store;
   }

@@ -17,7 +17,7 @@ MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
   const bool d_by_tma = args.store == StorePath::tma;
   void *const d = d_by_tma ? const_cast<void *>(p.out.d.items[index]) : nullptr;
   if (!is_aligned_16(a) || !is_aligned_16(b) || !is_aligned_16(d)) return false;
-  WgmmaItem &item = args.item(index);
+  GroupEntry &item = args.item(index);
   tensor_map_copy_with_base(&item.a, args.a, a);
   tensor_map_copy_with_base(&item.b, args.b, b);
   if (d_by_tma) tensor_map_copy_with_base(&item.d, args.d, d);

@@ -83,7 +83,7 @@ MP_DEVICE std::byte *aligned_stages(std::byte *smem) {
 /// A warp's accumulators of one wgmma, its 16 rows, as a matrix of pitch kPitch; 8 more than a multiple of 32, so that
 /// four rows of pairs fall into different banks.
 template <int kPitch, int kRegs>
-MP_DEVICE void put_accumulators(float *matrix, const float *regs) {
+MP_DEVICE void store_accumulators(float *matrix, const float *regs) {
   using Pair = Pack<float, 2>;
   static_assert(kPitch % 32 == 8);
   float *const to = matrix + lane_index() / 4 * kPitch + lane_index() % 4 * 2;
@@ -108,11 +108,14 @@ class WgmmaMultiplier {
   using Ring = RingPosition<Tile::kStages>;
   using Accumulators = float[kBlocks][Tile::kN / 2];
 
-  /// @param sharers   blocks of the cluster that TMA writes a stage for, this one among them
-  /// @param released  of the block to which this lane says that a stage is empty, where it is below sharers
-  MP_DEVICE WgmmaMultiplier(SmemAddress stages, const Barriers<Tile> &barriers, int sharers,
-                            const Barriers<Tile> &released)
-      : stages_(stages), barriers_(barriers), sharers_(sharers), released_(released) {}
+  /// @param multicast_blocks   blocks of the cluster that TMA writes a stage for, this one among them
+  /// @param released  of the block to which this lane says that a stage is empty, where it is below multicast_blocks
+  MP_DEVICE WgmmaMultiplier(SmemAddress stages, const Barriers<Tile> &barriers,
+                            int multicast_blocks, const Barriers<Tile> &released)
+      : stages_(stages),
+        barriers_(barriers),
+        multicast_blocks_(multicast_blocks),
+        released_(released) {}
 
   /// By one thread: waits until the next stage is empty; load(a, b, full) starts copies of kStageBytes into it.  Goes
   /// kSteps on.
@@ -177,18 +180,18 @@ class WgmmaMultiplier {
 
   static MP_DEVICE void keep(Accumulators &acc) {
     MP_UNROLL
-    for (int i = 0; i < kBlocks; i++) wgmma_keep(acc[i]);
+    for (int i = 0; i < kBlocks; i++) fence_accumulators(acc[i]);
   }
 
   /// By every warp: wgmma.wait_group says no more than that the groups of the executing threads are
   /// complete.  With multicast both blocks of the cluster write the stage, so both must know.
   MP_DEVICE void release(int index) const {
-    if (lane_index() < sharers_) mbarrier_arrive_cluster(released_.empty(index));
+    if (lane_index() < multicast_blocks_) mbarrier_arrive_cluster(released_.empty(index));
   }
 
   const SmemAddress stages_;
   const Barriers<Tile> barriers_;
-  const int sharers_;
+  const int multicast_blocks_;
   const Barriers<Tile> released_;
 };
 

@@ -85,7 +85,7 @@ WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int6
   WgmmaArgs args{};
   args.problem = common;
   args.store = store;
-  args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
+  args.scheduler.group = raster_group(kernel.tile_m, kernel.tile_n, device.num_sms);
   args.group_count = static_cast<int32_t>(count);
   args.table = workspace + wgmma_workspace(count).table;
 

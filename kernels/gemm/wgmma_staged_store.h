@@ -50,7 +50,7 @@ class WgmmaStagedStore {
       MP_UNROLL
       for (int c = 0; c < Tile::kN / kCols; c++)
         if (i == block && c == part)
-          put_accumulators<kPitch, kPatchRegs>(patch_, acc[i] + c * kPatchRegs);
+          store_accumulators<kPitch, kPatchRegs>(patch_, acc[i] + c * kPatchRegs);
     }
   }
 

@@ -58,7 +58,7 @@ class WgmmaStagingBuffers {
   }
 
   /// By all lanes, before one of them stores what they have put.
-  MP_DEVICE void publish() const {
+  MP_DEVICE void fence_for_tma() const {
     async_proxy_fence();
     warp_sync();
   }

@@ -24,7 +24,7 @@ TensorMapSpec with_base(TensorMapSpec spec) {
 }
 
 /// Subtiles do not know which columns of the product are left out of D.
-bool looks_at_gaps(const Output &out) {
+bool reads_padded_columns(const Output &out) {
   const Epilogue &e = out.epilogue;
   const bool has_gaps = out.d.ld < out.n;
   return has_gaps && (e.bias != nullptr || e.amax != nullptr || e.found_inf != nullptr);
@@ -32,7 +32,7 @@ bool looks_at_gaps(const Output &out) {
 
 StorePath store_path(const Output &out, bool has_maps) {
   if (out.dtype != MP_FP32)
-    return has_maps && !looks_at_gaps(out) ? StorePath::tma : StorePath::staged;
+    return has_maps && !reads_padded_columns(out) ? StorePath::tma : StorePath::staged;
   const Epilogue &e = out.epilogue;
   const bool is_linear = e.bias == nullptr && e.aux == nullptr && e.activation == MP_ACT_NONE;
   return is_linear ? StorePath::direct : StorePath::staged;

@@ -15,9 +15,10 @@ MP_DEVICE TensorMapMatrix map_matrix(const void *base, int32_t rows, int32_t col
 }
 
 /// Fills one item, by one thread.  Where m0 or k0 is not 0 the maps are of all that lies before the end.
-MP_DEVICE void put_wgmma_item(const WgmmaArgs &args, int64_t index, const WgmmaProduct &product) {
-  WgmmaItem &item = args.item(index);
-  static_cast<WgmmaProduct &>(item) = product;
+MP_DEVICE void store_group_entry(const WgmmaArgs &args, int64_t index,
+                                 const GroupEntryShape &product) {
+  GroupEntry &item = args.item(index);
+  static_cast<GroupEntryShape &>(item) = product;
   const auto operand = [&](const void *base, int32_t mn, int64_t ld, bool by_k) {
     return map_matrix(base, by_k ? mn : product.k, by_k ? product.k : mn, ld);
   };

@@ -16,8 +16,8 @@ struct WgmmaWorkTile {
   int32_t k0, k_tiles;  ///< which part of k
   int32_t batch_item;
   int32_t slice;
-  const WgmmaItem *item;  ///< NULL where the items have common strides
-  bool inside;            ///< some of the tile is
+  const GroupEntry *item;  ///< NULL where the items have common strides
+  bool inside;             ///< some of the tile is
 };
 
 template <class Tile, class Args = WgmmaArgs>
@@ -70,7 +70,7 @@ class WgmmaTileScheduler {
   MP_DEVICE WgmmaWorkTile tile_of_group() {
     product_ = find_item(product_, static_cast<uint32_t>(args_.group_count), number_,
                          [&](uint32_t product) { return args_.item(product).first_tile; });
-    const WgmmaItem &item = args_.item(product_);
+    const GroupEntry &item = args_.item(product_);
     const TileScheduler scheduler{static_cast<uint32_t>(ceil_div(item.m - item.m0, Tile::kM)),
                                   static_cast<uint32_t>(ceil_div(item.n, Tile::kN)), 1, 1,
                                   args_.scheduler.group};

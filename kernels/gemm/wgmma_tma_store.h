@@ -160,8 +160,8 @@ class WgmmaTmaStore {
       for (float &x : z) x = relu(x);
     }
     store_matrices(buffer, z);
-    buffers_.publish();
-    if constexpr (Placement::kScattersRows) {
+    buffers_.fence_for_tma();
+    if constexpr (Placement::kHasStridedRows) {
       send_d(buffer, subtile);
     } else if (lane_index() == 0) {
       const TmaCoord to = tile_.placement.buffer(col(subtile), d_z());
@@ -209,7 +209,7 @@ class WgmmaTmaStore {
     store_matrices(buffer, z, [&](const Pairs &pairs) {
       if (writer.measures()) measure(pairs);
     });
-    buffers_.publish();
+    buffers_.fence_for_tma();
     if (tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
     if (source_ == EpilogueSource::aux_written)
       send(aux_buffer, subtile, map_source(), source_z(), [&] { return in_memory().aux(); });
@@ -228,7 +228,7 @@ class WgmmaTmaStore {
   }
 
   MP_DEVICE const TensorMap &map_d() const {
-    if constexpr (Placement::kScattersRows) return tile_.placement.map_d(tile_.work.batch_item);
+    if constexpr (Placement::kHasStridedRows) return tile_.placement.map_d(tile_.work.batch_item);
     return tile_.work.item != nullptr ? tile_.work.item->d : tile_.args.d;
   }
   MP_DEVICE const TensorMap &map_source() const { return tile_.args.source_map; }
@@ -252,7 +252,7 @@ class WgmmaTmaStore {
   /// By one lane.
   MP_DEVICE void fetch_source(int subtile) const {
     const int buffer = subtile % Buffers::kStagingBuffers;
-    if constexpr (Placement::kScattersRows) {
+    if constexpr (Placement::kHasStridedRows) {
       buffers_.fetch(buffer, map_source(),
                      tile_.placement.subtile(tile_.work.batch_item, row(subtile), col(subtile)));
     } else {
@@ -286,14 +286,16 @@ class WgmmaTmaStore {
   }
 
   /// D ends with a unit of TMA, as the columns do between which there are gaps.
-  MP_DEVICE bool has_whole_units() const { return Placement::kColumnGaps || tile_.n() % kVec == 0; }
+  MP_DEVICE bool has_whole_units() const {
+    return Placement::kHasPaddedColumns || tile_.n() % kVec == 0;
+  }
 
   struct TmaBox {
     int x, y, z;
   };
   /// Whether TMA can store the rows of the subtile from `first` on, and where.
   MP_DEVICE bool find_box(int subtile, int first, int z, TmaBox &to) const {
-    if constexpr (Placement::kScattersRows) {
+    if constexpr (Placement::kHasStridedRows) {
       to.x = col(subtile);
       if (!tile_.placement.find_line(tile_.work.batch_item, row(subtile) + first, to.y, to.z))
         return false;

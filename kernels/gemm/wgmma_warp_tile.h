@@ -24,7 +24,7 @@ struct TmaCoord {
 /// keeps 32 that begin at a multiple of 32 in one run, and 64 in one buffer.  One that scatters rows says
 /// where each is, and how a subtile of 16 leaves (ClassPixels in dgrad_wgmma.h).
 struct DensePlacement {
-  static constexpr bool kColumnGaps = false, kScattersRows = false;
+  static constexpr bool kHasPaddedColumns = false, kHasStridedRows = false;
   static constexpr int kBoxRows = kSubtileRows;  ///< that TMA stores together
 
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
@@ -61,7 +61,7 @@ struct WgmmaWarpTile {
   MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : item().n; }
   /// All of the tile is inside D, which may have 2^31 - 1 rows; of scattered rows nobody asks.
   MP_DEVICE bool is_whole() const {
-    return !Placement::kScattersRows && int64_t{work.m0} + Tile::kM <= m() &&
+    return !Placement::kHasStridedRows && int64_t{work.m0} + Tile::kM <= m() &&
            int64_t{work.n0} + Tile::kN <= n();
   }
 
@@ -83,9 +83,9 @@ struct WgmmaWarpTile {
   }
 
  private:
-  MP_DEVICE const WgmmaItem &item() const { return *in_gmem(work.item); }
+  MP_DEVICE const GroupEntry &item() const { return *in_gmem(work.item); }
   static MP_DEVICE int subtile() { return warp_index() % 4; }
-  static MP_DEVICE EpilogueTarget target_of_item(const WgmmaItem &item) {
+  static MP_DEVICE EpilogueTarget target_of_item(const GroupEntry &item) {
     return {item.m, item.n, item.c_data, item.ldc, item.d_data, item.ldd, 0};
   }
 };

@@ -44,7 +44,7 @@ struct TileChunks {
     return (lane_index() / 16 * 2 + lane_index() % 2) * kVec;
   }
   /// Of this thread's first chunk in the tile.
-  static MP_DEVICE int place() { return computed_here(row() * kPitch + col()); }
+  static MP_DEVICE int place() { return pin_to_register(row() * kPitch + col()); }
 
  private:
   static constexpr bool kHasShortRows = kChunksPerRow == 4;

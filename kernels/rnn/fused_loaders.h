@@ -79,7 +79,7 @@ class NarrowLoader {
         step_(Tile::kK * hidden),
         rows_left_(rows - row()),
         valid_(static_cast<int>(min_of<int64_t>(max_of<int64_t>(hidden - unit - col(), 0), kVec))),
-        place_(computed_here(row() * kPitch + col())),
+        place_(pin_to_register(row() * kPitch + col())),
         vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {

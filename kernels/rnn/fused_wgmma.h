@@ -116,7 +116,8 @@ class FusedWgmmaBlock {
           WgmmaLayouts<A, B>{}, 0, end - first, multiplied, acc, fill_one, [] {});
     });
     block_sync();  // the last stage has been read by all warps
-    put_accumulators<Tile::kPitch, Tile::kN / 2>(sums() + warp_index() * 16 * Tile::kPitch, acc[0]);
+    store_accumulators<Tile::kPitch, Tile::kN / 2>(sums() + warp_index() * 16 * Tile::kPitch,
+                                                   acc[0]);
   }
 
   /// apply(row of the tile, unit of it, valid units, sums) for what lies in the state, `rows` by `units` from the

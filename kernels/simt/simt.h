@@ -100,11 +100,11 @@ MP_DEVICE void prefetch_l2(const void *address) {
 
 /// x, computed here and kept: what follows from arguments and the thread's index the compiler may else work out in
 /// every round of a loop.
-MP_DEVICE int computed_here(int x) {
+MP_DEVICE int pin_to_register(int x) {
   asm volatile("" : "+r"(x));
   return x;
 }
-MP_DEVICE int64_t computed_here(int64_t x) {
+MP_DEVICE int64_t pin_to_register(int64_t x) {
   asm volatile("" : "+l"(x));
   return x;
 }
@@ -238,7 +238,7 @@ T shuffle_xor(T value, int lane_mask, source_location where = source_location::c
 }
 
 template <class T>
-T computed_here(T x) {
+T pin_to_register(T x) {
   return x;
 }
 

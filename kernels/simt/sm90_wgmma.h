@@ -144,7 +144,7 @@ MP_DEVICE void wgmma_wait() {
 }
 /// A compiler barrier: uses of d are not moved across it.
 template <int kRegs>
-MP_DEVICE void wgmma_keep(float (&d)[kRegs]) {
+MP_DEVICE void fence_accumulators(float (&d)[kRegs]) {
   MP_UNROLL
   for (int i = 0; i < kRegs; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
@@ -216,7 +216,7 @@ void wgmma_wait(source_location where = source_location::current()) {
   engine::wgmma_wait(engine::this_thread(), kPending, where);
 }
 template <int kRegs>
-void wgmma_keep(float (&)[kRegs]) {}
+void fence_accumulators(float (&)[kRegs]) {}
 template <int kTag>
 float wgmma_copy(float from) {
   return from;

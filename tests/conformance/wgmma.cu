@@ -34,7 +34,7 @@ multiply_tiles(MP_PARAM(WgmmaArgs) args) {
     float d[kN / 2];
     MP_UNROLL
     for (float &x : d) x = 3.0f;
-    wgmma_keep(d);
+    fence_accumulators(d);
     wgmma_fence();
     MP_UNROLL
     for (int t = 0; t < kTerms; t++)
@@ -42,7 +42,7 @@ multiply_tiles(MP_PARAM(WgmmaArgs) args) {
                                      args.accumulate || t > 0);
     wgmma_commit();
     wgmma_wait<0>();
-    wgmma_keep(d);
+    fence_accumulators(d);
     const int thread = thread_index(), row = thread / 32 * 16 + thread % 32 / 4;
     MP_UNROLL
     for (int i = 0; i < kN / 2; i++)

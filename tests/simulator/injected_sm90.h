@@ -238,13 +238,13 @@ struct InjectedGemm {
 
   void multiply_stage(float (&d)[kRegs], int stage, int consumer, bool accumulate) const {
     constexpr Major kBMajor = bug == Bug::b_taken_for_k_major ? Major::k : Major::mn;
-    wgmma_keep(d);
+    fence_accumulators(d);
     if (bug != Bug::no_wgmma_fence) wgmma_fence();
     for (int k = 0; k < kTileK / 16; k++)
       wgmma<half, kTileN, Major::k, kBMajor>(d, a_descriptor(stage, consumer, k),
                                              b_descriptor(stage, k), accumulate || k > 0);
     if (bug != Bug::no_commit) wgmma_commit();
-    wgmma_keep(d);
+    fence_accumulators(d);
   }
 
   /// One group of wgmmas stays in flight: the previous stage is still read while this one is waited for.
@@ -265,7 +265,7 @@ struct InjectedGemm {
       if (bug == Bug::consumer_parity_never_flips) ring.parity = parity;
     }
     if (bug != Bug::accumulators_read_in_flight) wgmma_wait<0>();
-    wgmma_keep(d);
+    fence_accumulators(d);
     if (bug != Bug::release_before_wait && bug != Bug::release_one_stage_early) release(previous);
   }
 

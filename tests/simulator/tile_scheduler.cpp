@@ -132,7 +132,7 @@ void check_group(const std::vector<Product> &products, int num_blocks,
   args.scheduler.group = 4;
   size_t expected = 0;
   for (size_t i = 0; i < products.size(); i++) {
-    WgmmaItem &item = args.item(static_cast<int64_t>(i));
+    GroupEntry &item = args.item(static_cast<int64_t>(i));
     item.m = products[i].m;
     item.n = products[i].n;
     item.k = products[i].k;
@@ -146,7 +146,7 @@ void check_group(const std::vector<Product> &products, int num_blocks,
   args.header().num_tiles = args.num_work_tiles;
   args.tiles_in_table = tiles_in_table;
   if (tiles_in_table) args.num_work_tiles += 17;
-  std::set<std::tuple<const WgmmaItem *, int, int>> seen;
+  std::set<std::tuple<const GroupEntry *, int, int>> seen;
   for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, 1)) {
     CHECK(work.inside);
     CHECK(work.m0 < work.item->m);
@@ -264,13 +264,13 @@ TEST_CASE("tile scheduler: every tile of a group is computed once") {
 }
 
 TEST_CASE("tile scheduler: the group of tiles makes the least of A and B be read at a time") {
-  CHECK(tile_group(128, 128, 1) == 1);
+  CHECK(raster_group(128, 128, 1) == 1);
   for (const int num_blocks : {2, 108, 132})
     for (const auto &[m, n] : {std::pair{128, 256}, {256, 128}, {128, 128}, {64, 128}}) {
       const auto elems = [&, m = m, n = n](int group) {
         return group * m + ceil_div(num_blocks, group) * n;
       };
-      const int chosen = static_cast<int>(tile_group(m, n, num_blocks));
+      const int chosen = static_cast<int>(raster_group(m, n, num_blocks));
       for (const int other : {1, 2, 4, 8, 16, 32}) CHECK(elems(chosen) <= elems(other));
     }
 }

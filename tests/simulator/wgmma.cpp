@@ -117,7 +117,7 @@ multiply_sum(MP_PARAM(WgmmaArgs) args) {
   float d[kN / 2];
   for (float &x : d) x = args.c;
   for (int first = 0; first < args.num_terms; first += 4) {
-    wgmma_keep(d);
+    fence_accumulators(d);
     wgmma_fence();
     for (int t = first; t < min_of(first + 4, args.num_terms); t++)
       wgmma<T, kN, a_major, b_major>(d, terms[t].a + base, terms[t].b + base,
@@ -126,7 +126,7 @@ multiply_sum(MP_PARAM(WgmmaArgs) args) {
     wgmma_wait<1>();
   }
   wgmma_wait<0>();
-  wgmma_keep(d);
+  fence_accumulators(d);
   store_fragments<kN>(args.d + group * kM * kN, d);
 }
 
