@@ -52,7 +52,7 @@ pad_channels(MP_PARAM(PadChannelsArgs) args) {
 void launch_pad(const Device &device, const PadChannelsArgs &args, mp_stream_t stream) {
   const int64_t blocks = min_of(ceil_div<int64_t>(args.lines, kWarps), kMaxBlocks);
   launch("pad_channels", pad_channels, device,
-         {.num_blocks = blocks, .num_threads = kThreads, .starts_early = true}, stream, args);
+         {.num_blocks = blocks, .num_threads = kThreads, .uses_pdl = true}, stream, args);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ void launch_copy(const Device &device, const Operand &x, const AlignedCopy &copy
   args.ld_to = copy.ld / kElems;
   const int64_t blocks = ceil_div<int64_t>(args.all_rows * args.runs_per_row, kThreads / kWarpSize);
   launch("copy_rows", copy_rows<Word>, device,
-         {.num_blocks = min_of(blocks, kMaxBlocks), .num_threads = kThreads, .starts_early = true},
+         {.num_blocks = min_of(blocks, kMaxBlocks), .num_threads = kThreads, .uses_pdl = true},
          stream, args);
 }
 

@@ -70,7 +70,7 @@ int64_t fill_table(const Device &device, const GemmGroup &group, const GemmKerne
   launch("fill_group_table", fill_group_table<kProducts>, device,
          {.num_blocks = ceil_div<int64_t>(args.count, kThreads),
           .num_threads = kThreads,
-          .starts_early = true},
+          .uses_pdl = true},
          stream, args);
   return args.count;
 }

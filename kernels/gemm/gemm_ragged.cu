@@ -83,7 +83,7 @@ void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
   launch("fill_ragged_table", fill_ragged_table, device,
          {.num_blocks = ceil_div<int64_t>(out.batch_count, kWarpSize),
           .num_threads = kWarpSize,
-          .starts_early = true},
+          .uses_pdl = true},
          stream, args);
   launch_wgmma_kernel(choice, device, args.gemm, stream);
 }

@@ -117,11 +117,10 @@ void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k
                         fast_divisor(quads_per_row),
                         static_cast<int32_t>(quads),
                         skip_if};
-  launch("split_k_sum", split_k_sum, device,
-         {.num_blocks = blocks_per_item * out.batch_count,
-          .num_threads = kThreads,
-          .starts_early = true},
-         stream, args);
+  launch(
+      "split_k_sum", split_k_sum, device,
+      {.num_blocks = blocks_per_item * out.batch_count, .num_threads = kThreads, .uses_pdl = true},
+      stream, args);
 }
 
 }  // namespace mp::MP_TARGET

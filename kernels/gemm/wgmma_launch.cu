@@ -41,7 +41,7 @@ void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t strea
   const int64_t blocks = ceil_div<int64_t>(args.problem.out.batch_count, kItemsPerBlock);
   if (blocks > 1) fill(device, &args.header().misaligned, 0, sizeof(uint32_t), stream);
   launch("fill_wgmma_table", fill_wgmma_table, device,
-         {.num_blocks = blocks, .num_threads = kItemsPerBlock, .starts_early = true}, stream, args);
+         {.num_blocks = blocks, .num_threads = kItemsPerBlock, .uses_pdl = true}, stream, args);
 }
 
 /// The first item's maps, at an address that any map may have.

@@ -67,7 +67,7 @@ void count_step(const Device &device, uint64_t *steps, mp_stream_t stream) {
 void dropout(const Device &device, const DropoutArgs &args, mp_stream_t stream) {
   const int64_t pieces = ceil_div<int64_t>(args.desc.count, kPiece);
   launch("dropout", dropout_elements, device,
-         {.num_blocks = blocks_for(device, pieces), .num_threads = kThreads, .starts_early = true},
+         {.num_blocks = blocks_for(device, pieces), .num_threads = kThreads, .uses_pdl = true},
          stream, MaskArgs{args, keep_factor_of(args.desc.p), drop_threshold(args.desc.p)});
 }
 

@@ -277,7 +277,7 @@ LaunchShape shape_of(const Device &device, int64_t pieces, int num_threads) {
   constexpr int64_t kThreadsPerSm = 2048;
   return {.num_blocks = min_of(pieces, device.num_sms * (kThreadsPerSm / num_threads)),
           .num_threads = num_threads,
-          .starts_early = true};
+          .uses_pdl = true};
 }
 
 void sum(const Device &device, const TableArgs &args, mp_stream_t stream) {

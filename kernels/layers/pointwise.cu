@@ -149,7 +149,7 @@ template <bool kReadsB>
 void launch_elements(const Device &device, const ElementsArgs &args, mp_stream_t stream) {
   const int64_t pieces = ceil_div<int64_t>(args.count, kPiece<kReadsB>);
   launch("pointwise", pointwise_elements<kReadsB>, device,
-         {.num_blocks = blocks_for(device, pieces), .num_threads = kThreads, .starts_early = true},
+         {.num_blocks = blocks_for(device, pieces), .num_threads = kThreads, .uses_pdl = true},
          stream, args);
 }
 

@@ -38,7 +38,7 @@ void launch_bias_grads(const Device &device, const BiasGrads &args, mp_stream_t 
   launch("rnn_bias_grads", rnn_bias_grads, device,
          {.num_blocks = min_of(ceil_div<int64_t>(elements, kRnnThreads), kMaxBlocks),
           .num_threads = kRnnThreads,
-          .starts_early = true},
+          .uses_pdl = true},
          stream, args);
 }
 

@@ -15,7 +15,7 @@
 #include "kernels/rnn/fused.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/dtype.h"
-#include "kernels/simt/sm90_early.h"
+#include "kernels/simt/sm90_pdl.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
@@ -52,7 +52,7 @@ using FusedWgmmaBackwardTile = FusedWgmmaTile<64, 64, 6>;
 /// The inside of a block: the product of its part of k, and then the sums of all parts.
 ///
 /// Of the two operands W_hh is the larger one, and no step writes it.  So a step that follows another one starts to load
-/// it while that one is still at work (sm90_early.h); each leaves room on its SM for the next.
+/// it while that one is still at work (sm90_pdl.h); each leaves room on its SM for the next.
 template <class A, class B, class Tile>
 class FusedWgmmaBlock {
   using Multiplier = WgmmaMultiplier<Tile>;
@@ -71,9 +71,9 @@ class FusedWgmmaBlock {
   ///
   ///     loads.weights(tile, b, full), loads.rows(tile, a, full)     start the copies of a k-tile
   ///
-  /// @param is_settled  whether the kernel before this one is a step, too
+  /// @param loads_before_wait  whether the kernel before this one is a step, too
   template <class Loads>
-  MP_DEVICE void multiply(mp_dtype_t dtype, int k_tiles, bool is_settled,
+  MP_DEVICE void multiply(mp_dtype_t dtype, int k_tiles, bool loads_before_wait,
                           const Loads &loads) const {
     const int first = k_tiles * cluster_rank() / cluster_size();
     const int end = k_tiles * (cluster_rank() + 1) / cluster_size();
@@ -88,11 +88,11 @@ class FusedWgmmaBlock {
           loads.weights(tile, b, full);
         });
     };
-    if (is_settled) {
+    if (loads_before_wait) {
       load_weights();
-      wait_then_start_next();
+      wait_and_launch_dependents();
     } else {
-      wait_then_start_next();
+      wait_and_launch_dependents();
       load_weights();
     }
     if (thread_index() == 0)

@@ -44,7 +44,7 @@ class FusedWgmmaBackwardStep {
     if (is_multiplied)
       block.multiply(step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
     else
-      wait_then_start_next();
+      wait_and_launch_dependents();
     Watch watch(step_.found_inf, nullptr);
     block.template visit<1>(is_multiplied, args_.rows - place_.m0, step_.hidden - place_.u0,
                             [&](int row, int unit, int valid, float(&sums)[1][kVec]) {
@@ -61,8 +61,8 @@ class FusedWgmmaBackwardStep {
   }
   MP_DEVICE void weights(int tile, SmemAddress b, SmemAddress full) const {
     const Part part = part_of(tile);
-    tma_load_settled(b, args_.w_hh_map[place_.direction][part.index], full, place_.unit(), part.k,
-                     0);
+    tma_load_before_wait(b, args_.w_hh_map[place_.direction][part.index], full, place_.unit(),
+                         part.k, 0);
   }
 
  private:

@@ -50,9 +50,9 @@ class FusedWgmmaForwardStep {
   }
   MP_DEVICE void weights(int tile, SmemAddress b, SmemAddress full) const {
     for (int gate = 0; gate < kGates; gate++)
-      tma_load_settled(b + static_cast<SmemAddress>(gate) * kGateBytes,
-                       args_.w_hh_map[place_.direction], full, tile * Tile::kK, place_.unit(),
-                       gate);
+      tma_load_before_wait(b + static_cast<SmemAddress>(gate) * kGateBytes,
+                           args_.w_hh_map[place_.direction], full, tile * Tile::kK, place_.unit(),
+                           gate);
   }
 
  private:

@@ -41,7 +41,7 @@ void launch_fused_tiles(const char *name, void (*kernel)(MP_PARAM(Args)), const 
          {.num_blocks = Work::Tiles::count(args),
           .num_threads = Work::Tile::kThreads,
           .smem_bytes = Work::kSmemBytes,
-          .starts_early = true},
+          .uses_pdl = true},
          stream, args);
 }
 

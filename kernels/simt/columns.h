@@ -34,8 +34,8 @@ void launch_parts(const char *name, void (*kernel)(MP_PARAM(Args)), const Device
                   const Args &args, mp_stream_t stream) {
   const int64_t blocks = min_of(args.partition.tiles * args.partition.chunks, kMaxBlocks);
   launch(name, kernel, device,
-         {.num_blocks = blocks, .num_threads = ColumnPartition::kThreads, .starts_early = true},
-         stream, args);
+         {.num_blocks = blocks, .num_threads = ColumnPartition::kThreads, .uses_pdl = true}, stream,
+         args);
 }
 
 /// The part of a thread: `valid` <= kVec columns of the rows first, first + stride, ...
@@ -106,8 +106,8 @@ void launch_combine(const char *name, void (*kernel)(MP_PARAM(Args)), const Devi
                     int64_t columns, const Args &args, mp_stream_t stream) {
   const int64_t blocks = ceil_div<int64_t>(columns, kVec);
   launch(name, kernel, device,
-         {.num_blocks = blocks, .num_threads = ColumnPartition::kThreads, .starts_early = true},
-         stream, args);
+         {.num_blocks = blocks, .num_threads = ColumnPartition::kThreads, .uses_pdl = true}, stream,
+         args);
 }
 
 }  // namespace mp::MP_TARGET

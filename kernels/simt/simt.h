@@ -297,7 +297,7 @@ struct LaunchShape {
   int cluster = 1;  ///< consecutive blocks that run together (sm90_barrier.h); divides num_blocks
   /// Launched before the kernels ahead of it in the stream have ended, so that its first steps cost no
   /// time (programmatic dependent launch); all its threads call wait_for_previous_kernel().
-  bool starts_early = false;
+  bool uses_pdl = false;
 };
 
 /// The largest grid; kernels with more work than that use a grid-stride loop.
@@ -346,7 +346,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
   }
-  if (shape.starts_early && device.has_wgmma) {  // code for older devices does not wait
+  if (shape.uses_pdl && device.has_wgmma) {  // code for older devices does not wait
     cudaLaunchAttribute &early = attributes[config.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
@@ -368,7 +368,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
                           shape.num_threads,
                           shape.cluster,
                           shape.smem_bytes,
-                          shape.starts_early,
+                          shape.uses_pdl,
                           device.num_sms,
                           body,
                           &call};

@@ -33,7 +33,7 @@ void launch_row_runs(const char *name, void (*kernel)(MP_PARAM(Args)), const Dev
          {.num_blocks = min_of(ceil_div<int64_t>(runs, kRowRunThreads),
                                int64_t{device.num_sms} * blocks_per_sm),
           .num_threads = static_cast<int>(warps) * kWarpSize,
-          .starts_early = true},
+          .uses_pdl = true},
          stream, args);
 }
 constexpr int kBlocksOfStep = 2, kBlocksOfAllRows = 8;  // per SM

@@ -1,6 +1,6 @@
 // Kernels that start before those ahead of them in the stream have ended.
 #include "cases.h"
-#include "kernels/simt/sm90_early.h"
+#include "kernels/simt/sm90_pdl.h"
 
 namespace mp::MP_TARGET {
 
@@ -24,7 +24,7 @@ template <bool kLetsNextStartLater>
 MP_KERNEL(kThreads, 1)
 take_turn(MP_PARAM(TurnArgs) args) {
   if constexpr (kLetsNextStartLater)
-    wait_then_start_next();
+    wait_and_launch_dependents();
   else
     wait_for_previous_kernel();
   const int mine = static_cast<int>(block_index()) * kThreads + thread_index();
@@ -45,7 +45,7 @@ Output conform_early_launches(const Device &device, Mistake mistake) {
     const bool is_stale = mistake == Mistake::made && turn == kTurns / 2;
     const bool from_even = (turn % 2 == 0) != is_stale;
     launch("take_turn", turn / 2 % 2 == 0 ? take_turn<false> : take_turn<true>, device,
-           {.num_blocks = kBlocks, .num_threads = kThreads, .starts_early = true}, nullptr,
+           {.num_blocks = kBlocks, .num_threads = kThreads, .uses_pdl = true}, nullptr,
            TurnArgs{(from_even ? even : odd).data(), (turn % 2 == 0 ? odd : even).data(), turn});
   }
   synchronize(device, nullptr);

@@ -1,5 +1,5 @@
 // Calls on one stream, one behind the other with no wait between them, each of which reads what those before it wrote and
-// writes what they read.  Kernels that begin before the one ahead of them has ended (LaunchShape::starts_early) must not
+// writes what they read.  Kernels that begin before the one ahead of them has ended (LaunchShape::uses_pdl) must not
 // touch either too early.
 #define MP_ENABLE_EXPERIMENTAL
 #include <cstring>

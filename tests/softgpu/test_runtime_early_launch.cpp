@@ -164,19 +164,19 @@ TEST_CASE("case: an early kernel that faults", "[.]") {
 
 // ---------------------------------------------------------------- visible
 
-TEST_CASE("early kernels: those that wait find what was written", "[early_launch]") {
+TEST_CASE("early kernels: those that wait find what was written", "[dependent_launch]") {
   passes_in_every_order("case: early kernels that wait");
   passes_in_every_order("case: a graph of early kernels that wait");
 }
 
-TEST_CASE("early kernels: one that does not wait is noticed", "[early_launch]") {
+TEST_CASE("early kernels: one that does not wait is noticed", "[dependent_launch]") {
   is_noticed("case: an early kernel that reads without waiting");
   is_noticed("case: an early kernel that writes without waiting");
   is_noticed("case: one that does not wait between two that do");
   is_noticed("case: a graph of early kernels of which one does not wait");
 }
 
-TEST_CASE("early kernels: by one thread and by several", "[early_launch]") {
+TEST_CASE("early kernels: by one thread and by several", "[dependent_launch]") {
   for (const char *threads : {"1", "2", "3"}) {
     const Environment with{{"SOFTGPU_THREADS", threads}};
     CHECK(run_case("case: early kernels that wait", with).passed());
@@ -186,12 +186,12 @@ TEST_CASE("early kernels: by one thread and by several", "[early_launch]") {
 }
 
 TEST_CASE("early kernels: none begins before each block of the one before allows it",
-          "[early_launch]") {
+          "[dependent_launch]") {
   passes_in_every_order("case: a kernel behind one that allows nothing");
   passes_in_every_order("case: a kernel behind one that allows it at its end");
   passes_in_every_order("case: a kernel that was not launched to begin early");
 }
 
-TEST_CASE("early kernels: a fault stops all of them", "[early_launch]") {
+TEST_CASE("early kernels: a fault stops all of them", "[dependent_launch]") {
   is_reported("case: an early kernel that faults", "trap");
 }

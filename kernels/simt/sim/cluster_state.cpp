@@ -33,7 +33,7 @@ void ClusterState::begin(const Grid &grid, int64_t index, const Mode &mode) {
   }
   for (Thread &thread : threads_) {
     thread.fiber = nullptr;
-    thread.may_use_gmem = !grid.starts_early;
+    thread.may_use_gmem = !grid.uses_pdl;
     thread.mma_issued = 0;
     thread.copy_group = 0;
     if (!thread.copies.empty()) thread.copies.clear();

@@ -121,7 +121,7 @@ struct Grid {
   int num_threads;
   int cluster;  ///< blocks per cluster
   size_t dynamic_smem_bytes;
-  bool starts_early;  ///< its threads must call wait_for_previous_kernel
+  bool uses_pdl;  ///< its threads must call wait_for_previous_kernel
   int max_workers;
   void (*body)(const void *arguments);
   const void *arguments;

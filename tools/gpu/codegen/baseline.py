@@ -7,7 +7,7 @@ more registers matter only if fewer warps fit on an SM.
 import dataclasses
 import json
 
-from . import early_launch, instructions, loads_in_flight, main_loop, peers
+from . import dependent_launch, instructions, loads_in_flight, main_loop, peers
 
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
            "instructions"]
@@ -53,7 +53,7 @@ def check(facts):
                         for kernel in facts.kernels for group in instructions.missing(kernel)]
     result.failures += [f"{kernel.key} {what}" for kernel in facts.kernels
                         for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel),
-                                     *main_loop.stopped(kernel), *early_launch.too_early(kernel),
+                                     *main_loop.stopped(kernel), *dependent_launch.too_early(kernel),
                                      *peers.heavier(kernel, facts.toolkits)]]
     result.failures += facts.warnings
     return result

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import struct
 
-from . import early_launch, flow, loads_in_flight, main_loop, sass
+from . import dependent_launch, flow, loads_in_flight, main_loop, sass
 
 FATBIN_MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
@@ -119,7 +119,7 @@ def kernels(cubin):
             instructions = flow.decode(data)
             code.loads_in_flight = loads_in_flight.of(instructions, arch)
             code.main_loop = main_loop.of(instructions, arch)
-            code.gmem_before_wait = early_launch.accesses_before_wait(instructions, arch)
+            code.gmem_before_wait = dependent_launch.accesses_before_wait(instructions, arch)
     return found
 
 

@@ -3,7 +3,7 @@
 #include "kernels/simt/device.h"
 #include "kernels/simt/sm80.h"
 #include "kernels/simt/sm90.h"
-#include "kernels/simt/sm90_early.h"
+#include "kernels/simt/sm90_pdl.h"
 #include "violations.h"
 
 using namespace mp::host;
@@ -11,7 +11,7 @@ using namespace mptest;
 
 namespace {
 
-constexpr LaunchShape kEarly{.num_blocks = 2, .num_threads = 64, .starts_early = true};
+constexpr LaunchShape kEarly{.num_blocks = 2, .num_threads = 64, .uses_pdl = true};
 
 MP_KERNEL(64, 1) return_without_waiting(MP_PARAM(Lines)) {
   if (thread_index() != 33) wait_for_previous_kernel();
@@ -26,7 +26,7 @@ MP_KERNEL(64, 1) copy_before_waiting(MP_PARAM(Lines) lines) {
 
 struct LoadArgs {
   mp::TensorMap map;
-  bool is_settled;
+  bool loads_before_wait;
   int *seen;
 };
 MP_KERNEL(64, 1) load_before_waiting(MP_PARAM(LoadArgs) args) {
@@ -37,13 +37,13 @@ MP_KERNEL(64, 1) load_before_waiting(MP_PARAM(LoadArgs) args) {
     mbarrier_init(full, 1);
     mbarrier_init_fence();
     mbarrier_arrive_expect(full, 16);
-    if (args.is_settled)
-      tma_load_settled(smem_address(slots), args.map, full, 0, 0, 0);
+    if (args.loads_before_wait)
+      tma_load_before_wait(smem_address(slots), args.map, full, 0, 0, 0);
     else
       tma_load(smem_address(slots), args.map, full, 0, 0, 0);
   }
   block_sync();
-  wait_then_start_next();
+  wait_and_launch_dependents();
   mbarrier_wait(full, 0);
   if (thread_index() == 0) *args.seen = slots[3];
 }
@@ -70,24 +70,25 @@ MP_KERNEL(64, 1) write_too_early(MP_PARAM(OneArgs) args) {
 
 }  // namespace
 
-TEST_CASE("early launch: every thread must wait for the kernels before", "[early_launch]") {
+TEST_CASE("early launch: every thread must wait for the kernels before", "[dependent_launch]") {
   check_violation(return_without_waiting, kEarly,
                   {"thread 33 returned without wait_for_previous_kernel"});
   check_violation(copy_before_waiting, kEarly, {"calls copy_async_16 before"});
 }
 
-TEST_CASE("early launch: TMA loads before what is settled, and nothing else", "[early_launch]") {
+TEST_CASE("early launch: TMA loads before what is settled, and nothing else",
+          "[dependent_launch]") {
   alignas(16) static float values[4] = {1, 2, 3, 4};
   int seen = 0;
   LoadArgs args{tensor_map({values, MP_FP32, {4, 1, 1}, {4, 4}, {4, 1}, false}), true, &seen};
   run(load_before_waiting, {1, 64, 128, 1, true}, args);
   CHECK(seen == static_cast<int>(bits_of(4.0f)));
-  args.is_settled = false;
+  args.loads_before_wait = false;
   CHECK(outcome(load_before_waiting, {1, 64, 128, 1, true}, args)
             .find("calls tma_load before wait_for_previous_kernel") != std::string::npos);
 }
 
-TEST_CASE("early launch: a kernel that waits, and one that need not", "[early_launch]") {
+TEST_CASE("early launch: a kernel that waits, and one that need not", "[dependent_launch]") {
   const mp::Device device = describe(0);
   int *const value = static_cast<int *>(allocate(device, sizeof(int)));
   in_every_mode([value] {
@@ -100,7 +101,7 @@ TEST_CASE("early launch: a kernel that waits, and one that need not", "[early_la
   release(device, value);
 }
 
-TEST_CASE("early launch: gmem may not be touched before", "[early_launch][race]") {
+TEST_CASE("early launch: gmem may not be touched before", "[dependent_launch][race]") {
   if (!kRaceBuild) return skip("accesses are seen in the build with SAN=race alone");
   const mp::Device device = describe(0);
   int *const value = static_cast<int *>(allocate(device, sizeof(int)));
