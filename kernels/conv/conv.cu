@@ -9,9 +9,9 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-TapRuns runs_of(const ConvProblem &problem) {
+TapSegments runs_of(const ConvProblem &problem) {
   const RunShape runs = run_shape(problem);
-  return tap_runs(runs.taps_h, runs.taps_w, runs.elems);
+  return tap_segments(runs.taps_h, runs.taps_w, runs.elems);
 }
 
 /// fprop and wgrad: a row of patches is a pixel of y.

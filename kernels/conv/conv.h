@@ -56,7 +56,7 @@ struct ConvArgs {
 };
 
 /// Where a run of columns of a product goes.
-struct OutputPlace {
+struct OutputCoord {
   int64_t row, col;  ///< in args.out
   int valid;         ///< columns; <= 0: nowhere
 };
@@ -93,7 +93,7 @@ class ConvProduct {
 
   /// Of kRun columns that begin at a multiple of it.
   template <int kRun>
-  MP_DEVICE OutputPlace place(int64_t row, int64_t col) const {
+  MP_DEVICE OutputCoord place(int64_t row, int64_t col) const {
     static_assert(kVec % kRun == 0, "or it would go beyond a tap's padded channels");
     if (row >= m()) return {0, 0, 0};
     if constexpr (kIsWgrad) {
@@ -127,7 +127,7 @@ class ConvProduct {
   MP_DEVICE void set_class(int32_t number) {
     residue_h_ = number / args_.axis_w.classes;
     residue_w_ = number % args_.axis_w.classes;
-    const DgradClass h(args_.axis_h, residue_h_), w(args_.axis_w, residue_w_);
+    const DgradPhase h(args_.axis_h, residue_h_), w(args_.axis_w, residue_w_);
     patches.offset_h = h.offset;
     patches.offset_w = w.offset;
     patches.runs.taps_h = h.taps;

@@ -53,8 +53,8 @@ MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const Pix
 // ---------------------------------------------------------------------------- fprop and dgrad
 
 /// Outputs of a thread: a weight that has been read serves all of them.
-constexpr int kStrip = 4;
-constexpr int kRowsPerBlock = kSlots * kStrip;
+constexpr int kPixelsPerThread = 4;
+constexpr int kRowsPerBlock = kSlots * kPixelsPerThread;
 
 using Weights = float[kMaxDepthwiseTaps][kChannels];
 
@@ -62,7 +62,7 @@ using Weights = float[kMaxDepthwiseTaps][kChannels];
 template <mp_conv_op_t op>
 MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &product,
                              int64_t first_channel, Weights &weights) {
-  const TapRuns &runs = product.patches.runs;
+  const TapSegments &runs = product.patches.runs;
   const int num_taps = runs.taps_h * runs.taps_w;
   for (int i = thread_index(); i < num_taps * kChannels; i += kThreads) {
     const int tap = i / kChannels, channel = i % kChannels;
@@ -76,18 +76,18 @@ MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &produc
   }
 }
 
-using Origins = PatchOrigin[kStrip];
+using Origins = PatchOrigin[kPixelsPerThread];
 
 /// For all types and alignments.
 MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, const Origins &origins,
                              const ChannelRun &channels, const Weights &weights,
-                             float (&acc)[kStrip][kVec]) {
+                             float (&acc)[kPixelsPerThread][kVec]) {
   int tap = 0;
   for (int32_t tap_h = 0; tap_h < patches.runs.taps_h; tap_h++) {
     for (int32_t tap_w = 0; tap_w < patches.runs.taps_w; tap_w++, tap++) {
       const float *const weight = &weights[tap][thread_index() % kLanesAcross * kVec];
       MP_UNROLL
-      for (int i = 0; i < kStrip; i++) {
+      for (int i = 0; i < kPixelsPerThread; i++) {
         float x[kVec];
         load_pixel(x, args, PixelRun(patches, origins[i], tap_h, tap_w, channels));
         MP_UNROLL
@@ -100,15 +100,16 @@ MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, cons
 /// Output i of a strip reads at a tap what output `from` has read at the tap before, if both are in one row of
 /// the image and as far apart as two taps.  In dgrad taps go backwards.
 template <mp_conv_op_t op>
-struct StripNeighbour {
+struct PixelNeighbor {
   int i, from;
 
   /// The n-th output, in an order that overwrites no pixel before its neighbour has taken it.
-  MP_DEVICE explicit StripNeighbour(int n)
-      : i(op == MP_CONV_DGRAD ? kStrip - 1 - n : n), from(op == MP_CONV_DGRAD ? i - 1 : i + 1) {}
+  MP_DEVICE explicit PixelNeighbor(int n)
+      : i(op == MP_CONV_DGRAD ? kPixelsPerThread - 1 - n : n),
+        from(op == MP_CONV_DGRAD ? i - 1 : i + 1) {}
 
   MP_DEVICE bool has_read(const Origins &origins, int32_t step_w) const {
-    return from >= 0 && from < kStrip && origins[from].h == origins[i].h &&
+    return from >= 0 && from < kPixelsPerThread && origins[from].h == origins[i].h &&
            origins[from].w - origins[i].w == step_w;
   }
 };
@@ -118,19 +119,19 @@ struct StripNeighbour {
 template <mp_conv_op_t op, class T>
 MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
                                const Origins &origins, const ChannelRun &channels,
-                               const Weights &weights, float (&acc)[kStrip][kVec]) {
+                               const Weights &weights, float (&acc)[kPixelsPerThread][kVec]) {
   const T *const image = static_cast<const T *>(in_gmem(args.image));
-  Packed<T> x[kStrip] = {};
-  bool has_read[kStrip];
+  Packed<T> x[kPixelsPerThread] = {};
+  bool has_read[kPixelsPerThread];
   MP_UNROLL
-  for (int n = 0; n < kStrip; n++)
-    has_read[n] = StripNeighbour<op>(n).has_read(origins, patches.step_w);
+  for (int n = 0; n < kPixelsPerThread; n++)
+    has_read[n] = PixelNeighbor<op>(n).has_read(origins, patches.step_w);
   int tap = 0;
   for (int32_t tap_h = 0; tap_h < patches.runs.taps_h; tap_h++) {
     for (int32_t tap_w = 0; tap_w < patches.runs.taps_w; tap_w++, tap++) {
       MP_UNROLL
-      for (int n = 0; n < kStrip; n++) {
-        const StripNeighbour<op> at(n);
+      for (int n = 0; n < kPixelsPerThread; n++) {
+        const PixelNeighbor<op> at(n);
         const bool is_read = tap_w > 0 && has_read[n];
         x[at.i] = is_read ? x[at.from] : Packed<T>{};
         const PixelRun run(patches, origins[at.i], tap_h, tap_w, channels);
@@ -138,7 +139,7 @@ MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
       }
       const float *const weight = &weights[tap][thread_index() % kLanesAcross * kVec];
       MP_UNROLL
-      for (int i = 0; i < kStrip; i++) {
+      for (int i = 0; i < kPixelsPerThread; i++) {
         float values[kVec];
         widen(values, x[i]);
         MP_UNROLL
@@ -149,13 +150,13 @@ MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
 }
 
 template <mp_conv_op_t op>
-MP_DEVICE void convolve_strip(const ConvArgs &args, const ConvProduct<op> &product, int64_t row0,
-                              const ChannelRun &channels, const Weights &weights,
-                              float (&acc)[kStrip][kVec]) {
+MP_DEVICE void convolve_pixels(const ConvArgs &args, const ConvProduct<op> &product, int64_t row0,
+                               const ChannelRun &channels, const Weights &weights,
+                               float (&acc)[kPixelsPerThread][kVec]) {
   const PatchMap &patches = product.patches;
   Origins origins;
   MP_UNROLL
-  for (int i = 0; i < kStrip; i++) origins[i] = patches.origin(row0 + i);
+  for (int i = 0; i < kPixelsPerThread; i++) origins[i] = patches.origin(row0 + i);
   if (args.dtype == MP_FP32 || args.groups % kVec != 0 || !is_aligned_16(args.image))
     return convolve_runs(args, patches, origins, channels, weights, acc);
   with_half_type(args.dtype, [&](auto type) {
@@ -174,16 +175,17 @@ conv_depthwise(MP_PARAM(ConvArgs) args) {
     const WorkTile work = args.scheduler(number);
     const ConvProduct<op> product(args, work.batch_item * args.groups);
     const ChannelRun channels(args, work.tile_n);
-    const int64_t row0 = work.tile_m * kRowsPerBlock + thread_index() / kLanesAcross * kStrip;
+    const int64_t row0 =
+        work.tile_m * kRowsPerBlock + thread_index() / kLanesAcross * kPixelsPerThread;
     if (number != block_index()) block_sync();  // the last item's weights have been read
     stage_weights(args, product, work.tile_n * kChannels, weights);
     block_sync();
-    float acc[kStrip][kVec] = {};
-    convolve_strip(args, product, row0, channels, weights, acc);
+    float acc[kPixelsPerThread][kVec] = {};
+    convolve_pixels(args, product, row0, channels, weights, acc);
     EpilogueWriter writer(args.out, 0);
     MP_UNROLL
-    for (int i = 0; i < kStrip; i++) {
-      const OutputPlace to = product.template place<kVec>(row0 + i, 0);
+    for (int i = 0; i < kPixelsPerThread; i++) {
+      const OutputCoord to = product.template place<kVec>(row0 + i, 0);
       if (to.valid > 0 && channels.valid > 0)
         writer.write(to.row, channels.first, acc[i], channels.valid);
     }

@@ -110,7 +110,7 @@ class FilterRowsLoader {
         vectorised_(args.other_is_aligned) {}
 
   MP_DEVICE void load_next(T *smem) {
-    const TapRuns &runs = args_.patches.runs;
+    const TapSegments &runs = args_.patches.runs;
     T *const target = smem + place_;
     const T *const source = filter_ + (args_.filter.offset(at_) + at_.elem);
     const int valid = at_.valid(runs);
@@ -172,7 +172,7 @@ class FilterTapsLoader {
         vectorised_(is_aligned_16(filter) && product.n() % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
-    const TapRuns &runs = product_.patches.runs;
+    const TapSegments &runs = product_.patches.runs;
     T *target = smem + place_;
     const auto copy_next = [&](auto copy) {
       copy(filter_ + product_.filter.offset(at_, at_.elem, filter_elems_), at_.valid(runs) > 0);

@@ -3,8 +3,8 @@
 // For layers that are kept in fp32; it runs everything else too.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_dispatch.h"
-#include "kernels/conv/low_loop.h"
-#include "kernels/conv/narrow_loop.h"
+#include "kernels/conv/skinny_m_loop.h"
+#include "kernels/conv/skinny_n_loop.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/select.h"
@@ -39,7 +39,7 @@ struct Tensor {
 
 /// k is a tap and a channel.
 struct AlongTaps {
-  const TapRuns &runs;
+  const TapSegments &runs;
 
   using Cursor = TapPosition;
   MP_DEVICE Cursor cursor(int64_t k) const { return {runs, k}; }
@@ -215,9 +215,9 @@ struct ConvSources<MP_CONV_WGRAD> {
 template <class Tile, class A, class B>
 struct LoopOf : std::type_identity<SimtLoop<Tile, A, B>> {};
 template <class A, class B>
-struct LoopOf<SimtTile128x16, A, B> : std::type_identity<NarrowLoop<SimtTile128x16, A, B>> {};
+struct LoopOf<SimtTile128x16, A, B> : std::type_identity<SkinnyNLoop<SimtTile128x16, A, B>> {};
 template <class A, class B>
-struct LoopOf<SimtTile16x128, A, B> : std::type_identity<LowLoop<SimtTile16x128, A, B>> {};
+struct LoopOf<SimtTile16x128, A, B> : std::type_identity<SkinnyMLoop<SimtTile16x128, A, B>> {};
 
 template <mp_conv_op_t op, class Tile>
 using Loop = typename LoopOf<Tile, typename ConvSources<op>::A, typename ConvSources<op>::B>::type;
@@ -233,7 +233,7 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
   loop.multiply(smem, sources.a, sources.b, m0, n0, k0, k_end);
   EpilogueWriter writer(args.out, 0);
   loop.store_tile([&]<int kRun>(int row, int col, float(&x)[kRun]) {
-    const OutputPlace to = product.template place<kRun>(m0 + row, n0 + col);
+    const OutputCoord to = product.template place<kRun>(m0 + row, n0 + col);
     if (to.valid <= 0) return;
     if (args.partial_sums != nullptr)
       store_run(partial_sum(args.partial_sums, args.out, work.slice, 0, to.row, to.col), x,

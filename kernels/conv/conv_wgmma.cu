@@ -11,21 +11,21 @@ template <class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
   if constexpr (wgmma_supported<Tile::kSmemBytes>())
-    wgmma_block<PatchesByFilter<Tile>, DensePlacement, Tile>(args);
+    wgmma_block<FpropOperands<Tile>, DensePlacement, Tile>(args);
 }
 
 template <class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 dgrad_wgmma(MP_PARAM(DgradWgmmaArgs) args) {
   if constexpr (wgmma_supported<Tile::kSmemBytes>())
-    wgmma_block<PatchesByFilter<Tile, DgradWgmmaArgs>, ClassPixels, Tile>(args);
+    wgmma_block<FpropOperands<Tile, DgradWgmmaArgs>, StridePhasePlacement, Tile>(args);
 }
 
 template <class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 wgrad_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
   if constexpr (wgmma_supported<Tile::kSmemBytes>())
-    wgmma_block<GradientByPatches<Tile>, TapColumns, Tile>(args);
+    wgmma_block<WgradOperands<Tile>, TapColumns, Tile>(args);
 }
 
 template <class Tile, class Args>

@@ -17,7 +17,7 @@
 
 namespace mp::MP_TARGET {
 
-MP_DEVICE Im2colPlace im2col_place(const FilterPlace &place, const TapBlock &tap) {
+MP_DEVICE Im2colCoord im2col_place(const FilterOrigin &place, const TapBlock &tap) {
   return {tap.channel, place.w, place.h, place.n, tap.w_offset, tap.h_offset};
 }
 
@@ -59,7 +59,7 @@ class TapWalk {
 /// stage's products.
 class PlaceWalk {
  public:
-  MP_DEVICE PlaceWalk(const FilterPlaces &places, int32_t number, int32_t step)
+  MP_DEVICE PlaceWalk(const FilterOrigins &places, int32_t number, int32_t step)
       : places_(places), at_(places.at(number)) {
     const Quotient images = places.of_image.divide(step);
     const Quotient rows = places.of_row.divide(images.remainder);
@@ -68,7 +68,7 @@ class PlaceWalk {
     image_h_ = places.of_image.divisor / places.of_row.divisor * places.stride_h;
   }
 
-  MP_DEVICE const FilterPlace &at() const { return at_; }
+  MP_DEVICE const FilterOrigin &at() const { return at_; }
 
   MP_DEVICE void advance() {
     at_.w += step_.w;
@@ -79,14 +79,14 @@ class PlaceWalk {
   }
 
  private:
-  const FilterPlaces &places_;
-  FilterPlace at_, step_;
+  const FilterOrigins &places_;
+  FilterOrigin at_, step_;
   int32_t row_w_, image_h_;  ///< from the first place to behind the last
 };
 
 /// fprop and dgrad: a stage is 64 channels of one tap, at kM places.
 template <class Tile, class Args_ = ConvWgmmaArgs>
-struct PatchesByFilter {
+struct FpropOperands {
   using Args = Args_;
   static constexpr int kProducers = 1;
 
@@ -123,7 +123,7 @@ struct PatchesByFilter {
    private:
     const Args &args_;
     const int first_row_;  ///< of those that this block loads
-    const FilterPlace place_;
+    const FilterOrigin place_;
     const int n0_;
     TapWalk taps_;
   };
@@ -135,7 +135,7 @@ struct PatchesByFilter {
 
 /// wgrad: a stage is 64 places; every 64 columns are channels of one tap.
 template <class Tile>
-struct GradientByPatches {
+struct WgradOperands {
   static_assert(Tile::kN % (2 * kTapBlock) == 0, "two blocks load whole columns of taps");
 
   using Args = ConvWgmmaArgs;
@@ -170,7 +170,7 @@ struct GradientByPatches {
       for (int i = 0; i < kBlocks; i++) {
         if (shared_ && i >= kBlocks / 2) break;
         const SmemAddress block = b + static_cast<SmemAddress>(first_ + i) * kTapBlock * 128;
-        const Im2colPlace at{blocks_[i].channel, place_.at().w,       place_.at().h,
+        const Im2colCoord at{blocks_[i].channel, place_.at().w,       place_.at().h,
                              place_.at().n,      blocks_[i].w_offset, blocks_[i].h_offset};
         if (shared_)
           tma_load_im2col_multicast(block, args_.b, full, at, kBothBlocks);
@@ -205,7 +205,7 @@ class TapColumns {
 
   MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}
 
-  MP_DEVICE ColumnRun run(int64_t col, int64_t n) const {
+  MP_DEVICE ColumnSegment run(int64_t col, int64_t n) const {
     const Quotient at = taps_.padded.divide(static_cast<int32_t>(col));
     return {int64_t{at.quotient} * taps_.channels + at.remainder,
             col < n ? taps_.channels - at.remainder : 0};

@@ -37,16 +37,16 @@ struct TapBlocks {
 };
 
 /// Where the filter stands, as the image's map counts.
-struct FilterPlace {
+struct FilterOrigin {
   int32_t w, h, n;
 };
 
-struct FilterPlaces {
+struct FilterOrigins {
   FastDivisor of_image, of_row;
   int32_t first_w, first_h;
   int32_t stride_w, stride_h;
 
-  MP_DEVICE FilterPlace at(int32_t number) const {
+  MP_DEVICE FilterOrigin at(int32_t number) const {
     const Quotient image = of_image.divide(number);
     const Quotient row = of_row.divide(image.remainder);
     return {first_w + row.remainder * stride_w, first_h + row.quotient * stride_h, image.quotient};
@@ -55,13 +55,13 @@ struct FilterPlaces {
 
 struct ConvWgmmaArgs : WgmmaArgs {
   TapBlocks taps;
-  FilterPlaces places;
+  FilterOrigins places;
 
   MP_DEVICE const TapBlocks &taps_of(int32_t) const { return taps; }
 };
 
 /// The pixels of dx, in one direction, that have the same remainder by the stride.
-struct PixelClass {
+struct StridePhase {
   int32_t residue;
   FastDivisor across;  ///< by the number of taps that reach them, or by 1
   int32_t taps;        ///< that number
@@ -70,30 +70,30 @@ struct PixelClass {
 };
 
 /// Sorted, those with the most taps first, so that no long sum begins last.
-struct PixelClasses {
+struct StridePhases {
   int32_t count;
   int32_t extent, stride;  ///< of dx
-  PixelClass at[kMaxIm2colStride];
+  StridePhase at[kMaxIm2colStride];
 };
 
 /// dgrad with a stride: a batch item is a class of columns in a class of rows.
 struct DgradWgmmaArgs : ConvWgmmaArgs {
-  PixelClasses h, w;
+  StridePhases h, w;
   FastDivisor classes;                    ///< by those of columns
   TensorMap d_columns[kMaxIm2colStride];  ///< dx, of one class of columns
 
-  MP_DEVICE const PixelClass &class_h(int32_t item) const {
+  MP_DEVICE const StridePhase &phase_h(int32_t item) const {
     return h.at[classes.divide(item).quotient];
   }
-  MP_DEVICE const PixelClass &class_w(int32_t item) const {
+  MP_DEVICE const StridePhase &phase_w(int32_t item) const {
     return w.at[classes.divide(item).remainder];
   }
 
   MP_DEVICE int32_t k_of(int32_t item) const {
-    return class_h(item).taps * class_w(item).taps * taps.padded.divisor;
+    return phase_h(item).taps * phase_w(item).taps * taps.padded.divisor;
   }
   MP_DEVICE TapBlocks taps_of(int32_t item) const {
-    const PixelClass &rows = class_h(item), &columns = class_w(item);
+    const StridePhase &rows = phase_h(item), &columns = phase_w(item);
     TapBlocks own = taps;
     own.taps = rows.taps * columns.taps;
     own.across = columns.across;

@@ -87,15 +87,15 @@ void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
 // ---- dgrad with a stride
 
 /// `lower`: where the image's map begins; `number`: from tap to tap of the filter.
-PixelClasses pixel_classes(const DgradAxis &axis, int32_t lower, int32_t number) {
-  PixelClasses all{axis.classes, axis.extent, axis.stride, {}};
+StridePhases stride_phases(const DgradAxis &axis, int32_t lower, int32_t number) {
+  StridePhases all{axis.classes, axis.extent, axis.stride, {}};
   for (int32_t residue = 0; residue < axis.classes; residue++) {
-    const DgradClass own(axis, residue);
+    const DgradPhase own(axis, residue);
     all.at[residue] = {residue, fast_divisor(max_of(own.taps, 1)), own.taps, own.first_tap * number,
                        own.offset - lower};
   }
   std::stable_sort(all.at, all.at + axis.classes,
-                   [](const PixelClass &a, const PixelClass &b) { return a.taps > b.taps; });
+                   [](const StridePhase &a, const StridePhase &b) { return a.taps > b.taps; });
   return all;
 }
 
@@ -103,8 +103,8 @@ void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
   const Im2colSpec image = im2col_spec(problem, kTapBlock);
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  args.h = pixel_classes(dgrad_axis(s, true), image.lower[1], s.s);
-  args.w = pixel_classes(dgrad_axis(s, false), image.lower[0], 1);
+  args.h = stride_phases(dgrad_axis(s, true), image.lower[1], s.s);
+  args.w = stride_phases(dgrad_axis(s, false), image.lower[0], 1);
   args.classes = fast_divisor(args.w.count);
   args.common_k_tiles = 0;
   args.taps.next = w.tap_step;
@@ -114,7 +114,7 @@ void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
 }
 
 /// The pixels of dx in one class of columns: matrices are rows of all images.
-TensorMapSpec class_spec(const Output &out, const ConvShape &s, const PixelClass &columns) {
+TensorMapSpec class_spec(const Output &out, const ConvShape &s, const StridePhase &columns) {
   const int64_t first = int64_t{columns.residue} * s.c;
   return {.base = static_cast<const char *>(out.d.base) + first * dtype_bytes(out.dtype),
           .dtype = out.dtype,

@@ -96,7 +96,7 @@ class ConvWmma {
     const bool is_in_fours = op == MP_CONV_WGRAD && args_.written.padded.divisor % kVec != 0;
     const bool by_four = is_split || is_fp32 || is_in_fours;
     loop.store_tile(smem, by_four, [&]<int kRun>(int row, int col, float(&x)[kRun]) {
-      const OutputPlace to = product_.template place<kRun>(m0_ + row, n0_ + col);
+      const OutputCoord to = product_.template place<kRun>(m0_ + row, n0_ + col);
       if (to.valid <= 0) return;
       if (kRun == kQuad && is_split)
         store_run(partial_sum(args_.partial_sums, args_.out, work_.slice, 0, to.row, to.col), x,

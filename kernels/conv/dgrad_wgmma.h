@@ -13,26 +13,27 @@ namespace mp::MP_TARGET {
 /// some rows of the others are no pixels.
 ///
 /// im2col TMA brings a subtile of what stands beside dx: its pixels are a stride apart.
-class ClassPixels : public DensePlacement {
+class StridePhasePlacement : public DensePlacement {
  public:
   static constexpr bool kHasStridedRows = true;
   static constexpr int kBoxRows = kLinePixels;
 
-  MP_DEVICE explicit ClassPixels(const DgradWgmmaArgs &args) : DensePlacement(args), args_(args) {}
+  MP_DEVICE explicit StridePhasePlacement(const DgradWgmmaArgs &args)
+      : DensePlacement(args), args_(args) {}
 
   MP_DEVICE int64_t row(int item, int64_t row) const {
     const Pixel at = pixel(row);
     const int32_t h = image_row(item, at);
-    const int32_t w = at.column * args_.w.stride + args_.class_w(item).residue;
+    const int32_t w = at.column * args_.w.stride + args_.phase_w(item).residue;
     if (h >= args_.h.extent || w >= args_.w.extent) return -1;
     return (int64_t{at.image} * args_.h.extent + h) * args_.w.extent + w;
   }
 
   /// 16 pixels from that row on, by the map of what stands beside dx.
-  MP_DEVICE Im2colPlace subtile(int item, int64_t row, int channel) const {
+  MP_DEVICE Im2colCoord subtile(int item, int64_t row, int channel) const {
     const Pixel at = pixel(row);
     return {channel,  at.column * args_.w.stride,  at.row * args_.h.stride,
-            at.image, args_.class_w(item).residue, args_.class_h(item).residue};
+            at.image, args_.phase_w(item).residue, args_.phase_h(item).residue};
   }
 
   /// A map has the pixels of one class of columns, and all rows of all images.
@@ -41,7 +42,7 @@ class ClassPixels : public DensePlacement {
   }
 
   /// Whether kLinePixels from that row on are in one row of the image, and where.  The last may be behind its end.
-  MP_DEVICE bool find_line(int item, int64_t row, int &column, int &line) const {
+  MP_DEVICE bool find_image_row(int item, int64_t row, int &column, int &line) const {
     const Pixel at = pixel(row);
     const int32_t h = image_row(item, at);
     column = at.column;
@@ -59,7 +60,7 @@ class ClassPixels : public DensePlacement {
     return {image.quotient, line.quotient, line.remainder};
   }
   MP_DEVICE int32_t image_row(int item, const Pixel &at) const {
-    return at.row * args_.h.stride + args_.class_h(item).residue;
+    return at.row * args_.h.stride + args_.phase_h(item).residue;
   }
 
   const DgradWgmmaArgs &args_;

@@ -23,7 +23,7 @@ Direction dgrad_reach(const ConvShape &s, bool height) {
   const DgradAxis axis = dgrad_axis(s, height);
   int32_t first = INT32_MAX, last = INT32_MIN;
   for (int32_t residue = 0; residue < d.classes; residue++) {
-    const DgradClass own(axis, residue);
+    const DgradPhase own(axis, residue);
     if (own.taps == 0) continue;
     first = std::min(first, own.offset - (own.taps - 1) * d.dy_step);
     last = std::max(last, own.offset);

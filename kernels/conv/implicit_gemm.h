@@ -74,12 +74,12 @@ inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
 }
 
 /// The pixels `residue`, residue + stride, residue + 2 stride... of one direction.
-struct DgradClass {
+struct DgradPhase {
   int32_t taps;  ///< that reach them
   int32_t first_tap;
   int32_t offset;  ///< of the first pixel's first tap, in dy
 
-  MP_HD DgradClass(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
+  MP_HD DgradPhase(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
     for (int32_t tap = 0; tap < axis.tap_step; tap++) {
       const int32_t reach = residue + axis.pad - tap * axis.dilation;
       if (reach % axis.stride != 0) continue;

@@ -13,7 +13,7 @@
 
 namespace mp::MP_TARGET {
 
-struct TapRuns {
+struct TapSegments {
   int32_t taps_h, taps_w;  ///< of the filter, counted in runs
   int32_t elems;           ///< of a run
   FastDivisor padded;      ///< by elems, rounded up to kVec
@@ -21,7 +21,7 @@ struct TapRuns {
   MP_HD int32_t extent() const { return taps_h * taps_w * padded.divisor; }
 };
 
-inline TapRuns tap_runs(int32_t taps_h, int32_t taps_w, int32_t elems) {
+inline TapSegments tap_segments(int32_t taps_h, int32_t taps_w, int32_t elems) {
   return {taps_h, taps_w, elems, fast_divisor((int64_t{elems} + kVec - 1) / kVec * kVec)};
 }
 
@@ -31,7 +31,7 @@ struct TapPosition {
   int32_t elem;          ///< in the run
 
   TapPosition() = default;
-  MP_DEVICE TapPosition(const TapRuns &runs, int64_t index) {
+  MP_DEVICE TapPosition(const TapSegments &runs, int64_t index) {
     const Quotient run = runs.padded.divide(static_cast<int32_t>(index));
     const int32_t across = max_of(runs.taps_w, 1);
     tap_h = run.quotient / across;
@@ -39,7 +39,7 @@ struct TapPosition {
     elem = run.remainder;
   }
 
-  MP_DEVICE void advance(const TapRuns &runs, int32_t elems) {
+  MP_DEVICE void advance(const TapSegments &runs, int32_t elems) {
     elem += elems;
     while (elem >= runs.padded.divisor) {
       elem -= runs.padded.divisor;
@@ -50,7 +50,7 @@ struct TapPosition {
   }
 
   /// Elements from here to the end of the run, at most kVec; none past the last run.
-  MP_DEVICE int valid(const TapRuns &runs) const {
+  MP_DEVICE int valid(const TapSegments &runs) const {
     return tap_h < runs.taps_h ? min_of(max_of(runs.elems - elem, 0), kVec) : 0;
   }
 };
@@ -87,7 +87,7 @@ struct PatchMap {
   int32_t stride_h, stride_w;
   int32_t offset_h, offset_w;
   int32_t step_h, step_w;
-  TapRuns runs;
+  TapSegments runs;
 
   /// Elements; an image has fewer than 2^30 (capi/conv.cpp, padded_image.cpp).
   MP_DEVICE int32_t line_elems() const { return width * channels; }

@@ -67,7 +67,7 @@ double num_loaded(const Output &out) {
 /// As WgmmaTmaStore::is_fast_path() says.
 bool is_fast_path(const Output &out) {
   const Epilogue &e = out.epilogue;
-  // d.ld < n in strided dgrad only, whose columns have gaps (ClassPixels).
+  // d.ld < n in strided dgrad only, whose columns have gaps (StridePhasePlacement).
   const bool has_column_gaps = out.d.ld < out.n,
              has_whole_units = has_column_gaps || out.n % 8 == 0;
   return has_whole_units && num_sources(out) == 0 &&

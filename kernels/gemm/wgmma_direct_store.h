@@ -34,7 +34,7 @@ class WgmmaDirectStore {
       const int64_t row = tile_.row0 + i * 64 + lane_index() / 2;
       if (row >= to_.m) return;
       for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine) {
-        const ColumnRun run = tile_.placement.run(tile_.work.n0 + col, to_.n);
+        const ColumnSegment run = tile_.placement.run(tile_.work.n0 + col, to_.n);
         if (run.count > 0) prefetch_l2(c() + row * to_.ldc + run.col);
       }
     }
@@ -67,7 +67,7 @@ class WgmmaDirectStore {
   MP_DEVICE Place place(int block, int reg) const {
     const int64_t row = tile_.row0 + block * 64 + lane_index() / 4;
     const int first = lane_index() % 4 * 2;
-    const ColumnRun run = tile_.placement.run(tile_.work.n0 + reg * 2, to_.n);
+    const ColumnSegment run = tile_.placement.run(tile_.work.n0 + reg * 2, to_.n);
     const auto left = [](int64_t count) { return static_cast<int>(min_of<int64_t>(count, 64)); };
     return {row, run.col + first, left(to_.m - row), left(run.count - first)};
   }

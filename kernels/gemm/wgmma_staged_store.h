@@ -59,7 +59,7 @@ class WgmmaStagedStore {
   MP_DEVICE void write(int64_t row0, int64_t col0, EpilogueWriter &writer) {
     constexpr int kRunsPerRow = kCols / kRun;
     const int run = lane_index() % kRunsPerRow * kRun;
-    const ColumnRun to = tile_.placement.run(col0, tile_.n());
+    const ColumnSegment to = tile_.placement.run(col0, tile_.n());
     const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kRun));
     if (valid <= 0) return;
     MP_NO_UNROLL

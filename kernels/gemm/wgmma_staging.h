@@ -34,7 +34,7 @@ class WgmmaStagingBuffers {
     tma_load(address(buffer), map, expect(buffer), x, y, z);
   }
   /// With an im2col map.
-  MP_DEVICE void fetch(int buffer, const TensorMap &map, const Im2colPlace &at) const {
+  MP_DEVICE void fetch(int buffer, const TensorMap &map, const Im2colCoord &at) const {
     tma_load_im2col(address(buffer), map, expect(buffer), at);
   }
 

@@ -297,7 +297,7 @@ class WgmmaTmaStore {
   MP_DEVICE bool find_box(int subtile, int first, int z, TmaBox &to) const {
     if constexpr (Placement::kHasStridedRows) {
       to.x = col(subtile);
-      if (!tile_.placement.find_line(tile_.work.batch_item, row(subtile) + first, to.y, to.z))
+      if (!tile_.placement.find_image_row(tile_.work.batch_item, row(subtile) + first, to.y, to.z))
         return false;
     } else {
       const TmaCoord place = tile_.placement.buffer(col(subtile), z);
@@ -318,7 +318,7 @@ class WgmmaTmaStore {
       const int r = first_row + i / kRuns, run = i % kRuns,
                 first = run * kVec / kTogether * kTogether;
       const int64_t to_row = tile_.row_in_d(row(subtile) + r);
-      const ColumnRun place = tile_.placement.run(col(subtile) + first, tile_.n());
+      const ColumnSegment place = tile_.placement.run(col(subtile) + first, tile_.n());
       const int from = run * kVec - first;
       const int valid = static_cast<int>(min_of<int64_t>(place.count - from, kVec));
       if (to_row < 0 || valid <= 0) continue;

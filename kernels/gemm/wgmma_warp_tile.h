@@ -10,7 +10,7 @@
 namespace mp::MP_TARGET {
 
 /// Columns of the product that are neighbours in D too.
-struct ColumnRun {
+struct ColumnSegment {
   int64_t col;    ///< of the first one, in D
   int64_t count;  ///< from there on
 };
@@ -22,14 +22,14 @@ struct TmaCoord {
 
 /// Rows and columns of the product are those of D.  A class in its place may leave columns out, but
 /// keeps 32 that begin at a multiple of 32 in one run, and 64 in one buffer.  One that scatters rows says
-/// where each is, and how a subtile of 16 leaves (ClassPixels in dgrad_wgmma.h).
+/// where each is, and how a subtile of 16 leaves (StridePhasePlacement in dgrad_wgmma.h).
 struct DensePlacement {
   static constexpr bool kHasPaddedColumns = false, kHasStridedRows = false;
   static constexpr int kBoxRows = kSubtileRows;  ///< that TMA stores together
 
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
   /// `n`: columns of the product.
-  MP_DEVICE ColumnRun run(int64_t col, int64_t n) const { return {col, n - col}; }
+  MP_DEVICE ColumnSegment run(int64_t col, int64_t n) const { return {col, n - col}; }
   MP_DEVICE TmaCoord buffer(int col, int z) const { return {col, z}; }
   /// In D, of a row of that batch item's product; negative: nowhere.
   MP_DEVICE int64_t row(int, int64_t row) const { return row; }

@@ -25,7 +25,7 @@ namespace mp::MP_TARGET {
 /// Where an im2col load begins: channel c, and column w and row h of image n, where the filter's first
 /// tap stands.  That pixel must lie in the map's pixel box, whole steps from its first column and row.
 /// The offsets, 0 to kMaxIm2colOffset, lead from it to the tap whose pixels are read.
-struct Im2colPlace {
+struct Im2colCoord {
   int c, w, h, n;
   int w_offset, h_offset;
 };
@@ -67,7 +67,7 @@ MP_DEVICE void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAdd
 
 /// As tma_load, with an im2col map: the pixels of one tap, each a row of smem.
 MP_DEVICE void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar,
-                               const Im2colPlace &at) {
+                               const Im2colCoord &at) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
       " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(dst),
@@ -78,7 +78,7 @@ MP_DEVICE void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddres
 
 /// As tma_load_multicast, with an im2col map.
 MP_DEVICE void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
-                                         const Im2colPlace &at, uint32_t block_mask) {
+                                         const Im2colCoord &at, uint32_t block_mask) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(dst),
@@ -199,10 +199,10 @@ void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y,
               source_location = source_location::current());
 void tma_load_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
                         uint32_t block_mask, source_location = source_location::current());
-void tma_load_im2col(SmemAddress dst, const TensorMap &, SmemAddress bar, const Im2colPlace &,
+void tma_load_im2col(SmemAddress dst, const TensorMap &, SmemAddress bar, const Im2colCoord &,
                      source_location = source_location::current());
 void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar,
-                               const Im2colPlace &, uint32_t block_mask,
+                               const Im2colCoord &, uint32_t block_mask,
                                source_location = source_location::current());
 void tma_store(const TensorMap &, SmemAddress src, int x, int y, int z,
                source_location = source_location::current());

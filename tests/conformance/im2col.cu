@@ -23,7 +23,7 @@ TensorShape shape_of(const Images &images) {
 }
 
 /// Of output pixel number `place`, in the order n, p, q.
-Im2colPlace place_of(const Images &images, int place, int c, int r, int s) {
+Im2colCoord place_of(const Images &images, int place, int c, int r, int s) {
   const int q = place % images.w.places(), p = place / images.w.places() % images.h.places();
   return {c,
           q * images.w.stride - images.w.pad_lo,
@@ -34,14 +34,14 @@ Im2colPlace place_of(const Images &images, int place, int c, int r, int s) {
 }
 
 /// Every tap from the first place of every tile, from its neighbour, from the last place and beyond.
-std::vector<Im2colPlace> loads_of(const Images &images) {
+std::vector<Im2colCoord> loads_of(const Images &images) {
   std::vector<int> places;
   for (int place = 0; place < images.places(); place += images.box_pixels)
     for (const int near : {place, place + 1, place + images.w.places() - 1})
       if (near < images.places()) places.push_back(near);
   places.push_back(images.places() - 1);
   places.push_back(images.places());  // the first image that is not there
-  std::vector<Im2colPlace> loads;
+  std::vector<Im2colCoord> loads;
   for (const int place : places)
     for (int c = 0; c < images.channels; c += images.box_channels)
       for (int r = 0; r < images.h.filter; r++)
@@ -53,7 +53,7 @@ std::vector<Im2colPlace> loads_of(const Images &images) {
 
 struct LoadArgs {
   TensorMap map;
-  const Im2colPlace *places;
+  const Im2colCoord *places;
   int count, box_bytes;
   unsigned char *boxes;  ///< out, one after the other
   bool exchange_taps;
@@ -67,7 +67,7 @@ load_pixels(MP_PARAM(LoadArgs) args) {
     unsigned char *const box = aligned_smem();
     for (int i = 0; i < args.count; i++) {
       if (thread_index() == 0) {
-        Im2colPlace at = args.places[i];
+        Im2colCoord at = args.places[i];
         if (args.exchange_taps) at = {at.c, at.w, at.h, at.n, at.h_offset, at.w_offset};
         mbarrier_arrive_expect(bar, static_cast<uint32_t>(args.box_bytes));
         tma_load_im2col(smem_address(box), args.map, bar, at);
@@ -82,7 +82,7 @@ load_pixels(MP_PARAM(LoadArgs) args) {
 
 struct MulticastArgs {
   TensorMap tiled, im2col;
-  Im2colPlace at;
+  Im2colCoord at;
   int box_bytes;
   uint32_t mask;
   int issuer;
@@ -126,8 +126,8 @@ Output conform_im2col(const Device &device, Mistake mistake) {
     const TensorShape shape = shape_of(images);
     const Memory<unsigned char> tensor(device,
                                        numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
-    const std::vector<Im2colPlace> loads = loads_of(images);
-    const Memory<Im2colPlace> places(device, loads);
+    const std::vector<Im2colCoord> loads = loads_of(images);
+    const Memory<Im2colCoord> places(device, loads);
     const Memory<unsigned char> boxes(device,
                                       loads.size() * static_cast<size_t>(shape.box_bytes()));
     run(device, "load_pixels", load_pixels<0>,

@@ -28,7 +28,7 @@ struct Load {
   int place, c, s, r;
 };
 
-Im2colPlace instruction(const Images &images, const Load &load) {
+Im2colCoord instruction(const Images &images, const Load &load) {
   const int q = load.place % images.w.places(), rest = load.place / images.w.places();
   const int p = rest % images.h.places(), n = rest / images.h.places();
   return {load.c,
@@ -46,7 +46,7 @@ std::vector<uint8_t> expected_rows(Tensor &tensor, const Images &images, const L
   for (int row = 0; row < images.box_pixels; row++) {
     const int place = load.place + row;
     if (place >= images.places()) break;
-    const Im2colPlace at = instruction(images, {place, load.c, load.s, load.r});
+    const Im2colCoord at = instruction(images, {place, load.c, load.s, load.r});
     const int w = at.w + at.w_offset, h = at.h + at.h_offset;
     if (w < 0 || w >= images.w.extent || h < 0 || h >= images.h.extent) continue;
     for (int i = 0; i < images.box_channels; i++) {
@@ -80,7 +80,7 @@ std::vector<Load> loads_of(const Images &images) {
 
 struct LoadArgs {
   mp::TensorMap map;
-  const Im2colPlace *places;
+  const Im2colCoord *places;
   int count, box_bytes;
   uint8_t *boxes;  ///< out, one after the other
 };
@@ -125,7 +125,7 @@ TEST_CASE("im2col: a load copies the rows of the im2col matrix, zero outside of 
     Tensor tensor(shape_of(images));
     REQUIRE(mp::why_no_tensor_map(images.spec(tensor.base())) == nullptr);
     const std::vector<Load> loads = loads_of(images);
-    std::vector<Im2colPlace> places;
+    std::vector<Im2colCoord> places;
     std::vector<uint8_t> expected;
     for (const Load &load : loads) {
       places.push_back(instruction(images, load));
@@ -156,7 +156,7 @@ namespace {
 
 struct MulticastArgs {
   mp::TensorMap map;
-  Im2colPlace at;
+  Im2colCoord at;
   uint32_t mask;
   int box_bytes;
   uint8_t *boxes;  ///< out, [cluster size]
@@ -247,7 +247,7 @@ SmemAddress initialised_barrier() {
 
 TEST_CASE_METHOD(Fixture, "im2col: places where no filter can stand") {
   const mp::TensorMap m = map;
-  const auto load_at = [m](const Im2colPlace &at) {
+  const auto load_at = [m](const Im2colCoord &at) {
     return [m, at] {
       const SmemAddress bar = initialised_barrier();
       if (thread_index() != 0) return;
@@ -277,7 +277,7 @@ TEST_CASE_METHOD(Fixture, "im2col: the first channel is a multiple of 16 bytes")
   const uint32_t bytes = static_cast<uint32_t>(shape_of(images).box_bytes());
   const auto load_from = [m, bytes](int channel, bool multicast) {
     return [=] {
-      const Im2colPlace at{channel, 0, -2, 0, 0, 0};
+      const Im2colCoord at{channel, 0, -2, 0, 0, 0};
       const SmemAddress bar = initialised_barrier(), to = smem_address(aligned_smem());
       if (thread_index() == 0) {
         mbarrier_arrive_expect(bar, bytes);
@@ -305,7 +305,7 @@ TEST_CASE_METHOD(Fixture, "im2col: the first channel is a multiple of 16 bytes")
 
 TEST_CASE_METHOD(Fixture, "im2col: maps and places in smem of the wrong kind") {
   const mp::TensorMap m = map, other = tiled;
-  const Im2colPlace origin{0, 0, -2, 0, 0, 0};
+  const Im2colCoord origin{0, 0, -2, 0, 0, 0};
   const auto in_one_thread = [](const auto &body) {
     return [body] {
       const SmemAddress bar = initialised_barrier();
@@ -347,7 +347,7 @@ TEST_CASE_METHOD(Fixture, "im2col: every pixel counts, wherever it lies") {
       const SmemAddress bar = initialised_barrier();
       if (thread_index() == 0) {
         mbarrier_arrive_expect(bar, expected);
-        const Im2colPlace at{0, 0, -2, beyond, 0, 0};
+        const Im2colCoord at{0, 0, -2, beyond, 0, 0};
         if (expected < bytes) noted_line = __LINE__ + 1;
         tma_load_im2col(smem_address(aligned_smem()), m, bar, at);
       }

@@ -21,7 +21,7 @@ struct TensorBox {
 /// What an im2col load moves: one row of smem for every pixel on its way (Im2colSpec).
 struct Im2colBox {
   TensorMapFields map;
-  Im2colPlace place;
+  Im2colCoord place;
 };
 
 /// Elements outside of the tensor become zero.

@@ -107,7 +107,7 @@ void check_stored_box(const TensorBox &box, const Call &call) {
 
 /// PTX ISA: "The filter corner location must be within the bounding box."  It does not define starts
 /// that are no whole number of steps from the corner of the box.
-void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *primitive,
+void check_place(const TensorMapFields &map, const Im2colCoord &at, const char *primitive,
                  source_location where) {
   check_first_column(map, at.c, primitive, where);
   const int base[2] = {at.w, at.h}, offset[2] = {at.w_offset, at.h_offset};
@@ -243,7 +243,7 @@ void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, 
   load_multicast(dst, tiled_box(map, x, y, z, call), bar, block_mask, call);
 }
 
-void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colPlace &at,
+void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colCoord &at,
                      source_location where) {
   const Call call{"tma_load_im2col", where, __builtin_return_address(0)};
   const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
@@ -252,7 +252,7 @@ void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, con
 }
 
 void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
-                               const Im2colPlace &at, uint32_t block_mask, source_location where) {
+                               const Im2colCoord &at, uint32_t block_mask, source_location where) {
   const Call call{"tma_load_im2col_multicast", where, __builtin_return_address(0)};
   const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
   check_place(fields, at, call.primitive, where);

@@ -11,7 +11,7 @@
 namespace mp::MP_TARGET {
 
 template <class Tile, class SourceA, class SourceB>
-class LowLoop {
+class SkinnyMLoop {
   static constexpr int kStageElems = 128;  ///< of k
   static constexpr int kBatch = 4;         ///< of k: as many runs are in flight at a time
   static constexpr int kHalf = 16;         ///< lanes

@@ -11,7 +11,7 @@
 namespace mp::MP_TARGET {
 
 template <class Tile, class SourceA, class SourceB>
-class NarrowLoop {
+class SkinnyNLoop {
   static constexpr int kRows = 4;         ///< of a thread
   static constexpr int kStageElems = 64;  ///< of k
   static constexpr int kRunsPerRow = Tile::kN / kVec;
