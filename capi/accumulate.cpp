@@ -35,7 +35,7 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
                         .last = (flags & MP_ACCUMULATE_LAST) != 0,
                         .found_inf = &scaler.device->found_inf,
                         .scaler = scaler.device,
-                        .ticket = from.scratch.ticket},
+                        .blocks_done = from.scratch.blocks_done},
                        stream);
   scaler.has_kept_amax = true;
 }

@@ -57,7 +57,7 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   const size_t norms = image.add_zeros<double>(clips ? tensor_group.size() : 0);
   const size_t lr = image.add_zeros<float>(optimizer.groups.size());
   const size_t t = image.add_zeros<int64_t>(1);
-  const size_t ticket = image.add_zeros<uint32_t>(1);
+  const size_t blocks_done = image.add_zeros<uint32_t>(1);
   const size_t amax = image.add_zeros<float>(1);
   const size_t grad_scale = image.add_zeros<float>(1);
   const size_t message = image.add_zeros<RankMessage>(1);
@@ -86,7 +86,7 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
       .ratios = ratios.at(memory),
       .lr = array_at<float>(memory, lr),
       .t = array_at<int64_t>(memory, t),
-      .ticket = array_at<uint32_t>(memory, ticket),
+      .blocks_done = array_at<uint32_t>(memory, blocks_done),
   };
   optimizer.amax = array_at<float>(memory, amax);
   optimizer.grad_scale = array_at<float>(memory, grad_scale);

@@ -132,7 +132,7 @@ void upload(mp_tensor_list &list) {
   const size_t first_chunk = image.add(table.first_chunk.data(), count + 1);
   const size_t sum_squares = image.add_zeros<double>(num_chunks);
   const size_t amax_bits = image.add_zeros<uint32_t>(num_chunks);
-  const size_t ticket = image.add_zeros<uint32_t>(1);
+  const size_t blocks_done = image.add_zeros<uint32_t>(1);
   const size_t counts = image.add_zeros<uint64_t>(num_chunks);
   const size_t first_bad = image.add_zeros<uint32_t>(num_chunks);
 
@@ -149,7 +149,7 @@ void upload(mp_tensor_list &list) {
   list.scratch = {
       .sum_squares = array_at<double>(list.memory, sum_squares),
       .amax_bits = array_at<uint32_t>(list.memory, amax_bits),
-      .ticket = array_at<uint32_t>(list.memory, ticket),
+      .blocks_done = array_at<uint32_t>(list.memory, blocks_done),
       .report_counts = array_at<uint64_t>(list.memory, counts),
       .first_bad = array_at<uint32_t>(list.memory, first_bad),
   };
@@ -358,7 +358,7 @@ mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *i
                           .last = false,
                           .found_inf = found_inf,
                           .scaler = nullptr,
-                          .ticket = nullptr},
+                          .blocks_done = nullptr},
                          stream);
   });
 }

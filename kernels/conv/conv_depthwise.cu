@@ -47,7 +47,7 @@ struct PixelRun {
 
 /// The values of a run, then zeros.
 MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PixelRun &run) {
-  load_run(values, args.dtype, in_gmem(args.image), run.valid > 0 ? run.elem : 0, run.valid);
+  load_vector(values, args.dtype, in_gmem(args.image), run.valid > 0 ? run.elem : 0, run.valid);
 }
 
 // ---------------------------------------------------------------------------- fprop and dgrad
@@ -71,7 +71,7 @@ MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &produc
                        tap % runs.taps_w * product.filter.step_w;
     const bool inside = first_channel + channel < args.groups;
     float weight[1];
-    load_run(weight, args.dtype, in_gmem(args.other), inside ? at : 0, inside ? 1 : 0);
+    load_vector(weight, args.dtype, in_gmem(args.other), inside ? at : 0, inside ? 1 : 0);
     weights[tap][channel] = weight[0];
   }
 }
@@ -206,8 +206,8 @@ MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t ro
   for (int64_t row = row0 + thread_index() / kLanesAcross; row < row_end; row += kSlots) {
     const PatchOrigin origin = patches.origin(row);
     float dy[kVec];
-    load_run(dy, args.dtype, in_gmem(args.other), row * args.groups + channels.first,
-             channels.valid);
+    load_vector(dy, args.dtype, in_gmem(args.other), row * args.groups + channels.first,
+                channels.valid);
     int32_t tap_h = tap0 / patches.runs.taps_w, tap_w = tap0 % patches.runs.taps_w;
     MP_UNROLL
     for (int t = 0; t < kTapsAtOnce; t++) {

@@ -28,7 +28,7 @@ struct Tensor {
     const T *const elems = static_cast<const T *>(base);
     if (span.first <= 0) {
       const int valid = max_of(span.end, 0);
-      return load_run(values, elems + (valid > 0 ? span.offset : 0), valid);
+      return load_vector(values, elems + (valid > 0 ? span.offset : 0), valid);
     }
     // A row of taps that begins left of the image.
     MP_UNROLL
@@ -236,8 +236,8 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
     const OutputCoord to = product.template place<kRun>(m0 + row, n0 + col);
     if (to.valid <= 0) return;
     if (args.partial_sums != nullptr)
-      store_run(partial_sum(args.partial_sums, args.out, work.slice, 0, to.row, to.col), x,
-                to.valid);
+      store_vector(partial_sum(args.partial_sums, args.out, work.slice, 0, to.row, to.col), x,
+                   to.valid);
     else
       writer.write(to.row, to.col, x, to.valid);
   });

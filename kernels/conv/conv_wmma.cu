@@ -99,8 +99,8 @@ class ConvWmma {
       const OutputCoord to = product_.template place<kRun>(m0_ + row, n0_ + col);
       if (to.valid <= 0) return;
       if (kRun == kQuad && is_split)
-        store_run(partial_sum(args_.partial_sums, args_.out, work_.slice, 0, to.row, to.col), x,
-                  to.valid);
+        store_vector(partial_sum(args_.partial_sums, args_.out, work_.slice, 0, to.row, to.col), x,
+                     to.valid);
       else
         writer.write(to.row, to.col, x, to.valid);
     });

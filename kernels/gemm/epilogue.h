@@ -89,7 +89,7 @@ class EpilogueWriter {
   /// D = round(y).
   template <int kRun>
   MP_DEVICE void store(int64_t row, int64_t col, const float (&y)[kRun], int valid) const {
-    store_run(out_.dtype, target_.d, row * target_.ldd + col, y, valid);
+    store_vector(out_.dtype, target_.d, row * target_.ldd + col, y, valid);
   }
 
   MP_DEVICE bool measures() const {
@@ -126,7 +126,7 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void add_beta_c(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
     float c[kRun];
-    load_run(c, out_.dtype, target_.c, row * target_.ldc + col, valid);
+    load_vector(c, out_.dtype, target_.c, row * target_.ldc + col, valid);
     MP_UNROLL
     for (int i = 0; i < kRun; i++) z[i] += out_.beta * c[i];
   }
@@ -134,7 +134,7 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void add_bias(int64_t col, float (&z)[kRun], int valid) const {
     float bias[kRun];
-    load_run(bias, out_.epilogue.bias_dtype, out_.epilogue.bias, col, valid);
+    load_vector(bias, out_.epilogue.bias_dtype, out_.epilogue.bias, col, valid);
     MP_UNROLL
     for (int i = 0; i < kRun; i++) z[i] += bias[i];
   }
@@ -145,11 +145,11 @@ class EpilogueWriter {
     const int64_t at = target_.aux_offset + row * e.ld_aux + col;
     if (reads_aux(e.activation)) {
       float saved[kRun];
-      load_run(saved, out_.dtype, e.aux, at, valid);
+      load_vector(saved, out_.dtype, e.aux, at, valid);
       multiply_by_derivative(e.activation, saved, z);
       return;
     }
-    if (e.aux != nullptr) store_run(out_.dtype, e.aux, at, z, valid);
+    if (e.aux != nullptr) store_vector(out_.dtype, e.aux, at, z, valid);
     mp::MP_TARGET::activate(e.activation, z);
   }
 

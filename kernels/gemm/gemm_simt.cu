@@ -33,8 +33,8 @@ struct MatrixSource {
     const int64_t row = by_k ? x : k, col = by_k ? k : x;
     const int64_t rows = by_k ? mn : k_end, cols = by_k ? k_end : mn;
     const int64_t valid = row < rows ? min_of<int64_t>(max_of<int64_t>(cols - col, 0), kVec) : 0;
-    load_run(values, static_cast<const T *>(matrix) + (valid > 0 ? row * ld + col : 0),
-             static_cast<int>(valid));
+    load_vector(values, static_cast<const T *>(matrix) + (valid > 0 ? row * ld + col : 0),
+                static_cast<int>(valid));
   }
 };
 
@@ -56,8 +56,8 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem
     const int valid = static_cast<int>(min_of<int64_t>(p.out.n - col, kQuad));
     if (valid <= 0 || row >= work.m_end) return;
     if (args.partial_sums != nullptr)
-      store_run(partial_sum(args.partial_sums, p.out, work.slice, work.batch_item, row, col), x,
-                valid);
+      store_vector(partial_sum(args.partial_sums, p.out, work.slice, work.batch_item, row, col), x,
+                   valid);
     else
       writer.write(row, col, x, valid);
   });

@@ -46,8 +46,9 @@ class GemmWmma {
       const int valid = static_cast<int>(min_of<int64_t>(p_.out.n - col, kRun));
       if (row >= work_.m_end || valid <= 0) return;
       if (kRun == kQuad && is_split)
-        store_run(partial_sum(args_.partial_sums, p_.out, work_.slice, work_.batch_item, row, col),
-                  x, valid);
+        store_vector(
+            partial_sum(args_.partial_sums, p_.out, work_.slice, work_.batch_item, row, col), x,
+            valid);
       else
         writer.write(row, col, x, valid);
     });

@@ -50,12 +50,12 @@ MP_DEVICE void store_rows(const float (&x)[kRows][kVec], const mp_batchnorm_desc
   MP_UNROLL
   for (int r = 0; r < kRows; r++)
     if (row + r * rows.stride < end)
-      store_run(first + r * rows.stride * desc.channels, x[r], rows.valid);
+      store_vector(first + r * rows.stride * desc.channels, x[r], rows.valid);
 }
 
 /// One float per channel of the thread.
 MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfThread &rows) {
-  load_run(x, base + rows.column, rows.valid);
+  load_vector(x, base + rows.column, rows.valid);
 }
 
 /// The same of an optional array.

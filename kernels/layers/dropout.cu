@@ -41,11 +41,11 @@ dropout_elements(MP_PARAM(MaskArgs) args) {
   const uint64_t offset = args.call.offset != nullptr ? *args.call.offset : 0;
   for (int64_t begin = block_index() * kPiece; begin < desc.count; begin += grid_size() * kPiece) {
     const int count = static_cast<int>(min_of<int64_t>(desc.count - begin, kPiece));
-    for_each_run<kThreads, kRuns>(begin, count, is_aligned, [&](auto runs) {
+    for_each_vector<kThreads, kRuns>(begin, count, is_aligned, [&](auto runs) {
       float x[runs.kRuns][kVec];
-      load_runs(x, runs, desc.dtype, args.call.x);
+      load_vectors(x, runs, desc.dtype, args.call.x);
       if (args.keep_factor != 0.0f) drop(args, offset, runs, x);
-      store_runs(runs, desc.dtype, args.call.y, x);
+      store_vectors(runs, desc.dtype, args.call.y, x);
     });
   }
 }

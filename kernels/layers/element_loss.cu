@@ -62,7 +62,7 @@ struct ElementLoss {
 
 /// Calls visit(first element, how many) for the runs of this thread in the chunk of this block.
 template <class Visit>
-MP_DEVICE void for_each_run(const ChunkedArgs &args, Visit visit) {
+MP_DEVICE void for_each_vector(const ChunkedArgs &args, Visit visit) {
   const int64_t begin = block_index() * args.chunk;
   const int64_t end = min_of(begin + args.chunk, args.desc.count);
   for (int64_t i = begin + thread_index() * kVec; i < end; i += kThreads * kVec)
@@ -72,9 +72,9 @@ MP_DEVICE void for_each_run(const ChunkedArgs &args, Visit visit) {
 MP_KERNEL(kThreads, 2)
 count_targets(MP_PARAM(ChunkedArgs) args) {
   int64_t own = 0;
-  for_each_run(args, [&](int64_t i, int valid) {
+  for_each_vector(args, [&](int64_t i, int valid) {
     float t[kVec];
-    load_run(t, args.desc.dtype_target, args.target, i, valid);
+    load_vector(t, args.desc.dtype_target, args.target, i, valid);
     for (int k = 0; k < valid; k++) own += !args.is_ignored(t[k]);
   });
   const int64_t counted = block_reduce<kThreads, Sum>(own);
@@ -102,11 +102,11 @@ losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
   if (args.desc.reduction == MP_LOSS_MEAN && args.dprediction != nullptr)
     factor /= static_cast<float>(counted_of(args));
   double sum = 0.0;
-  for_each_run(args, [&](int64_t i, int valid) {
+  for_each_vector(args, [&](int64_t i, int valid) {
     float x[kVec], t[kVec], w[kVec], loss[kVec], slope[kVec];
-    load_run(x, args.desc.dtype, args.prediction, i, valid);
-    load_run(t, args.desc.dtype_target, args.target, i, valid);
-    if (args.weights != nullptr) load_run(w, args.weights + i, valid);
+    load_vector(x, args.desc.dtype, args.prediction, i, valid);
+    load_vector(t, args.desc.dtype_target, args.target, i, valid);
+    if (args.weights != nullptr) load_vector(w, args.weights + i, valid);
     MP_UNROLL
     for (int k = 0; k < kVec; k++) {
       const float own_weight = args.weights != nullptr ? w[k] : 1.0f;
@@ -116,8 +116,9 @@ losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
       slope[k] = is_out ? 0.0f : weighted(factor * own_weight, element.slope);
       sum += static_cast<double>(loss[k]);
     }
-    if (args.element_loss != nullptr) store_run(args.element_loss + i, loss, valid);
-    if (args.dprediction != nullptr) store_run(args.desc.dtype, args.dprediction, i, slope, valid);
+    if (args.element_loss != nullptr) store_vector(args.element_loss + i, loss, valid);
+    if (args.dprediction != nullptr)
+      store_vector(args.desc.dtype, args.dprediction, i, slope, valid);
   });
   sum = block_reduce<kThreads, Sum>(sum);
   if (thread_index() == 0) args.workspace[block_index()].loss = sum;

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "kernels/layers/args.h"
-#include "kernels/tensors/row_runs.h"
+#include "kernels/tensors/row_vectors.h"
 
 namespace mp::MP_TARGET {
 
@@ -18,12 +18,12 @@ embedding_gather(MP_PARAM(EmbeddingArgs) args) {
     const int64_t index = args.indices[row];
     float x[kVec];
     if (index >= 0 && index < desc.vocabulary) {
-      load_run(x, desc.dtype, args.table, index * desc.ld_table + column, valid);
+      load_vector(x, desc.dtype, args.table, index * desc.ld_table + column, valid);
     } else {
       MP_UNROLL
       for (int i = 0; i < kVec; i++) x[i] = kNaN;
     }
-    store_run(desc.dtype, args.out, row * desc.ld_out + column, x, valid);
+    store_vector(desc.dtype, args.out, row * desc.ld_out + column, x, valid);
   });
 }
 

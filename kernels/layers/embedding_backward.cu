@@ -11,7 +11,7 @@
 #include "kernels/layers/args.h"
 #include "kernels/simt/columns.h"
 #include "kernels/simt/sort.h"
-#include "kernels/tensors/row_runs.h"
+#include "kernels/tensors/row_vectors.h"
 #include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
@@ -94,16 +94,16 @@ MP_DEVICE float *sum_of(const TableArgs &args, const Segment &segment, int64_t a
 /// Of columns [column, column + valid) of row v, which are complete.
 template <int kRun>
 MP_DEVICE void store_gradient(const TableArgs &args, int64_t v, int64_t column, float (&sum)[kRun],
-                              int valid, Watch &watch) {
+                              int valid, AmaxTracker &watch) {
   const mp_embedding_desc_t &desc = args.call.desc;
   const int64_t at = v * desc.ld_dtable + column;
   if (args.accumulates()) {
     float old[kRun];
-    load_run(old, desc.dtype_dtable, args.call.dtable, at, valid);
+    load_vector(old, desc.dtype_dtable, args.call.dtable, at, valid);
     MP_UNROLL
     for (int i = 0; i < kRun; i++) sum[i] += old[i];
   }
-  store_run(desc.dtype_dtable, args.call.dtable, at, sum, valid);
+  store_vector(desc.dtype_dtable, args.call.dtable, at, sum, valid);
   watch.see(desc.dtype_dtable, sum, valid);
 }
 
@@ -119,7 +119,7 @@ MP_DEVICE void load_listed(float (&x)[kRowsAtOnce][kVec], const T *columns, int6
   if (!is_whole) {
     MP_UNROLL
     for (int r = 0; r < kRowsAtOnce; r++)
-      load_run(x[r], columns + (r < left ? rows[r] * ld : 0), r < left ? valid : 0);
+      load_vector(x[r], columns + (r < left ? rows[r] * ld : 0), r < left ? valid : 0);
     return;
   }
   Loaded loaded[kRowsAtOnce][kPacks] = {};
@@ -167,7 +167,7 @@ embedding_sum(MP_PARAM(TableArgs) args) {
   MP_SHARED(int, stretches, [kStretchRows]);
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
-  Watch watch(args.call.found_inf, args.call.amax);
+  AmaxTracker watch(args.call.found_inf, args.call.amax);
   const int t = thread_index(), group = t / args.lanes, groups = kSumThreads / args.lanes;
   for (int64_t i = block_index(); i < args.windows * args.tiles; i += grid_size()) {
     const int64_t window = i / args.tiles, first = window * kStretchRows;
@@ -184,7 +184,7 @@ embedding_sum(MP_PARAM(TableArgs) args) {
       sum_listed(sum, columns, desc.ld_out, rows + at, stretches[at], valid);
       const Segment segment(args, args.keys[first + at]);
       if (segment.is_long())
-        store_run(sum_of(args, segment, first + at) + column, sum, valid);
+        store_vector(sum_of(args, segment, first + at) + column, sum, valid);
       else
         store_gradient(args, segment.v, column, sum, valid, watch);
     }
@@ -200,7 +200,7 @@ MP_KERNEL(ColumnPartition::kThreads, 4)
 embedding_combine(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
-  Watch watch(args.call.found_inf, args.call.amax);
+  AmaxTracker watch(args.call.found_inf, args.call.amax);
   const int64_t tiles = args.combined.tiles;
   for (int64_t i = block_index(); i < args.windows * tiles; i += grid_size()) {
     const int64_t window = i / tiles, next = (window + 1) * kStretchRows;
@@ -215,7 +215,7 @@ embedding_combine(MP_PARAM(TableArgs) args) {
       for (int64_t s = own.first; s < stretches; s += own.stride) {
         float x[kVec];
         const int64_t begin = segment.begin + s * kStretchRows;
-        load_run(x, sum_of(args, segment, begin) + own.column, own.valid);
+        load_vector(x, sum_of(args, segment, begin) + own.column, own.valid);
         MP_UNROLL
         for (int j = 0; j < kVec; j++) sum[j] += x[j];
       }
@@ -235,7 +235,7 @@ embedding_zeros(MP_PARAM(TableArgs) args) {
   for_each_row_run(desc.vocabulary, desc.width, [&](int64_t v, int64_t column, int valid) {
     if (args.begins != nullptr && args.begins[v] < args.begins[v + 1]) return;
     const float zeros[kVec] = {};
-    store_run(desc.dtype_dtable, args.call.dtable, v * desc.ld_dtable + column, zeros, valid);
+    store_vector(desc.dtype_dtable, args.call.dtable, v * desc.ld_dtable + column, zeros, valid);
   });
 }
 

@@ -37,7 +37,7 @@ MP_DEVICE Tile tile_of(const TransposeArgs &args, int64_t number) {
 
 /// Calls visit(row, col, valid) for runs along the rows of a rows x cols part of kRows x kCols.
 template <int kRows, int kCols, class Visit>
-MP_DEVICE void for_each_run(int rows, int cols, Visit visit) {
+MP_DEVICE void for_each_vector(int rows, int cols, Visit visit) {
   constexpr int kRunsPerRow = kCols / kVec;
   for (int i = thread_index(); i < kRows * kRunsPerRow; i += kThreads) {
     const int row = i / kRunsPerRow, col = i % kRunsPerRow * kVec;
@@ -53,18 +53,18 @@ transpose_tiles(MP_PARAM(TransposeArgs) args) {
       args.count * ceil_div<int64_t>(args.rows, kRows) * ceil_div<int64_t>(args.cols, kCols);
   for (int64_t number = block_index(); number < num_tiles; number += grid_size()) {
     const Tile tile = tile_of<kRows, kCols>(args, number);
-    for_each_run<kRows, kCols>(tile.rows, tile.cols, [&](int row, int col, int valid) {
+    for_each_vector<kRows, kCols>(tile.rows, tile.cols, [&](int row, int col, int valid) {
       float x[kVec];
-      load_run(x, args.src_dtype, args.src, tile.src + row * args.cols + col, valid);
+      load_vector(x, args.src_dtype, args.src, tile.src + row * args.cols + col, valid);
       MP_UNROLL
       for (int i = 0; i < kVec; i++) tile_smem[row][col + i] = x[i];
     });
     block_sync();
-    for_each_run<kCols, kRows>(tile.cols, tile.rows, [&](int col, int row, int valid) {
+    for_each_vector<kCols, kRows>(tile.cols, tile.rows, [&](int col, int row, int valid) {
       float x[kVec];
       MP_UNROLL
       for (int i = 0; i < kVec; i++) x[i] = i < valid ? tile_smem[row + i][col] : 0.0f;
-      store_run(args.dst_dtype, args.dst, tile.dst + col * args.rows + row, x, valid);
+      store_vector(args.dst_dtype, args.dst, tile.dst + col * args.rows + row, x, valid);
     });
     block_sync();
   }

@@ -58,7 +58,7 @@ MP_DEVICE void load_quad_of_b(float (&x)[kQuad], const Runs &runs, int run, int 
                               const mp_pointwise_desc_t &desc, const T *b) {
   PlaceInB place(desc, runs.at(run, i));
   if (desc.columns % kQuad == 0) {  // then a quad lies in one row
-    load_run(x, b + place.index, runs.has(run, i) ? kQuad : 0);
+    load_vector(x, b + place.index, runs.has(run, i) ? kQuad : 0);
     return;
   }
   MP_UNROLL
@@ -120,16 +120,16 @@ MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs) {
     if (args.b_is_dense) {
       load_dense(z, b, runs, call);
     } else {
-      load_runs(z, runs, call.desc.dtype, call.a);
+      load_vectors(z, runs, call.desc.dtype, call.a);
       load_rows_of_b(b, runs, call);
     }
     combine(call.desc, z, b);
   } else {
-    load_runs(z, runs, call.desc.dtype, call.a);
+    load_vectors(z, runs, call.desc.dtype, call.a);
   }
   MP_UNROLL
   for (int run = 0; run < Runs::kRuns; run++) activate(call.desc.activation, z[run]);
-  store_runs(runs, call.desc.dtype, call.y, z);
+  store_vectors(runs, call.desc.dtype, call.y, z);
 }
 
 template <bool kReadsB>
@@ -140,8 +140,8 @@ pointwise_elements(MP_PARAM(ElementsArgs) args) {
   const bool is_aligned = args.is_aligned();
   for (int64_t begin = block_index() * piece; begin < args.count; begin += grid_size() * piece) {
     const int count = static_cast<int>(min_of(args.count - begin, piece));
-    for_each_run<kThreads, kRuns<kReadsB>>(begin, count, is_aligned,
-                                           [&](auto runs) { compute<kReadsB>(args, runs); });
+    for_each_vector<kThreads, kRuns<kReadsB>>(begin, count, is_aligned,
+                                              [&](auto runs) { compute<kReadsB>(args, runs); });
   }
 }
 

@@ -43,8 +43,8 @@ largest_of_windows(MP_PARAM(PoolArgs) args) {
   for_each_place(shape, args.desc.n, args.p, args.q, [&](const Place &at) {
     const Span rows = shape.h.pixels(at.i), cols = shape.w.pixels(at.j);
     const Largest largest(args, shape, at, rows, cols);
-    store_run(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, largest.value,
-              at.valid);
+    store_vector(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, largest.value,
+                 at.valid);
   });
 }
 
@@ -82,7 +82,7 @@ mean_of_windows(MP_PARAM(PoolArgs) args) {
     const float count = pixels_in_mean(args, shape, at.i, at.j);
     MP_UNROLL
     for (int k = 0; k < kVec; k++) sum[k] /= count;
-    store_run(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, sum, at.valid);
+    store_vector(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, sum, at.valid);
   });
 }
 
@@ -95,12 +95,12 @@ mean_backward(MP_PARAM(PoolArgs) args) {
     float dx[kVec] = {};
     for_each_window(shape, at, [&](int32_t p, int32_t q) {
       float dy[kVec];
-      load_run(dy, args.desc.dtype, args.dy, shape.in_y(at.n, p, q) + at.channel, at.valid);
+      load_vector(dy, args.desc.dtype, args.dy, shape.in_y(at.n, p, q) + at.channel, at.valid);
       const float share = 1.0f / pixels_in_mean(args, shape, p, q);
       MP_UNROLL
       for (int k = 0; k < kVec; k++) dx[k] = fmaf(dy[k], share, dx[k]);
     });
-    store_run(args.desc.dtype, args.dx, shape.in_x(at.n, at.i, at.j) + at.channel, dx, at.valid);
+    store_vector(args.desc.dtype, args.dx, shape.in_x(at.n, at.i, at.j) + at.channel, dx, at.valid);
   });
 }
 
@@ -115,11 +115,11 @@ dilated_max_backward(MP_PARAM(PoolArgs) args) {
       const Largest largest(args, shape, at, rows, cols);
       const int32_t number = rows.number(at.i) * cols.count() + cols.number(at.j);
       float dy[kVec];
-      load_run(dy, args.desc.dtype, args.dy, shape.in_y(at.n, p, q) + at.channel, at.valid);
+      load_vector(dy, args.desc.dtype, args.dy, shape.in_y(at.n, p, q) + at.channel, at.valid);
       MP_UNROLL
       for (int k = 0; k < kVec; k++) dx[k] += largest.pixel[k] == number ? dy[k] : 0.0f;
     });
-    store_run(args.desc.dtype, args.dx, shape.in_x(at.n, at.i, at.j) + at.channel, dx, at.valid);
+    store_vector(args.desc.dtype, args.dx, shape.in_x(at.n, at.i, at.j) + at.channel, dx, at.valid);
   });
 }
 

@@ -109,8 +109,8 @@ class LargestBackward {
       const int32_t window = (p - tile_.p.begin) * tile_.q.count() + q - tile_.q.begin - first;
       if (window < 0 || window >= count) return;
       float dy[kVec];
-      load_run(dy, args_.pool.desc.dtype, args_.pool.dy, shape_.in_y(at.n, p, q) + at.channel,
-               at.valid);
+      load_vector(dy, args_.pool.desc.dtype, args_.pool.dy, shape_.in_y(at.n, p, q) + at.channel,
+                  at.valid);
       add_window(dx, dy, number_in(p, q, at), window * args_.runs + run_in_tile());
     });
   }
@@ -134,8 +134,8 @@ class LargestBackward {
 
   MP_DEVICE void store(const float (&dx)[kVec], const Place &at) const {
     if (at.valid > 0)
-      store_run(args_.pool.desc.dtype, args_.pool.dx, shape_.in_x(at.n, at.i, at.j) + at.channel,
-                dx, at.valid);
+      store_vector(args_.pool.desc.dtype, args_.pool.dx, shape_.in_x(at.n, at.i, at.j) + at.channel,
+                   dx, at.valid);
   }
 
   const LargestBackwardArgs &args_;

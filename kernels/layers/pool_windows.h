@@ -134,7 +134,7 @@ struct Largest {
     int32_t number = 0;
     for_each_pixel(rows, cols, [&](int32_t i, int32_t j) {
       float x[kVec];
-      load_run(x, args.desc.dtype, args.x, shape.in_x(at.n, i, j) + at.channel, at.valid);
+      load_vector(x, args.desc.dtype, args.x, shape.in_x(at.n, i, j) + at.channel, at.valid);
       keep_larger8(value, pixel, x, number++);
     });
   }

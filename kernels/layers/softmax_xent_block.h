@@ -110,7 +110,7 @@ class BlockRow {
       MP_UNROLL
       for (int e = 0; e < kElems; e++) x[e] = power<T>(x[e] - largest);
       gradient.apply(x, row_.label - first);
-      store_run(row_.dlogits + first, x, kElems);
+      store_vector(row_.dlogits + first, x, kElems);
     });
   }
 
@@ -118,7 +118,7 @@ class BlockRow {
     if (has_edge_) row_.dlogits[edge_] = round_to<T>(0.0f);
     const float zeros[kElems] = {};
     for (int64_t i = thread_index(); i < vectors_; i += kThreads)
-      store_run(row_.dlogits + head_ + i * kElems, zeros, kElems);
+      store_vector(row_.dlogits + head_ + i * kElems, zeros, kElems);
   }
 
  private:

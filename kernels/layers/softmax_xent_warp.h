@@ -17,7 +17,7 @@ struct WarpRow {
 
   /// Calls visit(x[r], r) for the runs that any lane has something in.
   template <class Visit>
-  MP_DEVICE void for_each_run(const XentRow<T> &row, Visit visit) {
+  MP_DEVICE void for_each_vector(const XentRow<T> &row, Visit visit) {
     MP_UNROLL
     for (int r = 0; r < kRuns; r++)
       if (r * kWarpSize * kRun < row.classes) visit(x[r], r);
@@ -25,8 +25,8 @@ struct WarpRow {
 
   /// Beyond the last class are masked ones.
   MP_DEVICE void load(const XentRow<T> &row) {
-    for_each_run(row, [&](float(&run)[kRun], int r) {
-      load_run(run, row.logits + column(r), valid(row, r));
+    for_each_vector(row, [&](float(&run)[kRun], int r) {
+      load_vector(run, row.logits + column(r), valid(row, r));
       MP_UNROLL
       for (int i = 0; i < kRun; i++) run[i] = i < valid(row, r) ? run[i] : kXentMasked;
     });
@@ -34,7 +34,7 @@ struct WarpRow {
 
   MP_DEVICE float largest(const XentRow<T> &row) {
     float found = kXentMasked;
-    for_each_run(row, [&](float(&run)[kRun], int) {
+    for_each_vector(row, [&](float(&run)[kRun], int) {
       MP_UNROLL
       for (int i = 0; i < kRun; i++) found = max_number(found, run[i]);
     });
@@ -44,7 +44,7 @@ struct WarpRow {
   /// No class before the label has its logit.
   MP_DEVICE bool label_is_first(const XentRow<T> &row) {
     int earlier = 0;
-    for_each_run(row, [&](float(&run)[kRun], int r) {
+    for_each_vector(row, [&](float(&run)[kRun], int r) {
       MP_UNROLL
       for (int i = 0; i < kRun; i++)
         earlier |= column(r) + i < row.label && run[i] == row.label_logit;
@@ -54,7 +54,7 @@ struct WarpRow {
 
   MP_DEVICE float sum_differences(const XentRow<T> &row) {
     float sum = 0.0f;
-    for_each_run(row, [&](float(&run)[kRun], int r) {
+    for_each_vector(row, [&](float(&run)[kRun], int r) {
       MP_UNROLL
       for (int i = 0; i < kRun; i++) sum += i < valid(row, r) ? run[i] - row.label_logit : 0.0f;
     });
@@ -64,7 +64,7 @@ struct WarpRow {
   /// The logits become exp(logit - largest); returns their sum but for the label's.
   MP_DEVICE float exponentiate(const XentRow<T> &row, float largest) {
     float sum = 0.0f;
-    for_each_run(row, [&](float(&run)[kRun], int r) {
+    for_each_vector(row, [&](float(&run)[kRun], int r) {
       MP_UNROLL
       for (int i = 0; i < kRun; i++) run[i] = power<T>(run[i] - largest);
       sum += sum_of_others(run, row.label - column(r));
@@ -73,16 +73,16 @@ struct WarpRow {
   }
 
   MP_DEVICE void write_gradient(const XentRow<T> &row, const XentGradient &gradient) {
-    for_each_run(row, [&](float(&run)[kRun], int r) {
+    for_each_vector(row, [&](float(&run)[kRun], int r) {
       gradient.apply(run, row.label - column(r));
-      store_run(row.dlogits + column(r), run, valid(row, r));
+      store_vector(row.dlogits + column(r), run, valid(row, r));
     });
   }
   MP_DEVICE void write_zeros(const XentRow<T> &row) {
-    for_each_run(row, [&](float(&run)[kRun], int r) {
+    for_each_vector(row, [&](float(&run)[kRun], int r) {
       MP_UNROLL
       for (int i = 0; i < kRun; i++) run[i] = 0.0f;
-      store_run(row.dlogits + column(r), run, valid(row, r));
+      store_vector(row.dlogits + column(r), run, valid(row, r));
     });
   }
 };

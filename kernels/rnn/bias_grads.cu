@@ -6,7 +6,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-MP_DEVICE void put(const BiasGrads &args, float *to, float sum, Watch &watch) {
+MP_DEVICE void put(const BiasGrads &args, float *to, float sum, AmaxTracker &watch) {
   if (to == nullptr) return;
   *to = args.accumulate ? *to + sum : sum;
   watch.see(MP_FP32, *to);
@@ -15,7 +15,7 @@ MP_DEVICE void put(const BiasGrads &args, float *to, float sum, Watch &watch) {
 MP_KERNEL(kRnnThreads, 1)
 rnn_bias_grads(MP_PARAM(BiasGrads) args) {
   wait_for_previous_kernel();
-  Watch watch(args.found_inf, args.amax);
+  AmaxTracker watch(args.found_inf, args.amax);
   const int64_t rows = args.gates * args.hidden, elements = args.directions * rows;
   for (int64_t i = block_index() * kRnnThreads + thread_index(); i < elements;
        i += grid_size() * kRnnThreads) {

@@ -32,7 +32,7 @@ class FusedBackwardBlock {
       using T = typename decltype(type)::type;
       if constexpr (wmma::supported<T, kSmemBytes>()) multiply_gates<T>(smem, loop);
     });
-    Watch watch(step_.found_inf, nullptr);
+    AmaxTracker watch(step_.found_inf, nullptr);
     loop.visit_patches(smem, [&](const float *patch, int row0) { apply_cell(patch, row0, watch); });
     watch.finish();
   }
@@ -72,7 +72,7 @@ class FusedBackwardBlock {
     loop.template multiply_add<T>(smem, load_a, load_b, ceil_div<int64_t>(count, Tile::kK));
   }
 
-  MP_DEVICE void apply_cell(const float *patch, int row0, Watch &watch) const {
+  MP_DEVICE void apply_cell(const float *patch, int row0, AmaxTracker &watch) const {
     visit_units<kUnits, Loop::kPatchPitch>(
         patch, place_, row0, args_.rows, step_.hidden,
         [&](int64_t n, int64_t unit, int valid, const float *sums) {

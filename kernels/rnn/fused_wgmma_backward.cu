@@ -45,7 +45,7 @@ class FusedWgmmaBackwardStep {
       block.multiply(step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
     else
       wait_and_launch_dependents();
-    Watch watch(step_.found_inf, nullptr);
+    AmaxTracker watch(step_.found_inf, nullptr);
     block.template visit<1>(is_multiplied, args_.rows - place_.m0, step_.hidden - place_.u0,
                             [&](int row, int unit, int valid, float(&sums)[1][kVec]) {
                               backward_units<Cell>(step_, place_.m0 + row, place_.u0 + unit, valid,

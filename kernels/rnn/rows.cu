@@ -41,28 +41,28 @@ rnn_gather_rows(MP_PARAM(GatherRows) args) {
     int64_t at;
     const void *const from = source_of(args, place, &at);
     float x[kVec] = {};
-    if (from != nullptr) load_run(x, args.dtype, from, at + column, valid);
+    if (from != nullptr) load_vector(x, args.dtype, from, at + column, valid);
     args.dropout.apply(x, args.range.t + place.step, place.n, place.part, column);
-    store_run(args.dtype, args.to, row * args.columns + column, x, valid);
+    store_vector(args.dtype, args.to, row * args.columns + column, x, valid);
   });
 }
 
 MP_KERNEL(kRnnThreads, 1)
 rnn_sum_gates(MP_PARAM(SumGates) args) {
   wait_for_previous_kernel();
-  Watch watch(args.found_inf, nullptr);
+  AmaxTracker watch(args.found_inf, nullptr);
   const int64_t rows = args.range.steps * args.range.count;
   for_each_row_run(rows, args.hidden, [&](int64_t row, int64_t unit, int valid) {
     const RangePlace place(args.range, row);
     float sum[kVec] = {};
     for (int64_t i = 0; i < args.summands; i++) {
       float x[kVec];
-      load_run(x, args.dtype, args.slots, row * args.ld_slots + i * args.hidden + unit, valid);
+      load_vector(x, args.dtype, args.slots, row * args.ld_slots + i * args.hidden + unit, valid);
       MP_UNROLL
       for (int j = 0; j < kVec; j++) sum[j] += x[j];
     }
-    store_run(args.dtype, args.dx, place.step * args.dx_step + place.n * args.dx_row + unit, sum,
-              valid);
+    store_vector(args.dtype, args.dx, place.step * args.dx_step + place.n * args.dx_row + unit, sum,
+                 valid);
     watch.see(args.dtype, sum, valid);
   });
   watch.finish();

@@ -11,7 +11,7 @@ template <class Cell>
 MP_KERNEL(kRnnThreads, 1)
 rnn_step_backward(MP_PARAM(BackwardStep) step) {
   wait_for_previous_kernel();
-  Watch watch(step.found_inf, nullptr);
+  AmaxTracker watch(step.found_inf, nullptr);
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
     const float nothing[kVec] = {};  // the product has been added to dh
     backward_units<Cell>(step, n, unit, valid, nothing, watch);
@@ -22,17 +22,17 @@ rnn_step_backward(MP_PARAM(BackwardStep) step) {
 MP_KERNEL(kRnnThreads, 1)
 rnn_reset_backward(MP_PARAM(BackwardStep) step) {
   wait_for_previous_kernel();
-  Watch watch(step.found_inf, nullptr);
+  AmaxTracker watch(step.found_inf, nullptr);
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
     if (!step.walk.has(n, step.t)) return;
     float r[kVec], h[kVec], d_reset[kVec], dh[kVec];
-    load_run(r, step.dtype, step.slots.base, step.slots.at(n, unit), valid);
+    load_vector(r, step.dtype, step.slots.base, step.slots.at(n, unit), valid);
     load_before(h, step, step.dtype, step.h_before, step.h0, n, unit, valid);
     load_fp32(d_reset, step.d_reset_h, n, unit, valid);
     load_fp32(dh, step.dh, n, unit, valid);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) ResetFirstCell::reset_backward(r[i], dh[i], h[i], d_reset[i]);
-    store_run(step.dtype, step.slots.base, step.slots.at(n, unit), r, valid);
+    store_vector(step.dtype, step.slots.base, step.slots.at(n, unit), r, valid);
     store_fp32(step.dh, n, unit, dh, valid);
     watch.see(step.dtype, r, valid);
   });

@@ -31,11 +31,11 @@ rnn_reset_h(MP_PARAM(ForwardStep) step) {
     if (step.walk.has(n, step.t)) {
       load_products(q, step, n, unit, valid);
       load_arguments(p, q, step, n, unit, valid);
-      load_run(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
+      load_vector(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
     }
     MP_UNROLL
     for (int i = 0; i < kVec; i++) h[i] = ResetFirstCell::reset(p[0][i], q[0][i], h[i]);
-    store_run(step.dtype, step.reset_h.base, step.reset_h.at(n, unit), h, valid);
+    store_vector(step.dtype, step.reset_h.base, step.reset_h.at(n, unit), h, valid);
   });
 }
 

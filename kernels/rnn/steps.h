@@ -4,7 +4,7 @@
 
 #include "kernels/rnn/problem.h"
 #include "kernels/simt/dropout.h"
-#include "kernels/tensors/row_runs.h"
+#include "kernels/tensors/row_vectors.h"
 
 namespace mp::MP_TARGET {
 
@@ -40,13 +40,13 @@ struct Rows {
 /// x = up to kVec elements, or zeros where there is no matrix.
 MP_DEVICE void load_or_zero(float (&x)[kVec], mp_dtype_t dtype, const Rows &rows, int64_t row,
                             int64_t col, int valid) {
-  if (rows.base != nullptr) return load_run(x, dtype, rows.base, rows.at(row, col), valid);
+  if (rows.base != nullptr) return load_vector(x, dtype, rows.base, rows.at(row, col), valid);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) x[i] = 0.0f;
 }
 MP_DEVICE void store_if_there(mp_dtype_t dtype, const Rows &rows, int64_t row, int64_t col,
                               const float (&x)[kVec], int valid) {
-  if (rows.base != nullptr) store_run(dtype, rows.base, rows.at(row, col), x, valid);
+  if (rows.base != nullptr) store_vector(dtype, rows.base, rows.at(row, col), x, valid);
 }
 
 /// The mask of the elements between two layers, which every pass makes anew: from the seed, the offset, the

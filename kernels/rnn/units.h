@@ -18,11 +18,11 @@ MP_DEVICE void fill(float (&x)[kRows][kVec], float value) {
 }
 
 MP_DEVICE void load_fp32(float (&x)[kVec], const Rows &rows, int64_t row, int64_t col, int valid) {
-  load_run(x, static_cast<const float *>(rows.base) + rows.at(row, col), valid);
+  load_vector(x, static_cast<const float *>(rows.base) + rows.at(row, col), valid);
 }
 MP_DEVICE void store_fp32(const Rows &rows, int64_t row, int64_t col, const float (&x)[kVec],
                           int valid) {
-  store_run(static_cast<float *>(rows.base) + rows.at(row, col), x, valid);
+  store_vector(static_cast<float *>(rows.base) + rows.at(row, col), x, valid);
 }
 
 // ---------------------------------------------------------------------------- forward
@@ -39,7 +39,7 @@ MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec]
                               const ForwardStep &step, int64_t n, int64_t unit, int valid) {
   const bool skips_input = step.x.base != nullptr;
   if (skips_input) {
-    load_run(p[0], step.dtype, step.x.base, step.x.at(n, unit), valid);
+    load_vector(p[0], step.dtype, step.x.base, step.x.at(n, unit), valid);
     MP_UNROLL
     for (int g = 1; g < kGates; g++) {
       MP_UNROLL
@@ -51,8 +51,8 @@ MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec]
     const int64_t row = g * step.hidden + unit;
     float b_ih[kVec], b_hh[kVec];
     if (!skips_input) load_fp32(p[g], step.p, n, row, valid);
-    if (step.b_ih != nullptr) load_run(b_ih, step.b_ih + row, valid);
-    if (step.b_hh != nullptr) load_run(b_hh, step.b_hh + row, valid);
+    if (step.b_ih != nullptr) load_vector(b_ih, step.b_ih + row, valid);
+    if (step.b_hh != nullptr) load_vector(b_hh, step.b_hh + row, valid);
     add_bias(p[g], step.b_ih, b_ih);
     add_bias(q[g], step.b_hh, b_hh);
   }
@@ -92,7 +92,7 @@ MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, i
   const bool has_row = n < step.count, has_step = has_row && step.walk.has(n, step.t);
   const bool moves_h = step.h.base != step.h_next.base;
   if (has_step ? Cell::kReadsH : moves_h)
-    load_run(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
+    load_vector(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
   if (has_step) {
     if (Cell::kHasC) load_fp32(c, step.c, n, unit, valid);
     advance<Cell>(step, n, unit, valid, q, h, c);
@@ -101,7 +101,7 @@ MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, i
     if (Cell::kHasC) store_if_there(MP_FP32, step.saved_c, n, unit, c, valid);
   }
   if (has_step || moves_h)
-    store_run(step.dtype, step.h_next.base, step.h_next.at(n, unit), h, valid);
+    store_vector(step.dtype, step.h_next.base, step.h_next.at(n, unit), h, valid);
   if (!has_row) return;
   if (!has_step) fill(state, 0.0f);
   store_if_there(step.dtype, step.saved_h, n, unit, h, valid);
@@ -121,7 +121,7 @@ MP_DEVICE void load_before(float (&x)[kVec], const BackwardStep &step, mp_dtype_
 MP_DEVICE void add_dy(float (&dh)[kVec], const BackwardStep &step, int64_t n, int64_t unit,
                       int valid) {
   float dy[kVec];
-  load_run(dy, step.dtype, step.dy.base, step.dy.at(n, unit), valid);
+  load_vector(dy, step.dtype, step.dy.base, step.dy.at(n, unit), valid);
   step.dropout.apply(dy, step.t, n, step.walk.direction, unit);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) dh[i] += dy[i];
@@ -137,8 +137,8 @@ MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int va
   add_dy(dh, step, n, unit, valid);
   MP_UNROLL
   for (int s = 0; s < Cell::kKept; s++)
-    load_run(slots[s], step.dtype, step.slots.base,
-             step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), valid);
+    load_vector(slots[s], step.dtype, step.slots.base,
+                step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), valid);
   if (Cell::kHasC) {
     load_fp32(dc, step.dc, n, unit, valid);
     load_fp32(c, step.saved_c, n, unit, valid);
@@ -146,7 +146,7 @@ MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int va
   } else if (kReadsBefore) {
     load_before(h_before, step, step.dtype, step.h_before, step.h0, n, unit, valid);
   } else {
-    load_run(h, step.dtype, step.saved_h.base, step.saved_h.at(n, unit), valid);
+    load_vector(h, step.dtype, step.saved_h.base, step.saved_h.at(n, unit), valid);
   }
   MP_UNROLL
   for (int i = 0; i < kVec; i++) {
@@ -167,7 +167,7 @@ MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int va
 /// @param product  what is to be added to dh: of the gradients of the step behind this one with W_hh
 template <class Cell>
 MP_DEVICE void backward_units(const BackwardStep &step, int64_t n, int64_t unit, int valid,
-                              const float (&product)[kVec], Watch &watch) {
+                              const float (&product)[kVec], AmaxTracker &watch) {
   float dh[kVec], slots[Cell::kSlots][kVec] = {};
   const bool has_row = n < step.count;
   load_fp32(dh, step.dh, n, unit, valid);
@@ -179,8 +179,8 @@ MP_DEVICE void backward_units(const BackwardStep &step, int64_t n, int64_t unit,
   if (step.walk.is_broken(n)) fill(slots, float_from_bits(0x7fffffffu));
   MP_UNROLL
   for (int s = 0; s < Cell::kSlots; s++) {
-    store_run(step.dtype, step.slots.base,
-              step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), slots[s], valid);
+    store_vector(step.dtype, step.slots.base,
+                 step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), slots[s], valid);
     watch.see(step.dtype, slots[s], valid);
   }
 }

@@ -99,13 +99,13 @@ MP_DEVICE T block_reduce(T value, Op op = {}) {
 }
 
 /// True, in all threads of the block, for the last block of the grid that calls this.  What the other
-/// blocks wrote to gmem before their calls is visible to it.  `ticket` is 0 before and after the launch.
-MP_DEVICE bool arrive_last(uint32_t *ticket) {
+/// blocks wrote to gmem before their calls is visible to it.  `blocks_done` is 0 before and after the launch.
+MP_DEVICE bool arrive_last(uint32_t *blocks_done) {
   MP_SHARED(uint32_t, arrived, [1]);
   block_sync();
   if (thread_index() == 0) {
     device_fence();
-    arrived[0] = atomic_wrap_inc(ticket, static_cast<uint32_t>(grid_size() - 1));
+    arrived[0] = atomic_wrap_inc(blocks_done, static_cast<uint32_t>(grid_size() - 1));
     device_fence();
   }
   block_sync();

@@ -273,7 +273,7 @@ MP_DEVICE void transpose(float (&out)[kCols][kRows], const float (&in)[kRows][kC
 
 /// x[i] = p[i] for i < valid, else 0.
 template <class T, int kRun>
-MP_DEVICE void load_run(float (&x)[kRun], const T *p, int valid) {
+MP_DEVICE void load_vector(float (&x)[kRun], const T *p, int valid) {
   constexpr int kElems = kPackElems<T, kRun>;
   if (valid == kRun && is_aligned<kElems * sizeof(T)>(p)) {
     Pack<T, kElems> raw[kRun / kElems];
@@ -289,7 +289,7 @@ MP_DEVICE void load_run(float (&x)[kRun], const T *p, int valid) {
 
 /// p[i] = round(x[i]) for i < valid, in gmem.
 template <class T, int kRun>
-MP_DEVICE void store_run(T *p, const float (&x)[kRun], int valid) {
+MP_DEVICE void store_vector(T *p, const float (&x)[kRun], int valid) {
   constexpr int kElems = kPackElems<T, kRun>;
   if (valid == kRun && is_aligned<kElems * sizeof(T)>(p)) {
     Pack<T, kElems> raw[kRun / kElems];
@@ -328,22 +328,23 @@ MP_DEVICE void load_rows(float (&x)[kRows][kRun], const T *first, int64_t step, 
   if (valid == kRun && is_aligned_16(first) && step % kPackElems<T, kRun> == 0)
     return load_whole_rows(x, first, step, stride, left);
   MP_UNROLL
-  for (int r = 0; r < kRows; r++) load_run(x[r], first + r * step, r * stride < left ? valid : 0);
+  for (int r = 0; r < kRows; r++)
+    load_vector(x[r], first + r * step, r * stride < left ? valid : 0);
 }
 
 /// The same for a type known at run time only; `index` in elements.
 template <int kRun>
-MP_DEVICE void load_run(float (&x)[kRun], mp_dtype_t dtype, const void *base, int64_t index,
-                        int valid) {
+MP_DEVICE void load_vector(float (&x)[kRun], mp_dtype_t dtype, const void *base, int64_t index,
+                           int valid) {
   with_type(dtype, [&](auto type) {
-    load_run(x, static_cast<const typename decltype(type)::type *>(base) + index, valid);
+    load_vector(x, static_cast<const typename decltype(type)::type *>(base) + index, valid);
   });
 }
 template <int kRun>
-MP_DEVICE void store_run(mp_dtype_t dtype, void *base, int64_t index, const float (&x)[kRun],
-                         int valid) {
+MP_DEVICE void store_vector(mp_dtype_t dtype, void *base, int64_t index, const float (&x)[kRun],
+                            int valid) {
   with_type(dtype, [&](auto type) {
-    store_run(static_cast<typename decltype(type)::type *>(base) + index, x, valid);
+    store_vector(static_cast<typename decltype(type)::type *>(base) + index, x, valid);
   });
 }
 

@@ -47,17 +47,17 @@ MP_DEVICE Largest accumulate_chunk(const AccumulateArgs &args, float factor, int
   void *const out = data_of(args.out, range.tensor);
   const bool is_aligned = is_aligned_16(in) && is_aligned_16(out);
   constexpr int kRuns = 2;
-  for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned, [&](auto runs) {
+  for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned, [&](auto runs) {
     float x[runs.kRuns][kVec], sum[runs.kRuns][kVec];
-    if constexpr (!kFirst) load_runs(sum, runs, out_dtype, out);
-    load_runs(x, runs, in_dtype, in);
+    if constexpr (!kFirst) load_vectors(sum, runs, out_dtype, out);
+    load_vectors(x, runs, in_dtype, in);
     MP_UNROLL
     for (int run = 0; run < runs.kRuns; run++) {
       largest.grad = largest_bits(largest.grad, x[run]);
       add_run<kFirst>(sum[run], factor, x[run]);
       largest.sum = largest_bits(largest.sum, sum[run]);
     }
-    store_runs(runs, out_dtype, out, sum);
+    store_vectors(runs, out_dtype, out, sum);
   });
   return largest;
 }
@@ -82,7 +82,7 @@ accumulate_list(MP_PARAM(AccumulateArgs) args) {
   largest.grad = block_reduce<kThreads, Max>(largest.grad);
   largest.sum = block_reduce<kThreads, Max>(largest.sum);
   if (thread_index() == 0) note(args, factor, largest);
-  if (!args.last || !arrive_last(args.ticket)) return;
+  if (!args.last || !arrive_last(args.blocks_done)) return;
   if (thread_index() == 0) publish_outcome(*args.scaler, noted_outcome(*args.scaler));
 }
 

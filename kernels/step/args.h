@@ -57,8 +57,8 @@ struct AccumulateArgs {
   bool first;        ///< out is not read
   bool last;         ///< of a window: the sums are checked too, and the outcome is published
   float *found_inf;  ///< sticky: set to 1 where `in`, or its product with the factor, is not finite
-  ScalerDevice *scaler;  ///< optional, unless `last`: notes the amax of `in`
-  uint32_t *ticket;      ///< 1, zero between launches; looked at where `last` is set
+  ScalerDevice *scaler;   ///< optional, unless `last`: notes the amax of `in`
+  uint32_t *blocks_done;  ///< 1, zero between launches; looked at where `last` is set
 };
 
 /// Message of a rank to the others, in device memory: maxima, then sums.  After the reduction the
@@ -144,7 +144,7 @@ struct OptimizerArgs {
   RatioScratch ratios;             ///< device
   float *lr;                       ///< device, num_groups: out, of an applied step
   int64_t *t;                      ///< device, applied steps
-  uint32_t *ticket;                ///< device, 1, zero between launches
+  uint32_t *blocks_done;           ///< device, 1, zero between launches
 };
 
 /// mp_optimizer_step when only the first three are set; pass 2 of mp_scale_step with the rest, which

@@ -20,8 +20,8 @@ MP_DEVICE int copy_chunk(const ModelCopyArgs &args, int64_t number, int64_t t) {
   const float *const master = data_of<const float>(args.master, range.tensor);
   const bool is_aligned = is_aligned_16(master) && is_aligned_16(place.model);
   int overflows = 0;
-  constexpr int kRuns = kRunsInFlight<float>;
-  for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned, [&](auto runs) {
+  constexpr int kRuns = kVectorsInFlight<float>;
+  for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned, [&](auto runs) {
     float w[runs.kRuns][kVec];
     runs.load(w, master);
     overflows += store_copy<kPlain>(args.policy, place, runs, w);

@@ -101,7 +101,7 @@ MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, const
   MP_UNROLL
   for (int run = 0; run < Runs::kRuns; run++)
     count += apply_policy<kPlain>(policy, place, runs, run, w[run]);
-  store_runs(runs, place.dtype, place.model, w);
+  store_vectors(runs, place.dtype, place.model, w);
   return count;
 }
 

@@ -143,7 +143,7 @@ update_list(MP_PARAM(StepArgs) args) {
       overflows += update_chunk<kind, kPlainCopy>(args, c, t);
     if constexpr (!kPlainCopy) add_overflows(args.update.model_overflows, overflows);
   }
-  if (arrive_last(o.ticket)) finish_step<kind>(args, outcome);
+  if (arrive_last(o.blocks_done)) finish_step<kind>(args, outcome);
 }
 
 struct ScalerArgs {

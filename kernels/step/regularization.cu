@@ -22,8 +22,8 @@ MP_DEVICE void measure_chunk(const RegularizationArgs &args, int64_t number) {
   const ChunkRange range = chunk_range(o.master, number);
   const float *const master = data_of<const float>(o.master, range.tensor);
   float sum = 0.0f, squares = 0.0f;
-  constexpr int kRuns = kRunsInFlight<float>;
-  for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned_16(master), [&](auto runs) {
+  constexpr int kRuns = kVectorsInFlight<float>;
+  for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned_16(master), [&](auto runs) {
     float w[runs.kRuns][kVec];
     runs.load(w, master);
     MP_UNROLL
@@ -50,7 +50,7 @@ MP_KERNEL(kThreads, 4)
 measure_master(MP_PARAM(RegularizationArgs) args) {
   const int64_t num_chunks = args.optimizer.master.num_chunks;
   for (int64_t c = block_index(); c < num_chunks; c += grid_size()) measure_chunk(args, c);
-  if (!arrive_last(args.scratch.ticket)) return;
+  if (!arrive_last(args.scratch.blocks_done)) return;
   double loss = 0.0;
   for (int64_t c = thread_index(); c < num_chunks; c += kThreads)
     loss += args.scratch.sum_squares[c];

@@ -126,7 +126,7 @@ MP_DEVICE void load_elements(Elements &e, const Tensors &tensors, const RulePara
     if (tensors.m != nullptr) runs.load(e.m, tensors.m);
     if constexpr (Rule<kind>::kHasV) runs.load(e.v, tensors.v);
     if (tensors.extra != nullptr) runs.load(extra, tensors.extra);
-    load_runs(e.g, runs, tensors.grad_dtype, tensors.grad);
+    load_vectors(e.g, runs, tensors.grad_dtype, tensors.grad);
   });
   MP_UNROLL
   for (int i = 0; i < kVec; i++)

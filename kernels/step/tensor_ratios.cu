@@ -105,7 +105,7 @@ measure_tensors(MP_PARAM(StepArgs) args) {
   const OptimizerArgs &o = args.optimizer;
   for (int64_t c = block_index(); c < o.grads.num_chunks; c += grid_size())
     measure_chunk<kind>(args, c);
-  if (arrive_last(o.ticket)) reduce_tensors<kind>(args);
+  if (arrive_last(o.blocks_done)) reduce_tensors<kind>(args);
 }
 
 }  // namespace

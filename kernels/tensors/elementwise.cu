@@ -35,11 +35,11 @@ scale_array(MP_PARAM(ArrayArgs) args) {
   const bool is_aligned = is_aligned_16(args.in) && is_aligned_16(args.out);
   for (int64_t begin = block_index() * kPiece; begin < args.count; begin += grid_size() * kPiece) {
     const int count = static_cast<int>(min_of<int64_t>(args.count - begin, kPiece));
-    for_each_run<kThreads, kRuns>(begin, count, is_aligned, [&](auto runs) {
+    for_each_vector<kThreads, kRuns>(begin, count, is_aligned, [&](auto runs) {
       float x[runs.kRuns][kVec];
-      load_runs(x, runs, args.in_dtype, args.in);
+      load_vectors(x, runs, args.in_dtype, args.in);
       if (args.factor != nullptr) multiply_runs(x, *args.factor);
-      store_runs(runs, args.out_dtype, args.out, x);
+      store_vectors(runs, args.out_dtype, args.out, x);
     });
   }
 }
@@ -55,11 +55,11 @@ multiply_list(MP_PARAM(MultiplyArgs) args) {
     const ChunkRange range = chunk_range(args.list, c);
     const mp_dtype_t dtype = dtype_of(args.list, range.tensor);
     void *const data = data_of(args.list, range.tensor);
-    for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
+    for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
       float x[runs.kRuns][kVec];
-      load_runs(x, runs, dtype, data);
+      load_vectors(x, runs, dtype, data);
       multiply_runs(x, args.factor);
-      store_runs(runs, dtype, data, x);
+      store_vectors(runs, dtype, data, x);
     });
   }
 }

@@ -33,7 +33,7 @@ struct TensorList {
 struct ReduceScratch {
   double *sum_squares;      ///< num_chunks
   uint32_t *amax_bits;      ///< num_chunks; bits of |x|, on which NaN sorts above infinity
-  uint32_t *ticket;         ///< 1, zero between launches: the last block to arrive finishes the job
+  uint32_t *blocks_done;    ///< 1, zero between launches: the last block to arrive finishes the job
   uint64_t *report_counts;  ///< num_chunks: four counts of 16 bits (kernels/tensors/report.h)
   uint32_t *first_bad;      ///< num_chunks: the first NaN or infinity; kChunkElems: none
 };

@@ -102,7 +102,8 @@ MP_DEVICE mp_tensor_report_t report_of(const TensorList &list, int64_t numel,
   report.bad_tensor = chunk.tensor;
   report.bad_element = chunk.index * kChunkElems + totals.first_bad % kChunkElems;
   float value[1];
-  load_run(value, dtype_of(list, chunk.tensor), data_of(list, chunk.tensor), report.bad_element, 1);
+  load_vector(value, dtype_of(list, chunk.tensor), data_of(list, chunk.tensor), report.bad_element,
+              1);
   report.bad_value = value[0];
   return report;
 }

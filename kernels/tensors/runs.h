@@ -10,18 +10,18 @@
 namespace mp::MP_TARGET {
 
 /// The runs of a warp make a stretch: first a quad of every lane, then their second quads.
-constexpr int kStretch = kWarpSize * kVec;
+constexpr int kWarpSpan = kWarpSize * kVec;
 MP_HD constexpr int place_in_run(int i) {
-  return i / kQuad * (kStretch / 2) + i % kQuad;
+  return i / kQuad * (kWarpSpan / 2) + i % kQuad;
 }
 
 /// As many as have 64 bytes.  With 1024 threads on an SM these are 64 KiB in flight.
 template <class T>
-constexpr int kRunsInFlight = 64 / (kVec * sizeof(T));
+constexpr int kVectorsInFlight = 64 / (kVec * sizeof(T));
 
 /// Up to kNumRuns whole runs, kStride elements apart, at addresses that are aligned to 16 bytes.
 template <int kNumRuns, int kStride>
-struct WholeRuns {
+struct FullVectors {
   static constexpr int kRuns = kNumRuns;
   int64_t begin;  ///< of the first
   int left;       ///< elements from there to the end of the last stretch, > 0
@@ -60,7 +60,7 @@ struct WholeRuns {
 };
 
 /// One run of which elements may be missing, at an address of any alignment.
-struct PartialRun {
+struct PartialVector {
   static constexpr int kRuns = 1;
   int64_t begin;
   int left;  ///< elements from there to the end, > 0
@@ -72,13 +72,13 @@ struct PartialRun {
   MP_DEVICE void load(float (&x)[1][kVec], const T *base) const {
     MP_UNROLL
     for (int i = 0; i < kVec; i += kQuad)
-      load_run(reinterpret_cast<float(&)[kQuad]>(x[0][i]), base + at(0, i), valid(i));
+      load_vector(reinterpret_cast<float(&)[kQuad]>(x[0][i]), base + at(0, i), valid(i));
   }
   template <class T>
   MP_DEVICE void store(T *base, const float (&x)[1][kVec]) const {
     MP_UNROLL
     for (int i = 0; i < kVec; i += kQuad)
-      store_run(base + at(0, i), reinterpret_cast<const float(&)[kQuad]>(x[0][i]), valid(i));
+      store_vector(base + at(0, i), reinterpret_cast<const float(&)[kQuad]>(x[0][i]), valid(i));
   }
 
  private:
@@ -94,35 +94,35 @@ struct Run {
 
   MP_DEVICE bool has(int i) const { return place_in_run(i) < left; }
 
-  /// f(WholeRuns) or f(PartialRun): for kernels that compile all but their loads and stores once.
+  /// f(FullVectors) or f(PartialVector): for kernels that compile all but their loads and stores once.
   template <class F>
   MP_DEVICE void visit(const F &f) const {
     if (is_whole)
-      f(WholeRuns<1, kStretch>{begin, kStretch});
+      f(FullVectors<1, kWarpSpan>{begin, kWarpSpan});
     else
-      f(PartialRun{begin, left});
+      f(PartialVector{begin, left});
   }
 };
 
 /// The same for a type known at run time only.
 template <class Runs>
-MP_DEVICE void load_runs(float (&x)[Runs::kRuns][kVec], const Runs &runs, mp_dtype_t dtype,
-                         const void *base) {
+MP_DEVICE void load_vectors(float (&x)[Runs::kRuns][kVec], const Runs &runs, mp_dtype_t dtype,
+                            const void *base) {
   with_type(dtype, [&](auto type) {
     runs.load(x, static_cast<const typename decltype(type)::type *>(base));
   });
 }
 
 template <class Runs>
-MP_DEVICE void store_runs(const Runs &runs, mp_dtype_t dtype, void *base,
-                          const float (&x)[Runs::kRuns][kVec]) {
+MP_DEVICE void store_vectors(const Runs &runs, mp_dtype_t dtype, void *base,
+                             const float (&x)[Runs::kRuns][kVec]) {
   with_type(dtype,
             [&](auto type) { runs.store(static_cast<typename decltype(type)::type *>(base), x); });
 }
 
 /// Of the first run of this thread.
 MP_DEVICE int first_element() {
-  return warp_index() * kStretch + lane_index() * kQuad;
+  return warp_index() * kWarpSpan + lane_index() * kQuad;
 }
 
 /// Calls visit(runs) until all `count` elements from `begin` on were in one run; a thread gets its runs in
@@ -130,21 +130,21 @@ MP_DEVICE int first_element() {
 /// @param is_aligned  whether every address of which visit loads or stores elements `begin` on is a
 ///                    multiple of 16
 template <int kThreads, int kRuns, class Visit>
-MP_DEVICE void for_each_run(int64_t begin, int count, bool is_aligned, const Visit &visit) {
+MP_DEVICE void for_each_vector(int64_t begin, int count, bool is_aligned, const Visit &visit) {
   constexpr int kStride = kThreads * kVec;
   static_assert((kStride & (kStride - 1)) == 0);
   const int first = first_element();
-  const int whole = is_aligned ? count / kStretch * kStretch : 0;
+  const int whole = is_aligned ? count / kWarpSpan * kWarpSpan : 0;
   for (int i = first; i < whole; i += kRuns * kStride)
-    visit(WholeRuns<kRuns, kStride>{begin + i, whole - i});
+    visit(FullVectors<kRuns, kStride>{begin + i, whole - i});
   for (int i = whole + ((first - whole) & (kStride - 1)); i < count; i += kStride)
-    visit(PartialRun{begin + i, count - i});
+    visit(PartialVector{begin + i, count - i});
 }
 
 /// The same with visit(Run), for kernels whose single run has loads enough.
 template <int kThreads, class Visit>
 MP_DEVICE void for_each_single_run(int64_t begin, int count, bool is_aligned, const Visit &visit) {
-  const int whole = is_aligned ? count / kStretch * kStretch : 0;
+  const int whole = is_aligned ? count / kWarpSpan * kWarpSpan : 0;
   for (int i = first_element(); i < count; i += kThreads * kVec)
     visit(Run{begin + i, count - i, i < whole});
 }

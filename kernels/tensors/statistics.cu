@@ -26,7 +26,7 @@ struct StatisticsArgs {
 
 /// What one thread sees of a chunk.
 template <bool kReports>
-struct Seen {
+struct TensorStats {
   uint32_t amax_bits = 0;
   float sum_squares = 0.0f;
   Tally tally;
@@ -50,9 +50,9 @@ MP_DEVICE float scaled_squares(const TensorList &list, const ChunkRange &range, 
   const mp_dtype_t dtype = dtype_of(list, range.tensor);
   const void *const data = data_of<const void>(list, range.tensor);
   float sum = 0.0f;
-  for_each_run<kThreads, 1>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
+  for_each_vector<kThreads, 1>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
     float x[1][kVec];
-    load_runs(x, runs, dtype, data);
+    load_vectors(x, runs, dtype, data);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) sum = fmaf(x[0][i] * factor, x[0][i] * factor, sum);
   });
@@ -62,12 +62,12 @@ MP_DEVICE float scaled_squares(const TensorList &list, const ChunkRange &range, 
 template <bool kReports>
 MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   const ChunkRange range = chunk_range(args.list, number);
-  Seen<kReports> seen;
+  TensorStats<kReports> seen;
   with_type(dtype_of(args.list, range.tensor), [&](auto type) {
     using T = typename decltype(type)::type;
     const T *const data = data_of<const T>(args.list, range.tensor);
-    constexpr int kRuns = kRunsInFlight<T>;
-    for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
+    constexpr int kRuns = kVectorsInFlight<T>;
+    for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
       float x[runs.kRuns][kVec];
       runs.load(x, data);
       MP_UNROLL
@@ -141,7 +141,7 @@ MP_KERNEL(kThreads, 4)
 measure_list(MP_PARAM(StatisticsArgs) args) {
   for (int64_t c = block_index(); c < args.list.num_chunks; c += grid_size())
     measure_chunk<kReports>(args, c);
-  if (!arrive_last(args.scratch.ticket)) return;
+  if (!arrive_last(args.scratch.blocks_done)) return;
   reduce_tensors(args);
   reduce_list(args);
   if constexpr (kReports) write_reports(args);

@@ -7,9 +7,9 @@
 namespace mp::MP_TARGET {
 
 /// The largest magnitude among the numbers that a thread stores.
-class Watch {
+class AmaxTracker {
  public:
-  MP_DEVICE Watch(float *found_inf, float *amax) : found_inf_(found_inf), amax_(amax) {}
+  MP_DEVICE AmaxTracker(float *found_inf, float *amax) : found_inf_(found_inf), amax_(amax) {}
 
   /// Of x once it is rounded to the type.
   MP_DEVICE void see(mp_dtype_t dtype, float x) {

@@ -70,7 +70,7 @@ load_and_store(MP_PARAM(RunArgs<T>) args) {
   const int offset = (run / (kVec + 1) + args.off) % 16, valid = run % (kVec + 1);
   const T *const from = args.in + run * kSpan + offset;
   float x[kVec];
-  load_run(x, from, valid);
+  load_vector(x, from, valid);
   Packed<T> words;
   if (is_aligned_16(from))
     words.load(from);
@@ -81,7 +81,7 @@ load_and_store(MP_PARAM(RunArgs<T>) args) {
     args.packed[run * kVec + i] = i < Packed<T>::kElems ? words[i] : -1.0f;
   }
   for (int i = 0; i < kVec; i++) x[i] = x[i] * 3.0f + 0.25f;
-  store_run(args.stored + run * kSpan + offset, x, valid);
+  store_vector(args.stored + run * kSpan + offset, x, valid);
 }
 
 template <class T>
@@ -98,9 +98,9 @@ void add_runs(Output &output, const Device &device, const std::string &type, Mis
   const Memory<float> loaded(device, kRuns * kVec), packed(device, kRuns * kVec);
   run(device, "load_and_store", load_and_store<T>, {1, kRunThreads},
       {in.data(), loaded.data(), packed.data(), stored.data(), mistake == Mistake::made ? 1 : 0});
-  output.push_back(make_part("load_run, " + type, kVec, loaded.download()));
+  output.push_back(make_part("load_vector, " + type, kVec, loaded.download()));
   output.push_back(make_part("Packed, " + type, kVec, packed.download()));
-  output.push_back(make_part("store_run, " + type, kSpan, stored.download()));
+  output.push_back(make_part("store_vector, " + type, kSpan, stored.download()));
 }
 
 }  // namespace

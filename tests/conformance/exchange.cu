@@ -32,7 +32,7 @@ struct ReduceArgs {
   int *running, *peaks;         ///< of the lanes up to each
   float *block_sums;            ///< of each block; exact
   uint32_t *block_largest;
-  uint32_t *ticket;
+  uint32_t *blocks_done;
   float *total;  ///< by the last block
   bool skip_one;
 };
@@ -51,7 +51,7 @@ MP_KERNEL(kThreads, 1) reduce_all(MP_PARAM(ReduceArgs) args) {
     args.block_sums[block_index()] = sum;
     args.block_largest[block_index()] = largest;
   }
-  if (!arrive_last(args.ticket)) return;
+  if (!arrive_last(args.blocks_done)) return;
   float mine = 0.0f;
   for (int64_t i = thread_index(); i < grid_size(); i += kThreads) mine += args.block_sums[i];
   const float total = block_reduce<kThreads, Sum>(mine);
@@ -93,10 +93,11 @@ Output conform_reductions(const Device &device, Mistake mistake) {
   const Memory<int> sums(device, count), largest(device, count), least(device, count);
   const Memory<int> running(device, count), peaks(device, count);
   const Memory<float> block_sums(device, kBlocks), total(device, 1);
-  const Memory<uint32_t> block_largest(device, kBlocks), ticket(device, std::vector<uint32_t>{0});
+  const Memory<uint32_t> block_largest(device, kBlocks),
+      blocks_done(device, std::vector<uint32_t>{0});
   run(device, "reduce_all", reduce_all, {kBlocks, kThreads},
       {sums.data(), largest.data(), least.data(), running.data(), peaks.data(), block_sums.data(),
-       block_largest.data(), ticket.data(), total.data(), mistake == Mistake::made});
+       block_largest.data(), blocks_done.data(), total.data(), mistake == Mistake::made});
   return {make_part("sums of warps", kThreads, sums.download()),
           make_part("largest of warps", kThreads, largest.download()),
           make_part("least of warps", kThreads, least.download()),
@@ -105,7 +106,7 @@ Output conform_reductions(const Device &device, Mistake mistake) {
           make_part("sums of blocks", kBlocks, block_sums.download()),
           make_part("largest of blocks", kBlocks, block_largest.download()),
           make_part("sum of the grid", 1, total.download()),
-          make_part("ticket after the launch", 1, ticket.download())};
+          make_part("blocks_done after the launch", 1, blocks_done.download())};
 }
 
 Output conform_atomics(const Device &device, Mistake mistake) {

@@ -194,14 +194,14 @@ void check_block_reduce() {
 }
 
 struct LastArgs {
-  uint32_t *ticket;
+  uint32_t *blocks_done;
   int64_t *parts;
   int64_t *total;
 };
 
 MP_KERNEL(64, 1) sum_in_last_block(MP_PARAM(LastArgs) args) {
   if (thread_index() == 33) args.parts[block_index()] = block_index() + 1;
-  if (!arrive_last(args.ticket)) return;
+  if (!arrive_last(args.blocks_done)) return;
   int64_t sum = 0;
   for (int64_t i = thread_index(); i < grid_size(); i += 64) sum += args.parts[i];
   sum = block_reduce<64, Sum>(sum);
@@ -320,15 +320,15 @@ TEST_CASE("simulator: block_reduce gives thread 0 the result") {
   });
 }
 
-TEST_CASE("simulator: arrive_last sees all blocks and leaves the ticket at 0") {
+TEST_CASE("simulator: arrive_last sees all blocks and leaves the blocks_done at 0") {
   in_every_mode([] {
     for (const int64_t num_blocks : {1, 2, 50}) {
-      uint32_t ticket = 0;
+      uint32_t blocks_done = 0;
       int64_t total = 0;
       std::vector<int64_t> parts(static_cast<size_t>(num_blocks), -1);
       for (int launches = 1; launches <= 2; launches++) {
-        run(sum_in_last_block, {num_blocks, 64}, {&ticket, parts.data(), &total});
-        CHECK(ticket == 0);
+        run(sum_in_last_block, {num_blocks, 64}, {&blocks_done, parts.data(), &total});
+        CHECK(blocks_done == 0);
         CHECK(total == launches * num_blocks * (num_blocks + 1) / 2);
       }
     }
@@ -376,10 +376,11 @@ TEST_CASE("simulator: launches from several OS threads at once") {
   std::vector<std::thread> callers;
   for (int c = 0; c < kCallers; c++)
     callers.emplace_back([&, c] {
-      uint32_t ticket = 0;
+      uint32_t blocks_done = 0;
       std::vector<int64_t> parts(20);
       for (int i = 0; i < 25 && complaints[c].empty(); i++)
-        complaints[c] = outcome(sum_in_last_block, {20, 64}, {&ticket, parts.data(), &totals[c]});
+        complaints[c] =
+            outcome(sum_in_last_block, {20, 64}, {&blocks_done, parts.data(), &totals[c]});
     });
   for (std::thread &caller : callers) caller.join();
   for (int c = 0; c < kCallers; c++) {

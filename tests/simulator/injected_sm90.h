@@ -106,7 +106,7 @@ template <Bug bug, int kCluster>
 struct InjectedGemm {
   const InjectedArgs &args;
   SmemAddress stages, buffers, full, empty;
-  uint32_t *tickets;  ///< of the consumers, in smem
+  uint32_t *blocks_done;  ///< of the consumers, in smem
 
   // ---- schedule
 
@@ -317,10 +317,10 @@ struct InjectedGemm {
     sync_warpgroup(consumer);
     const uint32_t last = static_cast<uint32_t>(args.split_k) - 1;
     if (thread == 0)
-      tickets[consumer] = atomic_wrap_inc(&args.counters[unit.tile * kConsumers + consumer],
-                                          bug == Bug::counter_not_reset ? ~0u : last);
+      blocks_done[consumer] = atomic_wrap_inc(&args.counters[unit.tile * kConsumers + consumer],
+                                              bug == Bug::counter_not_reset ? ~0u : last);
     sync_warpgroup(consumer);
-    if (tickets[consumer] != last) return false;
+    if (blocks_done[consumer] != last) return false;
     device_fence();
     for (int i = 0; i < kRegs; i++) {
       d[i] = 0.0f;
@@ -348,7 +348,7 @@ injected_gemm(MP_PARAM(InjectedArgs) args) {
   MP_DYN_SHARED(unsigned char, smem);
   MP_SHARED(uint64_t, full, [kStages]);
   MP_SHARED(uint64_t, empty, [kStages]);
-  MP_SHARED(uint32_t, tickets, [kConsumers]);
+  MP_SHARED(uint32_t, blocks_done, [kConsumers]);
   const SmemAddress first = ceil_div(smem_address(smem), kAtom) * kAtom;
   const SmemAddress buffers = first + kStages * kStageBytes;
   const InjectedGemm<bug, kCluster> gemm{args,
@@ -356,7 +356,7 @@ injected_gemm(MP_PARAM(InjectedArgs) args) {
                                          bug == Bug::unaligned_slab ? buffers - 16 : buffers,
                                          smem_address(full),
                                          smem_address(empty),
-                                         tickets};
+                                         blocks_done};
   gemm.init_barriers();
   if (thread_index() < kWarpgroup) {
     registers_release<40>();

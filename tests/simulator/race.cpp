@@ -273,9 +273,9 @@ void check_vector(int offset, Sync sync, bool is_ordered) {
   const auto body = [sync, offset] {
     MP_DYN_SHARED(T, smem);
     float x[kVec] = {};
-    store_run(smem + offset + kVec * thread_index(), x, kVec);
+    store_vector(smem + offset + kVec * thread_index(), x, kVec);
     sync();
-    load_run(x, smem + offset + kVec * next_lane(), kVec);
+    load_vector(x, smem + offset + kVec * next_lane(), kVec);
     use(static_cast<int>(x[0]));
   };
   is_ordered ? expect_none(body) : expect_race(body);

@@ -31,9 +31,9 @@ struct Stretch {
 template <int kRuns>
 void double_all(const Stretch &s) {
   int number = 0;
-  for_each_run<kThreads, kRuns>(s.begin, s.count, s.is_aligned, [&](auto runs) {
+  for_each_vector<kThreads, kRuns>(s.begin, s.count, s.is_aligned, [&](auto runs) {
     float x[runs.kRuns][kVec];
-    load_runs(x, runs, s.dtype, s.in);
+    load_vectors(x, runs, s.dtype, s.in);
     for (int run = 0; run < runs.kRuns; run++) {
       for (int i = 0; i < kVec; i++) {
         if (!runs.has(run, i)) {
@@ -48,7 +48,7 @@ void double_all(const Stretch &s) {
       }
       number += runs.has(run, 0);
     }
-    store_runs(runs, s.dtype, s.out, x);
+    store_vectors(runs, s.dtype, s.out, x);
   });
 }
 
@@ -68,8 +68,8 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
   const int usable = size - misalignment;
   for (int i = 0; i < usable; i++) {
     const float inside[1] = {static_cast<float>(i % 251)}, outside[1] = {kUntouched};
-    store_run(dtype, at(in), i, inside, 1);
-    store_run(dtype, at(out), i, outside, 1);
+    store_vector(dtype, at(in), i, inside, 1);
+    store_vector(dtype, at(out), i, outside, 1);
   }
   const Stretch stretch{dtype,
                         at(in),
@@ -89,8 +89,8 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
   for (int i = 0; i < usable; i++) {
     const bool inside = i >= begin && i < begin + count;
     float value[1];
-    load_run(value, dtype, at(out), i, 1);
-    const int lane = (i - begin) / kQuad % kWarpSize, stretch = (i - begin) / kStretch;
+    load_vector(value, dtype, at(out), i, 1);
+    const int lane = (i - begin) / kQuad % kWarpSize, stretch = (i - begin) / kWarpSpan;
     wrong += visits[static_cast<size_t>(i)] != inside;
     wrong += value[0] != (inside ? 2.0f * static_cast<float>(i % 251) : kUntouched);
     if (!inside) continue;
@@ -103,7 +103,7 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
 }  // namespace
 
 TEST_CASE("runs: every element once, by the same thread in the same order") {
-  const int lengths[] = {0, 1, 4, 5, 127, 129, kStretch - 1, kStretch, 4 * kStride};
+  const int lengths[] = {0, 1, 4, 5, 127, 129, kWarpSpan - 1, kWarpSpan, 4 * kStride};
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const int misalignment : {0, 1, 4}) {
       for (const int length : lengths) check<4>(dtype, 0, length, misalignment);

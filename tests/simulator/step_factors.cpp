@@ -40,7 +40,7 @@ struct OneTensor {
   int64_t numel = kElems, first_chunk[2] = {0, 1}, t = 0;
   uint8_t dtype = MP_FP32;
   mp::Chunk chunk{0, 0};
-  uint32_t group_index = 0, ticket = 0;
+  uint32_t group_index = 0, blocks_done = 0;
   mp::ParamGroup group{hyper_of(0.5f), {}};
   float lr = 0.0f, found_inf = 0.0f;
 
@@ -58,7 +58,7 @@ struct OneTensor {
     args.groups = &group;
     args.lr = &lr;
     args.t = &t;
-    args.ticket = &ticket;
+    args.blocks_done = &blocks_done;
     mp::UpdateArgs update{};
     update.found_inf = &found_inf;
     mp::Device device{};

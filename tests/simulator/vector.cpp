@@ -19,8 +19,8 @@ void check_run(int offset, int valid) {
   float out[kRun], in[kRun];
   for (int i = 0; i < kRun; i++) out[i] = static_cast<float>(3 * i + 1);
 
-  store_run(memory + offset, out, valid);
-  load_run(in, memory + offset, valid);
+  store_vector(memory + offset, out, valid);
+  load_vector(in, memory + offset, valid);
 
   int wrong = 0;
   for (int i = 0; i < kSpan; i++) {

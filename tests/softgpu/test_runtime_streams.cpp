@@ -134,7 +134,7 @@ TEST_CASE("case: who waits for the legacy stream waits for blocking streams", "[
 TEST_CASE("case: host functions run in the order of the stream", "[.]") {
   const Kernels kernels;
   const cudaStream_t stream = make_stream();
-  struct Seen {
+  struct TensorStats {
     uint32_t *words;
     uint32_t value;
     cudaError_t call;
@@ -143,7 +143,7 @@ TEST_CASE("case: host functions run in the order of the stream", "[.]") {
   REQUIRE(cudaLaunchHostFunc(
               stream,
               [](void *p) {
-                Seen &s = *static_cast<Seen *>(p);
+                TensorStats &s = *static_cast<TensorStats *>(p);
                 s.value = s.words[0];
                 s.call = cudaDeviceSynchronize();
               },
