@@ -72,7 +72,7 @@ mp_scaler_config_t scaler_for(mp_dtype_t low) {
 // ---------------------------------------------------------------------------- rewriting
 
 std::mutex texts_mutex;
-const HeldWhileForking<texts_mutex> texts_of_a_child;
+const ForkGuard<texts_mutex> texts_of_a_child;
 
 /// What rewrites say of themselves; they may be told of for as long as the process runs, its end included.
 const char *in_static_storage(const Message &text) {

@@ -30,7 +30,7 @@ struct Variable {
 };
 
 [[noreturn]] void fail_on(const Variable &variable, std::string_view known) {
-  fail(MP_ERROR_INVALID_ARGUMENT, variable.name, " = ", start_of(variable.value), ": must be ",
+  fail(MP_ERROR_INVALID_ARGUMENT, variable.name, " = ", truncated(variable.value), ": must be ",
        known);
 }
 
@@ -83,7 +83,7 @@ void add_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op
   for (const std::string &op : split(variable.value)) {
     const auto known = policy.listed(op);
     MP_REQUIRE(!known.has_value() || known->op_class == op_class, MP_ERROR_INVALID_ARGUMENT,
-               variable.name, " = ", start_of(variable.value), ": ", start_of(op),
+               variable.name, " = ", truncated(variable.value), ": ", truncated(op),
                " is already in the list ", autocast::class_name(known->op_class),
                "; remove it from there");
     policy.set_class(op, op_class);
@@ -114,7 +114,7 @@ void read_level(Policy &policy, const Variable &variable, const std::vector<Leve
   if (!variable.is_set()) return;
   std::string known;
   for (const LevelName &level : levels) {
-    if (equal_but_for_case(variable.value, level.word)) {
+    if (equals_ignore_case(variable.value, level.word)) {
       policy.config.level = level.level;
       return;
     }
@@ -127,7 +127,7 @@ void read_level(Policy &policy, const Variable &variable, const std::vector<Leve
 void read_ignore_performance(Policy &policy, const Variable &variable) {
   if (!variable.is_set()) return;
   const auto is_any_of = [&](std::string_view a, std::string_view b) {
-    return equal_but_for_case(variable.value, a) || equal_but_for_case(variable.value, b);
+    return equals_ignore_case(variable.value, a) || equals_ignore_case(variable.value, b);
   };
   if (is_any_of("1", "true"))
     policy.config.flags |= MP_AUTOCAST_IGNORE_PERFORMANCE;
@@ -144,11 +144,11 @@ void read_folder(Policy &policy, const Variable &variable) {
 void read_switch(Policy &policy) {
   const Variable variable("MP_AUTOCAST");
   if (!variable.is_set()) return;
-  if (equal_but_for_case(variable.value, "off"))
+  if (equals_ignore_case(variable.value, "off"))
     policy.is_off = true;
-  else if (equal_but_for_case(variable.value, "fp16"))
+  else if (equals_ignore_case(variable.value, "fp16"))
     policy.config.low = MP_FP16;
-  else if (equal_but_for_case(variable.value, "bf16"))
+  else if (equals_ignore_case(variable.value, "bf16"))
     policy.config.low = MP_BF16;
   else
     fail_on(variable, "off, fp16 or bf16");

@@ -133,12 +133,12 @@ void call_void(const char *function, const Body &body) noexcept {
 }
 
 /// While one lives, the calls of its thread are parts of another call, which logs their failure as its own.
-class PartsOfACall {
+class NestedCallScope {
  public:
-  PartsOfACall();
-  ~PartsOfACall();
-  PartsOfACall(const PartsOfACall &) = delete;
-  PartsOfACall &operator=(const PartsOfACall &) = delete;
+  NestedCallScope();
+  ~NestedCallScope();
+  NestedCallScope(const NestedCallScope &) = delete;
+  NestedCallScope &operator=(const NestedCallScope &) = delete;
 };
 
 // ---------------------------------------------------------------------------- arguments

@@ -148,7 +148,7 @@ mp_status_t mp_optimizer_checkpoint_size(mp_optimizer_t optimizer, mp_scaler_t s
 mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler, void *checkpoint,
                                    size_t bytes, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp::PartsOfACall parts;
+    const mp::NestedCallScope parts;
     const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
     mp::require_pointer(static_cast<std::byte *>(checkpoint), "checkpoint");
     mp::Header header = mp::header_of(o);
@@ -182,7 +182,7 @@ mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
 mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                       const void *checkpoint, size_t bytes, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp::PartsOfACall parts;
+    const mp::NestedCallScope parts;
     const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
     const auto *first =
         &mp::require_pointer(static_cast<const std::byte *>(checkpoint), "checkpoint");

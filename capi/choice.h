@@ -13,7 +13,7 @@
 #include "kernels/cache.h"
 #include "kernels/conv/problem.h"
 #include "kernels/gemm/problem.h"
-#include "kernels/per_thread.h"
+#include "kernels/thread_local_object.h"
 
 namespace mp {
 
@@ -143,7 +143,7 @@ template <class Problem, class Choice>
 Choice cached_plan(Best<Problem, Choice> *best, const Context &context, const Problem &problem,
                    bool aligned, size_t workspace_bytes) {
   using ChoiceCache = Cache<ChoiceKey<Problem>, Choice>;
-  return PerThread<ChoiceCache>::get().find(
+  return ThreadLocal<ChoiceCache>::get().find(
       {context.id, workspace_bytes, aligned, layout_of(problem)},
       [&] { return best(problem, context.device, gemm_tuning(), aligned, workspace_bytes); });
 }

@@ -105,9 +105,9 @@ mp_scaler_config_t static_config(float scale) {
 
 mp_scaler_config_t named_config(std::string_view name) {
   for (const Word &word : kWords)
-    if (equal_but_for_case(name, word.text)) return word.config();
+    if (equals_ignore_case(name, word.text)) return word.config();
   // The list of words is to be read whatever was typed.
-  const std::string_view start = start_of(name);
+  const std::string_view start = truncated(name);
   if (const std::optional<float> number = parse_number(name)) {
     MP_REQUIRE(is_scale(*number), MP_ERROR_INVALID_ARGUMENT, "name = \"", start,
                "\": a loss scale must be positive and finite, with a finite reciprocal");

@@ -107,7 +107,7 @@ ContextPtr make_context(const mp_context_config_t &config) {
   require_not_negative(config.sm_limit, "sm_limit");
   require_zero(config.flags, "flags");
   const std::optional<mp_allocator_t> allocator = read_allocator(config.allocator);
-  const MadeOnce::User user;
+  const LazyInit::User user;
 
   const Place place = find_place(config.device);
   Device device = place.backend->describe(place.ordinal);

@@ -17,7 +17,7 @@
 
 #include "capi/check.h"
 #include "kernels/backend.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 #include "mpcore.h"
 
 namespace mp {
@@ -28,7 +28,7 @@ namespace mp {
 struct Logged {
   std::atomic_flag slow_path;
   std::atomic_flag autocast_gate;
-  std::set<std::string_view> kernels;  ///< of is_news(); names are in static storage
+  std::set<std::string_view> kernels;  ///< of is_first_occurrence(); names are in static storage
 };
 
 /// Use of a backend, which keeps threads and memory from launch to launch; the end of the last use
@@ -42,7 +42,7 @@ class BackendUse {
 
  private:
   const Backend &backend_;
-  MadeOnce::User user_;
+  LazyInit::User user_;
 };
 
 /// One device and its limits.  Immutable apart from what it remembers of the log.

@@ -121,7 +121,7 @@ ConvPlan choose_conv(const ConvProblem &problem, const Context &context, bool al
 
 void log_choice(const Context &context, const char *function, const ConvShape &s,
                 const ConvPlan &choice) {
-  if (!is_news(context, choice.name)) return;
+  if (!is_first_occurrence(context, choice.name)) return;
   log(MP_LOG_INFO, function, ": ", choice.name, " for n = ", s.n, ", h = ", s.h, ", w = ", s.w,
       ", c = ", s.c, ", k = ", s.k, ", r = ", s.r, ", s = ", s.s, ", stride = ", s.stride_h, "x",
       s.stride_w, ", groups = ", s.groups, ", workspace_bytes = ", choice.workspace_bytes);

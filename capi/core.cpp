@@ -10,9 +10,9 @@
 #include "capi/check.h"
 #include "kernels/backend.h"
 #include "kernels/environment.h"
-#include "kernels/made_once.h"
-#include "kernels/per_thread.h"
+#include "kernels/lazy_init.h"
 #include "kernels/target_error.h"
+#include "kernels/thread_local_object.h"
 #include "mpcore.h"
 
 // The build says what it is made of; a compiler called by hand knows less.
@@ -31,10 +31,10 @@ namespace mp {
 namespace {
 
 /// Made at the first failure of a thread.
-using LastError = PerThread<Message>;
+using LastError = ThreadLocal<Message>;
 
 /// What there was no memory to keep the sentence of is told in fewer words.
-constinit thread_local const char *words_of_last_error = nullptr;
+constinit thread_local const char *fallback_error_text = nullptr;
 
 constinit thread_local bool is_part_of_a_call = false;
 
@@ -44,9 +44,9 @@ std::atomic<bool> logs_returned_errors = false;
 mp_status_t record(mp_status_t status, const Message &message, bool is_returned) {
   try {
     LastError::get() = message;
-    words_of_last_error = nullptr;
+    fallback_error_text = nullptr;
   } catch (const std::bad_alloc &) {
-    words_of_last_error = "a call failed; out of memory while storing its message";
+    fallback_error_text = "a call failed; out of memory while storing its message";
   }
   if (!is_part_of_a_call && (!is_returned || logs_returned_errors))
     log(MP_LOG_ERROR, message.c_str());
@@ -125,11 +125,11 @@ void write_log(mp_log_level_t level, const Message &line) {
   is_in_callback = false;
 }
 
-PartsOfACall::PartsOfACall() {
+NestedCallScope::NestedCallScope() {
   is_part_of_a_call = true;
 }
 
-PartsOfACall::~PartsOfACall() {
+NestedCallScope::~NestedCallScope() {
   is_part_of_a_call = false;
 }
 
@@ -159,7 +159,7 @@ uint32_t mp_version(void) {
 }
 
 const char *mp_build_info(void) {
-  const mp::Message &info = mp::made_once([] {
+  const mp::Message &info = mp::lazy_init([] {
     return mp::Message(
         "mpcore ", MP_VERSION_MAJOR, ".", MP_VERSION_MINOR, ".", MP_VERSION_PATCH,
         ", git " MP_GIT_HASH ", targets:", mp::host_backend() ? " host" : "",
@@ -200,7 +200,7 @@ const char *mp_status_string(mp_status_t status) {
 }
 
 const char *mp_last_error(void) {
-  if (mp::words_of_last_error != nullptr) return mp::words_of_last_error;
+  if (mp::fallback_error_text != nullptr) return mp::fallback_error_text;
   const mp::Message *const message = mp::LastError::find();
   return message != nullptr ? message->c_str() : "";
 }

@@ -135,10 +135,10 @@ constexpr NamedOptimizer kNamedOptimizers[] = {
 NamedOptimizer named_optimizer(std::string_view name) {
   std::string known;
   for (const NamedOptimizer &one : kNamedOptimizers) {
-    if (equal_but_for_case(name, one.name)) return one;
+    if (equals_ignore_case(name, one.name)) return one;
     known += (known.empty() ? "" : ", ") + std::string(one.name);
   }
-  fail(MP_ERROR_NOT_FOUND, "name = \"", start_of(name), "\": must be one of ", known);
+  fail(MP_ERROR_NOT_FOUND, "name = \"", truncated(name), "\": must be one of ", known);
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
 }
 
 void log_group(const Context &context, const GemmGroup &group, const GemmPlan &choice) {
-  if (!is_news(context, choice.name)) return;
+  if (!is_first_occurrence(context, choice.name)) return;
   log(MP_LOG_INFO, "mp_gemm_grouped: ", choice.name, " for ", group.count,
       " GEMMs in one launch, workspace_bytes = ", choice.workspace_bytes);
 }

@@ -265,11 +265,11 @@ GemmPlan choose(const GemmProblem &problem, const Context &context, bool aligned
 namespace {
 
 std::mutex news_mutex;
-const HeldWhileForking<news_mutex> news_of_a_child;
+const ForkGuard<news_mutex> news_of_a_child;
 
 }  // namespace
 
-bool is_news(const Context &context, const char *kernel) {
+bool is_first_occurrence(const Context &context, const char *kernel) {
   if (!log_enabled(MP_LOG_INFO)) return false;
   const std::lock_guard lock(news_mutex);
   return context.logged.kernels.insert(kernel).second;
@@ -277,7 +277,7 @@ bool is_news(const Context &context, const char *kernel) {
 
 void log_choice(const Context &context, const char *function, const GemmProblem &problem,
                 const GemmPlan &choice) {
-  if (!is_news(context, choice.name)) return;
+  if (!is_first_occurrence(context, choice.name)) return;
   const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
   log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.out.m, ", n = ", problem.out.n,
       ", k = ", problem.k, ", batch_count = ", problem.out.batch_count,

@@ -132,7 +132,7 @@ void log_slow_choice(const Context &context, const char *function, const Output 
 }
 
 /// True the first time a kernel of that name is chosen while somebody listens.
-bool is_news(const Context &, const char *kernel);
+bool is_first_occurrence(const Context &, const char *kernel);
 
 void log_choice(const Context &, const char *function, const GemmProblem &, const GemmPlan &);
 

@@ -10,7 +10,7 @@
 #include "capi/check.h"
 #include "kernels/environment.h"
 #include "kernels/gemm/tuning_text.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 #include "support/files.h"
 
 namespace mp {
@@ -66,7 +66,7 @@ std::shared_ptr<const GemmTuning> tuning_of_environment() {
 }  // namespace
 
 const GemmTuning &gemm_tuning() {
-  const auto &from_file = made_once([] { return tuning_of_environment(); });
+  const auto &from_file = lazy_init([] { return tuning_of_environment(); });
   return from_file != nullptr ? *from_file : builtin_gemm_tuning();
 }
 

@@ -5,7 +5,7 @@
 
 #include "capi/check.h"
 #include "capi/defaults.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp::nccl {
 
@@ -31,7 +31,7 @@ Functions load() {
 }
 
 const Functions &functions() {
-  return made_once([] { return load(); });
+  return lazy_init([] { return load(); });
 }
 
 DataType data_type(mp_dtype_t dtype) {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "kernels/fork.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp {
 
@@ -15,11 +15,11 @@ namespace {
 
 /// NVTX starts at its first call, and whoever comes meanwhile waits.
 std::mutex nvtx_mutex;
-const HeldWhileForking<nvtx_mutex> nvtx_of_a_child;
+const ForkGuard<nvtx_mutex> nvtx_of_a_child;
 
 /// NULL where no tool was injected into this process.
 nvtxDomainHandle_t nvtx_domain() {
-  return made_once([] {
+  return lazy_init([] {
     const std::lock_guard lock(nvtx_mutex);
     static const nvtxDomainHandle_t made = nvtxDomainCreateA("mpcore");
     return made;

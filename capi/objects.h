@@ -34,7 +34,7 @@ class OutcomeRing {
   std::optional<ScaleChange> scale_change(int64_t step) const;
   /// Whether `step` is behind all steps that this was asked of before.  What is logged of a step is
   /// logged once, however often and from however many threads the host asks for it.
-  bool is_news(int64_t step);
+  bool is_first_occurrence(int64_t step);
   /// Forgets everything; the next step is `steps` + 1.  Only while no kernel can be writing.
   void restart(int64_t steps);
 
@@ -45,7 +45,7 @@ class OutcomeRing {
 
   MappedBuffer memory_;
   std::atomic<int64_t> forgotten_ = 0;  ///< the last step of which nothing is known
-  std::atomic<int64_t> told_ = 0;       ///< the last step for which is_news() was true
+  std::atomic<int64_t> told_ = 0;       ///< the last step for which is_first_occurrence() was true
 };
 
 }  // namespace mp

@@ -233,8 +233,8 @@ void require_separate(const Role &a, const Role &b) {
              " must differ from ", a.name, ": a step writes ", b.is_written ? b.name : a.name);
   for (size_t t = 0; t < a.list->numel.size(); ++t) {
     const void *const data = a.list->data[t];
-    const bool is_there = data != nullptr && a.list->numel[t] > 0 && b.list->numel[t] > 0;
-    MP_REQUIRE(!is_there || data != b.list->data[t], MP_ERROR_INVALID_ARGUMENT, b.name, ": data[",
+    const bool is_present = data != nullptr && a.list->numel[t] > 0 && b.list->numel[t] > 0;
+    MP_REQUIRE(!is_present || data != b.list->data[t], MP_ERROR_INVALID_ARGUMENT, b.name, ": data[",
                t, "] = ", data, " must differ from data[", t, "] of ", a.name, ": a step writes ",
                b.is_written ? b.name : a.name);
   }

@@ -42,7 +42,7 @@ std::optional<ScaleChange> OutcomeRing::scale_change(int64_t step) const {
   return ScaleChange{*before, scale_in(slot(step).next_scale)};
 }
 
-bool OutcomeRing::is_news(int64_t step) {
+bool OutcomeRing::is_first_occurrence(int64_t step) {
   int64_t told = told_.load();
   while (step > told)
     if (told_.compare_exchange_weak(told, step)) return true;
@@ -73,7 +73,7 @@ mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *o
     *outcome = found;
     if (found < MP_STEP_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
     const auto scale = s.outcomes->scale_change(step);
-    if (!scale || !s.outcomes->is_news(step)) return;
+    if (!scale || !s.outcomes->is_first_occurrence(step)) return;
     const auto what = [&](auto... after) {
       mp::log(MP_LOG_INFO, "mp_step_query: ", mp::cause_of(found), " in step ", step, ": S ",
               scale->before, after...);

@@ -7,7 +7,7 @@
 namespace mp {
 
 /// Of ASCII, whatever the locale.
-inline bool equal_but_for_case(std::string_view a, std::string_view b) {
+inline bool equals_ignore_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   };
@@ -16,7 +16,7 @@ inline bool equal_but_for_case(std::string_view a, std::string_view b) {
 }
 
 /// As much of a text as a message can hold beside the rest.
-inline std::string_view start_of(std::string_view text) {
+inline std::string_view truncated(std::string_view text) {
   return text.substr(0, 100);
 }
 

@@ -8,8 +8,8 @@ namespace mp {
 /// A mutex for which a fork waits, so that no thread holds it that is not in the child.  Not for one under which
 /// somebody may fork.
 template <auto &kMutex>
-struct HeldWhileForking {
-  HeldWhileForking() {
+struct ForkGuard {
+  ForkGuard() {
     pthread_atfork([] { kMutex.lock(); }, [] { kMutex.unlock(); }, [] { kMutex.unlock(); });
   }
 };

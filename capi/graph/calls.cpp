@@ -105,9 +105,9 @@ bool comes_from_loss(const Graph &graph, int32_t tensor) {
 
 /// A call that makes others.
 template <class Body>
-mp_status_t call_of_calls(const char *function, const Body &body) {
+mp_status_t composite_call(const char *function, const Body &body) {
   return call(function, [&] {
-    const PartsOfACall parts;
+    const NestedCallScope parts;
     body();
   });
 }
@@ -266,7 +266,7 @@ mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *nam
                           const int32_t *inputs, uint32_t num_inputs,
                           const mp_graph_attribute_t *attributes, uint32_t num_attributes,
                           int32_t *outputs, uint32_t num_outputs) {
-  return mp::call_of_calls(__func__, [&] {
+  return mp::composite_call(__func__, [&] {
     mp_graph &g = mp::require_open(graph);
     mp::Node node = {};
     node.operation = &mp::read_operation(op_type);
@@ -344,7 +344,7 @@ mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy) {
 }
 
 mp_status_t mp_graph_compile(mp_graph_t graph) {
-  return mp::call_of_calls(__func__, [&] {
+  return mp::composite_call(__func__, [&] {
     mp_graph &g = mp::require_open(graph);
     g.executor = std::make_unique<mp::Executor>(g.described, g.policy, &g.context);
   });
@@ -365,7 +365,7 @@ mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
 }
 
 mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch) {
-  return mp::call_of_calls(__func__, [&] {
+  return mp::composite_call(__func__, [&] {
     mp::Executor &e = mp::require_compiled(graph);
     const int64_t most = graph->described.batch;
     MP_REQUIRE(batch >= 1 && batch <= most, MP_ERROR_INVALID_ARGUMENT, "batch = ", batch,
@@ -376,7 +376,7 @@ mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch) {
 
 mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values,
                            mp_stream_t stream) {
-  return mp::call_of_calls(__func__, [&] {
+  return mp::composite_call(__func__, [&] {
     mp::Executor &e = mp::require_compiled(graph);
     mp::require_tensor(e.graph(), tensor, "tensor");
     const mp::Tensor &t = e.graph().tensor(tensor);
@@ -389,7 +389,7 @@ mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values
 }
 
 mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream) {
-  return mp::call_of_calls(__func__, [&] {
+  return mp::composite_call(__func__, [&] {
     mp::Executor &e = mp::require_compiled(graph);
     mp::require_enum(mode, "mode", MP_GRAPH_INFERENCE, MP_GRAPH_TRAINING);
     e.forward(mode, stream);
@@ -397,18 +397,19 @@ mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t
 }
 
 mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream) {
-  return mp::call_of_calls(__func__, [&] { mp::require_compiled(graph).backward(scaler, stream); });
+  return mp::composite_call(__func__,
+                            [&] { mp::require_compiled(graph).backward(scaler, stream); });
 }
 
 mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream) {
-  return mp::call_of_calls(__func__, [&] {
+  return mp::composite_call(__func__, [&] {
     const mp::Executor &e = mp::require_compiled(graph);
     mp::require_pointer(t, "t") = e.step(stream);
   });
 }
 
 mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream) {
-  return mp::call_of_calls(__func__, [&] {
+  return mp::composite_call(__func__, [&] {
     mp::Executor &e = mp::require_compiled(graph);
     MP_REQUIRE(t >= 0 && t <= mp::kMaxSteps, MP_ERROR_INVALID_ARGUMENT, "t = ", t,
                " is outside [0, 2^52]");

@@ -5,7 +5,7 @@
 
 #include "capi/graph/families.h"
 #include "capi/graph/operation.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp::graph {
 
@@ -20,7 +20,7 @@ std::vector<const Operation *> all_operations() {
 }
 
 const Operation *look_up(std::string_view type) {
-  const auto &all = made_once([] { return all_operations(); });
+  const auto &all = lazy_init([] { return all_operations(); });
   const auto found = std::ranges::find(all, type, [](const Operation *o) { return o->type; });
   return found != all.end() ? *found : nullptr;
 }

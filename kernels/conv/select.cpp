@@ -21,7 +21,7 @@
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp {
 
@@ -44,7 +44,7 @@ const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copie
   struct Names {
     std::string in_place, copied;
   };
-  const auto &names = made_once([] {
+  const auto &names = lazy_init([] {
     std::unordered_map<const char *, Names> all;
     for (const GemmVariant &variant : gemm_variants()) {
       const std::string name = std::string(kPrefix) + variant.name;
@@ -342,7 +342,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
 }
 
 std::span<const char *const> conv_names(mp_conv_op_t op) {
-  const auto &names = made_once([] {
+  const auto &names = lazy_init([] {
     std::array<std::vector<const char *>, 3> all;
     for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
       for (const ConvFamily family : kGemmFamilies)

@@ -17,7 +17,7 @@
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/workspace.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp {
 
@@ -299,7 +299,7 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
 }
 
 std::span<const char *const> gemm_names() {
-  return made_once([] {
+  return lazy_init([] {
     std::vector<const char *> all;
     for (const GemmVariant &variant : gemm_variants()) {
       all.push_back(variant.name);

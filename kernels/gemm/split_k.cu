@@ -79,12 +79,12 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
   for (int64_t first = int64_t{block.remainder} * at_once; first < args.quads;
        first += int64_t{args.blocks.divisor} * at_once) {
     const int64_t quad = first + thread_index() % at_once;
-    const bool is_there = quad < args.quads;
-    const Quotient at = args.quads_per_row.divide(is_there ? static_cast<int32_t>(quad) : 0);
+    const bool is_present = quad < args.quads;
+    const Quotient at = args.quads_per_row.divide(is_present ? static_cast<int32_t>(quad) : 0);
     const int64_t row = at.quotient, col = int64_t{at.remainder} * kQuad;
-    const int valid = is_there ? static_cast<int>(min_of<int64_t>(out.n - col, kQuad)) : 0;
+    const int valid = is_present ? static_cast<int>(min_of<int64_t>(out.n - col, kQuad)) : 0;
     float sum[kQuad] = {};
-    if (is_there) {
+    if (is_present) {
       const float *const x = partial_sum(args.partial_sums, out, first_slice, item, row, col);
       if (count <= 2)
         add_slices<2>(args, x, count, valid, sum);
@@ -94,7 +94,7 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
         add_slices<kSlicesAtOnce>(args, x, count, valid, sum);
     }
     if (args.log2_shares > 0) combine_slice_groups(shares, at_once, sum);
-    if (is_there && share == 0) writer.write(row, col, sum, valid);
+    if (is_present && share == 0) writer.write(row, col, sum, valid);
   }
   writer.finish();
 }

@@ -8,7 +8,7 @@
 
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tiles.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp {
 
@@ -169,7 +169,7 @@ std::span<const GemmKernel> gemm_kernels() {
 }
 
 std::span<const GemmVariant> gemm_variants() {
-  return made_once([] { return VariantTable(); }).variants;
+  return lazy_init([] { return VariantTable(); }).variants;
 }
 
 }  // namespace mp

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/gemm/tuning_text.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp {
 
@@ -183,7 +183,7 @@ bool is_estimated(const GemmTuning &tuning, const Device &device) {
 }
 
 const GemmTuning &builtin_gemm_tuning() {
-  return made_once([] {
+  return lazy_init([] {
     GemmTuning t;
     parse_text(kBuiltinText, t);
     return t;

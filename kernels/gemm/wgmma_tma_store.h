@@ -26,7 +26,7 @@ class SubtileBias {
   MP_DEVICE SubtileBias(const Epilogue &e, int64_t n, Words &words)
       : dtype_(e.bias_dtype), base_(e.bias), n_(n), words_(words) {}
 
-  MP_DEVICE bool is_there() const { return base_ != nullptr; }
+  MP_DEVICE bool is_present() const { return base_ != nullptr; }
 
   /// Loads, and waits for nothing.  `col`: the subtile's first; what is not below n is 0.
   MP_DEVICE void fetch(int64_t col) {
@@ -106,7 +106,7 @@ class WgmmaTmaStore {
 
   /// As early as may be: before the main loop.
   MP_DEVICE void start() {
-    if (bias_.is_there()) fetch_bias(0);
+    if (bias_.is_present()) fetch_bias(0);
     if (!reads_source()) return;
     buffers_.reuse_all();
     if (lane_index() != 0) return;
@@ -154,7 +154,7 @@ class WgmmaTmaStore {
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
     buffers_.reuse();
     scale(z, writer.alpha());
-    if (bias_.is_there()) add_bias(subtile, z);
+    if (bias_.is_present()) add_bias(subtile, z);
     if (out_.epilogue.activation == MP_ACT_RELU) {
       MP_UNROLL
       for (float &x : z) x = relu(x);
@@ -197,7 +197,7 @@ class WgmmaTmaStore {
         for (int r = 0; r < 8; r++) x[r] += out_.beta * c[r];
       });
     }
-    if (bias_.is_there()) add_bias(subtile, z);
+    if (bias_.is_present()) add_bias(subtile, z);
     if (source_ == EpilogueSource::aux_written) store_matrices(aux_buffer, z);
     activate(out_.epilogue.activation, z);
     if (source_ == EpilogueSource::aux_read) {

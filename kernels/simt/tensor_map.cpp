@@ -5,7 +5,7 @@
 #include <span>
 
 #include "kernels/cache.h"
-#include "kernels/per_thread.h"
+#include "kernels/thread_local_object.h"
 
 namespace mp {
 
@@ -64,7 +64,7 @@ using MapCache = Cache<MapKey<Spec>, TensorMap>;
 
 template <class Spec>
 MapCache<Spec> &cache_of_this_thread() {
-  return PerThread<MapCache<Spec>>::get();
+  return ThreadLocal<MapCache<Spec>>::get();
 }
 
 template <class Spec>

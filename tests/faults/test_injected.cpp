@@ -39,13 +39,13 @@ void return_another_status(Run &run) {
 }
 
 void return_success(Run &run) {
-  bool is_there = true;
+  bool is_present = true;
   create_policy(run, [&](mp_status_t, mp_autocast_t &policy) {
     policy = nullptr;
-    is_there = false;
+    is_present = false;
     return MP_SUCCESS;
   });
-  run.record(&is_there, sizeof is_there);
+  run.record(&is_present, sizeof is_present);
 }
 
 void write_the_handle(Run &run) {

@@ -15,7 +15,7 @@ class Cudart {
     for (const char *const name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so"})
       if (library_ == nullptr) library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
-  bool is_there() const { return library_ != nullptr; }
+  bool is_present() const { return library_ != nullptr; }
 
   /// Calls a function that returns 0.
   template <class... Arguments>
@@ -50,7 +50,7 @@ void check_equal(const RnnResult &wanted, const RnnResult &got) {
 TEST_CASE("rnn: a captured training step comes to the same bits, whatever x is by then", "[rnn]") {
   if (on_host()) return skip("a CUDA graph needs the CUDA target");
   const Cudart cudart;
-  if (!cudart.is_there()) return skip("no libcudart.so");
+  if (!cudart.is_present()) return skip("no libcudart.so");
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 5, 6, 16, 24, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
     c.desc.dtype_dw = MP_FP32;

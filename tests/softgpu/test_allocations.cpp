@@ -38,8 +38,8 @@ class Model {
       const auto size = sizes_.find(place);
       for (const uint64_t offset : {uint64_t{0}, kStep / 2, kStep - 1}) {
         const auto found = find_allocation(begin + offset);
-        const bool is_there = size != sizes_.end() && offset < size->second;
-        num_mistakes += found.has_value() != is_there || (is_there && found->begin != begin);
+        const bool is_present = size != sizes_.end() && offset < size->second;
+        num_mistakes += found.has_value() != is_present || (is_present && found->begin != begin);
       }
     }
     return num_mistakes;

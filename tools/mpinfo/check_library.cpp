@@ -40,14 +40,14 @@ std::string vector_units() {
   const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   const struct {
     const char *name;
-    bool is_there;
+    bool is_present;
   } units[] = {{"AVX2", __builtin_cpu_supports("avx2") != 0},
                {"FMA", __builtin_cpu_supports("fma") != 0},
                {"F16C", has_f16c},
                {"BMI2", __builtin_cpu_supports("bmi2") != 0}};
   std::string there, missing;
   for (const auto &unit : units) {
-    std::string &list = unit.is_there ? there : missing;
+    std::string &list = unit.is_present ? there : missing;
     list += (list.empty() ? "" : ", ") + std::string(unit.name);
   }
   const std::string joint = there.empty() || missing.empty() ? "" : " and ";

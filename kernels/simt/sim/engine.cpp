@@ -11,13 +11,13 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/per_thread.h"
 #include "kernels/simt/sim/cluster_state.h"
 #include "kernels/simt/sim/fiber.h"
 #include "kernels/simt/sim/race.h"
 #include "kernels/simt/sim/scheduler.h"
 #include "kernels/simt/sim/workers.h"
 #include "kernels/target_error.h"
+#include "kernels/thread_local_object.h"
 
 namespace mp::host::engine {
 
@@ -243,11 +243,11 @@ class Engine {
 /// The engine of an OS thread, from its first launch to release_idle().
 struct EngineSlot {
   std::optional<Engine> engine;
-  KeptByThread registration{[this] { engine.reset(); }};
+  ThreadCache registration{[this] { engine.reset(); }};
 };
 
 Engine &Engine::of_this_thread() {
-  std::optional<Engine> &engine = PerThread<EngineSlot>::get().engine;
+  std::optional<Engine> &engine = ThreadLocal<EngineSlot>::get().engine;
   return engine ? *engine : engine.emplace();
 }
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "kernels/environment.h"
-#include "kernels/made_once.h"
+#include "kernels/lazy_init.h"
 
 namespace mp::host::engine {
 
@@ -30,7 +30,7 @@ Mode mode_from_environment() {
 }
 
 Mode &process_mode() {
-  return made_once([] { return mode_from_environment(); });
+  return lazy_init([] { return mode_from_environment(); });
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void set_mode(const Mode &mode) {
 }
 
 int max_workers() {
-  return made_once([] {
+  return lazy_init([] {
     constexpr int64_t kMost = 256;
     const int64_t processors = std::thread::hardware_concurrency();
     return static_cast<int>(

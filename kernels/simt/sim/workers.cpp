@@ -128,14 +128,14 @@ class Workers {
   bool quit_ = false;
 };
 
-/// Guards the list of KeptByThread.  Locked within a job, so its handler is registered first: a
+/// Guards the list of ThreadCache.  Locked within a job, so its handler is registered first: a
 /// fork calls the handlers in reverse order.
 std::mutex kept_mutex;
-const HeldWhileForking<kept_mutex> nothing_kept_in_a_child;
-KeptByThread *kept = nullptr;
+const ForkGuard<kept_mutex> nothing_kept_in_a_child;
+ThreadCache *kept = nullptr;
 
 std::mutex one_job_at_a_time;
-const HeldWhileForking<one_job_at_a_time> no_job_in_a_child;
+const ForkGuard<one_job_at_a_time> no_job_in_a_child;
 
 /// Owns the workers, from a launch to release_workers(); the forked child of a process that has
 /// workers works alone.  Its handler is there from the start: a fork that waits for the job in
@@ -184,16 +184,16 @@ void release_workers() {
   const std::lock_guard job(one_job_at_a_time);
   WorkersOfProcess::stop();
   const std::lock_guard lock(kept_mutex);
-  for (const KeptByThread *one = kept; one != nullptr; one = one->after_) one->free_();
+  for (const ThreadCache *one = kept; one != nullptr; one = one->after_) one->free_();
 }
 
-KeptByThread::KeptByThread(std::function<void()> free) : free_(std::move(free)) {
+ThreadCache::ThreadCache(std::function<void()> free) : free_(std::move(free)) {
   const std::lock_guard lock(kept_mutex);
   after_ = std::exchange(kept, this);
   if (after_ != nullptr) after_->before_ = this;
 }
 
-KeptByThread::~KeptByThread() {
+ThreadCache::~ThreadCache() {
   const std::lock_guard lock(kept_mutex);
   (before_ != nullptr ? before_->after_ : kept) = after_;
   if (after_ != nullptr) after_->before_ = before_;

@@ -24,19 +24,19 @@ void run_on_workers(const Clusters &clusters, int max_workers);
 void release_workers();
 
 /// Memory that an OS thread keeps from launch to launch.
-class KeptByThread {
+class ThreadCache {
  public:
   /// @param free  frees the memory; called by any thread, but not during a launch
-  explicit KeptByThread(std::function<void()> free);
-  ~KeptByThread();
-  KeptByThread(const KeptByThread &) = delete;
-  KeptByThread &operator=(const KeptByThread &) = delete;
+  explicit ThreadCache(std::function<void()> free);
+  ~ThreadCache();
+  ThreadCache(const ThreadCache &) = delete;
+  ThreadCache &operator=(const ThreadCache &) = delete;
 
  private:
   friend void release_workers();
 
   std::function<void()> free_;
-  KeptByThread *before_ = nullptr, *after_;
+  ThreadCache *before_ = nullptr, *after_;
 };
 
 }  // namespace mp::host::engine

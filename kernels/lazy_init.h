@@ -9,8 +9,8 @@
 
 namespace mp {
 
-/// List of the objects from made_once(), freed when the library is unloaded.
-class MadeOnce {
+/// List of the objects from lazy_init(), freed when the library is unloaded.
+class LazyInit {
  public:
   struct Entry {
     void (*free)();
@@ -31,7 +31,7 @@ class MadeOnce {
     User &operator=(const User &) = delete;
   };
 
-  ~MadeOnce() {
+  ~LazyInit() {
     constexpr int64_t kUnloaded = int64_t{1} << 40;
     int64_t none = 0;
     if (!users.compare_exchange_strong(none, kUnloaded)) return;
@@ -43,23 +43,23 @@ class MadeOnce {
   static inline constinit std::atomic<int64_t> users = 0;
   static inline constinit std::atomic<Entry *> entries = nullptr;
 };
-inline const MadeOnce free_at_unload;
+inline const LazyInit free_at_unload;
 
 /// Returns the result of the first `make` of this type.  Unlike a local static variable it waits
 /// for no other thread, because the child of a fork does not have that thread: threads that come at
 /// the same time make one each, and the first stays.  After an exception of `make` the next call
 /// tries again.
 template <typename Make>
-std::invoke_result_t<Make> &made_once(Make make) {
+std::invoke_result_t<Make> &lazy_init(Make make) {
   static_assert(std::is_empty_v<Make>, "a lambda: each is the first call of its own type");
   using T = std::invoke_result_t<Make>;
   static constinit std::atomic<T *> made = nullptr;
-  static constinit MadeOnce::Entry entry = {[] { delete made.exchange(nullptr); }, nullptr};
+  static constinit LazyInit::Entry entry = {[] { delete made.exchange(nullptr); }, nullptr};
   if (T *const known = made.load(std::memory_order_acquire)) return *known;
   std::unique_ptr<T> own(new T(make()));
   T *others = nullptr;
   if (!made.compare_exchange_strong(others, own.get(), std::memory_order_acq_rel)) return *others;
-  MadeOnce::add(entry);
+  LazyInit::add(entry);
   return *own.release();
 }
 

@@ -13,7 +13,7 @@ namespace mp {
 /// thread_local variables have no destructors here: where there is no memory to register one with, the C
 /// library ends the process, while this throws std::bad_alloc.
 template <class T>
-class PerThread {
+class ThreadLocal {
  public:
   static T &get() {
     if (T *const known = of_this_thread) return *known;
