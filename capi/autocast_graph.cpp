@@ -9,7 +9,7 @@ namespace mp {
 
 namespace {
 
-constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
 
 /// Names an element of an array of the graph in a message.
 template <class... Rest>
@@ -54,8 +54,8 @@ int64_t require_ranges(const int32_t *first, const char *name, int64_t count) {
 
 void require_counts(const mp_autocast_graph_t &g) {
   const auto require_count = [](uint32_t count, const char *name) {
-    MP_REQUIRE(count <= kMost, MP_ERROR_INVALID_ARGUMENT, "graph->", name, " = ", count,
-               " exceeds ", kMost);
+    MP_REQUIRE(count <= kMax, MP_ERROR_INVALID_ARGUMENT, "graph->", name, " = ", count, " exceeds ",
+               kMax);
   };
   require_count(g.num_nodes, "num_nodes");
   require_count(g.num_tensors, "num_tensors");
@@ -128,12 +128,12 @@ mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user) {
   require_at_most(g.cluster_kind, "cluster_kind", g.num_clusters, 1, " must be 0 or 1");
 
   // What is counted together: vertices, edges.
-  MP_REQUIRE(num_inputs + g.num_hidden_edges <= kMost, MP_ERROR_INVALID_ARGUMENT,
+  MP_REQUIRE(num_inputs + g.num_hidden_edges <= kMax, MP_ERROR_INVALID_ARGUMENT,
              "graph->num_hidden_edges = ", g.num_hidden_edges, " plus ", num_inputs,
-             " inputs exceeds ", kMost);
-  MP_REQUIRE(num_inputs + g.num_nodes + g.num_tensors <= kMost, MP_ERROR_INVALID_ARGUMENT,
+             " inputs exceeds ", kMax);
+  MP_REQUIRE(num_inputs + g.num_nodes + g.num_tensors <= kMax, MP_ERROR_INVALID_ARGUMENT,
              "graph->num_nodes = ", g.num_nodes, " plus graph->num_tensors = ", g.num_tensors,
-             " plus ", num_inputs, " inputs exceeds ", kMost);
+             " plus ", num_inputs, " inputs exceeds ", kMax);
   return g;
 }
 

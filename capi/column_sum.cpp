@@ -14,9 +14,9 @@ mp_column_sum_desc_t read_desc(const mp_column_sum_desc_t *user) {
   require_not_negative(d.columns, "columns");
   MP_REQUIRE(d.ld >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld = ", d.ld,
              " is smaller than columns = ", d.columns);
-  constexpr int64_t kMostColumns = int64_t{1} << 50;  // their chunks can be counted
+  constexpr int64_t kMaxColumns = int64_t{1} << 50;  // their chunks can be counted
   int64_t elems;
-  MP_REQUIRE(d.columns <= kMostColumns && strided_extent(d.rows, d.ld, d.columns, &elems) &&
+  MP_REQUIRE(d.columns <= kMaxColumns && strided_extent(d.rows, d.ld, d.columns, &elems) &&
                  bytes_fit(elems, d.dtype),
              MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " with columns = ", d.columns,
              " and ld = ", d.ld, ": size in bytes exceeds 2^63 - 1");

@@ -97,7 +97,7 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
       require_zero(item.reserved0, "reserved0");
       check_shape(d);
       tiles += count_tiles(d, tiles_along(d.m), 1);
-      MP_REQUIRE(tiles <= kMostTiles, MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n,
+      MP_REQUIRE(tiles <= kMaxTiles, MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n,
                  ": number of 16 x 16 tiles of all items exceeds 2^31 - 1");
       if (epilogue == nullptr) return;
       const Operands data{item.A, item.B, item.C, item.D};

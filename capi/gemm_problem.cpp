@@ -90,7 +90,7 @@ void check_shape(const mp_gemm_desc_t &d) {
 int64_t count_tiles(const mp_gemm_desc_t &d, int64_t tiles_m, int64_t batch_count) {
   int64_t tiles;
   MP_REQUIRE(multiply_add(tiles_m, tiles_along(d.n), 0, &tiles) &&
-                 multiply_add(tiles, batch_count, 0, &tiles) && tiles <= kMostTiles,
+                 multiply_add(tiles, batch_count, 0, &tiles) && tiles <= kMaxTiles,
              MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n, ", batch_count = ", d.batch_count,
              ": number of 16 x 16 tiles exceeds 2^31 - 1");
   return tiles;

@@ -42,7 +42,7 @@ void check_operation(const mp_gemm_desc_t &);
 void check_shape(const mp_gemm_desc_t &);
 
 /// Kernels number the tiles of a call in 31 bits, as CUDA does its blocks.
-constexpr int64_t kMostTiles = INT32_MAX;
+constexpr int64_t kMaxTiles = INT32_MAX;
 /// The tiles of 16 x 16 in `batch_count` products that have rows for tiles_m of them; those of no kernel are smaller in
 /// any direction.  Ends the call where they are more than can be numbered.
 int64_t count_tiles(const mp_gemm_desc_t &, int64_t tiles_m, int64_t batch_count);

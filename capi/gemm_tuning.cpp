@@ -17,7 +17,7 @@ namespace mp {
 
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20;  // a hundred times a table of everything
+constexpr size_t kMaxBytes = 1 << 20;  // a hundred times a table of everything
 
 /// Closes it.
 struct File {
@@ -42,7 +42,7 @@ bool read_file(const char *path, std::string *text, std::string *why) {
     if (bytes < 0) *why = "cannot be read";
     if (bytes <= 0) return bytes == 0;
     text->append(block, static_cast<size_t>(bytes));
-    if (text->size() <= kMostBytes) continue;
+    if (text->size() <= kMaxBytes) continue;
     *why = "exceeds 1 MiB";
     return false;
   }

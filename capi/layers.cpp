@@ -115,14 +115,14 @@ PoolSide width(const mp_pool2d_desc_t &d) {
 }
 
 void require_side(const PoolSide &side) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   require_positive(side.size, side.size_name);
   require_positive(side.window, side.window_name);
   require_positive(side.stride, side.stride_name);
   MP_REQUIRE(side.dilation >= 1, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
              side.dilation, " is negative");
-  MP_REQUIRE(side.extent() <= kMost, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
-             side.dilation, ": size of the dilated window exceeds ", kMost);
+  MP_REQUIRE(side.extent() <= kMax, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
+             side.dilation, ": size of the dilated window exceeds ", kMax);
   for (const auto &[pixels, name] : {side.before, side.behind}) {
     require_not_negative(pixels, name);
     const bool is_inside = pixels < side.extent();

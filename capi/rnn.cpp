@@ -55,13 +55,13 @@ void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_
 
 /// That no size is beyond 64 bits, workspace included.
 void require_countable(const RnnShape &s) {
-  constexpr double kMostBytes = 0x1p60, kLargestElement = 4.0, kParts = 4.0;
+  constexpr double kMaxBytes = 0x1p60, kLargestElement = 4.0, kParts = 4.0;
   const double hidden = s.hidden_size, directions = static_cast<double>(s.directions);
   const double columns = std::max<double>(s.input_size, directions * hidden);
   const double per_row = kParts * directions * static_cast<double>(s.slots) * columns;
   const double weights = static_cast<double>(s.gates) * hidden * columns;
   const double rows = std::max(1.0, static_cast<double>(s.timesteps)) * std::max(1, s.batch);
-  MP_REQUIRE(kLargestElement * s.layers * (rows * per_row + weights) < kMostBytes,
+  MP_REQUIRE(kLargestElement * s.layers * (rows * per_row + weights) < kMaxBytes,
              MP_ERROR_INVALID_ARGUMENT, "timesteps = ", s.timesteps, ", batch = ", s.batch,
              ", input_size = ", s.input_size, ", hidden_size = ", s.hidden_size,
              ", layers = ", s.layers, ": size in bytes exceeds 2^63 - 1");

@@ -137,13 +137,12 @@ void require_mean(float mean, const char *name, double power, const char *power_
 /// Samples are log2 of the largest gradient, multiplied by S, minus log2 S: of numbers between 2^-149 and 2^128
 /// both, so that they lie within 277 of 0.  What is beyond this would hold S at a limit for thousands of steps.
 void check_log2_statistics(const mp_scaler_state_t &state) {
-  constexpr double kMost = 300.0;  // the means have been rounded in every step
-  require_mean(state.log2_mean, "state->log2_mean", state.beta1_power, "beta1_power", -kMost,
-               kMost);
+  constexpr double kMax = 300.0;  // the means have been rounded in every step
+  require_mean(state.log2_mean, "state->log2_mean", state.beta1_power, "beta1_power", -kMax, kMax);
   require_mean(state.log2_mean_slow, "state->log2_mean_slow", state.beta2_power, "beta2_power",
-               -kMost, kMost);
+               -kMax, kMax);
   require_mean(state.log2_square_slow, "state->log2_square_slow", state.beta2_power, "beta2_power",
-               0.0, kMost * kMost);
+               0.0, kMax * kMax);
 }
 
 /// A variance that comes out below 0 is not looked for: by rounding, good statistics have one too, and sigma is 0

@@ -31,16 +31,15 @@ void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d, c
 }
 
 mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
-  constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
-  constexpr int64_t kMostColumns = int64_t{1}
-                                   << 56;  // the sums of two rows for each can be counted
+  constexpr int64_t kMaxRows = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMaxColumns = int64_t{1} << 56;  // the sums of two rows for each can be counted
   const mp_embedding_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_dtable, "dtype_dtable");
   require_flags(d.flags, MP_EMBEDDING_PADDING | MP_EMBEDDING_ACCUMULATE, "flags");
   require_not_negative(d.rows, "rows");
-  MP_REQUIRE(d.rows <= kMostRows, MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " exceeds ",
-             kMostRows);
+  MP_REQUIRE(d.rows <= kMaxRows, MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " exceeds ",
+             kMaxRows);
   MP_REQUIRE(d.vocabulary >= 1, MP_ERROR_INVALID_ARGUMENT, "vocabulary = ", d.vocabulary,
              " must be at least 1");
   MP_REQUIRE((d.flags & MP_EMBEDDING_PADDING) == 0 ||
@@ -48,7 +47,7 @@ mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
              MP_ERROR_INVALID_ARGUMENT, "padding_index = ", d.padding_index,
              " is outside [0, vocabulary = ", d.vocabulary, ")");
   MP_REQUIRE(d.width >= 1, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width, " must be at least 1");
-  MP_REQUIRE(d.width <= kMostColumns, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width,
+  MP_REQUIRE(d.width <= kMaxColumns, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width,
              ": size in bytes exceeds 2^63 - 1");
   require_ld(d.ld_table, "ld_table", d, {d.vocabulary, "vocabulary"});
   require_ld(d.ld_out, "ld_out", d, {d.rows, "rows"});

@@ -28,9 +28,9 @@ constexpr Utf8Character first_character(std::string_view text) {
     if ((byte(i) & 0xc0U) != 0x80) return {0, 0};
     code = code << 6 | (byte(i) & 0x3fU);
   }
-  constexpr uint32_t kLeast[] = {0x80, 0x800, 0x10000};
+  constexpr uint32_t kMin[] = {0x80, 0x800, 0x10000};
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[bytes - 2] || code > 0x10ffff || is_surrogate) return {0, 0};
+  if (code < kMin[bytes - 2] || code > 0x10ffff || is_surrogate) return {0, 0};
   return {code, bytes};
 }
 

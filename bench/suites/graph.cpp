@@ -22,7 +22,7 @@ constexpr PerceptronShape kShapes[] = {{.layers = 8, .width = 32, .batch = 16},
 // So many rounds and no more.  One more than a multiple of four: the quartiles are rounds then.
 constexpr int64_t kRounds = 401, kBriefRounds = 41;
 /// Of one batch, so that a stream's queue is never full.
-constexpr int64_t kMostLaunches = 700;
+constexpr int64_t kMaxLaunches = 700;
 /// The number of calls ends a batch, and not time, so that both have equally many.
 constexpr double kLongerThanBatchesUs = 1e9;
 
@@ -134,8 +134,7 @@ void GraphBench::measure(const GraphItem &item) const {
 
   const auto launches = static_cast<int64_t>(by_hand.calls().size());
   // One is not timed.  Where no queue has to be filled they take turns step by step.
-  const int64_t most_calls =
-      machine_.on_host() ? 2 : std::max<int64_t>(2, kMostLaunches / launches);
+  const int64_t most_calls = machine_.on_host() ? 2 : std::max<int64_t>(2, kMaxLaunches / launches);
   const std::vector<Work> works = {Work([&] { graph.step(); }, /*prepare=*/nullptr, most_calls),
                                    Work([&] { by_hand.step(); }, /*prepare=*/nullptr, most_calls)};
   const auto timed = [](std::vector<Timing> timings) {

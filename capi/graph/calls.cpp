@@ -26,7 +26,7 @@ using graph::Role;
 using graph::shape_of;
 using graph::Tensor;
 
-constexpr int64_t kMostElements = int64_t{1} << 48;
+constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 mp_graph &require_open(mp_graph_t graph) {
   mp_graph &g = require_pointer(graph, "graph");
@@ -67,7 +67,7 @@ Tensor read_tensor(const char *name, Role role, mp_dtype_t dtype, int32_t rank,
   for (int32_t i = 0; i < rank; ++i) {
     MP_REQUIRE(extent[i] >= 1, MP_ERROR_INVALID_ARGUMENT, "extent[", i, "] = ", extent[i],
                " must be at least 1");
-    MP_REQUIRE(extent[i] <= kMostElements / numel, MP_ERROR_INVALID_ARGUMENT, "extent[", i,
+    MP_REQUIRE(extent[i] <= kMaxElements / numel, MP_ERROR_INVALID_ARGUMENT, "extent[", i,
                "] = ", extent[i], ": number of elements exceeds 2^48");
     numel *= extent[i];
     t.extent.push_back(extent[i]);
@@ -140,7 +140,7 @@ void read_extent(Node &node, const char *name, double value) {
   if (std::strcmp(name, "extent") != 0)
     fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, " has no attribute ",
          name);
-  if (!(value >= -1 && value <= static_cast<double>(kMostElements)) || value != std::floor(value))
+  if (!(value >= -1 && value <= static_cast<double>(kMaxElements)) || value != std::floor(value))
     fail_at(node, "extent = ", value, " must be -1 or the size of a dimension");
   if (node.attributes.size() == MP_GRAPH_MAX_RANK)
     fail_at(node, "number of extents exceeds ", MP_GRAPH_MAX_RANK);
@@ -188,7 +188,7 @@ void add_node(Graph &graph, Node node, uint32_t num_outputs) {
   node.operation->infer(graph, node);
   for (const int32_t output : node.outputs) {
     const Tensor &t = graph.tensor(output);
-    if (t.numel() > kMostElements) fail_at(node, "number of elements exceeds 2^48");
+    if (t.numel() > kMaxElements) fail_at(node, "number of elements exceeds 2^48");
     if (t.extent.size() > MP_GRAPH_MAX_RANK)
       fail_at(node, "number of dimensions exceeds ", MP_GRAPH_MAX_RANK);
   }

@@ -10,9 +10,9 @@ namespace {
 // ---------------------------------------------------------------------------- pools
 
 constexpr Attribute kPool[] = {
-    {"window", 2, 1, kMostWhole, true}, {"stride", 0, 0, kMostWhole, true},
-    {"pad", 0, 0, kMostWhole, true},    {"dilation", 1, 1, kMostWhole, true},
-    {"ceil_mode", 0, 0, 1, true},       {"include_pad", 0, 0, 1, true}};
+    {"window", 2, 1, kMaxWhole, true}, {"stride", 0, 0, kMaxWhole, true},
+    {"pad", 0, 0, kMaxWhole, true},    {"dilation", 1, 1, kMaxWhole, true},
+    {"ceil_mode", 0, 0, 1, true},      {"include_pad", 0, 0, 1, true}};
 constexpr std::span<const Attribute> kMaxPool{kPool, 5};
 
 /// @param x  what is pooled

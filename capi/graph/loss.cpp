@@ -12,7 +12,7 @@ namespace {
 
 constexpr Attribute kXent[] = {{"weight", 1, -3e38, 3e38, false},
                                {"label_smoothing", 0, 0, 0.99999994, false},
-                               {"ignore_label", -100, -2147483648.0, kMostWhole, true}};
+                               {"ignore_label", -100, -2147483648.0, kMaxWhole, true}};
 
 enum : size_t { kLogits, kLabels };           // inputs
 enum : size_t { kLoss, kRowLoss, kCorrect };  // outputs

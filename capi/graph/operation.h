@@ -93,7 +93,7 @@ class Operation {
 constexpr size_t kAbsent = ~size_t{0};
 
 /// Whole numbers of 32 bits.
-constexpr double kMostWhole = 2147483647;
+constexpr double kMaxWhole = 2147483647;
 
 /// nullptr where no user can make a node of it.
 const Operation *find_operation(std::string_view type);

@@ -181,10 +181,10 @@ class BiasAddGrad final : public BackwardOperation {
 
 // ---------------------------------------------------------------------------- Conv2D
 
-constexpr Attribute kConv[] = {{"stride", 1, 1, kMostWhole, true},
-                               {"pad", 0, 0, kMostWhole, true},
-                               {"dilation", 1, 1, kMostWhole, true},
-                               {"groups", 1, 1, kMostWhole, true}};
+constexpr Attribute kConv[] = {{"stride", 1, 1, kMaxWhole, true},
+                               {"pad", 0, 0, kMaxWhole, true},
+                               {"dilation", 1, 1, kMaxWhole, true},
+                               {"groups", 1, 1, kMaxWhole, true}};
 
 using ConvCall = mp_status_t (*)(mp_context_t, const mp_conv2d_desc_t *, const void *, const void *,
                                  void *, const mp_epilogue_t *, void *, size_t, mp_stream_t);

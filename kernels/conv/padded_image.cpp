@@ -9,7 +9,7 @@ namespace mp {
 
 namespace {
 
-constexpr int32_t kVector = 8, kLeastChannels = 4;
+constexpr int32_t kVector = 8, kMinChannels = 4;
 
 size_t copy_bytes(int64_t elems) {
   return static_cast<size_t>(round_up(elems * 2, 256));
@@ -17,9 +17,8 @@ size_t copy_bytes(int64_t elems) {
 
 /// A run that is a row of taps begins at a pixel that the stride leads to; one of a single tap at any.
 int32_t padded_channels(const ConvShape &s) {
-  const int32_t multiple = s.dilation_w == 1
-                               ? std::max(kVector / std::gcd(kVector, s.stride_w), kLeastChannels)
-                               : kVector;
+  const int32_t multiple =
+      s.dilation_w == 1 ? std::max(kVector / std::gcd(kVector, s.stride_w), kMinChannels) : kVector;
   return static_cast<int32_t>(round_up(s.c, multiple));
 }
 

@@ -13,10 +13,10 @@ AlignedCopy copy_of(const Operand &x, int64_t rows, int64_t cols, int64_t batch_
 }
 
 bool can_be_counted(const GemmProblem &p) {
-  constexpr double kMost = 0x1p60;
+  constexpr double kMax = 0x1p60;
   const double items = p.out.batch_count, k = static_cast<double>(p.k) + 8;
-  return items * k * (static_cast<double>(p.out.m) + 8) < kMost &&
-         items * k * (static_cast<double>(p.out.n) + 8) < kMost;
+  return items * k * (static_cast<double>(p.out.m) + 8) < kMax &&
+         items * k * (static_cast<double>(p.out.n) + 8) < kMax;
 }
 
 Operand operand_of(const Operand &x, const AlignedCopy &copy, uintptr_t place) {

@@ -77,11 +77,11 @@ std::vector<std::string_view> split_words(std::string_view line) {
 }
 
 double parse_number(std::string_view word) {
-  constexpr double kMost = 1e9;  // keeps every predicted time finite
+  constexpr double kMax = 1e9;  // keeps every predicted time finite
   double number = -1;
   const char *const end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, number);
-  if (error != std::errc() || stop != end || !(number >= 0 && number <= kMost))
+  if (error != std::errc() || stop != end || !(number >= 0 && number <= kMax))
     throw SyntaxError(quoted(word) + " must be a number from 0 to 1e9");
   return number;
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPixels = 2;        ///< of a thread, 8 channels of each
 constexpr int kWindowRuns = 512;  ///< 8 channels of a window: so many are in smem at a time
-constexpr int kMostRuns = 8;      ///< of a tile, side by side: 128 bytes
+constexpr int kMaxRuns = 8;       ///< of a tile, side by side: 128 bytes
 
 struct LargestBackwardArgs {
   PoolArgs pool;
@@ -161,7 +161,7 @@ void launch_largest_backward(const Device &device, const PoolArgs &pool, mp_stre
   args.pool = pool;
   const int64_t runs = ceil_div<int64_t>(desc.c, kVec);
   args.runs = 1;
-  while (args.runs < min_of<int64_t>(runs, kMostRuns)) args.runs *= 2;
+  while (args.runs < min_of<int64_t>(runs, kMaxRuns)) args.runs *= 2;
   args.height = args.width = 1;
   while (args.height * args.width * args.runs < kThreads * kPixels)
     (args.height < args.width ? args.height : args.width) *= 2;

@@ -166,9 +166,9 @@ class FusedWgmmaBlock {
 /// A cluster for every tile, and a block of it for every part of k.
 template <class Tile, class Args>
 LaunchShape fused_launch_shape(const Device &device, const Args &args, int64_t k_tiles) {
-  constexpr int kMostParts = 8;  // what a cluster may have on every device
+  constexpr int kMaxParts = 8;  // what a cluster may have on every device
   const int64_t in_row = Tile::Tiles::per_row(args.steps[0].hidden);
-  int parts = kMostParts;
+  int parts = kMaxParts;
   while (parts > 1 && (parts > k_tiles || in_row * parts > device.num_sms)) parts /= 2;
   return {Tile::Tiles::count(args) * parts, Tile::kThreads, Tile::kSmemBytes, parts, true};
 }

@@ -15,8 +15,8 @@ namespace mp::MP_TARGET {
 MP_DEVICE float exp_of_negative(float x) {
   constexpr float kLog2E = 0x1.715476p+0f, kLn2 = 0x1.62e43p-1f, kLn2Rest = -0x1.05c61p-29f;
   constexpr float kToInteger = 0x1.8p+23f;  // a sum with it has 2^0 for its last bit
-  constexpr float kLeast = -104.0f;         // e^-104 rounds to 0
-  x = x < kLeast ? kLeast : x;
+  constexpr float kMin = -104.0f;           // e^-104 rounds to 0
+  x = x < kMin ? kMin : x;
   const float shifted = fmaf(x, kLog2E, kToInteger), n = shifted - kToInteger;
   const float r = fmaf(n, -kLn2Rest, fmaf(n, -kLn2, x));
   float rest = 0x1.6dbc68p-10f;
@@ -83,8 +83,8 @@ struct NormalTail {
   MP_DEVICE float value() const { return power * ratio; }
 
   MP_DEVICE explicit NormalTail(float a) {
-    constexpr float kMost = 14.5f;
-    a = a > kMost ? kMost : a;
+    constexpr float kMax = 14.5f;
+    a = a > kMax ? kMax : a;
     const float square = a * a, rest = fmaf(a, a, -square);
     const float rounded = exp_of_negative(-0.5f * square);
     power = fmaf(rounded, -0.5f * rest, rounded);

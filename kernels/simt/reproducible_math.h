@@ -49,15 +49,15 @@ MP_DEVICE double power_of_2(int exponent) {
 
 /// 2^power m, of 1/2 <= m < 2.  By its bits, so that it is no product either.
 MP_DEVICE double times_power_of_2(double m, int power) {
-  constexpr int kLeastExponent = 1 - kExponentBias;
+  constexpr int kMinExponent = 1 - kExponentBias;
   const uint64_t bits = bits_of(m);
   const int exponent = static_cast<int>(bits >> kMantissaBits) - kExponentBias + power;
   if (exponent > kExponentBias) return kInfinity;
-  if (exponent >= kLeastExponent)
+  if (exponent >= kMinExponent)
     return double_from_bits((bits & kMantissaMask) | bits_of(power_of_2(exponent)));
   // A subnormal is a multiple of 2^-1074, and its bits say which.  2^-1074 / 2^power is the ulp of `coarse`, to
   // which the sum rounds m; so many ulp the sum lies above it.
-  const double coarse = power_of_2(kLeastExponent - power);
+  const double coarse = power_of_2(kMinExponent - power);
   return double_from_bits(bits_of(coarse + m) - bits_of(coarse));
 }
 

@@ -33,8 +33,8 @@ MP_HD constexpr bool supported();
 template <class T, size_t kSmemBytes>
 MP_HD constexpr bool supported() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  constexpr size_t kMostSmem = (__CUDA_ARCH__ < 750 ? 96 : 64) * 1024;  // of Volta and Turing
-  return !std::is_same_v<T, bf16> && kSmemBytes <= kMostSmem;
+  constexpr size_t kMaxSmem = (__CUDA_ARCH__ < 750 ? 96 : 64) * 1024;  // of Volta and Turing
+  return !std::is_same_v<T, bf16> && kSmemBytes <= kMaxSmem;
 #else
   return true;
 #endif

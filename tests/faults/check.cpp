@@ -11,8 +11,8 @@ namespace mptest::faults {
 namespace {
 
 constexpr int kSeconds = 100;  // that a child may take
-constexpr int kMostCrashes = 4;
-constexpr size_t kMostText = 2000;  // of findings; more do not say more
+constexpr int kMaxCrashes = 4;
+constexpr size_t kMaxText = 2000;  // of findings; more do not say more
 
 struct Outcome {
   uint64_t results = 0;
@@ -86,7 +86,7 @@ void run_warm(const Scenario &scenario, const Campaign &campaign, int64_t first)
     const Outcome outcome =
         run_once(scenario, {campaign.source, at, campaign.persists}, has_allocator);
     compare(outcome, wanted.results, campaign.threads == 1);
-    progress().is_over = !outcome.has_struck || progress().size > kMostText;
+    progress().is_over = !outcome.has_struck || progress().size > kMaxText;
     progress().faults += outcome.has_struck ? 1 : 0;
   }
 }
@@ -117,7 +117,7 @@ Found run_warm_campaign(const Scenario &scenario, const Campaign &campaign) {
   Found found;
   progress() = {};
   int64_t first = 1;
-  for (int child = 0; child < kMostCrashes && !progress().is_over; ++child) {
+  for (int child = 0; child < kMaxCrashes && !progress().is_over; ++child) {
     found.findings += in_child(kSeconds, [&] { run_warm(scenario, campaign, first); });
     first = progress().fault.at + 1;
   }
@@ -130,7 +130,7 @@ Found run_cold_campaign(const Scenario &scenario, const Campaign &campaign) {
   progress() = {};
   found.findings = in_child(kSeconds, [&] { run_cold(scenario, campaign, 0, 0); });
   const uint64_t wanted = progress().results;
-  for (int64_t at = 1; !progress().is_over && found.findings.size() < kMostText; ++at)
+  for (int64_t at = 1; !progress().is_over && found.findings.size() < kMaxText; ++at)
     found.findings += in_child(kSeconds, [&] { run_cold(scenario, campaign, at, wanted); });
   found.faults = progress().faults;
   return found;

@@ -13,10 +13,10 @@ void run_on_workers(const Clusters &, int) {}
 
 // What is larger than the memory behind any pointer is a copy that only kernels' arguments say the size of.
 void copy(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t) {
-  if (bytes <= fuzz::kMostBytes) std::memmove(dst, src, bytes);
+  if (bytes <= fuzz::kMaxBytes) std::memmove(dst, src, bytes);
 }
 void fill(const Device &, void *dst, int byte, size_t bytes, mp_stream_t) {
-  if (bytes <= fuzz::kMostBytes) std::memset(dst, byte, bytes);
+  if (bytes <= fuzz::kMaxBytes) std::memset(dst, byte, bytes);
 }
 
 }  // namespace mp::host

@@ -10,7 +10,7 @@ namespace fuzz {
 namespace {
 
 constexpr size_t kAlignment = 256;
-alignas(kAlignment) char arena[2 * kMostBytes];
+alignas(kAlignment) char arena[2 * kMaxBytes];
 
 // clang-format off
 constexpr const char *kTexts[] = {
@@ -79,7 +79,7 @@ World::~World() {
 void World::begin_call() {
   is_careful_ = once_in(2);
   favourite_ = int64_t{1} << index_below(7) >> 1;
-  elements_ = once_in(16) ? kMostElements : index_below(6);
+  elements_ = once_in(16) ? kMaxElements : index_below(6);
   room_ = once_in(2) ? 65536 : index_below(300);
   untouched_.clear();
   used_.clear();
@@ -151,7 +151,7 @@ int64_t World::count(bool is_signed) {
 }
 
 size_t World::number_of_bytes() {
-  return once_in(4) ? index_below(256) : once_in(2) ? kMostBytes : 65536;
+  return once_in(4) ? index_below(256) : once_in(2) ? kMaxBytes : 65536;
 }
 
 size_t *World::room() {
@@ -190,7 +190,7 @@ int32_t *World::ascending() {
 void *World::device(size_t alignment) {
   if (once_in(8)) return nullptr;
   const size_t step = once_in(8) ? alignment : kAlignment;
-  return arena + step * index_below(static_cast<uint32_t>(kMostBytes / step));
+  return arena + step * index_below(static_cast<uint32_t>(kMaxBytes / step));
 }
 
 void *World::good_device(uint32_t place) {
@@ -261,7 +261,7 @@ bool World::destroy_one(const void *kind) {
 
 void *World::allocate(size_t bytes, void *user) {
   World &world = *static_cast<World *>(user);
-  if (bytes > kMostBytes || (world.memory_may_run_out_ && world.once_in(16))) return nullptr;
+  if (bytes > kMaxBytes || (world.memory_may_run_out_ && world.once_in(16))) return nullptr;
   void *block = nullptr;
   if (posix_memalign(&block, kAlignment, bytes) != 0) return nullptr;
   world.allocated_[block] = bytes + has_injected("release");

@@ -24,10 +24,10 @@ namespace fuzz {
 bool has_injected(const char *mistake);
 
 /// No list that a call gets is longer.
-constexpr uint32_t kMostElements = 40;
+constexpr uint32_t kMaxElements = 40;
 /// So much lies behind every device pointer, and no block of a context is larger: graphs are zeroed when they are made,
 /// and that of 16 GB takes minutes.
-constexpr size_t kMostBytes = 1 << 20;
+constexpr size_t kMaxBytes = 1 << 20;
 
 class World {
  public:

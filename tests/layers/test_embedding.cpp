@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNaN = std::nan("");
-constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(),
-                  kMost = std::numeric_limits<int32_t>::max();
+constexpr int32_t kMin = std::numeric_limits<int32_t>::min(),
+                  kMax = std::numeric_limits<int32_t>::max();
 
 // ---------------------------------------------------------------------------- cases
 
@@ -263,7 +263,7 @@ TEST_CASE("embedding: more rows than fit into a tile of the sort", "[layers][emb
 TEST_CASE("embedding: indices that are none", "[layers][embedding][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     std::vector<int32_t> indices = any_indices(70, 6, 12);
-    for (const int32_t wrong : {-1, 6, 7, kLeast, kMost, 255, 256, 1 << 16, -256})
+    for (const int32_t wrong : {-1, 6, 7, kMin, kMax, 255, 256, 1 << 16, -256})
       indices.insert(indices.begin() + (wrong & 31), wrong);
     Case c = make_case(indices, 6, 12, dtype);
     check(c);
@@ -390,7 +390,7 @@ TEST_CASE("embedding: nothing given that is optional", "[layers][embedding][stri
 
 TEST_CASE("embedding: the workspace is what the documentation says",
           "[layers][embedding][strict]") {
-  for (const int64_t rows : {1, 64, 65, 1 << 20, kMost}) {
+  for (const int64_t rows : {1, 64, 65, 1 << 20, kMax}) {
     for (const int64_t width : {1, 512, 70000}) {
       const mp_embedding_desc_t d = mp_embedding_desc_default(rows, 50000, width, MP_FP16);
       size_t bytes = 0;

@@ -17,12 +17,12 @@ namespace {
 static_assert(LDBL_MANT_DIG >= 64);
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLeastSubnormal = 0x1p-1074, kLeastNormal = 0x1p-1022, kLargest = DBL_MAX;
-constexpr int kLeastExponent = -1074, kMostExponent = 1023;
+constexpr double kMinSubnormal = 0x1p-1074, kMinNormal = 0x1p-1022, kLargest = DBL_MAX;
+constexpr int kMinExponent = -1074, kMaxExponent = 1023;
 constexpr int kArguments = 20000;
 
 /// The functions below have a documented error of 1 ulp, the C library's of 1 ulp of a long double.
-constexpr long double kMostUlps = 1.0L + 0x1p-10L;
+constexpr long double kMaxUlps = 1.0L + 0x1p-10L;
 
 /// Of a result of `wanted` before rounding; subnormals have that of the least normal number.
 long double ulp_at(long double wanted) {
@@ -64,7 +64,7 @@ bool is_zero_of_either_sign(double x) {
 template <class F>
 int count_inexact(const F &log2) {
   int inexact = 0;
-  for (int k = kLeastExponent; k <= kMostExponent; k++) inexact += log2(std::ldexp(1.0, k)) != k;
+  for (int k = kMinExponent; k <= kMaxExponent; k++) inexact += log2(std::ldexp(1.0, k)) != k;
   return inexact;
 }
 
@@ -80,12 +80,11 @@ TEST_CASE("reproducible math: log2 of every power of two, and exp2 of every expo
   CHECK(count_inexact(math::log2) == 0);
   CHECK(count_inexact(log2_of_cuda) > 0);  // injected
   CHECK(log2_of_cuda(4096.0) < 12.0);
-  for (int k = kLeastExponent; k <= kMostExponent; k++)
-    REQUIRE(math::exp2(k) == std::ldexp(1.0, k));
+  for (int k = kMinExponent; k <= kMaxExponent; k++) REQUIRE(math::exp2(k) == std::ldexp(1.0, k));
 }
 
 TEST_CASE("reproducible math: log2 does not fall around powers of two") {
-  for (int k = kLeastExponent; k <= kMostExponent; k++) {
+  for (int k = kMinExponent; k <= kMaxExponent; k++) {
     double x = std::ldexp(1.0, k), y = x;
     for (int i = 0; i < 4; i++) {
       const double below = std::nextafter(x, 0.0), above = std::nextafter(y, kInfinity);
@@ -98,7 +97,7 @@ TEST_CASE("reproducible math: log2 does not fall around powers of two") {
 }
 
 TEST_CASE("reproducible math: exp2 does not fall around integers and halves") {
-  for (int twice = 2 * kLeastExponent; twice < 2 * kMostExponent; twice++) {
+  for (int twice = 2 * kMinExponent; twice < 2 * kMaxExponent; twice++) {
     const double y = twice / 2.0;
     REQUIRE(math::exp2(std::nextafter(y, -kInfinity)) <= math::exp2(y));
     REQUIRE(math::exp2(y) <= math::exp2(std::nextafter(y, kInfinity)));
@@ -114,8 +113,8 @@ TEST_CASE("reproducible math: logarithms are within 1 ulp") {
     log2.look_at(math::log2(x), std::log2(static_cast<long double>(x)));
     log.look_at(math::log(x), std::log(static_cast<long double>(x)));
   }
-  CHECK(log2.ulps <= kMostUlps);
-  CHECK(log.ulps <= kMostUlps);
+  CHECK(log2.ulps <= kMaxUlps);
+  CHECK(log.ulps <= kMaxUlps);
 }
 
 TEST_CASE("reproducible math: exp2 is within 1 ulp, down to subnormals") {
@@ -130,9 +129,9 @@ TEST_CASE("reproducible math: exp2 is within 1 ulp, down to subnormals") {
     look(any, -1022.0, 1024.0);
     look(subnormal, -1080.0, -1020.0);
   }
-  CHECK(small.ulps <= kMostUlps);
-  CHECK(any.ulps <= kMostUlps);
-  CHECK(subnormal.ulps <= kMostUlps);
+  CHECK(small.ulps <= kMaxUlps);
+  CHECK(any.ulps <= kMaxUlps);
+  CHECK(subnormal.ulps <= kMaxUlps);
 }
 
 TEST_CASE("reproducible math: pow is within 1 ulp wherever it is finite") {
@@ -151,8 +150,8 @@ TEST_CASE("reproducible math: pow is within 1 ulp wherever it is finite") {
     look(decay, static_cast<float>(beta), static_cast<double>(random.integer(1, 1000000)));
     REQUIRE(math::pow(x, 1.0) == x);
   }
-  CHECK(any.ulps <= kMostUlps);
-  CHECK(decay.ulps <= kMostUlps);
+  CHECK(any.ulps <= kMaxUlps);
+  CHECK(decay.ulps <= kMaxUlps);
 }
 
 TEST_CASE("reproducible math: cospi is within 1 ulp, and exact at 0, 1/2 and 1") {
@@ -172,7 +171,7 @@ TEST_CASE("reproducible math: cospi is within 1 ulp, and exact at 0, 1/2 and 1")
                     std::fabs(from_half) < 0.25L ? std::sin(kPi * from_half) : std::cos(kPi * x));
     }
   }
-  CHECK(worst.ulps <= kMostUlps);
+  CHECK(worst.ulps <= kMaxUlps);
 }
 
 TEST_CASE("reproducible math: logarithms and exp2 of what is no ordinary number") {
@@ -181,7 +180,7 @@ TEST_CASE("reproducible math: logarithms and exp2 of what is no ordinary number"
     CHECK(log(-0.0) == -kInfinity);
     CHECK(log(kInfinity) == kInfinity);
     CHECK(is_zero_of_either_sign(log(1.0)));
-    for (const double x : {-1.0, -kLeastSubnormal, -kInfinity, kNan}) CHECK(std::isnan(log(x)));
+    for (const double x : {-1.0, -kMinSubnormal, -kInfinity, kNan}) CHECK(std::isnan(log(x)));
   }
   CHECK(math::log2(kLargest) == 1024.0);
   CHECK(math::exp2(kInfinity) == kInfinity);
@@ -191,14 +190,14 @@ TEST_CASE("reproducible math: logarithms and exp2 of what is no ordinary number"
   CHECK(math::exp2(-1e300) == 0.0);
   CHECK(math::exp2(-kInfinity) == 0.0);
   CHECK(math::exp2(-1076.0) == 0.0);
-  CHECK(math::exp2(-1074.9) == kLeastSubnormal);
-  CHECK(math::times_power_of_2(std::nextafter(1.0, 0.0), -1022) == kLeastNormal);  // rounded up
+  CHECK(math::exp2(-1074.9) == kMinSubnormal);
+  CHECK(math::times_power_of_2(std::nextafter(1.0, 0.0), -1022) == kMinNormal);  // rounded up
   CHECK(std::isnan(math::exp2(kNan)));
 }
 
 TEST_CASE("reproducible math: pow of what is no ordinary number is that of C") {
-  const double numbers[] = {0.0, kLeastSubnormal, kLeastNormal, 1e-300,    0.25, 0.999, 1.0,
-                            2.0, 1e300,           kLargest,     kInfinity, kNan};
+  const double numbers[] = {0.0, kMinSubnormal, kMinNormal, 1e-300,   0.25,      0.999,
+                            1.0, 2.0,           1e300,      kLargest, kInfinity, kNan};
   const double exponents[] = {-kInfinity, -kLargest, -1e300,   -3.0,      -0.5, -1e-300,
                               -0.0,       0.0,       1e-300,   0.5,       1.0,  2.0,
                               1e9,        1e300,     kLargest, kInfinity, kNan};

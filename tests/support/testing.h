@@ -26,10 +26,10 @@ struct Catch::is_range<std::vector<T>> : std::false_type {};
 template <class T>
 struct Catch::StringMaker<std::vector<T>> {
   static std::string convert(const std::vector<T> &values) {
-    constexpr size_t kMost = 16;
-    const std::string first = rangeToString(values | std::views::take(kMost));
-    if (values.size() <= kMost) return first;
-    return first + " and " + std::to_string(values.size() - kMost) + " more";
+    constexpr size_t kMax = 16;
+    const std::string first = rangeToString(values | std::views::take(kMax));
+    if (values.size() <= kMax) return first;
+    return first + " and " + std::to_string(values.size() - kMax) + " more";
   }
 };
 

@@ -61,9 +61,9 @@ Bytes multiply(mp_context_t context, const Product &p) {
 /// Of the first ones; each look takes as long as ranking all kernels.
 template <typename Info>
 Bytes kernels_by(mp_context_t context, const Info &info_of) {
-  constexpr int32_t kMost = 2;
+  constexpr int32_t kMax = 2;
   Operands operands(context);
-  for (int32_t index = 0; index < kMost; ++index) {
+  for (int32_t index = 0; index < kMax; ++index) {
     mp_kernel_info_t info;
     MP_INIT_STRUCT(&info);
     check(info_of(index, &info));

@@ -50,10 +50,10 @@ void set_mode(const Mode &mode) {
 
 int max_workers() {
   return lazy_init([] {
-    constexpr int64_t kMost = 256;
+    constexpr int64_t kMax = 256;
     const int64_t processors = std::thread::hardware_concurrency();
     return static_cast<int>(
-        threads_variable.integer(1, kMost).value_or(std::clamp<int64_t>(processors, 1, kMost)));
+        threads_variable.integer(1, kMax).value_or(std::clamp<int64_t>(processors, 1, kMax)));
   });
 }
 

@@ -20,7 +20,7 @@ constexpr uint32_t kFloatNan = 0x7FFFFFFF;
 /// IEEE binary16: 5 bits of exponent, 10 of fraction.
 struct Fp16 {
   static constexpr int kFractionBits = 10;
-  static constexpr uint32_t kInfinity = 0x7C00, kMaximum = 0x7BFF, kLeastNormal = 0x0400;
+  static constexpr uint32_t kInfinity = 0x7C00, kMaximum = 0x7BFF, kMinNormal = 0x0400;
 
   /// Exact; a NaN keeps its sign and its bits.
   static float widen(uint32_t half) {
@@ -54,7 +54,7 @@ struct Fp16 {
 /// The upper half of an fp32: 8 bits of exponent, 7 of fraction.
 struct Bf16 {
   static constexpr int kFractionBits = 7;
-  static constexpr uint32_t kInfinity = 0x7F80, kMaximum = 0x7F7F, kLeastNormal = 0x0080;
+  static constexpr uint32_t kInfinity = 0x7F80, kMaximum = 0x7F7F, kMinNormal = 0x0080;
 
   static float widen(uint32_t half) { return std::bit_cast<float>(half << 16); }
 

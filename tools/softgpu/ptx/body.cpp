@@ -12,7 +12,7 @@
 namespace softgpu::ptx {
 namespace {
 
-constexpr int kMostNestedCalls = 64;
+constexpr int kMaxNestedCalls = 64;
 
 class BodyReader {
  public:
@@ -328,7 +328,7 @@ void BodyReader::expand_call(const Reader &reader, const Function &function,
                              const std::vector<std::string_view> &arguments) {
   if (results.size() != function.results.size() || arguments.size() != function.parameters.size())
     reader.fail("a call with another number of parameters than the function has, before");
-  if (return_labels_.size() == kMostNestedCalls) reader.fail("calls are nested too deep, before");
+  if (return_labels_.size() == kMaxNestedCalls) reader.fail("calls are nested too deep, before");
   scopes_.enter_function();
   local_bytes_.push_back(num_local_bytes_);
   for (size_t i = 0; i < results.size(); i++)

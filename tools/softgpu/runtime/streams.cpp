@@ -12,7 +12,7 @@ namespace softgpu::runtime {
 
 namespace {
 
-constexpr int kLeastPriority = 0, kGreatestPriority = -5;
+constexpr int kMinPriority = 0, kGreatestPriority = -5;
 
 /// All streams of the process.
 struct Registry {
@@ -32,7 +32,7 @@ std::unique_ptr<Stream> make_stream(int device, unsigned flags, int priority) {
   stream->device = device;
   stream->flags = flags;
   stream->is_blocking = (flags & cudaStreamNonBlocking) == 0;
-  stream->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
+  stream->priority = std::clamp(priority, kGreatestPriority, kMinPriority);
   stream->id = ++registry().num_created;
   return stream;
 }
@@ -45,7 +45,7 @@ void retire(std::unique_ptr<Stream> stream) {
 }
 
 Stream *add_default(int device, bool is_legacy) {
-  std::unique_ptr<Stream> stream = make_stream(device, cudaStreamDefault, kLeastPriority);
+  std::unique_ptr<Stream> stream = make_stream(device, cudaStreamDefault, kMinPriority);
   stream->is_legacy = is_legacy;
   stream->is_blocking = !is_legacy;
   return registry().defaults.emplace_back(std::move(stream)).get();
@@ -265,7 +265,7 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
   return call("cudaDeviceGetStreamPriorityRange", cudaErrorInvalidValue, [&] {
-    if (least) *least = kLeastPriority;
+    if (least) *least = kMinPriority;
     if (greatest) *greatest = kGreatestPriority;
   });
 }
