@@ -20,8 +20,8 @@ namespace mp {
 namespace {
 
 using autocast::Casts;
-using autocast::Painting;
 using autocast::Policy;
+using autocast::PrecisionAssignment;
 using autocast::Rewritten;
 
 // ---------------------------------------------------------------------------- policies
@@ -93,7 +93,7 @@ void write_unchanged(const mp_autocast_graph_t &g, const mp_autocast_result_t &r
 }
 
 /// Returns how many nodes are low.
-int32_t write_nodes(const Painting &painting, mp_dtype_t low, uint32_t num_nodes,
+int32_t write_nodes(const PrecisionAssignment &painting, mp_dtype_t low, uint32_t num_nodes,
                     const mp_autocast_result_t &r) {
   int32_t num_low = 0;
   for (uint32_t i = 0; i < num_nodes; i++) {
@@ -147,7 +147,7 @@ mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtyp
 struct Rewrite {
   Rewrite(const Policy &policy, const mp_autocast_graph_t &graph)
       : painting(policy, graph), casts(policy, graph, painting) {}
-  Painting painting;
+  PrecisionAssignment painting;
   Casts casts;
 };
 

@@ -2,7 +2,8 @@
 
 namespace mp::autocast {
 
-Casts::Casts(const Policy &policy, const mp_autocast_graph_t &graph, const Painting &painting)
+Casts::Casts(const Policy &policy, const mp_autocast_graph_t &graph,
+             const PrecisionAssignment &painting)
     : graph_(graph),
       painting_(painting),
       low_(policy.config.low),

@@ -19,14 +19,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/autocast/paint.h"
+#include "kernels/autocast/assign_precision.h"
 #include "mpcore.h"
 
 namespace mp::autocast {
 
 class Casts {
  public:
-  Casts(const Policy &policy, const mp_autocast_graph_t &graph, const Painting &painting);
+  Casts(const Policy &policy, const mp_autocast_graph_t &graph,
+        const PrecisionAssignment &painting);
 
   int32_t count() const { return count_; }
   int32_t num_model_copies() const { return num_model_copies_; }
@@ -55,7 +56,7 @@ class Casts {
   void number_casts();
 
   const mp_autocast_graph_t &graph_;
-  const Painting &painting_;
+  const PrecisionAssignment &painting_;
   const mp_dtype_t low_;
   const bool keeps_io_, emulates_;
   std::vector<int32_t> readers_;     ///< per tensor

@@ -119,7 +119,7 @@ int32_t Vertices::find(int32_t node, uint8_t slot) const {
 
 int32_t Vertices::main_vertex(int32_t node) const {
   for (int32_t v = of_node(node); v < end_of_node(node); v++)
-    if (takes_part(v)) return v;
+    if (is_eligible(v)) return v;
   return of_node(node);
 }
 

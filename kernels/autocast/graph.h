@@ -54,7 +54,7 @@ class Vertices {
   int32_t node(int32_t vertex) const { return node_[static_cast<size_t>(vertex)]; }
   uint8_t slot(int32_t vertex) const { return slot_[static_cast<size_t>(vertex)]; }
   /// Whether an fp32 tensor is read or written there.
-  bool takes_part(int32_t vertex) const { return takes_part_[static_cast<size_t>(vertex)]; }
+  bool is_eligible(int32_t vertex) const { return takes_part_[static_cast<size_t>(vertex)]; }
   /// The vertex that a node is reported by.
   int32_t main_vertex(int32_t node) const;
 

@@ -72,7 +72,7 @@ bool Policy::is_banned(std::string_view op) const {
 
 mp_autocast_class_t Policy::class_of(std::string_view op) const {
   if (const std::optional<OpClass> known = listed(op)) return known->op_class;
-  return sweeps() ? MP_CAST_CLEAR : MP_CAST_UNLISTED;
+  return uses_torch_rules() ? MP_CAST_CLEAR : MP_CAST_UNLISTED;
 }
 
 NodeClass Policy::class_of_node(const mp_autocast_graph_t &graph, uint32_t i) const {
@@ -88,7 +88,8 @@ NodeClass Policy::class_of_node(const mp_autocast_graph_t &graph, uint32_t i) co
 }
 
 mp_autocast_class_t Policy::at_level(mp_autocast_class_t op_class) const {
-  const bool is_infer = op_class == MP_CAST_INFER || (op_class == MP_CAST_PROMOTE && !sweeps());
+  const bool is_infer =
+      op_class == MP_CAST_INFER || (op_class == MP_CAST_PROMOTE && !uses_torch_rules());
   switch (config.level) {
     case MP_AUTOCAST_INFER_AS_DENY:
       return is_infer ? MP_CAST_DENY : op_class;

@@ -48,7 +48,7 @@ class Policy {
   mp_autocast_class_t at_level(mp_autocast_class_t op_class) const;
 
   /// MP_AUTOCAST_PYTORCH: one sweep forward instead of the colouring.
-  bool sweeps() const { return config.preset == MP_AUTOCAST_PYTORCH; }
+  bool uses_torch_rules() const { return config.preset == MP_AUTOCAST_PYTORCH; }
 
   /// "allow: Conv2D MatMul ...", one line a class, in order.
   std::string lists_as_text() const;

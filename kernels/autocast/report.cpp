@@ -40,7 +40,7 @@ struct NodeReport {
 
 NodeReport look_at(const Rewritten &r, int32_t node) {
   if (r.painting == nullptr) return {MP_FP32, MP_WHY_GATE, -1, -1};
-  const Painting &painting = *r.painting;
+  const PrecisionAssignment &painting = *r.painting;
   return {painting.is_low_node(node) ? r.low : MP_FP32, painting.why(node), painting.because(node),
           painting.upstream(node)};
 }
@@ -66,7 +66,8 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
     case MP_WHY_NO_KERNEL:
       return "no 16-bit kernel";
     case MP_WHY_NO_ALLOW_NEARBY:
-      return r.painting->sweeps() ? "not all inputs are 16-bit" : "no 16-bit node near enough";
+      return r.painting->uses_torch_rules() ? "not all inputs are 16-bit"
+                                            : "no 16-bit node near enough";
     case MP_WHY_NOT_FLOAT:
       return "no fp32 tensor";
     case MP_WHY_GATE:

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "kernels/autocast/assign_precision.h"
 #include "kernels/autocast/casts.h"
-#include "kernels/autocast/paint.h"
 #include "mpcore.h"
 
 namespace mp::autocast {
@@ -13,8 +13,8 @@ namespace mp::autocast {
 struct Rewritten {
   const mp_autocast_graph_t &graph;
   mp_dtype_t low;
-  const char *gate;          ///< why nothing was changed; else nullptr, and the others are there
-  const Painting *painting;  ///< nullptr: before the rewrite
+  const char *gate;  ///< why nothing was changed; else nullptr, and the others are there
+  const PrecisionAssignment *painting;  ///< nullptr: before the rewrite
   const Casts *casts;
 };
 

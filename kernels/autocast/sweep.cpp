@@ -1,15 +1,15 @@
-// What torch.amp does, of a whole graph: one sweep forward instead of steps 2 to 5 of paint.cpp.
+// What torch.amp does, of a whole graph: one sweep forward instead of steps 2 to 5 of assign_precision.cpp.
 //
 // An ALLOW is low, a DENY is not, and everything else runs in the type that it is given: low where all
 // its floating-point inputs are.  That is the least fixed point, so a circle is low only where
 // everything that enters it is.
 #include <algorithm>
 
-#include "kernels/autocast/paint.h"
+#include "kernels/autocast/assign_precision.h"
 
 namespace mp::autocast {
 
-void Painting::sweep() {
+void PrecisionAssignment::sweep() {
   const auto count = static_cast<size_t>(vertices_.count());
   std::vector<int32_t> fp32_inputs(count, 0);
   clear_all(kInside);  // here: has an input

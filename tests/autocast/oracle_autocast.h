@@ -16,8 +16,8 @@ namespace mptest::autocast {
 struct OracleConfig {
   mp_dtype_t low;
   mp_autocast_level_t level;
-  bool sweeps;    ///< MP_AUTOCAST_PYTORCH
-  bool keeps_io;  ///< MP_AUTOCAST_KEEP_IO
+  bool uses_torch_rules;  ///< MP_AUTOCAST_PYTORCH
+  bool keeps_io;          ///< MP_AUTOCAST_KEEP_IO
 };
 
 class Oracle {
@@ -32,14 +32,14 @@ class Oracle {
     for (Vertex &v : all_) v.can_feel_deny = can_feel_deny(v);
     for (Vertex &v : all_) v.is_denied = feels_deny(v);
     containers();
-    if (config_.sweeps) {
+    if (config_.uses_torch_rules) {
       make_low_until_none([&](const Vertex &v) { return is_given_low(v); });
     } else {
       make_low([&](const Vertex &v) { return is_between(v); });
       if (config_.low == MP_BF16) make_low([&](const Vertex &v) { return follows(v); });
       make_low([&](const Vertex &v) { return is_beside(v); });
     }
-    for (Vertex &v : all_) v.is_low = v.is_low && !has(v, MP_NODE_NO_LOW) && v.takes_part;
+    for (Vertex &v : all_) v.is_low = v.is_low && !has(v, MP_NODE_NO_LOW) && v.is_eligible;
     containers();
     loops();
     make_low_until_none([&](const Vertex &v) { return is_absorbed(v); });
@@ -55,7 +55,7 @@ class Oracle {
   struct Vertex {
     size_t node;
     uint8_t slot;
-    bool takes_part = false;
+    bool is_eligible = false;
     bool is_low = false;
     bool is_denied = false;
     bool can_feel_deny = false;  ///< MP_CAST_INFER, or before one
@@ -67,11 +67,11 @@ class Oracle {
   // ---------------------------------------------------------------------------- the graph
 
   void find_slots() {
-    const auto add = [&](size_t node, uint8_t slot, bool takes_part) {
+    const auto add = [&](size_t node, uint8_t slot, bool is_eligible) {
       const auto [at, is_new] =
           vertex_.try_emplace({static_cast<int32_t>(node), slot}, all_.size());
       if (is_new) all_.push_back({node, slot});
-      all_[at->second].takes_part |= takes_part;
+      all_[at->second].is_eligible |= is_eligible;
     };
     for (size_t i = 0; i < g_.nodes.size(); i++) {
       add(i, 0, false);
@@ -107,7 +107,7 @@ class Oracle {
   }
   /// "MP_SLOT_FP32: fp32 always"; "MP_FP32 also where nothing takes part".
   static bool can_have_low_tensors(const Vertex &v) {
-    return v.takes_part && v.slot != MP_SLOT_FP32;
+    return v.is_eligible && v.slot != MP_SLOT_FP32;
   }
   bool can_turn_low(const Vertex &v) const {
     return can_have_low_tensors(v) && may_be_touched(v) && !has(v, MP_NODE_NO_LOW) && !v.is_denied;
@@ -159,7 +159,7 @@ class Oracle {
   // ---------------------------------------------------------------------------- classes
 
   mp_autocast_class_t class_at_level(const Vertex &v, mp_autocast_class_t c) const {
-    if (c == MP_CAST_PROMOTE && !config_.sweeps) c = MP_CAST_INFER;
+    if (c == MP_CAST_PROMOTE && !config_.uses_torch_rules) c = MP_CAST_INFER;
     if (config_.level == MP_AUTOCAST_INFER_AS_DENY && c == MP_CAST_INFER) return MP_CAST_DENY;
     if (config_.level == MP_AUTOCAST_TENSOR_CORES_ONLY && c != MP_CAST_ALLOW)
       return MP_CAST_UNLISTED;
@@ -188,7 +188,7 @@ class Oracle {
   /// "MP_CAST_DENY: fp32, and so are the MP_CAST_INFER and what lies before these, behind it."
   bool feels_deny(const Vertex &v) const {
     if (is_deny(v)) return true;
-    if (config_.sweeps || config_.level == MP_AUTOCAST_FORCE_ALL) return false;
+    if (config_.uses_torch_rules || config_.level == MP_AUTOCAST_FORCE_ALL) return false;
     const Test inside = [](const Vertex &u) { return u.can_feel_deny; };
     return v.can_feel_deny && has_path(v, kBefore, inside, is_deny);
   }
@@ -233,7 +233,7 @@ class Oracle {
     if (is_held || v.op_class == MP_CAST_ALLOW || !can_turn_low(v)) return false;
     const auto writes_low = [&](int32_t producer, uint8_t slot) {
       const Vertex &u = all_[vertex_.at({producer, slot})];
-      return u.is_low && !has(u, MP_NODE_NO_LOW) && u.takes_part;
+      return u.is_low && !has(u, MP_NODE_NO_LOW) && u.is_eligible;
     };
     int inputs = 0;
     for (const Graph::Input &in : node(v).inputs) {

@@ -274,8 +274,8 @@ std::string check_rules(const Drawn &d, const Result &r) {
     const bool is_held = node_class == MP_CAST_DENY || node_class == MP_CAST_UNLISTED;
     if (is_low && is_held && !is_clustered && !is_absorbed && !is_forced)
       return format("node %zu is denied or unlisted, and low", i);
-    const bool takes_part = r.node_why[i] != MP_WHY_NOT_FLOAT;
-    if (!is_low && node_class == MP_CAST_ALLOW && !is_fixed && takes_part && !is_clustered)
+    const bool is_eligible = r.node_why[i] != MP_WHY_NOT_FLOAT;
+    if (!is_low && node_class == MP_CAST_ALLOW && !is_fixed && is_eligible && !is_clustered)
       return format("node %zu is allowed, and fp32", i);
     const int32_t because = r.node_because[i];
     if (because < -1 || because >= static_cast<int32_t>(d.graph.nodes.size()))

@@ -13,13 +13,13 @@ namespace mp::autocast {
 
 /// A graph with its colours.  Pure: depends on policy and graph alone, and but for which of several
 /// causes is named, not on the numbers of nodes.
-class Painting {
+class PrecisionAssignment {
  public:
   /// @param graph  its arrays have been checked.
-  Painting(const Policy &policy, const mp_autocast_graph_t &graph);
+  PrecisionAssignment(const Policy &policy, const mp_autocast_graph_t &graph);
 
   const Vertices &vertices() const { return vertices_; }
-  bool sweeps() const { return policy_.sweeps(); }
+  bool uses_torch_rules() const { return policy_.uses_torch_rules(); }
   bool is_low(int32_t vertex) const { return has(vertex, kLow); }
   bool is_low_node(int32_t node) const { return is_low(vertices_.main_vertex(node)); }
   mp_autocast_why_t why(int32_t node) const;
@@ -42,17 +42,17 @@ class Painting {
 
   void classify();
   void force_all();
-  void look_at_evidence();
+  void apply_limits();
   void allow();
   void deny();
   void between_allow();
   void follow_allow();
   void clear_beside_low();
   void sweep();
-  void lose_those_without_kernel();
+  void revert_unsupported();
   void containers();
   void loops();
-  void one_colour_in_each_group();
+  void unify_clusters();
   void absorb_casts();
 
   template <class IsRoot, class MayEnter, class Enter>

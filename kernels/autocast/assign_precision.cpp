@@ -7,7 +7,7 @@
 //   3  INFER and CLEAR that lie between two low ALLOW, and are not denied, become low.
 //   4  bf16: INFER behind a low one becomes low, unless it also reads what is denied.
 //   5  CLEAR that is connected with a low one through CLEAR becomes low.
-//   6  settle.cpp: what has no 16-bit kernel loses its colour; clusters agree; casts are absorbed.
+//   6  finalize.cpp: what has no 16-bit kernel loses its colour; clusters agree; casts are absorbed.
 //
 // An example of 2, the subtle one:
 //
@@ -18,7 +18,7 @@
 // as well copy half the bytes.  5 then makes it low.
 //
 // Source: grappler/optimizers/auto_mixed_precision.cc of TensorFlow; evidence: NVIDIA ModelOpt AutoCast.
-#include "kernels/autocast/paint.h"
+#include "kernels/autocast/assign_precision.h"
 
 #include <algorithm>
 
@@ -26,7 +26,7 @@
 
 namespace mp::autocast {
 
-Painting::Painting(const Policy &policy, const mp_autocast_graph_t &graph)
+PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast_graph_t &graph)
     : policy_(policy), graph_(graph), vertices_(graph) {
   const auto count = static_cast<size_t>(vertices_.count());
   class_.resize(count);
@@ -40,23 +40,23 @@ Painting::Painting(const Policy &policy, const mp_autocast_graph_t &graph)
   allow();
   deny();
   containers();
-  if (policy_.sweeps()) {
+  if (policy_.uses_torch_rules()) {
     sweep();
   } else {
     between_allow();
     if (policy_.config.low == MP_BF16) follow_allow();
     clear_beside_low();
   }
-  lose_those_without_kernel();
+  revert_unsupported();
   containers();
   loops();
-  one_colour_in_each_group();
+  unify_clusters();
   absorb_casts();
 }
 
 // ---------------------------------------------------------------------------- 0: classes
 
-void Painting::classify() {
+void PrecisionAssignment::classify() {
   for (int32_t i = 0; i < static_cast<int32_t>(graph_.num_nodes); i++) {
     const uint16_t flags = flags_of(graph_, i);
     const NodeClass node = policy_.class_of_node(graph_, static_cast<uint32_t>(i));
@@ -65,17 +65,17 @@ void Painting::classify() {
       class_[static_cast<size_t>(v)] = static_cast<uint8_t>(policy_.at_level(node.op_class));
       if ((flags & (MP_NODE_KEEP | MP_NODE_ELSEWHERE)) == 0) set(v, kProcessable);
       const bool has_kernel = (flags & MP_NODE_NO_LOW) == 0 && vertices_.slot(v) != MP_SLOT_FP32;
-      if (has_kernel && vertices_.takes_part(v)) set(v, kAble);
+      if (has_kernel && vertices_.is_eligible(v)) set(v, kAble);
       if ((flags & MP_NODE_READS_VARIABLE) != 0) set(v, kReadsVariable);
       if (is_patterned) give_reason(v, MP_WHY_PATTERN, -1);
     }
   }
   if (policy_.config.level == MP_AUTOCAST_FORCE_ALL) force_all();
-  look_at_evidence();
+  apply_limits();
 }
 
 /// MP_AUTOCAST_FORCE_ALL: everything that can is ALLOW, but constants, state and cross-entropies.
-void Painting::force_all() {
+void PrecisionAssignment::force_all() {
   std::vector<bool> is_state(graph_.num_nodes, false);
   for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
     if (role_of(graph_, t) == MP_TENSOR_PARAMETER && graph_.tensor_producer[t] >= 0)
@@ -90,7 +90,7 @@ void Painting::force_all() {
 }
 
 /// Nodes with numbers too large, or sums too long, are DENY.
-void Painting::look_at_evidence() {
+void PrecisionAssignment::apply_limits() {
   const auto deny_node = [&](int32_t node, mp_autocast_why_t why) {
     for (int32_t v = vertices_.of_node(node); v < vertices_.end_of_node(node); v++) {
       class_[static_cast<size_t>(v)] = MP_CAST_DENY;
@@ -118,31 +118,31 @@ void Painting::look_at_evidence() {
 
 // ---------------------------------------------------------------------------- walking
 
-void Painting::give_reason(int32_t v, mp_autocast_why_t why, int32_t because) {
+void PrecisionAssignment::give_reason(int32_t v, mp_autocast_why_t why, int32_t because) {
   why_[static_cast<size_t>(v)] = static_cast<uint8_t>(why);
   because_[static_cast<size_t>(v)] = because;
 }
 
-void Painting::make_low(int32_t v, mp_autocast_why_t why, int32_t because) {
+void PrecisionAssignment::make_low(int32_t v, mp_autocast_why_t why, int32_t because) {
   if (has(v, kLow)) return;
   set(v, kLow);
   give_reason(v, why, because);
 }
 
-void Painting::make_fp32(int32_t v, mp_autocast_why_t why, int32_t because) {
+void PrecisionAssignment::make_fp32(int32_t v, mp_autocast_why_t why, int32_t because) {
   clear(v, kLow);
   give_reason(v, why, because);
 }
 
-void Painting::clear_all(Bits bit) {
+void PrecisionAssignment::clear_all(Bits bit) {
   for (int32_t v = 0; v < vertices_.count(); v++) clear(v, bit);
 }
 
 /// From all roots at once, nearest vertices first.  Each vertex is met once; enter() may change what
 /// may_enter() says of it.
 template <class IsRoot, class MayEnter, class Enter>
-void Painting::walk(Direction direction, const IsRoot &is_root, const MayEnter &may_enter,
-                    const Enter &enter) {
+void PrecisionAssignment::walk(Direction direction, const IsRoot &is_root,
+                               const MayEnter &may_enter, const Enter &enter) {
   clear_all(kSeen);
   queue_.clear();
   const auto meet = [&](int32_t v, int32_t origin) {
@@ -166,20 +166,20 @@ void Painting::walk(Direction direction, const IsRoot &is_root, const MayEnter &
 
 // ---------------------------------------------------------------------------- 1 to 5
 
-void Painting::allow() {
+void PrecisionAssignment::allow() {
   for (int32_t v = 0; v < vertices_.count(); v++) {
-    const bool can_take_colour = vertices_.takes_part(v) && vertices_.slot(v) != MP_SLOT_FP32;
+    const bool can_take_colour = vertices_.is_eligible(v) && vertices_.slot(v) != MP_SLOT_FP32;
     if (!is(v, MP_CAST_ALLOW) || !has(v, kProcessable) || !can_take_colour) continue;
     const bool is_patterned = why_[static_cast<size_t>(v)] == MP_WHY_PATTERN;
     make_low(v, is_patterned ? MP_WHY_PATTERN : MP_WHY_ALLOW_LIST, -1);
   }
 }
 
-void Painting::deny() {
+void PrecisionAssignment::deny() {
   const auto is_deny = [&](int32_t v) { return is(v, MP_CAST_DENY); };
   for (int32_t v = 0; v < vertices_.count(); v++)
     if (is_deny(v)) set(v, kDenied);
-  if (policy_.sweeps() || policy_.config.level == MP_AUTOCAST_FORCE_ALL) return;
+  if (policy_.uses_torch_rules() || policy_.config.level == MP_AUTOCAST_FORCE_ALL) return;
   clear_all(kInside);
   walk(
       kBackward, [&](int32_t v) { return is_deny(v) || is(v, MP_CAST_INFER); },
@@ -194,7 +194,7 @@ void Painting::deny() {
       });
 }
 
-void Painting::between_allow() {
+void PrecisionAssignment::between_allow() {
   const auto is_root = [&](int32_t v) { return is_allow_root(v); };
   clear_all(kInside);
   walk(
@@ -205,11 +205,11 @@ void Painting::between_allow() {
   walk(
       kBackward, is_root, [&](int32_t v) { return has(v, kInside); },
       [&](int32_t v, int32_t root) {
-        if (vertices_.takes_part(v)) make_low(v, MP_WHY_BETWEEN_ALLOW, root);
+        if (vertices_.is_eligible(v)) make_low(v, MP_WHY_BETWEEN_ALLOW, root);
       });
 }
 
-void Painting::follow_allow() {
+void PrecisionAssignment::follow_allow() {
   clear_all(kInside);  // here: reads what is denied
   for (int32_t v = 0; v < vertices_.count(); v++)
     if (has(v, kDenied))
@@ -222,7 +222,7 @@ void Painting::follow_allow() {
       [&](int32_t v, int32_t root) { make_low(v, MP_WHY_FOLLOWS_ALLOW, root); });
 }
 
-void Painting::clear_beside_low() {
+void PrecisionAssignment::clear_beside_low() {
   walk(
       kBoth, [&](int32_t v) { return has(v, kLow) && has(v, kProcessable); },
       [&](int32_t v) {

@@ -1,12 +1,12 @@
-// Step 6 of paint.cpp: what cannot be low loses its colour, clusters agree on theirs, casts are
+// Step 6 of assign_precision.cpp: what cannot be low loses its colour, clusters agree on theirs, casts are
 // absorbed.  And the reasons, now that all is decided.
 #include <algorithm>
 
-#include "kernels/autocast/paint.h"
+#include "kernels/autocast/assign_precision.h"
 
 namespace mp::autocast {
 
-void Painting::lose_those_without_kernel() {
+void PrecisionAssignment::revert_unsupported() {
   for (int32_t v = 0; v < vertices_.count(); v++)
     if (has(v, kLow) && !has(v, kAble)) make_fp32(v, MP_WHY_NO_KERNEL, -1);
 }
@@ -15,7 +15,7 @@ void Painting::lose_those_without_kernel() {
 
 /// A member that is denied, that is not to be touched or that has no 16-bit kernel denies all; else one
 /// that is low makes all low, of any class: an empty list has no float to show, and still has a type.
-void Painting::containers() {
+void PrecisionAssignment::containers() {
   const auto stays_fp32 = [&](int32_t node) {
     const int32_t v = vertices_.of_node(node);
     const bool has_no_kernel = (flags_of(graph_, node) & MP_NODE_NO_LOW) != 0;
@@ -40,7 +40,7 @@ void Painting::containers() {
 }
 
 /// The members that are no back edges decide.
-void Painting::loops() {
+void PrecisionAssignment::loops() {
   const Groups groups(graph_, 1U << kLoop);
   for (size_t g = 0; g < groups.count(); g++) {
     const auto members = groups.members(g);
@@ -68,7 +68,7 @@ void Painting::loops() {
 }
 
 /// A container and a loop that share a node may have decided differently; then all are fp32.
-void Painting::one_colour_in_each_group() {
+void PrecisionAssignment::unify_clusters() {
   const Groups groups(graph_, 1U << kContainer | 1U << kLoop);
   for (size_t g = 0; g < groups.count(); g++) {
     const auto members = groups.members(g);
@@ -86,7 +86,7 @@ void Painting::one_colour_in_each_group() {
 // ---------------------------------------------------------------------------- casts
 
 /// A cast to fp32 all whose readers are low casts to low instead, and is one cast less.
-void Painting::absorb_casts() {
+void PrecisionAssignment::absorb_casts() {
   const auto is_cast = [&](int32_t node) { return (flags_of(graph_, node) & MP_NODE_CAST) != 0; };
   // The vertex of a cast that writes tensor t; -1: it is no cast's, or carries no colour.
   const auto cast_of = [&](int32_t t) {
@@ -144,12 +144,12 @@ void Painting::absorb_casts() {
 
 // ---------------------------------------------------------------------------- reasons
 
-mp_autocast_why_t Painting::why(int32_t node) const {
+mp_autocast_why_t PrecisionAssignment::why(int32_t node) const {
   const int32_t v = vertices_.main_vertex(node);
   const auto given = static_cast<mp_autocast_why_t>(why_[static_cast<size_t>(v)]);
   if (is_low(v)) return given;
   const uint16_t flags = flags_of(graph_, node);
-  if (!vertices_.takes_part(v)) return MP_WHY_NOT_FLOAT;
+  if (!vertices_.is_eligible(v)) return MP_WHY_NOT_FLOAT;
   if ((flags & MP_NODE_ELSEWHERE) != 0) return MP_WHY_ELSEWHERE;
   if ((flags & MP_NODE_KEEP) != 0) return MP_WHY_KEPT;
   if (given == MP_WHY_RANGE || given == MP_WHY_DEPTH) return given;
@@ -160,12 +160,12 @@ mp_autocast_why_t Painting::why(int32_t node) const {
   return MP_WHY_NO_ALLOW_NEARBY;
 }
 
-int32_t Painting::because(int32_t node) const {
+int32_t PrecisionAssignment::because(int32_t node) const {
   const auto v = static_cast<size_t>(vertices_.main_vertex(node));
   return why(node) == why_[v] ? because_[v] : -1;
 }
 
-int32_t Painting::upstream(int32_t node) const {
+int32_t PrecisionAssignment::upstream(int32_t node) const {
   const auto v = static_cast<size_t>(vertices_.main_vertex(node));
   const int32_t before = upstream_.empty() ? -1 : upstream_[v];
   return before < 0 ? -1 : vertices_.node(before);
