@@ -87,8 +87,8 @@ void write_unchanged(const mp_autocast_graph_t &g, const mp_autocast_result_t &r
   };
   if (r.tensor_dtype != nullptr) std::copy_n(g.tensor_dtype, g.num_tensors, r.tensor_dtype);
   fill(r.node_dtype, g.num_nodes, uint8_t{MP_FP32});
-  fill(r.node_why, g.num_nodes, uint8_t{MP_WHY_GATE});
-  fill(r.node_because, g.num_nodes, int32_t{-1});
+  fill(r.node_why, g.num_nodes, uint8_t{MP_WHY_DISABLED});
+  fill(r.node_cause, g.num_nodes, int32_t{-1});
   fill(r.input_cast, static_cast<size_t>(autocast::num_inputs(g)), int32_t{-1});
 }
 
@@ -102,7 +102,7 @@ int32_t write_nodes(const PrecisionAssignment &painting, mp_dtype_t low, uint32_
     num_low += is_low ? 1 : 0;
     if (r.node_dtype != nullptr) r.node_dtype[i] = static_cast<uint8_t>(is_low ? low : MP_FP32);
     if (r.node_why != nullptr) r.node_why[i] = static_cast<uint8_t>(painting.why(node));
-    if (r.node_because != nullptr) r.node_because[i] = painting.because(node);
+    if (r.node_cause != nullptr) r.node_cause[i] = painting.because(node);
   }
   return num_low;
 }
@@ -153,7 +153,7 @@ struct Rewrite {
 
 }  // namespace
 
-const char *closed_gate(const Policy &policy, const Context *context) {
+const char *find_disabled_reason(const Policy &policy, const Context *context) {
   if (policy.is_off) return "the environment variable MP_AUTOCAST is off";
   if (context == nullptr || (policy.config.flags & MP_AUTOCAST_IGNORE_PERFORMANCE) != 0)
     return nullptr;
@@ -220,12 +220,12 @@ mp_autocast_class_t mp_autocast_class(mp_autocast_t policy, const char *op_type)
   return policy->policy.class_of(op_type);
 }
 
-mp_status_t mp_autocast_gate(mp_autocast_t policy, mp_context_t context,
-                             const char **closed_because) {
+mp_status_t mp_autocast_disabled_reason(mp_autocast_t policy, mp_context_t context,
+                                        const char **disabled_reason) {
   return mp::call(__func__, [&] {
     const mp::autocast::Policy &p = mp::require_pointer(policy, "policy").policy;
-    mp::require_pointer(closed_because, "closed_because") =
-        mp::closed_gate(p, context != nullptr ? context->shared.get() : nullptr);
+    mp::require_pointer(disabled_reason, "disabled_reason") =
+        mp::find_disabled_reason(p, context != nullptr ? context->shared.get() : nullptr);
   });
 }
 
@@ -239,12 +239,12 @@ mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
 
     const mp::Context *const device = context != nullptr ? context->shared.get() : nullptr;
     r.num_casts = r.num_low_nodes = r.num_parameters_low = 0;
-    r.gate = mp::closed_gate(p, device);
-    if (r.gate != nullptr) {
+    r.disabled_reason = mp::find_disabled_reason(p, device);
+    if (r.disabled_reason != nullptr) {
       if (device != nullptr && !device->logged.autocast_gate.test_and_set())
-        mp::log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.gate);
+        mp::log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.disabled_reason);
       mp::write_unchanged(g, r);
-      mp::log_rewrite(p, {g, p.config.low, r.gate, nullptr, nullptr});
+      mp::log_rewrite(p, {g, p.config.low, r.disabled_reason, nullptr, nullptr});
     } else {
       const mp::Rewrite done(p, g);
       mp::log_rewrite(p, {g, p.config.low, nullptr, &done.painting, &done.casts});
@@ -269,10 +269,11 @@ mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t 
     mp::require_level(p);
 
     std::optional<mp::Rewrite> done;
-    if (r.gate == nullptr) done.emplace(p, g);
-    const std::string report = mp::autocast::report(
-        {g, p.config.low, r.gate, done ? &done->painting : nullptr, done ? &done->casts : nullptr},
-        form);
+    if (r.disabled_reason == nullptr) done.emplace(p, g);
+    const std::string report =
+        mp::autocast::report({g, p.config.low, r.disabled_reason, done ? &done->painting : nullptr,
+                              done ? &done->casts : nullptr},
+                             form);
     const size_t needed = report.size() + 1;
     MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
                "*bytes = ", *bytes, " must be at least ", needed);

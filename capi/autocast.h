@@ -21,7 +21,7 @@ mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user);
 
 /// Why a policy changes nothing on a device, in static storage; nullptr where it does.
 /// @param context  nullptr: any device.
-const char *closed_gate(const autocast::Policy &policy, const Context *context);
+const char *find_disabled_reason(const autocast::Policy &policy, const Context *context);
 
 /// Leaves lists, report and pictures in the folder of MP_AUTOCAST_LOG.
 void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewritten);

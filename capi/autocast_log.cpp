@@ -20,8 +20,8 @@ void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewr
   std::filesystem::create_directories(folder, error);
   const std::string stem =
       "autocast-" + std::to_string(::getpid()) + "-" + std::to_string(++num_rewrites);
-  const autocast::Rewritten before{rewritten.graph, rewritten.low, rewritten.gate, nullptr,
-                                   nullptr};
+  const autocast::Rewritten before{rewritten.graph, rewritten.low, rewritten.disabled_reason,
+                                   nullptr, nullptr};
   const auto write = [&](const char *name, const std::string &text) {
     return replace_file((folder / (stem + name)).string(), text) == 0;
   };

@@ -1065,8 +1065,8 @@ struct autocast_result {
   std::vector<int32_t> input_cast;
   std::vector<mp_autocast_cast_t> casts;
   std::vector<uint8_t> node_why;
-  std::vector<int32_t> node_because;
-  const char *gate = nullptr;
+  std::vector<int32_t> node_cause;
+  const char *disabled_reason = nullptr;
 };
 
 /// Autocast policy: autocast.h.  Requires no context.
@@ -1102,9 +1102,9 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     return mp_autocast_class(get(), op_type);
   }
 
-  /// Returns why autocast is disabled on a device, or NULL (mp_autocast_gate).
-  outcome<const char *> gate(mp_context_t context = nullptr) const {
-    return detail::query<const char *>(mp_autocast_gate, get(), context);
+  /// Returns why autocast is disabled on a device, or NULL (mp_autocast_disabled_reason).
+  outcome<const char *> disabled_reason(mp_context_t context = nullptr) const {
+    return detail::query<const char *>(mp_autocast_disabled_reason, get(), context);
   }
 
   /// Determines the type of each node and the casts (mp_autocast_rewrite); fills all arrays.
@@ -1122,7 +1122,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     owned.node_dtype.resize(graph.num_nodes);
     owned.input_cast.resize(inputs);
     owned.node_why.resize(graph.num_nodes);
-    owned.node_because.resize(graph.num_nodes);
+    owned.node_cause.resize(graph.num_nodes);
     mp_autocast_result_t result;
     MP_INIT_STRUCT(&result);
     result.tensor_dtype = owned.tensor_dtype.data();
@@ -1130,12 +1130,12 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     result.input_cast = owned.input_cast.data();
     result.casts = casts.get();
     result.node_why = owned.node_why.data();
-    result.node_because = owned.node_because.data();
+    result.node_cause = owned.node_cause.data();
     const mp_status_t status = mp_autocast_rewrite(get(), context, &graph, &result);
     owned.num_low_nodes = result.num_low_nodes;
     owned.num_parameters_low = result.num_parameters_low;
     owned.casts.assign(casts.get(), casts.get() + result.num_casts);
-    owned.gate = result.gate;
+    owned.disabled_reason = result.disabled_reason;
     return detail::finish(status, std::move(owned));
   }
 
@@ -1147,7 +1147,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     without_arrays.num_casts = static_cast<int32_t>(result.casts.size());
     without_arrays.num_low_nodes = result.num_low_nodes;
     without_arrays.num_parameters_low = result.num_parameters_low;
-    without_arrays.gate = result.gate;
+    without_arrays.disabled_reason = result.disabled_reason;
     return detail::read_text([&](char *text, size_t *bytes) {
       return mp_autocast_explain(get(), &graph, &without_arrays, form, text, bytes);
     });

@@ -93,7 +93,7 @@ AutocastAnswer::AutocastAnswer(const AutocastGraph &graph)
   view_.input_cast = input_cast_.data();
   view_.casts = casts_.data();
   view_.node_why = node_why_.data();
-  view_.node_because = node_because_.data();
+  view_.node_cause = node_because_.data();
 }
 
 }  // namespace mpbench

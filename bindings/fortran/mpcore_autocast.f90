@@ -35,8 +35,8 @@ module mpcore_autocast
     type(mp_autocast_cast_t), allocatable :: casts(:) !< ordered by tensor
     integer :: num_low_nodes = 0
     integer :: num_parameters_low = 0 !< number of casts of kind MP_CAST_BY_MODEL_COPY
-    character(:), allocatable :: gate !< reason why nothing was changed, or ''
-    type(c_ptr), private :: gate_of_c = c_null_ptr
+    character(:), allocatable :: disabled_reason !< reason why nothing was changed, or ''
+    type(c_ptr), private :: reason_of_c = c_null_ptr
   end type
 
   !> A mixed-precision policy: operation lists and a level.  Immutable after its first use.
@@ -51,7 +51,7 @@ module mpcore_autocast
     procedure :: set_class
     procedure :: set_nodes
     procedure :: class_of
-    procedure :: get_gate
+    procedure :: get_disabled_reason
     procedure :: rewrite
     procedure :: explain
     procedure :: op
@@ -134,16 +134,16 @@ contains
 
   !> Returns the reason why rewrites are disabled on a device, or ''.  Without a context only the
   !> environment can disable them.
-  subroutine get_gate(policy, closed_because, context, stat, errmsg)
+  subroutine get_disabled_reason(policy, disabled_reason, context, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
-    character(:), allocatable, intent(out) :: closed_because
+    character(:), allocatable, intent(out) :: disabled_reason
     type(c_ptr), intent(in), optional :: context
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: because
     because = c_null_ptr
-    call mp_check(mp_autocast_gate(policy%handle(), device_of(context), because), stat, errmsg)
-    closed_because = clause(because)
+    call mp_check(mp_autocast_disabled_reason(policy%handle(), device_of(context), because), stat, errmsg)
+    disabled_reason = clause(because)
   end subroutine
 
   function device_of(context)
@@ -190,7 +190,7 @@ contains
     raw%tensor_dtype = c_loc(tensor_dtype)
     raw%node_dtype = c_loc(node_dtype)
     raw%node_why = c_loc(why)
-    raw%node_because = c_loc(because)
+    raw%node_cause = c_loc(because)
     raw%input_cast = c_loc(input_cast)
     raw%casts = c_loc(casts)
     status = mp_autocast_rewrite(policy%handle(), device_of(context), lent%raw, raw)
@@ -207,8 +207,8 @@ contains
     rewritten%casts%tensor = rewritten%casts%tensor + 1
     rewritten%num_low_nodes = raw%num_low_nodes
     rewritten%num_parameters_low = raw%num_parameters_low
-    rewritten%gate = clause(raw%gate)
-    rewritten%gate_of_c = raw%gate
+    rewritten%disabled_reason = clause(raw%disabled_reason)
+    rewritten%reason_of_c = raw%disabled_reason
   end subroutine
 
   !> Returns a report on a rewrite of this graph by this policy; default format: MP_AUTOCAST_TEXT.
@@ -228,7 +228,7 @@ contains
     chosen = MP_AUTOCAST_TEXT
     if (present(form)) chosen = form
     call lend(graph, lent)
-    raw%gate = rewritten%gate_of_c
+    raw%disabled_reason = rewritten%reason_of_c
     status = mp_autocast_explain(policy%handle(), lent%raw, raw, chosen, c_null_ptr, c_loc(bytes))
     if (status == MP_SUCCESS) then
       allocate (text(bytes))

@@ -428,7 +428,7 @@ module mpcore_c
   enum, bind(c)  ! mp_autocast_flags_t
     !> ignores environment variables
     enumerator :: MP_AUTOCAST_NO_ENVIRONMENT = 1
-    !> Ignores the performance condition, see mp_autocast_gate.
+    !> Ignores the performance condition, see mp_autocast_disabled_reason.
     enumerator :: MP_AUTOCAST_IGNORE_PERFORMANCE = 2
     !> Keeps tensors of role MP_TENSOR_OUTPUT in fp32; the caller counts as a reader.
     enumerator :: MP_AUTOCAST_KEEP_IO = 4
@@ -476,7 +476,7 @@ module mpcore_c
     enumerator :: MP_CAST_BY_MODEL_COPY = 2
   end enum
 
-  !> Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_because is the node
+  !> Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_cause is the node
   !> in brackets.
   enum, bind(c)  ! mp_autocast_why_t
     !> MP_CAST_UNLISTED: on no list, or by level
@@ -499,8 +499,8 @@ module mpcore_c
     enumerator :: MP_WHY_NO_ALLOW_NEARBY = 9
     !> reads and writes no MP_FP32 tensor
     enumerator :: MP_WHY_NOT_FLOAT = 10
-    !> autocast is disabled: mp_autocast_result.gate
-    enumerator :: MP_WHY_GATE = 11
+    !> autocast is disabled: mp_autocast_result.disabled_reason
+    enumerator :: MP_WHY_DISABLED = 11
     !> in an fp32 cluster [the member that requires fp32]
     enumerator :: MP_WHY_CLUSTER_FP32 = 12
     !> MP_CAST_ALLOW by list, node_class or level
@@ -510,7 +510,7 @@ module mpcore_c
     !> Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH.
     enumerator :: MP_WHY_FOLLOWS_ALLOW = 34
     !> MP_CAST_CLEAR connected to a low-precision node [that node]
-    enumerator :: MP_WHY_CLEAR_BESIDE_LOW = 35
+    enumerator :: MP_WHY_CLEAR_NEXT_TO_LOW = 35
     !> in a low-precision cluster [the member that caused it]
     enumerator :: MP_WHY_CLUSTER_LOW = 36
     !> cast to fp32 with only low-precision readers [the first]
@@ -1326,9 +1326,9 @@ module mpcore_c
     !> num_nodes: mp_autocast_why_t
     type(c_ptr) :: node_why = c_null_ptr
     !> num_nodes: a node that caused the type, or -1
-    type(c_ptr) :: node_because = c_null_ptr
+    type(c_ptr) :: node_cause = c_null_ptr
     !> out: static storage; NULL if autocast is enabled
-    type(c_ptr) :: gate = c_null_ptr
+    type(c_ptr) :: disabled_reason = c_null_ptr
   end type
 
   !> Shape and type of a classification loss.
@@ -3216,13 +3216,13 @@ module mpcore_c
     !> warning.  MP_AUTOCAST_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
     !> autocast.
     !> @param context         optional; NULL = no performance condition.
-    !> @param closed_because  host, out: a clause in static storage; NULL = enabled.
-    function mp_autocast_gate(policy, context, closed_because) result(answer) bind(c, &
-      name="mp_autocast_gate")
+    !> @param disabled_reason  host, out: a clause in static storage; NULL = enabled.
+    function mp_autocast_disabled_reason(policy, context, &
+      disabled_reason) result(answer) bind(c, name="mp_autocast_disabled_reason")
       import
       type(c_ptr), value :: policy
       type(c_ptr), value :: context
-      type(c_ptr), intent(inout) :: closed_because
+      type(c_ptr), intent(inout) :: disabled_reason
       integer(c_int) :: answer
     end function
 
@@ -4083,7 +4083,7 @@ module mpcore_c
 
     !> Enables mixed precision: the policy determines the type of each operation.  Call it before
     !> mp_graph_compile.  If autocast is disabled on this device (see
-    !> mp_autocast_gate), the graph stays fp32, with one warning.
+    !> mp_autocast_disabled_reason), the graph stays fp32, with one warning.
     !> @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
     !>                supported.
     function mp_graph_autocast(graph, policy) result(answer) bind(c, name="mp_graph_autocast")

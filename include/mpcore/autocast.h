@@ -85,7 +85,7 @@ typedef enum mp_autocast_level {
 /** Bits of mp_autocast_config.flags. */
 typedef enum mp_autocast_flags {
   MP_AUTOCAST_NO_ENVIRONMENT = 1 << 0, /**< ignores environment variables */
-  /** Ignores the performance condition, see mp_autocast_gate. */
+  /** Ignores the performance condition, see mp_autocast_disabled_reason. */
   MP_AUTOCAST_IGNORE_PERFORMANCE = 1 << 1,
   /** Keeps tensors of role MP_TENSOR_OUTPUT in fp32; the caller counts as a reader. */
   MP_AUTOCAST_KEEP_IO = 1 << 2,
@@ -181,9 +181,9 @@ MP_API mp_autocast_class_t mp_autocast_class(mp_autocast_t policy, const char *o
  *  warning.  MP_AUTOCAST_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
  *  autocast.
  *  @param context         optional; NULL = no performance condition.
- *  @param closed_because  host, out: a clause in static storage; NULL = enabled. */
-MP_API mp_status_t mp_autocast_gate(mp_autocast_t policy, mp_context_t context,
-                                    const char **closed_because);
+ *  @param disabled_reason  host, out: a clause in static storage; NULL = enabled. */
+MP_API mp_status_t mp_autocast_disabled_reason(mp_autocast_t policy, mp_context_t context,
+                                               const char **disabled_reason);
 
 /** Bits of mp_autocast_graph.node_flags. */
 typedef enum mp_node_flags {
@@ -265,7 +265,7 @@ typedef struct mp_autocast_cast {
   int32_t readers; /**< inputs that read the result, plus the caller with MP_AUTOCAST_KEEP_IO */
 } mp_autocast_cast_t;
 
-/** Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_because is the node
+/** Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_cause is the node
  *  in brackets. */
 typedef enum mp_autocast_why {
   MP_WHY_UNLISTED = 1,        /**< MP_CAST_UNLISTED: on no list, or by level */
@@ -278,17 +278,17 @@ typedef enum mp_autocast_why {
   MP_WHY_NO_KERNEL = 8,       /**< MP_NODE_NO_LOW */
   MP_WHY_NO_ALLOW_NEARBY = 9, /**< low precision is possible, but does not propagate to it */
   MP_WHY_NOT_FLOAT = 10,      /**< reads and writes no MP_FP32 tensor */
-  MP_WHY_GATE = 11,           /**< autocast is disabled: mp_autocast_result.gate */
+  MP_WHY_DISABLED = 11,       /**< autocast is disabled: mp_autocast_result.disabled_reason */
   MP_WHY_CLUSTER_FP32 = 12,   /**< in an fp32 cluster [the member that requires fp32] */
 
   MP_WHY_ALLOW_LIST = 32,    /**< MP_CAST_ALLOW by list, node_class or level */
   MP_WHY_BETWEEN_ALLOW = 33, /**< INFER or CLEAR between two MP_CAST_ALLOW [the downstream one] */
   /** Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH. */
   MP_WHY_FOLLOWS_ALLOW = 34,
-  MP_WHY_CLEAR_BESIDE_LOW = 35, /**< MP_CAST_CLEAR connected to a low-precision node [that node] */
-  MP_WHY_CLUSTER_LOW = 36,      /**< in a low-precision cluster [the member that caused it] */
-  MP_WHY_CAST_ABSORBED = 37,    /**< cast to fp32 with only low-precision readers [the first] */
-  MP_WHY_PATTERN = 38           /**< MP_CAST_ALLOW by mp_autocast_set_nodes */
+  MP_WHY_CLEAR_NEXT_TO_LOW = 35, /**< MP_CAST_CLEAR connected to a low-precision node [that node] */
+  MP_WHY_CLUSTER_LOW = 36,       /**< in a low-precision cluster [the member that caused it] */
+  MP_WHY_CAST_ABSORBED = 37,     /**< cast to fp32 with only low-precision readers [the first] */
+  MP_WHY_PATTERN = 38            /**< MP_CAST_ALLOW by mp_autocast_set_nodes */
 } mp_autocast_why_t;
 
 /** Result of mp_autocast_rewrite.  The arrays belong to the caller; each is optional.  Initialize
@@ -315,11 +315,11 @@ typedef struct mp_autocast_result {
    *  slot if slot 0 is not eligible.  A node without eligible slots is MP_FP32, except in a
    *  low-precision container, e.g. an empty list of 16-bit tensors. */
   uint8_t *node_dtype;
-  int32_t *input_cast;       /**< one per input: index into casts; -1 = no cast */
-  mp_autocast_cast_t *casts; /**< room for num_tensors; ordered by tensor */
-  uint8_t *node_why;         /**< num_nodes: mp_autocast_why_t */
-  int32_t *node_because;     /**< num_nodes: a node that caused the type, or -1 */
-  const char *gate;          /**< out: static storage; NULL if autocast is enabled */
+  int32_t *input_cast;         /**< one per input: index into casts; -1 = no cast */
+  mp_autocast_cast_t *casts;   /**< room for num_tensors; ordered by tensor */
+  uint8_t *node_why;           /**< num_nodes: mp_autocast_why_t */
+  int32_t *node_cause;         /**< num_nodes: a node that caused the type, or -1 */
+  const char *disabled_reason; /**< out: static storage; NULL if autocast is enabled */
 } mp_autocast_result_t;
 
 /** Determines the type of each node and the required casts.

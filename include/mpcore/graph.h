@@ -170,7 +170,7 @@ MP_API mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int3
 
 /** Enables mixed precision: the policy determines the type of each operation.  Call it before
  *  mp_graph_compile.  If autocast is disabled on this device (see
- *  mp_autocast_gate), the graph stays fp32, with one warning.
+ *  mp_autocast_disabled_reason), the graph stays fp32, with one warning.
  *  @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
  *                 supported. */
 MP_API mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy);

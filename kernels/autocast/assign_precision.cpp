@@ -228,7 +228,7 @@ void PrecisionAssignment::clear_beside_low() {
       [&](int32_t v) {
         return is(v, MP_CAST_CLEAR) && can_be_low(v) && !has(v, kReadsVariable) && !has(v, kLow);
       },
-      [&](int32_t v, int32_t root) { make_low(v, MP_WHY_CLEAR_BESIDE_LOW, root); });
+      [&](int32_t v, int32_t root) { make_low(v, MP_WHY_CLEAR_NEXT_TO_LOW, root); });
 }
 
 }  // namespace mp::autocast

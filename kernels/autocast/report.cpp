@@ -39,7 +39,7 @@ struct NodeReport {
 };
 
 NodeReport look_at(const Rewritten &r, int32_t node) {
-  if (r.painting == nullptr) return {MP_FP32, MP_WHY_GATE, -1, -1};
+  if (r.painting == nullptr) return {MP_FP32, MP_WHY_DISABLED, -1, -1};
   const PrecisionAssignment &painting = *r.painting;
   return {painting.is_low_node(node) ? r.low : MP_FP32, painting.why(node), painting.because(node),
           painting.upstream(node)};
@@ -70,7 +70,7 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
                                             : "no 16-bit node near enough";
     case MP_WHY_NOT_FLOAT:
       return "no fp32 tensor";
-    case MP_WHY_GATE:
+    case MP_WHY_DISABLED:
       return "the rewrite is disabled";
     case MP_WHY_CLUSTER_FP32:
       return "must have the type of " + (cause.empty() ? "its loop" : cause);
@@ -80,7 +80,7 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
       return "between " + name_of(r.graph, node.upstream) + " and " + cause;
     case MP_WHY_FOLLOWS_ALLOW:
       return cause.empty() ? "its inputs are 16-bit" : "follows " + cause;
-    case MP_WHY_CLEAR_BESIDE_LOW:
+    case MP_WHY_CLEAR_NEXT_TO_LOW:
       return "next to " + cause;
     case MP_WHY_CLUSTER_LOW:
       return "must have the type of " + cause;
@@ -114,7 +114,7 @@ std::string_view word_of(mp_autocast_why_t why) {
       return "no_allow_nearby";
     case MP_WHY_NOT_FLOAT:
       return "not_float";
-    case MP_WHY_GATE:
+    case MP_WHY_DISABLED:
       return "gate";
     case MP_WHY_CLUSTER_FP32:
       return "cluster_fp32";
@@ -124,7 +124,7 @@ std::string_view word_of(mp_autocast_why_t why) {
       return "between_allow";
     case MP_WHY_FOLLOWS_ALLOW:
       return "follows_allow";
-    case MP_WHY_CLEAR_BESIDE_LOW:
+    case MP_WHY_CLEAR_NEXT_TO_LOW:
       return "clear_beside_low";
     case MP_WHY_CLUSTER_LOW:
       return "cluster_low";
@@ -183,7 +183,8 @@ std::string as_text(const Rewritten &r) {
     text += padded(name(i), name_width) + padded(op(i), op_width) + mp_dtype_name(node.dtype) +
             "  " + escaped(reason(r, node)) + "\n";
   }
-  if (r.gate != nullptr) return text + "the rewrite is disabled: " + r.gate + "\n";
+  if (r.disabled_reason != nullptr)
+    return text + "the rewrite is disabled: " + r.disabled_reason + "\n";
   const Summary s = summary_of(r);
   return text + number(s.low_nodes) + " of " + number(num_nodes) + " nodes in " +
          mp_dtype_name(r.low) + "; casts: " + number(s.casts - s.model_copies) + " by a kernel, " +
@@ -194,8 +195,8 @@ std::string as_text(const Rewritten &r) {
 
 std::string as_json(const Rewritten &r) {
   const Summary s = summary_of(r);
-  std::string text = "{\"low\": " + json_string(mp_dtype_name(r.low)) +
-                     ", \"gate\": " + (r.gate != nullptr ? json_string(r.gate) : "null") +
+  std::string text = "{\"low\": " + json_string(mp_dtype_name(r.low)) + ", \"disabled_reason\": " +
+                     (r.disabled_reason != nullptr ? json_string(r.disabled_reason) : "null") +
                      ", \"num_nodes\": " + number(r.graph.num_nodes) +
                      ", \"num_low_nodes\": " + number(s.low_nodes) +
                      ", \"num_casts\": " + number(s.casts) +

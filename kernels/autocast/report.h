@@ -13,7 +13,7 @@ namespace mp::autocast {
 struct Rewritten {
   const mp_autocast_graph_t &graph;
   mp_dtype_t low;
-  const char *gate;  ///< why nothing was changed; else nullptr, and the others are there
+  const char *disabled_reason;  ///< why nothing was changed; else nullptr, and the others are there
   const PrecisionAssignment *painting;  ///< nullptr: before the rewrite
   const Casts *casts;
 };

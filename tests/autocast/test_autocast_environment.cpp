@@ -93,7 +93,7 @@ TEST_CASE("autocast: the environment", "[autocast]") {
     mp_context_t host;
     require_ok(mp_context_create(&host, &config));
     const char *why = nullptr;
-    require_ok(mp_autocast_gate(made.policy, host, &why));
+    require_ok(mp_autocast_disabled_reason(made.policy, host, &why));
     CHECK((why == nullptr) == is_ignored);
     mp_context_destroy(host);
   }
@@ -129,7 +129,7 @@ TEST_CASE("autocast: the environment of TensorFlow", "[autocast]") {
   CHECK(made.class_of("Tanh") == MP_CAST_UNLISTED);
   CHECK(made.low("a MatMul x\nb Log a\nc MatMul b") == "a:fp16 c:fp16 ");
   const char *why = "?";
-  require_ok(mp_autocast_gate(made.policy, context(), &why));
+  require_ok(mp_autocast_disabled_reason(made.policy, context(), &why));
   CHECK(why == nullptr);
   const Environment ours({{"MP_AUTOCAST_LEVEL", "normal"}});  // is read behind it
   CHECK(UnderEnvironment(MP_AUTOCAST_TENSORFLOW).low("a MatMul x\nb Log a\nc MatMul b") ==
@@ -159,7 +159,7 @@ TEST_CASE("autocast: MP_AUTOCAST=off changes nothing", "[autocast]") {
   require_ok(made.status);
   CHECK(made.low(kThree).empty());
   const char *why = nullptr;
-  require_ok(mp_autocast_gate(made.policy, nullptr, &why));
+  require_ok(mp_autocast_disabled_reason(made.policy, nullptr, &why));
   REQUIRE(why != nullptr);
   CHECK_THAT(why, Catch::Matchers::ContainsSubstring("MP_AUTOCAST"));
   const uint8_t inputs[] = {MP_FP32, MP_FP16};

@@ -444,7 +444,7 @@ TEST_CASE("autocast: colours and casts of graphs by hand", "[autocast]") {
     CHECK(low_nodes(graph, result) == c.low);
     CHECK(result.num_casts == c.casts);
     CHECK(result.num_parameters_low == c.model_copies);
-    CHECK(result.gate == nullptr);
+    CHECK(result.disabled_reason == nullptr);
   }
 }
 

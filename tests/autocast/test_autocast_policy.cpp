@@ -236,10 +236,10 @@ TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocas
   require_ok(mp_context_create(&host, &config));
   const Policy policy(MP_AUTOCAST_DEFAULT);
   const char *why = nullptr;
-  require_ok(mp_autocast_gate(policy.get(), host, &why));
+  require_ok(mp_autocast_disabled_reason(policy.get(), host, &why));
   REQUIRE(why != nullptr);
   CHECK_THAT(why, Catch::Matchers::ContainsSubstring("CPU"));
-  require_ok(mp_autocast_gate(policy.get(), nullptr, &why));
+  require_ok(mp_autocast_disabled_reason(policy.get(), nullptr, &why));
   CHECK(why == nullptr);
 
   Graph graph = Graph::parse("parameter w\nhalf h\na MatMul x w\nb Add a h");
@@ -252,11 +252,11 @@ TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocas
     MP_INIT_STRUCT(&r);
     r.num_casts = r.num_low_nodes = r.num_parameters_low = 9;
     r.tensor_dtype = tensor_dtype.data(), r.node_dtype = node_dtype.data();
-    r.node_why = why_array.data(), r.node_because = because.data();
+    r.node_why = why_array.data(), r.node_cause = because.data();
     r.input_cast = cast.data(), r.casts = &untouched;
     require_ok(mp_autocast_rewrite(policy.get(), host, &graph.view(), &r));
     CHECK(r.num_casts + r.num_low_nodes + r.num_parameters_low == 0);
-    REQUIRE(r.gate != nullptr);
+    REQUIRE(r.disabled_reason != nullptr);
     size_t bytes = 0;
     require_ok(
         mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_TEXT, nullptr, &bytes));
@@ -267,7 +267,7 @@ TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocas
   }
   CHECK(tensor_dtype == std::vector<uint8_t>({MP_FP32, MP_FP16, MP_FP32, MP_FP32, MP_FP32}));
   CHECK(node_dtype == std::vector<uint8_t>(nodes, MP_FP32));
-  CHECK(why_array == std::vector<uint8_t>(nodes, MP_WHY_GATE));
+  CHECK(why_array == std::vector<uint8_t>(nodes, MP_WHY_DISABLED));
   CHECK(because == std::vector<int32_t>(nodes, -1));
   CHECK(cast == std::vector<int32_t>(4, -1));
   CHECK(untouched.tensor == 9);
@@ -276,7 +276,7 @@ TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocas
   mp_autocast_config_t open = mp_autocast_config_default(MP_FP16);
   open.flags = MP_AUTOCAST_IGNORE_PERFORMANCE;
   const Policy ignoring(open);
-  require_ok(mp_autocast_gate(ignoring.get(), host, &why));
+  require_ok(mp_autocast_disabled_reason(ignoring.get(), host, &why));
   CHECK(why == nullptr);
   mp_context_destroy(host);
   mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
@@ -288,7 +288,7 @@ TEST_CASE("autocast: the gate of the device under test", "[autocast]") {
   for (const mp_dtype_t low : {MP_FP16, MP_BF16}) {
     const Policy policy(MP_AUTOCAST_DEFAULT, low);
     const char *why = nullptr;
-    require_ok(mp_autocast_gate(policy.get(), context(), &why));
+    require_ok(mp_autocast_disabled_reason(policy.get(), context(), &why));
     const bool is_fast = info.target == MP_TARGET_CUDA && info.arch >= (low == MP_BF16 ? 80 : 70);
     CHECK((why == nullptr) == is_fast);
     if (why != nullptr && info.target == MP_TARGET_CUDA)

@@ -277,7 +277,7 @@ std::string check_rules(const Drawn &d, const Result &r) {
     const bool is_eligible = r.node_why[i] != MP_WHY_NOT_FLOAT;
     if (!is_low && node_class == MP_CAST_ALLOW && !is_fixed && is_eligible && !is_clustered)
       return format("node %zu is allowed, and fp32", i);
-    const int32_t because = r.node_because[i];
+    const int32_t because = r.node_cause[i];
     if (because < -1 || because >= static_cast<int32_t>(d.graph.nodes.size()))
       return format("node %zu is as it is because of %d", i, because);
     if (r.node_why[i] == MP_WHY_DENY_UPSTREAM && (because < 0 || r.is_low(because)))

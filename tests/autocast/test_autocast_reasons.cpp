@@ -20,7 +20,7 @@ void check_reasons(const Policy &policy, Graph graph, std::initializer_list<Reas
     CAPTURE(reason.node);
     const auto node = static_cast<size_t>(graph.find_node(reason.node));
     CHECK(static_cast<int>(result.node_why[node]) == reason.why);
-    CHECK(result.node_because[node] ==
+    CHECK(result.node_cause[node] ==
           (reason.because != nullptr ? graph.find_node(reason.because) : -1));
   }
 }
@@ -35,18 +35,18 @@ TEST_CASE("autocast: every node has its reason", "[autocast]") {
                  {"infer1", MP_WHY_DENY_UPSTREAM, "deny"},
                  {"clear1", MP_WHY_DENY_UPSTREAM, "deny"},
                  {"infer2", MP_WHY_DENY_UPSTREAM, "deny"},
-                 {"clear2", MP_WHY_CLEAR_BESIDE_LOW, "allow"},
+                 {"clear2", MP_WHY_CLEAR_NEXT_TO_LOW, "allow"},
                  {"allow", MP_WHY_ALLOW_LIST, nullptr},
                  {"fetch", MP_WHY_KEPT, nullptr}});
   check_reasons(policy, Graph::parse(kTwoProducts),
                 {{"input", MP_WHY_UNLISTED, nullptr},
-                 {"clr1", MP_WHY_CLEAR_BESIDE_LOW, "allow0"},
+                 {"clr1", MP_WHY_CLEAR_NEXT_TO_LOW, "allow0"},
                  {"allow0", MP_WHY_ALLOW_LIST, nullptr},
                  {"clr2", MP_WHY_BETWEEN_ALLOW, "allow1"},
                  {"infer1", MP_WHY_BETWEEN_ALLOW, "allow1"},
                  {"clr3", MP_WHY_BETWEEN_ALLOW, "allow1"},
                  {"allow1", MP_WHY_ALLOW_LIST, nullptr},
-                 {"clr4", MP_WHY_CLEAR_BESIDE_LOW, "allow1"},
+                 {"clr4", MP_WHY_CLEAR_NEXT_TO_LOW, "allow1"},
                  {"fetch", MP_WHY_KEPT, nullptr}});
   check_reasons(policy, Graph::parse(R"(
 integer i
@@ -75,12 +75,12 @@ loop merge back)"),
                  {"cast", MP_WHY_CAST_ABSORBED, "c"},
                  {"c", MP_WHY_ALLOW_LIST, nullptr},
                  {"list", MP_WHY_CLUSTER_LOW, "write"},
-                 {"write", MP_WHY_CLEAR_BESIDE_LOW, "a"},
+                 {"write", MP_WHY_CLEAR_NEXT_TO_LOW, "a"},
                  {"list2", MP_WHY_NOT_FLOAT, nullptr},
                  {"write2", MP_WHY_NO_ALLOW_NEARBY, nullptr},
                  {"unknown", MP_WHY_UNLISTED, nullptr},
-                 {"back", MP_WHY_CLEAR_BESIDE_LOW, "a"},
-                 {"merge", MP_WHY_CLEAR_BESIDE_LOW, "a"}});
+                 {"back", MP_WHY_CLEAR_NEXT_TO_LOW, "a"},
+                 {"merge", MP_WHY_CLEAR_NEXT_TO_LOW, "a"}});
 
   mp_autocast_config_t config = mp_autocast_config_default(MP_BF16);
   config.amax_limit = 10.0f;

@@ -71,7 +71,7 @@ TEST_CASE("autocast: the report as JSON", "[autocast]") {
   graph.nodes[0].name = "a \"quoted\"\\\n\x01";
   CHECK(
       explain(policy, graph, MP_AUTOCAST_JSON) ==
-      R"({"low": "bf16", "gate": null, "num_nodes": 2, "num_low_nodes": 2, "num_casts": 2, "num_parameters_low": 1,
+      R"({"low": "bf16", "disabled_reason": null, "num_nodes": 2, "num_low_nodes": 2, "num_casts": 2, "num_parameters_low": 1,
  "nodes": [
   {"name": "a \"quoted\"\\\u000a\u0001", "op": "MatMul", "dtype": "bf16", "why": "allow_list", "because": null, "reason": "on the allow list"},
   {"name": "b", "op": "Tanh", "dtype": "bf16", "why": "follows_allow", "because": 0, "reason": "follows a \"quoted\"\\\u000a\u0001"}],

@@ -243,7 +243,7 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
   mp_autocast_result_t r;
   MP_INIT_STRUCT(&r);
   r.tensor_dtype = tensor_dtype.get(), r.node_dtype = node_dtype.get(), r.node_why = why.get();
-  r.node_because = because.get(), r.input_cast = cast.get(), r.casts = casts.get();
+  r.node_cause = because.get(), r.input_cast = cast.get(), r.casts = casts.get();
   const mp_status_t status = mp_autocast_rewrite(policy, nullptr, &g, &r);
   if (status != MP_SUCCESS) {
     REQUIRE(status == MP_ERROR_INVALID_ARGUMENT);

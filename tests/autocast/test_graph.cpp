@@ -202,7 +202,7 @@ Result rewrite(const Policy &policy, Graph &graph) {
   r.tensor_dtype.assign(num_tensors, kUnwritten);
   r.node_dtype.assign(num_nodes, kUnwritten);
   r.node_why.assign(num_nodes, kUnwritten);
-  r.node_because.assign(num_nodes, kUnwritten);
+  r.node_cause.assign(num_nodes, kUnwritten);
   r.input_cast.assign(num_inputs, kUnwritten);
   r.casts.resize(2 * num_tensors + num_inputs);  // as many as emulation can need
   mp_autocast_result_t result;
@@ -210,14 +210,14 @@ Result rewrite(const Policy &policy, Graph &graph) {
   result.tensor_dtype = r.tensor_dtype.data();
   result.node_dtype = r.node_dtype.data();
   result.node_why = r.node_why.data();
-  result.node_because = r.node_because.data();
+  result.node_cause = r.node_cause.data();
   result.input_cast = r.input_cast.data();
   result.casts = r.casts.data();
   require_ok(mp_autocast_rewrite(policy.get(), nullptr, &graph.view(), &result));
   r.num_casts = result.num_casts;
   r.num_low_nodes = result.num_low_nodes;
   r.num_parameters_low = result.num_parameters_low;
-  r.gate = result.gate;
+  r.disabled_reason = result.disabled_reason;
   REQUIRE(r.num_casts >= 0);
   r.casts.resize(static_cast<size_t>(r.num_casts));
   return r;

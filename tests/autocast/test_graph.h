@@ -98,10 +98,10 @@ class Policy {
 /// All that a rewrite says.
 struct Result {
   std::vector<uint8_t> tensor_dtype, node_dtype, node_why;
-  std::vector<int32_t> input_cast, node_because;
+  std::vector<int32_t> input_cast, node_cause;
   std::vector<mp_autocast_cast_t> casts;
   int32_t num_casts, num_low_nodes, num_parameters_low;
-  const char *gate;
+  const char *disabled_reason;
 
   bool is_low(int32_t node) const { return node_dtype[static_cast<size_t>(node)] != MP_FP32; }
 };

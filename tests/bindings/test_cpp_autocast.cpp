@@ -56,7 +56,7 @@ TEST_CASE("C++: a rewrite says types, casts and reasons", "[cpp][autocast]") {
   const Network network;
   const mp::autocast policy = mp::autocast::create(config());
   const mp::autocast_result result = policy.rewrite(nullptr, network.graph);
-  CHECK(result.gate == nullptr);
+  CHECK(result.disabled_reason == nullptr);
   CHECK(result.num_low_nodes == 4);
   CHECK(result.num_parameters_low == 2);
   CHECK(result.node_dtype == Bytes{MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32});
@@ -64,7 +64,7 @@ TEST_CASE("C++: a rewrite says types, casts and reasons", "[cpp][autocast]") {
         Bytes{MP_FP32, MP_FP32, MP_FP32, MP_FP32, MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32});
   CHECK(result.node_why == Bytes{MP_WHY_ALLOW_LIST, MP_WHY_BETWEEN_ALLOW, MP_WHY_BETWEEN_ALLOW,
                                  MP_WHY_ALLOW_LIST, MP_WHY_DENY_LIST});
-  CHECK(result.node_because == Indices{-1, Network::kConv2, Network::kConv2, -1, -1});
+  CHECK(result.node_cause == Indices{-1, Network::kConv2, Network::kConv2, -1, -1});
   // conv1: x, w1; norm: conv1, gain, none; relu: norm; conv2: relu, w2; exp: conv2.
   CHECK(result.input_cast == Indices{0, 1, -1, -1, -1, -1, -1, 2, 3});
   REQUIRE(result.casts.size() == 4);
@@ -148,7 +148,7 @@ TEST_CASE("C++: hidden edges and containers", "[cpp][autocast]") {
   const int32_t member = add({"no such operation", {x}});
   graph.add_container({member, product});
   const mp::autocast_result result = policy.rewrite(nullptr, graph);
-  CHECK(result.node_why[static_cast<size_t>(beside)] == MP_WHY_CLEAR_BESIDE_LOW);
+  CHECK(result.node_why[static_cast<size_t>(beside)] == MP_WHY_CLEAR_NEXT_TO_LOW);
   CHECK(result.node_why[static_cast<size_t>(member)] == MP_WHY_CLUSTER_LOW);
-  CHECK(result.node_because[static_cast<size_t>(member)] == product);
+  CHECK(result.node_cause[static_cast<size_t>(member)] == product);
 }

@@ -92,7 +92,7 @@ static mp_autocast_result_t result_of(struct results *r) {
   result.input_cast = r->input_cast;
   result.casts = r->casts;
   result.node_why = r->why;
-  result.node_because = r->because;
+  result.node_cause = r->because;
   return result;
 }
 
@@ -118,7 +118,8 @@ static void test_good(void) {
   const mp_autocast_graph_t g = good_graph();
   mp_autocast_result_t result = result_of(&results);
   WORKS(mp_autocast_rewrite(policy, NULL, &g, &result));
-  check(result.gate == NULL && results.node_dtype[1] == MP_FP32, "the good graph is rewritten");
+  check(result.disabled_reason == NULL && results.node_dtype[1] == MP_FP32,
+        "the good graph is rewritten");
   mp_autocast_result_t counts; /* every array is optional */
   MP_INIT_STRUCT(&counts);
   WORKS(mp_autocast_rewrite(policy, context, &g, &counts));
@@ -305,8 +306,8 @@ static void test_policies(void) {
   mp_autocast_destroy(NULL);
 
   const char *why = "before";
-  FAILS(mp_autocast_gate, (NULL, context, &why), wrong, "policy");
-  FAILS(mp_autocast_gate, (policy, context, NULL), wrong, "closed_because");
+  FAILS(mp_autocast_disabled_reason, (NULL, context, &why), wrong, "policy");
+  FAILS(mp_autocast_disabled_reason, (policy, context, NULL), wrong, "disabled_reason");
   check(strcmp(why, "before") == 0, "a gate that is not asked says nothing");
 
   mp_autocast_config_t c = mp_autocast_config_default(MP_BF16);

@@ -125,7 +125,7 @@ void decide_types(Run &run) {
   FAULTY_CALL(run, mp_autocast_set_class, policy, ops, 2, MP_CAST_ALLOW);
   FAULTY_CALL(run, mp_autocast_set_nodes, policy, "block[0-9]/*", MP_CAST_DENY);
   const char *closed = nullptr;
-  FAULTY_CALL(run, mp_autocast_gate, policy, run.context(), &closed);
+  FAULTY_CALL(run, mp_autocast_disabled_reason, policy, run.context(), &closed);
 
   // x -> MatMul(w) -> MyOp -> Softmax
   const char *const node_op[] = {"MatMul", "MyOp", "Softmax"};

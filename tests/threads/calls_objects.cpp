@@ -129,9 +129,9 @@ Bytes ask_policy(mp_context_t context) {
   check(mp_autocast_set_nodes(policy, "decoder/*", MP_CAST_DENY));
   for (const char *const op : {"Conv2D", "Softmax", "Mine", "no such thing"})
     operands.tell_plain(mp_autocast_class(policy, op));
-  const char *closed_because = nullptr;
-  check(mp_autocast_gate(policy, context, &closed_because));
-  operands.tell(closed_because != nullptr ? closed_because : "");
+  const char *disabled_reason = nullptr;
+  check(mp_autocast_disabled_reason(policy, context, &disabled_reason));
+  operands.tell(disabled_reason != nullptr ? disabled_reason : "");
   return operands.bytes();
 }
 

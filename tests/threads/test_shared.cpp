@@ -25,7 +25,7 @@ Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_grap
   result.tensor_dtype = tensor_dtype.data();
   result.node_dtype = node_dtype.data();
   result.node_why = why.data();
-  result.node_because = because.data();
+  result.node_cause = because.data();
   result.casts = casts.data();
   mptools::check(mp_autocast_rewrite(policy, context, &graph, &result));
   Bytes all;
@@ -38,7 +38,9 @@ Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_grap
     mptools::check(mp_autocast_explain(policy, &graph, &result, form, text.data(), &bytes));
     all.insert(all.end(), text.begin(), text.end());
   }
-  if (result.gate != nullptr) all.insert(all.end(), result.gate, result.gate + strlen(result.gate));
+  if (result.disabled_reason != nullptr)
+    all.insert(all.end(), result.disabled_reason,
+               result.disabled_reason + strlen(result.disabled_reason));
   for (const char *const op : {"MatMul", "Softmax", "Relu"})
     all.push_back(static_cast<uint8_t>(mp_autocast_class(policy, op)));
   return all;

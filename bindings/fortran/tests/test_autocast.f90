@@ -72,7 +72,7 @@ contains
       MP_CAST_BY_MODEL_COPY, MP_CAST_BY_KERNEL]) .and. all(r%casts%readers == 1))
     call expect('what inputs read', all(r%first_input == [1, 3, 6, 7, 9, 10]) .and. &
       all(r%input_cast == [1, 2, 0, 0, 0, 0, 0, 3, 4]) .and. size(r%input_cast) == 9)
-    call expect('counts', r%num_low_nodes == 4 .and. r%num_parameters_low == 2 .and. r%gate == '')
+    call expect('counts', r%num_low_nodes == 4 .and. r%num_parameters_low == 2 .and. r%disabled_reason == '')
 
     call policy%explain(small_graph(), r, report)
     call expect('report: '//report, index(report, &
@@ -137,7 +137,7 @@ contains
     call expect('a wrong pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
       errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has an unmatched [')
     call policy%rewrite(small_graph(), r)
-    call expect('patterns', all(r%why == [MP_WHY_PATTERN, MP_WHY_CLEAR_BESIDE_LOW, MP_WHY_UNLISTED, &
+    call expect('patterns', all(r%why == [MP_WHY_PATTERN, MP_WHY_CLEAR_NEXT_TO_LOW, MP_WHY_UNLISTED, &
       MP_WHY_UNLISTED, MP_WHY_UNLISTED]) .and. all(r%because == [0, 1, 0, 0, 0]))
     call policy%set_class(['Exp'], MP_CAST_ALLOW, stat, errmsg)
     call expect('a policy that was used: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
@@ -326,17 +326,17 @@ contains
     character(:), allocatable :: text
     integer(c_int) :: stat
     call policy%create(config())
-    call policy%get_gate(text)
+    call policy%get_disabled_reason(text)
     call expect('no gate', text == '')
-    call policy%get_gate(text, context)
+    call policy%get_disabled_reason(text, context)
     call expect('gate: '//text, text == because)
     call policy%rewrite(small_graph(), r, context)
-    call expect('the rewrite is disabled', r%gate == because .and. size(r%casts) == 0 .and. &
-      all(r%why == MP_WHY_GATE) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
+    call expect('the rewrite is disabled', r%disabled_reason == because .and. size(r%casts) == 0 .and. &
+      all(r%why == MP_WHY_DISABLED) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
     call policy%explain(small_graph(), r, text)
     call expect('the report says so', index(text, 'the rewrite is disabled: '//because) > 0)
     call policy%destroy()
-    call policy%get_gate(text, stat=stat)
+    call policy%get_disabled_reason(text, stat=stat)
     call expect('without a policy', stat == MP_ERROR_INVALID_ARGUMENT)
   end subroutine
 
@@ -347,7 +347,7 @@ contains
     integer(c_int8_t) :: cast_to
     integer(c_int) :: stat, output
     text = context
-    stat = mp_autocast_gate(c_null_ptr, c_null_ptr, text)
+    stat = mp_autocast_disabled_reason(c_null_ptr, c_null_ptr, text)
     call expect('a text is left alone', stat /= MP_SUCCESS .and. c_associated(text, context))
     policy = context
     stat = mp_autocast_create(policy, mp_autocast_config_t())

@@ -670,7 +670,7 @@ class mp_autocast_flags_t(enum.IntFlag):
     MP_AUTOCAST_NO_ENVIRONMENT = 1
     """ignores environment variables"""
     MP_AUTOCAST_IGNORE_PERFORMANCE = 2
-    """Ignores the performance condition, see mp_autocast_gate."""
+    """Ignores the performance condition, see mp_autocast_disabled_reason."""
     MP_AUTOCAST_KEEP_IO = 4
     """Keeps tensors of role MP_TENSOR_OUTPUT in fp32; the caller counts as a reader."""
     MP_AUTOCAST_EMULATE = 8
@@ -746,7 +746,7 @@ MP_CAST_BY_MODEL_COPY = mp_cast_kind_t.MP_CAST_BY_MODEL_COPY
 
 
 class mp_autocast_why_t(enum.IntEnum):
-    """Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_because is the node
+    """Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_cause is the node
     in brackets."""
 
     MP_WHY_UNLISTED = 1
@@ -769,8 +769,8 @@ class mp_autocast_why_t(enum.IntEnum):
     """low precision is possible, but does not propagate to it"""
     MP_WHY_NOT_FLOAT = 10
     """reads and writes no MP_FP32 tensor"""
-    MP_WHY_GATE = 11
-    """autocast is disabled: mp_autocast_result.gate"""
+    MP_WHY_DISABLED = 11
+    """autocast is disabled: mp_autocast_result.disabled_reason"""
     MP_WHY_CLUSTER_FP32 = 12
     """in an fp32 cluster [the member that requires fp32]"""
     MP_WHY_ALLOW_LIST = 32
@@ -779,7 +779,7 @@ class mp_autocast_why_t(enum.IntEnum):
     """INFER or CLEAR between two MP_CAST_ALLOW [the downstream one]"""
     MP_WHY_FOLLOWS_ALLOW = 34
     """Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH."""
-    MP_WHY_CLEAR_BESIDE_LOW = 35
+    MP_WHY_CLEAR_NEXT_TO_LOW = 35
     """MP_CAST_CLEAR connected to a low-precision node [that node]"""
     MP_WHY_CLUSTER_LOW = 36
     """in a low-precision cluster [the member that caused it]"""
@@ -799,12 +799,12 @@ MP_WHY_ELSEWHERE = mp_autocast_why_t.MP_WHY_ELSEWHERE
 MP_WHY_NO_KERNEL = mp_autocast_why_t.MP_WHY_NO_KERNEL
 MP_WHY_NO_ALLOW_NEARBY = mp_autocast_why_t.MP_WHY_NO_ALLOW_NEARBY
 MP_WHY_NOT_FLOAT = mp_autocast_why_t.MP_WHY_NOT_FLOAT
-MP_WHY_GATE = mp_autocast_why_t.MP_WHY_GATE
+MP_WHY_DISABLED = mp_autocast_why_t.MP_WHY_DISABLED
 MP_WHY_CLUSTER_FP32 = mp_autocast_why_t.MP_WHY_CLUSTER_FP32
 MP_WHY_ALLOW_LIST = mp_autocast_why_t.MP_WHY_ALLOW_LIST
 MP_WHY_BETWEEN_ALLOW = mp_autocast_why_t.MP_WHY_BETWEEN_ALLOW
 MP_WHY_FOLLOWS_ALLOW = mp_autocast_why_t.MP_WHY_FOLLOWS_ALLOW
-MP_WHY_CLEAR_BESIDE_LOW = mp_autocast_why_t.MP_WHY_CLEAR_BESIDE_LOW
+MP_WHY_CLEAR_NEXT_TO_LOW = mp_autocast_why_t.MP_WHY_CLEAR_NEXT_TO_LOW
 MP_WHY_CLUSTER_LOW = mp_autocast_why_t.MP_WHY_CLUSTER_LOW
 MP_WHY_CAST_ABSORBED = mp_autocast_why_t.MP_WHY_CAST_ABSORBED
 MP_WHY_PATTERN = mp_autocast_why_t.MP_WHY_PATTERN
@@ -2000,8 +2000,8 @@ class mp_autocast_result_t(_Sized):
         ("input_cast", c_void_p),
         ("casts", POINTER(mp_autocast_cast_t)),
         ("node_why", c_void_p),
-        ("node_because", c_void_p),
-        ("gate", c_char_p),
+        ("node_cause", c_void_p),
+        ("disabled_reason", c_char_p),
     ]
     struct_size: int
     num_casts: int
@@ -2022,9 +2022,9 @@ class mp_autocast_result_t(_Sized):
     """room for num_tensors; ordered by tensor"""
     node_why: Pointer
     """num_nodes: mp_autocast_why_t"""
-    node_because: Pointer
+    node_cause: Pointer
     """num_nodes: a node that caused the type, or -1"""
-    gate: Optional[bytes]
+    disabled_reason: Optional[bytes]
     """out: static storage; NULL if autocast is enabled"""
 
 
@@ -3683,7 +3683,7 @@ class Library(ctypes.CDLL):
             Returns MP_CAST_UNLISTED if the operation is unknown (with MP_AUTOCAST_PYTORCH MP_CAST_CLEAR),
             or if op_type or policy is NULL."""
 
-        def mp_autocast_gate(self, policy: Handle, context: Handle, closed_because: Pointer, /) -> int:
+        def mp_autocast_disabled_reason(self, policy: Handle, context: Handle, disabled_reason: Pointer, /) -> int:
             """Returns why autocast is disabled on a device, or NULL if it is enabled.
 
             Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
@@ -3692,7 +3692,7 @@ class Library(ctypes.CDLL):
             warning.  MP_AUTOCAST_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
             autocast.
             @param context         optional; NULL = no performance condition.
-            @param closed_because  host, out: a clause in static storage; NULL = enabled."""
+            @param disabled_reason  host, out: a clause in static storage; NULL = enabled."""
 
         def mp_autocast_rewrite(self, policy: Handle, context: Handle, graph: Pointer, result: Pointer, /) -> int:
             """Determines the type of each node and the required casts.
@@ -4111,7 +4111,7 @@ class Library(ctypes.CDLL):
         def mp_graph_autocast(self, graph: Handle, policy: Handle, /) -> int:
             """Enables mixed precision: the policy determines the type of each operation.  Call it before
             mp_graph_compile.  If autocast is disabled on this device (see
-            mp_autocast_gate), the graph stays fp32, with one warning.
+            mp_autocast_disabled_reason), the graph stays fp32, with one warning.
             @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
                            supported."""
 
@@ -4345,7 +4345,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_autocast_set_class": (c_uint32, {"policy": c_void_p, "op_types": POINTER(c_char_p), "count": c_uint32, "op_class": c_uint32}),
     "mp_autocast_set_nodes": (c_uint32, {"policy": c_void_p, "pattern": c_char_p, "node_class": c_uint32}),
     "mp_autocast_class": (c_uint32, {"policy": c_void_p, "op_type": c_char_p}),
-    "mp_autocast_gate": (c_uint32, {"policy": c_void_p, "context": c_void_p, "closed_because": POINTER(c_char_p)}),
+    "mp_autocast_disabled_reason": (c_uint32, {"policy": c_void_p, "context": c_void_p, "disabled_reason": POINTER(c_char_p)}),
     "mp_autocast_rewrite": (c_uint32, {"policy": c_void_p, "context": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t)}),
     "mp_autocast_explain": (c_uint32, {"policy": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t), "form": c_uint32, "text": c_char_p, "bytes": c_void_p}),
     "mp_autocast_op": (c_uint32, {"policy": c_void_p, "op_type": c_char_p, "input_dtype": c_void_p, "count": c_uint32, "cast_to": c_void_p, "output": c_void_p}),

@@ -217,28 +217,28 @@ class AutocastResult:
         arrays = graph._arrays()
         nodes, tensors, ends = arrays.num_nodes, arrays.num_tensors, _starts(node.inputs for node in graph.nodes)
         room = tensors + (tensors + ends[-1]) * policy._emulates
-        node_dtype, node_why, node_because = (ctypes.c_uint8 * nodes)(), (ctypes.c_uint8 * nodes)(), \
+        node_dtype, node_why, node_cause = (ctypes.c_uint8 * nodes)(), (ctypes.c_uint8 * nodes)(), \
             (ctypes.c_int32 * nodes)()
         tensor_dtype, input_cast = (ctypes.c_uint8 * tensors)(), (ctypes.c_int32 * ends[-1])()
         casts = (_sys.mp_autocast_cast_t * room)()
         result = _sys.mp_autocast_result_t(
             tensor_dtype=ctypes.addressof(tensor_dtype), node_dtype=ctypes.addressof(node_dtype),
             input_cast=ctypes.addressof(input_cast), casts=casts, node_why=ctypes.addressof(node_why),
-            node_because=ctypes.addressof(node_because))
+            node_cause=ctypes.addressof(node_cause))
         check(lib.mp_autocast_rewrite(policy.handle, context.handle if context is not None else None,
                                       ctypes.byref(arrays), ctypes.byref(result)))
         self.num_casts, self.num_low_nodes = result.num_casts, result.num_low_nodes
-        self.num_parameters_low, self.gate = result.num_parameters_low, _text(result.gate)
+        self.num_parameters_low, self.disabled_reason = result.num_parameters_low, _text(result.disabled_reason)
         self.node_dtypes = [_name(dtype) for dtype in node_dtype]
         self.tensor_dtypes = [_name(dtype) for dtype in tensor_dtype]
         self.reasons = [_sys.mp_autocast_why_t(why) for why in node_why]
-        self.because = [_index(node) for node in node_because]
+        self.because = [_index(node) for node in node_cause]
         self.input_casts = [[_index(cast) for cast in input_cast[begin:end]] for begin, end in zip(ends, ends[1:])]
         self.casts = [AutocastCast(cast.tensor, _name(getattr(cast, "from")), _name(cast.to),
                                    _sys.mp_cast_kind_t(cast.kind), cast.readers) for cast in casts[:self.num_casts]]
         # For Autocast.explain, which reads only the gate of the result.
         self._policy, self._graph, self._arrays = policy, graph, arrays
-        self._result = _sys.mp_autocast_result_t(gate=result.gate)
+        self._result = _sys.mp_autocast_result_t(disabled_reason=result.disabled_reason)
 
 
 class Autocast(Handle):
@@ -292,11 +292,11 @@ class Autocast(Handle):
         """Returns the class of an operation, before the level is applied."""
         return _sys.mp_autocast_class_t(lib.mp_autocast_class(self.handle, _bytes(op, "op")))
 
-    def gate(self, context: Optional[Context] = None) -> Optional[str]:
+    def disabled_reason(self, context: Optional[Context] = None) -> Optional[str]:
         """Returns the reason why autocast is inactive on this device, or None if it is active.
         Without a device only environment variables can disable it."""
         because = ctypes.c_char_p()
-        check(lib.mp_autocast_gate(self.handle, context.handle if context is not None else None,
+        check(lib.mp_autocast_disabled_reason(self.handle, context.handle if context is not None else None,
                                    ctypes.byref(because)))
         return _text(because.value)
 

@@ -153,7 +153,7 @@ class Graph(Object):
 
     def autocast(self, policy: Autocast) -> None:
         """Enables mixed precision by a policy, if the policy is active on this device
-        (Autocast.gate)."""
+        (Autocast.disabled_reason)."""
         check(lib.mp_graph_autocast(self.handle, policy.handle))
         self._policy = policy.handle
 

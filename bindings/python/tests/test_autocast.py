@@ -47,7 +47,7 @@ class Rewrites(unittest.TestCase):
         self.assertIsInstance(result.reasons[0], _sys.mp_autocast_why_t)
         self.assertEqual(result.because, [None, 3, 3, None, None])
         self.assertEqual((result.num_casts, result.num_low_nodes, result.num_parameters_low), (3, 4, 1))
-        self.assertIsNone(result.gate)
+        self.assertIsNone(result.disabled_reason)
 
     def test_bf16(self):
         result = policy("bf16", "tensorflow_bf16").rewrite(net())
@@ -128,7 +128,7 @@ class Rewrites(unittest.TestCase):
         push = graph.node("Relu", [graph.node("MatMul", [graph.input()])], name="push")
         pull = graph.node("Relu", [graph.input()], name="pull")
         graph.node("MatMul", [pull])
-        self.assertEqual(policy().rewrite(graph).reasons[2], _sys.MP_WHY_CLEAR_BESIDE_LOW)
+        self.assertEqual(policy().rewrite(graph).reasons[2], _sys.MP_WHY_CLEAR_NEXT_TO_LOW)
         graph.node("Exp", name="root", outputs=[graph.tensor()])
         graph.node("Tanh", [graph.input()], name="behind")
         graph.hidden("root", "behind")
@@ -223,22 +223,22 @@ class Gate(unittest.TestCase):
     def test_of_a_device(self):
         with context() as device:
             one, graph = policy(), net()
-            self.assertIsNone(one.gate())
+            self.assertIsNone(one.disabled_reason())
             result = one.rewrite(graph, device)
-            self.assertEqual(result.gate, one.gate(device))
+            self.assertEqual(result.disabled_reason, one.disabled_reason(device))
             if device.on_host:
-                self.assertIn("no faster 16-bit arithmetic", result.gate)
-                self.assertEqual((set(result.reasons), result.casts), ({_sys.MP_WHY_GATE}, []))
-                self.assertIn(result.gate, one.explain(graph, result))
+                self.assertIn("no faster 16-bit arithmetic", result.disabled_reason)
+                self.assertEqual((set(result.reasons), result.casts), ({_sys.MP_WHY_DISABLED}, []))
+                self.assertIn(result.disabled_reason, one.explain(graph, result))
             eager = policy(ignore_performance=True)
-            self.assertIsNone(eager.gate(device))
+            self.assertIsNone(eager.disabled_reason(device))
             self.assertEqual(eager.rewrite(graph, device).num_low_nodes, 4)
 
     def test_environment(self):
         with mock.patch.dict(os.environ, {"MP_AUTOCAST": "off"}):
             closed, open_one = mpcore.Autocast(), policy()
-        self.assertIn("MP_AUTOCAST", closed.gate())
-        self.assertIsNone(open_one.gate())
+        self.assertIn("MP_AUTOCAST", closed.disabled_reason())
+        self.assertIsNone(open_one.disabled_reason())
         with mock.patch.dict(os.environ, {"MP_AUTOCAST": "bf16", "MP_AUTOCAST_DENY_ADD": "Mine"}):
             other = mpcore.Autocast("fp16")
         self.assertEqual(other.class_of("Mine"), _sys.MP_CAST_DENY)
@@ -304,9 +304,9 @@ class Refusals(unittest.TestCase):
 
     def test_closed(self):
         with policy() as one:
-            self.assertIsNone(one.gate())
+            self.assertIsNone(one.disabled_reason())
         one.close()
-        for call, arguments in ((one.gate, ()), (one.class_of, ("Relu",)), (one.rewrite, (net(),)),
+        for call, arguments in ((one.disabled_reason, ()), (one.class_of, ("Relu",)), (one.rewrite, (net(),)),
                                 (one.set_class, ("Relu", "deny")), (one.op, ("Relu", []))):
             self.refused(ValueError, "this Autocast is closed", call, *arguments)
 

@@ -115,10 +115,10 @@ impl Autocast {
 
     /// Returns the reason why rewrites are disabled on a device, or None.  Without a context only
     /// the environment can disable them.
-    pub fn gate(&self, context: Option<&Context>) -> Result<Option<String>> {
+    pub fn disabled_reason(&self, context: Option<&Context>) -> Result<Option<String>> {
         let mut because = ptr::null();
         // SAFETY: policy and context live; `because` is written.
-        check(unsafe { sys::mp_autocast_gate(self.raw, raw_context(context), &mut because) })?;
+        check(unsafe { sys::mp_autocast_disabled_reason(self.raw, raw_context(context), &mut because) })?;
         // SAFETY: NULL, or a string in static storage.
         Ok(unsafe { clause(because) }.map(owned))
     }
@@ -128,7 +128,7 @@ impl Autocast {
     pub fn rewrite(&self, context: Option<&Context>, graph: &Graph) -> Result<Rewritten> {
         let (nodes, tensors, inputs) = (graph.num_nodes(), graph.num_tensors(), graph.num_inputs());
         let (mut tensor_dtype, mut node_dtype) = (vec![0; tensors], vec![0; nodes]);
-        let (mut node_why, mut node_because) = (vec![0; nodes], vec![0; nodes]);
+        let (mut node_why, mut node_cause) = (vec![0; nodes], vec![0; nodes]);
         let mut input_cast = vec![0; inputs];
         // The maximum with MP_AUTOCAST_EMULATE.
         let mut casts = vec![sys::mp_autocast_cast_t::zeroed(); 2 * tensors + inputs];
@@ -138,7 +138,7 @@ impl Autocast {
             input_cast: input_cast.as_mut_ptr(),
             casts: casts.as_mut_ptr(),
             node_why: node_why.as_mut_ptr(),
-            node_because: node_because.as_mut_ptr(),
+            node_cause: node_cause.as_mut_ptr(),
             ..sys::mp_autocast_result_t::zeroed()
         };
         let lent = graph.lend();
@@ -157,7 +157,7 @@ impl Autocast {
         let node = |i: usize| RewrittenNode {
             dtype: dtype(node_dtype[i]),
             why: AutocastWhy::from_raw(u32::from(node_why[i])),
-            because: Some(NodeId(node_because[i])).filter(|node| node.0 >= 0),
+            because: Some(NodeId(node_cause[i])).filter(|node| node.0 >= 0),
             input_casts: casts_of(i),
         };
         Ok(Rewritten {
@@ -167,7 +167,7 @@ impl Autocast {
             num_low_nodes: raw.num_low_nodes as usize,
             num_parameters_low: raw.num_parameters_low as usize,
             // SAFETY: NULL, or a string in static storage.
-            gate: unsafe { clause(raw.gate) },
+            disabled_reason: unsafe { clause(raw.disabled_reason) },
         })
     }
 
@@ -180,7 +180,7 @@ impl Autocast {
     ) -> Result<String> {
         let lent = graph.lend();
         let raw = sys::mp_autocast_result_t {
-            gate: rewritten.gate.map_or(ptr::null(), CStr::as_ptr),
+            disabled_reason: rewritten.disabled_reason.map_or(ptr::null(), CStr::as_ptr),
             ..sys::mp_autocast_result_t::zeroed() // its arrays are not read
         };
         read_text(|text, bytes| {
@@ -239,13 +239,13 @@ pub struct Rewritten {
     pub num_low_nodes: usize,
     /// Number of casts of kind `ModelCopy`.
     pub num_parameters_low: usize,
-    gate: Option<&'static CStr>,
+    disabled_reason: Option<&'static CStr>,
 }
 
 impl Rewritten {
     /// Reason why nothing was changed.
-    pub fn gate(&self) -> Option<String> {
-        self.gate.map(owned)
+    pub fn disabled_reason(&self) -> Option<String> {
+        self.disabled_reason.map(owned)
     }
 }
 

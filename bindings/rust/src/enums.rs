@@ -547,7 +547,7 @@ flags! {
     AutocastFlags {
         /// ignores environment variables
         NO_ENVIRONMENT = 1,
-        /// Ignores the performance condition, see [`mp_autocast_gate`](crate::sys::mp_autocast_gate).
+        /// Ignores the performance condition, see [`mp_autocast_disabled_reason`](crate::sys::mp_autocast_disabled_reason).
         IGNORE_PERFORMANCE = 2,
         /// Keeps tensors of role [`MP_TENSOR_OUTPUT`](crate::sys::MP_TENSOR_OUTPUT) in fp32; the caller counts as a reader.
         KEEP_IO = 4,
@@ -604,7 +604,7 @@ numbered! {
 }
 
 numbered! {
-    /// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_because is the node
+    /// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_cause is the node
     /// in brackets.
     AutocastWhy {
         /// [`MP_CAST_UNLISTED`](crate::sys::MP_CAST_UNLISTED): on no list, or by level
@@ -627,8 +627,8 @@ numbered! {
         NoAllowNearby = 9,
         /// reads and writes no [`MP_FP32`](crate::sys::MP_FP32) tensor
         NotFloat = 10,
-        /// autocast is disabled: `mp_autocast_result`.gate
-        Gate = 11,
+        /// autocast is disabled: `mp_autocast_result`.disabled\_reason
+        Disabled = 11,
         /// in an fp32 cluster \[the member that requires fp32\]
         ClusterFp32 = 12,
         /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) by list, node\_class or level
@@ -638,7 +638,7 @@ numbered! {
         /// Downstream of a low-precision node \[that node\], with [`MP_BF16`](crate::sys::MP_BF16) or [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH).
         FollowsAllow = 34,
         /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR) connected to a low-precision node \[that node\]
-        ClearBesideLow = 35,
+        ClearNextToLow = 35,
         /// in a low-precision cluster \[the member that caused it\]
         ClusterLow = 36,
         /// cast to fp32 with only low-precision readers \[the first\]

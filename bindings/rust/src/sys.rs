@@ -488,7 +488,7 @@ pub const MP_AUTOCAST_FORCE_ALL: mp_autocast_level_t = 3;
 pub type mp_autocast_flags_t = u32;
 /// ignores environment variables
 pub const MP_AUTOCAST_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
-/// Ignores the performance condition, see [`mp_autocast_gate`].
+/// Ignores the performance condition, see [`mp_autocast_disabled_reason`].
 pub const MP_AUTOCAST_IGNORE_PERFORMANCE: mp_autocast_flags_t = 2;
 /// Keeps tensors of role [`MP_TENSOR_OUTPUT`] in fp32; the caller counts as a reader.
 pub const MP_AUTOCAST_KEEP_IO: mp_autocast_flags_t = 4;
@@ -532,7 +532,7 @@ pub const MP_CAST_BY_KERNEL: mp_cast_kind_t = 1;
 /// kernel.
 pub const MP_CAST_BY_MODEL_COPY: mp_cast_kind_t = 2;
 
-/// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_because is the node
+/// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_cause is the node
 /// in brackets.
 pub type mp_autocast_why_t = u32;
 /// [`MP_CAST_UNLISTED`]: on no list, or by level
@@ -555,8 +555,8 @@ pub const MP_WHY_NO_KERNEL: mp_autocast_why_t = 8;
 pub const MP_WHY_NO_ALLOW_NEARBY: mp_autocast_why_t = 9;
 /// reads and writes no [`MP_FP32`] tensor
 pub const MP_WHY_NOT_FLOAT: mp_autocast_why_t = 10;
-/// autocast is disabled: `mp_autocast_result`.gate
-pub const MP_WHY_GATE: mp_autocast_why_t = 11;
+/// autocast is disabled: `mp_autocast_result`.disabled\_reason
+pub const MP_WHY_DISABLED: mp_autocast_why_t = 11;
 /// in an fp32 cluster \[the member that requires fp32\]
 pub const MP_WHY_CLUSTER_FP32: mp_autocast_why_t = 12;
 /// [`MP_CAST_ALLOW`] by list, node\_class or level
@@ -566,7 +566,7 @@ pub const MP_WHY_BETWEEN_ALLOW: mp_autocast_why_t = 33;
 /// Downstream of a low-precision node \[that node\], with [`MP_BF16`] or [`MP_AUTOCAST_PYTORCH`].
 pub const MP_WHY_FOLLOWS_ALLOW: mp_autocast_why_t = 34;
 /// [`MP_CAST_CLEAR`] connected to a low-precision node \[that node\]
-pub const MP_WHY_CLEAR_BESIDE_LOW: mp_autocast_why_t = 35;
+pub const MP_WHY_CLEAR_NEXT_TO_LOW: mp_autocast_why_t = 35;
 /// in a low-precision cluster \[the member that caused it\]
 pub const MP_WHY_CLUSTER_LOW: mp_autocast_why_t = 36;
 /// cast to fp32 with only low-precision readers \[the first\]
@@ -1414,9 +1414,9 @@ pub struct mp_autocast_result_t {
     /// num\_nodes: [`mp_autocast_why_t`]
     pub node_why: *mut u8,
     /// num\_nodes: a node that caused the type, or -1
-    pub node_because: *mut i32,
+    pub node_cause: *mut i32,
     /// out: static storage; NULL if autocast is enabled
-    pub gate: *const c_char,
+    pub disabled_reason: *const c_char,
 }
 
 /// Shape and type of a classification loss.
@@ -3065,8 +3065,8 @@ extern "C" {
     /// autocast.
     ///
     /// * `context`: optional; NULL = no performance condition.
-    /// * `closed_because`: host, out: a clause in static storage; NULL = enabled.
-    pub fn mp_autocast_gate(policy: mp_autocast_t, context: mp_context_t, closed_because: *mut *const c_char) -> mp_status_t;
+    /// * `disabled_reason`: host, out: a clause in static storage; NULL = enabled.
+    pub fn mp_autocast_disabled_reason(policy: mp_autocast_t, context: mp_context_t, disabled_reason: *mut *const c_char) -> mp_status_t;
 
     /// Determines the type of each node and the required casts.
     ///
@@ -3527,7 +3527,7 @@ extern "C" {
 
     /// Enables mixed precision: the policy determines the type of each operation.  Call it before
     /// [`mp_graph_compile`].  If autocast is disabled on this device (see
-    /// [`mp_autocast_gate`]), the graph stays fp32, with one warning.
+    /// [`mp_autocast_disabled_reason`]), the graph stays fp32, with one warning.
     ///
     /// * `policy`: must exist until [`mp_graph_compile`] has succeeded.  [`MP_AUTOCAST_EMULATE`] is not
     ///   supported.

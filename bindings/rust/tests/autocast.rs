@@ -85,7 +85,7 @@ fn a_small_graph() {
             vec![Some(3)]
         ]
     );
-    assert_eq!((r.num_low_nodes, r.num_parameters_low, r.gate()), (4, 2, None));
+    assert_eq!((r.num_low_nodes, r.num_parameters_low, r.disabled_reason()), (4, 2, None));
 
     let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
     assert!(text.contains("norm   BatchNorm  fp16  between conv1 and conv2\n"), "{text}");
@@ -145,7 +145,7 @@ fn classes_and_patterns() {
         nodes(&r),
         [
             (FP16, AutocastWhy::Pattern, None),
-            (FP16, AutocastWhy::ClearBesideLow, Some(0)),
+            (FP16, AutocastWhy::ClearNextToLow, Some(0)),
             (FP32, AutocastWhy::Unlisted, None),
             (FP32, AutocastWhy::Unlisted, None),
             (FP32, AutocastWhy::Unlisted, None),
@@ -288,10 +288,10 @@ fn gates() {
     let host = Context::new(Device::Host).unwrap();
     let because = "the CPU has no faster 16-bit arithmetic";
     let (policy, graph) = (policy(), small_graph());
-    assert_eq!(policy.gate(None).unwrap(), None);
-    assert_eq!(policy.gate(Some(&host)).unwrap().as_deref(), Some(because));
+    assert_eq!(policy.disabled_reason(None).unwrap(), None);
+    assert_eq!(policy.disabled_reason(Some(&host)).unwrap().as_deref(), Some(because));
     let r = policy.rewrite(Some(&host), &graph).unwrap();
-    assert_eq!(r.gate().as_deref(), Some(because));
+    assert_eq!(r.disabled_reason().as_deref(), Some(because));
     assert_eq!((r.casts.len(), r.num_low_nodes), (0, 0));
     assert_eq!(nodes(&r), [(FP32, AutocastWhy::Gate, None); 5]);
     drop(host); // the clause is in static storage
@@ -299,7 +299,7 @@ fn gates() {
     assert!(text.ends_with(&format!("the rewrite is disabled: {because}\n")), "{text}");
 
     let open = Autocast::new(&config().with_flags(AutocastFlags::IGNORE_PERFORMANCE)).unwrap();
-    assert_eq!(open.gate(Some(&Context::new(Device::Host).unwrap())).unwrap(), None);
+    assert_eq!(open.disabled_reason(Some(&Context::new(Device::Host).unwrap())).unwrap(), None);
 }
 
 #[test]
