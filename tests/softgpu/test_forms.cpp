@@ -18,11 +18,11 @@ std::string error_of(const std::string &statement) {
   return "";
 }
 
-struct Form {
+struct OpcodeCursor {
   const char *known, *unknown;
 };
 
-constexpr Form kForms[] = {
+constexpr OpcodeCursor kForms[] = {
     {"add.u32 %r0, %r1, %r2", "add.u32 %r0, !%r1, %r2"},
     {"add.u32 %r0, %r1, %r2", "add.u32 %r0|%q, %r1, %r2"},
     {"setp.eq.and.u32 %q|%s, %r0, 1, !%q", "setp.eq.and.u32 %q|%s, !%r0, 1, %q"},
@@ -89,7 +89,7 @@ constexpr Form kForms[] = {
 };
 
 TEST_CASE("forms that no instruction has are unknown", "[forms]") {
-  for (const Form &form : kForms) {
+  for (const OpcodeCursor &form : kForms) {
     CHECK(error_of(form.known) == "");
     CHECK_THAT(error_of(form.unknown), Catch::Matchers::ContainsSubstring(form.unknown));
   }

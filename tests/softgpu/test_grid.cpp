@@ -175,7 +175,7 @@ TEST_CASE("blocks for which the device has no room are not waited for", "[grid]"
 }
 
 TEST_CASE("a loop that only tests whether a copy has landed ends", "[grid]") {
-  const WithOptions with([](Options &o) { o.landing = Landing::kLate; });
+  const WithOptions with([](Options &o) { o.completion = Completion::kLate; });
   const Kernel kernel(body_text(2, R"(
     .reg .pred %q;
     .reg .b32 %r;

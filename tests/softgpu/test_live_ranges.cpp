@@ -272,7 +272,7 @@ class RandomKernel {
 /// A lane that walks through a kernel, with what registers hold, and what rows hold.
 class Lane {
  public:
-  Lane(RandomKernel &kernel, const std::vector<Row> &rows) : kernel_(kernel), rows_(rows) {
+  Lane(RandomKernel &kernel, const std::vector<RegisterSlot> &rows) : kernel_(kernel), rows_(rows) {
     for (uint32_t reg = 0; reg < rows.size(); reg++) values_.push_back(memory_[rows[reg]]);
   }
 
@@ -357,8 +357,8 @@ class Lane {
   }
 
   RandomKernel &kernel_;
-  const std::vector<Row> &rows_;
-  std::map<Row, uint64_t> memory_;
+  const std::vector<RegisterSlot> &rows_;
+  std::map<RegisterSlot, uint64_t> memory_;
   std::vector<uint64_t> values_;
   std::vector<RandomKernel::Step> steps_;
   std::vector<Flight> flights_;
@@ -374,11 +374,11 @@ TEST_CASE("in random kernels no lane finds another register's value", "[live_ran
     RandomKernel kernel(seed);
     const size_t num_registers = kernel.registers().size();
     const auto ranges = live_ranges(kernel.flow(), num_registers);
-    std::vector<Row> rows = assign_rows(ranges, kernel.registers(), 0).rows;
+    std::vector<RegisterSlot> rows = assign_rows(ranges, kernel.registers(), 0).rows;
     // Registers that are never alive have no row: they must not look as if they shared the first.
     for (uint32_t reg = 0; reg < num_registers; reg++)
       if (ranges[reg].is_empty()) rows[reg] = 1u << 20 | reg;
-    num_shared += num_registers - std::set<Row>(rows.begin(), rows.end()).size();
+    num_shared += num_registers - std::set<RegisterSlot>(rows.begin(), rows.end()).size();
     for (int walk = 0; walk < 20; walk++) {
       const auto wrong = Lane(kernel, rows).go();
       INFO("kernel " << seed << ", statement " << wrong.value_or(0));

@@ -137,7 +137,7 @@ TEST_CASE("copies of all sizes, and a predicate that leaves them out") {
 TEST_CASE("copies may land early, and at any time between") {
   const std::string body = std::string(kCopy) + "LOOK; cp.async.wait_all; LOOK;";
   {
-    const WithOptions with([](Options &o) { o.landing = Landing::kEarly; });
+    const WithOptions with([](Options &o) { o.completion = Completion::kEarly; });
     REQUIRE(looks(body, 2)[0] == firsts());
   }
   const Kernel kernel(copies(kCopy + std::string(R"(
@@ -149,7 +149,7 @@ TEST_CASE("copies may land early, and at any time between") {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     const WithOptions with([&](Options &o) {
       o.seed = seed;
-      o.landing = Landing::kRandom;
+      o.completion = Completion::kRandom;
       o.quantum = 3;
     });
     Buffer<uint32_t> in(input()), out(2 * kLanes);

@@ -67,7 +67,8 @@ TEST_CASE("constants have one row each, at the beginning", "[program]") {
   REQUIRE(program.specials.size() == 1);
   CHECK(program.specials[0].name == "%tid.x");
 
-  std::vector<std::pair<Row, uint8_t>> rows{{program.specials[0].row, program.specials[0].width}};
+  std::vector<std::pair<RegisterSlot, uint8_t>> rows{
+      {program.specials[0].row, program.specials[0].width}};
   for (const ConstantRow &c : program.constants) rows.emplace_back(c.row, c.width);
   std::ranges::sort(rows);
   uint32_t end = 0;

@@ -147,13 +147,13 @@ TEST_CASE("a load lands late, at any time, or early", "[tma]") {
   CHECK(launch(kernel, Shape{}, map.address(), {}, out.address()).is_clean());
   CHECK(out[0] == kPoison);
   {
-    const WithOptions with([](Options &o) { o.landing = Landing::kEarly; });
+    const WithOptions with([](Options &o) { o.completion = Completion::kEarly; });
     CHECK(launch(kernel, Shape{}, map.address(), {}, out.address()).is_clean());
     CHECK(out[0] == in_tensor);
   }
   for (uint64_t seed = 1; seed < 20; seed++) {
     const WithOptions with([&](Options &o) {
-      o.landing = Landing::kRandom;
+      o.completion = Completion::kRandom;
       o.seed = seed;
     });
     check_load(tensor, {});
@@ -207,7 +207,7 @@ TEST_CASE("a load may land in several blocks of a cluster", "[tma]") {
   for (uint64_t seed = 0; seed < 4; seed++) {
     const WithOptions with([&](Options &o) {
       o.seed = seed;
-      if (seed != 0) o.landing = Landing::kRandom;
+      if (seed != 0) o.completion = Completion::kRandom;
     });
     AlignedBuffer<uint8_t> out(4 * bytes);
     CHECK(launch(kernel, multicast.shape, map.address(), {}, out.address()).is_clean());

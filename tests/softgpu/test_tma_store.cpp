@@ -189,8 +189,8 @@ TEST_CASE("TMA adds numbers", "[tma]") {
 
 /// The tensor after a kernel that stores a tile of ones, and then does `body` before it overwrites
 /// the tile.
-uint32_t stored_word(const std::string &body, Landing landing = Landing::kLate) {
-  const WithOptions with([&](Options &o) { o.landing = landing; });
+uint32_t stored_word(const std::string &body, Completion completion = Completion::kLate) {
+  const WithOptions with([&](Options &o) { o.completion = completion; });
   Tensor tensor(ElementType::kU32, {8}, 0);
   tensor.map.box[0] = 8;
   const Kernel kernel(tma_module(32, fill_tile(32) + kFence + store_box(tensor.map) + kCommit +
@@ -206,15 +206,15 @@ uint32_t stored_word(const std::string &body, Landing landing = Landing::kLate) 
 
 TEST_CASE("a tile may be used again when the store has read it", "[tma]") {
   CHECK(stored_word("") == 5);
-  CHECK(stored_word("", Landing::kEarly) == 1);
+  CHECK(stored_word("", Completion::kEarly) == 1);
   CHECK(stored_word(wait_group(1, true)) == 5);
   CHECK(stored_word(wait_group(0, true)) == 1);
   CHECK(stored_word(wait_group(0)) == 1);
 }
 
 /// What a thread finds in the tensor after a store and `body`.
-uint32_t found_word(const std::string &body, Landing landing = Landing::kLate) {
-  const WithOptions with([&](Options &o) { o.landing = landing; });
+uint32_t found_word(const std::string &body, Completion completion = Completion::kLate) {
+  const WithOptions with([&](Options &o) { o.completion = completion; });
   Tensor tensor(ElementType::kU32, {8}, 0);
   tensor.map.box[0] = 8;
   const Kernel kernel(tma_module(
@@ -232,8 +232,8 @@ uint32_t found_word(const std::string &body, Landing landing = Landing::kLate) {
 
 TEST_CASE("a store is done when its group has been waited for", "[tma]") {
   CHECK(found_word("") == 9);
-  CHECK(found_word("", Landing::kEarly) == 9);  // only reads early
-  CHECK(found_word(wait_group(0), Landing::kEarly) == 1);
+  CHECK(found_word("", Completion::kEarly) == 9);  // only reads early
+  CHECK(found_word(wait_group(0), Completion::kEarly) == 1);
   CHECK(found_word(wait_group(0, true)) == 9);
   CHECK(found_word(wait_group(0)) == 1);
   CHECK(found_word(kCommit + wait_group(1)) == 1);  // the latest group is empty

@@ -93,10 +93,10 @@ TEST_CASE("wgmma scales A, B and D", "[wgmma]") {
 }
 
 TEST_CASE("wgmma may be performed at any time until the wait", "[wgmma]") {
-  for (const Landing landing : {Landing::kLate, Landing::kRandom, Landing::kEarly})
+  for (const Completion completion : {Completion::kLate, Completion::kRandom, Completion::kEarly})
     for (uint64_t seed = 1; seed < 6; seed++) {
       const WithOptions with([&](Options &o) {
-        o.landing = landing;
+        o.completion = completion;
         o.seed = seed;
       });
       check({64, Element::kHalf, {128, false}, {128, true}});

@@ -130,8 +130,8 @@ TEST_CASE("shared memory that threads wrote needs a proxy fence before wgmma", "
 
 TEST_CASE("what wgmma reads is fenced before it is issued", "[wgmma]") {
   // A fence before the wait, for something else, is too late.
-  for (const Landing landing : {Landing::kLate, Landing::kEarly}) {
-    const WithOptions with([&](Options &o) { o.landing = landing; });
+  for (const Completion completion : {Completion::kLate, Completion::kEarly}) {
+    const WithOptions with([&](Options &o) { o.completion = completion; });
     const Run r =
         run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "");
     REQUIRE(!r.outcome.violations.empty());

@@ -8,12 +8,12 @@
 namespace softgpu {
 namespace {
 
-Landing read_landing(bool is_random) {
+Completion read_landing(bool is_random) {
   const std::string_view text = text_of("SOFTGPU_LAND");
-  if (text.empty()) return is_random ? Landing::kRandom : Landing::kLate;
-  if (text == "late") return Landing::kLate;
-  if (text == "random") return Landing::kRandom;
-  if (text == "early") return Landing::kEarly;
+  if (text.empty()) return is_random ? Completion::kRandom : Completion::kLate;
+  if (text == "late") return Completion::kLate;
+  if (text == "random") return Completion::kRandom;
+  if (text == "early") return Completion::kEarly;
   refuse("SOFTGPU_LAND", text, "late, random or early");
 }
 
@@ -46,7 +46,7 @@ Options read_options() {
   read_number("SOFTGPU_SMS", 1, 1024, &o.num_sms);
   read_number("SOFTGPU_DEVICES", 1, 64, &o.num_devices);
   read_number("SOFTGPU_SEED", 0, kAny, &o.seed);
-  o.landing = read_landing(o.is_random());
+  o.completion = read_landing(o.is_random());
   o.diverges = read_switch("SOFTGPU_DIVERGE");
   o.lags = read_switch("SOFTGPU_LAG");
   read_number("SOFTGPU_QUANTUM", 1, 1 << 30, &o.quantum);

@@ -8,7 +8,7 @@
 namespace softgpu {
 
 /// When asynchronous work (cp.async, TMA, wgmma) takes effect.
-enum class Landing { kLate, kRandom, kEarly };
+enum class Completion { kLate, kRandom, kEarly };
 
 struct Options {
   int arch = 90;                     ///< SOFTGPU_ARCH: 75, 80 or 90; 90 has what sm_90a has
@@ -17,7 +17,8 @@ struct Options {
   uint64_t smem_per_block = 232448;  ///< the largest dynamic shared memory of the architecture
   /// SOFTGPU_SEED: 0 runs blocks and warps in order, others in a random one.
   uint64_t seed = 0;
-  Landing landing = Landing::kLate;  ///< SOFTGPU_LAND=late|random|early; random with a seed
+  Completion completion =
+      Completion::kLate;  ///< SOFTGPU_LAND=late|random|early; random with a seed
   bool diverges = false;  ///< SOFTGPU_DIVERGE=1: any group of a diverged warp may go first
   bool lags = false;  ///< SOFTGPU_LAG=1: many warps rest for long, while the others go far ahead
   /// SOFTGPU_QUANTUM: instructions of a warp before another runs; 0: 200, or random with a seed.

@@ -23,14 +23,14 @@ uint64_t window_of(Space space) {
       return 0;
   }
 }
-Space need_space(const Form &form) {
+Space need_space(const OpcodeCursor &form) {
   const Space space = space_of(form.decoder);
   if (space == Space::kGeneric) form.decoder.unknown("state space");
   return space;
 }
 
 struct CvtaOperands {
-  Row to, from;
+  RegisterSlot to, from;
   uint64_t window;
 };
 
@@ -57,7 +57,7 @@ Step from_generic(Warp &warp, const Instruction &i, Lanes lanes) {
 }
 
 /// cvta.space.u64 and cvta.to.space.u64
-void decode_cvta(Form &form) {
+void decode_cvta(OpcodeCursor &form) {
   if (form.type != Type::kU64) form.unknown_type();
   form.need_operands(2);
   const bool to_space = form.take("to");
@@ -72,7 +72,7 @@ void decode_cvta(Form &form) {
 }
 
 struct IsspacepOperands {
-  Row to, address;
+  RegisterSlot to, address;
   Space space;
 };
 
@@ -100,7 +100,7 @@ Step isspacep(Warp &warp, const Instruction &i, Lanes lanes) {
 }
 
 /// isspacep.space
-void decode_isspacep(Form &form) {
+void decode_isspacep(OpcodeCursor &form) {
   form.need_operands(2);
   IsspacepOperands o{};
   o.space = need_space(form);
@@ -121,7 +121,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_address_space(Form &form) {
+bool decode_address_space(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

@@ -6,7 +6,7 @@
 namespace softgpu {
 
 bool decode_arithmetic(Decoder &decoder, Instruction &instruction) {
-  Form form(decoder, instruction);
+  OpcodeCursor form(decoder, instruction);
   if (decode_compare(form) || decode_select(form)) return true;
   if (is_integer(form.type)) return decode_integer(form) || decode_bits(form);
   switch (form.type) {

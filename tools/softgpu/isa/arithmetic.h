@@ -4,18 +4,19 @@
 
 namespace softgpu {
 
-class Form;
+class OpcodeCursor;
 
-bool decode_integer(Form &);             // integer.cpp
-bool decode_bits(Form &);                // bits.cpp
-void decode_extended_precision(Form &);  // extended_precision.cpp: what has .cc, addc, subc, madc
-bool decode_packed_integer(Form &);      // packed_integer.cpp: u16x2, s16x2
-bool decode_float(Form &);               // float.cpp: f32, f64
-bool decode_half(Form &);                // half_arithmetic.cpp: f16, bf16, f16x2, bf16x2
-bool decode_compare(Form &);             // compare.cpp: setp, set
-bool decode_select(Form &);              // select.cpp: selp, slct
-bool decode_predicate(Form &);           // predicate.cpp: and, or, xor, not, mov of .pred
-bool decode_convert(Form &);             // convert.cpp: cvt
-bool decode_address_space(Form &);       // address_space.cpp: cvta, isspacep
+bool decode_integer(OpcodeCursor &);  // integer.cpp
+bool decode_bits(OpcodeCursor &);     // bits.cpp
+void decode_extended_precision(
+    OpcodeCursor &);  // extended_precision.cpp: what has .cc, addc, subc, madc
+bool decode_packed_integer(OpcodeCursor &);  // packed_integer.cpp: u16x2, s16x2
+bool decode_float(OpcodeCursor &);           // float.cpp: f32, f64
+bool decode_half(OpcodeCursor &);            // half_arithmetic.cpp: f16, bf16, f16x2, bf16x2
+bool decode_compare(OpcodeCursor &);         // compare.cpp: setp, set
+bool decode_select(OpcodeCursor &);          // select.cpp: selp, slct
+bool decode_predicate(OpcodeCursor &);       // predicate.cpp: and, or, xor, not, mov of .pred
+bool decode_convert(OpcodeCursor &);         // convert.cpp: cvt
+bool decode_address_space(OpcodeCursor &);   // address_space.cpp: cvta, isspacep
 
 }  // namespace softgpu

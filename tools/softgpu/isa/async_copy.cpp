@@ -1,6 +1,6 @@
 // cp.async (PTX ISA, Data Movement and Conversion Instructions: Non-bulk copy).
 //
-// A copy lands when its thread waits for its group (Landing::kLate), at any time before (kRandom), or at once (kEarly).
+// A copy lands when its thread waits for its group (Completion::kLate), at any time before (kRandom), or at once (kEarly).
 // Until then its destination holds kPoison.
 #include "tools/softgpu/machine/async_copy.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 struct CopyOperands {
   AddressOperand destination, source;
-  Row limit;  ///< of each lane: bytes to read (u32), or whether to read none (predicate)
+  RegisterSlot limit;  ///< of each lane: bytes to read (u32), or whether to read none (predicate)
   enum class Limit : uint8_t { kNone, kBytes, kIgnore } kind;
   uint8_t bytes;
 };
@@ -130,7 +130,7 @@ Step copy(Warp &warp, const Instruction &i, Lanes lanes) {
     one.valid_bytes = static_cast<uint8_t>(valid[l]);
     bytes_read += valid[l];
   });
-  if (options().landing == Landing::kEarly) {
+  if (options().completion == Completion::kEarly) {
     for (size_t c = num_before; c < pending.size(); c++) land(warp, pending[c]);
     pending.resize(num_before);
   } else {
@@ -173,7 +173,7 @@ Step wait_for_all(Warp &warp, const Instruction &, Lanes lanes) {
 }
 
 /// cp.async.ca.shared.global [dst], [src], 4, 8 or 16 {, bytes or ignore-src} {, policy}
-void decode_copy(Form &form) {
+void decode_copy(OpcodeCursor &form) {
   Decoder &decoder = form.decoder;
   const bool is_cg = form.need_any({"ca", "cg"}) == 1;
   form.need_any({"shared", "shared::cta"});
@@ -228,7 +228,7 @@ void finish_copies(Warp &warp) {
   land_all_copies(warp, kAllLanes);
 }
 
-bool decode_async_copy(Form &form) {
+bool decode_async_copy(OpcodeCursor &form) {
   const std::string_view kind = form.decoder.part(2);
   if (kind == "commit_group" || kind == "wait_all" || kind == "wait_group")
     need_parts(form.decoder, {"async", kind});

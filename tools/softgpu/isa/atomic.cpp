@@ -173,7 +173,7 @@ std::string_view type_of_bits(std::string_view operation, std::string_view type)
                                                            : type;
 }
 
-const AtomicType &decode_type(Form &form) {
+const AtomicType &decode_type(OpcodeCursor &form) {
   const std::initializer_list<std::string_view> operations = {"add", "inc", "dec", "min",  "max",
                                                               "and", "or",  "xor", "exch", "cas"};
   const std::string_view operation = operations.begin()[form.need_any(operations)];
@@ -183,7 +183,7 @@ const AtomicType &decode_type(Form &form) {
   form.unknown_type();
 }
 
-void decode_atomic(Form &form, bool has_result) {
+void decode_atomic(OpcodeCursor &form, bool has_result) {
   const MemoryOrder order = take_memory_order(form, true);
   form.take_any({"global", "shared", "shared::cta", "shared::cluster"});
   form.take("noftz");
@@ -211,11 +211,11 @@ void decode_atomic(Form &form, bool has_result) {
 
 }  // namespace
 
-void decode_atom(Form &form) {
+void decode_atom(OpcodeCursor &form) {
   decode_atomic(form, true);
 }
 
-void decode_red(Form &form) {
+void decode_red(OpcodeCursor &form) {
   decode_atomic(form, false);
 }
 

@@ -16,7 +16,7 @@ namespace {
 enum class Reduction : uint8_t { kNone, kCount, kAll, kAny };
 
 struct BarrierOperands {
-  Row barrier, num_threads, predicate, result;
+  RegisterSlot barrier, num_threads, predicate, result;
   Reduction reduction;
   bool has_num_threads, predicate_is_negated;
   bool is_aligned, waits;

@@ -106,52 +106,52 @@ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
 }
 
 template <auto kOp>
-void decode_typeless(Form &form) {
+void decode_typeless(OpcodeCursor &form) {
   decode_one_of<kOp, Type::kB16, Type::kB32, Type::kB64>(form);
 }
 /// The same without 16 bits.
 template <auto kOp>
-void decode_wide_typeless(Form &form) {
+void decode_wide_typeless(OpcodeCursor &form) {
   decode_one_of<kOp, Type::kB32, Type::kB64>(form);
 }
 template <auto kOp>
-void decode_wide_integer(Form &form) {
+void decode_wide_integer(OpcodeCursor &form) {
   decode_one_of<kOp, Type::kU32, Type::kS32, Type::kU64, Type::kS64>(form);
 }
 
-void decode_shr(Form &form) {
+void decode_shr(OpcodeCursor &form) {
   using enum Type;
   decode_one_of<shift_right, kB16, kU16, kS16, kB32, kU32, kS32, kB64, kU64, kS64>(form);
 }
 
-void need_b32(const Form &form) {
+void need_b32(const OpcodeCursor &form) {
   if (form.type != Type::kB32) form.unknown_type();
 }
 
-void decode_shf(Form &form) {
+void decode_shf(OpcodeCursor &form) {
   need_b32(form);
   with_flags([&](auto left, auto wrap) { decode_elementwise<funnel_shift<left, wrap>>(form); },
              form.need_any({"r", "l"}) == 1, form.need_any({"clamp", "wrap"}) == 1);
 }
 
-void decode_bmsk(Form &form) {
+void decode_bmsk(OpcodeCursor &form) {
   need_b32(form);
   with_flags([&](auto wrap) { decode_elementwise<bit_mask<wrap>>(form); },
              form.need_any({"clamp", "wrap"}) == 1);
 }
 
-void decode_bfind(Form &form) {
+void decode_bfind(OpcodeCursor &form) {
   with_flags([&](auto shift_amount) { decode_wide_integer<find_bit<shift_amount>>(form); },
              form.take("shiftamt"));
 }
 
-void decode_prmt(Form &form) {
+void decode_prmt(OpcodeCursor &form) {
   need_b32(form);
   decode_elementwise<permute_bytes>(form);
 }
 
 struct Lop3Operands {
-  Row to, a, b, c;
+  RegisterSlot to, a, b, c;
   uint8_t table;  ///< the result for each of the 8 combinations of a bit of a, b and c
 };
 
@@ -175,13 +175,13 @@ Step lop3(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-void decode_lop3(Form &form) {
+void decode_lop3(OpcodeCursor &form) {
   need_b32(form);
   form.need_operands(5);
   const ptx::Operand &table = form.decoder.operands()[4];
   if (table.kind != ptx::OperandKind::kImmediate || table.bits > 255)
     form.decoder.unknown("table of lop3");
-  const Row a = form.read(1, 4), b = form.read(2, 4), c = form.read(3, 4);
+  const RegisterSlot a = form.read(1, 4), b = form.read(2, 4), c = form.read(3, 4);
   form.instruction.make<Lop3Operands>() = {form.write(0, 4), a, b, c,
                                            static_cast<uint8_t>(table.bits)};
   form.instruction.execute = lop3;
@@ -210,7 +210,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_bits(Form &form) {
+bool decode_bits(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

@@ -30,7 +30,7 @@ Step branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
 }
 
 struct IndexedBranch {
-  Row index;
+  RegisterSlot index;
   uint32_t table, size;  ///< in Program::branch_targets
 };
 

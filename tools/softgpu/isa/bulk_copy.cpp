@@ -126,7 +126,7 @@ void take_off(Cluster &cluster, size_t index) {
 /// The copy that goes next if somebody may wait for it: stores are performed by whoever waits for them.
 size_t next_load(Cluster &cluster) {
   const auto &copies = cluster.copies;
-  if (options().landing == Landing::kRandom) {
+  if (options().completion == Completion::kRandom) {
     const size_t any = random_below(cluster, copies.size());
     if (copies[any].kind == BulkKind::kLoad) return any;
   }
@@ -159,7 +159,7 @@ void issue_bulk_copy(Warp &warp, const Instruction &i, int lane, BulkCopy copy) 
       const uint32_t offset = offset_of(copy), rank = block.smem.rank() << kRankShift;
       smem_in_cluster(warp, i, lane, offset | rank, copy.num_bytes);
       check_mbarrier_visible(warp, i, lane, mbarrier_of(copy, block), MbarrierUser::kBulkCopy);
-      if (options().landing != Landing::kEarly) block.smem.poison(offset, copy.num_bytes);
+      if (options().completion != Completion::kEarly) block.smem.poison(offset, copy.num_bytes);
       block.smem.forget_writes(offset, copy.num_bytes);
     });
   } else {
@@ -170,7 +170,7 @@ void issue_bulk_copy(Warp &warp, const Instruction &i, int lane, BulkCopy copy) 
   }
   if (cluster.races) copy.issued = cluster.races->release(warp, Lanes{1} << lane);
   cluster.copies.push_back(std::move(copy));
-  if (options().landing == Landing::kEarly)
+  if (options().completion == Completion::kEarly)
     land_bulk_copy(cluster, cluster.copies.size() - 1, is_load);
 }
 

@@ -8,7 +8,7 @@ namespace softgpu {
 namespace {
 
 struct Operands {
-  Row to, address, rank;
+  RegisterSlot to, address, rank;
 };
 
 /// The rank is in the high bits of the 32 that an address of shared memory has; a generic one has

@@ -28,10 +28,10 @@ constexpr std::tuple kComparisons = {
     [](auto a, auto b) { return a != a || b != b; },   // nan
 };
 
-using CompareRows = Lanes (*)(Warp &, Row, Row);
+using CompareRows = Lanes (*)(Warp &, RegisterSlot, RegisterSlot);
 
 template <class Value, int k>
-Lanes compare_rows(Warp &warp, Row a_row, Row b_row) {
+Lanes compare_rows(Warp &warp, RegisterSlot a_row, RegisterSlot b_row) {
   using Held = typename Value::Held;
   const Held *a = warp.row<Held>(a_row), *b = warp.row<Held>(b_row);
   return lanes_where(
@@ -43,12 +43,12 @@ enum class Combination : uint8_t { kNone, kAnd, kOr, kXor };
 
 /// Of setp and set.
 struct CompareOperands {
-  Row to, a, b;
+  RegisterSlot to, a, b;
   union {
-    Row second;      ///< setp: q of p|q
-    uint32_t value;  ///< set: where it is true
+    RegisterSlot second;  ///< setp: q of p|q
+    uint32_t value;       ///< set: where it is true
   };
-  Row with;  ///< the predicate of the combination
+  RegisterSlot with;  ///< the predicate of the combination
   Combination combination;
   bool with_is_negated;
   bool has_second;
@@ -115,13 +115,13 @@ Comparer comparer_of(int comparison, std::integer_sequence<int, k...>) {
   return kAll[comparison];
 }
 template <class Value, class Upper = Value>
-Comparer float_comparer(Form &form) {
+Comparer float_comparer(OpcodeCursor &form) {
   const int comparison = form.need_any(
       {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
   return comparer_of<Value, Upper>(comparison, std::make_integer_sequence<int, 14>());
 }
 template <class Format>
-Comparer half_comparer(Form &form, bool flushes) {
+Comparer half_comparer(OpcodeCursor &form, bool flushes) {
   return with_flags(
       [&](auto ftz) {
         return float_comparer<Half<Format, false, ftz>, Half<Format, true, ftz>>(form);
@@ -129,7 +129,7 @@ Comparer half_comparer(Form &form, bool flushes) {
       flushes);
 }
 template <class T>
-Comparer integer_comparer(Form &form) {
+Comparer integer_comparer(OpcodeCursor &form) {
   int comparison = form.take_any({"eq", "ne", "lt", "le", "gt", "ge"});
   // Unsigned numbers have names of their own for lt, le, gt and ge.
   if (comparison < 0 && std::is_unsigned_v<T>)
@@ -141,7 +141,7 @@ Comparer integer_comparer(Form &form) {
 }
 
 /// By the type of the sources.
-Comparer take_comparer(Form &form) {
+Comparer take_comparer(OpcodeCursor &form) {
   using enum Type;
   switch (form.type) {
     case kF64:
@@ -164,13 +164,13 @@ Comparer take_comparer(Form &form) {
   return comparer;
 }
 
-bool compares_pairs(const Form &form) {
+bool compares_pairs(const OpcodeCursor &form) {
   return form.type == Type::kF16x2 || form.type == Type::kBf16x2;
 }
 
 /// What setp and set have in common: the sources, and the boolean operator with its predicate, the
 /// last operand.
-CompareOperands decode_sources(Form &form, const Comparer &comparer) {
+CompareOperands decode_sources(OpcodeCursor &form, const Comparer &comparer) {
   const int width = register_width(form.type);
   CompareOperands o{};
   o.lower = comparer.rows;
@@ -185,7 +185,7 @@ CompareOperands decode_sources(Form &form, const Comparer &comparer) {
   return o;
 }
 
-void decode_setp(Form &form) {
+void decode_setp(OpcodeCursor &form) {
   const Comparer comparer = take_comparer(form);
   CompareOperands o = decode_sources(form, comparer);
   o.to = form.decoder.write_pair(form.decoder.operands()[0], 1, &o.has_second, &o.second);
@@ -194,7 +194,7 @@ void decode_setp(Form &form) {
 }
 
 /// What set writes where a comparison is true, in the lower or both halves.
-uint32_t value_of_true(Form &form, Type type) {
+uint32_t value_of_true(OpcodeCursor &form, Type type) {
   switch (type) {
     case Type::kU32:
     case Type::kS32:
@@ -215,7 +215,7 @@ uint32_t value_of_true(Form &form, Type type) {
   }
 }
 
-void decode_set(Form &form) {
+void decode_set(OpcodeCursor &form) {
   const uint32_t value = value_of_true(form, form.take_other_type());
   CompareOperands o = decode_sources(form, take_comparer(form));
   o.value = value;
@@ -232,7 +232,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_compare(Form &form) {
+bool decode_compare(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

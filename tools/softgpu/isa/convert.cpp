@@ -25,13 +25,13 @@ bool is_float_value(Type type) {
 
 /// Calls f with a constant of one of the types of integer values.
 template <class F>
-void with_integer_type(Form &form, Type type, F &&f) {
+void with_integer_type(OpcodeCursor &form, Type type, F &&f) {
   using enum Type;
   form.with_type<kU8, kS8, kU16, kS16, kU32, kS32, kU64, kS64>(type, f);
 }
 /// Calls f with a value of the class (register_value.h) of a source of floating point.
 template <class F>
-void with_float_source(Form &form, bool flushes, F &&f) {
+void with_float_source(OpcodeCursor &form, bool flushes, F &&f) {
   switch (form.type) {
     case Type::kF16:
       return f(Half<Fp16>());
@@ -54,7 +54,7 @@ struct Layout {
   uint64_t mask() const { return ~uint64_t{0} >> (64 - bits); }
   uint64_t sign() const { return is_signed ? uint64_t{1} << (bits - 1) : 0; }
 };
-Layout layout_of(Form &form, Type type) {
+Layout layout_of(OpcodeCursor &form, Type type) {
   Layout layout{};
   with_integer_type(form, type, [&](auto t) {
     layout = {8 * sizeof(Native<t>), std::is_signed_v<Native<t>>};
@@ -75,7 +75,7 @@ class Extension {
 };
 
 struct IntegerOperands {
-  Row to, from;
+  RegisterSlot to, from;
   Layout to_layout, from_layout;
   uint32_t kept;  ///< of a result of 32 bits: the upper half of a register of 16 is 0
 };
@@ -114,7 +114,7 @@ Step convert_saturated(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-void decode_integer_to_integer(Form &form, Type to) {
+void decode_integer_to_integer(OpcodeCursor &form, Type to) {
   form.need_operands(2);
   const auto &operands = form.decoder.operands();
   const auto width = [&](size_t k, Type type) {
@@ -151,7 +151,7 @@ uint32_t integer_to_half(From from) {
   return Format::narrow(narrow_to_odd(negative ? -size : size));
 }
 
-void decode_integer_to_float(Form &form, Type to) {
+void decode_integer_to_float(OpcodeCursor &form, Type to) {
   const int rounding = need_rounding(form);
   if (register_width(to) == 4 && to != Type::kF32 && rounding != FE_TONEAREST)
     form.decoder.unknown("rounding mode");
@@ -193,7 +193,7 @@ Register float_to_integer(typename Value::Held word) {
   return static_cast<Register>(round_to_integer<To>(Value::of(word)));
 }
 
-void decode_float_to_integer(Form &form, Type to) {
+void decode_float_to_integer(OpcodeCursor &form, Type to) {
   const int mode = need_rounding(form, {"rni", "rzi", "rmi", "rpi"});
   form.take("sat");  // which makes no difference: results are always limited
   const bool flushes = form.type == Type::kF32 && form.take("ftz");
@@ -234,7 +234,7 @@ To to_float(typename Value::Held word) {
 }
 
 template <class Value, class To, bool kIntegral>
-void decode_to_float(Form &form, bool flushes) {
+void decode_to_float(OpcodeCursor &form, bool flushes) {
   with_flags(
       [&](auto ftz, auto sat) {
         constexpr bool kFtz = ftz && sizeof(To) == 4;
@@ -273,7 +273,7 @@ uint32_t to_half(typename Value::Held word) {
 }
 
 template <class Value, class Format>
-void decode_to_half(Form &form) {
+void decode_to_half(OpcodeCursor &form) {
   const int clamp = 1 + form.take_any({"sat", "relu"}),
             mode = form.need_any({"rn", "rz", "rm", "rp"});
   with_number<3>(clamp, [&](auto c) {
@@ -290,7 +290,7 @@ uint32_t half_to_integral(uint32_t half) {
 }
 
 /// To the same format, rounded to an integer.
-void decode_integral(Form &form, int rounding) {
+void decode_integral(OpcodeCursor &form, int rounding) {
   const bool flushes = form.type == Type::kF32 && form.take("ftz");
   with_float_source(form, flushes, [&]<class Value>(Value) {
     if constexpr (std::is_same_v<Value, Half<Fp16>>)
@@ -303,7 +303,7 @@ void decode_integral(Form &form, int rounding) {
   set_rounding(form, rounding);
 }
 
-void decode_float_to_float(Form &form, Type to) {
+void decode_float_to_float(OpcodeCursor &form, Type to) {
   const int integral = take_rounding(form, -1, {"rni", "rzi", "rmi", "rpi"});
   if (integral >= 0) {
     if (form.type != to) form.decoder.unknown("rounding to an integer");
@@ -332,7 +332,7 @@ uint32_t to_pair(float a, float b) {
   return upper << 16 | lower;
 }
 template <class Format>
-void decode_to_pair(Form &form) {
+void decode_to_pair(OpcodeCursor &form) {
   with_flags(
       [&](auto relu, auto is_finite, auto to_zero) {
         constexpr int kMode = to_zero ? FE_TOWARDZERO : FE_TONEAREST;
@@ -354,13 +354,13 @@ uint32_t to_tf32(float x) {
   return x != x ? kFloatNan : std::fabs(x) == INFINITY ? std::bit_cast<uint32_t>(x) : bits;
 }
 
-void decode_to_tf32(Form &form) {
+void decode_to_tf32(OpcodeCursor &form) {
   with_number<3>(form.need_any({"rna", "rn", "rz"}), [&](auto rounding) {
     decode_elementwise<to_tf32<static_cast<Tf32Rounding>(rounding())>>(form);
   });
 }
 
-void decode_cvt(Form &form) {
+void decode_cvt(OpcodeCursor &form) {
   const Type to = form.take_other_type(), from = form.type;
   if (from == Type::kF32 && to == Type::kF16x2) return decode_to_pair<Fp16>(form);
   if (from == Type::kF32 && to == Type::kBf16x2) return decode_to_pair<Bf16>(form);
@@ -376,7 +376,7 @@ constexpr OpcodeEntry kOpcodes[] = {{"cvt", decode_cvt}};
 
 }  // namespace
 
-bool decode_convert(Form &form) {
+bool decode_convert(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

@@ -33,8 +33,8 @@ inline Word<T> word_of(T value) {
 }
 
 struct ElementwiseOperands {
-  Row to = 0;
-  std::array<Row, 4> from{};
+  RegisterSlot to = 0;
+  std::array<RegisterSlot, 4> from{};
   int rounding = 0;           ///< of rounding.h, which then calls
   Handler rounded = nullptr;  ///< the handler proper
 };
@@ -63,7 +63,7 @@ template <auto kFunction, class R, class... A>
 struct Elementwise<kFunction, R (*)(A...)> {
   static_assert(sizeof...(A) <= 4);
 
-  static void decode(Form &form) {
+  static void decode(OpcodeCursor &form) {
     form.need_operands(1 + sizeof...(A));
     auto &o = form.instruction.make<ElementwiseOperands>();
     size_t operand = 1;
@@ -90,12 +90,12 @@ struct Elementwise<kFunction, R (*)(A...)> {
   }
 };
 template <auto kFunction, class T = void>
-void decode_elementwise(Form &form) {
+void decode_elementwise(OpcodeCursor &form) {
   Elementwise<kFunction, SignatureOf<kFunction, T>>::decode(form);
 }
 /// The same for the C++ type of the statement's, which has to be one of these.
 template <auto kFunction, Type... types>
-void decode_one_of(Form &form) {
+void decode_one_of(OpcodeCursor &form) {
   form.with_type<types...>(form.type,
                            [&](auto type) { decode_elementwise<kFunction, Native<type>>(form); });
 }

@@ -42,7 +42,7 @@ Step split_off(Warp &warp, Lanes waiting) {
 /// Calls f(lanes) for each set of members that are all here.  Members that have left the kernel are
 /// not waited for.
 template <class F>
-Step exchange(Warp &warp, const Instruction &instruction, Lanes lanes, Row row, F &&f) {
+Step exchange(Warp &warp, const Instruction &instruction, Lanes lanes, RegisterSlot row, F &&f) {
   const uint32_t *members = warp.row<uint32_t>(row);
   Lanes waiting = 0;
   for (Lanes rest = lanes; rest != 0;) {
@@ -64,7 +64,7 @@ Step exchange(Warp &warp, const Instruction &instruction, Lanes lanes, Row row, 
 enum class ShuffleMode { kUp, kDown, kButterfly, kIndex };
 
 struct Shuffle {
-  Row to, from, index, clamp, members, inside;
+  RegisterSlot to, from, index, clamp, members, inside;
   bool has_inside;
 };
 
@@ -115,7 +115,7 @@ Step shuffle(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 enum class VoteMode : uint8_t { kAll, kAny, kUniform, kBallot };
 
 struct Vote {
-  Row to, predicate, members;
+  RegisterSlot to, predicate, members;
   VoteMode mode;
   bool is_negated;
 };
@@ -138,7 +138,7 @@ Step vote(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 // ---- match
 
 struct Match {
-  Row to, from, members, all_same;
+  RegisterSlot to, from, members, all_same;
   bool has_all_same;
 };
 
@@ -164,7 +164,7 @@ Step match(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 // ---- redux
 
 struct Reduce {
-  Row to, from, members;
+  RegisterSlot to, from, members;
 };
 
 template <class T, auto kOp>
@@ -181,7 +181,7 @@ Step reduce(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 // ---- elect, bar.warp.sync, activemask
 
 struct Elect {
-  Row leader, is_leader, members;
+  RegisterSlot leader, is_leader, members;
 };
 
 Step elect(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
@@ -194,7 +194,7 @@ Step elect(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 }
 
 struct WarpBarrier {
-  Row members;
+  RegisterSlot members;
 };
 
 Step warp_barrier(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
@@ -205,7 +205,7 @@ Step warp_barrier(Warp &warp, const Instruction &instruction, Lanes group_lanes)
 }
 
 struct ActiveMask {
-  Row to;
+  RegisterSlot to;
 };
 
 Step active_mask(Warp &warp, const Instruction &instruction, Lanes lanes) {

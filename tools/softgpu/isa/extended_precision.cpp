@@ -9,8 +9,8 @@ namespace softgpu {
 namespace {
 
 struct CarryOperands {
-  Row to, a, b, c;  ///< c: of mad
-  Row carry;
+  RegisterSlot to, a, b, c;  ///< c: of mad
+  RegisterSlot carry;
   bool takes_carry, gives_carry;
 };
 
@@ -57,7 +57,7 @@ template <class T, auto kOp>
 
 }  // namespace
 
-void decode_extended_precision(Form &form) {
+void decode_extended_precision(OpcodeCursor &form) {
   using enum Type;
   const std::string_view opcode = form.decoder.opcode();
   const bool multiplies = opcode.starts_with("mad"), subtracts = opcode.starts_with("sub");

@@ -35,13 +35,13 @@ double approximate_double(double x) {
 
 /// add, sub, mul: to the nearest if they do not say how.  fma and mad must say.
 template <auto kOp, bool kMustSay = false>
-void decode_rounded(Form &form) {
+void decode_rounded(OpcodeCursor &form) {
   const int rounding = kMustSay ? need_rounding(form) : take_rounding(form, FE_TONEAREST);
   decode_float_op<kOp, true>(form);
   set_rounding(form, rounding);
 }
 
-void decode_div(Form &form) {
+void decode_div(OpcodeCursor &form) {
   const bool is_double = form.type == Type::kF64;
   if (!is_double && form.take("approx")) return decode_single<divide_fast>(form);
   if (!is_double && form.take("full")) return decode_single<divide>(form);
@@ -52,7 +52,7 @@ void decode_div(Form &form) {
 
 /// In fp64 there is an approximation of some.
 template <auto kOp, bool kHasDouble>
-void decode_approximation(Form &form) {
+void decode_approximation(OpcodeCursor &form) {
   form.need_any({"approx"});
   if (form.type == Type::kF32) return decode_single<kOp>(form);
   if constexpr (kHasDouble) {
@@ -63,7 +63,7 @@ void decode_approximation(Form &form) {
   }
 }
 /// Without .ftz, that of fp64 is a slow one with all digits.
-void decode_rsqrt(Form &form) {
+void decode_rsqrt(OpcodeCursor &form) {
   if (form.type == Type::kF32 || form.decoder.has("ftz"))
     return decode_approximation<reciprocal_root, true>(form);
   form.need_any({"approx"});
@@ -71,7 +71,7 @@ void decode_rsqrt(Form &form) {
 }
 /// rcp and sqrt: approximate or rounded.
 template <auto kOp, bool kHasDouble>
-void decode_root(Form &form) {
+void decode_root(OpcodeCursor &form) {
   const int rounding = take_rounding(form, -1);
   if (rounding < 0) return decode_approximation<kOp, kHasDouble>(form);
   decode_float_op<kOp>(form);
@@ -79,7 +79,7 @@ void decode_root(Form &form) {
 }
 
 template <auto kOp>
-void decode_extremum(Form &form) {
+void decode_extremum(OpcodeCursor &form) {
   if (form.type == Type::kF32 && form.take("NaN")) return decode_single<or_nan<kOp>>(form);
   decode_float_op<kOp>(form);
 }
@@ -99,7 +99,7 @@ uint32_t flushed(uint32_t a) {
 }
 
 template <auto kOp>
-void decode_sign(Form &form) {
+void decode_sign(OpcodeCursor &form) {
   if (form.type == Type::kF64) return decode_elementwise<kOp, uint64_t>(form);
   if constexpr (std::is_invocable_v<decltype(kOp), uint32_t>)
     if (form.take("ftz")) return decode_elementwise<flushed<kOp>>(form);
@@ -131,7 +131,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_float(Form &form) {
+bool decode_float(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

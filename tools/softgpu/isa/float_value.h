@@ -68,7 +68,7 @@ struct FloatOp<kOp, kFtz, kSat, float (*)(A...)> {
 
 /// Decodes an operation on fp32 that may have .ftz, and perhaps .sat.
 template <auto kOp, bool kMaySaturate = false>
-void decode_single(Form &form) {
+void decode_single(OpcodeCursor &form) {
   with_flags(
       [&](auto ftz, auto sat) {
         decode_elementwise<FloatOp<kOp, ftz, kMaySaturate && sat>::of>(form);
@@ -77,7 +77,7 @@ void decode_single(Form &form) {
 }
 /// The same, or on fp64, which has neither.
 template <auto kOp, bool kMaySaturate = false>
-void decode_float_op(Form &form) {
+void decode_float_op(OpcodeCursor &form) {
   if (form.type == Type::kF64) return decode_elementwise<kOp, double>(form);
   decode_single<kOp, kMaySaturate>(form);
 }

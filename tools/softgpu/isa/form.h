@@ -13,9 +13,9 @@
 
 namespace softgpu {
 
-class Form {
+class OpcodeCursor {
  public:
-  Form(Decoder &d, Instruction &i)
+  OpcodeCursor(Decoder &d, Instruction &i)
       : decoder(d),
         instruction(i),
         type(type_of(d.type())),
@@ -73,8 +73,12 @@ class Form {
       unknown_type();
   }
 
-  Row read(size_t operand, int width) { return decoder.read(decoder.operands()[operand], width); }
-  Row write(size_t operand, int width) { return decoder.write(decoder.operands()[operand], width); }
+  RegisterSlot read(size_t operand, int width) {
+    return decoder.read(decoder.operands()[operand], width);
+  }
+  RegisterSlot write(size_t operand, int width) {
+    return decoder.write(decoder.operands()[operand], width);
+  }
 
  private:
   size_t last_;
@@ -105,7 +109,7 @@ void with_number(int number, F &&f) {
 /// What decodes an opcode, in tables sorted by name.
 struct OpcodeEntry {
   std::string_view opcode;
-  void (*decode)(Form &);
+  void (*decode)(OpcodeCursor &);
 };
 
 template <size_t n>
@@ -115,7 +119,7 @@ constexpr bool is_sorted(const OpcodeEntry (&table)[n]) {
 
 /// Decodes a statement by its entry in a table; false if it has none.
 template <size_t n>
-bool decode_by(const OpcodeEntry (&table)[n], Form &form) {
+bool decode_by(const OpcodeEntry (&table)[n], OpcodeCursor &form) {
   const std::string_view opcode = form.decoder.opcode();
   const auto *entry =
       std::lower_bound(table, table + n, opcode,

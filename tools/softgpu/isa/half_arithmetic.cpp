@@ -57,12 +57,12 @@ struct SignOp {
   static uint32_t two(uint32_t a) { return one(a) | one(a >> 16) << 16; }
 };
 
-bool is_bf16(const Form &form) {
+bool is_bf16(const OpcodeCursor &form) {
   return form.type == Type::kBf16 || form.type == Type::kBf16x2;
 }
 
 template <class Operation>
-void decode_operation(Form &form) {
+void decode_operation(OpcodeCursor &form) {
   if (form.type == Type::kF16x2 || form.type == Type::kBf16x2)
     decode_elementwise<Operation::two>(form);
   else
@@ -70,19 +70,19 @@ void decode_operation(Form &form) {
 }
 /// bf16 has neither .ftz nor .sat.
 template <auto kOp, Clamp kClamp = Clamp::kNone, auto kOpOfBf16 = kOp>
-void decode_op(Form &form) {
+void decode_op(OpcodeCursor &form) {
   if (is_bf16(form)) return decode_operation<HalfOp<kOpOfBf16, Bf16, false, kClamp>>(form);
   with_flags([&](auto ftz) { decode_operation<HalfOp<kOp, Fp16, ftz, kClamp>>(form); },
              form.take("ftz"));
 }
 
 template <auto kOp, auto kOpOfBf16 = kOp>
-void decode_basic(Form &form) {
+void decode_basic(OpcodeCursor &form) {
   form.take("rn");
   if (!is_bf16(form) && form.take("sat")) return decode_op<kOp, Clamp::kSat>(form);
   decode_op<kOp, Clamp::kNone, kOpOfBf16>(form);
 }
-void decode_fma(Form &form) {
+void decode_fma(OpcodeCursor &form) {
   constexpr auto kFp16 = multiply_add_half<Fp16>;
   constexpr auto kBf16 = multiply_add_half<Bf16>;
   form.need_any({"rn"});
@@ -90,11 +90,11 @@ void decode_fma(Form &form) {
   decode_basic<kFp16, kBf16>(form);
 }
 template <auto kOp>
-void decode_extremum(Form &form) {
+void decode_extremum(OpcodeCursor &form) {
   if (form.take("NaN")) return decode_op<or_nan<kOp>>(form);
   decode_op<kOp>(form);
 }
-void decode_ex2(Form &form) {
+void decode_ex2(OpcodeCursor &form) {
   form.need_any({"approx"});
   if (!is_bf16(form))
     return decode_operation<HalfOp<power_of_two, Fp16, false, Clamp::kNone>>(form);
@@ -102,12 +102,12 @@ void decode_ex2(Form &form) {
   form.need_any({"ftz"});
   decode_operation<HalfOp<power_of_two, Bf16, true, Clamp::kNone>>(form);
 }
-void decode_tanh(Form &form) {
+void decode_tanh(OpcodeCursor &form) {
   form.need_any({"approx"});
   decode_op<hyperbolic_tangent>(form);
 }
 template <bool kAbs>
-void decode_sign(Form &form) {
+void decode_sign(OpcodeCursor &form) {
   with_flags([&](auto ftz) { decode_operation<SignOp<kAbs, ftz>>(form); },
              !is_bf16(form) && form.take("ftz"));
 }
@@ -128,7 +128,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_half(Form &form) {
+bool decode_half(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

@@ -75,17 +75,17 @@ int32_t relu(int32_t a, int32_t b) {
 }
 
 template <auto kOp>
-void decode_typed(Form &form) {
+void decode_typed(OpcodeCursor &form) {
   using enum Type;
   decode_one_of<kOp, kU16, kS16, kU32, kS32, kU64, kS64>(form);
 }
 template <auto kOp>
-void decode_signed(Form &form) {
+void decode_signed(OpcodeCursor &form) {
   decode_one_of<kOp, Type::kS16, Type::kS32, Type::kS64>(form);
 }
 
 template <auto kOp>
-void decode_sum(Form &form) {
+void decode_sum(OpcodeCursor &form) {
   if (form.decoder.has("cc")) return decode_extended_precision(form);
   if (!form.take("sat")) return decode_typed<kOp>(form);
   if (form.type != Type::kS32) form.unknown_type();
@@ -94,7 +94,7 @@ void decode_sum(Form &form) {
 
 /// mul, and mad with its products.
 template <auto kLow, auto kHigh, auto kWide>
-void decode_product(Form &form) {
+void decode_product(OpcodeCursor &form) {
   using enum Type;
   if (form.decoder.has("cc")) return decode_extended_precision(form);
   switch (form.need_any({"lo", "hi", "wide"})) {
@@ -108,7 +108,7 @@ void decode_product(Form &form) {
 }
 
 template <auto kOp>
-void decode_extremum(Form &form) {
+void decode_extremum(OpcodeCursor &form) {
   if (!form.take("relu")) return decode_typed<kOp>(form);
   if (form.type != Type::kS32) form.unknown_type();
   decode_elementwise<relu<kOp>>(form);
@@ -135,7 +135,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_integer(Form &form) {
+bool decode_integer(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

@@ -34,7 +34,7 @@ Space space_of(const Decoder &);
 /// [%r + 4].
 struct AddressOperand {
   int32_t offset;
-  Row base;
+  RegisterSlot base;
   uint8_t width;  ///< of the base: 4 or 8
 };
 AddressOperand decode_address(Decoder &, const ptx::Operand &);

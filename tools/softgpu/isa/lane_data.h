@@ -35,7 +35,7 @@ inline Word<Register> extend(Element e) {
 /// Four words of four lanes; at a place in memory they are one behind the other.
 using FourWords [[gnu::vector_size(16), gnu::may_alias]] = uint32_t;
 
-/// Row r of four lanes from what each of them has, or the other way round.
+/// RegisterSlot r of four lanes from what each of them has, or the other way round.
 inline void transpose(FourWords (&x)[4]) {
   const FourWords low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
   const FourWords low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
@@ -80,7 +80,8 @@ inline void gather(const LaneAddresses &places, Word<Register> *const (&to)[n]) 
 
 /// rows[e] = element e at each of the places.  The places of all lanes can be read.
 template <class Element, class Register, int n>
-inline void load_rows(Warp &warp, Lanes lanes, const LaneAddresses &places, const Row *rows) {
+inline void load_rows(Warp &warp, Lanes lanes, const LaneAddresses &places,
+                      const RegisterSlot *rows) {
   using W = Word<Register>;
   W *to[n];
   for (int e = 0; e < n; e++) to[e] = warp.row<W>(rows[e]);
@@ -131,7 +132,8 @@ inline void scatter(const LaneAddresses &places, const W *const (&from)[n]) {
 /// Element e at each of the places = rows[e].  Of lanes that write to the same place the last one
 /// wins.
 template <class Element, class Register, int n>
-inline void store_rows(Warp &warp, Lanes lanes, const LaneAddresses &places, const Row *rows) {
+inline void store_rows(Warp &warp, Lanes lanes, const LaneAddresses &places,
+                       const RegisterSlot *rows) {
   using W = Word<Register>;
   const W *from[n];
   for (int e = 0; e < n; e++) from[e] = warp.row<W>(rows[e]);

@@ -98,7 +98,7 @@ Handler handler_of(const Variant &v, ElementType element, int register_bytes) {
   }
 }
 
-ElementType decode_element(const Form &form) {
+ElementType decode_element(const OpcodeCursor &form) {
   static constexpr std::string_view kTypes[] = {"b8",  "u8",  "s8",  "b16", "u16", "s16", "b32",
                                                 "u32", "s32", "f32", "b64", "u64", "s64", "f64"};
   const std::string_view type = form.decoder.type();
@@ -117,7 +117,8 @@ Space decode_space(const Decoder &decoder, const ptx::Operand &address, bool is_
 }
 
 /// Bytes of the registers that hold the elements: 2 and 4 are both one word of a row.
-int register_bytes_of(const Form &form, const std::vector<ptx::Operand> &elements, int element) {
+int register_bytes_of(const OpcodeCursor &form, const std::vector<ptx::Operand> &elements,
+                      int element) {
   int bytes = 0;
   for (const ptx::Operand &e : elements) {
     const int own = e.kind != ptx::OperandKind::kRegister ? 0
@@ -132,7 +133,7 @@ int register_bytes_of(const Form &form, const std::vector<ptx::Operand> &element
   return bytes;
 }
 
-void decode_access(Form &form, bool is_store) {
+void decode_access(OpcodeCursor &form, bool is_store) {
   Decoder &decoder = form.decoder;
   const size_t data_at = is_store ? 1 : 0;
   const MemoryOrder order = take_memory_order(form, false);
@@ -191,11 +192,11 @@ void watch(Instruction &i, AccessOperands &o) {
   i.execute = execute_watched;
 }
 
-void decode_load(Form &form) {
+void decode_load(OpcodeCursor &form) {
   decode_access(form, false);
 }
 
-void decode_store(Form &form) {
+void decode_store(OpcodeCursor &form) {
   decode_access(form, true);
 }
 

@@ -12,7 +12,7 @@ constexpr int kMaxVector = 4;
 struct AccessOperands {
   Handler watched;  ///< what executes the instruction, if execute_watched stands before it
   AddressOperand address;
-  Row data[kMaxVector];  ///< ld, st: of the elements; atom: result, operand, operand
+  RegisterSlot data[kMaxVector];  ///< ld, st: of the elements; atom: result, operand, operand
   Space space;
   Access access;
   uint8_t bytes;  ///< of a lane, all elements together

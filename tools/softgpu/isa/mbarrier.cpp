@@ -79,7 +79,7 @@ void write(Warp &warp, const Instruction &i, int lane, uint32_t address, std::by
 
 struct Init {
   AddressOperand address;
-  Row count;
+  RegisterSlot count;
 };
 
 /// A word that several lanes touch is touched by one after the other.
@@ -127,7 +127,7 @@ Step invalidate(Warp &warp, const Instruction &i, Lanes lanes) {
 
 struct Arrive {
   AddressOperand address;
-  Row tx_count, num_arrivals, state;
+  RegisterSlot tx_count, num_arrivals, state;
   bool arrives, expects, completes;
   bool has_num_arrivals, has_state;
   bool drops;  ///< the thread arrives in no phase to come
@@ -165,8 +165,8 @@ Step arrive(Warp &warp, const Instruction &i, Lanes lanes) {
 
 struct Wait {
   AddressOperand address;
-  Row phase;  ///< a parity, or the state that arrive has returned
-  Row done;
+  RegisterSlot phase;  ///< a parity, or the state that arrive has returned
+  RegisterSlot done;
   bool has_parity;
   bool may_block;  ///< try_wait
   bool is_relaxed;

@@ -26,7 +26,7 @@ Step fence(Warp &warp, const Instruction &, Lanes lanes) {
 }
 
 struct PolicyOperands {
-  Row to;
+  RegisterSlot to;
 };
 /// A cache policy is a number that only cache hints read.
 Step create_policy(Warp &warp, const Instruction &i, Lanes lanes) {
@@ -83,9 +83,9 @@ bool decode_hint(Decoder &decoder, Instruction &i) {
   return true;
 }
 
-using DecodePart = void (*)(Form &);
+using DecodePart = void (*)(OpcodeCursor &);
 bool decode_by(DecodePart part, Decoder &decoder, Instruction &i) {
-  Form form(decoder, i);
+  OpcodeCursor form(decoder, i);
   part(form);
   form.finish();
   return true;
@@ -101,7 +101,7 @@ bool decode_memory(Decoder &decoder, Instruction &i) {
   if (opcode == "atom") return decode_by(decode_atom, decoder, i);
   if (opcode == "red" && decoder.part(1) != "async") return decode_by(decode_red, decoder, i);
   if (opcode == "cp" && decoder.part(1) == "async") {
-    Form form(decoder, i);
+    OpcodeCursor form(decoder, i);
     return decode_async_copy(form);
   }
   if (opcode == "membar" || opcode == "fence") return decode_fence(decoder, i);

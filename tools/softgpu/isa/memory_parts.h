@@ -5,11 +5,11 @@
 
 namespace softgpu {
 
-void decode_load(Form &);   // load_store.cpp: ld, ldu
-void decode_store(Form &);  // st
-void decode_atom(Form &);   // atomic.cpp
-void decode_red(Form &);
-bool decode_async_copy(Form &);  // async_copy.cpp: cp.async but for its bulk forms
+void decode_load(OpcodeCursor &);   // load_store.cpp: ld, ldu
+void decode_store(OpcodeCursor &);  // st
+void decode_atom(OpcodeCursor &);   // atomic.cpp
+void decode_red(OpcodeCursor &);
+bool decode_async_copy(OpcodeCursor &);  // async_copy.cpp: cp.async but for its bulk forms
 
 /// What others see of an access, and what it orders: PTX ISA, Memory Consistency Model.  All are strong here, and only
 /// SOFTGPU_RACECHECK asks.
@@ -17,7 +17,7 @@ struct MemoryOrder {
   bool is_strong : 1, acquires : 1, releases : 1;
 };
 
-inline MemoryOrder take_memory_order(Form &form, bool is_atomic) {
+inline MemoryOrder take_memory_order(OpcodeCursor &form, bool is_atomic) {
   constexpr int kWeak = 0, kAcquire = 2, kRelease = 3, kBoth = 4;
   const int order =
       form.take_any({"weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"});
@@ -28,7 +28,7 @@ inline MemoryOrder take_memory_order(Form &form, bool is_atomic) {
 /// Modifiers that say how long a value is kept: nothing is cached here.  PTX ISA, Cache Operators and Cache Eviction
 /// Priority Hints.
 /// Returns true if there is an operand more, the policy.
-inline bool take_cache_hints(Form &form) {
+inline bool take_cache_hints(OpcodeCursor &form) {
   form.take_any({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
                  "L1::no_allocate"});
   form.take_any({"L2::evict_normal", "L2::evict_first", "L2::evict_last"});

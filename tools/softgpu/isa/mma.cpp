@@ -22,7 +22,7 @@ struct Mma {
 /// k.
 template <class Format>
 void put_factors(Warp &warp, const Mma &o, ProductRows &a, ProductColumns &b) {
-  const Row *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
+  const RegisterSlot *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
   for (int block = 0; block < o.depth / 8; block++) {
     for (int half = 0; half < 2; half++)
       put_rows<Format>(a, half, block,
@@ -34,7 +34,7 @@ void put_factors(Warp &warp, const Mma &o, ProductRows &a, ProductColumns &b) {
 /// The same with 4 of k instead of 8: lane l has row or column l / 4 and k = l % 4.
 template <>
 void put_factors<Tf32>(Warp &warp, const Mma &o, ProductRows &a, ProductColumns &b) {
-  const Row *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
+  const RegisterSlot *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
   for (int k = 0; k < o.depth; k++) {
     for (int half = 0; half < 2; half++) {
       const uint32_t *values = warp.row<uint32_t>(rows_a[k / 4 * 2 + half]);
@@ -58,7 +58,7 @@ Step mma(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!options().skips_products) put_factors<Format>(warp, o, a, b);
 
   alignas(64) float sums[4][kWarpSize];
-  const Row *rows_c = rows_at(warp, o.c), *rows_d = rows_at(warp, o.d);
+  const RegisterSlot *rows_c = rows_at(warp, o.c), *rows_d = rows_at(warp, o.d);
   if constexpr (kHalfSums) {
     for (int half = 0; half < 2; half++)
       widen_pairs<Fp16>(sums[2 * half], sums[2 * half + 1], warp.row<uint32_t>(rows_c[half]));

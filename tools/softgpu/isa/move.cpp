@@ -13,7 +13,7 @@ namespace softgpu {
 namespace {
 
 struct MoveOperands {
-  Row to, from;
+  RegisterSlot to, from;
 };
 
 template <class T>
@@ -41,7 +41,7 @@ bool is_clock(const ptx::Operand &operand) {
           operand.name == "%globaltimer" || operand.name == "%globaltimer_lo");
 }
 
-void decode_plain(Form &form, int width) {
+void decode_plain(OpcodeCursor &form, int width) {
   const bool is_wide = width == 8;
   MoveOperands o{};
   if (is_clock(form.decoder.operands()[1])) {
@@ -58,8 +58,8 @@ void decode_plain(Form &form, int width) {
 
 constexpr int kMaxParts = 4;
 struct VectorOperands {
-  Row whole;
-  std::array<Row, kMaxParts> parts;
+  RegisterSlot whole;
+  std::array<RegisterSlot, kMaxParts> parts;
 };
 
 /// kParts registers of type Part into one that they fill.
@@ -95,7 +95,7 @@ Handler vector_handler(bool packs) {
 }
 
 /// Packs, or unpacks: the destination is the vector.
-void decode_vector(Form &form, int width, bool packs) {
+void decode_vector(OpcodeCursor &form, int width, bool packs) {
   Decoder &d = form.decoder;
   const auto &parts = d.operands()[packs ? 1 : 0].items;
   const bool is_wide = form.type == Type::kB64;
@@ -114,7 +114,7 @@ void decode_vector(Form &form, int width, bool packs) {
                                        : vector_handler<uint32_t, uint8_t>(packs);
 }
 
-void decode_mov(Form &form) {
+void decode_mov(OpcodeCursor &form) {
   if (!is_scalar(form.type)) form.unknown_type();
   form.need_operands(2);
   const int width = register_width(form.type);
@@ -132,7 +132,7 @@ constexpr OpcodeEntry kOpcodes[] = {{"mov", decode_mov}};
 }  // namespace
 
 bool decode_move(Decoder &decoder, Instruction &instruction) {
-  Form form(decoder, instruction);
+  OpcodeCursor form(decoder, instruction);
   if (form.type == Type::kPred) return decode_predicate(form);
   return decode_by(kOpcodes, form) || decode_convert(form) || decode_address_space(form);
 }

@@ -36,13 +36,13 @@ inline std::vector<ptx::Operand> registers_of(const ptx::Operand &operand) {
   if (operand.kind == ptx::OperandKind::kVector) return operand.items;
   return {operand};
 }
-inline std::vector<Row> read_rows(Decoder &d, const ptx::Operand &operand) {
-  std::vector<Row> rows;
+inline std::vector<RegisterSlot> read_rows(Decoder &d, const ptx::Operand &operand) {
+  std::vector<RegisterSlot> rows;
   for (const ptx::Operand &x : registers_of(operand)) rows.push_back(d.read(x, 4));
   return rows;
 }
-inline std::vector<Row> write_rows(Decoder &d, const ptx::Operand &operand) {
-  std::vector<Row> rows;
+inline std::vector<RegisterSlot> write_rows(Decoder &d, const ptx::Operand &operand) {
+  std::vector<RegisterSlot> rows;
   for (const ptx::Operand &x : registers_of(operand)) rows.push_back(d.write(x, 4));
   return rows;
 }
@@ -53,7 +53,7 @@ inline int64_t constant_of(const Decoder &d, const ptx::Operand &operand) {
   return static_cast<int64_t>(operand.bits);
 }
 
-inline const Row *rows_at(const Warp &warp, uint32_t list) {
+inline const RegisterSlot *rows_at(const Warp &warp, uint32_t list) {
   return warp.program->lists.data() + list;
 }
 

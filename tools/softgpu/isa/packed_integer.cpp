@@ -22,14 +22,14 @@ uint32_t both(uint32_t a, uint32_t b) {
 }
 
 template <auto kOp>
-void decode_pair(Form &form) {
+void decode_pair(OpcodeCursor &form) {
   if (form.type == Type::kU16x2)
     decode_elementwise<both<uint16_t, kOp>>(form);
   else
     decode_elementwise<both<int16_t, kOp>>(form);
 }
 template <auto kOp>
-void decode_extremum(Form &form) {
+void decode_extremum(OpcodeCursor &form) {
   if (!form.take("relu")) return decode_pair<kOp>(form);
   if (form.type != Type::kS16x2) form.unknown_type();
   decode_elementwise<both<int16_t, relu<kOp>>>(form);
@@ -44,7 +44,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_packed_integer(Form &form) {
+bool decode_packed_integer(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

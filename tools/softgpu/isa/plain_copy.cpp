@@ -14,7 +14,7 @@ constexpr uint32_t kGranule = 16;
 
 struct PlainCopy {
   AddressOperand global, smem, mbarrier;
-  Row size;
+  RegisterSlot size;
   BulkKind kind;
   ElementType type;  ///< of a reduction
 };

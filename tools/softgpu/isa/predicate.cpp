@@ -9,7 +9,7 @@ namespace softgpu {
 namespace {
 
 struct PredicateOperands {
-  Row to, a, b;
+  RegisterSlot to, a, b;
   Lanes a_flip, b_flip;  ///< of !%p
 };
 
@@ -21,16 +21,17 @@ Step combine(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-Row read_flipped(Form &form, size_t operand, Lanes *flip) {
+RegisterSlot read_flipped(OpcodeCursor &form, size_t operand, Lanes *flip) {
   bool is_negated;
-  const Row row = form.decoder.read_predicate(form.decoder.operands()[operand], &is_negated);
+  const RegisterSlot row =
+      form.decoder.read_predicate(form.decoder.operands()[operand], &is_negated);
   *flip = is_negated ? kAllLanes : 0;
   return row;
 }
 
 /// One operand or two.
 template <auto kOp, size_t kNumOperands = 2>
-void decode_op(Form &form) {
+void decode_op(OpcodeCursor &form) {
   form.need_operands(1 + kNumOperands);
   PredicateOperands o{};
   o.a = read_flipped(form, 1, &o.a_flip);
@@ -51,7 +52,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_predicate(Form &form) {
+bool decode_predicate(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

@@ -51,7 +51,7 @@ inline Step execute_rounding(Warp &warp, const Instruction &i, Lanes lanes) {
 }
 
 /// Gives an elementwise instruction, already decoded, a rounding mode as of <cfenv>.
-inline void set_rounding(Form &form, int mode) {
+inline void set_rounding(OpcodeCursor &form, int mode) {
   if (mode == FE_TONEAREST) return;
   // The operands remain those of the handler that is called.
   ElementwiseOperands o = form.instruction.as<ElementwiseOperands>();
@@ -65,12 +65,12 @@ constexpr int kRoundingModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_U
 
 /// The rounding mode of the one of these modifiers that the opcode has, in the order of
 /// kRoundingModes; or `otherwise`.
-inline int take_rounding(Form &form, int otherwise,
+inline int take_rounding(OpcodeCursor &form, int otherwise,
                          std::initializer_list<std::string_view> names = {"rn", "rz", "rm", "rp"}) {
   const int mode = form.take_any(names);
   return mode < 0 ? otherwise : kRoundingModes[mode];
 }
-inline int need_rounding(Form &form,
+inline int need_rounding(OpcodeCursor &form,
                          std::initializer_list<std::string_view> names = {"rn", "rz", "rm", "rp"}) {
   const int mode = take_rounding(form, -1, names);
   if (mode < 0) form.decoder.unknown("rounding mode");

@@ -9,7 +9,7 @@ namespace softgpu {
 namespace {
 
 struct SelpOperands {
-  Row to, a, b, predicate;
+  RegisterSlot to, a, b, predicate;
   bool is_negated;
 };
 
@@ -22,7 +22,7 @@ Step selp(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-void decode_selp(Form &form) {
+void decode_selp(OpcodeCursor &form) {
   if (!is_scalar(form.type)) form.unknown_type();
   form.need_operands(4);
   const int width = register_width(form.type);
@@ -43,14 +43,14 @@ constexpr auto select_by_sign = []<class T>(T a, T b, C c) {
 };
 
 template <class T>
-void decode_slct_of(Form &form) {
+void decode_slct_of(OpcodeCursor &form) {
   if (form.type == Type::kS32) return decode_elementwise<select_by_sign<int32_t, false>, T>(form);
   if (form.type != Type::kF32) form.unknown_type();
   with_flags([&](auto ftz) { decode_elementwise<select_by_sign<float, ftz>, T>(form); },
              form.take("ftz"));
 }
 /// slct.dtype.ctype
-void decode_slct(Form &form) {
+void decode_slct(OpcodeCursor &form) {
   const Type type = form.take_other_type();
   if (!is_scalar(type)) form.unknown_type();
   if (register_width(type) == 8)
@@ -67,7 +67,7 @@ static_assert(is_sorted(kOpcodes));
 
 }  // namespace
 
-bool decode_select(Form &form) {
+bool decode_select(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
 }
 

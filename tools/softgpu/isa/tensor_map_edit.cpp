@@ -50,7 +50,7 @@ constexpr ElementType kElementTypes[] = {
 
 struct Replace {
   AddressOperand address;
-  Row value;
+  RegisterSlot value;
   Field field;
   uint8_t dimension;
   uint8_t width;  ///< of the value

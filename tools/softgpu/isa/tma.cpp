@@ -154,14 +154,16 @@ int rank_of(const Decoder &d) {
   d.unknown("rank of a tensor copy");
 }
 
-void append_rows(Decoder &d, const ptx::Operand &from, size_t count, std::vector<Row> *to) {
+void append_rows(Decoder &d, const ptx::Operand &from, size_t count,
+                 std::vector<RegisterSlot> *to) {
   const auto rows = read_rows(d, from);
   if (rows.size() != count) d.unknown("number of coordinates");
   to->insert(to->end(), rows.begin(), rows.end());
 }
 
 /// [map, {coordinates}]
-void decode_map(Decoder &d, const ptx::Operand &operand, TensorCopy &o, std::vector<Row> *rows) {
+void decode_map(Decoder &d, const ptx::Operand &operand, TensorCopy &o,
+                std::vector<RegisterSlot> *rows) {
   if (operand.items.size() != 1) d.unknown("form of a tensor operand");
   ptx::Operand address = operand;
   address.items.clear();
@@ -170,7 +172,7 @@ void decode_map(Decoder &d, const ptx::Operand &operand, TensorCopy &o, std::vec
 }
 
 /// [smem], [map, {coordinates}], [mbarrier]{, {offsets}}{, mask}
-size_t decode_load(Decoder &d, TensorCopy &o, std::vector<Row> *rows) {
+size_t decode_load(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) {
   const auto &operands = d.operands();
   need_operands(d, 3, 6);
   o.smem = decode_address(d, operands[0]);
@@ -183,7 +185,7 @@ size_t decode_load(Decoder &d, TensorCopy &o, std::vector<Row> *rows) {
 }
 
 /// [map, {coordinates}], [smem]
-size_t decode_store(Decoder &d, TensorCopy &o, std::vector<Row> *rows) {
+size_t decode_store(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) {
   need_operands(d, 2, 3);
   decode_map(d, d.operands()[0], o, rows);
   o.smem = decode_address(d, d.operands()[1]);
@@ -233,7 +235,7 @@ bool decode_tensor_copy(Decoder &d, Instruction &i) {
   o.is_im2col = d.has("im2col") || d.has("im2col_no_offs");
   if (o.is_im2col && (o.rank < 3 || is_load != d.has("im2col"))) d.unknown("form of im2col");
 
-  std::vector<Row> rows;
+  std::vector<RegisterSlot> rows;
   const size_t next = is_load ? decode_load(d, o, &rows) : decode_store(d, o, &rows);
   if (next + (d.has("L2::cache_hint") ? 1 : 0) != d.operands().size())
     d.unknown("number of operands of a tensor copy");

@@ -35,7 +35,7 @@ void compare_with_warpgroup(Warp &warp, const Instruction &i, const WgmmaOperati
 }
 
 /// The index of the live accumulator that has these rows, or -1.
-int find_accumulator(Warp &warp, const Instruction &i, const Row *rows, size_t num_rows) {
+int find_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *rows, size_t num_rows) {
   const auto &accumulators = warp.wgmma.accumulators;
   for (size_t index = 0; warp.wgmma.num_live != 0 && index < accumulators.size(); index++) {
     const WgmmaAccumulator &x = accumulators[index];
@@ -49,7 +49,7 @@ int find_accumulator(Warp &warp, const Instruction &i, const Row *rows, size_t n
 
 /// Reports accumulators that are not as a wait has given them back: only wgmma may change them without a wgmma.fence.
 /// What a wgmma does not read is not asked for; it has another value soon.
-void check_unchanged(Warp &warp, const Instruction &i, const Row *rows, size_t num_rows,
+void check_unchanged(Warp &warp, const Instruction &i, const RegisterSlot *rows, size_t num_rows,
                      bool accumulates) {
   for (WgmmaAccumulator &x : warp.wgmma.accumulators) {
     if (!x.is_unfenced) continue;
@@ -65,8 +65,8 @@ void check_unchanged(Warp &warp, const Instruction &i, const Row *rows, size_t n
 }
 
 /// Moves the values of rows into an accumulator, unless nobody will read them.
-uint32_t take_accumulator(Warp &warp, const Instruction &i, const Row *rows, size_t num_rows,
-                          bool accumulates) {
+uint32_t take_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *rows,
+                          size_t num_rows, bool accumulates) {
   WgmmaState &state = warp.wgmma;
   check_unchanged(warp, i, rows, num_rows, accumulates);
   const auto free = std::find_if(state.accumulators.begin(), state.accumulators.end(),
@@ -100,7 +100,7 @@ void give_back(Warp &warp, WgmmaAccumulator &accumulator) {
   warp.wgmma.num_live--;
 }
 
-uint64_t descriptor(Warp &warp, const Instruction &i, Row row) {
+uint64_t descriptor(Warp &warp, const Instruction &i, RegisterSlot row) {
   const auto bits = uniform<uint64_t>(warp, i, kAllLanes, row, "the descriptor of wgmma");
   if (MatrixDescriptor::has_base_offset(bits))
     violation(warp, i, -1, "base offset in a descriptor: not modelled");
@@ -134,14 +134,14 @@ Step issue(Warp &warp, const Instruction &i, Lanes lanes) {
       std::memcpy(operation.a[r].data(), warp.row<uint32_t>(rows_at(warp, o.a_rows)[r]),
                   sizeof operation.a[r]);
 
-  const Row *rows = rows_at(warp, o.d);
+  const RegisterSlot *rows = rows_at(warp, o.d);
   const int found = find_accumulator(warp, i, rows, o.num_registers());
   operation.accumulator =
       found >= 0 ? static_cast<uint32_t>(found)
                  : take_accumulator(warp, i, rows, o.num_registers(), operation.accumulates);
   state.operations.push_back(operation);
   check_wgmma(warp);
-  if (options().landing == Landing::kEarly) perform_wgmma(warp, state.next_sequence);
+  if (options().completion == Completion::kEarly) perform_wgmma(warp, state.next_sequence);
   return Step::kNext;
 }
 
@@ -248,7 +248,7 @@ void decode_wait(Decoder &d, Instruction &i) {
 
 }  // namespace
 
-void move_accumulator(Warp &warp, Row to, Row from) {
+void move_accumulator(Warp &warp, RegisterSlot to, RegisterSlot from) {
   WgmmaState &state = warp.wgmma;
   if (to == from || !state.owns(from)) return;
   for (WgmmaAccumulator &x : state.accumulators) {

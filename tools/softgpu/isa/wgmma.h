@@ -8,11 +8,11 @@
 namespace softgpu {
 
 struct Wgmma {
-  uint32_t d;        ///< list of the accumulators
-  uint32_t a_rows;   ///< list of A in registers
-  Row descriptor_a;  ///< or its descriptor
-  Row descriptor_b;
-  Row accumulates;  ///< scale-d: a predicate
+  uint32_t d;                 ///< list of the accumulators
+  uint32_t a_rows;            ///< list of A in registers
+  RegisterSlot descriptor_a;  ///< or its descriptor
+  RegisterSlot descriptor_b;
+  RegisterSlot accumulates;  ///< scale-d: a predicate
   uint16_t num_columns;
   bool is_bf16, a_is_in_registers;
   bool a_is_mn_major, b_is_mn_major;

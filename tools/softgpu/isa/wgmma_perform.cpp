@@ -90,7 +90,7 @@ void read_a(const Reader &reader, ProductRows &a) {
 template <class Format>
 void read_a_registers(const Reader &reader, ProductRows &a) {
   const WgmmaOperation &operation = reader.operation;
-  const Row *rows = rows_at(reader.warp, operation.at->as<Wgmma>().a_rows);
+  const RegisterSlot *rows = rows_at(reader.warp, operation.at->as<Wgmma>().a_rows);
   for (int r = 0; r < 4; r++) {
     const auto &values = operation.a[static_cast<size_t>(r)];
     if (std::memcmp(values.data(), reader.warp.row<uint32_t>(rows[r]), sizeof values) != 0)

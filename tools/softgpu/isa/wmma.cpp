@@ -17,8 +17,8 @@ namespace {
 
 struct WmmaMemory {
   AddressOperand address;
-  Row stride;     ///< in elements
-  uint32_t rows;  ///< list
+  RegisterSlot stride;  ///< in elements
+  uint32_t rows;        ///< list
   uint8_t num_rows;
   Space space;
   bool is_by_column;
@@ -126,7 +126,7 @@ Step load_factor(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<WmmaMemory>();
   const MemoryRows memory = memory_rows(warp, i, 2, false);
   watch_factor(warp, i, memory);
-  const Row *to = rows_at(warp, o.rows);
+  const RegisterSlot *to = rows_at(warp, o.rows);
   for (size_t r = 0; r < 4; r++) {
     const size_t block_k = o.is_b ? r % 2 : r / 2, block_row = o.is_b ? r / 2 : r % 2;
     const size_t row = o.is_transposed ? block_k : block_row;
@@ -154,7 +154,7 @@ Step load_sums(Warp &warp, const Instruction &i, Lanes lanes) {
   Tile tile;
   for (int row = 0; row < kSize; row++)
     std::memcpy(tile.at[row], memory.at[row], sizeof tile.at[row]);
-  const Row *to = rows_at(warp, o.rows);
+  const RegisterSlot *to = rows_at(warp, o.rows);
   for_each_sum(o.is_by_column, [&](int r, int lane, int row, int column) {
     warp.row<float>(to[r])[lane] = tile.at[row][column];
   });
@@ -178,7 +178,7 @@ Step store_sums(Warp &warp, const Instruction &i, Lanes lanes) {
   watch_sums(warp, i, memory, Access::kWrite);
   note_writes(warp, memory, o.is_by_column);
   Tile tile;
-  const Row *from = rows_at(warp, o.rows);
+  const RegisterSlot *from = rows_at(warp, o.rows);
   for_each_sum(o.is_by_column, [&](int r, int lane, int row, int column) {
     tile.at[row][column] = warp.row<float>(from[r])[lane];
   });
@@ -191,7 +191,7 @@ template <class Format>
 Step multiply(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!has_whole_warp(warp, i, lanes, "wmma.mma")) return Step::kRetry;
   const auto &o = i.as<WmmaProduct>();
-  const Row *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
+  const RegisterSlot *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
   ProductRows a;
   ProductColumns b;
   b.num_columns = kSize;
@@ -201,7 +201,7 @@ Step multiply(Warp &warp, const Instruction &i, Lanes lanes) {
   }
 
   alignas(64) float sums[8][kWarpSize];
-  const Row *rows_c = rows_at(warp, o.c), *rows_d = rows_at(warp, o.d);
+  const RegisterSlot *rows_c = rows_at(warp, o.c), *rows_d = rows_at(warp, o.d);
   for (int r = 0; r < 8; r++) std::memcpy(sums[r], warp.row<float>(rows_c[r]), sizeof sums[r]);
   multiply_add(sums[0], a, b, kSize);
   for (int r = 0; r < 8; r++) std::memcpy(warp.row<float>(rows_d[r]), sums[r], sizeof sums[r]);

@@ -36,7 +36,7 @@ struct BulkCopy {
 };
 
 /// Takes over a copy that is complete but for what it has of its lane: checks its shared memory, and poisons it before a
-/// load.  It lands at once if options().landing says so.
+/// load.  It lands at once if options().completion says so.
 void issue_bulk_copy(Warp &, const Instruction &, int lane, BulkCopy);
 
 /// Performs a copy; a store only as far as reading, unless `fully`.  A finished one is taken off.

@@ -24,7 +24,7 @@ void let_others_run() {
 
 }  // namespace
 
-Chain::Chain(const Grid &first, int num_workers)
+DependentLaunches::DependentLaunches(const Grid &first, int num_workers)
     : num_workers_(num_workers),
       progress_(num_workers),
       may_grow_(first.begin_dependent != nullptr) {
@@ -32,7 +32,7 @@ Chain::Chain(const Grid &first, int num_workers)
   launches_.push_back(std::make_shared<Launch>(not_owned, num_workers));
 }
 
-std::vector<std::shared_ptr<Launch>> Chain::begun_since(uint64_t *num_seen) {
+std::vector<std::shared_ptr<Launch>> DependentLaunches::begun_since(uint64_t *num_seen) {
   std::vector<std::shared_ptr<Launch>> begun;
   if (*num_seen == num_begun_) return begun;
   const std::lock_guard lock(mutex_);
@@ -43,7 +43,7 @@ std::vector<std::shared_ptr<Launch>> Chain::begun_since(uint64_t *num_seen) {
   return begun;
 }
 
-bool Chain::begin_dependent() {
+bool DependentLaunches::begin_dependent() {
   if (!may_grow_) return false;
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Launch> last = launches_.back();
@@ -65,7 +65,7 @@ bool Chain::begin_dependent() {
   return true;
 }
 
-void Chain::resolve(uint64_t epoch) {
+void DependentLaunches::resolve(uint64_t epoch) {
   const std::lock_guard lock(mutex_);
   if (progress_.epoch() != epoch) return;
   for (const auto &launch : launches_) {
@@ -80,7 +80,7 @@ void Chain::resolve(uint64_t epoch) {
   progress_.note();
 }
 
-Runner::Runner(Chain &chain, int index, Worker &worker)
+Runner::Runner(DependentLaunches &chain, int index, Worker &worker)
     : chain_(chain), index_(index), worker_(worker) {}
 
 bool Runner::run_for(uint64_t num_instructions) {
@@ -122,7 +122,7 @@ Runner::Round Runner::round() {
 /// Takes part in what has begun.
 void Runner::join() {
   for (auto &launch : chain_.begun_since(&num_seen_))
-    shares_.push_back(std::make_unique<Share>(std::move(launch), index_, worker_));
+    shares_.push_back(std::make_unique<LaunchPartition>(std::move(launch), index_, worker_));
 }
 
 /// The index of the share that goes first.
@@ -141,7 +141,7 @@ bool Runner::run_a_share() {
   const size_t first = choose_share(), n = shares_.size();
   bool any_ended = false, any_ran = false;
   for (size_t i = 0; i < n && !any_ran; i++) {
-    Share &share = *shares_[(first + n - i) % n];
+    LaunchPartition &share = *shares_[(first + n - i) % n];
     const uint64_t progress = share.round();
     any_ran = progress != 0 || chain_.begin_dependent();
     any_ended |= share.has_ended();

@@ -13,9 +13,9 @@
 namespace softgpu {
 
 /// All functions but the constructor may be called by several threads.
-class Chain {
+class DependentLaunches {
  public:
-  Chain(const Grid &first, int num_workers);
+  DependentLaunches(const Grid &first, int num_workers);
 
   Progress &progress() { return progress_; }
   /// Those that have begun since a worker last asked; `num_seen` counts them.
@@ -43,13 +43,13 @@ class Chain {
 /// What one worker does for a chain.
 class Runner {
  public:
-  Runner(Chain &, int index, Worker &);
+  Runner(DependentLaunches &, int index, Worker &);
 
   /// Until nothing is left to do, or it is stuck or has executed about so many instructions; false if there is more.
   bool run_for(uint64_t num_instructions);
   void run_to_end();
 
-  const std::vector<std::unique_ptr<Share>> &shares() const { return shares_; }
+  const std::vector<std::unique_ptr<LaunchPartition>> &shares() const { return shares_; }
 
  private:
   enum class Round { kProgress, kStuck, kEnd };
@@ -59,11 +59,12 @@ class Runner {
   bool unblock_a_share(uint64_t epoch);
   size_t choose_share();
 
-  Chain &chain_;
+  DependentLaunches &chain_;
   const int index_;
   Worker &worker_;
-  std::vector<std::unique_ptr<Share>> shares_;  ///< of grids that have not ended, oldest first
-  uint64_t num_seen_ = 0;                       ///< launches of the chain
+  std::vector<std::unique_ptr<LaunchPartition>>
+      shares_;             ///< of grids that have not ended, oldest first
+  uint64_t num_seen_ = 0;  ///< launches of the chain
   uint64_t num_rounds_ = 0, num_instructions_ = 0;
   uint64_t favourite_ = 0;  ///< with a seed: the number of the share that goes first
 };

@@ -21,7 +21,7 @@ void fill_with(std::byte *bytes, size_t size, uint32_t word) {
 
 /// Sets a row of a warp's registers; value(lane) is that of a lane.
 template <class F>
-void set_row(std::byte *registers, Row row, uint8_t width, F &&value) {
+void set_row(std::byte *registers, RegisterSlot row, uint8_t width, F &&value) {
   std::byte *to = registers + row;
   Lanes lanes = 0;
   for (uint32_t lane = 0; lane < kWarpSize; lane++) {

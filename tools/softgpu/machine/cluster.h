@@ -25,12 +25,12 @@ class ClusterMaker {
 
  private:
   struct Special {
-    Row row;
+    RegisterSlot row;
     uint8_t width;
     SpecialValue value;
   };
   struct SharedAddress {
-    Row row;
+    RegisterSlot row;
     uint8_t width;
     uint64_t offset;
   };

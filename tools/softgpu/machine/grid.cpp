@@ -53,7 +53,7 @@ void run_grid(const Grid &grid) {
   const std::lock_guard lock(one_at_a_time);
   const int n = num_workers(grid);
   WorkerPool &pool = WorkerPool::get();
-  Chain chain(grid, n);
+  DependentLaunches chain(grid, n);
   std::vector<std::unique_ptr<Runner>> runners(static_cast<size_t>(n));
   runners[0] = std::make_unique<Runner>(chain, 0, pool.own());
   if (!runners[0]->run_for(kAlone)) {

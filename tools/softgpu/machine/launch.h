@@ -59,11 +59,11 @@ class Launch {
 };
 
 /// The part of a launch that one worker runs.
-class Share {
+class LaunchPartition {
  public:
-  Share(std::shared_ptr<Launch>, int index, Worker &);
+  LaunchPartition(std::shared_ptr<Launch>, int index, Worker &);
   /// Adds what was counted to the totals of the program.
-  ~Share();
+  ~LaunchPartition();
 
   /// Lets each warp run for a while; returns how many instructions that were, and other progress.
   uint64_t round();

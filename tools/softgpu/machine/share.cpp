@@ -33,7 +33,7 @@ std::unique_ptr<Tally> take_tally(Worker &worker) {
 
 }  // namespace
 
-Share::Share(std::shared_ptr<Launch> launch, int index, Worker &worker)
+LaunchPartition::LaunchPartition(std::shared_ptr<Launch> launch, int index, Worker &worker)
     : launch_(std::move(launch)), worker_(worker), tally_(take_tally(worker)) {
   const auto num_shares = static_cast<uint64_t>(launch_->num_shares());
   // A small grid is not all for the share that comes first.
@@ -43,7 +43,7 @@ Share::Share(std::shared_ptr<Launch> launch, int index, Worker &worker)
   worker_.random.seed(random_seed(launch_->grid(), static_cast<uint64_t>(index)));
 }
 
-Share::~Share() {
+LaunchPartition::~LaunchPartition() {
   for (auto &cluster : clusters_) launch_->recycle(worker_, *cluster);
   Totals &totals = *launch_->grid().program->totals;
   {
@@ -53,7 +53,7 @@ Share::~Share() {
   worker_.tallies.push_back(std::move(tally_));
 }
 
-uint64_t Share::round() {
+uint64_t LaunchPartition::round() {
   take_clusters();
   has_ended_ = clusters_.empty();
   const uint64_t progress = run_warps();
@@ -65,11 +65,11 @@ uint64_t Share::round() {
   return progress;
 }
 
-bool Share::unblock() {
+bool LaunchPartition::unblock() {
   return land_something() || take_more_at_once();
 }
 
-bool Share::give_up_waits() {
+bool LaunchPartition::give_up_waits() {
   bool any = false;
   for (Warp *warp : warps_)
     if (!warp->groups.empty() && warp->blocked_at && !warp->gives_up && may_give_up(*warp))
@@ -78,7 +78,7 @@ bool Share::give_up_waits() {
 }
 
 /// Begins clusters until enough run side by side.
-void Share::take_clusters() {
+void LaunchPartition::take_clusters() {
   const size_t before = clusters_.size();
   uint64_t index = 0;
   while (clusters_.size() < num_resident_ && launch_->take_cluster(&index))
@@ -88,7 +88,7 @@ void Share::take_clusters() {
 
 /// Twice as many clusters as before are to run side by side; false if the device had no room for more, or if they would
 /// only wait for, or with, another grid.
-bool Share::take_more_at_once() {
+bool LaunchPartition::take_more_at_once() {
   if (launch_->waits() || launch_->state()->num_parked != 0) return false;
   const size_t before = clusters_.size();
   num_rounds_ = 0;
@@ -98,7 +98,7 @@ bool Share::take_more_at_once() {
 }
 
 /// One quantum for each warp; returns how many instructions that were, and other progress.
-uint64_t Share::run_warps() {
+uint64_t LaunchPartition::run_warps() {
   if (options().is_random()) std::shuffle(warps_.begin(), warps_.end(), worker_.random);
   uint64_t progress = 0;
   for (Warp *warp : warps_) {
@@ -112,14 +112,14 @@ uint64_t Share::run_warps() {
       end_warp(*warp);
       progress++;
     }
-    if (options().landing == Landing::kRandom) progress += land_at_random(*warp);
+    if (options().completion == Completion::kRandom) progress += land_at_random(*warp);
   }
   return progress;
 }
 
 /// One quantum in 32 is the first of up to 256 that the warp lets pass: rarely, so that few warps of a block do, and once
 /// in its life, so that those that wait for it in turn do not wait for ever.
-bool Share::rests(Warp &warp) {
+bool LaunchPartition::rests(Warp &warp) {
   if (!warp.has_rested && random_below(worker_, 32) == 0) {
     warp.has_rested = true;
     warp.num_rests = 1 + random_below(worker_, 256);
@@ -129,7 +129,7 @@ bool Share::rests(Warp &warp) {
   return true;
 }
 
-int Share::quantum() {
+int LaunchPartition::quantum() {
   if (options().quantum != 0) return options().quantum;
   if (!options().is_random()) return kQuantum;
   const bool is_long = random_below(worker_, 4) == 0;
@@ -137,7 +137,7 @@ int Share::quantum() {
 }
 
 /// Now and then something that is under way takes effect.
-uint64_t Share::land_at_random(Warp &warp) {
+uint64_t LaunchPartition::land_at_random(Warp &warp) {
   if (random_below(worker_, 3) != 0) return 0;
   const uint64_t progress = advance_bulk_copies(*warp.block->cluster, true) ? 1 : 0;
   if (warp.groups.empty()) return progress;
@@ -153,7 +153,7 @@ uint64_t Share::land_at_random(Warp &warp) {
 }
 
 /// Something that is under way takes effect; false if there is nothing.
-bool Share::land_something() {
+bool LaunchPartition::land_something() {
   bool has_landed = false;
   for (auto &cluster : clusters_) has_landed |= advance_bulk_copies(*cluster, false);
   if (has_landed) return true;
@@ -166,7 +166,7 @@ bool Share::land_something() {
 }
 
 /// Removes clusters of which all warps have left the kernel.
-void Share::end_clusters() {
+void LaunchPartition::end_clusters() {
   const auto has_ended = [&](const std::unique_ptr<Cluster> &cluster) {
     if (cluster->num_running != 0) return false;
     while (advance_bulk_copies(*cluster, false)) {
@@ -180,7 +180,7 @@ void Share::end_clusters() {
   list_warps();
 }
 
-void Share::list_warps() {
+void LaunchPartition::list_warps() {
   warps_.clear();
   for (auto &cluster : clusters_)
     for (auto &block : cluster->blocks)

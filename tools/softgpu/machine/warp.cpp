@@ -200,7 +200,8 @@ void leave_kernel(Warp &warp, Lanes lanes) {
 }
 
 template <class T>
-T uniform(Warp &warp, const Instruction &instruction, Lanes lanes, Row row, const char *what) {
+T uniform(Warp &warp, const Instruction &instruction, Lanes lanes, RegisterSlot row,
+          const char *what) {
   const T *values = warp.row<T>(row);
   const T first = values[first_lane(lanes)];
   const Lanes others = lanes & lanes_where([&](int lane) { return values[lane] != first; });
@@ -209,8 +210,8 @@ T uniform(Warp &warp, const Instruction &instruction, Lanes lanes, Row row, cons
   }
   return first;
 }
-template uint32_t uniform(Warp &, const Instruction &, Lanes, Row, const char *);
-template uint64_t uniform(Warp &, const Instruction &, Lanes, Row, const char *);
-template int32_t uniform(Warp &, const Instruction &, Lanes, Row, const char *);
+template uint32_t uniform(Warp &, const Instruction &, Lanes, RegisterSlot, const char *);
+template uint64_t uniform(Warp &, const Instruction &, Lanes, RegisterSlot, const char *);
+template int32_t uniform(Warp &, const Instruction &, Lanes, RegisterSlot, const char *);
 
 }  // namespace softgpu

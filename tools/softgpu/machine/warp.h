@@ -57,13 +57,13 @@ struct Warp {
 
   /// The 32 values of a register.
   template <class T>
-  T *row(Row row) {
+  T *row(RegisterSlot row) {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
     return reinterpret_cast<T *>(registers + row);
   }
-  Lanes &predicate(Row row) { return *reinterpret_cast<Lanes *>(registers + row); }
+  Lanes &predicate(RegisterSlot row) { return *reinterpret_cast<Lanes *>(registers + row); }
   /// Sets a predicate in some lanes.
-  void set_predicate(Row row, Lanes lanes, Lanes values) {
+  void set_predicate(RegisterSlot row, Lanes lanes, Lanes values) {
     Lanes &p = predicate(row);
     p = (p & ~lanes) | (values & lanes);
   }
@@ -87,6 +87,6 @@ void leave_kernel(Warp &, Lanes);
 /// The value that all lanes of the set have in a row, or a fault that says the lanes differ in
 /// `what`.
 template <class T>
-T uniform(Warp &, const Instruction &, Lanes, Row, const char *what);
+T uniform(Warp &, const Instruction &, Lanes, RegisterSlot, const char *what);
 
 }  // namespace softgpu

@@ -28,7 +28,7 @@ struct WgmmaOperation {
 /// Rows that operations in flight own; their values are hidden until the wait.  Behind it they tell until the next
 /// wgmma.fence whether something else has changed the rows.
 struct WgmmaAccumulator {
-  std::vector<Row> rows;
+  std::vector<RegisterSlot> rows;
   std::vector<float> values;  ///< a row of 32 after the other
   bool is_live = false;
   bool is_unfenced = false;  ///< was given back, and no wgmma.fence or wgmma has followed
@@ -43,10 +43,10 @@ struct WgmmaState {
   bool has_fenced = false;
 
   /// True of a row that belongs to a live accumulator.  Rows of 32-bit registers lie at least 128 bytes apart.
-  bool owns(Row row) const {
+  bool owns(RegisterSlot row) const {
     return num_live != 0 && row / 64 < is_owned.size() && is_owned[row / 64];
   }
-  void set_owned(Row row, bool owned) {
+  void set_owned(RegisterSlot row, bool owned) {
     if (row / 64 >= is_owned.size()) is_owned.resize(row / 64 + 1);
     is_owned[row / 64] = owned;
   }
@@ -70,6 +70,6 @@ void check_wgmma(Warp &);
 /// Performs what all four warps have issued, of the operations before `end`.
 void perform_wgmma(Warp &, uint64_t end);
 /// A register that may belong to an operation in flight is copied: what moves is the name.
-void move_accumulator(Warp &, Row to, Row from);
+void move_accumulator(Warp &, RegisterSlot to, RegisterSlot from);
 
 }  // namespace softgpu

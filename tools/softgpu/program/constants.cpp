@@ -4,11 +4,11 @@
 
 namespace softgpu {
 
-Row Constants::constant(uint8_t width, ConstantKind kind, uint64_t value) {
+RegisterSlot Constants::constant(uint8_t width, ConstantKind kind, uint64_t value) {
   return constants_.try_emplace({value, kind, width}, 0).first->second;
 }
 
-Row Constants::special(uint8_t width, std::string_view name) {
+RegisterSlot Constants::special(uint8_t width, std::string_view name) {
   for (const Special &s : specials_)
     if (s.width == width && s.name == name) return s.row;
   specials_.push_back({width, std::string(name), 0});
@@ -18,7 +18,7 @@ Row Constants::special(uint8_t width, std::string_view name) {
 uint32_t Constants::place() {
   uint32_t end = 0;
   for (uint8_t width : {8, 4, 1}) {
-    const auto place_one = [&](uint8_t of, Row &row) {
+    const auto place_one = [&](uint8_t of, RegisterSlot &row) {
       if (of != width) return;
       row = end;
       end += row_bytes(width);

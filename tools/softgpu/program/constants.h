@@ -14,8 +14,8 @@ namespace softgpu {
 /// they have no real one: rows of 8 bytes a lane come first, then those of 4, then the predicates.
 class Constants {
  public:
-  Row constant(uint8_t width, ConstantKind, uint64_t value);
-  Row special(uint8_t width, std::string_view name);
+  RegisterSlot constant(uint8_t width, ConstantKind, uint64_t value);
+  RegisterSlot special(uint8_t width, std::string_view name);
 
   /// Places the rows from 0 on; there must be no new ones later.  Returns the end of them.
   uint32_t place();
@@ -38,10 +38,10 @@ class Constants {
   struct Special {
     uint8_t width;
     std::string name;
-    Row row;
+    RegisterSlot row;
   };
 
-  std::unordered_map<Key, Row, Hash> constants_;
+  std::unordered_map<Key, RegisterSlot, Hash> constants_;
   std::vector<Special> specials_;
 };
 

@@ -16,13 +16,14 @@ bool Decoder::has(std::string_view modifier) const {
   return false;
 }
 
-Row Decoder::read_predicate(const ptx::Operand &x, bool *is_negated) {
+RegisterSlot Decoder::read_predicate(const ptx::Operand &x, bool *is_negated) {
   ptx::Operand plain = x;
   *is_negated = std::exchange(plain.is_negated, false);
   return read(plain, 1);
 }
 
-Row Decoder::write_pair(const ptx::Operand &x, int width, bool *has_second, Row *second) {
+RegisterSlot Decoder::write_pair(const ptx::Operand &x, int width, bool *has_second,
+                                 RegisterSlot *second) {
   ptx::Operand first = x;
   *has_second = x.second != nullptr;
   if (*has_second) *second = write(*std::exchange(first.second, nullptr), 1);

@@ -18,7 +18,7 @@ namespace softgpu {
 /// An address operand: a row, of 4 or 8 bytes a lane, and an offset.
 struct Address {
   int64_t offset;
-  Row base;
+  RegisterSlot base;
   uint8_t width;
 };
 
@@ -39,15 +39,15 @@ class Decoder {
   /// 8.  It is a register of just that width (Operand::width tells which it has), an immediate, a
   /// special register, or the address of a symbol.  An immediate fills all of the width: -1 in an
   /// instruction of 16 bits has its upper half set.  Negated it is unknown.
-  virtual Row read(const ptx::Operand &, int width) = 0;
+  virtual RegisterSlot read(const ptx::Operand &, int width) = 0;
   /// The row of a predicate that may be negated.
-  Row read_predicate(const ptx::Operand &, bool *is_negated);
+  RegisterSlot read_predicate(const ptx::Operand &, bool *is_negated);
   /// The row of an operand that is written; of `_` one that nothing reads.  No other register that
   /// the statement reads or writes has this row, so that results may be written before all operands
   /// are read.
-  virtual Row write(const ptx::Operand &, int width) = 0;
+  virtual RegisterSlot write(const ptx::Operand &, int width) = 0;
   /// The same of `%r|%p`, whose second part is a predicate and may be missing.
-  Row write_pair(const ptx::Operand &, int width, bool *has_second, Row *second);
+  RegisterSlot write_pair(const ptx::Operand &, int width, bool *has_second, RegisterSlot *second);
   virtual Address address(const ptx::Operand &) = 0;
   /// Registers that an asynchronous instruction reads and writes until the next wait: keeps them
   /// alive till there.  Their rows are asked for besides.
@@ -55,9 +55,9 @@ class Decoder {
   /// This instruction is such a wait: wgmma.wait_group.
   virtual void release_held() = 0;
   /// Appends to Program::lists; returns where.
-  virtual uint32_t list(const std::vector<Row> &) = 0;
+  virtual uint32_t list(const std::vector<RegisterSlot> &) = 0;
   /// The condition code of add.cc, addc and so on: a predicate.
-  virtual Row carry() = 0;
+  virtual RegisterSlot carry() = 0;
   /// The index in Program::code of a label, and where the table of a brx.idx begins in
   /// Program::branch_targets.
   virtual uint32_t label(const ptx::Operand &) = 0;

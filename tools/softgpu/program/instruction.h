@@ -19,7 +19,7 @@ constexpr Lanes kAllLanes = ~Lanes{0};
 /// of 4 bytes, one a lane (the upper half of a 16-bit one is 0); a register of 64 bits is 32 words
 /// of 8 bytes; a predicate is one Lanes.  Constants and special registers have rows as well, which
 /// nothing writes after the warp was made.
-using Row = uint32_t;
+using RegisterSlot = uint32_t;
 
 /// What became of an instruction.
 enum class Step : uint8_t {
@@ -35,7 +35,7 @@ using Handler = Step (*)(Warp &, const Instruction &, Lanes);
 
 struct Instruction {
   Handler execute = nullptr;
-  Row guard = 0;  ///< @%p: of a predicate
+  RegisterSlot guard = 0;  ///< @%p: of a predicate
   bool has_guard = false;
   bool guard_is_negated = false;
   /// Lanes that a guard excludes go on without the others, which may have to wait here for other

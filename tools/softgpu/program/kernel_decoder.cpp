@@ -112,16 +112,16 @@ void KernelDecoder::decode_statement(const ptx::Statement &s, Instruction &i) {
 
 // ---- Operands
 
-Row KernelDecoder::access(uint32_t reg, AccessKind kind) {
+RegisterSlot KernelDecoder::access(uint32_t reg, AccessKind kind) {
   if (is_first_pass_) flow_.accesses.push_back({reg, kind});
   return rows_[reg];
 }
 
-Row KernelDecoder::own(OwnRegister which, AccessKind kind) {
+RegisterSlot KernelDecoder::own(OwnRegister which, AccessKind kind) {
   return access(static_cast<uint32_t>(body_.registers.size()) + which, kind);
 }
 
-Row KernelDecoder::read(const ptx::Operand &x, int width) {
+RegisterSlot KernelDecoder::read(const ptx::Operand &x, int width) {
   const auto bytes = static_cast<uint8_t>(width);
   if (x.is_negated) unknown("an operand that may not be negated");
   if (x.second) unknown("a pair of operands");
@@ -150,14 +150,14 @@ uint64_t KernelDecoder::immediate(const ptx::Operand &x, int width) const {
   return static_cast<uint32_t>(x.bits);
 }
 
-Row KernelDecoder::symbol(const ptx::Operand &x, int64_t offset, int width) {
+RegisterSlot KernelDecoder::symbol(const ptx::Operand &x, int64_t offset, int width) {
   const std::optional<Symbol> symbol = symbols_.find(x.name);
   if (!symbol) unknown("no variable " + std::string(x.name));
   return constants_.constant(static_cast<uint8_t>(width), symbol->kind,
                              symbol->value + static_cast<uint64_t>(offset));
 }
 
-Row KernelDecoder::write(const ptx::Operand &x, int width) {
+RegisterSlot KernelDecoder::write(const ptx::Operand &x, int width) {
   if (x.is_negated || x.second) unknown("a destination that is negated or a pair");
   if (x.kind == ptx::OperandKind::kDiscard)
     return own(width == 8   ? kDiscarded8
@@ -190,14 +190,14 @@ void KernelDecoder::release_held() {
   flow_.statements[static_cast<size_t>(statement_ - body_.statements.data())].is_wait = true;
 }
 
-uint32_t KernelDecoder::list(const std::vector<Row> &rows) {
+uint32_t KernelDecoder::list(const std::vector<RegisterSlot> &rows) {
   const auto begin = static_cast<uint32_t>(program_.lists.size());
   program_.lists.insert(program_.lists.end(), rows.begin(), rows.end());
   return begin;
 }
 
 /// Whether the statement reads or writes the flag is not said, so that it counts as both.
-Row KernelDecoder::carry() {
+RegisterSlot KernelDecoder::carry() {
   own(kCarry, AccessKind::kRead);
   return own(kCarry, AccessKind::kWrite);
 }

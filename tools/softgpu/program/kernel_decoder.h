@@ -22,13 +22,13 @@ class KernelDecoder final : public Decoder {
   /// The second pass: fills Program::code.
   void decode();
 
-  Row read(const ptx::Operand &, int width) override;
-  Row write(const ptx::Operand &, int width) override;
+  RegisterSlot read(const ptx::Operand &, int width) override;
+  RegisterSlot write(const ptx::Operand &, int width) override;
   Address address(const ptx::Operand &) override;
   void hold(const ptx::Operand &) override;
   void release_held() override;
-  uint32_t list(const std::vector<Row> &) override;
-  Row carry() override;
+  uint32_t list(const std::vector<RegisterSlot> &) override;
+  RegisterSlot carry() override;
   uint32_t label(const ptx::Operand &) override;
   uint32_t branch_table(const ptx::Operand &, uint32_t *size) override;
   bool is_local(std::string_view symbol) const override { return symbols_.is_local(symbol); }
@@ -40,10 +40,10 @@ class KernelDecoder final : public Decoder {
 
   void decode_statement(const ptx::Statement &, Instruction &);
   void note_statement(const ptx::Statement &);
-  Row access(uint32_t reg, AccessKind);
-  Row own(OwnRegister, AccessKind);
+  RegisterSlot access(uint32_t reg, AccessKind);
+  RegisterSlot own(OwnRegister, AccessKind);
   uint64_t immediate(const ptx::Operand &, int width) const;
-  Row symbol(const ptx::Operand &, int64_t offset, int width);
+  RegisterSlot symbol(const ptx::Operand &, int64_t offset, int width);
   uint32_t target(uint64_t label);
 
   const ptx::Body &body_;
@@ -52,8 +52,8 @@ class KernelDecoder final : public Decoder {
   std::vector<ptx::Register> registers_;  ///< of the body, and kNumOwn
   Constants constants_;
   bool is_first_pass_ = true;
-  Flow flow_;              ///< in the first pass
-  std::vector<Row> rows_;  ///< of registers; in the first pass all different, but not real
+  Flow flow_;                       ///< in the first pass
+  std::vector<RegisterSlot> rows_;  ///< of registers; in the first pass all different, but not real
 };
 
 }  // namespace softgpu

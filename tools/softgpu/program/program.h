@@ -21,13 +21,13 @@ enum class ConstantKind : uint8_t {
   kLocal,      ///< offset in the thread's local memory
 };
 struct ConstantRow {
-  Row row;
+  RegisterSlot row;
   uint8_t width;  ///< 1, 4 or 8, as ptx::Register::width
   ConstantKind kind;
   uint64_t value;
 };
 struct SpecialRow {
-  Row row;
+  RegisterSlot row;
   uint8_t width;
   std::string name;  ///< "%tid.x"
 };
@@ -41,7 +41,8 @@ struct Program : ptx::LaunchBounds {
   std::string name, pretty_name, file;
   std::vector<Instruction> code;
   std::vector<SourceLine> source;  ///< of each instruction
-  std::vector<Row> lists;  ///< operands of which an instruction has many: accumulators, coordinates
+  std::vector<RegisterSlot>
+      lists;  ///< operands of which an instruction has many: accumulators, coordinates
   std::vector<uint32_t> branch_targets;  ///< of brx.idx, in lists of their own
   std::vector<ConstantRow> constants;
   std::vector<SpecialRow> specials;

@@ -10,8 +10,8 @@
 namespace softgpu {
 
 struct RowAssignment {
-  std::vector<Row> rows;  ///< of each register
-  uint32_t end = 0;       ///< behind the last row
+  std::vector<RegisterSlot> rows;  ///< of each register
+  uint32_t end = 0;                ///< behind the last row
 };
 
 /// Bytes of a row of a register of 1, 4 or 8 bytes.
