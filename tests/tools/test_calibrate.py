@@ -36,7 +36,7 @@ def test_right_in_all_orders(tmp_path):
 
 @pytest.mark.parametrize("program, case, order", [
     ('[ "$SOFTGPU_SEED" = 2 ] && echo "WRONG: sum: 3 of 9 differ" && echo "0 passed, 1 failed" && exit 1', "sum", "seed 2"),
-    ('[ "$SOFTGPU_LAND" = early ] && echo "right: sum" && exit 0', "the program", "early"),
+    ('[ "$SOFTGPU_COMPLETION" = early ] && echo "right: sum" && exit 0', "the program", "early"),
     ('[ "$SOFTGPU_QUANTUM" ] && echo "right: sum" && echo "1 passed, 0 failed" && exit 99', "the program",
      "seed 4, short quanta"),
     ('[ "$SOFTGPU_DIVERGE" ] && echo "0 passed, 0 failed" && exit 0', "the program", "seed 3, diverging"),

@@ -9,12 +9,12 @@ namespace softgpu {
 namespace {
 
 Completion read_landing(bool is_random) {
-  const std::string_view text = text_of("SOFTGPU_LAND");
+  const std::string_view text = text_of("SOFTGPU_COMPLETION");
   if (text.empty()) return is_random ? Completion::kRandom : Completion::kLate;
   if (text == "late") return Completion::kLate;
   if (text == "random") return Completion::kRandom;
   if (text == "early") return Completion::kEarly;
-  refuse("SOFTGPU_LAND", text, "late, random or early");
+  refuse("SOFTGPU_COMPLETION", text, "late, random or early");
 }
 
 /// Opt-in maximum of dynamic shared memory: CUDA C++ Programming Guide, technical specifications

@@ -18,7 +18,7 @@ struct Options {
   /// SOFTGPU_SEED: 0 runs blocks and warps in order, others in a random one.
   uint64_t seed = 0;
   Completion completion =
-      Completion::kLate;  ///< SOFTGPU_LAND=late|random|early; random with a seed
+      Completion::kLate;  ///< SOFTGPU_COMPLETION=late|random|early; random with a seed
   bool diverges = false;  ///< SOFTGPU_DIVERGE=1: any group of a diverged warp may go first
   bool lags = false;  ///< SOFTGPU_LAG=1: many warps rest for long, while the others go far ahead
   /// SOFTGPU_QUANTUM: instructions of a warp before another runs; 0: 200, or random with a seed.
