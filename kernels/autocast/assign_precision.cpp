@@ -1,23 +1,22 @@
-// How a graph is coloured:
+// Assigns a precision to every vertex of a graph, in these steps:
 //
-//   0  Each vertex gets its class: from pattern, graph or list, after the level and the evidence.
-//   1  Every ALLOW is low, but for its slot MP_SLOT_FP32: low spreads neither from there nor to it.
-//   2  A DENY is denied, and so is what it reaches through INFER, and through CLEAR that leads on to
-//      another INFER or DENY.
-//   3  INFER and CLEAR that lie between two low ALLOW, and are not denied, become low.
-//   4  bf16: INFER behind a low one becomes low, unless it also reads what is denied.
-//   5  CLEAR that is connected with a low one through CLEAR becomes low.
-//   6  finalize.cpp: what has no 16-bit kernel loses its colour; clusters agree; casts are absorbed.
+//   0  Each vertex gets its class from pattern, graph or list, then from the level and the limits.
+//   1  ALLOW vertices are 16-bit, except for their slot MP_SLOT_FP32, through which no type propagates.
+//   2  DENY propagates forward through INFER, and through a CLEAR that leads to another INFER or DENY.
+//   3  INFER and CLEAR vertices between two 16-bit ALLOW vertices become 16-bit unless denied.
+//   4  bf16: an INFER that reads a 16-bit vertex becomes 16-bit unless it also reads a denied one.
+//   5  CLEAR vertices connected to a 16-bit vertex through CLEAR become 16-bit.
+//   6  finalize.cpp: vertices without a 16-bit kernel revert, clusters agree, casts are absorbed.
 //
-// An example of 2, the subtle one:
+// Example of step 2:
 //
 //     deny -> infer1 -> clear1 -> infer2 -> clear2 -> allow
 //
-// infer1, clear1 and infer2 are denied: what deny made too large is still to be computed with there.
-// clear2 is not: behind it comes nothing but a product, which takes 16 bits anyway, so that clear2 may
-// as well copy half the bytes.  5 then makes it low.
+// infer1, clear1 and infer2 are denied, because they compute with the large values of deny.  clear2
+// is not denied: only a product follows, which reads 16 bits anyway.  Step 5 makes clear2 16-bit, so
+// that it copies half the bytes.
 //
-// Source: grappler/optimizers/auto_mixed_precision.cc of TensorFlow; evidence: NVIDIA ModelOpt AutoCast.
+// Sources: auto_mixed_precision.cc of TensorFlow's grappler; for the limits NVIDIA ModelOpt AutoCast.
 #include "kernels/autocast/assign_precision.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Step 6 of assign_precision.cpp: what cannot be low loses its colour, clusters agree on theirs, casts are
-// absorbed.  And the reasons, now that all is decided.
+// Step 6 of assign_precision.cpp: vertices without a 16-bit kernel revert to fp32, clusters agree
+// on a type, casts are absorbed.  Then the reason of every node is final.
 #include <algorithm>
 
 #include "kernels/autocast/assign_precision.h"

@@ -1,8 +1,9 @@
-// What torch.amp does, of a whole graph: one sweep forward instead of steps 2 to 5 of assign_precision.cpp.
+// The rules of torch.amp for a complete graph: one forward pass instead of steps 2 to 5 of
+// assign_precision.cpp.
 //
-// An ALLOW is low, a DENY is not, and everything else runs in the type that it is given: low where all
-// its floating-point inputs are.  That is the least fixed point, so a circle is low only where
-// everything that enters it is.
+// ALLOW vertices are 16-bit, DENY vertices are not.  Every other vertex runs in the type of its
+// inputs: 16-bit if all its floating-point inputs are.  This is the least fixed point, so a cycle is
+// 16-bit only if everything that enters it is.
 #include <algorithm>
 
 #include "kernels/autocast/assign_precision.h"

@@ -1,15 +1,15 @@
-// D = epilogue(op(A) op(B)) where m or n is at most 16: bound by the bytes of the larger operand.
+// D = epilogue(op(A) op(B)) for m or n of at most 16: bound by the bytes of the larger operand.
 //
-// Seen as y[v][x] = sum over k of vectors[v][k] matrix[x][k], whichever of A and B the matrix is and
-// however it lies in memory.  A thread owns 8 neighbouring x, all vectors of its group and every
-// k_splits-th step of kK elements along k.  A step of the matrix is eight 16-byte loads, done while
-// the step before is multiplied: 8 rows of kK where k is the contiguous direction, kK runs of 8 x
-// where x is.  Transposed in registers the two are the same thing.  The vectors go through smem as
-// fp32, a stage at a time; the next stage is fetched while this one is used.
+// The product is y[v][x] = sum over k of vectors[v][k] matrix[x][k], for either operand as the
+// matrix and for both layouts.  A thread owns 8 consecutive x, all vectors of its group and every
+// k_splits-th step of kK elements along k.  A step of the matrix is eight 16-byte loads, issued
+// while the previous step is multiplied: 8 rows of kK elements if k is contiguous, kK vectors of 8
+// x if x is.  After a transpose in registers both cases are equal.  The vectors are staged in smem
+// as fp32; the next stage is loaded while the current one is used.
 //
-// At the end the sums of the k_splits are added in smem, in a fixed order, and take the way of every
-// other GEMM through EpilogueWriter.  More than 8 vectors are two groups of threads that read the
-// same elements of the matrix at the same time: the second finds them in L1.
+// Finally the k_splits sums are added in smem, in a fixed order, and stored by EpilogueWriter.
+// More than 8 vectors are handled by two groups of threads that read the same elements of the
+// matrix at the same time, so that the second group finds them in L1.
 #pragma once
 
 #include "kernels/gemm/epilogue.h"

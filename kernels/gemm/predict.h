@@ -24,20 +24,19 @@ namespace mp {
 constexpr double kElemsPerK = 1024;  ///< the unit of slice_k and k_us
 
 struct GemmLoad {
-  double launches;      ///< passes, one behind the other
-  double starts;        ///< blocks that the busiest SM begins, one after the other
-  double waves;         ///< tiles of the busiest SM, one after the other
-  double slice_k;       ///< of k in each, in 1024 elements
-  bool is_clustered;    ///< in clusters of two
-  double scalar_elems;  ///< in 2^20: that a tile loads one by one for 1024 of k
-  double
-      producer_stages;  ///< of a tile of wgrad by wgmma, whose patches two threads ask for; else 0
-  double producer_loads;  ///< of each of them
-  double l2_mb;           ///< operands read by all tiles
-  double dram_mb;         ///< the matrices, once
-  double partial_mb;      ///< partial sums, for each time that all of them are written or read
-  double copied_mb;       ///< of A and B, into aligned rows first
-  EpilogueCost epilogue;  ///< of one tile
+  double launches;         ///< passes, one behind the other
+  double starts;           ///< blocks that the busiest SM begins, one after the other
+  double waves;            ///< tiles of the busiest SM, one after the other
+  double slice_k;          ///< of k in each, in 1024 elements
+  bool is_clustered;       ///< in clusters of two
+  double scalar_elems;     ///< in 2^20: that a tile loads one by one for 1024 of k
+  double producer_stages;  ///< per tile of wgrad by wgmma, issued by two threads; else 0
+  double producer_loads;   ///< per stage
+  double l2_mb;            ///< operands read by all tiles
+  double dram_mb;          ///< the matrices, once
+  double partial_mb;       ///< partial sums, for each time that all of them are written or read
+  double copied_mb;        ///< of A and B, into aligned rows first
+  EpilogueCost epilogue;   ///< of one tile
   double epilogues;     ///< of them, of the busiest SM: 1 where a pass behind a split is all of it
   bool ping_pong;       ///< where all but the last hide
   double post_pass_mb;  ///< what passes behind the main loop's move: the sum of a split, dbias

@@ -35,8 +35,9 @@ double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device);
 struct SmTime {
   double mains, epilogues;
 };
-/// `epilogues` of `mains` tiles are finished on it.  Ping-pong: two warpgroups take turns, so two tiles take as long as
-/// the products of both, or those of one and its epilogue; the last epilogue has nothing to hide behind.
+/// Time of an SM that runs `mains` main loops and `epilogues` epilogues.  Ping-pong: two warpgroups
+/// alternate, so two tiles take as long as both main loops, or as one main loop and its epilogue.
+/// The last epilogue is not hidden.
 SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us);
 
 /// C, aux and D in memory: what the epilogue of all of D reads and writes, once.

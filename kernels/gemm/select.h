@@ -22,9 +22,8 @@ struct GemmKernel {
   int tile_m, tile_n;  ///< is_tile_extent
   int tile_k;          ///< a power of two
   size_t (*smem_bytes)(bool a_by_k, bool b_by_k);
-  bool
-      cluster_along_m;  ///< the blocks of a cluster share B, because they are neighbours in m; else A
-  int blocks_per_sm;    ///< that one SM works on at a time
+  bool cluster_along_m;  ///< blocks of a cluster are neighbors in m and share B; else they share A
+  int blocks_per_sm;     ///< concurrent blocks
   /// A block alone on its SM takes as long as this many that share it: its few warps leave gaps
   /// that others would fill.
   double single_block_slowdown;

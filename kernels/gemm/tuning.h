@@ -11,29 +11,30 @@
 //     launch_us           a launch, up to the first tile at work
 //     dram_us_per_mb      reading A, B, C and writing D once
 //     l2_us_per_mb        operands that all tiles together read
-//     partial_us_per_mb   partial sums of a split, written, or read by a pass of its own; what L2 does not keep
-//                         until then costs dram_us_per_mb
-//     tma_store_us, direct_store_us,  what an SM spends on 2^20 elements of D that leave a wgmma kernel so
-//     staged_store_us            (wgmma_epilogue.h)
-//     source_us_per_mb    C and aux that an SM reads or writes beside D
-//     op_us               2^20 operations of an SM for bias, activation and statistics; mptune leaves this one
-//                         and tma_store_us as they are
+//     partial_us_per_mb   partial sums of a split, written or read once; sums that exceed L2 cost
+//                         dram_us_per_mb instead
+//     tma_store_us        2^20 elements of D that an SM stores from a wgmma kernel by TMA,
+//     direct_store_us     from registers,
+//     staged_store_us     or through shared memory (wgmma_epilogue.h)
+//     source_us_per_mb    C and aux that an SM reads or writes in an epilogue
+//     op_us               2^20 operations of an SM for bias, activation and statistics; not fitted by
+//                         mptune, like tma_store_us
 //     copy_us_per_mb      copies of A and B with aligned rows, made first
-//     scalar_load_us             2^20 elements that a wmma kernel loads one by one, from rows that are not 16-byte aligned;
-//                         added to K_US
-//     wgrad_stage_us,     how often the threads that feed a wgmma kernel for wgrad with patches are done with a stage, and
-//     wgrad_load_us       what each load of it adds to that; mptune leaves both as they are
-//     estimated           1 where the constants come from data sheets and nobody measured them; mptune
+//     scalar_load_us      2^20 elements that a wmma kernel loads one at a time because rows are not
+//                         16-byte aligned; added to K_US
+//     wgrad_stage_us      a stage of the producer threads of wgrad by wgmma,
+//     wgrad_load_us       and each load of that stage; mptune fits neither
+//     estimated           1: the constants come from data sheets and were not measured; mptune
 //                         writes 0
 //     measured_arch       architecture on which the constants were measured, 90 for sm_90; for
 //                         other architectures of the class they are estimates.  0: measured on all
 //
-// KERNEL is a name without _c2, _k4 and _copied.  TILE_US is what an SM spends on a tile however short k
-// is, K_US what it spends on 1024 elements of k of one tile; when several blocks share an SM,
-// each counts its share.  Of gemv, which has no tiles, TILE_US is what an SM spends on 2^20 elements
-// of the matrix, and K_US what each vector beside it adds.  Keys of a kernel:
+// KERNEL is a name without _c2, _k4 and _copied.  TILE_US is the time of an SM per tile regardless
+// of k, K_US the time per 1024 elements of k of one tile; if several blocks share an SM, each counts
+// its share.  For gemv, which has no tiles, TILE_US is the time of an SM per 2^20 elements of the
+// matrix, and K_US the time that each vector adds.  Keys of a kernel:
 //
-//     start_us            a block's first and last steps, once where it stays for many tiles; of gemv, for each
+//     start_us            a block's first and last steps, once per persistent block; for gemv, once per
 //                         product of a batch
 //     c2                  K_US times this in clusters of two
 //

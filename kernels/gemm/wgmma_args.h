@@ -50,8 +50,7 @@ struct WgmmaArgs {
   bool tiles_in_table;  ///< num_work_tiles is no more than a bound: the header has the number
   int64_t
       slice_bytes;  ///< with split k, from the sums of a slice, which take the place of D, to those of the next
-  ColumnPartials
-      column_partials;  ///< of D, with StorePath::tma; to be left there unless base is NULL
+  ColumnPartials column_partials;  ///< of D, stored with StorePath::tma unless base is NULL
 
   /// The length of the sum of a batch item.
   MP_HD int32_t k_of(int32_t) const { return static_cast<int32_t>(problem.k); }

@@ -108,8 +108,9 @@ class WgmmaMultiplier {
   using Ring = RingPosition<Tile::kStages>;
   using Accumulators = float[kBlocks][Tile::kN / 2];
 
-  /// @param multicast_blocks   blocks of the cluster that TMA writes a stage for, this one among them
-  /// @param released  of the block to which this lane says that a stage is empty, where it is below multicast_blocks
+  /// @param multicast_blocks  blocks of the cluster that receive a stage, this block included
+  /// @param released  barriers of the block that this lane signals when a stage is empty; lanes from
+  ///                  multicast_blocks on signal none
   MP_DEVICE WgmmaMultiplier(SmemAddress stages, const Barriers<Tile> &barriers,
                             int multicast_blocks, const Barriers<Tile> &released)
       : stages_(stages),

@@ -1,8 +1,9 @@
-// What a thread takes of a stretch of memory: runs of 8 elements, several at a time, so that their loads
-// are in flight together.  A thread that waits for each 16 bytes before it asks for the next leaves the
-// memory of a large GPU idle: tools/gpu/codegen/loads_in_flight.py has the arithmetic and the gate.
+// Vector accesses of a thread: 8 elements each, several at a time, so that their loads are in flight
+// together.  Waiting for each 16 bytes before the next load would leave the memory of a large GPU
+// idle; tools/gpu/codegen/loads_in_flight.py has the calculation and the check.
 //
-// A run is two quads.  Eight neighbours would be two requests of fp32, each for half of every sector.
+// A vector is two quads.  Eight consecutive fp32 elements per lane would take two requests, each for
+// half of every sector.
 #pragma once
 
 #include "kernels/simt/vector.h"
@@ -94,7 +95,7 @@ struct Run {
 
   MP_DEVICE bool has(int i) const { return place_in_run(i) < left; }
 
-  /// f(FullVectors) or f(PartialVector): for kernels that compile all but their loads and stores once.
+  /// Calls f(FullVectors) or f(PartialVector): only loads and stores are compiled twice.
   template <class F>
   MP_DEVICE void visit(const F &f) const {
     if (is_whole)
