@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "conv_case.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 namespace mptest {
 

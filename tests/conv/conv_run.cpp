@@ -73,7 +73,7 @@ void ConvRun::fill_inputs() {
   fill_epilogue_inputs(epilogue_inputs_, random, sums.sum);
 }
 
-/// Each output keeps one product in `period` (fills.h): sums over r, s, c of a filter, over k, r, s
+/// Each output keeps one product in `period` (input_values.h): sums over r, s, c of a filter, over k, r, s
 /// of a filter, over n, p, q of dy.
 void ConvRun::thin_out_second(int64_t period) {
   if (period == 1) return;

@@ -9,7 +9,7 @@ namespace mptest {
 
 namespace {
 
-/// Row i keeps the elements with (p + i) % period == 0 (fills.h).
+/// Row i keeps the elements with (p + i) % period == 0 (input_values.h).
 void thin_out(Matrices &a, int64_t period) {
   for (int64_t item = 0; item < a.count; ++item) {
     for (int64_t i = 0; i < a.rows; ++i) {

@@ -10,7 +10,7 @@
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/tuning_text.h"
 #include "tests/support/catch.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 namespace mptest {
 

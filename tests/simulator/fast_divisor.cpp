@@ -1,7 +1,7 @@
 // Division by a known number (kernels/simt/fast_divisor.h): exact up to its documented limit.
 #include "kernels/simt/fast_divisor.h"
 #include "testing.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 using namespace mp::host;
 using namespace mptest;

@@ -5,7 +5,7 @@
 
 #include "kernels/simt/sm80.h"
 #include "testing.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 using namespace mp::host;
 using namespace mptest;

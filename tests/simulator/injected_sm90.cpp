@@ -40,7 +40,7 @@
 
 #include "injected_sm90.h"
 #include "testing.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 using namespace mp::host;
 using namespace mptest;

@@ -2,7 +2,7 @@
 // (kernels/step/model_copy.h), whose probabilities can be counted out here.
 #include "kernels/step/model_copy.h"
 #include "testing.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 #include "tests/support/numeric.h"
 
 using namespace mp::host;

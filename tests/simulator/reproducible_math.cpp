@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "testing.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 using namespace mptest;
 namespace math = mp::host::reproducible;

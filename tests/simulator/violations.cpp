@@ -125,11 +125,11 @@ MP_KERNEL(32, 1) declare_half(MP_PARAM(Lines) lines) {
 }
 
 /// Writes one float `distance` elements past the end or, if negative, before the start.
-struct StrayArgs {
+struct OutOfBoundsArgs {
   int distance;
   bool dynamic;
 };
-MP_KERNEL(32, 1) stray_write(MP_PARAM(StrayArgs) args) {
+MP_KERNEL(32, 1) write_out_of_bounds(MP_PARAM(OutOfBoundsArgs) args) {
   MP_DYN_SHARED(float, dynamic);
   MP_SHARED(float, low, [8]);
   MP_SHARED(float, table, [40]);
@@ -141,8 +141,8 @@ MP_KERNEL(32, 1) stray_write(MP_PARAM(StrayArgs) args) {
   variable[index] = 1.0f;
 }
 
-void check_stray_write(const StrayArgs &args, const std::string &text) {
-  const std::string complaint = outcome(stray_write, {3, 32, 160}, args);
+void check_write_out_of_bounds(const OutOfBoundsArgs &args, const std::string &text) {
+  const std::string complaint = outcome(write_out_of_bounds, {3, 32, 160}, args);
   INFO("complaint: " << complaint);
   CHECK(complaint.find("kernel: block ") == 0);
   CHECK(complaint.find(text) != std::string::npos);
@@ -210,13 +210,14 @@ TEST_CASE("simulator: the shape of a launch") {
 TEST_CASE("simulator: a write outside a shared variable is an error") {
   if (kAsanBuild) return skip("AddressSanitizer stops the process at the bad access instead");
   in_every_mode([] {
-    check_stray_write({0, false}, "wrote to shared table + 160 bytes, past its end");
-    check_stray_write({15, false}, "wrote to shared table + 220 bytes, past its end");
-    check_stray_write({-1, false}, "wrote to shared table - 4 bytes, below its start");
-    check_stray_write({-16, false}, "wrote to shared table - 64 bytes, below its start");
-    check_stray_write({0, true}, "wrote to shared dynamic part + 160 bytes, past its end");
-    check_stray_write({-1, true}, "wrote to shared dynamic part - 4 bytes, below its start");
+    check_write_out_of_bounds({0, false}, "wrote to shared table + 160 bytes, past its end");
+    check_write_out_of_bounds({15, false}, "wrote to shared table + 220 bytes, past its end");
+    check_write_out_of_bounds({-1, false}, "wrote to shared table - 4 bytes, below its start");
+    check_write_out_of_bounds({-16, false}, "wrote to shared table - 64 bytes, below its start");
+    check_write_out_of_bounds({0, true}, "wrote to shared dynamic part + 160 bytes, past its end");
+    check_write_out_of_bounds({-1, true},
+                              "wrote to shared dynamic part - 4 bytes, below its start");
   });
   const ModeScope scope(engine::Mode::strict_with(3));
-  check_stray_write({10000, false}, "past its end");
+  check_write_out_of_bounds({10000, false}, "past its end");
 }

@@ -7,7 +7,7 @@
 
 #include "kernels/simt/sm90.h"
 #include "testing.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 #include "tests/support/wgmma_tile.h"
 
 using namespace mp::host;

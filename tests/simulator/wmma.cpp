@@ -1,7 +1,7 @@
 // WMMA in the simulator: integers small enough to be exact, against fp64.
 #include "kernels/simt/wmma.h"
 #include "testing.h"
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 using namespace mp::host;
 using namespace mptest;

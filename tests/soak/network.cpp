@@ -1,6 +1,6 @@
 #include "tests/soak/network.h"
 
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 namespace mptest {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 namespace mptest {
 

@@ -10,7 +10,7 @@
 
 namespace mptest {
 
-/// Integers whose D is exact (fills.h); integers exact in fp32, so that the rounding to D shows;
+/// Integers whose D is exact (input_values.h); integers exact in fp32, so that the rounding to D shows;
 /// reals in [-1, 1).
 enum class Fill { kExact, kRounding, kReal };
 

@@ -4,7 +4,7 @@
 #include "capi/check.h"
 #include "capi/overlap.h"
 #include "catch.h"
-#include "fills.h"
+#include "input_values.h"
 
 using namespace mptest;
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "fills.h"
+#include "input_values.h"
 #include "mpcore.h"
 #include "numeric.h"
 #include "tally.h"

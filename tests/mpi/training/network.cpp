@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 #include "tests/support/numeric.h"
 
 namespace mptest {

@@ -30,7 +30,7 @@ Run::Run(const Options &options)
   rank_ = comm_.rank;
   ranks_ = comm_.world_size;
   if (kSamples % ranks_ != 0) throw std::runtime_error("the ranks cannot share 16 samples.");
-  MPI_Comm_dup(MPI_COMM_WORLD, &witnesses_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &progress_comm_);
   const int64_t share = kSamples / ranks_;
   faulty_.emplace(options.gives_up ? impatient_.table(comm_) : comm_);
   trainer_.emplace(context_.get(), options.seed, rank_ * share, share);
@@ -39,7 +39,7 @@ Run::Run(const Options &options)
 }
 
 Run::~Run() {
-  MPI_Comm_free(&witnesses_);
+  MPI_Comm_free(&progress_comm_);
   mp_mpi_free(&mpi_);
 }
 
@@ -65,7 +65,7 @@ void Run::take_step(int64_t step) {
   faulty_->begin_step(mine);
   if (step == options_.fault.step) impatient_.set_patience(std::chrono::milliseconds(300));
   if (options_.on_failure == Options::OnFailure::kReport && step == options_.fault.step)
-    witness_ = new Witness(witnesses_, *log_, [this] {
+    progress_ = new ProgressReporter(progress_comm_, *log_, [this] {
       mptools::write_file(options_.folder / mptools::text("stopped.rank%d", rank_),
                           trainer_->weights());
     });
@@ -74,7 +74,7 @@ void Run::take_step(int64_t step) {
   if (mine.kind == Fault::kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   if (mine.kind == Fault::kRaisedFlag) *mp_scaler_found_inf(trainer_->scaler()) = 1.0f;
   const bool is_taken = reduce(mine) && update(mine);
-  if (witness_ != nullptr) witness_->finish();
+  if (progress_ != nullptr) progress_->finish();
   if (!is_taken) return go_back();
 
   if (mine.kind == Fault::kFlippedBit) trainer_->master().at<uint32_t>(0)[7] ^= 1;
@@ -111,10 +111,10 @@ bool Run::update(const Fault &mine) {
 
 /// @return whether this rank, and with kRestore every rank, may go on
 bool Run::make_call(Call call, const std::function<mp_status_t()> &function) {
-  if (witness_ != nullptr) witness_->enter(call);
+  if (progress_ != nullptr) progress_->enter(call);
   const mp_status_t status = function();
   const std::string sentence = mp_last_error();
-  if (witness_ != nullptr) witness_->leave(call, status);
+  if (progress_ != nullptr) progress_->leave(call, status);
   if (status != MP_SUCCESS)
     log_->tell(mptools::text("rank %d, step %lld: %s", rank_,
                              static_cast<long long>(trainer_->steps() + 1), sentence.c_str()));

@@ -12,8 +12,8 @@
 #include "log.h"
 #include "mpcore_mpi.h"
 #include "options.h"
+#include "progress_reporter.h"
 #include "trainer.h"
-#include "witness.h"
 
 namespace mptest {
 
@@ -55,10 +55,10 @@ class Run {
   std::optional<FaultyComm> faulty_;
   std::optional<Trainer> trainer_;
   std::optional<Tensors> others_;  ///< gradients of another size, for a rank that disagrees
-  MPI_Comm witnesses_ = MPI_COMM_NULL;
-  Witness *witness_ = nullptr;   ///< of the fault's step; it ends the job
-  std::vector<int64_t> losses_;  ///< of all ranks together, of each step taken here
-  int64_t overflows_[4] = {};    ///< of each kind
+  MPI_Comm progress_comm_ = MPI_COMM_NULL;
+  ProgressReporter *progress_ = nullptr;  ///< of the fault's step; it ends the job
+  std::vector<int64_t> losses_;           ///< of all ranks together, of each step taken here
+  int64_t overflows_[4] = {};             ///< of each kind
   int64_t compared_ = 0;
 };
 

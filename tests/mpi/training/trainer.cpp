@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "tests/support/fills.h"
+#include "tests/support/input_values.h"
 
 namespace mptest {
 

@@ -1,4 +1,4 @@
-#include "witness.h"
+#include "progress_reporter.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -15,36 +15,36 @@ constexpr int kTag = 1;
 
 }  // namespace
 
-Witness::Witness(MPI_Comm comm, const Log &log, std::function<void()> on_report)
+ProgressReporter::ProgressReporter(MPI_Comm comm, const Log &log, std::function<void()> on_report)
     : comm_(comm), log_(log), on_report_(std::move(on_report)) {
   MPI_Comm_rank(comm_, &report_.rank);
   report_.outcomes.fill(kNotReached);
-  std::thread(&Witness::watch, this).detach();
-  if (report_.rank == 0) std::thread(&Witness::hear_all, this).detach();
+  std::thread(&ProgressReporter::watch, this).detach();
+  if (report_.rank == 0) std::thread(&ProgressReporter::hear_all, this).detach();
 }
 
-void Witness::enter(Call call) {
+void ProgressReporter::enter(Call call) {
   const std::lock_guard lock(mutex_);
   is_inside_ = true;
   report_.outcomes[call] = kWaits;
   changed_.notify_all();
 }
 
-void Witness::leave(Call call, mp_status_t status) {
+void ProgressReporter::leave(Call call, mp_status_t status) {
   const std::lock_guard lock(mutex_);
   is_inside_ = false;
   report_.outcomes[call] = status;
   changed_.notify_all();
 }
 
-void Witness::finish() {
+void ProgressReporter::finish() {
   std::unique_lock lock(mutex_);
   report();
   changed_.wait(lock, [] { return false; });
   std::abort();
 }
 
-void Witness::watch() {
+void ProgressReporter::watch() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return is_inside_; });
@@ -52,13 +52,13 @@ void Witness::watch() {
   }
 }
 
-void Witness::report() {
+void ProgressReporter::report() {
   if (std::exchange(has_reported_, true)) return;
   on_report_();
   MPI_Send(&report_, sizeof report_, MPI_BYTE, 0, kTag, comm_);
 }
 
-void Witness::hear_all() {
+void ProgressReporter::hear_all() {
   int ranks = 0;
   MPI_Comm_size(comm_, &ranks);
   std::vector<Report> reports(static_cast<size_t>(ranks));

@@ -22,14 +22,14 @@ namespace mptest {
 enum Call { kReduce, kStep };
 constexpr std::array<const char *, 2> kCallNames = {"mp_grad_all_reduce", "mp_scale_step"};
 
-class Witness {
+class ProgressReporter {
  public:
   /// @param comm       of all ranks, for the witnesses alone
   /// @param on_report  called once before this rank reports, on any thread
-  Witness(MPI_Comm comm, const Log &log, std::function<void()> on_report);
-  ~Witness() = delete;  // a job with a witness is ended by it
-  Witness(const Witness &) = delete;
-  Witness &operator=(const Witness &) = delete;
+  ProgressReporter(MPI_Comm comm, const Log &log, std::function<void()> on_report);
+  ~ProgressReporter() = delete;  // a job with a witness is ended by it
+  ProgressReporter(const ProgressReporter &) = delete;
+  ProgressReporter &operator=(const ProgressReporter &) = delete;
 
   void enter(Call call);
   void leave(Call call, mp_status_t status);
