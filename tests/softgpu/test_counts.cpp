@@ -84,7 +84,7 @@ TEST_CASE("counts: operations of tensor cores", "[counts]") {
 }
 
 TEST_CASE("counts: what was added since", "[counts]") {
-  Tally before, more;
+  KernelCounters before, more;
   before.reset(2);
   before.executed[1] = 5;
   before.accesses[1].sectors = 3;
@@ -92,7 +92,7 @@ TEST_CASE("counts: what was added since", "[counts]") {
   more = before;
   more.add(before);
   more.accesses[0].incomplete = 9;
-  const Tally rest = more.since(before);
+  const KernelCounters rest = more.since(before);
   CHECK(rest.executed == before.executed);
   CHECK(rest.accesses[1].sectors == 3);
   CHECK(rest.accesses[0].incomplete == 9);

@@ -11,8 +11,8 @@
 #include "tools/softgpu/machine/warp.h"
 #include "tools/softgpu/options.h"
 #include "tools/softgpu/program/instruction.h"
+#include "tools/softgpu/program/kernel_counters.h"
 #include "tools/softgpu/program/program.h"
-#include "tools/softgpu/program/tally.h"
 
 namespace softgpu {
 

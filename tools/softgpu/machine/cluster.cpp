@@ -73,7 +73,8 @@ ClusterMaker::ClusterMaker(const Grid &grid) : grid_(grid) {
   }
 }
 
-std::unique_ptr<Cluster> ClusterMaker::make(Worker &worker, Tally &tally, uint64_t index) const {
+std::unique_ptr<Cluster> ClusterMaker::make(Worker &worker, KernelCounters &tally,
+                                            uint64_t index) const {
   auto cluster = std::make_unique<Cluster>();
   cluster->grid = &grid_;
   cluster->worker = &worker;
@@ -86,8 +87,8 @@ std::unique_ptr<Cluster> ClusterMaker::make(Worker &worker, Tally &tally, uint64
   return cluster;
 }
 
-std::unique_ptr<Block> ClusterMaker::make_block(Worker &worker, Tally &tally, Cluster &cluster,
-                                                uint32_t rank) const {
+std::unique_ptr<Block> ClusterMaker::make_block(Worker &worker, KernelCounters &tally,
+                                                Cluster &cluster, uint32_t rank) const {
   const Program &program = *grid_.program;
   auto block = std::make_unique<Block>();
   block->cluster = &cluster;
@@ -113,7 +114,7 @@ std::unique_ptr<Block> ClusterMaker::make_block(Worker &worker, Tally &tally, Cl
   return block;
 }
 
-std::unique_ptr<Warp> ClusterMaker::make_warp(Worker &worker, Tally &tally, Block &block,
+std::unique_ptr<Warp> ClusterMaker::make_warp(Worker &worker, KernelCounters &tally, Block &block,
                                               int index) const {
   auto warp = std::make_unique<Warp>();
   warp->program = grid_.program;

@@ -19,7 +19,7 @@ class ClusterMaker {
   /// Throws Fault if the kernel reads a special register that is not known.
   explicit ClusterMaker(const Grid &);
 
-  std::unique_ptr<Cluster> make(Worker &, Tally &, uint64_t index) const;
+  std::unique_ptr<Cluster> make(Worker &, KernelCounters &, uint64_t index) const;
   /// Keeps the memory of a cluster that is not needed any more.
   void recycle(Worker &, Cluster &) const;
 
@@ -35,8 +35,8 @@ class ClusterMaker {
     uint64_t offset;
   };
 
-  std::unique_ptr<Block> make_block(Worker &, Tally &, Cluster &, uint32_t rank) const;
-  std::unique_ptr<Warp> make_warp(Worker &, Tally &, Block &, int index) const;
+  std::unique_ptr<Block> make_block(Worker &, KernelCounters &, Cluster &, uint32_t rank) const;
+  std::unique_ptr<Warp> make_warp(Worker &, KernelCounters &, Block &, int index) const;
   void set_registers(Worker &, Warp &) const;
 
   const Grid &grid_;

@@ -13,8 +13,8 @@
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/peers.h"
 #include "tools/softgpu/options.h"
+#include "tools/softgpu/program/kernel_counters.h"
 #include "tools/softgpu/program/program.h"
-#include "tools/softgpu/program/tally.h"
 
 namespace softgpu {
 namespace {

@@ -87,7 +87,8 @@ void Launch::end_cluster() {
   num_running_--;
 }
 
-std::unique_ptr<Cluster> Launch::make_cluster(Worker &worker, Tally &tally, uint64_t index) const {
+std::unique_ptr<Cluster> Launch::make_cluster(Worker &worker, KernelCounters &tally,
+                                              uint64_t index) const {
   std::unique_ptr<Cluster> cluster = maker_.make(worker, tally, index);
   cluster->state = state_.get();
   cluster->prerequisite = before_.get();

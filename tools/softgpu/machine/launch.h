@@ -39,7 +39,7 @@ class Launch {
   /// whoever ends one of those asks again.
   bool take_cluster(uint64_t *index);
   void end_cluster();
-  std::unique_ptr<Cluster> make_cluster(Worker &, Tally &, uint64_t index) const;
+  std::unique_ptr<Cluster> make_cluster(Worker &, KernelCounters &, uint64_t index) const;
   void recycle(Worker &, Cluster &) const;
   /// Counts instructions; false if there were too many.
   bool note_instructions(uint64_t);
@@ -90,7 +90,7 @@ class LaunchPartition {
 
   const std::shared_ptr<Launch> launch_;
   Worker &worker_;
-  std::unique_ptr<Tally> tally_;
+  std::unique_ptr<KernelCounters> tally_;
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Warp *> warps_;  ///< in the order of a round
   uint64_t num_resident_ = 0;  ///< clusters to run side by side

@@ -24,9 +24,9 @@ uint64_t num_side_by_side(const Launch &launch) {
   return options().is_random() ? 4 : 2;
 }
 
-std::unique_ptr<Tally> take_tally(Worker &worker) {
-  if (worker.tallies.empty()) return std::make_unique<Tally>();
-  std::unique_ptr<Tally> tally = std::move(worker.tallies.back());
+std::unique_ptr<KernelCounters> take_tally(Worker &worker) {
+  if (worker.tallies.empty()) return std::make_unique<KernelCounters>();
+  std::unique_ptr<KernelCounters> tally = std::move(worker.tallies.back());
   worker.tallies.pop_back();
   return tally;
 }

@@ -8,8 +8,8 @@
 #include "tools/softgpu/machine/named_barrier.h"
 #include "tools/softgpu/machine/worker.h"
 #include "tools/softgpu/options.h"
+#include "tools/softgpu/program/kernel_counters.h"
 #include "tools/softgpu/program/program.h"
-#include "tools/softgpu/program/tally.h"
 
 namespace softgpu {
 namespace {

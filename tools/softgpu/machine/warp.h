@@ -14,7 +14,7 @@ namespace softgpu {
 
 struct Block;
 struct Program;
-struct Tally;
+struct KernelCounters;
 
 /// Lanes of a warp that have the same program counter.  A warp that has not diverged is one group.
 struct LaneGroup {
@@ -28,9 +28,9 @@ struct Warp {
   size_t register_file_bytes = 0;  ///< that were allocated, no fewer
   const Program *program = nullptr;
   Block *block = nullptr;
-  Tally *tally = nullptr;  ///< of the thread of the host that runs this warp
-  int index = 0;           ///< in the block
-  Lanes alive = 0;         ///< that have not left the kernel
+  KernelCounters *tally = nullptr;  ///< of the thread of the host that runs this warp
+  int index = 0;                    ///< in the block
+  Lanes alive = 0;                  ///< that have not left the kernel
   std::vector<LaneGroup> groups;
   int current = 0;  ///< the group that executes now
   uint64_t num_executed = 0;

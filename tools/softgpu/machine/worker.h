@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tools/softgpu/machine/shared_memory.h"
-#include "tools/softgpu/program/tally.h"
+#include "tools/softgpu/program/kernel_counters.h"
 
 namespace softgpu {
 
@@ -30,7 +30,7 @@ struct Worker {
   std::mt19937_64 random;
 
   // Memory of launches and blocks that have ended, for those to come.
-  std::vector<std::unique_ptr<Tally>> tallies;
+  std::vector<std::unique_ptr<KernelCounters>> tallies;
   std::vector<AlignedBytes> register_files;
   size_t register_file_bytes = 0;  ///< of each of them
   std::vector<SharedMemory> shared_memories;

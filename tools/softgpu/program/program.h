@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/softgpu/program/instruction.h"
-#include "tools/softgpu/program/tally.h"
+#include "tools/softgpu/program/kernel_counters.h"
 #include "tools/softgpu/ptx/syntax.h"
 
 namespace softgpu {

@@ -71,7 +71,7 @@ void add_instruction(Json &totals, const Opcode &opcode, uint64_t executed,
   add_paths(totals, opcode, access);
 }
 
-Json totals_of(const Program &program, const Tally &tally) {
+Json totals_of(const Program &program, const KernelCounters &tally) {
   Json totals = no_totals();
   totals["launches"] = tally.num_launches;
   totals["blocks"] = tally.num_blocks;
@@ -99,7 +99,7 @@ void add_all(Json &sum, const Json &more) {
   }
 }
 
-Json lines_of(const Program &program, const Tally &tally) {
+Json lines_of(const Program &program, const KernelCounters &tally) {
   Json lines = Json::array();
   for (size_t i = 0; i < tally.executed.size(); i++) {
     if (tally.executed[i] == 0) continue;
@@ -114,14 +114,14 @@ Json lines_of(const Program &program, const Tally &tally) {
 }
 
 /// What a report takes of a kernel.
-using TakeTally = Tally (*)(Totals &);
+using TakeTally = KernelCounters (*)(Totals &);
 
 std::string report(TakeTally take, bool has_lines) {
   Json all = no_totals(), kernels = Json::array();
   for_each_kernel([&](const Kernel &kernel) {
     const Program &program = *kernel.program;
     const std::lock_guard lock(program.totals->mutex);
-    const Tally tally = take(*program.totals);
+    const KernelCounters tally = take(*program.totals);
     if (tally.num_launches == 0) return;
     const Json totals = totals_of(program, tally);
     add_all(all, totals);
@@ -156,7 +156,7 @@ const char *softgpu_take_counts() {
     scheduler().wait_for_device(device);
   text = report(
       [](Totals &totals) {
-        const Tally fresh = totals.tally.since(totals.taken);
+        const KernelCounters fresh = totals.tally.since(totals.taken);
         totals.taken = totals.tally;
         return fresh;
       },

@@ -1,17 +1,17 @@
-#include "tools/softgpu/program/tally.h"
+#include "tools/softgpu/program/kernel_counters.h"
 
 #include <algorithm>
 
 namespace softgpu {
 
-void Tally::reset(size_t num_code) {
+void KernelCounters::reset(size_t num_code) {
   executed.assign(num_code, 0);
   accesses.assign(num_code, {});
   touched.assign(num_code, {});
   num_instructions = num_launches = num_blocks = 0;
 }
 
-void Tally::add(const Tally &other) {
+void KernelCounters::add(const KernelCounters &other) {
   executed.resize(std::max(executed.size(), other.executed.size()));
   accesses.resize(executed.size());
   for (size_t i = 0; i < other.executed.size(); i++) {
@@ -24,8 +24,8 @@ void Tally::add(const Tally &other) {
   num_blocks += other.num_blocks;
 }
 
-Tally Tally::since(const Tally &before) const {
-  Tally rest = *this;
+KernelCounters KernelCounters::since(const KernelCounters &before) const {
+  KernelCounters rest = *this;
   for (size_t i = 0; i < before.executed.size(); i++) {
     rest.executed[i] -= before.executed[i];
     for (const AccessField &field : kAccessFields)

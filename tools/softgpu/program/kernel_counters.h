@@ -44,23 +44,23 @@ struct TouchedRange {
 };
 
 /// Indexed by the program counter.
-struct Tally {
+struct KernelCounters {
   std::vector<uint64_t> executed;  ///< warp-instructions
   std::vector<AccessCount> accesses;
   std::vector<TouchedRange> touched;
   uint64_t num_instructions = 0;  ///< those included whose guard excluded all lanes
   uint64_t num_launches = 0, num_blocks = 0;
   void reset(size_t num_code);
-  void add(const Tally &);
+  void add(const KernelCounters &);
   /// What was added since `before`, which is an earlier state of this one.
-  Tally since(const Tally &before) const;
+  KernelCounters since(const KernelCounters &before) const;
 };
 
 /// Of all launches of a program.
 struct Totals {
   std::mutex mutex;
-  Tally tally;
-  Tally taken;  ///< as it was when somebody asked for the counts last: counts.h
+  KernelCounters tally;
+  KernelCounters taken;  ///< as it was when somebody asked for the counts last: counts.h
   double seconds = 0;
 };
 
