@@ -73,8 +73,8 @@ void ConvRun::fill_inputs() {
   fill_epilogue_inputs(epilogue_inputs_, random, sums.sum);
 }
 
-/// Each output keeps one product in `period` (input_values.h): sums over r, s, c of a filter, over k, r, s
-/// of a filter, over n, p, q of dy.
+/// Keeps one product in `period` for each output (input_values.h): of its sum over r, s, c of a
+/// filter, over k, r, s of a filter, or over n, p, q of dy.
 void ConvRun::thin_out_second(int64_t period) {
   if (period == 1) return;
   const int64_t c_count = shape_.group_c(), taps = shape_.r * shape_.s;

@@ -10,8 +10,8 @@
 
 namespace mptest {
 
-/// Integers whose D is exact (input_values.h); integers exact in fp32, so that the rounding to D shows;
-/// reals in [-1, 1).
+/// Input values (input_values.h): integers with an exact D, integers exact in fp32, which show the
+/// rounding to D, or reals in [-1, 1).
 enum class Fill { kExact, kRounding, kReal };
 
 /// A non-finite element put into an input, and where along its dimensions.
