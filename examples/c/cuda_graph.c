@@ -3,9 +3,9 @@
  *   cc cuda_graph.c $(pkg-config --cflags --libs mpcore) -lcudart -o cuda_graph && ./cuda_graph
  *
  * The device decides whether a step is skipped, and updates the loss scale and the step counter, so
- * every replay makes the same launches.  The program runs two equal trainings, one enqueued call by
- * call, the other replayed.  A broken sample makes both skip a step.  They must agree to the last
- * bit.  Requires the CUDA runtime; does nothing without a device.
+ * every replay makes the same launches.  The program runs the same training twice: call by call
+ * and as replays of the graph.  A broken sample makes both runs skip a step.  The results must be
+ * bitwise equal.  Requires the CUDA runtime; does nothing without a CUDA device.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void check_cuda(cudaError_t error, const char *call) {
 }
 #define CUDA(call) check_cuda(call, #call)
 
-/* ---------------------------------------------------------------- a training */
+/* ---------------------------------------------------------------- training run */
 
 /* logits = x w; w and its gradient are fp16, the master weights fp32. */
 struct training {
@@ -160,7 +160,7 @@ static void train(struct training *t, cudaGraphExec_t step) {
   }
 }
 
-/* The values that must be equal in both trainings. */
+/* The values that must be equal in both runs. */
 struct outcome {
   mp_scaler_state_t scaler;
   int64_t applied;
@@ -192,7 +192,7 @@ int main(void) {
   struct training called, replayed;
   create_training(&called);
   create_training(&replayed);
-  /* One ordinary step first: a capture cannot contain the setup of a kernel's first launch. */
+  /* One ordinary step first: the first launch of a kernel does setup that cannot be captured. */
   enqueue_step(&called);
   enqueue_step(&replayed);
   const cudaGraphExec_t step = capture_step(&replayed);

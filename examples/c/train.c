@@ -2,10 +2,10 @@
  *
  *   train [--device host|auto|N] [--steps N] [--checkpoint FILE] [--resume FILE]
  *
- *   --device      the CPU, the GPU if there is one (default), or the N-th GPU
+ *   --device      the CPU; the GPU if there is one, else the CPU (default); or GPU N
  *   --steps       train up to this step (default 120)
  *   --checkpoint  write FILE after the last step
- *   --resume      continue from FILE; the result is bitwise that of one run
+ *   --resume      continue from FILE, bitwise equal to one uninterrupted run
  *
  * The network is logits = relu(x w1 + b1) w2.  Weights, activations and gradients are fp16, master
  * weights and optimizer state fp32.  To show skipped steps, the scaler grows after every 8 clean
@@ -30,7 +30,7 @@ static const int64_t numels[NUM_PARAMETERS] = {
     [W1] = IN * HIDDEN, [B1] = HIDDEN, [W2] = HIDDEN * CLASSES};
 /* The bias gradient is computed by an epilogue, in fp32. */
 static const mp_dtype_t grad_dtypes[NUM_PARAMETERS] = {MP_FP16, MP_FP32, MP_FP16};
-enum { LARGEST = IN * HIDDEN }; /* elements of the largest tensor; a batch has no more */
+enum { LARGEST = IN * HIDDEN }; /* elements of the largest tensor; a batch is not larger */
 
 struct trainer {
   mp_context_t context;
@@ -63,7 +63,8 @@ static void upload_fp16(struct trainer *t, void *dst, const float *src, int64_t 
   CHECK(mp_cast(t->context, t->staging, MP_FP32, dst, MP_FP16, count, NULL));
 }
 
-/* Noise around one of CLASSES points.  Every value is a multiple of 2^-6, exact in fp16. */
+/* Uploads a batch.  A sample is noise around the center of its class, in multiples of 2^-6, which
+ * are exact in fp16. */
 static void load_batch(struct trainer *t, int step) {
   float x[BATCH * IN];
   int32_t labels[BATCH];
@@ -97,7 +98,7 @@ static void forward(struct trainer *t) {
   gemm(t, &second, t->h, t->model[W2], t->logits, NULL);
 }
 
-/* Computes the loss and replaces the logits by their gradient times S. */
+/* Computes the loss and replaces the logits with their gradient times S. */
 static void loss(struct trainer *t) {
   const mp_xent_desc_t desc = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
   CHECK(mp_softmax_xent(t->context, &desc, t->logits, t->labels, mp_scaler_scale(t->scaler),

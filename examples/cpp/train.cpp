@@ -147,7 +147,7 @@ mp::optimizer Trainer::make_adamw() const {
 void Trainer::step() {
   load_batch(++step_);
   forward();
-  // Computes the loss and replaces the logits by their gradient times S.
+  // Computes the loss and replaces the logits with their gradient times S.
   context_.softmax_xent(mp_xent_desc_default(kBatch, kClasses, MP_FP16), logits_,
                         labels_.as<int32_t>(), scaler_.scale(), row_loss_.as<float>(),
                         loss_.as<float>(), nullptr, logits_);
@@ -157,7 +157,8 @@ void Trainer::step() {
   optimizer_.scale_step(scaler_, &options);
 }
 
-/// Noise around one of kClasses points.  Every value is a multiple of 2^-6, exact in fp16.
+/// Uploads a batch.  A sample is noise around the center of its class, in multiples of 2^-6, which
+/// are exact in fp16.
 void Trainer::load_batch(int step) {
   std::array<float, kBatch * kIn> x;
   std::array<int32_t, kBatch> labels;

@@ -130,7 +130,8 @@ contains
     call mp_check(mp_scaler_create(scaler, context, backoff))
   end subroutine
 
-  !> Noise around one of the classes' points.  Every value is a multiple of 2^-6, exact in fp16.
+  !> Uploads a batch.  A sample is noise around the center of its class, in multiples of 2^-6, which
+  !> are exact in fp16.
   subroutine load_batch(step)
     integer, intent(in) :: step
     real(c_float) :: values(inputs*batch)
@@ -159,7 +160,7 @@ contains
     call mp_gemm(context, half_w2, h, logits)
   end subroutine
 
-  !> Computes the loss and replaces the logits by their gradient times S.
+  !> Computes the loss and replaces the logits with their gradient times S.
   subroutine compute_loss()
     type(mp_xent_desc_t) :: desc
     desc = mp_xent_desc_default(int(batch, c_int64_t), int(classes, c_int64_t), MP_FP16)

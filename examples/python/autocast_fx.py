@@ -19,11 +19,11 @@ import mpcore
 from mpcore import _sys
 
 TYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
-# Operations whose inputs stay fp32, except the first, if the first has 16 bits.
+# Operations that read a 16-bit first input together with fp32 parameters.
 NORMS = ("batch_norm", "instance_norm")
 # Keys have no underscores: the class name BatchNorm2d begins with batchnorm.
 FUNCTIONS = {name.replace("_", ""): name for name in dir(F) if not name.startswith("_") and not name.endswith("_")}
-# Classes whose function has another name.
+# Classes whose function has a different name.
 CLASSES = {"CrossEntropyLoss": "cross_entropy", "BCELoss": "binary_cross_entropy", "KLDivLoss": "kl_div",
            "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MultiheadAttention": "multi_head_attention_forward",
            "LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "RNNCell": "rnn_tanh_cell", "RNN": "rnn_tanh",
@@ -31,7 +31,7 @@ CLASSES = {"CrossEntropyLoss": "cross_entropy", "BCELoss": "binary_cross_entropy
 
 
 def functional_name(module: nn.Module) -> str:
-    """Returns the function's name: conv2d for Conv2d.  Without a function, the class name."""
+    """Returns the name of a module's function, e.g. conv2d; if none, its lower-case class name."""
     if type(module).__name__ in CLASSES:
         return CLASSES[type(module).__name__]
     name = type(module).__name__.lower()
@@ -39,7 +39,7 @@ def functional_name(module: nn.Module) -> str:
 
 
 def type_of(value):
-    """Returns mpcore's name of a floating-point type, else None; for a tuple, of its first."""
+    """Returns mpcore's name of the type of a value or of a tuple's first item, or None."""
     while isinstance(value, (tuple, list)) and not hasattr(value, "dtype"):
         value = value[0] if value else None
     return TYPES.get(getattr(value, "dtype", None))
@@ -55,7 +55,7 @@ def walk(module: nn.Module, *inputs):
     graph, tensors, stored = mpcore.AutocastGraph(), {}, {}
 
     def keep(value):
-        """Adds a parameter or buffer, which several nodes may read, at its first use."""
+        """Returns the graph tensor of a parameter or buffer, adding it at its first use."""
         if id(value) not in stored:
             role = "parameter" if isinstance(value, nn.Parameter) else "activation"
             stored[id(value)] = graph.tensor(type_of(value), role=role)
@@ -77,7 +77,7 @@ def walk(module: nn.Module, *inputs):
                 read += map(keep, modules[node.target].parameters())
             else:
                 name = node.target if node.op == "call_method" else node.target.__name__
-            first = 1 if name in NORMS else len(read)  # index of the first that stays fp32
+            first = 1 if name in NORMS else len(read)  # index of the first input that stays fp32
             slots = [_sys.MP_SLOT_FP32 if i >= first and tensor.dtype == "fp32" else 0 for i, tensor in enumerate(read)]
             tensors[node] = graph.node(name, read, name=node.name, slots=slots, outputs=[graph.tensor(made)])
     return traced, graph, tensors
@@ -123,7 +123,7 @@ class TransformerBlock(nn.Module):
 
 
 def networks() -> dict:
-    """Returns modules and inputs by name."""
+    """Returns a dict from names to pairs of a module and its input."""
     found = {"TransformerBlock": (TransformerBlock(), torch.randn(2, 5, 32))}
     try:
         from torchvision.models import resnet18

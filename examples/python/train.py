@@ -96,7 +96,7 @@ for step in range(1, STEPS + 1):
     mpcore.gemm(context, x, model["w1"], h, bias=model["b1"], activation="relu")
     mpcore.gemm(context, h, model["w2"], logits)
 
-    # Computes the loss and replaces the logits by their gradient times S.
+    # Computes the loss and replaces the logits with their gradient times S.
     mpcore.softmax_xent(context, logits, labels, row_loss=row_loss, loss=loss, dlogits=logits,
                         loss_scale=scaler.scale)
 

@@ -34,7 +34,8 @@ fn to_f16(values: &[f32]) -> Vec<F16> {
     values.iter().map(|&x| F16::from_f32(x)).collect()
 }
 
-/// Noise around one of CLASSES points.  Every value is a multiple of 2^-6, exact in fp16.
+/// Returns samples and labels.  A sample is noise around the center of its class, in multiples of
+/// 2^-6, which are exact in fp16.
 fn batch(random: &mut Random, step: usize) -> (Vec<F16>, Vec<i32>) {
     let (mut x, mut labels) = (Vec::new(), Vec::new());
     for _ in 0..BATCH {
@@ -96,7 +97,7 @@ fn main() -> Result<()> {
             .run(&x, &half_w1, &h)?;
         c.gemm(BATCH, CLASSES, HIDDEN).run(&h, &half_w2, &logits)?;
 
-        // Computes the loss and replaces the logits by their gradient times S.
+        // Computes the loss and replaces the logits with their gradient times S.
         c.softmax_xent(BATCH, CLASSES).loss_scale(&scaler.scale()).loss(&loss).run(
             &logits,
             &labels,
