@@ -117,4 +117,4 @@ def test_no_library_there(root, configure, tmp_path):
 
 def test_a_blank_in_the_path(sources, configure):
     said, _ = configure(f'SOURCE_DIR "{sources}"', "Unix Makefiles", folder="my build", code=1)
-    assert "mpcore cannot be built where the path has a blank" in said
+    assert "the path must not contain a blank" in said
