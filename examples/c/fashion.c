@@ -46,7 +46,7 @@ static int32_t linear(const char *name, int32_t *t, int64_t in, int64_t out) {
 }
 
 /* Small values from a linear congruential generator; the biases stay 0. */
-static void initialise(int32_t w, int count) {
+static void initialize(int32_t w, int count) {
   static uint32_t state = 1;
   for (int i = 0; i < count; i++) {
     state = state * 1664525u + 1013904223u;
@@ -84,8 +84,8 @@ int main(int argc, char **argv) {
   CHECK(mp_autocast_create(&policy, &config));
   if (low != MP_FP32) CHECK(mp_graph_autocast(graph, policy)); /* mixed precision */
   CHECK(mp_graph_compile(graph));
-  initialise(first[1], PIXELS * HIDDEN);
-  initialise(second[1], HIDDEN * CLASSES);
+  initialize(first[1], PIXELS * HIDDEN);
+  initialize(second[1], HIDDEN * CLASSES);
 
   mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.1f);
   hyper.beta1 = 0.0f;
