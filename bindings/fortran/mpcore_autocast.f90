@@ -163,7 +163,7 @@ contains
   ! ---------------------------------------------------------------- rewrites
 
   !> Selects the nodes that run in 16 bits and the casts between them.  With a context, nothing
-  !> changes if gate returns a reason for its device.
+  !> changes if get_disabled_reason returns a reason for its device.
   subroutine rewrite(policy, graph, rewritten, context, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     type(mp_graph), intent(in), target :: graph

@@ -44,7 +44,7 @@ PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast
   } else {
     between_allow();
     if (policy_.config.low == MP_BF16) follow_allow();
-    clear_beside_low();
+    clear_next_to_low();
   }
   revert_unsupported();
   containers();
@@ -221,7 +221,7 @@ void PrecisionAssignment::follow_allow() {
       [&](int32_t v, int32_t root) { make_low(v, MP_WHY_FOLLOWS_ALLOW, root); });
 }
 
-void PrecisionAssignment::clear_beside_low() {
+void PrecisionAssignment::clear_next_to_low() {
   walk(
       kBoth, [&](int32_t v) { return has(v, kLow) && has(v, kProcessable); },
       [&](int32_t v) {

@@ -47,7 +47,7 @@ class PrecisionAssignment {
   void deny();
   void between_allow();
   void follow_allow();
-  void clear_beside_low();
+  void clear_next_to_low();
   void sweep();
   void revert_unsupported();
   void containers();

@@ -115,7 +115,7 @@ std::string_view word_of(mp_autocast_why_t why) {
     case MP_WHY_NOT_FLOAT:
       return "not_float";
     case MP_WHY_DISABLED:
-      return "gate";
+      return "disabled";
     case MP_WHY_CLUSTER_FP32:
       return "cluster_fp32";
     case MP_WHY_ALLOW_LIST:
@@ -125,7 +125,7 @@ std::string_view word_of(mp_autocast_why_t why) {
     case MP_WHY_FOLLOWS_ALLOW:
       return "follows_allow";
     case MP_WHY_CLEAR_NEXT_TO_LOW:
-      return "clear_beside_low";
+      return "clear_next_to_low";
     case MP_WHY_CLUSTER_LOW:
       return "cluster_low";
     case MP_WHY_CAST_ABSORBED:

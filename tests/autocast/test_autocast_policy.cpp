@@ -1,4 +1,4 @@
-// Policies: lists, patterns, the gate, single operations.
+// Policies: lists, patterns, the performance condition, single operations.
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -218,9 +218,9 @@ TEST_CASE("autocast: a pattern of many stars takes no time", "[autocast]") {
   CHECK(taken(pattern.c_str(), {name.c_str(), (name + "b").c_str()}) == name + "b");
 }
 
-// ---------------------------------------------------------------------------- gate
+// ---------------------------------------------------------------------------- performance condition
 
-TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocast]") {
+TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autocast]") {
   static int warnings;
   warnings = 0;
   mp_set_log_callback(
@@ -283,7 +283,7 @@ TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocas
   quiet_log();
 }
 
-TEST_CASE("autocast: the gate of the device under test", "[autocast]") {
+TEST_CASE("autocast: disabled reason of the device under test", "[autocast]") {
   const mp_device_info_t info = device_info();
   for (const mp_dtype_t low : {MP_FP16, MP_BF16}) {
     const Policy policy(MP_AUTOCAST_DEFAULT, low);

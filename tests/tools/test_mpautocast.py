@@ -168,7 +168,7 @@ def test_everything_that_a_line_has(mpautocast, graph):
     assert [node["name"] for node in said["nodes"]] == ["merge", "product", "both", "next", "back", "named", "counts",
                                                         "rounded"]
     assert [node["dtype"] for node in said["nodes"]][:4] == ["fp16"] * 4
-    assert said["nodes"][3]["why"] in ("cluster_low", "clear_beside_low")
+    assert said["nodes"][3]["why"] in ("cluster_low", "clear_next_to_low")
 
 
 def test_the_graphs_of_the_other_tests_are_read(mpautocast, root, graph):

@@ -327,9 +327,9 @@ contains
     integer(c_int) :: stat
     call policy%create(config())
     call policy%get_disabled_reason(text)
-    call expect('no gate', text == '')
+    call expect('not disabled', text == '')
     call policy%get_disabled_reason(text, context)
-    call expect('gate: '//text, text == because)
+    call expect('disabled: '//text, text == because)
     call policy%rewrite(small_graph(), r, context)
     call expect('the rewrite is disabled', r%disabled_reason == because .and. size(r%casts) == 0 .and. &
       all(r%why == MP_WHY_DISABLED) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))

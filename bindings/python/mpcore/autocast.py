@@ -210,7 +210,7 @@ class AutocastResult:
     input_casts     per node, one index into `casts` per input; None: the input is not cast
     casts           AutocastCasts, ordered by tensor
     num_casts, num_low_nodes, num_parameters_low
-    gate            reason why nothing was changed, or None
+    disabled_reason  reason why nothing was changed, or None
     """
 
     def __init__(self, policy: "Autocast", context: Optional[Context], graph: AutocastGraph):
@@ -236,7 +236,7 @@ class AutocastResult:
         self.input_casts = [[_index(cast) for cast in input_cast[begin:end]] for begin, end in zip(ends, ends[1:])]
         self.casts = [AutocastCast(cast.tensor, _name(getattr(cast, "from")), _name(cast.to),
                                    _sys.mp_cast_kind_t(cast.kind), cast.readers) for cast in casts[:self.num_casts]]
-        # For Autocast.explain, which reads only the gate of the result.
+        # For Autocast.explain, which reads only disabled_reason of the result.
         self._policy, self._graph, self._arrays = policy, graph, arrays
         self._result = _sys.mp_autocast_result_t(disabled_reason=result.disabled_reason)
 
@@ -303,7 +303,7 @@ class Autocast(Handle):
     # ---- use
 
     def rewrite(self, graph: AutocastGraph, context: Optional[Context] = None) -> AutocastResult:
-        """Selects the nodes that run in 16 bits and the casts between them; none if gate(context)
+        """Selects the nodes that run in 16 bits and the casts between them; none if disabled_reason(context)
         is not None."""
         return AutocastResult(self, context, graph)
 

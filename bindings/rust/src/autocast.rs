@@ -124,7 +124,7 @@ impl Autocast {
     }
 
     /// Selects the nodes that run in 16 bits and the casts between them.  With a context, nothing
-    /// changes if [`gate`](Autocast::gate) returns a reason for its device.
+    /// changes if [`disabled_reason`](Autocast::disabled_reason) returns a reason for its device.
     pub fn rewrite(&self, context: Option<&Context>, graph: &Graph) -> Result<Rewritten> {
         let (nodes, tensors, inputs) = (graph.num_nodes(), graph.num_tensors(), graph.num_inputs());
         let (mut tensor_dtype, mut node_dtype) = (vec![0; tensors], vec![0; nodes]);

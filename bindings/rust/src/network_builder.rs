@@ -169,7 +169,7 @@ impl<'a> NetworkBuilder<'a> {
     }
 
     /// Enables mixed precision by a policy, if the policy is active on this device
-    /// ([`gate`](crate::Autocast::gate)).
+    /// ([`disabled_reason`](crate::Autocast::disabled_reason)).
     pub fn autocast(&mut self, policy: &'a Autocast) -> Result<()> {
         // SAFETY: both live, the policy as long as the builder.
         check(unsafe { sys::mp_graph_autocast(self.handle.raw(), policy.as_raw()) })?;

@@ -293,7 +293,7 @@ fn gates() {
     let r = policy.rewrite(Some(&host), &graph).unwrap();
     assert_eq!(r.disabled_reason().as_deref(), Some(because));
     assert_eq!((r.casts.len(), r.num_low_nodes), (0, 0));
-    assert_eq!(nodes(&r), [(FP32, AutocastWhy::Gate, None); 5]);
+    assert_eq!(nodes(&r), [(FP32, AutocastWhy::Disabled, None); 5]);
     drop(host); // the clause is in static storage
     let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
     assert!(text.ends_with(&format!("the rewrite is disabled: {because}\n")), "{text}");
