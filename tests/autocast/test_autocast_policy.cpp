@@ -218,7 +218,7 @@ TEST_CASE("autocast: a pattern of many stars takes no time", "[autocast]") {
   CHECK(taken(pattern.c_str(), {name.c_str(), (name + "b").c_str()}) == name + "b");
 }
 
-// ---------------------------------------------------------------------------- performance condition
+// ---------------------------------------------------------------- performance condition
 
 TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autocast]") {
   static int warnings;

@@ -303,8 +303,8 @@ class Autocast(Handle):
     # ---- use
 
     def rewrite(self, graph: AutocastGraph, context: Optional[Context] = None) -> AutocastResult:
-        """Selects the nodes that run in 16 bits and the casts between them; none if disabled_reason(context)
-        is not None."""
+        """Selects the nodes that run in 16 bits and the casts between them; none if
+        disabled_reason(context) is not None."""
         return AutocastResult(self, context, graph)
 
     def explain(self, graph: AutocastGraph, result: AutocastResult, form: Any = "text") -> str:
