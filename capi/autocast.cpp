@@ -154,7 +154,7 @@ struct Rewrite {
 }  // namespace
 
 const char *find_disabled_reason(const Policy &policy, const Context *context) {
-  if (policy.is_off) return "the environment variable MP_AUTOCAST is off";
+  if (policy.is_off) return "MP_AUTOCAST = off";
   if (context == nullptr || (policy.config.flags & MP_AUTOCAST_IGNORE_PERFORMANCE) != 0)
     return nullptr;
   const Device &device = context->device;

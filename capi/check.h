@@ -212,7 +212,7 @@ inline void require_zero(uint32_t value, const char *name) {
 
 inline void require_flags(uint32_t flags, uint32_t known, const char *name) {
   MP_REQUIRE((flags & ~known) == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", Flags{flags}, ": bits ",
-             Flags{flags & ~known}, " are unknown or not supported here");
+             Flags{flags & ~known}, " are not supported");
 }
 
 /// Computes a * b + c, as every count of elements and bytes.  Returns false if 64 bits cannot

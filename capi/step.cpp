@@ -42,7 +42,7 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   MP_REQUIRE(
       !is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
       "flags = ", Flags{options.flags},
-      ": MP_STEP_UNSCALED requires the largest scaled gradient, which was not measured since "
+      ": MP_STEP_UNSCALED requires the largest scaled gradient, which has not been measured since "
       "the scaler's last update");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
@@ -57,7 +57,8 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   require_aligned(options.outcome, "outcome");
   require_aligned(options.rejected_updates, "rejected_updates");
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
-             "amax = ", options.amax, " requires MP_STEP_CHECKED: otherwise the step measures it");
+             "amax = ", options.amax,
+             " requires MP_STEP_CHECKED; without it, the step computes amax");
   // The step ends with clearing that flag, which therefore cannot hold its result.
   MP_REQUIRE(options.found_inf != &scaler.device->found_inf, MP_ERROR_INVALID_ARGUMENT,
              "found_inf = ", options.found_inf, " must not be the flag of the scaler");
@@ -82,7 +83,8 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
       "the gradients");
   MP_REQUIRE(options.amax != nullptr || keeps_scaler(options) || !needs_amax(scaler),
              MP_ERROR_INVALID_ARGUMENT,
-             "amax = NULL, but MP_STEP_CHECKED requires it for the policy of this scaler");
+             "amax = NULL, but MP_STEP_CHECKED requires it with policy = MP_SCALER_LOGNORMAL or "
+             "MP_SCALER_LOGMAX");
 }
 
 /// Pass 1 writes what pass 2 reads; with several ranks the reduction does both.

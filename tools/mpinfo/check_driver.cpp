@@ -88,9 +88,9 @@ Findings check_visible_devices(Machine &machine) {
   const size_t listed = static_cast<size_t>(std::count(list.begin(), list.end(), ',')) + 1;
   const size_t seen = std::max(machine.gpus.size(), machine.driver.gpus.size());
   if (seen > 0 && seen < listed)
-    return {note(
-        is_set + " lists more devices than the " + std::to_string(seen) + " that are visible",
-        "CUDA ignores the list from the first unknown name on; nvidia-smi -L lists the names.")};
+    return {
+        note(is_set + " lists more devices than the " + std::to_string(seen) + " that are visible",
+             "CUDA ignores the list after the first unknown name; nvidia-smi -L lists the names.")};
   if (seen > 0) return {ok(is_set + " makes " + counted_gpus(seen) + " visible")};
   if (list.empty() || list[0] == '-')
     return {note(is_set + " hides all GPUs", "Unset it, or list the GPUs to use, e.g. 0,1.")};

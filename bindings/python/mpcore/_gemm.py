@@ -85,7 +85,7 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
     for name, got in (("out", vd), ("c", vc)):
         op, ld = matrix(got, name)
         if op != _sys.MP_OP_N:
-            raise ValueError(f"{name} has no contiguous rows: shape {got.shape}, strides {got.strides}")
+            raise ValueError(f"rows of {name} must be contiguous: shape {got.shape}, strides {got.strides}")
         setattr(desc, "ldc" if name == "c" else "ldd", ld)
     if batched:
         desc.batch_count = batch

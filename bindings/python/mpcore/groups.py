@@ -206,5 +206,5 @@ def _op(views: Sequence[View], name: str) -> Tuple[int, List[Any]]:
 def _rows(got: View, name: str) -> int:
     ld = leading(got, _sys.MP_OP_N)
     if ld is None:
-        raise ValueError(f"{name} has no contiguous rows: shape {got.shape}, strides {got.strides}")
+        raise ValueError(f"rows of {name} must be contiguous: shape {got.shape}, strides {got.strides}")
     return ld

@@ -228,7 +228,7 @@ def _rows_of_b(b: View, shape: Tuple[int, ...], columns: int) -> int:
         return columns if b.shape == shape else 0
     ld = leading(b, _sys.MP_OP_N) if len(b.shape) == 2 else None
     if ld is None:
-        raise ValueError(f"b has no contiguous rows: shape {b.shape}, strides {b.strides}")
+        raise ValueError(f"rows of b must be contiguous: shape {b.shape}, strides {b.strides}")
     return ld
 
 
@@ -258,14 +258,14 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
         fill(desc, {"ignore_label": ignore_label})
     op, desc.ld_logits = matrix(vl, "logits")
     if op != _sys.MP_OP_N:
-        raise ValueError("logits has no contiguous rows")
+        raise ValueError("rows of logits must be contiguous")
     views = {}
     if dlogits is not None:
         vd = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
                                  dense=False)
         op, desc.ld_dlogits = matrix(vd, "dlogits")
         if op != _sys.MP_OP_N:
-            raise ValueError("dlogits has no contiguous rows")
+            raise ValueError("rows of dlogits must be contiguous")
         views["dlogits"] = vd
     for name, array, kind, size, writable in (
             ("labels", labels, "int32", rows, False), ("row_loss", row_loss, "float32", rows, True),

@@ -182,7 +182,7 @@ class Rnn:
         writable."""
         unknown = [name for name in arrays if name not in self.weight_shapes]
         if unknown:
-            raise ValueError(f"{what} has unknown name {unknown[0]!r}, not one of: {', '.join(self.weight_shapes)}")
+            raise ValueError(f"{what}: name {unknown[0]!r} is unknown; use one of: {', '.join(self.weight_shapes)}")
         structs = (struct * len(self._fields))()
         structs.views = []  # keep the arrays alive as long as the structs
         for one, fields in zip(structs, self._fields):
@@ -190,7 +190,7 @@ class Rnn:
                 if name not in arrays and writable:
                     continue
                 if name not in arrays:
-                    raise ValueError(f"{what} lacks {name!r}")
+                    raise ValueError(f"{what} has no entry {name!r}")
                 view = self.context.check_array(arrays[name], f"{what}[{name!r}]", writable=writable,
                                                 dtype=dtype if field.startswith("w") else "float32",
                                                 shape=self.weight_shapes[name])

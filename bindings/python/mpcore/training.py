@@ -30,7 +30,7 @@ def _restored(struct: Any, saved: Dict[str, Any]) -> Any:
     """Calls fill(); raises ValueError for a missing field, because 0 is a valid state."""
     missing = [name for name, *_ in struct._fields_ if name != "struct_size" and name not in saved]
     if missing:
-        raise ValueError(f"the saved state lacks {', '.join(missing)}")
+        raise ValueError(f"state has no entry {', '.join(missing)}")
     return fill(struct, saved)
 
 
@@ -398,7 +398,7 @@ class Optimizer(Object):
         """Restores a state_dict() and writes the 16-bit copies.  Waits for the stream."""
         missing = [name for name in ("kind", "t", *_LISTS) if name not in state]
         if missing:
-            raise ValueError(f"the saved state lacks {', '.join(missing)}")
+            raise ValueError(f"state has no entry {', '.join(missing)}")
         if state["kind"] != _names([self.kind]):
             raise ValueError(f"kind = {state['kind']!r}: must be {_names([self.kind])!r}")
         copies = []

@@ -180,7 +180,7 @@ class Refusals(unittest.TestCase):
             mpcore.gemm(self.context, wide[:, ::2], self.a)
         with self.assertRaisesRegex(ValueError, "neither"):
             mpcore.gemm(self.context, wide[:, 3::-1], self.a)
-        with self.assertRaisesRegex(ValueError, "out has no contiguous rows"):
+        with self.assertRaisesRegex(ValueError, "rows of out must be contiguous"):
             mpcore.gemm(self.context, self.a, self.a, numpy.zeros((4, 4), numpy.float16).T)
         with self.assertRaisesRegex(ValueError, r"arrays\[1\] is not contiguous"):
             mpcore.TensorList(self.context, [self.a, wide[:, :4]])

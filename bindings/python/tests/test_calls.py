@@ -360,7 +360,8 @@ class Training(unittest.TestCase):
         other, state = make("sgd", momentum=0)[0], saved[0]
         for sentence, call in (
                 ("kind = 'adam': must be 'sgd'", lambda: other.load_state_dict(state)),
-                ("lacks t, m", lambda: other.load_state_dict({k: v for k, v in state.items() if k not in ("t", "m")})),
+                ("state has no entry t, m",
+                 lambda: other.load_state_dict({k: v for k, v in state.items() if k not in ("t", "m")})),
                 (r"m = \[...\]: the optimizer has no list m", lambda: other.load_state_dict(dict(state, kind="sgd"))),
                 ("master has tensors of", lambda: first.load_state_dict(dict(state, master=state["master"][:1]))),
                 ("t = -1", lambda: first.load_state_dict(dict(state, t=-1))),

@@ -251,8 +251,9 @@ class Relu(unittest.TestCase):
         refused(r"x has shape \(4, 3, 3\), not \(4, 3, 2\)", forward, context.zeros((T, N, 3)), weights)
         refused("x has dtype float16, not float32", forward, context.zeros((T, N, I), "fp16"), weights,
                 kind=TypeError)
-        refused("weights lacks 'weight_hh_l1'", forward, x, {k: w for k, w in weights.items() if k != "weight_hh_l1"})
-        refused("weights has unknown name 'weight_hr_l0', not one of: weight_ih_l0, weight_hh_l0", forward, x,
+        refused("weights has no entry 'weight_hh_l1'", forward, x,
+                {k: w for k, w in weights.items() if k != "weight_hh_l1"})
+        refused("weights: name 'weight_hr_l0' is unknown; use one of: weight_ih_l0, weight_hh_l0", forward, x,
                 dict(weights, weight_hr_l0=x))
         refused(r"weights\['weight_ih_l1'\] has shape \(3, 2\), not \(3, 6\)", forward, x,
                 dict(weights, weight_ih_l1=weights["weight_ih_l0"]))
@@ -276,7 +277,7 @@ class Relu(unittest.TestCase):
         refused("dcn is supported only by LSTM", step.backward_data, self.dense(data["dy"]), dcn=context.zeros(rnn.state_shape))
         step.backward_data(self.dense(data["dy"]))
         refused("backward_data is out of order: call backward_weights next", step.backward_data, self.dense(data["dy"]))
-        refused("grads has unknown name 'weight_ih', not one of", step.backward_weights, {"weight_ih": x})
+        refused("grads: name 'weight_ih' is unknown; use one of", step.backward_weights, {"weight_ih": x})
         refused(r"grads\['bias_ih_l0'\] has shape", step.backward_weights, {"bias_ih_l0": x})
         refused("accumulate requires grads", step.backward_weights, accumulate=True)
 

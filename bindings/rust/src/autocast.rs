@@ -118,7 +118,9 @@ impl Autocast {
     pub fn disabled_reason(&self, context: Option<&Context>) -> Result<Option<String>> {
         let mut because = ptr::null();
         // SAFETY: policy and context live; `because` is written.
-        check(unsafe { sys::mp_autocast_disabled_reason(self.raw, raw_context(context), &mut because) })?;
+        check(unsafe {
+            sys::mp_autocast_disabled_reason(self.raw, raw_context(context), &mut because)
+        })?;
         // SAFETY: NULL, or a string in static storage.
         Ok(unsafe { clause(because) }.map(owned))
     }

@@ -198,7 +198,9 @@ pub(crate) fn at_least(call: &str, name: &str, len: usize, needed: i128) -> Resu
     if len as i128 >= needed {
         return Ok(());
     }
-    Err(Error::invalid(format!("{call}: {name} has {len} elements, {needed} are needed")))
+    Err(Error::invalid(format!(
+        "{call}: {name} has {len} elements, but must have at least {needed}"
+    )))
 }
 
 impl Drop for Inner {

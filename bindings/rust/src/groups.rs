@@ -44,7 +44,7 @@ impl<'a> Gemm<'a> {
     ) -> Result<()> {
         let call = "gemm_batched";
         if self.c.is_some() {
-            return Err(Error::invalid(format!("{call}: c is not supported; C is d")));
+            return Err(Error::invalid(format!("{call}: c is not supported; C is read from d")));
         }
         let mut desc = self.desc;
         self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
@@ -72,7 +72,7 @@ impl<'a> Gemm<'a> {
             }
             if desc.batch_count > 0 && (shortest as i128) < needed {
                 return Err(Error::invalid(format!(
-                    "{call}: a matrix of {name} has {shortest} elements, {needed} are needed"
+                    "{call}: a matrix of {name} has {shortest} elements, but must have at least {needed}"
                 )));
             }
         }

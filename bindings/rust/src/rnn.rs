@@ -366,7 +366,9 @@ fn exactly(name: &str, len: usize, needed: i64) -> Result<()> {
     if len as i64 == needed {
         return Ok(());
     }
-    Err(Error::invalid(format!("{CALL}: {name} has {len} elements, {needed} are needed")))
+    Err(Error::invalid(format!(
+        "{CALL}: {name} has {len} elements, but must have at least {needed}"
+    )))
 }
 
 /// A call whose arguments are being checked.

@@ -206,7 +206,7 @@ impl TensorList {
     /// Returns the current elements of one tensor.  Waits for the default stream.
     pub fn to_vec<T: Float>(&self, index: usize) -> Result<Vec<T>> {
         let (numel, dtype) = *self.shapes.get(index).ok_or_else(|| {
-            Error::invalid(format!("to_vec: index = {index} exceeds {} tensors", self.len()))
+            Error::invalid(format!("to_vec: index = {index} is outside [0, {})", self.len()))
         })?;
         if dtype != T::DTYPE {
             return Err(Error::invalid(format!("to_vec: tensor {index} is {dtype:?}")));
@@ -228,7 +228,7 @@ impl TensorList {
             }
         })?;
         if numel > 0 && data.is_null() {
-            return Err(Error::invalid(format!("to_vec: tensor {index} is absent")));
+            return Err(Error::invalid(format!("to_vec: tensor {index} has no data")));
         }
         context.sync(Stream::DEFAULT)?;
         Ok(values)

@@ -97,13 +97,22 @@ fn what_does_not_fit_is_refused_by_name() {
     let c = context();
     let small = c.alloc::<F16>(15).unwrap();
     let right = c.alloc::<F16>(16).unwrap();
-    refused(c.gemm(4, 4, 4).run(&small, &right, &right), "gemm: a has 15 elements, 16 are needed");
-    refused(c.gemm(4, 4, 4).run(&right, &small, &right), "gemm: b has 15 elements, 16 are needed");
-    refused(c.gemm(4, 4, 4).run(&right, &right, &small), "gemm: d has 15 elements, 16 are needed");
+    refused(
+        c.gemm(4, 4, 4).run(&small, &right, &right),
+        "gemm: a has 15 elements, but must have at least 16",
+    );
+    refused(
+        c.gemm(4, 4, 4).run(&right, &small, &right),
+        "gemm: b has 15 elements, but must have at least 16",
+    );
+    refused(
+        c.gemm(4, 4, 4).run(&right, &right, &small),
+        "gemm: d has 15 elements, but must have at least 16",
+    );
     let bias = c.alloc::<f32>(3).unwrap();
     refused(
         c.gemm(4, 4, 4).bias(&bias).run(&right, &right, &right),
-        "gemm: bias has 3 elements, 4 are needed",
+        "gemm: bias has 3 elements, but must have at least 4",
     );
     let aux = c.alloc::<f32>(16).unwrap();
     refused(
@@ -117,7 +126,10 @@ fn what_does_not_fit_is_refused_by_name() {
     let thirteen = c.alloc::<F16>(13).unwrap();
     let batch = || c.gemm(1, 2, 4).batch(4, 4, 0, 4);
     batch().run(&right, &right, &small).unwrap();
-    refused(batch().run(&right, &right, &thirteen), "gemm: d has 13 elements, 14 are needed");
+    refused(
+        batch().run(&right, &right, &thirteen),
+        "gemm: d has 13 elements, but must have at least 14",
+    );
 }
 
 #[test]
@@ -181,7 +193,10 @@ fn losses_of_single_elements() {
     let short = call(mpcore::LossKind::L1).run(&x, &t, Some(&x)).unwrap_err();
     assert!(short.to_string().contains("workspace_bytes = 0"), "{short}");
     let error = c.element_loss(mpcore::LossKind::L1, 3).run(&x, &t, Some(&x)).unwrap_err();
-    assert_eq!(error.to_string(), "element_loss: prediction has 2 elements, 3 are needed");
+    assert_eq!(
+        error.to_string(),
+        "element_loss: prediction has 2 elements, but must have at least 3"
+    );
 }
 
 #[test]
@@ -196,7 +211,7 @@ fn softmax_cross_entropy() {
     assert_eq!(logits.to_vec().unwrap(), [-0.25, 0.25, 0.25, -0.25]);
     assert_eq!(correct.to_vec().unwrap(), [1]);
     let error = c.softmax_xent(3, 2).run(&logits, &labels, &row_loss, Some(&logits)).unwrap_err();
-    assert_eq!(error.to_string(), "softmax_xent: logits has 4 elements, 6 are needed");
+    assert_eq!(error.to_string(), "softmax_xent: logits has 4 elements, but must have at least 6");
 
     let gradient = |xent: mpcore::SoftmaxXent| {
         let logits = c.upload(&[0.0f32; 4]).unwrap();

@@ -37,12 +37,12 @@ fn batches_anywhere_in_memory() {
     let two = Matrices::new(&c, &on_b[..2]).unwrap();
     refused(gemm().run_batched(&of_a, &two, &of_d), "gemm_batched: b has 2 matrices, but a has 3");
     let short = Matrices::new(&c, &[on_b[0], b[1].slice(0, 19), on_b[2]]).unwrap();
-    let sentence = "gemm_batched: a matrix of b has 19 elements, 20 are needed";
+    let sentence = "gemm_batched: a matrix of b has 19 elements, but must have at least 20";
     refused(gemm().run_batched(&of_a, &short, &of_d), sentence);
     refused(gemm().batch(0, 0, 0, 0).run_batched(&of_a, &short, &of_d), sentence);
     refused(
         gemm().c(&d[0]).run_batched(&of_a, &of_b, &of_d),
-        "gemm_batched: c is not supported; C is d",
+        "gemm_batched: c is not supported; C is read from d",
     );
     let error = gemm().batch(3, 0, 0, 15).run_batched(&of_a, &of_b, &of_d).unwrap_err();
     assert!(error.to_string().contains("stride"), "{error}");
@@ -86,7 +86,7 @@ fn groups_of_different_shapes() {
         assert!(group.run(&bias).unwrap_err().to_string().contains("bias"));
         refused(
             group.product((2, 3, 4), &b[0], &b[0], &d[1]),
-            "gemm_grouped: products[3].d has 5 elements, 6 are needed",
+            "gemm_grouped: products[3].d has 5 elements, but must have at least 6",
         );
     }
     c.gemm_grouped::<F16, f32>().run(&OutputOptions::default()).unwrap();
@@ -121,12 +121,12 @@ fn groups_whose_sizes_the_device_knows() {
     assert_eq!(d.to_vec().unwrap(), wanted);
     refused(
         by_rows().run_ragged(Ragged::M, &c.upload(&[1, 2]).unwrap(), &a, &b, &d),
-        "gemm_ragged: ends has 2 elements, 3 are needed",
+        "gemm_ragged: ends has 2 elements, but must have at least 3",
     );
     let short = c.upload(&[0.0f32]).unwrap();
     refused(
         by_rows().run_ragged(Ragged::M, &last, &a, &b, &short),
-        "gemm_ragged: d has 1 elements, 18 are needed",
+        "gemm_ragged: d has 1 elements, but must have at least 18",
     );
 
     // The gradients of the weights: k is what the groups share.
@@ -195,7 +195,7 @@ fn the_history_of_a_scaler_and_its_clip_factor() {
     let none = c.alloc::<f32>(0).unwrap();
     refused(
         scaler.clip_factor(&norm.view(), 1.0, &none.view(), STREAM),
-        "clip_factor: factor has 0 elements, 1 are needed",
+        "clip_factor: factor has 0 elements, but must have at least 1",
     );
 }
 

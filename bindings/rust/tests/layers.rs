@@ -113,28 +113,19 @@ fn a_convolution_that_does_not_fit_is_refused() {
     let (x, filter, y) = (alloc(OF_X), alloc(OF_FILTER), alloc(OF_Y));
     let short = alloc(71);
     let plain = OutputOptions::default();
-    let too_short = "has 71 elements, ";
+    let too_short = "has 71 elements, but must have at least ";
     let conv = || conv(&c);
-    refused(
-        conv().fprop(&short, &filter, &y, &plain),
-        &format!("conv2d: x {too_short}240 are needed"),
-    );
-    refused(
-        conv().dgrad(&y, &short, &x, &plain),
-        &format!("conv2d: filter {too_short}72 are needed"),
-    );
-    refused(
-        conv().wgrad(&x, &y, &short, &plain),
-        &format!("conv2d: dfilter {too_short}72 are needed"),
-    );
-    refused(
-        conv().fprop(&x, &filter, &short, &plain),
-        &format!("conv2d: y {too_short}168 are needed"),
-    );
+    refused(conv().fprop(&short, &filter, &y, &plain), &format!("conv2d: x {too_short}240"));
+    refused(conv().dgrad(&y, &short, &x, &plain), &format!("conv2d: filter {too_short}72"));
+    refused(conv().wgrad(&x, &y, &short, &plain), &format!("conv2d: dfilter {too_short}72"));
+    refused(conv().fprop(&x, &filter, &short, &plain), &format!("conv2d: y {too_short}168"));
     let five = c.alloc::<f32>(5).unwrap();
     let epilogue = Epilogue::default().bias(&five);
     let options = OutputOptions { epilogue, ..plain };
-    refused(conv().fprop(&x, &filter, &y, &options), "conv2d: bias has 5 elements, 6 are needed");
+    refused(
+        conv().fprop(&x, &filter, &y, &options),
+        "conv2d: bias has 5 elements, but must have at least 6",
+    );
     let foreign = other.alloc::<F16>(OF_X).unwrap();
     refused(conv().fprop(&foreign, &filter, &y, &plain), "conv2d: x belongs to another context");
     refused(
@@ -168,11 +159,11 @@ fn layouts() {
     assert_eq!(back.to_vec().unwrap(), numbers);
     refused(
         c.nchw_to_nhwc(nchw, &src.slice(0, 119), &half, STREAM),
-        "nchw_to_nhwc: src has 119 elements, 120 are needed",
+        "nchw_to_nhwc: src has 119 elements, but must have at least 120",
     );
     refused(
         c.nhwc_to_nchw([2, 3, 4, 6], &half, &back, STREAM),
-        "nhwc_to_nchw: src has 120 elements, 144 are needed",
+        "nhwc_to_nchw: src has 120 elements, but must have at least 144",
     );
 }
 
@@ -211,10 +202,13 @@ fn pooling() {
         let given = if mode == PoolMode::Max { Some(&view) } else { None };
         pool.backward(given, &on_dy, &gradient, STREAM).unwrap();
         assert_eq!(gradient.to_vec().unwrap(), dx);
-        refused(pool.forward(&on_dy, &got, STREAM), "pool2d: x has 36 elements, 120 are needed");
+        refused(
+            pool.forward(&on_dy, &got, STREAM),
+            "pool2d: x has 36 elements, but must have at least 120",
+        );
         refused(
             pool.backward(given, &on_dy, &got, STREAM),
-            "pool2d: dx has 36 elements, 120 are needed",
+            "pool2d: dx has 36 elements, but must have at least 120",
         );
         if mode == PoolMode::Max {
             assert!(pool.backward(None, &on_dy, &gradient, STREAM).is_err());
@@ -288,16 +282,16 @@ fn batch_norm() {
 
     refused(
         norm.forward(&x.slice(0, 7), &affine, &y, None, STREAM),
-        "BatchNorm: x has 7 elements, 8 are needed",
+        "BatchNorm: x has 7 elements, but must have at least 8",
     );
     let short = Affine { gamma: Some(gamma.slice(0, 1)), ..affine };
     refused(
         norm.forward(&x, &short, &y, None, STREAM),
-        "BatchNorm: gamma has 1 elements, 2 are needed",
+        "BatchNorm: gamma has 1 elements, but must have at least 2",
     );
     refused(
         norm.backward(&x, &dy, &affine, &dy, &short, STREAM),
-        "BatchNorm: dgamma has 1 elements, 2 are needed",
+        "BatchNorm: dgamma has 1 elements, but must have at least 2",
     );
     let options = BatchNormOptions { epsilon: -1.0, ..Default::default() };
     let error = BatchNorm::<f32>::new(&c, 4, 2, &options).err().unwrap();

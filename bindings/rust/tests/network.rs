@@ -168,7 +168,7 @@ fn batches() {
     let (first, count) = (11, 5);
     network.bind(t.x, x.slice(first * IN, count * IN)).unwrap();
     network.bind(t.labels, classes.slice(first, count)).unwrap();
-    let sentence = "forward: x has 40 elements, 128 are needed";
+    let sentence = "forward: x has 40 elements, but must have at least 128";
     refused(network.forward(GraphMode::Training, STREAM), sentence);
     network.set_batch(count).unwrap();
     network.forward(GraphMode::Inference, STREAM).unwrap();

@@ -11,7 +11,11 @@ const COUNT: usize = ROWS * COLUMNS;
 
 /// As the library: -0 stays, of which f32::max may make either zero.
 fn relu(x: f32) -> f32 {
-    if x < 0.0 { 0.0 } else { x }
+    if x < 0.0 {
+        0.0
+    } else {
+        x
+    }
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn sums_of_columns() {
     assert_eq!(sums.to_vec().unwrap(), wanted);
     refused(
         columns.run(&x.slice(0, 14), &sums, 0.0, &Epilogue::default(), Stream::DEFAULT),
-        "column_sum: x has 14 elements, 15 are needed",
+        "column_sum: x has 14 elements, but must have at least 15",
     );
     let bias = Epilogue::default().bias(&sums);
     let unsupported = columns.run(&x, &sums, 0.0, &bias, Stream::DEFAULT);
@@ -78,8 +82,9 @@ fn refusals() {
     let (long, short) = (c.alloc::<f32>(COUNT).unwrap(), c.alloc::<f32>(COUNT - 1).unwrap());
     let foreign = other.alloc::<f32>(COUNT).unwrap();
     let add = || c.pointwise(PointwiseOp::Add, ROWS, COLUMNS);
-    let lacking =
-        |name, has, needed| format!("pointwise: {name} has {has} elements, {needed} are needed");
+    let lacking = |name, has, needed| {
+        format!("pointwise: {name} has {has} elements, but must have at least {needed}")
+    };
     refused(add().b(&long).run(&short, &long), &lacking("a", 14, 15));
     refused(add().b(&long).run(&long, &short), &lacking("y", 14, 15));
     refused(add().b(&short).run(&long, &long), &lacking("b", 14, 15));

@@ -298,22 +298,34 @@ fn refusals() {
     let forward = |inputs: &RnnInputs<'_, f32>| rnn.forward(inputs, &outputs, &reserve, STREAM);
 
     let x = all.slice(0, T * N * I - 1);
-    refused(forward(&RnnInputs { x, ..inputs }), "rnn: x has 23 elements, 24 are needed");
+    refused(
+        forward(&RnnInputs { x, ..inputs }),
+        "rnn: x has 23 elements, but must have at least 24",
+    );
     let h0 = Some(all.slice(0, STATE - 1));
-    refused(forward(&RnnInputs { h0, ..inputs }), "rnn: h0 has 17 elements, 18 are needed");
+    refused(
+        forward(&RnnInputs { h0, ..inputs }),
+        "rnn: h0 has 17 elements, but must have at least 18",
+    );
     let short = [one, RnnWeights { w_hh: all.slice(0, H * H - 1), ..one }];
     refused(
         forward(&RnnInputs { weights: &short, ..inputs }),
-        "rnn: weights[1].w_hh has 8 elements, 9 are needed",
+        "rnn: weights[1].w_hh has 8 elements, but must have at least 9",
     );
     refused(
         forward(&RnnInputs { weights: &weights[..1], ..inputs }),
-        "rnn: weights has 1 elements, 2 are needed",
+        "rnn: weights has 1 elements, but must have at least 2",
     );
     let steps = RnnSteps::Packed(&[3, 2, 1]);
-    refused(forward(&RnnInputs { steps, ..inputs }), "rnn: steps has 3 elements, 4 are needed");
+    refused(
+        forward(&RnnInputs { steps, ..inputs }),
+        "rnn: steps has 3 elements, but must have at least 4",
+    );
     let steps = RnnSteps::Lengths(counts.slice(0, 2));
-    refused(forward(&RnnInputs { steps, ..inputs }), "rnn: lengths has 2 elements, 3 are needed");
+    refused(
+        forward(&RnnInputs { steps, ..inputs }),
+        "rnn: lengths has 2 elements, but must have at least 3",
+    );
     let steps = RnnSteps::Packed(&[1, 3, 1, 1]);
     let error = forward(&RnnInputs { steps, ..inputs }).unwrap_err().to_string();
     assert!(error.contains("batch_sizes[1] = 3"), "{error}");
@@ -327,18 +339,18 @@ fn refusals() {
     let y = all.slice(0, T * N * 2 * H - 1);
     refused(
         rnn.inference(&inputs, &RnnOutputs { y, ..outputs }, STREAM),
-        "rnn: y has 71 elements, 72 are needed",
+        "rnn: y has 71 elements, but must have at least 72",
     );
     let dinputs = RnnInputGrads { x: Some(x), h0: None, c0: None };
     refused(
         rnn.backward_data(&inputs, &outputs, &dinputs, &reserve, None, STREAM),
-        "rnn: dx has 23 elements, 24 are needed",
+        "rnn: dx has 23 elements, but must have at least 24",
     );
     let none = RnnWeightGrads::<f32> { w_ih: None, w_hh: None, b_ih: None, b_hh: None };
     let grads = [none, RnnWeightGrads { w_ih: Some(all.slice(0, 5)), ..none }];
     refused(
         rnn.backward_weights(&inputs, &grads, &reserve, &Default::default(), STREAM),
-        "rnn: grads[1].w_ih has 5 elements, 6 are needed",
+        "rnn: grads[1].w_ih has 5 elements, but must have at least 6",
     );
     let other = context();
     let foreign = other.alloc::<f32>(T * N * I).unwrap();

@@ -106,34 +106,34 @@ fn refusals() {
     let e = embedding::<f32, f32>(&c);
     refused(
         e.forward(&all.slice(0, OF_TABLE - 1), &indices, &out, STREAM),
-        "embedding: table has 14 elements, 15 are needed",
+        "embedding: table has 14 elements, but must have at least 15",
     );
     refused(
         e.forward(&table, &indices.slice(1, 5), &out, STREAM),
-        "embedding: indices has 5 elements, 6 are needed",
+        "embedding: indices has 5 elements, but must have at least 6",
     );
     refused(
         e.forward(&table, &indices, &all.slice(0, OF_OUT - 1), STREAM),
-        "embedding: out has 17 elements, 18 are needed",
+        "embedding: out has 17 elements, but must have at least 18",
     );
     let none = EmbeddingGradOptions::default();
     refused(
         e.backward(&indices.slice(1, 5), &out, &table, &none, STREAM),
-        "embedding: indices has 5 elements, 6 are needed",
+        "embedding: indices has 5 elements, but must have at least 6",
     );
     refused(
         e.backward(&indices, &all.slice(0, OF_OUT - 1), &table, &none, STREAM),
-        "embedding: dout has 17 elements, 18 are needed",
+        "embedding: dout has 17 elements, but must have at least 18",
     );
     refused(
         e.backward(&indices, &out, &all.slice(0, OF_TABLE - 1), &none, STREAM),
-        "embedding: dtable has 14 elements, 15 are needed",
+        "embedding: dtable has 14 elements, but must have at least 15",
     );
     let amax = Some(all.slice(0, 0));
     let options = EmbeddingGradOptions { amax, ..none };
     refused(
         e.backward(&indices, &out, &table, &options, STREAM),
-        "embedding: amax has 0 elements, 1 are needed",
+        "embedding: amax has 0 elements, but must have at least 1",
     );
     let other = context();
     let foreign = other.upload(&INDICES).unwrap();
@@ -153,12 +153,12 @@ fn refusals() {
 
     refused(
         c.dropout(0.5, 0, None, &out, &table, STREAM),
-        "dropout: y has 15 elements, 18 are needed",
+        "dropout: y has 15 elements, but must have at least 18",
     );
     let offset = c.alloc::<i64>(0).unwrap();
     refused(
         c.dropout(0.5, 0, Some(offset.view()), &out, &out, STREAM),
-        "dropout: offset has 0 elements, 1 are needed",
+        "dropout: offset has 0 elements, but must have at least 1",
     );
     refused(c.dropout(1.0, 0, None, &out, &out, STREAM), "mp_dropout: p = 1 is outside [0, 1)");
 }
