@@ -240,7 +240,7 @@ test-all: SEEDS = 2  # the race detector has seed 1
 # one seed.
 test-all: setup-test setup-demo
 	@$(MAKE) tests $(SOFTGPU_TESTS)
-	@$(RUN_TESTS) $(SUITES) $(LONG_STEPS) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12,1) $(TIMING_STEPS) \
+	@$(RUN_TESTS) $(SUITES) $(LONG_STEPS) $(STRICT_STEPS) $(WGMMA_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12,1) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
 	  "alone: race detector::$(STEP_MAKE) race PLAIN= SEEDS=1" \
@@ -248,7 +248,7 @@ test-all: setup-test setup-demo
 
 ## nightly: tests of hours: all seeds, more than 2^31 elements, clean chroots of two Debian releases
 nightly: SEEDS = $(shell seq 3 20)
-nightly: CONV_SEEDS = $(shell seq 2 20)
+nightly: CONV_SEEDS = $(shell seq 20)
 nightly: WGMMA_SEEDS = $(shell seq 2 100)
 nightly: setup-test setup-roots
 	@$(MAKE) tests $(SOFTGPU_TESTS)

@@ -78,14 +78,15 @@ SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mpte
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
   $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
 # What takes longest begins first, so that no processor is idle at the end.
-SOFTGPU_SUITES = $(call softgpu_library,90,library) $(foreach arch,80 75,$(call softgpu_library,$(arch),library,~[long])) \
+SOFTGPU_SUITES = $(call softgpu_library,90,library) $(call softgpu_library,80,library,~[long]) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) \
   "the software device itself::$(BUILD)/tests/softgpu_tests"
 # What CI leaves out of the older architectures.
-SOFTGPU_OLDER_SUITES = $(foreach arch,80 75,$(call softgpu_library,$(arch),library [long],[long]) $(call softgpu_callers,$(arch)))
+SOFTGPU_OLDER_SUITES = $(call softgpu_library,80,library [long],[long]) $(call softgpu_library,75,library) \
+  $(foreach arch,80 75,$(call softgpu_callers,$(arch)))
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
   $(foreach arch,80 75,"sm_$(arch), seed 6: library::SOFTGPU_LAG=1 $(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
   $(foreach arch,90 80 75,"alone: sm_$(arch): library, large and long::$(ON_SOFTGPU) --arch $(arch) $(BUILD)/tests/mptests '[slow],[many_launches]'") \
