@@ -268,7 +268,7 @@ def test_no_text(build, run, tmp_path, text, says):
 
 @pytest.mark.parametrize("arguments, says", [
     ("--loss-scale backof", "Backoff, LogMax, lognormal, dynamic, none"),
-    ("--loss-scale 0", "is not positive"),
+    ("--loss-scale 0", "a loss scale must be positive and finite"),
     ("--dtype fp32", "--dtype: fp32 not in"),
     ("--net gru", "--net: gru not in"),
     ("--net charlm --ranks 2", "--net charlm requires --ranks 1"),
