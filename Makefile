@@ -38,7 +38,7 @@ HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SAN_FLAGS_race := -DMP_RACE=1
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
-# Kernels are instrumented, the simulator is not; sim/race/ is linked instead of libtsan.
+# Kernels are instrumented, the simulator is not; host/race/ is linked instead of libtsan.
 SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
 OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
@@ -61,7 +61,7 @@ LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 # ---------------------------------------------------------------- what is built
 
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
-SIM_CPP := $(wildcard kernels/simt/sim/*.cpp $(if $(filter race,$(SAN)),kernels/simt/sim/race/*.cpp))
+SIM_CPP := $(wildcard host/*.cpp $(if $(filter race,$(SAN)),host/race/*.cpp))
 SIMT_CPP := $(wildcard kernels/simt/*.cpp)
 GROUND_CPP := kernels/target_error.cpp
 GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
@@ -168,10 +168,10 @@ $(KNOWS_TARGETS): DEFINES += -DMP_HAVE_CUDA=1 -DMP_CUDA_ARCHS='"$(ARCHS)"' -DMP_
 endif
 $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
-$(BUILD)/obj/kernels/simt/sim/device.o: DEFINES += $(HOST_DEFINES)
+$(BUILD)/obj/host/device.o: DEFINES += $(HOST_DEFINES)
 
 # The simulator's own arithmetic is for the same processors as the kernels.
-$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: private COMPILE_OBJ += $(HOST_MATH_FLAGS)
+$(BUILD)/obj/host/wgmma_arithmetic.o: private COMPILE_OBJ += $(HOST_MATH_FLAGS)
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@echo "  LINK $@"

@@ -1,5 +1,5 @@
 // Devices and their memory: what a backend offers besides kernels.  backend.h, struct Backend, says
-// what each does.  Bodies in sim/device.cpp and cuda/device.cu.
+// what each does.  Bodies in host/device.cpp and cuda/device.cu.
 #pragma once
 
 #include <string>

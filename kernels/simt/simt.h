@@ -3,7 +3,7 @@
 // One signature, a device body and a host body side by side.  Blocks and grids are
 // one-dimensional; every collective is called by all threads of the block or all lanes of the
 // warp, converged.  On the device the functions below are the CUDA built-ins; on the host they are
-// calls of the simulator (sim/engine.h).
+// calls of the simulator (host/engine.h).
 //
 //   MP_SHARED(T, name, [n][m])   a __shared__ variable (uninitialised; NaN on the host)
 //   MP_DYN_SHARED(T, name)       the dynamic shared memory, whose size the launch gives
@@ -24,7 +24,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/simt/sim/engine.h"
+#include "host/engine.h"
 #endif
 
 namespace mp::MP_TARGET {

@@ -12,7 +12,7 @@
 // still use its shared memory, so kernels with clusters end with cluster_sync.
 //
 // Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  The host bodies
-// are in sim/cluster.cpp and sim/barriers.cpp.
+// are in host/cluster.cpp and host/barriers.cpp.
 #pragma once
 
 #include "kernels/simt/simt.h"

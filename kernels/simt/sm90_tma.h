@@ -192,7 +192,7 @@ MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
 
 #else
 
-// The bodies are in sim/tma.cpp.
+// The bodies are in host/tma.cpp.
 
 void tma_prefetch(const TensorMap &, source_location = source_location::current());
 void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,

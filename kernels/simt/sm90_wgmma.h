@@ -30,7 +30,7 @@
 #include "kernels/simt/sm90_barrier.h"
 
 #if !MP_ON_CUDA
-#include "kernels/simt/sim/wgmma.h"
+#include "host/wgmma.h"
 #endif
 
 namespace mp::MP_TARGET {

@@ -1,5 +1,5 @@
 // Pairs sorted by their keys, stably: of equal keys the first stays the first.  Bodies in cuda/sort.cu, where
-// the sort is CUB's, and sim/sort.cpp.
+// the sort is CUB's, and host/sort.cpp.
 #pragma once
 
 #include "kernels/device.h"

@@ -58,7 +58,7 @@ constexpr int32_t kMaxIm2colOffset = 255;
 const char *why_no_tensor_map(const TensorMapSpec &);
 const char *why_no_tensor_map(const Im2colSpec &);
 
-/// On CUDA a CUtensorMap (with the alignment of CUDA 13.0), on the host the fields of sim/tensor_map.h.
+/// On CUDA a CUtensorMap (with the alignment of CUDA 13.0), on the host the fields of host/tensor_map_fields.h.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };

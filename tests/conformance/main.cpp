@@ -11,7 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "kernels/simt/sim/engine.h"
+#include "host/engine.h"
 #include "suite.h"
 
 namespace {

@@ -12,7 +12,7 @@ FUZZ_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-unknown-pragmas $(INCLUDES) -I$(FU
   -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -fno-sanitize=enum -fno-sanitize-recover=undefined
 FUZZ_OBJS := $(PURE_CPP:%.cpp=$(FUZZ)/obj/%.o)
 # For fuzzers whose kernels do nothing (idle_device.cpp) the definitions of these are weak.
-REPLACED := $(addprefix kernels/simt/sim/,device.o workers.o)
+REPLACED := $(addprefix host/,device.o workers.o)
 FUZZ_KERNELS := $(filter-out $(REPLACED:%=$(BUILD)/obj/%),$(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)) \
   $(REPLACED:%=$(FUZZ)/weak/%) $(HOST_OBJS)
 

@@ -1,8 +1,8 @@
-// Instead of parts of kernels/simt/sim: launches do nothing, for the device pointers of a fuzzer point nowhere.
+// Instead of parts of host: launches do nothing, for the device pointers of a fuzzer point nowhere.
 #include <cstring>
 
 #include "kernels/device.h"
-#include "kernels/simt/sim/workers.h"
+#include "host/workers.h"
 #include "tests/fuzz/world.h"
 
 namespace mp::host {

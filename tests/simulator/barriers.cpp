@@ -1,8 +1,8 @@
 // mbarriers and named barriers of the simulator: each alone, in every mode.
 #include <cstring>
 
-#include "kernels/simt/sim/race.h"
-#include "kernels/simt/sim/start_async.h"
+#include "host/race.h"
+#include "host/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "testing.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/simt/sim/race.h"
-#include "kernels/simt/sim/start_async.h"
+#include "host/race.h"
+#include "host/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 

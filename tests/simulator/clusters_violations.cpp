@@ -1,5 +1,5 @@
 // Mistakes in clusters: each has a report of its own, in every mode.
-#include "kernels/simt/sim/start_async.h"
+#include "host/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 

@@ -1,7 +1,7 @@
 // The race detector with mbarriers, named barriers, clusters and asynchronous operations: what they
 // order and what they do not.
-#include "kernels/simt/sim/race.h"
-#include "kernels/simt/sim/start_async.h"
+#include "host/race.h"
+#include "host/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "testing.h"
 

@@ -5,11 +5,11 @@
 
 TSAN := $(BUILD)/tsan
 TSAN_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-tsan $(INCLUDES) -fsanitize=thread
-TSAN_SIM := $(addprefix kernels/simt/sim/,workers.o mode.o tensor_box.o device.o)
+TSAN_SIM := $(addprefix host/,workers.o mode.o tensor_box.o device.o)
 TSAN_OBJS := $(PURE_CPP:%.cpp=$(TSAN)/obj/%.o) $(TSAN_SIM:%=$(TSAN)/obj/%)
 TSAN_KERNELS := $(filter-out $(TSAN_SIM:%=$(BUILD)/obj/%),$(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)) $(HOST_OBJS)
 # Engines run fibers below these, whose functions are not left in the order in which they were entered.
-$(TSAN)/obj/kernels/simt/sim/%.o: TSAN_FLAGS += --param tsan-instrument-func-entry-exit=0
+$(TSAN)/obj/host/%.o: TSAN_FLAGS += --param tsan-instrument-func-entry-exit=0
 
 $(TSAN)/obj/%.o: %.cpp
 	@mkdir -p $(@D)

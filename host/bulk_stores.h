@@ -1,0 +1,54 @@
+// The TMA stores of one thread, in the groups that it commits.
+//
+// A store reads smem and later writes gmem.  The strict mode may delay each of the two until the wait
+// that covers it.
+#pragma once
+
+#include <vector>
+
+#include "host/engine.h"
+#include "host/tensor_box.h"
+
+namespace mp::host::engine {
+
+struct BulkStore {
+  TensorBox box;
+  const std::byte *smem;
+  bool add;
+};
+
+class BulkStores {
+ public:
+  void start(const BulkStore &, source_location);
+  void commit() { group_++; }
+  int64_t group() const { return group_; }
+
+  /// Returns when all but the newest `num_pending` committed groups have read smem (wait_read), or have
+  /// written gmem too (wait).  The value is the number of groups that have read smem.
+  int64_t wait_read(int64_t num_pending);
+  int64_t wait(int64_t num_pending);
+
+  /// The thread returns from the kernel.  False if it has not waited until all its stores had read
+  /// smem; otherwise performs the writes to gmem that are still pending.
+  bool finish();
+  source_location newest() const { return newest_at_; }
+
+ private:
+  struct Pending {
+    BulkStore store;
+    int64_t group;
+    bool has_read;
+    std::vector<std::byte> bytes;  ///< what was read from smem
+  };
+
+  static void read(Pending &);
+  static void write(const Pending &);
+
+  std::vector<Pending> pending_;  ///< oldest first
+  int64_t group_ = 0;             ///< commits so far
+  int64_t groups_read_ = 0;       ///< groups below this number have read smem
+  int64_t newest_group_ = -1;     ///< the newest group that has a store
+  source_location newest_at_;
+};
+
+}  // namespace mp::host::engine

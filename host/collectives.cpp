@@ -1,0 +1,61 @@
+// block_sync, and the collectives of a warp.
+#include <cstring>
+#include <utility>
+
+#include "host/barriers.h"
+#include "host/race.h"
+
+namespace mp::host::engine {
+
+void block_barrier(Thread &me, source_location where) {
+  Block &block = *me.block;
+  if (block.at_barrier == 0)
+    block.barrier_at = where;
+  else if (!same_line(block.barrier_at, where))
+    violation(where, "calls another block_sync than its block, which is at %s",
+              file_and_line(block.barrier_at).text);
+  if (block.at_barrier + 1 == block.alive) {
+    release_block_barrier(block);
+    return;
+  }
+  block.at_barrier++;
+  block.barrier_waiting[me.warp->index] |= 1u << me.lane;
+  block_until_woken(me, "block_sync", where);
+}
+
+void release_block_barrier(Block &block) {
+  race::join(block.warps, static_cast<size_t>(block.num_warps()));
+  block.at_barrier = 0;
+  for (int w = 0; w < block.num_warps(); w++) {
+    uint32_t &waiting = block.barrier_waiting[w];
+    if (waiting != 0) wake(block.warps[w], std::exchange(waiting, 0u));
+  }
+}
+
+void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &),
+                     source_location where) {
+  Warp &warp = *me.warp;
+  if (warp.alive != ~0u)
+    violation(where, "calls %s after lanes of its warp have returned", collective);
+  if (warp.arrived == 0) {
+    warp.collective = collective;
+    warp.collective_at = where;
+  } else if (std::strcmp(warp.collective, collective) != 0 ||
+             !same_line(warp.collective_at, where)) {
+    violation(where, "calls %s, but its warp is in %s at %s", collective, warp.collective,
+              file_and_line(warp.collective_at).text);
+  }
+  warp.arrived |= 1u << me.lane;
+  if (warp.arrived != ~0u) {
+    block_until_woken(me, collective, where);
+    return;
+  }
+  warp.arrived = 0;
+  if (combine != nullptr)
+    combine(warp);
+  else
+    race::join(&warp, 1);  // warp_sync orders memory; an exchange of values does not
+  wake(warp, ~(1u << me.lane));
+}
+
+}  // namespace mp::host::engine

@@ -1,0 +1,338 @@
+// Launches: the fibers of one cluster on an OS thread, the clusters of a grid on several of them, and the
+// report when something goes wrong.
+#include "host/engine.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "host/cluster_state.h"
+#include "host/fiber.h"
+#include "host/race.h"
+#include "host/scheduler.h"
+#include "host/workers.h"
+#include "kernels/target_error.h"
+#include "kernels/thread_local_object.h"
+
+namespace mp::host::engine {
+
+constinit thread_local Thread *current = nullptr;
+
+Thread &this_thread() noexcept {
+  return *current;
+}
+
+namespace {
+
+const char *without_folders(const char *path) {
+  const char *const slash = std::strrchr(path, '/');
+  return slash != nullptr ? slash + 1 : path;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- one OS thread's engine
+
+class Engine {
+ public:
+  Engine() : fibers_(kMaxThreads, &Engine::fiber_main), main_(fiber_of_os_thread()) {}
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
+
+  static Engine &of_this_thread();
+
+  /// The engine that runs the calling kernel.
+  static Engine &running() { return *current->engine; }
+
+  /// What fails here fails before the first thread of the grid has run.
+  void prepare(const Grid &grid) { state_.prepare(grid); }
+
+  void run_cluster(const Grid &grid, int64_t index) {
+    grid_ = &grid;
+    error_.clear();
+    const Mode mode = engine::mode();
+    state_.begin(grid, index, mode);
+    scheduler_.begin_cluster(cluster_, index, mode);
+    race::begin_cluster(cluster_);
+    Thread *const first = scheduler_.pick();
+    Fiber &fiber = fibers_.take();
+    fiber.start = current_ = first;
+    resume(main_, fiber);
+    current_ = nullptr;
+    if (cluster_.alive > 0 || !error_.empty() || thrown_) abandon_cluster();
+    for (const Block &block : state_.blocks()) {
+      for (const std::string &damage : {block.smem->damage(), block.barriers->unfinished()})
+        if (!damage.empty()) throw TargetError(MP_ERROR_INTERNAL, describe(block) + " " + damage);
+    }
+  }
+
+  // These are called from inside a kernel, through the free functions below.
+
+  [[noreturn]] void stop(const char *what, source_location where) {
+    note_violation(what, where);
+    resume(*running_, main_);
+    std::abort();  // an abandoned fiber is never resumed
+  }
+
+  void wait(Thread &me, const char *waits_in, source_location where, WaitsFor waits_for) {
+    me.waits_in = waits_in;
+    me.waits_at = where;
+    me.waits_for = waits_for;
+    Thread *const next = scheduler_.pick();
+    if (next == nullptr) {
+      resume(*me.fiber, main_);  // deadlock: run_cluster reports it
+      std::abort();
+    }
+    current_ = next;
+    if (next == &me) return;  // an asynchronous operation has woken it
+    if (next->fiber == nullptr) {
+      next->fiber = &fibers_.take();
+      next->fiber->start = next;
+    }
+    resume(*me.fiber, *next->fiber);
+  }
+
+  void may_switch(source_location where) {
+    if (!scheduler_.wants_switch()) return;
+    Thread &me = *current_;
+    scheduler_.wake(*me.warp, 1u << me.lane);
+    wait(me, "nothing", where, {});
+  }
+
+  void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
+                        source_location where) {
+    void *const variable = current_->block->smem->find(key);
+    if (variable != nullptr) return variable;
+    for (const Block &block : state_.blocks())
+      if (block.smem->add(key, name, bytes, alignment) == nullptr)
+        violation(where,
+                  "requires %zu bytes for shared %s, but the block exceeds %zu bytes with them",
+                  bytes, name, kSmemBytes);
+    return current_->block->smem->find(key);
+  }
+
+  Scheduler &scheduler() { return scheduler_; }
+
+ private:
+  static void fiber_main(boost::context::detail::transfer_t arrived) {
+    enter_fiber(arrived);
+    Engine &engine = running();
+    Fiber &self = *engine.running_;
+    try {
+      engine.run_threads(self);
+    } catch (...) {  // below this frame there is nothing that could catch it
+      engine.thrown_ = std::current_exception();
+    }
+    engine.resume(self, engine.main_);  // run_cluster throws it again
+    std::abort();                       // an abandoned fiber is never resumed
+  }
+
+  /// What a fiber does: it runs the thread it was given, then others that have not started yet.
+  void run_threads(Fiber &self) {
+    for (;;) {
+      Thread *next = std::exchange(self.start, nullptr);
+      do {
+        next->fiber = &self;
+        current_ = next;
+        grid_->body(grid_->arguments);
+        finish(*current_);
+        next = scheduler_.pick();
+      } while (next != nullptr && next->fiber == nullptr);
+      fibers_.give_back(self);
+      current_ = next;
+      resume(self, next != nullptr ? *next->fiber : main_);
+    }
+  }
+
+  void resume(Fiber &from, Fiber &to) {
+    running_ = &to;
+    switch_fiber(from, to);
+  }
+
+  /// The thread has returned from the kernel.  Barriers of the block and the cluster no longer count
+  /// it; a warp collective that still expects it can never complete.
+  void finish(Thread &thread) {
+    Warp &warp = *thread.warp;
+    Block &block = *thread.block;
+    finish_bulk_stores();
+    if (!thread.may_use_gmem)
+      violation(
+          {},
+          "returned without wait_for_previous_kernel, which its kernel's early launch requires");
+    warp.alive &= ~(1u << thread.lane);
+    block.alive--;
+    cluster_.alive--;
+    if (warp.arrived != 0)
+      violation(warp.collective_at, "returned while its warp waits for it in %s", warp.collective);
+    check_warpgroup_left(thread);
+    if (block.alive > 0 && block.at_barrier == block.alive) release_block_barrier(block);
+    if (cluster_.at_sync > 0 && cluster_.at_sync == cluster_.alive)
+      release_cluster_barrier(cluster_);
+  }
+
+  // ---- failure
+
+  void note_violation(const char *what, source_location where) {
+    error_ = describe(*current_->block) + " thread " + std::to_string(current_->index) + " " + what;
+    if (where.line() != 0) {
+      error_ += " at ";
+      error_ += file_and_line(where).text;
+    }
+  }
+
+  std::string describe(const Block &block) const {
+    return std::string(grid_->kernel) + ": block " + std::to_string(block.index);
+  }
+
+  [[noreturn]] void abandon_cluster() {
+    const Abandoned abandoned{*this};
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+    if (error_.empty()) error_ = deadlock_report();
+    throw TargetError(MP_ERROR_INTERNAL, error_);
+  }
+
+  /// Whatever is thrown on the way.
+  struct Abandoned {
+    Engine &engine;
+    ~Abandoned() {
+      engine.fibers_.reset();
+      engine.state_.abandon();
+      engine.scheduler_.forget_async();
+    }
+  };
+
+  std::string deadlock_report() const {
+    constexpr size_t kMaxPlaces = 8;
+    std::string report = describe(cluster_.blocks[0]);
+    if (cluster_.size > 1) report += " and its cluster";
+    report += " deadlocked;";
+    std::vector<std::string> seen;
+    for (const Thread &thread : state_.threads()) {
+      if ((thread.warp->alive >> thread.lane & 1) == 0 || thread.fiber == nullptr) continue;
+      std::string place = std::string(" waits in ") + thread.waits_in + " at " +
+                          file_and_line(thread.waits_at).text;
+      if (thread.waits_for.describe != nullptr)
+        place = place + " " + thread.waits_for.describe(thread.waits_for.object).text;
+      if (std::find(seen.begin(), seen.end(), place) != seen.end() || seen.size() == kMaxPlaces)
+        continue;
+      report += (seen.empty() ? " thread " : ", thread ") + std::to_string(thread.index);
+      if (cluster_.size > 1) report += " of block " + std::to_string(thread.block->index);
+      report += place;
+      seen.push_back(place);
+    }
+    return report;
+  }
+
+  Thread *&current_ = current;  ///< of this OS thread, looked up once
+  FiberPool fibers_;
+  Fiber main_;
+  Fiber *running_ = nullptr;
+  const Grid *grid_ = nullptr;
+  std::string error_;
+  std::exception_ptr thrown_;  ///< by a thread of the cluster
+  ClusterState state_{this};
+  Cluster &cluster_ = state_.cluster();
+  Scheduler scheduler_;
+};
+
+/// The engine of an OS thread, from its first launch to release_idle().
+struct EngineSlot {
+  std::optional<Engine> engine;
+  ThreadCache registration{[this] { engine.reset(); }};
+};
+
+Engine &Engine::of_this_thread() {
+  std::optional<Engine> &engine = ThreadLocal<EngineSlot>::get().engine;
+  return engine ? *engine : engine.emplace();
+}
+
+// ---------------------------------------------------------------- the interface
+
+Text words(const char *format, ...) {
+  Text said;
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(said.text, sizeof said.text, format, arguments);
+  va_end(arguments);
+  return said;
+}
+Text file_and_line(const source_location &where) {
+  return words("%s:%u", without_folders(where.file_name()), static_cast<unsigned>(where.line()));
+}
+bool same_line(const source_location &a, const source_location &b) {
+  return a.line() == b.line() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
+}
+
+void violation(source_location where, const char *format, ...) {
+  char text[640];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  Engine::running().stop(text, where);
+}
+void block_until_woken(Thread &me, const char *waits_in, source_location where,
+                       WaitsFor waits_for) {
+  me.engine->wait(me, waits_in, where, waits_for);
+}
+void wake(Warp &warp, uint32_t lanes) {
+  warp.lanes->engine->scheduler().wake(warp, lanes);
+}
+void may_switch(source_location where) {
+  Engine::running().may_switch(where);
+}
+void check_may_use_gmem(const char *primitive, source_location where) {
+  if (!current->may_use_gmem)
+    violation(where, "calls %s before wait_for_previous_kernel", primitive);
+}
+bool defer_copy() {
+  return Engine::running().scheduler().defer_copy();
+}
+void keep_async(std::function<void()> operation) {
+  Engine::running().scheduler().keep_async(std::move(operation));
+}
+void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
+                      source_location where) {
+  return Engine::running().shared_variable(key, name, bytes, alignment, where);
+}
+
+void run(const Grid &grid) {
+  const auto refuse = [&grid](const std::string &why) {
+    throw TargetError(MP_ERROR_INTERNAL, std::string(grid.kernel) + ": " + why);
+  };
+  if (grid.num_blocks < 1)
+    refuse("a grid of " + std::to_string(grid.num_blocks) + " blocks is empty");
+  if (grid.num_threads % kWarpSize != 0 || grid.num_threads < kWarpSize ||
+      grid.num_threads > kMaxThreads)
+    refuse(std::to_string(grid.num_threads) +
+           " threads per block is not a multiple of 32 up to 1024");
+  if (grid.cluster < 1 || grid.cluster > kMaxCluster)
+    refuse(std::to_string(grid.cluster) + " blocks per cluster is outside [1, 8]");
+  if (grid.num_blocks % grid.cluster != 0)
+    refuse("a grid of " + std::to_string(grid.num_blocks) +
+           " blocks does not divide into clusters of " + std::to_string(grid.cluster));
+  if (grid.cluster * grid.num_threads > kMaxThreads)
+    refuse("a cluster of " + std::to_string(grid.cluster) + " blocks of " +
+           std::to_string(grid.num_threads) +
+           " threads exceeds the 1024 threads of this simulator");
+  if (grid.dynamic_smem_bytes > kSmemBytes)
+    refuse(std::to_string(grid.dynamic_smem_bytes) +
+           " bytes of shared memory exceed the limit of a block");
+  const auto run_cluster = [&grid](int64_t index) {
+    Engine::of_this_thread().run_cluster(grid, index);
+  };
+  const auto prepare = [&grid] { Engine::of_this_thread().prepare(grid); };
+  run_on_workers({grid.num_blocks / grid.cluster, prepare, run_cluster}, grid.max_workers);
+}
+
+void release_idle() {
+  release_workers();
+}
+
+}  // namespace mp::host::engine

@@ -1,0 +1,66 @@
+// The functions of race.h: they report to the detector of the running OS thread.
+#include "host/race.h"
+
+#include "host/barriers.h"
+#include "host/race/detector.h"
+
+namespace mp::host::engine::race {
+
+void begin_cluster(const Cluster &cluster) {
+  static thread_local Detector detector_of_this_thread;
+  detector = &detector_of_this_thread;
+  detector->begin_cluster(cluster);
+}
+void join(const Warp *warps, size_t num_warps) {
+  detector->join(warps, num_warps);
+}
+
+void copy_started(const void *smem, size_t bytes, const void *code) {
+  detector->copy_started(smem, bytes, code);
+}
+void copies_landed(int64_t groups) {
+  detector->completed(Agent::copies, groups);
+}
+
+void mbarrier_initialised(const Mbarrier &bar) {
+  detector->initialised(bar);
+}
+void mbarrier_arrived(const Mbarrier &bar) {
+  detector->arrived(bar);
+}
+void mbarrier_completed(const Mbarrier &bar) {
+  detector->completed(bar);
+}
+void mbarrier_waited(const Mbarrier &bar) {
+  detector->waited(bar);
+}
+void named_barrier_arrived(const NamedBarrier &bar) {
+  detector->arrived(bar);
+}
+void named_barrier_completed(const NamedBarrier &bar) {
+  detector->completed(bar);
+}
+
+/// An address without an mbarrier is a violation later, when the bytes of the load complete.
+void tma_load_started(SmemAddress bar, const void *smem, size_t bytes, const void *code) {
+  if (const Mbarrier *const mbarrier = find_mbarrier(bar); mbarrier != nullptr)
+    detector->load_started(*mbarrier, smem, bytes, code);
+}
+void tma_store_started(const void *smem, size_t bytes, int64_t group, const void *code) {
+  detector->store_started(smem, bytes, group, code);
+}
+void tma_stores_read(int64_t groups) {
+  detector->completed(Agent::stores, groups);
+}
+void async_proxy_fenced() {
+  detector->fenced();
+}
+
+void wgmma_started(const void *smem, size_t bytes, int64_t group, const void *code) {
+  detector->multiply_started(smem, bytes, group, code);
+}
+void wgmma_done(int64_t groups) {
+  detector->completed(Agent::multiplies, groups);
+}
+
+}  // namespace mp::host::engine::race

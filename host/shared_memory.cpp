@@ -1,0 +1,142 @@
+#include "host/shared_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "host/fiber.h"
+
+namespace mp::host::engine {
+
+namespace {
+
+constexpr size_t kGuardBytes = 64;  // on each side, so twice that between two variables
+constexpr std::byte kGuardPattern{0xC5};
+constexpr size_t kUsualVariables = 16;
+constexpr size_t kArenaBytes = kSmemBytes + 16 * 1024;  // room for variables and their guard zones
+
+size_t round_up(size_t value, size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory() {
+  variables_.reserve(kUsualVariables);
+  // Not by malloc, whose heap would grow with each life of the workers.
+  void *const pages =
+      mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  arena_ = static_cast<std::byte *>(pages);
+}
+
+SharedMemory::~SharedMemory() {
+#if MP_ASAN
+  __asan_unpoison_memory_region(arena_, kArenaBytes);
+#endif
+  munmap(arena_, kArenaBytes);
+}
+
+size_t SharedMemory::capacity() {
+  return kArenaBytes;
+}
+
+void SharedMemory::begin_block(size_t dynamic_bytes, const Mode &mode) {
+  variables_.clear();
+  used_bytes_ = 0;
+  guard_all_ = mode.strict;
+  // The strict mode shifts all variables by a few 16-byte steps, so that code which relies on more
+  // alignment than it asked for fails.
+  top_ = mode.strict ? 16 * (mode.seed * 7 % 8) : 0;
+#if MP_ASAN
+  __asan_poison_memory_region(arena_, kArenaBytes);
+#endif
+  if (guard_all_) guard(0, kArenaBytes);
+  add(nullptr, "dynamic part", dynamic_bytes, mode.strict ? 128 : 1024);
+}
+
+void *SharedMemory::add(const void *key, const char *name, size_t bytes, size_t alignment) {
+  const size_t offset = round_up(top_ + 2 * kGuardBytes, std::max<size_t>(alignment, 16));
+  if (bytes > kSmemBytes - used_bytes_ || offset + bytes + kGuardBytes > kArenaBytes)
+    return nullptr;
+  const size_t end = offset + bytes;
+  if (!guard_all_) {
+    guard(top_, offset);
+    guard(end, end + kGuardBytes);
+  }
+#if MP_ASAN
+  __asan_unpoison_memory_region(arena_ + offset, bytes);
+#endif
+  std::memset(arena_ + offset, kNanPattern, bytes);
+  variables_.push_back({key, name, offset, bytes});
+  top_ = end;
+  guarded_end_ = guard_all_ ? kArenaBytes : end + kGuardBytes;
+  used_bytes_ += bytes;
+  return arena_ + offset;
+}
+
+void SharedMemory::guard([[maybe_unused]] size_t begin, [[maybe_unused]] size_t end) {
+#if !MP_ASAN
+  std::memset(arena_ + begin, static_cast<int>(kGuardPattern), end - begin);
+#endif
+}
+
+/// Compares the zone with itself shifted by one byte, which is as fast as memcmp.
+bool SharedMemory::intact(size_t begin, size_t end) const {
+  const std::byte *const zone = arena_ + begin;
+  return zone[0] == kGuardPattern && std::memcmp(zone, zone + 1, end - begin - 1) == 0;
+}
+
+std::string SharedMemory::damage() const {
+#if !MP_ASAN
+  const Variable *below = nullptr;
+  size_t begin = variables_.front().offset - kGuardBytes;
+  for (const Variable &variable : variables_) {
+    if (!intact(begin, variable.offset))
+      return describe_damage(below, &variable, begin, variable.offset);
+    below = &variable;
+    begin = variable.end();
+  }
+  if (!intact(begin, guarded_end_)) return describe_damage(below, nullptr, begin, guarded_end_);
+#endif
+  return "";
+}
+
+/// Names the neighbouring variable that is nearer to the first damaged byte.
+std::string SharedMemory::describe_damage(const Variable *below, const Variable *above,
+                                          size_t begin, size_t end) const {
+  const auto is_damaged = [](std::byte b) { return b != kGuardPattern; };
+  const size_t first =
+      static_cast<size_t>(std::find_if(arena_ + begin, arena_ + end, is_damaged) - arena_);
+  if (above == nullptr || (below != nullptr && first - begin < end - first))
+    return "wrote to shared " + std::string(below->name) + " + " +
+           std::to_string(first - below->offset) + " bytes, past its end";
+  return "wrote to shared " + std::string(above->name) + " - " + std::to_string(end - first) +
+         " bytes, below its start";
+}
+
+const SharedMemory::Variable *SharedMemory::variable_at(size_t offset) const {
+  for (const Variable &variable : variables_)
+    if (offset >= variable.offset && offset < variable.end()) return &variable;
+  return nullptr;
+}
+
+bool SharedMemory::holds(const void *address, size_t bytes) const {
+  const uintptr_t offset =
+      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
+  const Variable *const variable = variable_at(offset);
+  return variable != nullptr && offset + bytes <= variable->end();
+}
+
+Text SharedMemory::locate(const void *address) const {
+  const uintptr_t offset =
+      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
+  const Variable *const variable = variable_at(offset);
+  if (variable == nullptr) return words("shared memory outside all variables");
+  return words("%s + %zu bytes", variable->name, offset - variable->offset);
+}
+
+}  // namespace mp::host::engine

@@ -1,0 +1,77 @@
+// The shared memory of one block: an arena with a guard zone on either side of every variable.
+//
+// Variables start as NaN.  The guard zones hold a pattern that is checked when the block has finished;
+// in the strict mode everything outside the variables is a guard zone.  Under AddressSanitizer the
+// zones are poisoned instead, so that it reports the line of the bad access.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/engine.h"
+
+namespace mp::host::engine {
+
+constexpr int kNanPattern = 0xFF;  // of every byte; a NaN in fp16, bf16, fp32 and fp64
+
+inline bool is_aligned(const void *address, size_t alignment) {
+  return reinterpret_cast<uintptr_t>(address) % alignment == 0;
+}
+
+class SharedMemory {
+ public:
+  SharedMemory();
+  SharedMemory(const SharedMemory &) = delete;
+  SharedMemory &operator=(const SharedMemory &) = delete;
+  ~SharedMemory();
+
+  /// Removes all variables and adds the first one, the dynamic shared memory.
+  void begin_block(size_t dynamic_bytes, const Mode &);
+  void *dynamic() const { return arena_ + variables_.front().offset; }
+
+  /// NULL if there is no such variable yet.
+  void *find(const void *key) const {
+    for (const Variable &variable : variables_)
+      if (variable.key == key) return arena_ + variable.offset;
+    return nullptr;
+  }
+  /// NULL if the block would use more than kSmemBytes.
+  void *add(const void *key, const char *name, size_t bytes, size_t alignment);
+
+  const std::byte *begin() const { return arena_; }
+  std::byte *at(size_t offset) const { return arena_ + offset; }
+  static size_t capacity();
+  /// True if the whole range lies in one variable.
+  bool holds(const void *address, size_t bytes) const;
+  /// "tile + 12 bytes", for reports.
+  Text locate(const void *address) const;
+
+  /// Empty, or a report of the variable whose guard zone was written.
+  std::string damage() const;
+
+ private:
+  struct Variable {
+    const void *key;
+    const char *name;
+    size_t offset;
+    size_t bytes;
+    size_t end() const { return offset + bytes; }
+  };
+
+  const Variable *variable_at(size_t offset) const;
+  void guard(size_t begin, size_t end);
+  bool intact(size_t begin, size_t end) const;
+  std::string describe_damage(const Variable *below, const Variable *above, size_t begin,
+                              size_t end) const;
+
+  std::byte *arena_;
+  std::vector<Variable> variables_;
+  size_t top_ = 0;          ///< end of the last variable
+  size_t guarded_end_ = 0;  ///< end of the guard zone above the last variable
+  size_t used_bytes_ = 0;   ///< by variables, without guard zones
+  bool guard_all_ = false;
+};
+
+}  // namespace mp::host::engine

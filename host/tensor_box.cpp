@@ -1,0 +1,161 @@
+#include "host/tensor_box.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace mp::host::engine {
+
+namespace {
+
+constexpr int kChunkBytes = 16;
+constexpr int kSwizzleRows = 8;
+constexpr int kSwizzledRowBytes = kSwizzleRows * kChunkBytes;
+constexpr int kMaxRowBytes = 256 * 4;
+
+/// The swizzle is its own inverse, so this serves loads and stores.
+void copy_swizzled(std::byte *to, const std::byte *from, int row) {
+  const int flip = row % kSwizzleRows * kChunkBytes;
+#pragma GCC unroll 8
+  for (int at = 0; at < kSwizzledRowBytes; at += kChunkBytes)
+    std::memcpy(to + (at ^ flip), from + at, kChunkBytes);
+}
+
+void copy_row(const TensorMapFields &map, std::byte *to, const std::byte *from, int row) {
+  if (map.swizzle_128)
+    copy_swizzled(to, from, row);
+  else
+    std::memcpy(to, from, static_cast<size_t>(map.row_bytes()));
+}
+
+/// The part of a box that lies in the tensor.
+struct Clip {
+  explicit Clip(const TensorBox &box) {
+    const TensorMapFields &map = box.map;
+    const auto clip = [](int64_t value, int32_t limit) {
+      return static_cast<int>(std::clamp<int64_t>(value, 0, limit));
+    };
+    first_byte = clip(-int64_t{box.x}, map.box[0]) * map.element_bytes;
+    end_byte = clip(map.extent[0] - box.x, map.box[0]) * map.element_bytes;
+    first_row = clip(-int64_t{box.y}, map.box[1]);
+    end_row = clip(map.extent[1] - box.y, map.box[1]);
+    const bool in_matrix = box.z >= 0 && box.z < map.extent[2];
+    if (!in_matrix || first_byte >= end_byte) first_row = end_row = 0;
+    whole_rows = first_byte == 0 && end_byte == map.row_bytes();
+  }
+
+  size_t bytes() const { return static_cast<size_t>(end_byte - first_byte); }
+
+  int first_byte, end_byte;  ///< of every row
+  int first_row, end_row;
+  bool whole_rows;
+};
+
+/// Where the row of the box begins in gmem; for a negative x that is before the row of the tensor.
+std::byte *gmem_row(const TensorBox &box, int row) {
+  const TensorMapFields &map = box.map;
+  return map.base + box.z * map.stride_bytes[1] + (int64_t{box.y} + row) * map.stride_bytes[0] +
+         int64_t{box.x} * map.element_bytes;
+}
+
+/// The pixel at which the filter's first tap stands, and the way from one such pixel to the next.
+struct Walk {
+  explicit Walk(const Im2colBox &box)
+      : map(box.map), w(box.place.w), h(box.place.h), n(box.place.n) {}
+
+  void advance() {
+    w += map.step[0];
+    if (w <= map.extent[1] - 1 + map.upper[0]) return;
+    w = map.lower[0];
+    h += map.step[1];
+    if (h <= map.extent[2] - 1 + map.upper[1]) return;
+    h = map.lower[1];
+    n++;
+  }
+
+  const TensorMapFields &map;
+  int64_t w, h, n;
+};
+
+}  // namespace
+
+void load_box(const Im2colBox &box, std::byte *smem) {
+  const TensorMapFields &map = box.map;
+  const size_t row_bytes = static_cast<size_t>(map.row_bytes());
+  const auto bytes_from_c = [&](int64_t channels) {
+    return static_cast<size_t>(std::clamp<int64_t>(channels, 0, map.box[0]) * map.element_bytes);
+  };
+  const size_t first_byte = bytes_from_c(-int64_t{box.place.c});
+  const size_t end_byte = bytes_from_c(map.extent[0] - box.place.c);
+  alignas(kChunkBytes) std::byte pixel[kMaxRowBytes] = {};
+  Walk walk(box);
+  for (int row = 0; row < map.box[1]; row++, smem += row_bytes, walk.advance()) {
+    const int64_t w = walk.w + box.place.w_offset, h = walk.h + box.place.h_offset, n = walk.n;
+    const bool inside = w >= 0 && w < map.extent[1] && h >= 0 && h < map.extent[2] && n >= 0 &&
+                        n < map.extent[3] && first_byte < end_byte;
+    if (!inside) {
+      std::memset(smem, 0, row_bytes);
+      continue;
+    }
+    const std::byte *const from = map.base + n * map.stride_bytes[2] + h * map.stride_bytes[1] +
+                                  w * map.stride_bytes[0] +
+                                  int64_t{box.place.c} * map.element_bytes;
+    if (end_byte - first_byte == row_bytes) {
+      copy_row(map, smem, from, row);
+    } else {
+      std::memcpy(pixel + first_byte, from + first_byte, end_byte - first_byte);
+      copy_row(map, smem, pixel, row);
+    }
+  }
+}
+
+void load_box(const TensorBox &box, std::byte *smem) {
+  const TensorMapFields &map = box.map;
+  const size_t row_bytes = static_cast<size_t>(map.row_bytes());
+  const Clip clip(box);
+  alignas(kChunkBytes) std::byte whole[kMaxRowBytes];
+  if (!clip.whole_rows) std::memset(whole, 0, row_bytes);
+  for (int row = 0; row < map.box[1]; row++, smem += row_bytes) {
+    if (row < clip.first_row || row >= clip.end_row) {
+      std::memset(smem, 0, row_bytes);
+    } else if (clip.whole_rows) {
+      copy_row(map, smem, gmem_row(box, row), row);
+    } else {
+      std::memcpy(whole + clip.first_byte, gmem_row(box, row) + clip.first_byte, clip.bytes());
+      copy_row(map, smem, whole, row);
+    }
+  }
+}
+
+void store_box(const TensorBox &box, const std::byte *smem) {
+  const TensorMapFields &map = box.map;
+  const Clip clip(box);
+  alignas(kChunkBytes) std::byte whole[kMaxRowBytes];
+  for (int row = clip.first_row; row < clip.end_row; row++) {
+    const std::byte *const from = smem + row * map.row_bytes();
+    if (clip.whole_rows) {
+      copy_row(map, gmem_row(box, row), from, row);
+    } else {
+      copy_row(map, whole, from, row);
+      std::memcpy(gmem_row(box, row) + clip.first_byte, whole + clip.first_byte, clip.bytes());
+    }
+  }
+}
+
+void add_box(const TensorBox &box, const std::byte *smem) {
+  // Hardware adds each element atomically.  Here one box is added at a time, which is faster than an
+  // atomic operation for every element.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const TensorMapFields &map = box.map;
+  const Clip clip(box);
+  constexpr int kBytes = sizeof(float);
+  float terms[kMaxRowBytes / kBytes];
+  for (int row = clip.first_row; row < clip.end_row; row++) {
+    copy_row(map, reinterpret_cast<std::byte *>(terms), smem + row * map.row_bytes(), row);
+    float *const sums = reinterpret_cast<float *>(gmem_row(box, row));
+    for (int i = clip.first_byte / kBytes; i < clip.end_byte / kBytes; i++) sums[i] += terms[i];
+  }
+}
+
+}  // namespace mp::host::engine

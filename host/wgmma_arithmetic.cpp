@@ -1,0 +1,147 @@
+#include "host/wgmma_arithmetic.h"
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/simt/half.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+namespace mp::host::engine {
+
+namespace {
+
+// D is computed in blocks of kBlockRows x kPanel: 8 accumulator registers, 2 of B, 1 broadcast of A.
+constexpr int kBlockRows = 4;
+constexpr int kPanel = 16;
+
+/// Where element (mn, k) of a packed operand lies: [mn / kWidth][k][mn % kWidth].
+template <int kWidth>
+int packed_at(int mn, int k, int num_k) {
+  return (mn / kWidth * num_k + k) * kWidth + mn % kWidth;
+}
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+template <bool is_bf16>
+__m256 widen(const std::byte *unit) {
+  const __m128i raw = _mm_load_si128(reinterpret_cast<const __m128i *>(unit));
+  if constexpr (is_bf16)
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
+  else
+    return _mm256_cvtph_ps(raw);
+}
+
+void transpose(__m256 (&x)[8]) {
+  __m256 pairs[8], quads[8];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int h = 0; h < 2; h++) {
+      const __m256d low = _mm256_castps_pd(pairs[i + h]);
+      const __m256d high = _mm256_castps_pd(pairs[i + h + 2]);
+      quads[i + 2 * h] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, high));
+      quads[i + 2 * h + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, high));
+    }
+  for (int i = 0; i < 4; i++) {
+    x[i] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x20);
+    x[i + 4] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x31);
+  }
+}
+
+/// Matrix (i, j) of an operand as eight rows of k.
+template <int kWidth, bool is_bf16>
+void pack_matrix(float *out, const WgmmaLayout &layout, int i, int j, int k0, int num_k,
+                 const std::byte *smem) {
+  const uint32_t matrix = layout.matrix(i, j);
+  __m256 x[8];
+  for (int r = 0; r < 8; r++) x[r] = widen<is_bf16>(smem + layout.unit(matrix, r));
+  if (!layout.is_mn_major) transpose(x);
+  float *const target = out + packed_at<kWidth>(8 * i, k0 + 8 * j, num_k);
+  for (int k = 0; k < 8; k++) _mm256_store_ps(target + k * kWidth, x[k]);
+}
+
+void multiply_block(float *d, int ld, bool accumulate, const float *a, const float *b, int num_k) {
+  __m256 acc[kBlockRows][2];
+  for (int r = 0; r < kBlockRows; r++)
+    for (int h = 0; h < 2; h++)
+      acc[r][h] = accumulate ? _mm256_load_ps(d + r * ld + 8 * h) : _mm256_setzero_ps();
+  for (int k = 0; k < num_k; k++) {
+    const __m256 b0 = _mm256_load_ps(b + k * kPanel), b1 = _mm256_load_ps(b + k * kPanel + 8);
+    for (int r = 0; r < kBlockRows; r++) {
+      const __m256 a0 = _mm256_broadcast_ss(a + k * kWgmmaM + r);
+      acc[r][0] = _mm256_fmadd_ps(a0, b0, acc[r][0]);
+      acc[r][1] = _mm256_fmadd_ps(a0, b1, acc[r][1]);
+    }
+  }
+  for (int r = 0; r < kBlockRows; r++)
+    for (int h = 0; h < 2; h++) _mm256_store_ps(d + r * ld + 8 * h, acc[r][h]);
+}
+
+#else
+
+template <int kWidth, bool is_bf16>
+void pack_matrix(float *out, const WgmmaLayout &layout, int i, int j, int k0, int num_k,
+                 const std::byte *smem) {
+  using T = std::conditional_t<is_bf16, bf16, half>;
+  const uint32_t matrix = layout.matrix(i, j);
+  for (int r = 0; r < 8; r++) {
+    T unit[8];
+    std::memcpy(unit, smem + layout.unit(matrix, r), sizeof unit);
+    for (int e = 0; e < 8; e++) {
+      const int mn = layout.is_mn_major ? e : r, k = layout.is_mn_major ? r : e;
+      out[packed_at<kWidth>(8 * i + mn, k0 + 8 * j + k, num_k)] = to_float(unit[e]);
+    }
+  }
+}
+
+void multiply_block(float *d, int ld, bool accumulate, const float *a, const float *b, int num_k) {
+  for (int r = 0; r < kBlockRows; r++)
+    for (int c = 0; c < kPanel; c++) {
+      float sum = accumulate ? d[r * ld + c] : 0.0f;
+      for (int k = 0; k < num_k; k++) sum = std::fma(a[k * kWgmmaM + r], b[k * kPanel + c], sum);
+      d[r * ld + c] = sum;
+    }
+}
+
+#endif
+
+template <int kWidth, bool is_bf16>
+void pack(float *out, const WgmmaLayout &layout, int num_mn, int k0, int num_k,
+          const std::byte *smem) {
+  for (int i = 0; i < num_mn / 8; i++)
+    for (int j = 0; j < kWgmmaK / 8; j++)
+      pack_matrix<kWidth, is_bf16>(out, layout, i, j, k0, num_k, smem);
+}
+
+template <bool is_bf16>
+void multiply(float *d, const WgmmaOperands *const *terms, int num_terms, const std::byte *smem,
+              WgmmaScratch &scratch) {
+  const int n = terms[0]->n, num_k = num_terms * kWgmmaK;
+  const bool accumulate = terms[0]->accumulate;
+  for (int t = 0; t < num_terms; t++) {
+    pack<kWgmmaM, is_bf16>(scratch.a, terms[t]->a(), kWgmmaM, t * kWgmmaK, num_k, smem);
+    pack<kPanel, is_bf16>(scratch.b, terms[t]->b(), n, t * kWgmmaK, num_k, smem);
+  }
+  for (int col = 0; col < n; col += kPanel)
+    for (int row = 0; row < kWgmmaM; row += kBlockRows)
+      multiply_block(d + row * n + col, n, accumulate, scratch.a + row, scratch.b + col * num_k,
+                     num_k);
+}
+
+}  // namespace
+
+void wgmma_multiply(float *d, const WgmmaOperands *const *terms, int num_terms,
+                    const std::byte *smem, WgmmaScratch &scratch) {
+  if (terms[0]->is_bf16)
+    multiply<true>(d, terms, num_terms, smem, scratch);
+  else
+    multiply<false>(d, terms, num_terms, smem, scratch);
+}
+
+}  // namespace mp::host::engine
