@@ -13,7 +13,7 @@
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "kernels/autocast/glob.h"
-#include "kernels/fork.h"
+#include "base/fork.h"
 
 namespace mp {
 

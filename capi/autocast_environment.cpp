@@ -9,7 +9,7 @@
 #include "capi/autocast.h"
 #include "capi/check.h"
 #include "capi/text.h"
-#include "kernels/environment.h"
+#include "base/environment.h"
 
 namespace mp {
 

@@ -7,7 +7,7 @@
 
 #include "capi/autocast.h"
 #include "capi/check.h"
-#include "support/files.h"
+#include "base/files.h"
 
 namespace mp {
 

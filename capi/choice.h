@@ -10,10 +10,10 @@
 
 #include "capi/context.h"
 #include "capi/gemm_tuning.h"
-#include "kernels/cache.h"
+#include "base/cache.h"
 #include "kernels/conv/problem.h"
 #include "kernels/gemm/problem.h"
-#include "kernels/thread_local_object.h"
+#include "base/thread_local_object.h"
 
 namespace mp {
 

@@ -17,7 +17,7 @@
 
 #include "capi/check.h"
 #include "kernels/backend.h"
-#include "kernels/lazy_init.h"
+#include "base/lazy_init.h"
 #include "mpcore.h"
 
 namespace mp {

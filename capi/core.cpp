@@ -9,10 +9,10 @@
 
 #include "capi/check.h"
 #include "kernels/backend.h"
-#include "kernels/environment.h"
-#include "kernels/lazy_init.h"
-#include "kernels/target_error.h"
-#include "kernels/thread_local_object.h"
+#include "base/environment.h"
+#include "base/lazy_init.h"
+#include "base/target_error.h"
+#include "base/thread_local_object.h"
 #include "mpcore.h"
 
 // The build says what it is made of; a compiler called by hand knows less.

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "capi/choice.h"
-#include "kernels/fork.h"
+#include "base/fork.h"
 
 namespace mp {
 

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "capi/check.h"
-#include "kernels/environment.h"
+#include "base/environment.h"
 #include "kernels/gemm/tuning_text.h"
-#include "kernels/lazy_init.h"
-#include "support/files.h"
+#include "base/lazy_init.h"
+#include "base/files.h"
 
 namespace mp {
 

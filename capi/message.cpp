@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "support/escape.h"
+#include "base/escape.h"
 
 namespace mp {
 

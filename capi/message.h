@@ -17,7 +17,7 @@ struct Flags {
   uint32_t bits;
 };
 
-/// One line of UTF-8, cut off where the buffer ends; other bytes are escaped (support/escape.h).
+/// One line of UTF-8, cut off where the buffer ends; other bytes are escaped (base/escape.h).
 class Message {
  public:
   /// One element of a line: a text, a number, an enumerator, flags or an address.  A text must

@@ -5,7 +5,7 @@
 
 #include "capi/check.h"
 #include "capi/defaults.h"
-#include "kernels/lazy_init.h"
+#include "base/lazy_init.h"
 
 namespace mp::nccl {
 

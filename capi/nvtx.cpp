@@ -6,8 +6,8 @@
 
 #include <mutex>
 
-#include "kernels/fork.h"
-#include "kernels/lazy_init.h"
+#include "base/fork.h"
+#include "base/lazy_init.h"
 
 namespace mp {
 

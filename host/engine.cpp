@@ -16,8 +16,8 @@
 #include "host/race.h"
 #include "host/scheduler.h"
 #include "host/workers.h"
-#include "kernels/target_error.h"
-#include "kernels/thread_local_object.h"
+#include "base/target_error.h"
+#include "base/thread_local_object.h"
 
 namespace mp::host::engine {
 

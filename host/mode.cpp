@@ -5,8 +5,8 @@
 #include <limits>
 #include <thread>
 
-#include "kernels/environment.h"
-#include "kernels/lazy_init.h"
+#include "base/environment.h"
+#include "base/lazy_init.h"
 
 namespace mp::host::engine {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/fork.h"
+#include "base/fork.h"
 #include "host/engine.h"
 
 namespace mp::host::engine {

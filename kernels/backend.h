@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "mpcore/core.h"
 
 namespace mp {

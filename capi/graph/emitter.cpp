@@ -4,7 +4,7 @@
 
 #include "capi/context.h"
 #include "kernels/backend.h"
-#include "support/escape.h"
+#include "base/escape.h"
 
 namespace mp::graph {
 

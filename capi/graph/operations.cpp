@@ -5,7 +5,7 @@
 
 #include "capi/graph/families.h"
 #include "capi/graph/operation.h"
-#include "kernels/lazy_init.h"
+#include "base/lazy_init.h"
 
 namespace mp::graph {
 

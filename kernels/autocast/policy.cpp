@@ -5,7 +5,7 @@
 
 #include "kernels/autocast/glob.h"
 #include "kernels/autocast/lists.h"
-#include "support/escape.h"
+#include "base/escape.h"
 
 namespace mp::autocast {
 

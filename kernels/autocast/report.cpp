@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "support/escape.h"
+#include "base/escape.h"
 
 namespace mp::autocast {
 

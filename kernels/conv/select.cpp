@@ -21,7 +21,7 @@
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
-#include "kernels/lazy_init.h"
+#include "base/lazy_init.h"
 
 namespace mp {
 

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "kernels/column_partition.h"
+#include "base/column_partition.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/wgmma_store.h"
 

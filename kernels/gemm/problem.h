@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/column_partition.h"
-#include "kernels/device.h"
+#include "base/column_partition.h"
+#include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 #include "mpcore/gemm.h"
 

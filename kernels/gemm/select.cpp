@@ -17,7 +17,7 @@
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/workspace.h"
-#include "kernels/lazy_init.h"
+#include "base/lazy_init.h"
 
 namespace mp {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tiles.h"
-#include "kernels/lazy_init.h"
+#include "base/lazy_init.h"
 
 namespace mp {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/gemm/tuning_text.h"
-#include "kernels/lazy_init.h"
+#include "base/lazy_init.h"
 
 namespace mp {
 

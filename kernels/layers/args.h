@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/column_partition.h"
-#include "kernels/sort_scratch.h"
+#include "base/column_partition.h"
+#include "base/sort_scratch.h"
 #include "mpcore/layers.h"
 #include "mpcore/sequences.h"
 

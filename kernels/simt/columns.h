@@ -2,7 +2,7 @@
 // columns, and how the sums of threads, and then of chunks of rows, are combined.
 #pragma once
 
-#include "kernels/column_partition.h"
+#include "base/column_partition.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/vector.h"
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 #include "kernels/simt/half.h"
 

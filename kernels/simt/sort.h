@@ -2,9 +2,9 @@
 // the sort is CUB's, and host/sort.cpp.
 #pragma once
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "kernels/simt/compiler.h"
-#include "kernels/sort_scratch.h"
+#include "base/sort_scratch.h"
 
 namespace mp::MP_TARGET {
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <span>
 
-#include "kernels/cache.h"
-#include "kernels/thread_local_object.h"
+#include "base/cache.h"
+#include "base/thread_local_object.h"
 
 namespace mp {
 

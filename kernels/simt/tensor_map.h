@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 
 namespace mp {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 #include "kernels/simt/reproducible_math.h"
 #include "kernels/step/args.h"

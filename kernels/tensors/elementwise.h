@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 #include "mpcore/core.h"
 

@@ -15,7 +15,7 @@
 #include "kernels/simt/sm90.h"
 #include "kernels/simt/vector.h"
 #include "kernels/simt/wmma.h"
-#include "kernels/target_error.h"
+#include "base/target_error.h"
 #include "outputs.h"
 
 namespace mpconform {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 #include "outputs.h"
 

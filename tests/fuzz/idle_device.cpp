@@ -1,7 +1,7 @@
 // Instead of parts of host: launches do nothing, for the device pointers of a fuzzer point nowhere.
 #include <cstring>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 #include "host/workers.h"
 #include "tests/fuzz/world.h"
 

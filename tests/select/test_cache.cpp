@@ -1,5 +1,5 @@
 // The memory behind tensor maps and choices of kernels.
-#include "kernels/cache.h"
+#include "base/cache.h"
 
 #include <stdexcept>
 

@@ -8,7 +8,7 @@
 
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/simt.h"
-#include "kernels/target_error.h"
+#include "base/target_error.h"
 #include "tests/support/catch.h"
 #include "tests/support/tally.h"
 

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "support/escape.h"
-#include "support/files.h"
+#include "base/escape.h"
+#include "base/files.h"
 #include "tests/support/testing.h"
 
 namespace fs = std::filesystem;

@@ -1,9 +1,9 @@
-#include "kernels/target_error.h"
+#include "base/target_error.h"
 
 #include <cstdarg>
 #include <cstdio>
 
-#include "kernels/device.h"
+#include "base/device_info.h"
 
 namespace mp {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-#include "support/escape.h"
+#include "base/escape.h"
 
 namespace mp {
 
