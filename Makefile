@@ -63,12 +63,14 @@ LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
 SIM_CPP := $(wildcard host/*.cpp $(if $(filter race,$(SAN)),host/race/*.cpp))
 SIMT_CPP := $(wildcard kernels/simt/*.cpp)
-GROUND_CPP := base/target_error.cpp
+BASE_CPP := $(wildcard base/*.cpp)
 GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
 CONV_CPP := $(wildcard kernels/conv/*.cpp)
 RNN_CPP := $(wildcard kernels/rnn/*.cpp)
-AUTOCAST_CPP := $(wildcard kernels/autocast/*.cpp)
-PURE_CPP := $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(RNN_CPP) $(AUTOCAST_CPP) $(wildcard kernels/*.cpp capi/*.cpp capi/graph/*.cpp)
+# GRAPH=0 leaves out autocast and the graph executor, which nothing else in the library uses.
+GRAPH ?= 1
+GRAPH_CPP := $(if $(filter 1,$(GRAPH)),$(wildcard graph/*.cpp graph/*/*.cpp))
+PURE_CPP := $(BASE_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(RNN_CPP) $(GRAPH_CPP) $(wildcard kernels/*.cpp capi/*.cpp)
 HOST_OBJS := $(KERNELS_CU:%.cu=$(BUILD)/host/%.o)
 BASE_OBJS := $(SIM_CPP:%.cpp=$(BUILD)/obj/%.o) $(PURE_CPP:%.cpp=$(BUILD)/obj/%.o)
 
@@ -287,7 +289,7 @@ $(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
 	$(Q)$(CXX) $(LINK_PROGRAM) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -o $@
 
 # What it fits is what selects, so it is linked with the selection and the library.
-$(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(GROUND_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
+$(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(BASE_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(LINK_PROGRAM) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
 

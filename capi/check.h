@@ -197,6 +197,14 @@ inline void require_not_negative(int64_t value, const char *name) {
   MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
 }
 
+/// Limit of step counters: fp64 represents t exactly, and random counters reserve 52 bits for it.
+constexpr int64_t kMaxSteps = int64_t{1} << 52;
+
+inline void require_step(int64_t t) {
+  MP_REQUIRE(t >= 0 && t <= kMaxSteps, MP_ERROR_INVALID_ARGUMENT, "t = ", t,
+             " is outside [0, 2^52]");
+}
+
 inline void require_finite(float value, const char *name) {
   MP_REQUIRE(std::isfinite(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is not finite");
 }

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <span>
 
+#include "base/cache.h"
+#include "base/thread_local_object.h"
 #include "capi/context.h"
 #include "capi/gemm_tuning.h"
-#include "base/cache.h"
 #include "kernels/conv/problem.h"
 #include "kernels/gemm/problem.h"
-#include "base/thread_local_object.h"
 
 namespace mp {
 

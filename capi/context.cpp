@@ -180,6 +180,10 @@ DeviceBuffer allocate_device(const ContextPtr &context, size_t bytes) {
   return DeviceBuffer(static_cast<std::byte *>(ptr), ReleaseMemory{context, bytes});
 }
 
+void increment(const Context &context, uint64_t *counter, mp_stream_t stream) {
+  context.backend.count_step(context.device, counter, stream);
+}
+
 DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
   DeviceBuffer memory = allocate_device(context, bytes_.size());
   context->backend.copy(context->device, memory.get(), bytes_.data(), bytes_.size(), nullptr);

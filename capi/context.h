@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lazy_init.h"
 #include "capi/check.h"
 #include "kernels/backend.h"
-#include "base/lazy_init.h"
 #include "mpcore.h"
 
 namespace mp {
@@ -69,6 +69,9 @@ struct ReleaseMemory {
 using DeviceBuffer = std::unique_ptr<std::byte, ReleaseMemory>;
 
 DeviceBuffer allocate_device(const ContextPtr &context, size_t bytes);
+
+/// Enqueues *counter += 1; `counter` is device memory.
+void increment(const Context &context, uint64_t *counter, mp_stream_t stream);
 
 /// The arrays of one object, as they will lie in its device memory.
 class DeviceImage {

@@ -7,12 +7,12 @@
 #include <new>
 #include <shared_mutex>
 
-#include "capi/check.h"
-#include "kernels/backend.h"
 #include "base/environment.h"
 #include "base/lazy_init.h"
 #include "base/target_error.h"
 #include "base/thread_local_object.h"
+#include "capi/check.h"
+#include "kernels/backend.h"
 #include "mpcore.h"
 
 // The build says what it is made of; a compiler called by hand knows less.

@@ -44,12 +44,6 @@ mp_comm_t default_comm() {
   return c;
 }
 
-mp_autocast_config_t default_autocast_config(const mp_dtype_t &low) {
-  auto c = zero_struct<mp_autocast_config_t>();
-  set_enum(low, c.low);
-  return c;
-}
-
 mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
   auto c = zero_struct<mp_scaler_config_t>();
   set_enum(policy, c.policy);
@@ -260,12 +254,6 @@ mp_status_t mp_comm_init(mp_comm_t *comm, size_t struct_size) {
 
 mp_status_t mp_step_options_init(mp_step_options_t *options, size_t struct_size) {
   return mp::init(__func__, options, "options", struct_size, mp::zero_struct<mp_step_options_t>);
-}
-
-mp_status_t mp_autocast_config_init(mp_autocast_config_t *config, size_t struct_size,
-                                    mp_dtype_t low) {
-  return mp::init(__func__, config, "config", struct_size,
-                  [&] { return mp::default_autocast_config(low); });
 }
 
 mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,

@@ -20,7 +20,6 @@ Struct zero_struct() {
 mp_context_config_t default_context_config();
 mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config);
 mp_comm_t default_comm();
-mp_autocast_config_t default_autocast_config(const mp_dtype_t &low);
 mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy);
 
 /// The body of mp_*_init.

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <type_traits>
 
-#include "capi/choice.h"
 #include "base/fork.h"
+#include "capi/choice.h"
 
 namespace mp {
 

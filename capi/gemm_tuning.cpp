@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "capi/check.h"
 #include "base/environment.h"
-#include "kernels/gemm/tuning_text.h"
-#include "base/lazy_init.h"
 #include "base/files.h"
+#include "base/lazy_init.h"
+#include "capi/check.h"
+#include "kernels/gemm/tuning_text.h"
 
 namespace mp {
 

@@ -3,9 +3,9 @@
 
 #include <dlfcn.h>
 
+#include "base/lazy_init.h"
 #include "capi/check.h"
 #include "capi/defaults.h"
-#include "base/lazy_init.h"
 
 namespace mp::nccl {
 

@@ -263,8 +263,7 @@ mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, mp_
 mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    MP_REQUIRE(t >= 0 && t <= mp::kMaxSteps, MP_ERROR_INVALID_ARGUMENT, "t = ", t,
-               " is outside [0, 2^52]");
+    mp::require_step(t);
     const mp::Context &c = *o.context;
     c.backend.copy(c.device, o.args.t, &t, sizeof t, stream);
     c.backend.synchronize(c.device, stream);

@@ -11,13 +11,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/target_error.h"
+#include "base/thread_local_object.h"
 #include "host/cluster_state.h"
 #include "host/fiber.h"
 #include "host/race.h"
 #include "host/scheduler.h"
 #include "host/workers.h"
-#include "base/target_error.h"
-#include "base/thread_local_object.h"
 
 namespace mp::host::engine {
 

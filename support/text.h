@@ -11,8 +11,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "escape.h"
-#include "files.h"
+#include "base/escape.h"
+#include "base/files.h"
 
 namespace mptools {
 

@@ -6,7 +6,7 @@ SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
 TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers rnn autocast graph bindings tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(BUILD)/tests/support/tally.o \
-  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(GROUND_CPP) $(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
+  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(BASE_CPP) $(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) $(BUILD)/simulator/bench/tune/fit.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/capi/*.c)
@@ -108,7 +108,7 @@ $(BUILD)/tests/simulator: $(SIMULATOR_OBJS) $(LIB)
 CONFORM := $(BUILD)/conformance
 CONFORM_CU := $(notdir $(wildcard tests/conformance/*.cu))
 CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/%.o) $(if $(HAVE_CUDA),$(CONFORM_CU:%.cu=cuda/%.o))) \
-  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(GROUND_CPP) $(SIM_CPP) $(SIMT_CPP)) \
+  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(BASE_CPP) $(SIM_CPP) $(SIMT_CPP)) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard kernels/simt/cuda/*.cu)))
 
 $(CONFORM)/main.o: $(BUILD)/flags_cuda  # it knows whether there is a cuda target

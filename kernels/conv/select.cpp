@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lazy_init.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/conv/padded_image.h"
 #include "kernels/conv/select_reasons.h"
@@ -21,7 +22,6 @@
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
-#include "base/lazy_init.h"
 
 namespace mp {
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/lazy_init.h"
 #include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/dbias.h"
 #include "kernels/gemm/predict.h"
@@ -17,7 +18,6 @@
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/workspace.h"
-#include "base/lazy_init.h"
 
 namespace mp {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/lazy_init.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tiles.h"
-#include "base/lazy_init.h"
 
 namespace mp {
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/gemm/tuning_text.h"
 #include "base/lazy_init.h"
+#include "kernels/gemm/tuning_text.h"
 
 namespace mp {
 

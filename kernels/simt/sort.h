@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/device_info.h"
-#include "kernels/simt/compiler.h"
 #include "base/sort_scratch.h"
+#include "kernels/simt/compiler.h"
 
 namespace mp::MP_TARGET {
 

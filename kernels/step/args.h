@@ -18,10 +18,6 @@ struct ScalerRecord {
   int32_t skipped;
 };
 
-/// Limit of every counter of steps that a caller can set: t is exact in fp64, and random counters
-/// have no more bits for it.
-constexpr int64_t kMaxSteps = int64_t{1} << 52;
-
 /// Steps that mp_step_query can look back.  Step n has slot n % kOutcomes of a ring in mapped memory.
 constexpr uint64_t kOutcomes = MP_STEP_QUERY_DEPTH;
 

@@ -37,7 +37,7 @@ deny Exp allow1
 infer Add deny allow2
 fetch Identity infer !keep)";
 
-/// What the comment on step 2 in kernels/autocast/assign_precision.cpp says.
+/// What the comment on step 2 in graph/rewrite/assign_precision.cpp says.
 inline constexpr const char *kDenyChain = R"(
 input Const
 deny Exp input

@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/target_error.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/sm90.h"
 #include "kernels/simt/vector.h"
 #include "kernels/simt/wmma.h"
-#include "base/target_error.h"
 #include "outputs.h"
 
 namespace mpconform {

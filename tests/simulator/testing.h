@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/target_error.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/simt.h"
-#include "base/target_error.h"
 #include "tests/support/catch.h"
 #include "tests/support/tally.h"
 

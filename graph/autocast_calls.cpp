@@ -1,0 +1,321 @@
+// mpcore/autocast.h: policies, rewrites, and what is told of them.
+#include "graph/autocast_object.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/fork.h"
+#include "capi/check.h"
+#include "capi/defaults.h"
+#include "capi/nvtx_payload.h"
+#include "graph/rewrite/glob.h"
+
+namespace mp {
+
+namespace {
+
+using autocast::Casts;
+using autocast::Policy;
+using autocast::PrecisionAssignment;
+using autocast::Rewritten;
+
+// ---------------------------------------------------------------------------- policies
+
+mp_autocast_config_t default_config(const mp_dtype_t &low) {
+  auto c = zero_struct<mp_autocast_config_t>();
+  set_enum(low, c.low);
+  return c;
+}
+
+void require_low(const mp_dtype_t &low, const char *name) {
+  MP_REQUIRE(enum_value(low) == MP_FP16 || enum_value(low) == MP_BF16, MP_ERROR_INVALID_ARGUMENT,
+             name, " = ", low, " must be MP_FP16 or MP_BF16");
+}
+
+void check_config(const mp_autocast_config_t &c) {
+  require_enum(c.preset, "config->preset", MP_AUTOCAST_DEFAULT, MP_AUTOCAST_ONNX);
+  require_low(c.low, "config->low");
+  require_enum(c.level, "config->level", MP_AUTOCAST_NORMAL, MP_AUTOCAST_FORCE_ALL);
+  require_flags(c.flags,
+                MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_IGNORE_PERFORMANCE | MP_AUTOCAST_KEEP_IO |
+                    MP_AUTOCAST_EMULATE,
+                "config->flags");
+  MP_REQUIRE(c.amax_limit >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "config->amax_limit = ", c.amax_limit,
+             " is negative or NaN");
+  require_not_negative(c.depth_limit, "config->depth_limit");
+}
+
+Policy &require_unused(mp_autocast_t policy) {
+  Policy &p = require_pointer(policy, "policy").policy;
+  MP_REQUIRE(!p.is_used, MP_ERROR_INVALID_ARGUMENT,
+             "policy is in use and cannot be modified; create a new one");
+  return p;
+}
+
+const Policy &use(mp_autocast_t policy) {
+  const Policy &p = require_pointer(policy, "policy").policy;
+  p.is_used = true;
+  return p;
+}
+
+void require_class(const mp_autocast_class_t &value, const char *name) {
+  require_enum(value, name, MP_CAST_UNLISTED, MP_CAST_PROMOTE);
+}
+
+mp_scaler_config_t scaler_for(mp_dtype_t low) {
+  require_dtype(low, "low");
+  if (low != MP_FP16) return default_scaler_config(MP_SCALER_STATIC);
+  auto c = zero_struct<mp_scaler_config_t>();
+  (void)mp_scaler_config_init_preset(&c, sizeof c, MP_SCALER_PRESET_KERAS);
+  return c;
+}
+
+// ---------------------------------------------------------------------------- rewriting
+
+std::mutex texts_mutex;
+const ForkGuard<texts_mutex> texts_of_a_child;
+
+/// What rewrites say of themselves; they may be told of for as long as the process runs, its end included.
+const char *in_static_storage(const Message &text) {
+  const std::lock_guard lock(texts_mutex);
+  static auto &texts = *new std::set<std::string>;
+  return texts.emplace(text.c_str()).first->c_str();
+}
+
+void write_unchanged(const mp_autocast_graph_t &g, const mp_autocast_result_t &r) {
+  const auto fill = [](auto *array, size_t count, auto value) {
+    if (array != nullptr) std::fill_n(array, count, value);
+  };
+  if (r.tensor_dtype != nullptr) std::copy_n(g.tensor_dtype, g.num_tensors, r.tensor_dtype);
+  fill(r.node_dtype, g.num_nodes, uint8_t{MP_FP32});
+  fill(r.node_why, g.num_nodes, uint8_t{MP_WHY_DISABLED});
+  fill(r.node_cause, g.num_nodes, int32_t{-1});
+  fill(r.input_cast, static_cast<size_t>(autocast::num_inputs(g)), int32_t{-1});
+}
+
+/// Returns how many nodes are low.
+int32_t write_nodes(const PrecisionAssignment &painting, mp_dtype_t low, uint32_t num_nodes,
+                    const mp_autocast_result_t &r) {
+  int32_t num_low = 0;
+  for (uint32_t i = 0; i < num_nodes; i++) {
+    const auto node = static_cast<int32_t>(i);
+    const bool is_low = painting.is_low_node(node);
+    num_low += is_low ? 1 : 0;
+    if (r.node_dtype != nullptr) r.node_dtype[i] = static_cast<uint8_t>(is_low ? low : MP_FP32);
+    if (r.node_why != nullptr) r.node_why[i] = static_cast<uint8_t>(painting.why(node));
+    if (r.node_cause != nullptr) r.node_cause[i] = painting.because(node);
+  }
+  return num_low;
+}
+
+void require_level(const Policy &policy) {
+  MP_REQUIRE(policy.config.level != MP_AUTOCAST_FORCE_ALL || policy.config.low != MP_BF16,
+             MP_ERROR_INVALID_ARGUMENT,
+             "level = MP_AUTOCAST_FORCE_ALL requires low = MP_FP16, but low = MP_BF16");
+}
+
+// ---------------------------------------------------------------------------- one operation
+
+/// The type of inputs that are all of one; MP_FP32 for several; MP_DTYPE_NONE for none.
+mp_dtype_t widest(const uint8_t *dtypes, uint32_t count) {
+  mp_dtype_t found = MP_DTYPE_NONE;
+  for (uint32_t i = 0; i < count; i++) {
+    const auto dtype = static_cast<mp_dtype_t>(dtypes[i]);
+    if (dtype == MP_DTYPE_NONE || dtype == found) continue;
+    found = found == MP_DTYPE_NONE ? dtype : MP_FP32;
+  }
+  return found;
+}
+
+/// What an operation runs in, as torch.amp decides: by its own inputs alone.
+mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtypes,
+                       uint32_t count) {
+  const mp_dtype_t given = widest(dtypes, count);
+  if (given == MP_DTYPE_NONE) return MP_DTYPE_NONE;
+  switch (policy.class_of(op)) {
+    case MP_CAST_ALLOW:
+      return policy.config.low;
+    case MP_CAST_DENY:
+      return MP_FP32;
+    default:
+      return given;
+  }
+}
+
+// ---------------------------------------------------------------------------- a rewrite
+
+/// A graph after its rewrite.
+struct Rewrite {
+  Rewrite(const Policy &policy, const mp_autocast_graph_t &graph)
+      : painting(policy, graph), casts(policy, graph, painting) {}
+  PrecisionAssignment painting;
+  Casts casts;
+};
+
+}  // namespace
+
+const char *find_disabled_reason(const Policy &policy, const Context *context) {
+  if (policy.is_off) return "MP_AUTOCAST = off";
+  if (context == nullptr || (policy.config.flags & MP_AUTOCAST_IGNORE_PERFORMANCE) != 0)
+    return nullptr;
+  const Device &device = context->device;
+  if (device.target == MP_TARGET_HOST) return "the CPU has no faster 16-bit arithmetic";
+  const bool is_bf16 = policy.config.low == MP_BF16;
+  if (device.arch >= (is_bf16 ? 80 : 70)) return nullptr;
+  return in_static_storage(Message(is_bf16 ? "bf16" : "fp16", " products are not faster on sm_",
+                                   device.arch,
+                                   is_bf16 ? ": no Tensor Cores for bf16" : ": no Tensor Cores"));
+}
+
+}  // namespace mp
+
+// ---------------------------------------------------------------------------- the calls
+
+mp_status_t mp_autocast_config_init(mp_autocast_config_t *config, size_t struct_size,
+                                    mp_dtype_t low) {
+  return mp::init(__func__, config, "config", struct_size, [&] { return mp::default_config(low); });
+}
+
+mp_status_t mp_autocast_scaler_init(mp_scaler_config_t *config, size_t struct_size,
+                                    mp_dtype_t low) {
+  return mp::init(__func__, config, "config", struct_size, [&] { return mp::scaler_for(low); });
+}
+
+mp_status_t mp_autocast_create(mp_autocast_t *policy, const mp_autocast_config_t *config) {
+  return mp::call(__func__, [&] {
+    mp::require_pointer(policy, "policy");
+    const mp_autocast_config_t c =
+        config != nullptr ? mp::read_struct(config, "config") : mp::default_config(MP_FP16);
+    mp::check_config(c);
+    auto created = std::make_unique<mp_autocast>(c);
+    if ((c.flags & MP_AUTOCAST_NO_ENVIRONMENT) == 0) mp::read_autocast_environment(created->policy);
+    *policy = created.release();
+  });
+}
+
+void mp_autocast_destroy(mp_autocast_t policy) {
+  mp::call_void(__func__, [&] { delete policy; });
+}
+
+mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_types, uint32_t count,
+                                  mp_autocast_class_t op_class) {
+  return mp::call(__func__, [&] {
+    mp::autocast::Policy &p = mp::require_unused(policy);
+    mp::require_class(op_class, "op_class");
+    if (count > 0) mp::require_pointer(op_types, "op_types");
+    for (uint32_t i = 0; i < count; i++)
+      MP_REQUIRE(op_types[i] != nullptr, MP_ERROR_INVALID_ARGUMENT, "op_types[", i, "] = NULL");
+    for (uint32_t i = 0; i < count; i++) p.set_class(op_types[i], op_class);
+  });
+}
+
+mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
+                                  mp_autocast_class_t node_class) {
+  return mp::call(__func__, [&] {
+    mp::autocast::Policy &p = mp::require_unused(policy);
+    mp::require_pointer(pattern, "pattern");
+    mp::require_class(node_class, "node_class");
+    MP_REQUIRE(mp::autocast::is_glob(pattern), MP_ERROR_INVALID_ARGUMENT, "pattern = ", pattern,
+               " has an unmatched [");
+    p.set_nodes(pattern, node_class);
+  });
+}
+
+mp_autocast_class_t mp_autocast_class(mp_autocast_t policy, const char *op_type) {
+  if (policy == nullptr || op_type == nullptr) return MP_CAST_UNLISTED;
+  return policy->policy.class_of(op_type);
+}
+
+mp_status_t mp_autocast_disabled_reason(mp_autocast_t policy, mp_context_t context,
+                                        const char **disabled_reason) {
+  return mp::call(__func__, [&] {
+    const mp::autocast::Policy &p = mp::require_pointer(policy, "policy").policy;
+    mp::require_pointer(disabled_reason, "disabled_reason") =
+        mp::find_disabled_reason(p, context != nullptr ? context->shared.get() : nullptr);
+  });
+}
+
+mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
+                                const mp_autocast_graph_t *graph, mp_autocast_result_t *result) {
+  return mp::call(__func__, [&] {
+    const mp::autocast::Policy &p = mp::use(policy);
+    const mp_autocast_graph_t g = mp::read_autocast_graph(graph);
+    mp_autocast_result_t r = mp::read_struct(result, "result");
+    mp::require_level(p);
+
+    const mp::Context *const device = context != nullptr ? context->shared.get() : nullptr;
+    r.num_casts = r.num_low_nodes = r.num_parameters_low = 0;
+    r.disabled_reason = mp::find_disabled_reason(p, device);
+    if (r.disabled_reason != nullptr) {
+      if (device != nullptr && !device->logged.autocast_gate.test_and_set())
+        mp::log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.disabled_reason);
+      mp::write_unchanged(g, r);
+      mp::log_rewrite(p, {g, p.config.low, r.disabled_reason, nullptr, nullptr});
+    } else {
+      const mp::Rewrite done(p, g);
+      mp::log_rewrite(p, {g, p.config.low, nullptr, &done.painting, &done.casts});
+      r.num_low_nodes = mp::write_nodes(done.painting, p.config.low, g.num_nodes, r);
+      r.num_casts = done.casts.count();
+      r.num_parameters_low = done.casts.num_model_copies();
+      done.casts.write(r.tensor_dtype, r.input_cast, r.casts);
+    }
+    mp::write_struct(result, "result", r);
+  });
+}
+
+mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t *graph,
+                                const mp_autocast_result_t *result, mp_autocast_form_t form,
+                                char *text, size_t *bytes) {
+  return mp::call(__func__, [&] {
+    const mp::autocast::Policy &p = mp::use(policy);
+    const mp_autocast_graph_t g = mp::read_autocast_graph(graph);
+    const mp_autocast_result_t r = mp::read_struct(result, "result");
+    mp::require_enum(form, "form", MP_AUTOCAST_TEXT, MP_AUTOCAST_DOT);
+    mp::require_pointer(bytes, "bytes");
+    mp::require_level(p);
+
+    std::optional<mp::Rewrite> done;
+    if (r.disabled_reason == nullptr) done.emplace(p, g);
+    const std::string report =
+        mp::autocast::report({g, p.config.low, r.disabled_reason, done ? &done->painting : nullptr,
+                              done ? &done->casts : nullptr},
+                             form);
+    const size_t needed = report.size() + 1;
+    MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
+               "*bytes = ", *bytes, " must be at least ", needed);
+    if (text != nullptr) std::memcpy(text, report.c_str(), needed);
+    *bytes = needed;
+  });
+}
+
+mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint8_t *input_dtype,
+                           uint32_t count, uint8_t *cast_to, mp_dtype_t *output) {
+  return mp::call(__func__, [&] {
+    const mp::autocast::Policy &p = mp::use(policy);
+    const char *const op = &mp::require_pointer(op_type, "op_type");
+    if (count > 0) {
+      mp::require_pointer(input_dtype, "input_dtype");
+      mp::require_pointer(cast_to, "cast_to");
+    }
+    mp::require_pointer(output, "output");
+    for (uint32_t i = 0; i < count; i++)
+      MP_REQUIRE(input_dtype[i] <= MP_FP32, MP_ERROR_INVALID_ARGUMENT, "input_dtype[", i,
+                 "] = ", input_dtype[i], " must be an mp_dtype_t");
+    // A loss of probabilities, which 16 bits round to 0 and 1.
+    MP_REQUIRE(p.is_off || !p.is_banned(op), MP_ERROR_UNSUPPORTED, "op_type = ", op,
+               " is not supported: its inputs are not safe in 16 bits; use ", op, "_with_logits");
+
+    const mp_dtype_t wanted =
+        p.is_off ? mp::widest(input_dtype, count) : mp::dtype_of_op(p, op, input_dtype, count);
+    for (uint32_t i = 0; i < count; i++) {
+      const bool is_cast = !p.is_off && input_dtype[i] != MP_DTYPE_NONE && input_dtype[i] != wanted;
+      cast_to[i] = static_cast<uint8_t>(is_cast ? wanted : MP_DTYPE_NONE);
+    }
+    *output = wanted;
+  });
+}

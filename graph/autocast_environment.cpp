@@ -1,0 +1,185 @@
+// The variables that change a policy.
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.h"
+#include "capi/check.h"
+#include "capi/text.h"
+#include "graph/autocast_object.h"
+
+namespace mp {
+
+namespace {
+
+using autocast::Policy;
+
+constexpr std::string_view kTensorFlow = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_";
+
+/// A variable that is set; one that is empty is not.
+struct Variable {
+  explicit Variable(std::string variable)
+      : name(std::move(variable)), value(environment_value(name.c_str())) {}
+  bool is_set() const { return !value.empty(); }
+
+  std::string name;
+  std::string value;
+};
+
+[[noreturn]] void fail_on(const Variable &variable, std::string_view known) {
+  fail(MP_ERROR_INVALID_ARGUMENT, variable.name, " = ", truncated(variable.value), ": must be ",
+       known);
+}
+
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> items;
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    std::string_view item = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
+    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
+    if (!item.empty()) items.emplace_back(item);
+  }
+  return items;
+}
+
+// ---------------------------------------------------------------------------- lists
+
+struct ListVariables {
+  mp_autocast_class_t op_class;
+  const char *add, *remove;
+};
+
+constexpr ListVariables kOurs[] = {
+    {MP_CAST_ALLOW, "MP_AUTOCAST_ALLOW_ADD", "MP_AUTOCAST_ALLOW_REMOVE"},
+    {MP_CAST_INFER, "MP_AUTOCAST_INFER_ADD", "MP_AUTOCAST_INFER_REMOVE"},
+    {MP_CAST_DENY, "MP_AUTOCAST_DENY_ADD", "MP_AUTOCAST_DENY_REMOVE"},
+    {MP_CAST_CLEAR, "MP_AUTOCAST_CLEAR_ADD", "MP_AUTOCAST_CLEAR_REMOVE"},
+};
+
+/// Behind kTensorFlow.  The last three are what the lists were called before.
+constexpr ListVariables kTheirs[] = {
+    {MP_CAST_ALLOW, "ALLOWLIST_ADD", "ALLOWLIST_REMOVE"},
+    {MP_CAST_INFER, "INFERLIST_ADD", "INFERLIST_REMOVE"},
+    {MP_CAST_DENY, "DENYLIST_ADD", "DENYLIST_REMOVE"},
+    {MP_CAST_CLEAR, "CLEARLIST_ADD", "CLEARLIST_REMOVE"},
+    {MP_CAST_ALLOW, "WHITELIST_ADD", "WHITELIST_REMOVE"},
+    {MP_CAST_INFER, "GRAYLIST_ADD", "GRAYLIST_REMOVE"},
+    {MP_CAST_DENY, "BLACKLIST_ADD", "BLACKLIST_REMOVE"},
+};
+
+void remove_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op_class) {
+  for (const std::string &op : split(variable.value)) {
+    const auto known = policy.listed(op);
+    if (known.has_value() && known->op_class == op_class) policy.forget(op);
+  }
+}
+
+void add_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op_class) {
+  for (const std::string &op : split(variable.value)) {
+    const auto known = policy.listed(op);
+    MP_REQUIRE(!known.has_value() || known->op_class == op_class, MP_ERROR_INVALID_ARGUMENT,
+               variable.name, " = ", truncated(variable.value), ": ", truncated(op),
+               " is already in the list ", autocast::class_name(known->op_class),
+               "; remove it from there");
+    policy.set_class(op, op_class);
+  }
+}
+
+/// Everything is removed before anything is added.
+void read_lists(Policy &policy, bool reads_tensorflow) {
+  const auto theirs = [](const char *name) { return Variable(std::string(kTensorFlow) + name); };
+  const std::span<const ListVariables> read_theirs(kTheirs,
+                                                   reads_tensorflow ? std::size(kTheirs) : 0);
+  for (const ListVariables &list : read_theirs)
+    remove_listed(policy, theirs(list.remove), list.op_class);
+  for (const ListVariables &list : kOurs)
+    remove_listed(policy, Variable(list.remove), list.op_class);
+  for (const ListVariables &list : read_theirs) add_listed(policy, theirs(list.add), list.op_class);
+  for (const ListVariables &list : kOurs) add_listed(policy, Variable(list.add), list.op_class);
+}
+
+// ---------------------------------------------------------------------------- the others
+
+struct LevelName {
+  std::string_view word;
+  mp_autocast_level_t level;
+};
+
+void read_level(Policy &policy, const Variable &variable, const std::vector<LevelName> &levels) {
+  if (!variable.is_set()) return;
+  std::string known;
+  for (const LevelName &level : levels) {
+    if (equals_ignore_case(variable.value, level.word)) {
+      policy.config.level = level.level;
+      return;
+    }
+    const char *const separator = known.empty() ? "" : &level == &levels.back() ? " or " : ", ";
+    known += separator + std::string(level.word);
+  }
+  fail_on(variable, known);
+}
+
+void read_ignore_performance(Policy &policy, const Variable &variable) {
+  if (!variable.is_set()) return;
+  const auto is_any_of = [&](std::string_view a, std::string_view b) {
+    return equals_ignore_case(variable.value, a) || equals_ignore_case(variable.value, b);
+  };
+  if (is_any_of("1", "true"))
+    policy.config.flags |= MP_AUTOCAST_IGNORE_PERFORMANCE;
+  else if (is_any_of("0", "false"))
+    policy.config.flags &= ~static_cast<uint32_t>(MP_AUTOCAST_IGNORE_PERFORMANCE);
+  else
+    fail_on(variable, "0 or 1");
+}
+
+void read_folder(Policy &policy, const Variable &variable) {
+  if (variable.is_set()) policy.log_folder = variable.value;
+}
+
+void read_switch(Policy &policy) {
+  const Variable variable("MP_AUTOCAST");
+  if (!variable.is_set()) return;
+  if (equals_ignore_case(variable.value, "off"))
+    policy.is_off = true;
+  else if (equals_ignore_case(variable.value, "fp16"))
+    policy.config.low = MP_FP16;
+  else if (equals_ignore_case(variable.value, "bf16"))
+    policy.config.low = MP_BF16;
+  else
+    fail_on(variable, "off, fp16 or bf16");
+}
+
+}  // namespace
+
+void read_autocast_environment(Policy &policy) {
+  const mp_autocast_preset_t preset = policy.config.preset;
+  const bool reads_tensorflow =
+      preset == MP_AUTOCAST_TENSORFLOW || preset == MP_AUTOCAST_TENSORFLOW_BF16;
+  if (reads_tensorflow) {
+    const auto variable = [](std::string_view name) {
+      return Variable(std::string(kTensorFlow) + std::string(name));
+    };
+    read_level(policy, variable("LEVEL"),
+               {{"UNSAFE_FORCE_ALL", MP_AUTOCAST_FORCE_ALL},
+                {"TREAT_INFER_AS_DENY", MP_AUTOCAST_INFER_AS_DENY},
+                {"TENSOR_CORES_ONLY", MP_AUTOCAST_TENSOR_CORES_ONLY}});
+    read_ignore_performance(policy, variable("IGNORE_PERFORMANCE"));
+    read_folder(policy, variable("LOG_PATH"));
+  }
+  read_switch(policy);
+  read_level(policy, Variable("MP_AUTOCAST_LEVEL"),
+             {{"normal", MP_AUTOCAST_NORMAL},
+              {"infer_as_deny", MP_AUTOCAST_INFER_AS_DENY},
+              {"tensor_cores_only", MP_AUTOCAST_TENSOR_CORES_ONLY},
+              {"force_all", MP_AUTOCAST_FORCE_ALL}});
+  read_ignore_performance(policy, Variable("MP_AUTOCAST_IGNORE_PERFORMANCE"));
+  read_folder(policy, Variable("MP_AUTOCAST_LOG"));
+  read_lists(policy, reads_tensorflow);
+}
+
+}  // namespace mp

@@ -1,0 +1,460 @@
+// mpcore/graph.h: what is asked of a graph is checked here.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/check.h"
+#include "graph/autocast_object.h"
+#include "graph/executor/executor.h"
+#include "graph/executor/operation.h"
+
+namespace mp {
+
+namespace {
+
+using graph::Executor;
+using graph::fail_at;
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::Operation;
+using graph::Role;
+using graph::shape_of;
+using graph::Tensor;
+
+constexpr int64_t kMaxElements = int64_t{1} << 48;
+
+mp_graph &require_open(mp_graph_t graph) {
+  mp_graph &g = require_pointer(graph, "graph");
+  MP_REQUIRE(g.executor == nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "graph is already compiled and cannot be modified; create a new one");
+  return g;
+}
+
+Executor &require_compiled(mp_graph_t graph) {
+  mp_graph &g = require_pointer(graph, "graph");
+  MP_REQUIRE(g.executor != nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "graph is not compiled; call mp_graph_compile");
+  return *g.executor;
+}
+
+void require_tensor(const Graph &graph, int64_t tensor, const char *name) {
+  MP_REQUIRE(tensor >= 0 && tensor < static_cast<int64_t>(graph.tensors.size()),
+             MP_ERROR_INVALID_ARGUMENT, name, " = ", tensor, " is outside [0, ",
+             graph.tensors.size(), ")");
+}
+
+std::string read_name(const char *name) {
+  require_pointer(name, "name");
+  MP_REQUIRE(*name != '\0', MP_ERROR_INVALID_ARGUMENT, "name must not be empty");
+  return name;
+}
+
+Tensor read_tensor(const char *name, Role role, mp_dtype_t dtype, int32_t rank,
+                   const int64_t *extent) {
+  Tensor t;
+  t.name = read_name(name);
+  t.role = role;
+  t.dtype = dtype;
+  MP_REQUIRE(rank >= 0 && rank <= MP_GRAPH_MAX_RANK, MP_ERROR_INVALID_ARGUMENT, "rank = ", rank,
+             " is outside [0, ", MP_GRAPH_MAX_RANK, "]");
+  if (rank > 0) require_pointer(extent, "extent");
+  int64_t numel = 1;
+  for (int32_t i = 0; i < rank; ++i) {
+    MP_REQUIRE(extent[i] >= 1, MP_ERROR_INVALID_ARGUMENT, "extent[", i, "] = ", extent[i],
+               " must be at least 1");
+    MP_REQUIRE(extent[i] <= kMaxElements / numel, MP_ERROR_INVALID_ARGUMENT, "extent[", i,
+               "] = ", extent[i], ": number of elements exceeds 2^48");
+    numel *= extent[i];
+    t.extent.push_back(extent[i]);
+  }
+  return t;
+}
+
+/// A tensor that is the graph's own.
+void add_own(mp_graph &g, const char *name, Role role, int32_t rank, const int64_t *extent,
+             int32_t *tensor) {
+  require_pointer(tensor, "tensor");
+  *tensor = g.described.add(read_tensor(name, role, MP_FP32, rank, extent));
+}
+
+/// One that a node computes.
+Tensor &require_computed(Graph &graph, int32_t tensor) {
+  require_tensor(graph, tensor, "tensor");
+  Tensor &t = graph.tensor(tensor);
+  MP_REQUIRE(t.role == Role::activation, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
+             " must be computed by a node");
+  return t;
+}
+
+/// A loss passes no gradient on that comes from behind it.
+bool comes_from_loss(const Graph &graph, int32_t tensor) {
+  std::vector<bool> comes(graph.tensors.size());
+  for (const Node &node : graph.nodes) {
+    bool from_loss = node.operation->is_loss();
+    node.for_each_input(
+        [&](const graph::Input &input) { from_loss |= comes[static_cast<size_t>(input.tensor)]; });
+    node.for_each_output([&](int32_t output) { comes[static_cast<size_t>(output)] = from_loss; });
+  }
+  return comes[static_cast<size_t>(tensor)];
+}
+
+/// A call that makes others.
+template <class Body>
+mp_status_t composite_call(const char *function, const Body &body) {
+  return call(function, [&] {
+    const NestedCallScope parts;
+    body();
+  });
+}
+
+// ---------------------------------------------------------------------------- nodes
+
+void require_number(const Operation &op, uint32_t count, const graph::Count &allowed,
+                    const char *name) {
+  const bool is_exact = allowed.least == allowed.most;
+  MP_REQUIRE(count >= allowed.least && count <= allowed.most, MP_ERROR_INVALID_ARGUMENT, name,
+             " = ", count, ", but ", op.type, is_exact ? " takes exactly " : " takes ",
+             allowed.least, is_exact ? Message::Part("") : Message::Part(" to "),
+             is_exact ? Message::Part("") : Message::Part(allowed.most));
+}
+
+void read_attribute(Node &node, const char *name, double value) {
+  const Operation &op = *node.operation;
+  const auto all = op.attributes();
+  const auto found = std::ranges::find(all, std::string_view(name), &graph::Attribute::name);
+  if (found == all.end())
+    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", op.type, " has no attribute ", name);
+  if (!(value >= found->least && value <= found->most))
+    fail_at(node, name, " = ", value, " is outside [", found->least, ", ", found->most, "]");
+  if (found->is_whole && value != std::floor(value))
+    fail_at(node, name, " = ", value, " must be an integer");
+  node.attributes[static_cast<size_t>(found - all.begin())] = value;
+}
+
+void read_extent(Node &node, const char *name, double value) {
+  if (std::strcmp(name, "extent") != 0)
+    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, " has no attribute ",
+         name);
+  if (!(value >= -1 && value <= static_cast<double>(kMaxElements)) || value != std::floor(value))
+    fail_at(node, "extent = ", value, " must be -1 or the size of a dimension");
+  if (node.attributes.size() == MP_GRAPH_MAX_RANK)
+    fail_at(node, "number of extents exceeds ", MP_GRAPH_MAX_RANK);
+  node.attributes.push_back(value);
+}
+
+void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_t count) {
+  if (count > 0) require_pointer(attributes, "attributes");
+  if (!node.operation->has_extents())
+    for (const graph::Attribute &attribute : node.operation->attributes())
+      node.attributes.push_back(attribute.initial);
+  for (uint32_t i = 0; i < count; ++i) {
+    MP_REQUIRE(attributes[i].name != nullptr, MP_ERROR_INVALID_ARGUMENT, "attributes[", i,
+               "].name = NULL");
+    const auto read = node.operation->has_extents() ? read_extent : read_attribute;
+    read(node, attributes[i].name, attributes[i].value);
+  }
+}
+
+const Operation &read_operation(const char *op_type) {
+  const Operation *const op = graph::find_operation(&require_pointer(op_type, "op_type"));
+  MP_REQUIRE(op != nullptr, MP_ERROR_NOT_FOUND, "op_type = ", op_type,
+             " is not supported; mpcore/graph.h lists the operations");
+  return *op;
+}
+
+void read_inputs(const Graph &graph, Node &node, const int32_t *inputs, uint32_t count) {
+  require_pointer(inputs, "inputs");
+  for (uint32_t i = 0; i < count; ++i) {
+    if (inputs[i] == kNone && node.operation->may_be_absent(i)) {
+      node.inputs.push_back({});
+      continue;
+    }
+    require_tensor(graph, inputs[i], Message("inputs[", i, "]").c_str());
+    node.inputs.push_back({inputs[i]});
+  }
+}
+
+void add_node(Graph &graph, Node node, uint32_t num_outputs) {
+  for (uint32_t i = 0; i < num_outputs; ++i) {
+    Tensor t;
+    t.name = i == 0 ? node.name : node.name + ":" + std::to_string(i);
+    node.outputs.push_back(graph.add(std::move(t)));
+  }
+  node.operation->infer(graph, node);
+  for (const int32_t output : node.outputs) {
+    const Tensor &t = graph.tensor(output);
+    if (t.numel() > kMaxElements) fail_at(node, "number of elements exceeds 2^48");
+    if (t.extent.size() > MP_GRAPH_MAX_RANK)
+      fail_at(node, "number of dimensions exceeds ", MP_GRAPH_MAX_RANK);
+  }
+  graph.add(std::move(node));
+}
+
+// ---------------------------------------------------------------------------- binding
+
+/// Of integers the only ones without dimensions are offsets of Dropout, which have 64 bits.
+size_t element_alignment(const Tensor &t) {
+  if (t.dtype != MP_DTYPE_NONE) return mp_dtype_size(t.dtype);
+  return t.extent.empty() ? sizeof(uint64_t) : sizeof(int32_t);
+}
+
+// ---------------------------------------------------------------------------- telling
+
+void write_text(const std::string &report, char *text, size_t *bytes) {
+  require_pointer(bytes, "bytes");
+  const size_t needed = report.size() + 1;
+  MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", *bytes,
+             " must be at least ", needed);
+  if (text != nullptr) std::memcpy(text, report.c_str(), needed);
+  *bytes = needed;
+}
+
+}  // namespace
+
+}  // namespace mp
+
+// ---------------------------------------------------------------------------- describing
+
+mp_status_t mp_graph_create(mp_graph_t *graph, mp_context_t context) {
+  return mp::call(__func__, [&] {
+    mp::require_pointer(graph, "graph");
+    *graph = std::make_unique<mp_graph>(mp::require_context(context)).release();
+  });
+}
+
+void mp_graph_destroy(mp_graph_t graph) {
+  mp::call_void(__func__, [&] { delete graph; });
+}
+
+mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype, int32_t rank,
+                           const int64_t *extent, int32_t *tensor) {
+  return mp::call(__func__, [&] {
+    mp_graph &g = mp::require_open(graph);
+    mp::require_enum(dtype, "dtype", MP_DTYPE_NONE, MP_FP32);
+    mp::Tensor t = mp::read_tensor(name, mp::Role::input, dtype, rank, extent);
+    int64_t &batch = g.described.batch;
+    MP_REQUIRE(rank == 0 || batch == 0 || batch == t.extent[0], MP_ERROR_INVALID_ARGUMENT,
+               "extent[0] = ", t.extent[0], " must equal the batch size of the other inputs, ",
+               batch);
+    mp::require_pointer(tensor, "tensor");
+    const int64_t known = rank > 0 ? t.extent[0] : batch;
+    *tensor = g.described.add(std::move(t));
+    batch = known;
+  });
+}
+
+mp_status_t mp_graph_parameter(mp_graph_t graph, const char *name, int32_t rank,
+                               const int64_t *extent, int32_t *tensor) {
+  return mp::call(__func__, [&] {
+    mp::add_own(mp::require_open(graph), name, mp::Role::parameter, rank, extent, tensor);
+  });
+}
+
+mp_status_t mp_graph_state(mp_graph_t graph, const char *name, int32_t rank, const int64_t *extent,
+                           int32_t *tensor) {
+  return mp::call(__func__, [&] {
+    mp::add_own(mp::require_open(graph), name, mp::Role::state, rank, extent, tensor);
+  });
+}
+
+mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *name,
+                          const int32_t *inputs, uint32_t num_inputs,
+                          const mp_graph_attribute_t *attributes, uint32_t num_attributes,
+                          int32_t *outputs, uint32_t num_outputs) {
+  return mp::composite_call(__func__, [&] {
+    mp_graph &g = mp::require_open(graph);
+    mp::Node node = {};
+    node.operation = &mp::read_operation(op_type);
+    node.name = mp::read_name(name);
+    mp::require_number(*node.operation, num_inputs, node.operation->inputs, "num_inputs");
+    mp::require_number(*node.operation, num_outputs, node.operation->outputs, "num_outputs");
+    mp::require_pointer(outputs, "outputs");
+    mp::read_inputs(g.described, node, inputs, num_inputs);
+    mp::read_attributes(node, attributes, num_attributes);
+    const size_t known = g.described.tensors.size();
+    try {
+      mp::add_node(g.described, std::move(node), num_outputs);
+    } catch (...) {
+      g.described.tensors.resize(known);
+      throw;
+    }
+    for (uint32_t i = 0; i < num_outputs; ++i) outputs[i] = static_cast<int32_t>(known + i);
+  });
+}
+
+mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor) {
+  return mp::call(__func__, [&] {
+    mp::require_computed(mp::require_open(graph).described, tensor).is_output = true;
+  });
+}
+
+mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor) {
+  return mp::call(__func__, [&] {
+    mp::require_computed(mp::require_open(graph).described, tensor).keeps_gradient = true;
+  });
+}
+
+mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor) {
+  return mp::call(__func__, [&] {
+    mp::Graph &g = mp::require_open(graph).described;
+    mp::require_tensor(g, tensor, "tensor");
+    const int32_t producer = g.tensor(tensor).producer;
+    MP_REQUIRE(producer != mp::kNone && g.node(producer).operation->is_loss() &&
+                   g.node(producer).outputs[0] == tensor,
+               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
+               " must be the first output of a loss");
+    g.loss = tensor;
+  });
+}
+
+mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input) {
+  return mp::call(__func__, [&] {
+    mp::Graph &g = mp::require_open(graph).described;
+    mp::Tensor &of = mp::require_computed(g, tensor);
+    MP_REQUIRE(!mp::comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
+               " (", of.name, ") is an output of a loss or depends on one; call mp_graph_loss");
+    for (const mp::Graph::Seed &seed : g.seeds)
+      MP_REQUIRE(seed.tensor != tensor, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
+                 of.name, ") already has gradient ", seed.input);
+    mp::require_pointer(input, "input");
+    mp::Tensor gradient;
+    gradient.name = of.name + "/seed";
+    gradient.role = mp::Role::input;
+    gradient.extent = of.extent;
+    gradient.gradient_of = tensor;
+    of.is_output = true;
+    g.seeds.push_back({tensor, g.add(std::move(gradient))});
+    *input = g.seeds.back().input;
+  });
+}
+
+mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy) {
+  return mp::call(__func__, [&] {
+    mp_graph &g = mp::require_open(graph);
+    const auto &config = mp::require_pointer(policy, "policy").policy.config;
+    MP_REQUIRE((config.flags & MP_AUTOCAST_EMULATE) == 0, MP_ERROR_UNSUPPORTED,
+               "policy: MP_AUTOCAST_EMULATE is not supported by graphs");
+    g.policy = policy;
+  });
+}
+
+mp_status_t mp_graph_compile(mp_graph_t graph) {
+  return mp::composite_call(__func__, [&] {
+    mp_graph &g = mp::require_open(graph);
+    g.executor = std::make_unique<mp::Executor>(g.described, g.policy, &g.context);
+  });
+}
+
+// ---------------------------------------------------------------------------- running
+
+mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
+  return mp::call(__func__, [&] {
+    mp::Executor &e = mp::require_compiled(graph);
+    mp::require_tensor(e.graph(), tensor, "tensor");
+    const mp::Tensor &t = e.graph().tensor(tensor);
+    MP_REQUIRE(t.role == mp::Role::input, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
+               t.name, ") is not an input of the graph");
+    mp::require_aligned(data, "data", mp::element_alignment(t));
+    e.bind(tensor, data);
+  });
+}
+
+mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch) {
+  return mp::composite_call(__func__, [&] {
+    mp::Executor &e = mp::require_compiled(graph);
+    const int64_t most = graph->described.batch;
+    MP_REQUIRE(batch >= 1 && batch <= most, MP_ERROR_INVALID_ARGUMENT, "batch = ", batch,
+               " is outside [1, ", most, "]");
+    e.set_batch(graph->described, batch);
+  });
+}
+
+mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values,
+                           mp_stream_t stream) {
+  return mp::composite_call(__func__, [&] {
+    mp::Executor &e = mp::require_compiled(graph);
+    mp::require_tensor(e.graph(), tensor, "tensor");
+    const mp::Tensor &t = e.graph().tensor(tensor);
+    MP_REQUIRE(t.role == mp::Role::parameter || t.role == mp::Role::state,
+               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (", t.name,
+               ") must be a parameter or a state");
+    mp::require_device(values, "values");
+    e.write(tensor, values, stream);
+  });
+}
+
+mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream) {
+  return mp::composite_call(__func__, [&] {
+    mp::Executor &e = mp::require_compiled(graph);
+    mp::require_enum(mode, "mode", MP_GRAPH_INFERENCE, MP_GRAPH_TRAINING);
+    e.forward(mode, stream);
+  });
+}
+
+mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream) {
+  return mp::composite_call(__func__,
+                            [&] { mp::require_compiled(graph).backward(scaler, stream); });
+}
+
+mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream) {
+  return mp::composite_call(__func__, [&] {
+    const mp::Executor &e = mp::require_compiled(graph);
+    mp::require_pointer(t, "t") = e.step(stream);
+  });
+}
+
+mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream) {
+  return mp::composite_call(__func__, [&] {
+    mp::Executor &e = mp::require_compiled(graph);
+    mp::require_step(t);
+    e.set_step(t, stream);
+  });
+}
+
+// ---------------------------------------------------------------------------- telling
+
+mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_list_t *master,
+                           mp_tensor_list_t *model) {
+  return mp::call(__func__, [&] {
+    const mp::Executor &e = mp::require_compiled(graph);
+    MP_REQUIRE(grads == nullptr || e.has_backward(), MP_ERROR_INVALID_ARGUMENT,
+               "grads requires a loss: call mp_graph_loss before mp_graph_compile");
+    if (grads != nullptr) *grads = e.grads();
+    if (master != nullptr) *master = e.master();
+    if (model != nullptr) *model = e.model();
+  });
+}
+
+mp_status_t mp_graph_get_tensor(mp_graph_t graph, int32_t tensor, mp_graph_tensor_t *info) {
+  return mp::call(__func__, [&] {
+    const mp_graph &g = mp::require_pointer(graph, "graph");
+    mp::require_tensor(g.described, tensor, "tensor");
+    mp::write_struct(info, "info",
+                     g.executor != nullptr ? g.executor->tensor(tensor)
+                                           : mp::shape_of(g.described.tensor(tensor)));
+  });
+}
+
+mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memory) {
+  return mp::call(
+      __func__, [&] { mp::write_struct(memory, "memory", mp::require_compiled(graph).memory()); });
+}
+
+mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_form_t form, char *text, size_t *bytes) {
+  return mp::call(__func__, [&] {
+    const mp::Executor &e = mp::require_compiled(graph);
+    mp::require_enum(form, "form", MP_AUTOCAST_TEXT, MP_AUTOCAST_DOT);
+    MP_REQUIRE(graph->policy != nullptr, MP_ERROR_INVALID_ARGUMENT,
+               "graph was compiled without mp_graph_autocast");
+    mp::write_text(e.reports()[static_cast<size_t>(form)], text, bytes);
+  });
+}
+
+mp_status_t mp_graph_describe(mp_graph_t graph, char *text, size_t *bytes) {
+  return mp::call(__func__,
+                  [&] { mp::write_text(mp::require_compiled(graph).description(), text, bytes); });
+}

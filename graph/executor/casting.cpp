@@ -1,0 +1,171 @@
+#include "graph/executor/casting.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/autocast_object.h"
+#include "graph/executor/emitter.h"
+#include "graph/executor/operation.h"
+
+namespace mp::graph {
+
+namespace {
+
+/// The graph as the arrays of mp_autocast_graph_t.
+class Arrays {
+ public:
+  explicit Arrays(const Graph &graph) {
+    for (const Tensor &t : graph.tensors) {
+      producer_.push_back(t.producer);
+      slot_.push_back(slot_of(graph, t));
+      dtype_.push_back(static_cast<uint8_t>(t.dtype));
+      role_.push_back(static_cast<uint8_t>(role_of(t)));
+    }
+    first_.push_back(0);
+    for (const Node &node : graph.nodes) {
+      op_.push_back(node.operation->type.data());
+      name_.push_back(node.name.c_str());
+      flags_.push_back(node.operation->flags());
+      depth_.push_back(node.operation->depth(graph, node));
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        input_.push_back(node.inputs[i].tensor);
+        input_slot_.push_back(node.operation->input_slot(i));
+      }
+      first_.push_back(static_cast<int32_t>(input_.size()));
+    }
+  }
+
+  mp_autocast_graph_t view() const {
+    mp_autocast_graph_t g;
+    MP_INIT_STRUCT(&g);
+    g.num_nodes = static_cast<uint32_t>(op_.size());
+    g.num_tensors = static_cast<uint32_t>(producer_.size());
+    g.node_op = op_.data();
+    g.node_name = name_.data();
+    g.node_flags = flags_.data();
+    g.node_depth = depth_.data();
+    g.first_input = first_.data();
+    g.input_tensor = input_.data();
+    g.input_slot = input_slot_.data();
+    g.tensor_producer = producer_.data();
+    g.tensor_slot = slot_.data();
+    g.tensor_dtype = dtype_.data();
+    g.tensor_role = role_.data();
+    return g;
+  }
+
+  size_t num_inputs() const { return input_.size(); }
+
+ private:
+  /// What nodes keep for their backward pass is for them alone, and fp32.
+  static uint8_t slot_of(const Graph &graph, const Tensor &t) {
+    if (t.producer == kNone) return t.role == Role::state ? MP_SLOT_FP32 : 0;
+    const Node &node = graph.node(t.producer);
+    const auto id = static_cast<int32_t>(&t - graph.tensors.data());
+    const auto output = std::ranges::find(node.outputs, id) - node.outputs.begin();
+    return node.operation->output_slot(static_cast<size_t>(output));
+  }
+
+  static mp_tensor_role_t role_of(const Tensor &t) {
+    if (t.role == Role::parameter) return MP_TENSOR_PARAMETER;
+    return t.is_output ? MP_TENSOR_OUTPUT : MP_TENSOR_ACTIVATION;
+  }
+
+  std::vector<const char *> op_, name_;
+  std::vector<uint16_t> flags_;
+  std::vector<int64_t> depth_;
+  std::vector<int32_t> first_, input_, producer_;
+  std::vector<uint8_t> input_slot_, slot_, dtype_, role_;
+};
+
+/// Gives the tensor that `node` writes the type in which it reads; its readers keep theirs.
+void write_as_read(Graph &graph, Node &node) {
+  const int32_t id = node.outputs[0];
+  Tensor &t = graph.tensor(id);
+  const mp_dtype_t wanted = graph.dtype_read(node.inputs[0]);
+  if (t.dtype == wanted) return;
+  const mp_dtype_t other = t.dtype;
+  t.copy_dtype = MP_DTYPE_NONE;
+  t.dtype = wanted;
+  for (Node &reader : graph.nodes)
+    for (Input &input : reader.inputs) {
+      if (input.tensor != id) continue;
+      input.reads_copy =
+          (reader.operation->flags() & MP_NODE_READS_EITHER) == 0 && reader.dtype == other;
+      if (input.reads_copy) t.copy_dtype = other;
+    }
+}
+
+/// Inputs that are 16 bits wide outside have no colour: nodes that compute in fp32 get them cast up.
+void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
+  const mp_dtype_t low = policy != nullptr ? policy->policy.config.low : MP_DTYPE_NONE;
+  const auto is_low_input = [&](const Input &input) {
+    if (input.tensor == kNone) return false;
+    const Tensor &t = graph.tensor(input.tensor);
+    return t.role == Role::input && (t.dtype == MP_FP16 || t.dtype == MP_BF16);
+  };
+  for (Node &node : graph.nodes)
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!is_low_input(node.inputs[i])) continue;
+      Tensor &t = graph.tensor(node.inputs[i].tensor);
+      MP_REQUIRE(low == MP_DTYPE_NONE || t.dtype == low, MP_ERROR_INVALID_ARGUMENT, "input ",
+                 t.name, " is ", mp_dtype_name(t.dtype), ", but the 16-bit type of the policy is ",
+                 mp_dtype_name(low));
+      const bool is_wide = node.dtype == MP_FP32 || node.operation->input_slot(i) == MP_SLOT_FP32;
+      if (!is_wide || (node.operation->flags() & MP_NODE_READS_EITHER) != 0) continue;
+      node.inputs[i].reads_copy = true;
+      t.copy_dtype = MP_FP32;
+    }
+}
+
+Reports rewrite(Graph &graph, mp_autocast_t policy, mp_context_t context) {
+  const Arrays arrays(graph);
+  const mp_autocast_graph_t view = arrays.view();
+  std::vector<uint8_t> tensor_dtype(graph.tensors.size()), node_dtype(graph.nodes.size());
+  std::vector<int32_t> input_cast(arrays.num_inputs());
+  std::vector<mp_autocast_cast_t> casts(graph.tensors.size());
+  mp_autocast_result_t result;
+  MP_INIT_STRUCT(&result);
+  result.tensor_dtype = tensor_dtype.data();
+  result.node_dtype = node_dtype.data();
+  result.input_cast = input_cast.data();
+  result.casts = casts.data();
+  require_success(mp_autocast_rewrite(policy, context, &view, &result));
+
+  Reports reports;
+  for (const auto form : {MP_AUTOCAST_TEXT, MP_AUTOCAST_JSON, MP_AUTOCAST_DOT}) {
+    size_t bytes = 0;
+    require_success(mp_autocast_explain(policy, &view, &result, form, nullptr, &bytes));
+    std::string &report = reports[form];
+    report.resize(bytes);
+    require_success(mp_autocast_explain(policy, &view, &result, form, report.data(), &bytes));
+    report.resize(bytes - 1);
+  }
+
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    graph.tensors[t].dtype = static_cast<mp_dtype_t>(tensor_dtype[t]);
+  for (const mp_autocast_cast_t &c : std::span(casts).first(static_cast<size_t>(result.num_casts)))
+    graph.tensor(c.tensor).copy_dtype = c.to;
+  size_t j = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node &node = graph.nodes[i];
+    node.dtype = static_cast<mp_dtype_t>(node_dtype[i]);
+    for (Input &input : node.inputs) input.reads_copy = input_cast[j++] >= 0;
+  }
+  return reports;
+}
+
+}  // namespace
+
+Reports cast(Graph &graph, mp_autocast_t policy, mp_context_t context) {
+  Reports reports;
+  if (policy != nullptr) reports = rewrite(graph, policy, context);
+  cast_up_inputs(graph, policy);
+  for (Node &node : graph.nodes)
+    if (node.operation->writes_as_it_reads()) write_as_read(graph, node);
+  return reports;
+}
+
+}  // namespace mp::graph

@@ -1,0 +1,126 @@
+#include "graph/executor/emitter.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "capi/context.h"
+
+namespace mp::graph {
+
+namespace {
+
+std::string text_of(const Graph &graph, const Input &input) {
+  return escaped(graph.tensor(input.tensor).name) + " " + mp_dtype_name(graph.dtype_read(input));
+}
+
+/// "fc1, relu1  mp_gemm  x fp16, fc1.w fp16 -> y fp16 [128 256]"
+std::string describe(const Graph &graph, const Node &node, const char *function, size_t only) {
+  std::string text = escaped(node.name);
+  for (const std::string &name : node.fused.names) text += ", " + escaped(name);
+  text += std::string("  ") + function + "  ";
+  const char *between = "";
+  for (const Input &input : node.inputs) {
+    if (input.tensor == kNone) continue;
+    text += between + text_of(graph, input);
+    between = ", ";
+  }
+  text += " ->";
+  between = " ";
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.has_output(i) || (only != Emitter::kAllOutputs && i != only)) continue;
+    const Tensor &t = graph.out(node, i);
+    text +=
+        between + escaped(t.name) + " " + mp_dtype_name(t.dtype) + " " + graph::text_of(t.extent);
+    between = ", ";
+  }
+  return text;
+}
+
+}  // namespace
+
+void require_success(mp_status_t status) {
+  if (status != MP_SUCCESS) fail(status, mp_last_error());
+}
+
+Emitter::Emitter(const Graph &graph, mp_context_t context)
+    : graph_(graph), context_(context), places_(graph) {}
+
+void Emitter::emit_all() {
+  const auto is_from_outside = [](const Tensor &t) { return t.role == Role::input; };
+  for (size_t t = 0; t < graph_.tensors.size(); ++t)
+    if (is_from_outside(graph_.tensors[t])) emit_cast(static_cast<int32_t>(t));
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node &node = graph_.nodes[i];
+    if (node.is_absorbed) continue;
+    node_ = static_cast<int32_t>(i);
+    if (!node.operation->is_view()) node.operation->emit(*this, node);
+    // In training the outputs of the loss are written by its gradient's node.
+    if (&node != graph_.loss_node()) emit_casts(node);
+    if (computes_loss(graph_, node)) emit_casts(*graph_.loss_node());
+  }
+  if (counts_steps) emit_count();
+}
+
+Place Emitter::ones(mp_dtype_t dtype, int64_t count) {
+  int64_t &most = num_ones[static_cast<size_t>(dtype)];
+  most = std::max(most, count);
+  return places_.ones(dtype);
+}
+
+Place Emitter::zeros(size_t bytes) {
+  zero_bytes = std::max(zero_bytes, bytes);
+  return places_.zeros();
+}
+
+Place Emitter::steps() {
+  counts_steps = true;
+  return places_.steps();
+}
+
+/// Counts at the end of the forward pass: one that fails draws the same masks when it is repeated.
+/// A kernel, so that a replayed CUDA graph counts too.
+void Emitter::emit_count() {
+  const Place steps = places_.steps();
+  Call call = [=](const Run &run) {
+    if (!run.is_training) return MP_SUCCESS;
+    increment(*run.context->shared, static_cast<uint64_t *>(run.at(steps)), run.stream);
+    return MP_SUCCESS;
+  };
+  const auto last =
+      std::ranges::find(launches.rbegin(), launches.rend(), Phase::forward, &Launch::phase);
+  launches.insert(last.base(), {Phase::forward, "step  counted for Dropout", std::move(call)});
+}
+
+void Emitter::needs_workspace(size_t bytes) {
+  workspace_bytes = std::max(workspace_bytes, bytes);
+}
+
+void Emitter::append(const char *name, Call call, size_t output) {
+  const Node &node = graph_.node(node_);
+  launches.push_back(
+      {phase_of(graph_, node), describe(graph_, node, name, output), std::move(call)});
+}
+
+void Emitter::emit_casts(const Node &node) {
+  node.for_each_output([this](int32_t output) { emit_cast(output); });
+}
+
+void Emitter::emit_cast(int32_t tensor) {
+  const Tensor &t = graph_.tensor(tensor);
+  if (t.copy_dtype == MP_DTYPE_NONE) return;
+  Phase phase = t.producer != kNone ? phase_of(graph_, graph_.node(t.producer)) : Phase::forward;
+  if (phase == Phase::loss) phase = Phase::after_loss;
+  const Place from = Places::of({tensor, false});
+  const Place to = Places::of({tensor, true});
+  // Made before the text: where a later member of an aggregate throws, g++ 11 leaks the earlier ones (GCC bug 66139).
+  Call call = [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
+    if (run.at(from) == nullptr) return MP_SUCCESS;  // an optional input that is not bound
+    return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);
+  };
+  launches.push_back({phase,
+                      std::string("cast  mp_cast  ") + text_of(graph_, {tensor, false}) + " -> " +
+                          text_of(graph_, {tensor, true}) + " " + graph::text_of(t.extent),
+                      std::move(call)});
+}
+
+}  // namespace mp::graph

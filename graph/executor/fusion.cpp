@@ -1,0 +1,158 @@
+#include "graph/executor/fusion.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "graph/executor/operation.h"
+
+namespace mp::graph {
+
+namespace {
+
+bool is(const Node &node, std::string_view type) {
+  return node.operation->type == type;
+}
+
+class Fusion {
+ public:
+  explicit Fusion(Graph &graph) : graph_(graph), readers_(graph.tensors.size()) {
+    for (Node &node : graph.nodes)
+      for (const Input &input : node.inputs)
+        if (input.tensor != kNone) readers_[static_cast<size_t>(input.tensor)].push_back(&node);
+  }
+
+  void fuse_all() {
+    for (Node &node : graph_.nodes) {
+      if (node.is_absorbed) continue;
+      if (is(node, "Linear") || is(node, "Conv2D")) fuse_forward(node);
+      if (is(node, "LinearBackpropInput") || is(node, "Conv2DBackpropInput")) fuse_backward(node);
+      if (is(node, "BatchNorm")) fuse_relu(node);
+      if (is(node, "BatchNormGrad")) fuse_relu_grad(node);
+    }
+  }
+
+ private:
+  /// A tensor that has one form, and that nobody outside sees.
+  bool is_inner(const Tensor &t) const { return !t.is_output && t.copy_dtype == MP_DTYPE_NONE; }
+
+  std::vector<Node *> &readers(int32_t tensor) { return readers_[static_cast<size_t>(tensor)]; }
+
+  /// The node that alone reads a tensor, as its first input, and computes in its type; nullptr: there is none.
+  Node *sole_reader(int32_t tensor) {
+    const Tensor &t = graph_.tensor(tensor);
+    const std::vector<Node *> &all = readers(tensor);
+    if (!is_inner(t) || all.size() != 1) return nullptr;
+    return all[0]->input(0) == tensor && all[0]->dtype == t.dtype ? all[0] : nullptr;
+  }
+
+  /// An operand that is there when `node` runs: a bias may be computed behind the product.
+  bool is_ready(const Input &operand, const Node &node) const {
+    return graph_.tensor(operand.tensor).producer < &node - graph_.nodes.data();
+  }
+
+  /// `node` writes what `other` would, and `other` is gone.
+  void absorb(Node &node, Node &other) {
+    node.outputs[0] = other.outputs[0];
+    graph_.tensor(node.outputs[0]).producer = static_cast<int32_t>(&node - graph_.nodes.data());
+    drop(node, other);
+  }
+
+  void drop(Node &node, Node &other) {
+    node.fused.names.push_back(other.name);
+    other.is_absorbed = true;
+    for (const Input &input : other.inputs)
+      if (input.tensor != kNone) std::erase(readers(input.tensor), &other);
+  }
+
+  void fuse_forward(Node &node) {
+    Node *next = sole_reader(node.outputs[0]);
+    if (next != nullptr && is(*next, "BiasAdd") && !node.has_input(2) &&
+        is_ready(next->inputs[1], node)) {
+      node.fused.bias = next->inputs[1];
+      absorb(node, *next);
+    }
+    fuse_activation(node);
+  }
+
+  void fuse_activation(Node &node) {
+    const int32_t z = node.outputs[0];
+    if (!is_inner(graph_.tensor(z))) return;
+    for (Node *const reader : readers(z)) {
+      const mp_activation_t activation = reader->operation->activation(*reader);
+      if (activation == MP_ACT_NONE || reader->is_backward ||
+          reader->dtype != graph_.tensor(z).dtype)
+        continue;
+      node.fused.activation = activation;
+      absorb(node, *reader);
+      if (!readers(z).empty()) node.fused.aux_out = z;  // the derivative, and whoever else reads it
+      return;
+    }
+  }
+
+  void fuse_backward(Node &node) {
+    Node *const next = sole_reader(node.outputs[0]);
+    if (next != nullptr && next->is_backward && next->operation->activation(*next) != MP_ACT_NONE &&
+        graph_.dtype_read(next->inputs[1]) == next->dtype && is_ready(next->inputs[1], node)) {
+      node.fused.activation = next->operation->activation(*next);
+      node.fused.aux = next->inputs[1];
+      absorb(node, *next);
+    }
+    const std::vector<Node *> all = readers(node.outputs[0]);
+    for (Node *const reader : all) {
+      const size_t output = bias_gradient_of(*reader, node.outputs[0]);
+      if (output == kAbsent) continue;
+      node.fused.dbias = reader->outputs[output];
+      graph_.tensor(node.fused.dbias).producer = static_cast<int32_t>(&node - graph_.nodes.data());
+      reader->outputs[output] = kNone;
+      if (std::ranges::all_of(reader->outputs, [](int32_t o) { return o == kNone; }))
+        drop(node, *reader);
+      else
+        node.fused.names.push_back(reader->name + "'s bias");
+      return;
+    }
+  }
+
+  /// The output of `reader` that is the sum over the rows of `dz` as it is written.
+  static size_t bias_gradient_of(const Node &reader, int32_t dz) {
+    const bool is_alone = is(reader, "BiasAddGrad");
+    if (!is_alone && !is(reader, "LinearBackpropWeight") && !is(reader, "Conv2DBackpropFilter"))
+      return kAbsent;
+    const size_t input = is_alone ? 0 : 1, output = is_alone ? 0 : 1;
+    const bool reads_dz = reader.input(input) == dz && !reader.inputs[input].reads_copy;
+    return reads_dz && reader.has_output(output) ? output : kAbsent;
+  }
+
+  void fuse_relu(Node &node) {
+    Node *const next = sole_reader(node.outputs[0]);
+    if (next == nullptr || next->operation->activation(*next) != MP_ACT_RELU) return;
+    node.fused.activation = MP_ACT_RELU;
+    absorb(node, *next);
+  }
+
+  /// The mask is computed again from x.  It is that of relu only where relu stands behind this normalisation.
+  void fuse_relu_grad(Node &node) {
+    constexpr size_t kDy = 5;
+    const int32_t dz = node.input(kDy);
+    const Tensor &t = graph_.tensor(dz);
+    if (t.producer == kNone || !is_inner(t) || readers(dz).size() != 1) return;
+    Node &before = graph_.node(t.producer);
+    if (before.is_absorbed || before.operation->activation(before) != MP_ACT_DRELU ||
+        before.dtype != node.dtype || graph_.node(node.forward).fused.activation != MP_ACT_RELU)
+      return;
+    node.inputs[kDy] = before.inputs[0];
+    readers(before.input(0)).push_back(&node);
+    node.fused.activation = MP_ACT_RELU;
+    drop(node, before);
+  }
+
+  Graph &graph_;
+  std::vector<std::vector<Node *>> readers_;
+};
+
+}  // namespace
+
+void fuse(Graph &graph) {
+  Fusion(graph).fuse_all();
+}
+
+}  // namespace mp::graph

@@ -1,0 +1,169 @@
+#include "graph/executor/memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "graph/executor/operation.h"
+
+namespace mp::graph {
+
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+size_t aligned(size_t bytes) {
+  return checked_bytes(1, bytes, kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// From the node that writes it to the last that reads it.
+struct Life {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = -1;
+  void include(int64_t time) {
+    first = std::min(first, time);
+    last = std::max(last, time);
+  }
+  bool is_empty() const { return last < 0; }
+  bool meets(const Life &other) const { return first <= other.last && other.first <= last; }
+};
+
+class Planner {
+ public:
+  Planner(const Graph &graph, const std::vector<int32_t> &gradients)
+      : graph_(graph), places_(graph), lives_(places_.end), is_gradient_(graph.tensors.size()) {
+    layout_.offset.assign(places_.count(), Layout::kNowhere);
+    layout_.same_as.resize(places_.count());
+    std::iota(layout_.same_as.begin(), layout_.same_as.end(), Place{0});
+    for (const int32_t gradient : gradients)
+      if (gradient != kNone) is_gradient_[static_cast<size_t>(gradient)] = true;
+    find_views();
+    find_lives();
+  }
+
+  Layout place_all(const Emitter &emitted) {
+    place_lasting();
+    place_activations();
+    const auto place_constant = [&](Place place, size_t bytes) {
+      if (bytes > 0) place_behind(place, bytes, layout_.states);
+    };
+    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32})
+      place_constant(
+          places_.ones(dtype),
+          checked_bytes(static_cast<size_t>(emitted.num_ones[static_cast<size_t>(dtype)]),
+                        mp_dtype_size(dtype)));
+    place_constant(places_.zeros(), emitted.zero_bytes);
+    place_constant(places_.steps(), emitted.counts_steps ? 2 * sizeof(uint64_t) : 0);
+    layout_.workspace_offset = layout_.bytes;
+    add(layout_.bytes, aligned(emitted.workspace_bytes));
+    return layout_;
+  }
+
+ private:
+  Place root(Place place) const { return layout_.root_of(place); }
+
+  void find_views() {
+    for (const Node &node : graph_.nodes)
+      if (node.operation->is_view() && !node.is_absorbed)
+        layout_.same_as[Places::of({node.outputs[0]})] = Places::of(node.inputs[0]);
+  }
+
+  void use(const Input &input, int64_t time) {
+    lives_[root(Places::of(input))].include(time);
+    // A cast reads the one form, where it is written, and writes the other.
+    const Tensor &t = graph_.tensor(input.tensor);
+    if (input.reads_copy && t.role != Role::parameter) {
+      const int64_t written = t.producer == kNone ? 0 : t.producer;
+      lives_[root(Places::of({input.tensor}))].include(written);
+      lives_[root(Places::of(input))].include(written);
+    }
+  }
+
+  void find_lives() {
+    const auto end = static_cast<int64_t>(graph_.nodes.size());
+    for (int64_t time = 0; time < end; ++time) {
+      const Node &node = graph_.nodes[static_cast<size_t>(time)];
+      if (node.is_absorbed) continue;
+      node.for_each_input([&](const Input &input) { use(input, time); });
+      node.for_each_output([&](int32_t output) { use({output}, time); });
+    }
+    for (size_t t = 0; t < graph_.tensors.size(); ++t) {
+      const Input written = {static_cast<int32_t>(t)};
+      if (!graph_.tensors[t].is_output || lives_[root(Places::of(written))].is_empty()) continue;
+      // What the outside may look at is not written over, by the next pass neither.
+      const bool has_copy = graph_.tensors[t].copy_dtype != MP_DTYPE_NONE;
+      for (const int64_t time : {int64_t{0}, end}) {
+        use(written, time);
+        if (has_copy) use({written.tensor, true}, time);
+      }
+    }
+  }
+
+  static void add(size_t &sum, size_t bytes) { sum = checked_bytes(1, sum, bytes); }
+
+  void place_behind(Place place, size_t bytes, size_t &sum) {
+    layout_.offset[place] = layout_.bytes;
+    add(layout_.bytes, aligned(bytes));
+    add(sum, aligned(bytes));
+  }
+
+  /// Parameters, their copies and gradients, and states.
+  void place_lasting() {
+    for (size_t i = 0; i < graph_.tensors.size(); ++i) {
+      const Tensor &t = graph_.tensors[i];
+      const auto id = static_cast<int32_t>(i);
+      const Place place = Places::of({id});
+      if (t.role == Role::parameter) place_behind(place, t.bytes(false), layout_.parameters);
+      if (t.role == Role::state) place_behind(place, t.bytes(false), layout_.states);
+      if (t.has_model_copy()) place_behind(Places::of({id, true}), t.bytes(true), layout_.copies);
+      if (is_gradient_[i] && root(place) == place)
+        place_behind(place, t.bytes(false), layout_.gradients);
+    }
+  }
+
+  size_t bytes_of(Place place) const {
+    return aligned(graph_.tensors[place / 2].bytes(place % 2 != 0));
+  }
+
+  /// First fit, the largest first: each at the lowest offset where nothing lies while it lives.
+  void place_activations() {
+    std::vector<Place> open;
+    for (Place place = 0; place < places_.end; ++place)
+      if (root(place) == place && !lives_[place].is_empty() &&
+          layout_.offset[place] == Layout::kNowhere &&
+          (graph_.tensors[place / 2].role != Role::input || place % 2 != 0))
+        open.push_back(place);
+    std::ranges::stable_sort(open, std::greater<>(), [&](Place p) { return bytes_of(p); });
+    const size_t start = layout_.bytes;
+    std::vector<Place> placed;  // in order of their offsets
+    for (const Place place : open) {
+      size_t offset = start;
+      for (const Place other : placed) {
+        if (!lives_[place].meets(lives_[other])) continue;
+        if (checked_bytes(1, offset, bytes_of(place)) <= layout_.offset[other]) break;
+        offset = std::max(offset, layout_.offset[other] + bytes_of(other));
+      }
+      layout_.offset[place] = offset;
+      layout_.bytes = std::max(layout_.bytes, checked_bytes(1, offset, bytes_of(place)));
+      add(layout_.activations_alone, bytes_of(place));
+      const auto behind =
+          std::ranges::upper_bound(placed, offset, {}, [&](Place p) { return layout_.offset[p]; });
+      placed.insert(behind, place);
+    }
+    layout_.activations = layout_.bytes - start;
+  }
+
+  const Graph &graph_;
+  Places places_;
+  std::vector<Life> lives_;  ///< by Place, of roots
+  std::vector<bool> is_gradient_;
+  Layout layout_;
+};
+
+}  // namespace
+
+Layout lay_out(const Graph &graph, const Emitter &emitted, const std::vector<int32_t> &gradients) {
+  return Planner(graph, gradients).place_all(emitted);
+}
+
+}  // namespace mp::graph

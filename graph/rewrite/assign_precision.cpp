@@ -1,0 +1,233 @@
+// Assigns a precision to every vertex of a graph, in these steps:
+//
+//   0  Each vertex gets its class from pattern, graph or list, then from the level and the limits.
+//   1  ALLOW vertices are 16-bit, except for their slot MP_SLOT_FP32, through which no type propagates.
+//   2  DENY propagates forward through INFER, and through a CLEAR that leads to another INFER or DENY.
+//   3  INFER and CLEAR vertices between two 16-bit ALLOW vertices become 16-bit unless denied.
+//   4  bf16: an INFER that reads a 16-bit vertex becomes 16-bit unless it also reads a denied one.
+//   5  CLEAR vertices connected to a 16-bit vertex through CLEAR become 16-bit.
+//   6  finalize.cpp: vertices without a 16-bit kernel revert, clusters agree, casts are absorbed.
+//
+// Example of step 2:
+//
+//     deny -> infer1 -> clear1 -> infer2 -> clear2 -> allow
+//
+// infer1, clear1 and infer2 are denied, because they compute with the large values of deny.  clear2
+// is not denied: only a product follows, which reads 16 bits anyway.  Step 5 makes clear2 16-bit, so
+// that it copies half the bytes.
+//
+// Sources: auto_mixed_precision.cc of TensorFlow's grappler; for the limits NVIDIA ModelOpt AutoCast.
+#include "graph/rewrite/assign_precision.h"
+
+#include <algorithm>
+
+#include "graph/rewrite/op_lists.h"
+
+namespace mp::autocast {
+
+PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast_graph_t &graph)
+    : policy_(policy), graph_(graph), vertices_(graph) {
+  const auto count = static_cast<size_t>(vertices_.count());
+  class_.resize(count);
+  bits_.resize(count);
+  why_.resize(count);
+  because_.resize(count, -1);
+  origin_.resize(count, -1);
+  queue_.reserve(count);
+
+  classify();
+  allow();
+  deny();
+  containers();
+  if (policy_.uses_torch_rules()) {
+    sweep();
+  } else {
+    between_allow();
+    if (policy_.config.low == MP_BF16) follow_allow();
+    clear_next_to_low();
+  }
+  revert_unsupported();
+  containers();
+  loops();
+  unify_clusters();
+  absorb_casts();
+}
+
+// ---------------------------------------------------------------------------- 0: classes
+
+void PrecisionAssignment::classify() {
+  for (int32_t i = 0; i < static_cast<int32_t>(graph_.num_nodes); i++) {
+    const uint16_t flags = flags_of(graph_, i);
+    const NodeClass node = policy_.class_of_node(graph_, static_cast<uint32_t>(i));
+    const bool is_patterned = node.is_by_pattern && node.op_class == MP_CAST_ALLOW;
+    for (int32_t v = vertices_.of_node(i); v < vertices_.end_of_node(i); v++) {
+      class_[static_cast<size_t>(v)] = static_cast<uint8_t>(policy_.at_level(node.op_class));
+      if ((flags & (MP_NODE_KEEP | MP_NODE_ELSEWHERE)) == 0) set(v, kProcessable);
+      const bool has_kernel = (flags & MP_NODE_NO_LOW) == 0 && vertices_.slot(v) != MP_SLOT_FP32;
+      if (has_kernel && vertices_.is_eligible(v)) set(v, kAble);
+      if ((flags & MP_NODE_READS_VARIABLE) != 0) set(v, kReadsVariable);
+      if (is_patterned) give_reason(v, MP_WHY_PATTERN, -1);
+    }
+  }
+  if (policy_.config.level == MP_AUTOCAST_FORCE_ALL) force_all();
+  apply_limits();
+}
+
+/// MP_AUTOCAST_FORCE_ALL: everything that can is ALLOW, but constants, state and cross-entropies.
+void PrecisionAssignment::force_all() {
+  std::vector<bool> is_state(graph_.num_nodes, false);
+  for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
+    if (role_of(graph_, t) == MP_TENSOR_PARAMETER && graph_.tensor_producer[t] >= 0)
+      is_state[static_cast<size_t>(graph_.tensor_producer[t])] = true;
+  for (int32_t v = 0; v < vertices_.count(); v++) {
+    const auto node = static_cast<size_t>(vertices_.node(v));
+    const char *const op = graph_.node_op != nullptr ? graph_.node_op[node] : nullptr;
+    const bool is_exempt =
+        is_state[node] || has(v, kReadsVariable) || (op != nullptr && is_never_forced(op));
+    if (has(v, kAble) && !is_exempt) class_[static_cast<size_t>(v)] = MP_CAST_ALLOW;
+  }
+}
+
+/// Nodes with numbers too large, or sums too long, are DENY.
+void PrecisionAssignment::apply_limits() {
+  const auto deny_node = [&](int32_t node, mp_autocast_why_t why) {
+    for (int32_t v = vertices_.of_node(node); v < vertices_.end_of_node(node); v++) {
+      class_[static_cast<size_t>(v)] = MP_CAST_DENY;
+      give_reason(v, why, -1);
+    }
+  };
+  const int64_t depth_limit = policy_.config.depth_limit;
+  if (depth_limit > 0 && graph_.node_depth != nullptr)
+    for (int32_t i = 0; i < static_cast<int32_t>(graph_.num_nodes); i++)
+      if (graph_.node_depth[i] > depth_limit) deny_node(i, MP_WHY_DEPTH);
+  const float amax_limit = policy_.config.amax_limit;
+  if (amax_limit > 0.0f && graph_.tensor_amax != nullptr) {
+    // NaN, which is not known, is not larger.
+    const auto is_too_large = [&](int32_t t) {
+      return graph_.tensor_dtype[t] != MP_DTYPE_NONE && graph_.tensor_amax[t] > amax_limit;
+    };
+    for_each_input(graph_, [&](int32_t node, int32_t, int32_t tensor) {
+      if (is_too_large(tensor)) deny_node(node, MP_WHY_RANGE);
+    });
+    for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
+      if (graph_.tensor_producer[t] >= 0 && is_too_large(t))
+        deny_node(graph_.tensor_producer[t], MP_WHY_RANGE);
+  }
+}
+
+// ---------------------------------------------------------------------------- walking
+
+void PrecisionAssignment::give_reason(int32_t v, mp_autocast_why_t why, int32_t because) {
+  why_[static_cast<size_t>(v)] = static_cast<uint8_t>(why);
+  because_[static_cast<size_t>(v)] = because;
+}
+
+void PrecisionAssignment::make_low(int32_t v, mp_autocast_why_t why, int32_t because) {
+  if (has(v, kLow)) return;
+  set(v, kLow);
+  give_reason(v, why, because);
+}
+
+void PrecisionAssignment::make_fp32(int32_t v, mp_autocast_why_t why, int32_t because) {
+  clear(v, kLow);
+  give_reason(v, why, because);
+}
+
+void PrecisionAssignment::clear_all(Bits bit) {
+  for (int32_t v = 0; v < vertices_.count(); v++) clear(v, bit);
+}
+
+/// From all roots at once, nearest vertices first.  Each vertex is met once; enter() may change what
+/// may_enter() says of it.
+template <class IsRoot, class MayEnter, class Enter>
+void PrecisionAssignment::walk(Direction direction, const IsRoot &is_root,
+                               const MayEnter &may_enter, const Enter &enter) {
+  clear_all(kSeen);
+  queue_.clear();
+  const auto meet = [&](int32_t v, int32_t origin) {
+    set(v, kSeen);
+    origin_[static_cast<size_t>(v)] = origin;
+    queue_.push_back(v);
+    enter(v, vertices_.node(origin));
+  };
+  for (int32_t v = 0; v < vertices_.count(); v++)
+    if (is_root(v)) meet(v, v);
+  const auto go_on = [&](int32_t from, const Adjacency &edges) {
+    for (const int32_t to : edges.of(from))
+      if (!has(to, kSeen) && may_enter(to)) meet(to, origin_[static_cast<size_t>(from)]);
+  };
+  for (size_t next = 0; next < queue_.size(); next++) {
+    const int32_t from = queue_[next];
+    if (direction != kBackward) go_on(from, vertices_.forward);
+    if (direction != kForward) go_on(from, vertices_.backward);
+  }
+}
+
+// ---------------------------------------------------------------------------- 1 to 5
+
+void PrecisionAssignment::allow() {
+  for (int32_t v = 0; v < vertices_.count(); v++) {
+    const bool can_take_colour = vertices_.is_eligible(v) && vertices_.slot(v) != MP_SLOT_FP32;
+    if (!is(v, MP_CAST_ALLOW) || !has(v, kProcessable) || !can_take_colour) continue;
+    const bool is_patterned = why_[static_cast<size_t>(v)] == MP_WHY_PATTERN;
+    make_low(v, is_patterned ? MP_WHY_PATTERN : MP_WHY_ALLOW_LIST, -1);
+  }
+}
+
+void PrecisionAssignment::deny() {
+  const auto is_deny = [&](int32_t v) { return is(v, MP_CAST_DENY); };
+  for (int32_t v = 0; v < vertices_.count(); v++)
+    if (is_deny(v)) set(v, kDenied);
+  if (policy_.uses_torch_rules() || policy_.config.level == MP_AUTOCAST_FORCE_ALL) return;
+  clear_all(kInside);
+  walk(
+      kBackward, [&](int32_t v) { return is_deny(v) || is(v, MP_CAST_INFER); },
+      [&](int32_t v) { return is(v, MP_CAST_CLEAR); },
+      [&](int32_t v, int32_t) { set(v, kInside); });
+  walk(
+      kForward, is_deny, [&](int32_t v) { return has(v, kInside); },
+      [&](int32_t v, int32_t root) {
+        if (has(v, kDenied)) return;
+        set(v, kDenied);
+        give_reason(v, MP_WHY_DENY_UPSTREAM, root);
+      });
+}
+
+void PrecisionAssignment::between_allow() {
+  const auto is_root = [&](int32_t v) { return is_allow_root(v); };
+  clear_all(kInside);
+  walk(
+      kForward, is_root,
+      [&](int32_t v) { return (is(v, MP_CAST_INFER) || is(v, MP_CAST_CLEAR)) && can_be_low(v); },
+      [&](int32_t v, int32_t) { set(v, kInside); });
+  upstream_ = origin_;
+  walk(
+      kBackward, is_root, [&](int32_t v) { return has(v, kInside); },
+      [&](int32_t v, int32_t root) {
+        if (vertices_.is_eligible(v)) make_low(v, MP_WHY_BETWEEN_ALLOW, root);
+      });
+}
+
+void PrecisionAssignment::follow_allow() {
+  clear_all(kInside);  // here: reads what is denied
+  for (int32_t v = 0; v < vertices_.count(); v++)
+    if (has(v, kDenied))
+      for (const int32_t reader : vertices_.forward.of(v)) set(reader, kInside);
+  walk(
+      kForward, [&](int32_t v) { return has(v, kLow); },
+      [&](int32_t v) {
+        return is(v, MP_CAST_INFER) && can_be_low(v) && !has(v, kInside) && !has(v, kLow);
+      },
+      [&](int32_t v, int32_t root) { make_low(v, MP_WHY_FOLLOWS_ALLOW, root); });
+}
+
+void PrecisionAssignment::clear_next_to_low() {
+  walk(
+      kBoth, [&](int32_t v) { return has(v, kLow) && has(v, kProcessable); },
+      [&](int32_t v) {
+        return is(v, MP_CAST_CLEAR) && can_be_low(v) && !has(v, kReadsVariable) && !has(v, kLow);
+      },
+      [&](int32_t v, int32_t root) { make_low(v, MP_WHY_CLEAR_NEXT_TO_LOW, root); });
+}
+
+}  // namespace mp::autocast

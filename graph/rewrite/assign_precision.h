@@ -1,0 +1,91 @@
+// The colour of every vertex: low, or fp32; and why.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/rewrite/groups.h"
+#include "graph/rewrite/policy.h"
+#include "graph/rewrite/vertices.h"
+#include "mpcore.h"
+
+namespace mp::autocast {
+
+/// A graph with its colours.  Pure: depends on policy and graph alone, and but for which of several
+/// causes is named, not on the numbers of nodes.
+class PrecisionAssignment {
+ public:
+  /// @param graph  its arrays have been checked.
+  PrecisionAssignment(const Policy &policy, const mp_autocast_graph_t &graph);
+
+  const Vertices &vertices() const { return vertices_; }
+  bool uses_torch_rules() const { return policy_.uses_torch_rules(); }
+  bool is_low(int32_t vertex) const { return has(vertex, kLow); }
+  bool is_low_node(int32_t node) const { return is_low(vertices_.main_vertex(node)); }
+  mp_autocast_why_t why(int32_t node) const;
+  /// A node, or -1.
+  int32_t because(int32_t node) const;
+  /// Of a node that is low by MP_WHY_BETWEEN_ALLOW: the one before it.
+  int32_t upstream(int32_t node) const;
+
+ private:
+  enum Bits : uint8_t {
+    kLow = 1 << 0,
+    kDenied = 1 << 1,
+    kProcessable = 1 << 2,
+    kAble = 1 << 3,
+    kReadsVariable = 1 << 4,
+    kInside = 1 << 5,  ///< of the set that a walk stays in
+    kSeen = 1 << 6     ///< by a walk
+  };
+  enum Direction { kForward, kBackward, kBoth };
+
+  void classify();
+  void force_all();
+  void apply_limits();
+  void allow();
+  void deny();
+  void between_allow();
+  void follow_allow();
+  void clear_next_to_low();
+  void sweep();
+  void revert_unsupported();
+  void containers();
+  void loops();
+  void unify_clusters();
+  void absorb_casts();
+
+  template <class IsRoot, class MayEnter, class Enter>
+  void walk(Direction direction, const IsRoot &is_root, const MayEnter &may_enter,
+            const Enter &enter);
+
+  bool has(int32_t v, Bits bit) const { return (bits_[static_cast<size_t>(v)] & bit) != 0; }
+  void set(int32_t v, Bits bit) { bits_[static_cast<size_t>(v)] |= bit; }
+  void clear(int32_t v, Bits bit) { bits_[static_cast<size_t>(v)] &= static_cast<uint8_t>(~bit); }
+  void clear_all(Bits bit);
+  mp_autocast_class_t class_of(int32_t v) const {
+    return static_cast<mp_autocast_class_t>(class_[static_cast<size_t>(v)]);
+  }
+  bool is(int32_t v, mp_autocast_class_t op_class) const { return class_of(v) == op_class; }
+  bool can_be_low(int32_t v) const {
+    return has(v, kProcessable) && has(v, kAble) && !has(v, kDenied);
+  }
+  /// An end of the paths of between_allow().
+  bool is_allow_root(int32_t v) const { return is(v, MP_CAST_ALLOW) && has(v, kLow); }
+  void give_reason(int32_t v, mp_autocast_why_t why, int32_t because);
+  void make_low(int32_t v, mp_autocast_why_t why, int32_t because);
+  void make_fp32(int32_t v, mp_autocast_why_t why, int32_t because);
+
+  const Policy &policy_;
+  const mp_autocast_graph_t &graph_;
+  Vertices vertices_;
+  std::vector<uint8_t> class_;
+  std::vector<uint8_t> bits_;
+  std::vector<uint8_t> why_;       ///< 0: its class says enough
+  std::vector<int32_t> because_;   ///< nodes
+  std::vector<int32_t> origin_;    ///< the root from which the latest walk came
+  std::vector<int32_t> upstream_;  ///< vertices: the MP_CAST_ALLOW before
+  std::vector<int32_t> queue_;
+};
+
+}  // namespace mp::autocast

@@ -1,0 +1,174 @@
+// Step 6 of assign_precision.cpp: vertices without a 16-bit kernel revert to fp32, clusters agree
+// on a type, casts are absorbed.  Then the reason of every node is final.
+#include <algorithm>
+
+#include "graph/rewrite/assign_precision.h"
+
+namespace mp::autocast {
+
+void PrecisionAssignment::revert_unsupported() {
+  for (int32_t v = 0; v < vertices_.count(); v++)
+    if (has(v, kLow) && !has(v, kAble)) make_fp32(v, MP_WHY_NO_KERNEL, -1);
+}
+
+// ---------------------------------------------------------------------------- clusters
+
+/// A member that is denied, that is not to be touched or that has no 16-bit kernel denies all; else one
+/// that is low makes all low, of any class: an empty list has no float to show, and still has a type.
+void PrecisionAssignment::containers() {
+  const auto stays_fp32 = [&](int32_t node) {
+    const int32_t v = vertices_.of_node(node);
+    const bool has_no_kernel = (flags_of(graph_, node) & MP_NODE_NO_LOW) != 0;
+    return has(v, kDenied) || !has(v, kProcessable) || has_no_kernel;
+  };
+  const Groups groups(graph_, 1U << kContainer);
+  for (size_t g = 0; g < groups.count(); g++) {
+    const auto members = groups.members(g);
+    const auto fp32 = std::find_if(members.begin(), members.end(), stays_fp32);
+    const auto low = std::find_if(members.begin(), members.end(),
+                                  [&](int32_t node) { return has(vertices_.of_node(node), kLow); });
+    for (const int32_t node : members) {
+      const int32_t v = vertices_.of_node(node);
+      if (fp32 != members.end()) {
+        if (!has(v, kDenied)) make_fp32(v, MP_WHY_CLUSTER_FP32, *fp32);
+        set(v, kDenied);
+      } else if (low != members.end()) {
+        make_low(v, MP_WHY_CLUSTER_LOW, *low);
+      }
+    }
+  }
+}
+
+/// The members that are no back edges decide.
+void PrecisionAssignment::loops() {
+  const Groups groups(graph_, 1U << kLoop);
+  for (size_t g = 0; g < groups.count(); g++) {
+    const auto members = groups.members(g);
+    const auto is_back_edge = [&](int32_t node) {
+      return (flags_of(graph_, node) & MP_NODE_BACK_EDGE) != 0;
+    };
+    const auto stays_fp32 = [&](int32_t node) {
+      const int32_t v = vertices_.of_node(node);
+      return is_back_edge(node) ? !can_be_low(v) : !has(v, kLow);
+    };
+    const auto fp32 = std::find_if(members.begin(), members.end(), stays_fp32);
+    const bool is_low =
+        fp32 == members.end() && !std::all_of(members.begin(), members.end(), is_back_edge);
+    const int32_t because = is_low ? *std::find_if_not(members.begin(), members.end(), is_back_edge)
+                            : fp32 != members.end() ? *fp32
+                                                    : -1;
+    for (const int32_t node : members) {
+      const int32_t v = vertices_.of_node(node);
+      if (is_low)
+        make_low(v, MP_WHY_CLUSTER_LOW, because);
+      else if (has(v, kLow))
+        make_fp32(v, MP_WHY_CLUSTER_FP32, because);
+    }
+  }
+}
+
+/// A container and a loop that share a node may have decided differently; then all are fp32.
+void PrecisionAssignment::unify_clusters() {
+  const Groups groups(graph_, 1U << kContainer | 1U << kLoop);
+  for (size_t g = 0; g < groups.count(); g++) {
+    const auto members = groups.members(g);
+    const auto fp32 = std::find_if_not(members.begin(), members.end(), [&](int32_t node) {
+      return has(vertices_.of_node(node), kLow);
+    });
+    if (fp32 == members.end()) continue;
+    for (const int32_t node : members) {
+      const int32_t v = vertices_.of_node(node);
+      if (has(v, kLow)) make_fp32(v, MP_WHY_CLUSTER_FP32, *fp32);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- casts
+
+/// A cast to fp32 all whose readers are low casts to low instead, and is one cast less.
+void PrecisionAssignment::absorb_casts() {
+  const auto is_cast = [&](int32_t node) { return (flags_of(graph_, node) & MP_NODE_CAST) != 0; };
+  // The vertex of a cast that writes tensor t; -1: it is no cast's, or carries no colour.
+  const auto cast_of = [&](int32_t t) {
+    const int32_t producer = graph_.tensor_producer[t];
+    if (producer < 0 || !is_fp32(graph_, t) || !is_cast(producer)) return -1;
+    return vertices_.find(producer, vertices_.slots.of_tensor(t));
+  };
+  if (graph_.node_flags == nullptr) return;
+
+  std::vector<bool> is_clustered(graph_.num_nodes, false);
+  const int32_t num_members =
+      graph_.num_clusters > 0 ? graph_.first_member[graph_.num_clusters] : 0;
+  for (int32_t m = 0; m < num_members; m++)
+    is_clustered[static_cast<size_t>(graph_.member[m])] = true;
+
+  std::vector<int32_t> fp32_readers(static_cast<size_t>(vertices_.count()), 0);
+  clear_all(kInside);  // here: a cast that has readers
+  for_each_input(graph_, [&](int32_t node, int32_t input, int32_t t) {
+    const int32_t cast = cast_of(t);
+    if (cast < 0) return;
+    const int32_t reader = vertices_.find(node, vertices_.slots.of_input(input));
+    set(cast, kInside);
+    if (!has(reader, kLow)) fp32_readers[static_cast<size_t>(cast)]++;
+  });
+  if ((policy_.config.flags & MP_AUTOCAST_KEEP_IO) != 0)
+    for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
+      if (role_of(graph_, t) == MP_TENSOR_OUTPUT && cast_of(t) >= 0)
+        fp32_readers[static_cast<size_t>(cast_of(t))]++;
+
+  const auto is_absorbed = [&](int32_t v) {
+    return has(v, kInside) && fp32_readers[static_cast<size_t>(v)] == 0 && !has(v, kLow) &&
+           has(v, kProcessable) && has(v, kAble) && !is(v, MP_CAST_DENY) &&
+           !is_clustered[static_cast<size_t>(vertices_.node(v))];
+  };
+  queue_.clear();
+  const auto absorb = [&](int32_t v) {
+    make_low(v, MP_WHY_CAST_ABSORBED, vertices_.node(vertices_.forward.of(v).front()));
+    queue_.push_back(v);
+  };
+  for (int32_t v = 0; v < vertices_.count(); v++)
+    if (is_absorbed(v)) absorb(v);
+  // A cast that reads with the slot that it writes may be the last reader of another one.
+  for (size_t next = 0; next < queue_.size(); next++) {
+    const int32_t v = queue_[next];
+    const int32_t node = vertices_.node(v);
+    for (int32_t j = graph_.first_input[node]; j < graph_.first_input[node + 1]; j++) {
+      if (graph_.input_tensor[j] < 0 || vertices_.slots.of_input(j) != vertices_.slot(v)) continue;
+      const int32_t cast = cast_of(graph_.input_tensor[j]);
+      if (cast < 0) continue;
+      fp32_readers[static_cast<size_t>(cast)]--;
+      if (is_absorbed(cast)) absorb(cast);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- reasons
+
+mp_autocast_why_t PrecisionAssignment::why(int32_t node) const {
+  const int32_t v = vertices_.main_vertex(node);
+  const auto given = static_cast<mp_autocast_why_t>(why_[static_cast<size_t>(v)]);
+  if (is_low(v)) return given;
+  const uint16_t flags = flags_of(graph_, node);
+  if (!vertices_.is_eligible(v)) return MP_WHY_NOT_FLOAT;
+  if ((flags & MP_NODE_ELSEWHERE) != 0) return MP_WHY_ELSEWHERE;
+  if ((flags & MP_NODE_KEEP) != 0) return MP_WHY_KEPT;
+  if (given == MP_WHY_RANGE || given == MP_WHY_DEPTH) return given;
+  if (is(v, MP_CAST_DENY)) return MP_WHY_DENY_LIST;
+  if (is(v, MP_CAST_UNLISTED)) return MP_WHY_UNLISTED;
+  if (!has(v, kAble)) return MP_WHY_NO_KERNEL;
+  if (given == MP_WHY_DENY_UPSTREAM || given == MP_WHY_CLUSTER_FP32) return given;
+  return MP_WHY_NO_ALLOW_NEARBY;
+}
+
+int32_t PrecisionAssignment::because(int32_t node) const {
+  const auto v = static_cast<size_t>(vertices_.main_vertex(node));
+  return why(node) == why_[v] ? because_[v] : -1;
+}
+
+int32_t PrecisionAssignment::upstream(int32_t node) const {
+  const auto v = static_cast<size_t>(vertices_.main_vertex(node));
+  const int32_t before = upstream_.empty() ? -1 : upstream_[v];
+  return before < 0 ? -1 : vertices_.node(before);
+}
+
+}  // namespace mp::autocast
