@@ -12,10 +12,12 @@ extern "C" {
 
 /** @defgroup version 1. Version, visibility, struct versioning
  *
- *  Every struct passed to the library begins with `struct_size`: the size of the struct in the
- *  header that the caller was compiled with.  The function mp_*_init(&s, sizeof s, ...) fills a
- *  struct with its defaults, and mp_*_default(...) returns one by value.  If every default is 0,
- *  MP_INIT_STRUCT is enough.
+ *  Structs that may grow begin with `struct_size`: the size of the struct in the header that the
+ *  caller was compiled with.  Small structs with a fixed layout do not have it, for example
+ *  mp_graph_attribute_t, mp_rnn_weights_t, mp_tensor_report_t and mp_torch_scaler_t.
+ *
+ *  The function mp_*_init(&s, sizeof s, ...) fills a struct with its defaults, and
+ *  mp_*_default(...) returns one by value.  If every default is 0, MP_INIT_STRUCT is enough.
  *
  *  The defaults are part of the library and equal in all languages.  mp_*_init checks only the
  *  size; the function that takes the struct rejects fields that are out of range.  If mp_*_init

@@ -234,7 +234,7 @@ typedef enum mp_step_outcome {
  *        mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
  *        forward_and_backward(n); // enqueued; step n - 1 is done long before this is
  *        while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
- *        if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
+ *        if (outcome == MP_STEP_TAKEN) advance_lr_schedule();
  *        mp_scale_step(optimizer, scaler, NULL, stream);
  *      }
  *

@@ -196,7 +196,7 @@ static void test_optimizers(int on_host) {
 /* ---------------------------------------------------------------- asking without waiting */
 
 static int advanced;
-static void my_learning_rate_advances(void) {
+static void advance_lr_schedule(void) {
   advanced++;
 }
 
@@ -206,7 +206,7 @@ static void train(int64_t steps) {
     mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
     forward_and_backward(n); /* enqueued; step n - 1 is done long before this is */
     while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
-    if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
+    if (outcome == MP_STEP_TAKEN) advance_lr_schedule();
     mp_scale_step(optimizer, scaler, NULL, stream);
   }
   /* ------------------------------------------------------------ */
