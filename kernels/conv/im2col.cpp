@@ -45,7 +45,7 @@ Direction direction(const ConvProblem &p, bool height) {
 
 const char *why_no_im2col(const ConvProblem &p) {
   const ConvShape &s = p.shape;
-  if (p.dtype == MP_FP32) return "supports FP16 and BF16 only";
+  if (p.dtype == MP_FP32) return "requires FP16 or BF16";
   if (s.groups != 1) return "requires groups = 1";
   if (s.c % 8 != 0 || s.k % 8 != 0) return "requires c and k to be multiples of 8";
   if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";

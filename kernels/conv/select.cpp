@@ -197,7 +197,7 @@ const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
   if (s.c == 1 || s.groups != s.c || s.groups != s.k) return "requires groups = c = k > 1";
   if (int64_t{s.r} * s.s > kMaxDepthwiseTaps) return "requires a filter of at most 128 taps";
   if (split_k == 1) return nullptr;
-  if (p.op != MP_CONV_WGRAD) return "supports split-k in wgrad only";
+  if (p.op != MP_CONV_WGRAD) return "supports split-k only in wgrad";
   constexpr int64_t kMinSliceRows = 32;
   return int64_t{s.n} * s.p * s.q >= split_k * kMinSliceRows
              ? nullptr

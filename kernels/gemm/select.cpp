@@ -33,7 +33,7 @@ const char *why_no_tma(const GemmProblem &p, bool vectorised) {
   // What a tensor map can describe: cuTensorMapEncodeTiled.
   constexpr int64_t kEndOfExtents = int64_t{1} << 31;
   constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
-  if (p.dtype_ab == MP_FP32) return "supports FP16 and BF16 only";
+  if (p.dtype_ab == MP_FP32) return "requires FP16 or BF16";
   if (p.k == 0) return "requires k > 0";
   if (!vectorised) return "requires 16-byte aligned rows";
   if ((p.out.m | p.out.n | p.k) >= kEndOfExtents) return "requires dimensions less than 2^31";
@@ -49,7 +49,7 @@ namespace {
 constexpr int64_t kMinSliceElems = 128;
 
 const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device) {
-  if (p.dtype_ab == MP_FP32) return "supports FP16 and BF16 only";
+  if (p.dtype_ab == MP_FP32) return "requires FP16 or BF16";
   if (p.dtype_ab == MP_BF16 && device.arch < 80) return "requires sm_80 or newer for BF16";
   if (device.arch < 70) return "requires sm_70 or newer";
   const size_t smem = kernel.smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T);
@@ -293,8 +293,8 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
   }
   if (copies.bytes() > 0) return true;
   *why =
-      "requires 16-byte aligned matrices with unaligned rows, and does not support arrays of "
-      "pointers";
+      "requires 16-byte aligned matrices and an ld or stride that is not a multiple of 8, and does "
+      "not support arrays of pointers";
   return false;
 }
 

@@ -304,7 +304,7 @@ TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") 
         "requires groups = c = k > 1");
   CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 64, 13, 1, 64)) ==
         "requires a filter of at most 128 taps");
-  CHECK(why("conv_depthwise_k4", MP_CONV_FPROP, shape) == "supports split-k in wgrad only");
+  CHECK(why("conv_depthwise_k4", MP_CONV_FPROP, shape) == "supports split-k only in wgrad");
   CHECK(why("conv_depthwise_k256", MP_CONV_WGRAD, square(1, 14, 96, 96, 3, 1, 96)) ==
         "requires more output pixels for this split");
 }

@@ -85,7 +85,7 @@ TEST_CASE("select: each reason why a wmma kernel cannot run") {
   bf16.dtype_ab = MP_BF16;
   const char *const name = "wmma_128x128x32_s3";
   CHECK(why_not(name, p, t4()) == "");
-  CHECK(why_not(name, fp32, h200()) == "supports FP16 and BF16 only");
+  CHECK(why_not(name, fp32, h200()) == "requires FP16 or BF16");
   CHECK(why_not(name, bf16, t4()) == "requires sm_80 or newer for BF16");
   CHECK(why_not(name, bf16, a100()) == "");
   CHECK(why_not(name, p, cuda_device(61, 20, 48 << 10)) == "requires sm_70 or newer");
@@ -121,14 +121,14 @@ TEST_CASE("select: each reason why a wmma kernel cannot read copies") {
     CHECK(why_not(name, batch, device) == "");
   }
   CHECK(why_not("wmma_128x128x32_s3_k2_copied", p, a100()) == "");
-  CHECK(why_not(name, fp32, h200()) == "supports FP16 and BF16 only");
+  CHECK(why_not(name, fp32, h200()) == "requires FP16 or BF16");
   CHECK(why_not(name, bf16, t4()) == "requires sm_80 or newer for BF16");
   CHECK(why_not("wmma_256x128x32_s3_copied", p, t4()) ==
         "requires more shared memory than the device has");
   CHECK(why_not("wmma_128x128x32_s3_k3_copied", p, a100()) == "requires a larger k for this split");
   const std::string nothing_to_copy =
-      "requires 16-byte aligned matrices with unaligned rows, and does not support arrays of "
-      "pointers";
+      "requires 16-byte aligned matrices and an ld or stride that is not a multiple of 8, and does "
+      "not support arrays of pointers";
   CHECK(why_not(name, aligned, a100()) == nothing_to_copy);
   CHECK(why_not(name, p, a100(), false) == nothing_to_copy);
   CHECK(why_not(name, with_pointers(p, 2), a100()) == nothing_to_copy);

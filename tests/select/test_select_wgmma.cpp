@@ -167,7 +167,7 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
     q.dtype_ab = MP_BF16;
     CHECK(why_not(name, q, h200()) == "");
     q.dtype_ab = MP_FP32;
-    CHECK(why_not(name, q, h200()) == "supports FP16 and BF16 only");
+    CHECK(why_not(name, q, h200()) == "requires FP16 or BF16");
 
     CHECK(why_not(name, p, host_device()) == "");
     for (const mp::Device &device : {t4(), a100(), sm_120(), cuda_device(100, 148, 232448)})
