@@ -263,14 +263,13 @@ static void transfer(FILE *file, const char *path, struct trainer *t, void *chec
   const size_t done =
       is_write ? fwrite(&t->random, sizeof t->random, 1, file) + fwrite(checkpoint, bytes, 1, file)
                : fread(&t->random, sizeof t->random, 1, file) + fread(checkpoint, bytes, 1, file);
-  if (fclose(file) != 0 || done != 2)
-    fail(is_write ? "cannot write" : "is not a checkpoint:", path);
+  if (fclose(file) != 0 || done != 2) fail(is_write ? "cannot write" : "invalid checkpoint", path);
 }
 
 static void *allocate_checkpoint(struct trainer *t, size_t *bytes) {
   CHECK(mp_optimizer_checkpoint_size(t->optimizer, t->scaler, bytes));
   void *checkpoint = malloc(*bytes);
-  if (!checkpoint) fail("no memory for", "a checkpoint");
+  if (!checkpoint) fail("out of memory for", "a checkpoint");
   return checkpoint;
 }
 
@@ -313,7 +312,7 @@ int main(int argc, char **argv) {
       fail("unknown argument", name);
     }
   }
-  if (argc % 2 == 0) fail("no value after", argv[argc - 1]);
+  if (argc % 2 == 0) fail("missing value after", argv[argc - 1]);
 
   struct trainer trainer;
   create(&trainer, device);

@@ -257,7 +257,7 @@ void Trainer::resume(const std::string &path) {
   file.read(reinterpret_cast<char *>(&random_), sizeof random_);
   file.read(reinterpret_cast<char *>(checkpoint.data()),
             static_cast<std::streamsize>(checkpoint.size()));
-  if (!file) throw std::runtime_error("is not a checkpoint: " + path);
+  if (!file) throw std::runtime_error("invalid checkpoint " + path);
   optimizer_.restore_sync(scaler_, checkpoint);
   step_ = static_cast<int>(scaler_.get_state_sync().steps);
 }
@@ -274,7 +274,7 @@ Options parse(int argc, char **argv) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
-    if (i + 1 == argc) throw std::runtime_error("no value after " + name);
+    if (i + 1 == argc) throw std::runtime_error("missing value after " + name);
     const std::string value = argv[i + 1];
     if (name == "--device") {
       options.device = value == "host"   ? MP_DEVICE_HOST

@@ -39,7 +39,7 @@ double parse_epochs(const std::string &text) {
   const char *const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, epochs);
   if (error != std::errc() || stop != end || !(epochs > 0) || epochs > 1e6)
-    throw UsageError("--epochs must be a number above 0, not \"" + text + "\"");
+    throw UsageError("--epochs = " + text + ": must be a number greater than 0");
   return epochs;
 }
 
