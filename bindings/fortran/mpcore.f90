@@ -249,9 +249,9 @@ contains
     if (k_of_b /= k) write (sentence, '(2(a,i0),a)') 'op(b) has ', k_of_b, ' rows, but op(a) has ', k, ' columns'
     if (c%rows /= m .or. c%columns /= n) &
       write (sentence, '(4(a,i0))') 'c is ', c%rows, ' x ', c%columns, ', not ', m, ' x ', n
-    if (a%is_strided) sentence = 'the columns of a are not contiguous'
-    if (b%is_strided) sentence = 'the columns of b are not contiguous'
-    if (c%is_strided .or. c%is_turned) sentence = 'the columns of c are not contiguous'
+    if (a%is_strided) sentence = 'columns of a must be contiguous'
+    if (b%is_strided) sentence = 'columns of b must be contiguous'
+    if (c%is_strided .or. c%is_turned) sentence = 'columns of c must be contiguous'
     if (sentence /= '') then
       call mp_refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_gemm: '//trim(sentence), stat, errmsg)
       return

@@ -107,7 +107,7 @@ contains
     else if (kind_of(net, tensor, info) /= kind) then
       call refuse('bind', mp_text(info%name)//' is '//kind_of(net, tensor, info)//', not '//kind, stat, errmsg)
     else if (.not. is_dense) then
-      call refuse('bind', 'the data of '//mp_text(info%name)//' is not contiguous', stat, errmsg)
+      call refuse('bind', 'data of '//mp_text(info%name)//' must be contiguous', stat, errmsg)
     else
       call bind_elements(net, tensor, address, elements, stat, errmsg)
     end if
@@ -209,7 +209,7 @@ contains
         call refuse('read', sizes(info, elements), stat, errmsg)
         return
       else if (.not. c_associated(info%data)) then
-        call refuse('read', mp_text(info%name)//' is not persistent', stat, errmsg)
+        call refuse('read', mp_text(info%name)//' shares its memory with other tensors or is not computed', stat, errmsg)
         return
       end if
       status = mp_memcpy(net%shared%context, address, info%data, int(bytes*needed, c_size_t), queue(stream))

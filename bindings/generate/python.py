@@ -45,7 +45,7 @@ class Structure(ctypes.Structure):
         if _is_whole(value):
             got = getattr(self, name)  # ctypes truncates silently
             if isinstance(got, int) and got != operator.index(value):
-                raise ValueError(f"{name} = {value} is beyond the range of its type")
+                raise _range_error(name, value, dict(self._fields_)[name])
 
 
 _raised = threading.local()  # .error: exception of a callback during the current call
@@ -81,6 +81,12 @@ def _range(kind: Any) -> Optional[Tuple[int, int]]:
     return (-count // 2, count // 2 - 1) if kind(-1).value == -1 else (0, count - 1)
 
 
+def _range_error(name: str, value: Any, kind: Any) -> ValueError:
+    """Returns the error for an integer that ctypes would truncate."""
+    low, high = _range(kind) or (0, 0)
+    return ValueError(f"{name} = {value} must be from {low} to {high}")
+
+
 def _checked(function: Any, arguments: Dict[str, Any]) -> Any:
     """Wraps a function to raise ValueError for integers that ctypes would truncate."""
     ranges = [(i, name, _range(kind)) for i, (name, kind) in enumerate(arguments.items())]
@@ -90,7 +96,7 @@ def _checked(function: Any, arguments: Dict[str, Any]) -> Any:
         if len(values) == len(arguments):
             for i, name, low, high in bounds:
                 if _is_whole(values[i]) and not low <= operator.index(values[i]) <= high:
-                    raise ValueError(f"{name} = {values[i]} is beyond the range of its type")
+                    raise ValueError(f"{name} = {values[i]} must be from {low} to {high}")
         result = function(*values)
         error = _raised.__dict__.pop("error", None)
         if error is not None:

@@ -129,9 +129,9 @@ def test_environment(mpautocast, graph):
     ("--low fp8", 2, "argument --low: invalid choice: 'fp8'"),
     ("--preset caffe", 2, "argument --preset: invalid choice: 'caffe'"),
     ("--depth-limit many", 2, "argument --depth-limit: invalid int value: 'many'"),
-    ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 is beyond the range"),
+    ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 must be from -9223372036854775808 to 9223372036854775807"),
     ("--nodes encoder", 2, "mpautocast: --nodes 'encoder': must be PATTERN=CLASS"),
-    ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' is not one of: unlisted, allow, infer, deny, clear, promote"),
+    ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' must be one of: unlisted, allow, infer, deny, clear, promote"),
     ("--nodes a[b=deny", 1, "pattern = a[b has an unmatched ["),  # the library's own sentences
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
     ("--low bf16 --level force_all", 1, "level = MP_AUTOCAST_FORCE_ALL requires low = MP_FP16"),
@@ -203,7 +203,7 @@ def test_bad_lines(mpautocast, graph, line, says):
 
 def test_two_writers(mpautocast, graph):
     file = graph("split Split x >\nsplit.1 Relu y\n")
-    assert mpautocast(file, code=2) == f"mpautocast: {file}:2: outputs[0] is already written\n"
+    assert mpautocast(file, code=2) == f"mpautocast: {file}:2: outputs[0] is already an output of a node\n"
 
 
 def test_what_the_library_refuses(mpautocast, graph):
@@ -237,7 +237,7 @@ cast     Cast                fp16  cast absorbed by product
 product  MatMul              fp16  on the allow list
 #6       Clip                fp16  next to product
 exp      Exp                 fp32  on the deny list
-same     Identity            fp32  no fp32 tensor
+same     Identity            fp32  reads and writes no fp32 tensor
 """
 
 # Reads the same from JSON, with the names that the package has.
@@ -282,7 +282,7 @@ def test_onnx_stand_in(mpautocast, tmp_path):
     assert low_nodes(mpautocast(tmp_path / "model.onnx", "--preset", "pytorch", env=path)) == []
     (tmp_path / "twice.onnx").write_text(as_json(NODES + NODES[:1]), encoding="utf-8")
     said = mpautocast(tmp_path / "twice.onnx", env=path, code=2)
-    assert said == f"mpautocast: {tmp_path}/twice.onnx: outputs[0] is already written\n"
+    assert said == f"mpautocast: {tmp_path}/twice.onnx: outputs[0] is already an output of a node\n"
     (tmp_path / "bad.onnx").write_text("no JSON", encoding="utf-8")
     assert mpautocast(tmp_path / "bad.onnx", env=path, code=2).startswith(f"mpautocast: {tmp_path}/bad.onnx: ")
 

@@ -333,7 +333,7 @@ contains
     call expect('an operation', t == 0 .and. stat == MP_ERROR_NOT_FOUND .and. index(sentence, 'Nonlinear') > 0)
     t = net%node('Linear', 'n', [x, w], [mp_attribute('stride', 2)], stat, sentence)
     call expect('an attribute', stat == MP_ERROR_NOT_FOUND .and. &
-      sentence == 'mp_graph_node: node n: Linear has no attribute stride')
+      sentence == 'mp_graph_node: node n: Linear: attribute stride is unknown')
     t = net%node('Linear', 'n', [x, 0], stat=stat, errmsg=sentence)
     call expect('an absent input', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'inputs[1] = -1') > 0)
     call net%node_outputs('Relu', 'n', [x], two, stat=stat, errmsg=sentence)
@@ -366,7 +366,7 @@ contains
     call p%net%bind(p%x, label_data, stat, sentence)
     call expect('a type', sentence == 'mp_graph_bind: x is real(c_float), not integer(c_int32_t)')
     call p%net%bind(p%x, x_data(1:IN:2, :), stat, sentence)
-    call expect('a section', sentence == 'mp_graph_bind: the data of x is not contiguous')
+    call expect('a section', sentence == 'mp_graph_bind: data of x must be contiguous')
     call p%net%bind(p%w1, x_data, stat, sentence)
     call expect('no input', sentence == 'mp_graph_bind: tensor = 2 (w1) is not an input of the graph')
     call p%net%bind(99, x_data, stat, sentence)

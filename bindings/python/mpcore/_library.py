@@ -180,7 +180,7 @@ def enumerator(kind: Type[E], value: Union[int, str, E], argument: str) -> E:
         except ValueError:
             pass
     known = ", ".join(member.name[len(prefix):].lower() for member in kind)
-    raise ValueError(f"{argument} = {value!r} is not one of: {known}")
+    raise ValueError(f"{argument} = {value!r} must be one of: {known}")
 
 
 def flags(kind: Type[enum.IntFlag], value: Any, argument: str) -> int:
@@ -217,7 +217,7 @@ def array_of(name: str, kind: Any, values: Sequence[Any]) -> Any:
         raise TypeError(f"{name}: {error}") from None
     if kind is not ctypes.c_float and list(array) != list(values):
         i = next(i for i, (got, value) in enumerate(zip(array, values)) if got != value)
-        raise ValueError(f"{name}[{i}] = {values[i]} is beyond the range of its type")
+        raise _sys._range_error(f"{name}[{i}]", values[i], kind)
     return array
 
 
@@ -227,7 +227,7 @@ def fill(struct: Any, fields: Dict[str, Any]) -> Any:
     known = {name for name, *_ in struct._fields_}
     for name, value in fields.items():
         if name not in known or name in ("struct_size", "reserved0"):
-            raise TypeError(f"{type(struct).__name__} has no field {name!r}; must be one of: {', '.join(sorted(known))}")
+            raise TypeError(f"{name} is not a field of {type(struct).__name__}; must be one of: {', '.join(sorted(known))}")
         try:
             setattr(struct, name, value)
         except TypeError as error:

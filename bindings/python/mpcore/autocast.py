@@ -94,7 +94,7 @@ class AutocastGraph:
         """
         read = [-1 if tensor is None else self._own(tensor, f"inputs[{i}]") for i, tensor in enumerate(inputs)]
         if slots is not None and len(slots) != len(read):
-            raise ValueError(f"slots has {len(slots)} numbers for {len(read)} inputs")
+            raise ValueError(f"slots has {len(slots)} elements, but there are {len(read)} inputs")
         number = 0 if node_class is None else 1 + enumerator(_sys.mp_autocast_class_t, node_class, "node_class")
         bits = flags(_sys.mp_node_flags_t, [flag for flag, is_set in node_flags.items() if is_set], "node_flags")
         written = self._outputs(outputs)
@@ -112,7 +112,7 @@ class AutocastGraph:
         for i, tensor in enumerate(outputs):
             self._own(tensor, f"outputs[{i}]")
             if tensor.producer is not None or tensor in outputs[:i]:
-                raise ValueError(f"outputs[{i}] is already written")
+                raise ValueError(f"outputs[{i}] is already an output of a node")
         return tuple(outputs)
 
     # A node is specified by one of its outputs, its index, or its name.
@@ -134,13 +134,13 @@ class AutocastGraph:
         if isinstance(node, str):
             found = [i for i, one in enumerate(self.nodes) if one.name == node]
             if len(found) != 1:
-                raise ValueError(f"{len(found) or 'no'} node{'s' * (len(found) > 1)} with the name {node!r}")
+                raise ValueError(f"node = {node!r}: " + ("unknown name" if not found else f"{len(found)} nodes have this name"))
             return found[0]
         if not isinstance(node, AutocastTensor) and is_integer(node):
             return operator.index(node)
         producer = self.tensors[self._own(node, "node")].producer
         if producer is None:
-            raise ValueError(f"no node writes {node!r}")
+            raise ValueError(f"node = {node!r} must be an output of a node")
         return producer
 
     def _own(self, tensor: Any, what: str) -> int:

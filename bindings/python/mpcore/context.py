@@ -19,7 +19,7 @@ def stream_pointer(stream: Any) -> Optional[int]:
             break
     pointer: Optional[int] = stream
     if pointer is not None and not 0 <= pointer < 2**64:
-        raise ValueError(f"stream = {pointer} is beyond the range of its type")
+        raise ValueError(f"stream = {pointer} must be from 0 to 2**64 - 1")
     return pointer
 
 

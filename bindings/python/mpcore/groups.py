@@ -23,7 +23,7 @@ class Matrices:
         self.context, self.arrays = context, list(arrays)
         views = [context.check_array(a, f"arrays[{i}]", dense=False) for i, a in enumerate(self.arrays)]
         if not views:
-            raise ValueError("arrays is empty")
+            raise ValueError("arrays must not be empty")
         self.first, self._views = views[0], views  # views keep DLPack memory alive; arrays do not
         for i, got in enumerate(views):
             if len(got.shape) != 2:
@@ -131,7 +131,8 @@ def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> Tuple[_sys.mp
     vc = vd if c is None else context.check_array(c, "c", dense=False)
     dimensions = tuple(len(got.shape) for got in (va, vb, vd))
     if dimensions not in ((2, 3, 2), (2, 2, 3)):
-        raise ValueError(f"a, b and out have {dimensions} dimensions, not (2, 3, 2) or (2, 2, 3)")
+        raise ValueError("a, b and out have {}, {} and {} dimensions, but must have 2, 3 and 2 or 2, 2 and 3"
+                         .format(*dimensions))
     ragged, groups = (_sys.MP_RAGGED_M, vb.shape[0]) if dimensions[1] == 3 else (_sys.MP_RAGGED_K, vd.shape[0])
     m, n, k = _sizes(va, vb, vd, vc, "")
     desc = _sys.mp_gemm_desc_default(m, n, k, va.mp_dtype, vd.mp_dtype)

@@ -172,7 +172,7 @@ class Rnn:
             if array is None:
                 continue
             if "c" in name and self.desc.cell != _sys.MP_RNN_LSTM:
-                raise ValueError(f"{name} is supported only by LSTM")
+                raise ValueError(f"{name} requires cell = 'lstm'")
             views[name] = self.context.check_array(array, name, dtype="float32" if "c" in name else self.dtype,
                                                    shape=self.state_shape, writable=writable)
         return views

@@ -188,7 +188,7 @@ class TensorList(Object):
     def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
         """Computes out = self * inv_scale; see mp_unscale."""
         if out.numels != self.numels:
-            raise ValueError(f"out has tensors of {out.numels} elements, but this list of {self.numels}")
+            raise ValueError(f"out has tensors of {out.numels} elements, but this list has {self.numels}")
         check(lib.mp_unscale(self.handle, out.written("out"), view_of(self.context, inv_scale, "inv_scale", 1, False),
                              view_of(self.context, found_inf, "found_inf", 1), stream_pointer(stream)))
 

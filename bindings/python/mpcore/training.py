@@ -246,7 +246,7 @@ class Optimizer(Object):
             raise TypeError("exactly one of lr and groups is required")
         self._hypers = [self._hyper(g) for g in (groups or [dict(options, lr=lr)])]
         if groups is not None and options:
-            raise TypeError(f"{', '.join(options)} and groups are mutually exclusive")
+            raise TypeError(f"{', '.join(options)} cannot be combined with groups")
         if flags is not None:
             desc.flags = _flags(flags) | (desc.flags if is_adamw else 0)
         fill(desc, {"rounding_seed": rounding_seed})
@@ -298,7 +298,7 @@ class Optimizer(Object):
                 raise TypeError(f"{name} = {value!r} must be two numbers")
             for target, number in zip(targets, numbers):
                 if target in fields:
-                    raise TypeError(f"{name} = {value!r} and {target} are mutually exclusive")
+                    raise TypeError(f"{name} = {value!r} cannot be combined with {target}")
                 fields[target] = number
         return fields
 
@@ -400,17 +400,17 @@ class Optimizer(Object):
         if missing:
             raise ValueError(f"state has no entry {', '.join(missing)}")
         if state["kind"] != _names([self.kind]):
-            raise ValueError(f"kind = {state['kind']!r}: must be {_names([self.kind])!r}")
+            raise ValueError(f"kind = {state['kind']!r} must equal the optimizer's kind = {_names([self.kind])!r}")
         copies = []
         for name in _LISTS:
             saved = state[name]
             if (name in self._lists) != (saved is not None):
-                raise ValueError(f"{name} = {'None' if saved is None else '[...]'}: the optimizer has "
-                                 f"{'a' if name in self._lists else 'no'} list {name}")
+                raise ValueError(f"{name} = None, but the optimizer requires it" if saved is None else
+                                 f"{name} must be None, like the optimizer's {name}")
             views = self._lists[name].kept if name in self._lists else []
             wanted, given = [got.nbytes for got in views], [len(one) for one in saved or []]
             if given != wanted:
-                raise ValueError(f"{name} has tensors of {given} bytes, but the optimizer of {wanted}")
+                raise ValueError(f"{name} has tensors of {given} bytes, but the optimizer's have {wanted}")
             copies += list(zip(views, saved or []))
         self.set_step(state["t"], stream)
         for got, saved in copies:

@@ -299,7 +299,7 @@ class Refusals(unittest.TestCase):
             "device = 2147483648": lambda: mpcore._sys.mp_context_config_t(device=2**31),
         }
         for sentence, call in cases.items():
-            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence + " is beyond the range of its type"):
+            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence + " must be from "):
                 call()
 
     def test_closed(self):
@@ -313,15 +313,15 @@ class Refusals(unittest.TestCase):
         self.assertEqual(caught.exception.status, mpcore._sys.MP_ERROR_NOT_FOUND)
 
     def test_names(self):
-        with self.assertRaisesRegex(ValueError, "^activation = 'rely' is not one of: none, relu, gelu"):
+        with self.assertRaisesRegex(ValueError, "^activation = 'rely' must be one of: none, relu, gelu"):
             mpcore.gemm(self.context, self.a, self.a, activation="rely")
-        with self.assertRaisesRegex(ValueError, "^activation = 99 is not one of: none, relu, gelu"):
+        with self.assertRaisesRegex(ValueError, "^activation = 99 must be one of: none, relu, gelu"):
             mpcore.gemm(self.context, self.a, self.a, activation=99)
-        with self.assertRaisesRegex(ValueError, "^flags = 'decoupled' is not one of: nesterov, decoupled_decay"):
+        with self.assertRaisesRegex(ValueError, "^flags = 'decoupled' must be one of: nesterov, decoupled_decay"):
             mpcore.masters_to_model(*[mpcore.TensorList(self.context, [self.a])] * 2, flags="decoupled")
         with self.assertRaisesRegex(ValueError, "^device = 'gpu' must be a number or one of: auto, host, cuda"):
             mpcore.Context("gpu")
-        with self.assertRaisesRegex(TypeError, "has no field 'growth'"):
+        with self.assertRaisesRegex(TypeError, "growth is not a field of mp_"):
             mpcore.Scaler(self.context, "backoff", growth=3)
         with self.assertRaisesRegex(TypeError, "int7 is not supported"):
             self.context.zeros(3, "int7")
@@ -355,9 +355,9 @@ class Refusals(unittest.TestCase):
                 (TypeError, "shape = 2.5 must be an integer", lambda: self.context.zeros(2.5)),
                 (TypeError, "x_shape = .* must be an integer", lambda: mpcore.Rnn(self.context, "tanh", (1, 1.5, 1), 1)),
                 (TypeError, "^hidden_size = 1.5: ", lambda: mpcore.Rnn(self.context, "tanh", (1, 1, 1), 1.5)),
-                (ValueError, "sm_limit = 1099511627776 is beyond the range",
+                (ValueError, "sm_limit = 1099511627776 must be from ",
                  lambda: mpcore.Context("host", sm_limit=2**40 if numpy is None else numpy.int64(2**40))),
-                (ValueError, "device = 4294967294 is beyond the range", lambda: mpcore.Context(2**32 - 2))):
+                (ValueError, "device = 4294967294 must be from ", lambda: mpcore.Context(2**32 - 2))):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
                 call()
 

@@ -46,7 +46,7 @@ class Groups(unittest.TestCase):
             mpcore.gemm_batched(self.context, wide, wide, out)
         with self.assertRaisesRegex(ValueError, r"arrays\[1\] differs from arrays\[0\]"):
             matrices([out.arrays[0], self.context.zeros((n, m))])
-        with self.assertRaisesRegex(ValueError, "arrays is empty"):
+        with self.assertRaisesRegex(ValueError, "arrays must not be empty"):
             matrices([])
         with self.assertRaisesRegex(mpcore.Error, "amax"):
             mpcore.gemm_batched(self.context, wide, flat, out, amax=self.context.zeros(1))

@@ -115,7 +115,7 @@ class Convolution(unittest.TestCase):
             mpcore.Conv2d(context, (4, 4, 4), (1, 3, 3, 4))
         with self.assertRaisesRegex(ValueError, "padding has 3 numbers, not 4"):
             mpcore.Conv2d(context, (1, 4, 4, 4), (1, 3, 3, 4), padding=(1, 1, 1))
-        with self.assertRaisesRegex(ValueError, "h = 4294967300 is beyond the range"):
+        with self.assertRaisesRegex(ValueError, "h = 4294967300 must be from "):
             mpcore.Conv2d(context, (1, 2**32 + 4, 4, 4), (1, 3, 3, 4))
         with self.assertRaisesRegex(mpcore.Error, "stride_h = 0"):
             mpcore.Conv2d(context, (1, 4, 4, 4), (1, 3, 3, 4), stride=(0, 1))
@@ -180,7 +180,7 @@ class Layers(unittest.TestCase):
             mpcore.Pool2d(self.context, "max", (1, 2, 2, 1), 1, "fp32").backward(None, self.context.zeros((1, 2, 2, 1)))
         with self.assertRaisesRegex(mpcore.Error, "pad_top = 2"):
             mpcore.Pool2d(self.context, "max", (1, 4, 4, 1), 2, padding=2)
-        with self.assertRaisesRegex(ValueError, "mode = 'mean' is not one of: max"):
+        with self.assertRaisesRegex(ValueError, "mode = 'mean' must be one of: max"):
             mpcore.Pool2d(self.context, "mean", (1, 4, 4, 1), 2)
 
     def test_pool_rounded_up_and_dilated(self):
@@ -273,7 +273,7 @@ class Layers(unittest.TestCase):
     def test_pointwise_refusals(self):
         x = self.context.zeros((3, 4))
         for kind, sentence, arguments, options in (
-                (ValueError, "op = 'sub' is not one of: copy, add, mul", ("sub", x, x), {}),
+                (ValueError, "op = 'sub' must be one of: copy, add, mul", ("sub", x, x), {}),
                 (ValueError, r"b has shape \(3,\), not \(3, 4\) or \(4,\)",
                  ("add", x, self.context.zeros(3)), {}),
                 (ValueError, r"y has shape \(4,\), not \(3, 4\)", ("add", x, x, self.context.zeros(4)), {}),
@@ -349,7 +349,7 @@ class Layers(unittest.TestCase):
         self.assertEqual(call("mse", [1, 3], [0, math.nan], ignore_target=math.nan), (1, [2, 0]))
         weights = self.context.array(Floats([0, 2], (2,)))
         self.assertEqual(call("mse", [math.inf, 3], [0, 1], weights=weights), (4, [0, 4]))
-        with self.assertRaisesRegex(ValueError, "^kind = 'huber' is not one of: mse, l1, bce_with_logits"):
+        with self.assertRaisesRegex(ValueError, "^kind = 'huber' must be one of: mse, l1, bce_with_logits"):
             call("huber", [1], [1])
         with self.assertRaisesRegex(ValueError, "target"):
             call("mse", [1, 2], [1])

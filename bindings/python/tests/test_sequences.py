@@ -110,7 +110,7 @@ class Embeddings(unittest.TestCase):
                  {"amax": zeros(3)}),
                 (ValueError, "accumulate requires dtable", embedding.backward,
                  (self.indices, dout), {"accumulate": True}),
-                (ValueError, "vocabulary = 4294967297 is beyond the range", mpcore.Embedding,
+                (ValueError, "vocabulary = 4294967297 must be from ", mpcore.Embedding,
                  (self.context, 1, 2**32 + 1, 1), {}),
                 (mpcore.Error, "padding_index = 5 is outside", self.embedding, (), {"padding_index": 5}),
                 (mpcore.Error, "out = .* overlaps table", mpcore.Embedding(self.context, 1, 1, 1, "fp32").forward,
@@ -168,7 +168,7 @@ class Dropout(unittest.TestCase):
         x = self.context.zeros(4)
         for kind, sentence, arguments, options in (
                 (mpcore.Error, r"p = 1 is outside \[0, 1\)", (x, 1.0, 0), {}),
-                (ValueError, "seed = 18446744073709551616 is beyond the range", (x, 0.5, 2**64), {}),
+                (ValueError, "seed = 18446744073709551616 must be from ", (x, 0.5, 2**64), {}),
                 (ValueError, r"y has shape \(3,\), not \(4,\)", (x, 0.5, 0, self.context.zeros(3)), {}),
                 (TypeError, "y has dtype float16, not float32", (x, 0.5, 0, self.context.zeros(4, "fp16")), {}),
                 (TypeError, "offset has dtype float32, not int64", (x, 0.5, 0), {"offset": x})):

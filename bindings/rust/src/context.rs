@@ -330,7 +330,11 @@ impl<T: Plain> DeviceBuffer<T> {
     /// # Panics
     /// If the elements are not all in the buffer.
     pub fn slice(&self, start: usize, len: usize) -> View<'_, T> {
-        assert!(start <= self.len && len <= self.len - start, "{start}, {len} in {}", self.len);
+        assert!(
+            start <= self.len && len <= self.len - start,
+            "slice: start = {start} and len = {len} exceed the buffer's {} elements",
+            self.len
+        );
         View { pointer: self.as_ptr().wrapping_add(start), len, ..self.view() }
     }
 

@@ -34,7 +34,7 @@ impl Context {
         let depth = filter[3];
         if depth == 0 || x[3] % depth != 0 {
             return Err(Error::invalid(format!(
-                "{call}: {depth} filter channels must divide the {} image channels",
+                "{call}: filter[3] = {depth} must divide x[3] = {}",
                 x[3]
             )));
         }

@@ -253,8 +253,9 @@ impl Network {
     }
 
     fn trained(&self) -> Result<&TensorList> {
-        (self.grads.as_ref())
-            .ok_or_else(|| Error::invalid("optimizer: the network has no loss".to_string()))
+        (self.grads.as_ref()).ok_or_else(|| {
+            Error::invalid("optimizer: requires a loss; call loss before compile".to_string())
+        })
     }
 
     fn with_model<'n>(&'n self, builder: OptimizerBuilder<'n>) -> OptimizerBuilder<'n> {
@@ -304,8 +305,12 @@ impl Network {
         len: usize,
     ) -> Result<View<'_, T>> {
         if pointer.is_null() {
-            let sentence = format!("{call}: {} has no persistent {call}", name_of(info));
-            return Err(Error::invalid(sentence));
+            let reason = match call {
+                "data" => "shares its memory with other tensors or is not computed",
+                "copy" => "has no copy",
+                _ => "has no gradient",
+            };
+            return Err(Error::invalid(format!("{call}: {} {reason}", name_of(info))));
         }
         self.require_type::<T>(call, tensor, dtype)?;
         let owner = self.handle.owner();
@@ -327,8 +332,9 @@ impl Network {
         if TypeId::of::<T>() == wanted {
             return Ok(());
         }
-        let index = tensor.index();
-        Err(Error::invalid(format!("{call}: tensor {index} has type {name}")))
+        let short = |name: &'static str| name.rsplit("::").next().unwrap_or(name);
+        let (index, name, given) = (tensor.index(), short(name), short(type_name::<T>()));
+        Err(Error::invalid(format!("{call}: tensor {index} has type {name}, not {given}")))
     }
 
     /// Returns the device memory by purpose.

@@ -209,7 +209,9 @@ impl TensorList {
             Error::invalid(format!("to_vec: index = {index} is outside [0, {})", self.len()))
         })?;
         if dtype != T::DTYPE {
-            return Err(Error::invalid(format!("to_vec: tensor {index} is {dtype:?}")));
+            let wanted = T::DTYPE;
+            let sentence = format!("to_vec: tensor {index} has type {dtype:?}, not {wanted:?}");
+            return Err(Error::invalid(sentence));
         }
         let (mut values, mut data) = (vec![T::default(); numel], ptr::null_mut());
         let (bytes, context) = (numel * size_of::<T>(), self.context());
@@ -364,7 +366,7 @@ impl TensorList {
         if !self.has_absent {
             return Ok(&self.handle);
         }
-        Err(Error::invalid(format!("{call}: the list contains an absent tensor")))
+        Err(Error::invalid(format!("{call}: requires a list without absent tensors")))
     }
 }
 

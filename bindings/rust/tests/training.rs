@@ -283,7 +283,7 @@ fn moments_are_allocated_as_the_groups_need_them() {
     let novograd = named("novograd").unwrap().build().unwrap();
     assert_eq!(novograd.m().unwrap().to_vec::<f32>(0).unwrap(), [0.0; 2]);
     assert_eq!(novograd.v().unwrap().to_vec::<f32>(0).unwrap(), [0.0; 1]);
-    refused(master.to_vec::<F16>(0), "to_vec: tensor 0 is Fp32");
+    refused(master.to_vec::<F16>(0), "to_vec: tensor 0 has type Fp32, not Fp16");
     refused(master.to_vec::<f32>(1), "to_vec: index = 1 is outside [0, 1)");
     let absent = TensorList::new(&c, &[Tensor::absent(1)]).unwrap();
     refused(absent.to_vec::<F16>(0), "to_vec: tensor 0 has no data");
