@@ -100,8 +100,10 @@ Header read_header(const mp_optimizer &o, const std::byte *checkpoint, size_t by
   const auto lists = lists_of(o);
   require(saved.lists >> lists.size() == 0, "lists = ", Flags{saved.lists}, " has unknown bits");
   for (uint32_t i = 0; i < lists.size(); ++i) {
-    require((saved.lists >> i & 1) == (wanted.lists >> i & 1), "list ", lists[i].name,
-            (wanted.lists >> i & 1) != 0 ? " is missing" : " does not exist in the optimizer");
+    require((saved.lists >> i & 1) == (wanted.lists >> i & 1), "lists = ", Flags{saved.lists},
+            (wanted.lists >> i & 1) != 0 ? " must include " : " must not include ", lists[i].name,
+            (wanted.lists >> i & 1) != 0 ? ", which the optimizer has"
+                                         : ", which the optimizer does not have");
   }
   require(bytes == size_of(o, saved.scaler_bytes), "bytes = ", bytes, " must be ",
           size_of(o, saved.scaler_bytes));

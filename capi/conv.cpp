@@ -211,7 +211,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
 std::vector<ConvPlan> ranked_choices(const Context &context, const ConvProblem &problem,
                                      int32_t index) {
   MP_REQUIRE(has_pixels(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
-             ", but an empty problem needs no kernel");
+             " is outside [0, 0): an empty problem requires no kernel");
   std::vector<ConvPlan> choices(kMaxConvPlans);
   const int count = rank_conv(problem, context.device, gemm_tuning(), kAssumedAligned,
                               choices.data(), kMaxConvPlans);

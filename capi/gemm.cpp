@@ -32,7 +32,7 @@ void require_no_strides(const mp_gemm_desc_t &d) {
 void require_batched_epilogue(const Epilogue &e) {
   const auto require_none = [](const void *pointer, const char *name) {
     MP_REQUIRE(pointer == nullptr, MP_ERROR_UNSUPPORTED, name, " = ", pointer,
-               " is supported by mp_gemm only");
+               " is not supported by mp_gemm_batched");
   };
   require_none(e.aux, "aux");
   require_none(e.dbias, "dbias");
@@ -92,7 +92,7 @@ size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
 std::vector<GemmPlan> ranked_choices(const Context &context, const mp_gemm_desc_t &d,
                                      const GemmProblem &problem, int32_t index) {
   MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
-             ", but an empty problem needs no kernel");
+             " is outside [0, 0): an empty problem requires no kernel");
   std::vector<GemmPlan> choices(kMaxGemmPlans);
   const int count = rank_gemm(problem, context.device, gemm_tuning(), kAssumedAligned,
                               choices.data(), kMaxGemmPlans);

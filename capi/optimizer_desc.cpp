@@ -201,10 +201,10 @@ void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
   const Kind kind = kind_of(desc.kind);
   const mp_tensor_list &grads = require_pointer(desc.grads, "grads");
   require_pointer(desc.master, "master");
-  MP_REQUIRE(kind.has_m || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT, "m = ", desc.m, ", but ",
-             desc.kind, " has no first moment");
-  MP_REQUIRE(kind.has_v || desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v, ", but ",
-             desc.kind, " has no second moment");
+  MP_REQUIRE(kind.has_m || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT, "m = ", desc.m,
+             " must be NULL: ", desc.kind, " has no first moment");
+  MP_REQUIRE(kind.has_v || desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v,
+             " must be NULL: ", desc.kind, " has no second moment");
   MP_REQUIRE(grads.context == context, MP_ERROR_INVALID_ARGUMENT,
              "grads belongs to a different context than the optimizer");
   const auto check = [&](const mp_tensor_list *list, const char *name) {
@@ -262,7 +262,7 @@ void check_flags(const mp_optimizer_desc_t &desc) {
   require_flags(desc.flags, supported, "flags");
   const auto exclude = [&](uint32_t flags, const char *names) {
     MP_REQUIRE((desc.flags & flags) != flags, MP_ERROR_INVALID_ARGUMENT,
-               "flags = ", Flags{desc.flags}, ": ", names, " are mutually exclusive");
+               "flags = ", Flags{desc.flags}, ": ", names, " cannot be combined");
   };
   exclude(MP_OPT_LARC | MP_OPT_LARS, "MP_OPT_LARC and MP_OPT_LARS");
   exclude(MP_OPT_LARC | MP_OPT_DECAY_AFTER_MOMENTUM, "MP_OPT_LARC and MP_OPT_DECAY_AFTER_MOMENTUM");

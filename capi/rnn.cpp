@@ -291,7 +291,7 @@ class TensorReader {
 std::vector<int64_t> read_steps(const RnnShape &s, const mp_rnn_tensors_t &t) {
   if (t.batch_sizes == nullptr) return {};
   MP_REQUIRE(t.lengths == nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "tensors->lengths and tensors->batch_sizes are mutually exclusive");
+             "tensors->lengths cannot be combined with tensors->batch_sizes");
   std::vector<int64_t> rows = {0};
   int32_t most = s.batch;
   for (int32_t i = 0; i < s.timesteps; i++) {

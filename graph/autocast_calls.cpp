@@ -164,7 +164,7 @@ const char *find_disabled_reason(const Policy &policy, const Context *context) {
   if (context == nullptr || (policy.config.flags & MP_AUTOCAST_IGNORE_PERFORMANCE) != 0)
     return nullptr;
   const Device &device = context->device;
-  if (device.target == MP_TARGET_HOST) return "the CPU has no faster 16-bit arithmetic";
+  if (device.target == MP_TARGET_HOST) return "16-bit arithmetic is not faster on the CPU";
   const bool is_bf16 = policy.config.low == MP_BF16;
   if (device.arch >= (is_bf16 ? 80 : 70)) return nullptr;
   return in_static_storage(Message(is_bf16 ? "bf16" : "fp16", " products are not faster on sm_",

@@ -100,14 +100,16 @@ bool is_16_bits(const mp_autocast_graph_t &g, int64_t tensor) {
 
 /// MP_SLOT_FP32 says that what it is for is no 16-bit tensor.
 void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
-  constexpr const char *kWrong = " (MP_SLOT_FP32) requires an fp32 tensor, unlike tensor ";
+  const auto require_wide = [&](const char *name, int64_t i, uint8_t slot, int64_t tensor) {
+    if (slot == MP_SLOT_FP32 && is_16_bits(g, tensor))
+      fail_at(name, i, slot, " (MP_SLOT_FP32) requires an fp32 tensor, but tensor ", tensor, " is ",
+              mp_dtype_name(g.tensor_dtype[tensor]));
+  };
   for (int64_t t = 0; g.tensor_slot != nullptr && t < g.num_tensors; t++)
-    if (g.tensor_slot[t] == MP_SLOT_FP32 && is_16_bits(g, t))
-      fail_at("tensor_slot", t, g.tensor_slot[t], kWrong, t);
+    require_wide("tensor_slot", t, g.tensor_slot[t], t);
   for (int64_t j = 0; g.input_slot != nullptr && j < num_inputs; j++) {
     const int32_t t = g.input_tensor[j];
-    if (g.input_slot[j] == MP_SLOT_FP32 && t >= 0 && is_16_bits(g, t))
-      fail_at("input_slot", j, g.input_slot[j], kWrong, t);
+    if (t >= 0) require_wide("input_slot", j, g.input_slot[j], t);
   }
 }
 

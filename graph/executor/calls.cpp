@@ -127,7 +127,8 @@ void read_attribute(Node &node, const char *name, double value) {
   const auto all = op.attributes();
   const auto found = std::ranges::find(all, std::string_view(name), &graph::Attribute::name);
   if (found == all.end())
-    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", op.type, " has no attribute ", name);
+    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", op.type, ": attribute ", name,
+         " is unknown");
   if (!(value >= found->least && value <= found->most))
     fail_at(node, name, " = ", value, " is outside [", found->least, ", ", found->most, "]");
   if (found->is_whole && value != std::floor(value))
@@ -137,8 +138,8 @@ void read_attribute(Node &node, const char *name, double value) {
 
 void read_extent(Node &node, const char *name, double value) {
   if (std::strcmp(name, "extent") != 0)
-    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, " has no attribute ",
-         name);
+    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, ": attribute ", name,
+         " is unknown");
   if (!(value >= -1 && value <= static_cast<double>(kMaxElements)) || value != std::floor(value))
     fail_at(node, "extent = ", value, " must be -1 or the size of a dimension");
   if (node.attributes.size() == MP_GRAPH_MAX_RANK)
@@ -316,7 +317,8 @@ mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *in
     mp::Graph &g = mp::require_open(graph).described;
     mp::Tensor &of = mp::require_computed(g, tensor);
     MP_REQUIRE(!mp::comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
-               " (", of.name, ") is an output of a loss or depends on one; call mp_graph_loss");
+               " (", of.name,
+               ") must not be an output of a loss or depend on one; call mp_graph_loss");
     for (const mp::Graph::Seed &seed : g.seeds)
       MP_REQUIRE(seed.tensor != tensor, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
                  of.name, ") already has gradient ", seed.input);

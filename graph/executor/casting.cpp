@@ -111,8 +111,8 @@ void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
       if (!is_low_input(node.inputs[i])) continue;
       Tensor &t = graph.tensor(node.inputs[i].tensor);
       MP_REQUIRE(low == MP_DTYPE_NONE || t.dtype == low, MP_ERROR_INVALID_ARGUMENT, "input ",
-                 t.name, " is ", mp_dtype_name(t.dtype), ", but the 16-bit type of the policy is ",
-                 mp_dtype_name(low));
+                 t.name, ": dtype = ", mp_dtype_name(t.dtype), " must be fp32 or ",
+                 mp_dtype_name(low), ", the 16-bit type of the policy");
       const bool is_wide = node.dtype == MP_FP32 || node.operation->input_slot(i) == MP_SLOT_FP32;
       if (!is_wide || (node.operation->flags() & MP_NODE_READS_EITHER) != 0) continue;
       node.inputs[i].reads_copy = true;

@@ -41,14 +41,13 @@ std::vector<int32_t> append_backward(Graph &graph) {
   for (size_t t = 0; t < gradients.size(); ++t) {
     const bool is_parameter = graph.tensors[t].role == Role::parameter;
     if (!is_parameter && !graph.tensors[t].keeps_gradient) continue;
-    MP_REQUIRE(
-        gradients[t] != kNone, MP_ERROR_INVALID_ARGUMENT,
-        is_parameter ? "the loss does not depend on parameter " : "the loss has no gradient for ",
-        graph.tensors[t].name);
+    MP_REQUIRE(gradients[t] != kNone, MP_ERROR_INVALID_ARGUMENT, "the loss must depend on ",
+               is_parameter ? "parameter " : "tensor ", graph.tensors[t].name);
     graph.tensor(gradients[t]).is_output = true;
     has_any |= is_parameter;
   }
-  MP_REQUIRE(has_any, MP_ERROR_INVALID_ARGUMENT, "the graph has a loss, but no parameters");
+  MP_REQUIRE(has_any, MP_ERROR_INVALID_ARGUMENT,
+             "the loss requires at least one parameter; call mp_graph_parameter");
   gradients.resize(graph.tensors.size(), kNone);
   return gradients;
 }

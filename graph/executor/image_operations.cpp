@@ -44,7 +44,9 @@ class Pool final : public Operation {
     const mp_pool2d_desc_t desc = pool_desc(n, x.extent, is_max_, MP_FP32);
     int32_t p = 0, q = 0;
     if (mp_pool2d_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
-    if (p == 0 || q == 0) fail_at(n, "the window exceeds the padded x = ", x.name);
+    if (p == 0 || q == 0)
+      fail_at(n, "window = ", n.attributes[0],
+              " exceeds the padded height or width of x = ", x.name);
     set_extent(g, n, 0, {x.extent[0], p, q, x.extent[3]});
   }
 

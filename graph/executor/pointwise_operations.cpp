@@ -214,7 +214,7 @@ class Reshape final : public Operation {
       }
       if (extent == -1) {
         if (open != n.attributes.size())
-          fail_at(n, "extents ", open, " and ", i, " are both -1; at most one may be");
+          fail_at(n, "extents ", open, " and ", i, " = -1: at most one extent can be -1");
         open = i;
       }
       y.push_back(extent);

@@ -248,7 +248,8 @@ class Conv2D final : public Operation {
     const mp_conv2d_desc_t desc = conv_shape(n).desc(x.extent, filter.extent, MP_FP32, MP_FP32);
     int32_t p = 0, q = 0;
     if (mp_conv2d_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
-    if (p == 0 || q == 0) fail_at(n, "w = ", filter.name, " exceeds the padded x = ", x.name);
+    if (p == 0 || q == 0)
+      fail_at(n, "filter w = ", filter.name, " exceeds the padded height or width of x = ", x.name);
     require_vector(g, n, 2, "b", filter.extent[0]);
     set_extent(g, n, 0, {x.extent[0], p, q, filter.extent[0]});
   }

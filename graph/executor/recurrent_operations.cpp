@@ -121,7 +121,7 @@ class Recurrent final : public Operation {
     require_vector(g, n, Inputs::b_ih, "b_ih", cell_.gates * hidden);
     require_vector(g, n, Inputs::b_hh, "b_hh", cell_.gates * hidden);
     if (n.has_input(Inputs::b_ih) != n.has_input(Inputs::b_hh))
-      fail_at(n, "b_ih and b_hh must be given together");
+      fail_at(n, n.has_input(Inputs::b_ih) ? "b_ih requires b_hh" : "b_hh requires b_ih");
     require_extent(g, n, Inputs::h0, "h0", {batch, hidden});
     require_extent(g, n, cell_.inputs.c0, "c0", {batch, hidden});
     if (n.has_input(cell_.inputs.lengths)) {

@@ -67,9 +67,9 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
       return "no 16-bit kernel";
     case MP_WHY_NO_ALLOW_NEARBY:
       return r.painting->uses_torch_rules() ? "not all inputs are 16-bit"
-                                            : "no 16-bit node near enough";
+                                            : "not between 16-bit nodes";
     case MP_WHY_NOT_FLOAT:
-      return "no fp32 tensor";
+      return "reads and writes no fp32 tensor";
     case MP_WHY_DISABLED:
       return "the rewrite is disabled";
     case MP_WHY_CLUSTER_FP32:

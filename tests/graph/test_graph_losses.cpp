@@ -250,8 +250,9 @@ TEST_CASE("graph: tensors that cannot be seeded are refused", "[graph][loss]") {
     CHECK(mp_graph_seed_gradient(net.graph.handle, tensor, &seed) == MP_ERROR_INVALID_ARGUMENT);
     return std::string(mp_last_error());
   };
-  CHECK(why(loss) == "mp_graph_seed_gradient: tensor = " + std::to_string(loss) +
-                         " (loss) is an output of a loss or depends on one; call mp_graph_loss");
+  CHECK(why(loss) ==
+        "mp_graph_seed_gradient: tensor = " + std::to_string(loss) +
+            " (loss) must not be an output of a loss or depend on one; call mp_graph_loss");
   CHECK(why(net.x) == "mp_graph_seed_gradient: tensor = 0 must be computed by a node");
   CHECK(seed == -1);
   require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));

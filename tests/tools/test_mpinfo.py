@@ -93,7 +93,7 @@ def test_warnings_are_passed_on(mpinfo, tmp_path):
     ("gemm 3 4 5 --op XX", 2, "--op: XX not in"),
     ("gemm 3 4 5 --pad 1", 2, "--pad"),
     ("gemm 3 4 5 --lda 1", 1, "lda = 1 is smaller than k = 5"),  # the library's own sentence
-    ("gemm 0 4 5", 1, "an empty problem needs no kernel"),
+    ("gemm 0 4 5", 1, "an empty problem requires no kernel"),
 ])
 def test_wrong_arguments(mpinfo, arguments, code, says):
     assert says in mpinfo(*arguments.split(), code=code)
