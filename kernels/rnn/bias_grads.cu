@@ -1,4 +1,4 @@
-// Gradients of biases, once the columns of slots have been summed over all rows.
+// Bias gradients, from the column sums of slots over all rows.
 #include "kernels/rnn/rows.h"
 #include "kernels/tensors/watch.h"
 

@@ -1,4 +1,4 @@
-// From a descriptor to products and places.
+// Sizes, products, kernel ranking and memory layout of a recurrent network.
 #include "kernels/rnn/problem.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace mp {
 
 namespace {
 
-/// Rows that one product with W_ih is to have, or all if there are few.
+/// Target row count of a product with W_ih; up to kFewRows, the exact row count selects its kernel.
 constexpr int64_t kRowsAtOnce = 2048, kFewRows = 64;
 
 int64_t num_slots(mp_rnn_cell_t cell) {
@@ -27,7 +27,7 @@ int64_t steps_at_once(const RnnShape &s) {
   return std::max<int64_t>(kRowsAtOnce / s.directions / std::max(s.batch, 1), 1);
 }
 
-/// Rows by which the kernels for the products of many steps are chosen.
+/// Row count that selects the kernels of products over many steps.
 int64_t typical_rows(const RnnShape &s) {
   return s.rows <= kFewRows ? s.rows : steps_at_once(s) * s.batch;
 }
@@ -36,7 +36,7 @@ Operand matrix(int64_t ld) {
   return {.base = nullptr, .items = nullptr, .ld = ld, .stride = 0};
 }
 
-/// D = op(A) op(B), m x n; the ld of A, B and D are given.
+/// D = op(A) op(B), m x n, without pointers.
 GemmProblem product(const RnnShape &s, int64_t m, int64_t n, int64_t k, mp_op_t op_a, int64_t lda,
                     mp_op_t op_b, int64_t ldb, mp_dtype_t dtype, int64_t ldd) {
   return {.out = {.m = m,
@@ -86,7 +86,7 @@ int64_t slot_column(const RnnShape &s, int64_t direction, int64_t slot) {
 }
 
 RnnReserve rnn_reserve(const RnnShape &s) {
-  // Parts begin at multiples of 64 bytes; of layers, as the rows of one after those of the other.
+  // Parts are aligned to 64 bytes; the layers of a part are contiguous.
   constexpr size_t kUnit = 64;
   RnnReserve reserve{};
   const auto add = [&](size_t layer_bytes) {
@@ -115,7 +115,7 @@ int64_t rnn_chunk_steps(const RnnShape &s) {
 
 GemmProblem rnn_product(const RnnShape &s, RnnProduct kind, int64_t layer) {
   const int64_t hidden = s.hidden_size, inputs = s.inputs(layer), batch = s.batch;
-  // As if they were always added to something, so that no size depends on whether they are.
+  // beta = 1 in all cases, so that sizes do not depend on MP_RNN_ACCUMULATE.
   const auto weights = [&](int64_t m, int64_t n) {
     return accumulating(
         product(s, m, n, s.rows, MP_OP_T, s.slot_columns, MP_OP_N, n, s.dtype_dw, n));
@@ -184,7 +184,7 @@ const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
   if (s.resets_first()) return "does not support MP_RNN_RESET_FIRST";
   if (kernel == RnnKernel::fused_wgmma) {
     if (!device.has_wgmma) return "requires sm_90a code, which this build or driver lacks";
-    // Rows of W_hh, and those of gates, are to begin at multiples of 16 bytes.
+    // TMA requires rows of W_hh and of the gates that are aligned to 16 bytes.
     return s.hidden_size % 8 != 0 ? "requires hidden_size to be a multiple of 8" : nullptr;
   }
   if (device.arch < 70) return "requires sm_70 or newer";
@@ -192,10 +192,10 @@ const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
   return nullptr;
 }
 
-/// By a rule, as long as no device has been measured.  Launches and the reading of W_hh take the time on a GPU.  Of
-/// few units the wide tiles of wgmma are so few that they read no less than the others
-/// (fused_wgmma.h has the bytes).  On the host target a launch costs little, and WMMA is slower than the CPU's own
-/// vectors.
+/// A fixed rule, until a device has been measured.  On a GPU, launches and reads of W_hh take most
+/// of the time.  With few units there are so few wide wgmma tiles that they read no less than the
+/// WMMA tiles (fused_wgmma.h lists the bytes).  On the host target, launches are cheap and WMMA is
+/// slower than the CPU's vector instructions.
 std::array<RnnKernel, kRnnKernels> rank_rnn_kernels(const RnnShape &s, const Device &device) {
   constexpr int32_t kFewUnits = 256;
   std::array<RnnKernel, kRnnKernels> ranked = {RnnKernel::fused_wgmma, RnnKernel::fused_wmma,
@@ -239,7 +239,7 @@ namespace {
 
 class PlaceMaker {
  public:
-  /// The offset of count elements; nothing is added for 0.
+  /// Adds `count` elements if needed, and returns their offset.
   size_t add(bool needed, int64_t count, int64_t elem_bytes) {
     return layout_.add(needed ? static_cast<size_t>(count * elem_bytes) : 0);
   }

@@ -1,4 +1,4 @@
-// Rows of all steps at once: copied as products want them, and summed over gates.
+// Kernels over the rows of all steps: gather into a dense matrix, and sum over gates.
 #include "kernels/rnn/rows.h"
 #include "kernels/tensors/watch.h"
 
@@ -6,9 +6,9 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// Row `row` of a range.
+/// Step, sequence and part of a row of a range.
 struct RangePlace {
-  int32_t step;  ///< from the first of the range
+  int32_t step;  ///< relative to the first step of the range
   int64_t n, part;
 
   MP_DEVICE RangePlace(const StepRange &range, int64_t row) {
@@ -19,7 +19,7 @@ struct RangePlace {
   }
 };
 
-/// Where the row is that is copied; NULL: zeros.
+/// Returns the tensor of the row to copy and its offset; NULL = zeros.
 MP_DEVICE const void *source_of(const GatherRows &args, const RangePlace &place, int64_t *row_at) {
   const int32_t t = args.range.t + place.step;
   *row_at = 0;

@@ -1,35 +1,35 @@
-// Operands that do not lie in memory as a product wants them, and what is left once all steps are done
-// (rows.cu, weight_grads.cu).
+// Kernels over the rows of all steps: gathered operands of products, sums over gates, and bias
+// gradients (rows.cu, bias_grads.cu).
 #pragma once
 
 #include "kernels/rnn/steps.h"
 
 namespace mp::MP_TARGET {
 
-/// Steps [t, t + steps), of `count` sequences each, of which a sequence has `parts` rows.
+/// Steps [t, t + steps) of `count` sequences, each with `parts` rows per step.
 struct StepRange {
   int32_t t, steps;
   int64_t count, parts;
 };
 
-/// A dense copy of rows as they are multiplied: zeros where a sequence has no step, dropped elements
-/// dropped; or of the rows of the step before each.
+/// Copy of rows to a dense matrix, with dropout; zeros if a sequence does not have the step.
+/// With `before`, each row is that of the previous step.
 struct GatherRows {
   mp_dtype_t dtype;
   Walk walk;
   StepRange range;
   int64_t columns;
-  const void *from;  ///< of the first step; with `before` of the step before that
+  const void *from;  ///< row 0 of the first step; with `before`, of the step before it
   int64_t from_step, from_row;
   bool before;
-  int64_t count_before;  ///< sequences that the step before has
-  const void *initial;   ///< h_0; NULL: 0
+  int64_t count_before;  ///< sequences that have the previous step
+  const void *initial;   ///< h_0; NULL = 0
   Dropout dropout;
   void *to;
 };
 void launch_gather_rows(const Device &, const GatherRows &, mp_stream_t);
 
-/// dx = the sum of the gradients of all gates, where x was added to each of them.
+/// dx = sum of the gradients of all gates, for a layer without W_ih, which adds x to each gate.
 struct SumGates {
   mp_dtype_t dtype;
   StepRange range;
@@ -42,13 +42,13 @@ struct SumGates {
 };
 void launch_sum_gates(const Device &, const SumGates &, mp_stream_t);
 
-/// Gradients of biases from the sums of the columns of slots.
+/// Bias gradients from the column sums of slots.
 struct BiasGrads {
   int64_t directions, gates, hidden;
-  bool n_is_apart;  ///< b_hh of the gate n has the sums of the last slot
+  bool n_is_apart;  ///< b_hh of the gate n uses the sums of the last slot
   bool accumulate;
   const float *sums;
-  float *b_ih[2], *b_hh[2];  ///< NULL: not wanted
+  float *b_ih[2], *b_hh[2];  ///< NULL = not computed
   float *found_inf, *amax;
 };
 void launch_bias_grads(const Device &, const BiasGrads &, mp_stream_t);

@@ -1,5 +1,5 @@
-// What the schedules of the four passes share (forward.cu, backward_data.cu, backward_weights.cu): where
-// everything is, and products with the kernels of the plan.  All of it runs on the CPU, and enqueues.
+// Shared code of the schedules of all passes (forward.cu, backward_data.cu, backward_weights.cu):
+// addresses, and products with the kernels of the plan.  It runs on the CPU and enqueues launches.
 #pragma once
 
 #include <limits>
@@ -18,7 +18,7 @@ inline void *advanced(const void *base, int64_t bytes) {
                                   static_cast<uintptr_t>(bytes));
 }
 
-/// A tensor of rows: base + t step + n row, in elements.
+/// Tensor of rows: row n of step t is at base + t * step + n * row, in elements.
 struct StepTensor {
   const void *base;
   int64_t step, row;
@@ -42,11 +42,11 @@ class RnnSchedule {
   }
   int64_t count(int32_t step) const { return first_row(step + 1) - first_row(step); }
   int64_t all_rows() const { return first_row(s.timesteps); }
-  /// The i-th step of a walk.
+  /// Returns the i-th step in the order of the direction.
   int32_t step_of(int64_t direction, int32_t i) const {
     return direction == 0 ? i : s.timesteps - 1 - i;
   }
-  /// The step before that in a walk; -1: there is none.
+  /// Returns the step before `step` in the order of the direction; -1 = none.
   int32_t step_before(int64_t direction, int32_t step) const {
     const int32_t before = direction == 0 ? step - 1 : step + 1;
     return before < s.timesteps ? before : -1;
@@ -63,7 +63,7 @@ class RnnSchedule {
   void *elements(const void *base, int64_t index) const {
     return advanced(base, index * s.elem_bytes());
   }
-  /// Of a tensor [layer][direction][batch][hidden_size], the part of a layer and direction.
+  /// Elements per layer and direction of a tensor [layer][direction][batch][hidden_size].
   int64_t state_elements() const { return int64_t{s.batch} * s.hidden_size; }
   int64_t state_index(int64_t layer, int64_t direction) const {
     return (layer * s.directions + direction) * state_elements();
@@ -79,7 +79,7 @@ class RnnSchedule {
     return t.weights[layer * s.directions + direction];
   }
 
-  /// Of a tensor that the caller laid out.
+  /// Returns a tensor of the caller; packed tensors have no stride between steps.
   StepTensor outside(const void *base, int64_t step, int64_t row) const {
     return {base, is_packed() ? 0 : step, row};
   }
@@ -109,7 +109,7 @@ class RnnSchedule {
     void *const base = reserve(problem.reserve.c, problem.reserve.c_layer, layer);
     return {advanced(base, index * int64_t{sizeof(float)}), s.outputs()};
   }
-  /// From the first slot of a direction to the one that is no gate.
+  /// Returns the columns between a direction's first slot and the slot that is not a gate.
   int64_t last_slot(int64_t direction) const {
     return slot_column(s, direction, s.gates) - slot_column(s, direction, 0);
   }
@@ -127,7 +127,7 @@ class RnnSchedule {
             .clip = s.clip > 0.0f ? s.clip : std::numeric_limits<float>::quiet_NaN()};
   }
 
-  /// Of what layer `layer` reads.
+  /// Returns the dropout of the inputs of layer `layer`.
   Dropout dropout(int64_t layer) const {
     if (!s.drops(layer) || layer >= s.layers) return {};
     return {.keep_factor = keep_factor_of(s.dropout),
@@ -141,7 +141,7 @@ class RnnSchedule {
   }
 
   // ---- copies
-  /// to = from, or zeros where there is none.
+  /// Copies `from`, or zeros if it is NULL.
   void copy_or_clear(void *to, const void *from, int64_t bytes) const {
     if (bytes == 0 || to == from) return;
     if (from != nullptr)
@@ -149,7 +149,7 @@ class RnnSchedule {
     else
       fill(device, to, 0, static_cast<size_t>(bytes), stream);
   }
-  /// The range in one launch, or, packed, in one per step; `from` is that of the first step.
+  /// Gathers the range in one launch, or in one per step if packed.
   void gather(GatherRows args, const StepTensor &tensor, int64_t column) const {
     const StepRange all = args.range;
     args.from_step = tensor.step;
@@ -160,7 +160,7 @@ class RnnSchedule {
       const int32_t from = args.before ? step_before(args.walk.direction, step) : step;
       args.range = {step, is_packed() ? 1 : all.steps, count(step), all.parts};
       args.count_before = is_packed() && from < 0 ? 0 : count(is_packed() ? from : step);
-      // That no step comes before the first one is for the kernel to see.
+      // The kernel checks for the first step, whose previous rows lie outside the tensor.
       const int64_t shift = args.walk.direction == 0 ? -tensor.step : tensor.step;
       args.from = is_packed()
                       ? (from < 0 ? nullptr : rows_of(tensor, from, column).base)
@@ -177,7 +177,7 @@ class RnnSchedule {
   }
 };
 
-/// A product of a layer that is run for several steps, with pointers that change.
+/// Product of a layer that is run repeatedly with different pointers.
 class RnnMultiplier {
  public:
   RnnMultiplier(const RnnSchedule &schedule, RnnProduct kind, int64_t layer)
@@ -197,7 +197,8 @@ class RnnMultiplier {
     problem.out.d.ld = rows.ld;
     problem.out.c = problem.out.d;
   }
-  /// A and D of these steps: as one matrix, or as a batch where the rows of one of them do not follow one another.
+  /// Sets A and D to the rows of several steps: one matrix, or a batch if the steps of A or D are
+  /// not contiguous.
   void set_rows(const StepTensor &a, const StepTensor &d, int32_t steps, int64_t count) {
     const auto follow = [&](const StepTensor &x) { return steps == 1 || x.step == count * x.row; };
     Output &out = problem.out;
@@ -209,7 +210,7 @@ class RnnMultiplier {
       problem.a.ld = a.step;
       out.d.ld = d.step;
     } else if (!follow(a) || !follow(d)) {
-      // The larger of the two is the one that fills tiles.
+      // The larger extent becomes m, to fill tiles.
       const bool by_step = count >= steps;
       out.m = by_step ? count : steps;
       out.batch_count = by_step ? steps : count;
@@ -234,7 +235,7 @@ class RnnMultiplier {
   }
 
  private:
-  /// What changes from run to run and decides about the kernel.
+  /// Inputs of kernel selection that differ between runs.
   struct RequestedOutputs {
     int64_t m, batch_count, k;
     bool aligned;
@@ -248,7 +249,7 @@ class RnnMultiplier {
   const RnnSchedule &schedule_;
   const GemmPlan &planned_;
   GemmPlan choice_{};
-  RequestedOutputs asked_{};  ///< what choice_ is for
+  RequestedOutputs asked_{};  ///< inputs of choice_
 };
 
 }  // namespace mp::MP_TARGET
