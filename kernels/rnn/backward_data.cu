@@ -1,5 +1,8 @@
-// Backward, data: from the last layer to the first, every direction from its last step to its first; of each
-// step the cell and the product of its gradients with W_hh.  Then dx of all steps and both directions at once.
+// Schedule of the backward pass for data.
+//
+// Layers run from last to first, and each direction from its last step to its first: the cell, and
+// the product of its gates' gradients with W_hh.  One product then computes dx of all steps and
+// both directions.
 #include <vector>
 
 #include "kernels/rnn/fused.h"
@@ -10,14 +13,14 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// The gradient of what a layer put out.
+/// Returns the gradient of a layer's output.
 StepTensor dy_of(const RnnSchedule &f, int64_t layer) {
   const RnnShape &s = f.s;
   if (layer == s.layers - 1) return f.outside(f.t.dy, s.y_step, s.y_row);
   return {f.place(f.problem.places.dy), s.batch * s.outputs(), s.outputs()};
 }
 
-/// One direction of one layer.
+/// Backward pass of one direction of one layer.
 class BackwardWalk {
  public:
   BackwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
@@ -52,7 +55,7 @@ class BackwardWalk {
       f_.copy_or_clear(dc_.base, f_.state(f_.t.dcn, layer_, direction_), bytes);
   }
 
-  /// The i-th step of the walk, by kernels for the cell and products.
+  /// Runs the i-th step of the forward order by kernels for the cell and GEMMs.
   void run_step(int32_t i) {
     const BackwardStep args = step_args(i);
     if (args.count == 0) return;
@@ -66,7 +69,7 @@ class BackwardWalk {
     if (i > 0 || f_.t.dh0 != nullptr) multiply_gradients(args);
   }
 
-  /// dh of the step before that one += its gradients times W_hh.
+  /// Adds the product of the step's gate gradients and W_hh to dh of the previous step.
   void multiply_gradients(const BackwardStep &step) {
     recurrent_.problem.out.m = step.count;
     recurrent_.set_a(step.slots);
@@ -77,7 +80,7 @@ class BackwardWalk {
     candidate_.run();
   }
 
-  /// After the steps.
+  /// Converts dh to dh0 after the last step.
   void finish() const {
     if (f_.t.dh0 == nullptr) return;
     cast(f_.device, dh_.base, MP_FP32, f_.state(f_.t.dh0, layer_, direction_), s_.dtype,
@@ -160,7 +163,7 @@ void run_steps(const RnnSchedule &f, Walks &walks) {
 
 // ---------------------------------------------------------------------------- dx
 
-/// W_ih of both directions, one behind the other.
+/// Returns W_ih of both directions, concatenated in the workspace.
 const void *inputs_weights(const RnnSchedule &f, int64_t layer) {
   if (f.s.directions == 1) return f.weights(layer, 0).w_ih;
   void *const both = f.place(f.problem.places.w_ih);

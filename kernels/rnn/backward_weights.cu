@@ -1,4 +1,4 @@
-// Backward, weights: products over the rows of all steps, and sums of their columns.
+// Schedule of the backward pass for weights: products and column sums over the rows of all steps.
 #include "kernels/rnn/schedule.h"
 
 namespace mp::MP_TARGET {
@@ -27,7 +27,7 @@ class WeightGrads {
     return grads(0).*b != nullptr || grads(s_.directions - 1).*b != nullptr;
   }
 
-  /// to = the gradients in the slots from `column` on, transposed, times b.
+  /// Computes to = G^T b, where G are the gradients in the slots from `column` on.
   void multiply(RnnProduct kind, int64_t column, const Rows &b, void *to) const {
     RnnMultiplier product(f_, kind, layer_);
     product.problem.k = f_.all_rows();
@@ -42,7 +42,7 @@ class WeightGrads {
   }
 
   // ---- W_ih
-  /// The copy of a range of rows that products read.
+  /// Returns the arguments of a copy of all rows to the workspace.
   GatherRows gather_all(int64_t direction, int64_t columns, int64_t parts) const {
     GatherRows gather{};
     gather.dtype = s_.dtype;
@@ -53,7 +53,7 @@ class WeightGrads {
     return gather;
   }
 
-  /// What the layer has read, as one matrix, zeros where a sequence has no step.
+  /// Returns the layer's input as one matrix, with zeros after the end of a sequence.
   Rows inputs() const {
     if (layer_ > 0 && !s_.drops(layer_)) return {f_.saved_h(layer_ - 1), s_.outputs()};
     if (layer_ > 0) {
@@ -78,7 +78,7 @@ class WeightGrads {
   }
 
   // ---- W_hh
-  /// h of the step before each row.
+  /// Returns a matrix with h of the step before each row.
   Rows states_before(int64_t direction) const {
     GatherRows gather = gather_all(direction, s_.hidden_size, 1);
     gather.before = true;

@@ -1,11 +1,11 @@
-// What happens in one hidden unit in one step, forward and backward: pure functions of fp32, with the same
-// bits on every target.  A product that is added to something is written as fmaf.
+// Recurrent cells: one hidden unit in one step, forward and backward, as pure fp32 functions with
+// equal bits on every target.  Multiply-adds are written as fmaf.
 //
-// The equations stand in mpcore/rnn.h.  Backward: dh is the gradient of h', dc that of c'; what comes out are
-// the gradients of the arguments of the gates, and the parts of dh and dc of the step before that do not
-// come through W_hh.
+// mpcore/rnn.h has the equations.  backward() takes the gradients of h' and c', overwrites the
+// slots with the gradients of the gates' arguments, and returns the gradients of the previous
+// step's h and c, without the part through W_hh.
 //
-// Source: Gers et al. 2000 (LSTM), Cho et al. 2014 (GRU); the derivatives by hand.
+// Source: Gers et al. 2000 (LSTM), Cho et al. 2014 (GRU); derivatives by hand.
 #pragma once
 
 #include "kernels/simt/activation.h"
@@ -14,7 +14,7 @@
 
 namespace mp::MP_TARGET {
 
-/// What a unit hands from step to step; also the gradient of that.
+/// State of a unit between steps, or its gradient.
 struct CellState {
   float h, c;
 };
@@ -26,17 +26,17 @@ MP_DEVICE float tanh_derivative(float t) {
   return fmaf(-t, t, 1.0f);
 }
 
-/// What a cell is told that is no number of a unit.
+/// Parameters of a cell, equal for all units.
 struct CellOptions {
-  float clip;    ///< of c'; NaN: none, as nothing compares with it
-  bool is_relu;  ///< MP_RNN_RELU, else MP_RNN_TANH: a kernel for each would be no faster
+  float clip;    ///< bound of |c'|; NaN = none, because comparisons with NaN are false
+  bool is_relu;  ///< MP_RNN_RELU, else MP_RNN_TANH; separate kernels are not faster
 };
 
 struct PlainCell {
   static constexpr int kGates = 1;
-  static constexpr int kKept = 0;                        ///< slots that forward fills
-  static constexpr int kSlots = 1;                       ///< and backward
-  static constexpr bool kHasC = false, kReadsH = false;  ///< forward: but for the product
+  static constexpr int kKept = 0;                        ///< slots that forward() writes
+  static constexpr int kSlots = 1;                       ///< slots that backward() writes
+  static constexpr bool kHasC = false, kReadsH = false;  ///< forward() reads h directly
 
   static MP_DEVICE CellState forward(const float (&p)[1], const float (&q)[1], CellState,
                                      float (&)[kSlots], const CellOptions &options) {
@@ -51,7 +51,7 @@ struct PlainCell {
   }
 };
 
-/// Slots: i f g o.
+/// Slots: i, f, g, o.
 struct LstmCell {
   static constexpr int kGates = 4, kKept = 4, kSlots = 4;
   static constexpr bool kHasC = true, kReadsH = false;
@@ -81,12 +81,12 @@ struct LstmCell {
   }
 };
 
-/// h' = (1 - z) n + z h; z = 1 keeps h, and z = 0 takes n, to the last bit.
+/// Returns h' = (1 - z) n + z h; exactly h for z = 1 and n for z = 0.
 MP_DEVICE float interpolated(float n, float h, float z) {
   return fmaf(z, h, (1.0f - z) * n);
 }
 
-/// Slots: r z n and q_n, of which backward makes dn r.
+/// Slots: r, z, n, and q_n, which backward() replaces by dn r.
 struct GruCell {
   static constexpr int kGates = 3, kKept = 4, kSlots = 4;
   static constexpr bool kHasC = false, kReadsH = true;
@@ -110,8 +110,8 @@ struct GruCell {
   }
 };
 
-/// MP_RNN_RESET_FIRST.  Slots: r z n and r h.  q[2] is the product of r h, which reset() makes; backward
-/// leaves r, whose gradient reset_backward() makes once that of r h is known.
+/// GRU with MP_RNN_RESET_FIRST.  Slots: r, z, n and r h.  reset() computes r h, and q[2] is its
+/// product.  backward() leaves r to reset_backward(), which needs the gradient of r h.
 struct ResetFirstCell {
   static constexpr int kGates = 3, kKept = 4, kSlots = 4;
   static constexpr bool kHasC = false, kReadsH = true;
@@ -131,14 +131,14 @@ struct ResetFirstCell {
     slots[2] = grad.h * (1.0f - z) * tanh_derivative(n);
     return {grad.h * z, 0.0f};
   }
-  /// Adds to dh what comes through r h, whose gradient is d_reset; r becomes its own gradient.
+  /// Adds the part of dh through r h, whose gradient is d_reset; replaces r by its gradient.
   static MP_DEVICE void reset_backward(float &r, float &dh, float h, float d_reset) {
     dh = fmaf(d_reset, r, dh);
     r = d_reset * h * logistic_derivative(r);
   }
 };
 
-/// f(cell)
+/// Calls f with a cell of the type of `cell` and `flags`.
 template <class F>
 void with_cell(mp_rnn_cell_t cell, uint32_t flags, const F &f) {
   switch (cell) {

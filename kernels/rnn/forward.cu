@@ -1,5 +1,7 @@
-// Forward: layer by layer and direction by direction; of each the product of the inputs of a chunk of steps,
-// and then, step by step, the product of h and the cell.
+// Schedule of the forward pass.
+//
+// Each layer and direction alternates between two parts: the product of W_ih with the inputs of a
+// chunk of steps, and the steps of that chunk, each the product of h and W_hh followed by the cell.
 #include <vector>
 
 #include "kernels/rnn/fused.h"
@@ -9,7 +11,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// One direction of one layer.
+/// Forward pass of one direction of one layer.
 class ForwardWalk {
  public:
   ForwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
@@ -35,13 +37,13 @@ class ForwardWalk {
                        elements * int64_t{sizeof(float)});
   }
 
-  /// p of the steps [done, done + steps) of the walk.
+  /// Computes p for steps [done, done + steps), in the order of the direction.
   void begin_chunk(int32_t done, int32_t steps) {
     first_ = direction_ == 0 ? done : s_.timesteps - done - steps;
     if (!s_.skips_input(layer_)) multiply_inputs(steps);
   }
 
-  /// The i-th step of the walk, by products and kernels for the cell.
+  /// Runs the i-th step by GEMMs and kernels for the cell.
   void run_step(int32_t i) {
     const ForwardStep args = step_args(i);
     if (args.count == 0) return;
@@ -93,8 +95,8 @@ class ForwardWalk {
   const void *w_hh() const { return weights_.w_hh; }
 
  private:
-  /// h and c live where they are wanted in the end.  A fused step reads all of h while it writes that of the next one,
-  /// so these two take turns.
+  /// h and c are computed in hn and cn if the caller gave these.  A fused step reads all of h while
+  /// it writes the next h, so h alternates between two buffers and the last step writes hn.
   void place_states() {
     const RnnWorkspace &w = f_.problem.places;
     const int64_t elements = f_.state_elements(), hidden = s_.hidden_size;
@@ -125,7 +127,7 @@ class ForwardWalk {
   Rows q_rows() const { return {f_.place(f_.problem.places.q), s_.gate_rows}; }
   Rows reset_h_rows() const { return {f_.place(f_.problem.places.reset_h), s_.hidden_size}; }
 
-  /// What the layer reads.
+  /// Returns the input of the layer.
   StepTensor source() const {
     if (layer_ == 0) return f_.outside(f_.t.x, s_.x_step, s_.x_row);
     const void *const below = is_training_ ? f_.saved_h(layer_ - 1)
@@ -133,7 +135,7 @@ class ForwardWalk {
     return {below, s_.batch * s_.outputs(), s_.outputs()};
   }
 
-  /// p of the steps from first_ on.
+  /// Computes p for `steps` steps from first_ on.
   void multiply_inputs(int32_t steps) {
     StepTensor a = source();
     if (is_training_ && s_.drops(layer_))
@@ -166,9 +168,9 @@ class ForwardWalk {
   const bool is_training_, is_fused_;
   const mp_rnn_weights_t &weights_;
   RnnMultiplier inputs_, recurrent_, candidate_;
-  Rows h_[2], c_;  ///< h of even steps of the walk, and of odd ones
+  Rows h_[2], c_;  ///< h_[i % 2] is the input of step i
   float *p_ = nullptr;
-  int32_t first_ = 0;  ///< step of the chunk
+  int32_t first_ = 0;  ///< first time step of the chunk
 };
 
 // ---------------------------------------------------------------------------- a layer

@@ -1,7 +1,7 @@
-// What the kernels of a step work on, and how they are launched (step_forward.cu, step_backward.cu).
+// Arguments and launches of the kernels of a step (step_forward.cu, step_backward.cu).
 //
-// Matrices begin with the first row of the step; those of layer outputs and slots with the first column of the
-// direction.
+// Matrices begin at the first row of the step; layer outputs and slots also at the first column of
+// the direction.
 #pragma once
 
 #include "kernels/rnn/cell.h"
@@ -9,7 +9,7 @@
 
 namespace mp::MP_TARGET {
 
-/// A step of one direction of one layer.
+/// Step of one direction of one layer.
 struct StepCommon {
   mp_rnn_cell_t cell;
   uint32_t flags;
@@ -18,9 +18,9 @@ struct StepCommon {
   Walk walk;
   int32_t t;
   int64_t count;      ///< rows
-  Rows slots;         ///< of dtype; none in inference
-  int64_t last_slot;  ///< column of the slot that is no gate
-  float clip;         ///< as CellOptions has it
+  Rows slots;         ///< dtype; absent in inference
+  int64_t last_slot;  ///< column of the slot that is not a gate
+  float clip;         ///< see CellOptions
 
   MP_HD int64_t slot_column(int slot, int gates) const {
     return slot < gates ? slot * hidden : last_slot;
@@ -30,36 +30,36 @@ struct StepCommon {
 
 struct ForwardStep : StepCommon {
   Rows p;                    ///< fp32: x_t W_ih^T
-  Rows x;                    ///< of dtype: x_t, where there is no W_ih
+  Rows x;                    ///< dtype: x_t, if the layer has no W_ih
   Rows q;                    ///< fp32: h W_hh^T
-  const float *b_ih, *b_hh;  ///< NULL: 0
-  Rows h, h_next;            ///< from the step before, and of this one; may be the same
-  Rows c;                    ///< fp32: from the step before, and then of this one
-  Rows reset_h;              ///< of dtype
+  const float *b_ih, *b_hh;  ///< NULL = 0
+  Rows h, h_next;            ///< dtype: h of the previous step and of this one; may be equal
+  Rows c;                    ///< fp32: c of the previous step, replaced by that of this one
+  Rows reset_h;              ///< dtype: r h
   Rows saved_c, saved_h, y;
 };
 
 struct BackwardStep : StepCommon {
-  Rows saved_c, saved_h;    ///< of this step
-  Rows c_before, h_before;  ///< of the step that comes before it
-  int64_t count_before;     ///< rows that this has: what lies behind begins here
+  Rows saved_c, saved_h;    ///< c' and h' of this step
+  Rows c_before, h_before;  ///< same, previous step
+  int64_t count_before;     ///< rows of the previous step; later rows begin with this step
   Rows c0, h0;
   Rows dy;
-  Dropout dropout;  ///< between dy and h'
-  Rows dh, dc;      ///< fp32: of this step, and then of the one before
+  Dropout dropout;  ///< dropout of the layer's output
+  Rows dh, dc;      ///< fp32: of this step, replaced by those of the previous step
   Rows d_reset_h;   ///< fp32
   float *found_inf;
 
-  /// Whether sequence n comes to this step from h_0.
+  /// True if the previous state of sequence n is h_0.
   MP_DEVICE bool is_first(int64_t n) const { return n >= count_before || walk.is_first(n, t); }
 };
 
 void launch_step_forward(const Device &, const ForwardStep &, mp_stream_t);
-/// reset_h = r h
+/// Computes reset_h = r h.
 void launch_reset_h(const Device &, const ForwardStep &, mp_stream_t);
 
 void launch_step_backward(const Device &, const BackwardStep &, mp_stream_t);
-/// The gradient of r, and its part of dh, from d_reset_h.
+/// Computes the gradient of r, and its part of dh, from d_reset_h.
 void launch_reset_backward(const Device &, const BackwardStep &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -1,6 +1,7 @@
-// A step backward, before the gradients of its gates are multiplied with W_hh: from dy and what comes from
-// the step behind it to the gradients of the gates, in the slots, and to the parts of dh and dc of
-// the step before it that do not come through W_hh.
+// Cell of a backward step, before the product of its gates' gradients and W_hh.
+//
+// From dy and the gradients dh and dc of the next step, it computes the gradients of the gates (in
+// the slots), and dh and dc for the previous step, without the part through W_hh.
 #include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {
@@ -13,7 +14,7 @@ rnn_step_backward(MP_PARAM(BackwardStep) step) {
   wait_for_previous_kernel();
   AmaxTracker watch(step.found_inf, nullptr);
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
-    const float nothing[kVec] = {};  // the product has been added to dh
+    const float nothing[kVec] = {};  // dh already includes the product
     backward_units<Cell>(step, n, unit, valid, nothing, watch);
   });
   watch.finish();

@@ -1,4 +1,4 @@
-// A step forward, once h has been multiplied with W_hh: the gates, c' and h'.
+// Cell of a forward step, after the product of h and W_hh: gates, c' and h'.
 #include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {

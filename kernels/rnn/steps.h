@@ -1,5 +1,5 @@
-// What the kernels of a recurrent network share: which steps a sequence has, and what comes before each;
-// the masks of dropout; rows in memory.
+// Shared code of the kernels of a recurrent network: lengths of sequences, dropout masks, rows of
+// matrices.
 #pragma once
 
 #include "kernels/rnn/problem.h"
@@ -8,13 +8,13 @@
 
 namespace mp::MP_TARGET {
 
-/// One direction through the steps of all sequences.
+/// Order and number of the steps of each sequence, in one direction.
 struct Walk {
-  const int32_t *lengths;  ///< NULL: all have every step, or the step counts its rows (packed)
+  const int32_t *lengths;  ///< NULL: all timesteps, or packed (see StepCommon::count)
   int32_t timesteps;
   int32_t direction;
 
-  /// A length that is none: the sequence is NaN, so that the mistake shows.
+  /// True if the length is out of range; outputs of the sequence are then NaN.
   MP_DEVICE bool is_broken(int64_t n) const {
     return lengths != nullptr && (lengths[n] < 0 || lengths[n] > timesteps);
   }
@@ -22,22 +22,21 @@ struct Walk {
     return lengths == nullptr || is_broken(n) ? timesteps : lengths[n];
   }
   MP_DEVICE bool has(int64_t n, int32_t t) const { return t < length(n); }
-  /// Before that step of that sequence comes h_0.
+  /// True if the previous state of sequence n at step t is h_0.
   MP_DEVICE bool is_first(int64_t n, int32_t t) const {
     return direction == 0 ? t == 0 : t + 1 >= length(n);
   }
 };
 
-/// A matrix of which the type is known elsewhere; base = NULL: there is none.
+/// Matrix whose element type is stored elsewhere; base is NULL if absent.
 struct Rows {
   void *base;
   int64_t ld;
 
-  /// The index of an element.
   MP_HD int64_t at(int64_t row, int64_t col) const { return row * ld + col; }
 };
 
-/// x = up to kVec elements, or zeros where there is no matrix.
+/// Loads up to kVec elements, or zeros if the matrix is absent.
 MP_DEVICE void load_or_zero(float (&x)[kVec], mp_dtype_t dtype, const Rows &rows, int64_t row,
                             int64_t col, int valid) {
   if (rows.base != nullptr) return load_vector(x, dtype, rows.base, rows.at(row, col), valid);
@@ -49,17 +48,17 @@ MP_DEVICE void store_if_there(mp_dtype_t dtype, const Rows &rows, int64_t row, i
   if (rows.base != nullptr) store_vector(dtype, rows.base, rows.at(row, col), x, valid);
 }
 
-/// The mask of the elements between two layers, which every pass makes anew: from the seed, the offset, the
-/// layer, and where the element is, without regard to how many steps there are.
+/// Dropout mask between two layers, recomputed by each pass from seed, offset, layer and the
+/// element's position; independent of the number of steps.
 struct Dropout {
-  float keep_factor;   ///< 1 / (1 - p); 0: nothing is dropped
-  uint32_t threshold;  ///< random words below it drop their element
-  uint32_t layer;      ///< which reads the elements
+  float keep_factor;   ///< 1 / (1 - p); 0 = no dropout
+  uint32_t threshold;  ///< elements with a random word below it are dropped
+  uint32_t layer;      ///< layer that reads the elements
   uint64_t seed;
   const uint64_t *offset;
   int64_t batch, directions, quads_per_row;
 
-  /// x *= mask, of the units [col, col + kVec) of one direction; col is a multiple of 4.
+  /// x *= mask, for units [col, col + kVec) of one direction; col must be a multiple of 4.
   MP_DEVICE void apply(float (&x)[kVec], int32_t t, int64_t n, int64_t direction,
                        int64_t col) const {
     if (keep_factor == 0.0f) return;
@@ -73,7 +72,7 @@ struct Dropout {
   }
 };
 
-/// Threads of the elementwise kernels.
+/// Threads per block of the elementwise kernels.
 constexpr int kRnnThreads = kRowRunThreads;
 
 }  // namespace mp::MP_TARGET

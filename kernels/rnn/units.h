@@ -1,5 +1,5 @@
-// A run of units of one sequence in one step: what its cell reads and writes, whichever kernel has made the product
-// with W_hh.
+// Cell of kVec adjacent units of a sequence in one step, with its loads and stores.  Shared by all
+// kernels, whichever computes the product with W_hh.
 #pragma once
 
 #include "kernels/rnn/cell.h"
@@ -33,7 +33,8 @@ MP_DEVICE void add_bias(float (&a)[kVec], const float *bias, const float (&b)[kV
   for (int i = 0; i < kVec; i++) a[i] += b[i];
 }
 
-/// p of the first kGates gates, and the bias that q lacks.  What a gate reads is asked for before any of it is used.
+/// Loads p of the first kGates gates, and adds the biases to p and q.  All loads of a gate are
+/// issued before their results are used.
 template <int kGates>
 MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec],
                               const ForwardStep &step, int64_t n, int64_t unit, int valid) {
@@ -58,7 +59,7 @@ MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec]
   }
 }
 
-/// h and c of the step before become those of this one; the gates are kept where they are wanted.
+/// Advances h and c by one step; saves the gates in training.
 template <class Cell>
 MP_DEVICE void advance(const ForwardStep &step, int64_t n, int64_t unit, int valid,
                        float (&q)[Cell::kGates][kVec], float (&h)[kVec], float (&c)[kVec]) {
@@ -82,8 +83,9 @@ MP_DEVICE void advance(const ForwardStep &step, int64_t n, int64_t unit, int val
                    valid);
 }
 
-/// @param n  below the rows of the state; those from step.count on are not in this step
-/// @param q  the products with W_hh
+/// Runs the cell forward.
+/// @param n  row of the state; rows >= step.count do not have this step
+/// @param q  products with W_hh
 template <class Cell>
 MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, int valid,
                              float (&q)[Cell::kGates][kVec]) {
@@ -110,14 +112,14 @@ MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, i
 
 // ---------------------------------------------------------------------------- backward
 
-/// h or c of the step before: saved there, or h_0, c_0.
+/// Loads h or c of the previous step: the saved one, or h_0 or c_0.
 MP_DEVICE void load_before(float (&x)[kVec], const BackwardStep &step, mp_dtype_t dtype,
                            const Rows &before, const Rows &initial, int64_t n, int64_t unit,
                            int valid) {
   load_or_zero(x, dtype, step.is_first(n) ? initial : before, n, unit, valid);
 }
 
-/// dh += dy, through dropout.
+/// dh += dropout(dy)
 MP_DEVICE void add_dy(float (&dh)[kVec], const BackwardStep &step, int64_t n, int64_t unit,
                       int valid) {
   float dy[kVec];
@@ -127,12 +129,12 @@ MP_DEVICE void add_dy(float (&dh)[kVec], const BackwardStep &step, int64_t n, in
   for (int i = 0; i < kVec; i++) dh[i] += dy[i];
 }
 
-/// From the gates to their gradients; dh becomes the part of that of the step before which does not come through
-/// W_hh.
+/// Computes the gradients of the gates.  dh becomes the gradient of the previous step's h, without
+/// the part through W_hh.
 template <class Cell>
 MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int valid,
                        float (&slots)[Cell::kSlots][kVec], float (&dh)[kVec]) {
-  constexpr bool kReadsBefore = Cell::kGates > 1;  // the plain cells look at h' alone
+  constexpr bool kReadsBefore = Cell::kGates > 1;  // plain cells read only h'
   float h_before[kVec] = {}, c_before[kVec] = {}, h[kVec] = {}, c[kVec] = {}, dc[kVec] = {};
   add_dy(dh, step, n, unit, valid);
   MP_UNROLL
@@ -163,8 +165,9 @@ MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int va
   if (Cell::kHasC) store_fp32(step.dc, n, unit, dc, valid);
 }
 
-/// @param n        as in forward_units
-/// @param product  what is to be added to dh: of the gradients of the step behind this one with W_hh
+/// Runs the cell backward.
+/// @param n        row of the state, as for forward_units
+/// @param product  added to dh: gradients of the next step's gates times W_hh
 template <class Cell>
 MP_DEVICE void backward_units(const BackwardStep &step, int64_t n, int64_t unit, int valid,
                               const float (&product)[kVec], AmaxTracker &watch) {
