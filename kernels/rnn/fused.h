@@ -1,13 +1,14 @@
-// A step in one launch: the product with W_hh on the tensor cores through WMMA, and the cell as its epilogue.
+// Fused step: one launch with the product by W_hh on tensor cores through WMMA, and the cell as its
+// epilogue.
 //
-// Forward a tile has 16 or 32 units and all of their gates, which lie beside each other in it: [i f g o] of
-// 16 units are 64 columns.  So what the cell of a unit wants is in one patch of one warp.
+// Forward: a tile has 16 or 32 units with all of their gates in adjacent columns; [i f g o] of 16
+// units are 64 columns.  All inputs of a unit's cell are therefore in one patch of one warp.
 //
-// Backward the product comes first too: that of the gradients of the gates of the step behind, which gives dh; then
-// the cell, which makes the gradients of this step's gates from it, for the next launch.
+// Backward: the product of W_hh with the gate gradients of the next time step gives dh.  The cell
+// computes this step's gate gradients from it, for the next launch.
 //
-// Blocks are small, two warps, and tiles are few units wide: a step has few rows, and what it takes is the reading of W_hh,
-// in which all SMs are to share.
+// Blocks have only two warps and tiles few units: a step has few rows and is bound by reading W_hh,
+// a read that all SMs should share.
 #pragma once
 
 #include <initializer_list>
@@ -17,27 +18,28 @@
 
 namespace mp::MP_TARGET {
 
-/// Of both directions.
+/// Forward step of both directions.
 struct FusedForward {
   ForwardStep steps[2];
   const void *w_hh[2];
   int64_t directions;
-  int64_t rows;       ///< of the state: step.count, or packed more
-  bool follows_step;  ///< the launch before this one is that of a fused step, too
+  int64_t rows;       ///< rows of the state; more than step.count if packed
+  bool follows_step;  ///< the previous launch is a fused step, too
 };
 
+/// Backward step of both directions.
 struct FusedBackward {
   BackwardStep steps[2];
   const void *w_hh[2];
-  Rows behind[2];           ///< slots of the step behind; none at first
-  int64_t count_behind[2];  ///< its rows
+  Rows behind[2];           ///< slots of the next time step; absent for the last
+  int64_t count_behind[2];  ///< rows of the next time step
   int64_t directions;
   int64_t rows;
   bool follows_step;
-  int64_t gate_rows[2];  ///< of W_hh, by slot 0 and what follows it; and by the last slot
+  int64_t gate_rows[2];  ///< rows of W_hh multiplied by slots from 0 on, and by the last slot
 };
 
-/// Which direction, rows and units a tile has.
+/// Direction, first row and first unit of a tile.
 struct FusedPlace {
   int64_t direction, m0, u0;
 
@@ -45,7 +47,7 @@ struct FusedPlace {
   MP_DEVICE int unit() const { return static_cast<int>(u0); }
 };
 
-/// A step in tiles of kM rows and kUnits units of a direction.
+/// Partition of a step into tiles of kM rows and kUnits units of a direction.
 template <int kM, int kUnits>
 struct FusedTiles {
   static MP_HD int64_t per_row(int64_t hidden) { return ceil_div<int64_t>(hidden, kUnits); }
@@ -55,7 +57,7 @@ struct FusedTiles {
     return args.directions * ceil_div<int64_t>(args.rows, kM) * per_row(args.steps[0].hidden);
   }
 
-  /// Both directions of a tile have neighbouring numbers, and tiles of the same rows follow each other.
+  /// Returns tile `number`.  Numbers iterate over directions first, then units, then rows.
   template <class Args>
   static MP_DEVICE FusedPlace place(const Args &args, int64_t number) {
     const int64_t tile = number / args.directions, in_row = per_row(args.steps[0].hidden);
@@ -69,7 +71,7 @@ inline bool all_aligned(std::initializer_list<const void *> addresses) {
   return bits % 16 == 0;
 }
 
-/// Whether TMA can read what the caller gave: W_hh, h_n.  Where it cannot, WMMA takes the place of wgmma.
+/// True if W_hh and h are aligned for TMA; otherwise the WMMA kernel replaces the wgmma kernel.
 inline bool has_maps(const FusedForward &args) {
   return all_aligned({args.w_hh[0], args.w_hh[1], args.steps[0].h.base, args.steps[1].h.base,
                       args.steps[0].h_next.base, args.steps[1].h_next.base});
@@ -83,7 +85,7 @@ void launch_fused_backward(const Device &, const FusedBackward &, mp_stream_t);
 void launch_fused_wgmma_forward(const Device &, const FusedForward &, mp_stream_t);
 void launch_fused_wgmma_backward(const Device &, const FusedBackward &, mp_stream_t);
 
-/// Calls f with the cell.  MP_RNN_RESET_FIRST has two products in a step, and no fused one.
+/// Calls f with the cell.  MP_RNN_RESET_FIRST has two products per step and is not fused.
 template <class F>
 void with_fused_cell(const StepCommon &step, const F &f) {
   with_cell(step.cell, step.flags, [&](auto cell) {

@@ -1,4 +1,4 @@
-// A fused step backward through WMMA, for both types of 16 bits: see fused.h.
+// Fused backward step through WMMA, for FP16 and BF16; see fused.h.
 #include "kernels/rnn/fused_wmma.h"
 
 namespace mp::MP_TARGET {
@@ -57,7 +57,7 @@ class FusedBackwardBlock {
       return LoadB<T>(w + unit, hidden, hidden - unit, rows);
   }
 
-  /// Adds the product of the gradients from `column` on with `count` rows of W_hh.
+  /// Adds the product of the gradients from `column` on and `count` rows of W_hh from `first` on.
   template <class T>
   MP_DEVICE void multiply(std::byte *smem, Loop &loop, int64_t column, int64_t first,
                           int64_t count) const {
@@ -106,7 +106,7 @@ void launch_backward_tiles(const Device &device, const FusedBackward &args, mp_s
 
 }  // namespace
 
-/// As forward.
+// Tile sizes are selected like those of launch_fused_forward.
 void launch_fused_backward(const Device &device, const FusedBackward &args, mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);

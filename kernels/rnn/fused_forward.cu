@@ -1,4 +1,4 @@
-// A fused step forward through WMMA, for both types of 16 bits: see fused.h.
+// Fused forward step through WMMA, for FP16 and BF16; see fused.h.
 #include "kernels/rnn/fused_wmma.h"
 
 namespace mp::MP_TARGET {
@@ -83,7 +83,7 @@ void launch_forward_tiles(const Device &device, const FusedForward &args, mp_str
 
 }  // namespace
 
-/// The larger tile reads W_hh half as often; the smaller one shares the work among twice the SMs.
+// Larger tiles halve the reads of W_hh; smaller ones distribute the step to twice as many SMs.
 void launch_fused_forward(const Device &device, const FusedForward &args, mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);

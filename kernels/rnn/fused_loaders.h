@@ -1,16 +1,16 @@
-// How W_hh comes into shared memory for the fused steps (fused.h).
+// Loaders of W_hh into shared memory for the fused steps (fused.h).
 //
-// Where its rows are aligned, hidden is a multiple of kVec, and a chunk is whole or zeros.
+// If rows are aligned, hidden is a multiple of kVec, and each 16-byte vector is full or zero.
 #pragma once
 
 #include "kernels/gemm/matrix_loader.h"
 
 namespace mp::MP_TARGET {
 
-/// Forward: for kUnits units the rows of all gates, kK of k wide; first all units of the first gate.
+/// Forward: kK columns of the rows of all gates for kUnits units, ordered by gate, then unit.
 template <class T, int kGates, int kUnits, class Tile>
 class GateLoader {
-  static constexpr int kRows = 16;  ///< of a pass
+  static constexpr int kRows = 16;  ///< rows that a block copies at a time
   using Chunks = TileChunks<kRows, Tile::kK, Tile::kThreads>;
   static_assert(Chunks::kIterations == 1 && kUnits % kRows == 0 && Tile::kN == kGates * kUnits);
 
@@ -18,7 +18,7 @@ class GateLoader {
   static constexpr bool kByK = true;
   static constexpr int kPitch = Chunks::kPitch;
 
-  /// W_hh is gates x hidden rows of `hidden` elements; from unit `unit` on.
+  /// W_hh has gates x hidden rows of `hidden` elements; the tile begins at unit `unit`.
   MP_DEVICE GateLoader(const T *w, int64_t hidden, int64_t unit)
       : gate_step_(hidden * hidden),
         source_(w + (unit + Chunks::row()) * hidden + Chunks::col()),
@@ -68,7 +68,7 @@ class GateLoader {
 /// Backward: kK rows of W_hh, 16 units wide.
 template <class T, class Tile>
 class NarrowLoader {
-  static_assert(Tile::kN == 16 && Tile::kThreads == 2 * Tile::kK);  // two chunks to a row
+  static_assert(Tile::kN == 16 && Tile::kThreads == 2 * Tile::kK);  // two vectors per row
 
  public:
   static constexpr bool kByK = false;
@@ -94,7 +94,7 @@ class NarrowLoader {
   }
 
  private:
-  /// Eight lanes write at a time: to eight rows, 48 bytes apart, which meet in no bank.
+  /// Eight lanes store at a time, to eight rows 48 bytes apart: no bank conflicts.
   static MP_DEVICE int row() {
     return warp_index() * 16 + lane_index() / 16 * 8 + lane_index() % 8;
   }

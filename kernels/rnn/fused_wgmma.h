@@ -1,14 +1,17 @@
-// A step in one launch on Hopper: TMA, wgmma, and the cell as the epilogue of both.
+// Fused recurrent step for Hopper: TMA, wgmma, and the cell as the epilogue, in one launch.
 //
-// What a step has to wait for is the reading of W_hh, so all SMs are to share it, though there are few units and few
-// rows.  Narrow tiles would do that and read the rows once more for each; here the blocks of a cluster have one
-// tile of 64 rows in common, and a part of k each.  Then each block adds up some of the rows, in the order of the
-// parts, from the shared memory of all of them, and runs the cell on these.
+// A step is bound by reading W_hh, so all SMs should share that read although units and rows are
+// few.  Narrow tiles would achieve this but reread the rows for each tile.  Instead, the blocks of
+// a cluster share one tile of 64 rows and split k.  Each block then sums some of the rows over all
+// blocks, in the order of the splits and through distributed shared memory, and runs the cell on
+// them.
 //
-// How many parts there are follows from hidden_size and the device alone: a sequence has the same bits in any batch.
+// The number of splits depends only on hidden_size and the device: a sequence has the same bits in
+// any batch.
 //
-// Bytes through an SM and step, 64 sequences on 132 SMs, LSTM of 1024 units: forward 96 KiB and 24 KiB from its
-// neighbours, with the tiles of fused_forward.cu 192 KiB; backward 128 and 14 KiB, and 384.
+// Bytes per SM and step for 64 sequences on 132 SMs, LSTM of 1024 units: forward 96 KiB, plus 24
+// KiB from other blocks of the cluster (with the tiles of fused_forward.cu 192 KiB); backward 128
+// KiB plus 14 KiB (384 KiB).
 #pragma once
 
 #include "kernels/gemm/wgmma_multiply.h"
@@ -20,25 +23,25 @@
 
 namespace mp::MP_TARGET {
 
-/// One warpgroup, whose first thread fills the stages too.  kN columns, of kUnits units.
+/// Tile of one warpgroup, whose first thread also issues the loads: kN columns for kUnits units.
 template <int kN_, int kUnits_, int kStages_>
 struct FusedWgmmaTile {
   static constexpr int kM = 64, kN = kN_, kK = 64, kUnits = kUnits_;
   static constexpr int kStages = kStages_;
   static constexpr bool kPingPong = false;
   static constexpr int kConsumers = 1, kThreads = kWarpgroup, kRows = kM;
-  static constexpr int kStagingBuffers = 0;  // nothing leaves through TMA
+  static constexpr int kStagingBuffers = 0;  // no TMA stores
   static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
   static constexpr int kStageBytes = kBytesA + kBytesB;
-  static constexpr int kPitch = kN + 8;                                       ///< of the sums
-  static constexpr size_t kSmemBytes = size_t{1024} + kStages * kStageBytes;  // 1024: to align
-  // Sums lie where stages were.
+  static constexpr int kPitch = kN + 8;  ///< columns of a row of sums
+  static constexpr size_t kSmemBytes = size_t{1024} + kStages * kStageBytes;  // 1024 for alignment
+  // Sums overwrite the stages.
   static_assert(kM * kPitch * int{sizeof(float)} <= kStages * kStageBytes);
 
   using Tiles = FusedTiles<kM, kUnits>;
 };
 
-/// Forward: 64 units, or as many as leave room for two blocks on an SM, that of the next step too.
+/// Forward: 64 units, or fewer to fit two blocks per SM, one of them of the next step.
 template <class Cell>
 constexpr int kFusedWgmmaUnits = Cell::kGates == 4 ? 32 : 64;
 template <class Cell>
@@ -49,10 +52,10 @@ using FusedWgmmaForwardTile =
                                        : 4>;
 using FusedWgmmaBackwardTile = FusedWgmmaTile<64, 64, 6>;
 
-/// The inside of a block: the product of its part of k, and then the sums of all parts.
+/// Work of a block: the product of its part of k, then the sum over all parts.
 ///
-/// Of the two operands W_hh is the larger one, and no step writes it.  So a step that follows another one starts to load
-/// it while that one is still at work (sm90_pdl.h); each leaves room on its SM for the next.
+/// W_hh is the larger operand, and no step writes it.  A step that follows another one therefore
+/// loads it while that one is running (sm90_pdl.h); each leaves room on its SM for the next.
 template <class A, class B, class Tile>
 class FusedWgmmaBlock {
   using Multiplier = WgmmaMultiplier<Tile>;
@@ -60,18 +63,18 @@ class FusedWgmmaBlock {
   using Accumulators = typename Multiplier::Accumulators;
 
  public:
-  /// Every thread says it first: smem is there for the whole cluster when it returns.
+  /// Called first, by all threads.  On return, the shared memory of the cluster is accessible.
   MP_DEVICE FusedWgmmaBlock(std::byte *unaligned_smem, uint64_t *barrier_smem)
       : smem_(aligned_stages(unaligned_smem)), barriers_(shuffle(smem_address(barrier_smem), 0)) {
     if (thread_index() == 0) barriers_.init(1);
     cluster_sync();
   }
 
-  /// By all threads: this block's part of `k_tiles`, of which each part has one at least.
+  /// Multiplies this block's part of `k_tiles`, called by all threads; each part has at least one.
   ///
-  ///     loads.weights(tile, b, full), loads.rows(tile, a, full)     start the copies of a k-tile
+  ///     loads.weights(tile, b, full), loads.rows(tile, a, full)     issue the loads of a k-tile
   ///
-  /// @param loads_before_wait  whether the kernel before this one is a step, too
+  /// @param loads_before_wait  true if the previous kernel is a step, too
   template <class Loads>
   MP_DEVICE void multiply(mp_dtype_t dtype, int k_tiles, bool loads_before_wait,
                           const Loads &loads) const {
@@ -115,13 +118,14 @@ class FusedWgmmaBlock {
       multiplier.template multiply<typename decltype(type)::type>(
           WgmmaLayouts<A, B>{}, 0, end - first, multiplied, acc, fill_one, [] {});
     });
-    block_sync();  // the last stage has been read by all warps
+    block_sync();  // all warps have read the last stage
     store_accumulators<Tile::kPitch, Tile::kN / 2>(sums() + warp_index() * 16 * Tile::kPitch,
                                                    acc[0]);
   }
 
-  /// apply(row of the tile, unit of it, valid units, sums) for what lies in the state, `rows` by `units` from the
-  /// tile's corner on, and falls to this block; the sums are zeros where nothing was multiplied.
+  /// Calls apply(row of the tile, unit of the tile, valid units, sums) for this block's share of
+  /// the tile, if in bounds: `rows` x `units` from the tile's corner.  sums are 0 if
+  /// !is_multiplied.
   template <int kGates, class Apply>
   MP_DEVICE void visit(bool is_multiplied, int64_t rows, int64_t units, Apply apply) const {
     constexpr int kRunsPerRow = Tile::kUnits / kVec;
@@ -143,7 +147,7 @@ class FusedWgmmaBlock {
   }
 
  private:
-  /// As load_smem_run, of the block that has that part.
+  /// Adds kVec sums of block `part`, with the bank-conflict-free order of load_smem_run.
   MP_DEVICE void add_run(float (&sum)[kVec], int part, int row, int col) const {
     const SmemAddress run = in_block(smem_address(sums() + row * Tile::kPitch + col), part);
     const SmemAddress swapped = lane_index() / 4 % 2 * SmemAddress{sizeof(float) * kQuad};
@@ -163,17 +167,17 @@ class FusedWgmmaBlock {
   const Barriers<Tile> barriers_;
 };
 
-/// A cluster for every tile, and a block of it for every part of k.
+/// Returns a launch of one cluster per tile, with one block per part of k.
 template <class Tile, class Args>
 LaunchShape fused_launch_shape(const Device &device, const Args &args, int64_t k_tiles) {
-  constexpr int kMaxParts = 8;  // what a cluster may have on every device
+  constexpr int kMaxParts = 8;  // maximum cluster size on every device
   const int64_t in_row = Tile::Tiles::per_row(args.steps[0].hidden);
   int parts = kMaxParts;
   while (parts > 1 && (parts > k_tiles || in_row * parts > device.num_sms)) parts /= 2;
   return {Tile::Tiles::count(args) * parts, Tile::kThreads, Tile::kSmemBytes, parts, true};
 }
 
-/// Of a part of a matrix, in boxes of 64 x 64.
+/// Returns a tensor map of a submatrix, with boxes of 64 x 64.
 inline TensorMap fused_map(mp_dtype_t dtype, const Rows &matrix, int64_t row, int64_t column,
                            int64_t rows, int64_t columns) {
   const auto *const base = static_cast<const uint16_t *>(matrix.base) + matrix.at(row, column);

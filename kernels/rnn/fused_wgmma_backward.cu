@@ -1,4 +1,4 @@
-// A fused step backward on Hopper, for both types of 16 bits: see fused_wgmma.h.
+// Fused backward step on Hopper, for FP16 and BF16; see fused_wgmma.h.
 #include "kernels/rnn/fused_wgmma.h"
 #include "kernels/rnn/units.h"
 
@@ -6,10 +6,10 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// The k of a step are its gates: first those of FusedBackward::gate_rows[0], then those of [1], which have maps of
-/// their own.
+/// Arguments with tensor maps.  k runs over the gates: first gate_rows[0], then gate_rows[1], which
+/// have separate maps.
 struct FusedWgmmaBackward : FusedBackward {
-  TensorMap gradients_map[2][2];  ///< of directions: rows of the step behind
+  TensorMap gradients_map[2][2];  ///< per direction and part of k: rows of the next time step
   TensorMap w_hh_map[2][2];
 
   MP_HD bool is_multiplied(int64_t direction) const {
@@ -17,7 +17,7 @@ struct FusedWgmmaBackward : FusedBackward {
   }
 };
 
-/// A stage has a part of the gradients, and 64 rows of W_hh as they lie in memory.
+/// Backward step.  A stage holds a k-tile of the gradients and 64 rows of W_hh, not transposed.
 template <class Cell>
 class FusedWgmmaBackwardStep {
  public:
@@ -54,7 +54,7 @@ class FusedWgmmaBackwardStep {
     watch.finish();
   }
 
-  /// What lies beyond the rows of the step behind, or beyond the gates, arrives as zeros.
+  /// Elements outside the next step's rows, or outside the gates, are loaded as zeros.
   MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress full) const {
     const Part part = part_of(tile);
     tma_load(a, args_.gradients_map[place_.direction][part.index], full, part.k, place_.row(), 0);

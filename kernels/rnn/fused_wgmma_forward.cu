@@ -1,4 +1,4 @@
-// A fused step forward on Hopper, for both types of 16 bits: see fused_wgmma.h.
+// Fused forward step on Hopper, for FP16 and BF16; see fused_wgmma.h.
 #include "kernels/rnn/fused_wgmma.h"
 #include "kernels/rnn/units.h"
 
@@ -7,11 +7,12 @@ namespace mp::MP_TARGET {
 namespace {
 
 struct FusedWgmmaForward : FusedForward {
-  TensorMap h_map[2];     ///< of directions: rows of the state
-  TensorMap w_hh_map[2];  ///< a matrix for each gate
+  TensorMap h_map[2];     ///< per direction: rows of the state
+  TensorMap w_hh_map[2];  ///< per direction: one matrix per gate
 };
 
-/// A stage has a part of h, and of the rows of W_hh those of all gates of its units, gate by gate.
+/// Forward step.  A stage holds a k-tile of h and of the W_hh rows of the tile's units, gate by
+/// gate.
 template <class Cell>
 class FusedWgmmaForwardStep {
   static constexpr int kGates = Cell::kGates;
