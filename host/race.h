@@ -1,11 +1,11 @@
-// The events that the simulator reports to the race detector.  Compiles to nothing unless MP_RACE.
+// Events that the simulator reports to the race detector; no-ops without MP_RACE.
 //
-// A build with MP_RACE compiles the kernels with -fsanitize=thread, for its instrumentation alone:
-// every load and store calls a __tsan_ function, and race/runtime.cpp defines those functions instead
-// of the sanitizer's library.  The simulator itself is not instrumented.  What it reads and writes
-// for an asynchronous operation is reported here when a thread starts the operation.
+// With MP_RACE, kernels are compiled with -fsanitize=thread, only for its instrumentation: every
+// load and store calls a __tsan_ function, which race/runtime.cpp defines instead of the
+// sanitizer's runtime.  The simulator itself is not instrumented; it reports the accesses of an
+// asynchronous operation here when a thread issues it.
 //
-// `code` is the place in the kernel, __builtin_return_address(0) of the primitive.
+// `code` is the location in the kernel: __builtin_return_address(0) of the primitive.
 #pragma once
 
 #include <cstddef>
@@ -22,22 +22,22 @@ namespace mp::host::engine::race {
 
 #if MP_RACE
 
-/// What allocate() gave out, and release() took back: the memory that kernels share with other kernels.
+/// Tracks the memory of allocate() and release(), which kernels share with other kernels.
 void gmem_allocated(const void *address, size_t bytes);
 void gmem_released(const void *address);
 
 void begin_cluster(const Cluster &);
 
-/// What any thread of these warps did so far happens before what any of them does next.
+/// Orders all earlier accesses of these warps before all later ones.
 void join(const Warp *warps, size_t num_warps);
 
 // ---- cp.async of the running thread
 void copy_started(const void *smem, size_t bytes, const void *code);
-/// All copies that it started in groups below this number have landed.
+/// Completes the thread's copies in groups below this number.
 void copies_landed(int64_t groups);
 
-// ---- mbarriers and named barriers: arrivals release, waits acquire.  A wait is reported before it
-// sleeps, and the completion of a phase before the threads that sleep in it are woken.
+// ---- mbarriers and named barriers: arrivals release, waits acquire.  Waits are reported before
+// the thread sleeps, and phase completion before the sleeping threads are woken.
 void mbarrier_initialised(const Mbarrier &);
 void mbarrier_arrived(const Mbarrier &);
 void mbarrier_completed(const Mbarrier &);
@@ -45,18 +45,21 @@ void mbarrier_waited(const Mbarrier &);
 void named_barrier_arrived(const NamedBarrier &);
 void named_barrier_completed(const NamedBarrier &);
 
-// ---- TMA: loads complete with the current phase of their mbarrier; the reads of stores belong to
-// bulk groups of the running thread, counted from 0
+// ---- TMA: loads complete with the current phase of their mbarrier; reads of stores belong to bulk
+// groups of the running thread, counted from 0
 void tma_load_started(SmemAddress bar, const void *smem, size_t bytes, const void *code);
 void tma_store_started(const void *smem, size_t bytes, int64_t group, const void *code);
-/// All stores that the thread started in groups below this number have read their source.
+/// Completes the source reads of the thread's stores in groups below this number.
 void tma_stores_read(int64_t groups);
-/// fence.proxy.async: asynchronous operations see what the running thread wrote before.
+/// fence.proxy.async: makes earlier writes of the running thread visible to asynchronous
+/// operations.
 void async_proxy_fenced();
 
-// ---- wgmma: reads by the warpgroup of the running thread, all of whose threads have issued it
+// ---- wgmma: reads by the warpgroup of the running thread, reported when all its threads have
+// issued it
 void wgmma_started(const void *smem, size_t bytes, int64_t group, const void *code);
-/// The running thread has waited for all wgmmas of its warpgroup in groups below this number.
+/// Records that the running thread has waited for its warpgroup's wgmmas in groups below this
+/// number.
 void wgmma_done(int64_t groups);
 
 #else

@@ -24,7 +24,7 @@ uint32_t first_warp_of_running_group() {
   return running_warp() - static_cast<uint32_t>(current->warp->index % kWarpsPerWarpgroup);
 }
 
-/// Groups count from 0, clocks from 1.
+/// Converts a group, counted from 0, to a clock, counted from 1.
 uint32_t clock_of_group(int64_t group) {
   return static_cast<uint32_t>(group + 1);
 }
@@ -116,8 +116,8 @@ void Detector::check(const Arena &arena, Granule &granule, const Operation &oper
   granule.write = operation.epoch;
 }
 
-/// Replaces a reader that happened before: a later write that conflicts with that one conflicts with
-/// this one too.
+/// Adds a reader.  It replaces a reader that happened before it: a later write that conflicts with
+/// the old reader also conflicts with the new one.
 void Detector::add_reader(Granule &granule, const Operation &operation) {
   for (uint32_t r = granule.readers; r != 0; r = readers_[r].next) {
     Epoch &reader = readers_[r].epoch;
@@ -174,7 +174,7 @@ void Detector::arrived(const Mbarrier &bar) {
   happens_before_.release(running_thread(), state_of(bar).released);
 }
 
-/// A wait for the phase acquires the TMA loads on it as well as what was released.
+/// Completes a phase: waits acquire its TMA loads and all releases.
 void Detector::completed(const Mbarrier &bar) {
   MbarrierState &state = state_of(bar);
   happens_before_.complete_loads(static_cast<uint32_t>(bar.id),
@@ -199,7 +199,7 @@ void Detector::completed(const NamedBarrier &bar) {
   released = {};
 }
 
-/// For the lanes that sleep in a wait which is now over.
+/// Acquires for the lanes that sleep in a wait that is now complete.
 void Detector::acquire(const Block &block, const uint32_t *waiting, const SharedClock &clock) {
   for (int w = 0; w < block.num_warps(); w++)
     for (uint32_t lanes = waiting[w]; lanes != 0; lanes &= lanes - 1)

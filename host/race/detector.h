@@ -1,35 +1,36 @@
-// Detects data races in shared memory by the happens-before relation.
+// Data race detector for shared memory, based on the happens-before relation.
 //
-// Of two conflicting accesses one must happen before the other.  What orders them:
+// One of two conflicting accesses must happen before the other.  They are ordered by:
 //
 //   block_sync, cluster_sync, warp_sync   join the clocks of their threads
-//   mbarrier, named barrier               an arrive releases; a wait acquires what was released by
-//                                         the end of the phase
-//   copy_async_wait, tma_store_wait_read  order a thread's own copies and stores before what it
-//                                         does next
-//   wgmma_wait                            likewise the share of its warp in its warpgroup's wgmmas
+//   mbarrier, named barrier               arrive releases; wait acquires all releases up to the
+//                                         end of the phase
+//   copy_async_wait, tma_store_wait_read  order a thread's own copies and stores before its later
+//                                         accesses
+//   wgmma_wait                            likewise orders the warp's part of its warpgroup's wgmmas
 //
-// Shuffles order no memory.  Nor do the WMMA functions; an access of theirs counts as one of the
+// Shuffles and WMMA functions do not order memory.  An access of a WMMA function belongs to the
 // lane that holds the element in the simulator.
 //
-// An asynchronous operation may read and write as soon as it is started, so all that it conflicts
-// with must happen before its start: in the order that the starting thread sees or, for wgmma, that
-// every thread of the warpgroup sees.  A TMA load happens before what a thread does after it has
-// waited for the mbarrier phase in which the load was started.  TMA stores and wgmma read through
-// the async proxy, so a write by a thread must also be followed by an async_proxy_fence: of that
-// thread, or of one that the write happened before.
+// An asynchronous operation may read and write as soon as it is issued, so all conflicting accesses
+// must happen before its issue: as seen by the issuing thread or, for wgmma, by every thread of the
+// warpgroup.  A TMA load happens before all accesses of a thread after its wait for the load's
+// mbarrier phase.  TMA stores and wgmma read through the async proxy, so a write by a thread must
+// also be followed by an async_proxy_fence, of that thread or of a thread that the write happens
+// before.
 //
-// The detector is exact, with these limits.
-//   wgmma       The order is taken when the last thread of the warpgroup has issued it, when others
-//               may have synchronised since they did.  Every warp counts as reading all of A.
-//   mbarriers   That their initialisation happens before their use is checked; other accesses to
-//               their words are not.
-//   gmem        Only that a kernel which starts early touches none before it has waited for the kernels
-//               ahead of it.
-//   not checked at all: fences after cp.async, and the bytes within one 2-byte element
+// The detector is exact, except for:
 //
-// Source: Flanagan & Freund, FastTrack, PLDI 2009.  Epochs are as there, but every concurrent reader
-// is kept.
+// - wgmma: order is evaluated when the last thread of the warpgroup issues it. Other threads may
+//   have synchronized since they issued it. Every warp counts as a reader of all of A.
+// - mbarriers: initialization must happen before use; other accesses to their words are not
+//   checked.
+// - gmem: the only check is that a kernel launched with PDL does not access it before its wait for
+//   the previous kernels.
+// - not checked: fences after cp.async, and bytes within a 2-byte element.
+//
+// Source: Flanagan & Freund, FastTrack, PLDI 2009.  Epochs are the same, but every concurrent
+// reader is kept.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +46,7 @@ namespace mp::host::engine::race {
 
 enum class Access { read, write };
 
-constexpr size_t kGranuleBytes = 2;  // the smallest element of a kernel
+constexpr size_t kGranuleBytes = 2;  // smallest element of a kernel
 
 bool is_gmem(const void *address);
 
@@ -54,7 +55,7 @@ class Detector {
   void begin_cluster(const Cluster &);
   void join(const Warp *warps, size_t num_warps) { happens_before_.join(warps, num_warps); }
 
-  // What the running thread does.
+  // Events of the running thread.
   void access(const void *address, size_t bytes, Access, const void *code);
   void copy_started(const void *smem, size_t bytes, const void *code);
   void load_started(const Mbarrier &, const void *smem, size_t bytes, const void *code);
@@ -70,7 +71,8 @@ class Detector {
   void arrived(const NamedBarrier &);
   void completed(const NamedBarrier &);
 
-  /// An access of a thread that has not waited for the kernels before its own: a violation in gmem.
+  /// Reports a violation if the address is in gmem: the thread has not called
+  /// wait_for_previous_kernel.
   static void early_access(const void *address, Access, const void *code);
 
   bool covers(const void *address) const { return arena_of(address) < arenas_.size(); }
@@ -82,9 +84,9 @@ class Detector {
   };
   struct Granule {
     Epoch write;
-    uint32_t readers;  ///< since that write; index into readers_, 0 ends the list
+    uint32_t readers;  ///< reads since that write: index into readers_; 0 ends the list
   };
-  /// The shared memory of one block.
+  /// Shared memory of one block.
   struct Arena {
     const std::byte *begin;
     std::vector<Granule> granules;
@@ -93,13 +95,12 @@ class Detector {
   struct MbarrierState {
     Epoch initialised;
     BarrierClock released;
-    SharedClock phase_clock;  ///< when its last phase completed
+    SharedClock phase_clock;  ///< clock at completion of the last phase
   };
   struct Operation {
     Epoch epoch;
     Access access;
-    HappensBefore::Observer
-        observer;  ///< what conflicts must have happened before what this one does
+    HappensBefore::Observer observer;  ///< conflicting accesses must have happened before it
     bool needs_fence = false;
   };
 
@@ -109,7 +110,7 @@ class Detector {
   void check(const Arena &, Granule &, const Operation &);
   void add_reader(Granule &, const Operation &);
   void forget_readers(Granule &);
-  /// arenas_.size() if it is in none.
+  /// Returns the index of the arena, or arenas_.size() if there is none.
   size_t arena_of(const void *address) const {
     size_t i = 0;
     while (i < arenas_.size() && offset_in(arenas_[i], address) >= arena_bytes_) i++;
@@ -142,7 +143,7 @@ class Detector {
   std::vector<BarrierClock> named_barriers_;  ///< [block][id]
 };
 
-/// The detector of this OS thread's engine; NULL before its first cluster.
+/// Detector of this OS thread's engine; NULL before its first cluster.
 extern constinit thread_local Detector *detector;
 
 }  // namespace mp::host::engine::race

@@ -1,4 +1,5 @@
-// The memory of the device: the race detector must tell it from what the simulator itself uses.
+// Allocations of device memory, which the race detector distinguishes from the simulator's own
+// memory.
 #include <map>
 #include <mutex>
 

@@ -45,7 +45,7 @@ void VectorClock::update_warp_minima(uint32_t num_warps) {
   }
 }
 
-// ---------------------------------------------------------------- synchronisation
+// ---------------------------------------------------------------- synchronization
 
 void HappensBefore::begin_cluster(uint32_t num_warps) {
   num_warps_ = num_warps;
@@ -156,7 +156,7 @@ void HappensBefore::complete_loads(uint32_t mbarrier, uint32_t num_phases,
   barrier.clock.raise(component(Agent::loads, mbarrier), num_phases);
 }
 
-// ---------------------------------------------------------------- the order of two accesses
+// ---------------------------------------------------------------- order of two accesses
 
 template <class Test>
 bool HappensBefore::every_component(const Epoch &epoch, Test test) const {
@@ -181,7 +181,7 @@ uint32_t HappensBefore::own_clock(uint32_t thread, size_t p) const {
   return 0;
 }
 
-/// Lane by lane, or of an asynchronous agent.
+/// Compares lane by lane, or with an asynchronous agent.
 bool HappensBefore::happened_before_in_parts(const Epoch &epoch, const Observer &observer) const {
   return every_component(epoch, [&](size_t p) {
     return epoch.clock <= observer.clock->at(p) || epoch.clock <= own_clock(observer.thread, p);
@@ -206,7 +206,7 @@ const VectorClock &HappensBefore::warpgroup_clock(uint32_t first_warp) {
   return warpgroup.clock;
 }
 
-/// Of the clocks of all its threads, their own components included.
+/// Returns the meet of the clocks of all threads, including their own components.
 VectorClock HappensBefore::meet_of_warpgroup(uint32_t first_thread) const {
   struct Holders {
     const VectorClock *clock;

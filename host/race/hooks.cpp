@@ -1,4 +1,4 @@
-// The functions of race.h: they report to the detector of the running OS thread.
+// Implementation of race.h: forwards events to the detector of the running OS thread.
 #include "host/race.h"
 
 #include "host/barriers.h"
@@ -41,7 +41,7 @@ void named_barrier_completed(const NamedBarrier &bar) {
   detector->completed(bar);
 }
 
-/// An address without an mbarrier is a violation later, when the bytes of the load complete.
+/// Ignores an address without an mbarrier: it is reported when the load completes.
 void tma_load_started(SmemAddress bar, const void *smem, size_t bytes, const void *code) {
   if (const Mbarrier *const mbarrier = find_mbarrier(bar); mbarrier != nullptr)
     detector->load_started(*mbarrier, smem, bytes, code);

@@ -1,5 +1,4 @@
-// The texts of the race detector: which threads or operations raced, at which place in shared
-// memory, and which code did it.
+// Reports of the race detector: threads or operations, location in shared memory, and code.
 #include <dlfcn.h>
 
 #include <bit>
@@ -18,20 +17,20 @@ const char *verb(Access access) {
   return access == Access::read ? "read" : "write";
 }
 
-/// "libmpcore.so+0x1234", for addr2line.
+/// Returns a text like "libmpcore.so+0x1234", for addr2line.
 std::string code_address(const void *code) {
   Dl_info info;
   if (dladdr(code, &info) == 0) return "an unknown location";
   const char *const slash = std::strrchr(info.dli_fname, '/');
   char offset[24];
-  // A return address: the call, and the line, end just before it.
+  // A return address is after the call; subtracting 1 gives the line of the call.
   std::snprintf(offset, sizeof offset, "+0x%zx",
                 static_cast<size_t>(static_cast<const char *>(code) - 1 -
                                     static_cast<const char *>(info.dli_fbase)));
   return (slash != nullptr ? slash + 1 : info.dli_fname) + std::string(offset);
 }
 
-/// violation() leaves its stack for good, so nothing on it may own memory.
+/// Text without heap memory: violation() abandons its stack.
 struct Report {
   char text[560];
   explicit Report(const std::string &from) { std::snprintf(text, sizeof text, "%s", from.c_str()); }
@@ -57,7 +56,7 @@ std::string Detector::mbarrier_name(uint32_t id) const {
   return "";
 }
 
-/// Names the thread or operation of an epoch; of several lanes, the first that is not the running
+/// Names the thread or operation of an epoch; of several lanes, the first other than the running
 /// thread.
 std::string Detector::actor(const Epoch &epoch) const {
   switch (epoch.agent) {

@@ -1,7 +1,7 @@
-// The functions that code compiled with -fsanitize=thread calls, defined by the race detector.
+// Runtime for code compiled with -fsanitize=thread: forwards accesses to the race detector.
 //
-// This file is compiled without that flag, and linked instead of the sanitizer's library.  It has
-// only what g++ emits for the kernels and their tests; a missing function shows at link time.
+// Compiled without that flag and linked instead of the sanitizer's runtime.  Defines only the
+// functions that g++ emits for the kernels and their tests; a missing one fails at link time.
 //
 // Source of the names: compiler-rt, lib/tsan/rtl/tsan_interface.h.
 #include "host/race/detector.h"
@@ -92,7 +92,7 @@ void __tsan_write_range(void *address, size_t bytes) {
   record(Access::write, address, bytes);
 }
 
-// Kernels use atomics in gmem only, which is not checked.
+// Atomics are not checked: kernels use them in gmem only.
 uint8_t __tsan_atomic8_load(const volatile uint8_t *address, int) {
   return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }
