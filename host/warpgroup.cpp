@@ -1,4 +1,4 @@
-// Warpgroups: their threads, and setmaxnreg.
+// Warpgroups: participation of their threads, and setmaxnreg.
 #include "host/wgmma.h"
 
 #include <algorithm>
@@ -9,9 +9,9 @@ namespace mp::host::engine {
 namespace {
 
 constexpr int kRegistersPerBlock = 64 * 1024;
-constexpr int kMaxRegisters = 256;  ///< of a thread
+constexpr int kMaxRegisters = 256;  ///< per thread
 
-/// What the compiler gives each thread of a kernel of that block size, with one block per SM.
+/// Returns the registers per thread at launch, for one block per SM.
 int registers_at_launch(int num_threads) {
   return std::min(kRegistersPerBlock / num_threads / 8 * 8, kMaxRegisters);
 }
@@ -29,7 +29,8 @@ void finish_change(const Block &block, Warpgroup &group) {
   wake_all(block, group);
 }
 
-/// Performs the changes at which all threads of a warpgroup have arrived, as far as registers are free.
+/// Executes the register changes that all threads of a warpgroup have requested, as far as
+/// registers are free.
 void do_changes(const Block &block) {
   Warpgroups &warpgroups = *block.warpgroups;
   bool has_done_one;

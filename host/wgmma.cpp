@@ -13,7 +13,7 @@ namespace {
 
 // ---------------------------------------------------------------- fragments
 
-/// Calls move(register, element of the tile) for the pairs of registers of a thread of the warpgroup.
+/// Calls move(register, tile element) for each register pair of a thread of the warpgroup.
 template <class Move>
 void for_each_pair(int thread, int n, const Move &move) {
   const int lane = thread % kWarpSize;
@@ -53,7 +53,7 @@ bool holds(uint32_t begin, uint32_t end) {
   return smem.holds(smem.begin() + begin, end - begin);
 }
 
-/// A violation where no canonical layout has such a descriptor.
+/// Reports a violation if the descriptor does not match a canonical layout.
 void check_layout(char name, uint64_t descriptor, const WgmmaLayout &layout, int num_mn,
                   source_location where) {
   constexpr uint64_t kFields = 0xC000'3FFF'3FFF'3FFF;
@@ -78,9 +78,9 @@ void check_layout(char name, uint64_t descriptor, const WgmmaLayout &layout, int
   if (layout.is_mn_major) check_distance(layout.k_bytes, "k");
 }
 
-/// A violation unless all of the operand lies in shared variables.
+/// Reports a violation unless the operand is entirely in shared variables.
 void check_place(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
-  // The fast test comes first: most operands lie in one variable as a whole.
+  // Fast path: most operands are in one variable.
   const uint32_t atom_bytes = layout.atom_bytes();
   const int i = num_mn / 8 - 1;
   const uint32_t last = std::max({layout.matrix(i, 1), layout.matrix(0, 1), layout.matrix(i, 0)});
@@ -93,7 +93,7 @@ void check_place(char name, const WgmmaLayout &layout, int num_mn, source_locati
   });
 }
 
-/// wgmma reads through the async proxy, as TMA does.
+/// Checks for missing fences: wgmma reads through the async proxy, like TMA.
 void check_fenced(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
   const GenericWrites &writes = current->block->async_proxy->writes;
   layout.for_each_unit(num_mn, [&](uint32_t unit) {
@@ -111,10 +111,10 @@ void check_operand(char name, uint64_t descriptor, const WgmmaLayout &layout, in
   if (mode().strict) check_fenced(name, layout, num_mn, where);
 }
 
-// ---------------------------------------------------------------- performing
+// ---------------------------------------------------------------- execution
 
-/// Performs operation `first`, together with the operations below `end` that accumulate into the same
-/// tile, up to kWgmmaMaxTerms of them.
+/// Executes operation `first` and the following operations below `end` that accumulate into the
+/// same tile, at most kWgmmaMaxTerms in all.
 void perform_batch(Warpgroup &group, int64_t first, int64_t end) {
   AccumulatorTile &tile = *group.operation(first).tile;
   const WgmmaOperands *terms[kWgmmaMaxTerms];
@@ -142,7 +142,7 @@ void tell_race_detector(const WgmmaLayout &layout, int num_mn, int64_t group, co
   });
 }
 
-/// The last of the 128 threads has issued the operation.
+/// Completes the issue of an operation; called for the last of the 128 threads.
 void complete(const Block &block, Warpgroup &group, int64_t number, const void *code) {
   const WgmmaOperation &operation = group.operation(number);
   tell_race_detector(operation.operands.a(), kWgmmaM, operation.group, code);
@@ -151,7 +151,7 @@ void complete(const Block &block, Warpgroup &group, int64_t number, const void *
   if (mode().strict && !defer_copy()) perform_until(group, number + 1);
 }
 
-/// For a deadlock's report: the first operation that some threads have not issued.
+/// Describes the first operation that some threads have not issued, for deadlock reports.
 Text describe_operation(const void *object) {
   const Warpgroup &group = *static_cast<const Warpgroup *>(object);
   for (int64_t i = group.performed; i < group.begun; i++) {
@@ -163,8 +163,7 @@ Text describe_operation(const void *object) {
   return {};
 }
 
-/// Returns when the operations below `end` have been performed, all of which the running thread has
-/// issued.
+/// Waits until all operations below `end` are executed.  The running thread must have issued them.
 void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
             source_location where) {
   while (group.performed < end) {
@@ -173,9 +172,9 @@ void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
   }
 }
 
-// ---------------------------------------------------------------- issuing
+// ---------------------------------------------------------------- issue
 
-/// The first thread that issues an operation determines its operands.
+/// Begins an operation.  The first thread that issues it determines its operands.
 void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands,
            const WgmmaBinding *binding, source_location where) {
   check_warpgroup_complete(thread, "wgmma", where);
@@ -204,7 +203,7 @@ void check_same_operands(const WgmmaOperation &operation, const WgmmaOperands &o
     violation(where, "disagrees with its warpgroup on which accumulators of wgmma are in flight");
 }
 
-/// Hands d over to the warpgroup.
+/// Moves d to the tile of the warpgroup.
 WgmmaBinding &bind_registers(int thread, WgmmaThread &me, float *d, const WgmmaOperation &operation,
                              source_location where) {
   if (!me.is_fenced)
@@ -232,7 +231,7 @@ void unbind_registers(int thread, WgmmaBinding &binding, source_location where) 
 
 }  // namespace
 
-// ---------------------------------------------------------------- the interface
+// ---------------------------------------------------------------- interface
 
 void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source_location where) {
   Warpgroup &group = warpgroup_of(thread, "wgmma", where);

@@ -14,11 +14,12 @@ namespace mp::host::engine {
 
 namespace {
 
-// D is computed in blocks of kBlockRows x kPanel: 8 accumulator registers, 2 of B, 1 broadcast of A.
+// D is computed in blocks of kBlockRows x kPanel: 8 accumulator registers, 2 for B, 1 broadcast of
+// A.
 constexpr int kBlockRows = 4;
 constexpr int kPanel = 16;
 
-/// Where element (mn, k) of a packed operand lies: [mn / kWidth][k][mn % kWidth].
+/// Returns the index of element (mn, k) of a packed operand: [mn / kWidth][k][mn % kWidth].
 template <int kWidth>
 int packed_at(int mn, int k, int num_k) {
   return (mn / kWidth * num_k + k) * kWidth + mn % kWidth;
@@ -54,7 +55,7 @@ void transpose(__m256 (&x)[8]) {
   }
 }
 
-/// Matrix (i, j) of an operand as eight rows of k.
+/// Packs matrix (i, j) of an operand as eight rows of k.
 template <int kWidth, bool is_bf16>
 void pack_matrix(float *out, const WgmmaLayout &layout, int i, int j, int k0, int num_k,
                  const std::byte *smem) {

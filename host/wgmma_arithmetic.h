@@ -1,13 +1,13 @@
-// The arithmetic of wgmma: reads the operands from shared memory and multiplies them.
+// Arithmetic of wgmma: reads the operands from shared memory and multiplies them.
 //
-// An operand is 16 k of 64 rows of A or n rows of B.  In units of 16 bytes it consists of 8x8
-// matrices, each of 8 units in 8 consecutive rows of an atom:
+// An operand is a slice of 16 k of 64 rows of A or n rows of B.  It consists of 8x8 matrices.  Each
+// matrix is 8 units of 16 bytes, in 8 consecutive rows of an atom:
 //
-//   Major::k    unit r is m|n = 8 i + r, k = 8 j ... 8 j + 7
-//   Major::mn   unit r is k = 8 j + r, m|n = 8 i ... 8 i + 7
+//     Major::k    unit r is m|n = 8 i + r, k = 8 j ... 8 j + 7
+//     Major::mn   unit r is k = 8 j + r, m|n = 8 i ... 8 i + 7
 //
-// The layouts of the descriptor (see sm90_wgmma.h) all come down to where matrix (i, j) starts and
-// how far apart its units are.  Swizzling is an exclusive or on the address of the unit.
+// A descriptor's layout (sm90_wgmma.h) determines the start of matrix (i, j) and the distance
+// between its units.  The swizzle XORs bits of a unit's address.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ constexpr uint32_t kWgmmaUnitBytes = 16;
 struct WgmmaLayout {
   bool is_mn_major;
   uint32_t start;
-  uint32_t row_bytes;         ///< from unit to unit of a matrix: the width of the swizzle
-  uint32_t matrices_per_row;  ///< neighbours along m|n that share the rows of an atom
-  uint32_t mn_bytes;          ///< from atom to atom along m|n
-  uint32_t k_bytes;           ///< from matrix to matrix along k
-  uint32_t swizzle_mask;  ///< selects the address bits from 7 to 9 that are XORed into bits 4 to 6
+  uint32_t row_bytes;         ///< distance between units of a matrix: the swizzle width
+  uint32_t matrices_per_row;  ///< neighbors along m|n that share the rows of an atom
+  uint32_t mn_bytes;          ///< distance between atoms along m|n
+  uint32_t k_bytes;           ///< distance between matrices along k
+  uint32_t swizzle_mask;      ///< selects the bits of 7 to 9 that are XORed into bits 4 to 6
 
   WgmmaLayout(uint64_t descriptor, bool is_mn_major) : is_mn_major(is_mn_major) {
     const auto field = [descriptor](int bit) {
@@ -44,10 +44,10 @@ struct WgmmaLayout {
     k_bytes = !is_swizzled ? leading_bytes : is_mn_major ? stride_bytes : 16;
   }
 
-  /// The swizzle permutes units within eight rows, an atom.
+  /// Returns the size of an atom: eight rows, within which the swizzle permutes units.
   uint32_t atom_bytes() const { return 8 * row_bytes; }
 
-  /// Unit 0 of matrix (i, j), before swizzling.
+  /// Returns the address of unit 0 of matrix (i, j), before swizzling.
   uint32_t matrix(int i, int j) const {
     const uint32_t mn = static_cast<uint32_t>(i);
     return start + mn % matrices_per_row * 16 + mn / matrices_per_row * mn_bytes +
@@ -58,7 +58,7 @@ struct WgmmaLayout {
     return address ^ (address >> 7 & swizzle_mask) << 4;
   }
 
-  /// Calls visit(address) for the units of an operand of num_mn rows.
+  /// Calls visit(address) for each unit of an operand with num_mn rows.
   template <class Visit>
   void for_each_unit(int num_mn, const Visit &visit) const {
     for (int i = 0; i < num_mn / 8; i++)
@@ -67,7 +67,7 @@ struct WgmmaLayout {
   }
 };
 
-/// What must be the same in all threads of the warpgroup for one wgmma.
+/// Operands of a wgmma, equal in all threads of the warpgroup.
 struct WgmmaOperands {
   uint64_t a_desc, b_desc;
   int n;
@@ -78,16 +78,16 @@ struct WgmmaOperands {
   WgmmaLayout b() const { return {b_desc, b_is_mn_major}; }
 };
 
-constexpr int kWgmmaMaxTerms = 4;  ///< of one multiplication: a stage of 64 k
+constexpr int kWgmmaMaxTerms = 4;  ///< per multiplication: a stage of 64 k
 
-/// The operands, converted to fp32 and packed.
+/// Operands, converted to fp32 and packed.
 struct WgmmaScratch {
   alignas(64) float a[kWgmmaMaxTerms * kWgmmaK * kWgmmaM];
   alignas(64) float b[kWgmmaMaxTerms * kWgmmaK * kWgmmaMaxN];
 };
 
-/// d[64][n] = the sum of `num_terms` A B^T, plus d if the first of them accumulates: fp32 fused
-/// multiply-adds in order of k.  n and the type are the same for all.  `smem` is address 0.
+/// Computes d[64][n] = sum of `num_terms` products A B^T, plus d if the first term accumulates,
+/// with fp32 FMAs in order of k.  All terms have the same n and type.  `smem` is address 0.
 void wgmma_multiply(float *d, const WgmmaOperands *const *terms, int num_terms,
                     const std::byte *smem, WgmmaScratch &);
 
