@@ -1,4 +1,4 @@
-// cp.async: each thread keeps its pending copies, oldest first.
+// cp.async.  Each thread has a queue of pending copies, oldest first.
 #include <cstring>
 
 #include "host/engine.h"

@@ -1,5 +1,5 @@
-// The async proxy's state for one block: what TMA (sm90_tma.h) and wgmma check and have in progress.
-// The functions are in tma.cpp.
+// State of a block's async proxy: checks and pending operations of TMA (sm90_tma.h) and wgmma.
+// Implemented in tma.cpp.
 #pragma once
 
 #include <unordered_set>
@@ -13,10 +13,9 @@ namespace mp::host::engine {
 
 struct AsyncProxy {
   GenericWrites writes;
-  std::vector<BulkStores> stores;      ///< by thread; empty until the first store of the block
-  std::vector<TensorMap *> made_maps;  ///< in gmem, that tensor_map_release was not yet called for
-  std::unordered_set<const TensorMap *>
-      fresh_maps;  ///< maps in gmem that tensor_map_acquire was called for
+  std::vector<BulkStores> stores;      ///< one per thread; empty until the first store of the block
+  std::vector<TensorMap *> made_maps;  ///< in gmem, without tensor_map_release yet
+  std::unordered_set<const TensorMap *> fresh_maps;  ///< in gmem, tensor_map_acquire called
 
   void begin_block() {
     writes.begin_block();
@@ -26,8 +25,8 @@ struct AsyncProxy {
   }
 };
 
-/// The running thread returns from the kernel.  A violation if one of its TMA stores may not have read
-/// shared memory yet.
+/// Retires the TMA stores of a thread that returns from the kernel.  Reports a violation if a store
+/// may not have read shared memory yet.
 void finish_bulk_stores();
 
 }  // namespace mp::host::engine

@@ -1,7 +1,7 @@
-// The TMA stores of one thread, in the groups that it commits.
+// TMA stores of one thread, in commit groups.
 //
-// A store reads smem and later writes gmem.  The strict mode may delay each of the two until the wait
-// that covers it.
+// A store reads smem and later writes gmem.  Strict mode may delay either until the wait that
+// covers it.
 #pragma once
 
 #include <vector>
@@ -23,13 +23,13 @@ class BulkStores {
   void commit() { group_++; }
   int64_t group() const { return group_; }
 
-  /// Returns when all but the newest `num_pending` committed groups have read smem (wait_read), or have
-  /// written gmem too (wait).  The value is the number of groups that have read smem.
+  /// Waits until all but the newest `num_pending` committed groups have read smem (wait_read), or
+  /// have also written gmem (wait).  Both return the number of groups that have read smem.
   int64_t wait_read(int64_t num_pending);
   int64_t wait(int64_t num_pending);
 
-  /// The thread returns from the kernel.  False if it has not waited until all its stores had read
-  /// smem; otherwise performs the writes to gmem that are still pending.
+  /// Executes the pending writes to gmem when the thread returns from the kernel.  Returns false if
+  /// the thread has not waited for all its stores to read smem.
   bool finish();
   source_location newest() const { return newest_at_; }
 
@@ -38,7 +38,7 @@ class BulkStores {
     BulkStore store;
     int64_t group;
     bool has_read;
-    std::vector<std::byte> bytes;  ///< what was read from smem
+    std::vector<std::byte> bytes;  ///< contents read from smem
   };
 
   static void read(Pending &);
@@ -47,7 +47,7 @@ class BulkStores {
   std::vector<Pending> pending_;  ///< oldest first
   int64_t group_ = 0;             ///< commits so far
   int64_t groups_read_ = 0;       ///< groups below this number have read smem
-  int64_t newest_group_ = -1;     ///< the newest group that has a store
+  int64_t newest_group_ = -1;     ///< newest group that contains a store
   source_location newest_at_;
 };
 

@@ -1,9 +1,9 @@
-// Which parts of a block's shared memory were written through the generic proxy and may not be visible
-// to the async proxy (TMA, wgmma) yet, because the writing thread has not called async_proxy_fence.
+// Shared memory of a block that was written through the generic proxy and may not be visible to the
+// async proxy (TMA, wgmma), because the writing thread has not called async_proxy_fence.
 //
-// Only the writes of store_matrix_x4 are recorded; the race detector knows all of them.  For every 16
-// bytes of smem the last write is kept as a thread and an epoch of that thread.  A fence begins a new
-// epoch of its thread, a new block begins new epochs of all threads.
+// Only writes of store_matrix_x4 are recorded here; the race detector tracks all writes.  For every
+// 16 bytes of smem, the last write is stored as a thread and an epoch of that thread.  A fence
+// begins a new epoch of its thread, a new block begins new epochs of all threads.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class GenericWrites {
  public:
   void begin_block() { block_epoch_ = ++last_epoch_; }
 
-  /// Offsets are those of SmemAddress.
+  /// Records a write.  Offsets are those of SmemAddress.
   void note(int thread, size_t offset, size_t bytes) {
     if (marks_.empty()) marks_.resize(kUnits);
     const uint64_t mark = epoch_of(thread) << kThreadBits | static_cast<uint64_t>(thread);
@@ -30,7 +30,7 @@ class GenericWrites {
 
   void fence(int thread) { epochs_[static_cast<size_t>(thread)] = ++last_epoch_; }
 
-  /// The first write in this range that lacks a fence: its thread and offset.  Thread -1: there is none.
+  /// First write in a range that lacks a fence; thread -1 if there is none.
   struct Unfenced {
     int thread;
     size_t offset;

@@ -1,4 +1,4 @@
-// Operations that hardware performs asynchronously.
+// Deferred execution of asynchronous operations.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace mp::host::engine {
 
-/// Keeps an operation until the scheduler performs it: at a random switch of threads, or when no thread can run, at
-/// the latest at the end of the cluster.
+/// Defers an operation.  The scheduler executes it at a random switch of threads, when no thread
+/// can run, or at the latest at the end of the cluster.
 void keep_async(std::function<void()> operation);
 
-/// Performs it now or later, and not in the order of starting.  `current` is then the thread that started it.
-/// It must not block.  What is performed now stays on the stack, without a std::function: a violation in it abandons
-/// the stack, and nothing would free what a function has allocated.
+/// Executes an operation now or later, in any order.  `current` is then the thread that issued it,
+/// and the operation must not block.  An operation that is executed now stays on the stack, not in
+/// a std::function: a violation abandons the stack and would leak the function's memory.
 template <class Operation>
 void start_async(const Operation &operation) {
   if (defer_copy())

@@ -13,7 +13,7 @@ constexpr int kSwizzleRows = 8;
 constexpr int kSwizzledRowBytes = kSwizzleRows * kChunkBytes;
 constexpr int kMaxRowBytes = 256 * 4;
 
-/// The swizzle is its own inverse, so this serves loads and stores.
+/// Applies the swizzle, which is its own inverse, to a load or a store.
 void copy_swizzled(std::byte *to, const std::byte *from, int row) {
   const int flip = row % kSwizzleRows * kChunkBytes;
 #pragma GCC unroll 8
@@ -28,7 +28,7 @@ void copy_row(const TensorMapFields &map, std::byte *to, const std::byte *from, 
     std::memcpy(to, from, static_cast<size_t>(map.row_bytes()));
 }
 
-/// The part of a box that lies in the tensor.
+/// Part of a box within the tensor.
 struct Clip {
   explicit Clip(const TensorBox &box) {
     const TensorMapFields &map = box.map;
@@ -46,19 +46,19 @@ struct Clip {
 
   size_t bytes() const { return static_cast<size_t>(end_byte - first_byte); }
 
-  int first_byte, end_byte;  ///< of every row
+  int first_byte, end_byte;  ///< in every row
   int first_row, end_row;
   bool whole_rows;
 };
 
-/// Where the row of the box begins in gmem; for a negative x that is before the row of the tensor.
+/// Returns the gmem address of a row of the box; before the tensor's row if x is negative.
 std::byte *gmem_row(const TensorBox &box, int row) {
   const TensorMapFields &map = box.map;
   return map.base + box.z * map.stride_bytes[1] + (int64_t{box.y} + row) * map.stride_bytes[0] +
          int64_t{box.x} * map.element_bytes;
 }
 
-/// The pixel at which the filter's first tap stands, and the way from one such pixel to the next.
+/// Traversal of an im2col load: input coordinates of the filter's first tap, from pixel to pixel.
 struct Walk {
   explicit Walk(const Im2colBox &box)
       : map(box.map), w(box.place.w), h(box.place.h), n(box.place.n) {}
@@ -143,8 +143,8 @@ void store_box(const TensorBox &box, const std::byte *smem) {
 }
 
 void add_box(const TensorBox &box, const std::byte *smem) {
-  // Hardware adds each element atomically.  Here one box is added at a time, which is faster than an
-  // atomic operation for every element.
+  // Hardware adds each element atomically.  A lock per box is faster than an atomic operation per
+  // element.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const TensorMapFields &map = box.map;

@@ -1,4 +1,4 @@
-// Tensor maps of the simulator.
+// Encoding of tensor maps for the simulator.
 #include "host/tensor_map_fields.h"
 
 namespace mp::host {

@@ -1,4 +1,4 @@
-// TMA in the simulator: what each instruction requires, and when it is performed.
+// TMA in the simulator: checks of each instruction, and its deferred execution.
 #include "kernels/simt/sm90_tma.h"
 
 #include <bit>
@@ -17,17 +17,17 @@ namespace {
 
 constexpr size_t kBoxAlignment = 128;
 constexpr size_t kSwizzledBoxAlignment = 1024;
-constexpr size_t kMapAlignment = 64;       // of a map that a copy uses
-constexpr size_t kMadeMapAlignment = 128;  // of a map that a kernel makes
+constexpr size_t kMapAlignment = 64;       // for use in a copy
+constexpr size_t kMadeMapAlignment = 128;  // for a map that a kernel builds
 constexpr size_t kBaseAlignment = 16;
 constexpr int64_t kStrideAlignment = 16;
-constexpr int64_t kUnitBytes = 16;  // in which TMA reads and writes rows of gmem
+constexpr int64_t kUnitBytes = 16;  // granularity of TMA accesses to rows of gmem
 
-/// The name of a primitive, and the place of the call.
+/// Name and call site of a primitive.
 struct Call {
   const char *primitive;
   source_location where;
-  const void *code;  ///< for the race detector
+  const void *code;  ///< return address, for the race detector
 };
 
 AsyncProxy &async_proxy() {
@@ -48,7 +48,7 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, source_lo
   return fields;
 }
 
-/// A violation if it is an im2col map.
+/// Reports a violation for an im2col map.
 TensorMapFields check_tiled_map(const TensorMap &map, const char *primitive,
                                 source_location where) {
   const TensorMapFields fields = check_map(map, primitive, where);
@@ -78,10 +78,11 @@ void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base,
   async_proxy().fresh_maps.erase(gmem_dst);
 }
 
-// Three rules that the PTX ISA does not have, seen on an H200 (driver 580.159; tests/conformance reads and writes
-// the boxes that are allowed).  The first two ended in cudaErrorIllegalInstruction.
+// Three restrictions that the PTX ISA does not document, observed on an H200 (driver 580.159).
+// Violating either of the first two raised cudaErrorIllegalInstruction.  tests/conformance covers
+// the boxes that are allowed.
 
-/// A row of a box begins at a whole unit, before the tensor and behind it too.
+/// Restriction 1: every row of a box begins at a multiple of 16 bytes, even outside the tensor.
 void check_first_column(const TensorMapFields &map, int column, const char *primitive,
                         source_location where) {
   if (int64_t{column} * map.element_bytes % kUnitBytes != 0)
@@ -89,8 +90,8 @@ void check_first_column(const TensorMapFields &map, int column, const char *prim
               primitive, static_cast<int>(kUnitBytes));
 }
 
-/// A box that is stored does not begin before the tensor, and a unit that reaches beyond its last column is
-/// written whole.
+/// Restriction 2: a stored box does not begin before the tensor.  Restriction 3: a 16-byte unit
+/// that extends beyond the last column is stored in full.
 void check_stored_box(const TensorBox &box, const Call &call) {
   if (box.x < 0 || box.y < 0 || box.z < 0)
     violation(call.where,
@@ -105,8 +106,9 @@ void check_stored_box(const TensorBox &box, const Call &call) {
         call.primitive, static_cast<long long>(columns), static_cast<int>(kUnitBytes));
 }
 
-/// PTX ISA: "The filter corner location must be within the bounding box."  It does not define starts
-/// that are no whole number of steps from the corner of the box.
+/// Checks im2col coordinates.  PTX ISA: "The filter corner location must be within the bounding
+/// box." The ISA does not define starts that are not a multiple of the step from the corner of the
+/// box.
 void check_place(const TensorMapFields &map, const Im2colCoord &at, const char *primitive,
                  source_location where) {
   check_first_column(map, at.c, primitive, where);
@@ -126,8 +128,8 @@ void check_place(const TensorMapFields &map, const Im2colCoord &at, const char *
   }
 }
 
-/// The place of a box in smem.  A violation if a thread has written there through the generic proxy
-/// without a proxy fence.
+/// Returns the smem address of a box.  Reports a violation if a thread has written there through
+/// the generic proxy without a proxy fence.
 std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char *primitive,
                      source_location where) {
   check_may_use_gmem(primitive, where);
@@ -196,7 +198,7 @@ void store(const TensorBox &box, SmemAddress src, bool add, const Call &call) {
   mine.start({box, smem, add}, call.where);
 }
 
-/// NULL if no thread of the block has started a TMA store.
+/// Returns NULL if no thread of the block has issued a TMA store.
 BulkStores *stores_of_this_thread() {
   std::vector<BulkStores> &stores = async_proxy().stores;
   return stores.empty() ? nullptr : &stores[static_cast<size_t>(current->index)];
