@@ -1,7 +1,7 @@
 // mbarriers and named barriers in the simulator.
 //
-// An mbarrier is a word in shared memory, as on the device.  The simulator keeps a copy of the word to
-// detect that a kernel overwrites it, and lets a waiting thread sleep instead of polling.
+// An mbarrier is a word in shared memory, as on the device.  The simulator keeps a copy of the
+// word, to detect kernels that overwrite it.  Waiting threads sleep instead of polling.
 #include "host/barriers.h"
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace engine {
 
 namespace {
 
-constexpr int kMaxCount = (1 << 20) - 1;  // of arrivals, and of bytes either way
+constexpr int kMaxCount = (1 << 20) - 1;  // arrivals; absolute number of bytes
 
-/// "full + 8 bytes".
+/// Returns a text like "full + 8 bytes".
 Text name_of(const Mbarrier &bar) {
   const SharedMemory &smem = *bar.block->smem;
   return smem.locate(smem.at(bar.offset));
@@ -44,7 +44,7 @@ Mbarrier *find(Block &block, uint32_t offset) {
   return &block.barriers->mbarriers[static_cast<size_t>(found - offsets.begin())];
 }
 
-/// The block and the offset of an mbarrier.
+/// Location of an mbarrier.
 struct Place {
   Block &block;
   uint32_t offset;
@@ -67,7 +67,7 @@ void check_own(SmemAddress address, const char *primitive, source_location where
 
 enum class User {
   thread,
-  async_proxy,  ///< an asynchronous operation
+  async_proxy,  ///< asynchronous operation
 };
 
 Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
@@ -86,7 +86,7 @@ Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
   return *bar;
 }
 
-/// Stores the word; if it lacks neither arrivals nor bytes, the phase completes.
+/// Stores the word and completes the phase if no arrivals or bytes are missing.
 void settle(Mbarrier &bar, MbarrierWord word, source_location where) {
   if (word.pending == 0 && word.bytes < 0)
     violation(where, "completes mbarrier %s with %d bytes more than its phase expects",
@@ -156,7 +156,7 @@ void check_named(const Thread &me, int id, int threads, const char *primitive,
     violation(where, "calls %s after lanes of its warp have returned", primitive);
 }
 
-/// Lets the warps that have arrived go on.
+/// Releases the warps that have arrived.
 void release(Block &block, NamedBarrier &bar) {
   bool is_next_begun = false;
   for (int w = 0; w < block.num_warps(); w++) {
@@ -170,7 +170,7 @@ void release(Block &block, NamedBarrier &bar) {
   if (!is_next_begun) bar.threads = 0;
 }
 
-/// True if the barrier is complete.
+/// Returns whether the arrival has completed the barrier.
 bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primitive,
                   source_location where) {
   check_named(me, id, threads, primitive, where);
@@ -281,9 +281,9 @@ void mbarrier_arrive_expect(SmemAddress address, uint32_t bytes, source_location
   arrive(address, bytes, "mbarrier_arrive_expect", where);
 }
 
-/// A thread that is woken may find that the phase after the one it waited for has completed too.  A GPU
-/// thread tests the parity and would then wait for one phase more, perhaps for ever.  Whether it comes to
-/// that depends on timing, so the simulator always reports it.
+/// When a woken thread runs, the next phase may have completed as well.  A GPU thread tests the
+/// parity and would then wait for one more phase, perhaps forever.  Whether this happens depends on
+/// timing, so the simulator always reports it.
 void mbarrier_wait(SmemAddress address, uint32_t parity, source_location where) {
   check_own(address, "mbarrier_wait", where);
   if (parity > 1) violation(where, "passes parity %u to mbarrier_wait", parity);

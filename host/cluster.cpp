@@ -1,4 +1,4 @@
-// The blocks of a cluster: addresses in distributed shared memory, and cluster_sync.
+// Clusters: addresses in distributed shared memory, and cluster_sync.
 #include <utility>
 
 #include "host/barriers.h"

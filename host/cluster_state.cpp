@@ -56,7 +56,8 @@ void ClusterState::begin_block(Block &block, const Grid &grid, int64_t index, co
 
 void ClusterState::shape(int num_blocks, int num_threads) {
   const int num_warps = num_blocks * num_threads / kWarpSize;
-  // The threads go first and come last: without memory for all of it the shape is none.
+  // threads_ is cleared first and allocated last: if an allocation fails, it stays empty and
+  // prepare() calls shape() again.
   threads_.clear();
   warps_ = std::vector<Warp>(static_cast<size_t>(num_warps));
   mma_ = std::vector<MmaSlot>(static_cast<size_t>(num_warps) * kMmaSlots);

@@ -1,4 +1,4 @@
-// The memory in which an engine runs one cluster after the other.
+// State of the cluster that an engine runs.  Its memory is reused for the next cluster.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ class ClusterState {
  public:
   explicit ClusterState(Engine *engine) : engine_(engine) {}
 
-  /// Gets all the memory that clusters of this grid have from the start.
+  /// Allocates the memory that every cluster of the grid needs at its start.
   void prepare(const Grid &);
-  /// Everything as a cluster finds it when it starts.
+  /// Resets all state to that of a cluster that has not started.
   void begin(const Grid &, int64_t index, const Mode &);
-  /// The last cluster was abandoned: the next one gets new threads.
+  /// Discards the threads of an abandoned cluster; the next cluster allocates new ones.
   void abandon() { threads_.clear(); }
 
   Cluster &cluster() { return cluster_; }
@@ -39,7 +39,7 @@ class ClusterState {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<MmaSlot> mma_;
-  // By rank; as many as were ever needed.
+  // Indexed by rank; grown to the largest cluster so far.
   std::vector<std::unique_ptr<SharedMemory>> memories_;
   std::vector<std::unique_ptr<Barriers>> barriers_;
   std::vector<std::unique_ptr<AsyncProxy>> async_proxies_;

@@ -1,4 +1,4 @@
-// block_sync, and the collectives of a warp.
+// block_sync and warp collectives.
 #include <cstring>
 #include <utility>
 
@@ -54,7 +54,7 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
   if (combine != nullptr)
     combine(warp);
   else
-    race::join(&warp, 1);  // warp_sync orders memory; an exchange of values does not
+    race::join(&warp, 1);  // warp_sync orders memory; shuffles do not
   wake(warp, ~(1u << me.lane));
 }
 

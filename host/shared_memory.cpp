@@ -13,7 +13,7 @@ namespace mp::host::engine {
 
 namespace {
 
-constexpr size_t kGuardBytes = 64;  // on each side, so twice that between two variables
+constexpr size_t kGuardBytes = 64;  // per side, so twice this between two variables
 constexpr std::byte kGuardPattern{0xC5};
 constexpr size_t kUsualVariables = 16;
 constexpr size_t kArenaBytes = kSmemBytes + 16 * 1024;  // room for variables and their guard zones
@@ -26,7 +26,7 @@ size_t round_up(size_t value, size_t alignment) {
 
 SharedMemory::SharedMemory() {
   variables_.reserve(kUsualVariables);
-  // Not by malloc, whose heap would grow with each life of the workers.
+  // mmap instead of malloc, whose heap would grow each time the workers are restarted.
   void *const pages =
       mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();
@@ -48,8 +48,8 @@ void SharedMemory::begin_block(size_t dynamic_bytes, const Mode &mode) {
   variables_.clear();
   used_bytes_ = 0;
   guard_all_ = mode.strict;
-  // The strict mode shifts all variables by a few 16-byte steps, so that code which relies on more
-  // alignment than it asked for fails.
+  // Strict mode shifts all variables by a multiple of 16 bytes, so that code that relies on more
+  // than its declared alignment fails.
   top_ = mode.strict ? 16 * (mode.seed * 7 % 8) : 0;
 #if MP_ASAN
   __asan_poison_memory_region(arena_, kArenaBytes);
@@ -105,7 +105,7 @@ std::string SharedMemory::damage() const {
   return "";
 }
 
-/// Names the neighbouring variable that is nearer to the first damaged byte.
+/// Names the adjacent variable that is nearer to the first damaged byte.
 std::string SharedMemory::describe_damage(const Variable *below, const Variable *above,
                                           size_t begin, size_t end) const {
   const auto is_damaged = [](std::byte b) { return b != kGuardPattern; };

@@ -1,8 +1,8 @@
-// The shared memory of one block: an arena with a guard zone on either side of every variable.
+// Shared memory of one block: an arena with guard zones around every variable.
 //
-// Variables start as NaN.  The guard zones hold a pattern that is checked when the block has finished;
-// in the strict mode everything outside the variables is a guard zone.  Under AddressSanitizer the
-// zones are poisoned instead, so that it reports the line of the bad access.
+// Variables are initialized to NaN.  Guard zones hold a pattern that is checked at the end of the
+// block; in strict mode, everything outside the variables is a guard zone.  Under AddressSanitizer,
+// guard zones are poisoned instead, so that the line of the bad access is reported.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace mp::host::engine {
 
-constexpr int kNanPattern = 0xFF;  // of every byte; a NaN in fp16, bf16, fp32 and fp64
+constexpr int kNanPattern = 0xFF;  // every byte; NaN in fp16, bf16, fp32 and fp64
 
 inline bool is_aligned(const void *address, size_t alignment) {
   return reinterpret_cast<uintptr_t>(address) % alignment == 0;
@@ -31,24 +31,24 @@ class SharedMemory {
   void begin_block(size_t dynamic_bytes, const Mode &);
   void *dynamic() const { return arena_ + variables_.front().offset; }
 
-  /// NULL if there is no such variable yet.
+  /// Returns NULL if the variable does not exist yet.
   void *find(const void *key) const {
     for (const Variable &variable : variables_)
       if (variable.key == key) return arena_ + variable.offset;
     return nullptr;
   }
-  /// NULL if the block would use more than kSmemBytes.
+  /// Returns NULL if the block would exceed kSmemBytes.
   void *add(const void *key, const char *name, size_t bytes, size_t alignment);
 
   const std::byte *begin() const { return arena_; }
   std::byte *at(size_t offset) const { return arena_ + offset; }
   static size_t capacity();
-  /// True if the whole range lies in one variable.
+  /// Returns whether the range is within one variable.
   bool holds(const void *address, size_t bytes) const;
-  /// "tile + 12 bytes", for reports.
+  /// Returns a text like "tile + 12 bytes", for reports.
   Text locate(const void *address) const;
 
-  /// Empty, or a report of the variable whose guard zone was written.
+  /// Returns an empty string, or a report that names the variable whose guard zone was overwritten.
   std::string damage() const;
 
  private:
@@ -70,7 +70,7 @@ class SharedMemory {
   std::vector<Variable> variables_;
   size_t top_ = 0;          ///< end of the last variable
   size_t guarded_end_ = 0;  ///< end of the guard zone above the last variable
-  size_t used_bytes_ = 0;   ///< by variables, without guard zones
+  size_t used_bytes_ = 0;   ///< total of the variables, without guard zones
   bool guard_all_ = false;
 };
 
