@@ -1,5 +1,5 @@
-// The CPU as a device.  This file is compiled without the kernels' -march, so that it can report that the
-// CPU lacks instructions that the kernels use.
+// CPU as a device.  Compiled without the kernels' -march, so that it can report missing instruction
+// sets.
 #include "kernels/simt/device.h"
 
 #include <fcntl.h>
@@ -22,12 +22,12 @@ namespace mp::host {
 
 namespace {
 
-constexpr int kModelledArch = 90;  // the simulator models WMMA, cp.async, TMA, wgmma and clusters
+constexpr int kModelledArch = 90;  // WMMA, cp.async, TMA, wgmma and clusters are modeled
 constexpr size_t kAlignment = 256;
 
 bool cpu_runs_the_kernels() {
 #if MP_HOST_NEEDS_X86_64_V3
-  // Clang 16 does not know the name "f16c".
+  // Clang 16 does not support the name "f16c".
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c &&
@@ -37,8 +37,8 @@ bool cpu_runs_the_kernels() {
 #endif
 }
 
-/// The first bytes of a file; what cannot be read is empty.  Streams would take what their buffers have no
-/// memory for as the end of the file.
+/// Returns the beginning of a file, empty if it cannot be read.  Streams would report an
+/// out-of-memory condition as end of file.
 std::string_view start_of_file(const char *path, std::span<char> text) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -47,7 +47,7 @@ std::string_view start_of_file(const char *path, std::span<char> text) {
   return {text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
 }
 
-/// Of the processor that is listed first.
+/// Writes the model name of the first processor in /proc/cpuinfo.
 void write_cpu_name(char *name, size_t size) {
   constexpr std::string_view kField = "\nmodel name", kBefore = ": ";
   char text[4096];

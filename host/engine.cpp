@@ -1,5 +1,4 @@
-// Launches: the fibers of one cluster on an OS thread, the clusters of a grid on several of them, and the
-// report when something goes wrong.
+// Launches: fibers of a cluster on one OS thread, and reports of violations and deadlocks.
 #include "host/engine.h"
 
 #include <algorithm>
@@ -46,10 +45,10 @@ class Engine {
 
   static Engine &of_this_thread();
 
-  /// The engine that runs the calling kernel.
+  /// Returns the engine that runs the calling kernel.
   static Engine &running() { return *current->engine; }
 
-  /// What fails here fails before the first thread of the grid has run.
+  /// Allocates before the first thread of the grid runs, so that failures occur here.
   void prepare(const Grid &grid) { state_.prepare(grid); }
 
   void run_cluster(const Grid &grid, int64_t index) {
@@ -71,7 +70,7 @@ class Engine {
     }
   }
 
-  // These are called from inside a kernel, through the free functions below.
+  // Called from within a kernel, through the free functions below.
 
   [[noreturn]] void stop(const char *what, source_location where) {
     note_violation(what, where);
@@ -85,11 +84,11 @@ class Engine {
     me.waits_for = waits_for;
     Thread *const next = scheduler_.pick();
     if (next == nullptr) {
-      resume(*me.fiber, main_);  // deadlock: run_cluster reports it
+      resume(*me.fiber, main_);  // deadlock, reported by run_cluster
       std::abort();
     }
     current_ = next;
-    if (next == &me) return;  // an asynchronous operation has woken it
+    if (next == &me) return;  // woken by an asynchronous operation
     if (next->fiber == nullptr) {
       next->fiber = &fibers_.take();
       next->fiber->start = next;
@@ -125,14 +124,14 @@ class Engine {
     Fiber &self = *engine.running_;
     try {
       engine.run_threads(self);
-    } catch (...) {  // below this frame there is nothing that could catch it
+    } catch (...) {  // no frame below could catch it
       engine.thrown_ = std::current_exception();
     }
-    engine.resume(self, engine.main_);  // run_cluster throws it again
+    engine.resume(self, engine.main_);  // run_cluster rethrows it
     std::abort();                       // an abandoned fiber is never resumed
   }
 
-  /// What a fiber does: it runs the thread it was given, then others that have not started yet.
+  /// Main loop of a fiber: runs its assigned thread, then threads that have not started yet.
   void run_threads(Fiber &self) {
     for (;;) {
       Thread *next = std::exchange(self.start, nullptr);
@@ -154,8 +153,8 @@ class Engine {
     switch_fiber(from, to);
   }
 
-  /// The thread has returned from the kernel.  Barriers of the block and the cluster no longer count
-  /// it; a warp collective that still expects it can never complete.
+  /// Retires a thread that has returned from the kernel.  Barriers of the block and the cluster no
+  /// longer count it; a warp collective that still expects it can never complete.
   void finish(Thread &thread) {
     Warp &warp = *thread.warp;
     Block &block = *thread.block;
@@ -196,7 +195,7 @@ class Engine {
     throw TargetError(MP_ERROR_INTERNAL, error_);
   }
 
-  /// Whatever is thrown on the way.
+  /// Scope guard that drops the state of an abandoned cluster, also if an exception is thrown.
   struct Abandoned {
     Engine &engine;
     ~Abandoned() {
@@ -228,19 +227,19 @@ class Engine {
     return report;
   }
 
-  Thread *&current_ = current;  ///< of this OS thread, looked up once
+  Thread *&current_ = current;  ///< cached: one thread-local lookup
   FiberPool fibers_;
   Fiber main_;
   Fiber *running_ = nullptr;
   const Grid *grid_ = nullptr;
   std::string error_;
-  std::exception_ptr thrown_;  ///< by a thread of the cluster
+  std::exception_ptr thrown_;  ///< exception of a thread of the cluster
   ClusterState state_{this};
   Cluster &cluster_ = state_.cluster();
   Scheduler scheduler_;
 };
 
-/// The engine of an OS thread, from its first launch to release_idle().
+/// Engine of an OS thread, from its first launch to release_idle().
 struct EngineSlot {
   std::optional<Engine> engine;
   ThreadCache registration{[this] { engine.reset(); }};
@@ -251,7 +250,7 @@ Engine &Engine::of_this_thread() {
   return engine ? *engine : engine.emplace();
 }
 
-// ---------------------------------------------------------------- the interface
+// ---------------------------------------------------------------- interface
 
 Text words(const char *format, ...) {
   Text said;

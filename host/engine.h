@@ -1,24 +1,34 @@
-// The CPU simulator: runs the thread blocks of a grid on the CPU.
+// CPU simulator: runs the thread blocks of a grid on the CPU.
 //
-// Every thread of a block is a fiber, and fibers switch only where a thread waits for others: in
-// barriers and warp collectives.  The blocks of a cluster run together on one OS thread, and clusters
-// are spread over OS threads; a grid without clusters is one of clusters of one block.  The shared
-// memory of a block is an arena with guard zones, filled with NaN patterns before the block starts; a
-// variable has the same offset in every arena of the cluster.
+// Every GPU thread is a fiber.  Fibers switch only when a thread waits for others: in barriers and
+// warp collectives.  The blocks of a cluster run together on one OS thread, and clusters are
+// distributed over OS threads.  Without clusters, every block is a cluster of size 1.  The shared
+// memory of a block is an arena with guard zones, filled with NaN patterns before the block starts.
+// A variable has the same offset in all arenas of a cluster.
 //
-// There are two modes.  Plain runs the lanes in order and performs copies at once, as fast as it can.
-// Strict runs a seeded random schedule, performs asynchronous operations as late or as early as the
-// rules allow, and checks all guard zones.  In both modes a barrier or collective that cannot complete
-// is an error, not a hang, and the error names the kernel lines and what is missing.
+// There are two modes:
+//
+// - Plain mode is the fast one: it runs lanes in order and executes copies immediately.
+// - Strict mode runs a seeded random schedule, executes asynchronous operations as late or as early
+//   as the PTX ISA allows, and checks all guard zones.
+//
+// In both modes, a barrier or collective that cannot complete is reported as an error, with the
+// kernel lines and the missing arrivals.  It never hangs.
 //
 // Environment: MP_HOST_MODE=plain|strict, MP_HOST_SEED=N, MP_HOST_THREADS=N (OS threads).
 //
-// This file is what the host bodies of the primitives (simt.h, wmma.h, sm80.h, sm90.h) call.  Launches
-// and failures are in engine.cpp, the choice of the next thread is in scheduler.h, fibers are in
-// fiber.h, the state of threads, warps and blocks is in threads.h and cluster_state.h.  block_sync and
-// the warp collectives are in collectives.cpp, cluster_sync and the addresses in a cluster in
-// cluster.cpp, mbarriers and named barriers in barriers.cpp, cp.async in async_copy.cpp, TMA in
-// tma.cpp, wgmma in warpgroup.cpp and wgmma.cpp.
+// This header is the interface for the host bodies of the primitives (simt.h, wmma.h, sm80.h,
+// sm90.h).  Implementation:
+//
+//     engine.cpp                      launches and failures
+//     scheduler.h                     choice of the next thread
+//     fiber.h                         fibers
+//     threads.h, cluster_state.h      state of threads, warps and blocks
+//     collectives.cpp                 block_sync and warp collectives
+//     cluster.cpp                     cluster_sync and addresses in a cluster
+//     barriers.cpp                    mbarriers and named barriers
+//     async_copy.cpp, tma.cpp         cp.async and TMA
+//     warpgroup.cpp, wgmma.cpp        wgmma
 #pragma once
 
 #include <cstddef>
@@ -29,12 +39,12 @@
 
 namespace mp::host::engine {
 
-/// The thread that runs now.  Fibers never change their OS thread.
+/// Running GPU thread.  Fibers never change their OS thread.
 extern constinit thread_local Thread *current;
 
-/// The same, for kernels.  To a kernel the answer is the same from its first line to its last, and
-/// gnu::const says so, as glibc does of the address of errno: the compiler calls this once ahead of a
-/// loop, not in it.  The simulator changes `current`, so its own code must read that instead.
+/// Returns the running thread, for kernels.  Its value is constant within a kernel, so gnu::const
+/// lets the compiler hoist the call out of loops, like the address of errno in glibc.  The
+/// simulator itself changes `current` and must read that variable instead.
 [[gnu::const]] Thread &this_thread() noexcept;
 
 // ------------------------------------------------------------------ for the primitives
@@ -43,74 +53,75 @@ extern constinit thread_local Thread *current;
 /// running thread is abandoned, not unwound: neither kernels nor callers may own memory on it.
 [[noreturn, gnu::format(printf, 2, 3)]] void violation(source_location, const char *format, ...);
 
-/// A few words of a report.  It owns no memory, because violation() abandons the stack it may be on.
+/// Fragment of a report.  Owns no memory, because violation() abandons the stack.
 struct Text {
   char text[192];
 };
 [[gnu::format(printf, 1, 2)]] Text words(const char *format, ...);
 
-/// "file.cpp:12", the file without its folders.
+/// Returns "tma.cpp:12", without folders.
 Text file_and_line(const source_location &);
 bool same_line(const source_location &, const source_location &);
 
-// Primitives that are called often take the running thread as an argument, because the kernel has it
-// at hand; the others look it up.
+// Frequently called primitives take the running thread as an argument, because the kernel already
+// has it; the others look it up.
 
-/// block_sync: waits for all threads of the block that have not returned.
+/// Implements block_sync: waits for all threads of the block that have not returned.
 void block_barrier(Thread &me, source_location);
 
-/// A collective of all lanes of the warp.  The last to arrive runs `combine` (may be NULL) on the
-/// values that the lanes left in warp.value and warp.source; then all go on and find warp.result.
+/// Runs a collective of all lanes of the warp.  The last lane to arrive runs `combine` (may be
+/// NULL) on warp.value and warp.source, which the lanes have set.  All lanes then read warp.result.
 void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &), source_location);
 
-/// Lets other threads run until one of them wakes this one.  `waits_in` names the primitive.
+/// Runs other threads until one of them wakes the caller.  `waits_in` names the primitive.
 void block_until_woken(Thread &me, const char *waits_in, source_location, WaitsFor = {});
 void wake(Warp &, uint32_t lanes);
 
-/// A place where, in the strict mode, other threads may run first.  Barrier operations that do not
-/// block call it, so that other threads also run between them and the accesses around them.
+/// Allows a switch to another thread, in strict mode.  Non-blocking barrier operations call this
+/// function, so that other threads can run between them and the surrounding accesses.
 void may_switch(source_location);
 
-/// The block's copy of a shared variable; the first thread that asks allocates it.
+/// Returns the block's copy of a shared variable, which the first caller allocates.
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location = source_location::current());
 
-/// A violation if the running thread has yet to wait for the kernels before its own.
+/// Reports a violation if the running thread has not yet called wait_for_previous_kernel.
 void check_may_use_gmem(const char *primitive, source_location);
 
-/// cp.async of the running thread, see sm80.h.
+/// Issues a cp.async of the running thread, see sm80.h.
 void start_copy(void *smem, const void *gmem, int valid_bytes, source_location);
 void wait_for_copies(int64_t pending_groups);
 
-/// True if the asynchronous operation that is being started should be performed later.
+/// Returns whether the asynchronous operation that is being issued is to be executed later.
 bool defer_copy();
 
 // ------------------------------------------------------------------ addresses in shared memory
 
-/// The low 24 bits are an offset in the arena of a block, which is aligned to 1024 bytes.  The high 8
-/// bits are 0 for the block that uses the address, or 1 + the rank of the block that in_block mapped it
-/// to.
+/// Shared-memory address.  The low 24 bits are an offset in the arena of a block, which is aligned
+/// to 1024 bytes.  The high 8 bits are 0 for the block that uses the address, or 1 + the rank of
+/// the block to which in_block mapped it.
 using SmemAddress = uint32_t;
 
-/// True if in_block returned it.
+/// Returns whether in_block returned the address.
 bool is_mapped(SmemAddress);
 uint32_t offset_in_arena(SmemAddress);
 
-/// The block that an address is in: the running thread's, or another one of its cluster.  A violation
-/// if that block has returned.
+/// Returns the block that contains an address: that of the running thread, or another one of its
+/// cluster.  Reports a violation if that block has returned.
 Block &block_of(SmemAddress, const char *primitive, source_location);
 
-/// The memory at an address.  A violation unless the whole range lies in one variable.
+/// Returns the memory at an address.  Reports a violation unless the range is within one variable.
 std::byte *smem_at(SmemAddress, size_t bytes, const char *primitive, source_location);
-/// The same, for an address in that block.
+/// Same, for an address in the given block.
 std::byte *smem_at(const Block &, SmemAddress, size_t bytes, const char *primitive,
                    source_location);
 
-/// The running thread has written shared memory through the generic proxy.  The async proxy (TMA,
-/// wgmma) may use it after that thread's async_proxy_fence.
+/// Records that the running thread has written shared memory through the generic proxy.  The async
+/// proxy (TMA, wgmma) may use the range after an async_proxy_fence of that thread.
 void note_generic_write(const Thread &me, SmemAddress, size_t bytes);
 
-/// complete_tx: an asynchronous operation has brought bytes that the current phase expects.
+/// Implements complete_tx: an asynchronous operation has written bytes that the current phase
+/// expects.
 void mbarrier_complete_tx(SmemAddress, uint32_t bytes, source_location);
 
 // ------------------------------------------------------------------ launch
@@ -121,18 +132,19 @@ struct Grid {
   int num_threads;
   int cluster;  ///< blocks per cluster
   size_t dynamic_smem_bytes;
-  bool uses_pdl;  ///< its threads must call wait_for_previous_kernel
+  bool uses_pdl;  ///< threads must call wait_for_previous_kernel
   int max_workers;
   void (*body)(const void *arguments);
   const void *arguments;
 };
 
-/// Runs the whole grid; returns when it has finished.  Throws TargetError where a kernel breaks a rule of the programming
-/// model: it deadlocks, lacks a lane in a collective, writes outside its shared variables, is launched wrongly and so on.
+/// Runs a grid to completion.  Throws TargetError if the kernel violates the programming model: for
+/// example, deadlocks, calls a collective with a missing lane, writes outside its shared variables,
+/// or has an invalid launch configuration.
 void run(const Grid &);
 
-/// Frees the workers, and the stacks and shared memory of all OS threads; the next launch gets
-/// others.
+/// Frees the workers, and the stacks and shared memory of all OS threads.  The next launch
+/// allocates them again.
 void release_idle();
 
 }  // namespace mp::host::engine

@@ -1,6 +1,7 @@
-// Fibers on Boost.Context, with the calls that tell AddressSanitizer of a switch of stacks, and
-// Valgrind of the stacks: without them it takes a switch for one huge frame, and reports the memory
-// below it.
+// Fibers on Boost.Context, with sanitizer annotations.
+//
+// AddressSanitizer must be notified of stack switches, and Valgrind of the stacks.  Otherwise
+// Valgrind mistakes a switch for one huge frame and reports accesses below it.
 #pragma once
 
 #include <sys/mman.h>
@@ -31,14 +32,14 @@ struct Thread;
 
 struct Fiber {
   boost::context::detail::fcontext_t context;
-  Thread *start;  ///< the thread to run when next resumed, unless the fiber is in the middle of one
+  Thread *start;  ///< thread to run when next resumed; NULL in the middle of a thread
   const void *stack_bottom;
   size_t stack_bytes;
   void *asan_fake_stack;
   unsigned valgrind_stack;
 };
 
-/// Leaves `from` and continues `to`; returns when something switches back to `from`.
+/// Suspends `from` and resumes `to`; returns when `from` is resumed.
 inline void switch_fiber(Fiber &from, Fiber &to) {
 #if MP_ASAN
   __sanitizer_start_switch_fiber(&from.asan_fake_stack, to.stack_bottom, to.stack_bytes);
@@ -50,7 +51,8 @@ inline void switch_fiber(Fiber &from, Fiber &to) {
 #endif
 }
 
-/// Must come first in a new fiber: stores where the fiber that started it stopped.
+/// Completes the switch to a new fiber: saves the context of the fiber that switched.  Must be the
+/// first call of a new fiber.
 inline void enter_fiber(boost::context::detail::transfer_t arrived) {
   static_cast<Fiber *>(arrived.data)->context = arrived.fctx;
 #if MP_ASAN
@@ -58,7 +60,7 @@ inline void enter_fiber(boost::context::detail::transfer_t arrived) {
 #endif
 }
 
-/// The OS thread's own stack, as a fiber to switch away from and back to.
+/// Returns a fiber for the stack of the calling OS thread.
 inline Fiber fiber_of_os_thread() {
   Fiber fiber{};
 #if MP_ASAN
@@ -72,7 +74,7 @@ inline Fiber fiber_of_os_thread() {
   return fiber;
 }
 
-/// The fibers of one cluster and their stacks, reused from cluster to cluster.
+/// Fibers of one cluster and their stacks, reused from cluster to cluster.
 class FiberPool {
  public:
   using Entry = void (*)(boost::context::detail::transfer_t);
@@ -86,8 +88,8 @@ class FiberPool {
   }
   FiberPool(const FiberPool &) = delete;
   FiberPool &operator=(const FiberPool &) = delete;
-  /// Whoever maps this address next, another thread's pool perhaps, must not inherit what
-  /// AddressSanitizer remembers of these stacks: munmap does not clear it.
+  /// Clears AddressSanitizer's poison, which munmap keeps: the next mapping at this address must
+  /// not inherit it.
   ~FiberPool() {
     reset();
     munmap(memory_, kStride * capacity_);
@@ -101,7 +103,7 @@ class FiberPool {
   }
   void give_back(Fiber &fiber) { free_.push_back(&fiber); }
 
-  /// Drops all fibers, wherever they stopped: their cluster was abandoned.
+  /// Drops all fibers, even suspended ones.  Used after their cluster was abandoned.
   void reset() {
 #if MP_ASAN
     __asan_unpoison_memory_region(memory_, kStride * capacity_);
@@ -118,9 +120,9 @@ class FiberPool {
   static constexpr size_t kStackBytes = 64 << 10;
 #endif
   static constexpr size_t kGuardBytes = 4096;
-  // The stride is no power of two, and each stack is shifted by a "colour": tops of stacks at
-  // power-of-two distances compete for the same cache sets, and a switch then costs three times as
-  // much.
+  // The stride is not a power of two, and each stack is shifted by a color.  Stack tops at
+  // power-of-two distances would compete for the same cache sets and make a switch three times as
+  // expensive.
   static constexpr size_t kStride = kStackBytes + 2 * kGuardBytes;
   static constexpr size_t kColours = 64, kColourBytes = 64;
   static_assert(kColours * kColourBytes <= kGuardBytes);
@@ -129,7 +131,7 @@ class FiberPool {
     const size_t index = fibers_.size();
     if (index == capacity_) throw std::bad_alloc();
     std::byte *const bottom = static_cast<std::byte *>(memory_) + index * kStride;
-    mprotect(bottom, kGuardBytes, PROT_NONE);  // a stack overflow traps
+    mprotect(bottom, kGuardBytes, PROT_NONE);  // traps a stack overflow
     std::byte *const top = bottom + kStride - (index * 5 % kColours) * kColourBytes;
     Fiber fiber{};
     fiber.stack_bottom = bottom + kGuardBytes;
@@ -142,7 +144,7 @@ class FiberPool {
   size_t capacity_;
   Entry entry_;
   void *memory_;
-  // Room for all of them from the start: they stay where they are, and no kernel waits for memory.
+  // Reserved in full: fibers never move, and no kernel waits for an allocation.
   std::vector<Fiber> fibers_;
   std::vector<Fiber *> free_;
 };

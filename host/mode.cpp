@@ -1,4 +1,4 @@
-// What the environment says of the simulator: its mode and how many OS threads it may use.
+// Simulator settings from the environment: mode, seed and number of OS threads.
 #include "host/mode.h"
 
 #include <algorithm>

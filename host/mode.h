@@ -1,4 +1,4 @@
-// How strictly the simulator runs kernels, and on how many OS threads.
+// Simulator mode: plain or strict, and the number of OS threads.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,17 @@ struct Mode {
   CopyTiming copies = CopyTiming::immediate;
 
   static Mode plain() { return {}; }
-  /// Seeds 0 and 1 (mod 8) make every copy late or immediate; the others toss a coin for each.
+  /// Returns a strict mode.  Seeds 0 (mod 8) make every copy late, seeds 1 (mod 8) immediate; all
+  /// others choose at random for each copy.
   static Mode strict_with(uint64_t seed);
 };
 
-/// The mode of the process; starts from the environment.  Change it only between launches.
+/// Returns the mode of the process, initialized from the environment.  May only change between
+/// launches.
 Mode mode();
 void set_mode(const Mode &);
 
-/// OS threads that launches may use.
+/// Returns the maximum number of OS threads per launch.
 int max_workers();
 
 }  // namespace mp::host::engine

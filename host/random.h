@@ -1,11 +1,11 @@
-// The random numbers of the strict mode.
+// Random numbers of strict mode.
 #pragma once
 
 #include <cstdint>
 
 namespace mp::host::engine {
 
-/// xorshift64*: equal seeds give equal schedules on every computer.
+/// xorshift64*: equal seeds give equal schedules on all machines.
 class Random {
  public:
   void seed(uint64_t value) { state_ = value * 0x9E3779B97F4A7C15u | 1; }

@@ -1,4 +1,4 @@
-// Which thread of a cluster runs next, and when asynchronous operations are performed.
+// Scheduler: selects the next thread of a cluster and executes deferred asynchronous operations.
 #pragma once
 
 #include <bit>
@@ -14,8 +14,8 @@ namespace mp::host::engine {
 
 class Scheduler {
  public:
-  /// All threads of the cluster can run.  A seed of the strict mode gives every cluster of the grid
-  /// a schedule of its own.
+  /// Makes all threads of the cluster ready.  In strict mode, every cluster of the grid has a
+  /// different schedule, which depends on the seed.
   void begin_cluster(const Cluster &cluster, int64_t index, const Mode &mode) {
     cluster_ = &cluster;
     mode_ = mode;
@@ -32,8 +32,8 @@ class Scheduler {
     ready_warps_ |= 1u << warp.slot;
   }
 
-  /// The next lane to run; NULL if none can.  In the plain mode the lanes of a warp run in order,
-  /// then those of the next warp; in the strict mode any lane that can run may be next.
+  /// Returns the next lane to run, or NULL if none is ready.  Plain mode runs the lanes of a warp
+  /// in order, then those of the next warp; strict mode selects any ready lane.
   Thread *pick() {
     if (mode_.strict) return pick_any();
     if (cluster_->warps[current_warp_].ready == 0 && !find_ready_warp(current_warp_))
@@ -41,7 +41,7 @@ class Scheduler {
     return take_lane(0);
   }
 
-  /// True if, in the strict mode, another thread shall run first at a place where it may.
+  /// Returns whether another thread runs first at a switch point (strict mode only).
   bool wants_switch() {
     constexpr uint32_t kPlacesPerSwitch = 4;
     return mode_.strict && random_.next() % kPlacesPerSwitch == 0;
@@ -81,8 +81,9 @@ class Scheduler {
     return take_lane(static_cast<int>(random_.next() % kWarpSize));
   }
 
-  /// For a while a quarter of the warps, or one block, runs only when nothing else can.  A choice
-  /// made anew at each switch would keep all warps at about the same place.
+  /// Selects a quarter of the warps, or one block, to run only if no other warp is ready, for a
+  /// number of switches.  Selecting again at each switch would keep all warps at about the same
+  /// point.
   void hold_back() {
     const Block &block = cluster_->blocks[random_.next() % static_cast<uint32_t>(cluster_->size)];
     const uint32_t warps = static_cast<uint32_t>((uint64_t{1} << block.num_warps()) - 1);
@@ -91,7 +92,8 @@ class Scheduler {
     switches_held_ = 64 << random_.next() % 8;
   }
 
-  /// Makes it current_warp_: the first of `among` that is ready, counted from warp `start` on.
+  /// Sets current_warp_ to the first ready warp of `among`, starting at warp `start`; returns false
+  /// if none is ready.
   bool find_ready_warp(int start, uint32_t among = ~0u) {
     while ((ready_warps_ & among) != 0) {
       const int slot =
@@ -112,7 +114,7 @@ class Scheduler {
     return warp.lanes + lane;
   }
 
-  /// Performs any one of the operations, on the stack of the running fiber.
+  /// Executes a random pending operation on the stack of the running fiber.
   void perform_async() {
     std::swap(async_[random_.next() % async_.size()], async_.back());
     performing_ = std::move(async_.back());
@@ -127,9 +129,9 @@ class Scheduler {
   std::vector<AsyncOperation> async_;
   AsyncOperation performing_{};
   int current_warp_ = 0;
-  uint32_t ready_warps_ = 0;  ///< by slot; may include warps that are no longer ready
-  uint32_t held_back_ = 0;    ///< warps, by slot
-  int switches_held_ = 0;     ///< how many switches they stay held back
+  uint32_t ready_warps_ = 0;  ///< bit per slot; a superset of the ready warps
+  uint32_t held_back_ = 0;    ///< bit per slot
+  int switches_held_ = 0;     ///< switches until the next selection
 };
 
 }  // namespace mp::host::engine

@@ -1,4 +1,4 @@
-// Sorting by the digits of the keys, the lowest first.  std::stable_sort would allocate.
+// Radix sort, least significant digit first.  std::stable_sort would allocate.
 #include "kernels/simt/sort.h"
 
 #include <array>
@@ -15,7 +15,7 @@ struct Pairs {
   uint32_t *keys, *values;
 };
 
-/// `to` = `from` sorted by a digit.
+/// Sorts `from` by one digit into `to`.
 void sort_by_digit(const Pairs &from, const Pairs &to, int64_t count, int shift) {
   const auto digit = [shift](uint32_t key) { return key >> shift & (kDigits - 1); };
   std::array<int64_t, kDigits> place{};  // of the next pair with that digit

@@ -1,4 +1,4 @@
-// The threads, warps and blocks of one cluster, and the collectives in which they wait.
+// State of a cluster: its threads, warps and blocks, and the barriers and collectives in progress.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace mp::host {
 
-/// The place of a call in a kernel, which every primitive takes as a default argument.
+/// Call site in a kernel; every primitive takes it as a default argument.
 using std::source_location;
 
 }  // namespace mp::host
@@ -16,10 +16,10 @@ using std::source_location;
 namespace mp::host::engine {
 
 constexpr int kWarpSize = 32;
-constexpr int kMaxThreads = 1024;                   // of a block, and of a cluster
-constexpr int kMaxWarps = kMaxThreads / kWarpSize;  // likewise
-constexpr int kMaxCluster = 8;                      // blocks; the portable limit of sm_90
-constexpr size_t kSmemBytes = 227 * 1024;  // what a block may use on sm_90, the largest so far
+constexpr int kMaxThreads = 1024;  // per block, and per cluster
+constexpr int kMaxWarps = kMaxThreads / kWarpSize;
+constexpr int kMaxCluster = 8;             // blocks; portable limit of sm_90
+constexpr size_t kSmemBytes = 227 * 1024;  // per block on sm_90, the largest so far
 
 struct Fiber;
 struct Warp;
@@ -32,18 +32,19 @@ struct Text;
 class Engine;
 class SharedMemory;
 
-/// What a blocked thread waits for, and how a deadlock's report describes what is missing there.
+/// Object that a blocked thread waits for; `describe` names the missing arrivals in a deadlock
+/// report.
 struct WaitsFor {
   const void *object = nullptr;
   Text (*describe)(const void *object) = nullptr;
 };
 
-/// A cp.async that has been started and not yet performed.
+/// A cp.async that is issued but not yet executed.
 struct PendingCopy {
   void *dst;
   const void *src;
-  int bytes;      ///< copied; the rest of the 16 is zeroed
-  int64_t group;  ///< the commit it belongs to
+  int bytes;      ///< copied; the rest of the 16 bytes is zero-filled
+  int64_t group;  ///< commit group of the copy
 };
 
 struct alignas(64) Thread {
@@ -53,23 +54,23 @@ struct alignas(64) Thread {
   Engine *engine;
   int index;  ///< in the block
   int lane;
-  bool may_use_gmem;     ///< false until wait_for_previous_kernel in a kernel that starts early
+  bool may_use_gmem;     ///< false until wait_for_previous_kernel if the launch uses PDL
   int64_t mma_issued;    ///< mma_sync calls so far, see wmma.h
   int64_t copy_group;    ///< cp.async commits so far
-  const char *waits_in;  ///< the primitive in which it is blocked, and its place, for reports
+  const char *waits_in;  ///< primitive in which the thread is blocked, for reports
   source_location waits_at;
   WaitsFor waits_for;
   std::vector<PendingCopy> copies;
 };
 
-/// One deferred warp-wide matrix multiply: what each lane contributed.
+/// A deferred warp-wide matrix multiply: the operands of each lane.
 struct MmaSlot {
   float *d[kWarpSize];
   const float *a[kWarpSize];
   const float *b[kWarpSize];
   const float *c[kWarpSize];
   uint32_t arrived;    ///< lanes
-  source_location at;  ///< of the first lane to arrive
+  source_location at;  ///< call site of the first lane to arrive
 };
 constexpr int kMmaSlots = 16;
 
@@ -89,7 +90,7 @@ struct Warp {
   uint64_t result[kWarpSize];
   uint8_t source[kWarpSize];
 
-  // Deferred matrix multiplies, performed in order.
+  // Deferred matrix multiplies, executed in order.
   MmaSlot *mma;
   int64_t mma_done;
   uint32_t mma_waiting;  ///< lanes
@@ -117,7 +118,7 @@ struct Block {
   int num_warps() const { return num_threads / kWarpSize; }
 };
 
-/// The blocks that run together.
+/// Blocks that run concurrently and can access each other's shared memory.
 struct Cluster {
   Block *blocks;
   int size;
@@ -129,7 +130,7 @@ struct Cluster {
   // The cluster_sync in progress.
   int at_sync;                         ///< threads that wait
   uint32_t sync_waiting[kMaxWarps];    ///< lanes, by slot of the warp
-  source_location sync_at[kMaxWarps];  ///< of the first lane of the warp to arrive
+  source_location sync_at[kMaxWarps];  ///< call site of the warp's first lane to arrive
 };
 
 }  // namespace mp::host::engine

@@ -20,7 +20,7 @@ namespace mp::host::engine {
 
 namespace {
 
-/// Clusters are handed out in order, one at a time.
+/// Clusters of a launch, handed out to threads one at a time and in order.
 class Job {
  public:
   explicit Job(const Clusters &clusters) : clusters_(clusters) {}
@@ -39,7 +39,7 @@ class Job {
       }
     }
   }
-  /// Of a thread that need not be there.
+  /// Runs clusters on an optional thread, unless it fails to prepare.
   void help() noexcept {
     if (next_.load(std::memory_order_relaxed) >= clusters_.count) return;
     try {
@@ -62,18 +62,17 @@ class Job {
 
 class Workers {
  public:
-  /// As many as the system gives, up to `count`.
+  /// Starts up to `count` threads: fewer if the system cannot create them.
   explicit Workers(int count) {
     threads_.reserve(static_cast<size_t>(count));
-    // These signals end a process and belong to the application's threads.  Workers inherit the
-    // mask.
+    // Signals that end a process are for the application's threads.  Workers inherit the mask.
     sigset_t blocked, before;
     sigemptyset(&blocked);
     for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&blocked, signal);
     pthread_sigmask(SIG_BLOCK, &blocked, &before);
     try {
       for (int i = 0; i < count; i++) threads_.emplace_back([this, i] { serve(i); });
-    } catch (const std::exception &) {  // no thread, or no memory for one
+    } catch (const std::exception &) {  // no thread, or no memory for it
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -86,7 +85,7 @@ class Workers {
     for (std::thread &thread : threads_) thread.join();
   }
 
-  /// Runs the job on that many pool threads and on the calling one; returns when all have finished.
+  /// Runs the job on up to `helpers` pool threads and on the calling thread, to completion.
   void run(Job &job, int helpers) {
     {
       const std::lock_guard lock(mutex_);
@@ -128,8 +127,8 @@ class Workers {
   bool quit_ = false;
 };
 
-/// Guards the list of ThreadCache.  Locked within a job, so its handler is registered first: a
-/// fork calls the handlers in reverse order.
+/// Guards the list of ThreadCache objects.  It is locked while a job runs, so its fork handler is
+/// registered first: fork calls prepare handlers in reverse order.
 std::mutex kept_mutex;
 const ForkGuard<kept_mutex> nothing_kept_in_a_child;
 ThreadCache *kept = nullptr;
@@ -137,11 +136,12 @@ ThreadCache *kept = nullptr;
 std::mutex one_job_at_a_time;
 const ForkGuard<one_job_at_a_time> no_job_in_a_child;
 
-/// Owns the workers, from a launch to release_workers(); the forked child of a process that has
-/// workers works alone.  Its handler is there from the start: a fork that waits for the job in
-/// which the workers are made would not call a handler that comes with them.
+/// Owner of the workers, from a launch to release_workers().  The forked child of a process that
+/// has workers runs launches on the calling thread.  The fork handler is registered at load time: a
+/// fork that waits for the job in which the workers are created would not call a handler registered
+/// with them.
 struct WorkersOfProcess {
-  /// Calls that come later, or are in progress while the process ends, work alone.
+  /// Ends the workers at exit.  Later or concurrent launches run on their calling thread only.
   ~WorkersOfProcess() {
     const std::lock_guard lock(one_job_at_a_time);
     can_have_workers = false;
@@ -158,7 +158,7 @@ struct WorkersOfProcess {
  private:
   static inline constinit Workers *all = nullptr;
   static inline constinit bool can_have_workers = true;
-  /// A child has none of the parent's workers, and creates none if the parent had any.
+  /// Drops the parent's workers in a child, which does not create any if the parent had some.
   static inline const bool has_fork_handler = pthread_atfork(nullptr, nullptr, [] {
                                                 if (all != nullptr) can_have_workers = false;
                                                 all = nullptr;
