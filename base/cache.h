@@ -1,4 +1,4 @@
-// What a thread computed last, kept by key: tensor maps, choices of kernels.
+// Per-thread cache of recent results by key: tensor maps, kernel selections.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace mp {
 
-/// Multiplicative (Knuth, vol. 3, 6.4): the high bits are the good ones.
+/// Multiplicative hash (Knuth, vol. 3, 6.4); only the high bits are well mixed.
 struct Hash {
   uint64_t sum = 0;
 
@@ -19,12 +19,12 @@ struct Hash {
   }
 };
 
-/// Direct-mapped: every key has one place, which the next key of that place takes over.
-/// Key has == and `uint64_t hash() const`.
+/// Direct-mapped cache: each key has one entry, shared with other keys.  Key has == and `uint64_t
+/// hash() const`.
 template <class Key, class Value>
 class Cache {
  public:
-  /// The value of `key`, which make() computes if it is not there.  Valid until the next call.
+  /// Returns the value of `key`; computes it with make() on a miss.  Valid until the next call.
   template <class Make>
   const Value &find(const Key &key, const Make &make) {
     Entry &entry = entries_[key.hash() >> (64 - kLog2Entries)];
@@ -39,7 +39,8 @@ class Cache {
   int64_t misses() const { return misses_; }
 
  private:
-  /// A training step of a hundred layers uses a few hundred tensor maps, and fewer choices.
+  /// Sized for a training step of a hundred layers: a few hundred tensor maps, and fewer
+  /// selections.
   static constexpr int kLog2Entries = 8;
   struct Entry {
     Key key;

@@ -1,6 +1,6 @@
-// How rows x columns are cut into parts whose sums, one per column, are taken by themselves.
+// Partition of rows x columns into row blocks whose column sums are computed separately.
 //
-// Of the shape alone, so that no sum depends on the device.
+// Depends on the shape only, so that sums are the same on all devices.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ struct ColumnPartition {
   static constexpr int kRun = 8;  ///< columns per thread
   static constexpr int64_t kMaxChunks = 512;
 
-  int lanes;               ///< neighbouring threads that share a row: 1, 2, 4 or 8
-  int64_t tiles;           ///< of lanes * kRun columns
-  int64_t rows_per_chunk;  ///< rows of a part
+  int lanes;               ///< adjacent threads that share a row: 1, 2, 4 or 8
+  int64_t tiles;           ///< groups of lanes * kRun columns
+  int64_t rows_per_chunk;  ///< rows per row block
   int64_t chunks;
 
-  /// `least_per_thread`: rows.  Chunks are as many as it allows, up to `max_chunks`.
+  /// Creates up to `max_chunks` chunks, with at least `least_per_thread` rows per thread.
   ColumnPartition(int64_t rows, int64_t columns, int64_t max_chunks = kMaxChunks,
                   int64_t least_per_thread = 16)
       : lanes(1) {
@@ -30,7 +30,7 @@ struct ColumnPartition {
   }
 
  private:
-  /// a + b may be more than 64 bits hold.
+  /// Divides with rounding up; a + b may exceed 64 bits.
   static int64_t ceil(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 };
 

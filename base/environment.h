@@ -1,5 +1,4 @@
-// Environment variables of the library.  A value that cannot be used is logged once, and is as if
-// it were not set.
+// Environment variables of the library.  An invalid value is logged once and treated as unset.
 #pragma once
 
 #include <atomic>
@@ -15,13 +14,13 @@
 
 namespace mp {
 
-/// Empty if the variable is not set.
+/// Returns the value, or an empty string if the variable is not set.
 inline std::string_view environment_value(const char *name) {
   const char *const value = std::getenv(name);
   return value != nullptr ? value : "";
 }
 
-/// Receives the lines; capi/ sets its log.
+/// Log function; capi/ sets it to the library's log.
 using EnvironmentLog = void (*)(const char *line);
 inline void print_environment_line(const char *line) {
   std::fputs("mpcore: warn: ", stderr);
@@ -31,10 +30,10 @@ inline void print_environment_line(const char *line) {
 }
 inline constinit std::atomic<EnvironmentLog> environment_log{print_environment_line};
 
-/// One variable; a static object, which remembers that it has been reported.
+/// An environment variable.  Must be static: it stores whether its value has been logged.
 class EnvironmentVariable {
  public:
-  /// @param rule  "must be error, warn, info or debug"
+  /// @param rule  e.g.  "must be error, warn, info or debug"
   constexpr EnvironmentVariable(const char *name, const char *rule) : name_(name), rule_(rule) {}
 
   std::string_view value() const { return environment_value(name_); }
@@ -63,7 +62,7 @@ class EnvironmentVariable {
 
   void refuse() { log_once(rule_, "; using the default"); }
 
-  /// "NAME = value: TEXT"
+  /// Logs "NAME = value: TEXT", once.
   void log_once(const char *text, const char *consequence = "") {
     if (is_logged_.test_and_set()) return;
     char line[512];

@@ -1,5 +1,5 @@
-// Escaping of foreign text (names, paths, values of variables) in reports, logs and JSON: none of
-// its bytes ends a line, moves a cursor, reorders the display or makes the line invalid UTF-8.
+// Escaping of external text (names, paths, values of variables) in reports, logs and JSON.  Escaped
+// text cannot end a line, move a cursor, reorder the display or make a line invalid UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace mp {
 
-/// The character that a text begins with.
+/// First character of a text.
 struct Utf8Character {
   uint32_t code;
-  size_t bytes;  ///< 0: the text does not begin with a character of UTF-8
+  size_t bytes;  ///< 0 if the text does not begin with a valid UTF-8 character
 };
 
 constexpr Utf8Character first_character(std::string_view text) {
@@ -35,14 +35,14 @@ constexpr Utf8Character first_character(std::string_view text) {
 }
 
 /// Returns whether a character is a control character (C0, DEL, C1), a line separator or an
-/// override of the direction of text.
+/// override of the text direction.
 constexpr bool is_control(uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0x2028 && code <= 0x202e) ||
          (code >= 0x2066 && code <= 0x2069);
 }
 
-/// Calls emit(std::string_view) for each character in turn: controls as \u000a, bytes that are not
-/// UTF-8 as U+FFFD.  Allocates nothing.
+/// Calls emit(std::string_view) for each character in order: control characters as \u000a, invalid
+/// UTF-8 bytes as U+FFFD.  Allocates no memory.
 template <class Emit>
 void for_each_escaped(std::string_view text, const Emit &emit) {
   while (!text.empty()) {
@@ -65,14 +65,14 @@ void for_each_escaped(std::string_view text, const Emit &emit) {
   }
 }
 
-/// A part of a line.
+/// Escapes text for output within a line.
 inline std::string escaped(std::string_view text) {
   std::string line;
   for_each_escaped(text, [&](std::string_view part) { line += part; });
   return line;
 }
 
-/// A string of JSON.
+/// Quotes and escapes text as a JSON string.
 inline std::string json_string(std::string_view text) {
   std::string json = "\"";
   for_each_escaped(text, [&](std::string_view part) {

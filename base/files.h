@@ -1,4 +1,4 @@
-// Reading that never waits, and writing that leaves a whole file or the one from before.
+// File access: reads that never block, and writes that replace a file atomically.
 #pragma once
 
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 
 namespace mp {
 
-/// Opens a regular file for reading.  Returns its descriptor, or -1 and an errno: EINVAL for a
-/// pipe, a device or a folder, whose end may never come.
+/// Opens a regular file for reading.  Returns its descriptor, or -1 and an errno: EINVAL for pipes,
+/// devices and folders, which may have no end of file.
 inline int open_regular_file(const char *path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // never waits for a pipe
   struct stat found;
   if (file < 0 || (::fstat(file, &found) == 0 && S_ISREG(found.st_mode))) return file;
   ::close(file);
@@ -25,7 +25,7 @@ inline int open_regular_file(const char *path) {
   return -1;
 }
 
-/// Blocks the signals of its thread, so that none ends the process between two steps.
+/// Blocks all signals of the calling thread, so that none ends the process between two steps.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -41,7 +41,7 @@ class SignalsHeld {
   sigset_t before_;
 };
 
-/// Writes `content` to an open file and closes that.  Returns 0 or an errno.
+/// Writes `content` to an open file and closes the file.  Returns 0 or an errno.
 inline int write_and_close(int file, std::string_view content, bool syncs) {
   int error = 0;
   while (error == 0 && !content.empty()) {
@@ -51,13 +51,13 @@ inline int write_and_close(int file, std::string_view content, bool syncs) {
     else if (errno != EINTR)
       error = errno;
   }
-  // EINVAL: the file system has nothing to synchronize.
+  // EINVAL: the file does not support fsync.
   if (error == 0 && syncs && ::fsync(file) != 0 && errno != EINVAL) error = errno;
   if (::close(file) != 0 && errno != EINTR && error == 0) error = errno;
   return error;
 }
 
-/// Opens a device or a pipe, which cannot be replaced, for writing; /dev/stdout and /dev/stderr are
+/// Opens a device or a pipe, which cannot be replaced, for writing. /dev/stdout and /dev/stderr are
 /// those of this process.
 /// @return a descriptor; -1 and errno = 0 if the path does not name a device or a pipe
 inline int open_stream(const std::string &path) {
@@ -72,10 +72,10 @@ inline int open_stream(const std::string &path) {
   return -1;
 }
 
-/// Writes `content` to a new file in the folder of `path`, and renames that when all of it is on
-/// the disk.  A symbolic link at `path` is replaced, not followed; a device or a pipe is written
-/// to.
-/// @return 0 or an errno; with an errno the file is as it was before, and nothing else is left
+/// Writes `content` to a new file in the folder of `path` and renames it when all data is on disk.
+/// A symbolic link at `path` is replaced, not followed; a device or a pipe is written directly.
+///
+/// @return 0 or an errno; on failure, the file is unchanged and no temporary file remains
 inline int replace_file(const std::string &path, std::string_view content) {
   if (const int stream = open_stream(path); stream >= 0)
     return write_and_close(stream, content, false);

@@ -1,12 +1,12 @@
-// Mutexes of the process, and processes that fork.
+// Mutexes that are safe across fork.
 #pragma once
 
 #include <pthread.h>
 
 namespace mp {
 
-/// A mutex for which a fork waits, so that no thread holds it that is not in the child.  Not for one under which
-/// somebody may fork.
+/// Holds a mutex during fork, so that no thread that is missing in the child owns it.  Must not be
+/// used for a mutex under which a thread may fork.
 template <auto &kMutex>
 struct ForkGuard {
   ForkGuard() {

@@ -1,4 +1,4 @@
-// Objects that a process makes once, at their first use.
+// Lazy initialization of process-wide objects.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace mp {
 
-/// List of the objects from lazy_init(), freed when the library is unloaded.
+/// List of all objects from lazy_init(), freed when the library is unloaded.
 class LazyInit {
  public:
   struct Entry {
@@ -21,8 +21,8 @@ class LazyInit {
     while (!entries.compare_exchange_weak(entry.next, &entry)) continue;
   }
 
-  /// A context, or a call that creates one.  Nothing is freed while one lives: then the process is
-  /// ending, and threads may be in calls.
+  /// Marks a context, or a call that creates one.  If any exists at unload, nothing is freed: the
+  /// process is ending, and threads may still be in calls.
   class User {
    public:
     User() { users++; }
@@ -45,10 +45,10 @@ class LazyInit {
 };
 inline const LazyInit free_at_unload;
 
-/// Returns the result of the first `make` of this type.  Unlike a local static variable it waits
-/// for no other thread, because the child of a fork does not have that thread: threads that come at
-/// the same time make one each, and the first stays.  After an exception of `make` the next call
-/// tries again.
+/// Returns the result of the first successful `make` of this type.  Unlike a local static variable,
+/// it never waits for another thread, which may not exist in the child of a fork: concurrent
+/// threads each make an object, and the first one is kept.  If `make` throws, the next call tries
+/// again.
 template <typename Make>
 std::invoke_result_t<Make> &lazy_init(Make make) {
   static_assert(std::is_empty_v<Make>, "a lambda: each is the first call of its own type");

@@ -1,4 +1,4 @@
-// What sorting on the device needs beside its two buffers (kernels/simt/sort.h).
+// Scratch memory for sorting on the device (kernels/simt/sort.h).
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace mp {
 
-/// Bytes, 256-byte aligned, for `count` pairs of 32-bit keys and values on any device.  An upper bound, so that
-/// no device is asked: CUB's onesweep keeps 1 KiB for every block, which sorts thousands of pairs, and some
+/// Returns the bytes, aligned to 256, for `count` pairs of 32-bit keys and values.  An upper bound
+/// for all devices: CUB's onesweep uses 1 KiB per block, which sorts thousands of pairs, and some
 /// KiB of histograms.
 inline size_t sort_scratch_bytes(int64_t count) {
   constexpr size_t kHistograms = 64 * 1024;

@@ -1,4 +1,4 @@
-// The failure that capi/ turns into a status and a message.
+// Exception that capi/ converts to a status and a message.
 #pragma once
 
 #include <stdexcept>
@@ -8,8 +8,9 @@
 
 namespace mp {
 
-/// The environment failed (driver, memory) or, in the simulator, a kernel broke a rule of the
-/// hardware.  What kernels include has no strings: they call throw_target_error() of device.h.
+/// Failure of the environment (driver, memory) or, in the simulator, a kernel's violation of the
+/// programming model.  Headers that kernels include avoid strings and call throw_target_error()
+/// from device_info.h.
 struct TargetError : std::runtime_error {
   TargetError(mp_status_t status, const std::string &what)
       : std::runtime_error(what), status(status) {}

@@ -1,4 +1,4 @@
-// One object for each thread that asks for it, gone when its thread ends.
+// Thread-local objects, created at first use and destroyed when their thread ends.
 #pragma once
 
 #include <pthread.h>
@@ -9,9 +9,10 @@
 
 namespace mp {
 
-/// On the heap: every thread of the process may get thread_local space, whether it uses it or not.  And
-/// thread_local variables have no destructors here: where there is no memory to register one with, the C
-/// library ends the process, while this throws std::bad_alloc.
+/// Thread-local object on the heap.  A thread_local variable would use space in every thread of the
+/// process, even in threads that never use it.  It would also need a registered destructor: if that
+/// registration runs out of memory, the C library ends the process, but this class throws
+/// std::bad_alloc.
 template <class T>
 class ThreadLocal {
  public:
@@ -19,15 +20,16 @@ class ThreadLocal {
     if (T *const known = of_this_thread) return *known;
     return make();
   }
-  /// NULL where this thread has not asked for it yet.
+  /// Returns NULL if this thread has not created its object yet.
   static T *find() { return of_this_thread; }
 
  private:
-  /// Made while the library is loaded: the child of a fork would wait for a thread that was about to make it.
+  /// Created at load time.  If it were created lazily, the child of a fork could wait for a thread
+  /// that does not exist there.
   struct Key {
     Key() : is_made(pthread_key_create(&key, destroy) == 0) {}
-    /// The library is unloaded: threads that live on must not call it when they end.  Or the process ends:
-    /// objects that calls ask for from then on stay.
+    /// Ends the use of the key.  After unload, remaining threads must not call the destructor when
+    /// they end.  At process exit, objects created later are leaked.
     ~Key() {
       is_gone = true;
       if (is_made) pthread_key_delete(key);
