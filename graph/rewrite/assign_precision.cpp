@@ -1,22 +1,24 @@
 // Assigns a precision to every vertex of a graph, in these steps:
 //
-//   0  Each vertex gets its class from pattern, graph or list, then from the level and the limits.
-//   1  ALLOW vertices are 16-bit, except for their slot MP_SLOT_FP32, through which no type propagates.
-//   2  DENY propagates forward through INFER, and through a CLEAR that leads to another INFER or DENY.
-//   3  INFER and CLEAR vertices between two 16-bit ALLOW vertices become 16-bit unless denied.
-//   4  bf16: an INFER that reads a 16-bit vertex becomes 16-bit unless it also reads a denied one.
-//   5  CLEAR vertices connected to a 16-bit vertex through CLEAR become 16-bit.
-//   6  finalize.cpp: vertices without a 16-bit kernel revert, clusters agree, casts are absorbed.
+//     0  Each vertex gets its class: by pattern, graph or list, then by level and limits.
+//     1  ALLOW vertices are 16-bit, except for slot MP_SLOT_FP32, which propagates no type.
+//     2  DENY propagates forward through INFER, and through CLEAR that leads to INFER or DENY.
+//     3  INFER and CLEAR vertices between two 16-bit ALLOW vertices become 16-bit unless denied.
+//     4  bf16: an INFER vertex that reads a 16-bit vertex becomes 16-bit unless it also reads a
+//        denied one.
+//     5  CLEAR vertices connected to a 16-bit vertex through CLEAR become 16-bit.
+//     6  finalize.cpp: vertices without a 16-bit kernel revert, clusters agree, casts are absorbed.
 //
 // Example of step 2:
 //
 //     deny -> infer1 -> clear1 -> infer2 -> clear2 -> allow
 //
-// infer1, clear1 and infer2 are denied, because they compute with the large values of deny.  clear2
-// is not denied: only a product follows, which reads 16 bits anyway.  Step 5 makes clear2 16-bit, so
-// that it copies half the bytes.
+// infer1, clear1 and infer2 are denied, because they compute with the large values of deny. clear2
+// is not denied: only a matrix product follows, which reads 16 bits anyway.  Step 5 makes clear2
+// 16-bit, so that it copies half the bytes.
 //
-// Sources: auto_mixed_precision.cc of TensorFlow's grappler; for the limits NVIDIA ModelOpt AutoCast.
+// Sources: auto_mixed_precision.cc of TensorFlow's grappler; for the limits NVIDIA ModelOpt
+// AutoCast.
 #include "graph/rewrite/assign_precision.h"
 
 #include <algorithm>
@@ -73,7 +75,7 @@ void PrecisionAssignment::classify() {
   apply_limits();
 }
 
-/// MP_AUTOCAST_FORCE_ALL: everything that can is ALLOW, but constants, state and cross-entropies.
+/// MP_AUTOCAST_FORCE_ALL: makes all vertices ALLOW, except constants, state and cross-entropies.
 void PrecisionAssignment::force_all() {
   std::vector<bool> is_state(graph_.num_nodes, false);
   for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
@@ -88,7 +90,7 @@ void PrecisionAssignment::force_all() {
   }
 }
 
-/// Nodes with numbers too large, or sums too long, are DENY.
+/// Denies nodes whose values are too large or whose sums are too long.
 void PrecisionAssignment::apply_limits() {
   const auto deny_node = [&](int32_t node, mp_autocast_why_t why) {
     for (int32_t v = vertices_.of_node(node); v < vertices_.end_of_node(node); v++) {
@@ -102,7 +104,7 @@ void PrecisionAssignment::apply_limits() {
       if (graph_.node_depth[i] > depth_limit) deny_node(i, MP_WHY_DEPTH);
   const float amax_limit = policy_.config.amax_limit;
   if (amax_limit > 0.0f && graph_.tensor_amax != nullptr) {
-    // NaN, which is not known, is not larger.
+    // NaN means unknown and does not exceed the limit.
     const auto is_too_large = [&](int32_t t) {
       return graph_.tensor_dtype[t] != MP_DTYPE_NONE && graph_.tensor_amax[t] > amax_limit;
     };
@@ -115,7 +117,7 @@ void PrecisionAssignment::apply_limits() {
   }
 }
 
-// ---------------------------------------------------------------------------- walking
+// ---------------------------------------------------------------------------- graph search
 
 void PrecisionAssignment::give_reason(int32_t v, mp_autocast_why_t why, int32_t because) {
   why_[static_cast<size_t>(v)] = static_cast<uint8_t>(why);
@@ -137,8 +139,8 @@ void PrecisionAssignment::clear_all(Bits bit) {
   for (int32_t v = 0; v < vertices_.count(); v++) clear(v, bit);
 }
 
-/// From all roots at once, nearest vertices first.  Each vertex is met once; enter() may change what
-/// may_enter() says of it.
+/// Breadth-first search from all roots.  Visits each vertex once, so enter() may change the result
+/// of may_enter() for it.
 template <class IsRoot, class MayEnter, class Enter>
 void PrecisionAssignment::walk(Direction direction, const IsRoot &is_root,
                                const MayEnter &may_enter, const Enter &enter) {
@@ -209,7 +211,7 @@ void PrecisionAssignment::between_allow() {
 }
 
 void PrecisionAssignment::follow_allow() {
-  clear_all(kInside);  // here: reads what is denied
+  clear_all(kInside);  // here: reads a denied vertex
   for (int32_t v = 0; v < vertices_.count(); v++)
     if (has(v, kDenied))
       for (const int32_t reader : vertices_.forward.of(v)) set(reader, kInside);

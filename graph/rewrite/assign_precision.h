@@ -1,4 +1,4 @@
-// The colour of every vertex: low, or fp32; and why.
+// Precision of every vertex, low (16-bit) or fp32, and the reason for it.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace mp::autocast {
 
-/// A graph with its colours.  Pure: depends on policy and graph alone, and but for which of several
-/// causes is named, not on the numbers of nodes.
+/// Precision assignment of a graph.  A pure function of policy and graph.  Node numbers affect only
+/// which of several causes is reported.
 class PrecisionAssignment {
  public:
-  /// @param graph  its arrays have been checked.
+  /// @param graph  validated by the caller
   PrecisionAssignment(const Policy &policy, const mp_autocast_graph_t &graph);
 
   const Vertices &vertices() const { return vertices_; }
@@ -23,9 +23,9 @@ class PrecisionAssignment {
   bool is_low(int32_t vertex) const { return has(vertex, kLow); }
   bool is_low_node(int32_t node) const { return is_low(vertices_.main_vertex(node)); }
   mp_autocast_why_t why(int32_t node) const;
-  /// A node, or -1.
+  /// Returns the node that caused the precision, or -1.
   int32_t because(int32_t node) const;
-  /// Of a node that is low by MP_WHY_BETWEEN_ALLOW: the one before it.
+  /// Returns the earlier of the two nodes that made a node low by MP_WHY_BETWEEN_ALLOW, or -1.
   int32_t upstream(int32_t node) const;
 
  private:
@@ -35,8 +35,8 @@ class PrecisionAssignment {
     kProcessable = 1 << 2,
     kAble = 1 << 3,
     kReadsVariable = 1 << 4,
-    kInside = 1 << 5,  ///< of the set that a walk stays in
-    kSeen = 1 << 6     ///< by a walk
+    kInside = 1 << 5,  ///< in the set that a walk may enter
+    kSeen = 1 << 6     ///< visited by the walk
   };
   enum Direction { kForward, kBackward, kBoth };
 
@@ -70,7 +70,7 @@ class PrecisionAssignment {
   bool can_be_low(int32_t v) const {
     return has(v, kProcessable) && has(v, kAble) && !has(v, kDenied);
   }
-  /// An end of the paths of between_allow().
+  /// Returns whether a vertex is an endpoint of the paths of between_allow().
   bool is_allow_root(int32_t v) const { return is(v, MP_CAST_ALLOW) && has(v, kLow); }
   void give_reason(int32_t v, mp_autocast_why_t why, int32_t because);
   void make_low(int32_t v, mp_autocast_why_t why, int32_t because);
@@ -81,10 +81,10 @@ class PrecisionAssignment {
   Vertices vertices_;
   std::vector<uint8_t> class_;
   std::vector<uint8_t> bits_;
-  std::vector<uint8_t> why_;       ///< 0: its class says enough
-  std::vector<int32_t> because_;   ///< nodes
-  std::vector<int32_t> origin_;    ///< the root from which the latest walk came
-  std::vector<int32_t> upstream_;  ///< vertices: the MP_CAST_ALLOW before
+  std::vector<uint8_t> why_;       ///< 0 if the class is the reason
+  std::vector<int32_t> because_;   ///< cause, as a node
+  std::vector<int32_t> origin_;    ///< root of the latest walk that reached the vertex
+  std::vector<int32_t> upstream_;  ///< preceding ALLOW vertex
   std::vector<int32_t> queue_;
 };
 

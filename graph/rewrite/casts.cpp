@@ -13,7 +13,7 @@ Casts::Casts(const Policy &policy, const mp_autocast_graph_t &graph,
   number_casts();
 }
 
-// ---------------------------------------------------------------------------- who reads what
+// ---------------------------------------------------------------------------- readers
 
 bool Casts::has_low_producer(int32_t tensor) const {
   const int32_t producer = graph_.tensor_producer[tensor];
@@ -49,7 +49,7 @@ void Casts::count_readers() {
     if (role_of(graph_, t) == MP_TENSOR_OUTPUT && is_fp32(graph_, t)) count(t, has_low_producer(t));
 }
 
-// ---------------------------------------------------------------------------- what a tensor needs
+// ---------------------------------------------------------------------------- type of a tensor
 
 bool Casts::is_model_copy(int32_t tensor) const {
   return role_of(graph_, tensor) == MP_TENSOR_PARAMETER && !has_low_producer(tensor);
@@ -79,7 +79,7 @@ mp_dtype_t Casts::dtype(int32_t tensor) const {
   return has_low_producer(tensor) != producer_writes_other(tensor) ? low_ : MP_FP32;
 }
 
-// ---------------------------------------------------------------------------- the casts
+// ---------------------------------------------------------------------------- casts
 
 void Casts::number_casts() {
   first_cast_.resize(graph_.num_tensors);

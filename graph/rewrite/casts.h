@@ -1,19 +1,20 @@
-// The types of the tensors of a painted graph, and the fewest casts between them.
+// Types of the tensors after precision assignment, and the casts between them.
 //
-// Readers of the producer's colour, and those that read either, take a tensor as it is.  If others
-// remain, the tensor needs its other type:
+// A tensor is read without a cast by readers of its producer's precision and by readers that accept
+// either type.  All other readers need the other type:
 //
-//   a parameter that is needed low        the optimizer's 16-bit copy: no kernel
-//   all readers want the other type, and  the producer writes that: no cast
-//   the producer can write either
-//   otherwise                             one cast, shared by all of them
+//     a parameter that is needed low        uses the optimizer's 16-bit copy: no kernel
+//     all readers need the other type, and  the producer writes that type: no cast
+//     the producer can write either
+//     otherwise                             one cast, shared by these readers
 //
-// So there is at most one cast per tensor, and fewest of all while nobody reads either: such a reader is
-// left the type that it has, for it may be one that wants its precision.  An output has a reader outside; it
-// changes its type only where that reader is known, with MP_AUTOCAST_KEEP_IO.
+// A tensor therefore has at most one cast.  The total is minimal unless a reader accepts either
+// type: such a reader keeps the producer's type, because it may depend on its precision.  An output
+// also has an external reader.  Its type is known only with MP_AUTOCAST_KEEP_IO; otherwise the type
+// of the output does not change.
 //
-// Emulation (TensorFlow's, for CPUs) rounds instead: what a low vertex writes or reads is cast to low
-// once, and cast back for each input of a low vertex, and once for all fp32 readers.
+// Emulation (TensorFlow's, for CPUs) rounds instead.  A tensor that a low vertex writes or reads is
+// cast to low once.  It is cast back for each input of a low vertex, and once for all fp32 readers.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +33,16 @@ class Casts {
   int32_t count() const { return count_; }
   int32_t num_model_copies() const { return num_model_copies_; }
 
-  /// What the producer writes.
+  /// Returns the type that the producer writes.
   mp_dtype_t dtype(int32_t tensor) const;
-  /// The cast that `input` of `node` reads, or -1.
+  /// Returns the cast that `input` of `node` reads, or -1.
   int32_t cast_of_input(int32_t node, int32_t input) const;
 
-  /// Each may be nullptr.
+  /// Writes the arrays; each may be nullptr.
   void write(uint8_t *tensor_dtype, int32_t *input_cast, mp_autocast_cast_t *casts) const;
 
  private:
-  /// The casts of one tensor, in this order.
+  /// Casts of one tensor, in this order.
   struct Needed {
     bool to_low, to_fp32;
   };
@@ -60,9 +61,9 @@ class Casts {
   const mp_dtype_t low_;
   const bool keeps_io_, emulates_;
   std::vector<int32_t> readers_;     ///< per tensor
-  std::vector<int32_t> others_;      ///< of which want the type that the producer's colour is not
-  std::vector<int32_t> first_cast_;  ///< per tensor: the number of its first cast
-  std::vector<int32_t> cast_back_;   ///< emulation, per input: the cast for it alone, or -1
+  std::vector<int32_t> others_;      ///< readers that need the type other than the producer's
+  std::vector<int32_t> first_cast_;  ///< index of each tensor's first cast
+  std::vector<int32_t> cast_back_;   ///< emulation, per input: cast for this input only, or -1
   int32_t count_ = 0;
   int32_t num_model_copies_ = 0;
 };

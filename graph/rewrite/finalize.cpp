@@ -1,5 +1,5 @@
 // Step 6 of assign_precision.cpp: vertices without a 16-bit kernel revert to fp32, clusters agree
-// on a type, casts are absorbed.  Then the reason of every node is final.
+// on a type, casts are absorbed.  Also returns the final reason of every node.
 #include <algorithm>
 
 #include "graph/rewrite/assign_precision.h"
@@ -13,8 +13,9 @@ void PrecisionAssignment::revert_unsupported() {
 
 // ---------------------------------------------------------------------------- clusters
 
-/// A member that is denied, that is not to be touched or that has no 16-bit kernel denies all; else one
-/// that is low makes all low, of any class: an empty list has no float to show, and still has a type.
+/// Unifies containers.  A member that is denied, not processable or without a 16-bit kernel denies
+/// all members.  Otherwise, a low member makes all members low, regardless of their class: an empty
+/// list has no float tensor but still has a type.
 void PrecisionAssignment::containers() {
   const auto stays_fp32 = [&](int32_t node) {
     const int32_t v = vertices_.of_node(node);
@@ -39,7 +40,7 @@ void PrecisionAssignment::containers() {
   }
 }
 
-/// The members that are no back edges decide.
+/// Unifies loops: members that are not back edges decide.
 void PrecisionAssignment::loops() {
   const Groups groups(graph_, 1U << kLoop);
   for (size_t g = 0; g < groups.count(); g++) {
@@ -67,7 +68,7 @@ void PrecisionAssignment::loops() {
   }
 }
 
-/// A container and a loop that share a node may have decided differently; then all are fp32.
+/// Unifies a container and a loop that share a node and differ: all become fp32.
 void PrecisionAssignment::unify_clusters() {
   const Groups groups(graph_, 1U << kContainer | 1U << kLoop);
   for (size_t g = 0; g < groups.count(); g++) {
@@ -85,10 +86,10 @@ void PrecisionAssignment::unify_clusters() {
 
 // ---------------------------------------------------------------------------- casts
 
-/// A cast to fp32 all whose readers are low casts to low instead, and is one cast less.
+/// Absorbs casts: a cast to fp32 whose readers are all low casts to low instead.
 void PrecisionAssignment::absorb_casts() {
   const auto is_cast = [&](int32_t node) { return (flags_of(graph_, node) & MP_NODE_CAST) != 0; };
-  // The vertex of a cast that writes tensor t; -1: it is no cast's, or carries no colour.
+  // Returns the vertex of a cast that writes tensor t, or -1 if there is none.
   const auto cast_of = [&](int32_t t) {
     const int32_t producer = graph_.tensor_producer[t];
     if (producer < 0 || !is_fp32(graph_, t) || !is_cast(producer)) return -1;
@@ -128,7 +129,7 @@ void PrecisionAssignment::absorb_casts() {
   };
   for (int32_t v = 0; v < vertices_.count(); v++)
     if (is_absorbed(v)) absorb(v);
-  // A cast that reads with the slot that it writes may be the last reader of another one.
+  // If a cast reads on the slot that it writes, it may be the last fp32 reader of another cast.
   for (size_t next = 0; next < queue_.size(); next++) {
     const int32_t v = queue_[next];
     const int32_t node = vertices_.node(v);

@@ -12,7 +12,7 @@ ClusterKind kind_of(const mp_autocast_graph_t &graph, uint32_t cluster) {
   return static_cast<ClusterKind>(graph.cluster_kind != nullptr ? graph.cluster_kind[cluster] : 0);
 }
 
-/// Sets of numbers that are merged: Tarjan's forest, with the paths halved.
+/// Union-find (Tarjan) with path halving.
 class DisjointSets {
  public:
   explicit DisjointSets(uint32_t count) : parent_(count) {

@@ -1,9 +1,9 @@
-// The rules of torch.amp for a complete graph: one forward pass instead of steps 2 to 5 of
+// Rules of torch.amp for a complete graph: one forward pass instead of steps 2 to 5 of
 // assign_precision.cpp.
 //
 // ALLOW vertices are 16-bit, DENY vertices are not.  Every other vertex runs in the type of its
-// inputs: 16-bit if all its floating-point inputs are.  This is the least fixed point, so a cycle is
-// 16-bit only if everything that enters it is.
+// inputs: 16-bit if all its floating-point inputs are.  This is the least fixed point, so a cycle
+// is 16-bit only if all inputs from outside the cycle are.
 #include <algorithm>
 
 #include "graph/rewrite/assign_precision.h"

@@ -11,15 +11,15 @@ namespace mp::autocast {
 
 namespace {
 
-/// TensorFlow's first batch norms have one type for everything.  Their second versions, which its
-/// optimizer takes them for, keep the statistics apart: all inputs and outputs but the first ones.
+/// TensorFlow's original batch norms use one type for all tensors.  The V2 versions, which its
+/// optimizer substitutes, have separate statistics: all inputs and outputs except the first ones.
 struct FirstBatchNorm {
   std::string_view op;
   int32_t data_inputs;
 };
 constexpr FirstBatchNorm kFirstBatchNorms[] = {{"FusedBatchNorm", 1}, {"FusedBatchNormGrad", 2}};
 
-/// nullptr for any other operation.
+/// Returns nullptr for any other operation.
 const FirstBatchNorm *first_batch_norm(const mp_autocast_graph_t &graph, uint32_t node) {
   if (graph.node_op == nullptr || graph.node_op[node] == nullptr) return nullptr;
   const auto *const found =
@@ -127,7 +127,8 @@ int32_t Vertices::main_vertex(int32_t node) const {
 
 namespace {
 
-/// @param for_each_edge  (visit): calls visit(from, to) for every edge, always in the same order.
+/// @param for_each_edge  for_each_edge(visit) calls visit(from, to) for every edge, always in the
+/// same order
 template <class ForEachEdge>
 Adjacency adjacency(int32_t count, const ForEachEdge &for_each_edge) {
   Adjacency a;

@@ -1,4 +1,4 @@
-// The vertices of a graph, which have a colour, and the edges that colour travels along.
+// Vertices of a graph, to which a precision is assigned, and the edges that it propagates along.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mp::autocast {
 
-/// The caller's graph with all of its optional slots there.  Its arrays have been checked.
+/// Slots of a validated graph; 0 if the caller passes none.
 class Slots {
  public:
   explicit Slots(const mp_autocast_graph_t &graph);
@@ -24,13 +24,13 @@ class Slots {
 
   const uint8_t *input_;
   const uint8_t *tensor_;
-  std::vector<uint8_t> moved_input_;  ///< empty where the caller's are used
+  std::vector<uint8_t> moved_input_;  ///< empty if the caller's slots are used
   std::vector<uint8_t> moved_tensor_;
 };
 
-/// For every vertex, those that its edges lead to.
+/// Adjacency list: the targets of each vertex's edges.
 struct Adjacency {
-  std::vector<int32_t> first;  ///< vertices + 1
+  std::vector<int32_t> first;  ///< vertices + 1 entries
   std::vector<int32_t> other;
 
   std::span<const int32_t> of(int32_t vertex) const {
@@ -40,8 +40,8 @@ struct Adjacency {
   }
 };
 
-/// A vertex is a node with one of its slots: slot 0 of every node, and behind it, in their order, the
-/// other slots that an fp32 tensor is read or written on.
+/// A vertex is a node with one of its slots.  The vertices of a node are consecutive: slot 0, then
+/// the other slots on which an fp32 tensor is read or written, in ascending order.
 class Vertices {
  public:
   explicit Vertices(const mp_autocast_graph_t &graph);
@@ -53,9 +53,9 @@ class Vertices {
 
   int32_t node(int32_t vertex) const { return node_[static_cast<size_t>(vertex)]; }
   uint8_t slot(int32_t vertex) const { return slot_[static_cast<size_t>(vertex)]; }
-  /// Whether an fp32 tensor is read or written there.
+  /// Returns whether an fp32 tensor is read or written on the slot.
   bool is_eligible(int32_t vertex) const { return takes_part_[static_cast<size_t>(vertex)]; }
-  /// The vertex that a node is reported by.
+  /// Returns the vertex that represents a node in reports.
   int32_t main_vertex(int32_t node) const;
 
   Slots slots;
@@ -65,13 +65,13 @@ class Vertices {
   void list_vertices(const mp_autocast_graph_t &graph);
   void link(const mp_autocast_graph_t &graph);
 
-  std::vector<int32_t> first_;  ///< nodes + 1
+  std::vector<int32_t> first_;  ///< nodes + 1 entries
   std::vector<int32_t> node_;
   std::vector<uint8_t> slot_;
   std::vector<bool> takes_part_;
 };
 
-/// Calls visit(node, input, tensor) for every input that is there.
+/// Calls visit(node, input, tensor) for every input that is present.
 template <class Visit>
 void for_each_input(const mp_autocast_graph_t &graph, const Visit &visit) {
   for (uint32_t i = 0; i < graph.num_nodes; i++)
