@@ -9,14 +9,15 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-/// Where the set that begins at `start`, with [, has its ]; a ] that comes first is one of the set.
+/// Returns the position of the ] for the [ at `start`.  A ] in first position is a member of the
+/// set.
 size_t end_of_set(std::string_view pattern, size_t start) {
   size_t first = start + 1;
   if (first < pattern.size() && (pattern[first] == '!' || pattern[first] == '^')) first++;
   return pattern.find(']', first + 1);
 }
 
-/// @param set  what stands between [ and ].
+/// @param set  text between [ and ]
 bool set_has(std::string_view set, char c) {
   const bool is_inverted = set.front() == '!' || set.front() == '^';
   if (is_inverted) set.remove_prefix(1);
@@ -31,7 +32,8 @@ bool set_has(std::string_view set, char c) {
   return found != is_inverted;
 }
 
-/// Where the pattern goes on behind what stands for one character at `p`, no *; nothing if that is not `c`.
+/// Matches one character with the pattern at `p`, which is not *. Returns the next position in the
+/// pattern, or nullopt if `c` does not match.
 std::optional<size_t> match_one(std::string_view pattern, size_t p, char c) {
   if (p == pattern.size()) return std::nullopt;
   if (pattern[p] == '[') {
@@ -54,12 +56,11 @@ bool is_glob(std::string_view pattern) {
   return true;
 }
 
-// Only the last * has to be tried with more text: whatever an earlier one took too little of, this one
-// can take.
+// Backtracks to the last * only: it can absorb any text that an earlier * left over.
 bool glob_matches(std::string_view pattern, std::string_view text) {
   size_t p = 0;
-  size_t star = kNone;  // behind the last * that was met
-  size_t resume = 0;    // where its text ends, so far
+  size_t star = kNone;  // after the last * so far
+  size_t resume = 0;    // end of the text that it matches
   for (size_t t = 0; t < text.size();) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = ++p;

@@ -11,7 +11,8 @@ namespace mp::autocast {
 
 namespace {
 
-/// TensorFlow's optimizer makes the second versions of these before it looks at any list.
+/// Maps the operations that TensorFlow's optimizer replaces by their V2 versions before it reads
+/// any list.
 std::string_view without_alias(std::string_view op) {
   if (op == "FusedBatchNorm") return "FusedBatchNormV2";
   if (op == "FusedBatchNormGrad") return "FusedBatchNormGradV2";

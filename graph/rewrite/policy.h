@@ -1,4 +1,4 @@
-// A policy: the lists in use, patterns of node names, and a level.
+// Autocast policy: operation lists, patterns of node names, and a level.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@
 
 namespace mp::autocast {
 
-/// What is known of an operation.
+/// Class of an operation.
 struct OpClass {
   mp_autocast_class_t op_class;
   bool is_banned;
 };
 
-/// The class of one node, and whether it is a pattern's.
+/// Class of a node, and whether a pattern determined it.
 struct NodeClass {
   mp_autocast_class_t op_class;
   bool is_by_pattern;
@@ -30,31 +30,32 @@ class Policy {
  public:
   explicit Policy(const mp_autocast_config_t &config);
 
-  /// Puts an operation into a class, out of the one that it is in.
+  /// Moves an operation to a class.
   void set_class(std::string_view op, mp_autocast_class_t op_class);
-  /// Takes an operation out of its list.
+  /// Removes an operation from its list.
   void forget(std::string_view op);
-  /// @param pattern  is_glob().
+  /// @param pattern  must satisfy is_glob()
   void set_nodes(std::string_view pattern, mp_autocast_class_t op_class);
 
-  /// Nothing where no list names it.
+  /// Returns nullopt if the operation is not listed.
   std::optional<OpClass> listed(std::string_view op) const;
   bool is_banned(std::string_view op) const;
-  /// Before the level.
+  /// Returns the class of an operation, before at_level().
   mp_autocast_class_t class_of(std::string_view op) const;
-  /// Of node i: by pattern, else by graph.node_class, else by operation; before the level.
+  /// Returns the class of node i: by pattern, else by graph.node_class, else by operation; before
+  /// at_level().
   NodeClass class_of_node(const mp_autocast_graph_t &graph, uint32_t i) const;
-  /// What the level makes of a class.
+  /// Returns the class after the level is applied.
   mp_autocast_class_t at_level(mp_autocast_class_t op_class) const;
 
-  /// MP_AUTOCAST_PYTORCH: one sweep forward instead of the colouring.
+  /// MP_AUTOCAST_PYTORCH: one forward pass (sweep.cpp) replaces propagation.
   bool uses_torch_rules() const { return config.preset == MP_AUTOCAST_PYTORCH; }
 
-  /// "allow: Conv2D MatMul ...", one line a class, in order.
+  /// Returns "allow: Conv2D MatMul ...", one line per class, sorted.
   std::string lists_as_text() const;
 
   mp_autocast_config_t config;
-  bool is_off = false;     ///< by the environment
+  bool is_off = false;     ///< disabled by the environment
   std::string log_folder;  ///< empty: no log
   mutable std::atomic<bool> is_used = false;
 
@@ -71,7 +72,7 @@ class Policy {
   std::vector<Pattern> patterns_;
 };
 
-/// "allow", "infer", ...
+/// Returns "allow", "infer", ...
 std::string_view class_name(mp_autocast_class_t op_class);
 
 }  // namespace mp::autocast

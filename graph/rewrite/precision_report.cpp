@@ -24,18 +24,18 @@ std::string op_of(const mp_autocast_graph_t &graph, int32_t node) {
   return op != nullptr ? op : "-";
 }
 
-/// A string of DOT, which does not have \u.
+/// Quotes text as a DOT string; DOT does not support \u.
 std::string dot_string(std::string_view text) {
   return json_string(escaped(text));
 }
 
-// ---------------------------------------------------------------------------- facts of a node
+// ---------------------------------------------------------------------------- data of a node
 
 struct NodeReport {
   mp_dtype_t dtype;
   mp_autocast_why_t why;
   int32_t because;   ///< a node, or -1
-  int32_t upstream;  ///< of MP_WHY_BETWEEN_ALLOW: the other one
+  int32_t upstream;  ///< MP_WHY_BETWEEN_ALLOW: the other cause
 };
 
 NodeReport look_at(const Rewritten &r, int32_t node) {
@@ -45,7 +45,7 @@ NodeReport look_at(const Rewritten &r, int32_t node) {
           painting.upstream(node)};
 }
 
-/// In words, for a line that says which type it explains.
+/// Returns the reason as text, for a line that also contains the type.
 std::string reason(const Rewritten &r, const NodeReport &node) {
   const std::string cause = node.because >= 0 ? name_of(r.graph, node.because) : "";
   switch (node.why) {
@@ -171,7 +171,7 @@ std::string as_text(const Rewritten &r) {
     name_width = std::max(name_width, name(i).size());
     op_width = std::max(op_width, op(i).size());
   }
-  // One long name is not to push everything out of sight.
+  // Limits the width, so that one long name does not push everything off screen.
   const auto padded = [](std::string text, size_t width) {
     constexpr size_t kWidest = 40;
     text.resize(std::max(text.size(), std::min(width, kWidest)), ' ');
@@ -225,7 +225,7 @@ std::string as_json(const Rewritten &r) {
 
 // ---------------------------------------------------------------------------- DOT
 
-// Light enough that black text is read on them, in a print without colours too.
+// Light enough for black text, even when printed in grayscale.
 constexpr std::string_view kLowColour = "palegreen3", kFp32Colour = "lightcoral",
                            kOtherColour = "white";
 
@@ -234,7 +234,7 @@ std::string dot_node(const Rewritten &r, int32_t i) {
   std::string_view colour = kFp32Colour;
   if (node.why == MP_WHY_NOT_FLOAT || r.painting == nullptr) colour = kOtherColour;
   if (node.dtype == r.low) colour = kLowColour;
-  // A line break is the two characters \n, which dot_string() would take for text.
+  // A line break is the two characters \n, which dot_string() would escape.
   std::string label = dot_string(name_of(r.graph, i));
   const std::string op = dot_string(op_of(r.graph, i));
   label.insert(label.size() - 1, "\\n" + op.substr(1, op.size() - 2));
@@ -255,7 +255,7 @@ std::string as_dot(const Rewritten &r) {
     const int32_t cast = r.casts != nullptr ? r.casts->cast_of_input(node, input) : -1;
     std::string from = "n" + number(producer);
     if (producer < 0) {
-      if (cast < 0) return;  // what comes from outside and stays is not drawn
+      if (cast < 0) return;  // external and without a cast: not drawn
       from = "t" + number(tensor);
       if (!is_drawn[static_cast<size_t>(tensor)])
         text += "  " + from + " [label=\"tensor " + number(tensor) +

@@ -1,4 +1,4 @@
-// What a rewrite did, to be read: as text, as JSON, and as a picture.
+// Report of a rewrite: as text, JSON or a DOT graph.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace mp::autocast {
 
-/// A graph before or after its rewrite.
+/// Graph before or after its rewrite.
 struct Rewritten {
   const mp_autocast_graph_t &graph;
   mp_dtype_t low;
-  const char *disabled_reason;  ///< why nothing was changed; else nullptr, and the others are there
-  const PrecisionAssignment *painting;  ///< nullptr: before the rewrite
+  const char *disabled_reason;          ///< reason why nothing changed; nullptr after a rewrite
+  const PrecisionAssignment *painting;  ///< nullptr before the rewrite
   const Casts *casts;
 };
 
