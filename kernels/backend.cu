@@ -1,4 +1,4 @@
-// The table of one backend; compiled once for each.
+// Function table of a backend, compiled once per target.
 #include "kernels/backend.h"
 
 #include "kernels/simt/device.h"

@@ -1,11 +1,11 @@
-// One compiled copy of every kernel behind one table of functions.
+// Backend: function table of one compiled copy of all kernels.
 //
-// The kernels are compiled once by nvcc and once by the host compiler (kernels/backend.cu gathers
-// each copy).  capi validates, chooses, fills a struct and calls through the table; it never asks
-// which backend it has.
+// nvcc and the host compiler each compile the kernels once; kernels/backend.cu collects each copy.
+// capi validates, selects a kernel, fills a struct and calls through the table; its code does not
+// depend on the backend.
 //
-// Contract of every launch: its arguments are valid; it enqueues on `stream` and returns; it neither
-// allocates nor waits.  A failure throws mp::TargetError.
+// Contract of every launch: its arguments are valid; it enqueues on `stream` and returns without
+// allocating or waiting.  A failure throws mp::TargetError.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace mp {
 
-// Only their addresses pass through the table, so that it is independent of every family's fields.
+// Declared only: the table takes references, so it does not depend on the fields.
 struct GemmProblem;
 struct Output;
 struct GemmGroup;
@@ -47,7 +47,7 @@ struct DropoutArgs;
 struct RnnProblem;
 
 // clang-format off
-/// Every launch, listed here alone: LAUNCH(name, parameters between the device and the stream).
+/// All launches: LAUNCH(name, parameters between device and stream).
 #define MP_LAUNCHES(LAUNCH)                                                                        \
   LAUNCH(gemm, const GemmProblem &, const GemmPlan &, const Workspace &)                         \
   LAUNCH(gemm_grouped, const GemmGroup &, const GemmPlan &, void *workspace)                     \
@@ -89,18 +89,18 @@ struct Backend {
 
   // Device and memory.
   int (*device_count)();                            ///< usable devices; 0 without a driver
-  std::string (*why_no_device)();                   ///< one clause, e.g. the CUDA error name
-  int (*current_device)();                          ///< of the calling thread
-  bool (*has_code_for)(int ordinal);                ///< this build holds code it can run
-  Device (*describe)(int ordinal);                  ///< before sm_limit
-  void *(*allocate)(const Device &, size_t bytes);  ///< 256-byte aligned; throws when out of memory
+  std::string (*why_no_device)();                   ///< reason, e.g. the CUDA error name
+  int (*current_device)();                          ///< current device of the calling thread
+  bool (*has_code_for)(int ordinal);                ///< true if this build has code for the device
+  Device (*describe)(int ordinal);                  ///< properties before sm_limit is applied
+  void *(*allocate)(const Device &, size_t bytes);  ///< 256-byte aligned; throws if out of memory
   void (*release)(const Device &, void *ptr);
-  MappedMemory (*allocate_mapped)(const Device &, size_t bytes);  ///< zeros; 8-byte aligned
+  MappedMemory (*allocate_mapped)(const Device &, size_t bytes);  ///< zero-filled; 8-byte aligned
   void (*release_mapped)(const Device &, const MappedMemory &);
   void (*copy)(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
   void (*fill)(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);
   void (*synchronize)(const Device &, mp_stream_t);
-  /// Frees threads and memory that are kept from launch to launch; the next launch gets others.
+  /// Frees threads and memory cached between launches; the next launch allocates them again.
   void (*release_idle)();
 
 #define MP_LAUNCH_MEMBER(name, ...) void (*name)(const Device &, __VA_ARGS__, mp_stream_t);
@@ -108,7 +108,7 @@ struct Backend {
 #undef MP_LAUNCH_MEMBER
 };
 
-/// NULL when the library was built without it.
+/// NULL if the library was built without that backend.
 const Backend *host_backend();
 const Backend *cuda_backend();
 

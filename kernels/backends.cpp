@@ -1,4 +1,4 @@
-// Which backends this build has.
+// Backends of this build.
 #include "kernels/backend.h"
 
 namespace mp {
