@@ -1,4 +1,4 @@
-// Activations of one element; epilogues and layers share them.
+// Activation functions and their derivatives for one element, shared by epilogues and layers.
 #pragma once
 
 #include "kernels/simt/fast_math.h"
@@ -7,13 +7,15 @@
 
 namespace mp::MP_TARGET {
 
-/// Hendrycks & Gimpel 2016, tanh form: gelu(z) = z/2 (1 + tanh(u)), u = sqrt(2/pi)(z + a z^3).
-/// (1 + tanh(u)) / 2 is the logistic function of 2 u, which costs one exponential and one reciprocal
-/// and loses nothing where tanh is close to -1.
+/// GELU, tanh approximation: gelu(z) = z/2 (1 + tanh(u)), u = sqrt(2/pi) (z + a z^3).
+///
+/// (1 + tanh(u)) / 2 is computed as the logistic function of 2 u: one exponential and one
+/// reciprocal, without cancellation where tanh is close to -1.  Source: Hendrycks & Gimpel 2016.
 struct Gelu {
   static constexpr float kSqrt2OverPi = 0.7978845608f;
   static constexpr float kCubic = 0.044715f;
-  /// Beyond it the logistic function is 0 or 1 in fp32; said explicitly, for 0 x infinity is NaN.
+  /// Limit of |z|, beyond which the logistic function is 0 or 1 in fp32.  Tested explicitly because
+  /// 0 x infinity is NaN.
   static constexpr float kFarOut = 10.0f;
 
   static MP_DEVICE float value(float z) {
@@ -28,7 +30,7 @@ struct Gelu {
   }
 
  private:
-  /// 1 / (1 + exp(-2 u)), and 1 less it.
+  /// 1 / (1 + exp(-2 u)), and 1 minus it.
   struct Logistic {
     float value, rest;
     MP_DEVICE explicit Logistic(float z) {
@@ -40,15 +42,15 @@ struct Gelu {
   };
 };
 
-/// max(z, 0); keeps NaN.
+/// max(z, 0); propagates NaN.
 MP_DEVICE float relu(float z) {
   return z < 0.0f ? 0.0f : z;
 }
 
-/// 1 / (1 + e^-z), with one exponential and one reciprocal, as the others here.
+/// 1 / (1 + e^-z): one exponential and one reciprocal.
 struct Sigmoid {
   static MP_DEVICE float value(float z) { return fast_reciprocal(1.0f + fast_exp(-z)); }
-  /// s (1 - s) = e^-|z| / (1 + e^-|z|)^2, in which nothing cancels or overflows.
+  /// s (1 - s) = e^-|z| / (1 + e^-|z|)^2, without cancellation or overflow.
   static MP_DEVICE float derivative(float z) {
     const float e = fast_exp(-fabsf(z)), reciprocal = fast_reciprocal(1.0f + e);
     return e * reciprocal * reciprocal;
@@ -65,15 +67,17 @@ struct Tanh {
   static MP_DEVICE float derivative(float z) { return 4.0f * Sigmoid::derivative(2.0f * z); }
 };
 
-/// Hendrycks & Gimpel 2016: gelu(z) = z / 2 (1 + erf(z / sqrt 2)), z times the normal distribution,
-/// which in its tail is not 1 less something: negative results keep their relative accuracy.
+/// GELU, exact form: gelu(z) = z/2 (1 + erf(z / sqrt 2)), z times the normal CDF.
+///
+/// The CDF's lower tail is computed directly, so negative results keep their relative accuracy.
+/// Source: Hendrycks & Gimpel 2016.
 struct GeluErf {
-  /// Past it the distribution is 0 or 1 in fp32; compared explicitly, for 0 x infinity is NaN.
+  /// Limit of |z|, beyond which the normal CDF is 0 or 1 in fp32; see Gelu::kFarOut.
   static constexpr float kFarOut = 14.5f;
 
   static MP_DEVICE float value(float z) {
     const NormalTail tail(fabsf(z));
-    // The order matters: the tail alone may be subnormal.
+    // z is multiplied by the ratio first: the tail itself may be subnormal.
     const float below = (z * tail.ratio) * tail.power, above = z * (1.0f - tail.value());
     return z < -kFarOut ? -0.0f : z < 0.0f ? below : above;
   }
@@ -86,10 +90,10 @@ struct GeluErf {
   }
 };
 
-/// z / (1 + e^-z), which is swish of Ramachandran, Zoph & Le, Searching for Activation Functions,
-/// 2017.
+/// SiLU, z / (1 + e^-z).  Source: swish in Ramachandran, Zoph & Le, Searching for Activation
+/// Functions, 2017.
 struct Silu {
-  static constexpr float kFarOut = 110.0f;  ///< like that of GeluErf
+  static constexpr float kFarOut = 110.0f;  ///< see Gelu::kFarOut
 
   static MP_DEVICE float value(float z) {
     const float silu = z * Parts(z).logistic;
@@ -115,7 +119,7 @@ struct Silu {
   };
 };
 
-/// z = f(z) for a run; nothing where f is none or one of the D* kinds.
+/// z[i] = f(z[i]); no effect if f is MP_ACT_NONE or one of the D* kinds.
 template <int kRun>
 MP_DEVICE void activate(mp_activation_t f, float (&z)[kRun]) {
   const auto each = [&](auto function) {
@@ -140,7 +144,7 @@ MP_DEVICE void activate(mp_activation_t f, float (&z)[kRun]) {
   }
 }
 
-/// z *= f'(saved) for a run; nothing where f is not one of the D* kinds.
+/// z[i] *= f'(saved[i]); no effect unless f is one of the D* kinds.
 template <int kRun>
 MP_DEVICE void multiply_by_derivative(mp_activation_t f, const float (&saved)[kRun],
                                       float (&z)[kRun]) {
@@ -149,7 +153,7 @@ MP_DEVICE void multiply_by_derivative(mp_activation_t f, const float (&saved)[kR
     for (int i = 0; i < kRun; i++) z[i] *= derivative(saved[i]);
   };
   switch (f) {
-    case MP_ACT_DRELU:  // not a product, for 0 times infinity is NaN
+    case MP_ACT_DRELU:  // not a product: 0 x infinity is NaN
       MP_UNROLL
       for (int i = 0; i < kRun; i++) z[i] = saved[i] > 0.0f ? z[i] : 0.0f;
       return;

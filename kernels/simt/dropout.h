@@ -1,5 +1,5 @@
-// Masks of dropout that nobody stores: whether an element is dropped follows from a seed, an offset on the
-// device, a number of its tensor and its place there.
+// Stateless dropout masks: a function of seed, offset (on the device), tensor number and element
+// index, so masks are not stored.
 //
 // Source: Srivastava et al., Dropout, 2014.
 #pragma once
@@ -12,17 +12,17 @@
 
 namespace mp::MP_TARGET {
 
-/// What the elements are multiplied with that stay; 0: nothing is dropped.
+/// Factor of the elements that are kept; 0 if nothing is dropped.
 inline float keep_factor_of(float p) {
   return p > 0.0f ? 1.0f / (1.0f - p) : 0.0f;
 }
-/// Random words below it drop their element.
+/// Threshold of the random words: a smaller word drops its element.
 inline uint32_t drop_threshold(float p) {
   return static_cast<uint32_t>(std::ldexp(static_cast<double>(p), 32));
 }
 
-/// The random words of a quad of elements.
-/// @param tensor  less than 2^16: tensors with other numbers have other masks
+/// Returns the random words of 4 consecutive elements.
+/// @param tensor  number of the tensor, less than 2^16; different tensors have different masks
 MP_DEVICE PhiloxWords draw_quad(uint64_t seed, uint64_t offset, uint32_t tensor, uint64_t quad) {
   return philox(
       {{static_cast<uint32_t>(quad), static_cast<uint32_t>(offset),
@@ -30,7 +30,7 @@ MP_DEVICE PhiloxWords draw_quad(uint64_t seed, uint64_t offset, uint32_t tensor,
       seed);
 }
 
-/// x[0 .. kQuad) *= mask.  What is dropped is 0, NaN or not.
+/// x[0 .. kQuad) *= mask.  Dropped elements become 0, even if they are NaN.
 MP_DEVICE void drop_quad(float *x, const PhiloxWords &random, uint32_t threshold,
                          float keep_factor) {
   MP_UNROLL

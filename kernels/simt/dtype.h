@@ -1,6 +1,6 @@
-// From a type that is known at run time to the type that kernels are compiled for.
+// Dispatch from a run-time mp_dtype_t to a compile-time type.
 //
-// f is called with an empty value that carries the answer: `typename decltype(x)::type`.
+// f receives an empty value that carries the type: `typename decltype(x)::type`.
 #pragma once
 
 #include <type_traits>
@@ -10,7 +10,7 @@
 
 namespace mp::MP_TARGET {
 
-/// f(type of 16 bits)
+/// Calls f with half or bf16.
 MP_CALLS_EITHER
 template <class F>
 MP_HD auto with_half_type(mp_dtype_t dtype, const F &f) {
@@ -18,7 +18,7 @@ MP_HD auto with_half_type(mp_dtype_t dtype, const F &f) {
   return f(std::type_identity<bf16>{});
 }
 
-/// f(type)
+/// Calls f with float, half or bf16.
 MP_CALLS_EITHER
 template <class F>
 MP_HD auto with_type(mp_dtype_t dtype, const F &f) {

@@ -1,7 +1,8 @@
-// The functions of a GPU's special function units: one instruction each, where the exact ones take ten.
+// Approximate exp2 and reciprocal on the GPU's special function units: one instruction each,
+// compared with ten for the exact functions.
 //
-// Errors: PTX ISA, ex2.approx.ftz (2 ulp) and rcp.approx.ftz (1 ulp).  Subnormal arguments and results are 0
-// there; on the host target they are not, and the errors are smaller.
+// Errors (PTX ISA): ex2.approx.ftz 2 ulp, rcp.approx.ftz 1 ulp.  CUDA flushes subnormal arguments
+// and results to 0; the host target does not, and its errors are smaller.
 #pragma once
 
 #include <cmath>
@@ -34,8 +35,8 @@ inline float fast_reciprocal(float x) {
 
 #endif
 
-/// e^x as 2^(x log2 e), three instructions where expf has ten.  The relative error is that of x log2 e,
-/// which is rounded, and 2 ulp: together 2 + 1.2 |x| ulp.
+/// e^x as 2^(x log2 e): three instructions, compared with ten for expf.  The relative error is 2
+/// ulp plus the rounding error of x log2 e, together 2 + 1.2 |x| ulp.
 MP_DEVICE float fast_exp(float x) {
   constexpr float kLog2E = 1.4426950409f;
   return fast_exp2(x * kLog2E);

@@ -1,7 +1,7 @@
-// The 16-bit storage types and their conversions.  Arithmetic is always done in fp32.
+// 16-bit storage types and their conversions.  Arithmetic is always fp32.
 //
-// fp32 is rounded to fp16 and bf16 to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
-// Both targets give the same bits, except for the payload of a NaN.
+// fp32 is rounded to fp16 and bf16 to nearest, ties to even; overflow becomes infinity, NaN stays
+// NaN.  Both targets give the same bits, except for the payload of a NaN.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +76,8 @@ MP_DEVICE float round_to<float>(float x) {
 
 #if MP_ON_CUDA
 
-// The instructions themselves: cuda_fp16.h and cuda_bf16.h, which have them too, take a second of every file.
+// Inline PTX, because including cuda_fp16.h and cuda_bf16.h would add a second of compile time to
+// every file.
 MP_DEVICE float to_float(half x) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
@@ -99,7 +100,7 @@ MP_DEVICE bf16 round_to<bf16>(float x) {
 #endif
 }
 
-/// Both rounded to T, `low` in the low 16 bits.
+/// Rounds both to T and packs them, `low` in the low 16 bits.
 template <class T>
 MP_DEVICE uint32_t pack_pair(float low, float high) {
   static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
@@ -119,7 +120,7 @@ MP_DEVICE uint32_t pack_pair(float low, float high) {
 
 namespace soft {
 
-/// binary16 -> binary32, exact.  Subnormals are normalised by a multiplication with 2^-24.
+/// binary16 -> binary32, exact.  Subnormals are normalized by a multiplication by 2^-24.
 inline float float_of_half(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16;
   const uint32_t exponent = h >> 10 & 0x1f;
@@ -143,7 +144,8 @@ inline uint16_t half_of_float(float x) {
     return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
   if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // >= 65520 overflows
   if (magnitude < 0x38800000) {
-    // Below 2^-14: adding 0.5 puts units of 2^-24 into the last mantissa bits and rounds them.
+    // Below 2^-14: adding 0.5 aligns units of 2^-24 with the last mantissa bit, so the sum is
+    // rounded to them.
     const float shifted = float_from_bits(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (bits_of(shifted) - 0x3f000000));
   }
@@ -180,7 +182,7 @@ uint32_t pack_pair(float low, float high) {
 
 #endif
 
-/// The bits of an element in memory, in the low bits of a word.
+/// Bits of an element in memory, in the low bits of a word.
 MP_DEVICE uint32_t element_bits(half x) {
   return x.bits;
 }
@@ -199,8 +201,8 @@ MP_DEVICE float element_from<float>(uint32_t bits) {
   return float_from_bits(bits);
 }
 
-/// |x| as bits: unsigned integers that sort like the magnitudes, with infinity above every finite
-/// value and NaN above infinity.  fmaxf would lose the NaN.
+/// Bits of |x|: unsigned integers that order like magnitudes, with infinity above all finite values
+/// and NaN above infinity.  fmaxf would drop NaN.
 MP_DEVICE uint32_t magnitude_bits(float x) {
   return bits_of(x) & 0x7fffffffu;
 }

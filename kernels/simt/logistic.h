@@ -1,20 +1,21 @@
-// The logistic function, tanh and the normal distribution in fp32, with the same bits on every
-// target: what is fused is written as fmaf, and division is that of IEEE.  No branches, so that the
-// host compiler makes vectors of them.
+// Logistic function, tanh and normal tail in fp32, bitwise equal on all targets: fused operations
+// are written as fmaf, and divisions are IEEE.  The code is branch-free, so that the host compiler
+// can vectorize it.
 //
-// Errors: below 2.5 ulp each, of the normal distribution below 6 (tests/simulator/logistic.cpp); at
-// 0, infinities and NaN they are exact.
+// Errors: below 2.5 ulp, the normal tail below 6 ulp (tests/simulator/logistic.cpp).  Results at 0,
+// infinity and NaN are exact.
 #pragma once
 
 #include "kernels/simt/simt.h"
 
 namespace mp::MP_TARGET {
 
-/// e^x of x <= 0, below 1.1 ulp; NaN stays NaN.  e^x = 2^n e^r, |r| <= ln 2 / 2; e^r = 1 + r + r^2 (...), whose
-/// coefficients are a minimax fit to 0.03 ulp.
+/// e^x for x <= 0, error below 1.1 ulp; propagates NaN.
+///
+/// e^x = 2^n e^r with |r| <= ln 2 / 2.  e^r = 1 + r + r^2 (...), a minimax fit to 0.03 ulp.
 MP_DEVICE float exp_of_negative(float x) {
   constexpr float kLog2E = 0x1.715476p+0f, kLn2 = 0x1.62e43p-1f, kLn2Rest = -0x1.05c61p-29f;
-  constexpr float kToInteger = 0x1.8p+23f;  // a sum with it has 2^0 for its last bit
+  constexpr float kToInteger = 0x1.8p+23f;  // a sum with it is rounded to an integer
   constexpr float kMin = -104.0f;           // e^-104 rounds to 0
   x = x < kMin ? kMin : x;
   const float shifted = fmaf(x, kLog2E, kToInteger), n = shifted - kToInteger;
@@ -25,7 +26,7 @@ MP_DEVICE float exp_of_negative(float x) {
   rest = fmaf(rest, r, 0x1.555486p-3f);
   rest = fmaf(rest, r, 0.5f);
   const float power = fmaf(rest, r * r, r) + 1.0f;
-  // By 2^n in two steps, because 2^-150 is no number of fp32.
+  // Scaled by 2^n in two steps: 2^-150 is not representable in fp32.
   const int exponent = static_cast<int>(bits_of(shifted) - bits_of(kToInteger));
   const auto power_of_2 = [](int e) {
     return float_from_bits(static_cast<uint32_t>(e + 127) << 23);
@@ -40,10 +41,10 @@ MP_DEVICE float logistic(float x) {
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/// Where tanh_near is taken.
+/// Limit of |x|, below which tanh uses tanh_near().
 constexpr float kTanhNear = 0.625f;
 
-/// tanh of small x: x + x^3 (...), a minimax fit to 0.04 ulp.
+/// tanh(x) for |x| < kTanhNear: x + x^3 (...), a minimax fit to 0.04 ulp.
 MP_DEVICE float tanh_near(float x) {
   const float square = x * x;
   float rest = -0x1.76ac14p-8f;
@@ -54,7 +55,7 @@ MP_DEVICE float tanh_near(float x) {
   return fmaf(rest, x * square, x);
 }
 
-/// (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x.
+/// tanh(x): (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x, or tanh_near().
 MP_DEVICE float tanh_of(float x) {
   const float a = fabsf(x), near = tanh_near(a);
   const float e = exp_of_negative(-2.0f * a);
@@ -62,8 +63,10 @@ MP_DEVICE float tanh_of(float x) {
   return copysignf(a < kTanhNear ? near : far, x);
 }
 
-/// 1 / x of 1 <= x < 16, below 1.5 ulp, without the branches of a division: the first guess, which
-/// its bits give, is good to an eighth, and each step squares its relative error.
+/// 1 / x for 1 <= x < 16, error below 1.5 ulp, without the branches of a division.
+///
+/// Newton's method: the initial guess, derived from the bits of x, has a relative error of at most
+/// 1/8, and each step squares it.
 MP_DEVICE float reciprocal_near_1(float x) {
   float guess = float_from_bits(0x7ef311c7u - bits_of(x));
   MP_UNROLL
@@ -71,14 +74,14 @@ MP_DEVICE float reciprocal_near_1(float x) {
   return guess;
 }
 
-/// The standard normal distribution below -a, of 0 <= a; NaN stays NaN.
+/// Lower tail of the standard normal distribution: Phi(-a) for a >= 0; propagates NaN.
 ///
-/// With t = 1 / (1 + 0.7 a) it is e^(-a^2/2) t P(t - 1/2), where P is a minimax fit to 0.3 units of
-/// 2^-24 up to a = 14.5, past which all is 0 in fp32.  The rounding of a^2 is made good in the
-/// power.
+/// With t = 1 / (1 + 0.7 a), the tail is e^(-a^2/2) t P(t - 1/2).  P is a minimax fit to 0.3 units
+/// of 2^-24 for a <= 14.5, beyond which the tail is 0 in fp32.  The power corrects the rounding of
+/// a^2.
 struct NormalTail {
   float power;  ///< e^(-a^2/2)
-  float ratio;  ///< quotient of the tail and the power, at most 1/2
+  float ratio;  ///< tail / power, at most 1/2
 
   MP_DEVICE float value() const { return power * ratio; }
 

@@ -1,5 +1,5 @@
-// Philox 4x32-10: four random words as a pure function of a counter and a key, so that no state is
-// kept and nobody's numbers depend on who drew before.
+// Philox 4x32-10: four random words as a pure function of counter and key.  There is no state, so
+// results do not depend on the order of calls.
 //
 // Source: Salmon, Moraes, Dror & Shaw, Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011,
 // section 3.3 and table 2.

@@ -1,12 +1,12 @@
-// Functions in fp64 with the same bits on every target, for what decides a branch or is saved: the loss
-// scale, the learning rate, the factors of bias correction.  The log2, pow and cos of two C libraries differ
+// fp64 functions with bitwise equal results on all targets, for values that decide a branch or are
+// saved: loss scale, learning rate, bias correction.  The log2, pow and cos of C libraries differ
 // in the last bit, and CUDA's log2 is not exact at every power of two.
 //
-// Errors are below 1 ulp; exp2 of an integer and log2 of a power of two are exact.  nvcc fuses products into
-// sums and the host compiler does not.  Here, therefore, a product that is added to something is written as
-// fma, or is exact; so it is where these functions are used.
+// Errors are below 1 ulp; exp2 of an integer and log2 of a power of two are exact.  nvcc contracts
+// products and sums into fma, the host compiler does not.  Here and in all callers, a product that
+// is added to something is therefore exact or written as fma.
 //
-// What is out of line is so for the kernels of the optimizer: they need no more registers for it.
+// Long functions are out of line, so that the optimizer's kernels need no more registers.
 #pragma once
 
 #include <cmath>
@@ -17,8 +17,9 @@
 
 namespace mp::MP_TARGET::reproducible {
 
-/// a b, rounded.  Being a sum, with 0, it is not fused into another one.  -0 becomes 0.  (To round an exact
-/// product of fp64 to fp32 is no way around it: nvcc makes a product of fp32 of that, and fuses it.)
+/// a b, rounded.  fma(a, b, 0) cannot be contracted into a following sum; it turns -0 into 0.
+/// Rounding the exact fp64 product to fp32 does not help: nvcc replaces it by an fp32 product and
+/// contracts that.
 MP_DEVICE double product(double a, double b) {
   return fma(a, b, 0.0);
 }
@@ -42,12 +43,12 @@ MP_DEVICE double double_from_bits(uint64_t bits) {
   memcpy(&x, &bits, sizeof x);
   return x;
 }
-/// -1022 <= exponent <= 1023
+/// 2^exponent for -1022 <= exponent <= 1023.
 MP_DEVICE double power_of_2(int exponent) {
   return double_from_bits(static_cast<uint64_t>(exponent + kExponentBias) << kMantissaBits);
 }
 
-/// 2^power m, of 1/2 <= m < 2.  By its bits, so that it is no product either.
+/// 2^power m for 1/2 <= m < 2, computed on the bits so that there is no product to contract.
 MP_DEVICE double times_power_of_2(double m, int power) {
   constexpr int kMinExponent = 1 - kExponentBias;
   const uint64_t bits = bits_of(m);
@@ -55,20 +56,20 @@ MP_DEVICE double times_power_of_2(double m, int power) {
   if (exponent > kExponentBias) return kInfinity;
   if (exponent >= kMinExponent)
     return double_from_bits((bits & kMantissaMask) | bits_of(power_of_2(exponent)));
-  // A subnormal is a multiple of 2^-1074, and its bits say which.  2^-1074 / 2^power is the ulp of `coarse`, to
-  // which the sum rounds m; so many ulp the sum lies above it.
+  // The bits of a subnormal count units of 2^-1074.  2^-1074 / 2^power is the ulp of `coarse`, so
+  // the sum rounds m to it, and the difference of the bits is the number of units.
   const double coarse = power_of_2(kMinExponent - power);
   return double_from_bits(bits_of(coarse + m) - bits_of(coarse));
 }
 
-// ---------------------------------------------------------------------------- 106 bits
+// ---------------------------------------------------------------------------- double-double
 
-/// hi + lo, |lo| at most half an ulp of hi.  Dekker 1971.
+/// Double-double: hi + lo, with |lo| at most half an ulp of hi.  Source: Dekker 1971.
 struct TwoDoubles {
   double hi, lo;
 };
 
-/// |large| >= |small|, or large is 0.
+/// Sum as a double-double; requires |large| >= |small| or large = 0.
 MP_DEVICE TwoDoubles ordered_sum(double large, double small) {
   const double hi = large + small;
   return {hi, small - (hi - large)};
@@ -82,7 +83,7 @@ MP_DEVICE TwoDoubles product(const TwoDoubles &a, const TwoDoubles &b) {
   return ordered_sum(hi, fma(a.hi, b.lo, fma(a.lo, b.hi, fma(a.hi, b.hi, -hi))));
 }
 
-/// c + x (the next + x (...))
+/// Horner's rule: c + x (c1 + x (c2 + ...)).
 MP_DEVICE double polynomial(double, double c) {
   return c;
 }
@@ -93,12 +94,12 @@ MP_DEVICE double polynomial(double x, double c, Coefficients... more) {
 
 // ---------------------------------------------------------------------------- logarithms
 
-/// 2^exponent mantissa, the mantissa between sqrt 1/2 and sqrt 2.
+/// 2^exponent mantissa, with sqrt(1/2) <= mantissa < sqrt(2).
 struct Decomposed {
   int exponent;
   double mantissa;
 };
-/// @param x  > 0, finite
+/// Splits x > 0, finite, into exponent and mantissa.
 MP_DEVICE Decomposed decomposed(double x) {
   constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   constexpr int kSubnormalShift = 54;
@@ -110,7 +111,7 @@ MP_DEVICE Decomposed decomposed(double x) {
           double_from_bits((above & kMantissaMask) + kSqrtHalf)};
 }
 
-/// (m - 1) / (m + 1), of 1/2 <= m <= 2.
+/// (m - 1) / (m + 1) for 1/2 <= m <= 2.
 MP_DEVICE TwoDoubles atanh_argument(double m) {
   const double above = m - 1.0;  // exact
   const TwoDoubles below = m > 1.0 ? ordered_sum(m, 1.0) : ordered_sum(1.0, m);
@@ -119,9 +120,11 @@ MP_DEVICE TwoDoubles atanh_argument(double m) {
   return ordered_sum(quotient, rest / below.hi);
 }
 
-/// log2 of x > 0, finite.  log2 m = 2 / ln 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172,
-/// artanh s = s (1 + z/3 + z^2/5 + ...) with z = s^2.  What follows z^2/5 is less than 2^-18 of the sum,
-/// has 53 bits less four roundings, and ends where the next term is 2^-76: the relative error is below 2^-66.
+/// log2 x for x > 0, finite, with a relative error below 2^-66.
+///
+/// log2 m = 2 / ln 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172, and artanh s = s (1 + z/3 +
+/// z^2/5 + ...) with z = s^2.  The terms after z^2/5 are less than 2^-18 of the sum, are computed
+/// with 53 bits and four roundings, and end where the next term is 2^-76.
 MP_DEVICE TwoDoubles wide_log2(double x) {
   constexpr TwoDoubles kTwoOverLn2{0x1.71547652b82fep+1, 0x1.777d0ffda0d24p-55};
   constexpr TwoDoubles kThird{0x1.5555555555555p-2, 0x1.5555555555555p-56};
@@ -143,7 +146,7 @@ MP_OUT_OF_LINE double log2(double x) {
   return x == kInfinity ? x : wide_log2(x).hi;
 }
 
-/// The natural one.
+/// Natural logarithm.
 MP_OUT_OF_LINE double log(double x) {
   constexpr TwoDoubles kLn2{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
   if (!(x > 0.0 && x < kInfinity)) return log2(x);
@@ -152,7 +155,7 @@ MP_OUT_OF_LINE double log(double x) {
 
 // ---------------------------------------------------------------------------- powers
 
-/// 2^y, of |y.hi| <= 1100.  2^y = 2^n e^v, |v| <= ln 2 / 2, with Taylor's series of e^v.
+/// 2^y for |y.hi| <= 1100.  2^y = 2^n e^v with |v| <= ln 2 / 2, and the Taylor series of e^v.
 MP_OUT_OF_LINE double exp2_of(const TwoDoubles &y) {
   constexpr TwoDoubles kLn2{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
   const double n = rint(y.hi);
@@ -166,12 +169,12 @@ MP_OUT_OF_LINE double exp2_of(const TwoDoubles &y) {
 }
 
 MP_DEVICE double exp2(double y) {
-  constexpr double kEnough = 1100.0;  // for infinity, and for 0
+  constexpr double kEnough = 1100.0;  // 2^y is infinity or 0 beyond it
   if (std::isnan(y)) return kNan;
   return exp2_of({y > kEnough ? kEnough : y < -kEnough ? -kEnough : y, 0.0});
 }
 
-/// x^y; as in C, but NaN of a negative x, whatever y is.
+/// x^y like pow() in C, except that x < 0 gives NaN for all y but 0, and -0 counts as 0.
 MP_DEVICE double pow(double x, double y) {
   if (y == 0.0 || x == 1.0) return 1.0;
   if (!(x >= 0.0) || std::isnan(y)) return kNan;
@@ -184,7 +187,7 @@ MP_DEVICE double pow(double x, double y) {
 
 // ---------------------------------------------------------------------------- cosine
 
-/// 1 + c z + z^2 (...), z = t^2: to 1 comes the exact half of z, and everything else is small beside it.
+/// cos t = 1 - z/2 + z^2 (...) with z = t^2.  1 - z/2 is a double-double; the rest is small.
 MP_DEVICE double taylor_cos(const TwoDoubles &t) {
   const TwoDoubles z = product(t, t);
   const double tail = polynomial(z.hi, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800,
@@ -199,10 +202,10 @@ MP_DEVICE double taylor_sin(const TwoDoubles &t) {
   return t.hi + fma(product(t.hi, z), tail, t.lo);
 }
 
-/// cos(pi x), of 0 <= x <= 1.
+/// cos(pi x) for 0 <= x <= 1.
 MP_DEVICE double cospi(double x) {
   constexpr TwoDoubles kPi{0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
-  const double turned = x > 0.5 ? 1.0 - x : x;  // exact, as is what is below
+  const double turned = x > 0.5 ? 1.0 - x : x;  // exact, like 0.5 - turned
   const double value = turned > 0.25 ? taylor_sin(product(kPi, {0.5 - turned, 0.0}))
                                      : taylor_cos(product(kPi, {turned, 0.0}));
   return x > 0.5 ? -value : value;
