@@ -1,5 +1,5 @@
-// Passes over a matrix in which every column is summed, in a fixed order: who works on which rows and
-// columns, and how the sums of threads, and then of chunks of rows, are combined.
+// Column sums of a matrix in a fixed order: assignment of rows and columns to blocks and threads,
+// and reduction of the partial sums of threads, then of row chunks.
 #pragma once
 
 #include "base/column_partition.h"
@@ -8,15 +8,17 @@
 
 namespace mp::MP_TARGET {
 
-/// One part: tile `tile` of the rows [begin, end).
+/// Work item of a block: column tile `tile` of the rows [begin, end).
 struct Part {
   int64_t tile, chunk, begin, end;
 };
 
-/// A second pass over what the first has read finds in L2 what that came to last.
+/// Order in which a block visits its parts.  A second pass in reverse order finds in L2 the data
+/// that the first pass read last.
 enum class PartOrder { first_to_last, last_to_first };
 
-/// The first step of a kernel for launch_parts: calls visit(part) for the parts of this block.
+/// Waits for the previous kernel, then calls visit(part) for each part of this block.  Must be the
+/// first step of a kernel that launch_parts launches.
 template <PartOrder order = PartOrder::first_to_last, class Visit>
 MP_DEVICE void for_each_part(const ColumnPartition &partition, int64_t rows, Visit visit) {
   wait_for_previous_kernel();
@@ -38,14 +40,15 @@ void launch_parts(const char *name, void (*kernel)(MP_PARAM(Args)), const Device
          args);
 }
 
-/// The part of a thread: `valid` <= kVec columns of the rows first, first + stride, ...
+/// Elements of a thread: `valid` <= kVec columns, starting at `column`, of rows first + i * stride.
 struct RowsOfThread {
   int64_t column;
   int valid;
   int64_t first, stride;
 };
 
-/// Threads that share a row are neighbours.  Lanes that stick out of the last tile have no columns.
+/// Returns the elements of this thread.  Threads that share a row are adjacent; `valid` is 0 for
+/// lanes beyond the last column.
 MP_DEVICE RowsOfThread rows_of_thread(const ColumnPartition &partition, int64_t columns,
                                       const Part &part) {
   const int lane = thread_index() % partition.lanes;
@@ -55,13 +58,13 @@ MP_DEVICE RowsOfThread rows_of_thread(const ColumnPartition &partition, int64_t 
           ColumnPartition::kThreads / partition.lanes};
 }
 
-/// Combines what the threads of the block found in their rows, in a fixed order; calls
-/// store(column, value) for each column of the tile, in some thread.  Combining is operator+.
+/// Reduces the values of the block's threads with operator+, in a fixed order, and calls
+/// store(column, value) once for each column of the tile, from any thread.
 template <class Value, class Store>
 MP_DEVICE void combine_rows(const Value (&own)[kVec], const ColumnPartition &partition,
                             int64_t columns, int64_t tile, Store store) {
   constexpr int kThreads = ColumnPartition::kThreads;
-  MP_SHARED(Value, by_thread, [kVec][kThreads + 1]);  // the next column starts in another bank
+  MP_SHARED(Value, by_thread, [kVec][kThreads + 1]);  // + 1: columns start in different banks
   MP_SHARED(Value, by_group, [kThreads]);
   const int width = partition.lanes * kVec;  // columns of the tile
   const int t = thread_index();
@@ -69,7 +72,7 @@ MP_DEVICE void combine_rows(const Value (&own)[kVec], const ColumnPartition &par
   for (int i = 0; i < kVec; i++) by_thread[i][t] = own[i];
   block_sync();
 
-  // A thread per column and group of kVec rows; then one per column.
+  // One thread per column and kVec thread rows, then one thread per column.
   const int lane = t % width / kVec;
   const auto &partials = by_thread[t % kVec];
   Value value = partials[t / width * kVec * partition.lanes + lane];
@@ -82,8 +85,9 @@ MP_DEVICE void combine_rows(const Value (&own)[kVec], const ColumnPartition &par
   store(tile * width + t, value);
 }
 
-/// The first step of a kernel for launch_combine: combines the chunks of kVec columns, those of this
-/// block, in a fixed order: load(chunk, column) of all chunks, then store(column, value) in some thread.
+/// Waits for the previous kernel, then reduces the chunks of this block's kVec columns in a fixed
+/// order: load(chunk, column) for all chunks, then store(column, value) from any thread.  Must be
+/// the first step of a kernel that launch_combine launches.
 template <class Value, class Load, class Store>
 MP_DEVICE void combine_chunks(int64_t chunks, int64_t columns, Load load, Store store) {
   constexpr int kThreads = ColumnPartition::kThreads;

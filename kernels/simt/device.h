@@ -1,5 +1,5 @@
-// Devices and their memory: what a backend offers besides kernels.  backend.h, struct Backend, says
-// what each does.  Bodies in host/device.cpp and cuda/device.cu.
+// Devices and their memory: the functions of a backend besides kernels.  struct Backend in
+// kernels/backend.h documents them.  Bodies: host/device.cpp, kernels/simt/cuda/device.cu.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Division by a number that the host knows before the launch: a multiplication and a shift.
+// Division by a divisor that is known before the launch, as a multiplication and a shift.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,10 @@ struct Quotient {
   int32_t quotient, remainder;
 };
 
-/// Exact for dividends from 0 to 2^31 - 1.
-/// Source: Granlund & Montgomery, Division by Invariant Integers using Multiplication, 1994, sec. 4.
+/// Divisor, exact for dividends from 0 to 2^31 - 1.
+///
+/// Source: Granlund & Montgomery, Division by Invariant Integers using Multiplication, 1994,
+/// section 4.
 struct FastDivisor {
   int32_t divisor;
   uint32_t multiplier;  ///< ceil(2^shift / divisor)
@@ -26,7 +28,7 @@ struct FastDivisor {
   }
 };
 
-/// `divisor` >= 1.
+/// Returns the FastDivisor for `divisor` >= 1.
 inline FastDivisor fast_divisor(int64_t divisor) {
   const int log2_ceil = std::bit_width(static_cast<uint64_t>(divisor - 1));
   const int shift = 31 + log2_ceil;

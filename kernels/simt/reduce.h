@@ -1,7 +1,7 @@
-// Reductions over a warp and a block, and finding the last block of a grid.  The order of a reduction is fixed,
-// so equal inputs give equal bits.
+// Reductions over a warp and a block, and detection of the last block of a grid.  The order of a
+// reduction is fixed, so equal inputs give equal bits.
 //
-// The host body of warp_reduce is one collective instead of the five shuffles of a butterfly.
+// The host body of warp_reduce is one collective instead of five butterfly shuffles.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -27,7 +27,7 @@ struct Min {
   }
 };
 
-/// The larger of each half of a word, as unsigned integers.
+/// Maximum of each 16-bit half of a word, unsigned.
 MP_DEVICE uint32_t max_of_pairs(uint32_t a, uint32_t b) {
 #if MP_ON_CUDA
   return __vmaxu2(a, b);
@@ -38,7 +38,7 @@ MP_DEVICE uint32_t max_of_pairs(uint32_t a, uint32_t b) {
 
 #if MP_ON_CUDA
 
-/// Every lane gets the result.
+/// Reduces over the warp; every lane gets the result.
 template <class Op, class T>
 MP_DEVICE T warp_reduce(T value, Op op = {}) {
   MP_UNROLL
@@ -72,7 +72,7 @@ T warp_reduce(T value, Op = {}, source_location where = source_location::current
 
 #endif
 
-/// Lane l gets the result over lanes 0 to l.
+/// Inclusive scan: lane l gets the reduction of lanes 0 to l.
 template <class Op, class T>
 MP_DEVICE T warp_scan(T value, Op op = {}) {
   MP_UNROLL
@@ -83,7 +83,7 @@ MP_DEVICE T warp_scan(T value, Op op = {}) {
   return value;
 }
 
-/// Every thread of the block gets the result; all of them call this.
+/// Reduces over the block; every thread gets the result.  All threads must call it.
 template <int kThreads, class Op, class T>
 MP_DEVICE T block_reduce(T value, Op op = {}) {
   constexpr int kWarps = kThreads / kWarpSize;
@@ -98,8 +98,9 @@ MP_DEVICE T block_reduce(T value, Op op = {}) {
   return value;
 }
 
-/// True, in all threads of the block, for the last block of the grid that calls this.  What the other
-/// blocks wrote to gmem before their calls is visible to it.  `blocks_done` is 0 before and after the launch.
+/// Returns true in all threads of the last block of the grid that calls it.  That block sees all
+/// gmem writes that other blocks made before their calls.  `blocks_done` is 0 before and after the
+/// launch.
 MP_DEVICE bool arrive_last(uint32_t *blocks_done) {
   MP_SHARED(uint32_t, arrived, [1]);
   block_sync();

@@ -1,12 +1,11 @@
-// The vocabulary of kernels: indices, barriers, shuffles, atomics, shared memory, launch.
+// Device API of all kernels: indices, barriers, shuffles, atomics, shared memory, launch.
 //
-// One signature, a device body and a host body side by side.  Blocks and grids are
-// one-dimensional; every collective is called by all threads of the block or all lanes of the
-// warp, converged.  On the device the functions below are the CUDA built-ins; on the host they are
-// calls of the simulator (host/engine.h).
+// Every function has one signature and two bodies: CUDA built-ins on the device, calls of the
+// simulator (host/engine.h) on the host.  Blocks and grids are one-dimensional.  Collectives are
+// called by all threads of the block or all lanes of the warp, converged.
 //
-//   MP_SHARED(T, name, [n][m])   a __shared__ variable (uninitialised; NaN on the host)
-//   MP_DYN_SHARED(T, name)       the dynamic shared memory, whose size the launch gives
+//   MP_SHARED(T, name, [n][m])   a __shared__ variable (uninitialized; NaN on the host)
+//   MP_DYN_SHARED(T, name)       the dynamic shared memory; the launch specifies its size
 #pragma once
 
 #include <cstddef>
@@ -39,8 +38,7 @@ template <class T>
 MP_HD constexpr T max_of(T a, T b) {
   return a < b ? b : a;
 }
-/// The larger of two numbers; NaN is none (IEEE 754-2019, maximumNumber), provided that it is not `a` on the
-/// host.
+/// Maximum that ignores NaN (IEEE 754-2019, maximumNumber).  On the host `a` must not be NaN.
 MP_HD float max_number(float a, float b) {
 #if MP_ON_CUDA
   return fmaxf(a, b);
@@ -72,7 +70,7 @@ MP_DEVICE int64_t grid_size() {
   return gridDim.x;
 }
 
-// ---- barriers: what was written before one is visible to the block (warp) after it
+// ---- barriers: writes before one are visible to the block (warp) after it
 MP_DEVICE void block_sync() {
   __syncthreads();
 }
@@ -84,7 +82,7 @@ MP_DEVICE void device_fence() {
   __threadfence();
 }
 
-/// The same address, known to the compiler to be in gmem (or NULL): accesses become ld.global and
+/// Returns `address`, known to the compiler to be in gmem (or NULL): accesses become ld.global and
 /// st.global instead of generic ones.
 template <class T>
 MP_DEVICE T *in_gmem(T *address) {
@@ -93,13 +91,13 @@ MP_DEVICE T *in_gmem(T *address) {
   return static_cast<T *>(__cvta_global_to_generic(global));
 }
 
-/// The line of 128 bytes at that place of gmem will be in L2 when it is needed.
+/// Prefetches the 128-byte line at `address` in gmem into L2.
 MP_DEVICE void prefetch_l2(const void *address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
 }
 
-/// x, computed here and kept: what follows from arguments and the thread's index the compiler may else work out in
-/// every round of a loop.
+/// Returns x, computed here and kept in a register.  Otherwise the compiler may recompute values that
+/// derive from arguments and the thread index in each iteration of a loop.
 MP_DEVICE int pin_to_register(int x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -109,7 +107,7 @@ MP_DEVICE int64_t pin_to_register(int64_t x) {
   return x;
 }
 
-// ---- exchange between the lanes of a warp
+// ---- warp shuffles
 template <class T>
 MP_DEVICE T shuffle_xor(T value, int lane_mask) {
   return __shfl_xor_sync(~0u, value, lane_mask);
@@ -119,7 +117,7 @@ MP_DEVICE T shuffle(T value, int source_lane) {
   return __shfl_sync(~0u, value, source_lane);
 }
 
-// ---- atomics, in gmem; relaxed
+// ---- relaxed atomics in gmem
 MP_DEVICE uint32_t atomic_max(uint32_t *address, uint32_t value) {
   return atomicMax(address, value);
 }
@@ -127,16 +125,17 @@ MP_DEVICE void atomic_add(int64_t *address, int64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long *>(address),
             static_cast<unsigned long long>(value));
 }
-/// Counts up to `limit`, then starts again at 0; returns the previous value.
+/// Increments up to `limit`, then wraps to 0; returns the previous value.
 MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   return atomicInc(address, limit);
 }
 
-// ---- the kernels before and after this one in its stream
-/// In a kernel that starts early (LaunchShape): until this returns, the kernels before it may still be
-/// writing what it reads, and reading what it writes.  Every thread says it before it touches gmem.
-/// The next kernel, if that starts early too, may be launched as soon as all blocks have come here.
-#if !MP_UP_TO_SM80  // of the Makefile
+// ---- programmatic dependent launch (PDL)
+/// Waits until the previous kernels of the stream have completed.  In a kernel launched with
+/// uses_pdl, every thread must call it before it accesses gmem: until it returns, previous kernels
+/// may still write the inputs and read the outputs.  A next kernel that uses PDL too may be
+/// launched as soon as all blocks have made this call.
+#if !MP_UP_TO_SM80  // defined by the Makefile
 MP_DEVICE void wait_for_previous_kernel() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
@@ -144,9 +143,9 @@ MP_DEVICE void wait_for_previous_kernel() {
 }
 #endif
 
-// ---- for the CPU, in mapped memory (allocate_mapped)
-/// A release store at system scope: a CPU thread that reads `value` with acquire order also sees what
-/// this thread had written, or seen, before.
+// ---- notification of the CPU through mapped memory (allocate_mapped)
+/// Release store at system scope: a CPU thread that reads `value` with acquire order also sees
+/// everything that this thread wrote or observed before.
 MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(address)),
                "l"(value)
@@ -165,7 +164,7 @@ inline void check_cuda(cudaError_t error, const char *what) {
                      cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
-/// Makes `ordinal` current for a scope: the library may be called with another device current.
+/// Makes `ordinal` the current device for a scope; the caller's current device may be another.
 class DeviceScope {
  public:
   explicit DeviceScope(int ordinal) {
@@ -234,7 +233,7 @@ T shuffle(T value, int source_lane, source_location where = source_location::cur
 }
 template <class T>
 T shuffle_xor(T value, int lane_mask, source_location where = source_location::current()) {
-  return host::shuffle(value, lane_index() ^ lane_mask, where);  // not std::shuffle
+  return host::shuffle(value, lane_index() ^ lane_mask, where);  // qualified: not std::shuffle
 }
 
 template <class T>
@@ -278,7 +277,7 @@ MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
 
 #endif
 
-/// Sets *flag to 1.  Many threads may do so at once, as they all write the same value.
+/// Sets *flag to 1.  Concurrent calls are safe: all threads write the same value.
 MP_DEVICE void raise_flag(float *flag) {
 #if MP_ON_CUDA
   *static_cast<volatile float *>(flag) = 1.0f;
@@ -294,19 +293,20 @@ struct LaunchShape {
   int64_t num_blocks;
   int num_threads;  ///< per block; a multiple of 32
   size_t smem_bytes = 0;
-  int cluster = 1;  ///< consecutive blocks that run together (sm90_barrier.h); divides num_blocks
-  /// Launched before the kernels ahead of it in the stream have ended, so that its first steps cost no
-  /// time (programmatic dependent launch); all its threads call wait_for_previous_kernel().
+  int cluster = 1;  ///< blocks per cluster (sm90_barrier.h); divides num_blocks
+  /// Programmatic dependent launch: the kernel may start before the previous kernels of the stream
+  /// have ended, which hides its first steps.  All its threads must call
+  /// wait_for_previous_kernel().
   bool uses_pdl = false;
 };
 
-/// The largest grid; kernels with more work than that use a grid-stride loop.
+/// Maximum grid size; kernels with more work use a grid-stride loop.
 constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 
 #if MP_ON_CUDA
-/// A kernel must opt in to more than 48 KiB of dynamic shared memory: here to all that a block can have, since
-/// the limit is the kernel's, and one that another thread lowered would refuse a launch.  This asks the driver
-/// once per thread, kernel and device.
+/// Opts in to more than 48 KiB of dynamic shared memory.  The limit is always raised to the maximum
+/// of a block, because it belongs to the kernel: a lower limit set by another thread would make a
+/// launch fail.  A per-thread cache avoids repeated driver calls.
 inline void opt_in_to_smem(const char *name, const void *kernel, const Device &device,
                            size_t bytes) {
   constexpr size_t kWithoutOptIn = 48 * 1024;
@@ -326,7 +326,7 @@ inline void opt_in_to_smem(const char *name, const void *kernel, const Device &d
 }
 #endif
 
-/// Enqueues kernel<<<shape>>>(arguments).  Kernels take one struct by MP_PARAM.
+/// Enqueues kernel<<<shape>>>(argument).  Kernels take one struct as MP_PARAM.
 template <class Argument>
 void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &device,
             const LaunchShape &shape, mp_stream_t stream, const Argument &argument) {
@@ -346,7 +346,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
   }
-  if (shape.uses_pdl && device.has_wgmma) {  // code for older devices does not wait
+  if (shape.uses_pdl && device.has_wgmma) {  // code for older devices has no wait
     cudaLaunchAttribute &early = attributes[config.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;

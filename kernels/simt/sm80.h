@@ -1,7 +1,8 @@
 // cp.async: asynchronous copies from gmem to smem (sm_80 and newer).
 //
-// On sm_70 and sm_75, which have none, the thread copies at once: the same kernels run, with less overlap.  On the
-// host the simulator performs a copy at once or later, at the latest in the wait that covers it.
+// On sm_70 and sm_75, which lack cp.async, the thread copies synchronously: the same kernels run,
+// with less overlap.  On the host the simulator executes a copy at once or later, at the latest in
+// the wait that covers it.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -14,9 +15,11 @@ namespace mp::MP_TARGET {
 
 #if MP_ON_CUDA
 
-/// Copies `valid_bytes` (0..16) of 16 and fills the rest with zeros; with 0 the source is not read.
-/// Both addresses must be 16-byte aligned.  The result is visible to this thread after copy_async_wait,
-/// to others after a barrier that follows the wait.  PTX ISA, cp.async (zfill).
+/// Copies `valid_bytes` (0..16) of 16 bytes and fills the rest with zeros; with 0 the source is not
+/// read.  Both addresses must be 16-byte aligned.  The result is visible to this thread after
+/// copy_async_wait, to other threads after a barrier that follows the wait.
+///
+/// Source: PTX ISA, cp.async (zfill).
 MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
 #if __CUDA_ARCH__ >= 800
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
@@ -28,7 +31,7 @@ MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
   if (valid_bytes == 16) {
     value = *static_cast<const uint4 *>(gmem);
   } else {
-    // All indices are compile-time constants: others would put the words into local memory.
+    // All indices are compile-time constants: run-time indices would place `words` in local memory.
     uint32_t words[4] = {};
     MP_UNROLL
     for (int i = 0; i < 16; i++)
@@ -46,7 +49,7 @@ MP_DEVICE void copy_async_commit() {
 #endif
 }
 
-/// Returns when all but the newest `kPending` groups of this thread have completed.
+/// Waits until all but the newest `kPending` groups of this thread have completed.
 template <int kPending>
 MP_DEVICE void copy_async_wait() {
 #if __CUDA_ARCH__ >= 800

@@ -1,4 +1,4 @@
-// What Hopper (sm_90a) adds to simt.h.
+// Hopper (sm_90a) extensions of simt.h.
 #pragma once
 
 #include "kernels/simt/sm90_barrier.h"

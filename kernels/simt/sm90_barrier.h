@@ -1,18 +1,17 @@
-// Clusters and barriers of Hopper (sm_90): blocks with distributed shared memory, mbarriers that count
-// arrivals and transaction bytes, and named barriers of some of the warps of a block.
+// Clusters and barriers of Hopper (sm_90): distributed shared memory, mbarriers that count arrivals
+// and transaction bytes, and named barriers for some of a block's warps.
 //
-// An mbarrier goes through phases; phase n has parity n % 2.  A phase completes when `arrivals` threads
-// have arrived in it and all the bytes that were expected in it have been transferred; the next phase
-// begins at once.  What a thread did before it arrived is visible to a thread of its block that has
-// waited for that phase.  A wait names only the parity of a phase, so a thread must start it before the following phase
-// completes.
+// Phase n of an mbarrier has parity n % 2.  A phase completes when `arrivals` threads have arrived
+// and all bytes expected in it have been transferred; the next phase begins at once.  Accesses of a
+// thread before its arrival are visible to threads of its block that have waited for that phase.  A
+// wait specifies only the parity, so a thread must begin it before the following phase completes.
 //
-// One thread initialises an mbarrier: mbarrier_init, mbarrier_init_fence, then block_sync, or
-// cluster_sync if other blocks use it.  A block must not return while other blocks of the cluster may
-// still use its shared memory, so kernels with clusters end with cluster_sync.
+// One thread initializes an mbarrier: mbarrier_init, mbarrier_init_fence, then block_sync, or
+// cluster_sync if other blocks use it.  A block must not exit while other blocks of the cluster may
+// use its shared memory, so kernels with clusters end with cluster_sync.
 //
-// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  The host bodies
-// are in host/cluster.cpp and host/barriers.cpp.
+// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  Host bodies:
+// host/cluster.cpp, host/barriers.cpp.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -25,14 +24,14 @@ namespace mp::MP_TARGET {
 
 #if MP_ON_CUDA
 
-/// In the shared::cta window or, if in_block returned it, in the shared::cluster window.
+/// Address in the shared::cta window or, if returned by in_block, in the shared::cluster window.
 using SmemAddress = uint32_t;
 
 MP_DEVICE SmemAddress smem_address(const void *smem) {
   return static_cast<SmemAddress>(__cvta_generic_to_shared(smem));
 }
 
-// ---- clusters; in a launch without clusters every block is a cluster of its own
+// ---- clusters; without a cluster launch, every block is a cluster of one
 MP_DEVICE int cluster_rank() {
   uint32_t rank;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -43,20 +42,21 @@ MP_DEVICE int cluster_size() {
   asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
   return static_cast<int>(size);
 }
-/// A barrier of all threads of the cluster's blocks; what they did before it is visible to all of
-/// them after it.  Warps arrive converged.
+/// Barrier of all threads of the cluster; accesses before it are visible to all of them after it.
+/// Warps must arrive converged.
 MP_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/// The same offset in the shared memory of the block of that rank.
+/// Returns the address of the same offset in the shared memory of block `rank` of the cluster.
 MP_DEVICE SmemAddress in_block(SmemAddress own, int rank) {
   SmemAddress there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
   return there;
 }
 
-/// Four floats of the shared memory of any block of the cluster, 16-byte aligned; see in_block.
+/// Loads four floats from the shared memory of any block of the cluster, 16-byte aligned; see
+/// in_block.
 MP_DEVICE void load_cluster(float (&x)[4], SmemAddress there) {
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
@@ -74,19 +74,19 @@ MP_DEVICE void mbarrier_init_fence() {
 MP_DEVICE void mbarrier_arrive(SmemAddress bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-/// Arrives at an mbarrier of any block of the cluster; see in_block.  It publishes nothing to threads of
-/// other blocks, only that what this one read through the async proxy has been read: release.cluster
-/// would cost a MEMBAR.ALL.GPU for every arrival, in the middle of a main loop.
+/// Arrives at an mbarrier of any block of the cluster; see in_block.  The arrival makes no writes
+/// visible to other blocks; it only signals that this thread's reads through the async proxy are
+/// complete.  release.cluster would cost a MEMBAR.ALL.GPU per arrival, in the main loop.
 MP_DEVICE void mbarrier_arrive_cluster(SmemAddress bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-/// Arrives, and makes the current phase expect `bytes` more.
+/// Arrives, and adds `bytes` to the transaction count of the current phase.
 MP_DEVICE void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes)
                : "memory");
 }
-/// Returns when the phase of that parity, 0 or 1, has completed.  It acquires at CTA scope, the default,
-/// even where threads of other blocks arrive; so does CUTLASS (ClusterBarrier::wait).
+/// Waits until the phase of the given parity, 0 or 1, has completed.  The wait acquires at CTA
+/// scope, the default, even if threads of other blocks arrive, like CUTLASS (ClusterBarrier::wait).
 MP_DEVICE void mbarrier_wait(SmemAddress bar, uint32_t parity) {
   uint32_t completed;
   do {
@@ -102,11 +102,11 @@ MP_DEVICE void mbarrier_wait(SmemAddress bar, uint32_t parity) {
   } while (completed == 0);
 }
 
-// ---- named barriers of `threads` threads, in whole and converged warps of the block; id is 1 to 15
+// ---- named barriers of `threads` threads, in full and converged warps of the block; id is 1 to 15
 MP_DEVICE void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-/// Arrives without waiting; counts as one of the `threads`.
+/// Arrives without waiting; counts toward `threads`.
 MP_DEVICE void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

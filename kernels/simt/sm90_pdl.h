@@ -1,16 +1,20 @@
-// What a kernel may do before the one ahead of it in the stream has ended, beyond setting itself up.
+// Programmatic dependent launch: memory that a kernel may read before its predecessor in the stream
+// has ended.
 //
-// A kernel that says wait_and_launch_dependents() lets its successor start when all its own blocks have waited for
-// its predecessor.  So when that successor starts, one kernel at most has not ended: the one right before it.  What that one does
-// not write is settled, and can be read at once:
+// A kernel that calls wait_and_launch_dependents() allows its successor to start once all its
+// blocks have waited for the predecessor.  When the successor starts, at most one kernel is still
+// running: the one directly before it.  Memory that this kernel does not write can be read before
+// the wait:
 //
-//     kernel 1    wait_and_launch_dependents();   writes Y, and not W
+//     kernel 1    wait_and_launch_dependents();   writes Y, but not W
 //     kernel 2    tma_load_before_wait(W);  wait_and_launch_dependents();  tma_load(Y)
 //
-// Where kernel 1 says wait_for_previous_kernel() instead, kernels ahead of it may still be running, and nothing is settled.
+// If kernel 1 calls wait_for_previous_kernel() instead, earlier kernels may still be running, and
+// kernel 2 must wait before all its loads.
 //
-// Source: PTX ISA, griddepcontrol: launch_dependents counts when all blocks of the grid have issued it; wait returns when the
-// grids it depends on have completed and their memory operations are visible.
+// Source: PTX ISA, griddepcontrol: launch_dependents takes effect when all blocks of the grid have
+// issued it; wait returns when the grids that it depends on have completed and their memory
+// operations are visible.
 #pragma once
 
 #include <utility>
@@ -27,7 +31,7 @@ MP_DEVICE void wait_and_launch_dependents() {
 #endif
 }
 
-/// tma_load of what is settled.
+/// tma_load of memory that the previous kernel does not write.
 MP_DEVICE void tma_load_before_wait(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
                                     int y, int z) {
   tma_load(dst, map, bar, x, y, z);
