@@ -96,8 +96,8 @@ MP_DEVICE void prefetch_l2(const void *address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
 }
 
-/// Returns x, computed here and kept in a register.  Otherwise the compiler may recompute values that
-/// derive from arguments and the thread index in each iteration of a loop.
+/// Returns x, computed here and kept in a register.  Otherwise the compiler may recompute values
+/// that derive from arguments and the thread index in each iteration of a loop.
 MP_DEVICE int pin_to_register(int x) {
   asm volatile("" : "+r"(x));
   return x;

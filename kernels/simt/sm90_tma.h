@@ -1,19 +1,21 @@
-// TMA: one thread starts a bulk tensor copy, which moves a box of a tensor between gmem and smem (sm_90;
-// replacing the base of a tensor map, sm_90a).
+// TMA: bulk tensor copies, each started by one thread, that move a box of a tensor between gmem and
+// smem (sm_90; replacing fields of a tensor map requires sm_90a).
 //
-// The tensor and the box are described by a TensorMap (tensor_map.h), which the host encodes and the
-// kernel takes in its argument, or finds in gmem.  x, y, z are the coordinates of the first element of
-// the box: column, row, matrix.  They may be negative or beyond the end.  In smem a box begins at a
-// multiple of 128 bytes, or of 1024 under the swizzle.
+// A TensorMap (tensor_map.h) describes tensor and box.  The host encodes it; the kernel takes it as
+// an argument or reads it from gmem.  x, y, z are the coordinates of the box's first element:
+// column, row, matrix.  They may be negative or beyond the end.  In smem a box begins at a multiple
+// of 128 bytes, or of 1024 with the swizzle.
 //
-// But a row of a box begins at a multiple of 16 bytes, before the tensor and behind it too: so x, and c of
-// im2col loads.  Stores and reductions take no negative coordinate, and they write whole units of 16 bytes:
-// what follows a last column that ends within one is overwritten.  That was seen on an H200, driver 580.159;
-// the PTX ISA does not have it.
+// Three rules that the PTX ISA does not state, observed on an H200 with driver 580.159:
+//   - A row of a box begins at a multiple of 16 bytes, also outside the tensor.  This limits x, and
+//     c of im2col loads.
+//   - Stores and reductions take no negative coordinate.
+//   - Stores and reductions write full units of 16 bytes: if the last column ends within a unit,
+//     the rest of the unit is overwritten.
 //
-// A load completes on an mbarrier, for which every box counts with all its bytes, whatever part of it
-// lies in the tensor.  Stores complete in bulk groups, like cp.async.  On the host the simulator performs
-// either at once or later: a load at any time, a store at the latest in the wait that covers it.
+// A load completes on an mbarrier, which counts all bytes of a box, even those outside the tensor.
+// Stores complete in bulk groups, like cp.async.  On the host the simulator executes either at once
+// or later: a load at any time, a store at the latest in the wait that covers it.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -22,29 +24,31 @@
 
 namespace mp::MP_TARGET {
 
-/// Where an im2col load begins: channel c, and column w and row h of image n, where the filter's first
-/// tap stands.  That pixel must lie in the map's pixel box, whole steps from its first column and row.
-/// The offsets, 0 to kMaxIm2colOffset, lead from it to the tap whose pixels are read.
+/// Start of an im2col load: channel c, and the filter's first tap at column w and row h of image n.
+///
+/// This pixel must lie in the map's pixel box, a multiple of the step from its first column and
+/// row.  The offsets, 0 to kMaxIm2colOffset, lead from it to the tap whose pixels are read.
 struct Im2colCoord {
   int c, w, h, n;
   int w_offset, h_offset;
 };
 
-/// One matrix, in place of the tensor of a map.
+/// Matrix that replaces the tensor of a map.
 struct TensorMapMatrix {
   const void *base;
   int32_t cols, rows;  ///< > 0
-  int64_t row_bytes;   ///< from row to row: a multiple of 16, also if there is only one
+  int64_t row_bytes;   ///< row stride: a multiple of 16, even if rows = 1
 };
 
 #if MP_ON_CUDA
 
-/// Brings the map into the cache for a later copy.
+/// Prefetches the map for a later copy.
 MP_DEVICE void tma_prefetch(const TensorMap &map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// From gmem to smem.  The bytes of the box complete on the mbarrier `bar`, in the same block as `dst`.
+/// Loads a box from gmem to smem.  Its bytes complete on the mbarrier `bar`, in the same block as
+/// `dst`.
 MP_DEVICE void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y,
                         int z) {
   asm volatile(
@@ -54,7 +58,7 @@ MP_DEVICE void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, 
       : "memory");
 }
 
-/// The same box into every block of the cluster whose rank is in the mask, at the offset of `dst`;
+/// Loads a box into every block of the cluster whose rank is in the mask, at the offset of `dst`;
 /// completes on the mbarrier at the offset of `bar` in each of them.
 MP_DEVICE void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
                                   int y, int z, uint32_t block_mask) {
@@ -65,7 +69,7 @@ MP_DEVICE void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAdd
       : "memory");
 }
 
-/// As tma_load, with an im2col map: the pixels of one tap, each a row of smem.
+/// tma_load with an im2col map: the pixels of one tap, each a row of smem.
 MP_DEVICE void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar,
                                const Im2colCoord &at) {
   asm volatile(
@@ -76,7 +80,7 @@ MP_DEVICE void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddres
       : "memory");
 }
 
-/// As tma_load_multicast, with an im2col map.
+/// tma_load_multicast with an im2col map.
 MP_DEVICE void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
                                          const Im2colCoord &at, uint32_t block_mask) {
   asm volatile(
@@ -88,8 +92,9 @@ MP_DEVICE void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, 
       : "memory");
 }
 
-/// From smem to gmem.  It sees what threads of the block wrote to smem if each of them has called
-/// async_proxy_fence after its writes, and a barrier then orders them before this thread.
+/// Stores a box from smem to gmem.  Writes of other threads to smem are visible to it if each
+/// thread has called async_proxy_fence after its writes, and a barrier then orders it before this
+/// thread.
 MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
@@ -98,7 +103,7 @@ MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, in
       : "memory");
 }
 
-/// As tma_store, but adds to the elements in gmem, each atomically.  fp32 only.
+/// tma_store that adds to the elements in gmem, each atomically.  fp32 only.
 MP_DEVICE void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z) {
   asm volatile(
       "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group"
@@ -112,28 +117,31 @@ MP_DEVICE void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/// Returns when all but the newest `kPending` groups of this thread have read smem, which may then be
-/// overwritten.  A thread that has started stores must wait with 0 before it returns.
+/// Waits until all but the newest `kPending` groups of this thread have read smem, which may then
+/// be overwritten.  A thread that has started stores must wait with 0 before it exits.
 template <int kPending>
 MP_DEVICE void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
-/// Returns when all but the newest `kPending` groups of this thread have written gmem.
+/// Waits until all but the newest `kPending` groups of this thread have written gmem.
 template <int kPending>
 MP_DEVICE void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-/// The proxy fence: orders this thread's accesses to smem through the generic proxy before later ones
+/// Proxy fence: orders this thread's accesses to smem through the generic proxy before later ones
 /// through the async proxy (TMA, wgmma).
 MP_DEVICE void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// *gmem_dst = the map `from` with another base; `from` is no im2col map.  To be called by one thread.
-/// TMA may use the copy after tensor_map_release and tensor_map_acquire, in this kernel or a later one.
-/// Code for other architectures traps, so that a kernel that only makes maps need not be a template.
+/// Copies `from`, which must not be an im2col map, to *gmem_dst with another base.  Called by one
+/// thread.
+///
+/// TMA may use the copy after tensor_map_release and tensor_map_acquire, in this kernel or a later
+/// one.  Code for other architectures traps, so a kernel that only writes maps need not be a
+/// template.
 MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from,
                                          const void *base) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -147,10 +155,11 @@ MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &f
 #endif
 }
 
-/// The same with another tensor altogether: what stays are the type of elements, box and swizzle.  The copy is
-/// the map that the host would encode.
+/// tensor_map_copy_with_base with another tensor: only element type, box and swizzle are kept.  The
+/// copy equals the map that the host would encode.
 ///
-/// Strides are passed in bytes from CUDA 12.5 on and in units of 16 before: CUTLASS, copy_sm90_desc.hpp.
+/// Strides are passed in bytes from CUDA 12.5 on, in units of 16 bytes before: CUTLASS,
+/// copy_sm90_desc.hpp.
 MP_DEVICE void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
                                            const TensorMapMatrix &matrix) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -175,7 +184,7 @@ MP_DEVICE void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap 
 #endif
 }
 
-/// Must be called by the thread that made maps, once behind the last of them.
+/// Releases maps to TMA.  Called by the thread that wrote them, once after the last one.
 MP_DEVICE void tensor_map_release() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
@@ -184,15 +193,15 @@ MP_DEVICE void tensor_map_release() {
 #endif
 }
 
-/// Must be called in every block that uses the map, after the barrier or the end of the kernel that
-/// orders the block after the thread that made it.
+/// Acquires a map.  Called in every block that uses it, after the barrier or the end of the kernel
+/// that orders the block after the thread that wrote the map.
 MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(gmem) : "memory");
 }
 
 #else
 
-// The bodies are in host/tma.cpp.
+// Bodies: host/tma.cpp.
 
 void tma_prefetch(const TensorMap &, source_location = source_location::current());
 void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,

@@ -1,18 +1,18 @@
-// wgmma: a warpgroup (128 threads) multiplies m64nNk16 tiles that lie in smem; sm_90a only.
+// wgmma: a warpgroup (128 threads) multiplies m64nNk16 tiles in smem; sm_90a only.
 //
 //   wgmma_fence();                               // the registers of d are ready for wgmma
-//   wgmma<T, kN, a, b>(d, a_desc, b_desc, ...);  // any number of them
-//   wgmma_commit();                              // they are one group
+//   wgmma<T, kN, a, b>(d, a_desc, b_desc, ...);  // any number
+//   wgmma_commit();                              // makes them one group
 //   wgmma_wait<0>();                             // d can be read, A and B can be overwritten
 //
-// All of these are called by the four warps of a warpgroup, converged, with equal operands.  Between
-// the fence and the wait that covers it, no other code may touch d.
+// The four warps of a warpgroup make these calls converged, with equal operands.  Between the fence
+// and the wait that covers it, no other code may access d.
 //
-// Accumulators: d of thread t of the warpgroup, with w = t / 32, l = t % 32, holds
+// Accumulators: thread t of the warpgroup, with w = t / 32 and l = t % 32, holds
 //   d[4 j + 2 h + c]  =  D[16 w + 8 h + l / 4][8 j + 2 (l % 4) + c],   h, c in {0, 1}
 //
-// Operands are A[m][k] and B[n][k], 16 k at a time, in rows ("atoms" of 8 rows) of the swizzle's
-// width w (128, 64, 32 bytes); Major::k rows run along k, Major::mn rows along m or n.
+// Operands are A[m][k] and B[n][k], 16 k at a time, in atoms of 8 rows.  A row has the swizzle's
+// width w (128, 64, 32 bytes) and runs along k (Major::k) or along m or n (Major::mn).
 //
 //              atom                  leading_bytes                 stride_bytes
 //   Major::k   8 m|n x w/2 k         ignored                       from 8 m|n to the next
@@ -22,8 +22,10 @@
 //   Major::k   8 m|n x 8 k           from 8 k to the next          from 8 m|n to the next
 //   Major::mn  8 m|n x 8 k           from 8 k to the next          from 8 m|n to the next
 //
-// Swizzling exchanges 16-byte units by the bits of their address in smem, so an atom starts at a
-// multiple of 8 w.  Source: PTX ISA, Asynchronous Warpgroup Level Matrix Instructions; CUTLASS,
+// The swizzle permutes 16-byte units by the bits of their smem address, so an atom starts at a
+// multiple of 8 w.
+//
+// Sources: PTX ISA, Asynchronous Warpgroup Level Matrix Instructions; CUTLASS,
 // include/cute/atom/mma_traits_sm90_gmma.hpp and include/cute/arch/mma_sm90_desc.hpp.
 #pragma once
 
@@ -35,26 +37,26 @@
 
 namespace mp::MP_TARGET {
 
-/// The values are those of the descriptor field.
+/// Values of the descriptor's swizzle field.
 enum class Swizzle : int { none = 0, b128 = 1, b64 = 2, b32 = 3 };
 
 enum class Major { k, mn };
 
-/// The shared memory matrix descriptor of one operand, with base offset 0.
+/// Shared memory matrix descriptor of one operand, with base offset 0.
 MP_HD constexpr uint64_t wgmma_descriptor(SmemAddress start, uint32_t leading_bytes,
                                           uint32_t stride_bytes, Swizzle swizzle) {
   const auto field = [](uint32_t bytes) { return static_cast<uint64_t>((bytes & 0x3FFFF) >> 4); };
   return field(start) | field(leading_bytes) << 16 | field(stride_bytes) << 32 |
          static_cast<uint64_t>(swizzle) << 62;
 }
-/// The same descriptor that many bytes further on, a multiple of 16: one addition to its low word, where
-/// the address never overflows its field, as no smem is that large.
+/// Returns the descriptor advanced by `bytes`, a multiple of 16.  One addition to the low word
+/// suffices: no smem is large enough for the address to overflow its field.
 MP_HD constexpr uint64_t wgmma_advance(uint64_t descriptor, uint32_t bytes) {
   return descriptor >> 32 << 32 | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
 }
 
-/// False where the architecture being compiled for has no wgmma.  Selection never launches a wgmma
-/// kernel there, so its body is left empty.
+/// False if the target architecture has no wgmma.  Selection never launches a wgmma kernel there,
+/// so its body is left empty.
 template <size_t kSmemBytes>
 MP_HD constexpr bool wgmma_supported();
 
@@ -85,7 +87,7 @@ MP_HD constexpr bool wgmma_supported() {
 #define MP_LIST64 MP_LIST32(0), MP_LIST32(32)
 #define MP_LIST96 MP_LIST64, MP_LIST32(64)
 #define MP_LIST128 MP_LIST96, MP_LIST32(96)
-// %a, %b: the descriptors; %p: accumulate; %ta, %tb: the majors.
+// a, b: descriptors; p: accumulate; ta, tb: majors.
 #define MP_WGMMA(n, type, list, text, a, b, p, ta, tb)                                          \
   asm volatile("{.reg .pred p; setp.ne.b32 p, " p                                               \
                ", 0;\n"                                                                         \
@@ -104,7 +106,7 @@ MP_HD constexpr bool wgmma_supported() {
   else                                                                                \
     MP_WGMMA("256", type, MP_LIST128, MP_TEXT128, "%128", "%129", "%130", "%131", "%132")
 
-/// d = A B^T, plus d if `accumulate`.  T is half or bf16, kN 64, 128, 192 or 256.
+/// d = A B^T, or d += A B^T if `accumulate`.  T is half or bf16; kN is 64, 128, 192 or 256.
 template <class T, int kN, Major a_major, Major b_major>
 MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
@@ -129,7 +131,8 @@ MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool 
 #undef MP_WGMMA
 #undef MP_WGMMA_N
 
-/// Orders earlier accesses to the accumulator registers (and to registers of A) before later wgmmas.
+/// Orders earlier accesses to the accumulator registers (and to registers of A) before later
+/// wgmmas.
 MP_DEVICE void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -137,20 +140,20 @@ MP_DEVICE void wgmma_fence() {
 MP_DEVICE void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Returns when all but the newest `kPending` groups have completed.
+/// Waits until all but the newest `kPending` groups have completed.
 template <int kPending>
 MP_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
-/// A compiler barrier: uses of d are not moved across it.
+/// Compiler barrier: uses of d are not moved across it.
 template <int kRegs>
 MP_DEVICE void fence_accumulators(float (&d)[kRegs]) {
   MP_UNROLL
   for (int i = 0; i < kRegs; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-/// A copy of an accumulator.  Copies with different tags are never merged into one with an index, for which
-/// ptxas would put accumulators into local memory and serialise the wgmmas.
+/// Copies an accumulator.  The compiler never merges copies with different tags into one indexed
+/// copy, for which ptxas would place accumulators in local memory and serialize the wgmmas.
 template <int kTag>
 MP_DEVICE float wgmma_copy(float from) {
   float to;
@@ -158,29 +161,31 @@ MP_DEVICE float wgmma_copy(float from) {
   return to;
 }
 
-/// setmaxnreg.inc: gives every thread of the warpgroup kRegs registers, not fewer than it had.  Waits
-/// until other warpgroups have released enough.
+/// setmaxnreg.inc: raises the registers of every thread of the warpgroup to kRegs, at least as many
+/// as before.  Waits until other warpgroups have released enough.
 template <int kRegs>
 MP_DEVICE void registers_claim() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegs));
 }
-/// setmaxnreg.dec: leaves every thread of the warpgroup kRegs registers, not more than it had.
+/// setmaxnreg.dec: lowers the registers of every thread of the warpgroup to kRegs, at most as many
+/// as before.
 template <int kRegs>
 MP_DEVICE void registers_release() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegs));
 }
 
-/// stmatrix: stores four 8x8 matrices of 16-bit elements: r[i] of lane l is row l / 4, columns 2 (l % 4) and
-/// the next of matrix i; lane l passes the address of row l % 8 of matrix l / 8, 16-byte aligned.
+/// stmatrix: stores four 8x8 matrices of 16-bit elements.  r[i] of lane l holds row l / 4, columns
+/// 2 (l % 4) and 2 (l % 4) + 1 of matrix i.  Lane l passes the 16-byte aligned address of row l % 8
+/// of matrix l / 8.
 MP_DEVICE void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
 }
 
-/// ldmatrix: the way back, from the same addresses to the same registers.
+/// ldmatrix: loads what store_matrix_x4 stores, from the same addresses to the same registers.
 MP_DEVICE void load_matrix_x4(SmemAddress row, uint32_t (&r)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -235,12 +240,12 @@ void registers_release(source_location where = source_location::current()) {
 
 namespace engine {
 
-/// Each lane of ldmatrix and stmatrix needs four addresses that other lanes passed.  Without their low
-/// zeros they have 14 bits.
+/// Addresses of ldmatrix and stmatrix: each lane needs four that other lanes passed.  Without their
+/// low zero bits they have 14 bits, so four fit in a 64-bit word.
 struct MatrixRows {
   static constexpr int kShift = 4, kBits = 14;
   std::byte *smem;
-  uint64_t units;  ///< of the row of each matrix that has this lane's words
+  uint64_t units;  ///< shifted addresses of the rows with this lane's words
 
   MatrixRows(SmemAddress row, const char *primitive, source_location where) {
     if (is_mapped(row)) violation(where, "passes an address from in_block to %s", primitive);
@@ -259,7 +264,7 @@ struct MatrixRows {
     units = thread.warp->result[thread.lane];
   }
 
-  /// This lane's word of matrix i.
+  /// Returns this lane's word of matrix i.
   uint32_t &word(int i) const {
     const uint64_t unit = units >> kBits * i & ((1u << kBits) - 1);
     return reinterpret_cast<uint32_t *>(smem + (unit << kShift))[this_thread().lane % 4];
@@ -271,7 +276,7 @@ struct MatrixRows {
 inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
                             source_location where = source_location::current()) {
   const engine::MatrixRows rows(row, "store_matrix_x4", where);
-  // Other lanes write part of this row, and this lane writes parts of their rows.
+  // Each lane records the row whose address it passed, although several lanes write it.
   engine::note_generic_write(engine::this_thread(), row, 16);
   for (int i = 0; i < 4; i++) rows.word(i) = r[i];
 }

@@ -1,4 +1,4 @@
-// The limits of tensor maps and the caches of each thread; the same for both targets.
+// Limits of tensor maps and the per-thread caches, for both targets.
 #include "kernels/simt/tensor_map.h"
 
 #include <bit>
@@ -12,9 +12,9 @@ namespace mp {
 namespace {
 
 constexpr int64_t kMaxExtent =
-    (int64_t{1} << 31) - 1;  // the driver takes 2^32; coordinates are int
+    (int64_t{1} << 31) - 1;  // the driver accepts 2^32, but coordinates are int
 constexpr int64_t kStrideLimitBytes = int64_t{1} << 40;
-constexpr int64_t kAlignment = 16;  // of base and strides, and the unit of box rows
+constexpr int64_t kAlignment = 16;  // bytes; of base, strides and box rows
 constexpr int32_t kMaxBox = 256;
 constexpr int64_t kSwizzleBytes = 128;
 constexpr int32_t kMaxPixels = 1024;
@@ -44,8 +44,8 @@ void mix_fields(Hash &hash, const Im2colSpec &spec) {
   hash.mix(static_cast<uint64_t>(spec.channels) << 32 | static_cast<uint32_t>(spec.pixels));
 }
 
-/// The key is the spec and the encoder.  It need not contain the device: a map holds an address, and
-/// under unified addressing an address belongs to one device.
+/// Spec and encoder.  The device is not part of the key: a map contains an address, and under
+/// unified addressing an address belongs to one device.
 template <class Spec>
 struct MapKey {
   TensorMapEncoder<Spec> encode;
@@ -88,7 +88,7 @@ const char *why_no_tensor(mp_dtype_t dtype, const void *base, std::span<const in
   return nullptr;
 }
 
-/// NULL, or why this positive stride is not possible.
+/// Returns NULL, or why a positive stride is not possible.
 const char *why_no_stride(int64_t stride, int64_t element_bytes) {
   if (stride >= kStrideLimitBytes / element_bytes)
     return "requires strides of less than 2^40 bytes";
@@ -99,7 +99,7 @@ const char *why_no_stride(int64_t stride, int64_t element_bytes) {
 
 const char *why_no_box_row(int64_t bytes, bool swizzle_128) {
   if (bytes % kAlignment != 0) return "requires box rows that are multiples of 16 bytes";
-  // The driver takes shorter rows too, but where those lie in smem is only hinted at: "allocated to
+  // The driver also accepts shorter rows, but their layout in smem is only hinted at: "allocated to
   // accommodate the full swizzle width" (CUDA C++ Programming Guide, TMA swizzle).
   if (swizzle_128 && bytes != kSwizzleBytes)
     return "requires box rows of 128 bytes with the swizzle";
@@ -116,14 +116,14 @@ int64_t stride_bytes(const Spec &spec, int dimension) {
 
 }  // namespace
 
-/// The rules of cuTensorMapEncodeTiled (cuda.h 13.0), and the stricter ones that are explained below.
+/// Rules of cuTensorMapEncodeTiled (cuda.h 13.0), plus stricter ones that the body explains.
 const char *why_no_tensor_map(const TensorMapSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
   const int64_t bytes = element_bytes(spec.dtype);
   for (int i = 0; i < 2; i++) {
     if (spec.extent[i + 1] == 1) continue;
-    // Rows of a matrix must not overlap, but matrices may interleave (attention heads side by side).  No
-    // document promises that a stride of 0 works.
+    // Rows of a matrix must not overlap, but matrices may interleave (adjacent attention heads).  A
+    // stride of 0 is not documented to work.
     if (i == 0 && spec.stride[i] < spec.extent[0]) return "requires rows that do not overlap";
     if (spec.stride[i] < 1) return "requires a matrix stride of at least 1";
     if (const char *const why = why_no_stride(spec.stride[i], bytes)) return why;
@@ -133,7 +133,7 @@ const char *why_no_tensor_map(const TensorMapSpec &spec) {
   return why_no_box_row(spec.box[0] * bytes, spec.swizzle_128);
 }
 
-/// The rules of cuTensorMapEncodeIm2col (cuda.h 13.0) for rank 4, and the same stricter ones.
+/// Rules of cuTensorMapEncodeIm2col (cuda.h 13.0) for rank 4, plus the same stricter ones.
 const char *why_no_tensor_map(const Im2colSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
   const int64_t bytes = element_bytes(spec.dtype);

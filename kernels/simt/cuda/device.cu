@@ -1,5 +1,5 @@
-// CUDA devices and their memory, by the CUDA runtime.  It is linked statically, so the library also loads
-// without a driver; every call below then fails and says so.
+// CUDA devices and their memory.  The CUDA runtime is linked statically, so the library also loads
+// without a driver; each call below then reports an error.
 #include "kernels/simt/device.h"
 
 #include <cstring>
@@ -13,13 +13,14 @@ namespace {
 
 struct Nothing {};
 constexpr int kSm90aThreads = 64, kOtherThreads = 32;
-/// Its launch bounds tell for which architecture the code was compiled that the driver has loaded.  A build
-/// without sm_90a, or a driver that was told to compile PTX, leaves the bodies of the wgmma kernels empty.
+/// Kernel whose launch bounds identify the architecture of the code that the driver has loaded.
+/// The wgmma kernels have empty bodies in a build without sm_90a, or if the driver is configured to
+/// compile PTX.
 MP_KERNEL(MP_SM90A_CODE ? kSm90aThreads : kOtherThreads, 1)
 probe(MP_PARAM(Nothing)) {}
 
-/// Nothing where this build has no code for the device.
-/// @throws where the device has failed before: such an error stays after it was read
+/// Returns the attributes of probe(), or nullopt if this build has no code for the device.
+/// @throws TargetError if the device has failed before: such an error persists after it is read
 std::optional<cudaFuncAttributes> probed(int ordinal) {
   const DeviceScope scope(ordinal);
   cudaFuncAttributes attributes;
@@ -41,7 +42,7 @@ int attribute(cudaDeviceAttr which, int ordinal) {
 int device_count() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  cudaGetLastError();  // an absent driver is an answer here, not an error for the next caller
+  cudaGetLastError();  // clears the error: a missing driver is a valid result
   return error == cudaSuccess ? count : 0;
 }
 

@@ -1,4 +1,4 @@
-// Sorting by CUB.
+// Sorting with CUB.
 #include "kernels/simt/sort.h"
 
 #include <cub/device/device_radix_sort.cuh>
@@ -7,7 +7,7 @@
 
 namespace mp::cuda {
 
-/// CUB itself says so if the scratch is too small for it.
+/// CUB reports an error if the scratch is too small.
 int sort_pairs(const Device &device, const SortBuffers &buffers, int64_t count, int bits,
                const Workspace &scratch, mp_stream_t stream) {
   const DeviceScope scope(device.ordinal);

@@ -1,12 +1,11 @@
-// Tensor maps on CUDA, which the driver encodes.
+// Tensor maps on CUDA, encoded by the driver.
 //
-// The functions of the driver are looked up at run time, so that the library does not link libcuda and
-// loads without a driver.
+// Driver functions are looked up at run time, so the library does not link libcuda and loads
+// without a driver.
 //
-// CUTLASS clears bit 21 of the second 64-bit word of maps of less than 128 KiB if the driver is
-// older than 13.2 (copy_traits_sm90_tma.hpp).  Its source says of that bit that it is reserved, and
-// without effect, on Hopper.  The kernels that use tensor maps run on sm_90a alone, so the map is
-// left as the driver made it.
+// If the driver is older than 13.2, CUTLASS clears bit 21 of the second 64-bit word of maps smaller
+// than 128 KiB (copy_traits_sm90_tma.hpp).  Its source describes the bit as reserved and without
+// effect on Hopper.  Kernels with tensor maps run only on sm_90a, so the map is not modified here.
 #include "kernels/simt/tensor_map.h"
 
 #include <cuda.h>
@@ -25,7 +24,7 @@ static_assert(alignof(TensorMap) >= alignof(CUtensorMap));
 constexpr char kEncodeTiled[] = "cuTensorMapEncodeTiled";
 constexpr char kEncodeIm2col[] = "cuTensorMapEncodeIm2col";
 
-/// Function is the type of a pointer to the driver's function of that name.
+/// Looks up a function of the driver; Function is its pointer type.
 template <class Function>
 Function look_up(const char *name) {
   void *function = nullptr;
@@ -76,8 +75,8 @@ CUresult try_encode(CUtensorMap *map, const TensorMapSpec &spec) {
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/// Corners go in the order of the dimensions, column first, as in CUTLASS (make_im2col_tma_copy_desc);
-/// cuda.h lists them the other way round.
+/// Corners are passed in the order of the dimensions, column first, like in CUTLASS
+/// (make_im2col_tma_copy_desc); cuda.h lists them in reverse order.
 CUresult try_encode(CUtensorMap *map, const Im2colSpec &spec) {
   static const auto function = look_up<decltype(&cuTensorMapEncodeIm2col)>(kEncodeIm2col);
   cuuint64_t extent[4], stride_bytes[3];
@@ -93,8 +92,8 @@ CUresult try_encode(CUtensorMap *map, const Im2colSpec &spec) {
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/// A thread that has not called CUDA before has no context, and the driver function may need one.  The
-/// base tells which device it is on.
+/// Creates the context of the device of `base`.  The driver function may need a context, and a
+/// thread that has not called CUDA before has none.
 void make_context_of(const void *base) {
   cudaPointerAttributes attributes;
   check_cuda(cudaPointerGetAttributes(&attributes, base), "cudaPointerGetAttributes");
