@@ -1,9 +1,9 @@
-// Loads and stores of runs of elements: any element type in memory, fp32 in registers.  Accesses have 16
-// bytes, or the size of the whole run if that is less, where the address is aligned to it; otherwise
-// they are of single elements.
+// Loads and stores of short vectors: any element type in memory, fp32 in registers.  Aligned
+// vectors are accessed in units of 16 bytes, or of their size if that is smaller; other vectors
+// element by element.
 //
-// Most kernels use runs of kVec elements, but any power of two will do: a lane of a tensor-core
-// accumulator has runs of 2.
+// Most kernels use vectors of kVec elements, but any power of two is possible: a lane of a
+// tensor-core accumulator has vectors of 2.
 #pragma once
 
 #include "kernels/simt/dtype.h"
@@ -18,13 +18,14 @@ namespace mp::MP_TARGET {
 constexpr int kVec = 8;
 constexpr int kQuad = 4;  ///< 16 bytes of fp32
 
-/// How many elements of a run one access moves.
+/// Number of elements of a vector that one access moves.
 template <class T, int kRun>
 constexpr int kPackElems = min_of<int>(kRun, 16 / sizeof(T));
 
-/// GPUs need packs to be aligned, and UBSan looks for it.  Elsewhere accesses that do not rely on it are as fast.
-/// And GCC 13 makes one access of those in a branch for aligned addresses and in one for others, and takes
-/// the alignment of the former: the latter crashed.
+/// True if Pack is declared aligned, as GPUs require and UBSan checks.  Elsewhere unaligned
+/// accesses are as fast, and GCC 13 miscompiles aligned ones: it merges the accesses of two
+/// branches, one for aligned and one for other addresses, and assumes the alignment of the former
+/// for both.
 #if MP_ON_CUDA || defined(__SANITIZE_ADDRESS__)
 constexpr bool kArePacksAligned = true;
 #else
@@ -36,13 +37,13 @@ struct alignas(kArePacksAligned ? kElems * sizeof(T) : alignof(T)) Pack {
   T x[kElems];
 };
 
-/// Where neighbouring lanes have neighbouring quads, an access of fp32 fills every sector of gmem that it
-/// touches, and every bank of smem in turn.
+/// 16 bytes of fp32.  If adjacent lanes access adjacent quads, an access fills every sector of gmem
+/// that it touches and has no bank conflicts in smem.
 using Quad = Pack<float, kQuad>;
 
-/// To an aligned address in gmem, in one access: what the compiler makes of an assignment, even of CUDA's
-/// vector types, can be a store for each element.  Floats stay floats: sums of wgmma that were asked for as
-/// words would be copied in its main loop.
+/// Stores to an aligned address in gmem with one instruction.  The compiler may turn an assignment,
+/// even of CUDA's vector types, into one store per element.  Floats are passed as floats: as words,
+/// wgmma accumulators would be copied in the main loop.
 template <class T, int kElems>
 MP_DEVICE void store_pack(T *address, const Pack<T, kElems> &pack) {
 #if MP_ON_CUDA
@@ -84,7 +85,8 @@ template <class T, int kRun, int kElems, int kPacks>
 MP_DEVICE void widen(float (&out)[kRun], const Pack<T, kElems> (&in)[kPacks]) {
   static_assert(kElems * kPacks == kRun);
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
-  // By quads: what was just written as two would, read as one, be waited for until it is in the cache.
+  // Two 8-byte loads: one 16-byte load of elements just written by two stores would miss
+  // store-to-load forwarding.
   if constexpr (std::is_same_v<T, half> && kRun == 8) {
     const auto *const quads = reinterpret_cast<const std::byte *>(in);
     const __m128i first = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(quads));
@@ -125,7 +127,8 @@ MP_DEVICE void multiply_add8(float (&acc)[kVec], float a, const float (&b)[kVec]
 #endif
 }
 
-/// Where x[i] is larger than largest[i], or is the first NaN: largest[i] = x[i] and where[i] = place.
+/// Running maximum: if x[i] is larger than largest[i], or is the first NaN, sets largest[i] = x[i]
+/// and where[i] = place.
 MP_DEVICE void keep_larger8(float (&largest)[kVec], int32_t (&where)[kVec], const float (&x)[kVec],
                             int32_t place) {
 #if !MP_ON_CUDA && defined(__AVX2__)
@@ -147,15 +150,15 @@ MP_DEVICE void keep_larger8(float (&largest)[kVec], int32_t (&where)[kVec], cons
 #endif
 }
 
-/// 16 bytes of elements, kept in registers as they lie in memory, for elements that are fetched long
-/// before they are used.  They are four words, because a single 16-bit element would take a register.
+/// 16 bytes of elements in registers, in memory layout, for elements that are loaded long before
+/// they are used.  Four words, because a single 16-bit element would occupy a full register.
 template <class T>
 struct Packed {
   static constexpr int kElems = 16 / sizeof(T);
   static constexpr int kPerWord = 4 / sizeof(T);
   uint32_t words[4];
 
-  /// `p` is 16-byte aligned.
+  /// `p` must be 16-byte aligned.
 #if MP_ON_CUDA
   MP_DEVICE void load(const T *p) {
     const uint4 loaded = *reinterpret_cast<const uint4 *>(p);
@@ -177,7 +180,7 @@ struct Packed {
   }
 #endif
 
-  /// From an address of any alignment; elements from `valid` on are zero.
+  /// Loads from an address of any alignment; elements from `valid` on become 0.
   MP_DEVICE void load_elements(const T *p, int valid) {
     MP_UNROLL
     for (int w = 0; w < 4; w++) {
@@ -190,7 +193,7 @@ struct Packed {
     }
   }
 
-  /// To an address of any alignment, the first `valid` elements.
+  /// Stores the first `valid` elements to an address of any alignment.
   MP_DEVICE void store_elements(T *p, int valid) const {
     MP_UNROLL
     for (int i = 0; i < kElems; i++)
@@ -215,12 +218,12 @@ MP_DEVICE void widen(float *out, const Packed<T> &in) {
   for (int i = 0; i < Packed<T>::kElems; i++) out[i] = in[i];
 }
 
-/// Whether smem is made of banks, so that it counts which lanes read and write at a time.  On the host it
-/// is ordinary memory, and eight floats that lie together fill a register.
+/// True if smem has banks, so that the lanes of an access can conflict.  Host memory has none, and
+/// eight contiguous floats fill a register.
 constexpr bool kHasBanks = MP_ON_CUDA;
 
-// Runs of 8 fp32 in smem, of which neighbouring lanes have neighbouring ones.  Of eight lanes four take their
-// second quad first, so that together they meet every bank once.
+// Vectors of fp32 in smem, adjacent lanes having adjacent vectors.  With 8 elements, four of eight
+// lanes access their second quad first, so that the eight lanes access every bank once.
 MP_DEVICE void load_smem_run(float (&x)[kVec], const float *smem) {
   const Quad *const quads = reinterpret_cast<const Quad *>(smem);
   const int swapped = kHasBanks ? lane_index() / 4 % 2 : 0;
@@ -249,7 +252,7 @@ MP_DEVICE void store_smem_run(float *smem, const float (&x)[kVec]) {
   quads[1 - swapped] = other;
 }
 
-/// out = in transposed.  On the device this costs nothing: registers get other names.
+/// out = in transposed.  Free on the device: registers are only renamed.
 template <int kRows, int kCols>
 MP_DEVICE void transpose(float (&out)[kCols][kRows], const float (&in)[kRows][kCols]) {
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
@@ -303,8 +306,8 @@ MP_DEVICE void store_vector(T *p, const float (&x)[kRun], int valid) {
     if (i < valid) p[i] = round_to<T>(x[i]);
 }
 
-/// x[r] = the row at first + r * step, if r * stride < left, else 0, where all of them are aligned to 16 bytes.  All
-/// are asked for before the first is waited for.
+/// x[r] = the row at first + r * step if r * stride < left, else 0; all rows must be 16-byte
+/// aligned.  All loads are issued before the first result is used.
 template <class T, int kRows, int kRun>
 MP_DEVICE void load_whole_rows(float (&x)[kRows][kRun], const T *first, int64_t step,
                                int64_t stride, int64_t left) {
@@ -321,7 +324,7 @@ MP_DEVICE void load_whole_rows(float (&x)[kRows][kRun], const T *first, int64_t 
   for (int r = 0; r < kRows; r++) widen(x[r], loaded[r]);
 }
 
-/// The same of `valid` elements of each row, of any alignment.
+/// load_whole_rows for `valid` elements of each row, with any alignment.
 template <class T, int kRows, int kRun>
 MP_DEVICE void load_rows(float (&x)[kRows][kRun], const T *first, int64_t step, int64_t stride,
                          int64_t left, int valid) {
@@ -332,7 +335,7 @@ MP_DEVICE void load_rows(float (&x)[kRows][kRun], const T *first, int64_t step, 
     load_vector(x[r], first + r * step, r * stride < left ? valid : 0);
 }
 
-/// The same for a type known at run time only; `index` in elements.
+/// load_vector and store_vector for a run-time type; `index` in elements.
 template <int kRun>
 MP_DEVICE void load_vector(float (&x)[kRun], mp_dtype_t dtype, const void *base, int64_t index,
                            int valid) {
@@ -348,7 +351,7 @@ MP_DEVICE void store_vector(mp_dtype_t dtype, void *base, int64_t index, const f
   });
 }
 
-/// x as it reads back after it was stored in that type.
+/// Returns x rounded to `dtype`, as fp32.
 MP_DEVICE float rounded_to(mp_dtype_t dtype, float x) {
   return with_type(dtype, [&](auto type) {  //
     return to_float(round_to<typename decltype(type)::type>(x));

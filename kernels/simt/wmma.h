@@ -1,12 +1,14 @@
-// WMMA: a warp multiplies 16x16x16 tiles on the tensor core, FP16 or BF16 in, FP32 accumulate.
+// WMMA: a warp multiplies 16x16x16 tiles on the tensor cores, with FP16 or BF16 operands and FP32
+// accumulation.
 //
-// The device body is the nvcuda::wmma API (CUDA C++ Programming Guide, Warp Matrix Functions).  As there,
-// it is unspecified which lane holds which element.  Addresses of fragments in smem are 32-byte aligned,
-// ld is a multiple of 8 (16-bit) or 4 (fp32) elements.
+// The device bodies are the nvcuda::wmma API (CUDA C++ Programming Guide, Warp Matrix Functions).
+// The assignment of elements to lanes is unspecified.  Addresses of fragments in smem must be
+// 32-byte aligned, ld a multiple of 8 (16-bit) or 4 (fp32) elements.
 //
-// On the host lane l holds row l / 2, columns 8 (l % 2) to 8 (l % 2) + 7 of every fragment, as fp32, so
-// that loads and stores need no other lane.  multiply_add does not block: the last lane that issues the
-// n-th multiply of its warp performs it, and a lane waits only when it uses a fragment again.
+// On the host, lane l holds row l / 2, columns 8 (l % 2) to 8 (l % 2) + 7 of every fragment as
+// fp32, so loads and stores need no other lane.  multiply_add does not block: the last lane that
+// issues the n-th multiply of its warp executes it, and a lane waits only when it uses a fragment
+// again.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -23,8 +25,8 @@ constexpr int kTile = 16;  ///< m, n and k of one mma_sync
 
 enum class Layout { row_major, col_major };
 
-/// False where the architecture being compiled for lacks such fragments or that much shared memory.
-/// Selection never launches such a kernel there, so its body is left empty.
+/// False if the target architecture lacks such fragments or that much shared memory.  Selection
+/// never launches such a kernel there, so its body is left empty.
 template <class T, size_t kSmemBytes>
 MP_HD constexpr bool supported();
 
@@ -33,7 +35,7 @@ MP_HD constexpr bool supported();
 template <class T, size_t kSmemBytes>
 MP_HD constexpr bool supported() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  constexpr size_t kMaxSmem = (__CUDA_ARCH__ < 750 ? 96 : 64) * 1024;  // of Volta and Turing
+  constexpr size_t kMaxSmem = (__CUDA_ARCH__ < 750 ? 96 : 64) * 1024;  // Volta, Turing
   return !std::is_same_v<T, bf16> && kSmemBytes <= kMaxSmem;
 #else
   return true;
@@ -67,8 +69,9 @@ template <class Matrix, class Order>
 using Bf16Fragment =
     nvcuda::wmma::fragment<Matrix, kTile, kTile, kTile, typename DeviceType<bf16>::type, Order>;
 
-/// As load_matrix_sync, but with the state space named.  For BF16 fragments nvcc 13.0 does not infer that
-/// they lie in smem, and makes four generic 32-bit loads of what could be one ldmatrix.
+/// load_matrix_sync with an explicit state space.  For BF16 fragments nvcc 13.0 does not infer
+/// shared memory, and emits four generic 32-bit loads instead of one ldmatrix.
+///
 /// Source: PTX ISA, wmma.load.
 template <class Fragment>
 MP_DEVICE void load_bf16(Fragment &fragment, const bf16 *smem, int ld) {
@@ -121,7 +124,7 @@ MP_HD constexpr bool supported() {
   return kSmemBytes <= engine::kSmemBytes;
 }
 
-/// Waits until every multiply that this lane issued has been performed.
+/// Waits until every multiply that this lane issued has been executed.
 MP_DEVICE void settle() {
   engine::Thread &thread = engine::this_thread();
   engine::Warp &warp = *thread.warp;
@@ -138,7 +141,7 @@ MP_DEVICE void check_alignment(const T *smem, int ld, source_location where) {
     engine::violation(where, "passes a misaligned address or ld of a WMMA fragment");
 }
 
-/// The 8 elements that one lane holds.  The destructor waits, because a fragment must not go out of scope
+/// The 8 elements of one lane.  The destructor waits, because a fragment must not go out of scope
 /// while a multiply still reads it.
 struct Lanes8 {
   alignas(32) float x[8];
@@ -257,7 +260,7 @@ MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const Fra
   if (slot.arrived == 0) slot.at = where;
   slot.arrived |= 1u << lane;
   if (slot.arrived != ~0u) return;
-  // Every lane issues in order, so every earlier multiply of this warp has been performed.
+  // Every lane issues in order, so all earlier multiplies of this warp have been executed.
   multiply_tile(slot);
   slot.arrived = 0;
   warp.mma_done++;
