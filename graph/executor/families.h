@@ -1,4 +1,4 @@
-// The operations by family, each in a file of its own.
+// Operations by family; each family has one file.
 #pragma once
 
 #include <span>

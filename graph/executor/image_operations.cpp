@@ -1,4 +1,4 @@
-// What stands around a convolution: pools and batch normalisation.
+// Operations that surround convolutions: pooling and batch normalization.
 #include "graph/executor/emitter.h"
 #include "graph/executor/families.h"
 #include "graph/executor/gradients.h"
@@ -15,7 +15,7 @@ constexpr Attribute kPool[] = {
     {"ceil_mode", 0, 0, 1, true},      {"include_pad", 0, 0, 1, true}};
 constexpr std::span<const Attribute> kMaxPool{kPool, 5};
 
-/// @param x  what is pooled
+/// @param x  shape of the input
 mp_pool2d_desc_t pool_desc(const Node &n, const Extent &x, bool is_max, mp_dtype_t dtype) {
   const auto window = static_cast<int32_t>(n.attributes[0]);
   const auto stride = static_cast<int32_t>(n.attributes[1]);
@@ -53,7 +53,7 @@ class Pool final : public Operation {
   void differentiate(Gradients &d, const Node &n) const override {
     if (!d.is_wanted(n, 0)) return;
     const int32_t dx = d.make(n, 0);
-    // The largest pixel is found again in x; a mean needs no x.
+    // MaxPoolGrad searches x for the maximum again; AvgPoolGrad does not need x.
     d.append(n, is_max_ ? "MaxPoolGrad" : "AvgPoolGrad", "grad_x",
              {d.of(n, 0), is_max_ ? n.input(0) : kNone}, {dx});
     d.contribute(n, 0, dx);
@@ -99,7 +99,7 @@ constexpr Attribute kBatchNorm[] = {{"epsilon", 1e-5, 0, 1e30, false},
 enum : size_t { kX, kGamma, kBeta, kMean, kVariance };            // inputs, forward
 enum : size_t { kY, kSavedMean, kSavedInvStd };                   // outputs, forward
 enum : size_t { kGradX, kGradGamma, kGradBeta };                  // outputs, backward
-enum : size_t { kSavedMeanIn = 3, kSavedInvStdIn = 4, kDy = 5 };  // inputs, backward, behind beta
+enum : size_t { kSavedMeanIn = 3, kSavedInvStdIn = 4, kDy = 5 };  // inputs, backward, after beta
 
 mp_batchnorm_desc_t batch_norm_desc(const Node &n, const Tensor &x) {
   mp_batchnorm_desc_t d = mp_batchnorm_desc_default(x.rows(), narrow(x.columns()), n.dtype);
@@ -115,7 +115,7 @@ void need_workspace(Emitter &e, const mp_batchnorm_desc_t &desc) {
   e.needs_workspace(bytes);
 }
 
-/// Where the tensors lie that both passes read.
+/// Places of the tensors that both passes read.
 struct BatchNormPlaces {
   Place x, gamma, beta, saved_mean, saved_inv_std;
 

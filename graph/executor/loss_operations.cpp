@@ -1,4 +1,4 @@
-// Losses, and gradients from outside: where backward starts.
+// Losses and external gradients: the start of the backward pass.
 #include <string>
 #include <utility>
 
@@ -17,7 +17,7 @@ constexpr Attribute kXent[] = {{"weight", 1, -3e38, 3e38, false},
 enum : size_t { kLogits, kLabels };           // inputs
 enum : size_t { kLoss, kRowLoss, kCorrect };  // outputs
 
-/// Of the forward node and, with dlogits, of the backward node.
+/// Emits the calls of the forward node or, with dlogits, of the backward node.
 void emit_xent(Emitter &e, const Node &n, const Node &forward, Place dlogits) {
   const Graph &g = e.graph();
   const Tensor &logits = g.in(n, kLogits);
@@ -29,7 +29,7 @@ void emit_xent(Emitter &e, const Node &n, const Node &forward, Place dlogits) {
   const bool is_backward = n.is_backward;
   const Place x = e.in(n, kLogits), labels = e.in(n, kLabels), loss = e.out(forward, kLoss),
               row_loss = e.out(forward, kRowLoss), correct = e.out(forward, kCorrect);
-  if (forward.has_output(kCorrect))  // which the loss adds to
+  if (forward.has_output(kCorrect))  // mp_softmax_xent adds to it
     e.append(
         "mp_memset",
         [=](const Run &run) {
@@ -38,7 +38,7 @@ void emit_xent(Emitter &e, const Node &n, const Node &forward, Place dlogits) {
         },
         kCorrect);
   e.append("mp_softmax_xent", [=](const Run &run) {
-    if (run.at(labels) == nullptr) return MP_SUCCESS;  // inference that is not asked for a loss
+    if (run.at(labels) == nullptr) return MP_SUCCESS;  // inference without labels computes no loss
     return mp_softmax_xent(run.context, &desc, run.at(x), run.integers_at(labels),
                            is_backward ? run.loss_scale : nullptr, run.floats_at(row_loss),
                            run.floats_at(loss), static_cast<int64_t *>(run.at(correct)),
@@ -67,7 +67,7 @@ class SoftmaxXent final : public Operation {
   }
 
   void keep(Graph &g, Node &n) const override {
-    if (!n.has_output(kRowLoss)) {  // the call writes it in any case
+    if (!n.has_output(kRowLoss)) {  // mp_softmax_xent always writes it
       Tensor row_loss;
       row_loss.name = n.name + "/row_loss";
       row_loss.extent = {g.in(n, kLogits).rows()};
@@ -100,7 +100,7 @@ class SoftmaxXentGrad final : public BackwardOperation {
   }
 };
 
-// ---------------------------------------------------------------------------- of single elements
+// ---------------------------------------------------------------------------- element-wise losses
 
 constexpr Attribute kElements[] = {{"weight", 1, -3e38, 3e38, false}};
 
@@ -116,7 +116,7 @@ constexpr ElementKind kElementKinds[] = {
     {"L1", "L1Grad", MP_LOSS_L1},
     {"BCEWithLogits", "BCEWithLogitsGrad", MP_LOSS_BCE_WITH_LOGITS}};
 
-/// The call of the forward node and, with dprediction, of the backward node.
+/// Emits the call of the forward node or, with dprediction, of the backward node.
 void emit_elements(Emitter &e, const Node &n, const Node &forward, mp_loss_kind_t kind,
                    Place dprediction) {
   const Graph &g = e.graph();
@@ -131,7 +131,7 @@ void emit_elements(Emitter &e, const Node &n, const Node &forward, mp_loss_kind_
   const Place x = e.in(n, kPrediction), target = e.in(n, kTarget), weights = e.in(n, kWeight),
               loss = e.out(forward, kLoss);
   e.append("mp_loss", [=, nowhere = e.nowhere(), name = n.name](const Run &run) {
-    if (run.at(target) == nullptr) return MP_SUCCESS;  // inference that is not asked for a loss
+    if (run.at(target) == nullptr) return MP_SUCCESS;  // inference without target computes no loss
     MP_REQUIRE(weights == nowhere || run.at(weights) != nullptr, MP_ERROR_INVALID_ARGUMENT,
                "the weight of ", name, " is not bound; call mp_graph_bind");
     return mp_loss(run.context, &desc, run.at(x), run.at(target), run.floats_at(weights),
@@ -203,9 +203,9 @@ class ElementLossGrad final : public BackwardOperation {
   const ElementKind &kind;
 };
 
-// ---------------------------------------------------------------------------- from outside
+// ---------------------------------------------------------------------------- external gradients
 
-/// Input: a gradient in fp32, which becomes S times as large.
+/// Input: an fp32 gradient, which is multiplied by the loss scale S.
 class SeedGradient final : public BackwardOperation {
  public:
   SeedGradient() : BackwardOperation("SeedGradient") {}
@@ -213,7 +213,7 @@ class SeedGradient final : public BackwardOperation {
   uint8_t input_slot(size_t) const override { return MP_SLOT_FP32; }
 
   void emit(Emitter &e, const Node &n) const override {
-    // S is a bias of one column.
+    // S is passed as a bias of one column.
     auto desc =
         mp_pointwise_desc_default(MP_POINTWISE_MUL, e.graph().out(n, 0).numel(), 1, MP_FP32);
     desc.ld_b = 0;

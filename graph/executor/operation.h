@@ -1,7 +1,7 @@
-// What the executor knows of an operation: its inputs and attributes, its shapes, its gradient, its calls.
+// Interface of operations: inputs and attributes, shape inference, gradient, and emitted calls.
 //
-// An operation has no state; nodes have.  All of them are listed in operations.cpp, one file per family
-// beside it.
+// Operations are stateless; nodes hold all state. operations.cpp lists all operations, with one
+// file per family (families.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Attribute {
   bool is_whole;
 };
 
-/// How many inputs or outputs there are.
+/// Allowed number of inputs or outputs.
 struct Count {
   size_t least, most;
 };
@@ -41,84 +41,87 @@ class Operation {
 
   virtual std::span<const Attribute> attributes() const { return {}; }
 
-  /// Sets the extents of the outputs, and fails where the inputs do not fit: once when the node is made, and again
-  /// for another batch.
+  /// Sets the extents of the outputs; fails if the inputs do not match.  Called when the node is
+  /// added, and for every other batch size.
   virtual void infer(Graph &graph, const Node &node) const = 0;
 
-  /// Adds tensors that the forward pass leaves for the backward pass as further outputs, before differentiate().
+  /// Adds outputs that the forward pass keeps for the backward pass.  Called before
+  /// differentiate().
   virtual void keep(Graph &, Node &) const {}
-  /// Appends the nodes that compute the gradients of the inputs from those of the outputs.
+  /// Appends nodes that compute the gradients of the inputs from those of the outputs.
   virtual void differentiate(Gradients &, const Node &) const {}
 
   /// Autocast: bits of mp_node_flags_t.
   virtual uint16_t flags() const { return 0; }
-  /// Autocast: slots of the i-th input and output; 0 or MP_SLOT_FP32.
+  /// Autocast: slots of the i-th input or output, 0 or MP_SLOT_FP32.
   virtual uint8_t input_slot(size_t) const { return 0; }
   virtual uint8_t output_slot(size_t) const { return 0; }
-  /// Autocast: terms of a sum; 0: none.
+  /// Autocast: number of terms of a sum, or 0.
   virtual int64_t depth(const Graph &, const Node &) const { return 0; }
 
-  /// Sizes what keep() has left, once types are known.
+  /// Sets the extents of tensors from keep(), which depend on types.
   virtual void settle(Graph &, const Node &, mp_context_t) const {}
-  /// Appends the calls that a node makes.
+  /// Emits the calls of a node.
   virtual void emit(Emitter &emitter, const Node &node) const = 0;
 
-  /// Whether the i-th input may be nowhere when the node runs.
+  /// Returns whether the i-th input may be unbound when the node runs.
   virtual bool may_be_unbound(size_t) const { return false; }
-  /// True if the node computes nothing while such an input is nowhere.
+  /// Returns whether the node computes nothing while its i-th input is unbound.
   virtual bool idles_without(size_t) const { return false; }
   /// Returns whether the i-th input may be absent.
   virtual bool may_be_absent(size_t i) const { return i >= inputs.least; }
-  /// True if the first output is a loss, which the backward pass computes with its gradient.
+  /// Returns whether the first output is a loss, which backward computes together with its
+  /// gradient.
   virtual bool is_loss() const { return false; }
-  /// The function that a product before it can compute in its epilogue: an activation of its input, or of its first
-  /// input times a derivative at the second.
+  /// Returns the activation that a preceding product can compute in its epilogue: a function of the
+  /// input, or the first input times a derivative at the second.
   virtual mp_activation_t activation(const Node &) const { return MP_ACT_NONE; }
-  /// Its output is its input, under another shape.
+  /// Returns whether the output is the input with another shape.
   virtual bool is_view() const { return false; }
-  /// Its attributes are extents, as many as it is given.
+  /// Returns whether the attributes are a list of extents.
   virtual bool has_extents() const { return false; }
-  /// Its first output has the type in which it reads its first input.
+  /// Returns whether the first output has the type in which the node reads its first input.
   virtual bool writes_as_it_reads() const { return false; }
 
  protected:
-  /// The value of an attribute of a node of this operation.
+  /// Returns the value of an attribute of a node.
   double attribute(const Node &node, std::string_view name) const;
   int32_t whole(const Node &node, std::string_view name) const {
     return static_cast<int32_t>(attribute(node, name));
   }
 };
 
-/// An input or an output that an operation does not have.
+/// Index of an input or output that an operation does not have.
 constexpr size_t kAbsent = ~size_t{0};
 
-/// Whole numbers of 32 bits.
+/// Largest 32-bit integer attribute.
 constexpr double kMaxWhole = 2147483647;
 
-/// nullptr where no user can make a node of it.
+/// Returns nullptr for unknown operations and for those of the backward pass.
 const Operation *find_operation(std::string_view type);
-/// Of the backward pass too.
+/// Returns any operation, including those of the backward pass.
 const Operation &operation(std::string_view type);
 
-/// Ends the call with a sentence about a node.
+/// Fails with a message about a node.
 template <class... Parts>
 [[noreturn]] void fail_at(const Node &node, const Parts &...parts) {
   fail(MP_ERROR_INVALID_ARGUMENT, "node ", node.name, ": ", node.operation->type, ": ", parts...);
 }
 
-/// Input i as a tensor of floats with that many dimensions; rank < 0: any number but 0.
+/// Returns input i, which must be a floating-point tensor of that rank; rank < 0: any rank except
+/// 0.
 const Tensor &require_floats(const Graph &graph, const Node &node, size_t i, const char *name,
                              int rank = -1);
-/// Input i as a tensor of integers from outside.
+/// Returns input i, which must be an external integer tensor.
 const Tensor &require_integers(const Graph &graph, const Node &node, size_t i, const char *name);
-/// Input i, where it is there, as a vector of `columns` floats.
+/// Requires input i, if present, to be a vector of `columns` floats.
 void require_vector(const Graph &graph, const Node &node, size_t i, const char *name,
                     int64_t columns);
-/// Input i has this extent.
+/// Requires input i, if present, to have this shape.
 void require_extent(const Graph &graph, const Node &node, size_t i, const char *name,
                     const Extent &extent);
 
-/// Every extent fits into 32 bits, as the calls of some families want it.
+/// Requires all extents to fit in 32 bits, for calls with 32-bit sizes.
 void require_narrow(const Node &node, const Tensor &tensor);
 
 inline int32_t narrow(int64_t value) {
@@ -129,10 +132,10 @@ inline void set_extent(Graph &graph, const Node &node, size_t output, const Exte
   if (node.has_output(output)) graph.tensor(node.outputs[output]).extent = extent;
 }
 
-/// A node of the backward pass, whose outputs are gradients and have the shapes of what they belong to.
+/// Operation of the backward pass.  Its outputs are gradients and have the shapes of their tensors.
 class BackwardOperation : public Operation {
  public:
-  /// No user makes a node of it, so nobody asks how many inputs it has.
+  /// Input and output counts are not checked: only differentiate() adds these nodes.
   explicit BackwardOperation(std::string_view type) : Operation(type, {}, {}) {}
   void infer(Graph &graph, const Node &node) const override;
 };

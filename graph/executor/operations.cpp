@@ -1,4 +1,4 @@
-// All operations, and what they have in common.
+// Operation registry and shared functions of operations.
 #include <algorithm>
 #include <iterator>
 #include <limits>

@@ -1,4 +1,4 @@
-// Operations on one element at a time, and views, which are none at all.
+// Element-wise operations, and views, which emit no calls.
 #include "graph/executor/emitter.h"
 #include "graph/executor/families.h"
 #include "graph/executor/gradients.h"
@@ -20,11 +20,11 @@ mp_pointwise_desc_t desc_of(const Emitter &e, const Node &n, mp_pointwise_op_t o
 
 // ---------------------------------------------------------------------------- activations
 
-/// An activation, its derivative, and what the derivative is computed from.
+/// Activation and its derivative.
 struct Kind {
   std::string_view type, grad;
   mp_activation_t activation, derivative;
-  bool derives_from_y;  ///< relu'(z) = relu'(relu(z)); the others need z
+  bool derives_from_y;  ///< the derivative reads y: relu'(z) = relu'(relu(z)); otherwise z
 };
 
 constexpr Kind kKinds[] = {{"Relu", "ReluGrad", MP_ACT_RELU, MP_ACT_DRELU, true},
@@ -39,7 +39,7 @@ std::span<const Attribute> attributes_of(const Kind &kind) {
   return kind.activation == MP_ACT_GELU ? kErf : std::span<const Attribute>();
 }
 
-/// The exact form has its own enumerators.
+/// GELU with erf has separate enumerators.
 bool is_erf(const Node &n) {
   return !n.attributes.empty() && n.attributes[0] != 0;
 }
@@ -74,7 +74,7 @@ class Activation final : public Operation {
   const Kind &kind;
 };
 
-/// Inputs: dy, and what the derivative is computed from.
+/// Inputs: dy, and y or z for the derivative.
 class ActivationGrad final : public BackwardOperation {
  public:
   explicit ActivationGrad(const Kind &kind) : BackwardOperation(kind.grad), kind(kind) {}
@@ -93,9 +93,9 @@ class ActivationGrad final : public BackwardOperation {
   const Kind &kind;
 };
 
-// ---------------------------------------------------------------------------- of two tensors
+// ---------------------------------------------------------------------------- binary operations
 
-/// Two tensors of one shape.
+/// Infers the shape of an operation on two tensors of equal shape.
 void infer_equal(Graph &g, const Node &n) {
   const Tensor &a = require_floats(g, n, 0, "a");
   require_floats(g, n, 1, "b");
@@ -122,7 +122,7 @@ void emit_product(Emitter &e, const Node &n) {
   emit_pointwise(e, desc_of(e, n, MP_POINTWISE_MUL), e.in(n, 0), e.in(n, 1), e.out(n, 0));
 }
 
-/// Copies a gradient in the type that it has.
+/// Copies a gradient without a change of type.
 class Identity final : public BackwardOperation {
  public:
   Identity() : BackwardOperation("Identity") {}
@@ -155,7 +155,7 @@ class Mul final : public Operation {
   void emit(Emitter &e, const Node &n) const override { emit_product(e, n); }
 };
 
-/// Inputs: dy, and the other factor.
+/// Inputs: dy and the other factor.
 class MulGrad final : public BackwardOperation {
  public:
   MulGrad() : BackwardOperation("MulGrad") {}
@@ -219,7 +219,7 @@ class Reshape final : public Operation {
       }
       y.push_back(extent);
       if (extent == -1) continue;
-      // Also keeps the product from overflowing.
+      // Also prevents overflow of the product.
       if (extent > x.numel() / known)
         fail_at(n, "x = ", x.name, " has ", x.numel(),
                 " elements, fewer than the product of extents 0 to ", i);

@@ -1,4 +1,4 @@
-// Linear and Conv2D: products with epilogues, forward and backward.
+// Products with epilogues: Linear and Conv2D, forward and backward.
 #include "graph/executor/emitter.h"
 #include "graph/executor/families.h"
 #include "graph/executor/gradients.h"
@@ -7,7 +7,7 @@ namespace mp::graph {
 
 namespace {
 
-/// An epilogue whose pointers are known when it runs.
+/// Epilogue whose pointers are known only when it runs.
 struct Epilogue {
   mp_epilogue_t fixed = mp_epilogue_default();
   Place bias = 0, aux = 0, dbias = 0;
@@ -38,13 +38,13 @@ struct Epilogue {
   }
 };
 
-/// @param output  of the node, which is D
+/// @param output  output of the node that is D
 void emit_gemm(Emitter &e, const Node &n, size_t output, const mp_gemm_desc_t &desc, Place a,
                Place b, const Epilogue &epilogue) {
   const Place d = e.out(n, output);
   size_t bytes = 0;
   mp_gemm_desc_t asked = desc;
-  asked.stride_d = desc.m * desc.ldd;  // of mp_gemm alone: mp_gemm_batched may want more
+  asked.stride_d = desc.m * desc.ldd;  // the size for mp_gemm; mp_gemm_batched may need more
   require_success(mp_gemm_workspace_size(e.context(), &asked, &bytes));
   e.needs_workspace(bytes);
   const Call call = [=](const Run &run) {
@@ -55,7 +55,7 @@ void emit_gemm(Emitter &e, const Node &n, size_t output, const mp_gemm_desc_t &d
   e.append("mp_gemm", call, output);
 }
 
-/// The sum over the rows of dy, which is input `dy`, as a product with a row of ones: summed and kept in fp32.
+/// Sums the rows of input `dy` as a product with a row of ones, accumulated and stored in fp32.
 void emit_row_sum(Emitter &e, const Node &n, size_t dy, size_t output) {
   const Tensor &t = e.graph().in(n, dy);
   const mp_dtype_t dtype = e.graph().dtype_read(n.inputs[dy]);
@@ -63,7 +63,7 @@ void emit_row_sum(Emitter &e, const Node &n, size_t dy, size_t output) {
             e.ones(dtype, t.rows()), e.in(n, dy), Epilogue());
 }
 
-/// Gradients of a weight and, on the way, of a bias: nodes of the inputs x and dy with the outputs dw and db.
+/// Appends a node for the gradients of weight and bias: inputs x and dy, outputs dw and db.
 void differentiate_weights(Gradients &d, const Node &n, std::string_view type) {
   const int32_t dw = d.new_if_wanted(n, 1), db = d.new_if_wanted(n, 2);
   if (dw != kNone || db != kNone) d.append(n, type, "grad_w", {n.input(0), d.of(n, 0)}, {dw, db});
@@ -203,7 +203,7 @@ void emit_conv(Emitter &e, const Node &n, const char *name, ConvCall call, mp_co
   e.append(name, launch, 0);
 }
 
-/// What the three passes have in common.
+/// Attributes that the three passes share.
 struct ConvShape {
   double stride, pad, dilation, groups;
 

@@ -1,4 +1,4 @@
-// LSTM, GRU and plain recurrent layers: one layer, one direction, batch first.
+// LSTM, GRU and plain RNN layers: one layer, one direction, batch first.
 #include "graph/executor/emitter.h"
 #include "graph/executor/families.h"
 #include "graph/executor/gradients.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr Attribute kRnn[] = {{"relu", 0, 0, 1, true}};
 
-/// Inputs of a cell, in the order of its node; `c0` of LSTM alone.
+/// Inputs of a cell in the order of its node; only LSTM has c0.
 struct Inputs {
   static constexpr size_t x = 0, w_ih = 1, w_hh = 2, b_ih = 3, b_hh = 4, h0 = 5;
   size_t c0, lengths, count;
@@ -17,20 +17,20 @@ struct Inputs {
 constexpr Inputs kLstmInputs = {6, 7, 8};
 constexpr Inputs kOtherInputs = {kAbsent, 6, 7};
 
-enum : size_t { kY, kH, kC };  // outputs; behind them the reserve
+enum : size_t { kY, kH, kC };  // outputs, followed by the reserve
 
 struct Cell {
   std::string_view type, grad;
   mp_rnn_cell_t kind;
   int64_t gates;
   Inputs inputs;
-  size_t outputs;  ///< 3 with c
+  size_t outputs;  ///< 3 with c, else 2
 
   bool is_lstm() const { return kind == MP_RNN_LSTM; }
   std::span<const Attribute> attributes() const {
     return kind == MP_RNN_TANH ? std::span<const Attribute>(kRnn) : std::span<const Attribute>();
   }
-  /// fp32 always: biases and c.
+  /// Returns whether an input is always fp32: biases and c0.
   bool is_wide_input(size_t i) const {
     return i == Inputs::b_ih || i == Inputs::b_hh || i == inputs.c0;
   }
@@ -62,7 +62,7 @@ mp_rnn_sizes_t sizes_of(mp_context_t context, const mp_rnn_desc_t &desc) {
   return sizes;
 }
 
-/// Where the tensors lie that all calls of a cell share.
+/// Places of the tensors that all calls of a cell use.
 struct Shared {
   Shared(const Cell &cell, Emitter &e, const Node &n, Place reserve, size_t reserve_bytes)
       : w_ih(e.in(n, Inputs::w_ih)),
@@ -79,7 +79,7 @@ struct Shared {
   mp_rnn_weights_t weights(const Run &run) const {
     return {run.at(w_ih), run.at(w_hh), run.floats_at(b_ih), run.floats_at(b_hh)};
   }
-  /// Without weights.
+  /// Returns the tensors without weights.
   mp_rnn_tensors_t tensors(const Run &run) const {
     mp_rnn_tensors_t t;
     MP_INIT_STRUCT(&t);
@@ -135,7 +135,7 @@ class Recurrent final : public Operation {
 
   void keep(Graph &g, Node &n) const override {
     if (!g.has_backward()) return;
-    n.outputs.resize(cell_.outputs, kNone);  // the reserve stands behind states, asked for or not
+    n.outputs.resize(cell_.outputs, kNone);  // the reserve follows all states, even absent ones
     Tensor reserve;
     reserve.name = n.name + "/reserve";
     reserve.dtype = MP_DTYPE_NONE;
@@ -143,7 +143,8 @@ class Recurrent final : public Operation {
     n.outputs.push_back(g.add(std::move(reserve)));
   }
 
-  /// The reserve of the full batch suffices for a smaller one: a row takes the same in both.
+  /// Sizes the reserve for the full batch.  It suffices for smaller ones: the size per row is the
+  /// same.
   void settle(Graph &g, const Node &n, mp_context_t context) const override {
     if (n.has_output(cell_.outputs))
       g.tensor(n.outputs[cell_.outputs]).extent = {
@@ -157,7 +158,7 @@ class Recurrent final : public Operation {
                              Inputs::b_hh, Inputs::h0,   cell_.inputs.c0};
     int32_t out[7];
     for (size_t i = 0; i < 7; ++i) out[i] = gradient(inputs[i]);
-    // Beside what forward read: the reserve, and the gradients of y, h and c.
+    // Additional inputs: the reserve, and the gradients of y, h and c.
     d.append(
         n, cell_.grad, "grad",
         {in(0), in(1), in(2), in(3), in(4), in(5), in(cell_.inputs.c0), in(cell_.inputs.lengths),
@@ -209,9 +210,9 @@ class RecurrentGrad final : public BackwardOperation {
         rnn_desc(cell_, n, g, n.has_output(weight) ? g.out(n, weight).dtype : n.dtype);
     e.needs_workspace(sizes_of(e.context(), desc).workspace_bytes);
     Cell inputs = cell_;
-    inputs.inputs = kLstmInputs;  // the backward node has a place for c0 in every case
+    inputs.inputs = kLstmInputs;  // backward nodes always have an input c0
     const Shared shared(inputs, e, n, e.in(n, 8), g.in(n, 8).bytes(false));
-    // The loss may depend on the last h alone.
+    // If the loss depends only on the last h, there is no dy.
     const size_t y_bytes = checked_bytes(checked_bytes(static_cast<size_t>(g.in(n, 0).rows()),
                                                        static_cast<size_t>(desc.hidden_size)),
                                          mp_dtype_size(n.dtype));

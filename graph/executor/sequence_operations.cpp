@@ -70,7 +70,7 @@ class EmbeddingGrad final : public BackwardOperation {
 constexpr Attribute kDropout[] = {{"p", 0.5, 0, 0.99999994, false},
                                   {"seed", 0, 0, 9007199254740992.0, true}};
 
-/// Distance of the seeds of neighboring nodes (mpcore/graph.h).
+/// Difference between the seeds of consecutive nodes (mpcore/graph.h).
 constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;
 
 void emit_dropout(Emitter &e, const Node &n) {
@@ -115,7 +115,7 @@ class Dropout final : public Operation {
   void emit(Emitter &e, const Node &n) const override { emit_dropout(e, n); }
 };
 
-/// The mask follows from seed and offset, so dy meets the one that x met.
+/// Applies the mask of the forward pass, which is a function of seed and offset.
 class DropoutGrad final : public BackwardOperation {
  public:
   DropoutGrad() : BackwardOperation("DropoutGrad") {}
