@@ -32,12 +32,13 @@ class Fusion {
   }
 
  private:
-  /// A tensor that has one form, and that nobody outside sees.
+  /// Returns whether a tensor has no copy in another type and is not read externally.
   bool is_inner(const Tensor &t) const { return !t.is_output && t.copy_dtype == MP_DTYPE_NONE; }
 
   std::vector<Node *> &readers(int32_t tensor) { return readers_[static_cast<size_t>(tensor)]; }
 
-  /// The node that alone reads a tensor, as its first input, and computes in its type; nullptr: there is none.
+  /// Returns the only reader of a tensor, if it reads the tensor as its first input and computes in
+  /// its type; else nullptr.
   Node *sole_reader(int32_t tensor) {
     const Tensor &t = graph_.tensor(tensor);
     const std::vector<Node *> &all = readers(tensor);
@@ -45,12 +46,13 @@ class Fusion {
     return all[0]->input(0) == tensor && all[0]->dtype == t.dtype ? all[0] : nullptr;
   }
 
-  /// An operand that is there when `node` runs: a bias may be computed behind the product.
+  /// Returns whether an operand is computed before `node`: a bias may be computed after the
+  /// product.
   bool is_ready(const Input &operand, const Node &node) const {
     return graph_.tensor(operand.tensor).producer < &node - graph_.nodes.data();
   }
 
-  /// `node` writes what `other` would, and `other` is gone.
+  /// Makes `node` write the output of `other`, and drops `other`.
   void absorb(Node &node, Node &other) {
     node.outputs[0] = other.outputs[0];
     graph_.tensor(node.outputs[0]).producer = static_cast<int32_t>(&node - graph_.nodes.data());
@@ -84,7 +86,7 @@ class Fusion {
         continue;
       node.fused.activation = activation;
       absorb(node, *reader);
-      if (!readers(z).empty()) node.fused.aux_out = z;  // the derivative, and whoever else reads it
+      if (!readers(z).empty()) node.fused.aux_out = z;  // for the derivative and any other reader
       return;
     }
   }
@@ -112,7 +114,7 @@ class Fusion {
     }
   }
 
-  /// The output of `reader` that is the sum over the rows of `dz` as it is written.
+  /// Returns the output of `reader` that sums the rows of `dz` in the type in which it is written.
   static size_t bias_gradient_of(const Node &reader, int32_t dz) {
     const bool is_alone = is(reader, "BiasAddGrad");
     if (!is_alone && !is(reader, "LinearBackpropWeight") && !is(reader, "Conv2DBackpropFilter"))
@@ -129,7 +131,8 @@ class Fusion {
     absorb(node, *next);
   }
 
-  /// The mask is computed again from x.  It is that of relu only where relu stands behind this normalisation.
+  /// The kernel recomputes the mask from x.  The mask is correct only if a ReLU is fused into the
+  /// forward normalization.
   void fuse_relu_grad(Node &node) {
     constexpr size_t kDy = 5;
     const int32_t dz = node.input(kDy);

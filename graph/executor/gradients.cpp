@@ -19,7 +19,7 @@ Gradients::Gradients(Graph &graph)
   }
 }
 
-/// Starts the backward pass at gradients from outside, times the loss scale.
+/// Starts the backward pass at external gradients, multiplied by the loss scale.
 void Gradients::append_seeds() {
   for (const Graph::Seed &seed : graph_.seeds) {
     const Tensor &of = graph_.tensor(seed.tensor);
@@ -43,7 +43,7 @@ std::vector<int32_t> Gradients::append_all() {
   const auto last = static_cast<int32_t>(graph_.nodes.size());
   append_seeds();
   for (int32_t i = last; i-- > 0;) {
-    const Node node = graph_.node(i);  // a copy, for what is appended may move the nodes
+    const Node node = graph_.node(i);  // copied, because appending may move the nodes
     const bool is_on_the_way = std::ranges::any_of(node.outputs, [&](int32_t output) {
       return output != kNone &&
              (output == graph_.loss || !parts_[static_cast<size_t>(output)].empty());
@@ -137,7 +137,7 @@ void Gradients::append(const Node &node, std::string_view type, std::string_view
   graph_.add(std::move(backward));
 }
 
-/// What several readers add to the gradient of a tensor becomes one, two at a time.
+/// Adds the contributions of all readers to the gradient of a tensor, two at a time.
 int32_t Gradients::sum_of(int32_t tensor) {
   std::vector<int32_t> &parts = parts_[static_cast<size_t>(tensor)];
   while (parts.size() > 1) {

@@ -1,4 +1,4 @@
-// Reverse mode: the nodes that compute gradients, appended behind the others.
+// Reverse-mode differentiation: appends the nodes that compute gradients.
 #pragma once
 
 #include <initializer_list>
@@ -11,28 +11,30 @@
 
 namespace mp::graph {
 
-/// What Operation::differentiate() writes to.
+/// Target of Operation::differentiate().
 class Gradients {
  public:
   explicit Gradients(Graph &graph);
 
-  /// Walks from the loss and the seeds back to the parameters.
-  /// @return the gradient of each tensor; kNone: it has none, or nobody wants it
+  /// Differentiates from the loss and the seeds back to the parameters.
+  ///
+  /// @return the gradient of each tensor, or kNone if it has none or none is needed
   std::vector<int32_t> append_all();
 
-  /// The gradient of an output; kNone: the loss does not depend on it.
+  /// Returns the gradient of an output, or kNone if the loss does not depend on it.
   int32_t of(const Node &node, size_t output);
-  /// Whether a parameter stands behind an input, or somebody looks at its gradient.
+  /// Returns whether the gradient of an input is needed: for a parameter, or because it is kept.
   bool is_wanted(const Node &node, size_t input) const;
 
-  /// A tensor for the gradient of an input, or kNone where it is not wanted.
+  /// Adds a tensor for the gradient of an input; returns kNone if the gradient is not needed.
   int32_t new_if_wanted(const Node &node, size_t input);
   int32_t make(const Node &node, size_t input);
-  /// Says that a tensor is the gradient of an input, or a part of it where others add theirs.
+  /// Adds a tensor to the gradient of an input, which may have several contributions.
   void contribute(const Node &node, size_t input, int32_t gradient);
 
-  /// Appends a node that belongs to `node`, and has its attributes.
-  /// @param word  behind the name of `node`
+  /// Appends a node that belongs to `node` and has its attributes.
+  ///
+  /// @param word  suffix of the new node's name, after the name of `node`
   void append(const Node &node, std::string_view type, std::string_view word,
               std::initializer_list<int32_t> inputs, std::initializer_list<int32_t> outputs);
 
@@ -41,16 +43,17 @@ class Gradients {
  private:
   void append_seeds();
   int32_t sum_of(int32_t tensor);
-  /// Root of a chain of views; the tensor itself if it has memory.
+  /// Returns the root of a chain of views, or the tensor itself if it has memory.
   int32_t memory_of(int32_t tensor) const;
-  /// Copies a gradient, so that a list of gradients has it once.
-  /// @param of  tensor that the copy is the gradient of
+  /// Copies a gradient, so that a list of gradients contains it only once.
+  ///
+  /// @param of  tensor whose gradient is copied
   int32_t copy_of(int32_t gradient, int32_t of);
-  /// Name of a node that belongs to the producer of a tensor.
+  /// Returns the name of a node that belongs to the producer of a tensor.
   std::string name_behind(int32_t tensor, const char *word) const;
 
   Graph &graph_;
-  std::vector<std::vector<int32_t>> parts_;  ///< of the gradient of each tensor
+  std::vector<std::vector<int32_t>> parts_;  ///< contributions to the gradient of each tensor
   std::vector<bool> is_wanted_;
   int32_t current_ = kNone;
 };

@@ -6,7 +6,7 @@ namespace mp::graph {
 
 namespace {
 
-/// Product of the first `rank` dimensions.
+/// Returns the product of the first `rank` dimensions.
 int64_t product(const Tensor &t, size_t rank) {
   int64_t count = 1;
   for (size_t i = 0; i < rank; ++i)

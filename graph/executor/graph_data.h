@@ -1,4 +1,4 @@
-// A graph as data: tensors, and the nodes that compute one from another.
+// Graph data: tensors, and the nodes that compute them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace mp::graph {
 
 class Operation;
 
-/// No tensor, no node.
+/// Index that means no tensor or no node.
 constexpr int32_t kNone = -1;
 
 using Extent = std::vector<int64_t>;
@@ -24,41 +24,41 @@ enum class Role { activation, input, parameter, state };
 struct Tensor {
   std::string name;
   Role role = Role::activation;
-  /// As its producer writes it.  MP_FP32 until autocast has been asked.  MP_DTYPE_NONE: integers from outside, or
-  /// bytes that one operation keeps for another.
+  /// Type that the producer writes; MP_FP32 before autocast.  MP_DTYPE_NONE for external integers,
+  /// or for bytes that one operation keeps for another.
   mp_dtype_t dtype = MP_FP32;
-  Extent extent;  ///< for the batch that is set
+  Extent extent;  ///< for the current batch
   int32_t producer = kNone;
-  int32_t gradient_of = kNone;            ///< it has the shape of this tensor
-  bool is_output = false;                 ///< read from outside
-  bool keeps_gradient = false;            ///< so is its gradient; that of a parameter is anyway
-  mp_dtype_t copy_dtype = MP_DTYPE_NONE;  ///< of its other form, for readers of another type
+  int32_t gradient_of = kNone;            ///< tensor that has the same shape
+  bool is_output = false;                 ///< read externally
+  bool keeps_gradient = false;            ///< gradient is read externally; always so for parameters
+  mp_dtype_t copy_dtype = MP_DTYPE_NONE;  ///< type of the copy for readers of another type
 
-  /// Number of elements; fails where 64 bits cannot count them.
+  /// Returns the number of elements; fails if it does not fit in 64 bits.
   int64_t numel() const;
-  /// Product of all dimensions but the last.
+  /// Returns the product of all dimensions but the last.
   int64_t rows() const;
   int64_t columns() const { return extent.empty() ? 1 : extent.back(); }
-  /// A parameter's other form is kept by the optimizer.
+  /// Returns whether the optimizer writes a 16-bit copy of this parameter.
   bool has_model_copy() const { return role == Role::parameter && copy_dtype != MP_DTYPE_NONE; }
-  /// In memory, in one of its forms.  Not of integers from outside.
+  /// Returns the size in memory of the tensor or its copy.  Not for external integers.
   size_t bytes(bool of_copy) const;
 };
 
-/// A tensor as a node reads it.
+/// Tensor that a node reads.
 struct Input {
   int32_t tensor = kNone;
-  bool reads_copy = false;  ///< the other form
+  bool reads_copy = false;  ///< reads the copy in the other type
 };
 
-/// What a product does on the way, besides what its operation says.
+/// Operations fused into a product.
 struct Fused {
   mp_activation_t activation = MP_ACT_NONE;
   Input bias;
-  Input aux;                       ///< read by a derivative
-  int32_t aux_out = kNone;         ///< what the activation is applied to, for its derivative
-  int32_t dbias = kNone;           ///< written: the sum over the rows of the output
-  std::vector<std::string> names;  ///< of the nodes that are computed here too
+  Input aux;                       ///< operand of an activation derivative
+  int32_t aux_out = kNone;         ///< input of the activation, written for its derivative
+  int32_t dbias = kNone;           ///< column sums of the output
+  std::vector<std::string> names;  ///< names of the fused nodes
 };
 
 struct Node {
@@ -66,20 +66,19 @@ struct Node {
   std::string name;
   std::vector<Input> inputs;
   std::vector<int32_t> outputs;
-  std::vector<double>
-      attributes;  ///< as Operation::attributes() lists them; of Reshape, the extents
+  std::vector<double> attributes;  ///< in the order of Operation::attributes(); extents of Reshape
   bool is_backward = false;
-  bool is_deferred = false;  ///< forward, but depends on the loss (schedule.h)
-  int32_t number = 0;  ///< of mp_graph_node calls before; a backward node has its forward node's
-  int32_t forward = kNone;     ///< of a backward node: the node that it belongs to
-  mp_dtype_t dtype = MP_FP32;  ///< that it computes in
+  bool is_deferred = false;    ///< forward node that depends on the loss (phases.h)
+  int32_t number = 0;          ///< earlier mp_graph_node calls; backward: those of its forward node
+  int32_t forward = kNone;     ///< backward: the corresponding forward node
+  mp_dtype_t dtype = MP_FP32;  ///< type of the computation
   Fused fused;
-  bool is_absorbed = false;  ///< another node computes it
+  bool is_absorbed = false;  ///< computed by another node
 
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i].tensor != kNone; }
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i] != kNone; }
   int32_t input(size_t i) const { return inputs[i].tensor; }
-  /// Calls f with every tensor that the node reads, operands of fused nodes included.
+  /// Calls f with every tensor that the node reads, including operands of fused nodes.
   template <class F>
   void for_each_input(const F &f) const {
     for (const Input &input : inputs)
@@ -97,17 +96,17 @@ struct Node {
   }
 };
 
-/// What a graph consists of.
+/// Tensors and nodes of a graph, its loss and its seeds.
 struct Graph {
   std::vector<Tensor> tensors;
-  std::vector<Node> nodes;  ///< each behind those that it reads from
+  std::vector<Node> nodes;  ///< in topological order
   int32_t loss = kNone;
-  /// A tensor, and the input with its gradient.
+  /// Tensor, and the input that contains its gradient.
   struct Seed {
     int32_t tensor, input;
   };
   std::vector<Seed> seeds;
-  int64_t batch = 0;  ///< extent[0] of the inputs; 0: there is none
+  int64_t batch = 0;  ///< extent[0] of the inputs, or 0 without inputs
 
   bool has_backward() const { return loss != kNone || !seeds.empty(); }
 
@@ -118,7 +117,7 @@ struct Graph {
 
   const Tensor &in(const Node &n, size_t i) const { return tensor(n.input(i)); }
   const Tensor &out(const Node &n, size_t i) const { return tensor(n.outputs[i]); }
-  /// The type in which a node gets its i-th input.
+  /// Returns the type in which a node reads an input.
   mp_dtype_t dtype_read(const Input &input) const {
     const Tensor &t = tensor(input.tensor);
     return input.reads_copy ? t.copy_dtype : t.dtype;
@@ -127,16 +126,16 @@ struct Graph {
     tensors.push_back(std::move(tensor));
     return static_cast<int32_t>(tensors.size()) - 1;
   }
-  /// Appends a node, as the producer of its outputs.
+  /// Appends a node and registers it as the producer of its outputs.
   int32_t add(Node node);
-  /// Producer of the loss; nullptr without one.
+  /// Returns the producer of the loss, or nullptr without a loss.
   const Node *loss_node() const { return loss != kNone ? &node(tensor(loss).producer) : nullptr; }
 };
 
-/// a * b + c bytes; fails where 64 bits cannot count them.
+/// Returns a * b + c bytes; fails if they do not fit in 64 bits.
 size_t checked_bytes(size_t a, size_t b, size_t c = 0);
 
-/// "[128 784]"
+/// Returns e.g.  "[128 784]".
 std::string text_of(const Extent &extent);
 
 }  // namespace mp::graph

@@ -21,8 +21,9 @@ bool computes_loss(const Graph &graph, const Node &node) {
 
 namespace {
 
-/// Puts the nodes into another order.
-/// @param order  indices of the nodes, a permutation
+/// Reorders the nodes.
+///
+/// @param order  permutation of node indices
 void reorder(Graph &graph, const std::vector<int32_t> &order) {
   std::vector<int32_t> place(order.size());
   std::vector<Node> nodes;
