@@ -1,4 +1,4 @@
-// mpcore/graph.h: what is asked of a graph is checked here.
+// Implementation of mpcore/graph.h: validates arguments.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -74,14 +74,14 @@ Tensor read_tensor(const char *name, Role role, mp_dtype_t dtype, int32_t rank,
   return t;
 }
 
-/// A tensor that is the graph's own.
+/// Adds a tensor that the graph owns.
 void add_own(mp_graph &g, const char *name, Role role, int32_t rank, const int64_t *extent,
              int32_t *tensor) {
   require_pointer(tensor, "tensor");
   *tensor = g.described.add(read_tensor(name, role, MP_FP32, rank, extent));
 }
 
-/// One that a node computes.
+/// Returns a tensor, which must be computed by a node.
 Tensor &require_computed(Graph &graph, int32_t tensor) {
   require_tensor(graph, tensor, "tensor");
   Tensor &t = graph.tensor(tensor);
@@ -90,7 +90,8 @@ Tensor &require_computed(Graph &graph, int32_t tensor) {
   return t;
 }
 
-/// A loss passes no gradient on that comes from behind it.
+/// Returns whether a tensor is an output of a loss or depends on one.  A loss propagates no
+/// gradient from the readers of its outputs.
 bool comes_from_loss(const Graph &graph, int32_t tensor) {
   std::vector<bool> comes(graph.tensors.size());
   for (const Node &node : graph.nodes) {
@@ -102,7 +103,7 @@ bool comes_from_loss(const Graph &graph, int32_t tensor) {
   return comes[static_cast<size_t>(tensor)];
 }
 
-/// A call that makes others.
+/// Runs a call that makes other API calls.
 template <class Body>
 mp_status_t composite_call(const char *function, const Body &body) {
   return call(function, [&] {
@@ -197,13 +198,13 @@ void add_node(Graph &graph, Node node, uint32_t num_outputs) {
 
 // ---------------------------------------------------------------------------- binding
 
-/// Of integers the only ones without dimensions are offsets of Dropout, which have 64 bits.
+/// Integer scalars are the offsets of Dropout, which have 64 bits; other integers have 32.
 size_t element_alignment(const Tensor &t) {
   if (t.dtype != MP_DTYPE_NONE) return mp_dtype_size(t.dtype);
   return t.extent.empty() ? sizeof(uint64_t) : sizeof(int32_t);
 }
 
-// ---------------------------------------------------------------------------- telling
+// ---------------------------------------------------------------------------- reports
 
 void write_text(const std::string &report, char *text, size_t *bytes) {
   require_pointer(bytes, "bytes");
@@ -218,7 +219,8 @@ void write_text(const std::string &report, char *text, size_t *bytes) {
 
 }  // namespace mp
 
-// ---------------------------------------------------------------------------- describing
+// ---------------------------------------------------------------------------- description of a
+// graph
 
 mp_status_t mp_graph_create(mp_graph_t *graph, mp_context_t context) {
   return mp::call(__func__, [&] {
@@ -351,7 +353,7 @@ mp_status_t mp_graph_compile(mp_graph_t graph) {
   });
 }
 
-// ---------------------------------------------------------------------------- running
+// ---------------------------------------------------------------------------- execution
 
 mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
   return mp::call(__func__, [&] {
@@ -417,7 +419,7 @@ mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stre
   });
 }
 
-// ---------------------------------------------------------------------------- telling
+// ---------------------------------------------------------------------------- queries
 
 mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_list_t *master,
                            mp_tensor_list_t *model) {

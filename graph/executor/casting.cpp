@@ -13,7 +13,7 @@ namespace mp::graph {
 
 namespace {
 
-/// The graph as the arrays of mp_autocast_graph_t.
+/// Arrays of mp_autocast_graph_t for a graph.
 class Arrays {
  public:
   explicit Arrays(const Graph &graph) {
@@ -59,7 +59,8 @@ class Arrays {
   size_t num_inputs() const { return input_.size(); }
 
  private:
-  /// What nodes keep for their backward pass is for them alone, and fp32.
+  /// Returns the slot of a tensor; MP_SLOT_FP32 for state and for data that nodes keep for
+  /// backward.
   static uint8_t slot_of(const Graph &graph, const Tensor &t) {
     if (t.producer == kNone) return t.role == Role::state ? MP_SLOT_FP32 : 0;
     const Node &node = graph.node(t.producer);
@@ -80,7 +81,7 @@ class Arrays {
   std::vector<uint8_t> input_slot_, slot_, dtype_, role_;
 };
 
-/// Gives the tensor that `node` writes the type in which it reads; its readers keep theirs.
+/// Changes the output of `node` to the type of its input; readers of the output keep their type.
 void write_as_read(Graph &graph, Node &node) {
   const int32_t id = node.outputs[0];
   Tensor &t = graph.tensor(id);
@@ -98,7 +99,8 @@ void write_as_read(Graph &graph, Node &node) {
     }
 }
 
-/// Inputs that are 16 bits wide outside have no colour: nodes that compute in fp32 get them cast up.
+/// Casts 16-bit inputs of the graph to fp32 for nodes that compute in fp32.  Autocast assigns no
+/// type to these inputs.
 void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
   const mp_dtype_t low = policy != nullptr ? policy->policy.config.low : MP_DTYPE_NONE;
   const auto is_low_input = [&](const Input &input) {

@@ -1,4 +1,4 @@
-// The types of a graph by autocast, and what is told of them.
+// Types of nodes and tensors by autocast, and the reports about them.
 #pragma once
 
 #include <array>
@@ -8,11 +8,13 @@
 
 namespace mp::graph {
 
-/// The reports of mp_autocast_explain, by mp_autocast_form_t.
+/// Reports of mp_autocast_explain, by mp_autocast_form_t.
 using Reports = std::array<std::string, 3>;
 
-/// Gives every node and tensor its type: forward and backward together, as a gradient has no type of its own.
-/// @param policy  nullptr: everything stays as it is, and there is no report
+/// Assigns a type to every node and tensor.  One rewrite covers forward and backward nodes, so the
+/// types of gradients follow from the same rules.
+///
+/// @param policy  nullptr: changes nothing and returns empty reports
 Reports cast(Graph &graph, mp_autocast_t policy, mp_context_t context);
 
 }  // namespace mp::graph

@@ -13,7 +13,7 @@ std::string text_of(const Graph &graph, const Input &input) {
   return escaped(graph.tensor(input.tensor).name) + " " + mp_dtype_name(graph.dtype_read(input));
 }
 
-/// "fc1, relu1  mp_gemm  x fp16, fc1.w fp16 -> y fp16 [128 256]"
+/// Returns e.g.  "fc1, relu1  mp_gemm  x fp16, fc1.w fp16 -> y fp16 [128 256]".
 std::string describe(const Graph &graph, const Node &node, const char *function, size_t only) {
   std::string text = escaped(node.name);
   for (const std::string &name : node.fused.names) text += ", " + escaped(name);
@@ -54,7 +54,7 @@ void Emitter::emit_all() {
     if (node.is_absorbed) continue;
     node_ = static_cast<int32_t>(i);
     if (!node.operation->is_view()) node.operation->emit(*this, node);
-    // In training the outputs of the loss are written by its gradient's node.
+    // In training, the node of the loss gradient writes the outputs of the loss.
     if (&node != graph_.loss_node()) emit_casts(node);
     if (computes_loss(graph_, node)) emit_casts(*graph_.loss_node());
   }
@@ -77,8 +77,8 @@ Place Emitter::steps() {
   return places_.steps();
 }
 
-/// Counts at the end of the forward pass: one that fails draws the same masks when it is repeated.
-/// A kernel, so that a replayed CUDA graph counts too.
+/// Counts at the end of the forward pass, so that a failed pass generates the same masks when it is
+/// repeated.  Uses a kernel, so that replays of a CUDA graph are counted.
 void Emitter::emit_count() {
   const Place steps = places_.steps();
   Call call = [=](const Run &run) {
@@ -112,9 +112,10 @@ void Emitter::emit_cast(int32_t tensor) {
   if (phase == Phase::loss) phase = Phase::after_loss;
   const Place from = Places::of({tensor, false});
   const Place to = Places::of({tensor, true});
-  // Made before the text: where a later member of an aggregate throws, g++ 11 leaks the earlier ones (GCC bug 66139).
+  // Constructed first: if a later member of an aggregate throws, g++ 11 leaks the earlier ones (GCC
+  // bug 66139).
   Call call = [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
-    if (run.at(from) == nullptr) return MP_SUCCESS;  // an optional input that is not bound
+    if (run.at(from) == nullptr) return MP_SUCCESS;  // optional input that is not bound
     return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);
   };
   launches.push_back({phase,

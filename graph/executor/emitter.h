@@ -1,4 +1,4 @@
-// The calls that a graph comes to: a flat list, in which nothing is left to decide but where inputs lie.
+// Compiled graph: a flat list of calls, with all decisions made except the addresses of inputs.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace mp::graph {
 
-/// Where a tensor, or its other form, lies: a place in the table of addresses.
+/// Index in the address table of a tensor, or of its copy in another type.
 using Place = size_t;
 
-/// A table of addresses: both forms of each tensor, and behind them what is no tensor.
+/// Layout of the address table: each tensor and its copy, then buffers that are not tensors.
 struct Places {
   static Place of(const Input &input) {
     return 2 * static_cast<size_t>(input.tensor) + (input.reads_copy ? 1 : 0);
@@ -29,11 +29,11 @@ struct Places {
   size_t end;
 };
 
-/// One pass over the list.
+/// Arguments of one pass over the launches.
 struct Run {
   bool is_training = false;
   mp_stream_t stream = nullptr;
-  const float *loss_scale = nullptr;  ///< device; nullptr: 1
+  const float *loss_scale = nullptr;  ///< device; nullptr means 1
   float *found_inf = nullptr;         ///< device, optional
   mp_context_t context = nullptr;
   void *const *addresses = nullptr;
@@ -49,11 +49,11 @@ using Call = std::function<mp_status_t(const Run &)>;
 
 struct Launch {
   Phase phase;
-  std::string what;  ///< one line
+  std::string what;  ///< one-line description
   Call call;
 };
 
-/// What Operation::emit() writes to.
+/// Target of Operation::emit().
 class Emitter {
  public:
   Emitter(const Graph &graph, mp_context_t context);
@@ -74,21 +74,22 @@ class Emitter {
     return place({node.has_output(i) ? node.outputs[i] : kNone});
   }
   Place nowhere() const { return places_.nowhere(); }
-  /// As many ones of a type, or bytes of 0.
+  /// Requests `count` ones of a type, or `bytes` zero bytes.
   Place ones(mp_dtype_t dtype, int64_t count);
   Place zeros(size_t bytes);
-  /// Two uint64_t: numbers of forward passes in training before the next one and the last one.
+  /// Requests two uint64_t: the numbers of training forward passes before the next and the last
+  /// one.
   Place steps();
   void needs_workspace(size_t bytes);
 
-  /// @param name    of the function
-  /// @param output  the one that this call writes; kAllOutputs
+  /// @param name    function that is called @param output  output that this call writes, or
+  /// kAllOutputs
   void append(const char *name, Call call, size_t output = kAllOutputs);
   static constexpr size_t kAllOutputs = ~size_t{0};
 
   std::vector<Launch> launches;
   size_t workspace_bytes = 0;
-  std::array<int64_t, 4> num_ones = {};  ///< by mp_dtype_t
+  std::array<int64_t, 4> num_ones = {};  ///< indexed by mp_dtype_t
   size_t zero_bytes = 0;
   bool counts_steps = false;
 
@@ -103,7 +104,7 @@ class Emitter {
   int32_t node_ = kNone;
 };
 
-/// Fails with what a call of the library has said.
+/// Fails with the message of the last call if `status` is an error.
 void require_success(mp_status_t status);
 
 }  // namespace mp::graph

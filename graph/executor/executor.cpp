@@ -27,7 +27,8 @@ List make_list(mp_context_t context, const std::vector<void *> &data,
   return List(list);
 }
 
-/// The backward pass behind the forward pass.
+/// Appends the backward pass to the forward pass.
+///
 /// @return the gradient of each tensor
 std::vector<int32_t> append_backward(Graph &graph) {
   if (!graph.has_backward()) {
@@ -52,7 +53,7 @@ std::vector<int32_t> append_backward(Graph &graph) {
   return gradients;
 }
 
-/// Inputs of the graph that each phase needs.
+/// Returns the inputs of the graph that each phase requires.
 std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
   std::vector<bool> is_read(graph.tensors.size());
   for (const Node &node : graph.nodes)
@@ -70,7 +71,7 @@ std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
       return output != kNone && is_read[static_cast<size_t>(output)];
     });
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      // The readers of the loss are skipped with it.
+      // Readers of the loss are skipped together with the loss.
       const bool leaves_readers =
           node.operation->idles_without(i) && has_readers && phase != Phase::loss;
       if (leaves_readers || !node.operation->may_be_unbound(i)) require(node.inputs[i]);
@@ -82,13 +83,13 @@ std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
 
 }  // namespace
 
-// ---------------------------------------------------------------------------- compiling
+// ---------------------------------------------------------------------------- compilation
 
 Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t context)
     : context_(context), graph_(described) {
   keeps_io_ = policy != nullptr && (policy->policy.config.flags & MP_AUTOCAST_KEEP_IO) != 0;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    // keep() adds tensors beside its node, and no nodes.
+    // keep() may add tensors but no nodes.
     Node node = std::move(graph_.nodes[i]);
     node.operation->keep(graph_, node);
     graph_.nodes[i] = std::move(node);
@@ -110,8 +111,8 @@ Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t co
   launches_[graph_.batch] = std::move(emitter.launches);
 }
 
-/// A smaller batch may need more workspace: with fewer tiles, sums are cut into more parts.
-/// Tries 2 batches per octave, at most 32; set_batch() serves the others.
+/// Plans the workspace for smaller batches too, which may need more: with fewer tiles, sums are
+/// split more.  Tries 2 batches per octave, at most 32; set_batch() handles the others.
 void Executor::plan_workspace(const Graph &described, Emitter &full) {
   constexpr int kOctaves = 16;
   const int64_t whole = graph_.batch;
@@ -124,7 +125,7 @@ void Executor::plan_workspace(const Graph &described, Emitter &full) {
     try {
       set_extents(described, batch);
     } catch (const CallError &) {
-      continue;  // a shape that this batch does not fit; set_batch() refuses it too
+      continue;  // a shape that does not fit this batch; set_batch() rejects it too
     }
     Emitter emitter(graph_, context_);
     emitter.emit_all();
@@ -161,7 +162,7 @@ void Executor::fill_constants(const Emitter &emitted) {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     const int64_t count = emitted.num_ones[static_cast<size_t>(dtype)];
     if (count == 0) continue;
-    // 1 = sigmoid(0) + sigmoid(0), from memory that is 0.
+    // 1 = sigmoid(0) + sigmoid(0), computed from zeroed memory.
     void *const ones = addresses_[places.ones(dtype)];
     mp_pointwise_desc_t half = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, count, dtype);
     half.activation = MP_ACT_SIGMOID;
@@ -204,10 +205,10 @@ void Executor::make_lists() {
   if (has_backward()) grads_ = make_list(context_, grads, numel, grad_dtypes);
 }
 
-// ---------------------------------------------------------------------------- running
+// ---------------------------------------------------------------------------- execution
 
 void Executor::bind(int32_t input, const void *data) {
-  // Inputs are read, and nothing else.
+  // Inputs are only read.
   for (const Place place : bound_places_[input]) addresses_[place] = const_cast<void *>(data);
   if (graph_.tensor(input).copy_dtype == MP_DTYPE_NONE) return;
   const Place copy = Places::of({input, true});
@@ -244,7 +245,7 @@ void Executor::make_launches() {
   Emitter emitter(graph_, context_);
   emitter.emit_all();
   if (emitter.workspace_bytes > workspace_.bytes) {
-    // Work under way and captured graphs use the former workspace.
+    // Kernels in flight and captured CUDA graphs still use the previous workspace.
     more_workspace_.push_back(allocate_device(context_->shared, emitter.workspace_bytes));
     workspace_ = {more_workspace_.back().get(), emitter.workspace_bytes};
   }
@@ -307,7 +308,7 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
   MP_REQUIRE(
       is_trained_, MP_ERROR_INVALID_ARGUMENT,
       "requires mp_graph_forward in training mode directly before, with the same batch size");
-  is_trained_ = false;  // what forward has left is overwritten on the way
+  is_trained_ = false;  // backward overwrites activations of the forward pass
   Run pass;
   pass.is_training = true;
   pass.stream = stream;
@@ -334,7 +335,7 @@ void Executor::set_step(int64_t t, mp_stream_t stream) {
   require_success(mp_stream_sync(context_, stream));
 }
 
-// ---------------------------------------------------------------------------- telling
+// ---------------------------------------------------------------------------- queries
 
 namespace {
 

@@ -1,4 +1,4 @@
-// What the handle of mpcore/graph.h is.
+// Implementation of the handle of mpcore/graph.h.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace mp::graph {
 
-/// What is known of a tensor before it has memory.
+/// Returns the properties of a tensor that need no memory.
 mp_graph_tensor_t shape_of(const Tensor &tensor);
 
 struct DestroyList {
@@ -27,10 +27,10 @@ struct DestroyList {
 };
 using List = std::unique_ptr<mp_tensor_list, DestroyList>;
 
-/// A graph that can run.
+/// Compiled graph that can run.
 class Executor {
  public:
-  /// Compiles; nothing is left behind where that fails.
+  /// Compiles the graph.  Leaves no resources allocated on failure.
   Executor(const Graph &described, mp_autocast_t policy, mp_context_t context);
 
   void bind(int32_t input, const void *data);
@@ -38,7 +38,7 @@ class Executor {
   void write(int32_t tensor, const float *values, mp_stream_t stream);
   void forward(mp_graph_mode_t mode, mp_stream_t stream);
   void backward(mp_scaler_t scaler, mp_stream_t stream);
-  /// Number of forward passes in training; 0 without Dropout.
+  /// Returns the number of training forward passes; 0 without Dropout.
   int64_t step(mp_stream_t stream) const;
   void set_step(int64_t t, mp_stream_t stream);
 
@@ -62,7 +62,7 @@ class Executor {
   void make_launches();
   bool can_compute_loss() const;
   void run(std::initializer_list<Phase> phases, Run run);
-  /// nullptr: it lies elsewhere.
+  /// Returns nullptr if the place is not in the block.
   void *address_in_block(Place root) const;
   void *address(const Input &input) const { return addresses_[Places::of(input)]; }
 
@@ -71,22 +71,23 @@ class Executor {
   bool keeps_io_;
   Reports reports_;
   std::vector<int32_t> parameters_;
-  std::vector<int32_t> gradients_;  ///< of each tensor; kNone
+  std::vector<int32_t> gradients_;  ///< per tensor, or kNone
   Layout layout_;
   DeviceBuffer block_;
-  std::vector<void *> addresses_;                       ///< by Place
-  std::map<int32_t, std::vector<Place>> bound_places_;  ///< an input, and its views
+  std::vector<void *> addresses_;                       ///< indexed by Place
+  std::map<int32_t, std::vector<Place>> bound_places_;  ///< input -> its places, including views
   Workspace workspace_ = {};
-  std::vector<DeviceBuffer> more_workspace_;         ///< for batches beyond the plan
-  std::map<int64_t, std::vector<Launch>> launches_;  ///< by batch
-  std::array<std::set<int32_t>, kPhases> required_;  ///< inputs that must be bound, by phase
-  bool is_trained_ = false;                          ///< a forward pass in training came last
+  std::vector<DeviceBuffer> more_workspace_;         ///< for batches that the plan does not cover
+  std::map<int64_t, std::vector<Launch>> launches_;  ///< per batch
+  std::array<std::set<int32_t>, kPhases> required_;  ///< inputs that must be bound, per phase
+  bool is_trained_ = false;  ///< true directly after a training forward pass
   List grads_, master_, model_;
-  /// Of one parameter each, to write its 16-bit copy as an optimizer does; both empty where it has none.
+  /// Lists with one parameter each, to write its 16-bit copy like an optimizer does; empty without
+  /// a copy.
   struct Pair {
     List master, model;
   };
-  std::vector<Pair> pairs_;  ///< by parameter
+  std::vector<Pair> pairs_;  ///< per parameter
 };
 
 }  // namespace mp::graph
@@ -96,5 +97,5 @@ struct mp_graph {
   mp_context context;
   mp::graph::Graph described;
   mp_autocast_t policy = nullptr;
-  std::unique_ptr<mp::graph::Executor> executor;  ///< once it is compiled
+  std::unique_ptr<mp::graph::Executor> executor;  ///< NULL before mp_graph_compile
 };

@@ -16,7 +16,7 @@ size_t aligned(size_t bytes) {
   return checked_bytes(1, bytes, kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// From the node that writes it to the last that reads it.
+/// Lifetime of a tensor, from its producer to its last reader.
 struct Life {
   int64_t first = std::numeric_limits<int64_t>::max();
   int64_t last = -1;
@@ -70,7 +70,7 @@ class Planner {
 
   void use(const Input &input, int64_t time) {
     lives_[root(Places::of(input))].include(time);
-    // A cast reads the one form, where it is written, and writes the other.
+    // A cast runs after the producer: it reads one form and writes the other.
     const Tensor &t = graph_.tensor(input.tensor);
     if (input.reads_copy && t.role != Role::parameter) {
       const int64_t written = t.producer == kNone ? 0 : t.producer;
@@ -90,7 +90,7 @@ class Planner {
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       const Input written = {static_cast<int32_t>(t)};
       if (!graph_.tensors[t].is_output || lives_[root(Places::of(written))].is_empty()) continue;
-      // What the outside may look at is not written over, by the next pass neither.
+      // External readers may access outputs at any time, so no pass may overwrite them.
       const bool has_copy = graph_.tensors[t].copy_dtype != MP_DTYPE_NONE;
       for (const int64_t time : {int64_t{0}, end}) {
         use(written, time);
@@ -107,7 +107,7 @@ class Planner {
     add(sum, aligned(bytes));
   }
 
-  /// Parameters, their copies and gradients, and states.
+  /// Places parameters, their copies and gradients, and states.
   void place_lasting() {
     for (size_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor &t = graph_.tensors[i];
@@ -125,7 +125,8 @@ class Planner {
     return aligned(graph_.tensors[place / 2].bytes(place % 2 != 0));
   }
 
-  /// First fit, the largest first: each at the lowest offset where nothing lies while it lives.
+  /// Places activations by first fit, largest first: each gets the lowest offset that no tensor
+  /// with an overlapping lifetime uses.
   void place_activations() {
     std::vector<Place> open;
     for (Place place = 0; place < places_.end; ++place)
@@ -135,7 +136,7 @@ class Planner {
         open.push_back(place);
     std::ranges::stable_sort(open, std::greater<>(), [&](Place p) { return bytes_of(p); });
     const size_t start = layout_.bytes;
-    std::vector<Place> placed;  // in order of their offsets
+    std::vector<Place> placed;  // sorted by offset
     for (const Place place : open) {
       size_t offset = start;
       for (const Place other : placed) {
@@ -155,7 +156,7 @@ class Planner {
 
   const Graph &graph_;
   Places places_;
-  std::vector<Life> lives_;  ///< by Place, of roots
+  std::vector<Life> lives_;  ///< indexed by Place; only for roots
   std::vector<bool> is_gradient_;
   Layout layout_;
 };

@@ -1,4 +1,4 @@
-// Where tensors lie: one block of memory, in which activations follow one another.
+// Memory plan: offsets of all tensors in one block, where activations share memory over time.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,28 @@
 
 namespace mp::graph {
 
-/// Offsets by Place; kNowhere: bound from outside, or not in memory at all.
+/// Offsets, indexed by Place; kNowhere if bound externally or not in memory.
 struct Layout {
   static constexpr size_t kNowhere = ~size_t{0};
   std::vector<size_t> offset;
   size_t bytes = 0;
   size_t workspace_offset = 0;
-  /// Places that are another's, under another shape: views.  By Place; itself where it is none.
+  /// Views: the place whose memory each place uses, or the place itself.  Indexed by Place.
   std::vector<Place> same_as;
   size_t parameters = 0, copies = 0, gradients = 0, states = 0, activations = 0,
          activations_alone = 0;
 
-  /// What a view is a view of, in the end; itself where it is none.
+  /// Returns the root of a chain of views, or the place itself.
   Place root_of(Place place) const {
     while (same_as[place] != place) place = same_as[place];
     return place;
   }
 };
 
-/// @param emitted    all launches, for what they need beside tensors
-/// @param gradients  of each tensor; kNone where it has none
+/// Plans the memory of a graph.
+///
+/// @param emitted    all launches, for buffers other than tensors @param gradients  gradient of
+/// each tensor, or kNone
 Layout lay_out(const Graph &graph, const Emitter &emitted, const std::vector<int32_t> &gradients);
 
 }  // namespace mp::graph
