@@ -1,4 +1,4 @@
-// mpcore/autocast.h: policies, rewrites, and what is told of them.
+// Implementation of mpcore/autocast.h: policies, rewrites and reports.
 #include "graph/autocast_object.h"
 
 #include <algorithm>
@@ -80,7 +80,8 @@ mp_scaler_config_t scaler_for(mp_dtype_t low) {
 std::mutex texts_mutex;
 const ForkGuard<texts_mutex> texts_of_a_child;
 
-/// What rewrites say of themselves; they may be told of for as long as the process runs, its end included.
+/// Returns a copy of a text in static storage.  It is never freed, because callers may read it
+/// until the process has ended.
 const char *in_static_storage(const Message &text) {
   const std::lock_guard lock(texts_mutex);
   static auto &texts = *new std::set<std::string>;
@@ -98,7 +99,7 @@ void write_unchanged(const mp_autocast_graph_t &g, const mp_autocast_result_t &r
   fill(r.input_cast, static_cast<size_t>(autocast::num_inputs(g)), int32_t{-1});
 }
 
-/// Returns how many nodes are low.
+/// Writes the results per node; returns the number of low nodes.
 int32_t write_nodes(const PrecisionAssignment &painting, mp_dtype_t low, uint32_t num_nodes,
                     const mp_autocast_result_t &r) {
   int32_t num_low = 0;
@@ -121,7 +122,7 @@ void require_level(const Policy &policy) {
 
 // ---------------------------------------------------------------------------- one operation
 
-/// The type of inputs that are all of one; MP_FP32 for several; MP_DTYPE_NONE for none.
+/// Returns the common type of all inputs, MP_FP32 if they differ, MP_DTYPE_NONE if there is none.
 mp_dtype_t widest(const uint8_t *dtypes, uint32_t count) {
   mp_dtype_t found = MP_DTYPE_NONE;
   for (uint32_t i = 0; i < count; i++) {
@@ -132,7 +133,8 @@ mp_dtype_t widest(const uint8_t *dtypes, uint32_t count) {
   return found;
 }
 
-/// What an operation runs in, as torch.amp decides: by its own inputs alone.
+/// Returns the type that an operation runs in by the rules of torch.amp, which depend on its own
+/// inputs only.
 mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtypes,
                        uint32_t count) {
   const mp_dtype_t given = widest(dtypes, count);
@@ -149,7 +151,7 @@ mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtyp
 
 // ---------------------------------------------------------------------------- a rewrite
 
-/// A graph after its rewrite.
+/// Graph after its rewrite.
 struct Rewrite {
   Rewrite(const Policy &policy, const mp_autocast_graph_t &graph)
       : painting(policy, graph), casts(policy, graph, painting) {}
@@ -174,7 +176,7 @@ const char *find_disabled_reason(const Policy &policy, const Context *context) {
 
 }  // namespace mp
 
-// ---------------------------------------------------------------------------- the calls
+// ---------------------------------------------------------------------------- calls
 
 mp_status_t mp_autocast_config_init(mp_autocast_config_t *config, size_t struct_size,
                                     mp_dtype_t low) {
@@ -306,7 +308,7 @@ mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint
     for (uint32_t i = 0; i < count; i++)
       MP_REQUIRE(input_dtype[i] <= MP_FP32, MP_ERROR_INVALID_ARGUMENT, "input_dtype[", i,
                  "] = ", input_dtype[i], " must be an mp_dtype_t");
-    // A loss of probabilities, which 16 bits round to 0 and 1.
+    // Losses on probabilities are banned: 16 bits round probabilities to 0 and 1.
     MP_REQUIRE(p.is_off || !p.is_banned(op), MP_ERROR_UNSUPPORTED, "op_type = ", op,
                " is not supported: its inputs are not safe in 16 bits; use ", op, "_with_logits");
 

@@ -1,4 +1,4 @@
-// The variables that change a policy.
+// Environment variables that modify a policy.
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -19,7 +19,7 @@ using autocast::Policy;
 
 constexpr std::string_view kTensorFlow = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_";
 
-/// A variable that is set; one that is empty is not.
+/// Environment variable; an empty value means unset.
 struct Variable {
   explicit Variable(std::string variable)
       : name(std::move(variable)), value(environment_value(name.c_str())) {}
@@ -61,7 +61,7 @@ constexpr ListVariables kOurs[] = {
     {MP_CAST_CLEAR, "MP_AUTOCAST_CLEAR_ADD", "MP_AUTOCAST_CLEAR_REMOVE"},
 };
 
-/// Behind kTensorFlow.  The last three are what the lists were called before.
+/// Names after the prefix kTensorFlow.  The last three are former names of the lists.
 constexpr ListVariables kTheirs[] = {
     {MP_CAST_ALLOW, "ALLOWLIST_ADD", "ALLOWLIST_REMOVE"},
     {MP_CAST_INFER, "INFERLIST_ADD", "INFERLIST_REMOVE"},
@@ -90,7 +90,7 @@ void add_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op
   }
 }
 
-/// Everything is removed before anything is added.
+/// Reads all lists; removals come before additions.
 void read_lists(Policy &policy, bool reads_tensorflow) {
   const auto theirs = [](const char *name) { return Variable(std::string(kTensorFlow) + name); };
   const std::span<const ListVariables> read_theirs(kTheirs,
@@ -103,7 +103,7 @@ void read_lists(Policy &policy, bool reads_tensorflow) {
   for (const ListVariables &list : kOurs) add_listed(policy, Variable(list.add), list.op_class);
 }
 
-// ---------------------------------------------------------------------------- the others
+// ---------------------------------------------------------------------------- other variables
 
 struct LevelName {
   std::string_view word;

@@ -1,4 +1,4 @@
-// The arrays of a graph: each of them is there, and every index in them is in range.
+// Validation of mp_autocast_graph_t: required arrays are present, and all indices are in range.
 #include <cstdint>
 #include <limits>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
 
-/// Names an element of an array of the graph in a message.
+/// Fails with a message that names an element of an array of the graph.
 template <class... Rest>
 [[noreturn]] void fail_at(const char *array, int64_t index, int64_t value, const Rest &...rest) {
   fail(MP_ERROR_INVALID_ARGUMENT, "graph->", array, "[", index, "] = ", value, rest...);
@@ -23,7 +23,7 @@ void require_array(const T *array, const char *name, int64_t count) {
              " = NULL, but ", count, " elements are required");
 }
 
-/// @param least  0, or -1 where that means: none.
+/// @param least  0, or -1 if -1 means none
 void require_indices(const int32_t *array, const char *name, int64_t count, int64_t least,
                      int64_t end, const char *of_what) {
   require_array(array, name, count);
@@ -32,7 +32,7 @@ void require_indices(const int32_t *array, const char *name, int64_t count, int6
       fail_at(name, i, array[i], " is outside [", least, ", ", of_what, " = ", end, ")");
 }
 
-/// Of an optional array.
+/// Checks the elements of an optional array.
 template <class T>
 void require_at_most(const T *array, const char *name, int64_t count, int64_t most,
                      const char *otherwise) {
@@ -41,7 +41,7 @@ void require_at_most(const T *array, const char *name, int64_t count, int64_t mo
     if (array[i] > most) fail_at(name, i, array[i], otherwise);
 }
 
-/// count + 1 numbers that begin with 0 and do not descend.  Returns the last.
+/// Checks count + 1 offsets, which begin with 0 and do not decrease.  Returns the last one.
 int64_t require_ranges(const int32_t *first, const char *name, int64_t count) {
   if (count == 0) return 0;
   require_array(first, name, count + 1);
@@ -98,7 +98,7 @@ bool is_16_bits(const mp_autocast_graph_t &g, int64_t tensor) {
   return g.tensor_dtype[tensor] == MP_FP16 || g.tensor_dtype[tensor] == MP_BF16;
 }
 
-/// MP_SLOT_FP32 says that what it is for is no 16-bit tensor.
+/// Checks that MP_SLOT_FP32 is not used for 16-bit tensors.
 void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
   const auto require_wide = [&](const char *name, int64_t i, uint8_t slot, int64_t tensor) {
     if (slot == MP_SLOT_FP32 && is_16_bits(g, tensor))
@@ -129,7 +129,7 @@ mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user) {
   require_indices(g.member, "member", members, 0, g.num_nodes, "num_nodes");
   require_at_most(g.cluster_kind, "cluster_kind", g.num_clusters, 1, " must be 0 or 1");
 
-  // What is counted together: vertices, edges.
+  // Totals must fit in 32 bits: edges, then vertices.
   MP_REQUIRE(num_inputs + g.num_hidden_edges <= kMax, MP_ERROR_INVALID_ARGUMENT,
              "graph->num_hidden_edges = ", g.num_hidden_edges, " plus ", num_inputs,
              " inputs exceeds ", kMax);

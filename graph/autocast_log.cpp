@@ -1,4 +1,4 @@
-// MP_AUTOCAST_LOG: what a rewrite was given, and what it made of it, as files.
+// MP_AUTOCAST_LOG: files with the input and the result of a rewrite.
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace mp {
 
-// A folder that cannot be written is no reason to fail: nobody needs the log to go on.
+// A write error is only logged: the rewrite itself does not need the files.
 void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewritten) {
   if (policy.log_folder.empty()) return;
   static std::atomic<uint32_t> num_rewrites = 0;

@@ -1,4 +1,4 @@
-// What the handle of mpcore/autocast.h is, and the parts of its calls.
+// Handle of mpcore/autocast.h, and functions shared by its implementation files.
 #pragma once
 
 #include "capi/context.h"
@@ -13,17 +13,19 @@ struct mp_autocast {
 
 namespace mp {
 
-/// Takes the environment into a policy; fails where a variable has a value that means nothing.
+/// Applies the environment to a policy; fails on invalid values.
 void read_autocast_environment(autocast::Policy &policy);
 
-/// The caller's graph; every index in it is in range.
+/// Reads and validates the caller's graph.
 mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user);
 
-/// Why a policy changes nothing on a device, in static storage; nullptr where it does.
-/// @param context  nullptr: any device.
+/// Returns the reason why a policy changes nothing on a device, in static storage; nullptr if it is
+/// active.
+///
+/// @param context  nullptr for any device
 const char *find_disabled_reason(const autocast::Policy &policy, const Context *context);
 
-/// Leaves lists, report and pictures in the folder of MP_AUTOCAST_LOG.
+/// Writes lists, report and DOT graphs to the folder of MP_AUTOCAST_LOG.
 void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewritten);
 
 }  // namespace mp
