@@ -1,4 +1,4 @@
-// One mp_conv2d_*: from the checked problem to the launch, and the passes behind it.
+// Launch of a validated mp_conv2d_* call: kernel, sum of the slices, dbias.
 #include "kernels/conv/conv.h"
 
 #include "kernels/conv/padded_image.h"
@@ -14,7 +14,7 @@ TapSegments runs_of(const ConvProblem &problem) {
   return tap_segments(runs.taps_h, runs.taps_w, runs.elems);
 }
 
-/// fprop and wgrad: a row of patches is a pixel of y.
+/// Returns the im2col operand of fprop and wgrad: one row per pixel of y.
 PatchMap patches_of_x(const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
   PatchMap map{};
@@ -34,7 +34,8 @@ PatchMap patches_of_x(const ConvProblem &problem) {
   return map;
 }
 
-/// dgrad: a row is a pixel of a class of dx.  From tap to tap of a class dy's pixel moves back.
+/// Returns the im2col operand of dgrad: one row per pixel of a stride phase of dx.  Each further
+/// tap of a phase reads an earlier pixel of dy.
 PatchMap patches_of_dy(const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
@@ -52,7 +53,7 @@ PatchMap patches_of_dy(const ConvProblem &problem) {
   return map;
 }
 
-/// wgrad writes no padded channels.
+/// Returns the layout of segments in dfilter, which has no padded channels.
 FilterRuns written_runs(const ConvProblem &problem) {
   const RunShape runs = run_shape(problem);
   const int32_t c = problem.unpadded_c, padded_c = problem.shape.c;
@@ -64,7 +65,7 @@ bool begins_aligned(const void *tensor) {
   return reinterpret_cast<uintptr_t>(tensor) % 16 == 0;
 }
 
-/// But for the schedule, which is the kernel's.
+/// Returns the arguments without scheduler, slice_k and partial_sums.
 ConvArgs make_conv_args(const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
   ConvArgs args{};
@@ -103,7 +104,7 @@ void launch_implicit(const ConvPlan &choice, const ConvProblem &problem, const D
     launch_conv_wmma(choice, problem.op, device, args, stream);
 }
 
-/// By kernels whose threads find the patches.
+/// Launches a kernel whose threads load the patches: any family but im2col.
 void launch_patches(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
                     float *partial_sums, mp_stream_t stream) {
   ConvArgs args = make_conv_args(problem);
@@ -114,7 +115,7 @@ void launch_patches(const Device &device, const ConvProblem &problem, const Conv
     launch_implicit(choice, problem, device, args, stream);
 }
 
-/// By the kernels of one family, and the sum of the slices that they leave in workspace.
+/// Launches the kernel and, with split-k, the sum of the slices.
 void launch_product(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
                     const ColumnPartials &sums, std::byte *workspace, mp_stream_t stream) {
   const int32_t split_k = choice.gemm.split_k;

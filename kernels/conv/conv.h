@@ -1,14 +1,14 @@
-// What the convolution kernels are launched with, and what one block of them multiplies.
+// Arguments of the convolution kernels, and the matrix product of a group.
 //
 //     pass    m (rows)       n (columns)    k (sum)       A                     B
 //     fprop   pixels of y    K              taps x C      patches of x          filter
 //     dgrad   pixels of dx   C              taps x K      patches of dy         filter
 //     wgrad   K              taps x C       pixels of y   dy, transposed        patches of x
 //
-// Groups are GEMMs of their own, side by side.  With a stride, dgrad falls apart into
-// stride_h x stride_w classes of pixels: the taps that reach pixel h are those with
-// (h + pad - r dilation) divisible by the stride, so a class is a product over these taps alone, and
-// no zeros are multiplied.
+// Each group is a separate GEMM.  With a stride, dgrad is one GEMM per stride phase, which consists
+// of the pixels of dx with equal remainders modulo stride_h and stride_w (`classes` in the code).
+// Tap r reaches pixel h if h + pad - r dilation is divisible by the stride, so a phase sums over
+// these taps only and multiplies no zeros.
 //
 // Source: Chetlur et al., cuDNN, 2014, section 3; CUTLASS, implicit_gemm_convolution.md.
 #pragma once
@@ -28,40 +28,40 @@ struct PaddedImage;
 
 namespace mp::MP_TARGET {
 
-/// A run of taps and channels, as the written filter has it: in pieces that lie one behind the other.  Usually the run is
-/// one piece; where channels are padded (padded_image.h) each tap is one, without the padding.
+/// Layout in dfilter of a segment of taps and channels (patches.h): consecutive pieces.  Usually
+/// one piece per segment; with padded channels (padded_image.h) one piece per tap, without padding.
 struct FilterRuns {
-  FastDivisor padded;  ///< by the columns from piece to piece
-  int32_t pieces;      ///< in a run
-  int32_t elems;       ///< of a piece
+  FastDivisor padded;  ///< divisor: columns per piece, with padding
+  int32_t pieces;      ///< per segment
+  int32_t elems;       ///< per piece, without padding
 };
 
 struct ConvArgs {
-  Output out;  ///< the written tensor as one matrix
+  Output out;  ///< written tensor as one matrix
   mp_dtype_t dtype;
-  const void *image;  ///< x; dgrad: dy
+  const void *image;  ///< tensor of the patches: x; dgrad: dy
   const void *other;  ///< filter; wgrad: dy
-  PatchMap patches;   ///< dgrad: but for what a class says
+  PatchMap patches;   ///< dgrad: ConvProduct completes it per stride phase
   FilterMap filter;
   int32_t groups;
-  int32_t group_c, group_k;  ///< channels of a group
-  int64_t filter_elems;      ///< of one output channel
+  int32_t group_c, group_k;  ///< channels per group
+  int64_t filter_elems;      ///< elements per output channel
   DgradAxis axis_h, axis_w;  ///< dgrad
-  TileScheduler scheduler;   ///< a batch item is a group, or a group and a class
-  int64_t slice_k;           ///< of k per slice, whole k-tiles; all of it without a split
-  float *partial_sums;       ///< NULL without a split; else [slice][out.m][out.n]
-  bool image_is_aligned;     ///< every run that is read of it, to 16 bytes
-  bool other_is_aligned;     ///< likewise, where it is the filter of fprop
+  TileScheduler scheduler;   ///< batch item: group; dgrad: group and stride phase
+  int64_t slice_k;           ///< k per slice; without split-k all of k
+  float *partial_sums;       ///< [slice][out.m][out.n]; NULL without split-k
+  bool image_is_aligned;     ///< every segment that is read begins 16-byte aligned
+  bool other_is_aligned;     ///< same for the filter in fprop
   FilterRuns written;        ///< wgrad
 };
 
-/// Where a run of columns of a product goes.
+/// Position in the output of adjacent columns of a product.
 struct OutputCoord {
   int64_t row, col;  ///< in args.out
-  int valid;         ///< columns; <= 0: nowhere
+  int valid;         ///< columns to store; none if <= 0
 };
 
-/// The product of one group (and class): its extents, and where everything is.
+/// Matrix product of one group (dgrad: of one group and stride phase): extents and positions.
 template <mp_conv_op_t op>
 class ConvProduct {
   static constexpr bool kIsDgrad = op == MP_CONV_DGRAD, kIsWgrad = op == MP_CONV_WGRAD;
@@ -81,7 +81,7 @@ class ConvProduct {
   }
   MP_DEVICE int64_t k() const { return kIsWgrad ? patches.num_rows : patches.runs.extent(); }
 
-  // The first element of this group's channels in each tensor.
+  // First element of this group's channels in each tensor.
   MP_DEVICE int64_t image_elem() const {
     return int64_t{group_} * (kIsDgrad ? args_.group_k : args_.group_c);
   }
@@ -91,7 +91,7 @@ class ConvProduct {
   MP_DEVICE int64_t dy_elem() const { return int64_t{group_} * args_.group_k; }
   MP_DEVICE int64_t dy_ld() const { return int64_t{args_.groups} * args_.group_k; }
 
-  /// Of kRun columns that begin at a multiple of it.
+  /// Returns the position of kRun columns from `col`, a multiple of kRun.
   template <int kRun>
   MP_DEVICE OutputCoord place(int64_t row, int64_t col) const {
     static_assert(kVec % kRun == 0, "or it would go beyond a tap's padded channels");
@@ -119,7 +119,7 @@ class ConvProduct {
     }
   }
 
-  // A class of dgrad has maps of its own; else those of all are read where they are.
+  // Copies in dgrad, where each stride phase changes them; otherwise references to the arguments.
   std::conditional_t<kIsDgrad, PatchMap, const PatchMap &> patches;
   std::conditional_t<kIsDgrad, FilterMap, const FilterMap &> filter;
 
@@ -142,15 +142,16 @@ class ConvProduct {
   int32_t residue_h_ = 0, residue_w_ = 0;
 };
 
-/// `args`: but for the schedule and slice_k.
+/// Launches the depthwise kernel; `args` needs neither scheduler nor slice_k.
 void launch_conv_depthwise(const ConvPlan &, const ConvProblem &, const Device &, ConvArgs,
                            mp_stream_t);
-/// Makes the copies, at the head of the workspace; returns the problem that reads them.
+/// Copies the image, and in fprop the filter, to the start of the workspace.  Returns the problem
+/// that reads the copies.
 ConvProblem launch_padded_image(const Device &, const ConvProblem &, const PaddedImage &,
                                 void *workspace, mp_stream_t);
 void launch_conv_wmma(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
-/// partial_sums: as in ConvArgs.
+/// `partial_sums`: see ConvArgs.
 void launch_conv_wgmma(const ConvPlan &, const ConvProblem &, const Device &,
                        const ColumnPartials &, float *partial_sums, mp_stream_t);
 void launch_conv_simt(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,

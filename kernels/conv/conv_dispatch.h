@@ -1,4 +1,4 @@
-// From the pass of a convolution to a template argument, as gemm/dispatch.h has the others.
+// Conversion of a convolution pass to a template argument; kernels/gemm/dispatch.h has the others.
 #pragma once
 
 #include "kernels/gemm/dispatch.h"
@@ -6,7 +6,7 @@
 
 namespace mp::MP_TARGET {
 
-/// f(pass)
+/// Calls f(Value<op>{}).
 template <class F>
 void with_conv_op(mp_conv_op_t op, const F &f) {
   if (op == MP_CONV_FPROP)

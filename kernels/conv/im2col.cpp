@@ -1,4 +1,4 @@
-// See im2col.h.
+// Support, matrix products and tensor maps of im2col convolutions.
 #include "kernels/conv/im2col.h"
 
 #include <algorithm>
@@ -7,17 +7,18 @@ namespace mp {
 
 namespace {
 
-/// One direction, height or width: where the filter stands, and what it reaches.
+/// Filter origins and reach in one direction, height or width.
 struct Direction {
-  int32_t extent;  ///< of the image
-  int32_t places, first, stride;
-  int32_t reach;  ///< from the first tap to the last
+  int32_t extent;                 ///< pixels of the image
+  int32_t places, first, stride;  ///< filter origins: number, first, step
+  int32_t reach;                  ///< distance between the first and last tap
 
   int32_t upper() const { return first + (places - 1) * stride - (extent - 1); }
 };
 
-/// dx[stride i + residue] takes dy[i + offset] by the first tap of its class, and by each further one
-/// what lies dy_step before: the last tap of some class comes first.
+/// Returns the direction of dgrad.  dx[stride i + residue] reads dy[i + offset] with the first tap
+/// of its phase and dy_step pixels earlier with each further tap, so the last tap of some phase has
+/// the lowest origin.
 Direction dgrad_reach(const ConvShape &s, bool height) {
   const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
   const DgradAxis axis = dgrad_axis(s, height);
@@ -28,7 +29,7 @@ Direction dgrad_reach(const ConvShape &s, bool height) {
     first = std::min(first, own.offset - (own.taps - 1) * d.dy_step);
     last = std::max(last, own.offset);
   }
-  if (first > last) first = last = 0;  // no pixel of dx is reached at all
+  if (first > last) first = last = 0;  // no tap reaches a pixel of dx
   return {height ? s.p : s.q, d.pixels, first, 1, last - first};
 }
 
@@ -51,7 +52,7 @@ const char *why_no_im2col(const ConvProblem &p) {
   if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";
   if (std::max(direction(p, true).reach, direction(p, false).reach) > kMaxIm2colOffset)
     return "requires taps at most 255 pixels apart";
-  // Whether the image is aligned is asked elsewhere.
+  // The alignment of the image is checked elsewhere.
   alignas(16) static const char aligned = 0;
   Im2colSpec spec = im2col_spec(p, kTapBlock);
   spec.base = &aligned;

@@ -1,8 +1,8 @@
-// Which convolutions im2col TMA brings to the wgmma loop, and as which product of matrices.  Pure.
+// Convolutions whose patches im2col TMA loads for the wgmma loop, and their matrix products.  Pure.
 //
-// TMA brings the pixels of one tap at a time, 64 channels of each.  So in the direction of taps and
-// channels the product has as many whole blocks of 64 as each tap begins; what lies past a tap's
-// last channel is zero in both operands, or a column that the output lacks.
+// A load contains 64 channels of one tap.  In the direction of taps and channels, each tap is
+// therefore padded to a multiple of 64 channels: the padding is zero in both operands, or a column
+// that the output lacks.
 #pragma once
 
 #include "kernels/conv/implicit_gemm.h"
@@ -13,18 +13,18 @@ namespace mp {
 constexpr int32_t kTapBlock = 64;
 constexpr int32_t kMaxIm2colStride = 8;
 
-/// Pixels of dx that leave a strided dgrad together: eight of a class, side by side.
+/// Pixels per TMA store of a strided dgrad: neighbors in a row of one stride phase of dx.
 constexpr int kLinePixels = 8;
 
-/// NULL if im2col TMA can read its image, or why it cannot: one clause.
+/// Returns NULL if im2col TMA supports the image, else the reason: one clause.
 const char *why_no_im2col(const ConvProblem &);
 
-/// The product as a GEMM without operands.  A strided dgrad is a batch with an item for each class of pixels,
-/// all of them as large as the largest.
+/// Returns the product as a GEMM without operands.  A strided dgrad is a batch of its stride
+/// phases, each as large as the largest.
 GemmProblem im2col_gemm(const ConvProblem &);
 
-/// The image is x, or dy in dgrad.  The filter stands at each pixel of the other tensor; all classes of a
-/// strided dgrad have the same places and begin at different taps.
+/// Returns the im2col map of the image: x, or dy in dgrad.  The filter has one origin per pixel of
+/// y, or of a stride phase of dx; all phases share these origins and begin at different taps.
 Im2colSpec im2col_spec(const ConvProblem &, int32_t pixels);
 
 }  // namespace mp

@@ -1,4 +1,4 @@
-// What a convolution is as a product of matrices.  Pure: selection and launch ask alike.
+// Convolutions as matrix products.  Pure, for selection and launch.
 #pragma once
 
 #include "kernels/conv/problem.h"
@@ -13,13 +13,13 @@ inline int32_t group_k(const ConvShape &s) {
   return s.k / s.groups;
 }
 
-/// The runs that the direction of taps and channels is made of (patches.h).
+/// Contiguous segments in the direction of taps and channels (patches.h).
 struct RunShape {
   int32_t taps_h, taps_w, elems;
   int32_t padded() const { return (elems + 7) / 8 * 8; }
 };
 
-/// Runs of one tap's channels, or of a row of taps where those waste less.
+/// Returns segments of one tap's channels, or of a row of taps if that needs less padding.
 inline RunShape run_shape(const ConvProblem &p) {
   const ConvShape &s = p.shape;
   if (p.op == MP_CONV_DGRAD) return {s.r, s.s, group_k(s)};
@@ -28,26 +28,25 @@ inline RunShape run_shape(const ConvProblem &p) {
   return has_rows && rows.padded() < s.s * taps.padded() ? rows : taps;
 }
 
-/// Elements from one row of the filter's taps to the next.
+/// Returns the elements from one row of taps to the next in the filter.
 inline int32_t filter_row(const ConvProblem &p) {
   const RunShape row{1, 1, p.shape.s * group_c(p.shape)};
   return p.unpadded_c != 0 ? row.padded() : row.elems;
 }
 
-/// Of which operands every run begins at a multiple of 16 bytes, if the tensor does: conv_loaders.h.
+/// Operands whose segments all begin 16-byte aligned if the tensor does (conv_loaders.h).
 struct VectorOperands {
   bool image, other;
 };
 VectorOperands vector_operands(const ConvProblem &);
 
-/// One direction of dgrad: the pixels that have the same remainder by the stride are a class, which
-/// every tap_step-th tap reaches.
+/// Stride phases of dgrad in one direction: every tap_step-th tap reaches a phase.
 struct DgradDirection {
-  int32_t classes;   ///< that have pixels
-  int32_t pixels;    ///< of a class, at most
-  int32_t taps;      ///< of a class, at most
-  int32_t tap_step;  ///< from one tap of a class to its next ...
-  int32_t dy_step;   ///< ... dy's pixel moves back by so many
+  int32_t classes;   ///< stride phases with pixels
+  int32_t pixels;    ///< per phase, at most
+  int32_t taps;      ///< per phase, at most
+  int32_t tap_step;  ///< distance between taps of a phase
+  int32_t dy_step;   ///< pixels of dy between these taps, backwards
 };
 
 DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int32_t dilation);
@@ -58,13 +57,13 @@ inline DgradDirection dgrad_w(const ConvShape &s) {
   return dgrad_direction(s.w, s.s, s.stride_w, s.dilation_w);
 }
 
-/// One direction of dgrad as launches have it, height or width.
+/// One direction of dgrad, height or width, in the arguments of kernels.
 struct DgradAxis {
-  int32_t extent;  ///< of dx
+  int32_t extent;  ///< pixels of dx
   int32_t stride;
-  int32_t classes;  ///< the stride, but for those without a pixel
+  int32_t classes;  ///< stride phases with pixels
   int32_t pad, dilation;
-  int32_t taps, tap_step;  ///< of the filter; from one tap of a class to its next
+  int32_t taps, tap_step;  ///< taps of the filter; distance between taps of a phase
 };
 
 inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
@@ -73,11 +72,11 @@ inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
                 : DgradAxis{s.w, s.stride_w, d.classes, s.pad_left, s.dilation_w, s.s, d.tap_step};
 }
 
-/// The pixels `residue`, residue + stride, residue + 2 stride... of one direction.
+/// Stride phase of one direction: the pixels residue, residue + stride, residue + 2 stride, ...
 struct DgradPhase {
-  int32_t taps;  ///< that reach them
+  int32_t taps;  ///< number of taps that reach the pixels
   int32_t first_tap;
-  int32_t offset;  ///< of the first pixel's first tap, in dy
+  int32_t offset;  ///< pixel of dy that the first pixel reads with its first tap
 
   MP_HD DgradPhase(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
     for (int32_t tap = 0; tap < axis.tap_step; tap++) {
@@ -91,25 +90,26 @@ struct DgradPhase {
   }
 };
 
-/// What one group, and in dgrad one class, multiplies; sizes of the largest.
+/// Largest product of a group (dgrad: of a group and stride phase), and the number of products.
 struct ProductShape {
   int64_t m, n, k;
   int64_t count;
 };
 ProductShape product_shape(const ConvProblem &);
 
-/// Weights of a block's channels must fit into shared memory.
+/// Limit of depthwise filters: the weights of a block's channels must fit into shared memory.
 constexpr int kMaxDepthwiseTaps = 128;
 
-/// The pixels of dx then belong to classes.
+/// True if dx consists of stride phases.
 inline bool is_strided_dgrad(const ConvProblem &p) {
   return p.op == MP_CONV_DGRAD && (p.shape.stride_h != 1 || p.shape.stride_w != 1);
 }
 
-/// A GEMM that lacks extents and matrices.
+/// Returns a GEMM with the types, transposes and output of the problem, without k and operands.
 GemmProblem operands_of(const ConvProblem &);
 
-/// A 1 x 1 filter with stride 1 and no padding: x, y and the filter are matrices as they are.
+/// True for a 1 x 1 filter with stride 1, no padding and one group: x, y and the filter are plain
+/// matrices.
 bool is_pointwise(const ConvShape &);
 GemmProblem pointwise_gemm(const ConvProblem &);
 

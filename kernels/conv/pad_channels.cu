@@ -1,4 +1,4 @@
-// Copies of an image and its filter in which pixels and lines are padded (padded_image.h).
+// Copies of an image and its filter with padded pixels and rows (padded_image.h).
 #include "kernels/conv/conv.h"
 #include "kernels/conv/padded_image.h"
 #include "kernels/simt/vector.h"
@@ -9,18 +9,18 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarpSize;
 
-/// Elements are moved as half, be they that or bf16.
+/// Arguments of pad_channels.  FP16 and BF16 are both copied as half.
 struct PadChannelsArgs {
   const half *from;
   half *to;
   int64_t lines;
-  int32_t pixels, channels;  ///< of a line that is read
-  int32_t before;            ///< pixels of zeros
+  int32_t pixels, channels;  ///< per source row; per source pixel
+  int32_t before;            ///< pixels of zeros at the start of a row
   FastDivisor to_channels;
-  int32_t runs;  ///< of kVec elements, in a line that is written
+  int32_t runs;  ///< vectors of kVec elements per destination row
 };
 
-/// `line`: the one that is read.
+/// Returns vector `run` of the copy of the source row `line`.
 MP_DEVICE Pack<half, kVec> padded_run(const PadChannelsArgs &args, const half *line, int32_t run) {
   const Quotient place = args.to_channels.divide(run * kVec);
   int32_t pixel = place.quotient - args.before, channel = place.remainder;
@@ -36,7 +36,7 @@ MP_DEVICE Pack<half, kVec> padded_run(const PadChannelsArgs &args, const half *l
   return elems;
 }
 
-/// A warp takes a line: neighbouring lanes write neighbouring runs.
+/// Copies rows, one per warp at a time: adjacent lanes write adjacent vectors.
 MP_KERNEL(kThreads, 1)
 pad_channels(MP_PARAM(PadChannelsArgs) args) {
   wait_for_previous_kernel();

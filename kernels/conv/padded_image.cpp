@@ -15,7 +15,8 @@ size_t copy_bytes(int64_t elems) {
   return static_cast<size_t>(round_up(elems * 2, 256));
 }
 
-/// A run that is a row of taps begins at a pixel that the stride leads to; one of a single tap at any.
+/// Returns the channels per pixel of the copy.  A segment that is a row of taps begins at a
+/// multiple of the stride; a segment of one tap can begin at any pixel.
 int32_t padded_channels(const ConvShape &s) {
   const int32_t multiple =
       s.dilation_w == 1 ? std::max(kVector / std::gcd(kVector, s.stride_w), kMinChannels) : kVector;
@@ -25,7 +26,7 @@ int32_t padded_channels(const ConvShape &s) {
 }  // namespace
 
 PaddedImage padded_image(const ConvProblem &p) {
-  constexpr int64_t kEndOfElems = int64_t{1} << 30;  // of an image, that kernels can count
+  constexpr int64_t kEndOfElems = int64_t{1} << 30;  // per image: indices have 32 bits
   const ConvShape &s = p.shape;
   if (p.op == MP_CONV_DGRAD || p.dtype == MP_FP32 || s.groups != 1 || vector_operands(p).image)
     return {};

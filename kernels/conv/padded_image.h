@@ -1,8 +1,8 @@
-// A copy of an image whose channels are no multiple of 8, as RGB has them, that kernels can read by 16 bytes: zeros
-// stand behind the channels of each pixel, and left and right of each line.  Pure: selection prices the copy and
-// asks for its workspace, the launch makes it.
+// Padded copy of an image whose channels are not a multiple of 8, such as RGB, for 16-byte loads.
+// Zeros follow the channels of each pixel and are to the left and right of each image row.  Pure:
+// selection predicts the time of the copy and its workspace, the launch makes it.
 //
-// Where the stride is even, four channels are enough: rows of taps then begin at every eighth element.
+// With an even stride four channels suffice: rows of taps then begin at multiples of 8 elements.
 #pragma once
 
 #include "kernels/conv/implicit_gemm.h"
@@ -10,20 +10,21 @@
 namespace mp {
 
 struct PaddedImage {
-  int32_t channels;     ///< of a pixel
-  int32_t width;        ///< of a line: from the first patch's first tap to the last one's last
-  size_t image_bytes;   ///< a multiple of 256; 0 = there is no copy
-  size_t filter_bytes;  ///< of fprop, where the filter is as the image is; else 0
+  int32_t channels;     ///< per pixel, with padding
+  int32_t width;        ///< pixels per image row: first tap of a row of patches to last tap
+  size_t image_bytes;   ///< a multiple of 256; 0: no copy
+  size_t filter_bytes;  ///< copy of the filter with the same channels in fprop, else 0
 
   size_t bytes() const { return image_bytes + filter_bytes; }
   double mb() const { return static_cast<double>(bytes()) * 1e-6; }
   int launches() const { return (image_bytes != 0) + (filter_bytes != 0); }
 };
 
-/// Of fprop and wgrad, 16-bit, in one group; none where patches are read by 16 bytes as they are.
+/// Returns the copy for fprop and wgrad in 16 bits with one group; no copy if the image itself
+/// allows 16-byte loads.
 PaddedImage padded_image(const ConvProblem &);
 
-/// The problem that reads the copies, which are at the head of the workspace: the image's, then the filter's.
+/// Returns the problem that reads the copies at the start of the workspace: image, then filter.
 ConvProblem with_padded_image(const ConvProblem &, const PaddedImage &, void *workspace);
 
 }  // namespace mp

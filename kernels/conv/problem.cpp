@@ -1,4 +1,4 @@
-// From the fields of a descriptor to a problem, and what it is as a product of matrices.
+// Conversion of descriptors to problems, and of problems to matrix products.
 #include "kernels/conv/problem.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace mp {
 
 namespace {
 
-/// (extent - reach) / stride + 1, or 0 where the filter is larger.
+/// Returns (padded - reach) / stride + 1, or 0 if the filter is larger than the padded image.
 int64_t output_extent(int64_t padded, int32_t taps, int32_t dilation, int32_t stride) {
   const int64_t reach = (int64_t{taps} - 1) * dilation + 1;
   return padded < reach ? 0 : (padded - reach) / stride + 1;

@@ -1,4 +1,4 @@
-// Why a choice takes longer than it could, in the words of the log.
+// Reasons for slow convolutions, as clauses for the log.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace mp {
 
-/// Empty, or a property of the tensors, which the caller can change, that may slow `problem` down.
+/// Returns a property of the tensors that may slow `problem` down and that the caller can change,
+/// or an empty string.
 std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned);
 
 }  // namespace mp
