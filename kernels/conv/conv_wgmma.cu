@@ -1,4 +1,4 @@
-// The wgmma convolution kernels, for both types of 16 bits.
+// wgmma convolution kernels for FP16 and BF16.
 #include "kernels/conv/dgrad_wgmma.h"
 #include "kernels/gemm/dispatch.h"
 
@@ -6,7 +6,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// fprop, and dgrad without a stride.
+/// Kernel of fprop and of dgrad without a stride.
 template <class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
@@ -39,7 +39,7 @@ void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvPlan &choice, const D
 
 void launch_conv_wgmma_kernel(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
                               const ConvWgmmaArgs &args, mp_stream_t stream) {
-  if (op == MP_CONV_WGRAD)  // low tiles: its rows are the K channels
+  if (op == MP_CONV_WGRAD)  // skinny-M tiles: the rows are the K channels
     with_tile(WgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
       using Tile = typename decltype(found)::type;
       launch_tile<Tile>(wgrad_wgmma<Tile>, choice, device, args, stream);

@@ -1,15 +1,14 @@
-// Convolution on the tensor cores of Hopper: the loop of wgmma_loop.h over patches that im2col TMA
-// brings, and a filter or a gradient that tiled TMA brings.
+// Convolution on Hopper's tensor cores: the loop of wgmma_loop.h with patches loaded by im2col TMA
+// and the filter or gradient by tiled TMA.
 //
-//     pass    A                           B                           by
-//     fprop   patches of x, by k          filter, by k                taps x C
-//     dgrad   patches of dy, by k         filter, by n                taps x K  (strided: dgrad_wgmma.h)
-//     wgrad   dy, by m                    patches of x, by n          pixels of y
+//     pass    A                       B                       k
+//     fprop   patches of x, k-major   filter, k-major         taps x C
+//     dgrad   patches of dy, k-major  filter, n-major         taps x K (strided: dgrad_wgmma.h)
+//     wgrad   dy, m-major             patches of x, n-major   pixels of y
 //
-// The filter is a stack of matrices, one per tap, whose rows are output channels and whose columns
-// input channels.
+// The filter is a batch of matrices, one per tap: rows are output channels, columns input channels.
 //
-// Source: CUTLASS, sm90_implicit_gemm_gmma_ss_warpspecialized, for which operand comes how.
+// Source: CUTLASS, sm90_implicit_gemm_gmma_ss_warpspecialized, for the loads of each operand.
 #pragma once
 
 #include "kernels/conv/conv_wgmma_args.h"
@@ -23,7 +22,7 @@ MP_DEVICE Im2colCoord im2col_place(const FilterOrigin &place, const TapBlock &ta
 
 constexpr uint32_t kBothBlocks = 3;
 
-/// Blocks of taps and channels, one after the other.
+/// Iterator over the channel blocks of all taps.
 class TapWalk {
  public:
   MP_DEVICE TapWalk(const TapBlocks &taps, int32_t index)
@@ -32,10 +31,10 @@ class TapWalk {
         tap_(taps.first + at_.row * taps.next_row + at_.column * taps.next) {}
 
   MP_DEVICE const TapBlock &at() const { return at_; }
-  /// Its number in the filter.
+  /// Returns the index of the tap in the filter.
   MP_DEVICE int32_t tap() const { return tap_; }
 
-  /// Not past the last one.
+  /// Moves to the next block; at() is not valid after the last one.
   MP_DEVICE void advance() {
     at_.channel += kTapBlock;
     if (at_.channel < taps_.padded.divisor) return;
@@ -55,8 +54,8 @@ class TapWalk {
   int32_t tap_;
 };
 
-/// Places of the filter, so many further on each time.  A producer has one thread, for which a division is as long as a
-/// stage's products.
+/// Iterator over filter origins with a fixed step.  Steps are additions: in the single thread of a
+/// producer, a division takes as long as the products of a stage.
 class PlaceWalk {
  public:
   MP_DEVICE PlaceWalk(const FilterOrigins &places, int32_t number, int32_t step)
@@ -81,10 +80,10 @@ class PlaceWalk {
  private:
   const FilterOrigins &places_;
   FilterOrigin at_, step_;
-  int32_t row_w_, image_h_;  ///< from the first place to behind the last
+  int32_t row_w_, image_h_;  ///< extents of the grid of origins, in pixels of the image
 };
 
-/// fprop and dgrad: a stage is 64 channels of one tap, at kM places.
+/// Operands of fprop and dgrad: a stage holds 64 channels of one tap for kM filter origins.
 template <class Tile, class Args_ = ConvWgmmaArgs>
 struct FpropOperands {
   using Args = Args_;
@@ -122,7 +121,7 @@ struct FpropOperands {
 
    private:
     const Args &args_;
-    const int first_row_;  ///< of those that this block loads
+    const int first_row_;  ///< first row of A that this thread block loads
     const FilterOrigin place_;
     const int n0_;
     TapWalk taps_;
@@ -133,13 +132,14 @@ struct FpropOperands {
   using Layouts = WgmmaLayouts<StagedOperand<Major::k, Tile::kM>, StagedOperand<filter, Tile::kN>>;
 };
 
-/// wgrad: a stage is 64 places; every 64 columns are channels of one tap.
+/// Operands of wgrad: a stage holds 64 filter origins; each 64 columns are channels of one tap.
 template <class Tile>
 struct WgradOperands {
   static_assert(Tile::kN % (2 * kTapBlock) == 0, "two blocks load whole columns of taps");
 
   using Args = ConvWgmmaArgs;
-  /// A thread needs more instructions for a stage than the stage's products take (Nsight Compute, H200).
+  /// One thread takes longer to issue the loads of a stage than the products of the stage take
+  /// (Nsight Compute, H200).
   static constexpr int kProducers = 2;
 
   template <class F>
@@ -189,15 +189,16 @@ struct WgradOperands {
 
     const ConvWgmmaArgs &args_;
     const bool shared_;
-    const int first_;  ///< of the blocks that this block of the cluster loads
+    const int first_;  ///< first column block that this thread block loads
     const int m0_;
     int k_;
     PlaceWalk place_;
-    Block blocks_[kBlocks];  ///< of columns, from first_ on
+    Block blocks_[kBlocks];  ///< column blocks from first_ on
   };
 };
 
-/// wgrad: dfilter has the channels of a tap without what pads them.  Its map is that of the filter.
+/// Placement of wgrad: dfilter has the channels of each tap without padding, and the map of the
+/// filter.
 class TapColumns {
  public:
   static constexpr bool kHasPaddedColumns = true, kHasStridedRows = false;

@@ -1,6 +1,5 @@
-// What the wgmma convolution kernels are launched with.
-//
-// Apart from the kernels, so that what fills it in does not compile them once more.
+// Arguments of the wgmma convolution kernels, in a separate header so that conv_wgmma_launch.cu
+// does not compile the kernels.
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -9,24 +8,25 @@
 
 namespace mp::MP_TARGET {
 
-/// A tap and the first of 64 of its channels.
+/// Block of 64 channels of a tap.
 struct TapBlock {
-  int32_t row, column;  ///< of the tap
-  int32_t channel;
-  int32_t w_offset, h_offset;  ///< from the tap that the image's map begins with
+  int32_t row, column;         ///< position of the tap
+  int32_t channel;             ///< first channel
+  int32_t w_offset, h_offset;  ///< im2col offsets: distance from the map's first tap
 };
 
-/// The direction of taps and channels, each tap padded to whole blocks.
+/// The direction of taps and channels, each tap padded to a multiple of 64 channels.
 struct TapBlocks {
   int32_t taps;
-  int32_t channels;               ///< of a tap
-  FastDivisor padded;             ///< by channels, padded
-  FastDivisor across;             ///< by taps in a row
-  int32_t first, next, next_row;  ///< of the taps in the filter: number, and steps
-  int32_t first_w, first_h;
-  int32_t step_w, step_h;  ///< dgrad: backwards
+  int32_t channels;               ///< per tap
+  FastDivisor padded;             ///< divisor: channels per tap, with padding
+  FastDivisor across;             ///< divisor: taps per row
+  int32_t first, next, next_row;  ///< index of the first tap, and steps to the next tap and row
+  int32_t first_w, first_h;       ///< im2col offsets of the first tap
+  int32_t step_w, step_h;         ///< steps of these offsets; dgrad: negative
 
-  /// `index`: a multiple of 64.  Past the last tap: channels that no image has.
+  /// Returns the block at `index`, a multiple of 64.  Past the last tap, its channels are out of
+  /// bounds and are loaded as zeros.
   MP_DEVICE TapBlock at(int32_t index) const {
     const Quotient run = padded.divide(index);
     if (run.quotient >= taps) return {0, 0, padded.divisor, 0, 0};
@@ -36,13 +36,14 @@ struct TapBlocks {
   }
 };
 
-/// Where the filter stands, as the image's map counts.
+/// Filter origin in coordinates of the image's map.
 struct FilterOrigin {
   int32_t w, h, n;
 };
 
+/// Filter origins, numbered row by row and image by image.
 struct FilterOrigins {
-  FastDivisor of_image, of_row;
+  FastDivisor of_image, of_row;  ///< divisors: origins per image, per row
   int32_t first_w, first_h;
   int32_t stride_w, stride_h;
 
@@ -60,27 +61,27 @@ struct ConvWgmmaArgs : WgmmaArgs {
   MP_DEVICE const TapBlocks &taps_of(int32_t) const { return taps; }
 };
 
-/// The pixels of dx, in one direction, that have the same remainder by the stride.
+/// Pixels of dx with equal remainders modulo the stride, in one direction.
 struct StridePhase {
   int32_t residue;
-  FastDivisor across;  ///< by the number of taps that reach them, or by 1
-  int32_t taps;        ///< that number
-  int32_t first;       ///< what the first of these adds to the number of a tap in the filter
-  int32_t offset;      ///< where it reads, from the tap that the image's map begins with
+  FastDivisor across;  ///< divisor: taps, at least 1
+  int32_t taps;        ///< number of taps that reach the pixels
+  int32_t first;       ///< contribution of the first of them to the index of a tap
+  int32_t offset;      ///< im2col offset of the first of them
 };
 
-/// Sorted, those with the most taps first, so that no long sum begins last.
+/// Stride phases in order of decreasing taps, so that the longest sums begin first.
 struct StridePhases {
   int32_t count;
-  int32_t extent, stride;  ///< of dx
+  int32_t extent, stride;  ///< extent of dx; stride of the convolution
   StridePhase at[kMaxIm2colStride];
 };
 
-/// dgrad with a stride: a batch item is a class of columns in a class of rows.
+/// Arguments of a strided dgrad: a batch item is a row phase and a column phase.
 struct DgradWgmmaArgs : ConvWgmmaArgs {
   StridePhases h, w;
-  FastDivisor classes;                    ///< by those of columns
-  TensorMap d_columns[kMaxIm2colStride];  ///< dx, of one class of columns
+  FastDivisor classes;                    ///< divisor: number of column phases
+  TensorMap d_columns[kMaxIm2colStride];  ///< dx, one map per column phase
 
   MP_DEVICE const StridePhase &phase_h(int32_t item) const {
     return h.at[classes.divide(item).quotient];

@@ -1,4 +1,4 @@
-// From a checked convolution to the launch of a wgmma kernel.
+// Launch of the wgmma convolution kernels: tensor maps, store path, stride phases.
 #include <algorithm>
 
 #include "kernels/conv/conv_wgmma_args.h"
@@ -8,7 +8,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// A matrix per tap: rows are output channels.
+/// Returns the map of the filter: one matrix per tap, with output channels as rows.
 TensorMapSpec filter_spec(const ConvProblem &problem, const void *filter, mp_dtype_t dtype,
                           int box_rows) {
   const ConvShape &s = problem.shape;
@@ -21,7 +21,7 @@ TensorMapSpec filter_spec(const ConvProblem &problem, const void *filter, mp_dty
           .swizzle_128 = true};
 }
 
-/// dy with a row per pixel.
+/// Returns the map of dy, with one row per pixel.
 TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
   const ConvShape &s = problem.shape;
   return {.base = problem.other,
@@ -32,7 +32,8 @@ TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
           .swizzle_128 = true};
 }
 
-/// One load of the image brings 64 pixels of k, or the rows of a tile, or half of them.
+/// Sets the maps of A and B.  A load of the image contains 64 pixels in wgrad, else all or half of
+/// the rows of a tile.
 void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &choice) {
   const GemmKernel &kernel = *choice.kernel;
   const bool is_clustered = choice.cluster > 1;
@@ -86,7 +87,8 @@ void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
 
 // ---- dgrad with a stride
 
-/// `lower`: where the image's map begins; `number`: from tap to tap of the filter.
+/// Returns the phases of one direction.  `lower`: first coordinate of the image's map; `number`:
+/// index step between taps.
 StridePhases stride_phases(const DgradAxis &axis, int32_t lower, int32_t number) {
   StridePhases all{axis.classes, axis.extent, axis.stride, {}};
   for (int32_t residue = 0; residue < axis.classes; residue++) {
@@ -113,7 +115,7 @@ void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
   args.taps.step_h = -h.dy_step;
 }
 
-/// The pixels of dx in one class of columns: matrices are rows of all images.
+/// Returns the map of the pixels of dx in one column phase: one matrix per image row.
 TensorMapSpec class_spec(const Output &out, const ConvShape &s, const StridePhase &columns) {
   const int64_t first = int64_t{columns.residue} * s.c;
   return {.base = static_cast<const char *>(out.d.base) + first * dtype_bytes(out.dtype),
@@ -124,7 +126,8 @@ TensorMapSpec class_spec(const Output &out, const ConvShape &s, const StridePhas
           .swizzle_128 = true};
 }
 
-/// What stands beside dx, a subtile of one class at a time.
+/// Returns the map of the epilogue source, from which TMA loads one subtile of a stride phase at a
+/// time.
 Im2colSpec source_spec(const Output &out, const ConvShape &s) {
   const Operand matrix = wgmma_source_operand(out);
   const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
@@ -142,7 +145,8 @@ Im2colSpec source_spec(const Output &out, const ConvShape &s) {
           .swizzle_128 = true};
 }
 
-/// By subtiles, unless dx is fp32, or something beside it is written.
+/// Selects the store path: TMA, unless dx is fp32, the epilogue writes aux, or a map is not
+/// supported.
 void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const Output &out = args.problem.out;
   args.source = wgmma_epilogue_source(out);
@@ -163,7 +167,7 @@ void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
   args.store = StorePath::tma;
 }
 
-/// All but how the output leaves and where the sums of a split wait.
+/// Sets all arguments except the store path and the partial sums.
 void plan_conv(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
                ConvWgmmaArgs &args) {
   const GemmArgs gemm = make_gemm_args(im2col_gemm(problem), choice.gemm, device);

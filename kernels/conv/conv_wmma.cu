@@ -9,7 +9,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// The loaders of a pass, at a tile and a slice of k.
+/// Loaders of A and B for a pass, at a tile and a slice of k.
 template <class T, mp_conv_op_t op, class Tile>
 struct ConvLoaders;
 
@@ -60,7 +60,7 @@ struct ConvLoaders<T, MP_CONV_WGRAD, Tile> {
   B b;
 };
 
-/// The type is chosen at run time, once for each tile, as in wgmma_loop.h.
+/// A work tile.  The type is selected at run time, once per tile, like in wgmma_loop.h.
 template <mp_conv_op_t op, class Tile>
 class ConvWmma {
   template <class T>
@@ -92,7 +92,7 @@ class ConvWmma {
     });
     EpilogueWriter writer(args_.out, 0);
     const bool is_split = args_.partial_sums != nullptr, is_fp32 = args_.out.dtype == MP_FP32;
-    // A run of eight would have several pieces.
+    // Eight columns may span several taps of dfilter (FilterRuns).
     const bool is_in_fours = op == MP_CONV_WGRAD && args_.written.padded.divisor % kVec != 0;
     const bool by_four = is_split || is_fp32 || is_in_fours;
     loop.store_tile(smem, by_four, [&]<int kRun>(int row, int col, float(&x)[kRun]) {
@@ -123,7 +123,7 @@ conv_wmma(MP_PARAM(ConvArgs) args) {
     MP_DYN_SHARED(std::byte, smem);
     const int64_t num_work_tiles = args.scheduler.num_work_tiles();
     for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
-      if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
+      if (number != block_index()) block_sync();  // the previous epilogue still uses smem
       Conv(args, args.scheduler(number)).run(smem);
     }
   }

@@ -1,18 +1,17 @@
-// dgrad with a stride on the tensor cores of Hopper: the loop of conv_wgmma.h over classes of pixels.
+// Strided dgrad on Hopper's tensor cores: the loop of conv_wgmma.h over stride phases.
 //
-// Pixels of dx that have the same remainders by the strides are a class (implicit_gemm.h).  Each is a
-// dgrad with stride 1, of some of the taps: the classes read dy through one map, from offsets of their
-// own, and only what they store lies apart.
+// Each stride phase (implicit_gemm.h) is a dgrad with stride 1 and some of the taps.  All phases
+// read dy through one map, at different offsets; only their pixels of dx are not adjacent.
 #pragma once
 
 #include "kernels/conv/conv_wgmma.h"
 
 namespace mp::MP_TARGET {
 
-/// The rows of a class's product are pixels of dx.  The grid of every class is that of the largest, so that
-/// some rows of the others are no pixels.
+/// Placement of a stride phase, whose rows are pixels of dx.  All phases have the grid of the
+/// largest, so some rows of the others are not pixels.
 ///
-/// im2col TMA brings a subtile of what stands beside dx: its pixels are a stride apart.
+/// im2col TMA loads the subtiles of the epilogue source, whose pixels are a stride apart.
 class StridePhasePlacement : public DensePlacement {
  public:
   static constexpr bool kHasStridedRows = true;
@@ -29,19 +28,20 @@ class StridePhasePlacement : public DensePlacement {
     return (int64_t{at.image} * args_.h.extent + h) * args_.w.extent + w;
   }
 
-  /// 16 pixels from that row on, by the map of what stands beside dx.
+  /// Returns the position of 16 pixels from `row` on in the map of the epilogue source.
   MP_DEVICE Im2colCoord subtile(int item, int64_t row, int channel) const {
     const Pixel at = pixel(row);
     return {channel,  at.column * args_.w.stride,  at.row * args_.h.stride,
             at.image, args_.phase_w(item).residue, args_.phase_h(item).residue};
   }
 
-  /// A map has the pixels of one class of columns, and all rows of all images.
+  /// Returns the map of the item's column phase, with all rows of all images.
   MP_DEVICE const TensorMap &map_d(int item) const {
     return args_.d_columns[args_.classes.divide(item).remainder];
   }
 
-  /// Whether kLinePixels from that row on are in one row of the image, and where.  The last may be behind its end.
+  /// Returns whether kLinePixels pixels from `row` on are in one image row, and finds their
+  /// position.  The last ones may be past the end of the image row.
   MP_DEVICE bool find_image_row(int item, int64_t row, int &column, int &line) const {
     const Pixel at = pixel(row);
     const int32_t h = image_row(item, at);
@@ -52,7 +52,7 @@ class StridePhasePlacement : public DensePlacement {
 
  private:
   struct Pixel {
-    int32_t image, row, column;  ///< row and column: of its class
+    int32_t image, row, column;  ///< row and column: in the stride phase
   };
   MP_DEVICE Pixel pixel(int64_t row) const {
     const Quotient image = args_.places.of_image.divide(static_cast<int32_t>(row));

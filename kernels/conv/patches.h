@@ -1,11 +1,11 @@
-// Where the elements of the matrices of a convolution are: the matrix of patches (im2col), which is
-// never stored, and the filter beside it.
+// Addresses in the matrices of a convolution: the im2col operand (matrix of patches), which is
+// never stored, and the filter.
 //
-// The direction of filter taps and channels is walked in runs of elements that are contiguous both in
-// the image and in the filter.  Usually a run is the channels of one tap.  Where an image has few
-// channels it is a row of the filter: in NHWC its S taps times C channels lie side by side too.  Runs
-// are padded to multiples of kVec in this direction alone, so that kVec neighbours never belong to two
-// of them; memory has no padding.
+// The direction of taps and channels consists of segments (`runs`): elements that are contiguous in
+// both the image and the filter.  Usually a segment is the channels of one tap.  For an image with
+// few channels it is a row of the filter, whose S taps times C channels are contiguous in NHWC.  In
+// this direction only, segments are padded to multiples of kVec, so that a vector of kVec elements
+// never spans two of them; memory has no padding.
 #pragma once
 
 #include "kernels/simt/fast_divisor.h"
@@ -13,10 +13,11 @@
 
 namespace mp::MP_TARGET {
 
+/// Segments of a filter.
 struct TapSegments {
-  int32_t taps_h, taps_w;  ///< of the filter, counted in runs
-  int32_t elems;           ///< of a run
-  FastDivisor padded;      ///< by elems, rounded up to kVec
+  int32_t taps_h, taps_w;  ///< segments per column and per row of the filter
+  int32_t elems;           ///< per segment
+  FastDivisor padded;      ///< divisor: elems, rounded up to a multiple of kVec
 
   MP_HD int32_t extent() const { return taps_h * taps_w * padded.divisor; }
 };
@@ -25,10 +26,10 @@ inline TapSegments tap_segments(int32_t taps_h, int32_t taps_w, int32_t elems) {
   return {taps_h, taps_w, elems, fast_divisor((int64_t{elems} + kVec - 1) / kVec * kVec)};
 }
 
-/// A place in that direction.
+/// Position in the direction of taps and channels.
 struct TapPosition {
-  int32_t tap_h, tap_w;  ///< of the run
-  int32_t elem;          ///< in the run
+  int32_t tap_h, tap_w;  ///< segment
+  int32_t elem;          ///< index in the segment
 
   TapPosition() = default;
   MP_DEVICE TapPosition(const TapSegments &runs, int64_t index) {
@@ -49,13 +50,13 @@ struct TapPosition {
     }
   }
 
-  /// Elements from here to the end of the run, at most kVec; none past the last run.
+  /// Returns the elements up to the end of the segment, at most kVec; 0 past the last segment.
   MP_DEVICE int valid(const TapSegments &runs) const {
     return tap_h < runs.taps_h ? min_of(max_of(runs.elems - elem, 0), kVec) : 0;
   }
 };
 
-/// kVec elements from `offset` on, of which [first, end) are to be read.
+/// kVec elements from `offset` on, of which [first, end) are read.
 struct Span8 {
   int64_t offset;
   int32_t first, end;
@@ -63,36 +64,39 @@ struct Span8 {
   MP_DEVICE bool is_empty() const { return end <= first; }
 };
 
-/// Where the patch of one row of the matrix begins.
+/// Start of the patch of one row of the im2col operand.
 struct PatchOrigin {
-  int32_t h, w;    ///< of its first tap; may lie outside the image
-  int64_t offset;  ///< elements before it
+  int32_t h, w;    ///< pixel of the first tap; may be outside the image
+  int64_t offset;  ///< elements of the tensor before it
 };
 
-/// What a place in the direction of taps adds to the origin of any patch.
+/// Offset of a position in the direction of taps from the origin of any patch.
 struct PatchTap {
   int32_t h;
-  int32_t elem;    ///< in the line
+  int32_t elem;    ///< in the image row
   int64_t offset;  ///< elements
-  int32_t valid;   ///< as TapPosition's
+  int32_t valid;   ///< see TapPosition::valid
 };
 
-/// The matrix of patches.  Row: pixel (n, i, j) of a grid.  Column: a tap and a channel.
+/// The im2col operand.  A row is a pixel (n, i, j) of a grid, a column is a tap and a channel:
 ///
-///     image[n][i stride_h + offset_h + tap_h step_h][j stride_w + offset_w + tap_w step_w][channel]
+///     image[n][h][w][channel]
+///     h = i stride_h + offset_h + tap_h step_h
+///     w = j stride_w + offset_w + tap_w step_w
 struct PatchMap {
-  int32_t height, width, channels;  ///< of the image
-  int32_t num_rows;                 ///< pixels of the grid, over all n
+  int32_t height, width, channels;  ///< extents of the image
+  int32_t num_rows;                 ///< pixels of the grid, for all n
   FastDivisor grid_pixels, grid_w;
   int32_t stride_h, stride_w;
   int32_t offset_h, offset_w;
   int32_t step_h, step_w;
   TapSegments runs;
 
-  /// Elements; an image has fewer than 2^30 (capi/conv.cpp, padded_image.cpp).
+  /// Returns the elements per image row.  An image has fewer than 2^30 (capi/conv.cpp,
+  /// padded_image.cpp).
   MP_DEVICE int32_t line_elems() const { return width * channels; }
 
-  /// Of a row that is there; of any other one it is of no use.
+  /// Returns the origin of `row`; meaningless unless row < num_rows.
   MP_DEVICE PatchOrigin origin_of(int32_t row) const {
     const Quotient image = grid_pixels.divide(row);
     const Quotient line = grid_w.divide(image.remainder);
@@ -101,7 +105,7 @@ struct PatchMap {
             int64_t{image.quotient} * (height * line_elems()) + int64_t{h} * line_elems() +
                 w * channels};
   }
-  /// Past the last row: outside the image.
+  /// Returns the origin of `row`, or one outside the image if row >= num_rows.
   MP_DEVICE PatchOrigin origin(int64_t row) const {
     constexpr int32_t kOutside = -(1 << 30);
     return row < num_rows ? origin_of(static_cast<int32_t>(row)) : PatchOrigin{kOutside, 0, 0};
@@ -112,14 +116,15 @@ struct PatchMap {
     return {h, elem, int64_t{h} * line_elems() + elem, at.valid(runs)};
   }
 
-  /// Of an element of a line; a negative number is too large when it is read as unsigned.
+  /// Returns whether an element of an image row is in bounds.  Converted to unsigned, negative
+  /// values are too large.
   MP_DEVICE bool is_inside(int32_t h, int32_t elem) const {
     return static_cast<uint32_t>(h) < static_cast<uint32_t>(height) &&
            static_cast<uint32_t>(elem) < static_cast<uint32_t>(line_elems());
   }
 
-  /// What lies left or right of the image is cut off: the whole run of one tap, or a part of a run
-  /// that is a row of taps.
+  /// Returns the elements that are inside the image: all or none of a tap's channels, or a part of
+  /// a row of taps.
   MP_DEVICE Span8 span(const PatchOrigin &origin, const PatchTap &tap) const {
     const int32_t h = origin.h + tap.h;
     const int32_t elem = origin.w * channels + tap.elem;  // in the line
@@ -132,16 +137,17 @@ struct PatchMap {
   }
 };
 
-/// The same direction in the filter: elements from the first one of an output channel.
+/// The direction of taps in the filter, in elements from the start of an output channel.
 struct FilterMap {
   int32_t first;
-  int32_t step_h, step_w;  ///< from tap to tap
+  int32_t step_h, step_w;  ///< distance between taps
 
   MP_DEVICE int64_t offset(const TapPosition &at) const {
     return first + int64_t{at.tap_h} * step_h + int64_t{at.tap_w} * step_w;
   }
-  /// From the first one of the filter, which has fewer than 2^30 in all: the tap of a channel, of which each has
-  /// so many.  Of a place beyond the filter, where nothing is read, it may be any number.
+  /// Returns the offset of a tap of `channel`, each of which has `channel_elems` elements, from the
+  /// start of the filter.  A filter has fewer than 2^30 elements.  Past the last tap the result is
+  /// arbitrary, because nothing is read there.
   MP_DEVICE uint32_t offset(const TapPosition &at, int32_t channel, int64_t channel_elems) const {
     return static_cast<uint32_t>(channel) * static_cast<uint32_t>(channel_elems) +
            static_cast<uint32_t>(offset(at));
