@@ -1,9 +1,9 @@
-// Depthwise convolution, one filter per channel: no product of matrices, so it is computed directly
-// on the CUDA cores, at the speed of memory.
+// Depthwise convolution: one filter per channel.  It is not a matrix product, so the CUDA cores
+// compute it directly, at the speed of memory.
 //
-// A block has 64 channels: 8 lanes across with kVec channels each, 32 slots down with pixels of their
-// own.  Neighbouring outputs read mostly the same inputs: those of one thread hand them on in registers, those
-// of others find them in L1.
+// A block computes 64 channels: 8 lanes with kVec channels each, times 32 slots with different
+// pixels.  Adjacent outputs read mostly the same inputs: a thread keeps them in registers between
+// its outputs, other threads hit L1.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/gemm/epilogue.h"
@@ -17,7 +17,7 @@ constexpr int kLanesAcross = 8;
 constexpr int kChannels = kLanesAcross * kVec;
 constexpr int kSlots = kThreads / kLanesAcross;
 
-/// The channels of this thread.
+/// Channels of this thread.
 struct ChannelRun {
   int64_t first;
   int valid;
@@ -27,7 +27,7 @@ struct ChannelRun {
         valid(static_cast<int>(min_of<int64_t>(max_of<int64_t>(args.groups - first, 0), kVec))) {}
 };
 
-/// Where the channels are at one tap of a patch, and how many of them: none at a tap outside the image.
+/// Position of the channels at one tap of a patch, and their number: 0 for a tap outside the image.
 struct PixelRun {
   int64_t elem;
   int valid;
@@ -37,7 +37,7 @@ struct PixelRun {
     const int32_t down = tap_h * patches.step_h, right = tap_w * patches.step_w;
     const int64_t pixels = int64_t{down} * patches.width + right;  // from the origin
     elem = origin.offset + pixels * patches.channels + channels.first;
-    // A negative coordinate is too large when it is read as unsigned.
+    // Converted to unsigned, negative coordinates are too large.
     const bool inside =
         static_cast<uint32_t>(origin.h + down) < static_cast<uint32_t>(patches.height) &&
         static_cast<uint32_t>(origin.w + right) < static_cast<uint32_t>(patches.width);
@@ -45,20 +45,20 @@ struct PixelRun {
   }
 };
 
-/// The values of a run, then zeros.
+/// Loads the valid channels of a pixel, followed by zeros.
 MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PixelRun &run) {
   load_vector(values, args.dtype, in_gmem(args.image), run.valid > 0 ? run.elem : 0, run.valid);
 }
 
 // ---------------------------------------------------------------------------- fprop and dgrad
 
-/// Outputs of a thread: a weight that has been read serves all of them.
+/// Outputs per thread, which share each weight that the thread reads.
 constexpr int kPixelsPerThread = 4;
 constexpr int kRowsPerBlock = kSlots * kPixelsPerThread;
 
 using Weights = float[kMaxDepthwiseTaps][kChannels];
 
-/// weights[tap of the class][channel of the block].
+/// Fills weights[tap of the stride phase][channel of the block].
 template <mp_conv_op_t op>
 MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &product,
                              int64_t first_channel, Weights &weights) {
@@ -78,7 +78,7 @@ MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &produc
 
 using Origins = PatchOrigin[kPixelsPerThread];
 
-/// For all types and alignments.
+/// Accumulates all taps, for any type and alignment.
 MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, const Origins &origins,
                              const ChannelRun &channels, const Weights &weights,
                              float (&acc)[kPixelsPerThread][kVec]) {
@@ -97,13 +97,14 @@ MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, cons
   }
 }
 
-/// Output i of a strip reads at a tap what output `from` has read at the tap before, if both are in one row of
-/// the image and as far apart as two taps.  In dgrad taps go backwards.
+/// Reuse of pixels among the outputs of a thread: at each tap, output i reads the pixel that output
+/// `from` read at the previous tap, if both are in one image row and their distance is that of two
+/// taps.  In dgrad taps go backwards.
 template <mp_conv_op_t op>
 struct PixelNeighbor {
   int i, from;
 
-  /// The n-th output, in an order that overwrites no pixel before its neighbour has taken it.
+  /// Selects the n-th output, in an order that reuses each pixel before it is overwritten.
   MP_DEVICE explicit PixelNeighbor(int n)
       : i(op == MP_CONV_DGRAD ? kPixelsPerThread - 1 - n : n),
         from(op == MP_CONV_DGRAD ? i - 1 : i + 1) {}
@@ -114,8 +115,9 @@ struct PixelNeighbor {
   }
 };
 
-/// For 16-bit types in whole aligned runs.  They are widened when all loads of the strip are under way; if each
-/// was widened at once, the next load would wait for it.
+/// Accumulates all taps, for 16-bit types in full, aligned vectors.  Vectors are converted to fp32
+/// when the loads of all outputs are in flight; converting each one at once would delay the next
+/// load.
 template <mp_conv_op_t op, class T>
 MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
                                const Origins &origins, const ChannelRun &channels,
@@ -165,7 +167,8 @@ MP_DEVICE void convolve_pixels(const ConvArgs &args, const ConvProduct<op> &prod
   });
 }
 
-/// A work item is a block of rows (tile_m), one of channels (tile_n), and a class (batch_item).
+/// A work item is a block of rows (tile_m), a block of channels (tile_n) and a stride phase
+/// (batch_item).
 template <mp_conv_op_t op>
 MP_KERNEL(kThreads, 2)
 conv_depthwise(MP_PARAM(ConvArgs) args) {
@@ -177,7 +180,7 @@ conv_depthwise(MP_PARAM(ConvArgs) args) {
     const ChannelRun channels(args, work.tile_n);
     const int64_t row0 =
         work.tile_m * kRowsPerBlock + thread_index() / kLanesAcross * kPixelsPerThread;
-    if (number != block_index()) block_sync();  // the last item's weights have been read
+    if (number != block_index()) block_sync();  // the previous item's weights have been read
     stage_weights(args, product, work.tile_n * kChannels, weights);
     block_sync();
     float acc[kPixelsPerThread][kVec] = {};
@@ -195,10 +198,10 @@ conv_depthwise(MP_PARAM(ConvArgs) args) {
 
 // ---------------------------------------------------------------------------- wgrad
 
-/// Taps whose sums a thread keeps in registers.
+/// Number of taps whose sums a thread keeps in registers.
 constexpr int kTapsAtOnce = 9;
 
-/// This thread's part of the sums of taps [tap0, tap0 + kTapsAtOnce) over rows [row0, row_end).
+/// Adds this thread's rows of [row0, row_end) to the sums of taps [tap0, tap0 + kTapsAtOnce).
 MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t row_end,
                         const ChannelRun &channels, float (&acc)[kTapsAtOnce][kVec]) {
   const PatchMap &patches = args.patches;
@@ -221,7 +224,7 @@ MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t ro
   }
 }
 
-/// A work item is a block of channels (tile_m), some taps (tile_n) and a slice of the rows.
+/// A work item is a block of channels (tile_m), a group of taps (tile_n) and a slice of the rows.
 MP_KERNEL(kThreads, 2)
 conv_depthwise_wgrad(MP_PARAM(ConvArgs) args) {
   MP_SHARED(float, sums, [kSlots][kChannels]);

@@ -1,7 +1,7 @@
-// How the operands of a convolution come into smem, for the loop of wmma_loop.h.
+// Loads of the operands of a convolution into shared memory, for the loop of wmma_loop.h.
 //
-// Every thread keeps to one column of chunks and a few rows.  What does not change along k is found
-// out once per tile; the rest moves on by additions.
+// Each thread copies one column of 16-byte vectors and a few rows.  Addresses that do not depend on
+// k are computed once per tile; the others advance by additions.
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -9,7 +9,7 @@
 
 namespace mp::MP_TARGET {
 
-/// Vectorised: the span begins 16-byte aligned and is all or nothing, but for its end.
+/// Copies a span.  `vectorised` requires that it is 16-byte aligned, and empty or with first = 0.
 template <class T>
 MP_DEVICE void copy_span(T *smem, const T *base, const Span8 &span, bool vectorised) {
   const T *const source = base + span.offset;
@@ -19,10 +19,11 @@ MP_DEVICE void copy_span(T *smem, const T *base, const Span8 &span, bool vectori
     copy_elements(smem, source, span.first, span.end);
 }
 
-// Each loader has two ways, as MatrixLoader has.  Nearly all chunks are whole or zeros: their copies come one
-// behind the other.  All others are copied by a loop that finds out again what it has to know for each.
+// Each loader has two paths, like MatrixLoader.  Nearly all vectors are full or zero: an unrolled
+// loop issues their copies back to back.  A rolled loop copies all others and recomputes their
+// spans.
 
-/// Patches with k along the taps: A of fprop and dgrad.
+/// Loads patches with k along the taps: A of fprop and dgrad.
 template <class T, class Tile>
 class PatchRowsLoader {
   using Chunks = TileChunks<Tile::kM, Tile::kK, Tile::kThreads>;
@@ -57,7 +58,7 @@ class PatchRowsLoader {
   }
 
  private:
-  /// Where a patch begins, and in which line of the image and where in that; both may lie outside.
+  /// Start of a patch: address, image row and element in that row.  Both may be outside the image.
   struct Row {
     const T *first;
     int32_t h, elem;
@@ -91,7 +92,7 @@ class PatchRowsLoader {
   const bool vectorised_;
 };
 
-/// The filter with k along the taps: B of fprop.
+/// Loads the filter with k along the taps: B of fprop.
 template <class T, class Tile>
 class FilterRowsLoader {
   using Chunks = TileChunks<Tile::kN, Tile::kK, Tile::kThreads>;
@@ -100,7 +101,7 @@ class FilterRowsLoader {
   static constexpr bool kByK = true;
   static constexpr int kPitch = Chunks::kPitch;
 
-  /// `filter`: of row0; so many output channels are there from it on.
+  /// `filter`: first output channel of the tile; `rows`: output channels from there on.
   MP_DEVICE FilterRowsLoader(const ConvArgs &args, const T *filter, int64_t rows, int64_t k0)
       : args_(args),
         filter_(filter + Chunks::row() * args.filter_elems),
@@ -149,18 +150,18 @@ class FilterRowsLoader {
   const bool vectorised_;
 };
 
-/// The filter with k down the rows, input channels along them: B of dgrad.
+/// Loads the filter with one k per row and input channels along the rows: B of dgrad.
 template <class T, class Tile>
 class FilterTapsLoader {
   using Chunks = TileChunks<Tile::kK, Tile::kN, Tile::kThreads>;
-  // A thread's rows are whole chunks of k apart, so that one position leads to all of them.
+  // A thread's rows are a multiple of kVec apart, so one position can advance through all of them.
   static_assert(Chunks::kRowStep % kVec == 0);
 
  public:
   static constexpr bool kByK = false;
   static constexpr int kPitch = Chunks::kPitch;
 
-  /// `filter`: of channel col0; so many input channels are there from it on.
+  /// `filter`: first input channel of the tile; `cols`: input channels from there on.
   MP_DEVICE FilterTapsLoader(const ConvProduct<MP_CONV_DGRAD> &product, int64_t filter_elems,
                              const T *filter, int64_t cols, int64_t k0)
       : product_(product),
@@ -204,7 +205,7 @@ class FilterTapsLoader {
   const bool vectorised_;
 };
 
-/// Patches with k, their rows, downwards: B of wgrad.
+/// Loads patches with one k, a pixel, per row: B of wgrad.
 template <class T, class Tile>
 class PatchColumnsLoader {
   using Chunks = TileChunks<Tile::kK, Tile::kN, Tile::kThreads>;
@@ -213,7 +214,7 @@ class PatchColumnsLoader {
   static constexpr bool kByK = false;
   static constexpr int kPitch = Chunks::kPitch;
 
-  /// Rows from k0 on, before k_end; `k_end` <= patches.num_rows.
+  /// Begins at row k0; rows from k_end on are zero.  `k_end` <= patches.num_rows.
   MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, bool vectorised,
                                int64_t col0, int64_t k0, int64_t k_end)
       : patches_(patches),

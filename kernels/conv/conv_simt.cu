@@ -1,6 +1,6 @@
 // Convolution on the CUDA cores: the loop of simt_loop.h over patches and filters.
 //
-// For layers that are kept in fp32; it runs everything else too.
+// For layers that stay in fp32; it supports all other convolutions too.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_dispatch.h"
 #include "kernels/conv/skinny_m_loop.h"
@@ -14,7 +14,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// A tensor of a product; its type is known at run time.
+/// Tensor of a product, with its type at run time.
 struct Tensor {
   mp_dtype_t dtype;
   const void *base;
@@ -30,14 +30,14 @@ struct Tensor {
       const int valid = max_of(span.end, 0);
       return load_vector(values, elems + (valid > 0 ? span.offset : 0), valid);
     }
-    // A row of taps that begins left of the image.
+    // Row of taps that begins to the left of the image.
     MP_UNROLL
     for (int i = 0; i < kVec; i++)
       values[i] = span.first <= i && i < span.end ? to_float(elems[span.offset + i]) : 0.0f;
   }
 };
 
-/// k is a tap and a channel.
+/// Base of sources whose k is a tap and a channel.
 struct AlongTaps {
   const TapSegments &runs;
 
@@ -46,14 +46,14 @@ struct AlongTaps {
   MP_DEVICE void advance(Cursor &at, int count) const { at.advance(runs, count); }
 };
 
-/// k is a pixel.
+/// Base of sources whose k is a pixel.
 struct AlongPixels {
   using Cursor = NoCursor;
   MP_DEVICE Cursor cursor(int64_t) const { return {}; }
   MP_DEVICE void advance(Cursor &, int) const {}
 };
 
-/// x is a row of patches.
+/// Source of patches; x is a row of the im2col operand.
 struct PatchRows : AlongTaps {
   static constexpr bool by_k = true;
   const PatchMap &patches;
@@ -75,7 +75,7 @@ struct PatchRows : AlongTaps {
   }
 };
 
-/// x is a column of patches.
+/// Source of patches; x is a column of the im2col operand.
 struct PatchColumns : AlongPixels {
   static constexpr bool by_k = false;
   const PatchMap &patches;
@@ -97,7 +97,7 @@ struct PatchColumns : AlongPixels {
   }
 };
 
-/// x is an output channel.
+/// Source of the filter; x is an output channel.
 struct FilterRows : AlongTaps {
   static constexpr bool by_k = true;
   const ConvArgs &args;
@@ -109,7 +109,7 @@ struct FilterRows : AlongTaps {
   MP_DEVICE mp_dtype_t dtype() const { return filter.dtype; }
   MP_DEVICE int64_t extent() const { return args.group_k; }
 
-  using Place = int32_t;  ///< x; negative: outside
+  using Place = int32_t;  ///< x; negative: out of bounds
   MP_DEVICE Place place(int64_t x) const { return x < extent() ? static_cast<int32_t>(x) : -1; }
 
   template <class T>
@@ -119,7 +119,7 @@ struct FilterRows : AlongTaps {
   }
 };
 
-/// Neighbouring channels, of which x is the first.
+/// Up to kVec adjacent channels from x on.
 struct Channels {
   int64_t first;
   int valid;
@@ -129,7 +129,7 @@ struct Channels {
       : first(x), valid(static_cast<int>(min_of<int64_t>(extent - x, kVec))) {}
 };
 
-/// x is an input channel.
+/// Source of the filter; x is an input channel.
 struct FilterTaps : AlongTaps {
   static constexpr bool by_k = false;
   const ConvProduct<MP_CONV_DGRAD> &product;
@@ -153,7 +153,7 @@ struct FilterTaps : AlongTaps {
   }
 };
 
-/// x is an output channel.
+/// Source of dy; x is an output channel.
 struct OutputGradient : AlongPixels {
   static constexpr bool by_k = false;
   const int64_t ld, channels;
@@ -175,7 +175,7 @@ struct OutputGradient : AlongPixels {
   }
 };
 
-/// The sources of a pass.
+/// Sources of A and B of a pass.
 template <mp_conv_op_t op>
 struct ConvSources;
 
@@ -244,8 +244,8 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
   writer.finish();
 }
 
-/// fprop moves on in two directions of taps, for which two blocks of 128 x 128 leave no registers.  Six of 64 x 64 have
-/// what they need.
+/// Minimum of blocks per SM.  fprop has cursors along the taps for both operands, for which two
+/// blocks of 128 x 128 leave too few registers.  Six blocks of 64 x 64 have enough.
 template <mp_conv_op_t op, class Tile>
 [[maybe_unused]] constexpr int kMinBlocks =
     op == MP_CONV_FPROP                   ? 1

@@ -39,7 +39,7 @@ void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvPlan &choice, const D
 
 void launch_conv_wgmma_kernel(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
                               const ConvWgmmaArgs &args, mp_stream_t stream) {
-  if (op == MP_CONV_WGRAD)  // skinny-M tiles: the rows are the K channels
+  if (op == MP_CONV_WGRAD)  // tiles with few rows, which are the K channels
     with_tile(WgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
       using Tile = typename decltype(found)::type;
       launch_tile<Tile>(wgrad_wgmma<Tile>, choice, device, args, stream);

@@ -1,7 +1,7 @@
-// Which kernel runs a convolution: the GEMM that it is, priced as a GEMM.
+// Kernel selection for convolutions: each is priced as the GEMM that it computes.
 //
-// The kernels are GEMM kernels with other loaders, and the constants of GEMM's predicted times count
-// for them too: what mptune measures tunes both.
+// The kernels are GEMM kernels with other loaders and share the constants of the GEMM cost model:
+// mptune tunes both.
 #include "kernels/conv/implicit_gemm.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ namespace mp {
 
 namespace {
 
-// ---------------------------------------------------------------------------- by GEMM kernels
+// ---------------------------------------------------------------------------- GEMM kernels
 
 constexpr std::string_view kPrefix = "conv_", kIm2colPrefix = "conv_wgmma";
-/// Of kernels that read a padded copy of the image.
+/// Prefix and suffix of the names of kernels that read a padded copy of the image.
 constexpr std::string_view kCopiedPrefix = "conv_wmma", kCopied = "_copied";
 
 ConvFamily family_of(std::string_view name) {
@@ -38,7 +38,7 @@ ConvFamily family_of(std::string_view name) {
   return name.starts_with(kPrefix) ? ConvFamily::implicit : ConvFamily::gemm;
 }
 
-/// "conv_" and the name of the GEMM kernel, unless that runs as it is.
+/// Returns "conv_" and the name of the GEMM kernel, or the name alone for a plain GEMM kernel.
 const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copies = false) {
   if (family == ConvFamily::gemm) return gemm_name;
   struct Names {
@@ -56,7 +56,7 @@ const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copie
   return (reads_copies ? own.copied : own.in_place).c_str();
 }
 
-/// What costs as much as the implicit product.
+/// Returns a GEMM that costs as much as the implicit product.
 GemmProblem implicit_gemm(const ConvProblem &p) {
   const ProductShape shape = product_shape(p);
   GemmProblem gemm = operands_of(p);
@@ -71,7 +71,8 @@ GemmProblem implicit_gemm(const ConvProblem &p) {
   return gemm;
 }
 
-/// Of a k that is the longest of any class of dgrad the mean: every tap reaches one class.
+/// Returns the mean k of the stride phases of dgrad, from the largest: each tap belongs to one
+/// phase.
 int64_t mean_class_k(const ConvShape &s, int64_t k) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
   const int64_t classes = int64_t{h.classes} * w.classes;
@@ -79,7 +80,7 @@ int64_t mean_class_k(const ConvShape &s, int64_t k) {
   return (all + classes - 1) / classes;
 }
 
-/// The GEMM that the kernels of that family multiply, or that takes as long.
+/// Returns the GEMM that the kernels of a family compute, or one that takes as long.
 GemmProblem gemm_of(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::gemm) return pointwise_gemm(p);
   GemmProblem gemm = family == ConvFamily::im2col ? im2col_gemm(p) : implicit_gemm(p);
@@ -87,7 +88,7 @@ GemmProblem gemm_of(const ConvProblem &p, ConvFamily family) {
   return gemm;
 }
 
-/// Pixels are in many patches, and in memory once.
+/// Returns the memory traffic of the operands: a pixel is in many patches, but is read once.
 PatchOperands patch_operands(const ConvProblem &p) {
   const ConvShape &s = p.shape;
   const double x = double(s.n) * s.h * s.w * s.c, y = double(s.n) * s.p * s.q * s.k;
@@ -98,20 +99,20 @@ PatchOperands patch_operands(const ConvProblem &p) {
   return {read * elem_bytes(p.dtype) * kMb, p.op == MP_CONV_WGRAD};
 }
 
-/// GEMM kernels as they are read matrices.
+/// Returns NULL for plain GEMM kernels, which read matrices.
 const PatchOperands *read_by(ConvFamily family, const PatchOperands &patches) {
   return family == ConvFamily::gemm ? nullptr : &patches;
 }
 
-/// NULL, or why no kernel of that family can run the problem.
+/// Returns NULL, or the reason why no kernel of a family supports the problem.
 const char *why_not_family(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::im2col) return why_no_im2col(p);
   if (family == ConvFamily::implicit || is_pointwise(p.shape)) return nullptr;
   return "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
 }
 
-/// The kernels that are there for a family and a pass: low tiles for wgrad, whose rows are the K channels,
-/// narrow ones for the others, whose columns are channels.
+/// Returns the tiles of a family for a pass: wgrad also has tiles with few rows, because its rows
+/// are the K channels; the others have tiles with few columns, because their columns are channels.
 GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   if (family == ConvFamily::gemm) return kAllGemmTiles;
   if (family == ConvFamily::implicit)
@@ -119,7 +120,7 @@ GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
 }
 
-/// Those of them that a problem can have: a dgrad with a stride is a kernel of its own.
+/// Returns the tiles of a family for a problem: a strided dgrad has a separate kernel.
 GemmTiles tiles_for(ConvFamily family, const ConvProblem &p) {
   const bool is_own = family == ConvFamily::im2col && is_strided_dgrad(p);
   return is_own ? StridedDgradWgmmaTiles::kSet : tiles_of(family, p.op);
@@ -129,20 +130,21 @@ bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
   return (tiles & gemm_tiles({kernel.tile})) != 0;
 }
 
-/// The GEMM that takes as long has at least as large an output, so its workspace is enough.
+/// Returns the plan of a convolution.  The output of `gemm` is at least as large, so its workspace
+/// suffices.
 ConvPlan choice_of(const ConvProblem &p, ConvFamily family, GemmPlan gemm) {
   if (is_strided_dgrad(p))
-    gemm.fuses_dbias = false;  // rows of its subtiles are no neighbours in dx
+    gemm.fuses_dbias = false;  // the rows of its subtiles are not adjacent in dx
   return {family, gemm, gemm.workspace_bytes, conv_name(family, gemm.name)};
 }
 
-// ---------------------------------------------------------------------------- of a padded image
+// ---------------------------------------------------------------------------- padded image
 
-/// The implicit product that reads the copies, and the copies.
+/// Padded copies and the implicit product that reads them.
 struct CopiedProduct {
   PaddedImage copy;
   GemmProblem gemm;
-  bool aligned;  ///< copies are, whatever they are of
+  bool aligned;  ///< true for fprop, which reads copies only
 
   CopiedProduct(const ConvProblem &p, bool tensors_are_aligned)
       : copy(padded_image(p)),
@@ -162,7 +164,7 @@ struct CopiedProduct {
   }
 };
 
-/// find_conv of "conv_wmma_..._copied".
+/// Implements find_conv() for the names "conv_wmma_..._copied".
 bool find_copied(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                  bool aligned, std::string name, ConvPlan *choice, const char **why) {
   const CopiedProduct product(problem, aligned);
@@ -204,9 +206,10 @@ const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
              : "requires more output pixels for this split";
 }
 
-/// Both tensors are read or written once, unless the multiply-adds take longer.  These are priced by
-/// the small CUDA-core GEMM kernel, whose tile has 2^22 of them in 1024 of k.  The factor is an
-/// estimate, not measured: that kernel uses each value it reads eight times, this one does not.
+/// Returns the predicted time: one read or write of both tensors, or the multiply-adds if they take
+/// longer.  Multiply-adds are priced with the 64 x 64 CUDA-core GEMM kernel, whose tile has 2^22 of
+/// them in 1024 k.  kSlowdown is an estimate, not measured: the GEMM kernel uses each value that it
+/// reads eight times, the depthwise kernel does not.
 double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
                     int32_t split_k) {
   constexpr double kTileMultiplyAdds = 1 << 22, kSlowdown = 4, kChannelsPerBlock = 64;
@@ -239,9 +242,9 @@ ConvPlan depthwise_choice(const ConvProblem &p, const Device &device, const Gemm
   return choice;
 }
 
-// ---------------------------------------------------------------------------- all
+// ---------------------------------------------------------------------------- ranking and lookup
 
-/// The problem without the first property that conv_slow_path_reason finds, for aligned tensors.
+/// Returns the problem without the first property that conv_slow_path_reason() finds, if aligned.
 ConvProblem without_slow_path(const ConvProblem &problem, const Device &device, bool aligned) {
   ConvProblem better = problem;
   if (!aligned) return better;
@@ -259,7 +262,7 @@ ConvProblem without_slow_path(const ConvProblem &problem, const Device &device, 
   return better;
 }
 
-/// Where two take as long, the first: a GEMM kernel does not ask where patches are.
+/// Families in order of preference at equal times: plain GEMM kernels compute no patch addresses.
 constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit};
 
 }  // namespace

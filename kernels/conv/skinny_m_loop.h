@@ -1,9 +1,9 @@
-// The main loop on the CUDA cores for a low tile, few rows of many columns: a thread has all rows of
-// eight columns.
+// Main loop on the CUDA cores for skinny M, few rows and many columns: each thread computes all
+// rows of eight columns.
 //
-// Nobody else needs a thread's columns of B, so they go from gmem to registers and never through smem.
-// The halves of a warp take different k of the same columns, because even the columns may be few, and
-// add up in the end.  Sources are those of simt_loop.h; B's is not by k and has no cursor.
+// B is not shared between threads, so it bypasses shared memory.  The halves of a warp sum over
+// different k of the same columns, because there may be few columns too, and add their sums at the
+// end.  Sources are those of simt_loop.h; that of B is not contiguous along k and has no cursor.
 #pragma once
 
 #include "kernels/gemm/simt_loop.h"
@@ -12,9 +12,9 @@ namespace mp::MP_TARGET {
 
 template <class Tile, class SourceA, class SourceB>
 class SkinnyMLoop {
-  static constexpr int kStageElems = 128;  ///< of k
-  static constexpr int kBatch = 4;         ///< of k: as many runs are in flight at a time
-  static constexpr int kHalf = 16;         ///< lanes
+  static constexpr int kStageElems = 128;  ///< k per stage
+  static constexpr int kBatch = 4;         ///< k per batch: vectors of B in flight
+  static constexpr int kHalf = 16;         ///< lanes of half a warp
   static constexpr int kStoredRows = Tile::kM / 2;
   static_assert(!SourceB::by_k && Tile::kN == kHalf * kVec && Tile::kM % (2 * kVec) == 0);
 
@@ -27,7 +27,7 @@ class SkinnyMLoop {
  public:
   static constexpr int kSmemFloats = TileA::kElems;
 
-  /// The sums of the tile at (m0, n0) over [k0, k_end).
+  /// Computes the sums of the tile at (m0, n0) over [k0, k_end).
   MP_DEVICE void multiply(float *smem, const SourceA &source_a, const SourceB &source_b, int64_t m0,
                           int64_t n0, int64_t k0, int64_t k_end) {
     TileA a(source_a, m0, k0);
@@ -35,7 +35,7 @@ class SkinnyMLoop {
     const int64_t rows = n0 + col() < source_b.extent() ? source_a.extent() - m0 : 0;
     for (int64_t k = k0; k < k_end; k += kStageElems) {
       a.fetch(k_end);
-      block_sync();  // the stage before is still read
+      block_sync();  // the previous stage may still be read
       a.put(smem);
       block_sync();
       if (rows > 0) multiply_stage(smem, b, rows, k, k_end);
@@ -43,7 +43,7 @@ class SkinnyMLoop {
     add_halves();
   }
 
-  /// As SimtLoop's.
+  /// See SimtLoop::store_tile.
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
     MP_NO_UNROLL
@@ -61,7 +61,7 @@ class SkinnyMLoop {
   static MP_DEVICE int half() { return thread_index() / kHalf; }
   static MP_DEVICE int col() { return thread_index() % kHalf * kVec; }
 
-  /// This thread's columns of B.
+  /// Columns of B of this thread.
   struct Columns {
     const SourceB &source;
     const typename SourceB::Place place;
@@ -91,7 +91,7 @@ class SkinnyMLoop {
     }
   }
 
-  /// kVec rows from `row` on; a is theirs.
+  /// Multiplies kVec rows from `row` on; `a` points to their elements.
   MP_DEVICE void multiply_rows(const float *a, const float (&runs)[kBatch][kVec], int row) {
     MP_UNROLL
     for (int k = 0; k < kBatch; k++) {
@@ -100,7 +100,7 @@ class SkinnyMLoop {
     }
   }
 
-  /// Each half of the warp keeps the sums of half of the rows.
+  /// Adds the sums of the two halves of the warp; each half keeps half of the rows.
   MP_DEVICE void add_halves() {
     MP_UNROLL
     for (int i = 0; i < kStoredRows; i++) {

@@ -1,9 +1,9 @@
-// The main loop on the CUDA cores for a narrow tile: a thread has whole rows of it.
+// Main loop on the CUDA cores for skinny N: each thread computes complete rows of the tile.
 //
-// Nobody else needs a thread's rows of A, so they go from gmem to registers and never through smem.  A
-// run of them is multiplied so often that the other warps of the SM hide its latency.  B is small: a
-// stage of it holds several runs, and all lanes read the same of its values.  Sources are those of
-// simt_loop.h; A's is by k.
+// A is not shared between threads, so it bypasses shared memory.  Each vector of A takes part in
+// enough products for the other warps of the SM to hide its latency.  B is small: a stage spans
+// several vectors of A, and all lanes read the same element of it.  Sources are those of
+// simt_loop.h; that of A is contiguous along k.
 #pragma once
 
 #include "kernels/gemm/simt_loop.h"
@@ -12,8 +12,8 @@ namespace mp::MP_TARGET {
 
 template <class Tile, class SourceA, class SourceB>
 class SkinnyNLoop {
-  static constexpr int kRows = 4;         ///< of a thread
-  static constexpr int kStageElems = 64;  ///< of k
+  static constexpr int kRows = 4;         ///< rows per thread
+  static constexpr int kStageElems = 64;  ///< k per stage
   static constexpr int kRunsPerRow = Tile::kN / kVec;
   static_assert(SourceA::by_k);
 
@@ -26,7 +26,7 @@ class SkinnyNLoop {
  public:
   static constexpr int kSmemFloats = TileB::kElems;
 
-  /// The sums of the tile at (m0, n0) over [k0, k_end).
+  /// Computes the sums of the tile at (m0, n0) over [k0, k_end).
   MP_DEVICE void multiply(float *smem, const SourceA &source_a, const SourceB &source_b, int64_t m0,
                           int64_t n0, int64_t k0, int64_t k_end) {
     TileB b(source_b, n0, k0);
@@ -34,14 +34,14 @@ class SkinnyNLoop {
     const int64_t columns = source_b.extent() - n0;
     for (int64_t k = k0; k < k_end; k += kStageElems) {
       b.fetch(k_end);
-      block_sync();  // the stage before is still read
+      block_sync();  // the previous stage may still be read
       b.put(smem);
       block_sync();
       multiply_stage(a, smem, columns, k, k_end);
     }
   }
 
-  /// As SimtLoop's.
+  /// See SimtLoop::store_tile.
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
     MP_NO_UNROLL
@@ -58,10 +58,10 @@ class SkinnyNLoop {
  private:
   static constexpr int kRuns = kRows * kRunsPerRow;
 
-  /// Neighbouring lanes have neighbouring rows.
+  /// Returns row i of this thread; adjacent lanes have adjacent rows.
   static MP_DEVICE int row(int i) { return i * kThreads + thread_index(); }
 
-  /// This thread's rows of A, a run of k at a time.
+  /// Rows of A of this thread, loaded one vector of k at a time.
   class Rows {
    public:
     MP_DEVICE Rows(const SourceA &source, int64_t m0, int64_t k0)
@@ -99,7 +99,7 @@ class SkinnyNLoop {
     }
   }
 
-  /// Columns [run * kVec, ...) of all rows; b is theirs.
+  /// Multiplies kVec columns from run * kVec on, of all rows; `b` points to their elements.
   MP_DEVICE void multiply_run(const float (&rows)[kRows][kVec], const float *b, int run) {
     MP_UNROLL
     for (int k = 0; k < kVec; k++) {
