@@ -226,7 +226,7 @@ void Barriers::begin_block() {
     if (const int id = std::countr_zero(named_used); id < kNamedBarriers) named[id] = {};
 }
 
-// ---------------------------------------------------------------- for the rest of the simulator
+// ---------------------------------------------------------------- interface for the simulator
 
 const Mbarrier *find_mbarrier(SmemAddress address) {
   return find(block_of(address, "find_mbarrier", {}), offset_in_arena(address));
@@ -241,7 +241,7 @@ void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, source_location w
 
 }  // namespace engine
 
-// ---------------------------------------------------------------- the primitives
+// ---------------------------------------------------------------- primitives
 
 using namespace engine;
 

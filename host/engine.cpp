@@ -35,7 +35,7 @@ const char *without_folders(const char *path) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- one OS thread's engine
+// ---------------------------------------------------------------- engine of an OS thread
 
 class Engine {
  public:

@@ -1,10 +1,10 @@
 // CPU simulator: runs the thread blocks of a grid on the CPU.
 //
-// Every GPU thread is a fiber.  Fibers switch only when a thread waits for others: in barriers and
-// warp collectives.  The blocks of a cluster run together on one OS thread, and clusters are
-// distributed over OS threads.  Without clusters, every block is a cluster of size 1.  The shared
-// memory of a block is an arena with guard zones, filled with NaN patterns before the block starts.
-// A variable has the same offset in all arenas of a cluster.
+// Every GPU thread is a fiber.  Fibers switch only in barrier operations and warp collectives.  The
+// blocks of a cluster run together on one OS thread, and clusters are distributed over OS threads.
+// Without clusters, every block is a cluster of size 1.  The shared memory of a block is an arena
+// with guard zones, filled with NaN patterns before the block starts.  A variable has the same
+// offset in all arenas of a cluster.
 //
 // There are two modes:
 //
@@ -47,7 +47,7 @@ extern constinit thread_local Thread *current;
 /// simulator itself changes `current` and must read that variable instead.
 [[gnu::const]] Thread &this_thread() noexcept;
 
-// ------------------------------------------------------------------ for the primitives
+// ------------------------------------------------------------------ interface for primitives
 
 /// Stops the launch and reports "kernel: block b thread t <text> [at <where>]".  The stack of the
 /// running thread is abandoned, not unwound: neither kernels nor callers may own memory on it.

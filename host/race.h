@@ -33,7 +33,7 @@ void join(const Warp *warps, size_t num_warps);
 
 // ---- cp.async of the running thread
 void copy_started(const void *smem, size_t bytes, const void *code);
-/// Completes the thread's copies in groups below this number.
+/// Records that the thread's copies in groups below this number are complete.
 void copies_landed(int64_t groups);
 
 // ---- mbarriers and named barriers: arrivals release, waits acquire.  Waits are reported before
@@ -49,7 +49,7 @@ void named_barrier_completed(const NamedBarrier &);
 // groups of the running thread, counted from 0
 void tma_load_started(SmemAddress bar, const void *smem, size_t bytes, const void *code);
 void tma_store_started(const void *smem, size_t bytes, int64_t group, const void *code);
-/// Completes the source reads of the thread's stores in groups below this number.
+/// Records that the thread's stores in groups below this number have read their source.
 void tma_stores_read(int64_t groups);
 /// fence.proxy.async: makes earlier writes of the running thread visible to asynchronous
 /// operations.

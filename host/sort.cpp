@@ -18,7 +18,7 @@ struct Pairs {
 /// Sorts `from` by one digit into `to`.
 void sort_by_digit(const Pairs &from, const Pairs &to, int64_t count, int shift) {
   const auto digit = [shift](uint32_t key) { return key >> shift & (kDigits - 1); };
-  std::array<int64_t, kDigits> place{};  // of the next pair with that digit
+  std::array<int64_t, kDigits> place{};  // index of the next pair with that digit
   for (int64_t i = 0; i < count; i++) place[digit(from.keys[i])]++;
   int64_t before = 0;
   for (int64_t &of_digit : place) before += std::exchange(of_digit, before);

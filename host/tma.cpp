@@ -107,7 +107,7 @@ void check_stored_box(const TensorBox &box, const Call &call) {
 }
 
 /// Checks im2col coordinates.  PTX ISA: "The filter corner location must be within the bounding
-/// box." The ISA does not define starts that are not a multiple of the step from the corner of the
+/// box."  The ISA does not define starts that are not a multiple of the step from the corner of the
 /// box.
 void check_place(const TensorMapFields &map, const Im2colCoord &at, const char *primitive,
                  source_location where) {

@@ -2,7 +2,8 @@
 //
 // The n-th wgmma of each of the 128 threads is one operation.  It is fully issued when the last
 // thread has issued it.  It is executed when a wait requires it or, in strict mode, possibly as
-// soon as it is fully issued.  Threads wait for each other only in wgmma_wait.
+// soon as it is fully issued.  Threads wait for each other in wgmma_wait, and in wgmma_issue if
+// kSlots operations are pending.
 //
 // The fragments d of the 128 threads are one matrix of the warpgroup, from the first wgmma on a set
 // of accumulators to the wait that retires the last one.  A thread's fragment moves to this matrix

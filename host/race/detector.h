@@ -21,16 +21,16 @@
 //
 // The detector is exact, except for:
 //
-// - wgmma: order is evaluated when the last thread of the warpgroup issues it. Other threads may
-//   have synchronized since they issued it. Every warp counts as a reader of all of A.
+// - wgmma: order is evaluated when the last thread of the warpgroup issues it.  Other threads may
+//   have synchronized since they issued it.  Every warp counts as a reader of all of A.
 // - mbarriers: initialization must happen before use; other accesses to their words are not
 //   checked.
 // - gmem: the only check is that a kernel launched with PDL does not access it before its wait for
 //   the previous kernels.
 // - not checked: fences after cp.async, and bytes within a 2-byte element.
 //
-// Source: Flanagan & Freund, FastTrack, PLDI 2009.  Epochs are the same, but every concurrent
-// reader is kept.
+// Source: Flanagan & Freund, FastTrack, PLDI 2009.  Epochs are those of FastTrack, but
+// every concurrent reader is kept.
 #pragma once
 
 #include <cstddef>

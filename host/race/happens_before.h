@@ -1,6 +1,6 @@
 // Happens-before relation of the threads of a cluster and its asynchronous operations.
 //
-// Every access has an epoch, like in FastTrack: an agent and the value of the agent's clock at that
+// Every access has an epoch, as in FastTrack: an agent and the value of the agent's clock at that
 // time.  Every thread has a vector clock with one component per agent.  An access happened before
 // the current point of a thread if the thread's component for that agent has reached the epoch's
 // clock.
