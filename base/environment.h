@@ -33,7 +33,7 @@ inline constinit std::atomic<EnvironmentLog> environment_log{print_environment_l
 /// An environment variable.  Must be static: it stores whether its value has been logged.
 class EnvironmentVariable {
  public:
-  /// @param rule  e.g.  "must be error, warn, info or debug"
+  /// @param rule  e.g. "must be error, warn, info or debug"
   constexpr EnvironmentVariable(const char *name, const char *rule) : name_(name), rule_(rule) {}
 
   std::string_view value() const { return environment_value(name_); }

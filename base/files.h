@@ -57,8 +57,8 @@ inline int write_and_close(int file, std::string_view content, bool syncs) {
   return error;
 }
 
-/// Opens a device or a pipe, which cannot be replaced, for writing. /dev/stdout and /dev/stderr are
-/// those of this process.
+/// Opens a device or a pipe, which cannot be replaced, for writing.  /dev/stdout and /dev/stderr
+/// are those of this process.
 /// @return a descriptor; -1 and errno = 0 if the path does not name a device or a pipe
 inline int open_stream(const std::string &path) {
   if (path == "/dev/stdout") return ::dup(STDOUT_FILENO);

@@ -6,9 +6,9 @@
 
 namespace mp {
 
-/// Returns the bytes, aligned to 256, for `count` pairs of 32-bit keys and values.  An upper bound
-/// for all devices: CUB's onesweep uses 1 KiB per block, which sorts thousands of pairs, and some
-/// KiB of histograms.
+/// Returns the scratch bytes for `count` pairs of 32-bit keys and values; must be 256-byte aligned.
+/// An upper bound for all devices: CUB's onesweep uses 1 KiB per block, which sorts thousands of
+/// pairs, and some KiB of histograms.
 inline size_t sort_scratch_bytes(int64_t count) {
   constexpr size_t kHistograms = 64 * 1024;
   return kHistograms + static_cast<size_t>(count);

@@ -10,8 +10,8 @@
 namespace mp {
 
 /// Thread-local object on the heap.  A thread_local variable would use space in every thread of the
-/// process, even in threads that never use it.  It would also need a registered destructor: if that
-/// registration runs out of memory, the C library ends the process, but this class throws
+/// process, even in threads that never use it.  It would also need a registered destructor: if the
+/// registration runs out of memory, the C library ends the process, whereas this class throws
 /// std::bad_alloc.
 template <class T>
 class ThreadLocal {

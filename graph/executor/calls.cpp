@@ -219,8 +219,7 @@ void write_text(const std::string &report, char *text, size_t *bytes) {
 
 }  // namespace mp
 
-// ---------------------------------------------------------------------------- description of a
-// graph
+// ---------------------------------------------------------------------------- construction
 
 mp_status_t mp_graph_create(mp_graph_t *graph, mp_context_t context) {
   return mp::call(__func__, [&] {

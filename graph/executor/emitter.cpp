@@ -13,7 +13,7 @@ std::string text_of(const Graph &graph, const Input &input) {
   return escaped(graph.tensor(input.tensor).name) + " " + mp_dtype_name(graph.dtype_read(input));
 }
 
-/// Returns e.g.  "fc1, relu1  mp_gemm  x fp16, fc1.w fp16 -> y fp16 [128 256]".
+/// Returns e.g. "fc1, relu1  mp_gemm  x fp16, fc1.w fp16 -> y fp16 [128 256]".
 std::string describe(const Graph &graph, const Node &node, const char *function, size_t only) {
   std::string text = escaped(node.name);
   for (const std::string &name : node.fused.names) text += ", " + escaped(name);

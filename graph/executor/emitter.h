@@ -82,8 +82,8 @@ class Emitter {
   Place steps();
   void needs_workspace(size_t bytes);
 
-  /// @param name    function that is called @param output  output that this call writes, or
-  /// kAllOutputs
+  /// @param name    function that is called
+  /// @param output  output that this call writes, or kAllOutputs
   void append(const char *name, Call call, size_t output = kAllOutputs);
   static constexpr size_t kAllOutputs = ~size_t{0};
 

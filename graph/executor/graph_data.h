@@ -14,7 +14,7 @@ namespace mp::graph {
 
 class Operation;
 
-/// Index that means no tensor or no node.
+/// Index for no tensor or no node.
 constexpr int32_t kNone = -1;
 
 using Extent = std::vector<int64_t>;
@@ -135,7 +135,7 @@ struct Graph {
 /// Returns a * b + c bytes; fails if they do not fit in 64 bits.
 size_t checked_bytes(size_t a, size_t b, size_t c = 0);
 
-/// Returns e.g.  "[128 784]".
+/// Returns e.g. "[128 784]".
 std::string text_of(const Extent &extent);
 
 }  // namespace mp::graph

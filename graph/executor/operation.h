@@ -1,6 +1,6 @@
 // Interface of operations: inputs and attributes, shape inference, gradient, and emitted calls.
 //
-// Operations are stateless; nodes hold all state. operations.cpp lists all operations, with one
+// Operations are stateless; nodes hold all state.  operations.cpp lists all operations, with one
 // file per family (families.h).
 #pragma once
 

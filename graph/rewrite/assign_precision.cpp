@@ -13,7 +13,7 @@
 //
 //     deny -> infer1 -> clear1 -> infer2 -> clear2 -> allow
 //
-// infer1, clear1 and infer2 are denied, because they compute with the large values of deny. clear2
+// infer1, clear1 and infer2 are denied, because they compute with the large values of deny.  clear2
 // is not denied: only a matrix product follows, which reads 16 bits anyway.  Step 5 makes clear2
 // 16-bit, so that it copies half the bytes.
 //

@@ -11,7 +11,7 @@
 
 namespace mp::autocast {
 
-/// Precision assignment of a graph.  A pure function of policy and graph.  Node numbers affect only
+/// Precision assignment of a graph.  Depends only on policy and graph.  Node numbers affect only
 /// which of several causes is reported.
 class PrecisionAssignment {
  public:

@@ -32,7 +32,7 @@ bool set_has(std::string_view set, char c) {
   return found != is_inverted;
 }
 
-/// Matches one character with the pattern at `p`, which is not *. Returns the next position in the
+/// Matches one character with the pattern at `p`, which is not *.  Returns the next position in the
 /// pattern, or nullopt if `c` does not match.
 std::optional<size_t> match_one(std::string_view pattern, size_t p, char c) {
   if (p == pattern.size()) return std::nullopt;
