@@ -1,7 +1,6 @@
 // TMA stores of one thread, in commit groups.
 //
-// A store reads smem and later writes gmem.  Strict mode may delay either until the wait that
-// covers it.
+// A store reads smem and later writes gmem.  Strict mode may delay each until a wait covers it.
 #pragma once
 
 #include <vector>

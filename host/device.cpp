@@ -1,5 +1,4 @@
-// CPU as a device.  Compiled without the kernels' -march, so that it can report missing instruction
-// sets.
+// CPU as a device.  Compiled without the kernels' -march, to report missing instruction sets.
 #include "kernels/simt/device.h"
 
 #include <fcntl.h>

@@ -120,8 +120,7 @@ std::byte *smem_at(const Block &, SmemAddress, size_t bytes, const char *primiti
 /// proxy (TMA, wgmma) may use the range after an async_proxy_fence of that thread.
 void note_generic_write(const Thread &me, SmemAddress, size_t bytes);
 
-/// Implements complete_tx: an asynchronous operation has written bytes that the current phase
-/// expects.
+/// Implements complete_tx: an asynchronous operation has written bytes of the current phase.
 void mbarrier_complete_tx(SmemAddress, uint32_t bytes, source_location);
 
 // ------------------------------------------------------------------ launch
@@ -143,8 +142,7 @@ struct Grid {
 /// or has an invalid launch configuration.
 void run(const Grid &);
 
-/// Frees the workers, and the stacks and shared memory of all OS threads.  The next launch
-/// allocates them again.
+/// Frees the workers, and stacks and shared memory of all OS threads, until the next launch.
 void release_idle();
 
 }  // namespace mp::host::engine

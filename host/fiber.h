@@ -88,8 +88,7 @@ class FiberPool {
   }
   FiberPool(const FiberPool &) = delete;
   FiberPool &operator=(const FiberPool &) = delete;
-  /// Clears AddressSanitizer's poison, which munmap keeps: the next mapping at this address must
-  /// not inherit it.
+  /// Clears AddressSanitizer's poison, which munmap keeps for the next mapping at this address.
   ~FiberPool() {
     reset();
     munmap(memory_, kStride * capacity_);

@@ -18,8 +18,7 @@ struct Mode {
   static Mode strict_with(uint64_t seed);
 };
 
-/// Returns the mode of the process, initialized from the environment.  May only change between
-/// launches.
+/// Returns the mode of the process, at first from the environment.  Set it only between launches.
 Mode mode();
 void set_mode(const Mode &);
 

@@ -51,15 +51,12 @@ void tma_load_started(SmemAddress bar, const void *smem, size_t bytes, const voi
 void tma_store_started(const void *smem, size_t bytes, int64_t group, const void *code);
 /// Records that the thread's stores in groups below this number have read their source.
 void tma_stores_read(int64_t groups);
-/// fence.proxy.async: makes earlier writes of the running thread visible to asynchronous
-/// operations.
+/// fence.proxy.async: makes earlier writes of the thread visible to asynchronous operations.
 void async_proxy_fenced();
 
-// ---- wgmma: reads by the warpgroup of the running thread, reported when all its threads have
-// issued it
+// ---- wgmma: reads by the running warpgroup, reported when all its threads have issued it
 void wgmma_started(const void *smem, size_t bytes, int64_t group, const void *code);
-/// Records that the running thread has waited for its warpgroup's wgmmas in groups below this
-/// number.
+/// Records that the thread has waited for its warpgroup's wgmmas in groups below this number.
 void wgmma_done(int64_t groups);
 
 #else

@@ -143,8 +143,7 @@ void store_box(const TensorBox &box, const std::byte *smem) {
 }
 
 void add_box(const TensorBox &box, const std::byte *smem) {
-  // Hardware adds each element atomically.  A lock per box is faster than an atomic operation per
-  // element.
+  // Hardware adds each element atomically; here, one lock per box is faster than atomics.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const TensorMapFields &map = box.map;

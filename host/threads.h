@@ -32,8 +32,7 @@ struct Text;
 class Engine;
 class SharedMemory;
 
-/// Object that a blocked thread waits for; `describe` names the missing arrivals in a deadlock
-/// report.
+/// Object of a blocked thread's wait; `describe` names missing arrivals in a deadlock report.
 struct WaitsFor {
   const void *object = nullptr;
   Text (*describe)(const void *object) = nullptr;

@@ -29,8 +29,7 @@ void finish_change(const Block &block, Warpgroup &group) {
   wake_all(block, group);
 }
 
-/// Executes the register changes that all threads of a warpgroup have requested, as far as
-/// registers are free.
+/// Executes register changes that full warpgroups have requested, as far as registers are free.
 void do_changes(const Block &block) {
   Warpgroups &warpgroups = *block.warpgroups;
   bool has_done_one;

@@ -14,8 +14,7 @@ namespace mp::host::engine {
 
 namespace {
 
-// D is computed in blocks of kBlockRows x kPanel: 8 accumulator registers, 2 for B, 1 broadcast of
-// A.
+// D is computed in blocks of kBlockRows x kPanel: 8 registers of D, 2 of B, 1 broadcast of A.
 constexpr int kBlockRows = 4;
 constexpr int kPanel = 16;
 

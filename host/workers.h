@@ -20,8 +20,7 @@ struct Clusters {
 /// cluster is started after it.
 void run_on_workers(const Clusters &clusters, int max_workers);
 
-/// Ends the threads of the pool and frees the caches of all threads.  Waits for the launch in
-/// progress.
+/// Ends the pool's threads and frees the caches of all threads, after the launch in progress.
 void release_workers();
 
 /// Memory that an OS thread caches from launch to launch.

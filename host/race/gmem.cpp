@@ -1,5 +1,4 @@
-// Allocations of device memory, which the race detector distinguishes from the simulator's own
-// memory.
+// Device memory, which the race detector distinguishes from the simulator's own memory.
 #include <map>
 #include <mutex>
 

@@ -87,8 +87,7 @@ class HappensBefore {
   void fence(uint32_t thread);
   /// Records that the thread has waited for asynchronous operations of itself or its warp.
   void complete(uint32_t thread, Agent, uint32_t clock);
-  /// Records that the TMA loads of an mbarrier's first `num_phases` phases are complete; waits
-  /// acquire them.
+  /// Completes the TMA loads of an mbarrier's first `num_phases` phases, which waits acquire.
   void complete_loads(uint32_t mbarrier, uint32_t num_phases, BarrierClock &) const;
 
   /// Observer of an access: one thread, or all threads of a warpgroup together.  Valid until the

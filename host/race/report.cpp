@@ -56,8 +56,7 @@ std::string Detector::mbarrier_name(uint32_t id) const {
   return "";
 }
 
-/// Names the thread or operation of an epoch; of several lanes, the first other than the running
-/// thread.
+/// Names the thread or operation of an epoch; prefers lanes other than the running thread.
 std::string Detector::actor(const Epoch &epoch) const {
   switch (epoch.agent) {
     case Agent::copies:
