@@ -19,8 +19,7 @@ struct Hash {
   }
 };
 
-/// Direct-mapped cache: each key has one entry, shared with other keys.  Key has == and `uint64_t
-/// hash() const`.
+/// Direct-mapped cache: keys share entries.  Key has == and `uint64_t hash() const`.
 template <class Key, class Value>
 class Cache {
  public:
@@ -39,8 +38,7 @@ class Cache {
   int64_t misses() const { return misses_; }
 
  private:
-  /// Sized for a training step of a hundred layers: a few hundred tensor maps, and fewer
-  /// selections.
+  /// Sized for a training step of a hundred layers: a few hundred tensor maps, fewer selections.
   static constexpr int kLog2Entries = 8;
   struct Entry {
     Key key;

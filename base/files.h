@@ -74,7 +74,6 @@ inline int open_stream(const std::string &path) {
 
 /// Writes `content` to a new file in the folder of `path` and renames it when all data is on disk.
 /// A symbolic link at `path` is replaced, not followed; a device or a pipe is written directly.
-///
 /// @return 0 or an errno; on failure, the file is unchanged and no temporary file remains
 inline int replace_file(const std::string &path, std::string_view content) {
   if (const int stream = open_stream(path); stream >= 0)

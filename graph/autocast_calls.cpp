@@ -133,8 +133,7 @@ mp_dtype_t widest(const uint8_t *dtypes, uint32_t count) {
   return found;
 }
 
-/// Returns the type that an operation runs in by the rules of torch.amp, which depend on its own
-/// inputs only.
+/// Returns the type of an operation by the rules of torch.amp, which consider only its own inputs.
 mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtypes,
                        uint32_t count) {
   const mp_dtype_t given = widest(dtypes, count);

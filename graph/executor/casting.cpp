@@ -59,8 +59,7 @@ class Arrays {
   size_t num_inputs() const { return input_.size(); }
 
  private:
-  /// Returns the slot of a tensor; MP_SLOT_FP32 for state and for data that nodes keep for
-  /// backward.
+  /// Returns the slot of a tensor; MP_SLOT_FP32 for state and data that nodes keep for backward.
   static uint8_t slot_of(const Graph &graph, const Tensor &t) {
     if (t.producer == kNone) return t.role == Role::state ? MP_SLOT_FP32 : 0;
     const Node &node = graph.node(t.producer);

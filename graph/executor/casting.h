@@ -13,7 +13,6 @@ using Reports = std::array<std::string, 3>;
 
 /// Assigns a type to every node and tensor.  One rewrite covers forward and backward nodes, so the
 /// types of gradients follow from the same rules.
-///
 /// @param policy  nullptr: changes nothing and returns empty reports
 Reports cast(Graph &graph, mp_autocast_t policy, mp_context_t context);
 

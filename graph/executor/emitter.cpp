@@ -112,8 +112,7 @@ void Emitter::emit_cast(int32_t tensor) {
   if (phase == Phase::loss) phase = Phase::after_loss;
   const Place from = Places::of({tensor, false});
   const Place to = Places::of({tensor, true});
-  // Constructed first: if a later member of an aggregate throws, g++ 11 leaks the earlier ones (GCC
-  // bug 66139).
+  // Constructed first: g++ 11 leaks members of an aggregate if a later one throws (GCC bug 66139).
   Call call = [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
     if (run.at(from) == nullptr) return MP_SUCCESS;  // optional input that is not bound
     return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);

@@ -77,8 +77,7 @@ class Emitter {
   /// Requests `count` ones of a type, or `bytes` zero bytes.
   Place ones(mp_dtype_t dtype, int64_t count);
   Place zeros(size_t bytes);
-  /// Requests two uint64_t: the numbers of training forward passes before the next and the last
-  /// one.
+  /// Requests two uint64_t: numbers of training forward passes before the next and the last one.
   Place steps();
   void needs_workspace(size_t bytes);
 

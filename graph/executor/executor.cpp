@@ -28,7 +28,6 @@ List make_list(mp_context_t context, const std::vector<void *> &data,
 }
 
 /// Appends the backward pass to the forward pass.
-///
 /// @return the gradient of each tensor
 std::vector<int32_t> append_backward(Graph &graph) {
   if (!graph.has_backward()) {

@@ -82,8 +82,7 @@ class Executor {
   std::array<std::set<int32_t>, kPhases> required_;  ///< inputs that must be bound, per phase
   bool is_trained_ = false;  ///< true directly after a training forward pass
   List grads_, master_, model_;
-  /// Lists with one parameter each, to write its 16-bit copy like an optimizer does; empty without
-  /// a copy.
+  /// Lists with one parameter each, to write its 16-bit copy, if any, like an optimizer.
   struct Pair {
     List master, model;
   };

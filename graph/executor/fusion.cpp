@@ -46,8 +46,7 @@ class Fusion {
     return all[0]->input(0) == tensor && all[0]->dtype == t.dtype ? all[0] : nullptr;
   }
 
-  /// Returns whether an operand is computed before `node`: a bias may be computed after the
-  /// product.
+  /// Returns whether an operand is computed before `node`; a bias may be computed after it.
   bool is_ready(const Input &operand, const Node &node) const {
     return graph_.tensor(operand.tensor).producer < &node - graph_.nodes.data();
   }

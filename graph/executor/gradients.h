@@ -17,7 +17,6 @@ class Gradients {
   explicit Gradients(Graph &graph);
 
   /// Differentiates from the loss and the seeds back to the parameters.
-  ///
   /// @return the gradient of each tensor, or kNone if it has none or none is needed
   std::vector<int32_t> append_all();
 
@@ -33,7 +32,6 @@ class Gradients {
   void contribute(const Node &node, size_t input, int32_t gradient);
 
   /// Appends a node that belongs to `node` and has its attributes.
-  ///
   /// @param word  suffix of the new node's name, after the name of `node`
   void append(const Node &node, std::string_view type, std::string_view word,
               std::initializer_list<int32_t> inputs, std::initializer_list<int32_t> outputs);
@@ -46,7 +44,6 @@ class Gradients {
   /// Returns the root of a chain of views, or the tensor itself if it has memory.
   int32_t memory_of(int32_t tensor) const;
   /// Copies a gradient, so that a list of gradients contains it only once.
-  ///
   /// @param of  tensor whose gradient is copied
   int32_t copy_of(int32_t gradient, int32_t of);
   /// Returns the name of a node that belongs to the producer of a tensor.

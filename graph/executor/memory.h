@@ -28,7 +28,6 @@ struct Layout {
 };
 
 /// Plans the memory of a graph.
-///
 /// @param emitted    all launches, for buffers other than tensors
 /// @param gradients  gradient of each tensor, or kNone
 Layout lay_out(const Graph &graph, const Emitter &emitted, const std::vector<int32_t> &gradients);

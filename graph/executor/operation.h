@@ -45,8 +45,7 @@ class Operation {
   /// added, and for every other batch size.
   virtual void infer(Graph &graph, const Node &node) const = 0;
 
-  /// Adds outputs that the forward pass keeps for the backward pass.  Called before
-  /// differentiate().
+  /// Adds outputs that forward keeps for backward.  Called before differentiate().
   virtual void keep(Graph &, Node &) const {}
   /// Appends nodes that compute the gradients of the inputs from those of the outputs.
   virtual void differentiate(Gradients &, const Node &) const {}
@@ -70,8 +69,7 @@ class Operation {
   virtual bool idles_without(size_t) const { return false; }
   /// Returns whether the i-th input may be absent.
   virtual bool may_be_absent(size_t i) const { return i >= inputs.least; }
-  /// Returns whether the first output is a loss, which backward computes together with its
-  /// gradient.
+  /// Returns whether the first output is a loss, which backward computes with its gradient.
   virtual bool is_loss() const { return false; }
   /// Returns the activation that a preceding product can compute in its epilogue: a function of the
   /// input, or the first input times a derivative at the second.
@@ -108,8 +106,7 @@ template <class... Parts>
   fail(MP_ERROR_INVALID_ARGUMENT, "node ", node.name, ": ", node.operation->type, ": ", parts...);
 }
 
-/// Returns input i, which must be a floating-point tensor of that rank; rank < 0: any rank except
-/// 0.
+/// Returns input i, which must be floating-point with that rank; rank < 0: any rank except 0.
 const Tensor &require_floats(const Graph &graph, const Node &node, size_t i, const char *name,
                              int rank = -1);
 /// Returns input i, which must be an external integer tensor.

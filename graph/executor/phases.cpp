@@ -22,7 +22,6 @@ bool computes_loss(const Graph &graph, const Node &node) {
 namespace {
 
 /// Reorders the nodes.
-///
 /// @param order  permutation of node indices
 void reorder(Graph &graph, const std::vector<int32_t> &order) {
   std::vector<int32_t> place(order.size());

@@ -143,8 +143,7 @@ class Recurrent final : public Operation {
     n.outputs.push_back(g.add(std::move(reserve)));
   }
 
-  /// Sizes the reserve for the full batch.  It suffices for smaller ones: the size per row is the
-  /// same.
+  /// Sizes the reserve for the full batch, which suffices for smaller ones: rows have equal size.
   void settle(Graph &g, const Node &n, mp_context_t context) const override {
     if (n.has_output(cell_.outputs))
       g.tensor(n.outputs[cell_.outputs]).extent = {

@@ -9,8 +9,7 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-/// Returns the position of the ] for the [ at `start`.  A ] in first position is a member of the
-/// set.
+/// Returns the position of the ] for the [ at `start`.  An initial ] is a member of the set.
 size_t end_of_set(std::string_view pattern, size_t start) {
   size_t first = start + 1;
   if (first < pattern.size() && (pattern[first] == '!' || pattern[first] == '^')) first++;

@@ -11,8 +11,7 @@ namespace mp::autocast {
 
 namespace {
 
-/// Maps the operations that TensorFlow's optimizer replaces by their V2 versions before it reads
-/// any list.
+/// Maps operations to their V2 versions, which TensorFlow's optimizer substitutes first.
 std::string_view without_alias(std::string_view op) {
   if (op == "FusedBatchNorm") return "FusedBatchNormV2";
   if (op == "FusedBatchNormGrad") return "FusedBatchNormGradV2";

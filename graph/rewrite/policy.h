@@ -42,8 +42,7 @@ class Policy {
   bool is_banned(std::string_view op) const;
   /// Returns the class of an operation, before at_level().
   mp_autocast_class_t class_of(std::string_view op) const;
-  /// Returns the class of node i: by pattern, else by graph.node_class, else by operation; before
-  /// at_level().
+  /// Returns the class of node i before at_level(): by pattern, else node_class, else operation.
   NodeClass class_of_node(const mp_autocast_graph_t &graph, uint32_t i) const;
   /// Returns the class after the level is applied.
   mp_autocast_class_t at_level(mp_autocast_class_t op_class) const;

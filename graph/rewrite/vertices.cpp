@@ -127,8 +127,7 @@ int32_t Vertices::main_vertex(int32_t node) const {
 
 namespace {
 
-/// @param for_each_edge  for_each_edge(visit) calls visit(from, to) for every edge, always in the
-/// same order
+/// @param for_each_edge  calls its argument as visit(from, to) for every edge, in a fixed order
 template <class ForEachEdge>
 Adjacency adjacency(int32_t count, const ForEachEdge &for_each_edge) {
   Adjacency a;
