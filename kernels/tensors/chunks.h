@@ -1,5 +1,5 @@
-// How kernels walk over a tensor list: chunk by chunk, blocks striding over the chunk table, and in a
-// chunk by runs of 8 elements (runs.h).
+// Iteration over a tensor list: blocks stride over the chunk table, threads over the vectors of 8
+// elements of a chunk (runs.h).
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -7,7 +7,7 @@
 
 namespace mp::MP_TARGET {
 
-/// One chunk, found in the table: elements [begin, begin + count) of tensor `tensor`.
+/// Elements [begin, begin + count) of tensor `tensor`.
 struct ChunkRange {
   uint32_t tensor;
   int64_t begin;
@@ -25,20 +25,21 @@ MP_DEVICE mp_dtype_t dtype_of(const TensorList &list, uint32_t tensor) {
   return static_cast<mp_dtype_t>(list.dtype[tensor]);
 }
 
-/// The elements of a tensor, known to be in gmem: the table that holds the address does not say so.
+/// Returns the elements of a tensor as an address in gmem, which the compiler cannot infer from the
+/// table.
 template <class T = void>
 MP_DEVICE T *data_of(const TensorList &list, uint32_t tensor) {
   return static_cast<T *>(in_gmem(list.data[tensor]));
 }
 
-/// NULL also where there is no list.
+/// data_of, or NULL if the list or the tensor is absent.
 template <class T = void>
 MP_DEVICE T *optional_data_of(const TensorList &list, uint32_t tensor) {
   return static_cast<T *>(in_gmem(list.data != nullptr ? list.data[tensor] : nullptr));
 }
 
-/// Enough blocks to fill the device, not more than there is work; at least one, so that the work
-/// of the last block is done for an empty list too.
+/// Number of blocks: enough to fill the device, at most num_pieces, and at least one, so that an
+/// empty list has a last block too.
 inline int64_t blocks_for(const Device &device, int64_t num_pieces) {
   constexpr int64_t kBlocksPerSm = 8;
   return max_of<int64_t>(min_of<int64_t>(num_pieces, device.num_sms * kBlocksPerSm), 1);

@@ -1,5 +1,6 @@
-// The factor that unscales a gradient and clips it to a global norm at once.
-// Pascanu et al. 2013, algorithm 1, with the epsilon of torch.nn.utils.clip_grad_norm_.
+// Factor that unscales a gradient and clips it to a global norm in one multiplication.
+//
+// Source: Pascanu et al. 2013, algorithm 1, with the epsilon of torch.nn.utils.clip_grad_norm_.
 #pragma once
 
 #include <cmath>
@@ -9,7 +10,7 @@
 
 namespace mp::MP_TARGET {
 
-/// @param scaled_norm  may exceed fp32, as may the unscaled norm
+/// Returns inv_scale, reduced if the unscaled norm exceeds max_norm.  Both norms may exceed fp32.
 MP_HD float clipped_grad_scale(float inv_scale, double scaled_norm, float max_norm) {
   constexpr float kEpsilon = 1e-6f;
   const float norm = inv_scale * static_cast<float>(scaled_norm);
@@ -30,7 +31,7 @@ MP_HD float inv_scale_of(const ClipArgs &clip) {
   return clip.inv_scale != nullptr ? *clip.inv_scale : 1.0f;
 }
 
-/// Done by one thread, once the norm is known.
+/// Writes the outputs of `clip`.  Called by one thread when the norm is known.
 MP_HD void apply_clip(const ClipArgs &clip, double scaled_norm) {
   const float inv_scale = inv_scale_of(clip);
   *clip.grad_scale =

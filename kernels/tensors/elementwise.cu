@@ -1,5 +1,5 @@
-// out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, the factors of
-// mp_grad_all_reduce on lists.
+// Elementwise scaling, out[i] = round(in[i] * factor): mp_cast and mp_scale_loss on arrays, the
+// factors of mp_grad_all_reduce on lists.
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/elementwise.h"
 #include "kernels/tensors/lists.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kRuns = 4;
-constexpr int kPiece = kThreads * kRuns * kVec;  // elements that a block handles at a time
+constexpr int kPiece = kThreads * kRuns * kVec;  // elements per block and iteration
 
 struct ArrayArgs {
   const void *in;

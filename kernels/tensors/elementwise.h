@@ -1,4 +1,4 @@
-// The elementwise launch that others build on.
+// Elementwise conversion, for use by other launches.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mp::MP_TARGET {
 
-/// dst[i] = src[i] in the other type, rounded to nearest, ties to even.
+/// dst[i] = src[i], rounded to the type of dst, to nearest, ties to even.
 void cast(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count,
           mp_stream_t);
 

@@ -1,7 +1,7 @@
-// What pass 1 counts of a list when it is asked for reports (mp_tensor_report_t).
+// Counts of pass 1 for tensor reports (mp_tensor_report_t).
 //
-// Every chunk leaves its counts and its first non-finite element; the last block adds them up.  Whole
-// numbers and smallest positions: no order and no launch geometry can show in them.
+// Each chunk stores its counts and its first non-finite element, and the last block combines them.
+// Integer sums and minima do not depend on the order or the launch geometry.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace mp::MP_TARGET {
 
 constexpr int64_t kNoPosition = std::numeric_limits<int64_t>::max();
 
-// ---------------------------------------------------------------------------- of one chunk
+// ---------------------------------------------------------------------------- one chunk
 
-/// What one thread sees of a chunk.
+/// Counts of one thread in a chunk.
 struct Tally {
   /// 8 bits each: NaN, infinity, zero, subnormal.
   uint32_t counts = 0;
-  uint32_t first_bad = kChunkElems;  ///< element of the chunk; kChunkElems: none
+  uint32_t first_bad = kChunkElems;  ///< first non-finite element; kChunkElems: none
 
   MP_DEVICE void see(float x, uint32_t element) {
     constexpr uint32_t kSmallestNormalHalf = 0x38800000;  // 2^-14
@@ -35,7 +35,7 @@ struct Tally {
   }
 };
 
-/// The fields of a Tally, 16 bits each.
+/// Widens the counts of a Tally to 16 bits each.
 MP_DEVICE uint64_t widened(uint32_t counts) {
   uint64_t wide = 0;
   MP_UNROLL
@@ -43,7 +43,7 @@ MP_DEVICE uint64_t widened(uint32_t counts) {
   return wide;
 }
 
-/// By all threads of a block.
+/// Stores the counts of a chunk.  Called by all threads of a block.
 template <int kThreads>
 MP_DEVICE void store_tally(const ReduceScratch &scratch, int64_t chunk, const Tally &tally) {
   static_assert(kChunkElems / kThreads < 1 << 8 && kChunkElems < 1 << 16);
@@ -54,9 +54,9 @@ MP_DEVICE void store_tally(const ReduceScratch &scratch, int64_t chunk, const Ta
   scratch.first_bad[chunk] = first_bad;
 }
 
-// ---------------------------------------------------------------------------- of many
+// ---------------------------------------------------------------------------- several chunks
 
-/// The sums over some chunks.
+/// Totals over several chunks.
 struct Totals {
   int64_t nan = 0, infinite = 0, zero = 0, subnormal = 0;
   int64_t first_bad = kNoPosition;  ///< chunk * kChunkElems + element of the chunk
@@ -73,7 +73,7 @@ struct Totals {
     amax_bits = max_of(amax_bits, scratch.amax_bits[chunk]);
   }
 
-  /// Of the lanes of a warp, or of the threads of a block: `reduce` combines one field.
+  /// Combines the lanes of a warp or the threads of a block; `reduce` combines one field.
   template <class Reduce>
   MP_DEVICE void combine(Reduce reduce) {
     nan = reduce(nan, Sum{});
@@ -85,7 +85,7 @@ struct Totals {
   }
 };
 
-/// By one thread.
+/// Returns the report for `totals`.  Called by one thread.
 MP_DEVICE mp_tensor_report_t report_of(const TensorList &list, int64_t numel,
                                        const Totals &totals) {
   mp_tensor_report_t report{numel,
@@ -108,7 +108,7 @@ MP_DEVICE mp_tensor_report_t report_of(const TensorList &list, int64_t numel,
   return report;
 }
 
-/// A warp per tensor.
+/// Writes the report of every tensor, one warp per tensor.
 template <int kThreads>
 MP_DEVICE void report_tensors(const TensorList &list, const ReduceScratch &scratch,
                               mp_tensor_report_t *reports) {

@@ -1,13 +1,14 @@
-// Elementwise kernels over the rows of a matrix: each thread has kVec neighbouring elements of a row at a time.
+// Elementwise kernels over the rows of a matrix: a thread processes kVec adjacent elements of a row
+// at a time.
 #pragma once
 
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
 
-constexpr int kRowRunThreads = 128;  ///< of a block, where there is more than one
+constexpr int kRowRunThreads = 128;  ///< per block if the grid has more than one
 
-/// Calls visit(row, column, valid) for the runs of a matrix that are this thread's.
+/// Calls visit(row, column, valid) for each of this thread's vectors.
 template <class Visit>
 MP_DEVICE void for_each_row_run(int64_t rows, int64_t columns, Visit visit) {
   const int64_t runs_per_row = ceil_div<int64_t>(columns, kVec);
@@ -18,9 +19,11 @@ MP_DEVICE void for_each_row_run(int64_t rows, int64_t columns, Visit visit) {
   }
 }
 
-/// Of a kernel that begins with wait_for_previous_kernel(), whose warps have nothing to do with each other.  Threads
-/// take several runs where there would be more than so many blocks to an SM: few do for a step, where every thread
-/// of a block costs the host target as much as a run.  So a single block has the warps that it needs.
+/// Launches a kernel that begins with wait_for_previous_kernel() and whose warps are independent.
+///
+/// If the grid would exceed `blocks_per_sm` blocks per SM, a thread processes several vectors.  A
+/// recurrent step needs few blocks: on the host target, every thread costs as much as a vector.  A
+/// single block therefore has only the warps that it needs.
 template <class Args>
 void launch_row_runs(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
                      int64_t rows, int64_t columns, int blocks_per_sm, const Args &args,
@@ -36,6 +39,6 @@ void launch_row_runs(const char *name, void (*kernel)(MP_PARAM(Args)), const Dev
           .uses_pdl = true},
          stream, args);
 }
-constexpr int kBlocksOfStep = 2, kBlocksOfAllRows = 8;  // per SM
+constexpr int kBlocksOfStep = 2, kBlocksOfAllRows = 8;  // blocks per SM
 
 }  // namespace mp::MP_TARGET

@@ -1,37 +1,37 @@
-// Vector accesses of a thread: 8 elements each, several at a time, so that their loads are in flight
-// together.  Waiting for each 16 bytes before the next load would leave the memory of a large GPU
-// idle; tools/gpu/codegen/loads_in_flight.py has the calculation and the check.
+// Vector accesses of a thread: 8 elements each, several at a time, so that their loads are in
+// flight together.  Waiting for each 16 bytes before the next load would leave the memory of a
+// large GPU idle; tools/gpu/codegen/loads_in_flight.py contains the calculation and the check.
 //
-// A vector is two quads.  Eight consecutive fp32 elements per lane would take two requests, each for
-// half of every sector.
+// A vector consists of two quads, half a warp span apart.  Eight consecutive fp32 elements per lane
+// would take two requests, each for half of every sector.
 #pragma once
 
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
 
-/// The runs of a warp make a stretch: first a quad of every lane, then their second quads.
+/// Elements that a warp covers in one step: first one quad of every lane, then the second quads.
 constexpr int kWarpSpan = kWarpSize * kVec;
 MP_HD constexpr int place_in_run(int i) {
   return i / kQuad * (kWarpSpan / 2) + i % kQuad;
 }
 
-/// As many as have 64 bytes.  With 1024 threads on an SM these are 64 KiB in flight.
+/// Number of vectors in 64 bytes.  With 1024 threads on an SM, 64 KiB are in flight.
 template <class T>
 constexpr int kVectorsInFlight = 64 / (kVec * sizeof(T));
 
-/// Up to kNumRuns whole runs, kStride elements apart, at addresses that are aligned to 16 bytes.
+/// Up to kNumRuns full vectors, kStride elements apart, at 16-byte aligned addresses.
 template <int kNumRuns, int kStride>
 struct FullVectors {
   static constexpr int kRuns = kNumRuns;
-  int64_t begin;  ///< of the first
-  int left;       ///< elements from there to the end of the last stretch, > 0
+  int64_t begin;  ///< first element of the first vector
+  int left;       ///< elements from `begin` to the end of the last warp span, > 0
 
-  /// Element i of a run, and whether there is one.
+  /// at() is the index of element i of a vector; has() is true if the element exists.
   MP_DEVICE int64_t at(int run, int i) const { return begin + run * kStride + place_in_run(i); }
   MP_DEVICE bool has(int run, int) const { return run * kStride < left; }
 
-  /// x[run][i] = element i of a run, 0 where there is none.
+  /// x[run][i] = element i of a vector, or 0 if it does not exist.
   template <class T>
   MP_DEVICE void load(float (&x)[kRuns][kVec], const T *base) const {
     using Loaded = Pack<T, kQuad>;
@@ -60,11 +60,11 @@ struct FullVectors {
   }
 };
 
-/// One run of which elements may be missing, at an address of any alignment.
+/// Vector that may lack elements, at an address of any alignment.
 struct PartialVector {
   static constexpr int kRuns = 1;
   int64_t begin;
-  int left;  ///< elements from there to the end, > 0
+  int left;  ///< elements from `begin` to the end, > 0
 
   MP_DEVICE int64_t at(int, int i) const { return begin + place_in_run(i); }
   MP_DEVICE bool has(int, int i) const { return place_in_run(i) < left; }
@@ -83,11 +83,11 @@ struct PartialVector {
   }
 
  private:
-  /// Of the quad that begins with element i.
+  /// Number of elements in the quad that begins with element i.
   MP_DEVICE int valid(int i) const { return min_of(left - place_in_run(i), kQuad); }
 };
 
-/// One run of either kind.
+/// A full or partial vector.
 struct Run {
   int64_t begin;
   int left;
@@ -95,7 +95,7 @@ struct Run {
 
   MP_DEVICE bool has(int i) const { return place_in_run(i) < left; }
 
-  /// Calls f(FullVectors) or f(PartialVector): only loads and stores are compiled twice.
+  /// Calls f(FullVectors) or f(PartialVector); only loads and stores are compiled twice.
   template <class F>
   MP_DEVICE void visit(const F &f) const {
     if (is_whole)
@@ -105,7 +105,7 @@ struct Run {
   }
 };
 
-/// The same for a type known at run time only.
+/// Loads and stores for a run-time type.
 template <class Runs>
 MP_DEVICE void load_vectors(float (&x)[Runs::kRuns][kVec], const Runs &runs, mp_dtype_t dtype,
                             const void *base) {
@@ -121,15 +121,15 @@ MP_DEVICE void store_vectors(const Runs &runs, mp_dtype_t dtype, void *base,
             [&](auto type) { runs.store(static_cast<typename decltype(type)::type *>(base), x); });
 }
 
-/// Of the first run of this thread.
+/// Returns the first element of this thread's first vector.
 MP_DEVICE int first_element() {
   return warp_index() * kWarpSpan + lane_index() * kQuad;
 }
 
-/// Calls visit(runs) until all `count` elements from `begin` on were in one run; a thread gets its runs in
-/// ascending order, and the same ones whatever kRuns and is_aligned are.
-/// @param is_aligned  whether every address of which visit loads or stores elements `begin` on is a
-///                    multiple of 16
+/// Calls visit(vectors) for this thread's vectors of the `count` elements from `begin` on, in
+/// ascending order.  The assignment of elements to threads does not depend on kRuns and is_aligned.
+/// @param is_aligned  true if all addresses that visit passes to loads and stores are 16-byte
+///   aligned
 template <int kThreads, int kRuns, class Visit>
 MP_DEVICE void for_each_vector(int64_t begin, int count, bool is_aligned, const Visit &visit) {
   constexpr int kStride = kThreads * kVec;
@@ -142,7 +142,7 @@ MP_DEVICE void for_each_vector(int64_t begin, int count, bool is_aligned, const 
     visit(PartialVector{begin + i, count - i});
 }
 
-/// The same with visit(Run), for kernels whose single run has loads enough.
+/// for_each_vector with visit(Run), for kernels that issue enough loads for a single vector.
 template <int kThreads, class Visit>
 MP_DEVICE void for_each_single_run(int64_t begin, int count, bool is_aligned, const Visit &visit) {
   const int whole = is_aligned ? count / kWarpSpan * kWarpSpan : 0;

@@ -1,9 +1,9 @@
-// One pass over a tensor list: found_inf, amax and L2 norm, over the list and per tensor; and, in an
-// instance of its own, so that a pass without them is not slower, reports (report.h).
+// Statistics of a tensor list in one pass: found_inf, amax and L2 norm, of the list and per tensor.
+// A separate kernel instance also computes reports (report.h), so that other passes are not slower.
 //
-// Every chunk gives one maximum of |x|, on the bits, where NaN sorts above infinity and so
-// survives, and one sum of squares (fp32 in a fixed tree; squares.h).  The last block to finish
-// reduces them in a fixed order (fp64), so the result does not depend on the launch geometry.
+// Each chunk yields the maximum of |x|, compared as bits so that NaN orders above infinity and is
+// kept, and a sum of squares (fp32 in a fixed tree; squares.h).  The last block reduces them in a
+// fixed order (fp64), so the result does not depend on the launch geometry.
 #include "kernels/tensors/clip.h"
 #include "kernels/tensors/lists.h"
 #include "kernels/tensors/report.h"
@@ -21,17 +21,17 @@ struct StatisticsArgs {
   TensorList list;
   ReduceScratch scratch;
   StatisticsOutputs out;
-  bool has_norms;  ///< some output needs sums of squares
+  bool has_norms;  ///< true if an output needs sums of squares
 };
 
-/// What one thread sees of a chunk.
+/// Statistics of one thread in a chunk.
 template <bool kReports>
 struct TensorStats {
   uint32_t amax_bits = 0;
   float sum_squares = 0.0f;
   Tally tally;
 
-  /// A run of a chunk that begins at element `begin`.
+  /// Adds vector `run` of a chunk that begins at element `begin`.
   template <class Runs>
   MP_DEVICE void see(const float (&x)[kVec], const Runs &runs, int run, int64_t begin) {
     MP_UNROLL
@@ -45,7 +45,8 @@ struct TensorStats {
   }
 };
 
-/// This thread's sum for a chunk whose plain sum is not right; in the same order.
+/// Returns this thread's scaled sum for a chunk whose unscaled sum is inaccurate, in the same
+/// order.
 MP_DEVICE float scaled_squares(const TensorList &list, const ChunkRange &range, float factor) {
   const mp_dtype_t dtype = dtype_of(list, range.tensor);
   const void *const data = data_of<const void>(list, range.tensor);
@@ -84,7 +85,7 @@ MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   args.scratch.sum_squares[number] = restored_squares(sum_squares, factor);
 }
 
-/// A warp per tensor.
+/// Reduces the chunks of every tensor, one warp per tensor.
 MP_DEVICE void reduce_tensors(const StatisticsArgs &args) {
   const StatisticsOutputs &out = args.out;
   float *const unscaled_norms = out.clip.tensor_norms;

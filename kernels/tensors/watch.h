@@ -1,4 +1,4 @@
-// found_inf and amax of what an elementwise kernel stores, as the epilogue of a product has them.
+// found_inf and amax of the values that an elementwise kernel stores, like in a GEMM epilogue.
 #pragma once
 
 #include "kernels/simt/reduce.h"
@@ -6,12 +6,12 @@
 
 namespace mp::MP_TARGET {
 
-/// The largest magnitude among the numbers that a thread stores.
+/// Largest magnitude of the values that a thread stores.
 class AmaxTracker {
  public:
   MP_DEVICE AmaxTracker(float *found_inf, float *amax) : found_inf_(found_inf), amax_(amax) {}
 
-  /// Of x once it is rounded to the type.
+  /// Updates the maximum with x rounded to `dtype`.
   MP_DEVICE void see(mp_dtype_t dtype, float x) {
     largest_ = max_of(largest_, magnitude_bits(rounded_to(dtype, x)));
   }
@@ -22,7 +22,7 @@ class AmaxTracker {
     for (int i = 0; i < kRun; i++)
       if (i < valid) see(dtype, x[i]);
   }
-  /// By every thread of the block, once.
+  /// Writes the outputs.  Called once by every thread of the block.
   MP_DEVICE void finish() const {
     if (found_inf_ == nullptr && amax_ == nullptr) return;
     const uint32_t bits = warp_reduce<Max>(largest_);
