@@ -1,8 +1,8 @@
-// out = [out +] weight * in / S over lists, in fp32: mp_unscale, mp_grads_accumulate,
-// mp_grads_to_fp32.
+// Gradient accumulation in fp32, out = [out +] weight * in / S over lists: mp_unscale,
+// mp_grads_accumulate, mp_grads_to_fp32.
 //
-// What was not finite stays in the sums as an infinity or a NaN, so that a window with an overflow
-// is spoilt even if the flag has been cleared since.
+// Non-finite inputs stay in the sums as infinity or NaN, so a window with an overflow is detected
+// even if the flag has been cleared since.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/outcome.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Bits of the largest |x| so far, on which NaN sorts above infinity.
+/// Bits of the largest |x| so far; NaN orders above infinity.
 struct Largest {
   uint32_t grad = 0, sum = 0;
 };
@@ -26,7 +26,7 @@ MP_DEVICE uint32_t largest_bits(uint32_t bits, const float (&x)[kVec]) {
   return bits;
 }
 
-/// sum += factor * x, one rounding each; or, the first time, sum = factor * x.
+/// sum += factor * x with one rounding, or sum = factor * x if kFirst.
 template <bool kFirst>
 MP_DEVICE void add_run(float (&sum)[kVec], float factor, const float (&x)[kVec]) {
   if constexpr (kFirst) {
@@ -62,8 +62,9 @@ MP_DEVICE Largest accumulate_chunk(const AccumulateArgs &args, float factor, int
   return largest;
 }
 
-/// The flag, and the amax for the scaler's next update.  A product that overflows belongs to this
-/// micro-batch; a sum may hold the overflow of an earlier one, which has been noticed.
+/// Updates the flag and the scaler's amax.  A product that overflows belongs to this micro-batch.
+/// Sums are checked only at the end of the window: they may contain an earlier overflow, which has
+/// already been flagged.
 MP_DEVICE void note(const AccumulateArgs &args, float factor, const Largest &block) {
   const bool bad_product = !std::isfinite(factor * float_from_bits(block.grad));
   const bool bad_sum = args.last && block.sum >= kInfinityBits;

@@ -1,7 +1,7 @@
-// The loss-scale policies as functions from state to state.  mpcore/scaler.h, says what each
-// does and where it comes from.
+// Loss-scale policies as functions from state to state.  mpcore/scaler.h documents each policy and
+// its source.
 //
-// Pure: the same code runs on the device, on the host and in the tests, and gives the same bits there
+// Pure: the same code runs on the device, on the host and in the tests, with the same bits
 // (reproducible_math.h).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace mp::MP_TARGET {
 
-/// A limit of 0 is none; NaN stays NaN.
+/// Clamps to the limits.  A limit of 0 means none; NaN stays NaN.
 MP_DEVICE float clamped_scale(const mp_scaler_config_t &config, float scale) {
   const bool has_max = config.max_scale > 0.0f;
   return scale < config.min_scale              ? config.min_scale
@@ -22,7 +22,7 @@ MP_DEVICE float clamped_scale(const mp_scaler_config_t &config, float scale) {
                                                : scale;
 }
 
-/// Torch's rule, with Megatron's or Apex's hysteresis.
+/// PyTorch's rule, with the hysteresis of Megatron or Apex.
 MP_DEVICE void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_t &state,
                               bool overflow) {
   if (overflow) {
@@ -40,8 +40,9 @@ MP_DEVICE void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_
   if (std::isfinite(grown)) state.scale = grown;
 }
 
-/// log2 of the scale that the statistics ask for: log2_max - mu - overflow_std_dev * sigma, rounded
-/// down.  In whole bits here already, so that head-room does not take the fraction a second time.
+/// Returns log2 of the scale derived from the statistics: log2_max - mu - overflow_std_dev * sigma,
+/// rounded down.  Rounded before the headroom is computed and subtracted, so that the fraction is
+/// not removed twice.
 MP_DEVICE double lognormal_exponent(const mp_scaler_config_t &config,
                                     const mp_scaler_state_t &state) {
   const double fast = 1.0 - state.beta1_power, slow = 1.0 - state.beta2_power;
@@ -68,20 +69,21 @@ MP_DEVICE void observe(const mp_scaler_config_t &config, mp_scaler_state_t &stat
   state.beta2_power = product(state.beta2_power, config.beta2);
 }
 
-/// Head-room such that the statistics ask for no more than `scale`, until it is given back.
+/// Raises the headroom so that the statistics give at most `scale` until the headroom shrinks.
 MP_DEVICE void limit_to(const mp_scaler_config_t &config, mp_scaler_state_t &state, float scale) {
   const double excess = lognormal_exponent(config, state) - reproducible::log2(double{scale});
   if (excess > state.headroom) state.headroom = static_cast<float>(excess);
 }
 
-/// @param amax  largest |gradient| as measured, still multiplied by S; finite unless `overflow`.
+/// Lognormal policy.
+/// @param amax  largest |gradient| as measured, still multiplied by S; finite unless `overflow`
 MP_DEVICE void update_lognormal(const mp_scaler_config_t &config, mp_scaler_state_t &state,
                                 bool overflow, float amax) {
   const bool has_statistics = state.beta1_power < 1.0;
   if (overflow) {
     state.growth_tracker = 0;
     const float backed_off = static_cast<float>(state.scale * config.backoff_factor);
-    // Not 0, for which no head-room would do.
+    // Not 0: no finite headroom would suffice.
     constexpr float kSmallest = 1.40129846e-45f;
     if (has_statistics) limit_to(config, state, backed_off > 0.0f ? backed_off : kSmallest);
     state.scale = clamped_scale(config, backed_off);
@@ -90,7 +92,8 @@ MP_DEVICE void update_lognormal(const mp_scaler_config_t &config, mp_scaler_stat
   if (!(amax > 0.0f)) return;
   observe(config, state,
           reproducible::log2(double{amax}) - reproducible::log2(double{state.scale}));
-  // The first statistics know nothing of the overflows before them, and would repeat the descent.
+  // The first statistics do not include earlier overflows; without a limit, the scale would have to
+  // back off again.
   if (!has_statistics && state.skipped > 0) limit_to(config, state, state.scale);
   if (++state.growth_tracker >= config.growth_interval) {
     state.growth_tracker = 0;
@@ -100,14 +103,15 @@ MP_DEVICE void update_lognormal(const mp_scaler_config_t &config, mp_scaler_stat
   state.scale = clamped_scale(config, static_cast<float>(reproducible::exp2(exponent)));
 }
 
-/// The mixed statistics of LogMaxScaler, every operation rounded to fp32 as TensorFlow does.
+/// Adds a sample to LogMaxScaler's statistics; each operation is rounded to fp32, like in
+/// TensorFlow.
 MP_DEVICE float logmax_mix(float old, double beta, float sample) {
   using reproducible::product;
   return product(static_cast<float>(beta), old) + product(static_cast<float>(1.0 - beta), sample);
 }
 
-/// LogMaxScaler.update_op, defects included.
-/// @param amax  as in update_lognormal
+/// LogMaxScaler.update_op, including its defects.
+/// @param amax  see update_lognormal
 MP_DEVICE void update_logmax(const mp_scaler_config_t &config, mp_scaler_state_t &state,
                              bool overflow, float amax) {
   using reproducible::product;
@@ -119,7 +123,7 @@ MP_DEVICE void update_logmax(const mp_scaler_config_t &config, mp_scaler_state_t
   state.log2_mean = logmax_mix(state.log2_mean, config.beta1, x);
   state.log2_mean_slow = logmax_mix(state.log2_mean_slow, config.beta2, x);
   state.log2_square_slow = logmax_mix(state.log2_square_slow, config.beta2, product(x, x));
-  // In fp32, not rounded from fp64: GCC 12 loses such a rounding where it vectorises the two.
+  // Computed in fp32: GCC 12 drops the rounding from fp64 to fp32 when it vectorizes the two.
   const float beta1_power = static_cast<float>(state.beta1_power);
   const float beta2_power = static_cast<float>(state.beta2_power);
   state.beta1_power = product(beta1_power, static_cast<float>(config.beta1));
@@ -131,7 +135,7 @@ MP_DEVICE void update_logmax(const mp_scaler_config_t &config, mp_scaler_state_t
   const float variance = state.log2_square_slow / slow - product(slow_mean, slow_mean);
   const float sigma = sqrtf(variance < 0.0f ? 0.0f : variance);
   const float cutoff = product(sigma, config.overflow_std_dev) + state.log2_mean / fast;
-  const float exponent = 16.0f - cutoff;  // 16, whatever log2_max is
+  const float exponent = 16.0f - cutoff;  // 16, regardless of log2_max
   state.scale = clamped_scale(config, static_cast<float>(reproducible::exp2(double{exponent})));
 }
 
@@ -139,7 +143,7 @@ MP_DEVICE float inverse(float scale) {
   return static_cast<float>(1.0 / static_cast<double>(scale));
 }
 
-/// Whether so many steps in a row have been skipped that S is not to blame.
+/// True if more consecutive steps have been skipped than a wrong scale explains.
 MP_DEVICE bool has_diverged(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
   return config.diverged_after > 0 && state.skipped_in_row >= config.diverged_after;
 }
@@ -158,7 +162,8 @@ MP_DEVICE void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &s
   state.status = !has_scale || has_diverged(config, state) ? MP_SCALER_DIVERGED : MP_SCALER_OK;
 }
 
-/// One step.  The policy is applied to overflows and to steps that were taken.
+/// Returns the state after one step.  The policy applies to steps that were taken and, until the
+/// scaler has diverged, to overflows.
 MP_DEVICE mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config,
                                               mp_scaler_state_t state, mp_step_outcome_t outcome,
                                               float amax) {
@@ -172,11 +177,11 @@ MP_DEVICE mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config,
   return state;
 }
 
-/// By one thread: what a step has measured, for the next update.
-/// @param amax  NULL: nothing
+/// Records the amax of a step for the next update.  Called by one thread.
+/// @param amax  NULL: no effect
 MP_DEVICE void note_amax(ScalerDevice &scaler, const float *amax) {
   if (amax == nullptr || std::isnan(scaler.amax)) return;
-  if (!(*amax <= scaler.amax)) scaler.amax = *amax;  // NaN is not
+  if (!(*amax <= scaler.amax)) scaler.amax = *amax;  // also if it is NaN
 }
 
 MP_DEVICE void record(ScalerDevice &scaler, mp_step_outcome_t outcome) {
@@ -188,7 +193,8 @@ MP_DEVICE void record(ScalerDevice &scaler, mp_step_outcome_t outcome) {
   scaler.num_recorded++;
 }
 
-/// By one thread: the outcome of the step, the policy, the two floats that kernels read, and the flag.
+/// Records and publishes the outcome of a step, applies the policy, and updates scale and flag.
+/// Called by one thread.
 MP_DEVICE void update_scaler(ScalerDevice &scaler, mp_step_outcome_t outcome) {
   record(scaler, outcome);
   const mp_scaler_state_t next =

@@ -1,4 +1,4 @@
-// The outcome of a step, as far as the scaler holds it, and its way to the host (mp_step_query),
+// Outcome of a step as recorded by the scaler, and its publication to the host (mp_step_query),
 // which does not wait for it.
 #pragma once
 
@@ -14,17 +14,17 @@ MP_DEVICE bool has_scale(const ScalerDevice &scaler) {
   return std::isfinite(scaler.inv_scale);
 }
 
-/// Outcome of a step by everything that has been noted since the last update.  A non-finite amax is
-/// an overflow even if the flag is down: as a sample it would make the running means infinite.
+/// Returns the outcome of everything recorded since the last update.  A non-finite amax is an
+/// overflow even if the flag is not set: as a sample it would make the running means infinite.
 MP_DEVICE mp_step_outcome_t noted_outcome(const ScalerDevice &scaler) {
   if (scaler.found_inf != 0.0f || !std::isfinite(scaler.amax)) return MP_STEP_OVERFLOW;
   if (!has_scale(scaler)) return MP_STEP_NO_SCALE;
   return scaler.out_of_range != 0 ? MP_STEP_RANGE : MP_STEP_TAKEN;
 }
 
-/// By one thread, before the update that counts the step.  The verdict comes last: who reads it in
-/// acquire order sees the rest.
-/// @param next_scale  S after the step; NULL where only the update will know
+/// Publishes the outcome of a step.  Called by one thread, before the update that counts the step.
+/// The verdict is stored last: a host thread that reads it with acquire order sees the other words.
+/// @param next_scale  S after the step; NULL if only the update computes it
 MP_DEVICE void publish_outcome(const ScalerDevice &scaler, mp_step_outcome_t outcome,
                                const float *next_scale = nullptr) {
   const bool skipped = outcome != MP_STEP_TAKEN;

@@ -1,9 +1,9 @@
-// What the ranks of a step agree on: whether it is skipped, the largest gradient and, where every rank
-// has tensors of its own, their norm.  Before the reduction each rank writes a message; after it, each
-// reads the combined message.
+// Values that all ranks of a step agree on: whether it is skipped, the largest gradient and, if
+// ranks own different tensors, the norm.  Each rank writes a message before the reduction and reads
+// the reduced message after it.
 //
-// Libraries differ in what NaN does to a maximum, and infinity would hide the largest finite
-// gradient, so that what is not finite travels as a code.
+// Non-finite values are sent as codes: libraries differ in the maximum of NaN, and infinity would
+// hide the largest finite gradient.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/outcome.h"
@@ -21,8 +21,8 @@ MP_DEVICE void add_amax(RankMessage &message, float amax) {
   if (std::isfinite(amax)) message.amax = max_of(message.amax, amax);
 }
 
-/// Factors of the three places of a sum of squares, powers of two: norms from 2^56 on, those below
-/// 2^-50, and the others.  Hence sums of 2^16 ranks neither overflow nor vanish in fp32.
+/// Power-of-two factors of the three slots of a sum of squares: norms from 2^56 on, norms below
+/// 2^-50, and all others.  With them, sums over 2^16 ranks neither overflow nor vanish in fp32.
 MP_DEVICE double sum_factor(int place) {
   return place == 0 ? 0x1p-200 : place == 1 ? 0x1p200 : 1.0;
 }

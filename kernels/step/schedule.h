@@ -1,6 +1,6 @@
-// The learning rate as a function of t.  mpcore/optimizer.h, has the formulas and their sources.
+// Learning rate as a function of t.  mpcore/optimizer.h documents the formulas and their sources.
 //
-// Pure: the same code runs on the device, on the host and in the tests, and gives the same bits there
+// Pure: the same code runs on the device, on the host and in the tests, with the same bits
 // (reproducible_math.h).
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace mp::MP_TARGET {
 
-/// After the warm-up.
+/// Returns the learning rate after the warm-up.
 /// @param progress  (t - 1 - warmup_steps) / decay_steps, not limited
 MP_DEVICE double decayed_lr(const mp_hyper_t &hyper, double progress) {
   using reproducible::product;
