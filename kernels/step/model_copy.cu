@@ -1,4 +1,4 @@
-// mp_masters_to_model: what an optimizer step does to the 16-bit copy, by itself.
+// mp_masters_to_model: the 16-bit copy of an optimizer step as a separate call.
 #include "kernels/step/model_copy.h"
 
 #include "kernels/step/args.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Returns how many of this thread's copies overflowed.
+/// Returns the number of this thread's copies that overflowed.
 template <bool kPlain>
 MP_DEVICE int copy_chunk(const ModelCopyArgs &args, int64_t number, int64_t t) {
   const ChunkRange range = chunk_range(args.master, number);

@@ -1,5 +1,5 @@
-// The 16-bit copy of a run of fp32 master weights, as the optimizer and mp_masters_to_model write it:
-// rounded to nearest or stochastically, clamped or not, counted or not.
+// 16-bit copy of fp32 master weights for the optimizer and mp_masters_to_model: rounded to nearest
+// or stochastically, clamped or not, with or without a count of overflows.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace mp::MP_TARGET {
 
-/// The copy of one tensor in one step.
+/// Destination of the copy of one tensor in one step.
 struct CopyPlace {
   void *model;
   mp_dtype_t dtype;
@@ -20,7 +20,8 @@ struct CopyPlace {
   int64_t t;
 };
 
-/// A 16-bit weight that overflows would make every later gradient non-finite.
+/// Clamps w to the finite range: a 16-bit weight that overflows would make all later gradients
+/// non-finite.
 MP_DEVICE float clamped(float w, mp_dtype_t dtype) {
   const float most = dtype == MP_FP16 ? kHalfMax : kBf16Max;
   return w > most ? most : w < -most ? -most : w;
@@ -30,9 +31,11 @@ MP_DEVICE bool overflows(float w, mp_dtype_t dtype) {
   return magnitude_bits(rounded_to(dtype, w)) == kInfinityBits;
 }
 
-/// One of the two neighbours of w in the type, the one away from zero with the probability that makes
-/// w the mean (fp16 subnormals: to within 2^-32); w itself where the type has it.  Beyond the largest
-/// finite number the numbers go on, and overflow when they are stored.
+/// Returns one of the two neighbors of w in the type, or w itself if the type can represent it.
+///
+/// The neighbor away from zero has the probability that makes w the mean (fp16 subnormals: to
+/// within 2^-32).  Results may exceed the largest finite number; they overflow when they are
+/// stored.
 /// @param random  32 random bits
 MP_DEVICE float stochastically_rounded(float w, mp_dtype_t dtype, uint32_t random) {
   constexpr uint32_t kSmallestNormalHalf = 0x38800000;  // 2^-14
@@ -40,19 +43,19 @@ MP_DEVICE float stochastically_rounded(float w, mp_dtype_t dtype, uint32_t rando
   if (magnitude >= kInfinityBits) return w;
   float rounded;
   if (dtype == MP_FP16 && magnitude < kSmallestNormalHalf) {
-    const float units = float_from_bits(magnitude) * 0x1p24f;  // the neighbours are 1 apart
+    const float units = float_from_bits(magnitude) * 0x1p24f;  // the neighbors are 1 apart
     const float below = floorf(units);
     const uint32_t threshold = static_cast<uint32_t>((units - below) * 0x1p32f);
     rounded = (random < threshold ? below + 1.0f : below) * 0x1p-24f;
   } else {
-    // A carry out of the dropped bits is the step to the next number, of whatever exponent.
+    // A carry out of the dropped bits steps to the next number, even across exponents.
     const uint32_t dropped = dtype == MP_FP16 ? 0x1fff : 0xffff;
     rounded = float_from_bits((magnitude + (random & dropped)) & ~dropped);
   }
   return copysignf(rounded, w);
 }
 
-/// The random numbers of a weight follow from the seed, t, the tensor and the element alone.
+/// Rounds a vector stochastically.  Random numbers depend only on seed, t, tensor and element.
 template <class Runs>
 MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, const Runs &runs,
                                     int run, float (&w)[kVec]) {
@@ -72,8 +75,8 @@ MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, const
   }
 }
 
-/// What the policy makes of a run of 8 weights, of which both halves begin at multiples of 4.
-/// @return how many overflow; 0 if kPlain
+/// Applies the policy to a vector of 8 weights, whose halves begin at multiples of 4.
+/// @return number of weights that overflow; 0 if kPlain
 template <bool kPlain, class Runs>
 MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, const Runs &runs,
                            int run, float (&w)[kVec]) {
@@ -91,9 +94,9 @@ MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, con
   return count;
 }
 
-/// Copies runs of weights, and changes them on the way.
-/// @tparam kPlain  to nearest, without counting: most programs want no more
-/// @return how many overflowed; 0 if kPlain
+/// Stores the copies of vectors of weights; modifies w.
+/// @tparam kPlain  round to nearest and do not count: the common case
+/// @return number of copies that overflowed; 0 if kPlain
 template <bool kPlain, class Runs>
 MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, const Runs &runs,
                          float (&w)[Runs::kRuns][kVec]) {
@@ -105,14 +108,14 @@ MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, const
   return count;
 }
 
-/// By all lanes of a warp: adds what they have counted.
+/// Adds the counts of a warp to *overflows.  Called by all lanes.
 MP_DEVICE void add_overflows(int64_t *overflows, int64_t count) {
   if (overflows == nullptr) return;
   count = warp_reduce<Sum>(count);
   if (lane_index() == 0 && count != 0) atomic_add(overflows, count);
 }
 
-/// Whether the policy asks for less than store_copy<false> can do.
+/// True if store_copy<true> suffices for the policy.
 inline bool is_plain(const CopyPolicy &policy, const int64_t *overflows) {
   return (policy.flags & MP_OPT_STOCHASTIC_ROUNDING) == 0 && overflows == nullptr;
 }

@@ -1,10 +1,11 @@
-// The optimizer step: one pass over master, state and gradients that writes master, state and the
-// 16-bit copy.  Micikevicius et al. 2018, section 3.1.  Rules that look at the norms of a tensor have
-// a pass before it, tensor_ratios.cu.
+// Optimizer step: one pass over master weights, state and gradients that writes master weights,
+// state and the 16-bit copy.  Rules with tensor norms have a pass before it (tensor_ratios.cu).
 //
-// The outcome is computed here, on the device; a skipped step writes nothing, t included.
-// Chunks are taken from the last to the first: pass 1 of mp_scale_step has just read the gradients
-// in forward order, and the last of them are still in L2.
+// The outcome is computed on the device; a skipped step changes neither tensors nor t.  Chunks are
+// processed from last to first: pass 1 of mp_scale_step has just read the gradients in forward
+// order, and the last of them are still in L2.
+//
+// Source: Micikevicius et al. 2018, section 3.1.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/loss_scale.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Zero if all new values are finite, else NaN; three sums, for their latency.
+/// Returns 0 if all new values are finite, else NaN.  Three sums hide the latency.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE float finite_probe(const Elements &e) {
   float w = 0.0f, m = 0.0f, v = 0.0f;
@@ -29,9 +30,9 @@ MP_DEVICE float finite_probe(const Elements &e) {
   return w + m + v;
 }
 
-/// Gives the elements with a new value that is not finite their old values, still in memory.
-/// An m that stays as it is was not computed: it is unused without momentum.
-/// @return their number
+/// Restores the old values, still in memory, of elements with a non-finite new value.  An unchanged
+/// m was not computed (without momentum it is unused) and is ignored.
+/// @return number of restored elements
 template <mp_optimizer_kind_t kind>
 MP_DEVICE int reject_elements(Elements &e, const Tensors &tensors, const Run &run) {
   Elements old;
@@ -52,7 +53,7 @@ MP_DEVICE int reject_elements(Elements &e, const Tensors &tensors, const Run &ru
   return rejected;
 }
 
-/// Returns how many copies overflowed.
+/// Returns the number of copies that overflowed.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const UpdateArgs &update,
                          const CopyPolicy &policy, const CopyPlace &place, const Run &run) {
@@ -76,7 +77,7 @@ MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const
   return overflows;
 }
 
-/// Returns how many of this thread's copies overflowed.
+/// Returns the number of this thread's copies that overflowed.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   MP_SHARED(RuleParams, params, [1]);
@@ -98,8 +99,8 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   return overflows;
 }
 
-/// What comes after every weight has been updated: the learning rates, the factors of the next step, the
-/// counter, the scaler, the flags.
+/// Finishes a step after all weights have been updated: learning rates, factors of the next step,
+/// step counter, scaler, flags.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void finish_step(const StepArgs &args, mp_step_outcome_t outcome) {
   const bool skip = outcome != MP_STEP_TAKEN;
@@ -113,7 +114,7 @@ MP_DEVICE void finish_step(const StepArgs &args, mp_step_outcome_t outcome) {
       group.factors = step_factors<kind>(o.flags, group.hyper, t + 1);
     }
   }
-  block_sync();  // all have read t
+  block_sync();  // all threads have read t
   if (thread_index() != 0) return;
   if (!skip) (*o.t)++;
   if (u.skipped != nullptr) *u.skipped = skip ? 1.0f : 0.0f;
@@ -127,7 +128,7 @@ MP_DEVICE void finish_step(const StepArgs &args, mp_step_outcome_t outcome) {
   }
 }
 
-/// Blocks on an SM: rules with less state have less in flight in each.
+/// Blocks per SM: rules with less state have fewer loads in flight per block.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
 [[maybe_unused]] constexpr int kMinBlocks = Rule<kind>::kHasV || !kPlainCopy ? 2 : 3;
 

@@ -1,5 +1,5 @@
-// What the regularizers add to the loss: per chunk, in fp32, the sums of |w| and of w^2; times the
-// coefficients of their tensor and across chunks in fp64, in a fixed order, by the last block.
+// Loss of the regularizers.  The sums of |w| and w^2 of a chunk are computed in fp32 and multiplied
+// by the tensor's coefficients in fp64.  The last block adds the chunks in fp64, in a fixed order.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/step_tensors.h"
@@ -39,7 +39,7 @@ MP_DEVICE void measure_chunk(const RegularizationArgs &args, int64_t number) {
   squares = block_reduce<kThreads, Sum>(squares);
   if (thread_index() != 0) return;
   const mp_hyper_t hyper = tensor_hyper(o, range.tensor);
-  // A coefficient of 0 leaves a tensor out, whatever its weights are.
+  // A coefficient of 0 excludes a tensor, whatever its weights.
   double loss = 0.0;
   if (hyper.l1 != 0.0f) loss += static_cast<double>(hyper.l1) * static_cast<double>(sum);
   if (hyper.l2 != 0.0f) loss += static_cast<double>(hyper.l2) * static_cast<double>(squares);

@@ -1,5 +1,5 @@
-// What the kernels of one optimizer step share: whether it is skipped, and what runs of 8 elements of a
-// tensor need to be updated.
+// Shared code of the kernels of an optimizer step: the outcome, and access to a tensor and its
+// state in vectors of 8 elements.
 #pragma once
 
 #include <cmath>
@@ -18,14 +18,15 @@ struct StepArgs {
   UpdateArgs update;
 };
 
-/// True if the square of the largest final gradient is a finite number, as is their factor.
+/// True if the gradient factor and the square of the largest final gradient are finite.
 MP_DEVICE bool is_in_range(const UpdateArgs &u) {
   const float factor = u.grad_scale != nullptr ? *u.grad_scale : 1.0f;
   const float amax = u.grad_amax != nullptr ? *u.grad_amax : 0.0f;
   return fabsf(amax * factor) < 0x1p63f;  // false for 0 x infinity too
 }
 
-/// The first outcome that applies, computed by every kernel of the step from the same numbers.
+/// Returns the first outcome that applies.  Every kernel of the step computes it from the same
+/// values.
 MP_DEVICE mp_step_outcome_t outcome_of(const StepArgs &args) {
   const UpdateArgs &u = args.update;
   const auto is_finite = [](const float *x) { return x == nullptr || std::isfinite(*x); };
@@ -39,7 +40,7 @@ MP_DEVICE mp_step_outcome_t outcome_of(const StepArgs &args) {
   return noted == MP_STEP_RANGE || !is_in_range(u) ? MP_STEP_RANGE : MP_STEP_TAKEN;
 }
 
-/// The hyperparameters as they apply to one tensor; lr is that of the group.
+/// Returns the hyperparameters of one tensor; lr is that of the group.
 MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor) {
   mp_hyper_t hyper = o.groups[o.tensor_group[tensor]].hyper;
   if (o.decay_multipliers != nullptr) {
@@ -51,13 +52,15 @@ MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor) {
   return hyper;
 }
 
-/// Those of step t that the step before it has left, or the same computed here.
+/// Returns the factors of step t: those stored by the previous step, or the same values computed
+/// here.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE StepFactors factors_of(const OptimizerArgs &o, const ParamGroup &group, int64_t t) {
   return group.factors.t == t ? group.factors : step_factors<kind>(o.flags, group.hyper, t);
 }
 
-/// Without the ratio, which the pass over the norms is still to find.
+/// Returns the parameters of one tensor, with a ratio of 1: the pass over the norms computes it
+/// later.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE RuleParams tensor_params(const StepArgs &args, uint32_t tensor) {
   const OptimizerArgs &o = args.optimizer;
@@ -81,13 +84,13 @@ MP_DEVICE RuleParams tensor_params(const StepArgs &args, uint32_t tensor) {
   return params;
 }
 
-/// Where the elements of a tensor and of its state are.
+/// Addresses of a tensor and its state.
 struct Tensors {
   const void *grad;
   mp_dtype_t grad_dtype;
   const float *extra;  ///< NULL: none
   float *master;
-  float *m, *v;  ///< NULL where the rule has none
+  float *m, *v;  ///< NULL if the rule has none
 
   MP_DEVICE bool are_aligned() const {
     return is_aligned_16(grad) && is_aligned_16(extra) && is_aligned_16(master) &&
@@ -104,19 +107,19 @@ MP_DEVICE Tensors tensors_of(const OptimizerArgs &o, uint32_t t) {
           optional_data_of<float>(o.v, t)};
 }
 
-/// Where the weights of a tensor are copied in step t; model is NULL where they are not.
+/// Returns the destination of a tensor's copy in step t; its model is NULL if there is none.
 MP_DEVICE CopyPlace copy_place_of(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
   const mp_dtype_t dtype = o.model.data != nullptr ? dtype_of(o.model, tensor) : MP_FP16;
   return {optional_data_of(o.model, tensor), dtype, tensor, t};
 }
 
-/// A run of elements in registers; g as the rules want it; m and v are 0 where the rule has none.
+/// Vector of elements in registers.  g is the final gradient; m and v are 0 if the rule has none.
 struct Elements {
   float g[1][kVec], w[1][kVec], m[1][kVec] = {}, v[1][kVec] = {};
 };
 
-/// The gradients come last: a 16-bit number is waited for where it is widened, and by then everything
-/// else is in flight.
+/// Loads a vector.  Gradients come last: widening a 16-bit value waits for it, and all other loads
+/// are in flight by then.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void load_elements(Elements &e, const Tensors &tensors, const RuleParams &params,
                              const Run &run) {
@@ -133,7 +136,7 @@ MP_DEVICE void load_elements(Elements &e, const Tensors &tensors, const RulePara
     e.g[0][i] = final_gradient(params, e.g[0][i], e.w[0][i], extra[0][i]);
 }
 
-/// Measures every tensor and leaves OptimizerArgs::ratios for the update (tensor_ratios.cu).
+/// Computes OptimizerArgs::ratios for the update (tensor_ratios.cu).
 void tensor_ratios(const Device &device, const StepArgs &args, mp_stream_t stream);
 
 }  // namespace mp::MP_TARGET

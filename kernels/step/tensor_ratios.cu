@@ -1,9 +1,9 @@
-// The first pass of the rules that look at the norms of a tensor: LAMB, LARC, LARS and NovoGrad.
+// First pass of the rules with tensor norms: LAMB, LARC, LARS and NovoGrad.
 //
-// It computes what the update will compute from the same numbers, and keeps only sums of squares:
-// one pair per chunk (fp32 in a fixed tree; kernels/tensors/squares.h), added up per tensor in a
-// fixed order (fp64) by the last block.  So the result does not depend on the launch geometry, and
-// nothing is written but the ratios and NovoGrad's second moments, one number per tensor.
+// It computes the same values as the update and stores only sums of squares: one pair per chunk
+// (fp32 in a fixed tree; kernels/tensors/squares.h), added per tensor in a fixed order (fp64) by
+// the last block.  The result therefore does not depend on the launch geometry.  Outputs are the
+// ratios and NovoGrad's second moments, one number per tensor.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/step_tensors.h"
 #include "kernels/tensors/squares.h"
@@ -15,14 +15,15 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarpSize;
 
-/// Clang 16 would not find it from within a generic lambda.
+/// True if the rule has this pass.  A separate variable: Clang 16 would not find kRatiosName in a
+/// generic lambda.
 template <mp_optimizer_kind_t kind>
 constexpr bool kMeasures = requires {
   Rule<kind>::kRatiosName;
 };
 
-/// Sum of squares of one number per element of a chunk, and the bits of the largest.  A number that
-/// is not finite is left out: its element will keep its old values.
+/// Sum of squares of one value per element of a chunk, and the bits of the largest.  Non-finite
+/// values are skipped: their elements will keep their old values.
 struct ScaledSquares {
   float factor;
   float sum = 0.0f;
@@ -35,7 +36,7 @@ struct ScaledSquares {
   }
 };
 
-/// Adds the squares of a chunk, with the factors of the two sums.
+/// Adds the squares of a chunk to the two sums, each with its factor.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void add_squares(const RuleParams &params, const Tensors &tensors,
                            const ChunkRange &range, ScaledSquares &w_squares,
@@ -79,7 +80,7 @@ MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   }
 }
 
-/// A warp per tensor.
+/// Computes the ratio of every tensor, one warp per tensor.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void reduce_tensors(const StepArgs &args) {
   const TensorList &list = args.optimizer.grads;

@@ -1,6 +1,6 @@
-// The optimizers as functions of one element: gradient, master weight and state in, out.  Rules that
-// look at the norms of a tensor get them as one factor, which their function `ratio` makes.
-// mpcore/optimizer.h has the formulas and their sources.
+// Optimizer rules as functions of one element: gradient, master weight and state in, out.  Rules
+// with tensor norms receive them as one factor, computed by their function `ratio`.
+// mpcore/optimizer.h documents the formulas and their sources.
 //
 // Pure: the same code runs on the device, on the host and in the tests.
 #pragma once
@@ -17,18 +17,19 @@
 
 namespace mp::MP_TARGET {
 
-/// What a rule needs besides the element; the same for all elements of a tensor in one step.
+/// Parameters of a rule, equal for all elements of a tensor in one step.
 struct RuleParams {
-  mp_hyper_t hyper;  ///< as it applies to the tensor in this step
+  mp_hyper_t hyper;  ///< values for this tensor and step
   uint32_t flags;
   bool first_step;  ///< t == 1: momentum starts as the gradient itself
   float m_correction, v_correction;
   float grad_scale;  ///< unscales and clips, globally and by the norm of the tensor
-  float ratio;       ///< of the rules with norms; of the others, 1
+  float ratio;       ///< factor of the rules with tensor norms; else 1
 };
 
-/// What the kernels know of an optimizer.  Rule<kind> is specialised below for every kind, has `update`,
-/// and says where it differs from this; one with norms also has what tensor_ratios.cu asks for.
+/// Defaults of a rule.  Rule<kind> is specialized for every kind: it defines `update` and overrides
+/// these constants.  A rule with tensor norms also defines kRatiosName, `measured` and `ratio`
+/// (tensor_ratios.cu).
 struct RuleDefaults {
   static constexpr bool kHasV = true;  ///< a second moment for every element
   static constexpr bool kIsBiasCorrected = false;
@@ -36,8 +37,8 @@ struct RuleDefaults {
 template <mp_optimizer_kind_t kind>
 struct Rule;
 
-/// Out of line not only for its length: a step that computes the factors itself gets the same bits as one
-/// that finds them, because the same instructions make them.
+/// Computes the factors of step t.  Out of line not only for its length: stored factors and factors
+/// that a step computes itself come from the same instructions, so they have the same bits.
 /// @param t  number of applied steps including this one
 template <mp_optimizer_kind_t kind>
 MP_OUT_OF_LINE StepFactors step_factors(uint32_t flags, const mp_hyper_t &hyper, int64_t t) {
@@ -53,8 +54,8 @@ MP_OUT_OF_LINE StepFactors step_factors(uint32_t flags, const mp_hyper_t &hyper,
   return factors;
 }
 
-/// g of all the rules below.
-/// @param extra  of the list extra_grads, else 0
+/// Returns g of all the rules below.
+/// @param extra  element of the list extra_grads, else 0
 MP_HD float final_gradient(const RuleParams &p, float gradient, float w, float extra) {
   float g = gradient * p.grad_scale;
   const float most = p.hyper.max_value;
@@ -64,7 +65,7 @@ MP_HD float final_gradient(const RuleParams &p, float gradient, float w, float e
   return g + extra;
 }
 
-/// Of one tensor: sums of squares of its weights, and of what the rule measures.
+/// Sums of squares of a tensor's weights and of the values that its rule measures.
 struct TensorSquares {
   double w, u;
 };
@@ -72,13 +73,13 @@ MP_HD float norm_of(double squares) {
   return static_cast<float>(sqrt(squares));
 }
 
-/// a / b, or the same computed in fp64 where a or b is beyond fp32.
+/// a / b, computed in fp64 if a or b exceeds fp32.
 template <class Wide>
 MP_HD float finite_quotient(float a, float b, const Wide &wide) {
   return std::isfinite(a) && std::isfinite(b) ? a / b : static_cast<float>(wide());
 }
 
-/// m is unused when momentum is 0.  The norms are those of LARC and LARS.
+/// SGD, LARC and LARS.  m is unused if momentum is 0.
 template <>
 struct Rule<MP_OPT_SGD> : RuleDefaults {
   static constexpr const char *kUpdateName = "update_sgd", *kRatiosName = "larc_ratios";
@@ -108,11 +109,12 @@ struct Rule<MP_OPT_SGD> : RuleDefaults {
           return trust * w / (sqrt(squares.u) + decay * w + static_cast<double>(p.hyper.eps));
         });
     if (p.flags & MP_OPT_LARS) return ratio;
-    return ratio >= p.hyper.lr ? 1.0f : ratio / p.hyper.lr;  // also where lr is 0
+    return ratio >= p.hyper.lr ? 1.0f : ratio / p.hyper.lr;  // also if lr is 0
   }
 };
 
-/// Advances the moments; returns what Adam multiplies by lr, and LAMB by lr and a ratio.
+/// Advances the moments.  Returns the direction, which Adam multiplies by lr, LAMB by lr and a
+/// ratio.
 MP_HD float adam_direction(const RuleParams &p, float g, float w, float &m, float &v) {
   const bool decoupled = (p.flags & MP_OPT_DECOUPLED_DECAY) != 0;
   if (!decoupled) g += p.hyper.weight_decay * w;
@@ -128,7 +130,7 @@ struct Rule<MP_OPT_ADAM> : RuleDefaults {
   static constexpr const char *kUpdateName = "update_adam";
   static constexpr bool kIsBiasCorrected = true;
 
-  /// Also of LAMB; Adam's ratio is 1.
+  /// Used by LAMB too; Adam's ratio is 1.
   static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &v) {
     w -= p.hyper.lr * p.ratio * adam_direction(p, g, w, m, v);
   }
@@ -149,7 +151,7 @@ struct Rule<MP_OPT_LAMB> : Rule<MP_OPT_ADAM> {
   }
 };
 
-/// The second moment is one number per tensor, which `ratio` advances.
+/// NovoGrad.  The second moment is one number per tensor, which `ratio` advances.
 template <>
 struct Rule<MP_OPT_NOVOGRAD> : RuleDefaults {
   static constexpr const char *kUpdateName = "update_novograd", *kRatiosName = "novograd_ratios";
@@ -186,7 +188,7 @@ struct Rule<MP_OPT_ADAGRAD> : RuleDefaults {
   }
 };
 
-/// m is unused when momentum is 0.
+/// m is unused if momentum is 0.
 template <>
 struct Rule<MP_OPT_RMSPROP> : RuleDefaults {
   static constexpr const char *kUpdateName = "update_rmsprop";
@@ -201,12 +203,12 @@ struct Rule<MP_OPT_RMSPROP> : RuleDefaults {
   }
 };
 
-/// The kind whose kernel updates for it: but for the ratio LAMB is Adam.
+/// Returns the kind whose update kernel is used: except for the ratio, LAMB is Adam.
 constexpr mp_optimizer_kind_t updated_as(mp_optimizer_kind_t kind) {
   return kind == MP_OPT_LAMB ? MP_OPT_ADAM : kind;
 }
 
-/// f(kind), as a type that carries it: the kinds that kernels are compiled for.
+/// Calls f with `kind` as an integral_constant, for the kinds that kernels are compiled for.
 template <class F>
 void with_kind(mp_optimizer_kind_t kind, const F &f) {
   const auto call = [&]<mp_optimizer_kind_t... kinds>() {
