@@ -123,9 +123,8 @@ class FusedWgmmaBlock {
                                                    acc[0]);
   }
 
-  /// Calls apply(row of the tile, unit of the tile, valid units, sums) for this block's share of
-  /// the tile, if in bounds: `rows` x `units` from the tile's corner.  sums are 0 if
-  /// !is_multiplied.
+  /// Calls apply(row of the tile, unit of the tile, valid units, sums) for this block's part of the
+  /// tile, limited to `rows` x `units`.  sums are 0 if !is_multiplied.
   template <int kGates, class Apply>
   MP_DEVICE void visit(bool is_multiplied, int64_t rows, int64_t units, Apply apply) const {
     constexpr int kRunsPerRow = Tile::kUnits / kVec;

@@ -11,8 +11,7 @@ struct FusedWgmmaForward : FusedForward {
   TensorMap w_hh_map[2];  ///< per direction: one matrix per gate
 };
 
-/// Forward step.  A stage holds a k-tile of h and of the W_hh rows of the tile's units, gate by
-/// gate.
+/// Forward step.  A stage holds a k-tile of h, and of the W_hh rows of the units, gate by gate.
 template <class Cell>
 class FusedWgmmaForwardStep {
   static constexpr int kGates = Cell::kGates;
