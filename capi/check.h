@@ -1,9 +1,8 @@
-// Entry and exit of every call of the C ABI.
+// Entry and exit of every function of the C ABI, and checks of its arguments.
 //
-// The body of a call is a lambda given to mp::call.  There the NVTX range opens, nothing that is
-// thrown leaves, and a failure becomes a status, the message of mp_last_error and one line of
-// log.  A thread that is cancelled meanwhile ends behind the call.  Bodies read their arguments
-// with the functions below, which name the culprit:
+// Each function passes its body to mp::call as a lambda.  mp::call opens an NVTX range and turns
+// exceptions into a status, a message for mp_last_error and a line of log.  If the thread is
+// cancelled during the call, it ends after the call.  The checks name the wrong argument:
 //
 //     mp_gemm: lda = 60 is smaller than k = 64 (op_a = N)
 #pragma once
@@ -23,9 +22,9 @@
 
 namespace mp {
 
-// ---------------------------------------------------------------------------- failing
+// ---------------------------------------------------------------------------- failures
 
-/// Thrown inside a call, to end it.
+/// Exception that ends a call.
 struct CallError {
   mp_status_t status;
   Message why;
@@ -37,19 +36,18 @@ template <class... Parts>
   fail(status, std::initializer_list<Message::Part>{parts...});
 }
 
-/// Ends the call unless `condition` holds; the rest are the parts of the message.  A macro
-/// because the parts are to be evaluated only then.
+/// Fails unless `condition` is true; the other arguments are the parts of the message.  A macro, so
+/// that the parts are evaluated only on failure.
 #define MP_REQUIRE(condition, status, ...)             \
   do {                                                 \
     if (!(condition)) mp::fail(status, {__VA_ARGS__}); \
   } while (false)
 
-/// Turns the exception in flight into a status, mp_last_error and a line of log.
-/// @param is_returned  the caller gets the status; otherwise the line is all that it gets
+/// Turns the current exception into a status, mp_last_error and a line of log.
+/// @param is_returned  true if the caller receives the status; otherwise the error is always logged
 mp_status_t report_failure(const char *function, bool is_returned) noexcept;
 
-/// Runs a callback of the user.  An exception becomes a failure of the call, which names the
-/// callback.
+/// Runs a callback of the user.  If it throws, the call fails and the message names the callback.
 template <class Callback>
 auto call_back(const char *name, mp_status_t status, const Callback &callback) {
   try {
@@ -63,14 +61,14 @@ auto call_back(const char *name, mp_status_t status, const Callback &callback) {
 
 // ---------------------------------------------------------------------------- log
 
-/// Messages above this level go nowhere.  Apart, so that a call without log costs one load.
+/// Messages above this level are discarded.  A separate variable: a disabled log costs one load.
 extern std::atomic<int32_t> log_level;
 
 inline bool log_enabled(mp_log_level_t level) {
   return static_cast<int32_t>(level) <= log_level.load(std::memory_order_relaxed);
 }
 
-/// Hands one line to the callback, whatever its level.
+/// Passes one line to the callback, if its level is enabled.
 void write_log(mp_log_level_t level, const Message &line);
 
 template <class... Parts>
@@ -80,8 +78,8 @@ void log(mp_log_level_t level, const Parts &...parts) {
 
 // ---------------------------------------------------------------------------- entry and exit
 
-/// Scope in which pthread_cancel waits: its unwinding would end at the first noexcept function, and
-/// with it the process.
+/// Scope that defers pthread_cancel, whose unwinding would terminate the process at the first
+/// noexcept function.
 class NotCancelled {
  public:
   NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -107,9 +105,8 @@ mp_status_t uncancelled_call(const char *function, const Problem &problem, const
   }
 }
 
-/// Runs the body of the API function `function`, then ends the thread if it was cancelled
-/// meanwhile.
-/// @param problem  () -> Message, what the call works on; see nvtx_payload.h.
+/// Runs the body of the API function `function`, then ends the thread if it has been cancelled.
+/// @param problem  () -> Message: sizes for the profiler; see nvtx_payload.h
 template <class Problem, class Body>
 mp_status_t call(const char *function, const Problem &problem, const Body &body) {
   const mp_status_t status = uncancelled_call(function, problem, body, true);
@@ -117,22 +114,22 @@ mp_status_t call(const char *function, const Problem &problem, const Body &body)
   return status;
 }
 
-/// The same for a function that works on nothing of a size.
+/// Overload for a function without sizes.
 template <class Body>
 mp_status_t call(const char *function, const Body &body) {
   return call(
       function, [] { return Message(); }, body);
 }
 
-/// The same for a function that returns no status; C++ destructors call it, which cannot be
-/// unwound.
+/// Runs the body of a function without a status.  The thread is not cancelled: C++ destructors,
+/// which cannot be unwound, call such functions.
 template <class Body>
 void call_void(const char *function, const Body &body) noexcept {
   (void)uncancelled_call(
       function, [] { return Message(); }, body, false);
 }
 
-/// While one lives, the calls of its thread are parts of another call, which logs their failure as its own.
+/// Scope for API calls made by an API call: their failures are logged only by the outer call.
 class NestedCallScope {
  public:
   NestedCallScope();
@@ -143,7 +140,7 @@ class NestedCallScope {
 
 // ---------------------------------------------------------------------------- arguments
 
-/// A handle or a host pointer.
+/// Fails if a handle or host pointer is NULL.
 template <class T>
 T &require_pointer(T *pointer, const char *name) {
   MP_REQUIRE(pointer != nullptr, MP_ERROR_INVALID_ARGUMENT, name, " = NULL");
@@ -154,31 +151,29 @@ inline bool is_aligned(const void *pointer, size_t alignment) {
   return reinterpret_cast<uintptr_t>(pointer) % alignment == 0;
 }
 
-/// A device pointer that may be NULL.
+/// Fails if a device pointer is misaligned; NULL is allowed.
 inline void require_aligned(const void *pointer, const char *name, size_t alignment) {
   MP_REQUIRE(is_aligned(pointer, alignment), MP_ERROR_MISALIGNED, name, " = ", pointer,
              " is not aligned to ", alignment, " bytes");
 }
 
-/// A device pointer that must be there.
+/// Fails if a device pointer is NULL or misaligned.
 inline void require_device(const void *pointer, const char *name, size_t alignment) {
   MP_REQUIRE(pointer != nullptr, MP_ERROR_INVALID_ARGUMENT, name, " = NULL");
   require_aligned(pointer, name, alignment);
 }
 
-/// A device pointer to T, or NULL.
 template <class T>
 void require_aligned(const T *pointer, const char *name) {
   require_aligned(pointer, name, alignof(T));
 }
 
-/// A device pointer to T.
 template <class T>
 void require_device(const T *pointer, const char *name) {
   require_device(pointer, name, alignof(T));
 }
 
-/// Fails with the enumerators in [first, last] as the valid values of `name`.
+/// Fails with a message that lists the enumerators in [first, last].
 [[noreturn, gnu::cold]] void fail_enum(const char *name, int32_t value, Enumerators all,
                                        int32_t first, int32_t last);
 
@@ -209,7 +204,7 @@ inline void require_finite(float value, const char *name) {
   MP_REQUIRE(std::isfinite(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is not finite");
 }
 
-/// Of a loss scale 1/S must be a number too.
+/// True for a valid loss scale: S is positive, S and 1/S are finite.
 inline bool is_scale(float value) {
   return value > 0.0f && std::isfinite(value) && std::isfinite(1.0f / value);
 }
@@ -223,14 +218,13 @@ inline void require_flags(uint32_t flags, uint32_t known, const char *name) {
              Flags{flags & ~known}, " are not supported");
 }
 
-/// Computes a * b + c, as every count of elements and bytes.  Returns false if 64 bits cannot
-/// hold it.
+/// Computes a * b + c for sizes.  Returns false on overflow of 64 bits.
 inline bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *result) {
   return !__builtin_mul_overflow(a, b, result) && !__builtin_add_overflow(*result, c, result);
 }
 
-/// Elements from the first to past the last of `count` runs of `run` elements that start `stride`
-/// elements apart.  Returns false when 64 bits cannot hold it.
+/// Computes the extent, in elements, of `count` runs of `run` elements, `stride` elements apart.
+/// Returns false on overflow of 64 bits.
 inline bool strided_extent(int64_t count, int64_t stride, int64_t run, int64_t *elems) {
   *elems = 0;
   return count == 0 || run == 0 || multiply_add(count - 1, stride, run, elems);
@@ -241,7 +235,7 @@ inline bool bytes_fit(int64_t elems, mp_dtype_t dtype) {
   return multiply_add(elems, static_cast<int64_t>(mp_dtype_size(dtype)), 0, &bytes);
 }
 
-/// A number of elements of `dtype`.
+/// Fails if a number of elements of `dtype` is negative, or its size in bytes overflows.
 inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   require_not_negative(count, name);
   MP_REQUIRE(bytes_fit(count, dtype), MP_ERROR_INVALID_ARGUMENT, name, " = ", count,
@@ -250,7 +244,7 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
 
 // ---------------------------------------------------------------------------- struct_size
 
-/// sizeof the struct in version 0.1: the least that any caller can have.  Frozen.
+/// Size of a struct in version 0.1, the minimum for any caller.  Must never change.
 template <class Struct>
 inline constexpr uint32_t kFirstSize = 0;
 template <>
@@ -320,11 +314,11 @@ inline constexpr uint32_t kFirstSize<mp_embedding_desc_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_dropout_desc_t> = 32;
 
-/// Stops a garbage size from sending the search for unknown bytes through the address space.
+/// Limit of struct_size, so that an uninitialized value does not cause reads far past the struct.
 inline constexpr size_t kLargestStruct = 4096;
 
-/// A size that some version of a struct has whose first had `first_size` bytes, or may have one day.
-/// @param hint  what the caller should have done.
+/// Fails unless `size` is in [first_size, kLargestStruct].
+/// @param hint  end of the message: how to set the size
 void require_struct_size(size_t size, uint32_t first_size, const char *name, const char *arrow,
                          const char *hint);
 template <class Struct>
@@ -333,15 +327,16 @@ void require_struct_size(size_t size, const char *name, const char *arrow, const
   require_struct_size(size, kFirstSize<Struct>, name, arrow, hint);
 }
 
-/// Hint for an invalid struct_size: how to initialize the struct.
+/// Returns the hint for an invalid struct_size: how to initialize the struct.
 const char *struct_size_hint(uint32_t size);
 
-/// Of a struct of `size` bytes, those that this version does not know must be 0.
+/// Fails if a struct of `size` bytes is not 0 after the first `known` bytes.
 void require_known_bytes(const void *user, size_t size, size_t known, const char *name,
                          const char *arrow);
 
-/// Applies the rules of mpcore/core.h to a struct of the caller, and returns how many of its bytes
-/// this version knows.  `arrow`: between the name and a field in a message.
+/// Applies the rules of mpcore/core.h to a struct of the caller.  Returns how many of its bytes
+/// this version supports.
+/// @param arrow  text between the name and a field in messages
 template <class Struct>
 size_t require_struct(const Struct *user, const char *name, const char *arrow = "->") {
   const uint32_t size = require_pointer(user, name).struct_size;
@@ -352,7 +347,7 @@ size_t require_struct(const Struct *user, const char *name, const char *arrow = 
   return sizeof(Struct);
 }
 
-/// A copy of the caller's struct in which every field of this version is there.
+/// Returns a copy of the caller's struct; fields that it lacks are 0.
 template <class Struct>
 Struct read_struct(const Struct *user, const char *name, const char *arrow = "->") {
   Struct copy{};
@@ -361,8 +356,8 @@ Struct read_struct(const Struct *user, const char *name, const char *arrow = "->
   return copy;
 }
 
-/// The same for element `index` of an array `name`.  The elements lie as far apart as the first one
-/// says, which may be more than this version knows.
+/// Returns a copy of element `index` of an array.  The struct_size of the first element is the
+/// distance between elements, and may exceed the size in this version.
 template <class Struct>
 Struct read_element(const Struct *array, size_t index, const char *name) {
   const uint32_t distance = require_pointer(array, name).struct_size;
@@ -374,11 +369,11 @@ Struct read_element(const Struct *array, size_t index, const char *name) {
              "].struct_size = ", user->struct_size, " must equal ", name,
              "[0].struct_size = ", distance);
   if (distance == sizeof(Struct))
-    return *user;  // without its name, which takes longer than all else
+    return *user;  // fast path: formatting the element's name would take most of the time
   return read_struct(user, Message(name, "[", index, "]").c_str(), ".");
 }
 
-/// Fills the caller's struct.
+/// Writes the fields that the caller's struct has.
 template <class Struct>
 void write_struct(Struct *user, const char *name, Struct value) {
   const size_t known = require_struct(user, name);

@@ -1,4 +1,4 @@
-// mpcore/core.h: which device a context stands for, and that device's memory.
+// mpcore/core.h: contexts and device memory.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -17,9 +17,9 @@ namespace mp {
 
 namespace {
 
-constexpr size_t kMemoryAlignment = 256;  // promised by mp_malloc, demanded of allocators
+constexpr size_t kMemoryAlignment = 256;  // guaranteed by mp_malloc, required of allocators
 
-// ---------------------------------------------------------------------------- device choice
+// ---------------------------------------------------------------------------- device selection
 
 struct Place {
   const Backend *backend;

@@ -1,7 +1,7 @@
-// A context, and the device memory of the objects that share it.
+// Context, and device memory of the objects that share it.
 //
-// Objects share their context, so that one that outlives mp_context_destroy can still free its
-// memory.  The arrays of an object are laid out on the host and uploaded as one block.
+// Objects share ownership of their context: an object that outlives mp_context_destroy can still
+// free its memory.  The arrays of an object are laid out on the host and uploaded as one block.
 #pragma once
 
 #include <atomic>
@@ -24,15 +24,15 @@ namespace mp {
 
 // ---------------------------------------------------------------------------- context
 
-/// What has been logged and is not to be logged again.
+/// Messages that have been logged and are not repeated.
 struct Logged {
   std::atomic_flag slow_path;
   std::atomic_flag autocast_gate;
-  std::set<std::string_view> kernels;  ///< of is_first_occurrence(); names are in static storage
+  std::set<std::string_view> kernels;  ///< logged kernel names, in static storage
 };
 
-/// Use of a backend, which keeps threads and memory from launch to launch; the end of the last use
-/// frees them.
+/// Reference to a backend.  The backend keeps threads and memory between launches, and frees them
+/// with its last reference.
 class BackendUse {
  public:
   explicit BackendUse(const Backend &backend);
@@ -45,12 +45,12 @@ class BackendUse {
   LazyInit::User user_;
 };
 
-/// One device and its limits.  Immutable apart from what it remembers of the log.
+/// Device and its limits.  Immutable except for `logged`.
 struct Context {
-  const uint64_t id;  ///< no other context of this process has had it
+  const uint64_t id;  ///< unique within the process
   const Backend &backend;
   Device device;
-  std::optional<mp_allocator_t> allocator;  ///< none: the backend's own
+  std::optional<mp_allocator_t> allocator;  ///< if absent, the backend allocates
   mutable Logged logged;
   BackendUse use;
 };
@@ -70,13 +70,13 @@ using DeviceBuffer = std::unique_ptr<std::byte, ReleaseMemory>;
 
 DeviceBuffer allocate_device(const ContextPtr &context, size_t bytes);
 
-/// Enqueues *counter += 1; `counter` is device memory.
+/// Enqueues *counter += 1, in device memory.
 void increment(const Context &context, uint64_t *counter, mp_stream_t stream);
 
-/// The arrays of one object, as they will lie in its device memory.
+/// Host image of the arrays of an object, uploaded as one block.
 class DeviceImage {
  public:
-  /// Appends `count` values; returns their offset.
+  /// Appends `count` values and returns their byte offset.
   template <class T>
   size_t add(const T *values, size_t count) {
     const size_t offset = add_zeros<T>(count);
@@ -92,7 +92,7 @@ class DeviceImage {
     return offset;
   }
 
-  /// Allocates, copies and waits.
+  /// Allocates device memory, copies the image to it and waits.
   DeviceBuffer upload(const ContextPtr &context) const;
 
  private:
@@ -100,13 +100,13 @@ class DeviceImage {
   std::vector<std::byte> bytes_;
 };
 
-/// The array at `offset` of an uploaded image.
+/// Returns the array at byte `offset` of an uploaded image.
 template <class T>
 T *array_at(const DeviceBuffer &memory, size_t offset) {
   return reinterpret_cast<T *>(memory.get() + offset);
 }
 
-/// Memory of the host that kernels write to.
+/// Mapped host memory that kernels write to.
 class MappedBuffer {
  public:
   MappedBuffer(const ContextPtr &context, size_t bytes)

@@ -1,4 +1,4 @@
-// Sections 1 and 2 of mpcore.h: version, status, error text, log.
+// mpcore/core.h, sections 1 and 2: version, status, error messages, log.
 #include <pthread.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 #include "kernels/backend.h"
 #include "mpcore.h"
 
-// The build says what it is made of; a compiler called by hand knows less.
+// The build system defines these; other builds may not.
 #ifndef MP_GIT_HASH
 #define MP_GIT_HASH "unknown"
 #endif
@@ -30,10 +30,10 @@ namespace mp {
 
 namespace {
 
-/// Made at the first failure of a thread.
+/// Message of a thread's last failure, allocated at its first failure.
 using LastError = ThreadLocal<Message>;
 
-/// What there was no memory to keep the sentence of is told in fewer words.
+/// Replaces the last message if there was no memory to store it.
 constinit thread_local const char *fallback_error_text = nullptr;
 
 constinit thread_local bool is_part_of_a_call = false;
@@ -73,7 +73,7 @@ void log_to_stderr(mp_log_level_t level, const char *message, void *) {
   std::fprintf(stderr, "mpcore: %s: %s\n", level_name(level), message);
 }
 
-/// The level of the log on stderr; with a level from the environment returned errors are among it.
+/// Returns the level of the log on stderr.  If MP_LOG sets it, returned errors are logged, too.
 int32_t level_from_environment() {
   static constinit EnvironmentVariable variable("MP_LOG", "must be error, warn, info or debug");
   constexpr mp_log_level_t kLevels[] = {MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG};
@@ -87,14 +87,14 @@ struct LogSink {
   void *user = nullptr;
 };
 
-// Shared by running callbacks, so that a callback replaced by mp_set_log_callback has returned
-// for the last time when that returns, and its `user` may be freed.
+// Held (shared) by running callbacks.  When mp_set_log_callback returns, the previous callback is
+// not running, and its `user` may be freed.
 std::shared_mutex sink_mutex;
 LogSink sink;
 thread_local bool is_in_callback = false;
 
-/// A callback that another thread was in is not there in a child, and nobody will release its lock.  Forks do
-/// not wait for callbacks, as a callback may fork.
+/// Re-creates the mutex in the child of a fork, where other threads that hold it do not exist.  A
+/// fork does not wait for callbacks, because a callback may fork.
 const int renewed_in_a_child = pthread_atfork(nullptr, nullptr, [] {
   if (!is_in_callback) new (&sink_mutex) std::shared_mutex;
 });
@@ -104,7 +104,7 @@ const int renewed_in_a_child = pthread_atfork(nullptr, nullptr, [] {
 std::atomic<int32_t> log_level{level_from_environment()};
 
 namespace {
-/// Lines about variables that are read later than the level go to the log.
+/// Environment variables that are read after MP_LOG report errors to the log.
 const bool logs_environment = [] {
   environment_log = [](const char *line) { log(MP_LOG_WARN, line); };
   return true;
@@ -114,11 +114,11 @@ const bool logs_environment = [] {
 void write_log(mp_log_level_t level, const Message &line) {
   const std::shared_lock lock(sink_mutex);
   if (!log_enabled(level))
-    return;  // since the caller looked, another callback has come, with its own level
+    return;  // mp_set_log_callback has changed the level since the caller's check
   is_in_callback = true;
   try {
     sink.callback(level, line.c_str(), sink.user);
-  } catch (...) {  // the call that the line is about goes on
+  } catch (...) {  // the API call continues
     log_to_stderr(MP_LOG_ERROR, "the log callback threw an exception; its line was:", nullptr);
     log_to_stderr(level, line.c_str(), nullptr);
   }

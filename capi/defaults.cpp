@@ -1,4 +1,4 @@
-// mp_*_init: the defaults of every struct, for all languages.
+// mp_*_init: defaults of every struct.
 #include "capi/defaults.h"
 
 #include <string>
@@ -12,8 +12,8 @@ namespace mp {
 
 namespace {
 
-/// Stores a number that a C caller passed as an enumerator.  By bytes, as it may be none
-/// (enum_value).
+/// Stores an enumerator that a C caller passed.  Copies bytes, because the value may be invalid
+/// (see enum_value).
 template <class Enum, class... Fields>
 void set_enum(const Enum &value, Fields &...fields) {
   static_assert((std::is_same_v<Enum, Fields> && ...));
@@ -60,7 +60,7 @@ mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
   c.sigma_floor = 0.5f;
   c.growth_interval = 2000;
   c.hysteresis = 1;
-  c.diverged_after = 100;  // from 2^24 down to 1 it is 24
+  c.diverged_after = 100;  // a scale of 2^24 reaches 1 after 24
   return c;
 }
 
@@ -113,7 +113,7 @@ mp_optimizer_desc_t default_optimizer_desc(const mp_optimizer_kind_t &kind) {
 struct NamedOptimizer {
   std::string_view name;
   mp_optimizer_kind_t kind;
-  uint32_t flags;  ///< added to the defaults of the kind
+  uint32_t flags;  ///< in addition to the defaults of the kind
 };
 
 constexpr NamedOptimizer kNamedOptimizers[] = {

@@ -1,4 +1,4 @@
-// The defaults that the library itself needs too; the public headers document them at mp_*_init.
+// Defaults that the library itself needs, too; the public headers document them at mp_*_init.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace mp {
 
-/// A struct of which every default is 0.
+/// Returns a struct whose defaults are all 0.
 template <class Struct>
 Struct zero_struct() {
   Struct s{};
@@ -22,15 +22,14 @@ mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config);
 mp_comm_t default_comm();
 mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy);
 
-/// The body of mp_*_init.
-/// @param value  () -> Struct, the defaults of this version.
+/// Implements mp_*_init.
+/// @param value  () -> Struct: defaults of this version
 template <class Struct, class Value>
 mp_status_t init(const char *function, Struct *user, const char *name, size_t struct_size,
                  const Value &value) {
   return call(function, [&] {
     require_pointer(user, name);
-    // Zeros are left if the size is too small, or value() fails, and where a newer caller has
-    // fields.
+    // On failure the struct stays zero, and so do the additional fields of newer callers.
     if (struct_size <= kLargestStruct) std::memset(user, 0, struct_size);
     require_struct_size<Struct>(struct_size, "", "", "; pass the size of the struct");
     const Struct defaults = value();

@@ -10,8 +10,8 @@
 
 namespace mp {
 
-/// Integer value of an enumeration's field.  Read as bytes: a load as the enumeration would let the
-/// compiler assume a valid enumerator, but a C caller can store any integer.
+/// Returns the integer value of an enumeration.  Copies bytes: a load of the enumeration type lets
+/// the compiler assume a valid enumerator, but a C caller can store any integer.
 template <class Enum>
 int32_t enum_value(const Enum &field) {
   static_assert(std::is_enum_v<Enum> && sizeof(Enum) == sizeof(int32_t));

@@ -1,4 +1,4 @@
-// One line of text in a fixed buffer, so that running out of memory can be reported too.
+// Line of text in a fixed buffer, so that it can report running out of memory.
 #pragma once
 
 #include <concepts>
@@ -12,16 +12,16 @@
 
 namespace mp {
 
-/// An integer of flags, which a message prints in hexadecimal.
+/// Flags, printed in hexadecimal.
 struct Flags {
   uint32_t bits;
 };
 
-/// One line of UTF-8, cut off where the buffer ends; other bytes are escaped (base/escape.h).
+/// Line of UTF-8, truncated to the buffer; other bytes are escaped (base/escape.h).
 class Message {
  public:
-  /// One element of a line: a text, a number, an enumerator, flags or an address.  A text must
-  /// outlive the constructor of Message.
+  /// Part of a line: text, number, enumerator, flags or address.  A text must outlive the
+  /// constructor of Message.
   class Part {
    public:
     Part(const char *text) : Part(std::string_view(text)) {}

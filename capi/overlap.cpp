@@ -11,7 +11,8 @@ namespace mp {
 
 namespace {
 
-/// A run of bytes, repeated in up to two directions: the farther one first, none that has no gap.
+/// Run of bytes, repeated at up to two levels, the larger pitch first.  Levels without gaps are
+/// merged into the run.
 struct Lattice {
   int64_t run;
   std::array<Region::Level, 2> levels;
@@ -25,7 +26,7 @@ struct Lattice {
     if (levels[0].count == 1) std::swap(levels[0], levels[1]);
   }
 
-  /// Makes `other`, which has one direction and the shorter distance, comparable with this one.
+  /// Makes the levels of both comparable, if `other` has a single level with a smaller pitch.
   void match(Lattice &other) {
     const Region::Level single = other.levels[0];
     if (single.count == 1 || other.levels[1].count > 1 || levels[0].pitch <= single.pitch) return;
@@ -35,7 +36,7 @@ struct Lattice {
       std::swap(other.levels[0], other.levels[1]);
   }
 
-  /// Extent of the levels from `depth` on.
+  /// Returns the extent, in bytes, of the levels from `depth` on.
   int64_t extent(size_t depth) const {
     int64_t bytes = run;
     for (size_t i = depth; i < levels.size(); i++) bytes += (levels[i].count - 1) * levels[i].pitch;
@@ -50,7 +51,8 @@ struct Lattice {
   }
 };
 
-/// b begins `offset` bytes behind a; both without their first `depth` levels.
+/// Returns whether a and b, without their first `depth` levels, overlap; b begins `offset` bytes
+/// after a.
 bool overlap(const Lattice &a, const Lattice &b, int64_t offset, size_t depth) {
   if (offset >= a.extent(depth) || offset <= -b.extent(depth)) return false;
   if (depth == a.levels.size()) return true;
@@ -59,8 +61,7 @@ bool overlap(const Lattice &a, const Lattice &b, int64_t offset, size_t depth) {
   if (pitch == 0) return true;  // neither has a gap
   const bool agree = of_a.count == 1 || of_b.count == 1 || of_a.pitch == of_b.pitch;
   if (!agree || std::max(a.extent(depth + 1), b.extent(depth + 1)) > pitch) return true;
-  // Row j of b begins in row `first` + j of a, or in the gap behind it, and may end in the next
-  // row.
+  // Row j of b begins in row `first` + j of a, or in the gap after it, and may end in the next row.
   const int64_t first = offset / pitch - (offset % pitch < 0 ? 1 : 0);
   const auto rows_meet = [&](int64_t shift) {
     return shift < of_a.count && shift > -of_b.count &&

@@ -1,9 +1,8 @@
-// Refusal of outputs that share memory with another argument of the same call.
+// Checks that outputs do not share memory with other arguments of a call.
 //
-// Compares places in device memory, as the host describes them: an address, an extent and,
-// for a matrix, the distances of rows and of batch items.  Matrices whose rows are equally far
-// apart in bytes may lie beside each other, as the columns of a wider one.  Of any other two the
-// ranges from first to last byte must not overlap.
+// A region of device memory is an address, an extent and, for a matrix, the pitches of rows and
+// batch items.  Matrices with equal row pitch may be adjacent columns of a wider matrix.  For all
+// other pairs, the ranges from first to last byte must not overlap.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +13,11 @@
 
 namespace mp {
 
-/// The bytes of one argument.  NULL and empty regions overlap nothing.
+/// Memory of an argument.  NULL and empty regions do not overlap any region.
 struct Region {
   const void *data = nullptr;
-  const char *name = "";  ///< name of the argument
-  int64_t run = 0;        ///< bytes of a row, without gaps
+  const char *name = "";  ///< argument name
+  int64_t run = 0;        ///< bytes of a row, contiguous
 
   struct Level {
     int64_t count = 1;
@@ -26,17 +25,17 @@ struct Region {
   };
   Level rows = {}, items = {};
 
-  /// Bytes from the first to past the last.
+  /// Bytes from the first to the last, inclusive.
   int64_t extent() const {
     if (run == 0 || rows.count == 0 || items.count == 0) return 0;
     return (items.count - 1) * items.pitch + (rows.count - 1) * rows.pitch + run;
   }
 };
 
-/// Ends the call if two regions, whose ranges overlap, share a byte.
+/// Fails if two regions with overlapping ranges share a byte.
 void require_no_shared_byte(const Region &written, const Region &other);
 
-/// Ends the call if `written` shares a byte with `other`.
+/// Fails if `written` shares a byte with `other`.
 inline void require_apart(const Region &written, const Region &other) {
   if (written.data == nullptr || other.data == nullptr) return;
   const auto begin = reinterpret_cast<uintptr_t>(written.data);
@@ -50,13 +49,13 @@ inline void require_apart(const Region &written, std::initializer_list<Region> o
   for (const Region &other : others) require_apart(written, other);
 }
 
-/// The same for a kernel that reads each element before it writes the one in its place: both may
-/// begin at the same address, if the caller has checked that layouts are equal.
+/// Same check, but both may begin at the same address: for kernels that read each element before
+/// they write it.  The caller must check that the layouts are equal.
 inline void require_apart_or_same(const Region &written, const Region &other) {
   if (written.data != other.data) require_apart(written, other);
 }
 
-/// `count` elements without gaps.
+/// Returns the region of `count` contiguous elements.
 inline Region dense_region(const void *data, const char *name, int64_t count, mp_dtype_t dtype) {
   return {data, name, count * static_cast<int64_t>(mp_dtype_size(dtype))};
 }
@@ -65,7 +64,7 @@ Region dense_region(const T *data, const char *name, int64_t count = 1) {
   return {data, name, count * int64_t{sizeof(T)}};
 }
 
-/// `rows` rows of `cols` elements, `ld` elements apart.
+/// Returns the region of `rows` rows of `cols` elements, `ld` elements apart.
 inline Region matrix_region(const void *data, const char *name, int64_t rows, int64_t cols,
                             int64_t ld, mp_dtype_t dtype) {
   const auto elem = static_cast<int64_t>(mp_dtype_size(dtype));

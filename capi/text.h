@@ -1,4 +1,4 @@
-// Words that users type: names of configurations, values of the environment.
+// Helpers for text from users: names of configurations, environment variables.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace mp {
 
-/// Of ASCII, whatever the locale.
+/// Compares ASCII, independent of the locale.
 inline bool equals_ignore_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -15,7 +15,7 @@ inline bool equals_ignore_case(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// As much of a text as a message can hold beside the rest.
+/// Returns the start of a text, short enough for a message.
 inline std::string_view truncated(std::string_view text) {
   return text.substr(0, 100);
 }
