@@ -17,7 +17,7 @@ namespace mp {
 
 namespace {
 
-// ---------------------------------------------------------------------------- the descriptor
+// ---------------------------------------------------------------------------- descriptor
 
 void require_at_least_1(int32_t value, const char *name) {
   MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
@@ -28,7 +28,7 @@ void require_divides(int32_t groups, int32_t channels, const char *name) {
              " does not divide ", name, " = ", channels);
 }
 
-/// Fields without which P and Q mean nothing.
+/// Reads the fields that determine P and Q.
 mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
   const mp_conv2d_desc_t d = read_struct(user, "desc");
   require_not_negative(d.n, "n");
@@ -53,7 +53,7 @@ mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
   return d;
 }
 
-/// A number that is one of the dimensions of a tensor, as the caller knows it.
+/// Dimension of a tensor, with its name in the API.
 struct Extent {
   const char *name;
   int64_t value;
@@ -66,7 +66,7 @@ Extent width(const mp_conv2d_desc_t &d) {
   return {"w + pad_left + pad_right", padded_w(d)};
 }
 
-/// "n = 1, h = 2"
+/// Formats extents: "n = 1, h = 2".
 std::string text_of(std::initializer_list<Extent> extents) {
   std::string text;
   for (const Extent &extent : extents)
@@ -74,7 +74,7 @@ std::string text_of(std::initializer_list<Extent> extents) {
   return text;
 }
 
-/// Kernels count what is inside an image or a filter in 32 bits.
+/// Fails unless the product is less than 2^30: kernels index images and filters with 32 bits.
 void require_countable(const char *what, const char *of, std::initializer_list<Extent> extents) {
   constexpr int64_t kLimit = int64_t{1} << 30;
   int64_t product = 1;
@@ -92,7 +92,7 @@ mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   const auto [p, q] = conv_extents(d);
   const Extent n{"n", d.n}, c{"c", d.c}, k{"k", d.k}, r{"r", d.r}, s{"s", d.s};
   const Extent rows{"p", p}, cols{"q", q};
-  // Channels are counted in eights, so that r s (k / groups + 7) is no more than what is counted for the filter.
+  // Kernels pad channels to multiples of 8.  The limit also covers r s (k / groups + 7).
   const Extent padded_c{"c / groups + 7", int64_t{d.c} / d.groups + 7};
   require_countable("a padded image of x", "elements", {height(d), width(d), c});
   require_countable("an image of y", "elements", {rows, cols, k});
@@ -102,17 +102,17 @@ mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   return d;
 }
 
-/// True if there is an output pixel, without which nothing is multiplied.
+/// True if there are output pixels.
 bool has_pixels(const ConvShape &s) {
   return s.n > 0 && s.p > 0 && s.q > 0;
 }
 
-/// True if the inputs are read; with alpha = 0 they are not, as in BLAS.
+/// True if the inputs are read; like BLAS, not if alpha = 0.
 bool reads_inputs(const ConvProblem &problem) {
   return has_pixels(problem.shape) && problem.out.alpha != 0.0f;
 }
 
-// ---------------------------------------------------------------------------- choice
+// ---------------------------------------------------------------------------- kernel selection
 
 ConvPlan choose_conv(const ConvProblem &problem, const Context &context, bool aligned,
                      const char *kernel, size_t workspace_bytes) {
@@ -127,15 +127,15 @@ void log_choice(const Context &context, const char *function, const ConvShape &s
       s.stride_w, ", groups = ", s.groups, ", workspace_bytes = ", choice.workspace_bytes);
 }
 
-// ---------------------------------------------------------------------------- the call
+// ---------------------------------------------------------------------------- calls
 
-/// A tensor with the name of its argument.
+/// Tensor argument with its name.
 struct Tensor {
   const void *data;
   const char *name;
 };
 
-/// What the three functions have in common.
+/// Arguments that fprop, dgrad and wgrad have in common.
 struct ConvCall {
   const char *function;
   mp_conv_op_t op;
@@ -171,7 +171,7 @@ void run(const Context &context, const ConvCall &call, const ConvProblem &proble
   context.backend.conv(context.device, problem, choice, space, stream);
 }
 
-/// beta * out and its epilogue, where nothing is multiplied.
+/// Computes beta * out and its epilogue, without a product.
 void run_without_product(const Context &context, const ConvProblem &problem, mp_stream_t stream) {
   const Output &out = problem.out;
   if (out.m > 0) {
@@ -207,7 +207,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
   });
 }
 
-/// What can run the problem, the best first; `index` is for the message where there is nothing to run.
+/// Returns the plans of the problem, best first; `index` is for the message of an empty problem.
 std::vector<ConvPlan> ranked_choices(const Context &context, const ConvProblem &problem,
                                      int32_t index) {
   MP_REQUIRE(has_pixels(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
@@ -250,7 +250,7 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
       const mp::ConvPlan choice =
           mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
       needed = choice.workspace_bytes;
-      // A named kernel's need is what it cannot do without; wgrad has no dbias.
+      // For a named kernel, the result is the minimum.  wgrad has no dbias.
       if (d.kernel == nullptr && op != MP_CONV_WGRAD)
         needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice.gemm));
     } else {

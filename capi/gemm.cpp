@@ -1,4 +1,4 @@
-// mpcore/gemm.h, all products of one shape: mp_gemm and mp_gemm_batched.
+// mpcore/gemm.h, GEMMs of equal shape: mp_gemm and mp_gemm_batched.
 #define MP_ENABLE_EXPERIMENTAL
 #include <algorithm>
 #include <vector>
@@ -39,7 +39,7 @@ void require_batched_epilogue(const Epilogue &e) {
   require_none(e.amax, "amax");
 }
 
-/// Refuses an array of outputs that is also one of inputs; the pointers in it are on the device.
+/// Fails if the array of outputs is also one of inputs; the pointers in it are in device memory.
 void require_other_items(const mp_gemm_desc_t &d, const void *const *A, const void *const *B,
                          const void *const *D) {
   if (!has_product(d)) return;
@@ -59,28 +59,28 @@ bool has_strides(const mp_gemm_desc_t &d) {
   return (d.stride_a | d.stride_b | d.stride_c | d.stride_d) != 0;
 }
 
-/// As mp_gemm_batched would be asked.
+/// Returns the problem of mp_gemm_batched.
 GemmProblem problem_of_items(const mp_gemm_desc_t &d) {
-  // Selection asks whether there are pointer arrays, not what is in them.
+  // Selection checks only whether there are pointer arrays.
   static const void *const items[1] = {};
   GemmProblem problem = gemm_problem(d);
   set_items(problem, items, items, items, items);
   return problem;
 }
 
-/// What a question about a descriptor is about: a problem whose data nobody has seen yet.
+/// Returns the problem of a descriptor, without data.
 GemmProblem problem_to_rank(const mp_gemm_desc_t &d) {
   if (d.batch_count > 1 && !has_strides(d)) return problem_of_items(d);
   require_separate_items(matrix_d(d), d.batch_count);
   return gemm_problem(d);
 }
 
-/// What mp_gemm_batched needs for a batch of one, which its descriptor does not tell from a call of mp_gemm.
+/// Returns the workspace of mp_gemm_batched for one item: its descriptor equals that of mp_gemm.
 size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
   const GemmProblem problem = problem_of_items(d);
   if (d.kernel == nullptr)
     return choose(problem, context, kAssumedAligned, nullptr, SIZE_MAX).workspace_bytes;
-  // Some kernels run in mp_gemm alone.
+  // Some kernels are supported only by mp_gemm.
   GemmPlan choice;
   const char *why;
   const bool runs =
@@ -88,7 +88,7 @@ size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
   return runs ? choice.workspace_bytes : 0;
 }
 
-/// What can run the problem, the best first; `index` is for the message where there is nothing to run.
+/// Returns the plans of the problem, best first; `index` is for the message of an empty problem.
 std::vector<GemmPlan> ranked_choices(const Context &context, const mp_gemm_desc_t &d,
                                      const GemmProblem &problem, int32_t index) {
   MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
@@ -100,7 +100,7 @@ std::vector<GemmPlan> ranked_choices(const Context &context, const mp_gemm_desc_
   return choices;
 }
 
-/// A checked problem, on its way to the device.
+/// Selects a kernel for a checked problem, logs and launches it.
 void run(const Context &context, const char *function, const GemmProblem &problem, bool aligned,
          const char *kernel, const Workspace &workspace, mp_stream_t stream) {
   const GemmPlan choice = choose(problem, context, aligned, kernel, workspace.bytes);
@@ -110,7 +110,7 @@ void run(const Context &context, const char *function, const GemmProblem &proble
   context.backend.gemm(context.device, problem, choice, workspace, stream);
 }
 
-/// The sums over no rows.
+/// Sets dbias to 0, the sum over no rows.
 void clear_dbias(const Context &context, const GemmProblem &problem, mp_stream_t stream) {
   if (problem.out.epilogue.dbias == nullptr || problem.out.n == 0) return;
   context.backend.fill(context.device, problem.out.epilogue.dbias, 0,
@@ -132,7 +132,7 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
     if (!mp::is_empty(d)) {
       const mp::GemmPlan choice = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
       needed = choice.workspace_bytes;
-      // A named kernel's need is what it cannot do without.
+      // For a named kernel, the result is the minimum, without optional workspace.
       if (d.kernel == nullptr)
         needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice));
       if (d.batch_count == 1 && !mp::has_strides(d))

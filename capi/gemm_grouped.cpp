@@ -1,5 +1,5 @@
-// mpcore/gemm.h, products of different shapes: one launch where a kernel runs the whole
-// group, else what mp_gemm launches for each product, one after the other.
+// mpcore/gemm.h, GEMMs of different shapes: one launch if a kernel can run the complete group, else
+// the launches of mp_gemm for each item.
 #include <algorithm>
 #include <functional>
 #include <span>
@@ -16,9 +16,9 @@ namespace mp {
 
 namespace {
 
-// ---------------------------------------------------------------------------- what they share
+// ---------------------------------------------------------------------------- common fields
 
-/// Whatever differs between products is in the items.
+/// Reads the common descriptor; fields that items specify must be 0.
 mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
   const mp_gemm_desc_t d = read_struct(user, "desc");
   check_operation(d);
@@ -45,9 +45,9 @@ Epilogue read_common_epilogue(const mp_epilogue_t *user) {
   return e;
 }
 
-// ---------------------------------------------------------------------------- the products
+// ---------------------------------------------------------------------------- items
 
-/// A message with which `body` fails gets "items[index]" and `joint` before it.
+/// Runs `body`; if it fails, prepends "items[index]" and `joint` to the message.
 template <class Body>
 auto for_item(int64_t index, const char *joint, const Body &body) {
   try {
@@ -57,7 +57,7 @@ auto for_item(int64_t index, const char *joint, const Body &body) {
   }
 }
 
-/// The descriptor that mp_gemm would get.
+/// Returns the descriptor of an item for mp_gemm.
 mp_gemm_desc_t desc_of(const mp_gemm_desc_t &common, const mp_gemm_group_item_t &item) {
   mp_gemm_desc_t d = common;
   d.m = item.m;
@@ -70,7 +70,7 @@ mp_gemm_desc_t desc_of(const mp_gemm_desc_t &common, const mp_gemm_group_item_t 
   return d;
 }
 
-/// No D may share memory with the one before it in memory.
+/// Fails if two outputs overlap; sorted by address, only neighbors need a check.
 void require_separate_outputs(std::vector<GemmGroupItem> products, mp_dtype_t dtype) {
   std::ranges::sort(products, std::less<const void *>(), &GemmGroupItem::d);
   const auto region = [&](const GemmGroupItem &item, const char *name) {
@@ -82,7 +82,7 @@ void require_separate_outputs(std::vector<GemmGroupItem> products, mp_dtype_t dt
     });
 }
 
-/// All products that are not empty.
+/// Returns all items that are not empty.
 /// @param epilogue  NULL: pointers are ignored
 std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t count,
                                       const mp_gemm_group_item_t *items, const Epilogue *epilogue) {
@@ -128,7 +128,7 @@ std::span<const GemmGroupItem> items_of(const GemmGroup &group) {
 
 // ---------------------------------------------------------------------------- workspace
 
-/// One product at a time: they use the same workspace after each other.
+/// Returns the workspace for one launch per item; all items reuse it.
 size_t most_workspace(const GemmGroup &group, const Context &context, const char *kernel) {
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
@@ -153,7 +153,7 @@ size_t workspace_of(const GemmGroup &group, const Context &context, const char *
 
 // ---------------------------------------------------------------------------- launch
 
-/// Empty, or why the products take longer one by one, with `choices`, than they could.
+/// Returns why one launch per item, with `choices`, is slower than necessary, or an empty string.
 std::string why_slow(const GemmGroup &group, const Device &device,
                      const std::vector<GemmPlan> &choices, const Workspace &workspace) {
   GemmPlan together;
@@ -176,7 +176,7 @@ std::string why_slow(const GemmGroup &group, const Device &device,
 
 void run_one_by_one(const Context &context, const GemmGroup &group, const char *kernel,
                     const Workspace &workspace, mp_stream_t stream) {
-  // A choice may fail, and then nothing is to have been enqueued.
+  // All kernels are selected first: if one selection fails, nothing has been enqueued.
   std::vector<GemmPlan> choices;
   for (const GemmGroupItem &item : items_of(group)) {
     choices.push_back(for_item(item.index, ": ", [&] {

@@ -249,13 +249,13 @@ void check_workspace(const Workspace &workspace) {
              "workspace = NULL, but workspace_bytes = ", workspace.bytes);
 }
 
-// ---------------------------------------------------------------------------- choice
+// ---------------------------------------------------------------------------- kernel selection
 
 GemmPlan choose(const GemmProblem &problem, const Context &context, bool aligned,
                 const char *kernel, size_t workspace_bytes) {
   if (problem.out.alpha == 0.0f && kernel != nullptr) {
     require_known_kernel(kernel, gemm_names());
-    kernel = nullptr;  // made for a product, and there is none
+    kernel = nullptr;  // there is no product
   }
   return choose_kernel(plan_gemm, find_gemm, context, problem, aligned, kernel, workspace_bytes);
 }

@@ -1,7 +1,8 @@
-// What the calls of mpcore/gemm.h share: from a descriptor to a checked problem, a kernel and its log.
+// Shared code of the functions of mpcore/gemm.h: checks of the descriptor and operands, kernel
+// selection and logging.
 //
-// Every field of a descriptor is checked, also where the call does not look at it (ldc with
-// beta = 0), so that a descriptor is good or bad by itself.
+// Every field of a descriptor is checked, even if the call does not use it (ldc with beta = 0), so
+// that validity depends only on the descriptor.
 #pragma once
 
 #include <atomic>
@@ -21,37 +22,37 @@ namespace mp {
 
 // ---------------------------------------------------------------------------- shapes
 
-/// One operand as it is stored, with the names of its arguments.
+/// Operand as stored, with the names of its arguments.
 struct Matrix {
   int64_t rows, cols, ld, stride;
   mp_dtype_t dtype;
   const char *ld_name, *stride_name, *cols_name;
-  const char *note;  ///< what made `cols` the row length
+  const char *note;  ///< op that determines which dimension `cols` is
 };
 
 Matrix matrix_a(const mp_gemm_desc_t &);
 Matrix matrix_b(const mp_gemm_desc_t &);
 Matrix matrix_c(const mp_gemm_desc_t &);
 Matrix matrix_d(const mp_gemm_desc_t &);
-/// Laid out as D, but for the distance of its rows.
+/// Returns aux: the layout of D, with a separate leading dimension.
 Matrix matrix_aux(const Output &, int64_t ld_aux);
 
-/// The fields that say what is done: operand order and types.
+/// Checks operand order and types.
 void check_operation(const mp_gemm_desc_t &);
-/// The fields that say how large and where: dimensions, ld, batch.
+/// Checks dimensions, leading dimensions, strides and batch count.
 void check_shape(const mp_gemm_desc_t &);
 
-/// Kernels number the tiles of a call in 31 bits, as CUDA does its blocks.
+/// Limit of tiles per call: kernels use 31-bit tile indices, like CUDA's block indices.
 constexpr int64_t kMaxTiles = INT32_MAX;
-/// The tiles of 16 x 16 in `batch_count` products that have rows for tiles_m of them; those of no kernel are smaller in
-/// any direction.  Ends the call where they are more than can be numbered.
+/// Returns the number of 16 x 16 tiles of `batch_count` products with `tiles_m` tiles along m, and
+/// fails if it exceeds kMaxTiles.  No kernel has smaller tiles.
 int64_t count_tiles(const mp_gemm_desc_t &, int64_t tiles_m, int64_t batch_count);
 inline int64_t tiles_along(int64_t dimension) {
   return dimension / 16 + (dimension % 16 != 0);
 }
 
-/// Items may follow each other or be interleaved (heads beside each other in a row), but two
-/// items written by different blocks must not share an element.
+/// Fails if batch items overlap: different blocks write them.  Items may be consecutive, or
+/// interleaved (attention heads adjacent in a row).
 void require_separate_items(const Matrix &, int32_t batch_count);
 
 inline bool is_empty(const mp_gemm_desc_t &d) {
@@ -61,10 +62,10 @@ inline bool is_empty(const mp_gemm_desc_t &d) {
 // ---------------------------------------------------------------------------- data
 
 Epilogue read_epilogue(const mp_epilogue_t *user, const Output &);
-/// For functions that take scale, amax and found_inf alone.
+/// Returns the epilogue of a function that supports only scale, amax and found_inf.
 Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function);
 
-/// A, B, C, D as they were passed: matrices, or arrays of pointers to matrices.
+/// Arguments A, B, C, D: matrices, or arrays of pointers to matrices.
 struct Operands {
   const void *a, *b, *c, *d;
 };
@@ -72,16 +73,16 @@ struct Operands {
 void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignment,
                     size_t cd_alignment);
 
-/// Refuses a D, or anything else that the epilogue of `out` writes, that shares memory with another
-/// argument.  `inputs`: what the product reads; D may be C.
+/// Fails if D, or another output of the epilogue, shares memory with another argument.
+/// @param inputs  operands that the product reads; C is absent if it equals D
 void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs);
-/// The same for matrices, not arrays of pointers, and one more input.
+/// Overload for matrices (not arrays of pointers), with one more input.
 void check_overlap(const Operands &, const mp_gemm_desc_t &, const Output &,
                    const Region &input = {});
-/// `data`: all items of the batch.
+/// Returns the memory of all items of a batch.
 Region region_of(const Matrix &, const void *data, const char *name, int64_t batch_count);
 
-/// True if A and B are read.
+/// Returns whether A and B are read.
 inline bool has_product(const mp_gemm_desc_t &d) {
   return summed_k(d.k, d.alpha) > 0;
 }
@@ -90,24 +91,25 @@ void set_data(GemmProblem &, const Operands &);
 
 void check_workspace(const Workspace &);
 
-// ---------------------------------------------------------------------------- choice
+// ---------------------------------------------------------------------------- kernel selection
 
-constexpr bool kAssumedAligned = true;  // where the pointers are not known on the host
+constexpr bool kAssumedAligned = true;  // if the host does not have the pointers
 
-/// As the kernels with 16-byte copies want them.
+/// Returns whether A and B are aligned for kernels with 16-byte copies.
 inline bool has_fast_alignment(const void *a, const void *b) {
   constexpr size_t kFastAlignment = 16;
   return is_aligned(a, kFastAlignment) && is_aligned(b, kFastAlignment);
 }
 
-/// What mp_gemm launches; `kernel`: desc->kernel.  SIZE_MAX bytes: where workspace is no matter.
+/// Returns the plan of mp_gemm.
+/// @param kernel           desc->kernel
+/// @param workspace_bytes  SIZE_MAX = unlimited
 GemmPlan choose(const GemmProblem &, const Context &, bool aligned, const char *kernel,
                 size_t workspace_bytes);
 
 // ---------------------------------------------------------------------------- log
 
-/// Says once per context why a call takes longer than it could; reason() is empty where it does
-/// not.
+/// Logs, once per context, why a call is slower than necessary; an empty reason() is not logged.
 template <class Reason>
 void log_slow_path(const Context &context, const char *function, const Reason &reason) {
   std::atomic_flag &logged = context.logged.slow_path;
@@ -118,7 +120,7 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
       "; further occurrences are not logged");
 }
 
-/// The same after a choice: the reason is one of the problem, or else time that the choice loses.
+/// Logs why a selected plan is slow: a property of the problem, or else of the plan.
 template <class Reason>
 void log_slow_choice(const Context &context, const char *function, const Output &out,
                      const GemmPlan &choice, size_t workspace_bytes, const Reason &of_problem) {
@@ -131,7 +133,7 @@ void log_slow_choice(const Context &context, const char *function, const Output 
   });
 }
 
-/// True the first time a kernel of that name is chosen while somebody listens.
+/// True for the first use of a kernel while logging at this level is enabled.
 bool is_first_occurrence(const Context &, const char *kernel);
 
 void log_choice(const Context &, const char *function, const GemmProblem &, const GemmPlan &);

@@ -1,4 +1,4 @@
-// mpcore/gemm.h, groups whose sizes the device alone knows: mp_gemm_ragged.
+// mpcore/gemm.h, groups whose sizes are in device memory: mp_gemm_ragged.
 #include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/nvtx_payload.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kFunction[] = "mp_gemm_ragged";
 
-/// A matrix that the groups share has no stride: their parts of it follow one another.
+/// Fails if a matrix that the groups divide has a stride; its parts are consecutive.
 void require_no_stride(const Matrix &matrix, mp_ragged_t ragged) {
   MP_REQUIRE(matrix.stride == 0, MP_ERROR_INVALID_ARGUMENT, matrix.stride_name, " = ",
              matrix.stride, " must be 0: ",
@@ -25,7 +25,7 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) 
   check_shape(d);
   require_no_stride(matrix_a(d), ragged);
   if (ragged == MP_RAGGED_M) {
-    count_tiles(d, tiles_along(d.m) + d.batch_count, 1);  // each group may begin one
+    count_tiles(d, tiles_along(d.m) + d.batch_count, 1);  // each group may begin a tile
     require_no_stride(matrix_c(d), ragged);
     require_no_stride(matrix_d(d), ragged);
   } else {
@@ -42,7 +42,7 @@ GemmPlan choose_ragged(const RaggedProblem &problem, const Context &context, boo
                        workspace_bytes);
 }
 
-/// A checked problem, on its way to the device.
+/// Selects a kernel for a checked problem, logs and launches it.
 void run(const Context &context, const RaggedProblem &problem, bool aligned, const char *kernel,
          const Workspace &workspace, mp_stream_t stream) {
   const GemmPlan choice = choose_ragged(problem, context, aligned, kernel, workspace.bytes);

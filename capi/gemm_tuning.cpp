@@ -17,9 +17,9 @@ namespace mp {
 
 namespace {
 
-constexpr size_t kMaxBytes = 1 << 20;  // a hundred times a table of everything
+constexpr size_t kMaxBytes = 1 << 20;  // 100 times the size of a complete table
 
-/// Closes it.
+/// File descriptor, closed by the destructor.
 struct File {
   int number;
   ~File() {
@@ -27,8 +27,8 @@ struct File {
   }
 };
 
-/// No stream: one that has no memory for its buffer is at the end of the file.
-/// @return false if it cannot be read; then `why` says why not.
+/// Reads a file.  Not a std::ifstream, which reports end of file if it cannot allocate its buffer.
+/// @return false on failure, with the reason in `why`
 bool read_file(const char *path, std::string *text, std::string *why) {
   const File file{open_regular_file(path)};
   if (file.number < 0 && errno == EINVAL) {
@@ -54,7 +54,7 @@ std::shared_ptr<const GemmTuning> tuning_of_environment() {
   std::string text, why;
   std::shared_ptr<const GemmTuning> tuning;
   if (read_file(path.c_str(), &text, &why)) tuning = parse_gemm_tuning(text, &why);
-  static std::atomic_flag is_told;  // by one of the threads that have come at the same time
+  static std::atomic_flag is_told;  // concurrent first calls log once
   if (is_told.test_and_set()) return tuning;
   if (tuning != nullptr)
     log(MP_LOG_INFO, "mp_gemm: using MP_GEMM_TUNING = ", path);

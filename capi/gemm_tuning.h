@@ -1,12 +1,12 @@
-// The constants by which mp_gemm chooses its kernels.
+// Tuning table: constants of the cost model by which mp_gemm selects kernels.
 #pragma once
 
 #include "kernels/gemm/problem.h"
 
 namespace mp {
 
-/// The table that MP_GEMM_TUNING names, else the built-in one.  Read when it is first asked for; a
-/// file that is no table is logged then, once.
+/// Returns the table in the file MP_GEMM_TUNING, or else the built-in one.  The first call reads
+/// the file, and logs an invalid one.
 const GemmTuning &gemm_tuning();
 
 }  // namespace mp

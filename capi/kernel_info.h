@@ -1,5 +1,5 @@
-// The experimental mp_*_kernel_info: what can run a problem, ranked, and behind it
-// what cannot.
+// Shared code of the experimental mp_*_kernel_info: supported kernels, ranked, followed by
+// unsupported ones.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,10 @@ inline double predicted_us(const ConvPlan &choice) {
   return choice.gemm.predicted_us;
 }
 
-/// @param device  that predicted_us is of.
-/// @param names   of all kernels.
-/// @param find    (name, &choice, &why), as find_gemm.
+/// Returns entry `index` of the list of kernels.
+/// @param device  device of the predicted times
+/// @param names   names of all kernels
+/// @param find    (name, &choice, &why), like find_gemm
 template <class Choice, class Find>
 mp_kernel_info_t kernel_info(const Device &device, int32_t index, const std::vector<Choice> &ranked,
                              std::span<const char *const> names, const Find &find) {
