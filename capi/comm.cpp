@@ -1,4 +1,4 @@
-// mpcore/comm.h: collectives through the caller's callbacks.  NCCL is in nccl.cpp.
+// mpcore/comm.h: collectives through the caller's callbacks.  See nccl.cpp for NCCL.
 #include "capi/comm.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace mp {
 
 namespace {
 
-/// Runs a callback of the table.
+/// Runs a callback of the table; fails unless it returns 0.
 template <class Callback>
 void require_done(const char *name, const Callback &callback) {
   const int code = call_back(name, MP_ERROR_COMM, callback);
@@ -72,7 +72,7 @@ ReductionGroup::~ReductionGroup() {
   if (has_ended_ || comm_.group_end == nullptr) return;
   try {
     (void)comm_.group_end(comm_.user);
-  } catch (...) {  // the call fails for another reason already
+  } catch (...) {  // the call has already failed for another reason
   }
 }
 

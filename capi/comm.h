@@ -1,4 +1,4 @@
-// The caller's table of collectives (mpcore/comm.h), checked and called.
+// Checks and calls the caller's table of collectives (mpcore/comm.h).
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace mp {
 
-/// A copy of the table that can be called.
+/// Returns a validated copy of the table.
 mp_comm_t read_comm(const mp_comm_t *user);
 
-/// data = data of all ranks combined.
+/// In-place reduction of an array over all ranks.
 struct Reduction {
   void *data;
   int64_t count;
@@ -22,13 +22,13 @@ struct Reduction {
 
 void all_reduce(const mp_comm_t &comm, const Reduction &reduction, mp_stream_t stream);
 
-/// Some of them, of a table whose callbacks may want to know where they begin and end.
+/// Scope between the group_begin and group_end callbacks.
 class ReductionGroup {
  public:
   explicit ReductionGroup(const mp_comm_t &comm);
   ReductionGroup(const ReductionGroup &) = delete;
   ReductionGroup &operator=(const ReductionGroup &) = delete;
-  /// A library left within a group would not run anything ever after.
+  /// Ends the group even after a failure: no collective runs while a group is open.
   ~ReductionGroup();
 
   void end();

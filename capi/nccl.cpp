@@ -1,4 +1,4 @@
-// mp_comm_init_nccl: a table of collectives that are NCCL's.
+// mp_comm_init_nccl: table of NCCL's collectives.
 #include "capi/nccl.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ void find(void *library, const char *name, Function *&function) {
   MP_REQUIRE(function != nullptr, MP_ERROR_NOT_FOUND, "libnccl.so.2 does not export ", name);
 }
 
-/// Never unloaded: its threads outlive the last call.
+/// Loads NCCL.  It is never unloaded, because its threads outlive the last call.
 Functions load() {
   void *const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   MP_REQUIRE(library != nullptr, MP_ERROR_NOT_FOUND, "libnccl.so.2 cannot be loaded: ", dlerror());

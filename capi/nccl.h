@@ -1,6 +1,7 @@
-// NCCL as far as mp_comm_init_nccl needs it, declared here because it is neither linked nor needed to
-// build.  tests/step/test_comm_nccl.cpp compares every line with nccl.h, where that is installed.
-// Source of names and values: NCCL User Guide, "NCCL API" (version 2.10, the first with bf16, and newer).
+// Declarations of NCCL for mp_comm_init_nccl: NCCL is loaded at run time and not required to build.
+//
+// tests/step/test_comm_nccl.cpp compares all declarations with nccl.h if it is installed.
+// Source: NCCL User Guide, "NCCL API", version 2.10 (the first with bf16) or newer.
 #pragma once
 
 #include <cstddef>

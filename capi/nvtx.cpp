@@ -13,11 +13,11 @@ namespace mp {
 
 namespace {
 
-/// NVTX starts at its first call, and whoever comes meanwhile waits.
+/// NVTX initializes itself in its first call; other threads wait for it.
 std::mutex nvtx_mutex;
 const ForkGuard<nvtx_mutex> nvtx_of_a_child;
 
-/// NULL where no tool was injected into this process.
+/// Returns the domain, or NULL if no profiler is attached.
 nvtxDomainHandle_t nvtx_domain() {
   return lazy_init([] {
     const std::lock_guard lock(nvtx_mutex);

@@ -1,7 +1,7 @@
-// Every call as a range in a profiler's timeline: NVTX domain "mpcore", the name of the function, and
-// as payload one line of text that says what the call works on, "m = 4096, n = 4096, ...".
+// NVTX range of every call: domain "mpcore", name of the function, and a line of text with the
+// problem sizes as payload, "m = 4096, n = 4096, ...".
 //
-// The text is made only while a tool listens; without one a call costs a load and a branch more.
+// The text is formatted only under a profiler; otherwise the overhead is a load and a branch.
 #pragma once
 
 #include "capi/message.h"
@@ -10,7 +10,8 @@ namespace mp {
 
 class ProfilerRange {
  public:
-  /// @param problem  () -> Message
+  /// Opens the range.
+  /// @param problem  () -> Message: text of the payload
   template <class Problem>
   ProfilerRange(const char *function, const Problem &problem) : is_open_(profiler_listens()) {
     if (is_open_) push(function, problem());
@@ -22,7 +23,7 @@ class ProfilerRange {
   ProfilerRange &operator=(const ProfilerRange &) = delete;
 
  private:
-  /// Whether a tool was injected into this process; never where NVTX's headers were missing.
+  /// True if a profiler is attached and the build has NVTX's headers.
   static bool profiler_listens();
   static void push(const char *function, const Message &problem);
   static void pop();

@@ -1,5 +1,5 @@
-// What a call works on, as the payload of its NVTX range (nvtx.h).  Made from arguments that nobody has
-// checked yet, so everything here takes NULL and structs of any size.
+// Payloads of NVTX ranges (nvtx.h): problem sizes of a call.  Arguments have not been checked yet,
+// so NULL and structs of any size are accepted.
 #pragma once
 
 #include "capi/check.h"
@@ -66,7 +66,7 @@ inline Message payload_text(const mp_dropout_desc_t &d) {
 Message payload_text(const mp_tensor_list &);
 Message payload_text(const mp_optimizer &);
 
-/// For call(): the text of a descriptor or of an object.
+/// Returns a function, for mp::call, that formats a descriptor or an object.
 template <class Subject>
 auto nvtx_payload(const Subject *subject) {
   return [subject] {
@@ -82,7 +82,7 @@ inline auto nvtx_images(int64_t n, int64_t c, int64_t h, int64_t w) {
   return [=] { return Message("n = ", n, ", c = ", c, ", h = ", h, ", w = ", w); };
 }
 
-/// For call(): a number under its name.
+/// Returns a function, for mp::call, that formats a number with its name.
 template <class Number>
 auto nvtx_payload(const char *name, Number number) {
   return [=] { return Message(name, " = ", number); };
