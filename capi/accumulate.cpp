@@ -1,5 +1,5 @@
-// mpcore/step.h: from scaled gradients to fp32 ones, for sums over micro-batches and for
-// optimizers of the host program.
+// mpcore/step.h: unscaling of gradients to fp32, for sums over micro-batches and for optimizers of
+// the host program.
 #include "capi/check.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"

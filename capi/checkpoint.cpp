@@ -1,5 +1,5 @@
-// mpcore/optimizer.h: checkpoints.  One block of plain data: a header, the number of elements of
-// each tensor, the elements in fp32, the scaler's state.
+// mpcore/optimizer.h: checkpoints.  A block of plain data: a header, the number of elements of each
+// tensor, the elements in fp32, and the scaler's state.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -21,20 +21,20 @@ namespace {
 
 constexpr char kMagic[8] = {'m', 'p', 'c', 'o', 'r', 'e', '\0', 1};  // the last byte: version
 
-/// Stored; its layout may not change within a version.
+/// Header as stored; its layout must not change within a version.
 struct Header {
   char magic[sizeof kMagic];
-  mp_optimizer_kind_t kind;  ///< not loaded before it is checked (enum_value)
+  mp_optimizer_kind_t kind;  ///< must be checked before it is loaded (enum_value)
   uint32_t scaler_bytes;     ///< struct_size of the state at the end
   uint32_t num_tensors;
-  uint32_t lists;  ///< bit i: kLists[i] is there
+  uint32_t lists;  ///< bit i: the checkpoint has list i of lists_of()
   int64_t t;
 };
 static_assert(sizeof(Header) == 32);
 
 struct List {
   const char *name;
-  const mp_tensor_list *tensors;  ///< NULL: the optimizer has none
+  const mp_tensor_list *tensors;  ///< NULL if the optimizer has none
 };
 
 std::array<List, 3> lists_of(const mp_optimizer &o) {
@@ -53,8 +53,7 @@ Header header_of(const mp_optimizer &o) {
   return header;
 }
 
-/// Calls visit(list, tensor index, bytes of its elements) for every tensor, in the order of
-/// storage.
+/// Calls visit(list, tensor index, bytes of its elements) for every tensor, in storage order.
 template <class Visit>
 void for_each_tensor(const mp_optimizer &o, const Visit &visit) {
   for (const List &list : lists_of(o)) {
@@ -71,7 +70,7 @@ size_t size_of(const mp_optimizer &o, uint32_t scaler_bytes) {
   return bytes;
 }
 
-/// Returns the optimizer, if it can be saved or restored together with the scaler; NULL is its own.
+/// Returns the optimizer; replaces a NULL scaler by the optimizer's.  Fails if they do not match.
 const mp_optimizer &require_optimizer(mp_optimizer_t optimizer, mp_scaler_t &scaler) {
   const mp_optimizer &o = require_pointer(optimizer, "optimizer");
   MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
@@ -81,7 +80,7 @@ const mp_optimizer &require_optimizer(mp_optimizer_t optimizer, mp_scaler_t &sca
   return o;
 }
 
-/// Fails unless the checkpoint is one of this optimizer and scaler.
+/// Returns the header of a checkpoint; fails unless it matches the optimizer.
 Header read_header(const mp_optimizer &o, const std::byte *checkpoint, size_t bytes) {
   const auto require = [](bool good, const auto &...parts) {
     if (!good) fail(MP_ERROR_INVALID_ARGUMENT, "checkpoint: ", parts...);
@@ -118,7 +117,7 @@ Header read_header(const mp_optimizer &o, const std::byte *checkpoint, size_t by
   return saved;
 }
 
-/// The state at the end of a checkpoint, of whatever version.
+/// Returns the scaler state at the end of a checkpoint, written by any version.
 mp_scaler_state_t read_state(const mp_scaler &scaler, const std::byte *end, uint32_t bytes) {
   std::vector<uint64_t> aligned(bytes / sizeof(uint64_t) + 1);
   std::memcpy(aligned.data(), end - bytes, bytes);
@@ -191,7 +190,7 @@ mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scal
     const mp::Header header = mp::read_header(o, first, bytes);
     const mp_scaler_state_t state = mp::read_state(*scaler, first + bytes, header.scaler_bytes);
 
-    // First, because it refuses a t: until then nothing has been written.
+    // First, because these calls can fail; nothing has been written before.
     mp::require_success(mp_optimizer_set_step_sync(optimizer, header.t, stream));
     mp::require_success(mp_scaler_set_state_sync(scaler, &state, stream));
     const mp::Context &c = *o.context;

@@ -1,4 +1,4 @@
-// mpcore/compat.h: the presets of other systems, their words, and their saved states.
+// mpcore/compat.h: presets, configuration names and saved states of other systems.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -71,7 +71,7 @@ mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
   }
 }
 
-// ---------------------------------------------------------------------------- words
+// ---------------------------------------------------------------------------- names
 
 struct Word {
   std::string_view text;
@@ -86,7 +86,7 @@ constexpr Word kWords[] = {
     {"none", [] { return default_scaler_config(MP_SCALER_STATIC); }},
 };
 
-/// A number beyond the range of float is NaN, so that it is refused as a number.
+/// Parses a number.  Values outside the range of float are NaN, which callers reject.
 std::optional<float> parse_number(std::string_view text) {
   float number = 0.0f;
   const char *const end = text.data() + text.size();
@@ -106,7 +106,7 @@ mp_scaler_config_t static_config(float scale) {
 mp_scaler_config_t named_config(std::string_view name) {
   for (const Word &word : kWords)
     if (equals_ignore_case(name, word.text)) return word.config();
-  // The list of words is to be read whatever was typed.
+  // Truncates long input, so that the list of names fits in the message.
   const std::string_view start = truncated(name);
   if (const std::optional<float> number = parse_number(name)) {
     MP_REQUIRE(is_scale(*number), MP_ERROR_INVALID_ARGUMENT, "name = \"", start,
@@ -121,7 +121,7 @@ mp_scaler_config_t named_config(std::string_view name) {
 
 // ---------------------------------------------------------------------------- saved states
 
-/// A number beyond the range of float is infinity or NaN, so that it is refused as a scale.
+/// Converts to float.  Values outside its range are NaN, which callers reject.
 float narrow(double number) {
   const bool fits = std::abs(number) <= double{std::numeric_limits<float>::max()};
   return fits ? static_cast<float>(number) : std::numeric_limits<float>::quiet_NaN();

@@ -1,4 +1,4 @@
-// What the opaque handles of lists, scalers and optimizers are.
+// Types of the opaque handles of tensor lists, scalers and optimizers.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace mp {
 
-/// What a skipped step made of S, as far as the device has come.
+/// Loss scale before and after a skipped step; `after` is set once the device has updated it.
 struct ScaleChange {
   float before;
   std::optional<float> after;
@@ -27,15 +27,14 @@ class OutcomeRing {
       : memory_(context, kOutcomes * sizeof(StepOutcome)) {}
 
   StepOutcome *device() const { return memory_.device<StepOutcome>(); }
-  /// False where `step` is not remembered.
+  /// Returns false if `step` is not in the ring.
   bool find(int64_t step, mp_step_outcome_t &outcome) const;
-  /// Of a step that was found to be skipped; nothing if the device has come so far meanwhile that it
-  /// is forgotten.
+  /// Returns the change by a skipped step, or nothing if the device has overwritten its slot since.
   std::optional<ScaleChange> scale_change(int64_t step) const;
-  /// Whether `step` is behind all steps that this was asked of before.  What is logged of a step is
-  /// logged once, however often and from however many threads the host asks for it.
+  /// True if `step` is greater than in all earlier calls, of any thread.  A step is thus logged
+  /// once, however often it is queried.
   bool is_first_occurrence(int64_t step);
-  /// Forgets everything; the next step is `steps` + 1.  Only while no kernel can be writing.
+  /// Clears the ring; the next step is `steps` + 1.  Requires that no kernel is writing to it.
   void restart(int64_t steps);
 
  private:
@@ -44,25 +43,25 @@ class OutcomeRing {
   }
 
   MappedBuffer memory_;
-  std::atomic<int64_t> forgotten_ = 0;  ///< the last step of which nothing is known
-  std::atomic<int64_t> told_ = 0;       ///< the last step for which is_first_occurrence() was true
+  std::atomic<int64_t> forgotten_ = 0;  ///< last step that restart() has cleared
+  std::atomic<int64_t> told_ = 0;       ///< last step for which is_first_occurrence() was true
 };
 
 }  // namespace mp
 
-// ---------------------------------------------------------------------------- the handles
+// ---------------------------------------------------------------------------- handles
 
 struct mp_tensor_list {
   mp::ContextPtr context;
-  std::vector<void *> data;  ///< host copies of what `device` points to, to check calls against
+  std::vector<void *> data;  ///< host copies of the device's tables, for checks
   std::vector<int64_t> numel;
   std::vector<mp_dtype_t> dtype;
-  /// Two tensors that share memory; such a list is read, and not written.
+  /// Two tensors that share memory, if any; such a list must not be written.
   std::optional<std::pair<size_t, size_t>> overlap;
   mp::DeviceBuffer memory;
   mp::TensorList device;
   mp::ReduceScratch scratch;
-  mp::DeviceBuffer elements;  ///< none: the caller owns them
+  mp::DeviceBuffer elements;  ///< NULL if the caller owns them
 };
 
 struct mp_scaler {
@@ -70,59 +69,59 @@ struct mp_scaler {
   mp_scaler_config_t config;
   mp::DeviceBuffer memory;
   mp::ScalerDevice *device;
-  const mp::ScalerRecord *device_history;   ///< config.history of them
-  std::vector<mp::ScalerRecord> history;    ///< their copy, for mp_scaler_get_history_sync
-  std::optional<mp::OutcomeRing> outcomes;  ///< always there once the scaler has been created
-  /// A step with MP_STEP_KEEP_SCALER, or an accumulation, has come since the last update.
+  const mp::ScalerRecord *device_history;   ///< config.history records
+  std::vector<mp::ScalerRecord> history;    ///< host copy, for mp_scaler_get_history_sync
+  std::optional<mp::OutcomeRing> outcomes;  ///< always set after make_scaler()
+  /// True if there was a step with MP_STEP_KEEP_SCALER, or an accumulation, since the last update.
   bool has_kept_amax;
-  bool is_owned;  ///< true: an optimizer owns and destroys it
+  bool is_owned;  ///< an optimizer owns and destroys it
 };
 
 namespace mp {
-/// Allocates all that the scaler will ever need; the config has been checked.
+/// Creates a scaler with all of its memory, from a valid config.
 std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context, const mp_scaler_config_t &config);
 }  // namespace mp
 
 struct mp_optimizer {
   mp::ContextPtr context;
-  mp_optimizer_desc_t desc;  ///< its host arrays are gone, its lists live longer than this
-  /// What was uploaded last, without factors; mp_optimizer_set_hyper uploads from here.
+  mp_optimizer_desc_t desc;  ///< host arrays are invalid; lists outlive the optimizer
+  /// Groups as last uploaded, without factors; source of the copy in mp_optimizer_set_hyper.
   std::vector<mp::ParamGroup> groups;
   mp::DeviceBuffer memory;
   mp::OptimizerArgs args;
-  std::unique_ptr<mp_scaler> own_scaler;  ///< S = 1: the scaler of steps without another one
-  // Device scratch of mp_scale_step, 1 number each.
+  std::unique_ptr<mp_scaler> own_scaler;  ///< S = 1, for steps without a scaler
+  // Device scratch of mp_scale_step, one value each.
   float *amax;
   float *grad_scale;
-  // Of a step with several ranks.
+  // Device scratch of steps with several ranks.
   mp::RankMessage *message;
   double *sum_squares;
-  double *tensor_norms;  ///< 1 per tensor: of the gradients; NULL: no group clips by them
-  std::unique_ptr<mp_tensor_list> own_m, own_v;  ///< none: of the caller, or none needed
+  double *tensor_norms;  ///< gradient norm per tensor; NULL if no group clips by it
+  std::unique_ptr<mp_tensor_list> own_m, own_v;  ///< NULL if not needed or given by the caller
 };
 
 namespace mp {
 
-/// Whether the policy learns from the largest gradient of every step.
+/// True if the policy uses the largest gradient of every step.
 inline bool has_statistics(mp_scaler_policy_t policy) {
   return policy == MP_SCALER_LOGNORMAL || policy == MP_SCALER_LOGMAX;
 }
 
-/// Whether its next update has nothing to learn from yet.
+/// True if the next update requires an amax that has not been measured yet.
 inline bool needs_amax(const mp_scaler &scaler) {
   return has_statistics(scaler.config.policy) && !scaler.has_kept_amax;
 }
 
-/// A list of fp32 zeros that owns them.
+/// Returns a list of fp32 zeros that owns its elements.
 std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
                                            const std::vector<int64_t> &numel);
 
-/// Fails where a kernel would read through NULL.
+/// Fails if a tensor with elements has NULL data.
 void require_data(const mp_tensor_list &list, const char *name);
 
-/// Fails if two tensors of a list that is written overlap; NULL among its data is not refused.
+/// Fails if two tensors of a list overlap; NULL data is allowed.
 void require_disjoint(const mp_tensor_list &list, const char *name);
-/// Both of a list that is written.
+/// Both checks, for a list that is written.
 inline void require_writable(const mp_tensor_list &list, const char *name) {
   require_data(list, name);
   require_disjoint(list, name);
@@ -132,8 +131,7 @@ inline void require_writable(const mp_tensor_list &list, const char *name) {
 void require_parallel(const mp_tensor_list &list, const char *name, const mp_tensor_list &other,
                       const char *other_name);
 
-/// Fails where the update could not read or write its tensors; they may have moved since
-/// mp_optimizer_create.
+/// Fails if the update cannot access a tensor; tensors may have moved since mp_optimizer_create.
 void require_data(const mp_optimizer &optimizer);
 
 }  // namespace mp

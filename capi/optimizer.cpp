@@ -1,5 +1,6 @@
-// mpcore/optimizer.h: optimizers.  The update rules are in kernels/step/update_rules.h, what a
-// caller may say in optimizer_desc.cpp; here their arrays are uploaded and their steps enqueued.
+// mpcore/optimizer.h: optimizers.  Uploads their arrays and enqueues their steps.
+//
+// kernels/step/update_rules.h has the update rules, optimizer_desc.cpp the checks of descriptors.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,7 @@ bool clips_tensors(const mp_hyper_t &hyper) {
   return hyper.max_tensor_norm > 0.0f;
 }
 
-/// Without factors: they are of the hyperparameters that the group had before.
+/// Returns a group without factors, which depend on the previous hyperparameters.
 ParamGroup group_of(const mp_hyper_t &hyper) {
   return {hyper, {}};
 }
@@ -147,7 +148,7 @@ mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
                "hyper->max_tensor_norm = ", value.max_tensor_norm,
                " requires a group with max_tensor_norm when the optimizer is created");
 
-    // Copied from memory that stays: a graph that captures the copy reads it again at each replay.
+    // The source must stay valid: a CUDA graph that captures the copy reads it at each replay.
     mp::ParamGroup &uploaded = o.groups[group] = mp::group_of(value);
     const mp::Context &c = *o.context;
     c.backend.copy(c.device, o.args.groups + group, &uploaded, sizeof uploaded, stream);

@@ -1,4 +1,4 @@
-// The descriptor of an optimizer: its hyperparameters and its parallel lists, checked.
+// Checks of an optimizer's descriptor: hyperparameters and parallel tensor lists.
 #include "capi/optimizer_desc.h"
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace mp {
 
 namespace {
 
-/// What a kind has.
+/// Properties of an optimizer kind.
 struct Kind {
-  uint32_t flags;       ///< supported
-  bool beta1_is_decay;  ///< in [0, 1); otherwise the momentum, >= 0, without which m is optional
+  uint32_t flags;       ///< supported flags
+  bool beta1_is_decay;  ///< in [0, 1); else momentum >= 0, and m is optional if it is 0
   bool has_beta2;
   bool has_m, has_v;
 };
@@ -53,7 +53,7 @@ bool has_momentum(const mp_hyper_t &hyper) {
   return hyper.beta1 != 0.0f;
 }
 
-/// NovoGrad has one second moment per tensor.
+/// Returns the sizes of v; NovoGrad has one second moment per tensor.
 std::vector<int64_t> numel_of_v(const mp_optimizer_desc_t &desc) {
   if (desc.kind != MP_OPT_NOVOGRAD) return desc.grads->numel;
   return std::vector<int64_t>(desc.grads->numel.size(), 1);
@@ -185,7 +185,7 @@ void require_16bit(const mp_tensor_list &list, const char *name) {
 
 namespace {
 
-/// NovoGrad's second moments: one number per tensor.
+/// Checks NovoGrad's second moments: one number per tensor.
 void require_one_each(const mp_tensor_list &list, const char *name, const mp_tensor_list &grads) {
   MP_REQUIRE(list.context == grads.context, MP_ERROR_INVALID_ARGUMENT, name,
              " and grads belong to different contexts");
@@ -220,14 +220,14 @@ void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
     require_one_each(*desc.v, "v", grads);
 }
 
-/// A list in its place in a descriptor.
+/// Tensor list of a descriptor.
 struct Role {
   const mp_tensor_list *list;
   const char *name;
   bool is_written;
 };
 
-/// Of two places, one of which is written.
+/// Fails if two lists, one of which is written, have a common list or tensor.
 void require_separate(const Role &a, const Role &b) {
   MP_REQUIRE(a.list != b.list, MP_ERROR_INVALID_ARGUMENT, b.name, " = ", b.list,
              " must differ from ", a.name, ": a step writes ", b.is_written ? b.name : a.name);
@@ -240,7 +240,8 @@ void require_separate(const Role &a, const Role &b) {
   }
 }
 
-/// Other overlaps are for the caller to mind, as are tensors that mp_tensor_list_set_data moves later.
+/// Detects only equal lists and tensors.  The caller must avoid partial overlaps, and any overlap
+/// by a later mp_tensor_list_set_data.
 void check_overlaps(const mp_optimizer_desc_t &desc) {
   const Role roles[] = {{desc.grads, "grads", false},  {desc.extra_grads, "extra_grads", false},
                         {desc.master, "master", true}, {desc.model, "model", true},

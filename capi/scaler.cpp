@@ -1,5 +1,5 @@
-// mpcore/scaler.h: the loss scaler.  Its policy is applied on the device
-// (kernels/step/loss_scale.h), what it may be told is in scaler_checks.h; here both are copied.
+// mpcore/scaler.h: the loss scaler.  Copies configurations and states to and from the device, which
+// applies the policy (kernels/step/loss_scale.h).
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -141,7 +141,7 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
     c.backend.copy(c.device, &s.device->scale, &value.scale, sizeof value.scale, stream);
     c.backend.copy(c.device, &s.device->inv_scale, &inv_scale, sizeof inv_scale, stream);
     c.backend.copy(c.device, &s.device->state, &value, sizeof value, stream);
-    // What has been found since the last update is of the steps that are given up.
+    // Results since the last update belong to steps that the restored state discards.
     c.backend.fill(c.device, &s.device->found_inf, 0, sizeof s.device->found_inf, stream);
     c.backend.fill(c.device, &s.device->amax, 0, sizeof s.device->amax, stream);
     c.backend.fill(c.device, &s.device->out_of_range, 0, sizeof s.device->out_of_range, stream);

@@ -27,7 +27,7 @@ void require_scale_within(float value, const char *name, const mp_scaler_config_
 
 constexpr int32_t kMaxHistory = 1 << 24;
 
-/// The backoff policies of some systems have no limits.
+/// Checks min_scale or max_scale; 0 = no limit, as in the backoff policies of some systems.
 void require_limit(float value, const char *name, const mp_scaler_config_t &config) {
   const bool is_absent = value == 0.0f && config.policy == MP_SCALER_BACKOFF;
   if (!is_absent) require_scale(value, name);
@@ -48,7 +48,7 @@ void require_backoff_factor(double value, const char *prefix) {
              "backoff_factor = ", value, " is outside (0, 1)");
 }
 
-/// Of lognormal and logmax.
+/// Checks the parameters of lognormal and logmax.
 void check_statistics(const mp_scaler_config_t &config) {
   require_finite(config.log2_max, "log2_max");
   require_decay(config.beta1, "beta1");
@@ -99,13 +99,13 @@ void check_config(const mp_scaler_config_t &config) {
 
 namespace {
 
-/// @param end_name  the field that is `end`
+/// @param end_name  name of the field with the value `end`
 void require_count_within(int64_t value, const char *name, int64_t end, const char *end_name) {
   MP_REQUIRE(value >= 0 && value <= end, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
              " is outside [0, ", end_name, "] = [0, ", end, "]");
 }
 
-/// Every update increases them, and a step of a later one is a step of those before.
+/// Each counter counts a subset of an earlier one: overflows of skipped, skipped of steps.
 void check_counts(const mp_scaler_state_t &state) {
   require_count_within(state.steps, "state->steps", kMaxSteps, "2^52");
   require_count_within(state.skipped, "state->skipped", state.steps, "steps");
@@ -124,8 +124,8 @@ void require_power(double power, const char *name) {
              " is outside [0, 1]");
 }
 
-/// A decayed mean without bias correction, of samples of at least `least` and at most `most`.
-/// @param power  beta^samples: 1 - power of the mean are samples, the rest is the 0 that it began with.
+/// Checks a decayed mean of samples in [least, most], without bias correction.
+/// @param power  beta^samples: weight of the initial 0; the samples have weight 1 - power
 void require_mean(float mean, const char *name, double power, const char *power_name, double least,
                   double most) {
   const double samples = 1.0 - power;
@@ -134,10 +134,11 @@ void require_mean(float mean, const char *name, double power, const char *power_
              power_name, " = ", power);
 }
 
-/// Samples are log2 of the largest gradient, multiplied by S, minus log2 S: of numbers between 2^-149 and 2^128
-/// both, so that they lie within 277 of 0.  What is beyond this would hold S at a limit for thousands of steps.
+/// A sample is log2 of the largest scaled gradient minus log2 S.  Both numbers are between 2^-149
+/// and 2^128, so |sample| <= 277.  A mean outside this range would keep S at a limit for thousands
+/// of steps.
 void check_log2_statistics(const mp_scaler_state_t &state) {
-  constexpr double kMax = 300.0;  // the means have been rounded in every step
+  constexpr double kMax = 300.0;  // margin for rounding of the means in every step
   require_mean(state.log2_mean, "state->log2_mean", state.beta1_power, "beta1_power", -kMax, kMax);
   require_mean(state.log2_mean_slow, "state->log2_mean_slow", state.beta2_power, "beta2_power",
                -kMax, kMax);
@@ -145,8 +146,7 @@ void check_log2_statistics(const mp_scaler_state_t &state) {
                0.0, kMax * kMax);
 }
 
-/// A variance that comes out below 0 is not looked for: by rounding, good statistics have one too, and sigma is 0
-/// then.
+/// A negative variance is accepted: rounding can cause it in valid statistics; sigma is then 0.
 void check_statistics(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
   require_finite(state.log2_mean, "state->log2_mean");
   require_finite(state.log2_mean_slow, "state->log2_mean_slow");
@@ -158,7 +158,7 @@ void check_statistics(const mp_scaler_state_t &state, const mp_scaler_config_t &
   require_finite(state.headroom, "state->headroom");
   MP_REQUIRE(state.headroom >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "state->headroom = ", state.headroom, " is negative");
-  // A sample of logmax may be anything: an overflow is one of 2^log2_max.
+  // Samples of logmax are unbounded: an overflow counts as 2^log2_max.
   if (config.policy == MP_SCALER_LOGNORMAL) check_log2_statistics(state);
 }
 
@@ -170,13 +170,13 @@ void require_growth_tracker(int32_t tracker, const char *prefix, int32_t first, 
              ", ", interval, ")");
 }
 
-// A checkpoint is a file, and files rot: what no scaler can have left behind is refused, as most of it would poison
-// every later scale.
+// Checkpoints can be corrupt.  States that no scaler produces are rejected, because most of them
+// would affect every later scale.
 void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
   MP_REQUIRE(enum_value(state.policy) == enum_value(config.policy), MP_ERROR_INVALID_ARGUMENT,
              "state->policy = ", state.policy, " must equal the scaler's policy, ", config.policy);
   require_scale_within(state.scale, "state->scale", config);
-  // What it says follows from skipped_in_row and diverged_after, and the latter may be another now.
+  // status is derived from skipped_in_row and diverged_after; diverged_after may have changed.
   require_enum(state.status, "state->status", MP_SCALER_OK, MP_SCALER_DIVERGED);
   check_counts(state);
   const int32_t first_tracker = default_scaler_state(config).growth_tracker;

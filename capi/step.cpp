@@ -1,5 +1,5 @@
-// mpcore/step.h: the fused step, as two passes over the lists of an optimizer.  Between
-// them the ranks, if there are several, agree on what the first has found.
+// mpcore/step.h: the fused step, two passes over the lists of an optimizer.  Between the passes,
+// the results of the first are reduced over ranks.
 #include <cmath>
 
 #include "capi/check.h"
@@ -59,13 +59,13 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
              "amax = ", options.amax,
              " requires MP_STEP_CHECKED; without it, the step computes amax");
-  // The step ends with clearing that flag, which therefore cannot hold its result.
+  // The step clears the scaler's flag at its end, so the flag cannot hold the result.
   MP_REQUIRE(options.found_inf != &scaler.device->found_inf, MP_ERROR_INVALID_ARGUMENT,
              "found_inf = ", options.found_inf, " must not be the flag of the scaler");
   return options;
 }
 
-/// Fails where MP_STEP_CHECKED leaves out what the step needs.
+/// Fails if an option requires the pass that MP_STEP_CHECKED skips.
 void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
                    const mp_step_options_t &options) {
   const auto refuse = [](auto value, const char *name) {
@@ -87,15 +87,15 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
              "MP_SCALER_LOGMAX");
 }
 
-/// Pass 1 writes what pass 2 reads; with several ranks the reduction does both.
+/// Arguments of pass 1, of the reduction over ranks, and of pass 2.
 struct Passes {
   StatisticsOutputs statistics;
   RankReductionArgs rank_reduction;
   UpdateArgs update;
 };
 
-/// Between the passes: pass 2 reads what all ranks have found.  A norm is known, and can clip, only
-/// after that.
+/// Inserts the reduction: pass 2 reads the results of all ranks.  Clipping by a norm that is summed
+/// over ranks moves to the reduction.
 void plan_rank_reduction(const mp_optimizer &optimizer, const mp_scaler &scaler, bool sums_norms,
                          Passes &passes) {
   StatisticsOutputs &statistics = passes.statistics;
@@ -130,7 +130,7 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler &scaler,
     update.grad_scale = &scaler.device->inv_scale;
     update.scaler_amax = update.grad_amax = measured;
   } else {
-    // The amax of a caller is still multiplied by S, unlike these gradients.
+    // options.amax is still multiplied by S; these gradients are not.
     (is_checked(options) ? update.scaler_amax : update.grad_amax) = measured;
   }
   update.found_inf = statistics.found_inf;
@@ -201,7 +201,8 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
       if (has_ranks) mp::reduce_over_ranks(o, passes.rank_reduction, comm, stream);
       c.backend.optimizer_step(c.device, o.args, passes.update, stream);
     } catch (...) {
-      // Pass 2 would have cleared this flag, of which a caller without a scaler need not know.
+      // Pass 2, which clears this flag, did not run.  Only callers with a scaler clear it
+      // themselves.
       float *const flag = &s.device->found_inf;
       if (scaler == nullptr) c.backend.fill(c.device, flag, 0, sizeof *flag, stream);
       throw;

@@ -1,4 +1,4 @@
-// mp_step_query, mpcore/step.h: reads what the device has told of a step
+// mp_step_query of mpcore/step.h: reads outcomes that the device has written
 // (kernels/step/outcome.h).
 #include <bit>
 
@@ -49,7 +49,7 @@ bool OutcomeRing::is_first_occurrence(int64_t step) {
   return false;
 }
 
-// A step that was known is forgotten first: without its outcome it would be taken for one that is to come.
+// forgotten_ is set first: a recorded step whose outcome is cleared would appear to be pending.
 void OutcomeRing::restart(int64_t steps) {
   forgotten_.store(steps);
   for (int64_t i = 0; i < MP_STEP_QUERY_DEPTH; i++) {

@@ -1,4 +1,4 @@
-// mpcore/tensors.h: tensor lists, their chunk tables, and the passes over them.
+// mpcore/tensors.h: tensor lists, their chunk tables, and passes over them.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -22,8 +22,8 @@ namespace {
 
 // ---------------------------------------------------------------------------- creation
 
-/// 2^40 elements are more than any memory holds.  A list of them has 2 GB of tables, so that one of a number made up
-/// would take all memory of the host before it is refused.
+/// Limit of 2^40 elements, more than any memory holds; its tables take 2 GB.  Larger counts fail
+/// before their tables exhaust host memory.
 constexpr int64_t kMaxChunks = (int64_t{1} << 40) / kChunkElems - 1;
 
 int64_t chunks_of(int64_t numel) {
@@ -61,7 +61,7 @@ std::vector<int64_t> read_numel(const mp_tensor_list_desc_t &desc) {
   return std::vector<int64_t>(desc.numel, desc.numel + desc.count);
 }
 
-/// Points the list at other data.
+/// Sets the data pointers of the list, and finds overlaps.
 void set_data(mp_tensor_list &list, void *const *data) {
   list.data.assign(data, data + list.numel.size());
   list.overlap.reset();
@@ -185,7 +185,7 @@ StatisticsOutputs checked_outputs(const mp_stats_outputs_t &outputs) {
   return checked;
 }
 
-/// The two results of a reduction, of which one is enough.
+/// Requires at least one of the two results of a reduction.
 template <class T>
 void require_results(const T *whole, const char *name, const T *per_tensor,
                      const char *per_tensor_name = "per_tensor") {
