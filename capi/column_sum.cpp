@@ -14,7 +14,7 @@ mp_column_sum_desc_t read_desc(const mp_column_sum_desc_t *user) {
   require_not_negative(d.columns, "columns");
   MP_REQUIRE(d.ld >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld = ", d.ld,
              " is smaller than columns = ", d.columns);
-  constexpr int64_t kMaxColumns = int64_t{1} << 50;  // their chunks can be counted
+  constexpr int64_t kMaxColumns = int64_t{1} << 50;  // number of chunks fits in 63 bits
   int64_t elems;
   MP_REQUIRE(d.columns <= kMaxColumns && strided_extent(d.rows, d.ld, d.columns, &elems) &&
                  bytes_fit(elems, d.dtype),
@@ -23,7 +23,7 @@ mp_column_sum_desc_t read_desc(const mp_column_sum_desc_t *user) {
   return d;
 }
 
-/// A dense output with one batch item, not scaled.
+/// Dense output with one batch item, alpha = 1 and beta = 0.
 Output matrix(const void *data, int64_t rows, int64_t columns, int64_t ld, mp_dtype_t dtype) {
   Output out{};
   out.m = rows;

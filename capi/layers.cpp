@@ -1,4 +1,4 @@
-// mpcore/layers.h: layout, pooling, batch normalisation.
+// mpcore/layers.h: layout, pooling, batch normalization.
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
@@ -15,10 +15,10 @@ namespace mp {
 
 namespace {
 
-/// A dense tensor of these extents, none of them negative.  `what` and `of` say in a message which
-/// it is and of what type.
+/// Fails if the size of a dense tensor overflows; no extent may be negative.
+/// @param what  name of the tensor in messages
 void require_extents(std::initializer_list<int64_t> extents, mp_dtype_t dtype, const char *what) {
-  // A 0 anywhere makes the product 0, however large the others are.
+  // If one extent is 0, the product is 0 and the others may have any size.
   if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return;
   int64_t elems = 1;
   for (const int64_t extent : extents)
@@ -36,7 +36,7 @@ struct Images {
 
 struct Typed {
   const void *data;
-  const mp_dtype_t &dtype;  ///< not loaded before it has been checked (enum_value)
+  const mp_dtype_t &dtype;  ///< a reference, not loaded before it is checked (enum_value)
 };
 
 enum class Layout { nchw, nhwc };
@@ -75,7 +75,7 @@ void require_positive(int64_t value, const char *name) {
   MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
 }
 
-/// One side of a pool, and the names of its fields.
+/// Height or width of a pooling layer, with the names of its fields.
 struct PoolSide {
   int64_t size, window, stride, dilation;
   struct Pad {
@@ -138,12 +138,12 @@ struct Pixels {
   int32_t p, q;
 };
 
-/// The number of windows along one side.
+/// Returns the number of windows along one side.
 int32_t num_outputs(const PoolSide &side, bool is_ceil) {
   const int64_t room = side.size + side.before.pixels + side.behind.pixels - side.extent();
   int64_t outputs = room < 0 ? 0 : room / side.stride + 1;
   if (is_ceil) {
-    // One more, unless the last is full; it begins inside the image or before it.
+    // One more if the last window is partial and begins before the end of the image.
     const int64_t begin = room < 0 ? 0 : outputs * side.stride;
     const bool is_partial = room >= 0 ? room % side.stride != 0 : -room < side.stride;
     if (is_partial && begin < side.size + side.before.pixels) ++outputs;
@@ -183,7 +183,7 @@ mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
   return d;
 }
 
-// ---------------------------------------------------------------------------- batch normalisation
+// ---------------------------------------------------------------------------- batch normalization
 
 mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   const mp_batchnorm_desc_t d = read_struct(user, "desc");
@@ -207,15 +207,15 @@ mp_batchnorm_tensors_t read_tensors(const mp_batchnorm_tensors_t *user) {
   return t;
 }
 
-/// What every pass reads.
+/// Checks the inputs that every pass reads.
 void require_read(const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t) {
   require_device(t.x, "tensors->x", mp_dtype_size(d.dtype));
   require_aligned(t.gamma, "tensors->gamma");
   require_aligned(t.beta, "tensors->beta");
 }
 
-/// Refuses outputs that overlap inputs.  Activations are read and written element by element, so
-/// that `out` may be one of `in`; vectors of channels are read by every block.
+/// Fails if outputs overlap inputs.  Activations are processed element by element, so `out` may
+/// equal one of `in`.  Vectors of channels must be separate, because every block reads them.
 void check_overlap(const Region &out, std::initializer_list<Region> in,
                    std::initializer_list<Region> vectors_written,
                    std::initializer_list<Region> vectors_read) {

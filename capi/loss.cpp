@@ -1,4 +1,4 @@
-// mpcore/layers.h: losses of single elements.
+// mpcore/layers.h: elementwise losses.
 #include <algorithm>
 
 #include "capi/check.h"
@@ -27,7 +27,7 @@ mp_loss_desc_t read_desc(const mp_loss_desc_t *user) {
   return d;
 }
 
-/// No less for more elements, although these may make fewer chunks.
+/// Returns the workspace size, monotonic in count; the number of chunks is not.
 size_t workspace_bytes(const mp_loss_desc_t &desc) {
   const int64_t steps = (desc.count + LossArgs::kAtOnce - 1) / LossArgs::kAtOnce;
   return static_cast<size_t>(std::min(steps, kMaxLossChunks)) * sizeof(LossPartial);
@@ -55,7 +55,7 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void
     const mp_loss_desc_t d = mp::read_desc(desc);
     mp::require_aligned(loss, "loss");
     if (d.count == 0) {
-      // The mean of nothing: a float of all ones is a NaN.
+      // The mean of no elements is NaN: all bits are 1.
       const int byte = d.reduction == MP_LOSS_MEAN ? 0xFF : 0;
       if (loss != nullptr) c.backend.fill(c.device, loss, byte, sizeof *loss, stream);
       return;

@@ -1,4 +1,4 @@
-// mpcore/layers.h: functions of single elements.
+// mpcore/layers.h: pointwise functions.
 #include "capi/check.h"
 #include "capi/context.h"
 #include "capi/nvtx_payload.h"
@@ -12,7 +12,7 @@ namespace mp {
 
 namespace {
 
-/// Of a matrix with the rows and columns of y.
+/// Fails if the size in bytes of a matrix with the rows and columns of y overflows.
 void require_bytes(const mp_pointwise_desc_t &d, int64_t ld, const char *ld_name,
                    mp_dtype_t dtype) {
   int64_t elems;
@@ -43,7 +43,7 @@ bool reads_b(const mp_pointwise_desc_t &d) {
   return d.op != MP_POINTWISE_COPY || reads_aux(d.activation);
 }
 
-/// Requires y and b to be apart, or to have equal layouts and types: b is read before y is written.
+/// Fails if y and b overlap, unless they are equal in address, layout and type.
 void require_same_places(const mp_pointwise_desc_t &d, const void *b, const void *y) {
   require_apart_or_same(matrix_region(y, "y", d.rows, d.columns, d.columns, d.dtype),
                         matrix_region(b, "b", d.rows, d.columns, d.ld_b, d.dtype_b));

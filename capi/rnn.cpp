@@ -17,7 +17,7 @@ namespace mp {
 
 namespace {
 
-constexpr int32_t kMaxLayers = 65535;  // the masks of dropout have 16 bits for it
+constexpr int32_t kMaxLayers = 65535;  // dropout masks have 16 bits for the layer
 
 // ---------------------------------------------------------------------------- descriptor
 
@@ -25,11 +25,12 @@ void require_at_least_1(int32_t value, const char *name) {
   MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
 }
 
-/// The strides of a tensor; 0 becomes that of a dense one.
+/// Names of the strides of a tensor.
 struct StrideNames {
   const char *step, *row, *columns;
 };
 
+/// Checks the strides of a tensor, and replaces 0 by the stride of a dense tensor.
 void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_desc_t &d,
                      const StrideNames &names) {
   if (row == 0) row = columns;
@@ -53,7 +54,7 @@ void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_
              ", batch = ", d.batch);
 }
 
-/// That no size is beyond 64 bits, workspace included.
+/// Fails if a size in bytes, workspace included, could exceed 64 bits.
 void require_countable(const RnnShape &s) {
   constexpr double kMaxBytes = 0x1p60, kLargestElement = 4.0, kParts = 4.0;
   const double hidden = s.hidden_size, directions = static_cast<double>(s.directions);
@@ -106,7 +107,7 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
 constexpr RnnPass kPasses[] = {RnnPass::training, RnnPass::inference, RnnPass::backward_data,
                                RnnPass::backward_weights};
 
-/// What the caller names, or the best.
+/// Returns the kernel that the descriptor names, or the best one.
 RnnKernel choose_kernel(const Context &context, const RnnShape &s) {
   if (s.kernel == nullptr) return rank_rnn_kernels(s, context.device)[0];
   const auto *const name = std::ranges::find(kRnnKernelNames, std::string_view(s.kernel));
@@ -118,7 +119,7 @@ RnnKernel choose_kernel(const Context &context, const RnnShape &s) {
   return kernel;
 }
 
-/// Of the descriptor alone, so that sizes do not depend on data.
+/// Returns a plan that depends only on the descriptor, so that sizes do not depend on data.
 RnnPlan plan_of(const Context &context, const RnnShape &s, RnnPass pass) {
   RnnPlan plan{};
   plan.kernel = choose_kernel(context, s);
@@ -136,7 +137,7 @@ RnnPlan plan_of(const Context &context, const RnnShape &s, RnnPass pass) {
   return plan;
 }
 
-/// That suffices for each of the calls.
+/// Returns a workspace size that is sufficient for each call.
 size_t most_workspace(const Context &context, const RnnShape &s) {
   size_t most = 0;
   for (const RnnPass pass : kPasses)
@@ -159,7 +160,7 @@ mp_kernel_info_t info_of(const Context &context, RnnShape s, int32_t index) {
 
 // ---------------------------------------------------------------------------- tensors
 
-/// The arrays on the host are read element by element; the message names which.
+/// Fails, with the index in the message, if a pointer in a host array is NULL or misaligned.
 template <class T>
 void require_element(const T *pointer, const char *array, uint32_t index, const char *field,
                      size_t alignment) {
@@ -202,7 +203,7 @@ class TensorReader {
   void optional(const void *pointer, const char *name) const {
     require_aligned(pointer, name, element());
   }
-  /// A tensor of steps, which is absent where there are none.
+  /// Checks a tensor over time steps, which is optional if there are none.
   void required(const void *pointer, const char *name) const {
     if (s_.is_empty())
       optional(pointer, name);
@@ -287,7 +288,7 @@ class TensorReader {
   mp_rnn_tensors_t t_;
 };
 
-/// The first row of each step of a packed batch, and past the last.
+/// Returns the first row of each step of a packed batch, then the total; empty if not packed.
 std::vector<int64_t> read_steps(const RnnShape &s, const mp_rnn_tensors_t &t) {
   if (t.batch_sizes == nullptr) return {};
   MP_REQUIRE(t.lengths == nullptr, MP_ERROR_INVALID_ARGUMENT,
@@ -304,7 +305,7 @@ std::vector<int64_t> read_steps(const RnnShape &s, const mp_rnn_tensors_t &t) {
   return rows;
 }
 
-/// Refuses outputs that overlap inputs; read() decides if a last state may be the first one.
+/// Fails if outputs overlap inputs; read() checks if hn may equal h0, and cn may equal c0.
 void check_overlap(const RnnShape &s, RnnPass pass, const mp_rnn_tensors_t &t,
                    const std::vector<int64_t> &packed_steps) {
   const auto elem = static_cast<int64_t>(mp_dtype_size(s.dtype));
@@ -356,7 +357,7 @@ void require_workspace(const void *workspace, size_t bytes, size_t needed) {
 
 // ---------------------------------------------------------------------------- calls
 
-/// The sums over no rows.
+/// Sets all gradients to 0, the sum over no rows.
 void clear_weight_grads(const Context &c, const RnnShape &s, const mp_rnn_tensors_t &t,
                         mp_stream_t stream) {
   if (s.has(MP_RNN_ACCUMULATE)) return;

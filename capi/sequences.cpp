@@ -20,7 +20,7 @@ struct Extent {
   const char *name;
 };
 
-/// Of a matrix of `width` columns.
+/// Checks the leading dimension of a matrix of `width` columns.
 void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d, const Extent &rows) {
   MP_REQUIRE(ld >= d.width, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
              " is smaller than width = ", d.width);
@@ -32,7 +32,7 @@ void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d, c
 
 mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
   constexpr int64_t kMaxRows = std::numeric_limits<int32_t>::max();
-  constexpr int64_t kMaxColumns = int64_t{1} << 56;  // the sums of two rows for each can be counted
+  constexpr int64_t kMaxColumns = int64_t{1} << 56;  // two rows of sums fit in 63 bits
   const mp_embedding_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_dtable, "dtype_dtable");

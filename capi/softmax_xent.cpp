@@ -47,7 +47,7 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, co
     const mp_xent_desc_t d = mp::read_desc(desc);
     mp::require_aligned(loss, "loss");
     if (d.rows == 0) {
-      // The mean of nothing: a float of all ones is a NaN.
+      // The mean of no rows is NaN: all bits are 1.
       if (loss != nullptr) c.backend.fill(c.device, loss, 0xFF, sizeof *loss, stream);
       return;
     }
