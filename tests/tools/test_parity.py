@@ -126,10 +126,10 @@ def test_how_the_demo_is_called(root, run, tmp_path):
     """Progress comes from the demo's stderr; its report is read where --out said."""
     report = json.dumps(a_report("rows", "test_accuracy", 0.005))
     (tmp_path / "mpdemo").write_text('#!/bin/sh\nwhile [ "$1" != --out ]; do said="$said $1"; shift; done\n'
-                                     'echo "$said" >&2\nmkdir -p "$2"\n'
+                                     'echo "$said; $MP_HOST_THREADS threads" >&2\nmkdir -p "$2"\n'
                                      f"echo '{report}' | tee \"$2/report.json\"\n", encoding="utf-8")
     (tmp_path / "mpdemo").chmod(0o755)
-    said = run(root / "tools/parity", "--build", tmp_path, "--net", "rows")
-    assert " --device host --net rows --dtype all --full --epochs 3 --json\n" in said
+    said = run(root / "tools/parity", "--build", tmp_path, "--net", "rows", env={"MP_HOST_THREADS": "5"})
+    assert " --device host --net rows --dtype all --full --epochs 3 --json; 2 threads\n" in said
     assert "| mixed, backoff | 85.20 % |" in said
     assert (tmp_path / "parity/rows/report.json").exists()
