@@ -1,5 +1,5 @@
 // Approximate exp2 and reciprocal on the GPU's special function units: one instruction each,
-// compared with ten for the exact functions.
+// instead of ten for the exact functions.
 //
 // Errors (PTX ISA): ex2.approx.ftz 2 ulp, rcp.approx.ftz 1 ulp.  CUDA flushes subnormal arguments
 // and results to 0; the host target does not, and its errors are smaller.
@@ -35,7 +35,7 @@ inline float fast_reciprocal(float x) {
 
 #endif
 
-/// e^x as 2^(x log2 e): three instructions, compared with ten for expf.  The relative error is 2
+/// e^x as 2^(x log2 e): three instructions instead of ten for expf.  The relative error is 2
 /// ulp plus the rounding error of x log2 e, together 2 + 1.2 |x| ulp.
 MP_DEVICE float fast_exp(float x) {
   constexpr float kLog2E = 1.4426950409f;

@@ -17,9 +17,9 @@
 
 namespace mp::MP_TARGET::reproducible {
 
-/// a b, rounded.  fma(a, b, 0) cannot be contracted into a following sum; it turns -0 into 0.
-/// Rounding the exact fp64 product to fp32 does not help: nvcc replaces it by an fp32 product and
-/// contracts that.
+/// Rounded product a b.  fma(a, b, 0) cannot be contracted into a following sum; it turns -0 into
+/// 0.  Rounding the exact fp64 product to fp32 does not help: nvcc replaces it by an fp32 product
+/// and contracts that.
 MP_DEVICE double product(double a, double b) {
   return fma(a, b, 0.0);
 }

@@ -133,7 +133,7 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
 // ---- programmatic dependent launch (PDL)
 /// Waits until the previous kernels of the stream have completed.  In a kernel launched with
 /// uses_pdl, every thread must call it before it accesses gmem: until it returns, previous kernels
-/// may still write the inputs and read the outputs.  A next kernel that uses PDL too may be
+/// may still write its inputs and read its outputs.  The next kernel, if it uses PDL too, may be
 /// launched as soon as all blocks have made this call.
 #if !MP_UP_TO_SM80  // defined by the Makefile
 MP_DEVICE void wait_for_previous_kernel() {

@@ -26,8 +26,8 @@ namespace mp::MP_TARGET {
 
 /// Start of an im2col load: channel c, and the filter's first tap at column w and row h of image n.
 ///
-/// This pixel must lie in the map's pixel box, a multiple of the step from its first column and
-/// row.  The offsets, 0 to kMaxIm2colOffset, lead from it to the tap whose pixels are read.
+/// This pixel must be in the map's pixel box, a multiple of the step from its first column and row.
+/// The offsets, 0 to kMaxIm2colOffset, lead from it to the tap whose pixels are read.
 struct Im2colCoord {
   int c, w, h, n;
   int w_offset, h_offset;

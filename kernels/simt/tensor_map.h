@@ -57,12 +57,11 @@ struct Im2colSpec {
 /// Maximum offset of a tap from the first tap; an operand of the load.
 constexpr int32_t kMaxIm2colOffset = 255;
 
-/// Returns NULL, or why the map is not possible as a clause, e.g. "requires a 16-byte aligned
-/// base".
+/// Returns NULL, or why the map is not possible, e.g. "requires a 16-byte aligned base".
 const char *why_no_tensor_map(const TensorMapSpec &);
 const char *why_no_tensor_map(const Im2colSpec &);
 
-/// CUtensorMap on CUDA, with the alignment of CUDA 13.0; fields of host/tensor_map_fields.h on the
+/// CUtensorMap on CUDA (aligned as in CUDA 13.0), the fields of host/tensor_map_fields.h on the
 /// host.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
@@ -72,10 +71,8 @@ template <class Spec>
 using TensorMapEncoder = TensorMap (*)(const Spec &);
 
 /// Returns encode(spec) from the calling thread's cache.  A cache hit does not allocate, lock or
-/// call encode.
-///
-/// Throws TargetError if the map is not possible.  The reference is valid until the thread's next
-/// call.
+/// call encode.  Throws TargetError if the map is not possible.  The reference is valid until the
+/// thread's next call.
 const TensorMap &cached_tensor_map(TensorMapEncoder<TensorMapSpec> encode, const TensorMapSpec &);
 const TensorMap &cached_tensor_map(TensorMapEncoder<Im2colSpec> encode, const Im2colSpec &);
 
@@ -89,10 +86,9 @@ int64_t tensor_map_stride_bytes(const Im2colSpec &, int dimension);
 
 namespace MP_TARGET {
 
-/// Returns the map of a spec from the calling thread's cache.  Host code.
-///
-/// The reference is valid until the thread's next call: copy the map into the kernel's argument.
-/// On CUDA, throws TargetError(MP_ERROR_CUDA) if the driver cannot encode tensor maps.
+/// Returns the map of a spec from the calling thread's cache.  Host code.  On CUDA, throws
+/// TargetError(MP_ERROR_CUDA) if the driver cannot encode tensor maps.  The reference is valid
+/// until the thread's next call: copy the map into the kernel's argument.
 const TensorMap &tensor_map(const TensorMapSpec &);
 const TensorMap &im2col_map(const Im2colSpec &);
 

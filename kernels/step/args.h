@@ -110,7 +110,7 @@ struct ModelCopyArgs {
   int64_t *overflows;      ///< optional, incremented
 };
 
-/// Values that a step derives from the hyperparameters of a group with powers in fp64.
+/// Values derived from a group's hyperparameters for one step, with powers in fp64.
 struct StepFactors {
   int64_t t;           ///< number of the applied step that they are for; 0: none
   float lr;            ///< scheduled; before lr_multipliers
