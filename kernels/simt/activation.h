@@ -8,14 +8,12 @@
 namespace mp::MP_TARGET {
 
 /// GELU, tanh approximation: gelu(z) = z/2 (1 + tanh(u)), u = sqrt(2/pi) (z + a z^3).
-///
-/// (1 + tanh(u)) / 2 is computed as the logistic function of 2 u: one exponential and one
-/// reciprocal, without cancellation where tanh is close to -1.  Source: Hendrycks & Gimpel 2016.
+/// (1 + tanh(u)) / 2 is computed as the logistic function of 2 u: one exponential, one reciprocal
+/// and no cancellation where tanh is close to -1.  Source: Hendrycks & Gimpel 2016.
 struct Gelu {
   static constexpr float kSqrt2OverPi = 0.7978845608f;
   static constexpr float kCubic = 0.044715f;
-  /// Limit of |z|, beyond which the logistic function is 0 or 1 in fp32.  Tested explicitly because
-  /// 0 x infinity is NaN.
+  /// Limit of |z|, beyond which the logistic function is 0 or 1 in fp32; avoids 0 x infinity.
   static constexpr float kFarOut = 10.0f;
 
   static MP_DEVICE float value(float z) {
@@ -68,11 +66,10 @@ struct Tanh {
 };
 
 /// GELU, exact form: gelu(z) = z/2 (1 + erf(z / sqrt 2)), z times the normal CDF.
-///
-/// The CDF's lower tail is computed directly, so negative results keep their relative accuracy.
-/// Source: Hendrycks & Gimpel 2016.
+/// Its lower tail is computed directly, so negative results keep their relative accuracy.  Source:
+/// Hendrycks & Gimpel 2016.
 struct GeluErf {
-  /// Limit of |z|, beyond which the normal CDF is 0 or 1 in fp32; see Gelu::kFarOut.
+  /// Limit of |z|, beyond which the normal CDF is 0 or 1 in fp32; avoids 0 x infinity.
   static constexpr float kFarOut = 14.5f;
 
   static MP_DEVICE float value(float z) {
@@ -93,7 +90,7 @@ struct GeluErf {
 /// SiLU, z / (1 + e^-z).  Source: swish in Ramachandran, Zoph & Le, Searching for Activation
 /// Functions, 2017.
 struct Silu {
-  static constexpr float kFarOut = 110.0f;  ///< see Gelu::kFarOut
+  static constexpr float kFarOut = 110.0f;  ///< |z|, like GeluErf::kFarOut
 
   static MP_DEVICE float value(float z) {
     const float silu = z * Parts(z).logistic;

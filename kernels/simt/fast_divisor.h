@@ -12,10 +12,8 @@ struct Quotient {
   int32_t quotient, remainder;
 };
 
-/// Divisor, exact for dividends from 0 to 2^31 - 1.
-///
-/// Source: Granlund & Montgomery, Division by Invariant Integers using Multiplication, 1994,
-/// section 4.
+/// Divisor, exact for dividends from 0 to 2^31 - 1.  Source: Granlund & Montgomery, Division by
+/// Invariant Integers using Multiplication, 1994, section 4.
 struct FastDivisor {
   int32_t divisor;
   uint32_t multiplier;  ///< ceil(2^shift / divisor)

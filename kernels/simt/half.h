@@ -76,8 +76,7 @@ MP_DEVICE float round_to<float>(float x) {
 
 #if MP_ON_CUDA
 
-// Inline PTX, because including cuda_fp16.h and cuda_bf16.h would add a second of compile time to
-// every file.
+// Inline PTX: cuda_fp16.h and cuda_bf16.h would add a second to the compilation of every file.
 MP_DEVICE float to_float(half x) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
@@ -144,8 +143,7 @@ inline uint16_t half_of_float(float x) {
     return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
   if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // >= 65520 overflows
   if (magnitude < 0x38800000) {
-    // Below 2^-14: adding 0.5 aligns units of 2^-24 with the last mantissa bit, so the sum is
-    // rounded to them.
+    // Below 2^-14: adding 0.5 rounds to units of 2^-24 and moves them to the last mantissa bits.
     const float shifted = float_from_bits(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (bits_of(shifted) - 0x3f000000));
   }

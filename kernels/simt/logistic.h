@@ -1,6 +1,5 @@
 // Logistic function, tanh and normal tail in fp32, bitwise equal on all targets: fused operations
-// are written as fmaf, and divisions are IEEE.  The code is branch-free, so that the host compiler
-// can vectorize it.
+// are written as fmaf, divisions are IEEE.  Branch-free, for vectorization by the host compiler.
 //
 // Errors: below 2.5 ulp, the normal tail below 6 ulp (tests/simulator/logistic.cpp).  Results at 0,
 // infinity and NaN are exact.
@@ -11,7 +10,6 @@
 namespace mp::MP_TARGET {
 
 /// e^x for x <= 0, error below 1.1 ulp; propagates NaN.
-///
 /// e^x = 2^n e^r with |r| <= ln 2 / 2.  e^r = 1 + r + r^2 (...), a minimax fit to 0.03 ulp.
 MP_DEVICE float exp_of_negative(float x) {
   constexpr float kLog2E = 0x1.715476p+0f, kLn2 = 0x1.62e43p-1f, kLn2Rest = -0x1.05c61p-29f;
@@ -63,10 +61,9 @@ MP_DEVICE float tanh_of(float x) {
   return copysignf(a < kTanhNear ? near : far, x);
 }
 
-/// 1 / x for 1 <= x < 16, error below 1.5 ulp, without the branches of a division.
-///
-/// Newton's method: the initial guess, derived from the bits of x, has a relative error of at most
-/// 1/8, and each step squares it.
+/// 1 / x for 1 <= x < 16, error below 1.5 ulp, without the branches of a division.  In Newton's
+/// method, the initial guess from the bits of x has a relative error of at most 1/8; each step
+/// squares it.
 MP_DEVICE float reciprocal_near_1(float x) {
   float guess = float_from_bits(0x7ef311c7u - bits_of(x));
   MP_UNROLL
@@ -75,10 +72,8 @@ MP_DEVICE float reciprocal_near_1(float x) {
 }
 
 /// Lower tail of the standard normal distribution: Phi(-a) for a >= 0; propagates NaN.
-///
 /// With t = 1 / (1 + 0.7 a), the tail is e^(-a^2/2) t P(t - 1/2).  P is a minimax fit to 0.3 units
-/// of 2^-24 for a <= 14.5, beyond which the tail is 0 in fp32.  The power corrects the rounding of
-/// a^2.
+/// of 2^-24 for a <= 14.5, beyond which fp32 has 0.  The power corrects the rounding of a^2.
 struct NormalTail {
   float power;  ///< e^(-a^2/2)
   float ratio;  ///< tail / power, at most 1/2

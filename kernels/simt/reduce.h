@@ -99,8 +99,7 @@ MP_DEVICE T block_reduce(T value, Op op = {}) {
 }
 
 /// Returns true in all threads of the last block of the grid that calls it.  That block sees all
-/// gmem writes that other blocks made before their calls.  `blocks_done` is 0 before and after the
-/// launch.
+/// gmem writes of other blocks before their calls.  `blocks_done` is 0 before and after the launch.
 MP_DEVICE bool arrive_last(uint32_t *blocks_done) {
   MP_SHARED(uint32_t, arrived, [1]);
   block_sync();

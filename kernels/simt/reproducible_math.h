@@ -121,10 +121,9 @@ MP_DEVICE TwoDoubles atanh_argument(double m) {
 }
 
 /// log2 x for x > 0, finite, with a relative error below 2^-66.
-///
-/// log2 m = 2 / ln 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172, and artanh s = s (1 + z/3 +
-/// z^2/5 + ...) with z = s^2.  The terms after z^2/5 are less than 2^-18 of the sum, are computed
-/// with 53 bits and four roundings, and end where the next term is 2^-76.
+/// log2 m = 2 / ln 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172, and
+/// artanh s = s (1 + z/3 + z^2/5 + ...) with z = s^2.  The terms after z^2/5 are less than 2^-18 of
+/// the sum, are computed with 53 bits and four roundings, and end where the next term is 2^-76.
 MP_DEVICE TwoDoubles wide_log2(double x) {
   constexpr TwoDoubles kTwoOverLn2{0x1.71547652b82fep+1, 0x1.777d0ffda0d24p-55};
   constexpr TwoDoubles kThird{0x1.5555555555555p-2, 0x1.5555555555555p-56};

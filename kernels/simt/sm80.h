@@ -17,9 +17,7 @@ namespace mp::MP_TARGET {
 
 /// Copies `valid_bytes` (0..16) of 16 bytes and fills the rest with zeros; with 0 the source is not
 /// read.  Both addresses must be 16-byte aligned.  The result is visible to this thread after
-/// copy_async_wait, to other threads after a barrier that follows the wait.
-///
-/// Source: PTX ISA, cp.async (zfill).
+/// copy_async_wait, to others after a barrier that follows the wait.  PTX ISA, cp.async (zfill).
 MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
 #if __CUDA_ARCH__ >= 800
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(smem));

@@ -55,8 +55,7 @@ MP_DEVICE SmemAddress in_block(SmemAddress own, int rank) {
   return there;
 }
 
-/// Loads four floats from the shared memory of any block of the cluster, 16-byte aligned; see
-/// in_block.
+/// Loads four floats, 16-byte aligned, from any block of the cluster; see in_block.
 MP_DEVICE void load_cluster(float (&x)[4], SmemAddress there) {
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])

@@ -1,10 +1,8 @@
-// Programmatic dependent launch: memory that a kernel may read before its predecessor in the stream
-// has ended.
+// Programmatic dependent launch: memory that a kernel may read before its predecessor has ended.
 //
-// A kernel that calls wait_and_launch_dependents() allows its successor to start once all its
-// blocks have waited for the predecessor.  When the successor starts, at most one kernel is still
-// running: the one directly before it.  Memory that this kernel does not write can be read before
-// the wait:
+// A kernel that calls wait_and_launch_dependents() allows its successor in the stream to start once
+// all its blocks have waited for the predecessor.  When the successor starts, at most one kernel is
+// still running: the one directly before it.  Memory not written by it can be read before the wait:
 //
 //     kernel 1    wait_and_launch_dependents();   writes Y, but not W
 //     kernel 2    tma_load_before_wait(W);  wait_and_launch_dependents();  tma_load(Y)

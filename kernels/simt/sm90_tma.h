@@ -25,7 +25,6 @@
 namespace mp::MP_TARGET {
 
 /// Start of an im2col load: channel c, and the filter's first tap at column w and row h of image n.
-///
 /// This pixel must be in the map's pixel box, a multiple of the step from its first column and row.
 /// The offsets, 0 to kMaxIm2colOffset, lead from it to the tap whose pixels are read.
 struct Im2colCoord {
@@ -47,8 +46,7 @@ MP_DEVICE void tma_prefetch(const TensorMap &map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// Loads a box from gmem to smem.  Its bytes complete on the mbarrier `bar`, in the same block as
-/// `dst`.
+/// Loads a box from gmem to smem; completes on the mbarrier `bar`, in the same block as `dst`.
 MP_DEVICE void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y,
                         int z) {
   asm volatile(
@@ -93,8 +91,7 @@ MP_DEVICE void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, 
 }
 
 /// Stores a box from smem to gmem.  Writes of other threads to smem are visible to it if each
-/// thread has called async_proxy_fence after its writes, and a barrier then orders it before this
-/// thread.
+/// thread has called async_proxy_fence after its writes, and a barrier with this thread followed.
 MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
@@ -137,11 +134,9 @@ MP_DEVICE void async_proxy_fence() {
 }
 
 /// Copies `from`, which must not be an im2col map, to *gmem_dst with another base.  Called by one
-/// thread.
-///
-/// TMA may use the copy after tensor_map_release and tensor_map_acquire, in this kernel or a later
-/// one.  Code for other architectures traps, so a kernel that only writes maps need not be a
-/// template.
+/// thread.  TMA may use the copy after tensor_map_release and tensor_map_acquire, in this kernel or
+/// a later one.  Traps on other architectures, so kernels that only write maps need not be
+/// templates.
 MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from,
                                          const void *base) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -156,10 +151,8 @@ MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &f
 }
 
 /// tensor_map_copy_with_base with another tensor: only element type, box and swizzle are kept.  The
-/// copy equals the map that the host would encode.
-///
-/// Strides are passed in bytes from CUDA 12.5 on, in units of 16 bytes before: CUTLASS,
-/// copy_sm90_desc.hpp.
+/// copy equals the map that the host would encode.  Strides are passed in bytes from CUDA 12.5 on,
+/// in units of 16 bytes before: CUTLASS, copy_sm90_desc.hpp.
 MP_DEVICE void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
                                            const TensorMapMatrix &matrix) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

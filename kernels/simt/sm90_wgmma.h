@@ -131,8 +131,7 @@ MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool 
 #undef MP_WGMMA
 #undef MP_WGMMA_N
 
-/// Orders earlier accesses to the accumulator registers (and to registers of A) before later
-/// wgmmas.
+/// Orders earlier accesses to registers of accumulators (and of A) before later wgmmas.
 MP_DEVICE void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -161,15 +160,15 @@ MP_DEVICE float wgmma_copy(float from) {
   return to;
 }
 
-/// setmaxnreg.inc: raises the registers of every thread of the warpgroup to kRegs, at least as many
-/// as before.  Waits until other warpgroups have released enough.
+/// setmaxnreg.inc: raises the registers of every thread of the warpgroup to kRegs, at least as
+/// before.  Waits until other warpgroups have released enough.
 template <int kRegs>
 MP_DEVICE void registers_claim() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegs));
 }
-/// setmaxnreg.dec: lowers the registers of every thread of the warpgroup to kRegs, at most as many
-/// as before.
+/// setmaxnreg.dec: lowers the registers of every thread of the warpgroup to kRegs, at most as
+/// before.
 template <int kRegs>
 MP_DEVICE void registers_release() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);

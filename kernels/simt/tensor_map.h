@@ -1,5 +1,4 @@
-// Tensor maps: descriptions of a tensor in gmem and of the box that a bulk tensor copy (sm90_tma.h)
-// moves.
+// Tensor maps: descriptions of a tensor in gmem and of the box that a TMA copy (sm90_tma.h) moves.
 //
 // A tensor is a stack of matrices.  `extent` and `stride` count elements, and the innermost
 // dimension is contiguous.  A box is a rectangle of one matrix; in smem its rows are contiguous,
@@ -61,8 +60,7 @@ constexpr int32_t kMaxIm2colOffset = 255;
 const char *why_no_tensor_map(const TensorMapSpec &);
 const char *why_no_tensor_map(const Im2colSpec &);
 
-/// CUtensorMap on CUDA (aligned as in CUDA 13.0), the fields of host/tensor_map_fields.h on the
-/// host.
+/// CUtensorMap on CUDA (aligned as in CUDA 13.0); on the host, see host/tensor_map_fields.h.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };

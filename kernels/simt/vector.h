@@ -24,8 +24,7 @@ constexpr int kPackElems = min_of<int>(kRun, 16 / sizeof(T));
 
 /// True if Pack is declared aligned, as GPUs require and UBSan checks.  Elsewhere unaligned
 /// accesses are as fast, and GCC 13 miscompiles aligned ones: it merges the accesses of two
-/// branches, one for aligned and one for other addresses, and assumes the alignment of the former
-/// for both.
+/// branches, one for aligned and one for other addresses, and assumes alignment for both.
 #if MP_ON_CUDA || defined(__SANITIZE_ADDRESS__)
 constexpr bool kArePacksAligned = true;
 #else

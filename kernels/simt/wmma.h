@@ -1,5 +1,4 @@
-// WMMA: a warp multiplies 16x16x16 tiles on the tensor cores, with FP16 or BF16 operands and FP32
-// accumulation.
+// WMMA: a warp multiplies 16x16x16 tiles on tensor cores, FP16 or BF16 operands, FP32 accumulators.
 //
 // The device bodies are the nvcuda::wmma API (CUDA C++ Programming Guide, Warp Matrix Functions).
 // The assignment of elements to lanes is unspecified.  Addresses of fragments in smem must be
@@ -7,7 +6,7 @@
 //
 // On the host, lane l holds row l / 2, columns 8 (l % 2) to 8 (l % 2) + 7 of every fragment as
 // fp32, so loads and stores need no other lane.  multiply_add does not block: the last lane that
-// issues the n-th multiply of its warp executes it, and a lane waits only when it uses a fragment
+// issues the n-th multiply of its warp executes it.  A lane waits only when it uses a fragment
 // again.
 #pragma once
 
@@ -69,10 +68,8 @@ template <class Matrix, class Order>
 using Bf16Fragment =
     nvcuda::wmma::fragment<Matrix, kTile, kTile, kTile, typename DeviceType<bf16>::type, Order>;
 
-/// load_matrix_sync with an explicit state space.  For BF16 fragments nvcc 13.0 does not infer
-/// shared memory, and emits four generic 32-bit loads instead of one ldmatrix.
-///
-/// Source: PTX ISA, wmma.load.
+/// load_matrix_sync with an explicit state space (PTX ISA, wmma.load).  For BF16 fragments nvcc
+/// 13.0 does not infer shared memory, and emits four generic 32-bit loads instead of one ldmatrix.
 template <class Fragment>
 MP_DEVICE void load_bf16(Fragment &fragment, const bf16 *smem, int ld) {
   static_assert(sizeof fragment.x == 16);

@@ -13,9 +13,8 @@ namespace {
 
 struct Nothing {};
 constexpr int kSm90aThreads = 64, kOtherThreads = 32;
-/// Kernel whose launch bounds identify the architecture of the code that the driver has loaded.
-/// The wgmma kernels have empty bodies in a build without sm_90a, or if the driver is configured to
-/// compile PTX.
+/// Kernel whose launch bounds identify the architecture of the loaded code.  The wgmma kernels have
+/// empty bodies in a build without sm_90a, or if the driver is configured to compile PTX.
 MP_KERNEL(MP_SM90A_CODE ? kSm90aThreads : kOtherThreads, 1)
 probe(MP_PARAM(Nothing)) {}
 
