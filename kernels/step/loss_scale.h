@@ -1,5 +1,4 @@
-// Loss-scale policies as functions from state to state.  mpcore/scaler.h documents each policy and
-// its source.
+// Loss-scale policies as functions from state to state, documented with sources in mpcore/scaler.h.
 //
 // Pure: the same code runs on the device, on the host and in the tests, with the same bits
 // (reproducible_math.h).
@@ -103,8 +102,7 @@ MP_DEVICE void update_lognormal(const mp_scaler_config_t &config, mp_scaler_stat
   state.scale = clamped_scale(config, static_cast<float>(reproducible::exp2(exponent)));
 }
 
-/// Adds a sample to LogMaxScaler's statistics; each operation is rounded to fp32, like in
-/// TensorFlow.
+/// Adds a sample to LogMaxScaler's statistics, rounding every operation to fp32 like TensorFlow.
 MP_DEVICE float logmax_mix(float old, double beta, float sample) {
   using reproducible::product;
   return product(static_cast<float>(beta), old) + product(static_cast<float>(1.0 - beta), sample);

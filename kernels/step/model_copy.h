@@ -20,8 +20,7 @@ struct CopyPlace {
   int64_t t;
 };
 
-/// Clamps w to the finite range: a 16-bit weight that overflows would make all later gradients
-/// non-finite.
+/// Clamps w to the finite range: an overflow would make all later gradients non-finite.
 MP_DEVICE float clamped(float w, mp_dtype_t dtype) {
   const float most = dtype == MP_FP16 ? kHalfMax : kBf16Max;
   return w > most ? most : w < -most ? -most : w;
@@ -32,10 +31,8 @@ MP_DEVICE bool overflows(float w, mp_dtype_t dtype) {
 }
 
 /// Returns one of the two neighbors of w in the type, or w itself if the type can represent it.
-///
 /// The neighbor away from zero has the probability that makes w the mean (fp16 subnormals: to
-/// within 2^-32).  Results may exceed the largest finite number; they overflow when they are
-/// stored.
+/// within 2^-32).  Results beyond the largest finite number overflow when they are stored.
 /// @param random  32 random bits
 MP_DEVICE float stochastically_rounded(float w, mp_dtype_t dtype, uint32_t random) {
   constexpr uint32_t kSmallestNormalHalf = 0x38800000;  // 2^-14

@@ -25,8 +25,7 @@ MP_DEVICE bool is_in_range(const UpdateArgs &u) {
   return fabsf(amax * factor) < 0x1p63f;  // false for 0 x infinity too
 }
 
-/// Returns the first outcome that applies.  Every kernel of the step computes it from the same
-/// values.
+/// Returns the first outcome that applies, equal in all kernels of the step.
 MP_DEVICE mp_step_outcome_t outcome_of(const StepArgs &args) {
   const UpdateArgs &u = args.update;
   const auto is_finite = [](const float *x) { return x == nullptr || std::isfinite(*x); };
@@ -52,15 +51,13 @@ MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor) {
   return hyper;
 }
 
-/// Returns the factors of step t: those stored by the previous step, or the same values computed
-/// here.
+/// Returns the factors of step t: as stored by the previous step, or the same values computed here.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE StepFactors factors_of(const OptimizerArgs &o, const ParamGroup &group, int64_t t) {
   return group.factors.t == t ? group.factors : step_factors<kind>(o.flags, group.hyper, t);
 }
 
-/// Returns the parameters of one tensor, with a ratio of 1: the pass over the norms computes it
-/// later.
+/// Returns the parameters of one tensor, with ratio = 1: tensor_ratios.cu computes it later.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE RuleParams tensor_params(const StepArgs &args, uint32_t tensor) {
   const OptimizerArgs &o = args.optimizer;

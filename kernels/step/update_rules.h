@@ -113,8 +113,7 @@ struct Rule<MP_OPT_SGD> : RuleDefaults {
   }
 };
 
-/// Advances the moments.  Returns the direction, which Adam multiplies by lr, LAMB by lr and a
-/// ratio.
+/// Advances the moments.  Returns the direction: Adam multiplies it by lr, LAMB by lr and a ratio.
 MP_HD float adam_direction(const RuleParams &p, float g, float w, float &m, float &v) {
   const bool decoupled = (p.flags & MP_OPT_DECOUPLED_DECAY) != 0;
   if (!decoupled) g += p.hyper.weight_decay * w;

@@ -25,8 +25,7 @@ MP_DEVICE mp_dtype_t dtype_of(const TensorList &list, uint32_t tensor) {
   return static_cast<mp_dtype_t>(list.dtype[tensor]);
 }
 
-/// Returns the elements of a tensor as an address in gmem, which the compiler cannot infer from the
-/// table.
+/// Returns the elements of a tensor, known to the compiler to be in gmem.
 template <class T = void>
 MP_DEVICE T *data_of(const TensorList &list, uint32_t tensor) {
   return static_cast<T *>(in_gmem(list.data[tensor]));
@@ -38,8 +37,8 @@ MP_DEVICE T *optional_data_of(const TensorList &list, uint32_t tensor) {
   return static_cast<T *>(in_gmem(list.data != nullptr ? list.data[tensor] : nullptr));
 }
 
-/// Number of blocks: enough to fill the device, at most num_pieces, and at least one, so that an
-/// empty list has a last block too.
+/// Returns the number of blocks: enough to fill the device, at most num_pieces, and at least one,
+/// so that an empty list has a last block.
 inline int64_t blocks_for(const Device &device, int64_t num_pieces) {
   constexpr int64_t kBlocksPerSm = 8;
   return max_of<int64_t>(min_of<int64_t>(num_pieces, device.num_sms * kBlocksPerSm), 1);

@@ -1,5 +1,4 @@
-// Elementwise kernels over the rows of a matrix: a thread processes kVec adjacent elements of a row
-// at a time.
+// Elementwise kernels over the rows of a matrix, in vectors of kVec adjacent elements of a row.
 #pragma once
 
 #include "kernels/simt/vector.h"
@@ -20,7 +19,6 @@ MP_DEVICE void for_each_row_run(int64_t rows, int64_t columns, Visit visit) {
 }
 
 /// Launches a kernel that begins with wait_for_previous_kernel() and whose warps are independent.
-///
 /// If the grid would exceed `blocks_per_sm` blocks per SM, a thread processes several vectors.  A
 /// recurrent step needs few blocks: on the host target, every thread costs as much as a vector.  A
 /// single block therefore has only the warps that it needs.

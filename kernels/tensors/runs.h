@@ -128,8 +128,7 @@ MP_DEVICE int first_element() {
 
 /// Calls visit(vectors) for this thread's vectors of the `count` elements from `begin` on, in
 /// ascending order.  The assignment of elements to threads does not depend on kRuns and is_aligned.
-/// @param is_aligned  true if all addresses that visit passes to loads and stores are 16-byte
-///   aligned
+/// @param is_aligned  true if all elements `begin` that visit loads or stores are 16-byte aligned
 template <int kThreads, int kRuns, class Visit>
 MP_DEVICE void for_each_vector(int64_t begin, int count, bool is_aligned, const Visit &visit) {
   constexpr int kStride = kThreads * kVec;

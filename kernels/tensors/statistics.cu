@@ -45,8 +45,7 @@ struct TensorStats {
   }
 };
 
-/// Returns this thread's scaled sum for a chunk whose unscaled sum is inaccurate, in the same
-/// order.
+/// Repeats this thread's sum of squares of a chunk in the same order, with scaled elements.
 MP_DEVICE float scaled_squares(const TensorList &list, const ChunkRange &range, float factor) {
   const mp_dtype_t dtype = dtype_of(list, range.tensor);
   const void *const data = data_of<const void>(list, range.tensor);
