@@ -160,15 +160,14 @@ MP_DEVICE float wgmma_copy(float from) {
   return to;
 }
 
-/// setmaxnreg.inc: raises the registers of every thread of the warpgroup to kRegs, at least as
-/// before.  Waits until other warpgroups have released enough.
+/// setmaxnreg.inc: raises every thread of the warpgroup to kRegs registers, not fewer than before.
+/// Waits until other warpgroups have released enough.
 template <int kRegs>
 MP_DEVICE void registers_claim() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegs));
 }
-/// setmaxnreg.dec: lowers the registers of every thread of the warpgroup to kRegs, at most as
-/// before.
+/// setmaxnreg.dec: lowers every thread of the warpgroup to kRegs registers, not more than before.
 template <int kRegs>
 MP_DEVICE void registers_release() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
