@@ -107,7 +107,7 @@ void add_bytes(Mbarrier &bar, MbarrierWord &word, int64_t bytes, const char *pri
   const int64_t sum = word.bytes + bytes;
   if (std::abs(sum) > kMaxCount)
     violation(where,
-              "brings the tx-count of mbarrier %s to %lld bytes in %s; 2^20 - 1 is the limit",
+              "brings the tx-count of mbarrier %s to %lld bytes in %s, which exceeds 2^20 - 1",
               name_of(bar).text, static_cast<long long>(sum), primitive);
   word.bytes = sum;
 }
@@ -193,8 +193,8 @@ bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primi
     violation(where, "arrives at barrier %d again in %s before all %d threads have arrived", id,
               primitive, threads);
   else if (!same_line(bar.warp_at[w], where))
-    violation(where, "arrives at barrier %d from another line than its warp, which is at %s", id,
-              file_and_line(bar.warp_at[w]).text);
+    violation(where, "arrives at barrier %d from a different line than its warp, which is at %s",
+              id, file_and_line(bar.warp_at[w]).text);
   bar.lanes[w] |= lane;
   if (waits) bar.waiting[w] |= lane;
   race::named_barrier_arrived(bar);

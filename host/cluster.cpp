@@ -94,7 +94,7 @@ void cluster_sync(source_location where) {
   if (cluster.sync_waiting[slot] == 0)
     cluster.sync_at[slot] = where;
   else if (!same_line(cluster.sync_at[slot], where))
-    violation(where, "calls another cluster_sync than its warp, which is at %s",
+    violation(where, "calls a different cluster_sync than its warp, which is at %s",
               file_and_line(cluster.sync_at[slot]).text);
   cluster.at_sync++;
   if (cluster.at_sync == cluster.alive) {

@@ -12,7 +12,7 @@ void block_barrier(Thread &me, source_location where) {
   if (block.at_barrier == 0)
     block.barrier_at = where;
   else if (!same_line(block.barrier_at, where))
-    violation(where, "calls another block_sync than its block, which is at %s",
+    violation(where, "calls a different block_sync than its block, which is at %s",
               file_and_line(block.barrier_at).text);
   if (block.at_barrier + 1 == block.alive) {
     release_block_barrier(block);

@@ -193,7 +193,7 @@ void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands
 void check_same_operands(const WgmmaOperation &operation, const WgmmaOperands &operands,
                          const WgmmaBinding *binding, int64_t group, source_location where) {
   if (!same_line(operation.at, where))
-    violation(where, "calls another wgmma than its warpgroup, which is at %s",
+    violation(where, "calls a different wgmma than its warpgroup, which is at %s",
               file_and_line(operation.at).text);
   if (operation.operands != operands)
     violation(where, "disagrees with its warpgroup on an operand of wgmma");
@@ -241,7 +241,7 @@ void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source
     settle(thread, group, group.performed + 1, "wgmma", where);
   WgmmaBinding *binding = find(me, d);
   if (binding != nullptr && binding->n != operands.n)
-    violation(where, "uses accumulators of another shape than the wgmma at %s",
+    violation(where, "uses accumulators of a different shape than the wgmma at %s",
               file_and_line(binding->at).text);
   if (me.issued == group.begun)
     begin(thread, group, operands, binding, where);

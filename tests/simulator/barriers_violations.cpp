@@ -289,7 +289,7 @@ TEST_CASE("simulator: the threads of a named barrier") {
   check_violation(disagree_on_threads, {1, 96}, {"it is in use with "});
   check_violation(arrive_twice, {1, 96}, {"arrives at barrier 1 again in named_barrier_arrive"});
   check_violation(split_the_warp, {1, 64},
-                  {"arrives at barrier 1 from another line than its warp"});
+                  {"arrives at barrier 1 from a different line than its warp"});
   check_violation(return_before_named, {1, 64},
                   {"calls named_barrier_sync after lanes of its warp have returned"});
 }

@@ -137,7 +137,8 @@ TEST_CASE("simulator: blocks that are not there yet or not any more") {
 }
 
 TEST_CASE("simulator: the barrier of a cluster") {
-  check_violation(sync_in_two_places, {2, 64, 0, 2}, {"calls another cluster_sync than its warp"});
+  check_violation(sync_in_two_places, {2, 64, 0, 2},
+                  {"calls a different cluster_sync than its warp"});
   check_violation(
       skip_the_sync, {2, 64, 0, 2},
       {"kernel: block 0 and its cluster deadlocked", " of block 0 waits in cluster_sync",

@@ -347,10 +347,10 @@ TEST_CASE("simulator: wgmma reads what was written before async_proxy_fence") {
 TEST_CASE("simulator: the threads of a warpgroup agree on wgmma") {
   check_in_warpgroup(disagree_on_an_operand, {"disagrees", "on an operand of wgmma"});
   check_in_warpgroup(disagree_on_the_place,
-                     {"calls another wgmma than its warpgroup, which is at"});
+                     {"calls a different wgmma than its warpgroup, which is at"});
   check_in_warpgroup(disagree_on_a_commit, {"disagrees", "on the commits before wgmma"});
   check_in_warpgroup(disagree_on_the_accumulators, {"disagrees", "which accumulators"});
-  check_in_warpgroup(change_the_shape, {"of another shape"});
+  check_in_warpgroup(change_the_shape, {"of a different shape"});
   check_in_warpgroup(return_before_wgmma, {"returned", "warpgroup", "in wgmma"});
   check_in_warpgroup(skip_a_wgmma,
                      {"deadlock", "waits in wgmma_wait", "which 127 of 128 threads have issued"});
