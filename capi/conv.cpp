@@ -25,7 +25,7 @@ void require_at_least_1(int32_t value, const char *name) {
 
 void require_divides(int32_t groups, int32_t channels, const char *name) {
   MP_REQUIRE(channels % groups == 0, MP_ERROR_INVALID_ARGUMENT, "groups = ", groups,
-             " does not divide ", name, " = ", channels);
+             " must divide ", name, " = ", channels);
 }
 
 /// Reads the fields that determine P and Q.

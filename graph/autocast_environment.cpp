@@ -84,8 +84,8 @@ void add_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op
     const auto known = policy.listed(op);
     MP_REQUIRE(!known.has_value() || known->op_class == op_class, MP_ERROR_INVALID_ARGUMENT,
                variable.name, " = ", truncated(variable.value), ": ", truncated(op),
-               " is already in the list ", autocast::class_name(known->op_class),
-               "; remove it from there");
+               " is already on the ", autocast::class_name(known->op_class),
+               " list; remove it there first");
     policy.set_class(op, op_class);
   }
 }

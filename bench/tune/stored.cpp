@@ -63,7 +63,7 @@ Measured measured_of(const Json &problem, const mp::Device &device) {
   Measured measured{.shape = shape_of(problem), .runs = {}};
   for (const Json &run : problem.at("kernels")) {
     const double us = run.at("us");
-    if (!(us > 0)) throw std::runtime_error("us must be above 0");
+    if (!(us > 0)) throw std::runtime_error("us must be positive");
     if (us > kMaxUs) throw std::runtime_error("us must be at most 1e9");
     measured.runs.push_back(run_of(measured.shape, device, run.at("kernel"), us));
   }

@@ -130,7 +130,7 @@ def test_environment(mpautocast, graph):
     ("--preset caffe", 2, "argument --preset: invalid choice: 'caffe'"),
     ("--depth-limit many", 2, "argument --depth-limit: invalid int value: 'many'"),
     ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 must be from -9223372036854775808 to 9223372036854775807"),
-    ("--nodes encoder", 2, "mpautocast: --nodes 'encoder': must be PATTERN=CLASS"),
+    ("--nodes encoder", 2, "mpautocast: --nodes = encoder: must be PATTERN=CLASS"),
     ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' must be one of: unlisted, allow, infer, deny, clear, promote"),
     ("--nodes a[b=deny", 1, "pattern = a[b has an unmatched ["),  # the library's own sentences
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),

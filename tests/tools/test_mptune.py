@@ -56,7 +56,7 @@ def test_other_times_other_constants(work, mptune, tmp_path):
     ("text for a number", r'"num_sms": .*,', '"num_sms": "1",', 'num_sms = "1" must be an integer from 1'),
     ("no SM", r'"num_sms": .*,', '"num_sms": 0,', "num_sms = 0 must be an integer from 1"),
     ("no architecture", r'"arch": .*,', '"arch": -90,', "arch = -90 must be an integer from 1"),
-    ("a time of 0", r'"us": .*,', '"us": 0,', "us must be above 0"),
+    ("a time of 0", r'"us": .*,', '"us": 0,', "us must be positive"),
     ("a time that no table takes", r'"us": .*,', '"us": 1e300,', "us must be at most 1e9"),
     *((f"{extent} = {value}", rf'"{extent}": [0-9]+', f'"{extent}": {value}', f"{extent} = {value} must be an integer")
       for extent in "mnk" for value in ("0", "-1", "64.5", "1e+300", "true", "18446744073709551615")),
