@@ -123,7 +123,7 @@ TEST_CASE("an address that is not in the space it is converted to", "[arithmetic
   const Outcome outcome = kernel({}, buffer);
   CAPTURE(outcome);
   REQUIRE(outcome.violations.size() == 1);
-  CHECK_THAT(outcome.violations[0], ContainsSubstring("space that it is not in"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("state space that does not contain it"));
 }
 
 TEST_CASE("what is not known is refused", "[arithmetic]") {

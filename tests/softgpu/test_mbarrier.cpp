@@ -224,7 +224,7 @@ TEST_CASE("wrong use of an mbarrier is found", "[mbarrier]") {
       run("1", "mov.u32 %n, 2;\nmbarrier.test_wait.parity.shared::cta.b64 %q, [%b], %n;\n").fault,
       ContainsSubstring("parity 2"));
   CHECK_THAT(run("1", "@%one mbarrier.inval.shared::cta.b64 [%b];\n@%one " + kArrive).fault,
-             ContainsSubstring("not initialised"));
+             ContainsSubstring("not initialized"));
   CHECK_THAT(run("2", "@%one " + kArrive + try_wait(0)).fault, ContainsSubstring("deadlock"));
   CHECK_THAT(run("1", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 1048000;\n").fault,
              ContainsSubstring("tx-count"));
@@ -234,7 +234,7 @@ TEST_CASE("wrong use of an mbarrier is found", "[mbarrier]") {
                            "[bar];\nret;"),
                  out)
                  .fault,
-             ContainsSubstring("not initialised"));
+             ContainsSubstring("not initialized"));
 }
 
 /// Two blocks; thread 0 of each arrives at the mbarrier of the other, and waits at its own.
@@ -300,7 +300,7 @@ TEST_CASE("other blocks see an mbarrier behind a fence or a barrier that release
     const Outcome outcome = run(fence, relaxed);
     REQUIRE(!outcome.violations.empty());
     CHECK_THAT(outcome.violations[0],
-               ContainsSubstring("whose thread 0 has initialised it and not fenced"));
+               ContainsSubstring("whose thread 0 has initialized it without a subsequent fence"));
   }
 }
 

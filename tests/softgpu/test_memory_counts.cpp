@@ -175,7 +175,7 @@ std::string message(const Outcome &outcome) {
 TEST_CASE("global memory that nobody wrote") {
   REQUIRE(check("ld.global.u32 %x, [%p0+60];", 64).is_clean());
   REQUIRE_THAT(message(check("ld.global.u32 %x, [%p0+64];", 64)),
-               ContainsSubstring("uninitialised read: 4 of 4 bytes of global memory") &&
+               ContainsSubstring("uninitialized read: 4 of 4 bytes of global memory") &&
                    ContainsSubstring("ld.global.u32 %x, [%p0+64]"));
   REQUIRE_THAT(message(check("ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%p0+48];", 62)),
                ContainsSubstring("2 of 16 bytes"));

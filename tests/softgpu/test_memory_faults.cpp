@@ -49,7 +49,7 @@ TEST_CASE("global memory has bounds") {
   REQUIRE_THAT(fault_of("red.global.add.u32 [%p0+1024], 1;"),
                ContainsSubstring("write of 4 bytes"));
   REQUIRE_THAT(fault_of("mov.b64 %a, 0; ld.global.u32 %x, [%a];"),
-               ContainsSubstring("no allocation near"));
+               ContainsSubstring("no allocation nearby"));
 }
 
 TEST_CASE("an access that goes beyond the end of an allocation") {
@@ -66,7 +66,7 @@ TEST_CASE("memory that was freed") {
   REQUIRE(kernel({}, address).is_clean());
   const Allocation allocation = *remove_allocation(address);
   REQUIRE_THAT(kernel({}, address).fault,
-               ContainsSubstring("a test buffer of 256 bytes was there, and has been freed"));
+               ContainsSubstring("a test buffer of 256 bytes at this address was freed"));
   add_allocation(allocation);
   REQUIRE(kernel({}, address).is_clean());
 }
@@ -120,7 +120,7 @@ TEST_CASE("shared memory has bounds") {
   REQUIRE_THAT(fault_of("st.shared.u32 [%s+-4], %x;"),
                ContainsSubstring("out of bounds of shared memory: 4 bytes at -4 of 256"));
   REQUIRE_THAT(fault_of("mov.u32 %s, 0x2000400; ld.shared.u32 %x, [%s];"),
-               ContainsSubstring("of another block or none"));
+               ContainsSubstring("not in its own block"));
   REQUIRE_THAT(fault_of("mov.u32 %s, 0x2000400; ld.shared::cluster.u32 %x, [%s];"),
                ContainsSubstring("in no block of the cluster"));
   REQUIRE_THAT(fault_of("atom.shared.add.u32 %x, [%s+256], 1;"),

@@ -314,7 +314,7 @@ TEST_CASE("labels of the same name in several blocks", "[ptx]") {
   CHECK(target(5) == 7);
   CHECK(target(6) == 4);
   CHECK(target(7) == 0);
-  CHECK_THROWS_WITH(read_body("{ HERE: nop; } bra HERE;"), ContainsSubstring("no label HERE"));
+  CHECK_THROWS_WITH(read_body("{ HERE: nop; } bra HERE;"), ContainsSubstring("unknown label HERE"));
 }
 
 TEST_CASE("tables of branches", "[ptx]") {

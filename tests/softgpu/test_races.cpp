@@ -109,7 +109,7 @@ TEST_CASE("race: lanes of one statement may write the same value", "[race]") {
   const Outcome outcome = race("setp.lt.u32 %q, %t, 2;\n@%q st.shared.u32 [%first], %t;\n");
   REQUIRE(outcome.violations.size() == 1);
   CHECK_THAT(outcome.violations[0],
-             ContainsSubstring("race: thread 0 writes another value to byte 0"));
+             ContainsSubstring("race: thread 0 concurrently writes a different value to byte 0"));
   // Of two warps it is a race.
   CHECK(is_race(race("mov.u32 %v, 3;\nst.shared.u32 [%first], %v;\n")));
 }

@@ -96,7 +96,7 @@ TEST_CASE("runtime: the host is told what kind of fault it was", "[runtime]") {
 TEST_CASE("runtime: what goes wrong in the device itself stops it", "[runtime]") {
   is_reported("case: the host has no memory for a block", "the device itself failed",
               {{"SOFTGPU_THREADS", "1"}});
-  is_reported("case: too much local memory", "bytes of local memory a thread");
+  is_reported("case: too much local memory", "bytes of local memory per thread");
 }
 
 TEST_CASE("runtime: variables belong to a device", "[runtime]") {

@@ -155,5 +155,5 @@ TEST_CASE("runtime: copies take what nobody wrote along", "[runtime]") {
   INFO(result);
   CHECK(result.passed());
   is_reported("case: a copy to the host of a copy of what nobody wrote",
-              "takes 3 bytes that nobody wrote", checks);
+              "reads 3 uninitialized bytes", checks);
 }

@@ -45,13 +45,13 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   TensorMap other = load.tensor.map;
   other.rank = 3;
   CHECK_THAT(load.run(load_box(other)).fault,
-             ContainsSubstring("TMA of rank 3 by a map of rank 2"));
+             ContainsSubstring("TMA of rank 3 with a map of rank 2"));
   other.is_im2col = true;
   load.tensor.map.rank = 3;
   CHECK_THAT(load.run(load_box(other)).fault, ContainsSubstring("TMA mode and map differ"));
   Load far;
   far.map_offset = 64;  // half of the map, and what lies behind it
-  CHECK_THAT(far.run().fault, ContainsSubstring("there is no tensor map"));
+  CHECK_THAT(far.run().fault, ContainsSubstring("no tensor map"));
   Load misaligned;
   misaligned.map_offset = 32;
   CHECK_THAT(misaligned.run().fault, ContainsSubstring("misaligned tensor map"));
@@ -61,7 +61,7 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   Load large;  // its bytes are 2^32
   large.tensor.map.rank = 5;
   large.tensor.map.box = {4, 256, 256, 256, 16};
-  CHECK_THAT(large.run().fault, ContainsSubstring("4294967296 bytes, more than shared memory"));
+  CHECK_THAT(large.run().fault, ContainsSubstring("4294967296 bytes, which exceeds shared memory"));
   Load fills;
   fills.tensor.map.fills_nan = true;
   CHECK_THAT(fills.run().fault, ContainsSubstring("fills with NaN"));
@@ -134,13 +134,13 @@ TEST_CASE("a load is for blocks of the cluster", "[tma]") {
              ContainsSubstring("mbarrier and destination are in different blocks"));
 }
 
-TEST_CASE("no load lands in a block that has exited", "[tma]") {
+TEST_CASE("no load writes to a block that has exited", "[tma]") {
   // Its warp does not wait.
   std::string body = load_box(Load().tensor.map);
   body.erase(body.find("wait:"));
   const Outcome outcome = Load().run(body);
   REQUIRE(!outcome.violations.empty());
-  CHECK_THAT(outcome.violations[0], ContainsSubstring("lands in a block that has exited"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("writes to a block that has exited"));
 }
 
 TEST_CASE("im2col begins at a pixel of the box", "[tma]") {

@@ -239,8 +239,9 @@ TEST_CASE("a load that signals other blocks needs a fence of what they initialis
                             "@!%one fence.mbarrier_init.release.cluster;\n"}) {
     const Outcome outcome = run(fence);
     REQUIRE(!outcome.violations.empty());
-    CHECK_THAT(outcome.violations[0], Catch::Matchers::ContainsSubstring(
-                                          "whose thread 0 has initialised it and not fenced"));
+    CHECK_THAT(outcome.violations[0],
+               Catch::Matchers::ContainsSubstring(
+                   "whose thread 0 has initialized it without a subsequent fence"));
   }
 }
 

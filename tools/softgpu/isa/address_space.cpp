@@ -49,7 +49,8 @@ Step from_generic(Warp &warp, const Instruction &i, Lanes lanes) {
       lanes & lanes_where([&](int lane) { return (from[lane] & kWindowMask) != o.window; });
   if (outside != 0) {
     const int lane = first_lane(outside);
-    violation(warp, i, lane, "%#llx is converted to an address of a space that it is not in",
+    violation(warp, i, lane,
+              "converts %#llx to an address of a state space that does not contain it",
               static_cast<unsigned long long>(from[lane]));
   }
   set_lanes(warp.row<uint64_t>(o.to), lanes, [&](int lane) { return from[lane] - o.window; });

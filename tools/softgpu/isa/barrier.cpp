@@ -94,7 +94,7 @@ NamedBarrier &barrier_of(Warp &warp, const Instruction &instruction, Lanes lanes
   auto &barriers = warp.block->barriers;
   const auto index = uniform<uint32_t>(warp, instruction, lanes, o.barrier, "the barrier");
   if (index >= barriers.size()) {
-    fault(warp, instruction, first_lane(lanes), "there is no barrier %u", index);
+    fault(warp, instruction, first_lane(lanes), "barrier %u does not exist", index);
   }
   return barriers[index];
 }
@@ -110,11 +110,11 @@ void expect_threads(Warp &warp, const Instruction &instruction, Lanes lanes,
   }
   const int lane = first_lane(lanes);
   if (expected == 0 || expected % kWarpSize != 0) {
-    fault(warp, instruction, lane, "a barrier of %u threads, which are no whole warps", expected);
+    fault(warp, instruction, lane, "a barrier of %u threads, not a multiple of 32", expected);
   }
   if (barrier.num_expected != 0 && barrier.num_expected != expected) {
-    fault(warp, instruction, lane, "a barrier of %u threads here and of %u elsewhere", expected,
-          barrier.num_expected);
+    fault(warp, instruction, lane, "a barrier of %u threads, which another warp uses with %u",
+          expected, barrier.num_expected);
   }
   barrier.num_expected = expected;
 }
@@ -211,7 +211,7 @@ Step cluster_arrive(Warp &warp, const Instruction &instruction, Lanes lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   Cluster &cluster = *warp.block->cluster;
   if (warp.has_arrived_at_cluster) {
-    fault(warp, instruction, first_lane(lanes), "barrier.cluster.arrive twice without a wait");
+    fault(warp, instruction, first_lane(lanes), "barrier.cluster.arrive again without a wait");
   }
   warp.has_arrived_at_cluster = true;
   warp.cluster_generation = cluster.generation;

@@ -76,7 +76,7 @@ void land_load(Cluster &cluster, const BulkCopy &copy) {
   watch_box(copy, Access::kRead);
   for_each_target(cluster, copy, [&](Block &block) {
     if (block.num_running == 0)
-      violation(*copy.warp, *copy.at, copy.lane, "a bulk copy lands in a block that has exited");
+      violation(*copy.warp, *copy.at, copy.lane, "a bulk copy writes to a block that has exited");
     if (first == nullptr)
       read_box(copy, block);
     else

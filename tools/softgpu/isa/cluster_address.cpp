@@ -21,7 +21,7 @@ Step map_address(Warp &warp, const Instruction &i, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
     const uint32_t rank = warp.row<uint32_t>(o.rank)[lane];
     if (rank >= num_blocks)
-      fault(warp, i, lane, "mapa of rank %u in a cluster of %zu", rank, num_blocks);
+      fault(warp, i, lane, "mapa of rank %u in a cluster of %zu blocks", rank, num_blocks);
     const T address = warp.row<T>(o.address)[lane];
     mapped[lane] = (address & ~(T{0xFF} << kRankShift)) | static_cast<T>(rank) << kRankShift;
   });

@@ -109,7 +109,7 @@ class Unwritten {
   void report(Warp &warp, const Instruction &i, uint64_t bytes, const char *where) const {
     if (count_ == 0) return;
     violation(warp, i, lane_,
-              "uninitialised read: %" PRIu64 " of %" PRIu64
+              "uninitialized read: %" PRIu64 " of %" PRIu64
               " bytes of %s memory were never written, the first at %#" PRIx64,
               count_, bytes, where, first_);
   }

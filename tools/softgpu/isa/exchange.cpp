@@ -101,7 +101,7 @@ Step shuffle(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
       const Lanes lost =
           lanes & lanes_where([&](int lane) { return (lanes >> sources[lane] & 1) == 0; });
       for_each_lane(lost, [&](int lane) {
-        violation(warp, instruction, lane, "shfl reads lane %d, which does not take part",
+        violation(warp, instruction, lane, "shfl reads lane %d, which does not participate",
                   sources[lane]);
       });
     }

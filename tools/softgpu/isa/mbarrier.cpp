@@ -57,7 +57,7 @@ void note_initialised(Warp &warp, int lane, uint32_t address) {
 
 Mbarrier read(Warp &warp, const Instruction &i, int lane, const std::byte *from) {
   const uint64_t bits = load(from);
-  if (!Mbarrier::is_one(bits)) fault(warp, i, lane, "uses an mbarrier that is not initialised");
+  if (!Mbarrier::is_one(bits)) fault(warp, i, lane, "uses an mbarrier that is not initialized");
   return Mbarrier::unpack(bits);
 }
 
@@ -296,8 +296,8 @@ void check_mbarrier_visible(Warp &warp, const Instruction &i, int lane, uint32_t
       mbarrier & kOffsetMask, user);
   if (thread >= 0)
     violation(warp, i, lane,
-              "signals an mbarrier of block %u of the cluster, whose thread %d has initialised it "
-              "and not fenced since: fence.mbarrier_init",
+              "signals an mbarrier of block %u of the cluster, whose thread %d has initialized it "
+              "without a subsequent fence.mbarrier_init",
               rank, thread);
 }
 

@@ -49,7 +49,7 @@ inline std::vector<RegisterSlot> write_rows(Decoder &d, const ptx::Operand &oper
 
 /// An operand that must be written as a number.
 inline int64_t constant_of(const Decoder &d, const ptx::Operand &operand) {
-  if (operand.kind != ptx::OperandKind::kImmediate) d.unknown("operand that is no constant");
+  if (operand.kind != ptx::OperandKind::kImmediate) d.unknown("operand that is not a constant");
   return static_cast<int64_t>(operand.bits);
 }
 

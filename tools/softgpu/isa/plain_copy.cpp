@@ -52,7 +52,7 @@ void issue(Warp &warp, const Instruction &i, int lane) {
     if (copy.mbarrier >> kRankShift != rank)
       fault(warp, i, lane, "bulk copy: mbarrier and destination are in different blocks");
     if (rank >= warp.block->cluster->blocks.size())
-      fault(warp, i, lane, "bulk copy to block %u of a cluster of %zu", rank,
+      fault(warp, i, lane, "bulk copy to block %u of a cluster of %zu blocks", rank,
             warp.block->cluster->blocks.size());
   }
   issue_bulk_copy(warp, i, lane, std::move(copy));

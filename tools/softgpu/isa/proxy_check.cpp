@@ -14,8 +14,8 @@ void check_proxy_writes(Warp &warp, const Instruction &i, Block &block, uint32_t
   const int thread = block.smem.unfenced_writer(offset, bytes, fences, reader_fence);
   if (thread >= 0)
     violation(warp, i, -1,
-              "%s reads without fence.proxy.async what thread %d wrote to shared memory at %u",
-              reader, thread, offset - kReservedSmem);
+              "%s reads without fence.proxy.async: thread %d wrote shared memory at %u", reader,
+              thread, offset - kReservedSmem);
 }
 
 }  // namespace softgpu

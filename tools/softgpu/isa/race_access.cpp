@@ -65,9 +65,10 @@ Step store_one_by_one(Warp &warp, const Instruction &i, Lanes lanes, const Share
       for (uint32_t b = 0; b < o.bytes; b++) {
         const uint32_t of_other = shared.addresses[l] + b - shared.addresses[other];
         if (of_other >= o.bytes || before[b] == place[b]) continue;
-        violation(warp, i, l,
-                  "race: thread %d writes another value to byte %u of shared memory at once",
-                  warp.thread_of(other), offset + b - kReservedSmem);
+        violation(
+            warp, i, l,
+            "race: thread %d concurrently writes a different value to byte %u of shared memory",
+            warp.thread_of(other), offset + b - kReservedSmem);
         return;
       }
     });

@@ -18,8 +18,7 @@ TensorMap map_at(Warp &warp, const Instruction &i, int lane, uint64_t address) {
   if (address % 64 != 0) fault(warp, i, lane, "misaligned tensor map");
   const auto map = unpack(global_at(warp, i, lane, address, kMapBytes, false));
   if (!map)
-    fault(warp, i, lane, "there is no tensor map at %#llx",
-          static_cast<unsigned long long>(address));
+    fault(warp, i, lane, "no tensor map at %#llx", static_cast<unsigned long long>(address));
   return *map;
 }
 
@@ -77,16 +76,16 @@ const char *set_field(TensorMap &map, const Replace &o, uint64_t value) {
       return value % 16 == 0 ? nullptr : "a stride that is not a multiple of 16";
     case Field::kElementStride:
       map.element_strides[o.dimension] = static_cast<uint8_t>(value);
-      return value == 1 ? nullptr : "element strides of tiles, which are not modelled";
+      return value == 1 ? nullptr : "element strides of tiles, which are not supported";
     case Field::kElementType:
       if (value >= std::size(kElementTypes)) return "the type of elements";
       map.type = kElementTypes[value];
       return nullptr;
     case Field::kInterleave:
-      return value == 0 ? nullptr : "interleave, which is not modelled";
+      return value == 0 ? nullptr : "interleave, which is not supported";
     case Field::kSwizzle:
       map.swizzle = static_cast<Swizzle>(value);
-      return value <= 3 ? nullptr : "a swizzle that is not modelled";
+      return value <= 3 ? nullptr : "a swizzle that is not supported";
     case Field::kFill:
       map.fills_nan = value != 0;
       return value <= 1 ? nullptr : "the fill mode";
@@ -105,7 +104,7 @@ void note_changed(Block &block, uint64_t address, MapChange change) {
 TensorMap map_to_change(Warp &warp, const Instruction &i, int lane, const std::byte *bytes) {
   if (const auto map = unpack(bytes)) return *map;
   if (std::any_of(bytes, bytes + kMapBytes, [](std::byte x) { return x != std::byte{0}; }))
-    fault(warp, i, lane, "tensormap.replace of something that is no tensor map");
+    fault(warp, i, lane, "tensormap.replace of an invalid tensor map");
   return TensorMap();
 }
 
@@ -260,7 +259,7 @@ TensorMap read_tensor_map(Warp &warp, const Instruction &i, int lane, uint64_t a
                                                                                        : nullptr;
   if (missing != nullptr)
     violation(warp, i, lane,
-              "uses a tensor map that was changed on the device, without fence.proxy.tensormap %s",
+              "uses a tensor map that was modified on the device, without fence.proxy.tensormap %s",
               missing);
   return map;
 }

@@ -28,18 +28,18 @@ uint32_t value_of(Warp &warp, const TensorCopy &o, uint32_t index, int lane) {
 void check_map(Warp &warp, const Instruction &i, int lane, const TensorMap &map) {
   const auto &o = i.as<TensorCopy>();
   if (map.rank != o.rank)
-    fault(warp, i, lane, "TMA of rank %d by a map of rank %d", o.rank, map.rank);
+    fault(warp, i, lane, "TMA of rank %d with a map of rank %d", o.rank, map.rank);
   if (map.is_im2col != o.is_im2col) fault(warp, i, lane, "TMA mode and map differ");
   if (map.row_bytes() % 16 != 0)
-    fault(warp, i, lane, "TMA by a box with rows of %u bytes, not a multiple of 16",
+    fault(warp, i, lane, "TMA with a box with rows of %u bytes, not a multiple of 16",
           map.row_bytes());
   if (map.box_bytes() > options().smem_per_block)
-    fault(warp, i, lane, "TMA by a box of %llu bytes, more than shared memory has",
+    fault(warp, i, lane, "TMA with a box of %llu bytes, which exceeds shared memory",
           static_cast<unsigned long long>(map.box_bytes()));
   if (o.kind == BulkKind::kLoad && map.fills_nan)
-    fault(warp, i, lane, "TMA that fills with NaN is not modelled");
+    fault(warp, i, lane, "TMA that fills with NaN is not supported");
   if (o.kind == BulkKind::kReduce && !can_add(map.type))
-    fault(warp, i, lane, "reduction of a type that is not modelled");
+    fault(warp, i, lane, "reduction of a type that is not supported");
 }
 
 /// PTX ISA, Im2col Mode: offsets have as many bits as the rank leaves.
@@ -111,7 +111,8 @@ void read_target(Warp &warp, const Instruction &i, int lane, BulkCopy &copy) {
       o.is_multicast ? value_of(warp, o, mask_at, lane) & 0xFFFF : uint32_t{1} << (rank & 31);
   const size_t num_blocks = warp.block->cluster->blocks.size();
   if (copy.multicast == 0 || copy.multicast >> num_blocks != 0)
-    fault(warp, i, lane, "TMA to blocks %#x of a cluster of %zu", copy.multicast, num_blocks);
+    fault(warp, i, lane, "TMA to blocks %#x of a cluster of %zu blocks", copy.multicast,
+          num_blocks);
 }
 
 void issue(Warp &warp, const Instruction &i, int lane) {

@@ -41,7 +41,7 @@ int find_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *rows,
     const WgmmaAccumulator &x = accumulators[index];
     if (!x.is_live || std::find(x.rows.begin(), x.rows.end(), rows[0]) == x.rows.end()) continue;
     if (x.rows.size() != num_rows || !std::equal(x.rows.begin(), x.rows.end(), rows))
-      fault(warp, i, -1, "a wgmma in flight has some of these accumulators");
+      fault(warp, i, -1, "a wgmma in flight uses some of these accumulators");
     return static_cast<int>(index);
   }
   return -1;
@@ -77,7 +77,8 @@ uint32_t take_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *
   accumulator.rows.assign(rows, rows + num_rows);
   accumulator.values.resize(num_rows * kWarpSize);
   for (size_t r = 0; r < num_rows; r++) {
-    if (state.owns(rows[r])) fault(warp, i, -1, "a wgmma in flight has some of these accumulators");
+    if (state.owns(rows[r]))
+      fault(warp, i, -1, "a wgmma in flight uses some of these accumulators");
     uint32_t *row = warp.row<uint32_t>(rows[r]);
     if (accumulates) std::memcpy(&accumulator.values[r * kWarpSize], row, kWarpSize * 4);
     std::fill(row, row + kWarpSize, kInFlight);
@@ -103,14 +104,14 @@ void give_back(Warp &warp, WgmmaAccumulator &accumulator) {
 uint64_t descriptor(Warp &warp, const Instruction &i, RegisterSlot row) {
   const auto bits = uniform<uint64_t>(warp, i, kAllLanes, row, "the descriptor of wgmma");
   if (MatrixDescriptor::has_base_offset(bits))
-    violation(warp, i, -1, "base offset in a descriptor: not modelled");
+    violation(warp, i, -1, "base offset in a descriptor is not supported");
   return bits;
 }
 
 Step issue(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!has_whole_warp(warp, i, lanes, "wgmma")) return Step::kRetry;
   if (static_cast<size_t>(warp.index / 4 * 4 + 4) > warp.block->warps.size())
-    fault(warp, i, -1, "wgmma by less than the four warps of a warpgroup");
+    fault(warp, i, -1, "wgmma by fewer than the four warps of a warpgroup");
   const auto &o = i.as<Wgmma>();
   WgmmaState &state = warp.wgmma;
   if (!state.has_fenced) violation(warp, i, -1, "first wgmma without wgmma.fence");

@@ -95,7 +95,7 @@ void read_a_registers(const Reader &reader, ProductRows &a) {
     const auto &values = operation.a[static_cast<size_t>(r)];
     if (std::memcmp(values.data(), reader.warp.row<uint32_t>(rows[r]), sizeof values) != 0)
       violation(reader.warp, *operation.at, -1,
-                "the registers of A changed before wgmma was waited for");
+                "the registers of A changed before a wait for the wgmma");
     put_rows<Format>(a, r % 2, r / 2, transposed(matrix_of(values.data())));
   }
 }

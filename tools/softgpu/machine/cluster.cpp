@@ -68,7 +68,7 @@ ClusterMaker::ClusterMaker(const Grid &grid) : grid_(grid) {
   }
   for (const SpecialRow &special : program.specials) {
     const SpecialValue value = special_register(special.name);
-    if (!value) fault("the special register " + special.name + " is not known");
+    if (!value) fault("unknown special register " + special.name);
     specials_.push_back({special.row, special.width, value});
   }
 }

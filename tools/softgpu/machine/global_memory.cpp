@@ -171,15 +171,14 @@ std::string describe_neighbour(uint64_t address) {
   if (ahead < kNear)
     return format("%" PRIu64 " bytes before %s of %" PRIu64 " bytes", ahead,
                   after->allocation.name.c_str(), after->allocation.size);
-  return "no allocation near";
+  return "no allocation nearby";
 }
 
 /// What was at an address, for a message.
 std::string describe_past(uint64_t address) {
   const std::optional<Allocation> a = Registry::get().find_removed(address);
   if (!a) return "";
-  return format("; %s of %" PRIu64 " bytes was there, and has been freed", a->name.c_str(),
-                a->size);
+  return format("; %s of %" PRIu64 " bytes at this address was freed", a->name.c_str(), a->size);
 }
 
 std::string describe_place(const Entry *entry, uint64_t address) {
@@ -271,7 +270,7 @@ std::byte *shared_at(Warp &warp, const Instruction &i, int lane, uint32_t addres
   const uint32_t offset = address - (smem.rank() << kRankShift);
   if (smem.holds(offset, bytes)) return smem.at(offset);
   if (address >> kRankShift != smem.rank())
-    fault(warp, i, lane, "access to shared::cta memory at %#x, which is of another block or none",
+    fault(warp, i, lane, "access to shared::cta memory at %#x, which is not in its own block",
           address);
   return smem_in_cluster(warp, i, lane, address, bytes).bytes;
 }
@@ -287,7 +286,7 @@ SmemPlace smem_in_cluster(Warp &warp, const Instruction &i, int lane, uint32_t a
     fault(warp, i, lane, "out of bounds of shared memory: %u bytes at %d of %u", bytes,
           static_cast<int>(offset) - static_cast<int>(kReservedSmem), block.smem.size());
   if (block.num_running == 0 && &block != warp.block)
-    violation(warp, i, lane, "touches the shared memory of a block that has exited");
+    violation(warp, i, lane, "accesses the shared memory of a block that has exited");
   return {&block, offset, block.smem.at(offset)};
 }
 

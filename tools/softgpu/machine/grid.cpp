@@ -41,7 +41,7 @@ void check_end(const Grid &grid, const Progress &progress,
   }
   const bool is_deadlocked = progress.state() == Progress::State::kDeadlocked;
   const Grid &first = clusters.empty() ? grid : *clusters[0]->grid;
-  fault(std::string(is_deadlocked ? "deadlock" : "SOFTGPU_LIMIT is exceeded") + " in kernel " +
+  fault(std::string(is_deadlocked ? "deadlock" : "SOFTGPU_LIMIT exceeded") + " in kernel " +
             first.program->pretty_name + describe_waiting(clusters),
         FaultKind::kEndless);
 }

@@ -17,7 +17,8 @@ constexpr uint64_t kParkingGenerator = 1 << 16;  // random_seed: no share has th
 uint64_t count_clusters(const Grid &grid) {
   for (size_t i = 0; i < 3; i++) {
     const uint32_t n = grid.num_blocks[i], size = grid.cluster[i];
-    if (size == 0 || n % size != 0) fault(format("%u blocks are no whole clusters of %u", n, size));
+    if (size == 0 || n % size != 0)
+      fault(format("%u blocks are not a multiple of the cluster size, %u", n, size));
   }
   return volume(grid.num_blocks) / grid.blocks_per_cluster();
 }

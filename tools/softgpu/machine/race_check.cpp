@@ -173,7 +173,7 @@ std::string RaceCheck::describe(const RaceAccess &access) const {
     }
     case RaceActor::kCopies:
     case RaceActor::kBulk:
-      return "a copy under way of " + location(warp_at(index), at, lane);
+      return "a copy in flight of " + location(warp_at(index), at, lane);
     default:
       return location(warp_at(index), at, lane);
   }

@@ -48,7 +48,7 @@ std::unique_ptr<Program> compile(const ptx::Module &module, const ptx::Entry &en
       ptx::parse_body(module, entry, make_edit(options().edit, program->pretty_name));
   if (body.local_bytes > kMaxLocalBytes)
     throw ptx::Error(program->pretty_name + " has " + std::to_string(body.local_bytes) +
-                     " bytes of local memory a thread, more than " +
+                     " bytes of local memory per thread, which exceeds " +
                      std::to_string(kMaxLocalBytes));
   Symbols symbols(module, entry, body, global_address, context, *program);
   KernelDecoder decoder(body, symbols, *program);

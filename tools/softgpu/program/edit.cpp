@@ -19,7 +19,7 @@ struct Edit {
 
 [[noreturn]] void refuse(const std::string &text) {
   throw ptx::Error("SOFTGPU_EDIT=" + text +
-                   " is neither 'drop TEXT' nor 'swap A=>B', with ' @N' and ' in KERNEL' behind");
+                   " must be 'drop TEXT' or 'swap A=>B', optionally with ' @N' and ' in KERNEL'");
 }
 
 /// Cuts ` in KERNEL` and ` @N` off the end.

@@ -123,27 +123,27 @@ RegisterSlot KernelDecoder::own(OwnRegister which, AccessKind kind) {
 
 RegisterSlot KernelDecoder::read(const ptx::Operand &x, int width) {
   const auto bytes = static_cast<uint8_t>(width);
-  if (x.is_negated) unknown("an operand that may not be negated");
+  if (x.is_negated) unknown("a negated operand");
   if (x.second) unknown("a pair of operands");
   switch (x.kind) {
     case ptx::OperandKind::kRegister:
-      if (x.width != width) unknown("an operand of another width");
+      if (x.width != width) unknown("an operand of a different width");
       return access(static_cast<uint32_t>(x.reg), AccessKind::kRead);
     case ptx::OperandKind::kImmediate:
       return constants_.constant(bytes, ConstantKind::kValue, immediate(x, width));
     case ptx::OperandKind::kSpecial:
-      if (special_register(x.name) == nullptr) unknown("no register " + std::string(x.name));
+      if (special_register(x.name) == nullptr) unknown("unknown register " + std::string(x.name));
       return constants_.special(bytes, x.name);
     case ptx::OperandKind::kSymbol:
       return symbol(x, x.offset, width);
     default:
-      unknown("an operand that cannot be read");
+      unknown("an invalid operand");
   }
 }
 
 uint64_t KernelDecoder::immediate(const ptx::Operand &x, int width) const {
   if (width == 1) return x.bits != 0;
-  if (x.is_float && !x.is_double && width == 8) unknown("a 32-bit number where one of 64 bits is");
+  if (x.is_float && !x.is_double && width == 8) unknown("a 32-bit number instead of a 64-bit one");
   if (width == 8) return x.bits;
   if (x.is_double)
     return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(x.bits)));
@@ -152,7 +152,7 @@ uint64_t KernelDecoder::immediate(const ptx::Operand &x, int width) const {
 
 RegisterSlot KernelDecoder::symbol(const ptx::Operand &x, int64_t offset, int width) {
   const std::optional<Symbol> symbol = symbols_.find(x.name);
-  if (!symbol) unknown("no variable " + std::string(x.name));
+  if (!symbol) unknown("unknown variable " + std::string(x.name));
   return constants_.constant(static_cast<uint8_t>(width), symbol->kind,
                              symbol->value + static_cast<uint64_t>(offset));
 }
@@ -164,13 +164,13 @@ RegisterSlot KernelDecoder::write(const ptx::Operand &x, int width) {
                : width == 4 ? kDiscarded4
                             : kDiscarded1,
                AccessKind::kWrite);
-  if (x.kind != ptx::OperandKind::kRegister) unknown("a destination that is no register");
-  if (x.width != width) unknown("a destination of another width");
+  if (x.kind != ptx::OperandKind::kRegister) unknown("a destination that is not a register");
+  if (x.width != width) unknown("a destination of a different width");
   return access(static_cast<uint32_t>(x.reg), AccessKind::kWrite);
 }
 
 Address KernelDecoder::address(const ptx::Operand &x) {
-  if (x.kind != ptx::OperandKind::kAddress) unknown("an operand that is no address");
+  if (x.kind != ptx::OperandKind::kAddress) unknown("an operand that is not an address");
   if (!x.items.empty()) unknown("an address with coordinates");
   if (x.reg >= 0) {
     if (x.width == 1) unknown("an address in a predicate");
@@ -211,13 +211,13 @@ uint32_t KernelDecoder::target(uint64_t label) {
 }
 
 uint32_t KernelDecoder::label(const ptx::Operand &x) {
-  if (x.kind != ptx::OperandKind::kLabel) unknown("an operand that is no label");
+  if (x.kind != ptx::OperandKind::kLabel) unknown("an operand that is not a label");
   return target(x.bits);
 }
 
 uint32_t KernelDecoder::branch_table(const ptx::Operand &x, uint32_t *size) {
   if (x.kind != ptx::OperandKind::kLabel || x.bits >= body_.branch_tables.size())
-    unknown("an operand that is no table of labels");
+    unknown("an operand that is not a table of labels");
   const auto begin = static_cast<uint32_t>(program_.branch_targets.size());
   for (uint32_t label : body_.branch_tables[x.bits])
     program_.branch_targets.push_back(target(label));

@@ -92,7 +92,7 @@ void BodyReader::read_function(std::string_view text, uint32_t line) {
 
 void BodyReader::leave_scope(const Reader &reader) {
   const std::string_view missing = scopes_.leave();
-  if (!missing.empty()) reader.fail("no label " + std::string(missing) + " before");
+  if (!missing.empty()) reader.fail("unknown label " + std::string(missing) + " before");
   num_local_bytes_ = local_bytes_.back();
   local_bytes_.pop_back();
 }
@@ -238,7 +238,7 @@ void BodyReader::read_guard(Reader &reader, Statement &s) {
   if (!reader.take('@')) return;
   s.guard_is_negated = reader.take('!');
   const Operand guard = OperandReader(reader, scopes_, body_).read_register();
-  if (guard.width != 1) reader.fail("a guard that is no predicate, before");
+  if (guard.width != 1) reader.fail("a guard that is not a predicate, before");
   s.guard = guard.reg;
 }
 
@@ -258,7 +258,7 @@ void BodyReader::read_operands(Reader &reader, Statement &s) {
       s.operands.push_back(operands.read());
     }
   } while (reader.take(','));
-  if (reader.peek() != '\0') reader.fail("what is behind the operands");
+  if (reader.peek() != '\0') reader.fail("text after the operands");
 }
 
 /// Adds a branch with the guard of another statement.
@@ -300,7 +300,7 @@ void BodyReader::read_call(Reader &reader, Statement call) {
   }
   const auto function = module_.functions.find(name);
   if (function == module_.functions.end())
-    reader.fail("a call of " + std::string(name) + ", which has no body here, before");
+    reader.fail("a call of " + std::string(name) + ", which is not defined in this module, before");
   if (call.guard < 0) return expand_call(reader, function->second, results, arguments);
   const uint32_t behind = new_label();
   call.guard_is_negated = !call.guard_is_negated;
@@ -317,7 +317,7 @@ std::vector<std::string_view> BodyReader::read_arguments(Reader &reader) {
   do {
     const std::string_view name = reader.word();
     names.push_back(scopes_.find_symbol(name));
-    if (names.back().empty()) reader.fail(std::string(name) + " is no parameter, before");
+    if (names.back().empty()) reader.fail(std::string(name) + " is not a parameter, before");
   } while (reader.take(','));
   reader.expect(')');
   return names;
@@ -327,7 +327,7 @@ void BodyReader::expand_call(const Reader &reader, const Function &function,
                              const std::vector<std::string_view> &results,
                              const std::vector<std::string_view> &arguments) {
   if (results.size() != function.results.size() || arguments.size() != function.parameters.size())
-    reader.fail("a call with another number of parameters than the function has, before");
+    reader.fail("a call whose number of parameters differs from the function's, before");
   if (return_labels_.size() == kMaxNestedCalls) reader.fail("calls are nested too deep, before");
   scopes_.enter_function();
   local_bytes_.push_back(num_local_bytes_);

@@ -81,7 +81,7 @@ bool read_constant(Reader &reader, Operand &x) {
   x.kind = OperandKind::kImmediate;
   if (!to_float_bits(text, x) && !to_integer(text, x.bits) && !to_double(text, x)) {
     reader = begin;
-    reader.fail("a number that cannot be read");
+    reader.fail("an invalid number");
   }
   if (is_negative && x.is_float) {
     x.bits ^= uint64_t{1} << (x.is_double ? 63 : 31);

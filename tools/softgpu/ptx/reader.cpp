@@ -153,7 +153,7 @@ std::string_view Reader::block() {
     }
   }
   at_ = begin;
-  fail("a block that does not end");
+  fail("a block without an end");
 }
 
 void Reader::skip_line() {

@@ -30,7 +30,7 @@ void read_type(Reader &reader, Variable &v, uint32_t &element_size) {
       element_size = static_cast<uint32_t>(size);
     }
   }
-  if (element_size == 0) reader.fail("a variable of no known type");
+  if (element_size == 0) reader.fail("a variable of an unknown type");
   element_size *= vector_length;
   v.alignment = std::max(v.alignment, element_size);
 }
@@ -59,7 +59,7 @@ void read_initialiser(Reader &reader, Variable &v) {
       depth--;
     } else if (!reader.take(',')) {
       Operand x;
-      if (!read_constant(reader, x)) reader.fail("an initialiser that is no number");
+      if (!read_constant(reader, x)) reader.fail("an initializer that is not a number");
       v.initial.resize(v.initial.size() + size);
       std::memcpy(v.initial.data() + v.initial.size() - size, &x.bits, size);
     }

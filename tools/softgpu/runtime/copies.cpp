@@ -53,7 +53,7 @@ struct Copy {
     for (size_t row = 0; row < height; row++)
       count += find_unwritten(address_of(from + row * from_pitch), width).count;
     if (count != 0)
-      violation(format("a copy from %p to the host takes %llu bytes that nobody wrote",
+      violation(format("a copy from %p to the host reads %llu uninitialized bytes",
                        static_cast<const void *>(from), static_cast<unsigned long long>(count)));
   }
 };

@@ -76,7 +76,7 @@ int attribute_of(cudaDeviceAttr attribute, int device) {
   if (attribute == cudaDevAttrPciBusId) return kFirstBus + device;
   const auto found = attributes().find(attribute);
   if (found != attributes().end()) return found->second;
-  std::fprintf(stderr, "softgpu: cudaDeviceGetAttribute: attribute %d is not known\n",
+  std::fprintf(stderr, "softgpu: cudaDeviceGetAttribute: attribute %d is not supported\n",
                static_cast<int>(attribute));
   throw ApiError{cudaErrorInvalidValue};
 }

@@ -50,29 +50,30 @@ bool is_float(CUtensorMapDataType type) {
 }
 
 TensorMap map_of(const Tensor &t, uint32_t min_rank) {
-  check(t.type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, "this type is not modelled");
+  check(t.type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, "this type is not supported");
   check(t.rank >= min_rank && t.rank <= kMaxRank, "rank");
   check(t.sizes && t.element_strides && (t.strides || t.rank == 1), "a list is missing");
-  check(t.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE, "interleave is not modelled");
+  check(t.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE, "interleave is not supported");
   check(t.base && reinterpret_cast<uint64_t>(t.base) % kBaseAlignment == 0,
-        "the base is no multiple of 16");
+        "the base is not a multiple of 16");
   check(t.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE || is_float(t.type),
         "NaN fills only tensors of floating-point numbers");
   TensorMap map;
   map.rank = static_cast<uint8_t>(t.rank);
   map.type = static_cast<ElementType>(t.type);
-  check(t.swizzle <= CU_TENSOR_MAP_SWIZZLE_128B, "this swizzle is not modelled");
+  check(t.swizzle <= CU_TENSOR_MAP_SWIZZLE_128B, "this swizzle is not supported");
   map.swizzle = static_cast<Swizzle>(t.swizzle);
   map.fills_nan = t.fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
   map.base = reinterpret_cast<uint64_t>(t.base);
   for (uint32_t i = 0; i < t.rank; i++) {
-    check(t.sizes[i] >= 1 && t.sizes[i] <= kMaxSize, "size of a dimension");
-    check(t.element_strides[i] >= 1 && t.element_strides[i] <= kMaxElementStride, "element stride");
+    check(t.sizes[i] >= 1 && t.sizes[i] <= kMaxSize, "the size of a dimension is out of range");
+    check(t.element_strides[i] >= 1 && t.element_strides[i] <= kMaxElementStride,
+          "an element stride is out of range");
     map.sizes[i] = t.sizes[i];
     map.element_strides[i] = static_cast<uint8_t>(t.element_strides[i]);
   }
   for (uint32_t i = 0; i + 1 < t.rank; i++) {
-    check(t.strides[i] % kStrideAlignment == 0, "a stride is no multiple of 16");
+    check(t.strides[i] % kStrideAlignment == 0, "a stride is not a multiple of 16");
     check(t.strides[i] < kMaxStride, "a stride of 2^40 or more");
     map.strides[i] = t.strides[i];
   }
@@ -80,7 +81,7 @@ TensorMap map_of(const Tensor &t, uint32_t min_rank) {
 }
 
 void check_box(const TensorMap &map) {
-  check(map.row_bytes() % kInnerUnit == 0, "the inner box is no multiple of 16 bytes");
+  check(map.row_bytes() % kInnerUnit == 0, "the inner box is not a multiple of 16 bytes");
   check(map.swizzle == Swizzle::kNone || map.row_bytes() <= swizzle_span(map.swizzle),
         "the inner box is wider than the swizzle");
   check(map.box_bytes() <= options().smem_per_block, "the box is larger than shared memory");
@@ -114,7 +115,7 @@ CUresult encode(CUtensorMap *map, Make &&make) {
   if (options().arch < 90) return CUDA_ERROR_NOT_SUPPORTED;
   try {
     check(map && reinterpret_cast<uint64_t>(map) % kMapAlignment == 0,
-          "its address is no multiple of 64");
+          "its address is not a multiple of 64");
     const TensorMap made = make();
     if (options().traces) trace(made);
     const auto bytes = pack(made);
@@ -137,8 +138,8 @@ CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ran
         map_of({type, rank, base, sizes, strides, element_strides, interleave, swizzle, fill}, 1);
     check(box, "a list is missing");
     for (uint32_t i = 0; i < rank; i++) {
-      check(box[i] >= 1 && box[i] <= kMaxBox, "size of the box");
-      check(element_strides[i] == 1, "element strides of tiles are not modelled");
+      check(box[i] >= 1 && box[i] <= kMaxBox, "the size of the box is out of range");
+      check(element_strides[i] == 1, "element strides of tiles are not supported");
       made.box[i] = static_cast<uint16_t>(box[i]);
     }
     check_box(made);
@@ -161,13 +162,14 @@ CUresult encode_im2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
       return corner >= -kMaxCorner[rank] && corner < kMaxCorner[rank];
     };
     for (uint32_t i = 0; i + 2 < rank; i++) {
-      check(fits(lower[i]) && fits(upper[i]), "corner of the pixels");
-      check(static_cast<int64_t>(sizes[1 + i]) + upper[i] - lower[i] >= 1, "no pixel in the box");
+      check(fits(lower[i]) && fits(upper[i]), "a corner of the pixel box is out of range");
+      check(static_cast<int64_t>(sizes[1 + i]) + upper[i] - lower[i] >= 1,
+            "the pixel box is empty");
       made.lower[i] = static_cast<int16_t>(lower[i]);
       made.upper[i] = static_cast<int16_t>(upper[i]);
     }
-    check(channels >= 1 && channels <= kMaxBox, "channels of a pixel");
-    check(pixels >= 1 && pixels <= kMaxPixels, "pixels of a column");
+    check(channels >= 1 && channels <= kMaxBox, "the number of channels is out of range");
+    check(pixels >= 1 && pixels <= kMaxPixels, "the number of pixels is out of range");
     made.is_im2col = true;
     made.channels = static_cast<uint16_t>(channels);
     made.pixels = static_cast<uint16_t>(pixels);

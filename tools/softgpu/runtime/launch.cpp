@@ -56,7 +56,7 @@ void read_attributes(Launch &launch, const cudaLaunchConfig_t &config) {
         break;
       default:
         reject(launch, cudaErrorNotSupported,
-               format("launch attribute %d is not known", static_cast<int>(attribute.id)));
+               format("launch attribute %d is not supported", static_cast<int>(attribute.id)));
     }
   }
 }

@@ -61,7 +61,7 @@ std::unique_ptr<Kernel> Module::load(const std::string &name, int device) {
   const auto address = [](void *context, const std::string &global) {
     const auto &globals = static_cast<OnDevice *>(context)->globals;
     const auto found = globals.find(global);
-    if (found == globals.end()) throw ptx::Error("no variable " + global + " in the module");
+    if (found == globals.end()) throw ptx::Error("unknown variable " + global + " in the module");
     return found->second.address;
   };
   auto kernel = std::make_unique<Kernel>();
