@@ -3,24 +3,11 @@
 
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 #include "capi/check.h"
 #include "capi/text.h"
 
 namespace mp {
-
-namespace {
-
-/// Stores an enumerator that a C caller passed.  Copies bytes, because the value may be invalid
-/// (see enum_value).
-template <class Enum, class... Fields>
-void set_enum(const Enum &value, Fields &...fields) {
-  static_assert((std::is_same_v<Enum, Fields> && ...));
-  (std::memcpy(&fields, &value, sizeof value), ...);
-}
-
-}  // namespace
 
 mp_context_config_t default_context_config() {
   auto c = zero_struct<mp_context_config_t>();

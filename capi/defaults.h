@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "capi/check.h"
 #include "mpcore.h"
@@ -15,6 +16,14 @@ Struct zero_struct() {
   Struct s{};
   s.struct_size = sizeof s;
   return s;
+}
+
+/// Stores an enumerator that a C caller passed.  Copies bytes, because the value may be invalid
+/// (see enum_value).
+template <class Enum, class... Fields>
+void set_enum(const Enum &value, Fields &...fields) {
+  static_assert((std::is_same_v<Enum, Fields> && ...));
+  (std::memcpy(&fields, &value, sizeof value), ...);
 }
 
 mp_context_config_t default_context_config();
