@@ -103,7 +103,7 @@ void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
   const auto require_wide = [&](const char *name, int64_t i, uint8_t slot, int64_t tensor) {
     if (slot == MP_SLOT_FP32 && is_16_bits(g, tensor))
       fail_at(name, i, slot, " (MP_SLOT_FP32) requires an fp32 tensor, but tensor ", tensor, " is ",
-              mp_dtype_name(g.tensor_dtype[tensor]));
+              mp_dtype_name(static_cast<mp_dtype_t>(g.tensor_dtype[tensor])));
   };
   for (int64_t t = 0; g.tensor_slot != nullptr && t < g.num_tensors; t++)
     require_wide("tensor_slot", t, g.tensor_slot[t], t);
