@@ -1,4 +1,4 @@
-// Which tile of D a block computes, and in which order tiles are dealt out.
+// Order of the tiles of D, and the mapping from tile numbers to tiles, batch items and slices.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace mp::MP_TARGET {
 
-/// One block's share: a tile of D, of one batch item, over one slice of k.
+/// Tile of D of one batch item, over one slice of k.
 struct WorkTile {
   int64_t tile_m, tile_n;
   int64_t batch_item;
@@ -17,11 +17,11 @@ struct WorkTile {
 
 struct TileDivisors;
 
-/// Numbers all work items of a problem.  Blocks with neighbouring numbers run at the same time;
-/// walking down `group` rows of tiles before going right lets them share columns of B and rows of
-/// A in L2.  Slices of one tile are far apart: they share nothing.
+/// Numbers all work tiles of a problem.  Blocks with neighboring numbers run at the same time.
+/// Their tiles go down `group` rows of tiles before they go right, so that blocks share columns of
+/// B and rows of A in L2.  Slices of one tile are far apart, because they share no data.
 ///
-/// Numbers are below 2^31: so many tiles of 64 x 64 are more than any memory holds.
+/// Numbers are below 2^31: no memory holds that many tiles of 64 x 64.
 struct TileScheduler {
   uint32_t tiles_m, tiles_n;
   uint32_t batch_count;
@@ -44,7 +44,7 @@ struct TileScheduler {
     return place(number, Divisor{tiles_m * tiles_n}, Divisor{batch_count}, Divisor{group * tiles_n},
                  [](uint32_t rows) { return Divisor{rows}; });
   }
-  /// The same, without a division.
+  /// Returns the same tile without a division.
   MP_HD WorkTile operator()(int64_t number, const TileDivisors &by) const;
 
  private:
@@ -60,10 +60,10 @@ struct TileScheduler {
   }
 };
 
-/// What the numbers of a scheduler are divided by, made on the host.
+/// Divisors of a scheduler, computed on the host.
 struct TileDivisors {
   FastDivisor item, batch, group;
-  FastDivisor rows, last_rows;  ///< of a group of rows, and of the last
+  FastDivisor rows, last_rows;  ///< rows of a rasterization group, and of the last one
 
   TileDivisors() = default;
   explicit TileDivisors(const TileScheduler &tiles)
@@ -79,11 +79,13 @@ MP_HD WorkTile TileScheduler::operator()(int64_t number, const TileDivisors &by)
                [&](uint32_t rows) { return rows == group ? by.rows : by.last_rows; });
 }
 
-/// The last of `count` items whose first tile is not behind tile `number`, looked for from item `from` on,
-/// of which that is known.  first_tile(i) never falls, and is not asked for i = `from`.
+/// Returns the last of `count` items whose first tile is not after tile `number`.  The search
+/// starts at item `from`, which must have that property.  first_tile(i) must not decrease, and is
+/// not called for i = `from`.
 ///
-/// Most often it is the item asked for last time.  So the search gallops, in steps that double, and
-/// halves what it has leapt over: d items further on it has looked at no more than 2 log2(d) + 3.
+/// The result is usually `from` itself.  The search therefore doubles its step until it passes the
+/// result and then halves it: for a result d items after `from`, it calls first_tile at most
+/// 2 log2(d) + 3 times.
 template <class FirstTile>
 MP_HD uint32_t find_item(uint32_t from, uint32_t count, uint32_t number,
                          const FirstTile &first_tile) {
@@ -95,8 +97,8 @@ MP_HD uint32_t find_item(uint32_t from, uint32_t count, uint32_t number,
   return from;
 }
 
-/// The group with which `num_blocks` tiles that run at the same time read the fewest different rows
-/// of A and columns of B.
+/// Returns the rasterization group for which `num_blocks` concurrent tiles read the fewest distinct
+/// rows of A and columns of B.
 inline uint32_t raster_group(int tile_m, int tile_n, int num_blocks) {
   int best = 1;
   const auto elems = [&](int group) {

@@ -1,4 +1,4 @@
-// Shapes of the GEMM tiles: known to the kernels at compile time, to selection as data.
+// Shapes of the GEMM tiles: compile-time constants of the kernels, data for kernel selection.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace mp {
 
-/// Larger ones first within a family.
+/// Tiles of all families, larger ones first within a family.
 enum class GemmTile {
   wgmma_128x256,
   wgmma_256x128,
@@ -28,7 +28,7 @@ enum class GemmTile {
 };
 constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::simt_64x64) + 1;
 
-/// A set of them: bit t for tile t.
+/// Set of tiles: bit t for tile t.
 using GemmTiles = uint32_t;
 constexpr GemmTiles gemm_tiles(std::initializer_list<GemmTile> tiles) {
   GemmTiles set = 0;
@@ -37,7 +37,7 @@ constexpr GemmTiles gemm_tiles(std::initializer_list<GemmTile> tiles) {
 }
 constexpr GemmTiles kAllGemmTiles = (GemmTiles{1} << kNumGemmTiles) - 1;
 
-/// A WMMA tile: kM x kN of D per block, kWarpM x kWarpN per warp, kK of k per stage.
+/// WMMA tile: kM x kN of D per block, kWarpM x kWarpN per warp, kK of k per stage.
 template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kMinBlocks_>
 struct WmmaTile {
   static constexpr int kM = kM_, kN = kN_, kK = 32;
@@ -45,9 +45,9 @@ struct WmmaTile {
   static constexpr int kStages = kStages_;
   static constexpr int kMinBlocks = kMinBlocks_;  ///< per SM; bounds the registers
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-  static constexpr int kPad = 8;  ///< elements added to every row in smem
+  static constexpr int kPad = 8;  ///< padding elements of every row in smem
 
-  /// Elements in smem of one stage of an operand that has `extent` rows or columns beside k.
+  /// Returns the elements in smem of one stage of an operand with `extent` rows (A) or columns (B).
   static constexpr int stage_elems(int extent, bool k_is_contiguous) {
     return k_is_contiguous ? extent * (kK + kPad) : kK * (extent + kPad);
   }
@@ -58,31 +58,31 @@ struct WmmaTile {
 
 // 64 x 64 per warp keeps the tensor cores busy: each fragment read from smem is used four times.
 using WmmaTile256x128 = WmmaTile<256, 128, 64, 64, 3, 1>;
-using WmmaTile128x128 = WmmaTile<128, 128, 64, 64, 3, 2>;  // 60 KiB: fits sm_75 too
+using WmmaTile128x128 = WmmaTile<128, 128, 64, 64, 3, 2>;  // 60 KiB: also fits on sm_75
 using WmmaTile64x64 = WmmaTile<64, 64, 32, 32, 4, 4>;
 
-/// A wgmma tile: kM x kN of D per block and work tile, kK of k per stage.  Two consumer warpgroups:
-/// cooperative ones have half the rows each, ping-pong ones a tile each, so that the epilogue of one
-/// runs behind the main loop of the other.
+/// wgmma tile: kM x kN of D per work tile, kK of k per stage.  There are two consumer warpgroups.
+/// Cooperative consumers compute half of the rows each.  Ping-pong consumers compute one tile each,
+/// so that the epilogue of one overlaps with the main loop of the other.
 template <int kM_, int kN_, int kStages_, bool kPingPong_>
 struct WgmmaTile {
-  static constexpr int kM = kM_, kN = kN_, kK = 64;  // 64 halves: one 128-byte row of the swizzle
+  static constexpr int kM = kM_, kN = kN_, kK = 64;  // one row of the swizzle
   static constexpr int kStages = kStages_;
   static constexpr bool kPingPong = kPingPong_;
   static constexpr int kConsumers = 2;
   static constexpr int kThreads = (1 + kConsumers) * 128;
-  static constexpr int kRows = kPingPong ? kM : kM / kConsumers;  ///< of D, per warpgroup
-  /// The two blocks of a cluster share the larger operand: B if they are neighbours in m.  64 columns are
-  /// for products that have no others, so no tile has a neighbour in n.
+  static constexpr int kRows = kPingPong ? kM : kM / kConsumers;  ///< rows of D per warpgroup
+  /// The blocks of a cluster share the larger operand: B if they are neighbors along m.  Tiles of
+  /// 64 columns are for n <= 64, so they never have a neighbor along n.
   static constexpr bool kClusterAlongM = kM <= kN || kN == 64;
 
   static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
   static constexpr int kStageBytes = kBytesA + kBytesB;
-  /// Per consumer: two buffers of 64 x 64 16-bit elements on their way out.
+  /// Staging buffers per consumer: two of 64 x 64 16-bit elements.
   static constexpr int kStagingBytes = 64 * 64 * 2, kStagingBuffers = 2;
   static constexpr size_t kSmemBytes =
       size_t{1024} + kStages * kStageBytes +
-      kConsumers * kStagingBuffers * kStagingBytes;  // 1024: to align
+      kConsumers * kStagingBuffers * kStagingBytes;  // 1024: alignment
 };
 
 using WgmmaTile128x256 = WgmmaTile<128, 256, 4, false>;
@@ -93,20 +93,22 @@ using WgmmaTile64x256 = WgmmaTile<64, 256, 4, true>;
 using WgmmaTile256x64 = WgmmaTile<256, 64, 4, true>;
 using WgmmaTile64x128 = WgmmaTile<64, 128, 8, true>;
 
-/// Rows of 128 bytes that one load brings of an operand with `extent` rows or columns of a tile: rows of
-/// the matrix that has 64 of k in each, or of k, which come 64 columns wide.  What two blocks share,
-/// each loads half of: half of its blocks of 64 columns, or half of the k of every block where their
-/// number is odd.
+/// Returns the rows of 128 bytes that one TMA load copies, for an operand with `extent` rows or
+/// columns per tile.  A row is 64 elements along k if k is contiguous (`by_k`), else 64 elements
+/// along m or n.
+///
+/// If two blocks share the operand, each loads half: half of the rows if `by_k`, else half of the
+/// blocks of 64 columns.  If the number of blocks is odd, it loads half of the k of every block.
 constexpr int wgmma_box_rows(bool by_k, int extent, bool is_shared) {
   constexpr int kBlock = 64;
   const bool is_halved = is_shared && (by_k || extent % (2 * kBlock) != 0);
   return (by_k ? extent : kBlock) / (is_halved ? 2 : 1);
 }
 
-/// The GEMV kernel computes a D of at most this many rows, or at most this many columns.
+/// Largest min(m, n) that the gemv kernel supports.
 constexpr int kGemvMaxVectors = 16;
 
-/// A CUDA-core tile: every thread owns kRows x 8 elements of D.
+/// CUDA-core tile: every thread computes kRows x 8 elements of D.
 template <int kM_, int kN_, int kRows_, int kMinBlocks_>
 struct SimtTile {
   static constexpr int kM = kM_, kN = kN_, kK = 16;
@@ -117,12 +119,12 @@ struct SimtTile {
 
 using SimtTile128x128 = SimtTile<128, 128, 8, 2>;
 using SimtTile64x64 = SimtTile<64, 64, 8, 4>;
-// For few channels: the columns of fprop and dgrad, the rows of wgrad.  With 4 rows to a thread there
-// are two warps, and no thread fetches more than five runs of a k-tile.
+// Tiles for few channels: columns of fprop and dgrad, rows of wgrad.  With 4 rows per thread there
+// are two warps, and no thread loads more than five vectors of a k-tile.
 using SimtTile128x16 = SimtTile<128, 16, 4, 4>;
 using SimtTile16x128 = SimtTile<16, 128, 4, 4>;
 
-/// The shape of a tile: `typename TileOf<tile>::type`.
+/// Shape of a tile: `typename TileOf<tile>::type`.
 template <GemmTile tile>
 struct TileOf;
 template <>
@@ -154,8 +156,9 @@ struct TileOf<GemmTile::simt_16x128> : std::type_identity<SimtTile16x128> {};
 template <>
 struct TileOf<GemmTile::simt_64x64> : std::type_identity<SimtTile64x64> {};
 
-/// The tiles that a kernel is compiled for: launches find the template by it, selection what there is.  Each is the
-/// first choice for some shape of the bench (tests/select/test_select_used.cpp).
+/// Tiles for which a kernel is compiled: launches look up the template instance, selection the
+/// available tiles.  Each is the first choice for some shape of the benchmarks
+/// (tests/select/test_select_used.cpp).
 template <GemmTile... tiles>
 struct TileList {
   static constexpr GemmTiles kSet = gemm_tiles({tiles...});
@@ -164,7 +167,8 @@ struct TileList {
 using WmmaTiles = TileList<GemmTile::wmma_256x128, GemmTile::wmma_128x128, GemmTile::wmma_64x64>;
 using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_16x128,
                            GemmTile::simt_64x64>;
-/// Of convolutions: fprop and dgrad have many pixels for rows, wgrad many taps and channels for columns.
+/// Tiles of convolutions.  Fprop and dgrad have many pixels as rows, wgrad many taps and channels
+/// as columns.
 using ConvSimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_64x64>;
 using WgradSimtTiles =
     TileList<GemmTile::simt_128x128, GemmTile::simt_16x128, GemmTile::simt_64x64>;

@@ -1,14 +1,14 @@
-// The main loop of the kernels for Hopper's tensor cores: TMA, mbarriers, wgmma (sm_90a).
+// Main loop of the Hopper GEMM and convolution kernels: TMA, mbarriers, wgmma (sm_90a).
 //
-// A block is three warpgroups.  One thread of the first, the producer (where that is not fast enough, two,
-// that have every second stage), keeps a ring of stages filled through TMA; the other two, the consumers,
-// multiply from shared memory with wgmma and have most of the registers.  Consumers share a tile
-// (cooperative), or have one each and alternate (ping-pong): while one stores its tile, the other
-// multiplies.  Two blocks of a cluster have neighbouring tiles and send each other halves of the operand
-// that both need.
+// A block has three warpgroups.  The first is the producer: one thread fills a ring of stages
+// through TMA (two threads, every second stage each, if one is too slow).  The other two are
+// consumers: they multiply from shared memory with wgmma and own most of the registers.  Consumers
+// either share a tile (cooperative) or alternate between two tiles (ping-pong): one stores its tile
+// while the other multiplies.  The two blocks of a cluster compute adjacent tiles and multicast
+// halves of their common operand to each other.  See docs/wgmma-tile.md.
 //
 // Sources: PTX ISA, wgmma.mma_async, "Matrix descriptor" and "Shared memory layout"; CUTLASS,
-// sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
+// sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for the synchronization.
 #pragma once
 
 #include "kernels/gemm/wgmma_epilogue.h"
@@ -19,7 +19,7 @@
 
 namespace mp::MP_TARGET {
 
-/// Whether the blocks of a cluster share A, or B.
+/// Returns whether the blocks of a cluster share A.
 template <class Tile>
 MP_DEVICE bool shares_a() {
   return cluster_size() > 1 && !Tile::kClusterAlongM;
@@ -29,18 +29,20 @@ MP_DEVICE bool shares_b() {
   return cluster_size() > 1 && Tile::kClusterAlongM;
 }
 
-/// Stages says what is multiplied:
+/// Stages defines the operands and their loads:
 ///
-///     using Args                                        WgmmaArgs, or more
-///     with_layouts(args, f)                             f(WgmmaLayouts<A, B>), as the StagedOperand of each is
-///     Source<Layouts>(args, work)                       at the work tile's first stage
-///     source.load_next(SmemAddress a, b, full)          starts copies of kStageBytes in all, and goes kProducers on
-///     kProducers                                        threads that fill the ring in turn
+///     using Args                                WgmmaArgs or a derived type
+///     with_layouts(args, f)                     calls f(WgmmaLayouts<A, B>{})
+///     Source<Layouts>(args, work)               starts at the first stage of the work tile
+///     source.load_next(SmemAddress a, b, full)  issues copies of kStageBytes in total, then
+///                                               advances by kProducers stages
+///     kProducers                                threads that fill the ring alternately
 ///
-/// Placement says where the rows and columns of the product are in D (wgmma_warp_tile.h).
+/// Placement maps rows and columns of the product to D (wgmma_warp_tile.h).
 ///
-/// Types and layouts are chosen at run time, once for each work tile: what depends on them is the main loop, a
-/// hundred instructions, and what does not is the epilogue, ten thousand.
+/// Types and layouts are selected at run time, once per work tile.  The main loop, a hundred
+/// instructions, is compiled for each of them, and the epilogue, ten thousand instructions, only
+/// once.
 template <class Stages, class Placement, class Tile>
 class WgmmaLoop {
  public:
@@ -54,13 +56,13 @@ class WgmmaLoop {
         multiplier_(stages, barriers, cluster_size(),
                     barriers.of_block(min_of(lane_index(), cluster_size() - 1))) {}
 
-  /// By one thread each of so many warps of the producer warpgroup.
+  /// Producer threads: lane 0 of the first kProducers warps of the producer warpgroup.
   static constexpr int kProducers = Stages::kProducers;
 
   MP_DEVICE void produce(int producer) const {
     Ring ring;
     ring.advance(producer);
-    int first = producer;  // of the tile's stages
+    int first = producer;  // first stage of the tile for this producer
     for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       WgmmaWorkTile work = scheduler.get();
       work.k0 += first * Tile::kK;
@@ -77,11 +79,11 @@ class WgmmaLoop {
     }
   }
 
-  /// By all threads of a consumer warpgroup.
+  /// Runs in all threads of a consumer warpgroup.
   MP_DEVICE void consume(int consumer) const {
     Ring ring;
     WgmmaStagingBuffers<Tile> buffers(buffers_, barriers_, consumer);
-    uint32_t seen = 0;  // ping-pong: work tiles so far; they belong to the consumers in turn
+    uint32_t seen = 0;  // ping-pong: work tiles so far; consumers take them alternately
     for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       if constexpr (Tile::kPingPong) {
         if ((seen++ & 1) != static_cast<uint32_t>(consumer)) {
@@ -91,11 +93,11 @@ class WgmmaLoop {
       }
       const WgmmaWorkTile work = scheduler.get();
       Accumulators acc =
-          {};  // else ptxas carries them from tile to tile, and serialises the wgmmas
+          {};  // otherwise ptxas carries them from tile to tile and serializes the wgmmas
       Epilogue epilogue(args_, Placement(args_), work, consumer, buffers);
       if (work.inside) epilogue.start();
       if constexpr (Tile::kPingPong) {
-        // The first consumer begins; from then on each waits for the other's main loop.
+        // Consumer 0 starts; after that, each consumer waits for the main loop of the other.
         const uint32_t turn = (seen - 1) / 2;
         mbarrier_wait(barriers_.order(consumer), (turn ^ (consumer == 0 ? 1u : 0u)) & 1);
       }
@@ -117,9 +119,9 @@ class WgmmaLoop {
   using Accumulators = typename Multiplier::Accumulators;
   using Epilogue = WgmmaEpilogue<Tile, Placement>;
 
-  /// Ping-pong: the other consumer's main loop may begin.  All of its stages come behind ours, so it
-  /// never waits for a phase that is more than one round away.  Every thread says so: one that still
-  /// waits for our main loop must find that phase, and not the one after the next.
+  /// Ping-pong: allows the other consumer to start its main loop.  Its stages all come after this
+  /// consumer's, so it never waits for a phase more than one round away.  Every thread arrives:
+  /// with a single arrival, the barrier could be two phases ahead of a thread that still waits.
   MP_DEVICE void pass_order(int consumer) const {
     if constexpr (Tile::kPingPong) mbarrier_arrive(barriers_.order(consumer ^ 1));
   }
@@ -130,10 +132,10 @@ class WgmmaLoop {
   const Multiplier multiplier_;
 };
 
-/// The whole kernel.
+/// Body of the kernel.
 template <class Stages, class Placement, class Tile>
 MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
-  // 65536 registers: 384 threads start with 168 each, and can share out no more than that.
+  // The 384 threads start with 168 of 65536 registers each; setmaxnreg only redistributes these.
   constexpr int kStartRegs = 168, kProducerRegs = 40, kConsumerRegs = 232;
   static_assert(kProducerRegs + Tile::kConsumers * kConsumerRegs <=
                 (1 + Tile::kConsumers) * kStartRegs);
@@ -141,8 +143,8 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   MP_DYN_SHARED(std::byte, unaligned_smem);
   MP_SHARED(uint64_t, barrier_smem, [Barriers<Tile>::kCount]);
   std::byte *const smem = aligned_stages(unaligned_smem);
-  // What comes out of a shuffle stays in a register; addresses of smem ptxas works out again in every
-  // step of the main loop.
+  // ptxas keeps the result of a shuffle in a register, but recomputes shared-memory addresses in
+  // every iteration of the main loop.
   const Barriers<Tile> barriers(shuffle(smem_address(barrier_smem), 0));
   if (thread_index() == 0) {
     if (args.table == nullptr) {
@@ -157,7 +159,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
 
   const WgmmaLoop<Stages, Placement, Tile> loop(args, shuffle(smem_address(smem), 0),
                                                 smem + Tile::kStages * Tile::kStageBytes, barriers);
-  const int warpgroup = shuffle(thread_index() / kWarpgroup, 0);  // the same register in all lanes
+  const int warpgroup = shuffle(thread_index() / kWarpgroup, 0);  // warp-uniform
   if (warpgroup == 0) {
     registers_release<kProducerRegs>();
     constexpr int kProducers = decltype(loop)::kProducers;
@@ -168,10 +170,10 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
     registers_claim<kConsumerRegs>();
     loop.consume(warpgroup - 1);
   }
-  cluster_sync();  // the other block may still write to this one's smem and barriers
+  cluster_sync();  // the other block may still write to this block's smem and barriers
 }
 
-/// About one block per SM.
+/// Returns a grid of at most one block per SM.
 template <class Tile>
 LaunchShape wgmma_launch_shape(const Device &device, uint32_t num_work_tiles, int32_t cluster) {
   const int64_t clusters = min_of<int64_t>(num_work_tiles, device.num_sms / cluster);

@@ -1,11 +1,10 @@
-// A ring of stages that TMA fills and wgmma multiplies: the inside of every kernel with wgmma.
+// Ring of stages that TMA fills and wgmma reads: the core of every wgmma kernel.
 //
-// Stages hold 64 of k: 128 bytes, one row of the 128-byte swizzle, which TMA writes and wgmma reads.
-// Operands are never transposed: wgmma reads 16-bit operands with either k or m (n) contiguous.
-// What lies outside the matrices arrives as zeros.
+// A stage holds 64 elements of k: 128 bytes, one row of the 128-byte swizzle, which TMA writes and
+// wgmma reads.  Operands are never transposed: wgmma reads 16-bit operands with either k or m (n)
+// contiguous.  Elements outside the matrices are loaded as zeros.
 //
-// Sources: PTX ISA, wgmma.mma_async, "Matrix descriptor" and "Shared memory layout"; CUTLASS,
-// sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
+// Sources: see wgmma_loop.h.
 #pragma once
 
 #include "kernels/gemm/tiles.h"
@@ -15,26 +14,27 @@
 
 namespace mp::MP_TARGET {
 
-/// How an operand lies in a stage: kExtent rows of A (columns of B) by 64 of k.
+/// Layout of an operand in a stage: kExtent rows of A (columns of B) by 64 elements of k.
 template <Major major, int kExtent>
 struct StagedOperand {
   static constexpr Major kMajor = major;
-  /// 64 x 64 elements are one block of 8 KiB in both majors: rows of 128 bytes, eight of which are
+  /// Blocks of 64 x 64 elements have 8 KiB in both majors: rows of 128 bytes, eight of which form
   /// one atom of the swizzle.
   static constexpr int kBlock = 64;
   static constexpr SmemAddress kBlockBytes = kBlock * 128;
-  /// 16 further along k: 32 bytes in the row, or 16 rows.
+  /// Distance of 16 elements of k: 32 bytes in the row, or 16 rows.
   static constexpr SmemAddress kStepBytes = major == Major::k ? 32 : 16 * 128;
 
-  /// Of the block at `block`.  k-major: the leading offset is not used with a swizzle.
+  /// Returns the descriptor of the block at `block`.  The leading offset of a swizzled k-major
+  /// block is unused.
   static MP_DEVICE uint64_t descriptor(SmemAddress block) {
     constexpr uint32_t kLeading = major == Major::k ? 16 : kBlockBytes;
     constexpr uint32_t kAtomBytes = 8 * 128;
     return wgmma_descriptor(block, kLeading, kAtomBytes, Swizzle::b128);
   }
 
-  /// Starts the copy of (mn0.. , k0..) into `smem`.  What the blocks of a cluster share, each loads
-  /// half of for both.
+  /// Issues the copy from (mn0, k0) to `smem`.  If the blocks of a cluster share the operand, each
+  /// loads half of it for both.
   static MP_DEVICE void load(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
                              int k0, int z, bool shared) {
     if (shared)
@@ -44,7 +44,8 @@ struct StagedOperand {
   }
 
  private:
-  static constexpr int kRows = wgmma_box_rows(major == Major::k, kExtent, true);  ///< of a half
+  /// Rows of a box of half the operand.
+  static constexpr int kRows = wgmma_box_rows(major == Major::k, kExtent, true);
 
   static MP_DEVICE void load_whole(SmemAddress smem, const TensorMap &map, SmemAddress full,
                                    int mn0, int k0, int z) {
@@ -75,12 +76,13 @@ struct StagedOperand {
   }
 };
 
-/// Where stages may begin: the swizzle goes by address bits, and its atoms begin at multiples of 1024.
+/// Returns the first address at which stages may begin.  The swizzle depends on address bits, and
+/// its atoms begin at multiples of 1024.
 MP_DEVICE std::byte *aligned_stages(std::byte *smem) {
   return smem + (0u - smem_address(smem)) % 1024;
 }
 
-/// A warp's accumulators of one wgmma, its 16 rows, as a matrix of pitch kPitch; 8 more than a multiple of 32, so that
+/// Stores a warp's accumulators of one wgmma as a matrix of 16 rows.  kPitch % 32 == 8, so that
 /// four rows of pairs fall into different banks.
 template <int kPitch, int kRegs>
 MP_DEVICE void store_accumulators(float *matrix, const float *regs) {
@@ -92,25 +94,26 @@ MP_DEVICE void store_accumulators(float *matrix, const float *regs) {
     *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * kPitch) = {regs[r], regs[r + 1]};
 }
 
-/// A and B are the StagedOperand of each.
+/// Layouts of both operands: A and B are StagedOperand types.
 template <class A_, class B_>
 struct WgmmaLayouts {
   using A = A_;
   using B = B_;
 };
 
-/// What is const here is the same in all threads of a warp.
+/// Main loop of both roles: the producer calls fill(), the consumers multiply().  All members but
+/// released_ have the same value in all threads of a warp.
 template <class Tile>
 class WgmmaMultiplier {
-  static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows: what one wgmma computes
+  static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows, the m of one wgmma
 
  public:
   using Ring = RingPosition<Tile::kStages>;
   using Accumulators = float[kBlocks][Tile::kN / 2];
 
   /// @param multicast_blocks  blocks of the cluster that receive a stage, this block included
-  /// @param released  barriers of the block that this lane signals when a stage is empty; lanes from
-  ///                  multicast_blocks on signal none
+  /// @param released  barriers at which this lane signals that a stage is empty; lanes from
+  ///     multicast_blocks on signal none
   MP_DEVICE WgmmaMultiplier(SmemAddress stages, const Barriers<Tile> &barriers,
                             int multicast_blocks, const Barriers<Tile> &released)
       : stages_(stages),
@@ -118,8 +121,8 @@ class WgmmaMultiplier {
         multicast_blocks_(multicast_blocks),
         released_(released) {}
 
-  /// By one thread: waits until the next stage is empty; load(a, b, full) starts copies of kStageBytes into it.  Goes
-  /// kSteps on.
+  /// Fills the next stage, in one thread: waits until it is empty, then calls load(a, b, full),
+  /// which issues copies of kStageBytes.  Advances the ring by kSteps.
   template <int kSteps = 1, class Load>
   MP_DEVICE void fill(Ring &ring, Load load) const {
     mbarrier_wait(barriers_.empty(ring.stage), ring.parity ^ 1);
@@ -129,9 +132,10 @@ class WgmmaMultiplier {
     ring.template advance<kSteps>();
   }
 
-  /// By a warpgroup, acc = the product of the tile's rows from first_row on.  One batch of wgmmas is in flight
-  /// while the next is issued; a stage is released when the batch that read it has retired, and then
-  /// released() is called.  issued() is called behind the last batch.
+  /// Computes acc = product of the tile's rows from first_row on, in a warpgroup.  One group of
+  /// wgmmas is in flight while the next is issued.  A stage is released when its group has retired,
+  /// then released() is called, except after the last group.  After the last group has been issued,
+  /// issued() is called.
   template <class T, class A, class B, class Released, class Issued>
   MP_DEVICE void multiply(WgmmaLayouts<A, B>, int first_row, int k_tiles, Ring &ring,
                           Accumulators &acc, Released released, Issued issued) const {
@@ -184,8 +188,9 @@ class WgmmaMultiplier {
     for (int i = 0; i < kBlocks; i++) fence_accumulators(acc[i]);
   }
 
-  /// By every warp: wgmma.wait_group says no more than that the groups of the executing threads are
-  /// complete.  With multicast both blocks of the cluster write the stage, so both must know.
+  /// Releases a stage, in every warp, because wgmma.wait_group covers only the groups of the
+  /// executing threads.  With multicast, both blocks of the cluster write the stage, so both are
+  /// signaled.
   MP_DEVICE void release(int index) const {
     if (lane_index() < multicast_blocks_) mbarrier_arrive_cluster(released_.empty(index));
   }

@@ -1,9 +1,9 @@
-// The ring of stages between the producer warp and the consumer warpgroups.
+// Ring of stages between the producer warp and the consumer warpgroups: positions and barriers.
 //
-// Stage s is full when TMA has brought its bytes (full[s]: one arrival, and the bytes it announces)
-// and empty when every warp that reads it, in every block that TMA writes it for, has retired the
-// wgmmas that did (empty[s]).  A barrier counts phases for the whole life of the kernel: positions
-// go on from tile to tile and are never reset.
+// full(s) completes when TMA has written stage s: one arrival, plus the number of bytes that the
+// producer announces.  empty(s) completes when every warp that reads the stage, in every block to
+// which TMA writes it, has retired its wgmmas.  Phases are counted for the lifetime of the kernel:
+// ring positions continue from tile to tile and are never reset.
 //
 // Source: CUTLASS, PipelineTmaAsync; parity as in PTX ISA, mbarrier.try_wait.
 #pragma once
@@ -14,13 +14,13 @@ namespace mp::MP_TARGET {
 
 constexpr int kWarpgroup = 128;
 
-/// Where a warp is in the ring.
+/// Position of a warp in the ring.
 template <int kStages>
 struct RingPosition {
   int stage = 0;
-  uint32_t parity = 0;  ///< of the round through the ring
+  uint32_t parity = 0;  ///< parity of the round through the ring
 
-  /// Such that a stage is reached in every round, or in none.
+  /// Advances by kSteps, which divides kStages, so that every round visits the same stages.
   template <int kSteps = 1>
   MP_DEVICE void advance() {
     static_assert(kStages % kSteps == 0);
@@ -34,7 +34,7 @@ struct RingPosition {
   }
 };
 
-/// The barriers of a block, in smem.
+/// Barriers of a block, in shared memory.
 template <class Tile>
 class Barriers {
  public:
@@ -44,10 +44,10 @@ class Barriers {
 
   MP_DEVICE explicit Barriers(SmemAddress base) : base_(base) {}
 
-  /// The same barriers of the block of that rank in the cluster.
+  /// Returns the barriers of the block with that rank in the cluster.
   MP_DEVICE Barriers of_block(int rank) const { return Barriers(in_block(base_, rank)); }
 
-  /// By one thread; what follows must be a cluster_sync.
+  /// Initializes the barriers, in one thread.  A cluster_sync must follow.
   MP_DEVICE void init(int cluster) const {
     constexpr int kReaders = (Tile::kPingPong ? 1 : Tile::kConsumers) * kWarpgroup / kWarpSize;
     for (int s = 0; s < Tile::kStages; s++) {
@@ -62,9 +62,9 @@ class Barriers {
 
   MP_DEVICE SmemAddress full(int stage) const { return at(stage); }
   MP_DEVICE SmemAddress empty(int stage) const { return at(Tile::kStages + stage); }
-  /// Ping-pong: the order barrier of that consumer, whose phase ends when its main loop may begin.
+  /// Ping-pong: order barrier of a consumer.  A phase completes when its main loop may start.
   MP_DEVICE SmemAddress order(int consumer) const { return at(2 * Tile::kStages + consumer); }
-  /// What a consumer warp has fetched into one of its buffers.
+  /// Barrier of a TMA load of a consumer warp into one of its staging buffers.
   MP_DEVICE SmemAddress arrived(int warp, int buffer) const {
     return at(2 * Tile::kStages + Tile::kConsumers + warp * Tile::kStagingBuffers + buffer);
   }

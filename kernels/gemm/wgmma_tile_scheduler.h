@@ -1,23 +1,23 @@
-// The tile scheduler of the persistent wgmma kernels.
+// Tile scheduler of the persistent wgmma kernels.
 //
-// About one block per SM: cluster c takes the work tiles c, c + clusters, c + 2 clusters and so on.
-// The producer and both consumers of a block walk through the same ones.  In a
-// cluster the two blocks have neighbouring tiles; where the number of tiles is odd, the last one of
-// them lies outside D, multiplies zeros and stores nothing.
+// The grid has at most one block per SM.  Of C clusters, cluster c takes the work tiles c, c + C,
+// c + 2 C and so on.  The producer and both consumers of a block iterate over the same work tiles.
+// The two blocks of a cluster have neighboring tiles.  If the number of tiles along the cluster is
+// odd, the last tile is outside D: its block multiplies zeros and stores nothing.
 #pragma once
 
 #include "kernels/gemm/wgmma_args.h"
 
 namespace mp::MP_TARGET {
 
-/// One tile of D over one slice of k.
+/// Tile of D over one slice of k.
 struct WgmmaWorkTile {
-  int32_t m0, n0;       ///< where the tile is in D
-  int32_t k0, k_tiles;  ///< which part of k
+  int32_t m0, n0;       ///< first row and column in D
+  int32_t k0, k_tiles;  ///< first k, and number of k-tiles
   int32_t batch_item;
   int32_t slice;
-  const GroupEntry *item;  ///< NULL where the items have common strides
-  bool inside;             ///< some of the tile is
+  const GroupEntry *item;  ///< NULL if the batch items have common strides
+  bool inside;             ///< the tile overlaps D
 };
 
 template <class Tile, class Args = WgmmaArgs>
@@ -37,7 +37,7 @@ class WgmmaTileScheduler {
   MP_DEVICE WgmmaWorkTile get() {
     return args_.group_count > 0 ? tile_of_group() : tile_of_batch();
   }
-  /// Of that work tile, for those who are not to do it.
+  /// Returns the number of k-tiles of the current work tile, for consumers that skip it.
   MP_DEVICE int32_t k_tiles() {
     return args_.common_k_tiles > 0 ? args_.common_k_tiles : get().k_tiles;
   }
@@ -57,7 +57,7 @@ class WgmmaTileScheduler {
     work.m0 = tile_m * Tile::kM;
     work.n0 = tile_n * Tile::kN;
     work.k0 = k0;
-    // A sum of nothing is one of zeros, which is what lies behind the end of k.
+    // An empty sum takes one k-tile, past the end of k, where TMA loads zeros.
     work.k_tiles = max_of(ceil_div(k_end - k0, Tile::kK), 1);
     work.batch_item = static_cast<int32_t>(tile.batch_item);
     work.slice = tile.slice;
@@ -66,7 +66,8 @@ class WgmmaTileScheduler {
     return work;
   }
 
-  /// Numbers only grow, so the product is the same or a later one.
+  /// Returns the current work tile of a group.  The search starts at the previous entry, because
+  /// tile numbers only increase.
   MP_DEVICE WgmmaWorkTile tile_of_group() {
     product_ = find_item(product_, static_cast<uint32_t>(args_.group_count), number_,
                          [&](uint32_t product) { return args_.item(product).first_tile; });
@@ -79,7 +80,7 @@ class WgmmaTileScheduler {
     work.m0 = item.m0 + static_cast<int32_t>(tile.tile_m * Tile::kM);
     work.n0 = static_cast<int32_t>(tile.tile_n * Tile::kN);
     work.k0 = item.k0;
-    // Of an empty k one tile that lies past its end: zeros, and no special way through the pipeline.
+    // An empty k takes one k-tile past its end, which loads zeros: no special case in the pipeline.
     work.k_tiles = max_of(ceil_div(item.k - item.k0, Tile::kK), 1);
     work.batch_item = 0;
     work.slice = 0;
