@@ -1,7 +1,7 @@
-// fp32 D with alpha and beta, as weight gradients need it: straight from the registers.
+// Store path for fp32 D with alpha and beta, used for weight gradients: directly from registers.
 //
-// Four lanes of a quad have eight neighbouring columns: a sector of 32 bytes, so nothing is gained by a
-// detour through smem.  C comes into L2 while the main loop runs.
+// The four lanes of a quad have eight neighboring columns, a sector of 32 bytes, so staging in
+// shared memory has no advantage.  C is prefetched into L2 during the main loop.
 #pragma once
 
 #include "kernels/gemm/wgmma_warp_tile.h"
@@ -17,7 +17,7 @@ class WgmmaDirectStore {
  public:
   MP_DEVICE explicit WgmmaDirectStore(const WarpTile &tile) : tile_(tile), to_(tile.target()) {}
 
-  /// D has whole pairs, and all that is read or written is aligned to them.
+  /// Returns whether D has an even number of columns, and C and D are aligned to pairs.
   MP_DEVICE bool can_store() const {
     const auto aligned = [](const void *p, int64_t ld) {
       return reinterpret_cast<uintptr_t>(p) % sizeof(Pair) == 0 && ld % 2 == 0;
@@ -25,7 +25,7 @@ class WgmmaDirectStore {
     return to_.n % 2 == 0 && aligned(to_.d, to_.ldd) && (!reads_c() || aligned(to_.c, to_.ldc));
   }
 
-  /// Before the main loop: two lanes have a row, every second line of it each.
+  /// Prefetches C before the main loop: two lanes share a row and alternate between its lines.
   MP_DEVICE void start() const {
     if (!reads_c()) return;
     constexpr int kLine = 32;  // elements: 128 bytes
@@ -52,11 +52,11 @@ class WgmmaDirectStore {
  private:
   static constexpr int kGroup = 16, kPairs = kGroup / 2;
 
-  /// 16 registers: 32 columns of the rows l / 4 and l / 4 + 8.  Pairs of the two rows alternate, eight
-  /// columns apart.
+  /// Position in D of 16 registers: 32 columns of rows l / 4 and l / 4 + 8 for lane l.  Pairs of
+  /// the two rows alternate; pairs of a row are eight columns apart.
   struct Place {
     int64_t row, col;
-    int rows, cols;  ///< that D has from there on
+    int rows, cols;  ///< rows and columns of D from there on
 
     MP_DEVICE bool has(int pair) const { return pair % 2 * 8 < rows && pair / 2 * 8 < cols; }
     MP_DEVICE int64_t offset(int pair, int64_t ld) const {
@@ -86,7 +86,8 @@ class WgmmaDirectStore {
     if (!writer.measures()) return;
     MP_UNROLL
     for (int r = 0; r < kGroup; r++) {
-      // Kept apart, or the products would be words, not floats, for the sake of their bits.
+      // A separate copy: otherwise the compiler holds the products as integers, because their bits
+      // are read.
       float measured[1] = {z[r]};
       fence_accumulators(measured);
       if (at.has(r / 2)) writer.count(magnitude_bits(measured[0]));

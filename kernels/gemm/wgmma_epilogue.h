@@ -1,13 +1,13 @@
-// From the accumulators of a wgmma tile to D, in three ways.
+// Epilogue of the wgmma kernels: stores the accumulators to D through one of three store paths.
 //
-//     subtiles  (wgmma_tma_store.h)  16-bit D, through smem and TMA
-//     pairs   (wgmma_direct_store.h)   fp32 D with alpha and beta, straight from the registers
-//     patches (wgmma_staged_store.h)   all else
+//     tma     (wgmma_tma_store.h)     16-bit D, through shared memory and TMA
+//     direct  (wgmma_direct_store.h)  fp32 D with alpha and beta, directly from registers
+//     staged  (wgmma_staged_store.h)  all other cases
 //
-// Where k is split, the sums of a slice leave as an fp32 D, and split_k.cu adds the slices up.
+// With split-k, the sums of each slice are stored as an fp32 D, and split_k.cu adds the slices.
 //
-// Every warp brings its own rows out and needs no other warp for it.  It starts before the main loop, so
-// that what it needs from memory comes while tensor cores work.
+// Each warp stores its rows without synchronizing with other warps.  It starts before the main
+// loop, so that its loads overlap with the tensor cores.
 #pragma once
 
 #include "kernels/gemm/wgmma_direct_store.h"
@@ -31,11 +31,11 @@ class WgmmaEpilogue {
                           const WgmmaWorkTile &work, int consumer, Buffers &buffers)
       : args_(args), tile_(args, placement, work, consumer), buffers_(buffers) {}
 
-  /// Before the main loop.  Nothing may stand between its products and the wait for them: ptxas would
-  /// serialise them for fear of a branch there.
+  /// Starts loads of the epilogue, before the main loop.  A branch between the wgmmas and their
+  /// wait is not allowed: ptxas would serialize the wgmmas.
   MP_DEVICE void start() {
     const Output &out = args_.problem.out;
-    // One question for most products, which ask for nothing: those below are far apart in the code.
+    // A single test for the most frequent case: the tests below are far apart in the code.
     if (out.beta == 0.0f && out.epilogue.bias == nullptr && out.epilogue.aux == nullptr) return;
     if (path() == StorePath::tma) subtiles().start();
     if (path() == StorePath::direct) pairs().start();
@@ -43,7 +43,7 @@ class WgmmaEpilogue {
 
   MP_DEVICE void store(Accumulators &acc) {
     const StorePath way = path();
-    // Subtiles look for the tile in memory only where TMA does not.
+    // The TMA store computes the target only for subtiles that TMA cannot store.
     EpilogueWriter writer(args_.problem.out,
                           way == StorePath::tma ? EpilogueTarget{} : tile_.target(),
                           tile_.has_product());
@@ -64,7 +64,8 @@ class WgmmaEpilogue {
   }
 
  private:
-  /// Here once, and not where elements are scaled: of these there are many.
+  /// Clears the accumulators once, so that the many places that scale elements need no test for
+  /// alpha = 0.
   static MP_DEVICE void clear(Accumulators &acc) {
     MP_UNROLL
     for (auto &block : acc) {

@@ -1,5 +1,6 @@
-// Whatever the other ways do not store: a patch of smem at a time, in which a row's neighbours come
-// together, and EpilogueWriter.
+// Store path for all cases that the other paths do not support: 16 x 32 fp32 elements at a time
+// pass through a patch of shared memory, which makes elements of a row contiguous, and then through
+// EpilogueWriter.
 #pragma once
 
 #include "kernels/gemm/wgmma_multiply.h"
@@ -18,11 +19,11 @@ class WgmmaStagedStore {
  public:
   static constexpr size_t kStagedBytes = WarpTile::kRows * kPitch * sizeof(float);
 
-  /// `patch`: smem of this warp, that nothing else uses.
+  /// `patch`: shared memory for this warp only.
   MP_DEVICE WgmmaStagedStore(const WarpTile &tile, std::byte *patch)
       : tile_(tile), patch_(reinterpret_cast<float *>(patch)) {}
 
-  /// The loops are not unrolled, so that the long epilogue is compiled once.
+  /// Stores the tile.  The loops are not unrolled, so that the general epilogue is compiled once.
   MP_DEVICE void store(const Accumulators &acc, EpilogueWriter &writer) {
     const bool is_fp32 = tile_.args.problem.out.dtype == MP_FP32;
     MP_NO_UNROLL
@@ -43,7 +44,8 @@ class WgmmaStagedStore {
   }
 
  private:
-  /// Registers cannot be indexed at run time: compares every index and selects the wanted ones.
+  /// Copies a part of the accumulators to the patch.  Registers cannot be indexed at run time, so
+  /// every index is compared.
   MP_DEVICE void fill(const Accumulators &acc, int block, int part) {
     MP_UNROLL
     for (int i = 0; i < WarpTile::kBlocks; i++) {
@@ -54,7 +56,7 @@ class WgmmaStagedStore {
     }
   }
 
-  /// In runs of 16 bytes of D.
+  /// Writes the patch to D in vectors of 16 bytes.
   template <int kRun>
   MP_DEVICE void write(int64_t row0, int64_t col0, EpilogueWriter &writer) {
     constexpr int kRunsPerRow = kCols / kRun;

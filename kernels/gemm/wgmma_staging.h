@@ -1,8 +1,7 @@
-// A warp's buffers: smem between its registers and TMA, 16 rows of 64 elements of 16 bits each, in both
-// directions.
+// Staging buffers of a warp: shared memory between registers and TMA, for loads and stores.
 //
-// A buffer is swizzled as TMA reads and writes it.  What arrives is waited for by an mbarrier, whose phases
-// are counted for the whole life of the kernel, as those of the stages are.
+// A buffer holds 16 rows of 64 16-bit elements in the 128-byte swizzle of TMA.  A load completes on
+// an mbarrier, whose phases are counted for the lifetime of the kernel, like those of the stages.
 #pragma once
 
 #include "kernels/gemm/wgmma_pipeline.h"
@@ -17,7 +16,7 @@ class WgmmaStagingBuffers {
   static constexpr int kBytes = 16 * kCols * 2;
   static_assert(kBytes * 4 == Tile::kStagingBytes);
 
-  /// What a lane has of 16 x 16: pairs of columns, as an accumulator has them (wgmma_warp_tile.h).
+  /// A lane's elements of 16 x 16: pairs of columns, like in accumulators (wgmma_warp_tile.h).
   using Pairs = uint32_t[4];
 
   MP_DEVICE WgmmaStagingBuffers(std::byte *buffers, const Barriers<Tile> &barriers, int consumer)
@@ -27,66 +26,66 @@ class WgmmaStagingBuffers {
 
   MP_DEVICE std::byte *smem() const { return smem_; }
 
-  // ---- from gmem
+  // ---- loads
 
-  /// By one lane, when nothing reads or writes the buffer any more.
+  /// Issues a TMA load into a buffer, in one lane.  All accesses to the buffer must have ended.
   MP_DEVICE void fetch(int buffer, const TensorMap &map, int x, int y, int z) const {
     tma_load(address(buffer), map, expect(buffer), x, y, z);
   }
-  /// With an im2col map.
+  /// Issues a load with an im2col map.
   MP_DEVICE void fetch(int buffer, const TensorMap &map, const Im2colCoord &at) const {
     tma_load_im2col(address(buffer), map, expect(buffer), at);
   }
 
-  /// Until what was fetched last has arrived.
+  /// Waits for the last load into the buffer.
   MP_DEVICE void wait(int buffer) {
     mbarrier_wait(barriers_.arrived(warp_, buffer), parities_ >> buffer & 1);
     parities_ ^= 1u << buffer;
   }
 
-  // ---- to gmem
+  // ---- stores
 
-  /// The buffer that was sent before the last kStagingBuffers - 1 can be written again.
+  /// Waits until TMA has read all buffers but the last kStagingBuffers - 1 that were stored.
   MP_DEVICE void reuse() const {
     if (lane_index() == 0) tma_store_wait_read<kStagingBuffers - 1>();
     warp_sync();
   }
-  /// All buffers can.
+  /// Waits until TMA has read all buffers.
   MP_DEVICE void reuse_all() const {
     if (lane_index() == 0) tma_store_wait_read<0>();
     warp_sync();
   }
 
-  /// By all lanes, before one of them stores what they have put.
+  /// Makes stores to a buffer visible to TMA, in all lanes, before one lane issues the TMA store.
   MP_DEVICE void fence_for_tma() const {
     async_proxy_fence();
     warp_sync();
   }
-  /// From a row of the buffer on.
+  /// Issues a TMA store of a box, from `row` of the buffer on, in one lane.
   MP_DEVICE void store(int buffer, int row, const TensorMap &map, int x, int y, int z) const {
     tma_store(map, address(buffer) + static_cast<SmemAddress>(row * 128), x, y, z);
   }
-  /// A buffer's stores are one group.
+  /// Commits the stores of a buffer as one group.
   MP_DEVICE void commit() const { tma_store_commit(); }
 
-  // ---- columns 16 j .. +16 of a buffer
+  // ---- columns [16 j, 16 j + 16) of a buffer
 
   MP_DEVICE void load_matrices(int buffer, int j, Pairs &pairs) const {
     load_matrix_x4(chunk(buffer, j), pairs);
-    warp_sync();  // before what is put in their place
+    warp_sync();  // before new values are stored in their place
   }
   MP_DEVICE void store_matrices(int buffer, int j, const Pairs &pairs) const {
     store_matrix_x4(chunk(buffer, j), pairs);
   }
 
-  /// The pair of columns 2 l of a row, of lane l.
+  /// Returns columns 2 l and 2 l + 1 of a row, in lane l.
   MP_DEVICE uint32_t pair(int buffer, int row) const {
     const int chunk = lane_index() / 4 ^ (row % 8);
     return *reinterpret_cast<const uint32_t *>(smem_ + buffer * kBytes + row * 128 + chunk * 16 +
                                                lane_index() % 4 * 4);
   }
 
-  /// The columns 8 c .. +8 of a row, of either type.
+  /// Returns columns [8 c, 8 c + 8) of a row, of either 16-bit type.
   MP_DEVICE Packed<half> load_8(int buffer, int row, int c) const {
     Packed<half> x;
     x.load(reinterpret_cast<const half *>(smem_ + buffer * kBytes + row * 128 +
@@ -94,14 +93,14 @@ class WgmmaStagingBuffers {
     return x;
   }
 
-  /// Before the warp returns: TMA may still read its buffers.
+  /// Waits for all stores, before the warp returns: TMA may still read its buffers.
   MP_DEVICE void finish() const {
     if (lane_index() == 0) tma_store_wait<0>();
     warp_sync();
   }
 
  private:
-  /// The mbarrier on which the buffer arrives.
+  /// Announces the bytes of a load, and returns the buffer's mbarrier.
   MP_DEVICE SmemAddress expect(int buffer) const {
     const SmemAddress arrived = barriers_.arrived(warp_, buffer);
     mbarrier_arrive_expect(arrived, kBytes);
@@ -110,7 +109,8 @@ class WgmmaStagingBuffers {
   MP_DEVICE SmemAddress address(int buffer) const {
     return smem_address(smem_) + static_cast<SmemAddress>(buffer * kBytes);
   }
-  /// Of this lane's row of one of the four matrices in columns 16 j .. +16: 16 bytes, swizzled.
+  /// Returns the address of this lane's row of one of the four matrices in columns [16 j,
+  /// 16 j + 16): 16 swizzled bytes.
   MP_DEVICE SmemAddress chunk(int buffer, int j) const {
     const int row = lane_index() % 16, column = 2 * j + lane_index() / 16;
     return address(buffer) + static_cast<SmemAddress>(row * 128 + ((column ^ (row % 8)) << 4));
@@ -119,7 +119,7 @@ class WgmmaStagingBuffers {
   const int warp_;
   std::byte *const smem_;
   const Barriers<Tile> barriers_;
-  uint32_t parities_ = 0;  ///< of the next arrival, a bit for each buffer
+  uint32_t parities_ = 0;  ///< parity of the next load, one bit per buffer
 };
 
 }  // namespace mp::MP_TARGET

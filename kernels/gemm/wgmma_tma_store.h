@@ -1,11 +1,13 @@
-// 16-bit D: subtiles of 16 x 64 through buffers of smem and TMA, whatever the epilogue, while the warp goes on.
+// Store path for 16-bit D: 16 x 64 subtiles through staging buffers and TMA, with any epilogue.
+// Stores are asynchronous.
 //
-// The matrix beside D, which is C, or the aux that an activation keeps for its derivative, takes the same
-// way.  What is read of it TMA brings into the buffer from which D then leaves: the first subtiles while the
-// main loop runs.  The bias of a subtile is fetched while the subtile before is done.
+// The epilogue source (C, or the aux of an activation) takes the same path.  If the epilogue reads
+// it, TMA loads it into the staging buffer from which D is stored later, the first subtiles during
+// the main loop.  The bias of a subtile is loaded while the previous subtile is processed.
 //
-// What lies outside D arrives as zeros, and is not written.  TMA writes whole units of 16 bytes, and no box that begins
-// before the tensor: of a subtile where that would not do, the lanes copy the rows from the buffer to D.
+// Elements outside D are loaded as zeros and are not stored.  TMA stores complete units of 16
+// bytes, and no box that begins before the tensor.  If a subtile violates this, lanes copy its rows
+// from the staging buffer to D.
 #pragma once
 
 #include <utility>
@@ -15,12 +17,12 @@
 
 namespace mp::MP_TARGET {
 
-/// The bias of those columns of a subtile that a lane has: pairs, eight columns apart.
+/// Bias of the columns that a lane has in a subtile: pairs, eight columns apart.
 class SubtileBias {
   static constexpr int kPairs = 8;
 
  public:
-  /// As they lie in memory; of a subtile that is not stored yet.
+  /// Unconverted elements of the next subtile.
   using Words = uint32_t[2 * kPairs];
 
   MP_DEVICE SubtileBias(const Epilogue &e, int64_t n, Words &words)
@@ -28,12 +30,12 @@ class SubtileBias {
 
   MP_DEVICE bool is_present() const { return base_ != nullptr; }
 
-  /// Loads, and waits for nothing.  `col`: the subtile's first; what is not below n is 0.
+  /// Issues loads without waiting.  `col`: first column of the subtile; elements from n on are 0.
   MP_DEVICE void fetch(int64_t col) {
     if (dtype_ == MP_FP32)
       fetch_as<float>(col);
     else
-      fetch_as<half>(col);  // or bf16: bits are moved
+      fetch_as<half>(col);  // also bf16: only bits are copied
   }
 
   MP_DEVICE void add(float (&z)[4 * kPairs]) const {
@@ -72,7 +74,7 @@ class SubtileBias {
     }
   }
 
-  /// Where the elements of a pair are in its words.
+  /// Returns the word of an element of a pair; shift() returns its bit offset in this word.
   template <class T>
   static MP_HD constexpr int word(int c) {
     return c * int{sizeof(T)} / 4;
@@ -96,7 +98,7 @@ class WgmmaTmaStore {
   using Pairs = typename Buffers::Pairs;
 
  public:
-  /// `bias`: what start() leaves for store().
+  /// `bias`: elements that start() loads for store().
   MP_DEVICE WgmmaTmaStore(const WarpTile &tile, Buffers &buffers, SubtileBias::Words &bias)
       : tile_(tile),
         buffers_(buffers),
@@ -104,7 +106,7 @@ class WgmmaTmaStore {
         source_(tile.args.source),
         bias_(out_.epilogue, tile.n(), bias) {}
 
-  /// As early as may be: before the main loop.
+  /// Starts loads of the bias and the epilogue source, before the main loop.
   MP_DEVICE void start() {
     if (bias_.is_present()) fetch_bias(0);
     if (!reads_source()) return;
@@ -116,14 +118,14 @@ class WgmmaTmaStore {
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
     if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
-    // Where their number is odd, the last subtile of a tile and the first of the next have the same buffer.
+    // With an odd number of subtiles, the last of a tile and the first of the next share a buffer.
     if constexpr (kSubtiles % Buffers::kStagingBuffers != 0) buffers_.reuse_all();
     if (is_fast_path()) {
       MP_UNROLL
       for (int s = 0; s < kSubtiles; s++) store_fast(s, &acc[0][0] + s * kRegs, writer);
       return;
     }
-    // The long way is compiled once: each turn copies the next subtile to the first registers.
+    // The general path is compiled once: iterations copy the next subtile to the first registers.
     float *const z = &acc[0][0];
     MP_NO_UNROLL
     for (int s = 0; s < kSubtiles; s++) {
@@ -134,14 +136,15 @@ class WgmmaTmaStore {
   }
 
  private:
-  static constexpr int kRegs = 32;  // of a subtile
+  static constexpr int kRegs = 32;  // per subtile
   static constexpr int kBoxRows = Placement::kBoxRows;
   using Subtile = float[kRegs];
   static constexpr int kAcross = Tile::kN / Buffers::kCols;
   static constexpr int kSubtiles = WarpTile::kBlocks * kAcross;
 
-  /// Nothing but alpha, bias and ReLU, and all columns can be TMA's.  The long way asks too many questions to be over
-  /// when the other warpgroup of ping-pong has multiplied k = 1024.
+  /// Returns whether the epilogue has only alpha, bias and ReLU, and TMA can store all columns.
+  /// The general path has too many branches to finish while the other warpgroup of a ping-pong
+  /// kernel multiplies k = 1024.
   MP_DEVICE bool is_fast_path() const {
     const Epilogue &e = out_.epilogue;
     return has_whole_units() && source_ == EpilogueSource::none &&
@@ -181,10 +184,11 @@ class WgmmaTmaStore {
     for (int r = 0; r < kRegs; r++) z[r] = wgmma_copy<kSubtile>(z[kSubtile * kRegs + r]);
   }
 
-  /// Each step takes all of the subtile, so that what is to be done is asked for once and not for every few elements: a
-  /// branch that is far away costs as much as many of them.
+  /// Processes a subtile by the general path.  Each step covers the full subtile, so that its
+  /// branches are taken once, not for every few elements: a distant branch costs as much as many
+  /// elements.
   MP_DEVICE void store_subtile(int subtile, float *regs, const EpilogueWriter &writer) {
-    // D leaves from where the epilogue source arrived, or beside where aux leaves from.
+    // D is stored from the buffer of the loaded source; if aux is written, from the other buffer.
     const int aux_buffer = 0;
     const int buffer =
         source_ == EpilogueSource::aux_written ? 1 : subtile % Buffers::kStagingBuffers;
@@ -220,7 +224,7 @@ class WgmmaTmaStore {
     }
   }
 
-  // ---- places
+  // ---- coordinates
 
   MP_DEVICE int row(int subtile) const { return tile_.row0 + subtile / kAcross * 64; }
   MP_DEVICE int col(int subtile) const {
@@ -249,7 +253,7 @@ class WgmmaTmaStore {
     if (subtile + 1 < kSubtiles) fetch_bias(subtile + 1);
   }
 
-  /// By one lane.
+  /// Issues the load of a subtile of the epilogue source, in one lane.
   MP_DEVICE void fetch_source(int subtile) const {
     const int buffer = subtile % Buffers::kStagingBuffers;
     if constexpr (Placement::kHasStridedRows) {
@@ -267,16 +271,17 @@ class WgmmaTmaStore {
     send(buffer, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
   }
 
-  /// By the warp, of a buffer that is published: one group of lane 0, which may be empty.
-  /// @param rows  () -> EpilogueWriter::Rows, asked only if TMA cannot take the subtile
+  /// Stores a buffer to global memory, in all lanes, after fence_for_tma().  Lane 0 commits one
+  /// group, which may be empty.
+  /// @param rows  () -> EpilogueWriter::Rows, called only if TMA cannot store the subtile
   template <class Rows>
   MP_DEVICE void send(int buffer, int subtile, const TensorMap &map, int z,
                       const Rows &rows) const {
     MP_NO_UNROLL
     for (int first = 0; first < kSubtileRows; first += kBoxRows) {
       TmaBox to;
-      // Through a shuffle, from which ptxas knows that the warp goes one way: else it keeps the main loop's stage, which
-      // the whole warp shares, in each lane.
+      // The shuffle makes the branch warp-uniform for ptxas.  Otherwise it would keep the stage of
+      // the main loop, a uniform value, in every lane.
       if (shuffle(int{find_box(subtile, first, z, to)}, 0) == 0)
         copy_rows(buffer, subtile, first, rows());
       else if (lane_index() == 0)
@@ -285,7 +290,7 @@ class WgmmaTmaStore {
     if (lane_index() == 0) buffers_.commit();
   }
 
-  /// D ends with a unit of TMA, as the columns do between which there are gaps.
+  /// Returns whether the columns of D end at a 16-byte unit of TMA; padded columns always do.
   MP_DEVICE bool has_whole_units() const {
     return Placement::kHasPaddedColumns || tile_.n() % kVec == 0;
   }
@@ -293,7 +298,7 @@ class WgmmaTmaStore {
   struct TmaBox {
     int x, y, z;
   };
-  /// Whether TMA can store the rows of the subtile from `first` on, and where.
+  /// Returns whether TMA can store the rows of the subtile from `first` on, and their coordinates.
   MP_DEVICE bool find_box(int subtile, int first, int z, TmaBox &to) const {
     if constexpr (Placement::kHasStridedRows) {
       to.x = col(subtile);
@@ -306,12 +311,13 @@ class WgmmaTmaStore {
     return has_whole_units() || col(subtile) + Buffers::kCols <= tile_.n();
   }
 
-  /// As many rows as a box has, from `first_row` on.  Lanes have neighbouring runs of eight columns.
+  /// Copies kBoxRows rows from `first_row` on.  Neighboring lanes copy neighboring vectors of eight
+  /// columns.
   MP_DEVICE void copy_rows(int buffer, int subtile, int first_row,
                            const EpilogueWriter::Rows &to) const {
     constexpr int kRuns = Buffers::kCols / kVec,
-                  kTogether = 32;  // columns that a placement keeps in one run
-    // What follows from a shuffle is not kept in registers while the main loop runs.
+                  kTogether = 32;  // columns that a placement keeps contiguous
+    // ptxas does not keep values derived from a shuffle in registers during the main loop.
     const int lane = shuffle(lane_index(), lane_index());
     MP_NO_UNROLL
     for (int i = lane; i < kBoxRows * kRuns; i += kWarpSize) {
@@ -324,7 +330,7 @@ class WgmmaTmaStore {
       if (to_row < 0 || valid <= 0) continue;
       half *const p = static_cast<half *>(to.base) + to_row * to.ld + place.col + from;
       const Packed<half> x = buffers_.load_8(buffer, r, run);
-      // In one store of 16 bytes: of four stores of a word each would write a part of every sector.
+      // One store of 16 bytes: four stores of a word would each write a part of every sector.
       using Eight = Pack<half, kVec>;
       static_assert(sizeof(Eight) == sizeof x);  // nvcc 12.4 casts only to a complete type
       if (valid == kVec)
@@ -332,7 +338,7 @@ class WgmmaTmaStore {
       else
         x.store_elements(p, valid);
     }
-    warp_sync();  // before something else comes into the buffer
+    warp_sync();  // before the buffer is overwritten
   }
 
   MP_DEVICE void wait_for_buffer(int buffer) {
@@ -351,7 +357,7 @@ class WgmmaTmaStore {
     for (float &x : z) x *= alpha;
   }
 
-  /// Calls f(elements, those of the epilogue source) for the columns 16 j .. +16, one j after the other.
+  /// Calls f(elements, elements of the epilogue source) for each 16 columns, in order.
   template <class F>
   MP_DEVICE void for_each_source(int buffer, Subtile &z, const F &f) const {
     MP_UNROLL
@@ -369,7 +375,7 @@ class WgmmaTmaStore {
     }
   }
 
-  /// Calls rounded(pairs) for what it puts.
+  /// Rounds a subtile and stores it to a buffer; calls rounded(pairs) for the rounded elements.
   template <class Rounded>
   MP_DEVICE void store_matrices(int buffer, const Subtile &z, const Rounded &rounded) const {
     with_half_type(out_.dtype, [&](auto type) {
@@ -391,7 +397,7 @@ class WgmmaTmaStore {
 
   // ---- statistics
 
-  /// For dbias (dbias.h): a lane has two columns of D, as it is rounded.
+  /// Writes the partial column sums for dbias (dbias.h): a lane sums two columns of the rounded D.
   MP_DEVICE void sum_columns(int buffer, int subtile) const {
     const ColumnPartials &sums = tile_.args.column_partials;
     const int64_t left = tile_.m() - row(subtile), column = col(subtile) + 2 * lane_index();
@@ -415,10 +421,10 @@ class WgmmaTmaStore {
       const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(subtile) / kSubtileRows;
       *reinterpret_cast<Pack<float, 2> *>(sums.base + at * sums.ld + column) = sum;
     }
-    warp_sync();  // before something else comes into the buffer
+    warp_sync();  // before the buffer is overwritten
   }
 
-  /// What is not an element of D must not be measured.
+  /// Clears elements outside D, which must not affect amax and found_inf.
   MP_DEVICE void clear_outside(int subtile, Subtile &z) const {
     const int64_t first_row = row(subtile) + lane_index() / 4;
     const bool row_inside[2] = {tile_.row_in_d(first_row) >= 0, tile_.row_in_d(first_row + 8) >= 0};
@@ -430,7 +436,8 @@ class WgmmaTmaStore {
     }
   }
 
-  /// Magnitudes of either type are ordered as integers are, infinity and NaN above all others.
+  /// Updates the largest magnitudes.  Magnitudes of both types are ordered like integers, with
+  /// infinity and NaN last.
   MP_DEVICE void measure(const Pairs &pairs) {
     MP_UNROLL
     for (const uint32_t pair : pairs) largest_ = max_of_pairs(largest_, pair & 0x7fff7fffu);
@@ -448,7 +455,7 @@ class WgmmaTmaStore {
   const Output &out_;
   const EpilogueSource source_;
   SubtileBias bias_;
-  uint32_t largest_ = 0;  ///< magnitudes of a pair
+  uint32_t largest_ = 0;  ///< largest magnitudes, one per half of a pair
 };
 
 }  // namespace mp::MP_TARGET

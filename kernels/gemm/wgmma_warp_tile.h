@@ -1,7 +1,8 @@
-// What one warp has of a tile's accumulators, and where in D it belongs.
+// Accumulators of a warp, and their rows and columns in D.
 //
-// A wgmma accumulator: lane l holds, of its warp's 16 rows, the columns 8 j + 2 (l % 4) + {0, 1} of
-// the rows l / 4 (registers 4 j, 4 j + 1) and l / 4 + 8 (4 j + 2, 4 j + 3).  PTX ISA, wgmma, matrix D.
+// Lane l holds columns 8 j + 2 (l % 4) + {0, 1} of two of its warp's 16 rows: row l / 4 in
+// registers 4 j and 4 j + 1, row l / 4 + 8 in registers 4 j + 2 and 4 j + 3.  Source: PTX ISA,
+// wgmma, matrix D.
 #pragma once
 
 #include "kernels/gemm/epilogue.h"
@@ -9,33 +10,34 @@
 
 namespace mp::MP_TARGET {
 
-/// Columns of the product that are neighbours in D too.
+/// Columns of the product that are contiguous in D.
 struct ColumnSegment {
-  int64_t col;    ///< of the first one, in D
-  int64_t count;  ///< from there on
+  int64_t col;    ///< first column, in D
+  int64_t count;  ///< number of columns from `col` on
 };
 
-/// Where the 64 columns of a buffer go, by the map of D.
+/// Coordinates of a staging buffer's 64 columns in the tensor map of D.
 struct TmaCoord {
   int x, z;
 };
 
-/// Rows and columns of the product are those of D.  A class in its place may leave columns out, but
-/// keeps 32 that begin at a multiple of 32 in one run, and 64 in one buffer.  One that scatters rows says
-/// where each is, and how a subtile of 16 leaves (StridePhasePlacement in dgrad_wgmma.h).
+/// Placement of a product whose rows and columns are those of D.  Other placements may omit
+/// columns, but keep 32 columns that begin at a multiple of 32 contiguous, and 64 in one staging
+/// buffer.  A placement with strided rows also maps rows to D and provides the TMA coordinates of a
+/// subtile (StridePhasePlacement in dgrad_wgmma.h).
 struct DensePlacement {
   static constexpr bool kHasPaddedColumns = false, kHasStridedRows = false;
-  static constexpr int kBoxRows = kSubtileRows;  ///< that TMA stores together
+  static constexpr int kBoxRows = kSubtileRows;  ///< rows per TMA store
 
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
-  /// `n`: columns of the product.
+  /// Returns the segment that begins at column `col` of the product, which has `n` columns.
   MP_DEVICE ColumnSegment run(int64_t col, int64_t n) const { return {col, n - col}; }
   MP_DEVICE TmaCoord buffer(int col, int z) const { return {col, z}; }
-  /// In D, of a row of that batch item's product; negative: nowhere.
+  /// Returns the row in D of a row of the batch item's product; negative: not in D.
   MP_DEVICE int64_t row(int, int64_t row) const { return row; }
 };
 
-/// 16 rows of each 64 that its consumer warpgroup has; no other warp has any of them.
+/// Rows of a warp: 16 of each 64 rows of its consumer warpgroup, shared with no other warp.
 template <class Tile, class Placement>
 struct WgmmaWarpTile {
   static constexpr int kRows = kSubtileRows;
@@ -46,7 +48,7 @@ struct WgmmaWarpTile {
   const WgmmaArgs &args;
   const Placement placement;
   const WgmmaWorkTile &work;
-  const int row0;  ///< of the product; of the i-th block, 64 i further on
+  const int row0;  ///< first row, in the product; that of block i is row0 + 64 i
 
   MP_DEVICE WgmmaWarpTile(const WgmmaArgs &args, const Placement &placement,
                           const WgmmaWorkTile &work, int consumer)
@@ -55,20 +57,20 @@ struct WgmmaWarpTile {
         work(work),
         row0(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + subtile() * kRows) {}
 
-  // Found out again when it is asked for, and not kept in registers during the main loop.
+  // The following values are recomputed on use: keeping them would cost registers in the main loop.
 
   MP_DEVICE int64_t m() const { return args.group_count == 0 ? args.problem.out.m : item().m; }
   MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : item().n; }
-  /// All of the tile is inside D, which may have 2^31 - 1 rows; of scattered rows nobody asks.
+  /// Returns whether the full tile is in D, which may have 2^31 - 1 rows; false with strided rows.
   MP_DEVICE bool is_whole() const {
     return !Placement::kHasStridedRows && int64_t{work.m0} + Tile::kM <= m() &&
            int64_t{work.n0} + Tile::kN <= n();
   }
 
-  /// False for an empty group of mp_gemm_ragged.
+  /// Returns whether k has elements; false for an empty group of mp_gemm_ragged.
   MP_DEVICE bool has_product() const { return args.group_count == 0 || item().k0 < item().k; }
 
-  /// Where a row of the product is in D; negative: nowhere.
+  /// Returns the row in D of a row of the product; negative: not in D.
   MP_DEVICE int64_t row_in_d(int64_t row) const {
     return row < m() ? placement.row(work.batch_item, row) : -1;
   }
@@ -76,7 +78,7 @@ struct WgmmaWarpTile {
   MP_DEVICE EpilogueTarget target() const {
     EpilogueTarget to = args.group_count == 0 ? epilogue_target(args.problem.out, work.batch_item)
                                               : target_of_item(item());
-    // Said again of what is one or the other.
+    // in_gmem() is repeated because the conditional loses the address space.
     to.c = in_gmem(to.c);
     to.d = in_gmem(static_cast<char *>(to.d) + work.slice * args.slice_bytes);
     return to;
