@@ -1,12 +1,12 @@
-// What happens to the fp32 accumulators before they are stored; every GEMM kernel ends here.
+// Epilogue of every GEMM kernel: from fp32 accumulators to D.
 //
 //      z = alpha * *scale * acc + beta * C + bias[col]
 //      aux = z                     (forward activations, if aux != NULL)
 //      y = activation(z)           (or z * activation'(aux) for the D* kinds)
 //      D = round(y),  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 //
-// dbias, the column sums of D, is what a pass behind it makes (dbias.h).  With split-k the main loop
-// stores raw partial sums, and split_k.cu adds them in order and comes here.
+// A later pass computes dbias, the column sums of D (dbias.h).  With split-k, the main loop stores
+// partial sums, and split_k.cu adds them in order and applies the epilogue.
 #pragma once
 
 #include "kernels/gemm/operand.h"
@@ -16,14 +16,14 @@
 
 namespace mp::MP_TARGET {
 
-/// Where one product's C and D are.
+/// Sizes and addresses of C and D of one batch item or group entry.
 struct EpilogueTarget {
   int64_t m, n;
   const void *c;
   int64_t ldc;
   void *d;
   int64_t ldd;
-  int64_t aux_offset;  ///< elements from Epilogue::aux
+  int64_t aux_offset;  ///< elements, relative to Epilogue::aux
 };
 
 MP_DEVICE EpilogueTarget epilogue_target(const Output &out, int64_t item) {
@@ -36,15 +36,14 @@ MP_DEVICE EpilogueTarget epilogue_target(const Output &out, int64_t item) {
           item * out.epilogue.stride_aux};
 }
 
-/// Applies the epilogue to runs of columns and keeps this thread's amax of what it stored.
+/// Applies the epilogue to vectors of columns and tracks the amax of this thread's elements of D.
 ///
-/// write() is all of it.  Its steps are public for kernels that store D in another way.
+/// write() performs all steps.  Each step is public for kernels that store D in another way.
 class EpilogueWriter {
  public:
-  /// `has_product`: false where k has no element, as in an empty group of mp_gemm_ragged.
+  /// `has_product`: false if k is empty, which occurs in groups of mp_gemm_ragged.
   MP_DEVICE EpilogueWriter(const Output &out, const EpilogueTarget &target, bool has_product = true)
       : out_(out), target_(target) {
-    // No product at all where alpha is exact as it is: scale may be absent, not just 1.
     alpha_ = out.epilogue.scale == nullptr ? out.alpha : out.alpha * *out.epilogue.scale;
     if (!has_product) alpha_ = 0.0f;
   }
@@ -52,11 +51,11 @@ class EpilogueWriter {
   MP_DEVICE EpilogueWriter(const Output &out, int64_t item, bool has_product = true)
       : EpilogueWriter(out, epilogue_target(out, item), has_product) {}
 
-  /// The factor of the accumulators.  If it is 0, they count as 0, as in BLAS: a NaN or an infinity
-  /// of A or B does not reach D.
+  /// Factor of the accumulators.  If it is 0, they count as 0, like in BLAS: D does not depend on
+  /// NaN and infinity in A or B.
   MP_DEVICE float alpha() const { return alpha_; }
 
-  /// The rows of D, and of aux, for kernels that store them in another way.
+  /// Rows of D or aux, for kernels that store them in another way.
   struct Rows {
     void *base;
     int64_t ld;
@@ -67,7 +66,7 @@ class EpilogueWriter {
     return {static_cast<char *>(e.aux) + target_.aux_offset * dtype_bytes(out_.dtype), e.ld_aux};
   }
 
-  /// D[row][col .. col + valid) from the accumulators.
+  /// Stores D[row][col, col + valid), computed from the accumulators.
   template <int kRun>
   MP_DEVICE void write(int64_t row, int64_t col, float (&acc)[kRun], int valid) {
     transform(row, col, acc, valid);
@@ -75,7 +74,7 @@ class EpilogueWriter {
     measure(acc, valid);
   }
 
-  /// From the accumulators to y, in place; writes aux where the forward pass keeps it.
+  /// Computes y from the accumulators, in place; writes aux if the forward pass keeps it.
   template <int kRun>
   MP_DEVICE void transform(int64_t row, int64_t col, float (&acc)[kRun], int valid) const {
     const Epilogue &e = out_.epilogue;
@@ -86,7 +85,7 @@ class EpilogueWriter {
     activate(row, col, acc, valid);
   }
 
-  /// D = round(y).
+  /// Stores D = round(y).
   template <int kRun>
   MP_DEVICE void store(int64_t row, int64_t col, const float (&y)[kRun], int valid) const {
     store_vector(out_.dtype, target_.d, row * target_.ldd + col, y, valid);
@@ -96,7 +95,7 @@ class EpilogueWriter {
     return out_.epilogue.amax != nullptr || out_.epilogue.found_inf != nullptr;
   }
 
-  /// Counts round(y) into amax and found_inf.
+  /// Updates amax and found_inf with round(y).
   template <int kRun>
   MP_DEVICE void measure(const float (&y)[kRun], int valid) {
     if (!measures()) return;
@@ -109,10 +108,10 @@ class EpilogueWriter {
     });
   }
 
-  /// Counts an element of D of that magnitude.
+  /// Updates amax with the magnitude of an element of D.
   MP_DEVICE void count(uint32_t bits) { amax_bits_ = max_of(amax_bits_, bits); }
 
-  /// Called once by every lane of the warp when it has measured all it has to.
+  /// Publishes amax and found_inf.  Every lane of the warp must call it once, after all elements.
   MP_DEVICE void finish() {
     const Epilogue &e = out_.epilogue;
     if (!measures()) return;

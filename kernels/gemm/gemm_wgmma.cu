@@ -1,4 +1,4 @@
-// D = epilogue(op(A) op(B)) on the tensor cores of Hopper: the loop of wgmma_loop.h over two matrices.
+// D = epilogue(op(A) op(B)) on Hopper's tensor cores: the loop of wgmma_loop.h over two matrices.
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/wgmma_loop.h"
@@ -8,7 +8,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// Stages of two matrices, or of a batch or group of them.
+/// Stages (wgmma_loop.h) of two matrices, or of a batch or group of them.
 template <class Tile>
 struct GemmStages {
   using Args = WgmmaArgs;

@@ -1,22 +1,22 @@
-// How a matrix comes into smem, for the loop of wmma_loop.h.
+// Loads of a matrix into shared memory, for the loop of wmma_loop.h.
 //
-// Any extents and ld: what lies outside the matrix is copied as zeros.  Operands that are not 16-byte aligned
-// in every row are copied element by element.
+// Extents and ld are arbitrary: elements outside the matrix are copied as zeros.  Operands whose
+// rows are not all 16-byte aligned are copied element by element.
 #pragma once
 
 #include "kernels/gemm/wmma_loop.h"
 
 namespace mp::MP_TARGET {
 
-/// kVec elements, of which [first, end) are to be read; zeros elsewhere.
+/// Copies the elements [first, end) of kVec elements; the others become zero.
 template <class T>
 MP_DEVICE void copy_elements(T *smem, const T *source, int first, int end) {
   MP_UNROLL
   for (int i = 0; i < kVec; i++) smem[i] = first <= i && i < end ? source[i] : T{0};
 }
 
-/// Copies kRows x kCols tiles of a row-major matrix into smem: rows are A's m or B's n, with k along
-/// them, or the other way round.
+/// Copies kRows x kCols tiles of a row-major matrix into shared memory.  Rows are m (A) or n (B)
+/// and columns are k, or the reverse.
 template <class T, bool kByK_, int kRows, int kCols, int kThreads>
 class MatrixLoader {
   using Chunks = TileChunks<kRows, kCols, kThreads>;
@@ -25,8 +25,8 @@ class MatrixLoader {
   static constexpr bool kByK = kByK_;
   static constexpr int kPitch = Chunks::kPitch;
 
-  /// `origin`: first element of the first tile, in a matrix of row stride `ld`; so many elements from
-  /// there on are inside, beside k and along k.
+  /// `origin`: first element of the first tile, in a matrix of row stride `ld`.  From there on,
+  /// `extent` elements of m or n and `k` elements of k are in bounds.
   MP_DEVICE MatrixLoader(const T *origin, int64_t ld, int64_t extent, int64_t k)
       : row_step_(pin_to_register(Chunks::kRowStep * ld)),
         tile_step_(kByK ? kCols : pin_to_register(kRows * ld)),
@@ -49,8 +49,8 @@ class MatrixLoader {
   }
 
  private:
-  /// Nearly all chunks are whole.  A copy of 16 bytes or none is one instruction with a predicate; with any other
-  /// count ptxas adds four, which put it into the address.
+  /// Copies complete vectors, which nearly all are.  A copy of 16 or 0 bytes is one predicated
+  /// instruction; for other sizes ptxas adds four, which put the size into the address.
   MP_DEVICE void copy_whole_chunks(T *target, int rows) const {
     const T *source = source_;
     MP_UNROLL
@@ -82,7 +82,7 @@ class MatrixLoader {
   const bool vectorised_;
 };
 
-/// The loader of an operand with kExtent of m or n beside kK of k.
+/// Loader of an operand with kExtent of m or n by kK of k.
 template <class T, bool kByK, int kExtent, class Tile>
 using OperandLoader =
     MatrixLoader<T, kByK, kByK ? kExtent : Tile::kK, kByK ? Tile::kK : kExtent, Tile::kThreads>;

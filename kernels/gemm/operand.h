@@ -1,4 +1,4 @@
-// Where a batch item of an operand begins.
+// Address of a batch item of an operand.
 #pragma once
 
 #include "kernels/gemm/problem.h"

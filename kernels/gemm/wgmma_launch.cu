@@ -1,4 +1,4 @@
-// From a checked problem to the launch of a wgmma kernel, and to what it finds in workspace.
+// Launch of a wgmma GEMM: arguments, tensor maps, and the table of batch items in the workspace.
 #include "kernels/gemm/wgmma_plan.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/reduce.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kItemsPerBlock = static_cast<int>(kWgmmaItemsPerBlock);
 
-/// Fills the table from the arrays of pointers; false if TMA cannot load one of this item's matrices.
+/// Fills one table entry from the arrays of pointers.  Returns false if TMA cannot access a matrix.
 MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
   const GemmProblem &p = args.problem;
   const void *const a = p.a.items[index], *const b = p.b.items[index];
@@ -25,8 +25,9 @@ MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
   return true;
 }
 
-/// Looks at the alignment of all items: the host has not seen their pointers.  A lone block says what it
-/// found; of several each raises a flag that was lowered before.
+/// Fills the table and checks the alignment of all items, because the host cannot read their
+/// pointers.  A single block writes the flag.  Several blocks only raise it; launch_table() clears
+/// it first.
 MP_KERNEL(kItemsPerBlock, 1)
 fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
   wait_for_previous_kernel();
@@ -44,14 +45,14 @@ void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t strea
          {.num_blocks = blocks, .num_threads = kItemsPerBlock, .uses_pdl = true}, stream, args);
 }
 
-/// The first item's maps, at an address that any map may have.
+/// Returns the problem of one item, at a placeholder address that is valid for all tensor maps.
 GemmProblem with_placeholder(GemmProblem problem, const std::byte *workspace) {
   problem.out.batch_count = 1;
   problem.a.base = problem.b.base = problem.out.d.base = workspace;
   return problem;
 }
 
-/// The batch without TMA, if the table says that an item is misaligned.
+/// Computes the batch without TMA if *only_if is nonzero, that is, if an item is misaligned.
 void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t *only_if,
                      mp_stream_t stream) {
   GemmPlan choice;

@@ -1,4 +1,3 @@
-// See wgmma_plan.h.
 #include "kernels/gemm/wgmma_plan.h"
 
 #include "kernels/gemm/dispatch.h"
@@ -69,7 +68,7 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *source_map, W
 void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {
   Output slices = wgmma_slices(d);
   slices.d.base = partial_sums;
-  // The product's own: its columns may be padded, its items classes of pixels.
+  // The sizes of the product: its columns may be padded, its items stride phases.
   Output &out = args->problem.out;
   slices.m = out.m;
   slices.n = out.n;

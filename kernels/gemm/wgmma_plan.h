@@ -1,4 +1,4 @@
-// What every launch of a wgmma kernel decides on the host: the tensor maps and how D is stored.
+// Host side of every wgmma launch: arguments, tensor maps and store path.
 #pragma once
 
 #include "kernels/gemm/gemm.h"
@@ -7,25 +7,25 @@
 
 namespace mp::MP_TARGET {
 
-/// Problem, schedule and slices of k; neither maps nor workspace.
+/// Returns the problem, schedule and slices of k, without maps and workspace.
 WgmmaArgs plan_wgmma(const GemmPlan &, const GemmArgs &);
 
-/// Of the whole batch, for the boxes of that kernel.  k > 0.
+/// Returns the map of A (B) for the full batch, with the boxes of the kernel.  Requires k > 0.
 TensorMap wgmma_map_a(const GemmProblem &, const GemmPlan &);
 TensorMap wgmma_map_b(const GemmProblem &, const GemmPlan &);
 
-/// How D leaves (wgmma_store.h), with the maps that this takes.
+/// Sets the store path of D (wgmma_store.h) and its tensor maps.
 void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *source_map, WgmmaArgs *);
-/// Where k is split: the sums of each slice leave in place of `d`, and wait for launch_split_k_sum.
+/// Replaces `d` by the partial sums of the slices, for launch_split_k_sum.
 void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *);
 
-/// One launch for products of a group, without clusters and splits: how D leaves, maps from which those
-/// of a product can be made, and where in workspace the table is, which is to be filled.
-/// @param store  wgmma_store_path of all products
+/// Returns the arguments of one launch for a group, without clusters and split-k: store path,
+/// templates for the maps of the entries, and the address of the table, which the caller fills.
+/// @param store  wgmma_store_path of the group
 WgmmaArgs plan_wgmma_group(const Device &, const GemmProblem &common, int64_t count,
                            StorePath store, const GemmPlan &, std::byte *workspace);
 
-/// The kernel alone, as launch_wmma.
+/// Launches only the kernel, like launch_wmma.
 void launch_wgmma_kernel(const GemmPlan &, const Device &, const WgmmaArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

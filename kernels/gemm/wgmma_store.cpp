@@ -1,4 +1,3 @@
-// See wgmma_store.h.
 #include "kernels/gemm/wgmma_store.h"
 
 #include <algorithm>
@@ -7,7 +6,7 @@ namespace mp {
 
 namespace {
 
-/// Of a matrix as large as D, which a warp reads or writes a subtile at a time.
+/// Returns the map of a matrix of D's shape that a warp reads or writes in subtiles.
 TensorMapSpec subtile_spec(const Output &out, const Operand &x) {
   return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, kSubtileRows);
 }
@@ -23,7 +22,7 @@ TensorMapSpec with_base(TensorMapSpec spec) {
   return spec;
 }
 
-/// Subtiles do not know which columns of the product are left out of D.
+/// Returns whether the epilogue needs to skip padded columns, which the TMA store does not support.
 bool reads_padded_columns(const Output &out) {
   const Epilogue &e = out.epilogue;
   const bool has_gaps = out.d.ld < out.n;
@@ -59,7 +58,7 @@ TensorMapSpec wgmma_matrix_spec(const Operand &x, mp_dtype_t dtype, int64_t rows
   spec.dtype = dtype;
   spec.extent[0] = cols;
   spec.extent[1] = rows;
-  // A matrix that all items share is one item.
+  // A matrix shared by all items counts as one item.
   spec.extent[2] = x.stride != 0 ? batch_count : 1;
   spec.stride[0] = x.ld;
   spec.stride[1] = x.stride;
@@ -88,7 +87,7 @@ StorePath wgmma_store_path(const Output &out, const TensorMapSpec &d,
 StorePath wgmma_store_path(const Output &out) {
   const TensorMapSpec source_map = with_base(wgmma_spec_source(out));
   TensorMapSpec d = with_base(wgmma_spec_d(out));
-  d.extent[0] = std::min(out.n, out.d.ld);  // without the columns that are left out of D
+  d.extent[0] = std::min(out.n, out.d.ld);  // without padded columns
   return wgmma_store_path(out, d, out.d.items == nullptr ? &source_map : nullptr);
 }
 

@@ -1,5 +1,5 @@
-// The table of the wgmma kernels for groups, as the device fills it: each product with tensor maps of its own,
-// made from those of the plan (plan_wgmma_group).
+// Table of the wgmma kernels for groups, filled on the device: each entry has separate tensor maps,
+// made from the templates of plan_wgmma_group.
 #pragma once
 
 #include "kernels/gemm/wgmma_args.h"
@@ -7,14 +7,15 @@
 
 namespace mp::MP_TARGET {
 
-/// `ld` elements from row to row; where there is only one row it may be any.
+/// Describes a matrix.  `ld` is ignored if there is only one row.
 MP_DEVICE TensorMapMatrix map_matrix(const void *base, int32_t rows, int32_t cols, int64_t ld) {
   constexpr int64_t kElemBytes = 2, kRowUnit = 8;  // elements: 16 bytes
   const int64_t step = rows > 1 ? ld : ceil_div<int64_t>(cols, kRowUnit) * kRowUnit;
   return {base, cols, rows, step * kElemBytes};
 }
 
-/// Fills one item, by one thread.  Where m0 or k0 is not 0 the maps are of all that lies before the end.
+/// Fills one entry, in one thread.  Even if m0 or k0 is nonzero, the maps begin at row and k 0;
+/// they stop at the end of the entry.
 MP_DEVICE void store_group_entry(const WgmmaArgs &args, int64_t index,
                                  const GroupEntryShape &product) {
   GroupEntry &item = args.item(index);
