@@ -1,6 +1,6 @@
 // D = epilogue(op(A) op(B)) on the CUDA cores: the loop of simt_loop.h over matrices.
 //
-// For layers that are kept in fp32, and the last row of the table: it runs everything.
+// Used for fp32 layers, and as the last row of the kernel table, because it runs every problem.
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm_work.h"
@@ -64,8 +64,8 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem
   writer.finish();
 }
 
-/// Where groups of mp_gemm_ragged end takes registers, of which the largest tile has none to spare: for them it has a
-/// kernel of its own.
+/// True if the tile has registers to spare for the ends of mp_gemm_ragged.  The largest tile has
+/// none, so its ragged kernel is a separate instance.
 template <class Tile>
 constexpr bool kSparesRegisters = !std::is_same_v<Tile, SimtTile128x128>;
 

@@ -12,7 +12,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// Types and orders are chosen at run time, once for each tile, as those of wgmma_loop.h.
+/// One tile.  Types and layouts are selected at run time, once per tile, like in wgmma_loop.h.
 template <class Tile>
 class GemmWmma {
   template <class T, bool kByK>
@@ -21,7 +21,7 @@ class GemmWmma {
   using LoadB = OperandLoader<T, kByK, Tile::kN, Tile>;
 
  public:
-  static constexpr size_t kSmemBytes = Tile::smem_bytes(true, true);  ///< at most
+  static constexpr size_t kSmemBytes = Tile::smem_bytes(true, true);  ///< maximum of all layouts
   static_assert(kSmemBytes >= Tile::smem_bytes(false, false));
 
   MP_DEVICE GemmWmma(const GemmArgs &args, const GemmWork &work)
@@ -56,7 +56,7 @@ class GemmWmma {
   }
 
  private:
-  /// k is the contiguous direction of A, and of B, as stored.
+  /// Multiplies the tile.  kAByK (kBByK): k is the contiguous dimension of A (B) in memory.
   template <class T, bool kAByK, bool kBByK>
   MP_DEVICE void multiply(std::byte *smem, WmmaLoop<Tile> &loop) const {
     const int64_t k_elems = work_.k_end - work_.k0;
@@ -89,7 +89,7 @@ gemm_wmma(MP_PARAM(GemmArgs) args) {
     for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
       const GemmWork work = gemm_work<Tile>(args, number, args.ends != nullptr);
       if (work.is_none()) break;
-      if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
+      if (number != block_index()) block_sync();  // the previous epilogue still uses smem
       Gemm(args, work).run(smem);
     }
   }

@@ -1,4 +1,4 @@
-// Launch of the GEMV kernels: which operand is the matrix, and how a block shares its tile.
+// Launch of the gemv kernels: which operand is the matrix, and how a block shares its tile.
 #include "kernels/gemm/gemv.h"
 
 #include "kernels/simt/dtype.h"
@@ -7,12 +7,12 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// As many ways along k as fill the device, and no more: a wide tile reads the vectors less often
-/// and has less to add up at the end.
+/// Splits k just enough to fill the device: a wider tile reads the vectors less often and has fewer
+/// sums to add.
 template <class Traits>
 GemvSplit split_of(const GemvArgs &args, const Device &device) {
   constexpr int kFullLine = 8;   // lanes x 16 bytes: 128 bytes along k
-  constexpr double kFull = 0.9;  // of the SMs
+  constexpr double kFull = 0.9;  // fraction of the SMs
   GemvSplit split{args.count > Traits::kVectors ? 2 : 1, 1};
   const int64_t steps = ceil_div<int64_t>(args.problem.k, Traits::kK);
   const int most = split.group_threads() / Traits::kMinXThreads;

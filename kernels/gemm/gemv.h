@@ -1,15 +1,15 @@
 // D = epilogue(op(A) op(B)) for m or n of at most 16: bound by the bytes of the larger operand.
 //
-// The product is y[v][x] = sum over k of vectors[v][k] matrix[x][k], for either operand as the
-// matrix and for both layouts.  A thread owns 8 consecutive x, all vectors of its group and every
+// The product is y[v][x] = sum over k of vectors[v][k] matrix[x][k].  Either operand can be the
+// matrix, in both layouts.  A thread owns 8 consecutive x, all vectors of its group and every
 // k_splits-th step of kK elements along k.  A step of the matrix is eight 16-byte loads, issued
-// while the previous step is multiplied: 8 rows of kK elements if k is contiguous, kK vectors of 8
-// x if x is.  After a transpose in registers both cases are equal.  The vectors are staged in smem
-// as fp32; the next stage is loaded while the current one is used.
+// while the previous step is multiplied: 8 rows of kK elements if k is contiguous, kK rows of 8 x
+// otherwise.  After a transpose in registers both cases are equal.  The vectors are staged in
+// shared memory as fp32; the next stage is loaded while the current one is used.
 //
-// Finally the k_splits sums are added in smem, in a fixed order, and stored by EpilogueWriter.
-// More than 8 vectors are handled by two groups of threads that read the same elements of the
-// matrix at the same time, so that the second group finds them in L1.
+// Finally the k_splits sums are added in shared memory, in a fixed order, and stored by
+// EpilogueWriter.  More than 8 vectors are handled by two groups of threads that read the same
+// elements of the matrix at the same time, so that the second group finds them in L1.
 #pragma once
 
 #include "kernels/gemm/epilogue.h"
@@ -18,8 +18,7 @@
 
 namespace mp::MP_TARGET {
 
-/// How the threads of a block share a tile of the matrix: vector_groups x x_threads x k_splits.
-/// Powers of two.
+/// Threads of a block in a tile: vector_groups x x_threads x k_splits, all powers of two.
 struct GemvSplit {
   static constexpr int kThreads = 256;
 
@@ -34,32 +33,33 @@ struct GemvSplit {
 struct GemvArgs {
   GemmProblem problem;
   Operand matrix, vectors;
-  int64_t extent;     ///< x of the matrix
-  int count;          ///< vectors
-  bool vectors_by_k;  ///< k is the contiguous direction of the vectors
+  int64_t extent;     ///< extent of x in the matrix
+  int count;          ///< number of vectors
+  bool vectors_by_k;  ///< k is the contiguous dimension of the vectors
   bool x_is_row;      ///< y[v][x] is D[x][v], else D[v][x]
   GemvSplit split;
-  int64_t tiles;  ///< per batch item
+  int64_t tiles;  ///< tiles per batch item
 };
 
-/// What depends on the instance.  kByK: k is the contiguous direction of the matrix.
+/// Constants of a kernel instance.  kByK: k is the contiguous dimension of the matrix.
 template <class T, bool kByK_, int kVectors_>
 struct GemvTraits {
   static constexpr bool kByK = kByK_;
-  static constexpr int kVectors = kVectors_;                ///< per thread
+  static constexpr int kVectors = kVectors_;                ///< vectors per thread
   static constexpr int kK = 16 / sizeof(T);                 ///< elements of k per step
   static constexpr int kMinBlocks = kVectors == 1 ? 2 : 1;  ///< per SM; bounds the registers
 
-  /// Elements of the vectors that a thread fetches for a stage: kVectors x kPerVector.
+  /// Elements of a vector that a thread loads for a stage, of kVectors x kPerVector in total.
   static constexpr int kPerVector = kVectors == 1 ? kK : kK / 2;
   static MP_HD int stage_k(const GemvSplit &split) { return kPerVector * split.group_threads(); }
 
-  /// A stage in smem is [group][step][k in step][vector].  Neighbouring lanes read neighbouring
-  /// steps; the padding puts those into different banks.
+  /// Padding: a stage in shared memory is [group][step][k in step][vector].  Neighboring lanes read
+  /// neighboring steps, which are in different banks.
   static constexpr int kStepPitch = kK * kVectors + 4;
   static constexpr int kStageElems = kPerVector * GemvSplit::kThreads / kK * kStepPitch;
 
-  /// Sums of kPhase vectors per group are added at a time, [plane][way][x] in smem, padded alike.
+  /// Vectors per group whose sums are added at a time, as [plane][way][x] in shared memory, padded
+  /// likewise.  A way is one of the k_splits parts of k.
   static constexpr int kPhase = kVectors < 4 ? kVectors : 4;
   static constexpr int kMinXThreads = kByK ? (kVectors == 1 ? 1 : 2) : 4;
   static constexpr int kPad = 4;
@@ -77,11 +77,11 @@ struct GemvStep {
   static constexpr int kRunElems = kByK ? kK : kVec;
   static constexpr int kPacks = kRunElems / kK;
 
-  // Of one dimension: for two, g++ 13 warns, wrongly, of writes beyond the first row.
+  // One-dimensional: g++ 13 falsely warns of writes beyond the first row of two dimensions.
   Packed<T> packs[kRuns * kPacks];
   MP_DEVICE static int at(int run, int i) { return run * kPacks + i; }
 
-  /// 16-byte aligned; runs beyond `last_run` are that one again.
+  /// Loads from 16-byte aligned addresses.  Rows beyond `last_run` repeat row `last_run`.
   MP_DEVICE void load(const T *first, int64_t ld, int last_run) {
     MP_UNROLL
     for (int run = 0; run < kRuns; run++) {
@@ -91,8 +91,9 @@ struct GemvStep {
     }
   }
 
-  /// The same at any address, zero beyond `runs` runs of `valid` elements.  Two runs at a time, and
-  /// those before move up: all at once would be more loads than there are registers.
+  /// Loads from any address; elements beyond `runs` rows of `valid` elements are zero.  Each
+  /// iteration loads two rows and moves the previous ones up: all loads at once would need too many
+  /// registers.
   MP_DEVICE void load_elements(const T *first, int64_t ld, int runs, int valid) {
     MP_NO_UNROLL
     for (int run = 0; run < kRuns; run += 2) {
@@ -109,7 +110,7 @@ struct GemvStep {
     }
   }
 
-  /// out[k][x]
+  /// Converts the step to fp32: out[k][x].
   MP_DEVICE void widen_to(float (&out)[kK][kVec]) const {
     float runs[kRuns][kRunElems];
     MP_UNROLL
@@ -129,7 +130,7 @@ struct GemvStep {
   }
 };
 
-/// Fetches stages of a group's vectors into registers, and puts them into smem.
+/// Loads stages of a group's vectors into registers and stores them in shared memory.
 template <class T, class Traits>
 class GemvVectors {
  public:
@@ -139,7 +140,7 @@ class GemvVectors {
         static_cast<const T *>(item_address(args.vectors, args.problem.dtype_ab, item));
     const int threads = args.split.group_threads();
     const int64_t ld = args.vectors.ld;
-    // Neighbouring lanes fetch neighbouring elements of gmem.
+    // Neighboring lanes load neighboring elements of global memory.
     if (args.vectors_by_k) {
       first_ = {group * Traits::kVectors, thread};
       inner_ = {0, threads};
@@ -213,7 +214,7 @@ class Gemv {
         group_(thread_index() / split_.group_threads()),
         smem_(smem),
         vectors_(args, item_, group_, thread_index() % split_.group_threads(), smem) {
-    // Lanes go along the contiguous direction of the matrix.
+    // Lanes follow the contiguous dimension of the matrix.
     const int thread = thread_index() % split_.group_threads();
     way_ = Traits::kByK ? thread % split_.k_splits : thread / split_.x_threads();
     x_ = kVec * (Traits::kByK ? thread / split_.k_splits : thread % split_.x_threads());
@@ -253,15 +254,14 @@ class Gemv {
     }
   }
 
-  /// Starts the loads of elements [k, k + kK) of the matrix; what lies outside becomes zero.
+  /// Issues the loads of elements [k, k + kK) of the matrix; elements outside are zero.
   MP_DEVICE void fetch_step(int64_t k) {
     const int left = static_cast<int>(min_of<int64_t>(args_.problem.k - k, Traits::kK));
     if (left <= 0 || valid_x_ == 0) return;
     const int64_t ld = args_.matrix.ld;
     const T *const first = source_ + (Traits::kByK ? k : k * ld);
     const bool whole = left == Traits::kK && (Traits::kByK || valid_x_ == kVec);
-    // An x beyond the matrix may be anything that can be read, the last row again: nobody stores
-    // its sums.
+    // An x beyond the matrix repeats the last row: its sums are not stored.
     if (vectorised_ && whole)
       next_.load(first, ld, Traits::kByK ? valid_x_ - 1 : Traits::kK - 1);
     else if (Traits::kByK)
@@ -297,8 +297,7 @@ class Gemv {
     }
   }
 
-  /// kPhase vectors of each group at a time; as in wmma_loop.h the loop is not unrolled and the
-  /// sums move up.
+  /// Stores kPhase vectors of each group at a time.  Not unrolled; the sums move up (wmma_loop.h).
   MP_DEVICE void store_tile() {
     EpilogueWriter writer(args_.problem.out, item_);
     MP_NO_UNROLL
@@ -318,15 +317,16 @@ class Gemv {
     writer.finish();
   }
 
-  /// Sums lie as [plane][way][x]; a plane is a vector of a group.
+  /// Pitch of the sums, [plane][way][x]; a plane is a vector of a group.
   MP_DEVICE int row_pitch() const { return split_.tile_x() + Traits::kPad; }
   MP_DEVICE float *sums(int plane, int way) const {
     return smem_ + (plane * split_.k_splits + way) * row_pitch();
   }
   MP_DEVICE int num_planes() const { return split_.vector_groups * Traits::kPhase; }
 
-  /// Eight lanes have runs of several ways, which the padding puts into different banks.  The order of
-  /// store_smem_run is for lanes with neighbouring runs, and would undo that.
+  /// Stores the sums to shared memory.  Eight lanes have vectors of several ways, which the padding
+  /// places in different banks.  The order of store_smem_run, for lanes with neighboring vectors,
+  /// would undo this.
   MP_DEVICE void put_sums() const {
     MP_UNROLL
     for (int v = 0; v < Traits::kPhase; v++) {
@@ -337,13 +337,14 @@ class Gemv {
     }
   }
 
-  /// Where there are fewer elements than threads, several threads add a part of the ways each.
+  /// Returns the number of threads per element.  If there are fewer elements than threads, several
+  /// threads add a part of the ways each.
   MP_DEVICE int parts() const {
     const int elems = num_planes() * split_.tile_x();
     return min_of(split_.k_splits, max_of(GemvSplit::kThreads / elems, 1));
   }
 
-  /// Leaves the sum of each part in its first way.
+  /// Adds the ways of each part; the sum replaces its first way.
   MP_DEVICE void add_ways() const {
     const int tile_x = split_.tile_x(), pitch = row_pitch();
     const int elems = num_planes() * tile_x, part_ways = split_.k_splits / parts();
@@ -356,7 +357,7 @@ class Gemv {
     }
   }
 
-  /// D in runs along its rows: of x, or where x is the row, of the vectors of a group.
+  /// Stores D in vectors along its rows: of x, or, if x is the row, of the vectors of a group.
   MP_DEVICE void store_phase(int phase, EpilogueWriter &writer) const {
     const int runs_per_row = args_.x_is_row ? split_.vector_groups : split_.tile_x() / kQuad;
     const int rows = args_.x_is_row ? split_.tile_x() : num_planes();
@@ -410,7 +411,7 @@ gemv(MP_PARAM(GemvArgs) args) {
   MP_SHARED(Quad, smem, [Traits::kSmemQuads]);
   const int64_t num_work_tiles = args.tiles * args.problem.out.batch_count;
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
-    if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
+    if (number != block_index()) block_sync();  // the previous epilogue still uses smem
     Gemv<T, Traits>(args, number, smem[0].x).run();
   }
 }

@@ -1,20 +1,21 @@
-// The main loop on the CUDA cores: operands of any type, multiplied and added in fp32.
+// Main loop of the CUDA-core kernels: operands of any type, multiplied and added in fp32.
 //
-// A block computes a kM x kN tile; every thread keeps kRows x kVec sums in registers and reads
-// kRows + kVec values of smem per k.  The next k-tile is fetched into registers while this one is
-// multiplied.
+// A block computes a kM x kN tile.  Each thread keeps kRows x kVec sums in registers and reads
+// kRows + kVec values of shared memory per k.  The next k-tile is loaded into registers while the
+// current one is multiplied.
 //
-// A source gives the elements of one operand; x is A's m or B's n:
+// A source provides the elements of one operand; x is m of A or n of B:
 //
-//     bool by_k;                       k is the contiguous direction
-//     mp_dtype_t dtype();              of the elements in memory
-//     int64_t extent();                of x
-//     Place place(x);                  what x alone says; asked once per tile
-//     Cursor cursor(k);                what k alone says and is dear to find; NoCursor if nothing is
-//     void advance(cursor, count);     to k + count
+//     bool by_k;                       true if k is the contiguous dimension
+//     mp_dtype_t dtype();              type of the elements in memory
+//     int64_t extent();                extent of x
+//     Place place(x);                  state that depends only on x; computed once per tile
+//     Cursor cursor(k);                state that depends only on k and is expensive to
+//                                      compute; NoCursor if there is none
+//     void advance(cursor, count);     moves the cursor to k + count
 //     void load<T>(values, place, cursor, k, k_end);
-//                                      kVec elements from (x, k) on in the contiguous direction,
-//                                      zeros outside; T is the type of dtype()
+//                                      loads kVec elements from (x, k) on along the contiguous
+//                                      dimension, zeros outside; T is the type of dtype()
 #pragma once
 
 #include "kernels/gemm/tiles.h"
@@ -24,7 +25,7 @@ namespace mp::MP_TARGET {
 
 struct NoCursor {};
 
-/// Puts a tile of kExtent x kK into smem as [k][extent].
+/// Copies a tile of kExtent x kK into shared memory as [k][extent].
 template <class Source, int kExtent, int kK, int kThreads>
 class OperandTile {
  public:
@@ -38,7 +39,7 @@ class OperandTile {
       if (has_own_cursor(i)) cursors_[cursor_of(i)] = source.cursor(k0 + k_of(i));
   }
 
-  /// The next kK of k into registers.
+  /// Loads the next kK elements of k into registers.
   MP_DEVICE void fetch(int64_t k_end) {
     if (is_idle()) return;
     with_type(source_.dtype(), [&](auto type) {
@@ -69,20 +70,20 @@ class OperandTile {
   }
 
  private:
-  // Neighbouring lanes take neighbouring runs of gmem.  With k contiguous that scatters their
-  // stores over smem rows, so there x goes fastest instead: stores without bank conflicts, and
-  // the half-used sectors of gmem are used by the next run.
-  static constexpr int kRunsPerRow = kExtent / kVec;  // with x contiguous
+  // Neighboring lanes load neighboring vectors of global memory.  If k is contiguous, this would
+  // scatter their stores over rows of shared memory, so x varies fastest instead: stores have no
+  // bank conflicts, and the next vector uses the other half of each sector.
+  static constexpr int kRunsPerRow = kExtent / kVec;  // if x is contiguous
   static constexpr int kAllRuns = kRunsPerRow * kK;
   static constexpr int kRuns = ceil_div(kAllRuns, kThreads);
   static_assert(kAllRuns % kThreads == 0 || kAllRuns < kThreads);
   static_assert(kThreads % kRunsPerRow == 0);
   static_assert(kThreads % kExtent == 0 || kExtent % kThreads == 0);
-  /// Different x of a thread's runs: with k contiguous, run i has place i % kPlaces and a k that it
-  /// shares with the runs of the other places.  With x contiguous all places are the same.
+  /// Number of distinct x of a thread's vectors.  If k is contiguous, vector i has place i %
+  /// kPlaces and the k of the vectors at the other places.  Otherwise all places are equal.
   static constexpr int kPlaces = max_of(kExtent / kThreads, 1);
 
-  /// A narrow tile has fewer runs than threads.
+  /// Returns whether the thread has no vector: a skinny tile has fewer vectors than threads.
   static MP_DEVICE bool is_idle() { return kAllRuns < kThreads && thread_index() >= kAllRuns; }
 
   MP_DEVICE int x_of(int place) const {
@@ -101,7 +102,7 @@ class OperandTile {
   int64_t k_;
   typename Source::Place places_[kPlaces];
   typename Source::Cursor cursors_[kRuns];
-  float values_[kRuns][kVec] = {};  // zeros, as GCC does not see that an idle thread puts none
+  float values_[kRuns][kVec] = {};  // zeros: GCC does not detect that idle threads store none
 };
 
 template <class Tile, class SourceA, class SourceB>
@@ -114,8 +115,8 @@ class SimtLoop {
   static constexpr int kThreads = Tile::kThreads;
   static constexpr int kSmemFloats = 2 * kStage;
 
-  /// The sums of the tile at (m0, n0) over [k0, k_end).  Inline on the host too: behind a call g++
-  /// stores every sum after every multiply-add.
+  /// Computes the sums of the tile at (m0, n0) over [k0, k_end).  Inlined on the host too: in a
+  /// called function, g++ stores every sum after every multiply-add.
   [[gnu::always_inline]] MP_DEVICE void multiply(float *smem, const SourceA &source_a,
                                                  const SourceB &source_b, int64_t m0, int64_t n0,
                                                  int64_t k0, int64_t k_end) {
@@ -125,10 +126,10 @@ class SimtLoop {
       a.put(smem + stage * kStage);
       b.put(smem + stage * kStage + TileA::kElems);
     };
-    // A thread outside of D helps to load, no more.
+    // A thread outside D only loads.
     const bool has_sums = m0 + row() < source_a.extent() && n0 + col(0) < source_b.extent();
     int stage = 1;
-    // The first round loads and no more: loads in a second place would double the code of the kernel.
+    // The first iteration only loads: a second copy of the loads would double the code.
     for (int64_t k = k0 - Tile::kK; k < k_end; k += Tile::kK, stage ^= 1) {
       const bool more = k + Tile::kK < k_end;
       if (more) {
@@ -142,8 +143,8 @@ class SimtLoop {
     }
   }
 
-  /// Calls store(row, col, x) for runs x of columns; row and col in the tile.  Not unrolled, and rows
-  /// moved up, for the reason given in wmma_loop.h.
+  /// Calls store(row, col, x) for vectors x of four columns; row and col are relative to the tile.
+  /// The loop is not unrolled, and rows move up, for the reason given in wmma_loop.h.
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
     MP_NO_UNROLL
@@ -166,15 +167,15 @@ class SimtLoop {
  private:
   static constexpr int kRows = Tile::kRows;
   static constexpr int kThreadsM = Tile::kM / kRows, kThreadsN = Tile::kN / kVec;
-  /// Along the longer side: where D ends within a narrow tile, whole warps have nothing to multiply.
+  /// Lanes follow the longer side: if D ends within a skinny tile, full warps have no work.
   static constexpr bool kLanesAlongM = Tile::kM > Tile::kN;
   static constexpr bool kSplitsColumns = kHasBanks && !kLanesAlongM;
 
   static MP_DEVICE int row() {
     return (kLanesAlongM ? thread_index() % kThreadsM : thread_index() / kThreadsN) * kRows;
   }
-  /// Of a thread's first or second quad of columns.  Lanes along n have neighbouring quads in each half
-  /// of the tile.
+  /// Returns the column of a thread's first or second quad (4 columns).  Lanes along n have
+  /// neighboring quads in each half of the tile.
   static MP_DEVICE int col(int quad) {
     const int thread = kLanesAlongM ? thread_index() / kThreadsM : thread_index() % kThreadsN;
     return kSplitsColumns ? thread * kQuad + quad * (Tile::kN / 2) : thread * kVec + quad * kQuad;

@@ -1,17 +1,16 @@
-// The main loop of the WMMA kernels: tiles of A and B, however they come into smem, multiplied on
-// the tensor cores (sm_70 and newer).
+// Main loop of the WMMA kernels on the tensor cores (sm_70 and newer), with any loader of A and B.
 //
-// A block computes a kTileM x kTileN tile of D, a warp kWarpM x kWarpN of it in 16x16 fragments.
-// Stages of smem form a ring: while one is multiplied, cp.async fills those behind it.  Rows in
-// smem are padded by 8 halves, so that the eight rows that one ldmatrix reads fall into different
-// banks (80, 144, 272 and 528 bytes of pitch).  Either order of an operand costs the same: the tile
-// is copied as it lies in memory and read as a row_major or col_major fragment.
+// A block computes a kM x kN tile of D, and a warp kWarpM x kWarpN of it in 16 x 16 fragments.
+// Stages in shared memory form a ring: while one is multiplied, cp.async fills the following ones.
+// Rows in shared memory are padded by 8 elements, so that the eight rows that one ldmatrix reads
+// fall into different banks (pitches of 80, 144, 272 and 528 bytes).  Both layouts of an operand
+// cost the same: a tile is copied in its layout in memory and read as row_major or col_major.
 //
-// A loader brings one operand:
+// A loader copies one operand:
 //
-//     static constexpr bool kByK;     rows hold kK elements of k; else there are kK rows
-//     static constexpr int kPitch;    elements from row to row in smem
-//     void load_next(T *smem);        starts the copy of the next tile along k, zeros beyond its end
+//     static constexpr bool kByK;     rows have kK elements of k; otherwise there are kK rows
+//     static constexpr int kPitch;    elements from row to row in shared memory
+//     void load_next(T *smem);        issues the copy of the next k-tile, zeros beyond the end of k
 #pragma once
 
 #include "kernels/gemm/tiles.h"
@@ -21,12 +20,12 @@
 
 namespace mp::MP_TARGET {
 
-/// How the threads of a block share the copy of a kRows x kCols tile: each has one column of chunks
-/// of kVec elements and every kRowStep-th row.
+/// Assignment of a block's threads to the copy of a kRows x kCols tile: each thread has one column
+/// of kVec-element vectors and every kRowStep-th row.
 ///
-/// Eight lanes write at a time, 128 bytes.  Rows with as many are taken one by one.  Rows of 64 bytes,
-/// which lie 80 apart, would overlap in four banks: there eight lanes take half of every second row
-/// of eight, and these begin eight banks apart.
+/// Eight lanes write 128 bytes at a time.  Rows of at least 128 bytes are copied one after the
+/// other.  Two rows of 64 bytes, at a pitch of 80, would overlap in four banks.  For these, eight
+/// lanes copy half of every second row of eight; such rows begin eight banks apart.
 template <int kRows, int kCols, int kThreads>
 struct TileChunks {
   static constexpr int kPitch = kCols + 8;
@@ -43,7 +42,7 @@ struct TileChunks {
     if constexpr (!kHasShortRows) return thread_index() % kChunksPerRow * kVec;
     return (lane_index() / 16 * 2 + lane_index() % 2) * kVec;
   }
-  /// Of this thread's first chunk in the tile.
+  /// Returns the offset of this thread's first vector in the tile.
   static MP_DEVICE int place() { return pin_to_register(row() * kPitch + col()); }
 
  private:
@@ -51,7 +50,7 @@ struct TileChunks {
   static_assert(kHasShortRows || kChunksPerRow % 8 == 0);
 };
 
-/// What both loaders leave in smem, and where.
+/// Layout of the stages of both operands in shared memory.
 template <class T_, class LoadA_, class LoadB_, class Tile>
 struct WmmaStages {
   using T = T_;
@@ -74,8 +73,8 @@ struct WmmaStages {
   }
 };
 
-/// The sums do not know of what they are: one kernel can have loops over operands of several types and
-/// layouts, and one epilogue behind them.
+/// Main loop and accumulators.  The accumulators do not depend on the types and layouts of the
+/// operands: a kernel can have loops for several of them, followed by a single epilogue.
 template <class Tile>
 class WmmaLoop {
  public:
@@ -87,16 +86,16 @@ class WmmaLoop {
     }
   }
 
-  /// Adds the product over `num_k_tiles` of k to the sums of the block's tile; afterwards smem is free.
+  /// Adds the product over `num_k_tiles` k-tiles to the accumulators.  Afterwards `smem` is free.
   template <class T, class LoadA, class LoadB>
   MP_DEVICE void multiply_add(std::byte *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
     using Stages = WmmaStages<T, LoadA, LoadB, Tile>;
     static_assert(Tile::kThreads / kWarpSize * kPatchElems * sizeof(float) <= Stages::kBytes);
-    int stage = 1, read = 0;  // that of tile t, and that of the tile before
-    // The first rounds load and no more: loads in a second place would double the code of the kernel.
+    int stage = 1, read = 0;  // stage of k-tile t, and of k-tile t - 1
+    // The first iterations only load: a second copy of the loads would double the code.
     for (int64_t t = 1 - Tile::kStages; t < num_k_tiles; t++) {
       copy_async_wait<Tile::kStages - 2>();
-      block_sync();  // tile t is there for all; all have finished with the one before
+      block_sync();  // k-tile t is visible to all threads, and all have finished t - 1
       if (t + Tile::kStages - 1 < num_k_tiles) {
         load_a.load_next(Stages::a(smem, read));
         load_b.load_next(Stages::b(smem, read));
@@ -110,8 +109,8 @@ class WmmaLoop {
     block_sync();
   }
 
-  /// Calls store(row, col, x) for runs x of columns: 16 bytes of what is stored, fp32 or of 16 bits; row
-  /// and col in the tile.
+  /// Calls store(row, col, x) for vectors x of columns that are stored as 16 bytes, fp32 or 16-bit;
+  /// row and col are relative to the tile.
   template <class Store>
   MP_DEVICE void store_tile(std::byte *smem, bool is_fp32, const Store &store) {
     if (is_fp32)
@@ -120,15 +119,15 @@ class WmmaLoop {
       store_runs_of<kVec>(smem, store);
   }
 
-  static constexpr int kPatchPitch = Tile::kWarpN + 8;  // four rows of a fragment: all banks
+  static constexpr int kPatchPitch = Tile::kWarpN + 8;  // four rows of a fragment cover all banks
 
-  /// Calls visit(patch, row) for every 16 rows that this warp has of the tile, `row` on: all lanes find their
-  /// columns, from warp_n() on, in a patch of smem, rows kPatchPitch apart.
+  /// Calls visit(patch, row) for every 16 rows of this warp, from `row` on.  All lanes find the
+  /// columns, from warp_n() on, in a patch of shared memory with row pitch kPatchPitch.
   ///
-  /// Each warp passes its part of the tile through a patch of its own, because a
-  /// WMMA accumulator does not tell which element it holds.  The loop is not unrolled, so that a long
-  /// epilogue is compiled once per kernel instead of kFragsM times; as registers cannot be indexed
-  /// at run time, the accumulators move up instead.
+  /// Each warp passes its part of the tile through its own patch, because the layout of a WMMA
+  /// accumulator is unspecified.  The loop is not unrolled, so that a long epilogue is compiled
+  /// once per kernel instead of kFragsM times.  Registers cannot be indexed at run time, so the
+  /// accumulators move up instead.
   template <class Visit>
   MP_DEVICE void visit_patches(std::byte *smem, const Visit &visit) {
     float *const patch = reinterpret_cast<float *>(smem) + warp_index() * kPatchElems;
