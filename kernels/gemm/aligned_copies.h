@@ -1,17 +1,18 @@
-// Copies of A and B whose rows begin at multiples of 16 bytes: TMA reads no others, and WMMA kernels load others element
-// by element.  Pure: selection prices them and asks for their workspace, the launch makes them.
+// Copies of A and B with 16-byte aligned rows.  TMA requires aligned rows, and WMMA kernels load
+// others element by element.  Pure: selection predicts time and workspace, the launch makes the
+// copies.
 #pragma once
 
 #include "kernels/gemm/problem.h"
 
 namespace mp {
 
-/// Of one operand.
+/// Copy of one operand.
 struct AlignedCopy {
   int64_t rows, cols;
-  int64_t count;  ///< matrices
-  int64_t ld;     ///< of the copy, whose matrices follow one another
-  size_t bytes;   ///< in workspace, a multiple of 256; 0 = read where it is
+  int64_t count;  ///< number of matrices
+  int64_t ld;     ///< leading dimension of the copy, whose matrices are contiguous
+  size_t bytes;   ///< workspace, a multiple of 256; 0 = read in place
 };
 
 struct AlignedCopies {
@@ -21,11 +22,11 @@ struct AlignedCopies {
   int launches() const { return (a.bytes != 0) + (b.bytes != 0); }
 };
 
-/// Of operands whose ld or stride is no multiple of 8.  None for operands behind pointers, of FP32, or too large to be
-/// counted: nothing could read the copies.
+/// Returns the copies of operands whose ld or stride is not a multiple of 8.  FP32, operands behind
+/// pointers and sizes that overflow are not copied, because no kernel could read the copies.
 AlignedCopies aligned_copies(const GemmProblem &);
 
-/// The problem that reads the copies, which are at the head of the workspace: A's, then B's.
+/// Returns the problem that reads the copies from the start of the workspace: A's, then B's.
 GemmProblem with_copies(const GemmProblem &, const AlignedCopies &, void *workspace);
 
 }  // namespace mp

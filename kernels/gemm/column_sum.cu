@@ -1,5 +1,5 @@
-// dbias[col] = sum of D over rows and batch items, in fp32 and the order of dbias.h; and
-// mp_column_sum.
+// mp_column_sum, and dbias[col] = sum of D over rows and batch items: fp32, in the order of
+// dbias.h.
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/columns.h"
@@ -16,10 +16,10 @@ struct ColumnSumArgs {
   Output out;
   ColumnPartition partition;
   ColumnPartials subtiles;
-  float *sums;  ///< [chunk][column]; of the only chunk, dbias itself
+  float *sums;  ///< [chunk][column]; dbias itself if there is a single chunk
 };
 
-/// sum += 16 rows of D, which are added up by themselves first.
+/// Sums 16 rows of D and adds the result to `sum`.
 template <class T>
 MP_DEVICE void add_subtile(const ColumnSumArgs &args, int64_t subtile, const RowsOfThread &rows,
                            float (&sum)[kVec]) {
@@ -43,7 +43,7 @@ MP_DEVICE void add_subtile(const ColumnSumArgs &args, int64_t subtile, const Row
   for (int i = 0; i < kVec; i++) sum[i] += of_subtile[i];
 }
 
-/// The same of subtiles whose sums the kernel that stored D has left.
+/// Adds partial column sums that the GEMM kernel stored.
 MP_DEVICE void add_column_partials(const ColumnPartials &subtiles, const RowsOfThread &rows,
                                    int64_t end, float (&sum)[kVec]) {
   for (int64_t row = rows.first; row < end; row += kRowsAtOnce * rows.stride) {

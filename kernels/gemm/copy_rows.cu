@@ -8,19 +8,20 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWordsAtOnce = 8;  // of a thread, under way
+constexpr int kWordsAtOnce = 8;  // per thread, in flight
 constexpr int kRunWords = kWordsAtOnce * kWarpSize;
 
-/// In words; rows are counted through all matrices.
+/// Sizes in words.  Row numbers continue from matrix to matrix.
 struct CopyRowsArgs {
   const void *from;
   void *to;
-  int64_t rows, all_rows;  ///< of a matrix, and of all
+  int64_t rows, all_rows;  ///< rows of one matrix, and of all
   int64_t cols, runs_per_row;
   int64_t ld_from, stride_from, ld_to;
 };
 
-/// A warp takes a run of a row: neighbouring lanes have neighbouring words, whatever those are aligned to.
+/// Copies rows.  A warp copies a segment of a row; neighboring lanes copy neighboring words, which
+/// may have any alignment.
 template <class Word>
 MP_KERNEL(kThreads, 1)
 copy_rows(MP_PARAM(CopyRowsArgs) args) {

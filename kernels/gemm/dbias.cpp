@@ -9,7 +9,8 @@ namespace mp {
 
 namespace {
 
-/// Into parts enough for a large GPU, and one chunk where there is no room for the sums of several.
+/// Partitions the rows into enough parts for a large GPU, but into one chunk if there is no room
+/// for the sums of several.
 ColumnPartition partition_of(int64_t rows, int64_t columns, size_t room_bytes) {
   constexpr int64_t kParts = 1024, kRowsPerThread = 1;
   const ColumnPartition whole(rows, columns, 1, kRowsPerThread);
@@ -44,13 +45,14 @@ DbiasPlan plan_dbias(const Output &out, bool fuses_dbias, size_t product_bytes,
     plan.bytes = layout.size();
     if (plan.bytes <= workspace_bytes) return plan;
   }
-  // A pass over D runs when what the product needed of the workspace is free again.
+  // A pass over D can reuse the workspace of the GEMM, which has finished.
   const ColumnPartition partition = partition_of(rows, out.n, workspace_bytes);
   return {partition, subtiles, false, 0, 0, 0, chunk_bytes(partition, out.n)};
 }
 
 size_t dbias_workspace_bytes(const Output &out, const GemmPlan &choice) {
-  // The question knows no epilogue, so an eighth of a large D is not asked for.
+  // The workspace query does not include the epilogue, so partial column sums of a large D, an
+  // eighth of its size, are not requested.
   constexpr size_t kMaxPartialBytes = size_t{32} << 20;
   const DbiasPlan plan = plan_dbias(out, choice, SIZE_MAX);
   if (plan.partial_bytes <= kMaxPartialBytes) return plan.bytes;

@@ -1,7 +1,7 @@
-// From what is known when a kernel is launched to the template arguments that it was compiled for.
+// Dispatch from run-time values to the template arguments of compiled kernels.
 //
-// Each function calls f with empty values whose types carry the answer: `decltype(x)::value`.
-// kernels/simt/dtype.h does it for types of elements.
+// Each function calls f with empty values whose types carry the result: `decltype(x)::value`.
+// kernels/simt/dtype.h does the same for element types.
 #pragma once
 
 #include <type_traits>
@@ -14,7 +14,7 @@ namespace mp::MP_TARGET {
 template <auto value>
 using Value = std::integral_constant<decltype(value), value>;
 
-/// f(op of A, op of B)
+/// Calls f(op of A, op of B).
 MP_CALLS_EITHER
 template <class F>
 MP_HD void with_ops(mp_op_t a, mp_op_t b, const F &f) {
@@ -30,7 +30,7 @@ MP_HD void with_ops(mp_op_t a, mp_op_t b, const F &f) {
     with_b(Value<MP_OP_T>{});
 }
 
-/// f(tile), one of the list.
+/// Calls f(tile) for the kernel's tile, which must be in the list.
 template <GemmTile... tiles, class F>
 void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
   const auto is = [&](auto tile) {

@@ -1,4 +1,4 @@
-// One mp_gemm: the main loop, and the passes behind it that some problems need.
+// Launches of mp_gemm: the main loop, and the passes before and after it that some problems need.
 #include "kernels/gemm/gemm.h"
 
 #include "kernels/gemm/aligned_copies.h"
@@ -8,8 +8,9 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// k = 0 reads neither A nor B, so they may be NULL; the kernels still form addresses from them.
-/// An infinite alpha would make NaN of the empty sum.
+/// Returns a problem whose A and B are not NULL.  If k = 0, neither is read, so both may be NULL,
+/// but the kernels still compute addresses from them.  alpha becomes 0, because an infinite alpha
+/// would turn the empty sum into NaN.
 GemmProblem with_addresses(GemmProblem problem) {
   if (problem.k > 0) return problem;
   problem.a = problem.b = problem.out.d;
@@ -35,7 +36,7 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmPlan &choice, cons
 
 namespace {
 
-/// Of operands that are read where they are.
+/// Launches the main loop over operands that are read in place.
 void multiply(const Device &device, const GemmProblem &problem, const GemmPlan &choice,
               const ColumnPartials &sums, std::byte *workspace, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(problem, choice, device);

@@ -1,13 +1,13 @@
-// One mp_gemm_grouped: the products of a group as one sequence of tiles, in one launch.
+// Launches of mp_gemm_grouped: the GEMMs of a group as one sequence of tiles, in one launch.
 //
-// What differs between products goes to the device in the parameters of small launches, which make the rest of
-// the table from it.  An asynchronous copy could not do that: from pageable memory it may wait for the device,
-// and captured into a graph it reads its source at every replay.  Parameters are copied when the launch is
-// enqueued, on every path.
+// Small launches receive the shapes and pointers of the entries as kernel parameters and fill the
+// table from them.  An asynchronous copy has two problems: from pageable memory it may wait for the
+// device, and in a captured graph it reads its source at every replay.  Parameters are always
+// copied when the launch is enqueued.
 //
-// A kernel takes 32,764 bytes of parameters from sm_70 on, with CUDA 12.1 or newer (CUDA C++
-// Programming Guide, chapter on function parameters).  All of them are copied, used or not, so that
-// few products have a kernel of their own.
+// A kernel can have 32,764 bytes of parameters on sm_70 and newer, with CUDA 12.1 or newer (CUDA
+// C++ Programming Guide, chapter on function parameters).  All of them are copied, used or not, so
+// small groups have a separate kernel.
 #include "kernels/gemm/wgmma_plan.h"
 #include "kernels/gemm/wgmma_table.h"
 #include "kernels/simt/device.h"
@@ -53,7 +53,7 @@ GroupEntryShape product_of(const GemmGroupItem &item, uint32_t first_tile) {
           first_tile};
 }
 
-/// The next products into the table, as many as one launch takes; counts their tiles.
+/// Fills the next table entries, as many as one launch supports, and counts their tiles.
 template <int kProducts>
 int64_t fill_table(const Device &device, const GemmGroup &group, const GemmKernel &kernel,
                    int64_t first, WgmmaArgs *gemm, mp_stream_t stream) {

@@ -1,8 +1,8 @@
-// One mp_gemm_ragged: groups whose sizes the device alone knows.
+// Launches of mp_gemm_ragged: groups whose sizes are known only on the device.
 //
-// WMMA and CUDA cores find the group of each tile themselves.  For wgmma a small launch makes the table of a
-// group of products, in which A, B or D end where the group does: TMA then brings zeros from behind it and
-// stores nothing there, and coordinates may begin anywhere.
+// WMMA and CUDA-core kernels find the group of each tile themselves.  For wgmma, a small launch
+// fills the table of a grouped GEMM, in which A, B or D ends with its group.  TMA loads zeros
+// beyond the end and stores nothing there, and coordinates may begin anywhere.
 #include "kernels/gemm/ragged.h"
 
 #include "kernels/gemm/wgmma_plan.h"
@@ -18,10 +18,10 @@ struct RaggedTableArgs {
   const int32_t *ends;
   mp_ragged_t dimension;
   int32_t tile_m;
-  uint32_t tiles_m, tiles_n;  ///< of each group; tiles_m with MP_RAGGED_K alone
+  uint32_t tiles_m, tiles_n;  ///< per group; tiles_m only with MP_RAGGED_K
 };
 
-/// Each warp walks over the groups up to its own 32, which it puts into the table.
+/// Fills the table.  Each warp iterates over the groups up to its own 32 and stores these.
 MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   wait_for_previous_kernel();
   const GemmProblem &p = args.gemm.problem;
@@ -35,7 +35,7 @@ MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   const RaggedGroup &group = warp.own();
   if (group.index >= p.out.batch_count) return;
 
-  // Nothing is read of an empty group, but no tensor map is empty.
+  // An empty group is not read, but a tensor map cannot be empty.
   const int32_t end = max_of(group.end, 1);
   const int32_t begin = group.begin < group.end ? group.begin : end;
   GroupEntryShape product{};
@@ -57,14 +57,14 @@ MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   store_group_entry(args.gemm, group.index, product);
 }
 
-/// The most rows of tiles that groups of any sizes have: the last one of each group that is not empty may hold
-/// a single row.
+/// Returns the maximum number of tile rows for any group sizes: the last tile of each nonempty
+/// group may have a single row.
 uint32_t most_tiles_m(const Output &out, int tile_m) {
   const int64_t groups = min_of(out.batch_count, out.m);
   return static_cast<uint32_t>((out.m + groups * (tile_m - 1)) / tile_m);
 }
 
-/// `scheduler` counts tiles enough for any ends.
+/// Launches the wgmma kernel.  `scheduler` has enough tiles for any ends.
 void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
                          const TileScheduler &scheduler, const GemmPlan &choice,
                          std::byte *workspace, mp_stream_t stream) {

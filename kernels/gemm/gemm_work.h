@@ -1,4 +1,4 @@
-// Which elements a block of the WMMA and CUDA-core kernels computes from which.
+// Work tiles of the WMMA and CUDA-core kernels.
 #pragma once
 
 #include "kernels/gemm/gemm.h"
@@ -6,7 +6,7 @@
 
 namespace mp::MP_TARGET {
 
-/// One tile of D over one slice of k.  Rows end with the group of mp_gemm_ragged, or with D.
+/// Tile of D over one slice of k.  Rows end with the group of mp_gemm_ragged, or with D.
 struct GemmWork {
   int64_t m0, m_end;
   int64_t n0;
@@ -14,7 +14,7 @@ struct GemmWork {
   int64_t batch_item;
   int slice;
 
-  /// No tile has that number or a larger one.
+  /// Returns whether the number is beyond the last tile.
   MP_DEVICE bool is_none() const { return m0 >= m_end; }
 };
 
@@ -28,7 +28,8 @@ MP_DEVICE GemmWork work_of_batch(const GemmArgs &args, int64_t number) {
       tile.batch_item,        tile.slice};
 }
 
-/// The scheduler counts rows of tiles enough for any sizes of groups: the last of them may not exist.
+/// Returns the work tile of a ragged GEMM.  The scheduler has enough tiles for any group sizes, so
+/// the last ones may not exist.
 template <class Tile>
 MP_DEVICE GemmWork work_of_ragged(const GemmArgs &args, int64_t number) {
   const GemmProblem &p = args.problem;
@@ -56,7 +57,7 @@ MP_DEVICE GemmWork work_of_ragged(const GemmArgs &args, int64_t number) {
           0};
 }
 
-/// By all threads of the block.
+/// Returns the work tile of that number; called by all threads of the block.
 template <class Tile>
 MP_DEVICE GemmWork gemm_work(const GemmArgs &args, int64_t number, bool is_ragged) {
   return is_ragged ? work_of_ragged<Tile>(args, number) : work_of_batch<Tile>(args, number);

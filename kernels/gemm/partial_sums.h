@@ -1,4 +1,4 @@
-// Where the sums of each slice of k wait for split_k.cu to add them up.
+// Layout of the partial sums of each slice of k, which split_k.cu adds.
 #pragma once
 
 #include "kernels/gemm/problem.h"
@@ -6,12 +6,12 @@
 
 namespace mp::MP_TARGET {
 
-/// Elements of one slice.  Layout [slice][batch item][m][n].
+/// Returns the elements of one slice.  Layout: [slice][batch item][m][n].
 MP_HD int64_t slice_elems(const Output &out) {
   return out.batch_count * out.m * out.n;
 }
 
-/// Of one slice and batch item at (row, col).
+/// Returns the address of the element (row, col) of a slice and batch item.
 template <class T>
 MP_DEVICE T *partial_sum(T *partial_sums, const Output &out, int slice, int64_t item, int64_t row,
                          int64_t col) {

@@ -1,8 +1,8 @@
-// The groups of mp_gemm_ragged, whose sizes the device alone knows: where they begin and end.
+// Groups of mp_gemm_ragged, whose bounds are known only on the device.
 //
-// Ends are meant to rise and to stay within the bound.  They are read as if they did: one that lies before
-// its predecessor is taken to be the same, one past the bound to be the bound, so that whatever they are
-// nothing is read or written that is not the caller's.
+// Ends should increase and stay within the bound.  They are clamped: an end before its predecessor
+// counts as the predecessor, and an end past the bound as the bound.  Thus no values of the ends
+// cause accesses outside the caller's matrices.
 #pragma once
 
 #include "kernels/simt/reduce.h"
@@ -11,24 +11,24 @@ namespace mp::MP_TARGET {
 
 struct RaggedGroup {
   int32_t index;
-  int32_t begin, end;   ///< in the dimension that the groups share
-  uint32_t first_tile;  ///< tiles of the groups before, in that dimension
+  int32_t begin, end;   ///< along the ragged dimension
+  uint32_t first_tile;  ///< tiles of the previous groups along the ragged dimension
 };
 
-/// A warp that walks over the groups, 32 at a time, a lane each.  All of it is called by all lanes.
+/// Iterates over the groups, 32 at a time, one per lane.  All lanes of the warp call all functions.
 class RaggedWarp {
  public:
-  /// `tile`: elements of one, in the dimension that the groups share.
+  /// `tile`: elements of a tile along the ragged dimension.
   MP_DEVICE RaggedWarp(const int32_t *ends, int64_t count, int64_t bound, int tile)
       : ends_(ends),
         count_(static_cast<int32_t>(count)),
         bound_(static_cast<int32_t>(min_of<int64_t>(bound, INT32_MAX))),
         tile_(tile) {}
 
-  /// There are groups that next() has not come to.
+  /// Returns whether next() has not reached all groups.
   MP_DEVICE bool has_more() const { return next_ < count_; }
 
-  /// Goes on to the next 32.
+  /// Advances to the next 32 groups.
   MP_DEVICE void next() {
     own_.index = next_ + lane_index();
     const int32_t given = own_.index < count_ ? min_of(ends_[own_.index], bound_) : 0;
@@ -43,18 +43,18 @@ class RaggedWarp {
     num_tiles_ += shuffle(tiles_to_here, kWarpSize - 1);
   }
 
-  /// This lane's group; past the last group there are empty ones.
+  /// Returns this lane's group.  Groups past the last one are empty.
   MP_DEVICE const RaggedGroup &own() const { return own_; }
-  /// Of all groups so far.
+  /// Returns the tiles of all groups so far.
   MP_DEVICE uint32_t num_tiles() const { return num_tiles_; }
 
-  /// Goes on to the group of that index, and returns it in all lanes.
+  /// Advances to the group with that index, and returns it in all lanes.
   MP_DEVICE RaggedGroup find_group(int64_t index) {
     while (next_ <= index) next();
     return from_lane(static_cast<int>(index % kWarpSize));
   }
 
-  /// Goes on to the group that has that tile; false if there are fewer tiles.
+  /// Advances to the group that contains a tile; returns false if there are fewer tiles.
   MP_DEVICE bool find_tile(uint32_t tile, RaggedGroup *group) {
     while (num_tiles_ <= tile) {
       if (!has_more()) return false;
@@ -75,10 +75,10 @@ class RaggedWarp {
   const int32_t count_, bound_;
   const int tile_;
   int32_t next_ = 0;
-  int32_t end_ = 0;         ///< of all groups so far
-  uint32_t num_tiles_ = 0;  ///< of all groups so far
+  int32_t end_ = 0;         ///< end of all groups so far
+  uint32_t num_tiles_ = 0;  ///< tiles of all groups so far
   RaggedGroup own_{};
-  uint32_t tiles_ = 0;  ///< of this lane's group
+  uint32_t tiles_ = 0;  ///< tiles of this lane's group
 };
 
 }  // namespace mp::MP_TARGET

@@ -1,8 +1,9 @@
-// Behind a split main loop: add the slices in order and apply the epilogue.
+// Sum of the slices after a split main loop, and the epilogue.
 //
-// Every element of D is summed in one order, whatever order the slices were computed in: bitwise reproducible.
-// Up to eight slices one thread adds up, 0, 1, 2..., with all of their loads under way together.  More are dealt to
-// threads of a block: a share of them are neighbours, and the sums of the shares are added in their order.
+// Every element of D is summed in a fixed order, whatever the order in which slices were computed:
+// results are bitwise reproducible.  Up to eight slices are added by one thread, in the order 0, 1,
+// 2..., with all loads in flight together.  More slices are distributed to threads of a block: a
+// slice group consists of neighboring slices, and the sums of the groups are added in order.
 #include <bit>
 
 #include "kernels/gemm/epilogue.h"
@@ -16,25 +17,25 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLog2MaxShares = 3;  // a warp has slices of one share
+constexpr int kLog2MaxShares = 3;  // a warp has slices of one slice group
 static_assert(kWarpSize << kLog2MaxShares == kThreads);
-constexpr int kSlicesAtOnce = 8;  // whose loads are in flight together
-/// Three times as many as run at a time: the last to end have less left.
+constexpr int kSlicesAtOnce = 8;  // slices whose loads are in flight together
+/// Three times the number of concurrent blocks, so that less work is left for the last ones.
 constexpr int kBlocksPerSm = 9;
 
 struct SplitKArgs {
   Output out;
   int32_t split_k;
-  int32_t log2_shares;  ///< of the number of threads to which the slices of an element are dealt
+  int32_t log2_shares;  ///< log2 of the slice groups, each of which has one thread per element
   const float *partial_sums;
   int64_t slice_elems;
-  FastDivisor blocks;         ///< by those of a batch item
-  FastDivisor quads_per_row;  ///< 4 columns each
-  int32_t quads;              ///< of a batch item
+  FastDivisor blocks;         ///< divides by the blocks of a batch item
+  FastDivisor quads_per_row;  ///< divides by the quads of a row, of 4 columns each
+  int32_t quads;              ///< quads of a batch item
   const uint32_t *skip_if;
 };
 
-/// Of `count` slices from x on.
+/// Adds `count` slices, the first of which is at x, to `sum`.
 template <int kAtOnce>
 MP_DEVICE void add_slices(const SplitKArgs &args, const float *x, int count, int valid,
                           float (&sum)[kQuad]) {
@@ -49,7 +50,7 @@ MP_DEVICE void add_slices(const SplitKArgs &args, const float *x, int count, int
   }
 }
 
-/// Adds the shares up, in the threads of the first.  A share has `step` threads.
+/// Adds the sums of all slice groups, in the threads of the first.  A group has `step` threads.
 MP_DEVICE void combine_slice_groups(Quad *shares, int step, float (&sum)[kQuad]) {
   shares[thread_index()] = {sum[0], sum[1], sum[2], sum[3]};
   block_sync();
@@ -60,7 +61,7 @@ MP_DEVICE void combine_slice_groups(Quad *shares, int step, float (&sum)[kQuad])
       for (int i = 0; i < kQuad; i++) sum[i] += share.x[i];
     }
   }
-  block_sync();  // before the next ones come
+  block_sync();  // before the next sums are stored
 }
 
 MP_KERNEL(kThreads, 3)
