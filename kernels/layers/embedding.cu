@@ -1,4 +1,4 @@
-// Rows of a table, looked up.  The gradient of the table is in embedding_backward.cu.
+// Embedding lookup.  embedding_backward.cu computes the gradient of the table.
 #include <limits>
 
 #include "kernels/layers/args.h"

@@ -1,13 +1,14 @@
-// The gradient of a table of embeddings: for each of its rows the sum of the rows of dout that have its index.
+// Gradient of an embedding table: each row is the sum of the rows of dout with its index.
 //
-// The indices are sorted stably, so that the rows of a segment, those with one index, stand together and in their
-// order.  A segment is cut into stretches of kEmbeddingStretch rows; a group of neighbouring lanes sums one.  Most
-// segments are no longer than that, and done.  The sums of the others lie in the workspace, and a block to a
-// segment combines them.
+// The indices are sorted stably, so the rows of a segment, which have the same index, are adjacent
+// and in their original order.  A segment is divided into stretches of kEmbeddingStretch rows, each
+// of which is summed by a group of adjacent lanes.  Most segments are a single stretch and need no
+// second step.  The sums of longer ones are stored in the workspace, and one block per segment
+// combines them.
 //
-// A window is as many sorted rows as a stretch.  No more than one stretch begins there that is not the first of its
-// segment, and no more than one segment begins there that is longer than a stretch: two sums to a window are
-// all that there can be.
+// A window is a block of kEmbeddingStretch sorted rows.  At most one stretch that is not the first
+// of its segment begins in a window, and at most one segment that is longer than a stretch.  Two
+// sums per window therefore suffice.
 #include "kernels/layers/args.h"
 #include "kernels/simt/columns.h"
 #include "kernels/simt/sort.h"
@@ -19,19 +20,19 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kStretchRows = static_cast<int>(kEmbeddingStretch);
-constexpr int kSumThreads = 2 * kStretchRows;  // what the stretches of a window may reach
+constexpr int kSumThreads = 2 * kStretchRows;  // rows that the stretches of a window may cover
 constexpr int kRowsAtOnce = 4;
 constexpr int kMaxLanes = kWarpSize;
 
-/// What all of the kernels are launched with; each looks at what it needs.
+/// Arguments of all kernels; each reads only some of them.
 struct TableArgs {
   EmbeddingBackwardArgs call;
-  uint32_t *keys, *values;  ///< at first unsorted
-  int32_t *begins;  ///< vocabulary + 1: where segments begin and the last one ends; NULL: no rows
-  float *sums;      ///< 2 rows of `width` to a window
+  uint32_t *keys, *values;  ///< initially unsorted
+  int32_t *begins;          ///< starts of segments, vocabulary + 1 of them; NULL without rows
+  float *sums;              ///< 2 rows of `width` per window
   int64_t windows;
-  int lanes;      ///< that share a row
-  int64_t tiles;  ///< of lanes * kVec columns
+  int lanes;      ///< lanes that share a row
+  int64_t tiles;  ///< tiles of lanes * kVec columns
   ColumnPartition combined;
 
   MP_DEVICE bool accumulates() const { return (call.desc.flags & MP_EMBEDDING_ACCUMULATE) != 0; }
@@ -39,7 +40,7 @@ struct TableArgs {
 
 // ---------------------------------------------------------------------------- segments
 
-/// What adds to nothing is sorted behind all segments.
+/// Writes the keys of the sort.  Rows that are ignored have the largest key, after all segments.
 MP_KERNEL(kRowRunThreads, 8)
 embedding_keys(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
@@ -54,7 +55,7 @@ embedding_keys(MP_PARAM(TableArgs) args) {
   });
 }
 
-/// The first of the sorted keys that is not less than that.
+/// Returns the index of the first sorted key that is not less than `key`.
 MP_DEVICE int64_t lower_bound(const uint32_t *keys, int64_t count, uint32_t key) {
   int64_t first = 0;
   while (count > 0) {
@@ -76,7 +77,7 @@ embedding_begins(MP_PARAM(TableArgs) args) {
   });
 }
 
-/// The sorted rows [begin, end) of row `v` of the table.
+/// Sorted rows [begin, end) that are added to row `v` of the table.
 struct Segment {
   int64_t v, begin, end;
 
@@ -85,13 +86,13 @@ struct Segment {
   MP_DEVICE bool is_long() const { return end - begin > kStretchRows; }
 };
 
-/// Of the stretch that begins with that sorted row.
+/// Returns the sum, in the workspace, of the stretch that begins with sorted row `at`.
 MP_DEVICE float *sum_of(const TableArgs &args, const Segment &segment, int64_t at) {
   const int64_t window = at / kStretchRows;
   return args.sums + (2 * window + (at == segment.begin)) * args.call.desc.width;
 }
 
-/// Of columns [column, column + valid) of row v, which are complete.
+/// Stores the complete sums of columns [column, column + valid) of row v.
 template <int kRun>
 MP_DEVICE void store_gradient(const TableArgs &args, int64_t v, int64_t column, float (&sum)[kRun],
                               int valid, AmaxTracker &watch) {
@@ -109,8 +110,8 @@ MP_DEVICE void store_gradient(const TableArgs &args, int64_t v, int64_t column, 
 
 // ---------------------------------------------------------------------------- stretches
 
-/// x[r] = columns [column, column + valid) of the row that comes at rows[r], 0 for r >= left.  All of them are
-/// asked for before the first is waited for.
+/// Loads x[r] = `valid` columns of row rows[r], or 0 for r >= left.  Issues all loads before the
+/// first result is used.
 template <class T>
 MP_DEVICE void load_listed(float (&x)[kRowsAtOnce][kVec], const T *columns, int64_t ld,
                            const uint32_t *rows, int left, int valid, bool is_whole) {
@@ -134,7 +135,7 @@ MP_DEVICE void load_listed(float (&x)[kRowsAtOnce][kVec], const T *columns, int6
   for (int r = 0; r < kRowsAtOnce; r++) widen(x[r], loaded[r]);
 }
 
-/// The sum of the rows of a stretch, one after the other.
+/// Sums the rows of a stretch in order.
 template <class T>
 MP_DEVICE void sum_listed(float (&sum)[kVec], const T *columns, int64_t ld, const uint32_t *rows,
                           int count, int valid) {
@@ -152,7 +153,7 @@ MP_DEVICE void sum_listed(float (&sum)[kVec], const T *columns, int64_t ld, cons
   }
 }
 
-/// How many rows the stretch has that begins with sorted row `at`; 0: none begins there.
+/// Returns the rows of the stretch that begins with sorted row `at`, or 0 if none begins there.
 MP_DEVICE int stretch_at(const TableArgs &args, int64_t at) {
   if (at >= args.begins[args.call.desc.vocabulary]) return 0;
   const Segment segment(args, args.keys[at]);
@@ -174,7 +175,7 @@ embedding_sum(MP_PARAM(TableArgs) args) {
     const int64_t column = ((i - window * args.tiles) * args.lanes + t % args.lanes) * kVec;
     const int valid = static_cast<int>(min_of<int64_t>(desc.width - column, kVec));
     const T *const columns = static_cast<const T *>(args.call.dout) + column;
-    block_sync();  // the window before has been summed
+    block_sync();  // the previous window has been summed
     rows[t] = first + t < desc.rows ? args.values[first + t] : 0;
     if (t < kStretchRows) stretches[t] = stretch_at(args, first + t);
     block_sync();
@@ -192,10 +193,10 @@ embedding_sum(MP_PARAM(TableArgs) args) {
   watch.finish();
 }
 
-// ---------------------------------------------------------------------------- the whole table
+// ---------------------------------------------------------------------------- table
 
-/// The sums of the stretches of long segments.  Such a segment also has the row with which the window behind its first
-/// one begins, and is found there.
+/// Combines the sums of the stretches of long segments.  A long segment is found at the first row
+/// of the window after the one in which it begins.
 MP_KERNEL(ColumnPartition::kThreads, 4)
 embedding_combine(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
@@ -227,7 +228,7 @@ embedding_combine(MP_PARAM(TableArgs) args) {
   watch.finish();
 }
 
-/// Rows that nothing was added to.
+/// Sets the rows of the table without a segment to zero.
 MP_KERNEL(kRowRunThreads, 8)
 embedding_zeros(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
@@ -239,7 +240,7 @@ embedding_zeros(MP_PARAM(TableArgs) args) {
   });
 }
 
-/// A place in the workspace.
+/// Returns the address of an offset in the workspace.
 template <class T>
 T *placed(const EmbeddingBackwardArgs &args, size_t offset) {
   return reinterpret_cast<T *>(static_cast<std::byte *>(args.workspace) + offset);
@@ -251,7 +252,7 @@ int bits_of_keys(const mp_embedding_desc_t &desc) {
   return bits;
 }
 
-/// The indices sorted, where args then points to.
+/// Sorts the indices and sets the pointers of `args` to the results.
 void sort(const Device &device, TableArgs &args, mp_stream_t stream) {
   const mp_embedding_desc_t &desc = args.call.desc;
   const EmbeddingWorkspace places(desc);
@@ -272,7 +273,7 @@ void sort(const Device &device, TableArgs &args, mp_stream_t stream) {
                   kBlocksOfAllRows, args, stream);
 }
 
-/// As many blocks as fit on the device together, or fewer.
+/// Returns a launch of at most as many blocks as can be resident at once.
 LaunchShape shape_of(const Device &device, int64_t pieces, int num_threads) {
   constexpr int64_t kThreadsPerSm = 2048;
   return {.num_blocks = min_of(pieces, device.num_sms * (kThreadsPerSm / num_threads)),

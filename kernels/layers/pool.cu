@@ -1,8 +1,8 @@
-// Pooling: the largest element or the mean of each window, the gradient of the mean, and that of
-// the largest in dilated windows.
+// Pooling: maximum or mean of each window, gradient of the mean, and gradient of the maximum for
+// dilated windows.
 //
-// A thread has 8 channels of one pixel.  Forward it visits the pixels of one window.  Backward it
-// visits the windows that hold its pixel and gathers, so nothing is added atomically.
+// A thread computes 8 channels of one pixel.  Forward it reads the pixels of one window.  Backward
+// it gathers from all windows that contain its pixel, so no atomics are needed.
 #include "kernels/layers/pool_windows.h"
 
 namespace mp::MP_TARGET {
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Calls visit(place) for all pixels of images that are `height` x `width`.
+/// Calls visit(place) for this thread's share of the pixels of `height` x `width` images.
 template <class Visit>
 MP_DEVICE void for_each_place(const Shape &shape, int64_t n, int64_t height, int64_t width,
                               Visit visit) {
@@ -27,7 +27,7 @@ MP_DEVICE void for_each_place(const Shape &shape, int64_t n, int64_t height, int
   }
 }
 
-/// The divisor of window (p, q).
+/// Returns the divisor of the mean of window (p, q).
 MP_DEVICE float pixels_in_mean(const PoolArgs &args, const Shape &shape, int32_t p, int32_t q) {
   const int64_t count = args.desc.mode == MP_POOL_AVG_INCLUDE_PAD
                             ? int64_t{shape.h.padded_count(p)} * shape.w.padded_count(q)
@@ -48,7 +48,8 @@ largest_of_windows(MP_PARAM(PoolArgs) args) {
   });
 }
 
-/// By rows, so many pixels at a time that a small output does not wait for each of them.
+/// Adds the pixels of a window by rows, with kAtOnce loads in flight to hide latency for small
+/// outputs.
 template <class T>
 MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const Place &at,
                           const Span &rows, const Span &cols, float (&sum)[kVec]) {
@@ -68,7 +69,7 @@ MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const Place 
   }
 }
 
-/// Windows without gaps need fewer registers.
+/// Computes the means; windows without dilation need fewer registers.
 template <bool kIsDilated>
 MP_KERNEL(kThreads, kIsDilated ? 2 : 3)
 mean_of_windows(MP_PARAM(PoolArgs) args) {
@@ -104,7 +105,7 @@ mean_backward(MP_PARAM(PoolArgs) args) {
   });
 }
 
-/// Gradient of the largest in windows with gaps: found again for each pixel of a window.
+/// Computes the gradient of the maximum of dilated windows, which is searched for each pixel again.
 MP_KERNEL(kThreads, 3)
 dilated_max_backward(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);

@@ -1,9 +1,10 @@
-// The gradient of max pooling.
+// Gradient of max pooling without dilation.
 //
-// Where the largest pixel of a window is, is found again from x, with the same comparisons as forward.  Windows overlap,
-// so a block does that once for all pixels of a tile: first its threads have a window each, and leave in smem which
-// pixel is the largest; then they have a pixel each, and add dy of those windows whose largest it is.  Nothing is added
-// atomically, and of each pixel in the order of the windows.
+// The largest pixel of a window is recomputed from x with the comparisons of the forward pass.
+// Windows overlap, so a block does this once for all pixels of a tile.  First each thread processes
+// windows and stores the index of the largest pixel in shared memory.  Then each thread processes
+// pixels and adds dy of the windows whose largest pixel they are, in the order of the windows and
+// without atomics.
 #include "kernels/layers/pool_windows.h"
 
 namespace mp::MP_TARGET {
@@ -11,17 +12,18 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPixels = 2;        ///< of a thread, 8 channels of each
-constexpr int kWindowRuns = 512;  ///< 8 channels of a window: so many are in smem at a time
-constexpr int kMaxRuns = 8;       ///< of a tile, side by side: 128 bytes
+constexpr int kPixels = 2;        ///< pixels per thread, with 8 channels each
+constexpr int kWindowRuns = 512;  ///< vectors of 8 channels of windows in smem
+constexpr int kMaxRuns = 8;       ///< vectors of channels per tile: 128 bytes
 
 struct LargestBackwardArgs {
   PoolArgs pool;
-  int32_t runs, height, width;      ///< of a tile, powers of two: of kVec channels, of pixels
-  int64_t slabs, tiles_w, tiles_h;  ///< tiles side by side; slabs of channels are the innermost
+  int32_t runs, height, width;      ///< tile, powers of two: vectors of channels; pixels
+  int64_t slabs, tiles_w, tiles_h;  ///< number of tiles; slabs: along channels, innermost
 };
 
-/// Pixels of dx from (i, j) on, channels from kVec * run on, and the windows that hold any of them.
+/// Tile of dx, from pixel (i, j) and channel kVec * run on, and the windows that contain its
+/// pixels.
 struct Tile {
   int32_t n, i, j, run;
   Span p, q;
@@ -36,7 +38,8 @@ struct Tile {
     q = windows(shape.w, j, args.width);
   }
 
-  /// 32 bits hold it: 2^31 windows, each of as many pixels, would take years.
+  /// Returns the number of windows.  32 bits suffice: 2^31 windows of as many pixels would take
+  /// years.
   MP_DEVICE int32_t num_windows() const { return max_of(p.count(), 0) * max_of(q.count(), 0); }
 
  private:
@@ -46,7 +49,8 @@ struct Tile {
   }
 };
 
-/// Which pixel of each window is the largest, by channel: 16 bytes of neighbouring lanes lie side by side.
+/// Index of the largest pixel per window and channel, in halves: adjacent lanes access adjacent 16
+/// bytes.
 using FourNumbers = Pack<int32_t, kQuad>;
 using Found = FourNumbers[2][kWindowRuns];
 
@@ -61,7 +65,7 @@ class LargestBackward {
     const int32_t windows = tile_.num_windows(), at_once = kWindowRuns / args_.runs;
     for (int32_t first = 0; first < windows; first += at_once) {
       const int32_t count = min_of(at_once, windows - first);
-      block_sync();  // the windows before are still asked for
+      block_sync();  // the previous windows may still be read
       find(first, count);
       block_sync();
       MP_UNROLL
@@ -72,14 +76,14 @@ class LargestBackward {
   }
 
  private:
-  /// The run of this thread in the tile, which is that of all it works on.
+  /// Returns this thread's vector of channels in the tile, the same for all its pixels and windows.
   MP_DEVICE int run_in_tile() const { return thread_index() % args_.runs; }
 
   MP_DEVICE Place place(int32_t i, int32_t j) const {
     const int32_t channel = (tile_.run + run_in_tile()) * kVec;
     return {tile_.n, i, j, channel, min_of(shape_.channels - channel, kVec)};
   }
-  /// Of dx; without a channel where it lies outside.
+  /// Returns a pixel of dx, with valid = 0 if it is outside the image.
   MP_DEVICE Place pixel(int item) const {
     const int number = (thread_index() + item * kThreads) / args_.runs;
     Place at = place(tile_.i + number / args_.width, tile_.j + number % args_.width);
@@ -115,7 +119,7 @@ class LargestBackward {
     });
   }
 
-  /// Of a pixel in a window, as Largest counts them.
+  /// Returns the index of a pixel in a window, like Largest::pixel.
   MP_DEVICE int32_t number_in(int32_t p, int32_t q, const Place &at) const {
     const Span rows = shape_.h.pixels(p), cols = shape_.w.pixels(q);
     return rows.number(at.i) * cols.count() + cols.number(at.j);

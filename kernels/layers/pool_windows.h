@@ -1,4 +1,4 @@
-// What the kernels of pooling have in common: which windows hold a pixel, and which pixels a window.
+// Common parts of the pooling kernels: windows that contain a pixel, and pixels of a window.
 #pragma once
 
 #include "kernels/layers/args.h"
@@ -6,18 +6,18 @@
 
 namespace mp::MP_TARGET {
 
-/// begin, begin + step, ... below end, along one side of an image.
+/// Positions begin, begin + step, ... below end, along one side of an image.
 struct Span {
   int32_t begin, end;
   int32_t step = 1;
   MP_DEVICE int32_t count() const {
     return step == 1 ? end - begin : begin < end ? (end - begin - 1) / step + 1 : 0;
   }
-  /// The number of `i`, one of them.
+  /// Returns the index of position `i` in the span.
   MP_DEVICE int32_t number(int32_t i) const { return step == 1 ? i - begin : (i - begin) / step; }
 };
 
-/// One side of the image, the window and the outputs.
+/// Height or width of the image, the window and the outputs.
 struct Side {
   int32_t size, window, pad, pad_behind, stride, dilation, outputs;
 
@@ -32,24 +32,24 @@ struct Side {
         outputs(outputs),
         extent(static_cast<int32_t>(int64_t{window - 1} * dilation + 1)) {}
 
-  /// Pixels inside the image that window `output` holds.
+  /// Returns the pixels of window `output` inside the image.
   MP_DEVICE Span pixels(int32_t output) const {
     const int64_t begin = int64_t{output} * stride - pad, end = begin + extent;
     const int64_t before = begin >= 0 ? 0 : dilation == 1 ? -begin : round_up(-begin, dilation);
     return {static_cast<int32_t>(begin + before), static_cast<int32_t>(min_of<int64_t>(end, size)),
             dilation};
   }
-  /// Pixels inside the padded image that window `output` holds.
+  /// Returns the number of pixels of window `output` inside the padded image.
   MP_DEVICE int32_t padded_count(int32_t output) const {
     const int64_t begin = int64_t{output} * stride - pad;
     const int64_t room = int64_t{size} + pad_behind - begin;
     return extent <= room ? window : static_cast<int32_t>((room - 1) / dilation + 1);
   }
-  /// Windows that hold `pixel`, for a dilation of 1.
+  /// Returns the windows that contain `pixel`, for a dilation of 1.
   MP_DEVICE Span windows(int32_t pixel) const {
     const uint32_t end = static_cast<uint32_t>(pixel) + static_cast<uint32_t>(pad);
     const uint32_t reach =
-        static_cast<uint32_t>(extent);  // windows that start so far before end too early
+        static_cast<uint32_t>(extent);  // a window that starts this far before `end` ends too early
     return {end < reach ? 0 : in_strides(end - reach) + 1, min_of(in_strides(end) + 1, outputs)};
   }
   /// Returns the window whose pixel number `tap` is `pixel`, or -1 if there is none.
@@ -60,12 +60,12 @@ struct Side {
   }
 
  private:
-  int32_t extent;  ///< pixels from the first of a window to its last
+  int32_t extent;  ///< pixels from the first to the last of a window
 
   static MP_DEVICE int64_t round_up(int64_t x, int32_t multiple) {
     return (x + multiple - 1) / multiple * multiple;
   }
-  /// Of sums of two int32, none negative: 32 bits hold them.
+  /// Divides by the stride.  `pixels` is a sum of two nonnegative int32, so it fits into uint32_t.
   MP_DEVICE int32_t in_strides(uint32_t pixels) const {
     return static_cast<int32_t>(pixels / static_cast<uint32_t>(stride));
   }
@@ -74,9 +74,9 @@ struct Side {
 struct Shape {
   Side h, w;
   int32_t channels;
-  int32_t runs;  ///< of kVec channels
+  int32_t runs;  ///< vectors of kVec channels
 
-  /// @param is_dilated  false: dilations are 1, which the compiler then need not read
+  /// @param is_dilated  false: dilations are the constant 1
   MP_DEVICE explicit Shape(const PoolArgs &args, bool is_dilated = true)
       : h(args.desc.h, args.desc.window_h, args.desc.pad_top, args.desc.pad_bottom,
           args.desc.stride_h, is_dilated ? args.desc.dilation_h : 1, args.p),
@@ -85,7 +85,7 @@ struct Shape {
         channels(args.desc.c),
         runs(static_cast<int32_t>(ceil_div<int64_t>(args.desc.c, kVec))) {}
 
-  /// Elements before pixel (i, j) of image n of x or dx, and of y or dy.
+  /// Returns the offset of pixel (i, j) of image n in x or dx; in_y: in y or dy.
   MP_DEVICE int64_t in_x(int32_t n, int32_t i, int32_t j) const {
     return ((int64_t{n} * h.size + i) * w.size + j) * channels;
   }
@@ -94,7 +94,7 @@ struct Shape {
   }
 };
 
-/// What one thread works on: channels [channel, channel + valid) of pixel (i, j) of image n.
+/// Work of a thread: channels [channel, channel + valid) of pixel (i, j) of image n.
 struct Place {
   int32_t n, i, j, channel;
   int32_t valid;
@@ -107,7 +107,7 @@ MP_DEVICE void for_each_pixel(const Span &rows, const Span &cols, Visit visit) {
     for (int32_t j = cols.begin; j < cols.end; j += cols.step) visit(i, j);
 }
 
-/// Calls visit(p, q) for the windows that hold a pixel, by rows.
+/// Calls visit(p, q) for the windows that contain a pixel, by rows.
 template <class Visit>
 MP_DEVICE void for_each_window(const Shape &shape, const Place &pixel, Visit visit) {
   if (shape.h.dilation == 1 && shape.w.dilation == 1)
@@ -121,8 +121,8 @@ MP_DEVICE void for_each_window(const Shape &shape, const Place &pixel, Visit vis
   }
 }
 
-/// The largest of a window, channel by channel, and which of its pixels that is: of equal ones the
-/// first.  NaN is larger than everything but another NaN.
+/// Largest element of a window per channel, and the index of its pixel: the first one if several
+/// are equal.  NaN is larger than everything but another NaN.
 struct Largest {
   float value[kVec];
   int32_t pixel[kVec] = {};
@@ -140,7 +140,7 @@ struct Largest {
   }
 };
 
-/// The gradient of the largest, for dilations of 1: pool_max_backward.cu.
+/// Launches the gradient of max pooling for dilations of 1 (pool_max_backward.cu).
 void launch_largest_backward(const Device &, const PoolArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -1,9 +1,9 @@
-// Softmax cross-entropy, forward and backward, in fp32; the gradient carries the loss scale.
+// Softmax cross-entropy, forward and backward, in fp32; the gradient includes the loss scale.
 //
-// The logits are read from gmem once.  A row of up to kWarpClasses classes belongs to a warp, which holds it
-// in registers (softmax_xent_warp.h), a longer one to a block, which keeps a copy of it in shared memory
-// (softmax_xent_block.h).  Nobody but the thread that has read an element writes its gradient, so
-// dlogits may be logits.
+// The logits are read from global memory once.  A warp processes a row of up to kWarpClasses
+// classes and keeps it in registers (softmax_xent_warp.h).  A block processes a longer row and
+// keeps a copy in shared memory (softmax_xent_block.h).  The thread that reads an element writes
+// its gradient, so dlogits may be equal to logits.
 #include "kernels/layers/softmax_xent_block.h"
 #include "kernels/layers/softmax_xent_warp.h"
 
@@ -11,11 +11,11 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int64_t kFewClasses = kWarpSize;  // an element per lane
+constexpr int64_t kFewClasses = kWarpSize;  // one element per lane
 constexpr int64_t kWarpClasses = 1024;
 constexpr int kWarpThreads = 128, kMeanThreads = 512;
 
-// ---------------------------------------------------------------------------- a warp per row
+// ---------------------------------------------------------------------------- one warp per row
 
 template <class T, int kRun, int kRuns>
 MP_DEVICE void do_row_of_warp(const XentArgs &args, int64_t number, const XentFactors &factors) {
@@ -52,7 +52,7 @@ xent_warp_per_row(MP_PARAM(XentArgs) args) {
     do_row_of_warp<T, kRun, kRuns>(args, i, factors);
 }
 
-// ---------------------------------------------------------------------------- a block per row
+// ---------------------------------------------------------------------------- one block per row
 
 template <class T, int kThreads>
 MP_DEVICE void do_row_of_block(const XentBlockArgs &args, int64_t number,
@@ -85,9 +85,9 @@ xent_block_per_row(MP_PARAM(XentBlockArgs) args) {
     do_row_of_block<T, kThreads>(args, i, factors, copy);
 }
 
-// ---------------------------------------------------------------------------- over the rows
+// ---------------------------------------------------------------------------- all rows
 
-/// Leaves the number of rows that count for every worker of the kernels above.
+/// Stores the number of rows that count, for every worker of the kernels above.
 MP_KERNEL(kMeanThreads, 1)
 count_rows(MP_PARAM(XentArgs) args) {
   int64_t own = 0;
@@ -127,7 +127,7 @@ void launch_blocks(const Device &device, const XentArgs &args, mp_stream_t strea
          XentBlockArgs{args, copy_bytes / kVectorBytes});
 }
 
-/// By the shape alone: it decides the order of sums.
+/// Selects the kernel by the shape only, because the kernel determines the order of the sums.
 template <class T>
 void launch_rows(const Device &device, const XentArgs &args, mp_stream_t stream) {
   if (args.classes <= kFewClasses)

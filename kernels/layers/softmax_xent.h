@@ -1,19 +1,19 @@
-// What the kernels of softmax cross-entropy share: a row, its loss, its gradient, and how many rows
-// count.  With q the target, (1 - label_smoothing) at the label plus share = label_smoothing / classes
-// everywhere:
+// Common parts of the softmax cross-entropy kernels: a row, its loss, its gradient, and the number
+// of rows that count.  The target q is (1 - label_smoothing) at the label plus share =
+// label_smoothing / classes for all classes:
 //
 //     loss = -sum_j q[j] log p[j] = log(sum) - (x[label] - largest) - share sum_j (x[j] - x[label])
 //     dlogits[j] = factor (p[j] - q[j]),  p[j] = exp(x[j] - largest) / sum
 //     dlogits[label] = factor (label_smoothing - share - others / sum)
 //
-// The sum of the smoothed part is taken of differences to the label's logit: a number that is known
-// beforehand, and a common offset of all logits leaves no rounding there.
+// The smoothed part sums differences from the label's logit, which is known in advance: a common
+// offset of all logits causes no rounding error.
 //
-// `others` is the sum without the label's exponential, added up by itself: 1 - p[label] and
-// log(1 + others) lose nothing in a row whose label has nearly all of the probability.  Without
-// smoothing all terms are positive, so that the relative error of the label's gradient is that of
-// an exponential, plus (a + 6) 2^-24 where a is the number of additions one after the other: one of
-// them in `sum`, a quotient, two products, S weight, and a rounding.
+// `others` is the sum without the label's exponential, accumulated separately: 1 - p[label] and
+// log(1 + others) stay accurate in a row whose label has nearly all of the probability.  Without
+// smoothing all terms are positive, so the relative error of the label's gradient is that of an
+// exponential plus (a + 6) 2^-24, where a is the number of sequential additions.  The other 6
+// operations are an addition in `sum`, a quotient, two products, S weight and a rounding.
 #pragma once
 
 #include <limits>
@@ -29,8 +29,9 @@ namespace mp::MP_TARGET {
 constexpr float kXentNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kXentMasked = -std::numeric_limits<float>::infinity();  // logit of probability 0
 
-/// exp(logit - shift), never of a positive number.  Next to a gradient that is rounded to 16 bits the error
-/// of fast_exp does not show; fp32 logits have half as many elements per byte, and time for expf.
+/// Returns exp(difference), difference <= 0.  For 16-bit gradients the error of fast_exp is less
+/// than their rounding; fp32 logits have half as many elements per byte, which leaves time for
+/// expf.
 template <class T>
 MP_DEVICE float power(float difference) {
   if constexpr (std::is_same_v<T, float>)
@@ -39,14 +40,15 @@ MP_DEVICE float power(float difference) {
     return fast_exp(difference);
 }
 
+/// Row of logits, with its label and gradient.
 template <class T>
 struct XentRow {
   int64_t number, classes;
   const T *logits;
-  T *dlogits;  ///< or NULL
+  T *dlogits;  ///< NULL: no gradient
   int64_t label;
   bool ignored;
-  float label_logit;  ///< NaN where the label is none of the classes: so is the loss
+  float label_logit;  ///< NaN if the label is not a class; the loss is then NaN
 
   MP_DEVICE XentRow(const XentArgs &args, int64_t number)
       : number(number),
@@ -62,16 +64,16 @@ struct XentRow {
   }
 };
 
-/// Over the classes of a row.
+/// Sums over the classes of a row.
 struct XentSums {
-  float largest;      ///< logit
-  float others;       ///< exp(logit - largest), but not that of the label
-  float powers;       ///< exp(logit - largest)
-  float differences;  ///< logit - the label's; only with label smoothing
+  float largest;      ///< largest logit
+  float others;       ///< sum of exp(logit - largest) without the label
+  float powers;       ///< sum of exp(logit - largest)
+  float differences;  ///< sum of logit - label_logit; only with label smoothing
 };
 
-/// The sum of the powers of neighbouring classes but the label's.
-/// @param label  the label, counted from the first of them; any number
+/// Returns the sum of the exponentials of adjacent classes without the label's.
+/// @param label  index of the label relative to the first class; may be out of range
 template <int kRun>
 MP_DEVICE float sum_of_others(const float (&powers)[kRun], int64_t label) {
   float sum = 0.0f;
@@ -85,33 +87,33 @@ MP_DEVICE float sum_of_others(const float (&powers)[kRun], int64_t label) {
   return sum;
 }
 
-/// What all rows have in common.
+/// Factors that all rows share.
 struct XentFactors {
   float of_row;  ///< S weight / rows that count
-  float share;   ///< of label smoothing, for each class
+  float share;   ///< label smoothing per class
 };
 
-/// The loss of a row before it is weighted.
+/// Returns the loss of a row without its weight.
 template <class T>
 MP_DEVICE float loss_of(const XentFactors &factors, const XentRow<T> &row, const XentSums &sums) {
   const float difference = row.label_logit - sums.largest;
   float loss = difference == 0.0f ? log1pf(sums.others) : logf(sums.powers) - difference;
-  // A masked label has an infinite loss already, and differences of infinities.
+  // A masked label already has an infinite loss; its differences may be NaN.
   if (factors.share > 0.0f && row.label_logit != kXentMasked)
     loss -= factors.share * sums.differences;
   return loss;
 }
 
-/// A weight of 0 leaves nothing of an infinite loss.
+/// Returns weight * loss, or 0 if the weight is 0 and the loss infinite.
 MP_DEVICE float weighted(float weight, float loss) {
   return weight == 0.0f && loss == loss ? 0.0f : weight * loss;
 }
 
-/// From exp(logit - largest) to the gradient.  All are NaN where the loss is: the step is to be skipped,
-/// not to continue with the rest of the row.
+/// Conversion of exp(logit - largest) to the gradient.  If the loss is NaN, all gradients are NaN,
+/// so that the step is skipped and does not use the rest of the row.
 struct XentGradient {
   float slope;      ///< factor / sum
-  float at_label;   ///< the gradient itself
+  float at_label;   ///< gradient of the label's logit
   float elsewhere;  ///< -factor share
 
   MP_DEVICE XentGradient(const XentArgs &args, const XentFactors &factors, const XentSums &sums,
@@ -126,8 +128,8 @@ struct XentGradient {
     return is_label ? at_label : fmaf(power, slope, elsewhere);
   }
 
-  /// The powers of neighbouring classes become their gradients.
-  /// @param label  the label, counted from the first of them; any number
+  /// Replaces the exponentials of adjacent classes by their gradients.
+  /// @param label  index of the label relative to the first class; may be out of range
   template <int kRun>
   MP_DEVICE void apply(float (&powers)[kRun], int64_t label) const {
     if (static_cast<uint64_t>(label) >= kRun) {
@@ -142,27 +144,26 @@ struct XentGradient {
 
 // ---------------------------------------------------------------------------- rows that count
 
-/// Up to so many rows each worker counts for itself, which is quicker than a launch.
+/// Up to this number of rows, each worker counts all rows itself, which is faster than a launch.
 constexpr int64_t kRowsCountedByAll = 512;
-/// Blocks or warps that share the rows.  Each starts with the row of its own number.
+/// Maximum number of workers, the blocks or warps that share the rows.  Worker i begins with row i.
 constexpr int64_t kMaxXentWorkers = 65536;
 
 MP_DEVICE bool counts(const XentArgs &args, int64_t row) {
   return !args.ignores || args.labels[row] != args.ignore_label;
 }
 
-/// The rows that count, for a worker whose first row is `first`.  There is no workspace: where they were
-/// counted by a launch before this one, their number lies in row_loss[first], which no other worker
-/// writes.  To be called by all threads of the worker.
-/// @tparam kThreads  of the worker: kWarpSize for a warp, otherwise it is a block
+/// Returns the number of rows that count, for a worker whose first row is `first`.  There is no
+/// workspace: if an earlier launch has counted the rows, their number is in row_loss[first], which
+/// no other worker writes.  Must be called by all threads of the worker.
+/// @tparam kThreads  threads of the worker: kWarpSize for a warp, else a block
 template <int kThreads>
 MP_DEVICE float rows_that_count(const XentArgs &args, int64_t first) {
   constexpr bool kIsWarp = kThreads == kWarpSize;
   if (!args.ignores || args.dlogits == nullptr) return static_cast<float>(args.rows);
   if (args.rows > kRowsCountedByAll) {
     const float counted = first < args.rows ? args.row_loss[first] : 0.0f;
-    kIsWarp ? warp_sync()
-            : block_sync();  // all have read it before it becomes the loss of that row
+    kIsWarp ? warp_sync() : block_sync();  // all have read it before the row's loss overwrites it
     return counted;
   }
   int own = 0;

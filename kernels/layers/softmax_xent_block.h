@@ -1,8 +1,8 @@
-// A row of logits shared by the threads of a block, and read once: each thread keeps the largest
-// logit and the sum of exponentials, but the label's, of what it has seen so far, and copies that
-// to shared memory, where it finds it for the gradient.  What has no room there is read again,
-// which is likely to be in L2; that depends on the device, the order of the sums does not.  Nobody
-// reads what another thread has copied.
+// Row of logits that the threads of a block share and read once.  Each thread updates the largest
+// logit and the sum of exponentials without the label's (online softmax), and copies its logits to
+// shared memory for the gradient.  Logits that do not fit are read again, probably from L2.  The
+// number that fits depends on the device, the order of the sums does not.  No thread reads the
+// copies of another thread.
 #pragma once
 
 #include "kernels/layers/softmax_xent.h"
@@ -10,10 +10,10 @@
 namespace mp::MP_TARGET {
 
 constexpr int kSmallBlock = 128, kLargeBlock = 512;  // threads
-constexpr int64_t kSmallBlockClasses = 8192;         // a row of more belongs to a large block
+constexpr int64_t kSmallBlockClasses = 8192;         // longer rows are processed by large blocks
 constexpr int64_t kVectorBytes = 16;
 
-/// Of a row's copy in shared memory, beside which block_reduce has its own.
+/// Returns the bytes of a row's copy in shared memory, which leave room for block_reduce.
 template <class T>
 constexpr int64_t xent_copy_bytes(int64_t classes, int64_t smem_per_block) {
   constexpr int64_t kReductionBytes = 1024;
@@ -21,21 +21,22 @@ constexpr int64_t xent_copy_bytes(int64_t classes, int64_t smem_per_block) {
   return min_of(whole, (smem_per_block - kReductionBytes) / kVectorBytes) * kVectorBytes;
 }
 
-/// The most of any row that a block of so many threads has: large ones have more classes than room.
+/// Returns the maximum of xent_copy_bytes for kThreads; rows of large blocks may exceed the room.
 template <class T, int kThreads>
 constexpr int64_t xent_most_copy_bytes(int64_t smem_per_block) {
   return xent_copy_bytes<T>(kThreads == kSmallBlock ? kSmallBlockClasses : smem_per_block,
                             smem_per_block);
 }
 
-/// The largest logit so far, and the sum of exp(logit - largest) but for the label.  Milakov &
+/// Largest logit so far, and the sum of exp(logit - largest) without the label: Milakov &
 /// Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3, over batches of
 /// logits.
 template <class T>
 struct OnlineSums {
   float largest = kXentMasked, others = 0.0f, differences = 0.0f;
 
-  /// What is subtracted: masked logits are to become 0 before any other was seen, not NaN.
+  /// Returns the value to subtract from logits.  If all logits so far are masked, exp gives 0, not
+  /// NaN.
   static MP_DEVICE float shift(float largest) { return largest == kXentMasked ? 0.0f : largest; }
   MP_DEVICE void raise_to(float found) {
     others *= power<T>(largest - shift(found));
@@ -44,15 +45,15 @@ struct OnlineSums {
 };
 
 struct XentBlockArgs : XentArgs {
-  int64_t kept_vectors;  ///< of a row, in the copy; 0 without a gradient
+  int64_t kept_vectors;  ///< vectors of a row in the copy; 0 without a gradient
 };
 
-/// A row as the threads of a block share it: whole vectors of 16 bytes, taken in turns, and at most one
-/// single element per thread of those before and behind them.
+/// Row of a block: aligned 16-byte vectors, distributed over the threads in turn, and at most one
+/// single element per thread before or after the vectors.
 template <class T, int kThreads>
 class BlockRow {
   static constexpr int kElems = Packed<T>::kElems;
-  static constexpr int kBatch = 4;  // vectors that are loaded before one of them is used
+  static constexpr int kBatch = 4;  // vectors in flight per thread
   static_assert(kElems < kWarpSize && kThreads > kWarpSize);
 
  public:
@@ -67,7 +68,7 @@ class BlockRow {
     has_edge_ = t < head_ || (t >= kWarpSize && edge_ < row.classes);
   }
 
-  /// Reads the row and keeps what fits.
+  /// Reads the row, copies the vectors that fit, and returns the sums.
   MP_DEVICE XentSums measure() {
     OnlineSums<T> own;
     if (has_edge_) {
@@ -87,7 +88,7 @@ class BlockRow {
     return combine(own);
   }
 
-  /// No class before the label has its logit.
+  /// Returns whether no class before the label has the same logit.
   MP_DEVICE bool label_is_first() {
     int earlier = has_edge_ && edge_ < row_.label && edge_logit_ == row_.label_logit;
     for_each_vector([&](const Packed<T> &v, int64_t first) {
@@ -122,11 +123,11 @@ class BlockRow {
   }
 
  private:
-  static constexpr int kTurn = kBatch * kThreads;  // vectors that the block takes at a time
+  static constexpr int kTurn = kBatch * kThreads;  // vectors of the block per step
 
   MP_DEVICE const T *gmem(int64_t vector) const { return row_.logits + head_ + vector * kElems; }
 
-  /// Calls visit(batch[b], i) for the vectors of this thread among the next `count`, of which it has the
+  /// Calls visit(batch[b], i) for the vectors of this thread among the next `count`, from its
   /// first.
   template <class Batch, class Visit>
   static MP_DEVICE void visit(int count, Batch &batch, Visit visit) {
@@ -134,13 +135,13 @@ class BlockRow {
     for (int b = 0; b < kBatch; b++)
       if (b * kThreads < count) visit(batch[b], b * kThreads);
   }
-  /// Of `left` vectors, those of one turn.
+  /// Returns how many of the `left` vectors belong to the current step.
   static MP_DEVICE int turn(int64_t left) { return clamped(left, kTurn); }
   static MP_DEVICE int clamped(int64_t x, int most) {
     return static_cast<int>(max_of<int64_t>(min_of<int64_t>(x, most), 0));
   }
 
-  /// Calls use(vector, its first class) for all of this thread, from the copy where they are there.
+  /// Calls use(vector, its first class) for all vectors of this thread, from the copy if present.
   template <class Use>
   MP_DEVICE void for_each_vector(Use use) const {
     for (int64_t first = thread_index(); first < vectors_; first += kTurn) {
@@ -156,7 +157,7 @@ class BlockRow {
     }
   }
 
-  /// The batch begins with vector `first`; `count` as in visit().
+  /// Adds a batch that begins with vector `first`; `count`: see visit().
   MP_DEVICE void add(OnlineSums<T> &own, const Packed<T> (&batch)[kBatch], int64_t first,
                      int count) const {
     float found = own.largest;
@@ -199,7 +200,7 @@ class BlockRow {
   T *copy_;
   int head_;
   int64_t vectors_;
-  int64_t edge_;  ///< a class
+  int64_t edge_;  ///< class of this thread's single element
   bool has_edge_;
   float edge_logit_ = 0.0f;
 };

@@ -1,11 +1,11 @@
-// A row of logits in the registers of a warp.
+// Row of logits in the registers of a warp.
 #pragma once
 
 #include "kernels/layers/softmax_xent.h"
 
 namespace mp::MP_TARGET {
 
-/// The logits of a lane: kRuns runs of kRun neighbours.  Runs of the same number lie side by side.
+/// Logits of a lane: kRuns vectors of kRun classes.  Vector r of adjacent lanes is contiguous.
 template <class T, int kRun, int kRuns>
 struct WarpRow {
   float x[kRuns][kRun];
@@ -15,7 +15,7 @@ struct WarpRow {
     return max_of(min_of(static_cast<int>(row.classes) - column(run), kRun), 0);
   }
 
-  /// Calls visit(x[r], r) for the runs that any lane has something in.
+  /// Calls visit(x[r], r) for the vectors that are not empty in all lanes.
   template <class Visit>
   MP_DEVICE void for_each_vector(const XentRow<T> &row, Visit visit) {
     MP_UNROLL
@@ -23,7 +23,7 @@ struct WarpRow {
       if (r * kWarpSize * kRun < row.classes) visit(x[r], r);
   }
 
-  /// Beyond the last class are masked ones.
+  /// Loads the row; elements past the last class are masked.
   MP_DEVICE void load(const XentRow<T> &row) {
     for_each_vector(row, [&](float(&run)[kRun], int r) {
       load_vector(run, row.logits + column(r), valid(row, r));
@@ -41,7 +41,7 @@ struct WarpRow {
     return warp_reduce<Max>(found);
   }
 
-  /// No class before the label has its logit.
+  /// Returns whether no class before the label has the same logit.
   MP_DEVICE bool label_is_first(const XentRow<T> &row) {
     int earlier = 0;
     for_each_vector(row, [&](float(&run)[kRun], int r) {
@@ -61,7 +61,7 @@ struct WarpRow {
     return warp_reduce<Sum>(sum);
   }
 
-  /// The logits become exp(logit - largest); returns their sum but for the label's.
+  /// Replaces logits by exp(logit - largest) and returns the sum without the label's.
   MP_DEVICE float exponentiate(const XentRow<T> &row, float largest) {
     float sum = 0.0f;
     for_each_vector(row, [&](float(&run)[kRun], int r) {
