@@ -1,4 +1,4 @@
-// What the kernels of the layers around GEMM and convolution are launched with.
+// Arguments of the layer kernels other than GEMM and convolution.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ struct XentArgs {
   mp_dtype_t dtype;
   int64_t rows, classes, ld_logits, ld_dlogits;
   float weight;
-  bool ignores;  ///< rows of ignore_label
+  bool ignores;  ///< rows with ignore_label are skipped
   int32_t ignore_label;
   float label_smoothing;
   const void *logits;
   const int32_t *labels;
   const float *loss_scale;  ///< NULL = 1
-  float *row_loss;          ///< the kernels also keep there, for a while, how many rows count
+  float *row_loss;          ///< temporarily also holds the number of rows that count
   float *loss;              ///< optional
   int64_t *correct;         ///< optional
   void *dlogits;            ///< optional
@@ -44,7 +44,7 @@ struct LossArgs {
   void *dprediction;                  ///< optional
   LossPartial *workspace;
 
-  static constexpr int64_t kAtOnce = 2048;  ///< elements of a block
+  static constexpr int64_t kAtOnce = 2048;  ///< elements per block and step
   int64_t chunk_elems() const {
     const int64_t steps = (desc.count + kAtOnce - 1) / kAtOnce;
     return (steps + kMaxLossChunks - 1) / kMaxLossChunks * kAtOnce;
@@ -52,7 +52,7 @@ struct LossArgs {
   int64_t num_chunks() const { return (desc.count + chunk_elems() - 1) / chunk_elems(); }
 };
 
-/// `count` matrices of rows x cols, one after the other, each of them transposed.
+/// Transposition of `count` consecutive rows x cols matrices.
 struct TransposeArgs {
   int64_t count, rows, cols;
   mp_dtype_t src_dtype, dst_dtype;
@@ -60,7 +60,7 @@ struct TransposeArgs {
   void *dst;
 };
 
-/// Both passes; each looks at what it needs.
+/// Arguments of both passes; each reads only some of them.
 struct PoolArgs {
   mp_pool2d_desc_t desc;
   int32_t p, q;  ///< 0: no outputs
@@ -68,13 +68,13 @@ struct PoolArgs {
   void *y, *dx;
 };
 
-/// Two numbers per chunk and channel.
+/// Returns the workspace size: two floats per chunk and channel.
 inline size_t batch_norm_workspace_bytes(const mp_batchnorm_desc_t &desc) {
   const ColumnPartition partition(desc.rows, desc.channels);
   return static_cast<size_t>(2 * partition.chunks * desc.channels) * sizeof(float);
 }
 
-/// All three passes; each looks at the tensors that it needs.
+/// Arguments of all three passes; each reads only some of the tensors.
 struct BatchNormArgs : mp_batchnorm_tensors_t {
   mp_batchnorm_desc_t desc;
   float *workspace;  ///< inference: NULL
@@ -87,10 +87,10 @@ struct EmbeddingArgs {
   void *out;
 };
 
-/// Rows with the same index are summed by stretches of so many.
+/// Rows per stretch, the unit in which rows with the same index are summed.
 constexpr int64_t kEmbeddingStretch = 64;
 
-/// Where things lie in the workspace of the backward pass, in bytes.
+/// Byte offsets in the workspace of the backward pass.
 struct EmbeddingWorkspace {
   size_t keys[2] = {}, values[2] = {};  ///< buffers of the sort
   size_t begins = 0, sums = 0, scratch = 0;
@@ -121,7 +121,7 @@ struct EmbeddingBackwardArgs {
   const void *dout;
   void *dtable;
   float *found_inf, *amax;  ///< optional
-  void *workspace;          ///< no rows: NULL
+  void *workspace;          ///< NULL without rows
 };
 
 struct PointwiseArgs {

@@ -1,11 +1,12 @@
-// Batch normalisation, forward.
+// Batch normalization, forward.
 //
-// Training: every part of the rows gives a mean and a sum of squared deviations per channel
-// (measure_pieces), they are combined (finish_statistics), and the rows are normalised in a second
-// pass over x, which inference has alone.
+// Training: measure_pieces computes a mean and a sum of squared deviations per channel and part of
+// the rows, finish_statistics combines them, and a second pass over x normalizes the rows.
+// Inference has the second pass only.
 //
-// A thread takes the exact deviations from the mean of 4 rows at a time.  All further combining is
-// that of Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, formulas 2.1.
+// A thread computes exact deviations from the mean of 4 rows at a time.  All other statistics are
+// combined as in Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983,
+// formulas 2.1.
 #include "kernels/layers/args.h"
 #include "kernels/layers/batch_norm.h"
 
@@ -14,12 +15,12 @@ namespace mp::MP_TARGET {
 namespace {
 
 [[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
-constexpr int kRowsAtOnce = 4;       // when measuring
+constexpr int kRowsAtOnce = 4;       // for statistics
 constexpr int kRowsToNormalise = 4;  // at once; more would spill
 
 // ---------------------------------------------------------------------------- statistics
 
-/// Of `count` samples.
+/// Moments of `count` samples.
 template <class Real>
 struct Moments {
   Real count, mean, squares;  ///< squares: sum of (x - mean)^2
@@ -43,14 +44,15 @@ struct StatisticsArgs {
   }
 };
 
-/// Of the rows of one thread: the count is that of all its channels.
+/// Moments of the rows of one thread; all its channels have the same count.
 struct ThreadMoments {
   float count = 0.0f;
   float mean[kVec] = {}, squares[kVec] = {};
 
-  /// Adds the rows x[r] with r < num_rows, where num_rows >= 1.  Their mean is found relative to
-  /// the first row: a sum of equal numbers could round or overflow, and the square of a large delta
-  /// meets the factor 0 of the first group.
+  /// Adds the rows x[r] with r < num_rows; num_rows >= 1.  Their mean is computed relative to the
+  /// first row, because a sum of equal numbers could round or overflow.  delta is multiplied by
+  /// count * share before it is squared: delta^2 could overflow in the first group, where count is
+  /// 0.
   MP_DEVICE void add(const float (&x)[kRowsAtOnce][kVec], int num_rows) {
     const float rows = static_cast<float>(num_rows);
     const float one_share = 1.0f / rows, share = rows / (count + rows);
@@ -110,8 +112,8 @@ measure_pieces(MP_PARAM(StatisticsArgs) args) {
   });
 }
 
-/// (1 - momentum) running + momentum value.  A running value that is not finite is replaced: it
-/// would stay.
+/// Sets running = (1 - momentum) running + momentum value.  A running value that is not finite
+/// would never recover, so `value` replaces it.
 MP_DEVICE void update_running(float *running, int64_t channel, float momentum, float value) {
   if (running == nullptr || momentum == 0.0f) return;
   const float old = running[channel];
@@ -135,7 +137,7 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
         const float mean = static_cast<float>(all.mean);
         call.saved_mean[channel] = mean;
         call.saved_inv_std[channel] = inverse_std(var, desc.epsilon);
-        // One sample has no unbiased variance, but the same rule decides if its mean counts.
+        // A single sample has no unbiased variance; its variance, 0 or NaN, then decides instead.
         const float unbiased =
             desc.rows > 1 ? static_cast<float>(all.squares / (all.count - 1.0)) : var;
         if (is_nonfinite(mean) || is_nonfinite(unbiased)) return;
@@ -144,13 +146,13 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
       });
 }
 
-// ---------------------------------------------------------------------------- normalising
+// ---------------------------------------------------------------------------- normalization
 
 struct NormaliseArgs {
   BatchNormArgs call;
   ColumnPartition partition;
   const float *mean;
-  const float *inv_std;  ///< NULL: from call.running_var
+  const float *inv_std;  ///< NULL: computed from call.running_var
 };
 
 MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const RowsOfThread &rows,
@@ -165,7 +167,7 @@ MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const Rows
   return {mean, inv_std, args.call.gamma, args.call.beta, rows, is_affine};
 }
 
-/// Known to have gamma and beta, it needs fewer registers.
+/// Normalizes the rows.  kIsAffine: gamma and beta are present, which saves registers.
 template <bool kIsAffine>
 MP_KERNEL(kThreads, kIsAffine ? 2 : 1)
 normalise(MP_PARAM(NormaliseArgs) args) {

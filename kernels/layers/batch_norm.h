@@ -1,4 +1,4 @@
-// What the passes of batch normalisation share: how they read and write, and the formula itself.
+// Common parts of the batch normalization passes: loads, stores and the formula.
 #pragma once
 
 #include "kernels/layers/args.h"
@@ -7,8 +7,8 @@
 
 namespace mp::MP_TARGET {
 
-/// The partition of a pass in which nothing is summed: small parts, that yet hide what a block reads of each channel
-/// before its first row.
+/// Returns the partition of a pass without sums: parts are small, but large enough to hide the
+/// loads per channel before the first row.
 inline ColumnPartition elementwise_partition(const mp_batchnorm_desc_t &desc) {
   constexpr int64_t kRowsPerThread = 16;
   ColumnPartition partition(desc.rows, desc.channels);
@@ -17,8 +17,8 @@ inline ColumnPartition elementwise_partition(const mp_batchnorm_desc_t &desc) {
   return partition;
 }
 
-/// Calls f(type, whole) once for all rows of a part: behind questions between them loads would be waited for one after the
-/// other.  `whole`: all columns are there, and every row of these matrices begins aligned.
+/// Calls f(type, whole) once for all rows of a part: branches between rows would serialize their
+/// loads.  `whole`: all kVec columns are valid, and every row of the matrices begins aligned.
 template <class F, class... Bases>
 MP_DEVICE void with_rows(const mp_batchnorm_desc_t &desc, const RowsOfThread &rows, const F &f,
                          const Bases *...bases) {
@@ -32,7 +32,7 @@ MP_DEVICE void with_rows(const mp_batchnorm_desc_t &desc, const RowsOfThread &ro
   });
 }
 
-/// x[r] = the channels of row rows.first + r * rows.stride, where that is below `end`.
+/// Loads x[r], the channels of row `row` + r * rows.stride, for rows below `end`.
 template <class T, bool kWhole, int kRows>
 MP_DEVICE void load_rows(float (&x)[kRows][kVec], const mp_batchnorm_desc_t &desc, const void *base,
                          const RowsOfThread &rows, int64_t row, int64_t end) {
@@ -53,12 +53,12 @@ MP_DEVICE void store_rows(const float (&x)[kRows][kVec], const mp_batchnorm_desc
       store_vector(first + r * rows.stride * desc.channels, x[r], rows.valid);
 }
 
-/// One float per channel of the thread.
+/// Loads one float per channel of the thread.
 MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfThread &rows) {
   load_vector(x, base + rows.column, rows.valid);
 }
 
-/// The same of an optional array.
+/// Loads an optional array, or sets x to `absent`.
 MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfThread &rows,
                              float absent) {
   MP_UNROLL
@@ -66,20 +66,20 @@ MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfTh
   if (base != nullptr) load_channels(x, base, rows);
 }
 
-/// 1 / sqrt(var + epsilon).  An infinite variance gives NaN: 0 would hide it.
+/// Returns 1 / sqrt(var + epsilon), or NaN for an infinite variance, which 0 would hide.
 MP_DEVICE float inverse_std(float var, float epsilon) {
   return is_nonfinite(var) ? float_from_bits(0x7fffffffu) : 1.0f / sqrtf(var + epsilon);
 }
 
-/// What y is before the activation.  Forward and backward come to the same bits: the gradient of
-/// ReLU asks for the sign.
+/// Value of y before the activation.  Forward and backward compute identical bits, because the
+/// gradient of ReLU depends on the sign.
 struct Normalisation {
   float mean[kVec], factor[kVec], shift[kVec];
 
   MP_DEVICE Normalisation(const float (&mean_)[kVec], const float (&inv_std)[kVec],
                           const float *gamma, const float *beta, const RowsOfThread &rows,
                           bool is_affine = false) {
-    if (is_affine) {  // known to have both
+    if (is_affine) {  // both are present
       load_channels(factor, gamma, rows);
       load_channels(shift, beta, rows);
     } else {

@@ -1,12 +1,13 @@
-// Batch normalisation, backward.
+// Batch normalization, backward.
 //
-//      g = dy, or 0 where ReLU was not positive
+//      g = dy, or 0 where the output of ReLU is not positive
 //      dbeta = sum g,  dgamma = inv_std sum g (x - mean)
 //      dx = gamma inv_std (g - dbeta / rows - (x - mean) inv_std dgamma / rows)
 //
-// One pass over x and dy for the sums, cut and combined as the statistics of the forward pass are,
-// and a second one for dx.
-// Source: Ioffe & Szegedy 2015, section 3, with the sums over the mean and the variance put together.
+// One pass over x and dy computes the sums, partitioned and combined like the statistics of the
+// forward pass, and a second pass computes dx.
+//
+// Source: Ioffe & Szegedy 2015, section 3, with the terms of the mean and the variance combined.
 #include "kernels/layers/args.h"
 #include "kernels/layers/batch_norm.h"
 
@@ -19,13 +20,13 @@ constexpr int kRowsAtOnce = 2;
 
 template <class Real>
 struct Sums {
-  Real g, g_centred;  ///< of g and of g (x - mean)
+  Real g, g_centred;  ///< sums of g and of g (x - mean)
 
   MP_DEVICE Sums operator+(const Sums &b) const { return {g + b.g, g_centred + b.g_centred}; }
 };
 
 struct BackwardArgs {
-  BatchNormArgs call;  ///< dgamma and dbeta are present
+  BatchNormArgs call;  ///< dgamma and dbeta are not NULL
   ColumnPartition partition;
 
   MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
@@ -43,7 +44,7 @@ MP_DEVICE Normalisation read_normalisation(const BatchNormArgs &call, const Rows
   return {mean, inv_std, call.gamma, call.beta, rows};
 }
 
-/// Calls visit(type, row, x, g) for the rows of the part, kRowsAtOnce at a time.
+/// Calls visit(type, row, x, g) for this thread's rows of the part, kRowsAtOnce at a time.
 template <class Visit>
 MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation &normalised,
                                  const RowsOfThread &rows, const Part &part, Visit visit) {
@@ -107,7 +108,7 @@ finish_sums(MP_PARAM(BackwardArgs) args) {
       });
 }
 
-/// What is taken off g: the part of dx that goes through the mean and through the variance.
+/// Terms subtracted from g: the gradients through the mean and through the variance.
 struct Correction {
   float constant[kVec], per_centred[kVec];
 
@@ -155,7 +156,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
 
 void batch_norm_backward(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
-  // Omitted dgamma and dbeta are written over the sums of the first chunk, which are read first.
+  // Omitted dgamma and dbeta overwrite the sums of the first chunk, which have been read by then.
   if (args.dbeta == nullptr) sums.call.dbeta = args.workspace;
   if (args.dgamma == nullptr)
     sums.call.dgamma = args.workspace + sums.partition.chunks * args.desc.channels;

@@ -1,4 +1,4 @@
-// Dropout of any tensor, forward and backward: y = x mask / (1 - p), with a mask that is made where it is needed.
+// Dropout, forward and backward: y = x mask / (1 - p).  Both passes generate the mask on the fly.
 #include "kernels/layers/args.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/tensors/chunks.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kRuns = 2;
-constexpr int kPiece = kThreads * kRuns * kVec;  // elements that a block handles at a time
+constexpr int kPiece = kThreads * kRuns * kVec;  // elements per block and step
 
 struct MaskArgs {
   DropoutArgs call;
@@ -18,7 +18,8 @@ struct MaskArgs {
   uint32_t threshold;
 };
 
-/// Runs begin at multiples of 4 of the tensor, so that a quad of theirs is one of its.
+/// Applies the mask.  Vectors begin at multiples of 4 elements, so each of their quads is a quad of
+/// the tensor.
 template <class Runs>
 MP_DEVICE void drop(const MaskArgs &args, uint64_t offset, const Runs &runs,
                     float (&x)[Runs::kRuns][kVec]) {

@@ -1,8 +1,8 @@
-// Losses of single elements, their mean or sum, and the gradient of each.
+// Element-wise losses, their mean or sum, and their gradients.
 //
-// A block has a chunk of the elements and leaves its sum in the workspace; one block adds the sums
-// up.  With ignored targets a launch before them counts those of each chunk that are not ignored:
-// the gradient needs the number of all.  The chunks follow from the number of elements alone.
+// Each block sums a chunk of the elements into the workspace, and one block adds these sums.  With
+// ignored targets, a launch before them counts the other elements of each chunk, because the
+// gradient depends on their total number.  Chunks depend on the number of elements only.
 #include "kernels/layers/softmax_xent.h"
 #include "kernels/simt/logistic.h"
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = LossArgs::kAtOnce / kVec;
 
 struct ChunkedArgs : LossArgs {
-  int64_t chunk, chunks;  ///< elements of a chunk, and how many there are
+  int64_t chunk, chunks;  ///< elements per chunk, and number of chunks
 
   MP_DEVICE bool ignores() const { return (desc.flags & MP_LOSS_IGNORE_TARGET) != 0; }
   MP_DEVICE bool is_ignored(float t) const {
@@ -25,7 +25,7 @@ struct ChunkedArgs : LossArgs {
 // ---------------------------------------------------------------------------- one element
 
 struct ElementLoss {
-  float loss, slope;  ///< value at (x, t) and derivative by x
+  float loss, slope;  ///< value at (x, t), and derivative with respect to x
 
   MP_DEVICE ElementLoss(mp_loss_kind_t kind, float x, float t) {
     if (kind == MP_LOSS_BCE_WITH_LOGITS) {
@@ -46,9 +46,9 @@ struct ElementLoss {
  private:
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-  /// Let u be the part of the target on the other side of x.  The loss is |x| u + log(1 + e^-|x|)
-  /// and the derivative u - s(-|x|), with the sign of x: for t = 0 or 1 one of the terms is 0, and
-  /// nothing cancels.
+  /// Computes BCE with u = 1 - t for x >= 0, else t.  The loss is |x| u + log(1 + e^-|x|), and the
+  /// derivative is u - sigmoid(-|x|) with the sign of x.  Nothing cancels for t = 0 or 1, because
+  /// one of the terms is then 0.
   MP_DEVICE void of_logit(float x, float t) {
     const bool is_positive = x >= 0.0f;
     const float u = is_positive ? 1.0f - t : t;
@@ -60,7 +60,7 @@ struct ElementLoss {
 
 // ---------------------------------------------------------------------------- kernels
 
-/// Calls visit(first element, how many) for the runs of this thread in the chunk of this block.
+/// Calls visit(first element, count) for this thread's vectors in the chunk of this block.
 template <class Visit>
 MP_DEVICE void for_each_vector(const ChunkedArgs &args, Visit visit) {
   const int64_t begin = block_index() * args.chunk;
@@ -89,7 +89,7 @@ MP_DEVICE T sum_of_chunks(const ChunkedArgs &args, T LossPartial::*member) {
   return block_reduce<kThreads, Sum>(own);
 }
 
-/// The number of elements that count.
+/// Returns the number of elements that are not ignored.
 MP_DEVICE double counted_of(const ChunkedArgs &args) {
   return static_cast<double>(args.ignores() ? sum_of_chunks(args, &LossPartial::counted)
                                             : args.desc.count);

@@ -1,9 +1,9 @@
-// Matrices transposed, one after the other: dst[i][col][row] = round(src[i][row][col]).  An image of
-// c channels is a matrix of c x hw in NCHW and of hw x c in NHWC.
+// Transposition of consecutive matrices: dst[i][col][row] = round(src[i][row][col]).  An image with
+// c channels is a c x hw matrix in NCHW and an hw x c matrix in NHWC.
 //
 // A tile goes through shared memory: it is read along the rows of src and written along the rows of
-// dst, in 16-byte accesses on both sides where they are aligned.  Few channels (RGB) have tiles of
-// that many rows or columns, so that the threads of a block do not wait for channels there are not.
+// dst, with 16-byte accesses if they are aligned.  Matrices with up to 8 channels (RGB) use tiles
+// of 8 rows or columns, so that threads are not idle for absent channels.
 #include "kernels/layers/args.h"
 #include "kernels/simt/vector.h"
 #include "kernels/tensors/elementwise.h"
@@ -17,7 +17,7 @@ constexpr int kTile = 64;
 constexpr int kFew = 8;
 constexpr int kMany = kTile * kTile / kFew;
 
-/// One tile: src[i][row .. row + rows)[col .. col + cols).
+/// Tile src[i][row .. row + rows)[col .. col + cols).
 struct Tile {
   int64_t src, dst;  ///< first element
   int rows, cols;
@@ -35,7 +35,8 @@ MP_DEVICE Tile tile_of(const TransposeArgs &args, int64_t number) {
           static_cast<int>(min_of<int64_t>(args.cols - col, kCols))};
 }
 
-/// Calls visit(row, col, valid) for runs along the rows of a rows x cols part of kRows x kCols.
+/// Calls visit(row, col, valid) for this thread's vectors along the rows of a kRows x kCols tile,
+/// of which rows x cols elements exist.
 template <int kRows, int kCols, class Visit>
 MP_DEVICE void for_each_vector(int rows, int cols, Visit visit) {
   constexpr int kRunsPerRow = kCols / kVec;

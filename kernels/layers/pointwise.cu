@@ -1,7 +1,9 @@
-// Functions of single elements: y = activation(a), activation(a + b), activation(a b) or a activation'(b).
+// Element-wise functions: y = activation(a), activation(a + b), activation(a b) or a
+// activation'(b).
 //
-// a and y are dense, so blocks take stretches of them whatever their rows are.  b is either dense too, or each quad of
-// it is looked for by its row and column: a bias, whose few elements are in the caches, or rows that lie apart.
+// a and y are dense, so each block processes consecutive elements regardless of rows.  b is either
+// dense too, or each of its quads (4 elements) is addressed by row and column: b is then a bias,
+// whose few elements are in the caches, or a matrix with a row stride.
 #include "kernels/layers/args.h"
 #include "kernels/simt/activation.h"
 #include "kernels/tensors/chunks.h"
@@ -13,19 +15,19 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Of a thread, at a time: of 16-bit elements 64 bytes are then on their way, of one tensor or of two.
+/// Vectors per thread and step: 64 bytes of 16-bit elements in flight, from one tensor or two.
 template <bool kReadsB>
 constexpr int kRuns = kReadsB ? 2 : 4;
-/// Elements that a block handles at a time.
+/// Elements per block and step.
 template <bool kReadsB>
 constexpr int kPiece = (kThreads * kVec) * kRuns<kReadsB>;
 
 struct ElementsArgs {
   PointwiseArgs call;
   int64_t count;    ///< elements of a and of y
-  bool b_is_dense;  ///< its elements have the places of those of y
+  bool b_is_dense;  ///< b has the layout of y
 
-  /// To 16 bytes, all in which elements have the places of those of y.
+  /// Returns whether all dense operands are 16-byte aligned.
   MP_DEVICE bool is_aligned() const {
     return is_aligned_16(call.a) && is_aligned_16(call.y) && (!b_is_dense || is_aligned_16(call.b));
   }
@@ -33,11 +35,11 @@ struct ElementsArgs {
 
 // ---------------------------------------------------------------------------- loading
 
-/// Where an element of b is, and how many of its row there are from it on.
+/// Index of an element of b, and the number of elements from there to the end of its row.
 struct PlaceInB {
   int64_t index, left;
 
-  /// Of element `i` of y.
+  /// Finds the element of b that belongs to element `i` of y.
   MP_DEVICE PlaceInB(const mp_pointwise_desc_t &desc, int64_t i) {
     const int64_t row = i / desc.columns, column = i - row * desc.columns;
     index = row * desc.ld_b + column;
@@ -52,12 +54,12 @@ struct PlaceInB {
   }
 };
 
-/// x = quad `i` of a run of b.
+/// Loads x, the quad of b that begins at element `i` of vector `run`.
 template <class Runs, class T>
 MP_DEVICE void load_quad_of_b(float (&x)[kQuad], const Runs &runs, int run, int i,
                               const mp_pointwise_desc_t &desc, const T *b) {
   PlaceInB place(desc, runs.at(run, i));
-  if (desc.columns % kQuad == 0) {  // then a quad lies in one row
+  if (desc.columns % kQuad == 0) {  // each quad is within one row
     load_vector(x, b + place.index, runs.has(run, i) ? kQuad : 0);
     return;
   }
@@ -80,7 +82,7 @@ MP_DEVICE void load_rows_of_b(float (&x)[Runs::kRuns][kVec], const Runs &runs,
   });
 }
 
-/// Both, where both types are known, so that the loads of b do not wait for those of a.
+/// Loads a and b after the dispatch of both types, so that loads of b do not wait for those of a.
 template <class Runs>
 MP_DEVICE void load_dense(float (&a)[Runs::kRuns][kVec], float (&b)[Runs::kRuns][kVec],
                           const Runs &runs, const PointwiseArgs &call) {
@@ -92,9 +94,9 @@ MP_DEVICE void load_dense(float (&a)[Runs::kRuns][kVec], float (&b)[Runs::kRuns]
   });
 }
 
-// ---------------------------------------------------------------------------- the function
+// ---------------------------------------------------------------------------- function
 
-/// z = a + b or a b; a activation'(b) for the D* kinds.
+/// Computes z = a + b, a b, or a activation'(b) for MP_ACT_D*; z holds a on entry.
 template <int kRuns>
 MP_DEVICE void combine(const mp_pointwise_desc_t &desc, float (&z)[kRuns][kVec],
                        const float (&b)[kRuns][kVec]) {
@@ -110,7 +112,7 @@ MP_DEVICE void combine(const mp_pointwise_desc_t &desc, float (&z)[kRuns][kVec],
   }
 }
 
-/// The phases of all kernels: load, combine, activate, store.
+/// Processes the vectors of a thread: loads, combines, activates and stores them.
 template <bool kReadsB, class Runs>
 MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs) {
   const PointwiseArgs &call = args.call;
