@@ -1,5 +1,5 @@
 // Depthwise convolution: one filter per channel.  It is not a matrix product, so the CUDA cores
-// compute it directly, at the speed of memory.
+// compute it directly, at memory speed.
 //
 // A block computes 64 channels: 8 lanes with kVec channels each, times 32 slots with different
 // pixels.  Adjacent outputs read mostly the same inputs: a thread keeps them in registers between
@@ -98,8 +98,8 @@ MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, cons
 }
 
 /// Reuse of pixels among the outputs of a thread: at each tap, output i reads the pixel that output
-/// `from` read at the previous tap, if both are in one image row and their distance is that of two
-/// taps.  In dgrad taps go backwards.
+/// `from` read at the previous tap, if both are in one image row and one tap apart.  In dgrad taps
+/// go backwards.
 template <mp_conv_op_t op>
 struct PixelNeighbor {
   int i, from;

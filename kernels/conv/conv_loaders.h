@@ -214,7 +214,7 @@ class PatchColumnsLoader {
   static constexpr bool kByK = false;
   static constexpr int kPitch = Chunks::kPitch;
 
-  /// Begins at row k0; rows from k_end on are zero.  `k_end` <= patches.num_rows.
+  /// Loads rows [k0, k_end) and zeros after them.  `k_end` <= patches.num_rows.
   MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, bool vectorised,
                                int64_t col0, int64_t k0, int64_t k_end)
       : patches_(patches),

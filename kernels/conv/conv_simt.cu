@@ -14,7 +14,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// Tensor of a product, with its type at run time.
+/// Operand tensor whose type is known at run time.
 struct Tensor {
   mp_dtype_t dtype;
   const void *base;
@@ -244,8 +244,8 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
   writer.finish();
 }
 
-/// Minimum of blocks per SM.  fprop has cursors along the taps for both operands, for which two
-/// blocks of 128 x 128 leave too few registers.  Six blocks of 64 x 64 have enough.
+/// Minimum number of blocks per SM.  fprop has cursors along the taps for both operands, for which
+/// two blocks of 128 x 128 leave too few registers.  Six blocks of 64 x 64 have enough.
 template <mp_conv_op_t op, class Tile>
 [[maybe_unused]] constexpr int kMinBlocks =
     op == MP_CONV_FPROP                   ? 1

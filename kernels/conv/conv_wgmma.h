@@ -138,8 +138,8 @@ struct WgradOperands {
   static_assert(Tile::kN % (2 * kTapBlock) == 0, "two blocks load whole columns of taps");
 
   using Args = ConvWgmmaArgs;
-  /// One thread takes longer to issue the loads of a stage than the products of the stage take
-  /// (Nsight Compute, H200).
+  /// Two, because one thread takes longer to issue the loads of a stage than the products of the
+  /// stage take (Nsight Compute, H200).
   static constexpr int kProducers = 2;
 
   template <class F>

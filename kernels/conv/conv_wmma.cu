@@ -60,7 +60,8 @@ struct ConvLoaders<T, MP_CONV_WGRAD, Tile> {
   B b;
 };
 
-/// A work tile.  The type is selected at run time, once per tile, like in wgmma_loop.h.
+/// Computation of a work tile.  The type is selected at run time, once per tile, like in
+/// wgmma_loop.h.
 template <mp_conv_op_t op, class Tile>
 class ConvWmma {
   template <class T>

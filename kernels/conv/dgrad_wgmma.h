@@ -1,7 +1,7 @@
 // Strided dgrad on Hopper's tensor cores: the loop of conv_wgmma.h over stride phases.
 //
 // Each stride phase (implicit_gemm.h) is a dgrad with stride 1 and some of the taps.  All phases
-// read dy through one map, at different offsets; only their pixels of dx are not adjacent.
+// read dy through one map, at different offsets, and store pixels of dx that are not adjacent.
 #pragma once
 
 #include "kernels/conv/conv_wgmma.h"

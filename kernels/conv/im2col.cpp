@@ -1,4 +1,4 @@
-// Support, matrix products and tensor maps of im2col convolutions.
+// im2col convolutions: supported problems, matrix products and tensor maps.
 #include "kernels/conv/im2col.h"
 
 #include <algorithm>

@@ -28,7 +28,7 @@ inline RunShape run_shape(const ConvProblem &p) {
   return has_rows && rows.padded() < s.s * taps.padded() ? rows : taps;
 }
 
-/// Returns the elements from one row of taps to the next in the filter.
+/// Returns the distance between rows of taps in the filter, in elements.
 inline int32_t filter_row(const ConvProblem &p) {
   const RunShape row{1, 1, p.shape.s * group_c(p.shape)};
   return p.unpadded_c != 0 ? row.padded() : row.elems;
@@ -97,7 +97,8 @@ struct ProductShape {
 };
 ProductShape product_shape(const ConvProblem &);
 
-/// Limit of depthwise filters: the weights of a block's channels must fit into shared memory.
+/// Maximum number of taps of a depthwise filter: the weights of a block's channels must fit into
+/// shared memory.
 constexpr int kMaxDepthwiseTaps = 128;
 
 /// True if dx consists of stride phases.

@@ -50,7 +50,8 @@ struct TapPosition {
     }
   }
 
-  /// Returns the elements up to the end of the segment, at most kVec; 0 past the last segment.
+  /// Returns the number of elements to the end of the segment, at most kVec; 0 past the last
+  /// segment.
   MP_DEVICE int valid(const TapSegments &runs) const {
     return tap_h < runs.taps_h ? min_of(max_of(runs.elems - elem, 0), kVec) : 0;
   }
@@ -92,8 +93,8 @@ struct PatchMap {
   int32_t step_h, step_w;
   TapSegments runs;
 
-  /// Returns the elements per image row.  An image has fewer than 2^30 (capi/conv.cpp,
-  /// padded_image.cpp).
+  /// Returns the number of elements per image row.  An image has fewer than 2^30 elements
+  /// (capi/conv.cpp, padded_image.cpp).
   MP_DEVICE int32_t line_elems() const { return width * channels; }
 
   /// Returns the origin of `row`; meaningless unless row < num_rows.
@@ -127,7 +128,7 @@ struct PatchMap {
   /// a row of taps.
   MP_DEVICE Span8 span(const PatchOrigin &origin, const PatchTap &tap) const {
     const int32_t h = origin.h + tap.h;
-    const int32_t elem = origin.w * channels + tap.elem;  // in the line
+    const int32_t elem = origin.w * channels + tap.elem;  // in the image row
     const bool is_line = h >= 0 && h < height;
     return {origin.offset + tap.offset, max_of(-elem, 0),
             is_line ? min_of(tap.valid, line_elems() - elem) : 0};

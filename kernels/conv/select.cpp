@@ -71,8 +71,8 @@ GemmProblem implicit_gemm(const ConvProblem &p) {
   return gemm;
 }
 
-/// Returns the mean k of the stride phases of dgrad, from the largest: each tap belongs to one
-/// phase.
+/// Returns the mean k of the stride phases of dgrad.  `k`: that of the largest.  Each tap belongs
+/// to exactly one phase.
 int64_t mean_class_k(const ConvShape &s, int64_t k) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
   const int64_t classes = int64_t{h.classes} * w.classes;

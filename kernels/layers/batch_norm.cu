@@ -51,8 +51,7 @@ struct ThreadMoments {
 
   /// Adds the rows x[r] with r < num_rows; num_rows >= 1.  Their mean is computed relative to the
   /// first row, because a sum of equal numbers could round or overflow.  delta is multiplied by
-  /// count * share before it is squared: delta^2 could overflow in the first group, where count is
-  /// 0.
+  /// count * share, which is 0 for the first group, before it is squared: delta^2 could overflow.
   MP_DEVICE void add(const float (&x)[kRowsAtOnce][kVec], int num_rows) {
     const float rows = static_cast<float>(num_rows);
     const float one_share = 1.0f / rows, share = rows / (count + rows);

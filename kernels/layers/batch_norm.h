@@ -8,7 +8,7 @@
 namespace mp::MP_TARGET {
 
 /// Returns the partition of a pass without sums: parts are small, but large enough to hide the
-/// loads per channel before the first row.
+/// loads of per-channel values before the first row.
 inline ColumnPartition elementwise_partition(const mp_batchnorm_desc_t &desc) {
   constexpr int64_t kRowsPerThread = 16;
   ColumnPartition partition(desc.rows, desc.channels);
@@ -71,8 +71,8 @@ MP_DEVICE float inverse_std(float var, float epsilon) {
   return is_nonfinite(var) ? float_from_bits(0x7fffffffu) : 1.0f / sqrtf(var + epsilon);
 }
 
-/// Value of y before the activation.  Forward and backward compute identical bits, because the
-/// gradient of ReLU depends on the sign.
+/// Normalization up to the activation.  Forward and backward must compute identical bits, because
+/// the gradient of ReLU depends on the sign.
 struct Normalisation {
   float mean[kVec], factor[kVec], shift[kVec];
 

@@ -1,8 +1,8 @@
 // Element-wise losses, their mean or sum, and their gradients.
 //
 // Each block sums a chunk of the elements into the workspace, and one block adds these sums.  With
-// ignored targets, a launch before them counts the other elements of each chunk, because the
-// gradient depends on their total number.  Chunks depend on the number of elements only.
+// ignored targets, an earlier launch counts the other elements of each chunk, because the gradient
+// depends on their total number.  Chunks depend on the number of elements only.
 #include "kernels/layers/softmax_xent.h"
 #include "kernels/simt/logistic.h"
 

@@ -28,8 +28,8 @@ constexpr int kMaxLanes = kWarpSize;
 struct TableArgs {
   EmbeddingBackwardArgs call;
   uint32_t *keys, *values;  ///< initially unsorted
-  int32_t *begins;          ///< starts of segments, vocabulary + 1 of them; NULL without rows
-  float *sums;              ///< 2 rows of `width` per window
+  int32_t *begins;  ///< vocabulary + 1: starts of segments, end of the last; NULL without rows
+  float *sums;      ///< 2 rows of `width` per window
   int64_t windows;
   int lanes;      ///< lanes that share a row
   int64_t tiles;  ///< tiles of lanes * kVec columns
@@ -153,7 +153,7 @@ MP_DEVICE void sum_listed(float (&sum)[kVec], const T *columns, int64_t ld, cons
   }
 }
 
-/// Returns the rows of the stretch that begins with sorted row `at`, or 0 if none begins there.
+/// Returns the number of rows of the stretch that begins with sorted row `at`, or 0 if none does.
 MP_DEVICE int stretch_at(const TableArgs &args, int64_t at) {
   if (at >= args.begins[args.call.desc.vocabulary]) return 0;
   const Segment segment(args, args.keys[at]);
@@ -193,7 +193,7 @@ embedding_sum(MP_PARAM(TableArgs) args) {
   watch.finish();
 }
 
-// ---------------------------------------------------------------------------- table
+// ---------------------------------------------------------------------------- long segments
 
 /// Combines the sums of the stretches of long segments.  A long segment is found at the first row
 /// of the window after the one in which it begins.

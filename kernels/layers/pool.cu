@@ -105,7 +105,7 @@ mean_backward(MP_PARAM(PoolArgs) args) {
   });
 }
 
-/// Computes the gradient of the maximum of dilated windows, which is searched for each pixel again.
+/// Computes the gradient of dilated max pooling; each pixel recomputes the maxima of its windows.
 MP_KERNEL(kThreads, 3)
 dilated_max_backward(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);

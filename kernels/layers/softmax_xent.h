@@ -29,9 +29,9 @@ namespace mp::MP_TARGET {
 constexpr float kXentNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kXentMasked = -std::numeric_limits<float>::infinity();  // logit of probability 0
 
-/// Returns exp(difference), difference <= 0.  For 16-bit gradients the error of fast_exp is less
-/// than their rounding; fp32 logits have half as many elements per byte, which leaves time for
-/// expf.
+/// Returns exp(difference), difference <= 0.  The error of fast_exp is negligible next to the
+/// rounding of 16-bit gradients; fp32 logits have half as many elements per byte, which leaves time
+/// for expf.
 template <class T>
 MP_DEVICE float power(float difference) {
   if constexpr (std::is_same_v<T, float>)
@@ -93,7 +93,7 @@ struct XentFactors {
   float share;   ///< label smoothing per class
 };
 
-/// Returns the loss of a row without its weight.
+/// Returns the unweighted loss of a row.
 template <class T>
 MP_DEVICE float loss_of(const XentFactors &factors, const XentRow<T> &row, const XentSums &sums) {
   const float difference = row.label_logit - sums.largest;
