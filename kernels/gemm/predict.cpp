@@ -10,10 +10,10 @@ namespace mp {
 namespace {
 
 constexpr double kElemsPerGemvWave = 1 << 20;
-constexpr double kElemsOfUs = 1 << 20;  // that scalar_load_us is of
+constexpr double kElemsOfUs = 1 << 20;  // elements per scalar_load_us
 
-/// Of both operands, for each element of k; those that lie outside are not counted as work.  Where all rows would be
-/// aligned it is the pointers that are not.
+/// Returns the elements of both operands that are loaded one by one, per element of k, without
+/// those outside the matrices.  If all strides are aligned, the pointers are not.
 int64_t scalar_elems(const GemmKernel &kernel, const GemmProblem &p) {
   const bool both = has_vector_rows(p);
   const auto elems = [&](const Operand &x, int64_t extent, int tile) {
@@ -23,12 +23,12 @@ int64_t scalar_elems(const GemmKernel &kernel, const GemmProblem &p) {
   return elems(p.a, p.out.m, kernel.tile_m) + elems(p.b, p.out.n, kernel.tile_n);
 }
 
-/// Matrices in memory: one for each item, or one for all.
+/// Returns the number of matrices in memory: one per item, or one for all.
 double matrices(const Operand &operand, double items) {
   return operand.stride == 0 && operand.items == nullptr ? 1 : items;
 }
 
-/// What L2 keeps between two passes: T4, A100, H100; to the simulator all memory is alike.
+/// Returns the MB that L2 keeps between two passes: T4, A100, H100; no limit on the simulator.
 double l2_capacity_mb(const Device &device) {
   constexpr double kCapacity[kNumDeviceClasses] = {4, 40, 50, HUGE_VAL};
   return kCapacity[static_cast<size_t>(class_of(device))];
@@ -92,8 +92,8 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   epilogue_mb_ = epilogue_mb(problem.out);
   share_ = count_epilogue(problem.out, items * m * n / num_sms_);
 
-  // Items that are pointers: the table of tensor maps is filled, by several blocks after it was cleared, and
-  // behind the kernel follows the one for misaligned items.
+  // Arrays of pointers need two more launches, to fill the table of tensor maps and for misaligned
+  // items.  If several blocks fill the table, a third one clears it first.
   const bool has_table = kernel.family == GemmFamily::wgmma && problem.out.d.items != nullptr;
   common_.launches = !has_table ? 1 : problem.out.batch_count <= kWgmmaItemsPerBlock ? 3 : 4;
   common_.launches += copies.launches();
@@ -106,7 +106,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
   const double matrices_mb =
       (matrices(problem.a, items) * m + matrices(problem.b, items) * n) * k * ab_bytes * kMb;
-  constexpr double kBlock = 64;  // of rows or columns that a load brings
+  constexpr double kBlock = 64;  // rows or columns per load
   common_.producer_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
   common_.dram_mb = (patches != nullptr ? patches->memory_mb : matrices_mb) + epilogue_mb_;
   const StorePath path = wgmma_store_path(problem.out);
@@ -122,8 +122,8 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
 }
 
 void GemmCounter::count_gemv(const GemmProblem &p) {
-  // As gemv.cu cuts it: the vectors padded to 1, 4, 8 or 16, the matrix in tiles of at least so many
-  // rows or columns, more where it has enough of them for all SMs.
+  // Same division as in gemv.cu: vectors are padded to 1, 4, 8 or 16.  The matrix is divided into
+  // tiles of at least kMinTile rows or columns, larger if there are enough of them for all SMs.
   constexpr double kMinTile = 16;
   const int64_t count = std::min(p.out.m, p.out.n);
   const double extent = static_cast<double>(std::max(p.out.m, p.out.n));
@@ -131,7 +131,7 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
   const double sms = std::min(num_sms_, std::ceil(extent / kMinTile) * p.out.batch_count);
   common_.waves = elems / sms / kElemsPerGemvWave;
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
-  common_.starts = std::ceil(p.out.batch_count / num_sms_);  // a block has one product
+  common_.starts = std::ceil(p.out.batch_count / num_sms_);  // a block computes one batch item
   common_.l2_mb = 0;                                         // the vectors are small
   common_.epilogue = share_;
   common_.epilogues = 1;
@@ -157,7 +157,7 @@ GemmLoad GemmCounter::load(int split_k) const {
 }
 
 void GemmCounter::add_split(GemmLoad &load, int split_k) const {
-  // A pass of its own reads what was written, and does all that an epilogue does.
+  // A separate pass reads the partial sums and performs the complete epilogue.
   load.launches++;
   const double partial_mb = 2 * d_mb_ * split_k;
   load.dram_mb -= epilogue_mb_;
@@ -168,7 +168,7 @@ void GemmCounter::add_split(GemmLoad &load, int split_k) const {
     load.epilogues = 1;
     return;
   }
-  // Dealt to the tiles, which have ways out of their own.
+  // wgmma: distributed over the tiles, in addition to the stores of their slices.
   load.epilogue = slice_epilogue_;
   load.epilogue.ops += share_.ops / load.epilogues;
   load.epilogue.source_mb += share_.source_mb / load.epilogues;

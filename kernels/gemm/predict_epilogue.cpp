@@ -8,24 +8,25 @@ namespace mp {
 
 namespace {
 
-constexpr double kMega = 1.0 / (1 << 20);  // of an element
+constexpr double kMega = 1.0 / (1 << 20);  // units of 2^20, per element
 
-// Instructions per element, as counted in the machine code of sm_90a; a reciprocal and an exponential occupy their
-// unit for eight of them each.
+// Instructions per element, counted in the machine code of sm_90a.  A reciprocal or an exponential
+// occupies its unit for eight instructions.
 constexpr double kConvert = 1, kBeta = 1, kBias = 2;
 constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
-// Counted in the source.
+// Instructions per element, counted in the source.
 constexpr double kSilu = 22, kDsilu = 24, kGeluErf = 45, kDgeluErf = 48;
 constexpr double kMeasure = 2;
-/// 16 pairs out of smem, their halves widened and added, are 80 instructions for 32 elements; places take as many as 48.
+/// Loading 16 pairs from shared memory and adding their widened halves takes 80 instructions for 32
+/// elements; addresses take 48.
 constexpr double kSumColumns = 4;
-/// Of a subtile that is not short: its registers are copied, and every part is asked for.
+/// Overhead of the general path: registers of a subtile are copied, and every option is tested.
 constexpr double kGeneralPathOps = 2;
-/// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
-/// 70 % of the time.
+/// A staged store waits for the matrix that it loads: 600 clocks for 2048 elements, in which four
+/// schedulers would issue 70 % of the time.
 constexpr double kPatchLoad = 600. * 4 * 32 * 0.7 / 2048;
 
-/// Matrices as large as D beside it.
+/// Returns the number of epilogue sources.
 double num_sources(const Output &out) {
   return (out.beta != 0.0f ? 1 : 0) + (out.epilogue.aux != nullptr ? 1 : 0);
 }
@@ -64,10 +65,10 @@ double num_loaded(const Output &out) {
   return (out.beta != 0.0f ? 1 : 0) + (reads_aux(out.epilogue.activation) ? 1 : 0);
 }
 
-/// As WgmmaTmaStore::is_fast_path() says.
+/// Same condition as WgmmaTmaStore::is_fast_path().
 bool is_fast_path(const Output &out) {
   const Epilogue &e = out.epilogue;
-  // d.ld < n in strided dgrad only, whose columns have gaps (StridePhasePlacement).
+  // d.ld < n only in strided dgrad, whose columns are padded (StridePhasePlacement).
   const bool has_column_gaps = out.d.ld < out.n,
              has_whole_units = has_column_gaps || out.n % 8 == 0;
   return has_whole_units && num_sources(out) == 0 &&
@@ -75,7 +76,7 @@ bool is_fast_path(const Output &out) {
          e.found_inf == nullptr && e.dbias == nullptr;
 }
 
-/// As WgmmaDirectStore::can_store() says.
+/// Same condition as WgmmaDirectStore::can_store().
 bool can_store_directly(const Output &out) {
   const auto aligned = [](const Operand &x) {
     return x.ld % 2 == 0 && reinterpret_cast<uintptr_t>(x.base) % (2 * sizeof(float)) == 0;

@@ -1,5 +1,5 @@
-// What it takes an SM to bring a finished tile to D: the way it leaves, what stands beside D, and what the epilogue
-// computes of every element.  Counted here, priced with the constants of tuning.h.
+// Cost model of a tile's epilogue: store path, traffic of C and aux, instructions per element.
+// Counts are computed here and priced with the constants of tuning.h.
 #pragma once
 
 #include "kernels/gemm/dbias.h"
@@ -10,43 +10,43 @@ namespace mp {
 
 struct ClassTuning;
 
-constexpr double kMb = 1e-6;  ///< of a byte
+constexpr double kMb = 1e-6;  ///< MB per byte
 inline double elem_bytes(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
 
-/// Elements and operations in units of 2^20.
+/// Cost of an epilogue.  Elements and operations are in units of 2^20.
 struct EpilogueCost {
   double tma_store_elems, direct_store_elems,
-      staged_store_elems;  ///< of wgmma kernels, by their way (wgmma_store.h)
+      staged_store_elems;  ///< wgmma: elements by store path
   double source_mb;        ///< C and aux, read or written
   double ops;              ///< instructions of the epilogue
 };
 
-/// Of one tile; `path`: of a wgmma kernel.
+/// Returns the cost for one tile; `path`: store path of a wgmma kernel.
 EpilogueCost epilogue_cost(const GemmKernel &kernel, const Output &out, StorePath path);
-/// Of so many elements without their way to D: what the sum behind a split has to do.
+/// Returns the cost of `elems` elements without their store path: the work of a split-k sum.
 EpilogueCost count_epilogue(const Output &out, double elems);
 
-/// Of a class without a constant for subtiles, TILE_US has them in it.
+/// Returns the predicted time.  TILE_US includes TMA stores if a device class has no tma_store_us.
 double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device);
 
-/// How often the products of a tile and its epilogue count in the time of an SM.
+/// Numbers of main loops and epilogues in the time of an SM.
 struct SmTime {
   double mains, epilogues;
 };
-/// Time of an SM that runs `mains` main loops and `epilogues` epilogues.  Ping-pong: two warpgroups
-/// alternate, so two tiles take as long as both main loops, or as one main loop and its epilogue.
-/// The last epilogue is not hidden.
+/// Returns the time of an SM that runs `mains` main loops and `epilogues` epilogues.  Ping-pong:
+/// two warpgroups alternate, so two tiles take as long as both main loops, or as one main loop and
+/// its epilogue.  The last epilogue is not hidden.
 SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us);
 
-/// C, aux and D in memory: what the epilogue of all of D reads and writes, once.
+/// Returns the MB of C, aux and D that the epilogue of D reads and writes, each counted once.
 double epilogue_mb(const Output &out);
 
-/// What the pass for dbias adds.
+/// Cost of the dbias pass.
 struct DbiasPass {
   double launches;
-  double mb;  ///< at the rate of all SMs
+  double mb;  ///< memory traffic, at the rate of all SMs
 };
 DbiasPass count_dbias(const Output &out, const DbiasPlan &plan, const Device &device);
 

@@ -1,4 +1,4 @@
-// From the fields of a descriptor to a problem.
+// Problems made from descriptors and groups.
 #include "kernels/gemm/problem.h"
 
 namespace mp {

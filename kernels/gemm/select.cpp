@@ -1,7 +1,7 @@
-// Which GEMM kernel runs a problem: what each can run, and the ranking.
+// Selection of GEMM kernels: the kernels that can run a problem, and their ranking.
 //
-// Pure functions of (problem, device, tuning).  The table is table.cpp's, the predicted times are
-// predict.h's.
+// Pure functions of (problem, device, tuning).  The kernels are in table.cpp, the predicted times
+// in predict.h.
 #include "kernels/gemm/select.h"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ const char *why_no_wgmma(const GemmKernel &kernel, const Device &device) {
 }
 
 const char *why_no_tma(const GemmProblem &p, bool vectorised) {
-  // What a tensor map can describe: cuTensorMapEncodeTiled.
+  // Limits of a tensor map: cuTensorMapEncodeTiled.
   constexpr int64_t kEndOfExtents = int64_t{1} << 31;
   constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
   if (p.dtype_ab == MP_FP32) return "requires FP16 or BF16";
   if (p.k == 0) return "requires k > 0";
   if (!vectorised) return "requires 16-byte aligned rows";
   if ((p.out.m | p.out.n | p.k) >= kEndOfExtents) return "requires dimensions less than 2^31";
-  // The end of a slice, which may lie behind the end of k, is an int32.
+  // The end of a slice, which may be past the end of k, is an int32.
   if (p.k > kEndOfExtents / 2) return "requires k of at most 2^30";
   if ((p.a.ld | p.b.ld | p.a.stride | p.b.stride) >= kEndOfStrides)
     return "requires row and batch strides of less than 2^40 bytes";
@@ -58,7 +58,7 @@ const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const D
   return nullptr;
 }
 
-/// What is asked: one problem on one device, of which copies are made first or not.
+/// Input of a selection: one problem on one device, with or without copies of A and B.
 struct SelectionInput {
   SelectionInput(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                  bool aligned, const AlignedCopies &copies = {},
@@ -77,12 +77,12 @@ struct SelectionInput {
   const PatchOperands *const patches;
 };
 
-/// Of pointers that are not aligned the copies would not help.
+/// Returns the copies of A and B; none for misaligned pointers, for which copies would not help.
 AlignedCopies copies_for(const GemmProblem &problem, bool aligned) {
   return aligned ? aligned_copies(problem) : AlignedCopies{};
 }
 
-/// NULL if the kernel can run it with that cluster, else why not.
+/// Returns NULL if the kernel can run the problem with that cluster, else the reason.
 const char *why_not(const GemmKernel &kernel, int cluster, const SelectionInput &q) {
   const char *why = nullptr;
   if (kernel.family == GemmFamily::wgmma) {
@@ -101,12 +101,12 @@ const char *why_not(const GemmKernel &kernel, int cluster, const SelectionInput 
   return nullptr;
 }
 
-/// Those of floats that are not negative are ordered as the floats are.
+/// Returns the bits of x as a float.  If x >= 0, they are ordered like the values.
 uint32_t float_bits(double x) {
   return std::bit_cast<uint32_t>(static_cast<float>(x));
 }
 
-/// One kernel and cluster that can run the problem; the splits of k are left to choose.
+/// Kernel and cluster that can run a problem, with any split of k.
 class Candidate {
  public:
   Candidate(const GemmKernel &kernel, int cluster, const SelectionInput &q)
@@ -115,26 +115,26 @@ class Candidate {
         tiles_(tile_counts(kernel, cluster, q.problem.out.m, q.problem.out.n)),
         counter_(kernel, cluster, q.problem, q.device, q.vectorised, q.copies, q.patches) {}
 
-  /// NULL if k can be split so, else why not.
+  /// Returns NULL if k can be split into that many slices, else the reason.
   const char *why_not_split(int split_k) const {
     const double tiles = static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
                          q_.problem.out.batch_count * split_k;
-    // The divisors of a scheduler (tile_scheduler.h).
+    // Limit of the divisors of a scheduler (tile_scheduler.h).
     if (kernel_.family == GemmFamily::wgmma && tiles >= 0x1p31)
       return "requires fewer than 2^31 tiles and slices";
     if (split_k == 1) return nullptr;
     const int64_t slice = slice_elems(kernel_, q_.problem.k, split_k);
     const bool last_is_empty = slice * (split_k - 1) >= q_.problem.k;
     if (slice < kMinSliceElems || last_is_empty) return "requires a larger k for this split";
-    // split_k_sum divides what has 31 bits; of a convolution it adds up all classes and groups at once.
+    // split_k_sum divides 31-bit numbers.  For a convolution it adds all phases and groups at once.
     const double quads = static_cast<double>(q_.problem.out.m) *
                          static_cast<double>((q_.problem.out.n + 3) / 4) *
                          static_cast<double>(q_.problem.out.batch_count);
     return quads < 0x1p31 ? nullptr : "requires D to have fewer than 2^33 elements with this split";
   }
 
-  /// Of two equally fast ones the smaller: by family, then by the elements of D and what tiles have beyond
-  /// it, which cost power where all wait for memory.  The low byte is 0.
+  /// Returns the order of equally fast plans: by family, then by the elements of all tiles.
+  /// Elements outside D cost power if all plans are bound by memory.  The low byte is 0.
   uint32_t tie_break() const {
     const double elems = static_cast<double>(tiles_.m) * kernel_.tile_m *
                          static_cast<double>(tiles_.n) * kernel_.tile_n;
@@ -164,7 +164,7 @@ class Candidate {
   const GemmCounter counter_;
 };
 
-/// NULL if the variant has no name for that.
+/// Returns the name of the variant, with copies if the input has them; NULL if it has none.
 const char *name_of(const GemmVariant &variant, const SelectionInput &q) {
   return q.copies.bytes() > 0 ? variant.copied_name : variant.name;
 }
@@ -181,7 +181,7 @@ GemmPlan choice_of(const GemmVariant &variant, const Candidate &candidate,
           .fuses_dbias = variant.kernel->family == GemmFamily::wgmma && variant.split_k == 1};
 }
 
-/// Those with these tiles, fastest first; returns how many exist.
+/// Ranks the plans with these tiles, fastest first; returns how many exist.
 int rank(GemmTiles tiles, const SelectionInput &question, GemmPlan *choices, int capacity) {
   std::array<GemmPlan, kMaxGemmPlans> runnable;
   std::array<uint64_t, kMaxGemmPlans> order;
@@ -198,7 +198,7 @@ int rank(GemmTiles tiles, const SelectionInput &question, GemmPlan *choices, int
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
     runnable[count] = choice_of(variant, *candidate, question);
-    // Among equals the earlier row wins: the larger tile, and the smaller split.
+    // Among equals the earlier row is first: the larger tile and the smaller split.
     order[count] =
         uint64_t{float_bits(runnable[count].predicted_us)} << 32 | candidate->tie_break() | count;
     count++;
@@ -209,7 +209,8 @@ int rank(GemmTiles tiles, const SelectionInput &question, GemmPlan *choices, int
   return static_cast<int>(count);
 }
 
-/// The choice of the variant of which this is `its_name`; else false, and why, or NULL if there is none.
+/// Finds the plan of the variant with that `its_name`.  Otherwise returns false and the reason,
+/// which is NULL if the name is unknown.
 bool find(const char *GemmVariant::*its_name, const char *name, const SelectionInput &question,
           GemmPlan *choice, const char **why) {
   *why = nullptr;

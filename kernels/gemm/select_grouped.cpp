@@ -1,5 +1,5 @@
-// Which wgmma kernel runs a group of products in one launch.  No clusters and no splits: a group has
-// tiles enough.
+// Selection of a wgmma kernel that runs a group in one launch.  Clusters and split-k are not
+// considered, because a group has enough tiles.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -34,8 +34,8 @@ size_t workspace_of(const GemmGroup &group) {
   return wgmma_workspace(group.count).bytes;
 }
 
-/// The tiles of all products dealt out to the SMs; the last of them keep the longest tile waiting
-/// for half its time on average.
+/// Returns the predicted time.  The tiles of all entries are distributed over the SMs; the last
+/// tiles add half of the longest one on average.
 double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device &device,
                   const ClassTuning &tuning) {
   const KernelTuning &cost = tuning.of(kernel);

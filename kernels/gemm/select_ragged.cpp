@@ -1,5 +1,5 @@
-// Which kernel runs the groups of mp_gemm_ragged.  Their sizes are not known, so that the choice is the one
-// for equal shares.  No clusters and no splits: neither knows of groups that end anywhere.
+// Selection of a kernel for mp_gemm_ragged.  The sizes of groups are unknown, so the plan is the
+// best one for equal sizes.  Clusters and split-k do not support groups that end anywhere.
 #include <algorithm>
 #include <array>
 
@@ -11,10 +11,10 @@ namespace mp {
 
 namespace {
 
-/// Any distance, of which only matters that it is one, and as aligned as rows may be.
+/// Placeholder for a stride: only its presence and alignment matter.
 constexpr int64_t kAnyStride = 8;
 
-/// Groups of equal size.
+/// Returns the problem with groups of equal size.
 GemmProblem equal_shares(const RaggedProblem &problem) {
   GemmProblem p = problem.all;
   const int64_t groups = p.out.batch_count;
@@ -31,14 +31,14 @@ GemmProblem equal_shares(const RaggedProblem &problem) {
   return p;
 }
 
-/// A row of A or B goes through several groups.
+/// Returns whether a row of A or B belongs to several groups.
 bool groups_share_rows(const RaggedProblem &problem) {
   const GemmProblem &p = problem.all;
   if (problem.dimension == MP_RAGGED_M) return p.op_a == MP_OP_T;
   return p.op_a == MP_OP_N || p.op_b == MP_OP_T;
 }
 
-/// NULL if what runs one share runs all of them, else why not.
+/// Returns NULL if a plan for one group runs all groups, else the reason.
 const char *why_not(const GemmPlan &choice, const RaggedProblem &problem) {
   if (choice.kernel->family == GemmFamily::gemv) return "does not support mp_gemm_ragged";
   if (choice.reads_copies) return "copies A and B, which mp_gemm_ragged does not support";

@@ -23,7 +23,7 @@ double dbias_us(const Output &out, const GemmPlan &choice, const Device &device,
   return pass.launches * tuning.launch_us + pass.mb * tuning.dram_us_per_mb;
 }
 
-/// The first thing that is not as aligned_for_tma_store has it.
+/// Returns the first property that aligned_for_tma_store would change.
 std::string why_no_tma_store(const Output &out) {
   const Epilogue &e = out.epilogue;
   const struct {
@@ -84,7 +84,7 @@ std::string lost_time_reason(const Output &out, const GemmPlan &choice, const De
                              const GemmTuning &tuning, size_t workspace_bytes) {
   if (choice.mapped_us > 0 && choice.predicted_us >= kMatters * choice.mapped_us)
     return if_slower(why_no_tma_store(out), choice.predicted_us, choice.mapped_us);
-  // Predictions have the best dbias in them.
+  // Predicted times include the fastest dbias.
   if (choice.best_us == 0 || workspace_bytes >= choice.best_workspace_bytes) return "";
   const ClassTuning &of_class = tuning.of(class_of(device));
   const double us = choice.predicted_us + dbias_us(out, choice, device, of_class, workspace_bytes) -

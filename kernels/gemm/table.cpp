@@ -1,4 +1,4 @@
-// The table of GEMM kernels, and the variants of each row.
+// Table of GEMM kernels, and the variants of each row.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,7 +16,7 @@ namespace {
 
 template <class Tile>
 size_t wgmma_smem(bool, bool) {
-  constexpr size_t kBarriers = 1024;  // at most; beside the stages
+  constexpr size_t kBarriers = 1024;  // upper bound; in addition to the stages
   return Tile::kSmemBytes + kBarriers;
 }
 
@@ -70,7 +70,8 @@ constexpr GemmKernel simt_row(const char *name, double single_block_slowdown) {
           .single_block_slowdown = single_block_slowdown};
 }
 
-/// For tile and slice counts only: the kernel cuts D by the number of SMs.
+/// Returns the row of the gemv kernel.  Its tile serves only to count tiles and slices: the kernel
+/// divides D by the number of SMs.
 constexpr GemmKernel gemv_row(const char *name) {
   return {.family = GemmFamily::gemv,
           .tile = GemmTile::gemv,
@@ -84,7 +85,8 @@ constexpr GemmKernel gemv_row(const char *name) {
           .single_block_slowdown = 1};
 }
 
-// Among equally fast ones the earlier wins; where all wait for DRAM, gemv does the least beside.
+// Among equally fast kernels the earlier one is selected.  If all are bound by DRAM, gemv does the
+// least additional work.
 constexpr std::array kKernels = {
     gemv_row("gemv"),
     wgmma_row<GemmTile::wgmma_128x256>("wgmma_128x256x64_s4"),
@@ -109,11 +111,11 @@ static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel 
 }));
 
 constexpr std::array kClusters = {1, 2};
-/// Close enough to each other that some product with the number of tiles fills whole waves: closer for wgmma, which has
-/// one block on an SM.
+/// Splits, dense enough that some split times the number of tiles fills complete waves.  wgmma has
+/// more, because its SMs have one block each.
 constexpr std::array kSplits = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128};
 constexpr std::array kWgmmaSplits = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
-/// Of clusters: where few tiles are cut into many slices, blocks have no neighbours to share with.
+/// Number of splits with clusters: few tiles with many slices have no neighbors to share with.
 constexpr size_t kPairedSplits = 6;
 
 constexpr std::span<const int> clusters_of(const GemmKernel &kernel) {
@@ -126,7 +128,8 @@ constexpr std::span<const int> splits_of(const GemmKernel &kernel, int cluster) 
   return std::span(kWgmmaSplits).first(cluster > 1 ? kPairedSplits : kWgmmaSplits.size());
 }
 
-/// Rows that are not aligned are multiplied by those of WMMA in two ways.
+/// Returns the number of names; two per WMMA kernel, which reads misaligned rows with or without
+/// copies.
 constexpr size_t num_names() {
   size_t count = 0;
   for (const GemmKernel &kernel : kKernels)
@@ -136,7 +139,7 @@ constexpr size_t num_names() {
 }
 static_assert(num_names() <= size_t{kMaxGemmPlans});
 
-/// "wgmma_128x256x64_s4_c2_k4".
+/// Returns a name such as "wgmma_128x256x64_s4_c2_k4".
 std::string variant_name(const GemmKernel &kernel, int cluster, int split_k) {
   std::string name = kernel.name;
   if (cluster > 1) name += "_c" + std::to_string(cluster);
@@ -158,7 +161,7 @@ struct VariantTable {
   }
   const char *kept(std::string name) { return names.emplace_back(std::move(name)).c_str(); }
 
-  std::deque<std::string> names;  // which stay where they are
+  std::deque<std::string> names;  // a deque keeps their addresses
   std::vector<GemmVariant> variants;
 };
 

@@ -62,7 +62,7 @@ std::string quoted(std::string_view word) {
   return text + '"';
 }
 
-/// The words of a line up to a #.
+/// Returns the words of a line up to a #.
 std::vector<std::string_view> split_words(std::string_view line) {
   constexpr std::string_view kSpaces = " \t\r";
   line = line.substr(0, line.find('#'));
@@ -98,7 +98,7 @@ const GemmKernel &parse_kernel(std::string_view word) {
   throw SyntaxError("unknown kernel " + quoted(word));
 }
 
-/// KEY=NUMBER
+/// Assignment KEY=NUMBER.
 struct Assignment {
   explicit Assignment(std::string_view word) {
     const size_t equals = word.find('=');
@@ -143,7 +143,7 @@ void parse_line(std::string_view line, GemmTuning &tuning) {
   }
 }
 
-/// @throws SyntaxError with the number of the line.
+/// Parses a table; throws SyntaxError with the number of the line.
 void parse_text(std::string_view text, GemmTuning &tuning) {
   for (int number = 1; !text.empty(); number++) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -158,7 +158,7 @@ void parse_text(std::string_view text, GemmTuning &tuning) {
 
 // ---------------------------------------------------------------------------- writing
 
-/// The shortest digits that read back as the same value.
+/// Returns the shortest digits that read back as the same value.
 std::string digits(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};

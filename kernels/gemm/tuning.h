@@ -1,6 +1,7 @@
-// The constants behind the predicted times (predict.h), and the text they are written in.
+// Constants of the predicted times (predict.h), and their text format.
 //
-// A table is lines of words; # begins a comment.  Three kinds, in any order, later ones win:
+// A table consists of lines of words; # begins a comment.  There are three kinds of lines, in any
+// order; a later line replaces an earlier one:
 //
 //     CLASS KEY=NUMBER...               constants of a device class
 //     CLASS KERNEL TILE_US K_US         constants of a kernel on it
@@ -8,7 +9,7 @@
 //
 // CLASS is sm_75 (7.x), sm_80 (8.x), sm_90 (9.0 and newer) or host.  Its keys:
 //
-//     launch_us           a launch, up to the first tile at work
+//     launch_us           a launch, until the first tile starts
 //     dram_us_per_mb      reading A, B, C and writing D once
 //     l2_us_per_mb        operands that all tiles together read
 //     partial_us_per_mb   partial sums of a split, written or read once; sums that exceed L2 cost
@@ -17,32 +18,32 @@
 //     direct_store_us     from registers,
 //     staged_store_us     or through shared memory (wgmma_epilogue.h)
 //     source_us_per_mb    C and aux that an SM reads or writes in an epilogue
-//     op_us               2^20 operations of an SM for bias, activation and statistics; not fitted by
-//                         mptune, like tma_store_us
-//     copy_us_per_mb      copies of A and B with aligned rows, made first
+//     op_us               2^20 operations of an SM for bias, activation and statistics; like
+//                         tma_store_us, not fitted by mptune
+//     copy_us_per_mb      aligned copies of A and B
 //     scalar_load_us      2^20 elements that a wmma kernel loads one at a time because rows are not
 //                         16-byte aligned; added to K_US
-//     wgrad_stage_us      a stage of the producer threads of wgrad by wgmma,
+//     wgrad_stage_us      a stage of the producer threads of wgrad on wgmma,
 //     wgrad_load_us       and each load of that stage; mptune fits neither
 //     estimated           1: the constants come from data sheets and were not measured; mptune
 //                         writes 0
 //     measured_arch       architecture on which the constants were measured, 90 for sm_90; for
 //                         other architectures of the class they are estimates.  0: measured on all
 //
-// KERNEL is a name without _c2, _k4 and _copied.  TILE_US is the time of an SM per tile regardless
-// of k, K_US the time per 1024 elements of k of one tile; if several blocks share an SM, each counts
-// its share.  For gemv, which has no tiles, TILE_US is the time of an SM per 2^20 elements of the
-// matrix, and K_US the time that each vector adds.  Keys of a kernel:
+// KERNEL is a name without _c2, _k4 and _copied.  TILE_US is the time of an SM per tile,
+// independent of k, and K_US the time per 1024 elements of k of one tile.  If several blocks share
+// an SM, each counts its share.  For gemv, which has no tiles, TILE_US is the time of an SM per
+// 2^20 elements of the matrix, and K_US the time that each vector adds.  Keys of a kernel:
 //
-//     start_us            a block's first and last steps, once per persistent block; for gemv, once per
-//                         product of a batch
-//     c2                  K_US times this in clusters of two
+//     start_us            first and last steps of a block, once per persistent block; for gemv,
+//                         once per batch item
+//     c2                  factor of K_US in clusters of two
 //
-// 1 MB is 10^6 bytes; l2 and dram bound a time from below; 0 means no such bound.
+// 1 MB is 10^6 bytes.  l2 and dram are lower bounds of a time; 0 means no such bound.
 //
-// A line replaces what the built-in table (tuning_builtin.inc) says of the same thing and
-// leaves the rest, so a file may hold one class only.  bench/tune measures a device and writes
-// such a file; the library reads the one that MP_GEMM_TUNING names.
+// A line replaces the corresponding line of the built-in table (tuning_builtin.inc); other lines
+// are unchanged, so a file may contain a single class.  bench/tune measures a device and writes
+// such a file; the library reads the file named by MP_GEMM_TUNING.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The constants of predicted times as a text, whose form is at the top of tuning.h.
+// Text form of the constants of predicted times; tuning.h describes the format.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ enum class DeviceClass;
 struct GemmKernel;
 struct GemmTuning;
 
-/// The built-in constants, with those of a table in their place.  NULL if `text` is no table; then
-/// `why` is one clause, "line 3: ...".
+/// Returns the built-in constants, replaced by those in `text`.  If `text` is not a valid table,
+/// returns NULL and sets `why` to one clause, "line 3: ...".
 std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why);
 
-/// The lines that say what `tuning` holds of one class and these kernels; parse_gemm_tuning reads
-/// them back to the same bits.
+/// Returns the lines of `tuning` for one class and these kernels.  parse_gemm_tuning restores the
+/// same bits from them.
 std::string tuning_text(const GemmTuning &tuning, DeviceClass device_class,
                         std::span<const GemmKernel *const> kernels);
 

@@ -26,8 +26,8 @@ MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
 }
 
 /// Fills the table and checks the alignment of all items, because the host cannot read their
-/// pointers.  A single block writes the flag.  Several blocks only raise it; launch_table() clears
-/// it first.
+/// pointers.  A single block writes the flag.  Several blocks only raise it, and launch_table()
+/// clears it first.
 MP_KERNEL(kItemsPerBlock, 1)
 fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
   wait_for_previous_kernel();
