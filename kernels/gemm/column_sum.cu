@@ -1,5 +1,4 @@
-// mp_column_sum, and dbias[col] = sum of D over rows and batch items: fp32, in the order of
-// dbias.h.
+// mp_column_sum, and dbias[col] = sum of D over rows and batch items: fp32, in dbias.h order.
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/columns.h"

@@ -16,14 +16,12 @@ namespace mp::MP_TARGET {
 struct GemmArgs {
   GemmProblem problem;
   TileScheduler scheduler;
-  int64_t slice_k;      ///< elements of k per slice; k itself without a split
-  float *partial_sums;  ///< NULL without a split; else [slice][batch item][m][n]
-  const uint32_t
-      *only_if;         ///< WMMA: the kernel returns if this is 0 when it runs; NULL = always run
-  const int32_t *ends;  ///< ends of the groups of mp_gemm_ragged; otherwise NULL
-  mp_ragged_t ragged;   ///< dimension of the ends
-  ColumnPartials
-      column_partials;  ///< wgmma: destination of the partial column sums, unless base is NULL
+  int64_t slice_k;                 ///< elements of k per slice; k itself without a split
+  float *partial_sums;             ///< NULL without a split; else [slice][batch item][m][n]
+  const uint32_t *only_if;         ///< WMMA: returns at once if 0 when it runs; NULL = always run
+  const int32_t *ends;             ///< ends of the groups of mp_gemm_ragged; otherwise NULL
+  mp_ragged_t ragged;              ///< dimension of the ends
+  ColumnPartials column_partials;  ///< wgmma: destination for dbias, unless base is NULL
 };
 
 /// Returns the arguments, without the workspace of split-k.

@@ -18,7 +18,7 @@
 
 namespace mp::MP_TARGET {
 
-/// Threads of a block in a tile: vector_groups x x_threads x k_splits, all powers of two.
+/// Threads of a block: vector_groups x x_threads x k_splits, all powers of two.
 struct GemvSplit {
   static constexpr int kThreads = 256;
 
@@ -53,8 +53,8 @@ struct GemvTraits {
   static constexpr int kPerVector = kVectors == 1 ? kK : kK / 2;
   static MP_HD int stage_k(const GemvSplit &split) { return kPerVector * split.group_threads(); }
 
-  /// Padding: a stage in shared memory is [group][step][k in step][vector].  Neighboring lanes read
-  /// neighboring steps, which are in different banks.
+  /// Pitch of a step in a stage, [group][step][k in step][vector].  The padding places the steps
+  /// that neighboring lanes read in different banks.
   static constexpr int kStepPitch = kK * kVectors + 4;
   static constexpr int kStageElems = kPerVector * GemvSplit::kThreads / kK * kStepPitch;
 

@@ -15,7 +15,7 @@ struct RaggedGroup {
   uint32_t first_tile;  ///< tiles of the previous groups along the ragged dimension
 };
 
-/// Iterates over the groups, 32 at a time, one per lane.  All lanes of the warp call all functions.
+/// Iterates over the groups, 32 at a time, one per lane.  All lanes must call every function.
 class RaggedWarp {
  public:
   /// `tile`: elements of a tile along the ragged dimension.
@@ -25,7 +25,7 @@ class RaggedWarp {
         bound_(static_cast<int32_t>(min_of<int64_t>(bound, INT32_MAX))),
         tile_(tile) {}
 
-  /// Returns whether next() has not reached all groups.
+  /// Returns whether there are groups that next() has not reached.
   MP_DEVICE bool has_more() const { return next_ < count_; }
 
   /// Advances to the next 32 groups.

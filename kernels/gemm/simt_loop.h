@@ -167,7 +167,7 @@ class SimtLoop {
  private:
   static constexpr int kRows = Tile::kRows;
   static constexpr int kThreadsM = Tile::kM / kRows, kThreadsN = Tile::kN / kVec;
-  /// Lanes follow the longer side: if D ends within a skinny tile, full warps have no work.
+  /// Lanes follow the longer side: if D ends within a skinny tile, entire warps have no work.
   static constexpr bool kLanesAlongM = Tile::kM > Tile::kN;
   static constexpr bool kSplitsColumns = kHasBanks && !kLanesAlongM;
 

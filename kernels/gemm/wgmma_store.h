@@ -7,7 +7,7 @@
 
 namespace mp {
 
-/// Rows of an epilogue subtile, which one warp stores at a time.  It has 64 columns.
+/// Rows of an epilogue subtile, the 64 columns wide part of a tile that a warp stores at a time.
 constexpr int kSubtileRows = 16;
 
 enum class StorePath { tma, direct, staged };
@@ -36,7 +36,7 @@ Output aligned_for_tma_store(Output);
 /// Returns the common store path of all entries of a group.
 StorePath wgmma_store_path(const GemmGroup &);
 
-/// Returns the output that replaces `d` if k is split: dense fp32 sums of a slice.  No address.
+/// Returns the output that replaces `d` if k is split: dense fp32 sums of a slice, base not set.
 Output wgmma_slices(const Output &d);
 
 }  // namespace mp

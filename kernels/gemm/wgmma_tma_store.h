@@ -185,8 +185,7 @@ class WgmmaTmaStore {
   }
 
   /// Processes a subtile by the general path.  Each step covers the full subtile, so that its
-  /// branches are taken once, not for every few elements: a distant branch is as expensive as many
-  /// of them.
+  /// branches are taken once, not for every few elements: a distant branch costs as much as many.
   MP_DEVICE void store_subtile(int subtile, float *regs, const EpilogueWriter &writer) {
     // D is stored from the buffer of the loaded source; if aux is written, from the other buffer.
     const int aux_buffer = 0;
