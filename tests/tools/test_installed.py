@@ -261,6 +261,19 @@ def test_cmake_finds_the_deb(run, package, version, cmake, tmp_path):
     cmake(tmp_path / "root/usr", version)
 
 
+def test_deb_dates_are_source_date_epoch(root, build, run, package):
+    """Files older than SOURCE_DATE_EPOCH included."""
+    first = package.read_bytes()
+    tomorrow = int(time.time()) + 86400
+    run(root / "tools/package/make_deb", build, env={"SOURCE_DATE_EPOCH": str(tomorrow), "TZ": "UTC"})
+    listings = [run("bash", "-c", 'dpkg-deb "$0" "$1" | TZ=UTC tar -tv', part, package).splitlines()
+                for part in ("--ctrl-tarfile", "--fsys-tarfile")]
+    package.write_bytes(first)
+    day = time.strftime("%Y-%m-%d", time.gmtime(tomorrow))
+    for listing in listings:
+        assert listing and {line.split()[3] for line in listing} == {day}, listing
+
+
 def test_same_bytes_from_other_folders(root, run, cxx, tmp_path):
     if subprocess.run(["git", "rev-parse", "--git-dir"], cwd=root, capture_output=True, check=False).returncode != 0:
         pytest.skip("reproducible objects (not a git checkout)")
