@@ -97,7 +97,7 @@ endif
 
 ## test-cuda: run the suites on the software device: sm_90a, sm_80, sm_75, and a device with few SMs
 test-cuda: setup-test
-	@$(if $(HAVE_CUDA),,echo "test-cuda: the kernels' PTX is made by nvcc, which is not here" >&2; exit 1)
+	@$(if $(HAVE_CUDA),,echo "test-cuda: requires nvcc, which compiles the PTX of the kernels" >&2; exit 1)
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@sed -n '/^## Tests that do not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
 	@$(RUN_TESTS) $(SOFTGPU_SUITES) $(SOFTGPU_OLDER_SUITES)

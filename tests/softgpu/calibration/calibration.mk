@@ -35,6 +35,6 @@ $(CALIBRATION)/triton_ptx/made: $(CALIBRATION_SRC)/triton_kernels.py $(CALIBRATI
 .PHONY: calibrate
 ## calibrate: run kernels of CUTLASS, CUB and Triton on the software device, in six orders
 calibrate: setup-calibrate
-	@$(if $(HAVE_CUDA),,echo "calibrate: nvcc compiles the kernels, which is not here" >&2; exit 1)
+	@$(if $(HAVE_CUDA),,echo "calibrate: requires nvcc, which compiles the kernels" >&2; exit 1)
 	@$(MAKE) $(CALIBRATION_PROGRAMS) $(SOFTGPU_CUDART)
 	@tests/softgpu/calibrate --build $(BUILD) --jobs $(JOBS)
