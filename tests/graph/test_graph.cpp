@@ -410,7 +410,7 @@ TEST_CASE("graph: inputs of 16 bits are cast up for nodes in fp32", "[graph]") {
   const PolicyHandle other = make_policy(MP_BF16);
   require_ok(mp_graph_autocast(g.handle, other.get()));
   expect_status(mp_graph_compile(g.handle), MP_ERROR_INVALID_ARGUMENT);
-  CHECK(has(mp_last_error(), "input x is fp16"));
+  CHECK(has(mp_last_error(), "input x: dtype = fp16 must be fp32 or bf16"));
 
   Described wide;
   const int32_t wx = wide.input("x", MP_FP16, {4, 8});

@@ -286,7 +286,7 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "preset = 'caffe' must be one of: default, tensorflow", mpcore.Autocast, preset="caffe")
         self.refused(ValueError, "level = 'high' must be one of: normal,", mpcore.Autocast, level="high")
         self.refused(mpcore.Error, "config->amax_limit = -1 is negative", mpcore.Autocast, amax_limit=-1)
-        self.refused(ValueError, "depth_limit = 9223372036854775808 is beyond", mpcore.Autocast, depth_limit=2**63)
+        self.refused(ValueError, "depth_limit = 9223372036854775808 must be from ", mpcore.Autocast, depth_limit=2**63)
         self.refused(mpcore.Error, "low = MP_DTYPE_NONE must be MP_FP16, MP_BF16 or MP_FP32",
                      mpcore.Autocast.scaler_config, None)
         self.refused(mpcore.Error, "MP_AUTOCAST_FORCE_ALL", policy("bf16", level="force_all").rewrite, net())
@@ -351,7 +351,7 @@ class Refusals(unittest.TestCase):
                 (mpcore.Error, r"graph->tensor_slot\[2\] = 255", change(slot=255, dtype="fp16")),
                 (mpcore.Error, r"graph->input_slot\[3\] = 255", change(dtype="bf16")),
                 (ValueError, r"input_slot\[8\] = 256 must be from ", add(slots=[256])),
-                (ValueError, r"node_depth\[5\] = 9223372036854775808 is beyond", add(depth=2**63)),
+                (ValueError, r"node_depth\[5\] = 9223372036854775808 must be from ", add(depth=2**63)),
                 (ValueError, r"tensor_slot\[2\] = -1 must be from ", change(slot=-1)),
                 (TypeError, "node_depth: ", add(depth="many")),
                 (TypeError, "tensor_amax: ", change(amax="large")),
