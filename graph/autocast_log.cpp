@@ -31,7 +31,7 @@ void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewr
                           write("-report.txt", report(rewritten, MP_AUTOCAST_TEXT));
   if (!is_written)
     log(MP_LOG_WARN, "mp_autocast_rewrite: MP_AUTOCAST_LOG = ", policy.log_folder,
-        ": must be a writable folder");
+        ": cannot write to this folder");
 }
 
 }  // namespace mp

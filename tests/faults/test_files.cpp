@@ -122,7 +122,7 @@ TEST_CASE("faults: a log of autocast that cannot be written", "[files]") {
   const auto expect_warning = [&](const std::string &path, const std::function<void()> &body) {
     const Variable variable("MP_AUTOCAST_LOG", path);
     CHECK(in_child(20, body) == "mp_autocast_rewrite: MP_AUTOCAST_LOG = " + path +
-                                    ": must be a writable folder\nMP_SUCCESS");
+                                    ": cannot write to this folder\nMP_SUCCESS");
   };
   expect_warning(folder.file("file", "no folder"), rewrite);
   expect_warning(folder.path(), [] {  // as on a device that is full

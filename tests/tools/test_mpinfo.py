@@ -36,7 +36,8 @@ def test_environment(root, run, as_json):
     said = {one["name"]: one["value"] for one in as_json(env={"MP_LOG": "info"})["environment"]}
     assert said["MP_LOG"] == "info"
     # It knows every variable that the library reads: quoted names in the sources, less those of constants of the API.
-    sources = [path for folder in ("capi", "kernels") for path in (root / folder).rglob("*") if path.is_file()]
+    sources = [path for folder in ("base", "capi", "graph", "host", "kernels")
+               for path in (root / folder).rglob("*") if path.is_file()]
     constants = set(run(root / "bindings/generate/generate", "--list", "constants").split())
     quoted = {name for path in sources for name in re.findall(r'"(MP_[A-Z_0-9]+)"', path.read_text(encoding="utf-8"))}
     assert quoted - constants == set(said) - constants
