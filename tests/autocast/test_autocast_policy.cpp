@@ -263,7 +263,8 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
     std::string text(bytes, ' ');
     require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_TEXT, text.data(),
                                    &bytes));
-    CHECK_THAT(text, Catch::Matchers::ContainsSubstring("the rewrite is disabled: 16-bit arithmetic"));
+    CHECK_THAT(text,
+               Catch::Matchers::ContainsSubstring("the rewrite is disabled: 16-bit arithmetic"));
   }
   CHECK(tensor_dtype == std::vector<uint8_t>({MP_FP32, MP_FP16, MP_FP32, MP_FP32, MP_FP32}));
   CHECK(node_dtype == std::vector<uint8_t>(nodes, MP_FP32));
