@@ -442,7 +442,7 @@ clean:
 setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-deb setup-wheel setup-roots: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
-	@echo "no nvcc found: building the host target only" >&2
+	@echo "$(if $(filter file,$(origin NVCC)),no nvcc found,NVCC is empty): building the host target only" >&2
 endif
 
 ## help: this list
