@@ -23,7 +23,7 @@ constexpr bool have_known_letters() {
   });
 }
 
-static_assert(are_in_order(), "lists.inc is sorted, and names every operation once");
+static_assert(are_in_order(), "op_lists.inc is sorted, and names every operation once");
 static_assert(have_known_letters());
 
 constexpr std::string_view kNeverForced[] = {
