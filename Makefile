@@ -103,7 +103,7 @@ gencode_up_to = -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call
 GENCODE_UP_TO_SM75 := -DMP_UP_TO_SM75=1 $(call gencode_up_to,75 80,70 72)
 GENCODE_UP_TO_SM80 := $(call gencode_up_to,80,70 72 75)
 # These launch what others compile, so that one architecture will do; with MP_WITHOUT_KERNELS a kernel is an error.
-WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_plan rnn/backward_data \
+WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_launch_args rnn/backward_data \
   rnn/backward_weights rnn/forward simt/cuda/tensor_map
 GENCODE_WITHOUT_KERNELS := -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
 # No other device runs these.

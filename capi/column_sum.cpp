@@ -49,7 +49,7 @@ mp_status_t mp_column_sum_workspace_size(mp_context_t context, const mp_column_s
     mp::require_context(context);
     const mp_column_sum_desc_t d = mp::read_desc(desc);
     mp::require_pointer(bytes, "bytes") =
-        d.columns == 0 ? 0 : mp::column_sum_bytes(mp::input_of(d, nullptr));
+        d.columns == 0 ? 0 : mp::column_sum_bytes(mp::shape_of(mp::input_of(d, nullptr)));
   });
 }
 
@@ -66,7 +66,7 @@ mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc
     const mp::Output in = mp::input_of(d, x);
     if (d.rows > 0) mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(sum, "sum", mp_dtype_size(d.dtype_sum));
-    const size_t needed = mp::column_sum_bytes(in);
+    const size_t needed = mp::column_sum_bytes(mp::shape_of(in));
     MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
                "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
     if (needed > 0) mp::require_device(workspace, "workspace", 256);

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
 #include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/plan.h"
 #include "kernels/conv/select_reasons.h"
 
 namespace mp {
@@ -114,17 +114,26 @@ bool reads_inputs(const ConvProblem &problem) {
 
 // ---------------------------------------------------------------------------- kernel selection
 
-ConvPlan choose_conv(const ConvProblem &problem, const Context &context, bool aligned,
-                     const char *kernel, size_t workspace_bytes) {
-  return choose_kernel(best_conv, find_conv, context, problem, aligned, kernel, workspace_bytes);
+ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem, const char *kernel,
+                        size_t workspace_bytes) {
+  if (kernel == nullptr)
+    return cached_plan<ConvPlan>(
+        context, key_of(problem), workspace_bytes,
+        [&](const PlanRequest &request) { return plan_conv(problem, request); });
+  ConvPlan plan;
+  const char *why;
+  if (!plan_named_conv(problem, plan_request(context, workspace_bytes), kernel, &plan, &why))
+    fail_named_plan(kernel, why);
+  require_workspace(kernel, plan.gemm.workspace.bytes, workspace_bytes);
+  return plan;
 }
 
-void log_choice(const Context &context, const char *function, const ConvShape &s,
-                const ConvPlan &choice) {
-  if (!is_first_occurrence(context, choice.name)) return;
-  log(MP_LOG_INFO, function, ": ", choice.name, " for n = ", s.n, ", h = ", s.h, ", w = ", s.w,
+void log_plan(const Context &context, const char *function, const ConvShape &s,
+              const ConvPlan &plan) {
+  if (!is_first_occurrence(context, plan.name)) return;
+  log(MP_LOG_INFO, function, ": ", plan.name, " for n = ", s.n, ", h = ", s.h, ", w = ", s.w,
       ", c = ", s.c, ", k = ", s.k, ", r = ", s.r, ", s = ", s.s, ", stride = ", s.stride_h, "x",
-      s.stride_w, ", groups = ", s.groups, ", workspace_bytes = ", choice.workspace_bytes);
+      s.stride_w, ", groups = ", s.groups, ", workspace_bytes = ", plan.gemm.workspace.bytes);
 }
 
 // ---------------------------------------------------------------------------- calls
@@ -163,12 +172,11 @@ void check_overlap(const ConvCall &call, const ConvProblem &problem) {
 
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
          const char *kernel, const Workspace &space, mp_stream_t stream) {
-  const bool aligned = has_fast_alignment(problem.image, problem.other);
-  const ConvPlan choice = choose_conv(problem, context, aligned, kernel, space.bytes);
-  log_slow_choice(context, call.function, problem.out, choice.gemm, space.bytes,
-                  [&] { return conv_slow_path_reason(problem, context.device, aligned); });
-  log_choice(context, call.function, problem.shape, choice);
-  context.backend.conv(context.device, problem, choice, space, stream);
+  const ConvPlan plan = find_conv_plan(context, problem, kernel, space.bytes);
+  log_slow_plan(context, call.function, problem.out, plan.gemm, space.bytes,
+                [&] { return conv_slow_path_reason(problem, context.device); });
+  log_plan(context, call.function, problem.shape, plan);
+  context.backend.conv(context.device, problem, plan, space, stream);
 }
 
 /// Computes beta * out and its epilogue, without a product.
@@ -176,8 +184,8 @@ void run_without_product(const Context &context, const ConvProblem &problem, mp_
   const Output &out = problem.out;
   if (out.m > 0) {
     const GemmProblem gemm = operands_of(problem);
-    const GemmPlan choice = cached_plan(plan_gemm, context, gemm, kAssumedAligned, 0);
-    context.backend.gemm(context.device, gemm, choice, {nullptr, 0}, stream);
+    const GemmPlan plan = find_plan(context, shape_of(gemm), nullptr, 0);
+    context.backend.gemm(context.device, gemm, plan, {nullptr, 0}, stream);
   } else if (out.epilogue.dbias != nullptr) {
     context.backend.fill(context.device, out.epilogue.dbias, 0,
                          static_cast<size_t>(out.n) * sizeof(float), stream);
@@ -207,16 +215,10 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
   });
 }
 
-/// Returns the plans of the problem, best first; `index` is for the message of an empty problem.
-std::vector<ConvPlan> ranked_choices(const Context &context, const ConvProblem &problem,
-                                     int32_t index) {
+/// Fails for a problem without output pixels, which launches no convolution.
+void require_pixels(const ConvProblem &problem, int32_t index) {
   MP_REQUIRE(has_pixels(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
              " is outside [0, 0): an empty problem requires no kernel");
-  std::vector<ConvPlan> choices(kMaxConvPlans);
-  const int count = rank_conv(problem, context.device, gemm_tuning(), kAssumedAligned,
-                              choices.data(), kMaxConvPlans);
-  choices.resize(static_cast<size_t>(count));
-  return choices;
 }
 
 }  // namespace
@@ -247,12 +249,11 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     const mp::ConvProblem problem = mp::conv_problem(d, op);
     size_t needed = 0;
     if (mp::reads_inputs(problem)) {
-      const mp::ConvPlan choice =
-          mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
-      needed = choice.workspace_bytes;
+      const mp::ConvPlan plan = mp::find_conv_plan(c, problem, d.kernel, SIZE_MAX);
+      needed = plan.gemm.workspace.bytes;
       // For a named kernel, the result is the minimum.  wgrad has no dbias.
       if (d.kernel == nullptr && op != MP_CONV_WGRAD)
-        needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice.gemm));
+        needed = std::max(needed, mp::dbias_workspace_bytes(mp::shape_of(problem.out), plan.gemm));
     } else {
       mp::require_known_kernel(d.kernel, mp::conv_names(op));
     }
@@ -290,12 +291,13 @@ mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
     const mp::ConvProblem problem = mp::conv_problem(d, op);
-    const std::vector<mp::ConvPlan> ranked = mp::ranked_choices(c, problem, index);
-    const auto find = [&](const char *name, mp::ConvPlan *choice, const char **why) {
-      return mp::find_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
-                           why);
-    };
+    mp::require_pixels(problem, index);
     mp::write_struct(info, "info",
-                     mp::kernel_info(c.device, index, ranked, mp::conv_names(op), find));
+                     mp::kernel_info(c, index, mp::rank_conv(problem, mp::plan_request(c)),
+                                     mp::conv_names(op), [&](const char *name, const char **why) {
+                                       mp::ConvPlan plan;
+                                       return mp::plan_named_conv(problem, mp::plan_request(c),
+                                                                  name, &plan, why);
+                                     }));
   });
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
@@ -59,55 +58,46 @@ bool has_strides(const mp_gemm_desc_t &d) {
   return (d.stride_a | d.stride_b | d.stride_c | d.stride_d) != 0;
 }
 
-/// Returns the problem of mp_gemm_batched.
-GemmProblem problem_of_items(const mp_gemm_desc_t &d) {
-  // Selection checks only whether there are pointer arrays.
-  static const void *const items[1] = {};
-  GemmProblem problem = gemm_problem(d);
-  set_items(problem, items, items, items, items);
-  return problem;
+/// Returns the shape of the call that a workspace or kernel query is about: mp_gemm, or without
+/// strides of a batch mp_gemm_batched.
+GemmShape shape_to_query(const mp_gemm_desc_t &d) {
+  GemmShape shape = shape_of(gemm_problem(d));
+  if (d.batch_count > 1 && !has_strides(d))
+    shape.out.items = ItemAccess::pointers;
+  else
+    require_separate_items(matrix_d(d), d.batch_count);
+  return shape;
 }
 
-/// Returns the problem of a descriptor, without data.
-GemmProblem problem_to_rank(const mp_gemm_desc_t &d) {
-  if (d.batch_count > 1 && !has_strides(d)) return problem_of_items(d);
-  require_separate_items(matrix_d(d), d.batch_count);
-  return gemm_problem(d);
-}
-
-/// Returns the workspace of mp_gemm_batched for one item: its descriptor equals that of mp_gemm.
+/// Returns the workspace of mp_gemm_batched with a batch of one, whose descriptor is also that of
+/// an mp_gemm.
 size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
-  const GemmProblem problem = problem_of_items(d);
-  if (d.kernel == nullptr)
-    return choose(problem, context, kAssumedAligned, nullptr, SIZE_MAX).workspace_bytes;
-  // Some kernels are supported only by mp_gemm.
-  GemmPlan choice;
+  GemmShape shape = shape_of(gemm_problem(d));
+  shape.out.items = ItemAccess::pointers;
+  if (d.kernel == nullptr) return find_plan(context, shape, nullptr, SIZE_MAX).workspace.bytes;
+  // Some kernels run in mp_gemm only.
+  GemmPlan plan;
   const char *why;
-  const bool runs =
-      find_gemm(problem, context.device, gemm_tuning(), kAssumedAligned, d.kernel, &choice, &why);
-  return runs ? choice.workspace_bytes : 0;
+  const bool runs = plan_named_gemm(shape, plan_request(context), d.kernel, &plan, &why);
+  return runs ? plan.workspace.bytes : 0;
 }
 
-/// Returns the plans of the problem, best first; `index` is for the message of an empty problem.
-std::vector<GemmPlan> ranked_choices(const Context &context, const mp_gemm_desc_t &d,
-                                     const GemmProblem &problem, int32_t index) {
+/// Fails for an empty problem, which launches nothing.
+void require_product(const mp_gemm_desc_t &d, int32_t index) {
   MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
              " is outside [0, 0): an empty problem requires no kernel");
-  std::vector<GemmPlan> choices(kMaxGemmPlans);
-  const int count = rank_gemm(problem, context.device, gemm_tuning(), kAssumedAligned,
-                              choices.data(), kMaxGemmPlans);
-  choices.resize(static_cast<size_t>(count));
-  return choices;
 }
 
 /// Selects a kernel for a checked problem, logs and launches it.
-void run(const Context &context, const char *function, const GemmProblem &problem, bool aligned,
+void run(const Context &context, const char *function, const GemmProblem &problem,
          const char *kernel, const Workspace &workspace, mp_stream_t stream) {
-  const GemmPlan choice = choose(problem, context, aligned, kernel, workspace.bytes);
-  log_slow_choice(context, function, problem.out, choice, workspace.bytes,
-                  [&] { return slow_path_reason(problem, context.device, aligned); });
-  log_choice(context, function, problem, choice);
-  context.backend.gemm(context.device, problem, choice, workspace, stream);
+  const GemmShape shape = shape_of(problem);
+  const GemmPlan plan =
+      find_plan(context, shape, requested_kernel(kernel, problem.out.alpha), workspace.bytes);
+  log_slow_plan(context, function, problem.out, plan, workspace.bytes,
+                [&] { return slow_path_reason(shape, context.device); });
+  log_plan(context, function, problem, plan);
+  context.backend.gemm(context.device, problem, plan, workspace, stream);
 }
 
 /// Sets dbias to 0, the sum over no rows.
@@ -127,14 +117,15 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc);
-    const mp::GemmProblem problem = mp::problem_to_rank(d);
+    const mp::GemmShape shape = mp::shape_to_query(d);
     size_t needed = 0;
     if (!mp::is_empty(d)) {
-      const mp::GemmPlan choice = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
-      needed = choice.workspace_bytes;
+      const mp::GemmPlan plan =
+          mp::find_plan(c, shape, mp::requested_kernel(d.kernel, d.alpha), SIZE_MAX);
+      needed = plan.workspace.bytes;
       // For a named kernel, the result is the minimum, without optional workspace.
       if (d.kernel == nullptr)
-        needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice));
+        needed = std::max(needed, mp::dbias_workspace_bytes(shape.out, plan));
       if (d.batch_count == 1 && !mp::has_strides(d))
         needed = std::max(needed, mp::workspace_of_one_item(c, d));
     } else {
@@ -167,7 +158,7 @@ mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void
 
     mp::check_overlap({A, B, C, D}, d, problem.out);
     mp::set_data(problem, {A, B, C, D});
-    mp::run(c, "mp_gemm", problem, mp::has_fast_alignment(A, B), d.kernel, space, stream);
+    mp::run(c, "mp_gemm", problem, d.kernel, space, stream);
   });
 }
 
@@ -189,7 +180,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
 
     mp::require_other_items(d, A, B, D);
     mp::set_items(problem, A, B, C, D);
-    mp::run(c, "mp_gemm_batched", problem, mp::kAssumedAligned, d.kernel, space, stream);
+    mp::run(c, "mp_gemm_batched", problem, d.kernel, space, stream);
   });
 }
 
@@ -200,13 +191,14 @@ mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
-    const mp::GemmProblem problem = mp::problem_to_rank(d);
-    const std::vector<mp::GemmPlan> ranked = mp::ranked_choices(c, d, problem, index);
-    const auto find = [&](const char *name, mp::GemmPlan *choice, const char **why) {
-      return mp::find_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
-                           why);
-    };
+    const mp::GemmShape shape = mp::shape_to_query(d);
+    mp::require_product(d, index);
     mp::write_struct(info, "info",
-                     mp::kernel_info(c.device, index, ranked, mp::gemm_names(), find));
+                     mp::kernel_info(c, index, mp::rank_gemm(shape, mp::plan_request(c)),
+                                     mp::gemm_names(), [&](const char *name, const char **why) {
+                                       mp::GemmPlan plan;
+                                       return mp::plan_named_gemm(shape, mp::plan_request(c), name,
+                                                                  &plan, why);
+                                     }));
   });
 }

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/nvtx_payload.h"
@@ -118,8 +117,8 @@ GemmGroup group_of(const mp_gemm_desc_t &common, const std::vector<GemmGroupItem
   return {gemm_problem(common), products.data(), static_cast<int64_t>(products.size())};
 }
 
-bool is_aligned(const GemmGroupItem &item) {
-  return has_fast_alignment(item.a, item.b);
+GemmShape shape_of(const GemmGroup &group, const GemmGroupItem &item) {
+  return shape_of(item_problem(group, item));
 }
 
 std::span<const GemmGroupItem> items_of(const GemmGroup &group) {
@@ -132,43 +131,43 @@ std::span<const GemmGroupItem> items_of(const GemmGroup &group) {
 size_t most_workspace(const GemmGroup &group, const Context &context, const char *kernel) {
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
-    const GemmPlan choice = for_item(item.index, ": ", [&] {
-      return choose(item_problem(group, item), context, kAssumedAligned, kernel, SIZE_MAX);
+    const GemmPlan plan = for_item(item.index, ": ", [&] {
+      return find_plan(context, shape_of(group, item),
+                       requested_kernel(kernel, group.common.out.alpha), SIZE_MAX);
     });
-    most = std::max(most, choice.workspace_bytes);
+    most = std::max(most, plan.workspace.bytes);
   }
   return most;
 }
 
 size_t workspace_of(const GemmGroup &group, const Context &context, const char *kernel) {
-  GemmPlan choice;
+  GemmPlan plan;
   if (group.count == 0) {
     require_known_kernel(kernel, gemm_names());
     return 0;
   }
-  if (choose_gemm_grouped(group, context.device, gemm_tuning(), SIZE_MAX, kernel, &choice))
-    return choice.workspace_bytes;
+  if (plan_gemm_grouped(group, plan_request(context), kernel, &plan)) return plan.workspace.bytes;
   return most_workspace(group, context, kernel);
 }
 
 // ---------------------------------------------------------------------------- launch
 
-/// Returns why one launch per item, with `choices`, is slower than necessary, or an empty string.
-std::string why_slow(const GemmGroup &group, const Device &device,
-                     const std::vector<GemmPlan> &choices, const Workspace &workspace) {
+/// Returns why one launch per item is slower than necessary, or an empty string.
+std::string why_slow(const GemmGroup &group, const Context &context,
+                     const std::vector<GemmPlan> &plans, const Workspace &workspace) {
+  const Device &device = context.device;
   GemmPlan together;
-  if (choose_gemm_grouped(group, device, gemm_tuning(), SIZE_MAX, nullptr, &together)) {
+  if (plan_gemm_grouped(group, plan_request(context), nullptr, &together)) {
     double us = 0;
-    for (const GemmPlan &choice : choices) us += choice.predicted_us;
+    for (const GemmPlan &plan : plans) us += plan.predicted_us;
     const std::string reason = if_slower(grouped_slow_path_reason(group, device, workspace.bytes),
                                          us, together.predicted_us);
     if (!reason.empty()) return reason;
   }
-  for (size_t i = 0; i < choices.size(); i++) {
+  for (size_t i = 0; i < plans.size(); i++) {
     const GemmGroupItem &item = group.items[i];
-    const std::string reason =
-        if_slower(slow_path_reason(item_problem(group, item), device, is_aligned(item)),
-                  choices[i].predicted_us, choices[i].aligned_us);
+    const std::string reason = if_slower(slow_path_reason(shape_of(group, item), device),
+                                         plans[i].predicted_us, plans[i].aligned_us);
     if (!reason.empty()) return "items[" + std::to_string(item.index) + "]: " + reason;
   }
   return "";
@@ -176,38 +175,37 @@ std::string why_slow(const GemmGroup &group, const Device &device,
 
 void run_one_by_one(const Context &context, const GemmGroup &group, const char *kernel,
                     const Workspace &workspace, mp_stream_t stream) {
-  // All kernels are selected first: if one selection fails, nothing has been enqueued.
-  std::vector<GemmPlan> choices;
+  // All plans are made first: if one fails, nothing has been enqueued.
+  std::vector<GemmPlan> plans;
   for (const GemmGroupItem &item : items_of(group)) {
-    choices.push_back(for_item(item.index, ": ", [&] {
-      return choose(item_problem(group, item), context, is_aligned(item), kernel, workspace.bytes);
+    plans.push_back(for_item(item.index, ": ", [&] {
+      return find_plan(context, shape_of(group, item),
+                       requested_kernel(kernel, group.common.out.alpha), workspace.bytes);
     }));
   }
   log_slow_path(context, "mp_gemm_grouped", [&] {
-    return kernel != nullptr ? std::string() : why_slow(group, context.device, choices, workspace);
+    return kernel != nullptr ? std::string() : why_slow(group, context, plans, workspace);
   });
-  for (size_t i = 0; i < choices.size(); ++i) {
+  for (size_t i = 0; i < plans.size(); ++i) {
     const GemmProblem problem = item_problem(group, group.items[i]);
-    log_choice(context, "mp_gemm_grouped", problem, choices[i]);
-    context.backend.gemm(context.device, problem, choices[i], workspace, stream);
+    log_plan(context, "mp_gemm_grouped", problem, plans[i]);
+    context.backend.gemm(context.device, problem, plans[i], workspace, stream);
   }
 }
 
-void log_group(const Context &context, const GemmGroup &group, const GemmPlan &choice) {
-  if (!is_first_occurrence(context, choice.name)) return;
-  log(MP_LOG_INFO, "mp_gemm_grouped: ", choice.name, " for ", group.count,
-      " GEMMs in one launch, workspace_bytes = ", choice.workspace_bytes);
+void log_group(const Context &context, const GemmGroup &group, const GemmPlan &plan) {
+  if (!is_first_occurrence(context, plan.name)) return;
+  log(MP_LOG_INFO, "mp_gemm_grouped: ", plan.name, " for ", group.count,
+      " GEMMs in one launch, workspace_bytes = ", plan.workspace.bytes);
 }
 
 void run(const Context &context, const GemmGroup &group, const char *kernel,
          const Workspace &workspace, mp_stream_t stream) {
-  GemmPlan choice;
-  if (!choose_gemm_grouped(group, context.device, gemm_tuning(), workspace.bytes, kernel,
-                           &choice)) {
+  GemmPlan plan;
+  if (!plan_gemm_grouped(group, plan_request(context, workspace.bytes), kernel, &plan))
     return run_one_by_one(context, group, kernel, workspace, stream);
-  }
-  log_group(context, group, choice);
-  context.backend.gemm_grouped(context.device, group, choice, workspace.ptr, stream);
+  log_group(context, group, plan);
+  context.backend.gemm_grouped(context.device, group, plan, workspace.ptr, stream);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "base/fork.h"
-#include "capi/choice.h"
 
 namespace mp {
 
@@ -251,13 +250,10 @@ void check_workspace(const Workspace &workspace) {
 
 // ---------------------------------------------------------------------------- kernel selection
 
-GemmPlan choose(const GemmProblem &problem, const Context &context, bool aligned,
-                const char *kernel, size_t workspace_bytes) {
-  if (problem.out.alpha == 0.0f && kernel != nullptr) {
-    require_known_kernel(kernel, gemm_names());
-    kernel = nullptr;  // there is no product
-  }
-  return choose_kernel(plan_gemm, find_gemm, context, problem, aligned, kernel, workspace_bytes);
+const char *requested_kernel(const char *kernel, float alpha) {
+  if (alpha != 0.0f) return kernel;
+  require_known_kernel(kernel, gemm_names());
+  return nullptr;
 }
 
 // ---------------------------------------------------------------------------- log
@@ -275,14 +271,14 @@ bool is_first_occurrence(const Context &context, const char *kernel) {
   return context.logged.kernels.insert(kernel).second;
 }
 
-void log_choice(const Context &context, const char *function, const GemmProblem &problem,
-                const GemmPlan &choice) {
-  if (!is_first_occurrence(context, choice.name)) return;
+void log_plan(const Context &context, const char *function, const GemmProblem &problem,
+              const GemmPlan &plan) {
+  if (!is_first_occurrence(context, plan.name)) return;
   const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
-  log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.out.m, ", n = ", problem.out.n,
+  log(MP_LOG_INFO, function, ": ", plan.name, " for m = ", problem.out.m, ", n = ", problem.out.n,
       ", k = ", problem.k, ", batch_count = ", problem.out.batch_count,
       ", op = ", letter(problem.op_a), letter(problem.op_b), ", ", mp_dtype_name(problem.dtype_ab),
-      " to ", mp_dtype_name(problem.out.dtype), ", workspace_bytes = ", choice.workspace_bytes);
+      " to ", mp_dtype_name(problem.out.dtype), ", workspace_bytes = ", plan.workspace.bytes);
 }
 
 }  // namespace mp

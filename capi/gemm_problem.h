@@ -14,6 +14,7 @@
 #include "capi/context.h"
 #include "capi/gemm_tuning.h"
 #include "capi/overlap.h"
+#include "capi/plan_cache.h"
 #include "kernels/backend.h"
 #include "kernels/gemm/select_reasons.h"
 #include "mpcore.h"
@@ -93,19 +94,9 @@ void check_workspace(const Workspace &);
 
 // ---------------------------------------------------------------------------- kernel selection
 
-constexpr bool kAssumedAligned = true;  // if the host does not have the pointers
-
-/// Returns whether A and B are aligned for kernels with 16-byte copies.
-inline bool has_fast_alignment(const void *a, const void *b) {
-  constexpr size_t kFastAlignment = 16;
-  return is_aligned(a, kFastAlignment) && is_aligned(b, kFastAlignment);
-}
-
-/// Returns the plan of mp_gemm.
-/// @param kernel           desc->kernel
-/// @param workspace_bytes  SIZE_MAX = unlimited
-GemmPlan choose(const GemmProblem &, const Context &, bool aligned, const char *kernel,
-                size_t workspace_bytes);
+/// Returns the kernel that a descriptor requests, or NULL with alpha = 0: kernels multiply, and
+/// nothing is multiplied.
+const char *requested_kernel(const char *kernel, float alpha);
 
 // ---------------------------------------------------------------------------- log
 
@@ -120,22 +111,22 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
       "; further occurrences are not logged");
 }
 
-/// Logs why a selected plan is slow: a property of the problem, or else of the plan.
+/// Logs why a plan is slow: a property of the problem, or else of the plan.
 template <class Reason>
-void log_slow_choice(const Context &context, const char *function, const Output &out,
-                     const GemmPlan &choice, size_t workspace_bytes, const Reason &of_problem) {
+void log_slow_plan(const Context &context, const char *function, const Output &out,
+                   const GemmPlan &plan, size_t workspace_bytes, const Reason &of_problem) {
   log_slow_path(context, function, [&] {
-    if (choice.aligned_us > 0) {
-      const std::string why = if_slower(of_problem(), choice.predicted_us, choice.aligned_us);
+    if (plan.aligned_us > 0) {
+      const std::string why = if_slower(of_problem(), plan.predicted_us, plan.aligned_us);
       if (!why.empty()) return why;
     }
-    return lost_time_reason(out, choice, context.device, gemm_tuning(), workspace_bytes);
+    return lost_time_reason(shape_of(out), plan, plan_request(context, workspace_bytes));
   });
 }
 
 /// True for the first use of a kernel while logging at this level is enabled.
 bool is_first_occurrence(const Context &, const char *kernel);
 
-void log_choice(const Context &, const char *function, const GemmProblem &, const GemmPlan &);
+void log_plan(const Context &, const char *function, const GemmProblem &, const GemmPlan &);
 
 }  // namespace mp

@@ -1,5 +1,4 @@
 // mpcore/gemm.h, groups whose sizes are in device memory: mp_gemm_ragged.
-#include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/nvtx_payload.h"
 #include "kernels/gemm/select_reasons.h"
@@ -36,20 +35,15 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) 
   return d;
 }
 
-GemmPlan choose_ragged(const RaggedProblem &problem, const Context &context, bool aligned,
-                       const char *kernel, size_t workspace_bytes) {
-  return choose_kernel(plan_gemm_ragged, find_gemm_ragged, context, problem, aligned, kernel,
-                       workspace_bytes);
-}
-
 /// Selects a kernel for a checked problem, logs and launches it.
-void run(const Context &context, const RaggedProblem &problem, bool aligned, const char *kernel,
+void run(const Context &context, const RaggedProblem &problem, const char *kernel,
          const Workspace &workspace, mp_stream_t stream) {
-  const GemmPlan choice = choose_ragged(problem, context, aligned, kernel, workspace.bytes);
-  log_slow_choice(context, kFunction, problem.all.out, choice, workspace.bytes,
-                  [&] { return slow_path_reason(problem.all, context.device, aligned); });
-  log_choice(context, kFunction, problem.all, choice);
-  context.backend.gemm_ragged(context.device, problem, choice, workspace.ptr, stream);
+  const RaggedShape shape = shape_of(problem);
+  const GemmPlan plan = find_plan(context, shape, kernel, workspace.bytes);
+  log_slow_plan(context, kFunction, problem.all.out, plan, workspace.bytes,
+                [&] { return slow_path_reason(shape.all, context.device); });
+  log_plan(context, kFunction, problem.all, plan);
+  context.backend.gemm_ragged(context.device, problem, plan, workspace.ptr, stream);
 }
 
 }  // namespace
@@ -65,8 +59,7 @@ mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_de
     const mp::RaggedProblem problem{mp::gemm_problem(d), ragged, nullptr};
     size_t needed = 0;
     if (!mp::is_empty(d)) {
-      needed =
-          mp::choose_ragged(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+      needed = mp::find_plan(c, mp::shape_of(problem), d.kernel, SIZE_MAX).workspace.bytes;
     } else {
       mp::require_known_kernel(d.kernel, mp::gemm_names());
     }
@@ -93,6 +86,6 @@ mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_
     mp::check_overlap({A, B, C, D}, d, problem.all.out,
                       mp::dense_region(ends, "ends", d.batch_count));
     mp::set_data(problem.all, {A, B, C, D});
-    mp::run(c, problem, mp::has_fast_alignment(A, B), d.kernel, space, stream);
+    mp::run(c, problem, d.kernel, space, stream);
   });
 }

@@ -1,7 +1,7 @@
 // Tuning table: constants of the cost model by which mp_gemm selects kernels.
 #pragma once
 
-#include "kernels/gemm/problem.h"
+#include "kernels/gemm/plan.h"
 
 namespace mp {
 

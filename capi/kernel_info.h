@@ -7,41 +7,34 @@
 #include <vector>
 
 #include "capi/check.h"
+#include "capi/context.h"
 #include "capi/gemm_tuning.h"
-#include "kernels/conv/problem.h"
+#include "kernels/gemm/plan.h"
 
 namespace mp {
 
 template <>
 inline constexpr uint32_t kFirstSize<mp_kernel_info_t> = 40;
 
-inline double predicted_us(const GemmPlan &choice) {
-  return choice.predicted_us;
-}
-inline double predicted_us(const ConvPlan &choice) {
-  return choice.gemm.predicted_us;
-}
-
-/// Returns entry `index` of the list of kernels.
-/// @param device  device of the predicted times
-/// @param names   names of all kernels
-/// @param find    (name, &choice, &why), like find_gemm
-template <class Choice, class Find>
-mp_kernel_info_t kernel_info(const Device &device, int32_t index, const std::vector<Choice> &ranked,
-                             std::span<const char *const> names, const Find &find) {
+/// Returns the entry of a ranking, or after its end a kernel that cannot run the problem.
+/// @param names     names of all kernels
+/// @param can_plan  (name, &why) -> bool
+template <class Entry, class CanPlan>
+mp_kernel_info_t kernel_info(const Context &context, int32_t index,
+                             const std::vector<Entry> &ranked, std::span<const char *const> names,
+                             const CanPlan &can_plan) {
   mp_kernel_info_t info{};
-  info.is_estimated = is_estimated(gemm_tuning(), device) ? 1 : 0;
+  info.is_estimated = is_estimated(gemm_tuning(), context.device) ? 1 : 0;
   if (static_cast<size_t>(index) < ranked.size()) {
-    const Choice &choice = ranked[static_cast<size_t>(index)];
-    info.name = choice.name;
-    info.predicted_us = predicted_us(choice);
-    info.workspace_bytes = choice.workspace_bytes;
+    const Entry &entry = ranked[static_cast<size_t>(index)];
+    info.name = entry.name;
+    info.predicted_us = entry.predicted_us;
+    info.workspace_bytes = entry.workspace_bytes;
     return info;
   }
   size_t before = static_cast<size_t>(index) - ranked.size();
   for (const char *const name : names) {
-    Choice choice;
-    if (find(name, &choice, &info.why_not)) continue;
+    if (can_plan(name, &info.why_not)) continue;
     info.name = name;
     if (before-- == 0) return info;
   }

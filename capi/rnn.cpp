@@ -127,12 +127,11 @@ RnnPlan plan_of(const Context &context, const RnnShape &s, RnnPass pass) {
   if (s.is_empty()) return plan;
   for (int64_t layer = 0; layer < std::min(s.layers, 2); layer++)
     for (const RnnProduct product : rnn_products(s, pass, layer)) {
-      const GemmProblem problem = rnn_product(s, product, layer);
-      GemmPlan &choice = plan.choices[layer][static_cast<int>(product)];
-      choice = has_any_rows(s, product)
-                   ? best_for_any_rows(problem, context.device, *plan.tuning)
-                   : choose(problem, context, kAssumedAligned, nullptr, SIZE_MAX);
-      plan.gemm_bytes = std::max(plan.gemm_bytes, choice.workspace_bytes);
+      const GemmShape shape = shape_of(rnn_product(s, product, layer));
+      GemmPlan &gemm = plan.plans[layer][static_cast<int>(product)];
+      gemm = has_any_rows(s, product) ? plan_for_any_rows(shape, {context.device, *plan.tuning})
+                                      : find_plan(context, shape, nullptr, SIZE_MAX);
+      plan.gemm_bytes = std::max(plan.gemm_bytes, gemm.workspace.bytes);
     }
   return plan;
 }

@@ -83,8 +83,8 @@ class TuningFit {
     std::array<double, mp::kNumGemmTiles> speed;  // of its samples, over the given constants
     speed.fill(kUnknown);
     for (const Sample &sample : samples_) {
-      dram = std::min(dram, sample.us / (sample.load.dram_mb + sample.load.post_pass_mb));
-      l2 = std::min(l2, sample.us / sample.load.l2_mb);
+      dram = std::min(dram, sample.us / (sample.cost.dram_mb + sample.cost.post_pass_mb));
+      l2 = std::min(l2, sample.us / sample.cost.l2_mb);
       double &of_kernel = speed[static_cast<size_t>(sample.kernel->tile)];
       of_kernel = std::min(of_kernel, sample.us / sm_us(sample, given_));
     }
@@ -109,8 +109,8 @@ class TuningFit {
 
   static Bound bound_of(const Sample &sample, const mp::ClassTuning &tuning) {
     const double sm = sm_us(sample, tuning);
-    const double l2 = sample.load.l2_mb * tuning.l2_us_per_mb;
-    const double dram = sample.load.dram_mb * tuning.dram_us_per_mb;
+    const double l2 = sample.cost.l2_mb * tuning.l2_us_per_mb;
+    const double dram = sample.cost.dram_mb * tuning.dram_us_per_mb;
     if (sm >= std::max(l2, dram)) return Bound::sm;
     return l2 >= dram ? Bound::l2 : Bound::dram;
   }
@@ -151,12 +151,12 @@ class TuningFit {
   }
 
   static mp::SmTime sm_time(const Sample &sample, const mp::ClassTuning &tuning) {
-    return mp::sm_time(sample.load, tuning, tuning.of(*sample.kernel));
+    return mp::sm_time(sample.cost, tuning, tuning.of(*sample.kernel));
   }
 
   /// Of the sample's time, what is not unknown.
   static double given_us(const Sample &sample, Bound bound, const mp::ClassTuning &tuning) {
-    const mp::EpilogueCost &epilogue = sample.load.epilogue;
+    const mp::EpilogueCost &epilogue = sample.cost.epilogue;
     const double us = epilogue.tma_store_elems * tuning.tma_store_us + epilogue.ops * tuning.op_us;
     return bound == Bound::sm ? sm_time(sample, tuning).epilogues * us : 0;
   }
@@ -164,24 +164,24 @@ class TuningFit {
   /// What each unknown contributes to the sample's time, as a share of it.
   Eigen::RowVectorXd equation(const Sample &sample, Bound bound,
                               const mp::ClassTuning &tuning) const {
-    const mp::GemmLoad &load = sample.load;
+    const mp::PlanCost &cost = sample.cost;
     Eigen::RowVectorXd a = Eigen::RowVectorXd::Zero(kUnknowns);
-    a[kLaunch] = load.launches;
-    a[kPartial] = load.partial_mb;
-    a[kCopy] = load.copied_mb;
-    if (bound == Bound::dram) a[kDram] = load.dram_mb;
-    if (given_.dram_us_per_mb > 0) a[kDram] += load.post_pass_mb;
-    if (bound == Bound::l2) a[kL2] = load.l2_mb;
+    a[kLaunch] = cost.launches;
+    a[kPartial] = cost.partial_mb;
+    a[kCopy] = cost.copied_mb;
+    if (bound == Bound::dram) a[kDram] = cost.dram_mb;
+    if (given_.dram_us_per_mb > 0) a[kDram] += cost.post_pass_mb;
+    if (bound == Bound::l2) a[kL2] = cost.l2_mb;
     if (bound == Bound::sm) {
-      if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = load.starts;
+      if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = cost.starts;
       const mp::SmTime time = sm_time(sample, tuning);
       a[unknown(*sample.kernel, kTile)] = time.mains;
-      const double k = time.mains * load.slice_k;
-      a[unknown(*sample.kernel, load.is_clustered ? kKPaired : kK)] = k;
-      a[kScalarLoad] = k * load.scalar_elems;
-      a[kPair] = time.epilogues * load.epilogue.direct_store_elems;
-      a[kPatch] = time.epilogues * load.epilogue.staged_store_elems;
-      a[kSource] = time.epilogues * load.epilogue.source_mb;
+      const double k = time.mains * cost.slice_k;
+      a[unknown(*sample.kernel, cost.is_clustered ? kKPaired : kK)] = k;
+      a[kScalarLoad] = k * cost.scalar_elems;
+      a[kPair] = time.epilogues * cost.epilogue.direct_store_elems;
+      a[kPatch] = time.epilogues * cost.epilogue.staged_store_elems;
+      a[kSource] = time.epilogues * cost.epilogue.source_mb;
     }
     return a / sample.us;
   }

@@ -3,18 +3,18 @@
 
 #include <vector>
 
-#include "kernels/gemm/predict.h"
+#include "kernels/gemm/cost.h"
 
 namespace mptune {
 
 struct Sample {
   const mp::GemmKernel *kernel;
-  mp::GemmLoad load;
+  mp::PlanCost cost;
   double us;  ///< measured
 };
 
 inline double predicted(const Sample &sample, const mp::ClassTuning &tuning) {
-  return mp::predicted_us(sample.load, tuning, tuning.of(*sample.kernel));
+  return mp::predicted_us(sample.cost, tuning, tuning.of(*sample.kernel));
 }
 
 /// predicted / measured - 1.

@@ -34,13 +34,13 @@ std::vector<double> least_cpu_times(const std::vector<mpbench::Work> &works) {
   return least;
 }
 
-mp::GemmPlan choice_named(const std::string &name, const mp::GemmProblem &problem,
-                          const mp::Device &device) {
-  mp::GemmPlan choice;
+mp::GemmPlan plan_named(const std::string &name, const mp::GemmProblem &problem,
+                        const mp::Device &device) {
+  mp::GemmPlan plan;
   const char *why = nullptr;
-  if (mp::find_gemm(problem, device, mp::builtin_gemm_tuning(), kAligned, name.c_str(), &choice,
-                    &why))
-    return choice;
+  if (mp::plan_named_gemm(shape_of(problem), {device, mp::builtin_gemm_tuning()}, name.c_str(),
+                          &plan, &why))
+    return plan;
   throw std::runtime_error("kernel " + name + " of the library cannot be predicted: " +
                            (why != nullptr ? why : "unknown to this mptune"));
 }
@@ -64,9 +64,8 @@ mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
 
 Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
            double us) {
-  const mp::GemmProblem problem = mp::gemm_problem(desc_of(shape));
-  const mp::GemmPlan choice = choice_named(kernel, problem, device);
-  return {kernel, {choice.kernel, load_of(choice, problem, device), us}};
+  const mp::GemmPlan plan = plan_named(kernel, mp::gemm_problem(desc_of(shape)), device);
+  return {kernel, {plan.kernel, plan.cost, us}};
 }
 
 Origin origin_of(const mpbench::Machine &machine) {

@@ -6,7 +6,7 @@
 #include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "bench/shapes/shapes.h"
-#include "kernels/conv/problem.h"
+#include "kernels/conv/plan.h"
 #include "measure.h"
 #include "problems.h"
 #include "support/json.h"
@@ -19,19 +19,17 @@ namespace {
 using mptools::Json;
 using mptools::text;
 
-constexpr size_t kAnyWorkspace = SIZE_MAX;
-
 Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
   const mp_gemm_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
-  const mp::GemmPlan choice = mp::plan_gemm(mp::gemm_problem(desc), device,
-                                            mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
+  const mp::GemmPlan plan =
+      mp::plan_gemm(shape_of(mp::gemm_problem(desc)), {device, mp::builtin_gemm_tuning()});
   return {.suite = "gemm",
           .set = shape.set,
           .shape = shape.name(),
           .flop = shape.flop(),
           .min_bytes = mpbench::min_bytes(desc, shape.calls),
-          .kernel = choice.name,
-          .us = static_cast<double>(shape.calls) * choice.predicted_us};
+          .kernel = plan.name,
+          .us = static_cast<double>(shape.calls) * plan.predicted_us};
 }
 
 Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
@@ -43,15 +41,15 @@ Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
 
 Prediction predict(const mpbench::ConvShape &shape, const mp::Device &device) {
   const mp_conv2d_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
-  const mp::ConvPlan choice = mp::best_conv(mp::conv_problem(desc, shape.op), device,
-                                            mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
+  const mp::ConvPlan plan =
+      mp::plan_conv(mp::conv_problem(desc, shape.op), {device, mp::builtin_gemm_tuning()});
   return {.suite = "conv",
           .set = shape.set,
           .shape = shape.name(),
           .flop = shape.flop(),
           .min_bytes = mpbench::min_bytes(shape, desc),
-          .kernel = choice.name,
-          .us = choice.gemm.predicted_us};
+          .kernel = plan.name,
+          .us = plan.gemm.predicted_us};
 }
 
 std::string class_name(const mp::Device &device) {

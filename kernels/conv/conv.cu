@@ -1,7 +1,6 @@
-// Launch of a validated mp_conv2d_* call: kernel, sum of the slices, dbias.
+// One mp_conv2d_*: the launch of a plan, and the passes before and after it.
 #include "kernels/conv/conv.h"
 
-#include "kernels/conv/padded_image.h"
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
 
@@ -88,61 +87,54 @@ ConvArgs make_conv_args(const ConvProblem &problem) {
   return args;
 }
 
-void launch_implicit(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
+void launch_implicit(const ConvPlan &plan, const ConvProblem &problem, const Device &device,
                      ConvArgs args, mp_stream_t stream) {
-  const GemmKernel &kernel = *choice.gemm.kernel;
+  const GemmKernel &kernel = *plan.gemm.kernel;
   const ProductShape product = product_shape(problem);
   args.scheduler = {static_cast<uint32_t>(ceil_div<int64_t>(product.m, kernel.tile_m)),
                     static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
-                    static_cast<uint32_t>(product.count),
-                    static_cast<uint32_t>(choice.gemm.split_k),
+                    static_cast<uint32_t>(product.count), static_cast<uint32_t>(plan.gemm.split_k),
                     raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
-  args.slice_k = slice_elems(kernel, product.k, choice.gemm.split_k);
+  args.slice_k = slice_elems(kernel, product.k, plan.gemm.split_k);
   if (kernel.family == GemmFamily::simt)
-    launch_conv_simt(choice, problem.op, device, args, stream);
+    launch_conv_simt(plan, problem.op, device, args, stream);
   else
-    launch_conv_wmma(choice, problem.op, device, args, stream);
+    launch_conv_wmma(plan, problem.op, device, args, stream);
 }
 
-/// Launches a kernel whose threads load the patches: any family but im2col.
-void launch_patches(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
-                    float *partial_sums, mp_stream_t stream) {
-  ConvArgs args = make_conv_args(problem);
-  args.partial_sums = partial_sums;
-  if (choice.family == ConvFamily::depthwise)
-    launch_conv_depthwise(choice, problem, device, args, stream);
-  else
-    launch_implicit(choice, problem, device, args, stream);
-}
-
-/// Launches the kernel and, with split-k, the sum of the slices.
-void launch_product(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
-                    const ColumnPartials &sums, std::byte *workspace, mp_stream_t stream) {
-  const int32_t split_k = choice.gemm.split_k;
-  float *const partial_sums = split_k > 1 ? reinterpret_cast<float *>(workspace) : nullptr;
-  if (choice.family == ConvFamily::im2col)
-    launch_conv_wgmma(choice, problem, device, sums, partial_sums, stream);
-  else
-    launch_patches(device, problem, choice, partial_sums, stream);
+/// Launches the kernels of one family, and the sum of the slices that they leave in workspace.
+void launch_product(const Device &device, const ConvProblem &problem, const ConvPlan &plan,
+                    std::byte *workspace, mp_stream_t stream) {
+  const int32_t split_k = plan.gemm.split_k;
+  float *const partial_sums =
+      split_k > 1 ? reinterpret_cast<float *>(workspace + plan.gemm.workspace.slices) : nullptr;
+  if (plan.family == ConvFamily::im2col) {
+    launch_conv_wgmma(plan, problem, device, column_partials(plan.gemm.dbias, workspace),
+                      partial_sums, stream);
+  } else {
+    ConvArgs args = make_conv_args(problem);
+    args.partial_sums = partial_sums;
+    if (plan.family == ConvFamily::depthwise)
+      launch_conv_depthwise(plan, problem, device, args, stream);
+    else
+      launch_implicit(plan, problem, device, args, stream);
+  }
   if (split_k > 1) launch_split_k_sum(device, problem.out, split_k, partial_sums, stream);
 }
 
 }  // namespace
 
-void conv(const Device &device, const ConvProblem &problem, const ConvPlan &choice,
+void conv(const Device &device, const ConvProblem &problem, const ConvPlan &plan,
           const Workspace &workspace, mp_stream_t stream) {
-  if (choice.family == ConvFamily::gemm)
-    return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
+  if (plan.family == ConvFamily::gemm)
+    return gemm(device, pointwise_gemm(problem), plan.gemm, workspace, stream);
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
-  const std::optional<DbiasPlan> dbias = dbias_of(problem.out, choice.gemm, workspace.bytes);
-  if (choice.gemm.reads_copies) {
-    const PaddedImage copy = padded_image(problem);
-    const ConvProblem padded = launch_padded_image(device, problem, copy, space, stream);
-    launch_product(device, padded, choice, {}, space + copy.bytes(), stream);
-  } else {
-    launch_product(device, problem, choice, column_partials(dbias, space), space, stream);
-  }
-  if (dbias) launch_column_sum(device, problem.out, *dbias, space, stream);
+  if (plan.copy.bytes() > 0)
+    launch_product(device, launch_padded_image(device, problem, plan.copy, space, stream), plan,
+                   space, stream);
+  else
+    launch_product(device, problem, plan, space, stream);
+  if (plan.gemm.dbias) launch_column_sum(device, problem.out, *plan.gemm.dbias, space, stream);
 }
 
 }  // namespace mp::MP_TARGET

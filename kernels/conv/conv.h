@@ -17,14 +17,9 @@
 
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/patches.h"
-#include "kernels/conv/problem.h"
-#include "kernels/gemm/dbias.h"
+#include "kernels/conv/plan.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
-
-namespace mp {
-struct PaddedImage;
-}
 
 namespace mp::MP_TARGET {
 

@@ -270,7 +270,7 @@ void launch_items(const char *name, void (*kernel)(MP_PARAM(ConvArgs)), const De
 
 }  // namespace
 
-void launch_conv_depthwise(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
+void launch_conv_depthwise(const ConvPlan &plan, const ConvProblem &problem, const Device &device,
                            ConvArgs args, mp_stream_t stream) {
   const ProductShape product = product_shape(problem);
   const auto blocks = [](int64_t elems, int each) {
@@ -280,16 +280,16 @@ void launch_conv_depthwise(const ConvPlan &choice, const ConvProblem &problem, c
   const uint32_t classes = static_cast<uint32_t>(product.count / args.groups);
   if (problem.op == MP_CONV_WGRAD) {
     const int64_t rows = args.patches.num_rows;
-    args.slice_k = ceil_div<int64_t>(rows, choice.gemm.split_k);
+    args.slice_k = ceil_div<int64_t>(rows, plan.gemm.split_k);
     args.scheduler = {channel_blocks, blocks(args.filter_elems, kTapsAtOnce), 1,
-                      static_cast<uint32_t>(choice.gemm.split_k), 1};
-    return launch_items(choice.name, conv_depthwise_wgrad, device, args, stream);
+                      static_cast<uint32_t>(plan.gemm.split_k), 1};
+    return launch_items(plan.name, conv_depthwise_wgrad, device, args, stream);
   }
   args.scheduler = {blocks(product.m, kRowsPerBlock), channel_blocks, classes, 1, 1};
   if (problem.op == MP_CONV_FPROP)
-    launch_items(choice.name, conv_depthwise<MP_CONV_FPROP>, device, args, stream);
+    launch_items(plan.name, conv_depthwise<MP_CONV_FPROP>, device, args, stream);
   else
-    launch_items(choice.name, conv_depthwise<MP_CONV_DGRAD>, device, args, stream);
+    launch_items(plan.name, conv_depthwise<MP_CONV_DGRAD>, device, args, stream);
 }
 
 }  // namespace mp::MP_TARGET

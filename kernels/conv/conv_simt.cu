@@ -274,12 +274,12 @@ using SimtTilesOf = std::conditional_t<op == MP_CONV_WGRAD, WgradSimtTiles, Conv
 
 }  // namespace
 
-void launch_conv_simt(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
+void launch_conv_simt(const ConvPlan &plan, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
   with_conv_op(op, [&](auto pass) {
     constexpr mp_conv_op_t kOp = decltype(pass)::value;
-    with_tile(SimtTilesOf<kOp>{}, *choice.gemm.kernel, [&](auto tile) {
-      launch_tile<kOp, typename decltype(tile)::type>(choice.name, device, args, stream);
+    with_tile(SimtTilesOf<kOp>{}, *plan.gemm.kernel, [&](auto tile) {
+      launch_tile<kOp, typename decltype(tile)::type>(plan.name, device, args, stream);
     });
   });
 }

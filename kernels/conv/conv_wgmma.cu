@@ -29,33 +29,33 @@ wgrad_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
 }
 
 template <class Tile, class Args>
-void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvPlan &choice, const Device &device,
+void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvPlan &plan, const Device &device,
                  const Args &args, mp_stream_t stream) {
-  launch(choice.name, kernel, device,
-         wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream, args);
+  launch(plan.name, kernel, device,
+         wgmma_launch_shape<Tile>(device, args.num_work_tiles, plan.gemm.cluster), stream, args);
 }
 
 }  // namespace
 
-void launch_conv_wgmma_kernel(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
+void launch_conv_wgmma_kernel(const ConvPlan &plan, mp_conv_op_t op, const Device &device,
                               const ConvWgmmaArgs &args, mp_stream_t stream) {
-  if (op == MP_CONV_WGRAD)  // tiles with few rows, which are the K channels
-    with_tile(WgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+  if (op == MP_CONV_WGRAD)  // low tiles: its rows are the K channels
+    with_tile(WgradWgmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
       using Tile = typename decltype(found)::type;
-      launch_tile<Tile>(wgrad_wgmma<Tile>, choice, device, args, stream);
+      launch_tile<Tile>(wgrad_wgmma<Tile>, plan, device, args, stream);
     });
   else
-    with_tile(ConvWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+    with_tile(ConvWgmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
       using Tile = typename decltype(found)::type;
-      launch_tile<Tile>(conv_wgmma<Tile>, choice, device, args, stream);
+      launch_tile<Tile>(conv_wgmma<Tile>, plan, device, args, stream);
     });
 }
 
-void launch_dgrad_wgmma_kernel(const ConvPlan &choice, const Device &device,
+void launch_dgrad_wgmma_kernel(const ConvPlan &plan, const Device &device,
                                const DgradWgmmaArgs &args, mp_stream_t stream) {
-  with_tile(StridedDgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+  with_tile(StridedDgradWgmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
     using Tile = typename decltype(found)::type;
-    launch_tile<Tile>(dgrad_wgmma<Tile>, choice, device, args, stream);
+    launch_tile<Tile>(dgrad_wgmma<Tile>, plan, device, args, stream);
   });
 }
 

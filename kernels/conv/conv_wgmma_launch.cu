@@ -1,27 +1,14 @@
-// Launch of the wgmma convolution kernels: tensor maps, store path, stride phases.
+// Launch of a Hopper convolution kernel.
 #include <algorithm>
 
 #include "kernels/conv/conv_wgmma_args.h"
-#include "kernels/gemm/wgmma_plan.h"
+#include "kernels/gemm/wgmma_launch.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
-/// Returns the map of the filter: one matrix per tap, with output channels as rows.
-TensorMapSpec filter_spec(const ConvProblem &problem, const void *filter, mp_dtype_t dtype,
-                          int box_rows) {
-  const ConvShape &s = problem.shape;
-  const int64_t taps = int64_t{s.r} * s.s;
-  return {.base = filter,
-          .dtype = dtype,
-          .extent = {s.c, s.k, taps},
-          .stride = {taps * s.c, s.c},
-          .box = {kTapBlock, box_rows},
-          .swizzle_128 = true};
-}
-
-/// Returns the map of dy, with one row per pixel.
+/// dy with a row per pixel.
 TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
   const ConvShape &s = problem.shape;
   return {.base = problem.other,
@@ -32,11 +19,10 @@ TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
           .swizzle_128 = true};
 }
 
-/// Sets the maps of A and B.  A load of the image contains 64 pixels in wgrad, else all or half of
-/// the rows of a tile.
-void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &choice) {
-  const GemmKernel &kernel = *choice.kernel;
-  const bool is_clustered = choice.cluster > 1;
+/// One load of the image brings 64 pixels of k, or the rows of a tile, or half of them.
+void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &plan) {
+  const GemmKernel &kernel = *plan.kernel;
+  const bool is_clustered = plan.cluster > 1;
   if (problem.op == MP_CONV_WGRAD) {
     args.a = tensor_map(gradient_spec(problem, kernel.tile_k));
     args.b = im2col_map(im2col_spec(problem, kernel.tile_k));
@@ -46,17 +32,16 @@ void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPla
   const int rows_a = wgmma_box_rows(true, kernel.tile_m, is_clustered && !kernel.cluster_along_m);
   const int rows_b = wgmma_box_rows(by_k, kernel.tile_n, is_clustered && kernel.cluster_along_m);
   args.a = im2col_map(im2col_spec(problem, rows_a));
-  args.b = tensor_map(filter_spec(problem, problem.other, problem.dtype, rows_b));
+  args.b = tensor_map(filter_spec(problem.shape, problem.other, problem.dtype, rows_b));
 }
 
-void set_output(ConvWgmmaArgs &args, const ConvProblem &problem) {
+void set_output(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &plan) {
   const Output &out = args.problem.out;
-  if (problem.op == MP_CONV_WGRAD) {
-    const TensorMapSpec filter = filter_spec(problem, out.d.base, out.dtype, kSubtileRows);
-    return plan_wgmma_store(filter, nullptr, &args);
-  }
-  const TensorMapSpec source_map = wgmma_spec_source(out);
-  plan_wgmma_store(wgmma_spec_d(out), &source_map, &args);
+  const bool is_wgrad = problem.op == MP_CONV_WGRAD;
+  set_wgmma_store(plan,
+                  is_wgrad ? filter_spec(problem.shape, out.d.base, out.dtype, kSubtileRows)
+                           : wgmma_spec_d(out),
+                  wgmma_spec_source(out), &args);
 }
 
 void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
@@ -101,7 +86,7 @@ StridePhases stride_phases(const DgradAxis &axis, int32_t lower, int32_t number)
   return all;
 }
 
-void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
+void set_phases(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
   const Im2colSpec image = im2col_spec(problem, kTapBlock);
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
@@ -115,90 +100,50 @@ void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
   args.taps.step_h = -h.dy_step;
 }
 
-/// Returns the map of the pixels of dx in one column phase: one matrix per image row.
-TensorMapSpec class_spec(const Output &out, const ConvShape &s, const StridePhase &columns) {
-  const int64_t first = int64_t{columns.residue} * s.c;
-  return {.base = static_cast<const char *>(out.d.base) + first * dtype_bytes(out.dtype),
-          .dtype = out.dtype,
-          .extent = {s.c, ceil_div(s.w - columns.residue, s.stride_w), int64_t{s.n} * s.h},
-          .stride = {int64_t{s.stride_w} * s.c, int64_t{s.w} * s.c},
-          .box = {kTapBlock, kLinePixels},
-          .swizzle_128 = true};
-}
-
-/// Returns the map of the epilogue source, from which TMA loads one subtile of a stride phase at a
-/// time.
-Im2colSpec source_spec(const Output &out, const ConvShape &s) {
-  const Operand matrix = wgmma_source_operand(out);
-  const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
-    return (d.pixels - 1) * stride - (extent - 1);
-  };
-  return {.base = matrix.base,
-          .dtype = out.dtype,
-          .extent = {s.c, s.w, s.h, s.n},
-          .stride = {matrix.ld, matrix.ld * s.w, matrix.ld * s.w * s.h},
-          .lower = {0, 0},
-          .upper = {upper(dgrad_w(s), s.w, s.stride_w), upper(dgrad_h(s), s.h, s.stride_h)},
-          .step = {s.stride_w, s.stride_h},
-          .channels = kTapBlock,
-          .pixels = kSubtileRows,
-          .swizzle_128 = true};
-}
-
-/// Selects the store path: TMA, unless dx is fp32, the epilogue writes aux, or a map is not
-/// supported.
-void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
+void set_phase_output(DgradWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &plan) {
   const Output &out = args.problem.out;
-  args.source = wgmma_epilogue_source(out);
-  args.store = StorePath::staged;
-  if (out.dtype == MP_FP32) return;
-  if (args.source == EpilogueSource::c || args.source == EpilogueSource::aux_read) {
-    const Im2colSpec source_map = source_spec(out, problem.shape);
-    if (why_no_tensor_map(source_map) != nullptr) return;
-    args.source_map = im2col_map(source_map);
-  } else if (args.source != EpilogueSource::none) {
-    return;
-  }
-  for (int32_t i = 0; i < args.w.count; i++) {
-    const TensorMapSpec spec = class_spec(out, problem.shape, args.w.at[i]);
-    if (why_no_tensor_map(spec) != nullptr) return;
-    args.d_columns[i] = tensor_map(spec);
-  }
-  args.store = StorePath::tma;
+  args.source = plan.source;
+  args.store = plan.store;
+  if (plan.store != StorePath::tma) return;
+  if (plan.source != EpilogueSource::none)
+    args.source_map = im2col_map(phase_source_spec(out, problem.shape));
+  for (int32_t i = 0; i < args.w.count; i++)
+    args.d_columns[i] = tensor_map(phase_spec(out, problem.shape, args.w.at[i].residue));
 }
 
-/// Sets all arguments except the store path and the partial sums.
-void plan_conv(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
-               ConvWgmmaArgs &args) {
-  const GemmArgs gemm = make_gemm_args(im2col_gemm(problem), choice.gemm, device);
-  static_cast<WgmmaArgs &>(args) = plan_wgmma(choice.gemm, gemm);
-  set_operands(args, problem, choice.gemm);
+/// Everything but output and partial sums.
+void set_product(const ConvPlan &plan, const ConvProblem &problem, const Device &device,
+                 ConvWgmmaArgs &args) {
+  const GemmArgs gemm =
+      make_gemm_args(im2col_gemm(problem), *plan.gemm.kernel, plan.gemm.split_k, device);
+  static_cast<WgmmaArgs &>(args) = make_wgmma_args(plan.gemm, gemm);
+  set_operands(args, problem, plan.gemm);
   set_walks(args, problem);
 }
 
 }  // namespace
 
-void launch_conv_wgmma(const ConvPlan &choice, const ConvProblem &problem, const Device &device,
+void launch_conv_wgmma(const ConvPlan &plan, const ConvProblem &problem, const Device &device,
                        const ColumnPartials &sums, float *partial_sums, mp_stream_t stream) {
-  const bool is_split = choice.gemm.split_k > 1;
+  const bool is_split = plan.gemm.split_k > 1;
   if (is_strided_dgrad(problem)) {
     DgradWgmmaArgs args{};
-    plan_conv(choice, problem, device, args);
-    set_classes(args, problem);
+    set_product(plan, problem, device, args);
+    set_phases(args, problem);
     if (is_split)
-      plan_wgmma_slices(problem.out, partial_sums, &args);
+      set_wgmma_slices(problem.out, partial_sums, &args);
     else
-      set_class_output(args, problem);
-    launch_dgrad_wgmma_kernel(choice, device, args, stream);
+      set_phase_output(args, problem, plan.gemm);
+    launch_dgrad_wgmma_kernel(plan, device, args, stream);
   } else {
     ConvWgmmaArgs args{};
-    plan_conv(choice, problem, device, args);
+    set_product(plan, problem, device, args);
     args.column_partials = sums;
     if (is_split)
-      plan_wgmma_slices(problem.out, partial_sums, &args);
+      set_wgmma_slices(problem.out, partial_sums, &args);
     else
-      set_output(args, problem);
-    launch_conv_wgmma_kernel(choice, problem.op, device, args, stream);
+      set_output(args, problem, plan.gemm);
+    launch_conv_wgmma_kernel(plan, problem.op, device, args, stream);
   }
 }
 

@@ -132,15 +132,15 @@ conv_wmma(MP_PARAM(ConvArgs) args) {
 
 }  // namespace
 
-void launch_conv_wmma(const ConvPlan &choice, mp_conv_op_t op, const Device &device,
+void launch_conv_wmma(const ConvPlan &plan, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
   with_conv_op(op, [&](auto pass) {
     constexpr mp_conv_op_t kPass = decltype(pass)::value;
-    with_tile(WmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+    with_tile(WmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
       using Tile = typename decltype(found)::type;
       const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
                               ConvWmma<kPass, Tile>::kSmemBytes};
-      launch(choice.name, conv_wmma<kPass, Tile>, device, shape, stream, args);
+      launch(plan.name, conv_wmma<kPass, Tile>, device, shape, stream, args);
     });
   });
 }

@@ -1,4 +1,3 @@
-// im2col convolutions: supported problems, matrix products and tensor maps.
 #include "kernels/conv/im2col.h"
 
 #include <algorithm>
@@ -52,11 +51,7 @@ const char *why_no_im2col(const ConvProblem &p) {
   if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";
   if (std::max(direction(p, true).reach, direction(p, false).reach) > kMaxIm2colOffset)
     return "requires taps at most 255 pixels apart";
-  // The alignment of the image is checked elsewhere.
-  alignas(16) static const char aligned = 0;
-  Im2colSpec spec = im2col_spec(p, kTapBlock);
-  spec.base = &aligned;
-  return why_no_tensor_map(spec);
+  return why_no_tensor_layout(im2col_spec(p, kTapBlock));
 }
 
 GemmProblem im2col_gemm(const ConvProblem &p) {
@@ -92,6 +87,77 @@ Im2colSpec im2col_spec(const ConvProblem &p, int32_t pixels) {
           .channels = kTapBlock,
           .pixels = pixels,
           .swizzle_128 = true};
+}
+
+// ---------------------------------------------------------------------------- output
+
+TensorMapSpec filter_spec(const ConvShape &s, const void *filter, mp_dtype_t dtype, int box_rows) {
+  const int64_t taps = int64_t{s.r} * s.s;
+  return {.base = filter,
+          .dtype = dtype,
+          .extent = {s.c, s.k, taps},
+          .stride = {taps * s.c, s.c},
+          .box = {kTapBlock, box_rows},
+          .swizzle_128 = true};
+}
+
+TensorMapSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue) {
+  const auto *const dx = static_cast<const std::byte *>(out.d.base);
+  const int64_t first = int64_t{residue} * s.c * (out.dtype == MP_FP32 ? 4 : 2);
+  return {
+      .base = dx != nullptr ? dx + first : nullptr,
+      .dtype = out.dtype,
+      .extent = {s.c, (int64_t{s.w} - residue + s.stride_w - 1) / s.stride_w, int64_t{s.n} * s.h},
+      .stride = {int64_t{s.stride_w} * s.c, int64_t{s.w} * s.c},
+      .box = {kTapBlock, kLinePixels},
+      .swizzle_128 = true};
+}
+
+Im2colSpec phase_source_spec(const Output &out, const ConvShape &s) {
+  const Operand matrix = wgmma_source_operand(out);
+  const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
+    return (d.pixels - 1) * stride - (extent - 1);
+  };
+  return {.base = matrix.base,
+          .dtype = out.dtype,
+          .extent = {s.c, s.w, s.h, s.n},
+          .stride = {matrix.ld, matrix.ld * s.w, matrix.ld * s.w * s.h},
+          .lower = {0, 0},
+          .upper = {upper(dgrad_w(s), s.w, s.stride_w), upper(dgrad_h(s), s.h, s.stride_h)},
+          .step = {s.stride_w, s.stride_h},
+          .channels = kTapBlock,
+          .pixels = kSubtileRows,
+          .swizzle_128 = true};
+}
+
+namespace {
+
+/// Strided dgrad: 16-bit dx is stored by stride phases, with at most one matrix read beside it.
+StorePath strided_dgrad_store(const ConvProblem &p) {
+  const OutputShape out = shape_of(p.out);
+  const EpilogueSource source = epilogue_source(out);
+  if (out.dtype == MP_FP32 || out.d.alignment < 16) return StorePath::staged;
+  if (source == EpilogueSource::c || source == EpilogueSource::aux_read) {
+    const MatrixLayout &beside = source == EpilogueSource::c ? out.c : out.epilogue.aux;
+    if (beside.alignment < 16 || why_no_tensor_layout(phase_source_spec(p.out, p.shape)) != nullptr)
+      return StorePath::staged;
+  } else if (source != EpilogueSource::none) {
+    return StorePath::staged;
+  }
+  for (int32_t residue = 0; residue < dgrad_w(p.shape).classes; residue++)
+    if (why_no_tensor_layout(phase_spec(p.out, p.shape, residue)) != nullptr)
+      return StorePath::staged;
+  return StorePath::tma;
+}
+
+}  // namespace
+
+StorePath im2col_store(const ConvProblem &p) {
+  if (is_strided_dgrad(p)) return strided_dgrad_store(p);
+  const OutputShape out = shape_of(im2col_gemm(p).out);
+  // The map of a filter by taps has none of C beside it.
+  if (p.op == MP_CONV_WGRAD && out.reads_c) return store_path_with(out, false);
+  return wgmma_store_path(out);
 }
 
 }  // namespace mp

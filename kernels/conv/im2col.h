@@ -1,11 +1,12 @@
-// Convolutions whose patches im2col TMA loads for the wgmma loop, and their matrix products.  Pure.
+// Convolutions whose patches TMA reads in im2col mode, as products of matrices.  Pure.
 //
-// A load contains 64 channels of one tap.  In the direction of taps and channels, each tap is
-// therefore padded to a multiple of 64 channels: the padding is zero in both operands, or a column
-// that the output lacks.
+// TMA reads the pixels of one tap at a time, 64 channels of each.  In the direction of taps and
+// channels the product therefore consists of whole blocks of 64 per tap.  Past the last channel of
+// a tap both operands are zero, or the output lacks the column.
 #pragma once
 
 #include "kernels/conv/implicit_gemm.h"
+#include "kernels/gemm/wgmma_store.h"
 #include "kernels/simt/tensor_map.h"
 
 namespace mp {
@@ -16,7 +17,7 @@ constexpr int32_t kMaxIm2colStride = 8;
 /// Pixels per TMA store of a strided dgrad: neighbors in a row of one stride phase of dx.
 constexpr int kLinePixels = 8;
 
-/// Returns NULL if im2col TMA supports the image, else the reason: one clause.
+/// NULL if im2col TMA can read the image, else the reason.
 const char *why_no_im2col(const ConvProblem &);
 
 /// Returns the product as a GEMM without operands.  A strided dgrad is a batch of its stride
@@ -26,5 +27,15 @@ GemmProblem im2col_gemm(const ConvProblem &);
 /// Returns the im2col map of the image: x, or dy in dgrad.  The filter has one origin per pixel of
 /// y, or of a stride phase of dx; all phases share these origins and begin at different taps.
 Im2colSpec im2col_spec(const ConvProblem &, int32_t pixels);
+
+/// Store path of the output without a split.  The problem satisfies why_no_im2col.
+StorePath im2col_store(const ConvProblem &);
+
+/// A filter: a matrix per tap, whose rows are output channels.
+TensorMapSpec filter_spec(const ConvShape &, const void *filter, mp_dtype_t, int box_rows);
+/// Strided dgrad: the pixels of dx in one phase of columns; matrices are rows of all images.
+TensorMapSpec phase_spec(const Output &, const ConvShape &, int32_t residue);
+/// Strided dgrad: C or aux, a subtile of one phase at a time.
+Im2colSpec phase_source_spec(const Output &, const ConvShape &);
 
 }  // namespace mp

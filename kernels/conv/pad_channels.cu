@@ -59,7 +59,10 @@ void launch_pad(const Device &device, const PadChannelsArgs &args, mp_stream_t s
 
 ConvProblem launch_padded_image(const Device &device, const ConvProblem &p, const PaddedImage &copy,
                                 void *workspace, mp_stream_t stream) {
-  const ConvProblem padded = with_padded_image(p, copy, workspace);
+  std::byte *const copies = static_cast<std::byte *>(workspace);
+  ConvProblem padded = with_padded_image(p, copy);
+  padded.image = copies;
+  if (copy.filter_bytes > 0) padded.other = copies + copy.image_bytes;
   const ConvShape &s = p.shape;
   PadChannelsArgs args{};
   args.channels = s.c;

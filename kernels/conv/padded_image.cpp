@@ -38,22 +38,20 @@ PaddedImage padded_image(const ConvProblem &p) {
   copy.width = static_cast<int32_t>(width);
   copy.image_bytes = copy_bytes(int64_t{s.n} * s.h * width * copy.channels);
   if (p.op == MP_CONV_FPROP) {
-    const ConvProblem padded = with_padded_image(p, copy, nullptr);
+    const ConvProblem padded = with_padded_image(p, copy);
     copy.filter_bytes = copy_bytes(int64_t{s.k} * s.r * filter_row(padded));
   }
   return copy;
 }
 
-ConvProblem with_padded_image(const ConvProblem &p, const PaddedImage &copy, void *workspace) {
-  const uintptr_t place = reinterpret_cast<uintptr_t>(workspace);  // NULL for selection
+ConvProblem with_padded_image(const ConvProblem &p, const PaddedImage &copy) {
   ConvProblem padded = p;
   padded.shape.c = copy.channels;
   padded.shape.w = copy.width;
   padded.shape.pad_left = 0;
   padded.unpadded_c = p.shape.c;
-  padded.image = reinterpret_cast<const void *>(place);
-  if (p.op == MP_CONV_FPROP)
-    padded.other = reinterpret_cast<const void *>(place + copy.image_bytes);
+  padded.image = nullptr;
+  if (p.op == MP_CONV_FPROP) padded.other = nullptr;
   return padded;
 }
 

@@ -1,9 +1,10 @@
-// Conversion of descriptors to problems, and of problems to matrix products.
+// Conversions from a descriptor to a problem, and from a problem to a product of matrices.
 #include "kernels/conv/problem.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "base/cache.h"
 #include "kernels/conv/implicit_gemm.h"
 
 namespace mp {
@@ -62,6 +63,25 @@ ConvProblem conv_problem(const mp_conv2d_desc_t &d, mp_conv_op_t op) {
   out.beta = d.beta;
   return {
       .op = op, .shape = shape, .dtype = d.dtype, .image = nullptr, .other = nullptr, .out = out};
+}
+
+ConvKey key_of(const ConvProblem &p) {
+  return {.op = p.op,
+          .shape = p.shape,
+          .dtype = p.dtype,
+          .image_is_aligned = alignment_of(p.image) == 16,
+          .other_is_aligned = alignment_of(p.other) == 16,
+          .out = shape_of(p.out)};
+}
+
+uint64_t ConvKey::hash() const {
+  Hash hash;
+  mix(hash, out);
+  const ConvShape &s = shape;
+  hash.mix({s.n, s.h, s.w, s.c, s.k, s.r, s.s, s.pad_top, s.pad_left, s.stride_h, s.stride_w,
+            s.dilation_h, s.dilation_w, s.groups});
+  hash.mix(static_cast<uint64_t>(op) << 2 | static_cast<uint64_t>(dtype));
+  return hash.sum;
 }
 
 VectorOperands vector_operands(const ConvProblem &p) {

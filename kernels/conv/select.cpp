@@ -1,13 +1,10 @@
-// Kernel selection for convolutions: each is priced as the GEMM that it computes.
+// Kernel selection for convolutions: the GEMM that a convolution is, with the cost of a GEMM.
 //
-// The kernels are GEMM kernels with other loaders and share the constants of the GEMM cost model:
-// mptune tunes both.
-#include "kernels/conv/implicit_gemm.h"
-
+// The kernels are GEMM kernels with other loaders, so the constants that mptune fits for GEMM apply
+// to both.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,10 +12,11 @@
 
 #include "base/lazy_init.h"
 #include "kernels/conv/im2col.h"
+#include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/padded_image.h"
+#include "kernels/conv/plan.h"
 #include "kernels/conv/select_reasons.h"
-#include "kernels/gemm/dbias.h"
-#include "kernels/gemm/predict_epilogue.h"
+#include "kernels/gemm/cost.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
@@ -30,7 +28,7 @@ namespace {
 // ---------------------------------------------------------------------------- GEMM kernels
 
 constexpr std::string_view kPrefix = "conv_", kIm2colPrefix = "conv_wgmma";
-/// Prefix and suffix of the names of kernels that read a padded copy of the image.
+/// Kernels that read a padded copy of the image.
 constexpr std::string_view kCopiedPrefix = "conv_wmma", kCopied = "_copied";
 
 ConvFamily family_of(std::string_view name) {
@@ -38,7 +36,7 @@ ConvFamily family_of(std::string_view name) {
   return name.starts_with(kPrefix) ? ConvFamily::implicit : ConvFamily::gemm;
 }
 
-/// Returns "conv_" and the name of the GEMM kernel, or the name alone for a plain GEMM kernel.
+/// Returns "conv_" and the name of the GEMM kernel, or that name if the kernel runs as it is.
 const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copies = false) {
   if (family == ConvFamily::gemm) return gemm_name;
   struct Names {
@@ -56,63 +54,78 @@ const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copie
   return (reads_copies ? own.copied : own.in_place).c_str();
 }
 
-/// Returns a GEMM that costs as much as the implicit product.
-GemmProblem implicit_gemm(const ConvProblem &p) {
-  const ProductShape shape = product_shape(p);
-  GemmProblem gemm = operands_of(p);
-  gemm.out.m = shape.m;
-  gemm.out.n = shape.n;
-  gemm.k = shape.k;
-  gemm.out.batch_count = shape.count;
+bool is_aligned(const ConvProblem &p) {
+  return alignment_of(p.image) == 16 && alignment_of(p.other) == 16;
+}
+
+/// A GEMM that costs as much as the implicit product.
+GemmShape implicit_gemm(const ConvProblem &p) {
+  const ProductShape product = product_shape(p);
+  GemmShape gemm = shape_of(operands_of(p));
+  gemm.out.m = product.m;
+  gemm.out.n = product.n;
+  gemm.k = product.k;
+  gemm.out.batch_count = product.count;
   const VectorOperands vectors = vector_operands(p);
-  gemm.a.ld = gemm.b.ld = 1;
-  if (vectors.image) (p.op == MP_CONV_WGRAD ? gemm.b : gemm.a).ld = 8;
-  if (vectors.other) (p.op == MP_CONV_WGRAD ? gemm.a : gemm.b).ld = 8;
+  const int32_t alignment = is_aligned(p) ? 16 : 1;
+  const MatrixLayout image{.ld = vectors.image ? 8 : 1, .alignment = alignment};
+  const MatrixLayout other{.ld = vectors.other ? 8 : 1, .alignment = alignment};
+  gemm.a = p.op == MP_CONV_WGRAD ? other : image;
+  gemm.b = p.op == MP_CONV_WGRAD ? image : other;
   return gemm;
 }
 
-/// Returns the mean k of the stride phases of dgrad.  `k`: that of the largest.  Each tap belongs
-/// to exactly one phase.
-int64_t mean_class_k(const ConvShape &s, int64_t k) {
+/// Mean k of the stride phases of dgrad, given the longest: every tap belongs to exactly one phase.
+int64_t mean_phase_k(const ConvShape &s, int64_t k) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
   const int64_t classes = int64_t{h.classes} * w.classes;
   const int64_t all = k / (int64_t{h.taps} * w.taps) * s.r * s.s;
   return (all + classes - 1) / classes;
 }
 
-/// Returns the GEMM that the kernels of a family compute, or one that takes as long.
-GemmProblem gemm_of(const ConvProblem &p, ConvFamily family) {
-  if (family == ConvFamily::gemm) return pointwise_gemm(p);
-  GemmProblem gemm = family == ConvFamily::im2col ? im2col_gemm(p) : implicit_gemm(p);
-  if (p.op == MP_CONV_DGRAD) gemm.k = mean_class_k(p.shape, gemm.k);
+/// Product of the kernels of a family, or a GEMM that takes as long.
+GemmShape gemm_of(const ConvProblem &p, ConvFamily family) {
+  if (family == ConvFamily::gemm) return shape_of(pointwise_gemm(p));
+  if (family == ConvFamily::implicit) {
+    GemmShape gemm = implicit_gemm(p);
+    if (p.op == MP_CONV_DGRAD) gemm.k = mean_phase_k(p.shape, gemm.k);
+    return gemm;
+  }
+  GemmShape gemm = shape_of(im2col_gemm(p));
+  gemm.a.alignment = gemm.b.alignment = is_aligned(p) ? 16 : 1;
+  if (p.op == MP_CONV_DGRAD) gemm.k = mean_phase_k(p.shape, gemm.k);
   return gemm;
 }
 
-/// Returns the memory traffic of the operands: a pixel is in many patches, but is read once.
-PatchOperands patch_operands(const ConvProblem &p) {
+/// Pixels occur in several patches, and in memory once.
+ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
   const ConvShape &s = p.shape;
   const double x = double(s.n) * s.h * s.w * s.c, y = double(s.n) * s.p * s.q * s.k;
   const double filter = double(s.k) * s.r * s.s * group_c(s);
   const double read = p.op == MP_CONV_FPROP   ? x + filter
                       : p.op == MP_CONV_DGRAD ? y + filter
                                               : x + y;
-  return {read * elem_bytes(p.dtype) * kMb, p.op == MP_CONV_WGRAD};
+  return {.memory_mb = read * elem_bytes(p.dtype) * kMb,
+          .is_wgrad = p.op == MP_CONV_WGRAD,
+          .has_stride_phases = is_strided_dgrad(p),
+          .store = family == ConvFamily::im2col && why_no_im2col(p) == nullptr ? im2col_store(p)
+                                                                               : StorePath::staged};
 }
 
-/// Returns NULL for plain GEMM kernels, which read matrices.
-const PatchOperands *read_by(ConvFamily family, const PatchOperands &patches) {
-  return family == ConvFamily::gemm ? nullptr : &patches;
+/// NULL: GEMM kernels read matrices.
+const ConvTraits *traits_for(ConvFamily family, const ConvTraits &traits) {
+  return family == ConvFamily::gemm ? nullptr : &traits;
 }
 
-/// Returns NULL, or the reason why no kernel of a family supports the problem.
+/// NULL if some kernel of that family can run the problem, else the reason.
 const char *why_not_family(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::im2col) return why_no_im2col(p);
   if (family == ConvFamily::implicit || is_pointwise(p.shape)) return nullptr;
   return "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
 }
 
-/// Returns the tiles of a family for a pass: wgrad also has tiles with few rows, because its rows
-/// are the K channels; the others have tiles with few columns, because their columns are channels.
+/// Tiles of a family and a pass: tiles with few rows for wgrad, whose rows are the K channels,
+/// narrow ones for the others, whose columns are channels.
 GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   if (family == ConvFamily::gemm) return kAllGemmTiles;
   if (family == ConvFamily::implicit)
@@ -120,66 +133,67 @@ GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
 }
 
-/// Returns the tiles of a family for a problem: a strided dgrad has a separate kernel.
+/// Tiles for a problem: strided dgrad has its own kernel.
 GemmTiles tiles_for(ConvFamily family, const ConvProblem &p) {
-  const bool is_own = family == ConvFamily::im2col && is_strided_dgrad(p);
-  return is_own ? StridedDgradWgmmaTiles::kSet : tiles_of(family, p.op);
+  const bool has_own_kernel = family == ConvFamily::im2col && is_strided_dgrad(p);
+  return has_own_kernel ? StridedDgradWgmmaTiles::kSet : tiles_of(family, p.op);
 }
 
 bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
   return (tiles & gemm_tiles({kernel.tile})) != 0;
 }
 
-/// Returns the plan of a convolution.  The output of `gemm` is at least as large, so its workspace
-/// suffices.
-ConvPlan choice_of(const ConvProblem &p, ConvFamily family, GemmPlan gemm) {
-  if (is_strided_dgrad(p))
-    gemm.fuses_dbias = false;  // the rows of its subtiles are not adjacent in dx
-  return {family, gemm, gemm.workspace_bytes, conv_name(family, gemm.name)};
+/// Completes a plan with dbias, which reads the output as it is written.
+ConvPlan conv_plan(const ConvProblem &p, ConvFamily family, const char *name, const GemmPlan &gemm,
+                   const PlanRequest &request, const PaddedImage &copy = {}) {
+  ConvPlan plan{family, name, gemm, copy};
+  if (p.out.epilogue.dbias != nullptr)
+    plan.gemm.dbias = plan_dbias(shape_of(p.out), gemm.can_fuse_dbias, gemm.workspace.bytes,
+                                 request.workspace_bytes);
+  return plan;
 }
 
 // ---------------------------------------------------------------------------- padded image
 
-/// Padded copies and the implicit product that reads them.
+/// The implicit product that reads copies.
 struct CopiedProduct {
   PaddedImage copy;
-  GemmProblem gemm;
-  bool aligned;  ///< true for fprop, which reads copies only
+  GemmShape gemm;
 
-  CopiedProduct(const ConvProblem &p, bool tensors_are_aligned)
+  explicit CopiedProduct(const ConvProblem &p)
       : copy(padded_image(p)),
-        gemm(copy.bytes() > 0 ? implicit_gemm(with_padded_image(p, copy, nullptr)) : GemmProblem{}),
-        aligned(tensors_are_aligned || p.op == MP_CONV_FPROP) {}
+        gemm(copy.bytes() > 0 ? implicit_gemm(with_padded_image(p, copy)) : GemmShape{}) {}
 
-  double copies_us(const ClassTuning &constants) const {
+  double copies_us(const PlanRequest &request) const {
+    const ClassTuning &constants = request.tuning.of(class_of(request.device));
     return copy.launches() * constants.launch_us + copy.mb() * constants.copy_us_per_mb;
   }
 
-  ConvPlan choice_of(GemmPlan kernel, const ClassTuning &constants) const {
-    kernel.reads_copies = true;
-    kernel.workspace_bytes += copy.bytes();
-    kernel.predicted_us += copies_us(constants);
-    return {ConvFamily::implicit, kernel, kernel.workspace_bytes,
-            conv_name(ConvFamily::implicit, kernel.name, true)};
+  ConvPlan plan(const ConvProblem &p, GemmPlan kernel, const PlanRequest &request) const {
+    kernel.workspace.slices += copy.bytes();
+    kernel.workspace.bytes += copy.bytes();
+    kernel.predicted_us += copies_us(request);
+    const char *const name = conv_name(ConvFamily::implicit, kernel.name, true);
+    return conv_plan(p, ConvFamily::implicit, name, kernel, request, copy);
   }
 };
 
-/// Implements find_conv() for the names "conv_wmma_..._copied".
-bool find_copied(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-                 bool aligned, std::string name, ConvPlan *choice, const char **why) {
-  const CopiedProduct product(problem, aligned);
-  const PatchOperands read = patch_operands(problem);
+/// plan_named_conv of "conv_wmma_..._copied".
+bool plan_copied(const ConvProblem &problem, const PlanRequest &request, std::string name,
+                 ConvPlan *plan, const char **why) {
+  const CopiedProduct product(problem);
+  const ConvTraits traits = conv_traits(problem, ConvFamily::implicit);
   const bool is_copied = product.copy.bytes() > 0;
   name.resize(name.size() - kCopied.size());
   GemmPlan found;
   const bool is_found =
-      find_gemm_in_place(is_copied ? product.gemm : implicit_gemm(problem), device, tuning,
-                         product.aligned, name.c_str() + kPrefix.size(), &found, why, &read);
+      plan_named_in_place(is_copied ? product.gemm : implicit_gemm(problem), request,
+                          name.c_str() + kPrefix.size(), &found, why, &traits);
   if (!is_found && *why == nullptr) return false;
   if (!is_copied)
     *why = "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
   if (!is_found || !is_copied) return false;
-  *choice = product.choice_of(found, tuning.of(class_of(device)));
+  *plan = product.plan(problem, found, request);
   return true;
 }
 
@@ -206,17 +220,15 @@ const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
              : "requires more output pixels for this split";
 }
 
-/// Returns the predicted time: one read or write of both tensors, or the multiply-adds if they take
-/// longer.  Multiply-adds are priced with the 64 x 64 CUDA-core GEMM kernel, whose tile has 2^22 of
-/// them in 1024 k.  kSlowdown is an estimate, not measured: the GEMM kernel uses each value that it
-/// reads eight times, the depthwise kernel does not.
-double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
-                    int32_t split_k) {
+/// Time of one read or write of both tensors, or of the multiply-adds if that is longer.  The small
+/// CUDA-core GEMM kernel has the price of these: 2^22 of them in 1024 of k.  The factor is an
+/// estimate, not measured: that kernel uses each value eight times, this one does not.
+double depthwise_us(const ConvProblem &p, const PlanRequest &request, int32_t split_k) {
   constexpr double kTileMultiplyAdds = 1 << 22, kSlowdown = 4, kChannelsPerBlock = 64;
-  const auto simt = std::find_if(gemm_kernels().begin(), gemm_kernels().end(),
-                                 [](const auto &k) { return k.tile == GemmTile::simt_64x64; });
+  const auto simt = std::ranges::find(gemm_kernels(), GemmTile::simt_64x64, &GemmKernel::tile);
   const ConvShape &s = p.shape;
-  const ClassTuning &constants = tuning.of(class_of(device));
+  const Device &device = request.device;
+  const ClassTuning &constants = request.tuning.of(class_of(device));
   const double inputs = double(s.n) * s.h * s.w * s.c, outputs = double(s.n) * s.p * s.q * s.c;
   const double elem_mb = elem_bytes(p.dtype) * kMb;
   const double blocks =
@@ -225,29 +237,33 @@ double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning
   const double work_us = outputs * s.r * s.s / kTileMultiplyAdds * kSlowdown *
                          constants.of(*simt).k_us / std::max(sms, 1.0);
   const double data_us = (inputs + outputs) * elem_mb * constants.dram_us_per_mb;
-  const DbiasPass dbias = count_dbias(p.out, plan_dbias(p.out, false, 0, SIZE_MAX), device);
+  const OutputShape out = shape_of(p.out);
+  const DbiasPass dbias = count_dbias(out, plan_column_sum(out, SIZE_MAX), device);
   return ((split_k > 1 ? 2 : 1) + dbias.launches) * constants.launch_us +
          std::max(work_us, data_us) + dbias.mb * constants.dram_us_per_mb;
 }
 
-ConvPlan depthwise_choice(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
-                          const DepthwiseVariant &variant) {
-  const size_t partial_sums = variant.split_k == 1 ? 0 : static_cast<size_t>(variant.split_k);
-  const size_t output_bytes =
-      sizeof(float) * static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
-  ConvPlan choice{ConvFamily::depthwise, {}, partial_sums * output_bytes, variant.name};
-  choice.gemm.split_k = variant.split_k;
-  choice.gemm.workspace_bytes = choice.workspace_bytes;
-  choice.gemm.predicted_us = depthwise_us(p, device, tuning, variant.split_k);
-  return choice;
+size_t depthwise_bytes(const ConvProblem &p, int32_t split_k) {
+  const size_t sums = split_k == 1 ? 0 : static_cast<size_t>(split_k);
+  return sums * sizeof(float) * static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
+}
+
+ConvPlan plan_depthwise(const ConvProblem &p, const PlanRequest &request,
+                        const DepthwiseVariant &variant) {
+  GemmPlan gemm{};
+  gemm.split_k = variant.split_k;
+  gemm.workspace.bytes = depthwise_bytes(p, variant.split_k);
+  gemm.predicted_us = depthwise_us(p, request, variant.split_k);
+  return conv_plan(p, ConvFamily::depthwise, variant.name, gemm, request);
 }
 
 // ---------------------------------------------------------------------------- ranking and lookup
 
-/// Returns the problem without the first property that conv_slow_path_reason() finds, if aligned.
-ConvProblem without_slow_path(const ConvProblem &problem, const Device &device, bool aligned) {
+/// The problem without the first property that conv_slow_path_reason finds.
+ConvProblem without_slow_path(const ConvProblem &problem, const Device &device) {
   ConvProblem better = problem;
-  if (!aligned) return better;
+  better.image = better.other = nullptr;
+  if (!is_aligned(problem)) return better;
   if (!why_no_tensor_cores(problem.dtype, device).empty()) {
     better.dtype = MP_FP16;
     return better;
@@ -262,74 +278,87 @@ ConvProblem without_slow_path(const ConvProblem &problem, const Device &device, 
   return better;
 }
 
-/// Families in order of preference at equal times: plain GEMM kernels compute no patch addresses.
+/// The first wins a tie: a GEMM kernel computes no addresses of patches.
 constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit};
+
+ConvPlan plan_of(const RankedConv &entry, const ConvProblem &problem, const PlanRequest &request) {
+  if (entry.variant == nullptr)
+    return plan_depthwise(problem, request, {entry.name, entry.split_k});
+  const ConvTraits traits = conv_traits(problem, entry.family);
+  if (entry.reads_copies) {
+    const CopiedProduct product(problem);
+    return product.plan(problem, plan_variant(*entry.variant, product.gemm, request, &traits),
+                        request);
+  }
+  const GemmPlan gemm = plan_variant(*entry.variant, gemm_of(problem, entry.family), request,
+                                     traits_for(entry.family, traits));
+  return conv_plan(problem, entry.family, entry.name, gemm, request);
+}
 
 }  // namespace
 
-int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, ConvPlan *choices, int capacity) {
-  std::array<ConvPlan, kMaxConvPlans> all;
-  size_t count = 0;
-  const PatchOperands read = patch_operands(problem);
+std::vector<RankedConv> rank_conv(const ConvProblem &problem, const PlanRequest &request) {
+  std::vector<RankedConv> all;
+  const auto add = [&](ConvFamily family, const RankedGemm &gemm, const char *name, double more_us,
+                       size_t more_bytes) {
+    all.push_back({family, gemm.variant, gemm.variant->split_k, more_bytes > 0,
+                   gemm.predicted_us + more_us, gemm.workspace_bytes + more_bytes, name});
+  };
   for (const ConvFamily family : kGemmFamilies) {
     if (why_not_family(problem, family) != nullptr) continue;
-    std::array<GemmPlan, kMaxGemmPlans> gemms;
-    const int ranked =
-        rank_gemm_of(tiles_for(family, problem), gemm_of(problem, family), device, tuning, aligned,
-                     gemms.data(), kMaxGemmPlans, read_by(family, read));
-    for (const GemmPlan &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
-      all[count++] = choice_of(problem, family, gemm);
+    const ConvTraits traits = conv_traits(problem, family);
+    for (const RankedGemm &gemm :
+         rank_in_place(tiles_for(family, problem), gemm_of(problem, family), request,
+                       traits_for(family, traits)))
+      add(family, gemm, conv_name(family, gemm.name), 0, 0);
   }
-  if (const CopiedProduct product(problem, aligned); product.copy.bytes() > 0) {
-    std::array<GemmPlan, kMaxGemmPlans> gemms;
-    const int ranked = rank_gemm_of(WmmaTiles::kSet, product.gemm, device, tuning, product.aligned,
-                                    gemms.data(), kMaxGemmPlans, &read);
-    for (const GemmPlan &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
-      all[count++] = product.choice_of(gemm, tuning.of(class_of(device)));
+  if (const CopiedProduct product(problem); product.copy.bytes() > 0) {
+    const ConvTraits traits = conv_traits(problem, ConvFamily::implicit);
+    for (const RankedGemm &gemm : rank_in_place(WmmaTiles::kSet, product.gemm, request, &traits))
+      add(ConvFamily::implicit, gemm, conv_name(ConvFamily::implicit, gemm.name, true),
+          product.copies_us(request), product.copy.bytes());
   }
   for (const DepthwiseVariant &variant : kDepthwise)
     if (why_not_depthwise(problem, variant.split_k) == nullptr)
-      all[count++] = depthwise_choice(problem, device, tuning, variant);
-  std::stable_sort(all.data(), all.data() + count, [](const ConvPlan &a, const ConvPlan &b) {
-    return a.gemm.predicted_us < b.gemm.predicted_us;
-  });
-  std::copy_n(all.data(), std::min(count, static_cast<size_t>(capacity)), choices);
-  return static_cast<int>(count);
+      all.push_back({ConvFamily::depthwise, nullptr, variant.split_k, false,
+                     depthwise_us(problem, request, variant.split_k),
+                     depthwise_bytes(problem, variant.split_k), variant.name});
+  std::ranges::stable_sort(all, {}, &RankedConv::predicted_us);
+  return all;
 }
 
-ConvPlan best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-                   bool aligned, size_t workspace_bytes) {
-  std::array<ConvPlan, kMaxConvPlans> ranked;
-  (void)rank_conv(problem, device, tuning, aligned, ranked.data(), kMaxConvPlans);
-  ConvPlan best = *first_that_fits(ranked.data(), workspace_bytes);
-  best.gemm.best_workspace_bytes = best_workspace_bytes(problem.out, ranked[0].gemm);
-  best.gemm.best_us = ranked[0].gemm.predicted_us;
-  if (conv_slow_path_reason(problem, device, aligned).empty()) return best;
-  (void)rank_conv(without_slow_path(problem, device, aligned), device, tuning, true, ranked.data(),
-                  kMaxConvPlans);
-  best.gemm.aligned_us = first_that_fits(ranked.data(), workspace_bytes)->gemm.predicted_us;
+ConvPlan plan_conv(const ConvProblem &problem, const PlanRequest &request) {
+  const std::vector<RankedConv> ranked = rank_conv(problem, request);
+  const OutputShape out = shape_of(problem.out);
+  ConvPlan best = plan_of(first_that_fits(ranked, request.workspace_bytes), problem, request);
+  best.gemm.best_workspace_bytes =
+      best_workspace_bytes(out, plan_of(ranked[0], problem, request).gemm);
+  best.gemm.best_us = ranked[0].predicted_us;
+  if (conv_slow_path_reason(problem, request.device).empty()) return best;
+  const std::vector<RankedConv> better =
+      rank_conv(without_slow_path(problem, request.device), request);
+  best.gemm.aligned_us = first_that_fits(better, request.workspace_bytes).predicted_us;
   return best;
 }
 
-bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, ConvPlan *choice, const char **why) {
+bool plan_named_conv(const ConvProblem &problem, const PlanRequest &request, const char *name,
+                     ConvPlan *plan, const char **why) {
   if (const std::string_view copied = name;
       copied.starts_with(kCopiedPrefix) && copied.ends_with(kCopied))
-    return find_copied(problem, device, tuning, aligned, name, choice, why);
+    return plan_copied(problem, request, name, plan, why);
   for (const DepthwiseVariant &variant : kDepthwise) {
     if (std::string_view(name) != variant.name) continue;
     *why = why_not_depthwise(problem, variant.split_k);
     if (*why != nullptr) return false;
-    *choice = depthwise_choice(problem, device, tuning, variant);
+    *plan = plan_depthwise(problem, request, variant);
     return true;
   }
   const ConvFamily family = family_of(name);
   const char *const gemm_name = family == ConvFamily::gemm ? name : name + kPrefix.size();
   GemmPlan found;
-  const PatchOperands read = patch_operands(problem);
-  const bool is_found = find_gemm_in_place(gemm_of(problem, family), device, tuning, aligned,
-                                           gemm_name, &found, why, read_by(family, read));
+  const ConvTraits traits = conv_traits(problem, family);
+  const bool is_found = plan_named_in_place(gemm_of(problem, family), request, gemm_name, &found,
+                                            why, traits_for(family, traits));
   if (!is_found && *why == nullptr) return false;
   if (const char *const why_not = why_not_family(problem, family)) {
     *why = why_not;
@@ -340,7 +369,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
     *why = "does not support this pass";
     return false;
   }
-  *choice = choice_of(problem, family, found);
+  *plan = conv_plan(problem, family, conv_name(family, found.name), found, request);
   return true;
 }
 
@@ -362,9 +391,9 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
   return names[op];
 }
 
-std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned) {
+std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device) {
   if (problem.dtype == MP_FP32) return "";
-  if (!aligned) return "a tensor is not 16-byte aligned";
+  if (!is_aligned(problem)) return "a tensor is not 16-byte aligned";
   const auto reason = [](const char *name, int32_t value) {
     return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";
   };

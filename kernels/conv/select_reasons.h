@@ -7,8 +7,7 @@
 
 namespace mp {
 
-/// Returns a property of the tensors that may slow `problem` down and that the caller can change,
-/// or an empty string.
-std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned);
+/// Empty, or a property of the tensors, which the caller can change, that may slow `problem` down.
+std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device);
 
 }  // namespace mp

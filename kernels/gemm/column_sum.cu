@@ -1,4 +1,5 @@
-// mp_column_sum, and dbias[col] = sum of D over rows and batch items: fp32, in dbias.h order.
+// mp_column_sum, and dbias[col] = sum of D over rows and batch items: fp32, in the order of
+// DbiasPlan (plan.h).
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/columns.h"
@@ -131,7 +132,7 @@ void launch_column_sum(const Device &device, const Output &out, const DbiasPlan 
 
 void sum_columns(const Device &device, const Output &x, const Output &sums, void *workspace,
                  mp_stream_t stream) {
-  const DbiasPlan plan = plan_dbias(x, false, 0, SIZE_MAX);
+  const DbiasPlan plan = plan_column_sum(shape_of(x), SIZE_MAX);
   float *const of_chunks = static_cast<float *>(workspace);
   if (x.m > 0)
     launch_parts("column_sum", column_sum, device,

@@ -1,5 +1,4 @@
-// Copies of A and B with aligned rows (aligned_copies.h).
-#include "kernels/gemm/aligned_copies.h"
+// Copies of A and B with aligned rows (AlignedCopies in plan.h).
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/vector.h"
 
@@ -68,7 +67,6 @@ void launch_copy(const Device &device, const Operand &x, const AlignedCopy &copy
 
 void copy_operand(const Device &device, const Operand &x, const AlignedCopy &copy, void *to,
                   mp_stream_t stream) {
-  if (copy.bytes == 0) return;
   const bool by_two = ((x.ld | x.stride | copy.cols) % 2 == 0) &&
                       reinterpret_cast<uintptr_t>(x.base) % sizeof(uint32_t) == 0;
   (by_two ? launch_copy<uint32_t> : launch_copy<uint16_t>)(device, x, copy, to, stream);
@@ -79,9 +77,16 @@ void copy_operand(const Device &device, const Operand &x, const AlignedCopy &cop
 GemmProblem launch_aligned_copies(const Device &device, const GemmProblem &p,
                                   const AlignedCopies &copies, void *workspace,
                                   mp_stream_t stream) {
-  const GemmProblem copied = with_copies(p, copies, workspace);
-  copy_operand(device, p.a, copies.a, const_cast<void *>(copied.a.base), stream);
-  copy_operand(device, p.b, copies.b, const_cast<void *>(copied.b.base), stream);
+  GemmProblem copied = p;
+  std::byte *to = static_cast<std::byte *>(workspace);
+  const auto make = [&](Operand &x, const AlignedCopy &copy) {
+    if (copy.bytes == 0) return;
+    copy_operand(device, x, copy, to, stream);
+    x = {to, nullptr, copy.ld, x.stride != 0 ? copy.rows * copy.ld : 0};
+    to += copy.bytes;
+  };
+  make(copied.a, copies.a);
+  make(copied.b, copies.b);
   return copied;
 }
 

@@ -5,8 +5,8 @@
 //      y = activation(z)           (or z * activation'(aux) for the D* kinds)
 //      D = round(y),  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 //
-// A later pass computes dbias, the column sums of D (dbias.h).  With split-k, the main loop stores
-// partial sums, and split_k.cu adds them in order and applies the epilogue.
+// A later pass computes dbias, the column sums of D (DbiasPlan).  With split-k, the main loop
+// stores partial sums, and split_k.cu adds them in order and applies the epilogue.
 #pragma once
 
 #include "kernels/gemm/operand.h"

@@ -1,45 +1,41 @@
 // Launch arguments of the GEMM kernels, and the launch functions of each family.
 #pragma once
 
-#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/tiles.h"
-
-namespace mp {
-struct AlignedCopies;
-}
 
 namespace mp::MP_TARGET {
 
 struct GemmArgs {
   GemmProblem problem;
   TileScheduler scheduler;
-  int64_t slice_k;                 ///< elements of k per slice; k itself without a split
-  float *partial_sums;             ///< NULL without a split; else [slice][batch item][m][n]
-  const uint32_t *only_if;         ///< WMMA: returns at once if 0 when it runs; NULL = always run
-  const int32_t *ends;             ///< ends of the groups of mp_gemm_ragged; otherwise NULL
-  mp_ragged_t ragged;              ///< dimension of the ends
-  ColumnPartials column_partials;  ///< wgmma: destination for dbias, unless base is NULL
+  int64_t slice_k;          ///< elements of k per slice; k itself without a split
+  float *partial_sums;      ///< NULL without a split; else [slice][batch item][m][n]
+  const uint32_t *only_if;  ///< WMMA: do nothing if this is 0 when the kernel runs; NULL = always
+  const int32_t *ends;      ///< mp_gemm_ragged: ends of the groups; else NULL
+  mp_ragged_t ragged;       ///< the dimension that they are ends in
 };
 
-/// Returns the arguments, without the workspace of split-k.
-GemmArgs make_gemm_args(const GemmProblem &, const GemmPlan &, const Device &);
+/// Arguments without the partial sums of a split.
+GemmArgs make_gemm_args(const GemmProblem &, const GemmKernel &, int32_t split_k, const Device &);
 
-/// Enqueues the copies and returns the problem that reads them.
+/// Enqueues the copies, at the beginning of the workspace: A's, then B's; returns the problem that
+/// reads them.
 GemmProblem launch_aligned_copies(const Device &, const GemmProblem &, const AlignedCopies &,
                                   void *workspace, mp_stream_t);
 
-/// Enqueues one mp_gemm: the main loop and the passes before and after it.
+/// One mp_gemm: the main loop and the passes after it.
 void gemm(const Device &, const GemmProblem &, const GemmPlan &, const Workspace &, mp_stream_t);
 
-/// Enqueues the wgmma kernel and, if k is split, the sum of the slices.
+/// Main loop, with the sum over the slices of k.
 void launch_wgmma(const GemmPlan &, const Device &, const GemmArgs &, std::byte *workspace,
                   mp_stream_t);
 
-void launch_wmma(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
-/// Enqueues the gemv kernel.  Requires m or n <= 16.
+void launch_wmma(const char *name, const GemmKernel &, const Device &, const GemmArgs &,
+                 mp_stream_t);
+/// Needs m or n <= 16.
 void launch_gemv(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 void launch_simt(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 
@@ -48,7 +44,7 @@ void launch_simt(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
                         mp_stream_t, const uint32_t *skip_if = nullptr);
 
-/// Returns the destination of the partial column sums; base is NULL if there is none.
+/// Destination of the subtile sums of the main loop; base is NULL if it stores none.
 ColumnPartials column_partials(const std::optional<DbiasPlan> &, void *workspace);
 /// Enqueues epilogue.dbias[col] = sum of D over rows and batch items.
 void launch_column_sum(const Device &, const Output &, const DbiasPlan &, void *workspace,

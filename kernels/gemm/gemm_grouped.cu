@@ -8,7 +8,7 @@
 // A kernel can have 32,764 bytes of parameters on sm_70 and newer, with CUDA 12.1 or newer (CUDA
 // C++ Programming Guide, chapter on function parameters).  All of them are copied, used or not, so
 // small groups have a separate kernel.
-#include "kernels/gemm/wgmma_plan.h"
+#include "kernels/gemm/wgmma_launch.h"
 #include "kernels/gemm/wgmma_table.h"
 #include "kernels/simt/device.h"
 
@@ -37,20 +37,20 @@ fill_group_table(MP_PARAM(TableArgs<kProducts>) args) {
 }
 
 GroupEntryShape product_of(const GemmGroupItem &item, uint32_t first_tile) {
-  return {item.a,
-          item.b,
-          item.c,
-          item.d,
-          item.lda,
-          item.ldb,
-          item.ldc,
-          item.ldd,
-          0,
-          0,
-          static_cast<int32_t>(item.m),
-          static_cast<int32_t>(item.n),
-          static_cast<int32_t>(item.k),
-          first_tile};
+  return {.a_data = item.a,
+          .b_data = item.b,
+          .c_data = item.c,
+          .d_data = item.d,
+          .lda = item.lda,
+          .ldb = item.ldb,
+          .ldc = item.ldc,
+          .ldd = item.ldd,
+          .m0 = 0,
+          .k0 = 0,
+          .m = static_cast<int32_t>(item.m),
+          .n = static_cast<int32_t>(item.n),
+          .k = static_cast<int32_t>(item.k),
+          .first_tile = first_tile};
 }
 
 /// Fills the next table entries, as many as one launch supports, and counts their tiles.
@@ -77,16 +77,16 @@ int64_t fill_table(const Device &device, const GemmGroup &group, const GemmKerne
 
 }  // namespace
 
-void gemm_grouped(const Device &device, const GemmGroup &group, const GemmPlan &choice,
+void gemm_grouped(const Device &device, const GemmGroup &group, const GemmPlan &plan,
                   void *workspace, mp_stream_t stream) {
-  WgmmaArgs args = plan_wgmma_group(device, group.common, group.count, wgmma_store_path(group),
-                                    choice, static_cast<std::byte *>(workspace));
+  WgmmaArgs args = make_wgmma_group_args(device, group.common, group.count, plan,
+                                         static_cast<std::byte *>(workspace));
   for (int64_t done = 0; done < group.count;) {
     const auto fill =
         group.count - done <= kFewProducts ? fill_table<kFewProducts> : fill_table<kManyProducts>;
-    done += fill(device, group, *choice.kernel, done, &args, stream);
+    done += fill(device, group, *plan.kernel, done, &args, stream);
   }
-  launch_wgmma_kernel(choice, device, args, stream);
+  launch_wgmma_kernel(plan, device, args, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -5,7 +5,7 @@
 // beyond the end and stores nothing there, and coordinates may begin anywhere.
 #include "kernels/gemm/ragged.h"
 
-#include "kernels/gemm/wgmma_plan.h"
+#include "kernels/gemm/wgmma_launch.h"
 #include "kernels/gemm/wgmma_table.h"
 #include "kernels/simt/device.h"
 
@@ -64,20 +64,18 @@ uint32_t most_tiles_m(const Output &out, int tile_m) {
   return static_cast<uint32_t>((out.m + groups * (tile_m - 1)) / tile_m);
 }
 
-/// Launches the wgmma kernel.  `scheduler` has enough tiles for any ends.
+/// `scheduler` counts enough tiles for any ends.
 void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
-                         const TileScheduler &scheduler, const GemmPlan &choice,
-                         std::byte *workspace, mp_stream_t stream) {
+                         const TileScheduler &scheduler, const GemmPlan &plan, std::byte *workspace,
+                         mp_stream_t stream) {
   const Output &out = problem.all.out;
   RaggedTableArgs args{};
-  args.gemm =
-      plan_wgmma_group(device, problem.all, out.batch_count,
-                       wgmma_store_path(out, wgmma_spec_d(out), nullptr), choice, workspace);
+  args.gemm = make_wgmma_group_args(device, problem.all, out.batch_count, plan, workspace);
   args.gemm.num_work_tiles = static_cast<uint32_t>(scheduler.num_work_tiles());
   args.gemm.tiles_in_table = true;
   args.ends = problem.ends;
   args.dimension = problem.dimension;
-  args.tile_m = choice.kernel->tile_m;
+  args.tile_m = plan.kernel->tile_m;
   args.tiles_m = scheduler.tiles_m;
   args.tiles_n = scheduler.tiles_n;
   launch("fill_ragged_table", fill_ragged_table, device,
@@ -85,27 +83,27 @@ void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
           .num_threads = kWarpSize,
           .uses_pdl = true},
          stream, args);
-  launch_wgmma_kernel(choice, device, args.gemm, stream);
+  launch_wgmma_kernel(plan, device, args.gemm, stream);
 }
 
 }  // namespace
 
-void gemm_ragged(const Device &device, const RaggedProblem &problem, const GemmPlan &choice,
+void gemm_ragged(const Device &device, const RaggedProblem &problem, const GemmPlan &plan,
                  void *workspace, mp_stream_t stream) {
-  GemmArgs args = make_gemm_args(problem.all, choice, device);
+  GemmArgs args = make_gemm_args(problem.all, *plan.kernel, 1, device);
   args.ends = problem.ends;
   args.ragged = problem.dimension;
   if (problem.dimension == MP_RAGGED_M) {
-    args.scheduler.tiles_m = most_tiles_m(problem.all.out, choice.kernel->tile_m);
+    args.scheduler.tiles_m = most_tiles_m(problem.all.out, plan.kernel->tile_m);
     args.scheduler.batch_count = 1;
   }
-  if (choice.kernel->family == GemmFamily::wgmma)
-    launch_ragged_wgmma(device, problem, args.scheduler, choice,
-                        static_cast<std::byte *>(workspace), stream);
-  else if (choice.kernel->family == GemmFamily::wmma)
-    launch_wmma(choice, device, args, stream);
+  if (plan.kernel->family == GemmFamily::wgmma)
+    launch_ragged_wgmma(device, problem, args.scheduler, plan, static_cast<std::byte *>(workspace),
+                        stream);
+  else if (plan.kernel->family == GemmFamily::wmma)
+    launch_wmma(plan.name, *plan.kernel, device, args, stream);
   else
-    launch_simt(choice, device, args, stream);
+    launch_simt(plan, device, args, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -94,10 +94,10 @@ void launch_tile(const char *name, const Device &device, const GemmArgs &args, m
 
 }  // namespace
 
-void launch_simt(const GemmPlan &choice, const Device &device, const GemmArgs &args,
+void launch_simt(const GemmPlan &plan, const Device &device, const GemmArgs &args,
                  mp_stream_t stream) {
-  with_tile(SimtTiles{}, *choice.kernel, [&](auto tile) {
-    launch_tile<typename decltype(tile)::type>(choice.name, device, args, stream);
+  with_tile(SimtTiles{}, *plan.kernel, [&](auto tile) {
+    launch_tile<typename decltype(tile)::type>(plan.name, device, args, stream);
   });
 }
 

@@ -1,8 +1,8 @@
 // D = epilogue(op(A) op(B)) on Hopper's tensor cores: the loop of wgmma_loop.h over two matrices.
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/wgmma_launch.h"
 #include "kernels/gemm/wgmma_loop.h"
-#include "kernels/gemm/wgmma_plan.h"
 
 namespace mp::MP_TARGET {
 
@@ -67,12 +67,12 @@ gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
 
 }  // namespace
 
-void launch_wgmma_kernel(const GemmPlan &choice, const Device &device, const WgmmaArgs &args,
+void launch_wgmma_kernel(const GemmPlan &plan, const Device &device, const WgmmaArgs &args,
                          mp_stream_t stream) {
-  with_tile(WgmmaTiles{}, *choice.kernel, [&](auto found) {
+  with_tile(WgmmaTiles{}, *plan.kernel, [&](auto found) {
     using Tile = typename decltype(found)::type;
-    launch(choice.name, gemm_wgmma<Tile>, device,
-           wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.cluster), stream, args);
+    launch(plan.name, gemm_wgmma<Tile>, device,
+           wgmma_launch_shape<Tile>(device, args.num_work_tiles, plan.cluster), stream, args);
   });
 }
 

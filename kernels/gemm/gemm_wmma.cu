@@ -97,14 +97,14 @@ gemm_wmma(MP_PARAM(GemmArgs) args) {
 
 }  // namespace
 
-void launch_wmma(const GemmPlan &choice, const Device &device, const GemmArgs &args,
-                 mp_stream_t stream) {
+void launch_wmma(const char *name, const GemmKernel &kernel, const Device &device,
+                 const GemmArgs &args, mp_stream_t stream) {
   const GemmProblem &p = args.problem;
-  with_tile(WmmaTiles{}, *choice.kernel, [&](auto found) {
+  with_tile(WmmaTiles{}, kernel, [&](auto found) {
     using Tile = typename decltype(found)::type;
     const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
                             Tile::smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T)};
-    launch(choice.name, gemm_wmma<Tile>, device, shape, stream, args);
+    launch(name, gemm_wmma<Tile>, device, shape, stream, args);
   });
 }
 

@@ -53,7 +53,7 @@ void launch_type(const char *name, const Device &device, GemvArgs &args, bool ma
 
 }  // namespace
 
-void launch_gemv(const GemmPlan &choice, const Device &device, const GemmArgs &gemm,
+void launch_gemv(const GemmPlan &plan, const Device &device, const GemmArgs &gemm,
                  mp_stream_t stream) {
   const GemmProblem &p = gemm.problem;
   const bool a_by_k = p.op_a == MP_OP_N, b_by_k = p.op_b == MP_OP_T;
@@ -69,7 +69,7 @@ void launch_gemv(const GemmPlan &choice, const Device &device, const GemmArgs &g
   args.x_is_row = a_is_matrix;
   const bool matrix_by_k = a_is_matrix ? a_by_k : b_by_k;
   with_type(p.dtype_ab, [&](auto type) {
-    launch_type<typename decltype(type)::type>(choice.name, device, args, matrix_by_k, stream);
+    launch_type<typename decltype(type)::type>(plan.name, device, args, matrix_by_k, stream);
   });
 }
 

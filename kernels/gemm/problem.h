@@ -1,11 +1,9 @@
-// GEMM problems and plans, and the functions that select a kernel.
+// GEMM calls: the problem, which has shape and data, and the shape alone.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
-#include "base/column_partition.h"
 #include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 #include "mpcore/gemm.h"
@@ -21,8 +19,6 @@ struct Operand {
   const void *const *items;
   int64_t ld;
   int64_t stride;  ///< elements; 0 = the same matrix for all items
-
-  bool operator==(const Operand &) const = default;
 };
 
 struct Epilogue {
@@ -36,8 +32,6 @@ struct Epilogue {
   float *dbias;
   float *amax;
   float *found_inf;
-
-  bool operator==(const Epilogue &) const = default;
 };
 
 /// Returns whether aux is an input: the values before the activation of the forward pass.
@@ -63,8 +57,6 @@ struct Output {
   float alpha, beta;
   Operand c, d;  ///< d.base or d.items is written
   Epilogue epilogue;
-
-  bool operator==(const Output &) const = default;
 };
 
 /// Validated mp_gemm call.  k >= 0.
@@ -74,8 +66,6 @@ struct GemmProblem {
   mp_op_t op_a, op_b;
   mp_dtype_t dtype_ab;
   Operand a, b;
-
-  bool operator==(const GemmProblem &) const = default;
 };
 
 /// Returns the elements of k that are summed.  With alpha = 0, A and B are not read, like in BLAS.
@@ -86,67 +76,68 @@ inline int64_t summed_k(int64_t k, float alpha) {
 /// Returns the problem of a valid descriptor, without data and epilogue.
 GemmProblem gemm_problem(const mp_gemm_desc_t &);
 
-/// Row of the kernel table (kernels/gemm/select.h).
-struct GemmKernel;
+// ---------------------------------------------------------------------------- shape
 
-/// Kernel, cluster, split and workspace selected for a problem.
-struct GemmPlan {
-  const GemmKernel *kernel;
-  int32_t split_k;         ///< 1 = no split
-  int32_t cluster;         ///< blocks that share an operand by multicast; 1 = no cluster
-  size_t workspace_bytes;  ///< required by this plan
-  double predicted_us;
-  const char *name;           ///< static storage, e.g. "wmma_128x128x32_s3_k8"
-  bool reads_copies = false;  ///< reads aligned copies of A and B (aligned_copies.h)
-  bool fuses_dbias = false;   ///< if D is stored by TMA, stores partial column sums (dbias.h)
-
-  // Better plans that plan_gemm and best_conv could not use; 0 in other plans.
-  size_t best_workspace_bytes = 0;  ///< workspace of the fastest plan
-  double best_us = 0;               ///< time of the fastest plan
-  double mapped_us = 0;             ///< staged store only: time if TMA could store D
-  double aligned_us = 0;            ///< time without the property in slow_path_reason, if any
+/// Addressing of the items of a batch or group.
+enum class ItemAccess {
+  strided,   ///< base + i * stride
+  pointers,  ///< device arrays of pointers: mp_gemm_batched
+  groups     ///< products of different sizes in one launch: mp_gemm_grouped, mp_gemm_ragged
 };
 
-/// Returns the workspace with which dbias of a plan is fastest (kernels/gemm/dbias.h).
-size_t dbias_workspace_bytes(const Output &, const GemmPlan &);
+/// Memory layout of one matrix or batch of matrices.
+struct MatrixLayout {
+  int64_t ld = 0;
+  int64_t stride = 0;      ///< elements; 0 = the same matrix for all items
+  int32_t alignment = 16;  ///< alignment_of the first element; 16 if unknown
 
-/// Returns the workspace of mp_column_sum over the columns of `x`.
-size_t column_sum_bytes(const Output &x);
+  bool operator==(const MatrixLayout &) const = default;
+};
 
-/// Constants of the predicted times (kernels/gemm/tuning.h).
-struct GemmTuning;
-const GemmTuning &builtin_gemm_tuning();
+struct EpilogueShape {
+  mp_activation_t activation;
+  bool has_bias, has_aux, has_dbias, has_amax, has_found_inf;
+  MatrixLayout aux;
 
-/// Returns whether the constants were never measured on the architecture of `device`.
-bool is_estimated(const GemmTuning &tuning, const Device &device);
+  bool operator==(const EpilogueShape &) const = default;
+};
 
-// Selection is pure.  `aligned`: the pointers of A and B are 16-byte aligned (ld and strides are
-// checked here).  Every problem has a kernel for misaligned operands, but a slower one.
+/// Output without data: everything that kernel selection reads of it.
+struct OutputShape {
+  int64_t m, n;
+  int64_t batch_count;
+  mp_dtype_t dtype;
+  ItemAccess items;  ///< addressing of A, B, C and D
+  bool reads_c;      ///< beta != 0
+  MatrixLayout c, d;
+  EpilogueShape epilogue;
 
-/// Maximum number of plans of a problem.
-constexpr int kMaxGemmPlans = 256;
+  bool operator==(const OutputShape &) const = default;
+};
 
-/// Ranks the plans that can run `problem` on `device`, fastest first; never empty.  Writes at most
-/// `capacity` plans; returns how many exist.
-int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, GemmPlan *choices, int capacity);
+/// GemmProblem without data: the input of kernel selection, and the key of the plan cache.
+struct GemmShape {
+  OutputShape out;
+  int64_t k;
+  mp_op_t op_a, op_b;
+  mp_dtype_t dtype_ab;
+  MatrixLayout a, b;
 
-/// Returns the first plan of a ranking that fits into the workspace; one fits into any size.
-template <class Choice>
-const Choice *first_that_fits(const Choice *ranked, size_t workspace_bytes) {
-  while (ranked->workspace_bytes > workspace_bytes) ranked++;
-  return ranked;
-}
+  bool operator==(const GemmShape &) const = default;
+  uint64_t hash() const;
+};
 
-/// Returns the fastest plan that fits into the workspace.
-GemmPlan plan_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                   bool aligned, size_t workspace_bytes);
+struct Hash;
+/// Mixes the fields that differ between calls of one program.
+void mix(Hash &hash, const OutputShape &out);
 
-/// Finds the plan with that name.  If it cannot run the problem, returns false and sets `why` to
-/// one clause ("requires 16-byte aligned rows").  If the name is unknown, `why` is NULL.
-bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, GemmPlan *choice, const char **why);
-std::span<const char *const> gemm_names();  ///< all names, in the order of the table
+/// Alignment of an address as selection distinguishes it: 16, 8 or 1 bytes.  NULL counts as
+/// aligned.
+int32_t alignment_of(const void *pointer);
+OutputShape shape_of(const Output &);
+GemmShape shape_of(const GemmProblem &);
+
+// ---------------------------------------------------------------------------- groups
 
 /// One GEMM of mp_gemm_grouped.  m, n > 0; k >= 0.
 struct GemmGroupItem {
@@ -164,30 +155,25 @@ struct GemmGroup {
   int64_t count;               ///< > 0
 };
 
-/// Returns a GEMM of a group as a problem of mp_gemm.
+/// The problem that mp_gemm would get for one product of a group.
 GemmProblem item_problem(const GemmGroup &, const GemmGroupItem &);
 
-/// Selects the kernel that runs the group in one launch with at most `workspace_bytes`; returns
-/// false if there is none.  Pure.  `kernel`: name of the kernel; NULL = the fastest.  Pointers are
-/// only checked for alignment; NULL is aligned.
-bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
-                         size_t workspace_bytes, const char *kernel, GemmPlan *choice);
-
-/// Validated mp_gemm_ragged call: out.batch_count groups, which divide the m or k of `all` at ends
-/// known only to the device.  Their parts of the operands are consecutive and have no stride.
+/// One mp_gemm_ragged call, after validation.  The out.batch_count groups share the m or the k of
+/// `all` in parts that follow one another without a stride; the device reads where each ends.
 struct RaggedProblem {
   GemmProblem all;
   mp_ragged_t dimension;
   const int32_t *ends;  ///< device
-
-  bool operator==(const RaggedProblem &) const = default;
 };
 
-/// Selects a plan, like plan_gemm and find_gemm.  Predictions assume groups of equal size; the plan
-/// runs groups of any size.
-GemmPlan plan_gemm_ragged(const RaggedProblem &problem, const Device &device,
-                          const GemmTuning &tuning, bool aligned, size_t workspace_bytes);
-bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,
-                      bool aligned, const char *name, GemmPlan *choice, const char **why);
+/// RaggedProblem without data.
+struct RaggedShape {
+  GemmShape all;  ///< all.out.items: ItemAccess::groups
+  mp_ragged_t dimension;
+
+  bool operator==(const RaggedShape &) const = default;
+  uint64_t hash() const;
+};
+RaggedShape shape_of(const RaggedProblem &);
 
 }  // namespace mp

@@ -1,7 +1,7 @@
-// Selection of GEMM kernels: the kernels that can run a problem, and their ranking.
+// Kernel selection: the variants that can run a shape, and the fastest of them.
 //
-// Pure functions of (problem, device, tuning).  The kernels are in table.cpp, the predicted times
-// in predict.h.
+// Pure functions of shape, device and tuning.  table.cpp has the kernels, cost.h the predicted
+// times.
 #include "kernels/gemm/select.h"
 
 #include <algorithm>
@@ -11,13 +11,10 @@
 #include <vector>
 
 #include "base/lazy_init.h"
-#include "kernels/gemm/aligned_copies.h"
-#include "kernels/gemm/dbias.h"
-#include "kernels/gemm/predict.h"
+#include "kernels/gemm/cost.h"
 #include "kernels/gemm/select_reasons.h"
-#include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
-#include "kernels/gemm/workspace.h"
+#include "kernels/gemm/wgmma_store.h"
 
 namespace mp {
 
@@ -29,17 +26,17 @@ const char *why_no_wgmma(const GemmKernel &kernel, const Device &device) {
   return nullptr;
 }
 
-const char *why_no_tma(const GemmProblem &p, bool vectorised) {
-  // Limits of a tensor map: cuTensorMapEncodeTiled.
+const char *why_no_tma(const GemmShape &s, bool vectorized) {
+  // Limits of tensor maps: cuTensorMapEncodeTiled.
   constexpr int64_t kEndOfExtents = int64_t{1} << 31;
   constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
-  if (p.dtype_ab == MP_FP32) return "requires FP16 or BF16";
-  if (p.k == 0) return "requires k > 0";
-  if (!vectorised) return "requires 16-byte aligned rows";
-  if ((p.out.m | p.out.n | p.k) >= kEndOfExtents) return "requires dimensions less than 2^31";
-  // The end of a slice, which may be past the end of k, is an int32.
-  if (p.k > kEndOfExtents / 2) return "requires k of at most 2^30";
-  if ((p.a.ld | p.b.ld | p.a.stride | p.b.stride) >= kEndOfStrides)
+  if (s.dtype_ab == MP_FP32) return "requires FP16 or BF16";
+  if (s.k == 0) return "requires k > 0";
+  if (!vectorized) return "requires 16-byte aligned rows";
+  if ((s.out.m | s.out.n | s.k) >= kEndOfExtents) return "requires dimensions less than 2^31";
+  // The end of a slice is an int32 and may exceed k.
+  if (s.k > kEndOfExtents / 2) return "requires k of at most 2^30";
+  if ((s.a.ld | s.b.ld | s.a.stride | s.b.stride) >= kEndOfStrides)
     return "requires row and batch strides of less than 2^40 bytes";
   return nullptr;
 }
@@ -48,247 +45,268 @@ namespace {
 
 constexpr int64_t kMinSliceElems = 128;
 
-const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device) {
-  if (p.dtype_ab == MP_FP32) return "requires FP16 or BF16";
-  if (p.dtype_ab == MP_BF16 && device.arch < 80) return "requires sm_80 or newer for BF16";
+const char *why_not_wmma(const GemmKernel &kernel, const GemmShape &s, const Device &device) {
+  if (s.dtype_ab == MP_FP32) return "requires FP16 or BF16";
+  if (s.dtype_ab == MP_BF16 && device.arch < 80) return "requires sm_80 or newer for BF16";
   if (device.arch < 70) return "requires sm_70 or newer";
-  const size_t smem = kernel.smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T);
+  const size_t smem = kernel.smem_bytes(s.op_a == MP_OP_N, s.op_b == MP_OP_T);
   if (static_cast<int64_t>(smem) > device.smem_per_block)
     return "requires more shared memory than the device has";
   return nullptr;
 }
 
-/// Input of a selection: one problem on one device, with or without copies of A and B.
+/// One shape on one device, with copies of its operands or in place.
 struct SelectionInput {
-  SelectionInput(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                 bool aligned, const AlignedCopies &copies = {},
-                 const PatchOperands *patches = nullptr)
-      : problem(with_copies(problem, copies, nullptr)),
-        device(device),
-        tuning(tuning.of(class_of(device))),
-        vectorised(aligned && has_vector_rows(this->problem)),
+  SelectionInput(const GemmShape &shape, const PlanRequest &request,
+                 const AlignedCopies &copies = {}, const ConvTraits *conv = nullptr)
+      : shape(with_copies(shape, copies)),
+        device(request.device),
+        tuning(request.tuning.of(class_of(request.device))),
+        vectorized(is_aligned(shape) && has_vector_rows(this->shape)),
         copies(copies),
-        patches(patches) {}
-  const GemmProblem problem;
+        conv(conv),
+        store(conv != nullptr ? conv->store : wgmma_store_path(shape.out)) {}
+  const GemmShape shape;
   const Device &device;
   const ClassTuning &tuning;
-  const bool vectorised;
+  const bool vectorized;
   const AlignedCopies copies;
-  const PatchOperands *const patches;
+  const ConvTraits *const conv;
+  const StorePath store;  ///< Hopper kernels without a split
+
+  /// Hopper: subtiles that are stored by TMA are 16 neighboring rows of D.
+  bool can_fuse_dbias() const {
+    return store == StorePath::tma && shape.out.items == ItemAccess::strided &&
+           (conv == nullptr || !conv->has_stride_phases);
+  }
 };
 
-/// Returns the copies of A and B; none for misaligned pointers, for which copies would not help.
-AlignedCopies copies_for(const GemmProblem &problem, bool aligned) {
-  return aligned ? aligned_copies(problem) : AlignedCopies{};
-}
-
-/// Returns NULL if the kernel can run the problem with that cluster, else the reason.
-const char *why_not(const GemmKernel &kernel, int cluster, const SelectionInput &q) {
+/// NULL if the kernel can run it with that cluster, else the reason.
+const char *why_not(const GemmKernel &kernel, int cluster, const SelectionInput &input) {
+  const OutputShape &out = input.shape.out;
   const char *why = nullptr;
   if (kernel.family == GemmFamily::wgmma) {
-    why = why_no_wgmma(kernel, q.device);
-    if (why == nullptr) why = why_no_tma(q.problem, q.vectorised);
+    why = why_no_wgmma(kernel, input.device);
+    if (why == nullptr) why = why_no_tma(input.shape, input.vectorized);
   }
-  if (kernel.family == GemmFamily::wmma) why = why_not_wmma(kernel, q.problem, q.device);
-  if (kernel.family == GemmFamily::gemv &&
-      std::min(q.problem.out.m, q.problem.out.n) > kGemvMaxVectors)
+  if (kernel.family == GemmFamily::wmma) why = why_not_wmma(kernel, input.shape, input.device);
+  if (kernel.family == GemmFamily::gemv && std::min(out.m, out.n) > kGemvMaxVectors)
     why = "requires m or n of at most 16";
   if (why != nullptr || cluster == 1) return why;
-  if (q.device.num_sms < cluster) return "requires two SMs for a cluster";
-  const TileCounts tiles = tile_counts(kernel, 1, q.problem.out.m, q.problem.out.n);
+  if (input.device.num_sms < cluster) return "requires two SMs for a cluster";
+  const TileCounts tiles = tile_counts(kernel, 1, out.m, out.n);
   if ((kernel.cluster_along_m ? tiles.m : tiles.n) < cluster)
     return "requires two adjacent tiles for a cluster";
   return nullptr;
 }
 
-/// Returns the bits of x as a float.  If x >= 0, they are ordered like the values.
+/// Bits of a nonnegative float, which are ordered as the floats are.
 uint32_t float_bits(double x) {
   return std::bit_cast<uint32_t>(static_cast<float>(x));
 }
 
-/// Kernel and cluster that can run a problem, with any split of k.
+/// A kernel with a cluster size that can run the shape, for any split.
 class Candidate {
  public:
-  Candidate(const GemmKernel &kernel, int cluster, const SelectionInput &q)
+  Candidate(const GemmKernel &kernel, int cluster, const SelectionInput &input)
       : kernel_(kernel),
-        q_(q),
-        tiles_(tile_counts(kernel, cluster, q.problem.out.m, q.problem.out.n)),
-        counter_(kernel, cluster, q.problem, q.device, q.vectorised, q.copies, q.patches) {}
+        input_(input),
+        tiles_(tile_counts(kernel, cluster, input.shape.out.m, input.shape.out.n)),
+        can_fuse_dbias_(kernel.family == GemmFamily::wgmma && input.can_fuse_dbias()),
+        counter_(kernel, cluster, input.shape, input.device, input.vectorized, input.copies,
+                 input.store, can_fuse_dbias_, input.conv) {}
 
-  /// Returns NULL if k can be split into that many slices, else the reason.
+  /// NULL if the kernel can split k into that many slices, else the reason.
   const char *why_not_split(int split_k) const {
-    const double tiles = static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
-                         q_.problem.out.batch_count * split_k;
-    // Limit of the divisors of a scheduler (tile_scheduler.h).
+    const OutputShape &out = input_.shape.out;
+    const double tiles =
+        static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) * out.batch_count * split_k;
+    // The divisors of a scheduler (tile_scheduler.h).
     if (kernel_.family == GemmFamily::wgmma && tiles >= 0x1p31)
       return "requires fewer than 2^31 tiles and slices";
     if (split_k == 1) return nullptr;
-    const int64_t slice = slice_elems(kernel_, q_.problem.k, split_k);
-    const bool last_is_empty = slice * (split_k - 1) >= q_.problem.k;
+    const int64_t slice = slice_elems(kernel_, input_.shape.k, split_k);
+    const bool last_is_empty = slice * (split_k - 1) >= input_.shape.k;
     if (slice < kMinSliceElems || last_is_empty) return "requires a larger k for this split";
-    // split_k_sum divides 31-bit numbers.  For a convolution it adds all phases and groups at once.
-    const double quads = static_cast<double>(q_.problem.out.m) *
-                         static_cast<double>((q_.problem.out.n + 3) / 4) *
-                         static_cast<double>(q_.problem.out.batch_count);
+    // split_k_sum divides numbers of 31 bits; it adds all stride phases and groups of a convolution
+    // at once.
+    const double quads = static_cast<double>(out.m) * static_cast<double>((out.n + 3) / 4) *
+                         static_cast<double>(out.batch_count);
     return quads < 0x1p31 ? nullptr : "requires D to have fewer than 2^33 elements with this split";
   }
 
-  /// Returns the order of equally fast plans: by family, then by the elements of all tiles.
-  /// Elements outside D cost power if all plans are bound by memory.  The low byte is 0.
+  /// Order of equally fast variants: by family, then by the elements of all tiles, since those
+  /// beyond D cost power. The low byte is 0.
   uint32_t tie_break() const {
     const double elems = static_cast<double>(tiles_.m) * kernel_.tile_m *
                          static_cast<double>(tiles_.n) * kernel_.tile_n;
     return static_cast<uint32_t>(kernel_.family) << 30 | float_bits(elems) >> 9 << 8;
   }
 
-  float us(int split_k) const { return static_cast<float>(priced(counter_.load(split_k))); }
-  size_t workspace_bytes(int split_k) const {
-    return q_.copies.bytes() + bytes_of_products(split_k);
+  bool can_fuse_dbias() const { return can_fuse_dbias_; }
+  PlanCost cost(int split_k) const { return counter_.count(split_k); }
+  float us(const PlanCost &cost) const {
+    return static_cast<float>(predicted_us(cost, input_.tuning, input_.tuning.of(kernel_)));
+  }
+  GemmWorkspace workspace(int split_k) const {
+    return gemm_workspace(kernel_, input_.shape.out, split_k, input_.copies);
   }
 
  private:
-  size_t bytes_of_products(int split_k) const {
-    const Output &out = q_.problem.out;
-    const size_t slices = slices_bytes(split_k, out.batch_count, out.m, out.n);
-    if (kernel_.family != GemmFamily::wgmma) return slices;
-    return wgmma_workspace(out.d.items != nullptr ? out.batch_count : 0, slices).bytes;
-  }
-
-  double priced(const GemmLoad &load) const {
-    return predicted_us(load, q_.tuning, q_.tuning.of(kernel_));
-  }
-
   const GemmKernel &kernel_;
-  const SelectionInput &q_;
+  const SelectionInput &input_;
   const TileCounts tiles_;
-  const GemmCounter counter_;
+  const bool can_fuse_dbias_;
+  const CostCounter counter_;
 };
 
-/// Returns the name of the variant, with copies if the input has them; NULL if it has none.
-const char *name_of(const GemmVariant &variant, const SelectionInput &q) {
-  return q.copies.bytes() > 0 ? variant.copied_name : variant.name;
+/// NULL if the variant does not read operands in this way.
+const char *name_of(const GemmVariant &variant, const SelectionInput &input) {
+  return input.copies.bytes() > 0 ? variant.copied_name : variant.name;
 }
 
-GemmPlan choice_of(const GemmVariant &variant, const Candidate &candidate,
-                   const SelectionInput &q) {
-  return {.kernel = variant.kernel,
-          .split_k = variant.split_k,
-          .cluster = variant.cluster,
-          .workspace_bytes = candidate.workspace_bytes(variant.split_k),
-          .predicted_us = candidate.us(variant.split_k),
-          .name = name_of(variant, q),
-          .reads_copies = q.copies.bytes() > 0,
-          .fuses_dbias = variant.kernel->family == GemmFamily::wgmma && variant.split_k == 1};
-}
-
-/// Ranks the plans with these tiles, fastest first; returns how many exist.
-int rank(GemmTiles tiles, const SelectionInput &question, GemmPlan *choices, int capacity) {
-  std::array<GemmPlan, kMaxGemmPlans> runnable;
-  std::array<uint64_t, kMaxGemmPlans> order;
-  static_assert(kMaxGemmPlans <= UINT8_MAX + 1);
+/// Ranks the variants with these tiles, fastest first; may be empty.
+std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
+  std::array<RankedGemm, kMaxRankedGemms> runnable;
+  std::array<uint64_t, kMaxRankedGemms> order;
+  static_assert(kMaxRankedGemms <= UINT8_MAX + 1);
   uint32_t count = 0;
   std::optional<Candidate> candidate;
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.split_k == 1) {
       candidate.reset();
-      if ((tiles & gemm_tiles({variant.kernel->tile})) != 0 &&
-          name_of(variant, question) != nullptr &&
-          why_not(*variant.kernel, variant.cluster, question) == nullptr)
-        candidate.emplace(*variant.kernel, variant.cluster, question);
+      if ((tiles & gemm_tiles({variant.kernel->tile})) != 0 && name_of(variant, input) != nullptr &&
+          why_not(*variant.kernel, variant.cluster, input) == nullptr)
+        candidate.emplace(*variant.kernel, variant.cluster, input);
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
-    runnable[count] = choice_of(variant, *candidate, question);
-    // Among equals the earlier row is first: the larger tile and the smaller split.
+    runnable[count] = {&variant, input.copies.bytes() > 0,
+                       candidate->us(candidate->cost(variant.split_k)),
+                       candidate->workspace(variant.split_k).bytes, name_of(variant, input)};
+    // Among equals the earlier row wins: the larger tile, and the smaller split.
     order[count] =
         uint64_t{float_bits(runnable[count].predicted_us)} << 32 | candidate->tie_break() | count;
     count++;
   }
   std::sort(order.data(), order.data() + count);
-  for (uint32_t i = 0; i < std::min(count, static_cast<uint32_t>(capacity)); i++)
-    choices[i] = runnable[order[i] & UINT8_MAX];
-  return static_cast<int>(count);
+  std::vector<RankedGemm> ranked(count);
+  for (uint32_t i = 0; i < count; i++) ranked[i] = runnable[order[i] & UINT8_MAX];
+  return ranked;
 }
 
-/// Finds the plan of the variant with that `its_name`.  Otherwise returns false and the reason,
-/// which is NULL if the name is unknown.
-bool find(const char *GemmVariant::*its_name, const char *name, const SelectionInput &question,
-          GemmPlan *choice, const char **why) {
+const GemmKernel &kernel_of(GemmTile tile) {
+  return *std::ranges::find(gemm_kernels(), tile, &GemmKernel::tile);
+}
+
+GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
+                   size_t workspace_bytes) {
+  const Candidate candidate(*variant.kernel, variant.cluster, input);
+  const OutputShape &out = input.shape.out;
+  const bool is_split = variant.split_k > 1, is_wgmma = variant.kernel->family == GemmFamily::wgmma;
+  const PlanCost cost = candidate.cost(variant.split_k);
+  GemmPlan plan{.kernel = variant.kernel,
+                .split_k = variant.split_k,
+                .cluster = variant.cluster,
+                .name = name_of(variant, input),
+                .store = !is_wgmma  ? StorePath::staged
+                         : is_split ? StorePath::direct
+                                    : input.store,
+                .source = is_split ? EpilogueSource::none : epilogue_source(out),
+                .copies = input.copies,
+                .workspace = candidate.workspace(variant.split_k),
+                .can_fuse_dbias = candidate.can_fuse_dbias() && !is_split,
+                .dbias = std::nullopt,
+                .fallback = is_wgmma && out.items == ItemAccess::pointers
+                                ? &kernel_of(GemmTile::wmma_128x128)
+                                : nullptr,
+                .predicted_us = candidate.us(cost),
+                .cost = cost};
+  if (out.epilogue.has_dbias)
+    plan.dbias = plan_dbias(out, plan.can_fuse_dbias, plan.workspace.bytes, workspace_bytes);
+  return plan;
+}
+
+/// Makes the plan of the variant that has `name` as `its_name`; else returns false, and the reason
+/// or NULL.
+bool plan_named(const char *GemmVariant::*its_name, const char *name, const SelectionInput &input,
+                size_t workspace_bytes, GemmPlan *plan, const char **why) {
   *why = nullptr;
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.*its_name == nullptr || std::strcmp(variant.*its_name, name) != 0) continue;
-    *why = why_not(*variant.kernel, variant.cluster, question);
+    *why = why_not(*variant.kernel, variant.cluster, input);
     if (*why != nullptr) return false;
-    const Candidate candidate(*variant.kernel, variant.cluster, question);
-    *why = candidate.why_not_split(variant.split_k);
+    *why = Candidate(*variant.kernel, variant.cluster, input).why_not_split(variant.split_k);
     if (*why != nullptr) return false;
-    *choice = choice_of(variant, candidate, question);
+    *plan = make_plan(variant, input, workspace_bytes);
     return true;
   }
   return false;
 }
 
+/// Time of the fastest plan within the workspace of the request.
+double best_us(const GemmShape &shape, const PlanRequest &request) {
+  return first_that_fits(rank_gemm(shape, request), request.workspace_bytes).predicted_us;
+}
+
 }  // namespace
 
-int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                 const GemmTuning &tuning, bool aligned, GemmPlan *choices, int capacity,
-                 const PatchOperands *patches) {
-  return rank(tiles, {problem, device, tuning, aligned, {}, patches}, choices, capacity);
+std::vector<RankedGemm> rank_in_place(GemmTiles tiles, const GemmShape &shape,
+                                      const PlanRequest &request, const ConvTraits *conv) {
+  return rank(tiles, {shape, request, {}, conv});
 }
 
-int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, GemmPlan *choices, int capacity) {
-  std::array<GemmPlan, kMaxGemmPlans> all;
-  const int in_place =
-      rank_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, all.data(), kMaxGemmPlans);
-  int count = in_place;
-  const AlignedCopies copies = copies_for(problem, aligned);
-  if (copies.bytes() > 0) {
-    count += rank(kAllGemmTiles, {problem, device, tuning, aligned, copies}, all.data() + in_place,
-                  kMaxGemmPlans - in_place);
-    std::inplace_merge(
-        all.data(), all.data() + in_place, all.data() + count,
-        [](const GemmPlan &a, const GemmPlan &b) { return a.predicted_us < b.predicted_us; });
-  }
-  std::copy_n(all.data(), std::min(count, capacity), choices);
-  return count;
+GemmPlan plan_variant(const GemmVariant &variant, const GemmShape &shape,
+                      const PlanRequest &request, const ConvTraits *conv) {
+  return make_plan(variant, {shape, request, {}, conv}, request.workspace_bytes);
 }
 
-GemmPlan plan_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                   bool aligned, size_t workspace_bytes) {
-  std::array<GemmPlan, kMaxGemmPlans> ranked;
-  (void)rank_gemm(problem, device, tuning, aligned, ranked.data(), kMaxGemmPlans);
-  GemmPlan best = *first_that_fits(ranked.data(), workspace_bytes);
-  best.best_workspace_bytes = best_workspace_bytes(problem.out, ranked[0]);
+std::vector<RankedGemm> rank_gemm(const GemmShape &shape, const PlanRequest &request) {
+  std::vector<RankedGemm> all = rank_in_place(kAllGemmTiles, shape, request);
+  const AlignedCopies copies = aligned_copies(shape);
+  if (copies.bytes() == 0) return all;
+  const std::vector<RankedGemm> copied = rank(kAllGemmTiles, {shape, request, copies});
+  const auto in_place = static_cast<std::ptrdiff_t>(all.size());
+  all.insert(all.end(), copied.begin(), copied.end());
+  std::inplace_merge(
+      all.begin(), all.begin() + in_place, all.end(),
+      [](const RankedGemm &a, const RankedGemm &b) { return a.predicted_us < b.predicted_us; });
+  return all;
+}
+
+GemmPlan plan_ranked(const RankedGemm &entry, const GemmShape &shape, const PlanRequest &request) {
+  const AlignedCopies copies = entry.reads_copies ? aligned_copies(shape) : AlignedCopies{};
+  return make_plan(*entry.variant, {shape, request, copies}, request.workspace_bytes);
+}
+
+GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request) {
+  const std::vector<RankedGemm> ranked = rank_gemm(shape, request);
+  GemmPlan best = plan_ranked(first_that_fits(ranked, request.workspace_bytes), shape, request);
+  best.best_workspace_bytes =
+      best_workspace_bytes(shape.out, plan_ranked(ranked[0], shape, request));
   best.best_us = ranked[0].predicted_us;
-  if (!slow_path_reason(problem, device, aligned).empty()) {
-    (void)rank_gemm(without_slow_path(problem, device), device, tuning, true, ranked.data(),
-                    kMaxGemmPlans);
-    best.aligned_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;
-  }
-  GemmProblem mapped = problem;
-  mapped.out = aligned_for_tma_store(problem.out);
-  if (!device.has_wgmma || wgmma_store_path(problem.out) != StorePath::staged ||
-      wgmma_store_path(mapped.out) != StorePath::tma)
-    return best;
-  (void)rank_gemm(mapped, device, tuning, aligned, ranked.data(), kMaxGemmPlans);
-  best.mapped_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;
+  if (!slow_path_reason(shape, request.device).empty())
+    best.aligned_us = best_us(without_slow_path(shape, request.device), request);
+  GemmShape mapped = shape;
+  mapped.out = aligned_for_tma_store(shape.out);
+  if (request.device.has_wgmma && wgmma_store_path(shape.out) == StorePath::staged &&
+      wgmma_store_path(mapped.out) == StorePath::tma)
+    best.mapped_us = best_us(mapped, request);
   return best;
 }
 
-bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                        bool aligned, const char *name, GemmPlan *choice, const char **why,
-                        const PatchOperands *patches) {
-  return find(&GemmVariant::name, name, {problem, device, tuning, aligned, {}, patches}, choice,
-              why);
+bool plan_named_in_place(const GemmShape &shape, const PlanRequest &request, const char *name,
+                         GemmPlan *plan, const char **why, const ConvTraits *conv) {
+  return plan_named(&GemmVariant::name, name, {shape, request, {}, conv}, request.workspace_bytes,
+                    plan, why);
 }
 
-bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, GemmPlan *choice, const char **why) {
-  if (find_gemm_in_place(problem, device, tuning, aligned, name, choice, why)) return true;
-  const AlignedCopies copies = copies_for(problem, aligned);
+bool plan_named_gemm(const GemmShape &shape, const PlanRequest &request, const char *name,
+                     GemmPlan *plan, const char **why) {
+  if (plan_named_in_place(shape, request, name, plan, why)) return true;
+  const AlignedCopies copies = aligned_copies(shape);
   const char *why_no_copies;
-  if (!find(&GemmVariant::copied_name, name, {problem, device, tuning, aligned, copies}, choice,
-            &why_no_copies)) {
+  if (!plan_named(&GemmVariant::copied_name, name, {shape, request, copies},
+                  request.workspace_bytes, plan, &why_no_copies)) {
     if (why_no_copies != nullptr) *why = why_no_copies;
     return false;
   }

@@ -1,13 +1,14 @@
-// GEMM kernels as data: the table of kernels, their variants, and their tiling of a problem.
+// The GEMM kernels as data, and kernel selection: which variants can run a shape, in the order of
+// their predicted times.
 //
-// problem.h has the functions that capi calls, tuning.h the constants of the predicted times, and
-// predict.h the prediction.  All functions are pure.
+// plan.h has the functions that capi calls, tuning.h the constants of the predicted times, cost.h
+// the prediction.
 #pragma once
 
 #include <bit>
 #include <span>
 
-#include "kernels/gemm/problem.h"
+#include "kernels/gemm/plan.h"
 #include "kernels/gemm/tiles.h"
 
 namespace mp {
@@ -34,44 +35,75 @@ struct GemmKernel {
 /// workspace.
 std::span<const GemmKernel> gemm_kernels();
 
-/// Kernel with a cluster and a split.
+/// A kernel with a cluster size and a number of slices of k.
 struct GemmVariant {
   const GemmKernel *kernel;
   int cluster;
   int split_k;
   const char *name;  ///< static storage
-  /// Name if the variant reads copies of A and B; NULL if it never does.  A wgmma kernel keeps its
-  /// name, because TMA cannot read misaligned rows otherwise.  A WMMA kernel can, so it has two
-  /// names, which differ in time and workspace.
+  /// Name with copies of A and B; NULL if the kernel never reads copies.  A Hopper kernel has one
+  /// name, because TMA has no other way to unaligned rows; WMMA has two ways, which differ in time
+  /// and workspace.
   const char *copied_name;
 };
 
-/// Returns all variants, kernel by kernel; allocates in the first call.
+/// All variants, kernel by kernel; the first call allocates.
 std::span<const GemmVariant> gemm_variants();
 
-/// Properties of im2col operands, which replace the matrices A and B.
-struct PatchOperands {
-  double memory_mb;  ///< data in memory; patches share pixels
-  bool is_wgrad;     ///< wgmma: every stage has other coordinates, and blocks of taps
+/// Properties of a convolution that its product of matrices lacks.
+struct ConvTraits {
+  double memory_mb;        ///< operands in memory, where patches share pixels
+  bool is_wgrad;           ///< Hopper: every stage has its own positions, and blocks of taps
+  bool has_stride_phases;  ///< strided dgrad: rows of a subtile are not adjacent in dx
+  StorePath store;         ///< Hopper: without a split
 };
 
-/// Ranks the kernels with these tiles, like rank_gemm; may find none.
-/// @param patches  NULL: A and B are matrices
-int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                 const GemmTuning &tuning, bool aligned, GemmPlan *choices, int capacity,
-                 const PatchOperands *patches = nullptr);
+/// Ranks the variants with these tiles that read A and B in place; may be empty.
+/// @param conv  NULL: A and B are matrices, not patches of an image
+std::vector<RankedGemm> rank_in_place(GemmTiles tiles, const GemmShape &, const PlanRequest &,
+                                      const ConvTraits *conv = nullptr);
+/// Makes the plan of an entry of rank_gemm.
+GemmPlan plan_ranked(const RankedGemm &, const GemmShape &, const PlanRequest &);
+/// Makes the plan of a variant that reads A and B in place.
+GemmPlan plan_variant(const GemmVariant &, const GemmShape &, const PlanRequest &,
+                      const ConvTraits *conv = nullptr);
+/// plan_named_gemm of a kernel that reads A and B in place.
+bool plan_named_in_place(const GemmShape &, const PlanRequest &, const char *name, GemmPlan *plan,
+                         const char **why, const ConvTraits *conv = nullptr);
 
-/// Finds the plan of a kernel that reads A and B in place, like find_gemm.
-bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                        bool aligned, const char *name, GemmPlan *choice, const char **why,
-                        const PatchOperands *patches = nullptr);
-
-/// Returns NULL if the device can run this wgmma kernel, else the reason.
+/// NULL if the device runs this Hopper kernel, else the reason.
 const char *why_no_wgmma(const GemmKernel &kernel, const Device &device);
-/// Returns NULL if TMA can load A and B, else the reason.  `vectorised`: all rows are aligned.
-const char *why_no_tma(const GemmProblem &problem, bool vectorised);
+/// NULL if TMA can load A and B, else the reason.  `vectorized`: all their rows are 16-byte
+/// aligned.
+const char *why_no_tma(const GemmShape &shape, bool vectorized);
 
-// The following functions are inline and avoid divisions: a selection calls them a hundred times.
+// ---------------------------------------------------------------------------- parts of a plan
+
+/// Copies of the operands whose ld or stride is not a multiple of 8.  None for operands of FP32,
+/// behind pointers, misaligned or too large to be counted.
+AlignedCopies aligned_copies(const GemmShape &);
+GemmShape with_copies(const GemmShape &, const AlignedCopies &);
+
+/// @param can_fuse       GemmPlan::can_fuse_dbias
+/// @param product_bytes  workspace of the product, which precedes the subtile sums
+DbiasPlan plan_dbias(const OutputShape &, bool can_fuse, size_t product_bytes,
+                     size_t workspace_bytes);
+
+GemmWorkspace gemm_workspace(const GemmKernel &, const OutputShape &, int split_k,
+                             const AlignedCopies &);
+
+/// Returns the first entry of a ranking that needs at most this workspace; one exists for any
+/// amount.
+template <class Ranking>
+const auto &first_that_fits(const Ranking &ranked, size_t workspace_bytes) {
+  auto entry = ranked.begin();
+  while (entry->workspace_bytes > workspace_bytes) ++entry;
+  return *entry;
+}
+
+// ---------------------------------------------------------------------------- tiles
+
+// Inline and mostly free of divisions: a ranking calls these a hundred times.
 
 /// Rounds up to a multiple of `multiple`, which must be a power of two.
 inline int64_t round_up(int64_t elems, int multiple) {
@@ -106,9 +138,13 @@ inline int64_t slice_elems(const GemmKernel &kernel, int64_t k, int split_k) {
   return round_up((k + split_k - 1) / split_k, kernel.tile_k);
 }
 
-/// Returns whether all rows of A and B, of every item, are 16-byte aligned if the first one is.
-inline bool has_vector_rows(const GemmProblem &p) {
-  return (p.a.ld | p.b.ld | p.a.stride | p.b.stride) % 8 == 0;
+/// Every row of A and B, of every item, starts 16-byte aligned if the first does.
+inline bool has_vector_rows(const GemmShape &s) {
+  return (s.a.ld | s.b.ld | s.a.stride | s.b.stride) % 8 == 0;
+}
+/// A and B start 16-byte aligned.
+inline bool is_aligned(const GemmShape &s) {
+  return s.a.alignment == 16 && s.b.alignment == 16;
 }
 
 }  // namespace mp

@@ -1,28 +1,24 @@
-// Selection of a wgmma kernel that runs a group in one launch.  Clusters and split-k are not
-// considered, because a group has enough tiles.
+// Selection of a Hopper kernel that runs a group of products in one launch, without clusters and
+// splits: a group has enough tiles.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "kernels/gemm/predict.h"
+#include "kernels/gemm/cost.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
+#include "kernels/gemm/wgmma_store.h"
 #include "kernels/gemm/workspace.h"
 
 namespace mp {
 
 namespace {
 
-bool is_aligned_16(const void *pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
-}
-
 bool all_fit(const GemmGroup &group) {
   return std::all_of(group.items, group.items + group.count, [&](const GemmGroupItem &item) {
-    const GemmProblem p = item_problem(group, item);
-    return why_no_tma(p, is_aligned_16(item.a) && is_aligned_16(item.b) && has_vector_rows(p)) ==
-           nullptr;
+    const GemmShape shape = shape_of(item_problem(group, item));
+    return why_no_tma(shape, is_aligned(shape) && has_vector_rows(shape)) == nullptr;
   });
 }
 
@@ -30,24 +26,23 @@ bool can_run(const GemmKernel &kernel, const Device &device) {
   return kernel.family == GemmFamily::wgmma && why_no_wgmma(kernel, device) == nullptr;
 }
 
-size_t workspace_of(const GemmGroup &group) {
-  return wgmma_workspace(group.count).bytes;
+GemmWorkspace workspace_of(const GemmGroup &group) {
+  return {.table = 0, .slices = 0, .bytes = wgmma_table_bytes(group.count)};
 }
 
-/// Returns the predicted time.  The tiles of all entries are distributed over the SMs; the last
-/// tiles add half of the longest one on average.
+/// Distributes the tiles of all products to the SMs; the longest tile ends half its time later on
+/// average.
 double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device &device,
-                  const ClassTuning &tuning) {
+                  const ClassTuning &tuning, StorePath path) {
   const KernelTuning &cost = tuning.of(kernel);
   const bool ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
-  const StorePath path = wgmma_store_path(group);
   double sum_us = 0, longest_us = 0;
   for (const GemmGroupItem *item = group.items; item != group.items + group.count; item++) {
     const TileCounts counts = tile_counts(kernel, 1, item->m, item->n);
     const double tiles = static_cast<double>(counts.m) * static_cast<double>(counts.n);
     const double main_us = tile_us(cost, static_cast<double>(item->k) / kElemsPerK);
     const double out_us =
-        epilogue_us(epilogue_cost(kernel, item_problem(group, *item).out, path), tuning);
+        epilogue_us(epilogue_cost(kernel, shape_of(item_problem(group, *item).out), path), tuning);
     const SmTime time = sm_time(ping_pong, tiles, tiles, main_us, out_us);
     sum_us += time.mains * main_us + time.epilogues * out_us;
     longest_us = std::max(longest_us, main_us + out_us);
@@ -59,19 +54,31 @@ double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device
 
 }  // namespace
 
-bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
-                         size_t workspace_bytes, const char *kernel_name, GemmPlan *choice) {
-  if (!all_fit(group)) return false;
-  const ClassTuning &of_class = tuning.of(class_of(device));
+bool plan_gemm_grouped(const GemmGroup &group, const PlanRequest &request, const char *kernel_name,
+                       GemmPlan *plan) {
+  const GemmWorkspace workspace = workspace_of(group);
+  if (!all_fit(group) || workspace.bytes > request.workspace_bytes) return false;
+  const ClassTuning &of_class = request.tuning.of(class_of(request.device));
+  const StorePath store = wgmma_store_path(group);
   bool found = false;
   for (const GemmKernel &kernel : gemm_kernels()) {
-    if (!can_run(kernel, device)) continue;
+    if (!can_run(kernel, request.device)) continue;
     if (kernel_name != nullptr && std::strcmp(kernel.name, kernel_name) != 0) continue;
-    const size_t bytes = workspace_of(group);
-    if (bytes > workspace_bytes) continue;
-    const double us = predict_us(kernel, group, device, of_class);
-    if (found && us >= choice->predicted_us) continue;
-    *choice = {&kernel, 1, 1, bytes, us, kernel.name};
+    const double us = predict_us(kernel, group, request.device, of_class, store);
+    if (found && us >= plan->predicted_us) continue;
+    *plan = {.kernel = &kernel,
+             .split_k = 1,
+             .cluster = 1,
+             .name = kernel.name,
+             .store = store,
+             .source = EpilogueSource::none,
+             .copies = {},
+             .workspace = workspace,
+             .can_fuse_dbias = false,
+             .dbias = std::nullopt,
+             .fallback = nullptr,
+             .predicted_us = us,
+             .cost = {}};
     found = true;
   }
   return found;
@@ -81,7 +88,7 @@ std::string grouped_slow_path_reason(const GemmGroup &group, const Device &devic
                                      size_t workspace_bytes) {
   for (const GemmKernel &kernel : gemm_kernels()) {
     if (!can_run(kernel, device) || !all_fit(group)) continue;
-    const size_t bytes = workspace_of(group);
+    const size_t bytes = workspace_of(group).bytes;
     if (workspace_bytes < bytes)
       return "workspace_bytes = " + std::to_string(workspace_bytes) +
              ", but a single launch requires " + std::to_string(bytes);

@@ -137,7 +137,7 @@ constexpr size_t num_names() {
       count += splits_of(kernel, cluster).size() * (kernel.family == GemmFamily::wmma ? 2 : 1);
   return count;
 }
-static_assert(num_names() <= size_t{kMaxGemmPlans});
+static_assert(num_names() <= size_t{kMaxRankedGemms});
 
 /// Returns a name such as "wgmma_128x256x64_s4_c2_k4".
 std::string variant_name(const GemmKernel &kernel, int cluster, int split_k) {

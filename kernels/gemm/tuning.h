@@ -1,4 +1,4 @@
-// Constants of the predicted times (predict.h), and their text format.
+// Constants of the predicted times (cost.h), and their text format.
 //
 // A table consists of lines of words; # begins a comment.  There are three kinds of lines, in any
 // order; a later line replaces an earlier one:

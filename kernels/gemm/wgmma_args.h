@@ -1,7 +1,6 @@
 // Launch arguments of the wgmma kernels.
 #pragma once
 
-#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/wgmma_store.h"

@@ -20,7 +20,7 @@ class WgmmaDirectStore {
   /// Returns whether D has an even number of columns, and C and D are aligned to pairs.
   MP_DEVICE bool can_store() const {
     const auto aligned = [](const void *p, int64_t ld) {
-      return reinterpret_cast<uintptr_t>(p) % sizeof(Pair) == 0 && ld % 2 == 0;
+      return has_aligned_pairs(reinterpret_cast<uintptr_t>(p), ld);
     };
     return to_.n % 2 == 0 && aligned(to_.d, to_.ldd) && (!reads_c() || aligned(to_.c, to_.ldc));
   }

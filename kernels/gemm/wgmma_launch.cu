@@ -1,5 +1,5 @@
-// Launch of a wgmma GEMM: arguments, tensor maps, and the table of batch items in the workspace.
-#include "kernels/gemm/wgmma_plan.h"
+// Launch of a Hopper kernel, and the table of tensor maps for items behind pointers.
+#include "kernels/gemm/wgmma_launch.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
@@ -45,54 +45,48 @@ void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t strea
          {.num_blocks = blocks, .num_threads = kItemsPerBlock, .uses_pdl = true}, stream, args);
 }
 
-/// Returns the problem of one item, at a placeholder address that is valid for all tensor maps.
+/// Pattern for the maps of the items: the first item, at an address that any map accepts.
 GemmProblem with_placeholder(GemmProblem problem, const std::byte *workspace) {
   problem.out.batch_count = 1;
   problem.a.base = problem.b.base = problem.out.d.base = workspace;
   return problem;
 }
 
-/// Computes the batch without TMA if *only_if is nonzero, that is, if an item is misaligned.
-void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t *only_if,
-                     mp_stream_t stream) {
-  GemmPlan choice;
-  const char *why;
-  if (!find_gemm_in_place(p, device, builtin_gemm_tuning(), false, "wmma_128x128x32_s3", &choice,
-                          &why))
-    throw_target_error(MP_ERROR_INTERNAL, "mp_gemm_batched: no kernel supports misaligned items");
-  GemmArgs args = make_gemm_args(p, choice, device);
+/// Runs the batch without TMA if the table reports a misaligned item.
+void launch_fallback(const GemmKernel &kernel, const Device &device, const GemmProblem &p,
+                     const uint32_t *only_if, mp_stream_t stream) {
+  GemmArgs args = make_gemm_args(p, kernel, 1, device);
   args.only_if = only_if;
-  launch_wmma(choice, device, args, stream);
+  launch_wmma(kernel.name, kernel, device, args, stream);
 }
 
 }  // namespace
 
-void launch_wgmma(const GemmPlan &choice, const Device &device, const GemmArgs &gemm,
+void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &gemm,
                   std::byte *workspace, mp_stream_t stream) {
   const GemmProblem &p = gemm.problem;
-  const bool by_pointers = p.out.d.items != nullptr;
-  WgmmaArgs args = plan_wgmma(choice, gemm);
+  const bool by_pointers = plan.fallback != nullptr;
+  WgmmaArgs args = make_wgmma_args(plan, gemm);
+  args.column_partials = column_partials(plan.dbias, workspace);
 
   const GemmProblem mapped = by_pointers ? with_placeholder(p, workspace) : p;
-  args.a = wgmma_map_a(mapped, choice);
-  args.b = wgmma_map_b(mapped, choice);
-  const bool is_split = choice.split_k > 1;
-  const WgmmaWorkspace space = wgmma_workspace(by_pointers ? p.out.batch_count : 0);
-  float *const partial_sums = reinterpret_cast<float *>(workspace + space.slices);
-  const TensorMapSpec source_map = wgmma_spec_source(p.out);
+  args.a = wgmma_map_a(mapped, plan);
+  args.b = wgmma_map_b(mapped, plan);
+  const bool is_split = plan.split_k > 1;
+  float *const partial_sums = reinterpret_cast<float *>(workspace + plan.workspace.slices);
   if (is_split)
-    plan_wgmma_slices(p.out, partial_sums, &args);
+    set_wgmma_slices(p.out, partial_sums, &args);
   else
-    plan_wgmma_store(wgmma_spec_d(mapped.out), by_pointers ? nullptr : &source_map, &args);
+    set_wgmma_store(plan, wgmma_spec_d(mapped.out), wgmma_spec_source(p.out), &args);
 
   if (by_pointers) {
-    args.table = workspace + space.table;
+    args.table = workspace + plan.workspace.table;
     launch_table(device, args, stream);
   }
   const uint32_t *const misaligned = by_pointers ? &args.header().misaligned : nullptr;
-  launch_wgmma_kernel(choice, device, args, stream);
-  if (is_split) launch_split_k_sum(device, p.out, choice.split_k, partial_sums, stream, misaligned);
-  if (by_pointers) launch_fallback(device, p, misaligned, stream);
+  launch_wgmma_kernel(plan, device, args, stream);
+  if (is_split) launch_split_k_sum(device, p.out, plan.split_k, partial_sums, stream, misaligned);
+  if (by_pointers) launch_fallback(*plan.fallback, device, p, misaligned, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -1,42 +1,55 @@
-// Store path of a wgmma kernel (wgmma_epilogue.h).  Pure: the launch makes the tensor maps of the
-// path, and selection predicts its time (predict.h).
+// Store paths of the tiles of a Hopper kernel (wgmma_epilogue.h), and the tensor maps of D and of
+// the epilogue source. Pure.
 #pragma once
 
-#include "kernels/gemm/problem.h"
+#include "kernels/gemm/plan.h"
 #include "kernels/simt/tensor_map.h"
 
 namespace mp {
 
-/// Rows of an epilogue subtile, the 64 columns wide part of a tile that a warp stores at a time.
-constexpr int kSubtileRows = 16;
+/// Condition of the fast TMA store, for kernel and cost model: alpha, bias and ReLU only.
+/// @param whole_units     TMA stores every column of a row in units of 16 bytes
+/// @param sums_subtiles   the epilogue stores column sums of subtiles
+MP_HD constexpr bool is_fast_store(bool whole_units, EpilogueSource source,
+                                   mp_activation_t activation, bool has_statistics,
+                                   bool sums_subtiles) {
+  return whole_units && source == EpilogueSource::none &&
+         (activation == MP_ACT_NONE || activation == MP_ACT_RELU) && !has_statistics &&
+         !sums_subtiles;
+}
+bool is_fast_store(const OutputShape &);
 
-enum class StorePath { tma, direct, staged };
+/// Condition of the direct store, for kernel and cost model: every row of an fp32 matrix begins at
+/// a pair.
+/// @param address  any number with the alignment of the matrix
+MP_HD constexpr bool has_aligned_pairs(uintptr_t address, int64_t ld) {
+  return address % (2 * sizeof(float)) == 0 && ld % 2 == 0;
+}
+bool can_store_directly(const OutputShape &);
 
-/// Matrix of D's shape that the epilogue also reads or writes.
-enum class EpilogueSource { none, c, aux_read, aux_written, several };
-EpilogueSource wgmma_epilogue_source(const Output &);
+EpilogueSource epilogue_source(const OutputShape &);
+/// Store path of one product or batch without a split.
+StorePath wgmma_store_path(const OutputShape &);
+/// Store path of all products of a group.
+StorePath wgmma_store_path(const GemmGroup &);
+/// C, D and aux aligned for tensor maps, wherever these can exist.
+OutputShape aligned_for_tma_store(OutputShape);
+/// 16-bit D with tensor maps is stored by TMA, fp32 D with alpha and beta directly, and the rest
+/// staged.
+StorePath store_path_with(const OutputShape &, bool has_maps);
 
-/// Returns the epilogue source: aux if present, else C.
-Operand wgmma_source_operand(const Output &);
+/// Output of a split main loop in place of `out`: dense fp32 partial sums.
+OutputShape split_k_output(const OutputShape &out);
 
-/// Returns the map of `rows` x `cols` matrices, one per batch item, with boxes of 64 columns.
+// ---------------------------------------------------------------------------- tensor maps
+
+/// Rows of `cols` elements, `rows` of them per batch item, in boxes of 64 columns.
 TensorMapSpec wgmma_matrix_spec(const Operand &, mp_dtype_t, int64_t rows, int64_t cols,
                                 int64_t batch_count, int box_rows);
-/// Returns the map of D (of the epilogue source) for subtiles (wgmma_tma_store.h).
+/// D, in boxes of one subtile (wgmma_tma_store.h).
 TensorMapSpec wgmma_spec_d(const Output &);
+/// C or aux, whichever the epilogue reads or writes.
 TensorMapSpec wgmma_spec_source(const Output &);
-
-/// Returns the store path.  TMA requires maps of D and the source.  `source_map`: NULL if the
-/// source cannot have one.
-StorePath wgmma_store_path(const Output &, const TensorMapSpec &d, const TensorMapSpec *source_map);
-/// Returns the store path of mp_gemm and mp_gemm_batched for selection: NULL counts as aligned.
-StorePath wgmma_store_path(const Output &);
-/// Returns `out` with C, D and aux aligned for tensor maps.
-Output aligned_for_tma_store(Output);
-/// Returns the common store path of all entries of a group.
-StorePath wgmma_store_path(const GemmGroup &);
-
-/// Returns the output that replaces `d` if k is split: dense fp32 sums of a slice, base not set.
-Output wgmma_slices(const Output &d);
+Operand wgmma_source_operand(const Output &);
 
 }  // namespace mp

@@ -1,5 +1,5 @@
 // Table of the wgmma kernels for groups, filled on the device: each entry has separate tensor maps,
-// made from the templates of plan_wgmma_group.
+// made from the templates of make_wgmma_group_args.
 #pragma once
 
 #include "kernels/gemm/wgmma_args.h"

@@ -147,9 +147,9 @@ class WgmmaTmaStore {
   /// kernel multiplies k = 1024.
   MP_DEVICE bool is_fast_path() const {
     const Epilogue &e = out_.epilogue;
-    return has_whole_units() && source_ == EpilogueSource::none &&
-           (e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU) && e.amax == nullptr &&
-           e.found_inf == nullptr && tile_.args.column_partials.base == nullptr;
+    return is_fast_store(has_whole_units(), source_, e.activation,
+                         e.amax != nullptr || e.found_inf != nullptr,
+                         tile_.args.column_partials.base != nullptr);
   }
 
   MP_DEVICE void store_fast(int subtile, float *regs, const EpilogueWriter &writer) {
@@ -396,7 +396,8 @@ class WgmmaTmaStore {
 
   // ---- statistics
 
-  /// Writes the partial column sums for dbias (dbias.h): a lane sums two columns of the rounded D.
+  /// Writes the partial column sums for dbias (DbiasPlan): a lane sums two columns of the rounded
+  /// D.
   MP_DEVICE void sum_columns(int buffer, int subtile) const {
     const ColumnPartials &sums = tile_.args.column_partials;
     const int64_t left = tile_.m() - row(subtile), column = col(subtile) + 2 * lane_index();

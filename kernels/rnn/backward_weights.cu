@@ -115,7 +115,7 @@ class WeightGrads {
     out.dtype = s_.dtype;
     out.d = {f_.slots(layer_), nullptr, s_.slot_columns, 0};
     out.epilogue.dbias = sums;
-    launch_column_sum(f_.device, out, plan_dbias(out, false, 0, w.sum_chunk_bytes),
+    launch_column_sum(f_.device, out, plan_column_sum(shape_of(out), w.sum_chunk_bytes),
                       f_.place(w.sum_chunks), f_.stream);
     BiasGrads args{};
     args.directions = s_.directions;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/workspace.h"
 
@@ -213,24 +212,21 @@ bool has_any_rows(const RnnShape &s, RnnProduct kind) {
   return (kind == RnnProduct::inputs || kind == RnnProduct::inputs_grad) && s.rows > kFewRows;
 }
 
-GemmPlan best_for_any_rows(const GemmProblem &problem, const Device &device,
-                           const GemmTuning &tuning) {
-  std::array<GemmPlan, kMaxGemmPlans> ranked;
-  const int count =
-      rank_gemm(problem, device, tuning, true, ranked.data(), static_cast<int>(ranked.size()));
-  return *std::find_if(ranked.data(), ranked.data() + count, [](const GemmPlan &choice) {
-    return choice.kernel->family != GemmFamily::gemv;
+GemmPlan plan_for_any_rows(const GemmShape &shape, const PlanRequest &request) {
+  const std::vector<RankedGemm> ranked = rank_gemm(shape, request);
+  const RankedGemm &best = *std::ranges::find_if(ranked, [](const RankedGemm &entry) {
+    return entry.variant->kernel->family != GemmFamily::gemv;
   });
+  return plan_ranked(best, shape, request);
 }
 
-GemmPlan adapt_plan(const GemmProblem &problem, const GemmPlan &planned, const Device &device,
-                    const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
-  GemmPlan choice;
+GemmPlan adapt_plan(const GemmShape &shape, const GemmPlan &planned, const PlanRequest &request) {
+  GemmPlan plan;
   const char *why;
-  if (find_gemm(problem, device, tuning, aligned, planned.name, &choice, &why) &&
-      choice.workspace_bytes <= workspace_bytes)
-    return choice;
-  return plan_gemm(problem, device, tuning, aligned, workspace_bytes);
+  if (plan_named_gemm(shape, request, planned.name, &plan, &why) &&
+      plan.workspace.bytes <= request.workspace_bytes)
+    return plan;
+  return plan_gemm(shape, request);
 }
 
 // ---------------------------------------------------------------------------- workspace
@@ -279,7 +275,7 @@ void add_backward_weights(const RnnShape &s, PlaceMaker &make, RnnWorkspace &w) 
       {s.hidden_size, s.skips_input(0) ? 0 : s.inputs(0), s.drops(s.layers - 1) ? s.outputs() : 0});
   w.inputs = make.add(true, s.rows * widest, s.elem_bytes());
   w.sums = make.add(true, s.slot_columns, sizeof(float));
-  w.sum_chunk_bytes = s.rows == 0 ? 0 : plan_dbias(slot_sums(s), false, 0, SIZE_MAX).bytes;
+  w.sum_chunk_bytes = s.rows == 0 ? 0 : plan_column_sum(shape_of(slot_sums(s)), SIZE_MAX).bytes;
   w.sum_chunks = make.add(true, static_cast<int64_t>(w.sum_chunk_bytes), 1);
 }
 

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/gemm/problem.h"
+#include "kernels/gemm/plan.h"
 #include "mpcore/rnn.h"
 
 namespace mp {
@@ -101,23 +101,22 @@ const char *why_not(RnnKernel, const RnnShape &, const Device &);
 /// Returns all kernels, best first; kernels that cannot run the shape come last.
 std::array<RnnKernel, kRnnKernels> rank_rnn_kernels(const RnnShape &, const Device &);
 
-/// Kernels of a pass: choices[0] is for the first layer, choices[1] for all others.
+/// Plans of a pass: plans[0] is for the first layer, plans[1] for all others.
 struct RnnPlan {
   RnnKernel kernel;
-  GemmPlan choices[2][kRnnProducts];
+  GemmPlan plans[2][kRnnProducts];
   size_t gemm_bytes;  ///< workspace, sufficient for each product
   const GemmTuning *tuning;
 };
 
 /// Returns the best plan whose bits do not depend on the number of rows; gemv kernels are excluded.
-GemmPlan best_for_any_rows(const GemmProblem &, const Device &, const GemmTuning &);
+GemmPlan plan_for_any_rows(const GemmShape &, const PlanRequest &);
 /// True if the product covers many steps, so that its row count varies.
 bool has_any_rows(const RnnShape &, RnnProduct);
 
 /// Returns a plan with the kernel of `planned` for another row count or alignment, or the best plan
 /// if that kernel cannot run the problem.
-GemmPlan adapt_plan(const GemmProblem &, const GemmPlan &planned, const Device &,
-                    const GemmTuning &, bool aligned, size_t workspace_bytes);
+GemmPlan adapt_plan(const GemmShape &, const GemmPlan &planned, const PlanRequest &);
 
 // ---------------------------------------------------------------------------- workspace
 

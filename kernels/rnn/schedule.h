@@ -183,7 +183,7 @@ class RnnMultiplier {
   RnnMultiplier(const RnnSchedule &schedule, RnnProduct kind, int64_t layer)
       : problem(rnn_product(schedule.s, kind, layer)),
         schedule_(schedule),
-        planned_(schedule.problem.plan->choices[layer > 0][static_cast<int>(kind)]) {}
+        planned_(schedule.problem.plan->plans[layer > 0][static_cast<int>(kind)]) {}
 
   GemmProblem problem;
 
@@ -222,34 +222,21 @@ class RnnMultiplier {
 
   void run() {
     if (problem.out.m == 0) return;
-    const bool aligned = is_aligned_16(problem.a.base) && is_aligned_16(problem.b.base);
-    const RequestedOutputs asked{problem.out.m, problem.out.batch_count, problem.k, aligned};
-    if (asked != asked_) {
-      choice_ = adapt_plan(problem, planned_, schedule_.device, *schedule_.problem.plan->tuning,
-                           aligned, schedule_.problem.plan->gemm_bytes);
-      asked_ = asked;
+    const GemmShape shape = shape_of(problem);
+    const RnnPlan &rnn = *schedule_.problem.plan;
+    if (shape != shape_) {
+      plan_ = adapt_plan(shape, planned_, {schedule_.device, *rnn.tuning, rnn.gemm_bytes});
+      shape_ = shape;
     }
-    gemm(schedule_.device, problem, choice_,
-         {schedule_.place(schedule_.problem.places.gemm), schedule_.problem.plan->gemm_bytes},
-         schedule_.stream);
+    gemm(schedule_.device, problem, plan_,
+         {schedule_.place(schedule_.problem.places.gemm), rnn.gemm_bytes}, schedule_.stream);
   }
 
  private:
-  /// Inputs of kernel selection that differ between runs.
-  struct RequestedOutputs {
-    int64_t m, batch_count, k;
-    bool aligned;
-    bool operator==(const RequestedOutputs &) const = default;
-  };
-
-  static bool is_aligned_16(const void *base) {
-    return reinterpret_cast<uintptr_t>(base) % 16 == 0;
-  }
-
   const RnnSchedule &schedule_;
   const GemmPlan &planned_;
-  GemmPlan choice_{};
-  RequestedOutputs asked_{};  ///< inputs of choice_
+  GemmPlan plan_{};
+  GemmShape shape_{};  ///< shape of plan_
 };
 
 }  // namespace mp::MP_TARGET

@@ -78,11 +78,15 @@ const TensorMap &cached(TensorMapEncoder<Spec> encode, const Spec &spec) {
 
 // ---------------------------------------------------------------- limits
 
-const char *why_no_tensor(mp_dtype_t dtype, const void *base, std::span<const int64_t> extents) {
-  if (dtype != MP_FP16 && dtype != MP_BF16 && dtype != MP_FP32)
-    return "requires elements of fp16, bf16 or fp32";
+const char *why_no_base(const void *base) {
   if (base == nullptr) return "requires a base";
   if (std::bit_cast<uintptr_t>(base) % kAlignment != 0) return "requires a 16-byte aligned base";
+  return nullptr;
+}
+
+const char *why_no_tensor(mp_dtype_t dtype, std::span<const int64_t> extents) {
+  if (dtype != MP_FP16 && dtype != MP_BF16 && dtype != MP_FP32)
+    return "requires elements of fp16, bf16 or fp32";
   for (const int64_t extent : extents)
     if (extent < 1 || extent > kMaxExtent) return "requires extents of 1 to 2^31 - 1";
   return nullptr;
@@ -116,9 +120,10 @@ int64_t stride_bytes(const Spec &spec, int dimension) {
 
 }  // namespace
 
-/// Rules of cuTensorMapEncodeTiled (cuda.h 13.0), plus stricter ones that the body explains.
-const char *why_no_tensor_map(const TensorMapSpec &spec) {
-  if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
+/// The rules of cuTensorMapEncodeTiled (cuda.h 13.0), and the stricter ones that are explained
+/// below.
+const char *why_no_tensor_layout(const TensorMapSpec &spec) {
+  if (const char *const why = why_no_tensor(spec.dtype, spec.extent)) return why;
   const int64_t bytes = element_bytes(spec.dtype);
   for (int i = 0; i < 2; i++) {
     if (spec.extent[i + 1] == 1) continue;
@@ -133,9 +138,9 @@ const char *why_no_tensor_map(const TensorMapSpec &spec) {
   return why_no_box_row(spec.box[0] * bytes, spec.swizzle_128);
 }
 
-/// Rules of cuTensorMapEncodeIm2col (cuda.h 13.0) for rank 4, plus the same stricter ones.
-const char *why_no_tensor_map(const Im2colSpec &spec) {
-  if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
+/// The rules of cuTensorMapEncodeIm2col (cuda.h 13.0) for rank 4, and the same stricter ones.
+const char *why_no_tensor_layout(const Im2colSpec &spec) {
+  if (const char *const why = why_no_tensor(spec.dtype, spec.extent)) return why;
   const int64_t bytes = element_bytes(spec.dtype);
   int64_t least_stride = spec.extent[0];
   for (int i = 0; i < 3; i++) {
@@ -156,6 +161,15 @@ const char *why_no_tensor_map(const Im2colSpec &spec) {
   if (spec.channels < 1 || spec.channels > kMaxBox) return "requires loads of 1 to 256 channels";
   if (spec.pixels < 1 || spec.pixels > kMaxPixels) return "requires loads of 1 to 1024 pixels";
   return why_no_box_row(spec.channels * bytes, spec.swizzle_128);
+}
+
+const char *why_no_tensor_map(const TensorMapSpec &spec) {
+  const char *const why = why_no_base(spec.base);
+  return why != nullptr ? why : why_no_tensor_layout(spec);
+}
+const char *why_no_tensor_map(const Im2colSpec &spec) {
+  const char *const why = why_no_base(spec.base);
+  return why != nullptr ? why : why_no_tensor_layout(spec);
 }
 
 int64_t tensor_map_stride_bytes(const TensorMapSpec &spec, int dimension) {

@@ -56,9 +56,12 @@ struct Im2colSpec {
 /// Maximum offset of a tap from the first tap; an operand of the load.
 constexpr int32_t kMaxIm2colOffset = 255;
 
-/// Returns NULL, or why the map is not possible, e.g. "requires a 16-byte aligned base".
+/// NULL if such a map exists, else the reason, e.g. "requires a 16-byte aligned base".
 const char *why_no_tensor_map(const TensorMapSpec &);
 const char *why_no_tensor_map(const Im2colSpec &);
+/// The same for an aligned base that is not known yet.
+const char *why_no_tensor_layout(const TensorMapSpec &);
+const char *why_no_tensor_layout(const Im2colSpec &);
 
 /// CUtensorMap on CUDA (aligned as in CUDA 13.0); on the host, see host/tensor_map_fields.h.
 struct alignas(128) TensorMap {

@@ -1,7 +1,7 @@
 // Any text as the table that MP_GEMM_TUNING names: it is refused with a reason, or it makes kernels slow, not wrong.
-#include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
@@ -18,14 +18,12 @@ void check_choices(const mp::GemmTuning &tuning) {
   for (const mp::Device &device : {h200(), host_device()})
     for (const mp::GemmProblem &p :
          {problem(512, 512, 512), problem(1, 4096, 4096), with_batch(problem(7, 5, 3), 100)}) {
-      std::array<mp::GemmPlan, mp::kMaxGemmPlans> choices;
-      const int count =
-          mp::rank_gemm(p, device, tuning, kAligned, choices.data(), mp::kMaxGemmPlans);
-      if (count < 1 || count > mp::kMaxGemmPlans) found("rank_gemm", "no choice");
-      for (int i = 0; i < count; ++i)
-        if (!std::isfinite(choices[i].predicted_us) || choices[i].predicted_us < 0)
-          found("rank_gemm", choices[i].name);
-      mp::plan_gemm(p, device, tuning, !kAligned, 0);
+      const std::vector<Ranked> ranked = ranking(p, device, kAligned, tuning);
+      if (ranked.empty()) found("rank_gemm", "no plan");
+      for (const Ranked &entry : ranked)
+        if (!std::isfinite(entry.predicted_us) || entry.predicted_us < 0)
+          found("rank_gemm", entry.name);
+      plan_of(p, device, tuning, !kAligned, 0);
     }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/gemm/predict.h"
+#include "kernels/gemm/cost.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/tuning_text.h"
@@ -110,34 +110,59 @@ inline mp::GemmTuning tuning_with(const std::string &lines) {
 
 constexpr bool kAligned = true;
 
-inline std::vector<mp::GemmPlan> ranking(const mp::GemmProblem &p, const mp::Device &device,
-                                         bool aligned = kAligned,
-                                         const mp::GemmTuning &tuning = mp::builtin_gemm_tuning()) {
-  std::vector<mp::GemmPlan> choices(mp::kMaxGemmPlans);
-  const int count = mp::rank_gemm(p, device, tuning, aligned, choices.data(), mp::kMaxGemmPlans);
-  choices.resize(static_cast<size_t>(count));
-  return choices;
+/// @param aligned  false: A and B are aligned to their elements only
+inline mp::GemmShape shape(const mp::GemmProblem &p, bool aligned = kAligned) {
+  mp::GemmShape s = mp::shape_of(p);
+  if (!aligned) s.a.alignment = s.b.alignment = 2;
+  return s;
+}
+
+inline mp::GemmPlan plan_of(const mp::GemmProblem &p, const mp::Device &device,
+                            const mp::GemmTuning &tuning = mp::builtin_gemm_tuning(),
+                            bool aligned = kAligned, size_t workspace_bytes = SIZE_MAX) {
+  return mp::plan_gemm(shape(p, aligned), {device, tuning, workspace_bytes});
+}
+
+/// An entry of a ranking, with the fields of its variant.
+struct Ranked : mp::RankedGemm {
+  explicit Ranked(const mp::RankedGemm &entry)
+      : RankedGemm(entry),
+        kernel(entry.variant->kernel),
+        cluster(entry.variant->cluster),
+        split_k(entry.variant->split_k) {}
+  const mp::GemmKernel *kernel;
+  int cluster, split_k;
+};
+
+inline std::vector<Ranked> ranking(const mp::GemmProblem &p, const mp::Device &device,
+                                   bool aligned = kAligned,
+                                   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning()) {
+  const auto ranked = mp::rank_gemm(shape(p, aligned), {device, tuning});
+  return {ranked.begin(), ranked.end()};
 }
 
 inline std::string best_name(const mp::GemmProblem &p, const mp::Device &device) {
-  return mp::plan_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).name;
+  return plan_of(p, device).name;
 }
 
-/// Why that kernel cannot run the problem; empty if it can.
+/// Reason why that kernel cannot run the problem; empty if it can.
 inline std::string why_not(const char *name, const mp::GemmProblem &p, const mp::Device &device,
                            bool aligned = kAligned) {
-  mp::GemmPlan choice;
+  mp::GemmPlan plan;
   const char *why;
-  if (mp::find_gemm(p, device, mp::builtin_gemm_tuning(), aligned, name, &choice, &why)) return {};
+  if (mp::plan_named_gemm(shape(p, aligned), {device, mp::builtin_gemm_tuning()}, name, &plan,
+                          &why))
+    return {};
   return why != nullptr ? why : "unknown";
 }
 
-inline mp::GemmPlan choice_named(const char *name, const mp::GemmProblem &p,
-                                 const mp::Device &device) {
-  mp::GemmPlan choice{};
+inline mp::GemmPlan plan_named(const char *name, const mp::GemmProblem &p, const mp::Device &device,
+                               const mp::GemmTuning &tuning = mp::builtin_gemm_tuning(),
+                               bool aligned = kAligned) {
+  mp::GemmPlan plan{};
   const char *why;
-  REQUIRE(mp::find_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, name, &choice, &why));
-  return choice;
+  REQUIRE(mp::plan_named_gemm(shape(p, aligned), {device, tuning}, name, &plan, &why));
+  return plan;
 }
 
 inline const mp::GemmKernel &kernel_named(std::string_view name) {

@@ -52,13 +52,23 @@ std::vector<mp::ConvShape> shapes() {
           square(4, 28, 12, 20, 5, 2, 4), square(1, 7, 512, 512, 3)};
 }
 
-std::vector<mp::ConvPlan> ranking(const mp::ConvProblem &p, const mp::Device &device,
-                                  bool aligned = kAligned) {
-  std::vector<mp::ConvPlan> choices(mp::kMaxConvPlans);
-  const int count = mp::rank_conv(p, device, mp::builtin_gemm_tuning(), aligned, choices.data(),
-                                  mp::kMaxConvPlans);
-  choices.resize(static_cast<size_t>(count));
-  return choices;
+mp::PlanRequest request_of(const mp::Device &device, size_t workspace_bytes = SIZE_MAX) {
+  return {device, mp::builtin_gemm_tuning(), workspace_bytes};
+}
+
+mp::ConvProblem misaligned(mp::ConvProblem p) {
+  alignas(16) static char data[32];
+  p.image = p.other = data + 2;
+  return p;
+}
+
+std::vector<mp::RankedConv> ranking(const mp::ConvProblem &p, const mp::Device &device) {
+  return mp::rank_conv(p, request_of(device));
+}
+
+mp::ConvPlan plan_of(const mp::ConvProblem &p, const mp::Device &device,
+                     size_t workspace_bytes = SIZE_MAX) {
+  return mp::plan_conv(p, request_of(device, workspace_bytes));
 }
 
 std::string first_name(mp_conv_op_t op, const mp::ConvShape &shape, const mp::Device &device) {
@@ -67,9 +77,9 @@ std::string first_name(mp_conv_op_t op, const mp::ConvShape &shape, const mp::De
 
 /// Why that kernel cannot run the problem; empty if it can.
 std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::Device &device) {
-  mp::ConvPlan choice;
+  mp::ConvPlan plan;
   const char *why;
-  if (mp::find_conv(p, device, mp::builtin_gemm_tuning(), kAligned, name, &choice, &why)) return {};
+  if (mp::plan_named_conv(p, request_of(device), name, &plan, &why)) return {};
   return why != nullptr ? why : "unknown";
 }
 
@@ -81,26 +91,26 @@ TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
-        const std::vector<mp::ConvPlan> choices = ranking(p, device);
+        const std::vector<mp::RankedConv> choices = ranking(p, device);
         REQUIRE(!choices.empty());
         std::set<std::string> names;
         double last_us = 0;
-        for (const mp::ConvPlan &choice : choices) {
+        for (const mp::RankedConv &choice : choices) {
           CAPTURE(device.arch, op, choice.name);
           CHECK(names.insert(choice.name).second);
-          CHECK(std::isfinite(choice.gemm.predicted_us));
+          CHECK(std::isfinite(choice.predicted_us));
           const bool is_wgmma =
-              choice.gemm.kernel != nullptr && choice.gemm.kernel->family == mp::GemmFamily::wgmma;
+              choice.variant != nullptr && choice.variant->kernel->family == mp::GemmFamily::wgmma;
           CHECK((device.has_wgmma || !is_wgmma));
-          CHECK(choice.gemm.predicted_us >= last_us);
-          last_us = choice.gemm.predicted_us;
+          CHECK(choice.predicted_us >= last_us);
+          last_us = choice.predicted_us;
           mp::ConvPlan found;
           const char *why;
-          REQUIRE(mp::find_conv(p, device, mp::builtin_gemm_tuning(), kAligned, choice.name, &found,
-                                &why));
+          REQUIRE(mp::plan_named_conv(p, request_of(device), choice.name, &found, &why));
           CHECK(found.name == choice.name);
           CHECK(found.family == choice.family);
-          CHECK(found.workspace_bytes == choice.workspace_bytes);
+          CHECK(found.gemm.workspace.bytes == choice.workspace_bytes);
+          CHECK(found.gemm.predicted_us == choice.predicted_us);
         }
       }
     }
@@ -112,18 +122,17 @@ TEST_CASE("conv selection: the best is the first of the ranking that needs no mo
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
-        const std::vector<mp::ConvPlan> choices = ranking(p, device);
+        const std::vector<mp::RankedConv> choices = ranking(p, device);
         const auto first_with = [&](size_t bytes) {
-          return std::find_if(choices.begin(), choices.end(), [&](const mp::ConvPlan &choice) {
+          return std::find_if(choices.begin(), choices.end(), [&](const mp::RankedConv &choice) {
             return choice.workspace_bytes <= bytes;
           });
         };
-        for (const mp::ConvPlan &choice : choices) {
+        for (const mp::RankedConv &choice : choices) {
           const size_t bytes = choice.workspace_bytes;
           CAPTURE(device.arch, op, bytes);
           REQUIRE(first_with(0) != choices.end());
-          CHECK(mp::best_conv(p, device, mp::builtin_gemm_tuning(), kAligned, bytes).name ==
-                first_with(bytes)->name);
+          CHECK(plan_of(p, device, bytes).name == first_with(bytes)->name);
         }
       }
     }
@@ -134,7 +143,7 @@ TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is sk
   const char *const gemm = "wmma_128x128x32_s3";
   const mp::ConvShape plain = square(32, 56, 256, 64, 1);
   for (const mp_conv_op_t op : kAllOps) {
-    const mp::ConvPlan first = ranking(conv_problem(op, plain), a100()).front();
+    const mp::RankedConv first = ranking(conv_problem(op, plain), a100()).front();
     CHECK(first.family == mp::ConvFamily::gemm);
     CHECK(why_no_conv(gemm, conv_problem(op, plain), a100()).empty());
   }
@@ -156,24 +165,22 @@ TEST_CASE(
     CAPTURE(device.arch);
     for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
       const mp::ConvProblem p = conv_problem(op, rgb);
-      const mp::ConvPlan first = ranking(p, device).front();
+      const mp::RankedConv first = ranking(p, device).front();
       CHECK(std::string_view(first.name).ends_with("_copied"));
-      CHECK(first.gemm.reads_copies);
+      CHECK(first.reads_copies);
       // Lines of 112 places, 2 apart, and 7 taps: 229 pixels, an even number of them, of four channels.
       const size_t image = size_t{32} * 224 * 230 * 4 * 2, filter = size_t{64} * 7 * 32 * 2;
-      const size_t partial_sums =
-          first.gemm.split_k > 1 ? size_t{4} * first.gemm.split_k * 64 * 7 * 32 : 0;
+      const size_t partial_sums = first.split_k > 1 ? size_t{4} * first.split_k * 64 * 7 * 32 : 0;
       CHECK(first.workspace_bytes == image + (op == MP_CONV_FPROP ? filter : partial_sums));
-      const mp::ConvPlan without =
-          mp::best_conv(p, device, mp::builtin_gemm_tuning(), kAligned, image);
-      CHECK(!without.gemm.reads_copies);
+      const mp::ConvPlan without = plan_of(p, device, image);
+      CHECK(without.copy.bytes() == 0);
       CHECK(without.gemm.best_workspace_bytes == first.workspace_bytes);
       CHECK(without.gemm.aligned_us == 0);  // nothing that the caller can change, but workspace
     }
     for (const mp_conv_op_t op : kAllOps) {
       const mp::ConvProblem p = conv_problem(op, square(32, 56, 255, 1001, 1));
-      for (const mp::ConvPlan &choice : ranking(p, device))
-        CHECK((!choice.gemm.reads_copies || choice.family == mp::ConvFamily::implicit));
+      for (const mp::RankedConv &choice : ranking(p, device))
+        CHECK((!choice.reads_copies || choice.family == mp::ConvFamily::implicit));
       CHECK(why_no_conv("wmma_64x64x32_s4", p, device) == "");
       CHECK(why_no_conv("wmma_64x64x32_s4_copied", p, device) == "unknown");
     }
@@ -195,8 +202,7 @@ TEST_CASE("conv selection: kernels read a padded copy by 16 bytes, whatever it i
             const mp::PaddedImage copy = mp::padded_image(p);
             CHECK((copy.bytes() > 0) != mp::vector_operands(p).image);
             if (copy.bytes() == 0) continue;
-            const mp::VectorOperands padded =
-                mp::vector_operands(mp::with_padded_image(p, copy, nullptr));
+            const mp::VectorOperands padded = mp::vector_operands(mp::with_padded_image(p, copy));
             CHECK((padded.image && padded.other));
             copies++;
           }
@@ -230,9 +236,9 @@ TEST_CASE("conv selection: what is aligned, in one group or by fours, is not cop
 
 TEST_CASE("conv selection: the weight gradient of few tiles is split where there are many SMs") {
   const mp::ConvShape shape = square(32, 56, 64, 64, 3);
-  CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), a100()).front().gemm.split_k > 1);
+  CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), a100()).front().split_k > 1);
   const mp::ConvShape many_tiles = square(8, 28, 512, 512, 3);
-  CHECK(ranking(conv_problem(MP_CONV_WGRAD, many_tiles), host_device()).front().gemm.split_k == 1);
+  CHECK(ranking(conv_problem(MP_CONV_WGRAD, many_tiles), host_device()).front().split_k == 1);
 }
 
 TEST_CASE("conv selection: few channels in fp32 get the narrow CUDA-core tile, many never do") {
@@ -286,7 +292,7 @@ TEST_CASE("conv selection: an fp32 weight gradient of few tiles is split, too") 
   mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(128, 28, 1, 8, 5));
   p.dtype = p.out.dtype = MP_FP32;
   for (const mp::Device &device : {t4(), a100(), h200()})
-    CHECK(ranking(p, device).front().gemm.split_k >= 32);
+    CHECK(ranking(p, device).front().split_k >= 32);
 }
 
 TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") {
@@ -313,25 +319,39 @@ TEST_CASE(
     "conv selection: what makes a convolution slow is said, be it the channels or the device") {
   using mp::conv_slow_path_reason;
   mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(4, 28, 16, 16, 3));
-  CHECK(conv_slow_path_reason(p, t4(), true) == "");
-  CHECK(conv_slow_path_reason(p, a100(), false) == "a tensor is not 16-byte aligned");
+  CHECK(conv_slow_path_reason(p, t4()) == "");
+  CHECK(conv_slow_path_reason(misaligned(p), a100()) == "a tensor is not 16-byte aligned");
   p.dtype = MP_BF16;
-  CHECK(conv_slow_path_reason(p, t4(), true) ==
-        "sm_75 has Tensor Cores for FP16, but not for BF16");
-  CHECK(conv_slow_path_reason(p, a100(), true) == "");
+  CHECK(conv_slow_path_reason(p, t4()) == "sm_75 has Tensor Cores for FP16, but not for BF16");
+  CHECK(conv_slow_path_reason(p, a100()) == "");
   p = conv_problem(MP_CONV_DGRAD, square(4, 28, 12, 16, 3));
-  CHECK(conv_slow_path_reason(p, a100(), true) == "c / groups = 12 is not a multiple of 8");
+  CHECK(conv_slow_path_reason(p, a100()) == "c / groups = 12 is not a multiple of 8");
   const auto aligned_us = [&](bool aligned) {
-    return mp::best_conv(p, a100(), mp::builtin_gemm_tuning(), aligned, SIZE_MAX).gemm.aligned_us;
+    return plan_of(aligned ? p : misaligned(p), a100()).gemm.aligned_us;
   };
   CHECK(aligned_us(true) > 0);   // with 16 channels
   CHECK(aligned_us(false) > 0);  // with 12, of aligned tensors
-  CHECK(aligned_us(false) <
-        mp::best_conv(p, a100(), mp::builtin_gemm_tuning(), false, SIZE_MAX).gemm.predicted_us *
-            1.001);
+  CHECK(aligned_us(false) < plan_of(misaligned(p), a100()).gemm.predicted_us * 1.001);
   p = conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3, 1, 16));
   p.dtype = MP_BF16;  // multiplied channel by channel, without tensor cores on any device
-  CHECK(conv_slow_path_reason(p, t4(), true) == "");
+  CHECK(conv_slow_path_reason(p, t4()) == "");
+}
+
+TEST_CASE("conv selection: the key of the plan cache tells which tensor is misaligned") {
+  mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(2, 32, 3, 64, 3)), image = p, other = p;
+  image.image = misaligned(p).image;
+  other.other = misaligned(p).other;
+  CHECK(mp::key_of(image) != mp::key_of(p));
+  CHECK(mp::key_of(other) != mp::key_of(p));
+  CHECK(mp::key_of(image) != mp::key_of(other));
+}
+
+TEST_CASE("conv selection: a dgrad with a huge stride is planned without a walk over its phases") {
+  mp::ConvShape shape = square(1, 1, 1, 1, 1);
+  shape.w = shape.stride_w = (1 << 30) - 1;  // seconds, if each of these phases were visited
+  const mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, shape);
+  for (const mp::Device &device : {t4(), h200(), host_device()})
+    for (int i = 0; i < 100; i++) CHECK(plan_of(p, device).family != mp::ConvFamily::im2col);
 }
 
 TEST_CASE("conv selection: names") {
@@ -398,7 +418,7 @@ TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
     CHECK(first_name(op, square(32, 56, 8, 8, 7), h200()).starts_with("conv_wmma"));
     const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
     CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "requires sm_90");
-    for (const mp::ConvPlan &choice : ranking(p, h200(), !kAligned))
+    for (const mp::RankedConv &choice : ranking(misaligned(p), h200()))
       CHECK(choice.family != mp::ConvFamily::im2col);
   }
 }
@@ -414,10 +434,10 @@ TEST_CASE(
       const auto best = [&](mp_conv_op_t op) {
         return ranking(conv_problem(op, shape), h200()).front();
       };
-      const mp::ConvPlan forward = best(MP_CONV_FPROP), backward = best(MP_CONV_DGRAD);
+      const mp::RankedConv forward = best(MP_CONV_FPROP), backward = best(MP_CONV_DGRAD);
       CHECK(std::string(backward.name).starts_with("conv_wgmma"));
-      CHECK(backward.gemm.predicted_us < 1.5 * forward.gemm.predicted_us);
-      CHECK(forward.gemm.predicted_us < 1.5 * backward.gemm.predicted_us);
+      CHECK(backward.predicted_us < 1.5 * forward.predicted_us);
+      CHECK(forward.predicted_us < 1.5 * backward.predicted_us);
     }
   }
 }

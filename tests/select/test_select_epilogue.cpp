@@ -1,5 +1,6 @@
 // What the predicted times know of the way from the accumulators to D: which way a tile takes, what an epilogue adds
 // to it, which kernels hide it, and the choices that follow.
+#include "kernels/gemm/wgmma_store.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -33,15 +34,12 @@ struct Priced {
   mp::ClassTuning &sm_90 = tuning.of(mp::DeviceClass::sm_90);
 
   double us(const char *name, const mp::GemmProblem &p, const mp::Device &device = h200()) const {
-    mp::GemmPlan choice;
-    const char *why;
-    REQUIRE(mp::find_gemm(p, device, tuning, kAligned, name, &choice, &why));
-    return choice.predicted_us;
+    return plan_named(name, p, device, tuning).predicted_us;
   }
 };
 
 bool is_ping_pong(const mp::GemmProblem &p) {
-  return mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).kernel->ping_pong;
+  return plan_of(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).kernel->ping_pong;
 }
 
 }  // namespace
@@ -49,35 +47,35 @@ bool is_ping_pong(const mp::GemmProblem &p) {
 TEST_CASE("epilogue: the way that a tile leaves") {
   using mp::StorePath, mp::wgmma_store_path;
   const mp::GemmProblem p = problem(512, 512, 512);
-  CHECK(wgmma_store_path(p.out) == StorePath::tma);
-  CHECK(wgmma_store_path(with_pointers(p, 3).out) == StorePath::tma);
-  CHECK(wgmma_store_path(with_bias(p).out) == StorePath::tma);
-  CHECK(wgmma_store_path(with_aux(p, MP_ACT_GELU).out) == StorePath::tma);
-  CHECK(wgmma_store_path(with_ld_of_d(p, 513).out) == StorePath::staged);
-  CHECK(wgmma_store_path(with_fp32_d(p, 0).out) == StorePath::direct);
-  CHECK(wgmma_store_path(with_fp32_d(p, 1).out) == StorePath::direct);
-  CHECK(wgmma_store_path(with_bias(with_fp32_d(p, 0)).out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(p).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_pointers(p, 3)).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_bias(p)).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_aux(p, MP_ACT_GELU)).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_ld_of_d(p, 513)).out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(with_fp32_d(p, 0)).out) == StorePath::direct);
+  CHECK(wgmma_store_path(shape(with_fp32_d(p, 1)).out) == StorePath::direct);
+  CHECK(wgmma_store_path(shape(with_bias(with_fp32_d(p, 0))).out) == StorePath::staged);
 
   mp::GemmProblem q = p;
   q.out.d.base = memory + 8;
-  CHECK(wgmma_store_path(q.out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::staged);
   q.out.d.base = memory + 16;
-  CHECK(wgmma_store_path(q.out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
   // The matrix beside D needs a map, too, and there is room for one.
   q = p;
   q.out.beta = 1;
-  CHECK(wgmma_store_path(q.out) == StorePath::tma);
-  CHECK(wgmma_store_path(with_aux(q, MP_ACT_GELU).out) == StorePath::staged);
-  CHECK(wgmma_store_path(with_pointers(q, 3).out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_aux(q, MP_ACT_GELU)).out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(with_pointers(q, 3)).out) == StorePath::staged);
   q.out.c.ld = 513;
-  CHECK(wgmma_store_path(q.out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::staged);
   q.out.beta = 0;
-  CHECK(wgmma_store_path(q.out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
   // Columns that are not in D: nothing may look at what they hold.
   q = p;
   q.out.n = 640;
-  CHECK(wgmma_store_path(q.out) == StorePath::tma);
-  CHECK(wgmma_store_path(with_bias(q).out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_bias(q)).out) == StorePath::staged);
 }
 
 TEST_CASE("epilogue: each way has its price, for each tile") {

@@ -32,9 +32,9 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
 
   std::vector<mptune::Sample> samples;
   for (const mp::GemmProblem &p : problems) {
-    for (const mp::GemmPlan &choice : ranking(p, device)) {
-      const mp::GemmLoad load = load_of(choice, p, device);
-      samples.push_back({choice.kernel, load, predicted_us(load, truth, truth.of(*choice.kernel))});
+    for (const Ranked &choice : ranking(p, device)) {
+      const mp::PlanCost cost = plan_named(choice.name, p, device).cost;
+      samples.push_back({choice.kernel, cost, predicted_us(cost, truth, truth.of(*choice.kernel))});
     }
   }
   return samples;

@@ -16,10 +16,7 @@ mp::GemmTuning free_of_charge() {
 /// Of one variant; host, unless something else is asked for.
 double us(const char *name, const mp::GemmProblem &p, const mp::GemmTuning &tuning,
           const mp::Device &device, bool aligned = kAligned) {
-  mp::GemmPlan choice;
-  const char *why;
-  REQUIRE(mp::find_gemm(p, device, tuning, aligned, name, &choice, &why));
-  return choice.predicted_us;
+  return plan_named(name, p, device, tuning, aligned).predicted_us;
 }
 
 struct Fixture {
@@ -166,7 +163,7 @@ TEST_CASE("model: a split is chosen where tiles are few and k is long, and only 
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     CAPTURE(device.arch);
     const auto split_of = [&](int64_t m, int64_t n, int64_t k) {
-      return mp::plan_gemm(problem(m, n, k), device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX)
+      return plan_of(problem(m, n, k), device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX)
           .split_k;
     };
     CHECK(split_of(64, 64, 1 << 16) >= 8);
@@ -201,7 +198,7 @@ TEST_CASE("model: the built-in table has constants for whatever can run") {
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
       mp::GemmProblem p = problem(4096, 4096, 8192);
       p.dtype_ab = dtype;
-      for (const mp::GemmPlan &choice : ranking(p, device)) {
+      for (const Ranked &choice : ranking(p, device)) {
         CAPTURE(choice.name);
         CHECK(tuning.of(*choice.kernel).k_us > 0);
         CHECK(tuning.of(*choice.kernel).c2 > 0);
@@ -262,7 +259,7 @@ TEST_CASE("select gemv: for at most 16 rows or columns of any type and alignment
       p = problem(1000, 16, 500);
       p.dtype_ab = dtype;
       CHECK(why_not("gemv", p, device) == "");
-      CHECK(choice_named("gemv", with_pointers(p, 3), device).workspace_bytes == 0);
+      CHECK(plan_named("gemv", with_pointers(p, 3), device).workspace.bytes == 0);
     }
     CHECK(why_not("gemv", problem(17, 17, 500), device) == "requires m or n of at most 16");
     CHECK(why_not("gemv_k2", problem(16, 16, 5000), device) == "unknown");

@@ -11,6 +11,7 @@
 #include "bench_problems.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/plan.h"
 #include "kernels/conv/problem.h"
 #include "select_cases.h"
 
@@ -67,11 +68,17 @@ double bytes_of(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
 
-/// One choice on one problem, counted.
+/// Work of one variant on one problem.
 class Work {
  public:
-  Work(const mp::GemmProblem &p, const mp::GemmPlan &choice, const mp::Device &device)
-      : p_(p), choice_(choice), kernel_(*choice.kernel), peak_(peak_of(device)), device_(device) {}
+  Work(const mp::GemmProblem &p, const mp::GemmVariant &variant, bool reads_copies,
+       const mp::Device &device)
+      : p_(p),
+        variant_(variant),
+        reads_copies_(reads_copies),
+        kernel_(*variant.kernel),
+        peak_(peak_of(device)),
+        device_(device) {}
 
   double us() const {
     if (kernel_.family == mp::GemmFamily::gemv) return kLaunchUs + std::max(gemv_us(), dram_us());
@@ -90,12 +97,12 @@ class Work {
   double cols() const { return double(std::min<int64_t>(kernel_.tile_n, p_.out.n)); }
 
   double blocks() const {
-    const mp::TileCounts tiles = tile_counts(kernel_, choice_.cluster, p_.out.m, p_.out.n);
-    return double(tiles.m) * double(tiles.n) * p_.out.batch_count * choice_.split_k;
+    const mp::TileCounts tiles = tile_counts(kernel_, variant_.cluster, p_.out.m, p_.out.n);
+    return double(tiles.m) * double(tiles.n) * p_.out.batch_count * variant_.split_k;
   }
-  double launches() const { return choice_.split_k > 1 ? 2 : 1; }
+  double launches() const { return variant_.split_k > 1 ? 2 : 1; }
   double waves() const {
-    return std::ceil(blocks() / (device_.num_sms / choice_.cluster * choice_.cluster));
+    return std::ceil(blocks() / (device_.num_sms / variant_.cluster * variant_.cluster));
   }
 
   /// A block alone has not the warps to keep its schedulers busy.
@@ -106,7 +113,7 @@ class Work {
   }
 
   double sm_us() const {
-    const double k = double(mp::slice_elems(kernel_, p_.k, choice_.split_k));
+    const double k = double(mp::slice_elems(kernel_, p_.k, variant_.split_k));
     const double macs = double(kernel_.tile_m) * kernel_.tile_n * k;
     double main = macs / rate_of(kernel_, device_);
     if (kernel_.family == mp::GemmFamily::wmma)
@@ -114,8 +121,8 @@ class Work {
     const double reads = smem_bytes_per_k() * k / peak_.smem;
     // wgmma reads shared memory by itself.
     main = kernel_.family == mp::GemmFamily::wgmma ? std::max(main, reads) : together(main, reads);
-    const double operands = (rows() / (kernel_.cluster_along_m ? 1 : choice_.cluster) +
-                             cols() / (kernel_.cluster_along_m ? choice_.cluster : 1)) *
+    const double operands = (rows() / (kernel_.cluster_along_m ? 1 : variant_.cluster) +
+                             cols() / (kernel_.cluster_along_m ? variant_.cluster : 1)) *
                             k * bytes_of(p_.dtype_ab);
     const double out = epilogues() * exit_clocks() / waves();  // of a slice
     const double tile = kernel_.ping_pong ? std::max(main, (main + out) / 2) : main + out;
@@ -147,7 +154,7 @@ class Work {
 
   /// Elements of a column of k that are loaded one by one.
   double one_by_one() const {
-    if (choice_.reads_copies) return 0;
+    if (reads_copies_) return 0;
     const auto count = [](const mp::Operand &x, int64_t extent, int tile) {
       return (x.ld | x.stride) % 8 == 0 ? 0 : double(std::min<int64_t>(extent, tile));
     };
@@ -156,15 +163,15 @@ class Work {
 
   /// Tiles of D that leave the busiest SM; of a split, other than wgmma's, none do.
   double epilogues() const {
-    if (choice_.split_k == 1) return waves();
+    if (variant_.split_k == 1) return waves();
     if (kernel_.family != mp::GemmFamily::wgmma) return 0;
-    return std::ceil(blocks() / choice_.split_k / device_.num_sms);
+    return std::ceil(blocks() / variant_.split_k / device_.num_sms);
   }
 
   double exit_clocks() const {
     const double elems = rows() * cols();
     const bool by_patches = kernel_.family == mp::GemmFamily::wgmma &&
-                            mp::wgmma_store_path(p_.out) == mp::StorePath::staged;
+                            mp::wgmma_store_path(shape(p_).out) == mp::StorePath::staged;
     constexpr double kGeluSlots =
         24;  // two of the special function unit, at an eighth of the rate, and what else
     const double slots =
@@ -192,23 +199,23 @@ class Work {
 
   /// Written and read; by the last block of each tile alone where there is no pass for it.
   double partial_us() const {
-    if (choice_.split_k == 1) return 0;
+    if (variant_.split_k == 1) return 0;
     const double tile = double(kernel_.tile_m) * kernel_.tile_n * sizeof(float);
     if (kernel_.family != mp::GemmFamily::wgmma) {
-      const double bytes = choice_.split_k * sizeof(float) * double(p_.out.m) * double(p_.out.n) *
+      const double bytes = variant_.split_k * sizeof(float) * double(p_.out.m) * double(p_.out.n) *
                            p_.out.batch_count;
       const double rate =
           bytes < peak_.l2_bytes ? peak_.l2 * peak_.clock * device_.num_sms : peak_.dram;
       return 2 * bytes / rate + cd_bytes() / peak_.dram;
     }
-    const double tiles = blocks() / choice_.split_k;
-    return (waves() + std::ceil(tiles / device_.num_sms) * choice_.split_k) * tile / peak_.l2 /
+    const double tiles = blocks() / variant_.split_k;
+    return (waves() + std::ceil(tiles / device_.num_sms) * variant_.split_k) * tile / peak_.l2 /
            peak_.clock;
   }
 
   /// Of the operands whose rows are not aligned: a launch each, which reads and writes them.
   double copies_us() const {
-    if (!choice_.reads_copies) return 0;
+    if (!reads_copies_) return 0;
     const auto us = [&](const mp::Operand &x, int64_t extent) {
       if ((x.ld | x.stride) % 8 == 0) return 0.0;
       const double items = x.stride == 0 ? 1 : p_.out.batch_count;
@@ -229,7 +236,8 @@ class Work {
   }
 
   const mp::GemmProblem &p_;
-  const mp::GemmPlan &choice_;
+  const mp::GemmVariant &variant_;
+  const bool reads_copies_;
   const mp::GemmKernel &kernel_;
   const Peak peak_;
   const mp::Device &device_;
@@ -345,8 +353,9 @@ Tally tally_of(const mp::GemmTuning &tuning) {
   for (const mp::Device &device : devices_without_measurements())
     for (const mp::GemmProblem &p : all_problems()) {
       std::vector<Candidate> ranked;
-      for (const mp::GemmPlan &choice : ranking(p, device, kAligned, tuning))
-        ranked.push_back({choice.name, choice.predicted_us, Work(p, choice, device).us()});
+      for (const Ranked &choice : ranking(p, device, kAligned, tuning))
+        ranked.push_back({choice.name, choice.predicted_us,
+                          Work(p, *choice.variant, choice.reads_copies, device).us()});
       check_order(name_of(p, device), ranked, tally);
     }
   return tally;
@@ -356,15 +365,12 @@ Tally tally_of_convolutions(const mp::GemmTuning &tuning) {
   Tally tally;
   for (const mp::Device &device : devices_without_measurements())
     for (const mp::ConvProblem &p : all_convolutions()) {
-      std::vector<mp::ConvPlan> choices(mp::kMaxConvPlans);
-      choices.resize(static_cast<size_t>(
-          mp::rank_conv(p, device, tuning, kAligned, choices.data(), mp::kMaxConvPlans)));
       std::vector<Candidate> ranked;
-      for (const mp::ConvPlan &choice : choices) {
+      for (const mp::RankedConv &choice : mp::rank_conv(p, {device, tuning})) {
         if (choice.family == mp::ConvFamily::depthwise) continue;
         const mp::GemmProblem gemm = product_of(p, choice.family);
-        ranked.push_back(
-            {choice.name, choice.gemm.predicted_us, Work(gemm, choice.gemm, device).us()});
+        ranked.push_back({choice.name, choice.predicted_us,
+                          Work(gemm, *choice.variant, choice.reads_copies, device).us()});
       }
       check_order("conv " + std::to_string(p.op) + ' ' +
                       name_of(product_of(p, mp::ConvFamily::implicit), device),
@@ -386,8 +392,9 @@ int64_t impossible_predictions(const mp::GemmTuning &tuning) {
   int64_t count = 0;
   for (const mp::Device &device : {t4(), a100(), h200()})
     for (const mp::GemmProblem &p : all_problems())
-      for (const mp::GemmPlan &choice : ranking(p, device, kAligned, tuning))
-        count += choice.predicted_us < Work(p, choice, device).least_us();
+      for (const Ranked &choice : ranking(p, device, kAligned, tuning))
+        count +=
+            choice.predicted_us < Work(p, *choice.variant, choice.reads_copies, device).least_us();
   return count;
 }
 

@@ -1,6 +1,5 @@
 // When the log says that a call takes longer than it could: where the prediction is a fifth better with more workspace,
 // or with a D that TMA can store, and only there.
-#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/select_reasons.h"
 #include "select_cases.h"
 
@@ -12,17 +11,17 @@ namespace {
 std::string reason(const mp::GemmProblem &p, size_t workspace_bytes,
                    const mp::Device &device = h200()) {
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
-  const mp::GemmPlan choice = mp::plan_gemm(p, device, tuning, kAligned, workspace_bytes);
-  return lost_time_reason(p.out, choice, device, tuning, workspace_bytes);
+  const mp::GemmPlan choice = plan_of(p, device, tuning, kAligned, workspace_bytes);
+  return lost_time_reason(shape(p).out, choice, {device, tuning, workspace_bytes});
 }
 
 /// The text of the log for A and B.
 std::string operand_reason(const mp::GemmProblem &p, const mp::Device &device,
                            bool aligned = kAligned, size_t workspace_bytes = SIZE_MAX) {
   const mp::GemmPlan choice =
-      mp::plan_gemm(p, device, mp::builtin_gemm_tuning(), aligned, workspace_bytes);
+      plan_of(p, device, mp::builtin_gemm_tuning(), aligned, workspace_bytes);
   CAPTURE(device.arch, choice.name, choice.predicted_us, choice.aligned_us);
-  return mp::if_slower(mp::slow_path_reason(p, device, aligned), choice.predicted_us,
+  return mp::if_slower(mp::slow_path_reason(shape(p, aligned), device), choice.predicted_us,
                        choice.aligned_us);
 }
 
@@ -31,10 +30,10 @@ bool begins_with(const std::string &text, const std::string &head) {
 }
 
 mp::GemmPlan best(const mp::GemmProblem &p, const mp::Device &device) {
-  return mp::plan_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
+  return plan_of(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
 }
 size_t best_bytes(const mp::GemmProblem &p, const mp::Device &device) {
-  return best(p, device).workspace_bytes;
+  return best(p, device).workspace.bytes;
 }
 
 mp::GemmProblem with_dbias(mp::GemmProblem p) {
@@ -64,7 +63,7 @@ TEST_CASE("slow choice: a split that has no room is told with its bytes") {
 
 TEST_CASE("slow choice: so are the sums of dbias") {
   const mp::GemmProblem p = with_dbias(problem(802816, 64, 64));
-  const size_t bytes = mp::dbias_workspace_bytes(p.out, best(p, h200()));
+  const size_t bytes = mp::dbias_workspace_bytes(shape(p).out, best(p, h200()));
   REQUIRE(best_bytes(p, h200()) < bytes);
   CHECK(reason(p, 0).find(" us with " + std::to_string(bytes) + " bytes") != std::string::npos);
   CHECK(reason(p, bytes) == "");
@@ -81,7 +80,7 @@ TEST_CASE("slow choice: what mp_gemm_workspace_size says is enough, whatever the
           const mp::GemmProblem plain = problem(m, n, k);
           const mp::GemmPlan choice = best(plain, device);
           const size_t bytes =
-              std::max(choice.workspace_bytes, mp::dbias_workspace_bytes(plain.out, choice));
+              std::max(choice.workspace.bytes, mp::dbias_workspace_bytes(shape(plain).out, choice));
           mp::GemmProblem p = with_dbias(plain);
           p.out.epilogue.activation = MP_ACT_DGELU;
           p.out.epilogue.aux = somewhere;
@@ -169,6 +168,6 @@ TEST_CASE("slow choice: the products of a small layer on the host have lost noth
 
 TEST_CASE("slow choice: a kernel that was named has lost nothing") {
   const mp::GemmProblem p = problem(256, 256, 65536);
-  const mp::GemmPlan choice = choice_named("simt_64x64x16", p, h200());
-  CHECK(lost_time_reason(p.out, choice, h200(), mp::builtin_gemm_tuning(), 0) == "");
+  const mp::GemmPlan choice = plan_named("simt_64x64x16", p, h200());
+  CHECK(lost_time_reason(shape(p).out, choice, {h200(), mp::builtin_gemm_tuning(), 0}) == "");
 }

@@ -59,7 +59,7 @@ TEST_CASE("select: names are unique, lasting and made of kernel, cluster, split 
   const auto listed = mp::gemm_names();
   CHECK(std::set<std::string>(listed.begin(), listed.end()) == names);
   CHECK(listed.size() == names.size());
-  CHECK(static_cast<int>(names.size()) <= mp::kMaxGemmPlans);
+  CHECK(static_cast<int>(names.size()) <= mp::kMaxRankedGemms);
   CHECK(mp::gemm_variants().data() == mp::gemm_variants().data());
 }
 
@@ -100,10 +100,11 @@ TEST_CASE("select: sm_70 multiplies FP16 on tensor cores and BF16 on CUDA cores"
     CAPTURE(size);
     mp::GemmProblem p = problem(size, size, size);
     CHECK(best_name(p, v100()).starts_with("wmma_"));
-    CHECK(slow_path_reason(p, v100(), true) == "");
+    CHECK(slow_path_reason(shape(p), v100()) == "");
     p.dtype_ab = MP_BF16;
     CHECK(best_name(p, v100()).starts_with("simt_"));
-    CHECK(slow_path_reason(p, v100(), true) == "sm_70 has Tensor Cores for FP16, but not for BF16");
+    CHECK(slow_path_reason(shape(p), v100()) ==
+          "sm_70 has Tensor Cores for FP16, but not for BF16");
   }
 }
 
@@ -140,16 +141,16 @@ TEST_CASE("select: what makes a product slow is said, be it the operands or the 
   using mp::slow_path_reason;
   mp::GemmProblem p = problem(64, 64, 64);
   for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
-    CHECK(slow_path_reason(p, device, true) == "");
-    CHECK(slow_path_reason(p, device, false) == "A or B is not 16-byte aligned");
+    CHECK(slow_path_reason(shape(p), device) == "");
+    CHECK(slow_path_reason(shape(p, false), device) == "A or B is not 16-byte aligned");
   }
   p.b.ld = 65;
-  CHECK(slow_path_reason(p, a100(), true) == "ldb = 65 is not a multiple of 8");
+  CHECK(slow_path_reason(shape(p), a100()) == "ldb = 65 is not a multiple of 8");
   p.dtype_ab = MP_BF16;
-  CHECK(slow_path_reason(p, t4(), true) == "sm_75 has Tensor Cores for FP16, but not for BF16");
-  CHECK(slow_path_reason(p, a100(), true) == "ldb = 65 is not a multiple of 8");
+  CHECK(slow_path_reason(shape(p), t4()) == "sm_75 has Tensor Cores for FP16, but not for BF16");
+  CHECK(slow_path_reason(shape(p), a100()) == "ldb = 65 is not a multiple of 8");
   p.dtype_ab = MP_FP32;
-  CHECK(slow_path_reason(p, t4(), false) == "");
+  CHECK(slow_path_reason(shape(p, false), t4()) == "");
 }
 
 TEST_CASE("select: a large product with rows that are not aligned reads copies of them") {
@@ -157,20 +158,18 @@ TEST_CASE("select: a large product with rows that are not aligned reads copies o
     mp::GemmProblem p = problem(4096, 4096, 4096);
     p.b.ld = 4097;
     constexpr size_t kCopy = size_t{4096} * 4096 * 2;
-    const auto best = [&](size_t bytes) {
-      return mp::plan_gemm(p, device, builtin(), kAligned, bytes);
-    };
+    const auto best = [&](size_t bytes) { return plan_of(p, device, builtin(), kAligned, bytes); };
     CAPTURE(device.arch, device.has_wgmma, best(SIZE_MAX).name);
-    CHECK(best(SIZE_MAX).reads_copies);
-    CHECK(best(kCopy).reads_copies);
-    CHECK(best(kCopy).workspace_bytes == kCopy);
-    CHECK(!best(kCopy - 1).reads_copies);
-    CHECK(best(kCopy - 1).workspace_bytes < kCopy);
+    CHECK(best(SIZE_MAX).copies.bytes() > 0);
+    CHECK(best(kCopy).copies.bytes() == kCopy);
+    CHECK(best(kCopy).workspace.bytes == kCopy);
+    CHECK(best(kCopy - 1).copies.bytes() == 0);
+    CHECK(best(kCopy - 1).workspace.bytes < kCopy);
     CHECK(best(kCopy - 1).predicted_us > 1.2 * best(kCopy).predicted_us);
     p.b.ld = 4096;
-    CHECK(!best(SIZE_MAX).reads_copies);
+    CHECK(best(SIZE_MAX).copies.bytes() == 0);
     p = problem(40, 48, 41);
-    CHECK(!best(SIZE_MAX).reads_copies);
+    CHECK(best(SIZE_MAX).copies.bytes() == 0);
   }
 }
 
@@ -207,7 +206,7 @@ TEST_CASE("select: simt kernels run everything, without workspace") {
     for (const mp::Device &device : all_devices())
       for (const char *name :
            {"simt_128x128x16", "simt_128x16x16", "simt_16x128x16", "simt_64x64x16"})
-        REQUIRE(choice_named(name, p, device).workspace_bytes == 0);
+        REQUIRE(plan_named(name, p, device).workspace.bytes == 0);
   }
 }
 
@@ -219,11 +218,11 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
     CAPTURE(i, p.out.m, p.out.n, p.k, p.out.batch_count, aligned);
     for (const mp::Device &device : all_devices()) {
       CAPTURE(device.arch, device.target);
-      const std::vector<mp::GemmPlan> choices = ranking(p, device, aligned);
+      const std::vector<Ranked> choices = ranking(p, device, aligned);
       REQUIRE(!choices.empty());
       std::set<std::string> names;
       double last_us = 0;
-      for (const mp::GemmPlan &choice : choices) {
+      for (const Ranked &choice : choices) {
         REQUIRE(names.insert(choice.name).second);
         REQUIRE(choice.predicted_us >= last_us);
         last_us = choice.predicted_us;
@@ -235,9 +234,9 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
           return choice.workspace_bytes <= bytes;
         });
         REQUIRE(first != choices.end());
-        const mp::GemmPlan best = mp::plan_gemm(p, device, builtin(), aligned, bytes);
+        const mp::GemmPlan best = plan_of(p, device, builtin(), aligned, bytes);
         REQUIRE(std::string(best.name) == first->name);
-        REQUIRE(best.workspace_bytes == first->workspace_bytes);
+        REQUIRE(best.workspace.bytes == first->workspace_bytes);
         REQUIRE(best.predicted_us == first->predicted_us);
         REQUIRE(best.split_k == first->split_k);
         REQUIRE(best.cluster == first->cluster);
@@ -246,28 +245,16 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
   }
 }
 
-TEST_CASE("select: a short list gets the first of the ranking, and how many there are") {
-  const mp::GemmProblem p = problem(512, 512, 4096);
-  const std::vector<mp::GemmPlan> all = ranking(p, a100());
-  REQUIRE(all.size() > 3);
-  std::vector<mp::GemmPlan> few(4);
-  few[3].name = "guard";
-  CHECK(mp::rank_gemm(p, a100(), builtin(), kAligned, few.data(), 3) ==
-        static_cast<int>(all.size()));
-  for (size_t i = 0; i < 3; ++i) CHECK(std::string(few[i].name) == all[i].name);
-  CHECK(std::string(few[3].name) == "guard");
-}
-
 TEST_CASE("select: workspace of a wmma split holds the slices of all items") {
   const mp::GemmProblem p = with_batch(problem(100, 60, 1024), 3);
-  CHECK(choice_named("wmma_64x64x32_s4_k4", p, a100()).workspace_bytes == 4 * 4 * 3 * 100 * 60);
-  CHECK(choice_named("wmma_64x64x32_s4", p, a100()).workspace_bytes == 0);
+  CHECK(plan_named("wmma_64x64x32_s4_k4", p, a100()).workspace.bytes == 4 * 4 * 3 * 100 * 60);
+  CHECK(plan_named("wmma_64x64x32_s4", p, a100()).workspace.bytes == 0);
   mp::GemmProblem odd = p;
   odd.b.ld = 1025;
   // Three matrices of 60 rows, rounded up to 256 bytes, in front of them.
   constexpr size_t kCopies = size_t{3} * 60 * 1024 * 2;
-  CHECK(choice_named("wmma_64x64x32_s4_copied", odd, a100()).workspace_bytes == kCopies);
-  CHECK(choice_named("wmma_64x64x32_s4_k4_copied", odd, a100()).workspace_bytes ==
+  CHECK(plan_named("wmma_64x64x32_s4_copied", odd, a100()).workspace.bytes == kCopies);
+  CHECK(plan_named("wmma_64x64x32_s4_k4_copied", odd, a100()).workspace.bytes ==
         kCopies + 4 * 4 * 3 * 100 * 60);
 }
 

@@ -43,8 +43,7 @@ void add_gemms(const mp::GemmTuning &tuning, TilesOfKernels &used) {
     add_bench_gemms(path, mpbench::parse_deepbench, problems);
   for (const mp::Device &device : devices())
     for (const mp::GemmProblem &p : problems)
-      used["gemm"] |=
-          mp::gemm_tiles({mp::plan_gemm(p, device, tuning, kAligned, SIZE_MAX).kernel->tile});
+      used["gemm"] |= mp::gemm_tiles({plan_of(p, device, tuning, kAligned, SIZE_MAX).kernel->tile});
 }
 
 std::string kernel_of(const mp::ConvProblem &p, const mp::ConvPlan &choice) {
@@ -59,7 +58,7 @@ void add_convolutions(const mp::GemmTuning &tuning, TilesOfKernels &used) {
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
       for (const mp::ConvProblem &p : bench_convolutions(path, dtype))
         for (const mp::Device &device : devices()) {
-          const mp::ConvPlan choice = mp::best_conv(p, device, tuning, kAligned, SIZE_MAX);
+          const mp::ConvPlan choice = mp::plan_conv(p, {device, tuning});
           if (choice.family == mp::ConvFamily::depthwise) continue;
           used[kernel_of(p, choice)] |= mp::gemm_tiles({choice.gemm.kernel->tile});
         }

@@ -15,10 +15,11 @@ constexpr const char *kWgmma[] = {
     "wgmma_64x256x64_s4",  "wgmma_256x64x64_s4",  "wgmma_64x128x64_s8"};
 
 mp::GemmPlan best_on_h200(const mp::GemmProblem &p) {
-  return mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
+  return plan_of(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
 }
 
-bool is_wgmma(const mp::GemmPlan &choice) {
+template <class Plan>
+bool is_wgmma(const Plan &choice) {
   return choice.kernel->family == mp::GemmFamily::wgmma;
 }
 
@@ -73,7 +74,7 @@ TEST_CASE("select wgmma: seven tiles, alone with every split, in pairs with few 
     CHECK(why_not((name + "_c4").c_str(), p, h200()) == "unknown");
     CHECK(why_not((name + "_c2_k12").c_str(), p, h200()) == "unknown");
   }
-  const mp::GemmPlan choice = choice_named("wgmma_128x256x64_s4_c2_k4", p, h200());
+  const mp::GemmPlan choice = plan_named("wgmma_128x256x64_s4_c2_k4", p, h200());
   CHECK(choice.cluster == 2);
   CHECK(choice.split_k == 4);
 }
@@ -83,15 +84,15 @@ TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty 
   for (const mp::GemmProblem &p :
        {problem(4096, 4096, 4096), with_batch(problem(64, 128, 256), 500)}) {
     REQUIRE(is_wgmma(best_on_h200(p)));
-    for (const mp::GemmPlan &choice : ranking(p, device)) CHECK_FALSE(is_wgmma(choice));
+    for (const Ranked &choice : ranking(p, device)) CHECK_FALSE(is_wgmma(choice));
   }
   const mp::GemmGroupItem item{256, 256,     256,     256,     256,     256,
                                256, nullptr, nullptr, nullptr, nullptr, 0};
   const mp::GemmGroup group{problem(1, 1, 1), &item, 1};
   mp::GemmPlan choice;
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
-  CHECK(choose_gemm_grouped(group, h200(), tuning, SIZE_MAX, nullptr, &choice));
-  CHECK_FALSE(choose_gemm_grouped(group, device, tuning, SIZE_MAX, nullptr, &choice));
+  CHECK(plan_gemm_grouped(group, {h200(), tuning}, nullptr, &choice));
+  CHECK_FALSE(plan_gemm_grouped(group, {device, tuning}, nullptr, &choice));
 }
 
 TEST_CASE("select wgmma: groups whose sizes are on the device") {
@@ -104,26 +105,31 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
         nullptr};
     experts.all.out.batch_count = 16;
     if (dimension == MP_RAGGED_M) experts.all.b.stride = 4096 * 1024;
+    const auto ragged_shape = [&](bool aligned) {
+      mp::RaggedShape s = shape_of(experts);
+      if (!aligned) s.all.a.alignment = s.all.b.alignment = 2;
+      return s;
+    };
     const auto best = [&](const mp::Device &device, bool aligned, size_t bytes) {
-      return plan_gemm_ragged(experts, device, tuning, aligned, bytes);
+      return mp::plan_gemm(ragged_shape(aligned), {device, tuning, bytes});
     };
     const mp::GemmPlan choice = best(h200(), true, SIZE_MAX);
     CHECK(is_wgmma(choice));
     CHECK(choice.split_k == 1);
     CHECK(choice.cluster == 1);
-    const size_t table = mp::wgmma_workspace(16).bytes;
-    CHECK(choice.workspace_bytes == table);
+    const size_t table = mp::wgmma_table_bytes(16);
+    CHECK(choice.workspace.bytes == table);
     CHECK(is_wgmma(best(h200(), true, table)));
     for (const mp::GemmPlan &other : {best(h200(), true, table - 1), best(h200(), false, SIZE_MAX),
                                       best(a100(), true, SIZE_MAX), best(t4(), true, SIZE_MAX),
                                       best(h200_without_sm_90a(), true, SIZE_MAX)}) {
       CHECK(other.kernel->family == mp::GemmFamily::wmma);
-      CHECK(other.workspace_bytes == 0);
+      CHECK(other.workspace.bytes == 0);
     }
     const auto why_not_named = [&](const char *name) -> std::string {
       mp::GemmPlan named;
       const char *why;
-      if (find_gemm_ragged(experts, h200(), tuning, true, name, &named, &why)) return "";
+      if (mp::plan_named_gemm(ragged_shape(true), {h200(), tuning}, name, &named, &why)) return "";
       return why == nullptr ? "unknown" : why;
     };
     CHECK(why_not_named("wgmma_128x256x64_s4") == "");
@@ -152,8 +158,7 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
         if (dimension == MP_RAGGED_M) experts.all.b.stride = 4096 * 1024;
         const bool below_each_other =
             dimension == MP_RAGGED_M ? op_a == MP_OP_N : op_a == MP_OP_T && op_b == MP_OP_N;
-        CHECK(is_wgmma(plan_gemm_ragged(experts, h200(), tuning, true, SIZE_MAX)) ==
-              below_each_other);
+        CHECK(is_wgmma(mp::plan_gemm(shape_of(experts), {h200(), tuning})) == below_each_other);
       }
 }
 
@@ -253,7 +258,7 @@ TEST_CASE("select wgmma: tiles and slices have numbers below 2^31") {
 
 TEST_CASE("select wgmma: workspace has the table and the sums of every slice") {
   const auto bytes = [](const char *name, const mp::GemmProblem &p) {
-    return choice_named(name, p, h200()).workspace_bytes;
+    return plan_named(name, p, h200()).workspace.bytes;
   };
   const mp::GemmProblem p = problem(300, 300, 4096);  // 3 x 2 tiles of 128 x 256
   CHECK(bytes("wgmma_128x256x64_s4", p) == 0);
@@ -275,10 +280,7 @@ TEST_CASE("model wgmma: a pair takes two SMs, whole pairs of tiles, and reads on
   mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
   const auto us = [&](const char *name, const mp::GemmProblem &p, int sms = 132) {
     const mp::Device device = cuda_device(90, sms, 232448);
-    mp::GemmPlan choice;
-    const char *why;
-    REQUIRE(mp::find_gemm(p, device, tuning, kAligned, name, &choice, &why));
-    return choice.predicted_us;
+    return plan_named(name, p, device, tuning).predicted_us;
   };
   c.of(kernel_named("wgmma_128x256x64_s4")) = {.tile_us = 1, .k_us = 10, .c2 = 0.5};
   const auto column = [](int64_t tiles) { return problem(128 * tiles, 256, 1024); };
@@ -310,10 +312,7 @@ TEST_CASE("model wgmma: what a split and a table of pointers add") {
   mp::GemmTuning tuning{};
   mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
   const auto us = [&](const char *name, const mp::GemmProblem &p) {
-    mp::GemmPlan choice;
-    const char *why;
-    REQUIRE(mp::find_gemm(p, h200(), tuning, kAligned, name, &choice, &why));
-    return choice.predicted_us;
+    return plan_named(name, p, h200(), tuning).predicted_us;
   };
   const mp::GemmProblem p = problem(128, 256, 4096), q = problem(128 * 133, 256, 4096);
   c.launch_us = 1;
@@ -352,7 +351,7 @@ TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
   CAPTURE(choice.name);
   CHECK(is_wgmma(choice));
   CHECK(use_of_tiles(wgrad, choice) > 0.85);
-  CHECK(use_of_tiles(wgrad, choice_named("wgmma_128x256x64_s4", wgrad, h200())) < 0.6);
+  CHECK(use_of_tiles(wgrad, plan_named("wgmma_128x256x64_s4", wgrad, h200())) < 0.6);
 
   for (const mp::GemmProblem &p :
        {problem(576, 4096, 7168, MP_OP_T, MP_OP_N), problem(512, 512, 100000, MP_OP_T, MP_OP_N)}) {
@@ -394,9 +393,9 @@ TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes
   constexpr size_t kCopies = size_t{4096} * 4096 * 2 * 2;
   const mp::GemmPlan best = best_on_h200(p);
   CHECK(is_wgmma(best));
-  CHECK(best.workspace_bytes >= kCopies);
+  CHECK(best.workspace.bytes >= kCopies);
   const auto with_workspace = [&](size_t bytes) {
-    return mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, bytes);
+    return plan_of(p, h200(), mp::builtin_gemm_tuning(), kAligned, bytes);
   };
   CHECK(with_workspace(kCopies - 1).kernel->family == mp::GemmFamily::wmma);
   CHECK(with_workspace(kCopies - 1).predicted_us > 1.5 * best.predicted_us);
@@ -409,7 +408,7 @@ TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes
   p = with_pointers(problem(4096, 4096, 4095, MP_OP_N, MP_OP_T), 2);
   CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::wmma);
   p = problem(4096, 4096, 4096);
-  CHECK(mp::plan_gemm(p, h200(), mp::builtin_gemm_tuning(), false, SIZE_MAX).kernel->family ==
+  CHECK(plan_of(p, h200(), mp::builtin_gemm_tuning(), false, SIZE_MAX).kernel->family ==
         mp::GemmFamily::wmma);
   p.dtype_ab = MP_FP32;
   CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::simt);
@@ -425,14 +424,14 @@ TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
     const mp::GemmPlan best = best_on_h200(p);
     CAPTURE(shape.name(), best.name, best.predicted_us);
     const bool is_large = p.out.m >= 512 && p.out.n >= 512 && p.k >= 512;
-    const bool is_aligned = mp::has_vector_rows(p);
+    const bool is_aligned = mp::has_vector_rows(mp::shape_of(p));
     if (is_aligned && is_large) {
       CHECK(is_wgmma(best));
       CHECK(use_of_tiles(p, best) > 0.5);
     }
     // Partial sums are no more than a few times what is read anyway.
     if (best.split_k > 1)
-      CHECK(static_cast<double>(best.workspace_bytes) <
+      CHECK(static_cast<double>(best.workspace.bytes) <
             8 * 2.0 * static_cast<double>((p.out.m + p.out.n) * p.k));
   }
 }

@@ -112,7 +112,7 @@ host/engine.h kernels/simt/tensor_map.h base/fork.h
 capi/conv.cpp kernels/backend.h kernels/step/args.h mpcore.h
 support/text.h <string>
 bench/main.cpp support/text.h
-bench/tune/main.cpp kernels/gemm/predict.h bench/suites/suites.h
+bench/tune/main.cpp kernels/gemm/cost.h bench/suites/suites.h
 tests/simulator/simt.cpp kernels/simt/simt.h
 tools/softgpu/isa/half.h tools/softgpu/machine/warp.h tools/softgpu/options.h
 tests/softgpu/test_ptx.cpp tools/softgpu/ptx/syntax.h tests/support/tally.h

@@ -1,0 +1,284 @@
+#include "kernels/gemm/cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/wgmma_store.h"
+#include "kernels/gemm/workspace.h"
+
+namespace mp {
+
+namespace {
+
+constexpr double kMega = 1.0 / (1 << 20);  // of an element
+
+// Instructions per element, as counted in the machine code of sm_90a; a reciprocal and an
+// exponential occupy their unit for eight of them each.
+constexpr double kConvert = 1, kBeta = 1, kBias = 2;
+constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
+// Counted in the source.
+constexpr double kSilu = 22, kDsilu = 24, kGeluErf = 45, kDgeluErf = 48;
+constexpr double kMeasure = 2;
+/// Column sums of a subtile: 80 instructions for 32 elements to load 16 pairs, widen and add them,
+/// and 48 for addresses.
+constexpr double kSumColumns = 4;
+/// General path of a TMA store: copies of registers, and tests for every part of the epilogue.
+constexpr double kGeneralPathOps = 2;
+/// A staged store waits for the matrix that it loads: 600 clocks for 2048 elements, in which four
+/// schedulers would issue 70 % of the time.
+constexpr double kStagedLoad = 600. * 4 * 32 * 0.7 / 2048;
+
+/// Returns the number of matrices of the size of D that the epilogue reads or writes besides D.
+double num_sources(const OutputShape &out) {
+  return (out.reads_c ? 1 : 0) + (out.epilogue.has_aux ? 1 : 0);
+}
+
+double activation_ops(mp_activation_t activation) {
+  switch (activation) {
+    case MP_ACT_RELU:
+      return kRelu;
+    case MP_ACT_GELU:
+      return kGelu;
+    case MP_ACT_DRELU:
+      return kDrelu;
+    case MP_ACT_DGELU:
+      return kDgelu;
+    case MP_ACT_SILU:
+      return kSilu;
+    case MP_ACT_DSILU:
+      return kDsilu;
+    case MP_ACT_GELU_ERF:
+      return kGeluErf;
+    case MP_ACT_DGELU_ERF:
+      return kDgeluErf;
+    default:
+      return 0;
+  }
+}
+
+double ops_per_elem(const OutputShape &out) {
+  const EpilogueShape &e = out.epilogue;
+  return (out.reads_c ? kBeta : 0) + num_sources(out) * kConvert +
+         (e.has_bias ? kBias + kConvert : 0) + activation_ops(e.activation) +
+         (e.has_amax || e.has_found_inf ? kMeasure : 0);
+}
+
+double num_loaded(const OutputShape &out) {
+  return (out.reads_c ? 1 : 0) + (reads_aux(out.epilogue.activation) ? 1 : 0);
+}
+
+/// Work of `elems` elements without their stores: also the share of an SM in the sum after a split.
+EpilogueCost count_epilogue(const OutputShape &out, double elems) {
+  EpilogueCost epilogue{};
+  epilogue.source_mb = num_sources(out) * elems * elem_bytes(out.dtype) * kMb;
+  epilogue.ops = ops_per_elem(out) * elems * kMega;
+  return epilogue;
+}
+
+/// C, aux and D in memory, once.
+double epilogue_mb(const OutputShape &out) {
+  return (1 + num_sources(out)) * static_cast<double>(out.m) * static_cast<double>(out.n) *
+         out.batch_count * elem_bytes(out.dtype) * kMb;
+}
+
+constexpr double kElemsPerGemvWave = 1 << 20;
+constexpr double kElemsOfUs = 1 << 20;  // that scalar_load_us is of
+
+/// Elements of A and B that a tile loads one by one for each element of k, without those outside of
+/// the matrices.  If all rows would be aligned, the pointers are not.
+int64_t scalar_elems(const GemmKernel &kernel, const GemmShape &s) {
+  const bool both = has_vector_rows(s);
+  const auto elems = [&](const MatrixLayout &x, int64_t extent, int tile) {
+    const bool one_by_one = both || (x.ld | x.stride) % 8 != 0;
+    return one_by_one ? std::min(round_up(extent, 8), int64_t{tile}) : 0;
+  };
+  return elems(s.a, s.out.m, kernel.tile_m) + elems(s.b, s.out.n, kernel.tile_n);
+}
+
+/// Returns the number of matrices in memory: one for each item, or one for all.
+double num_matrices(const MatrixLayout &x, const OutputShape &out) {
+  return x.stride == 0 && out.items != ItemAccess::pointers ? 1 : out.batch_count;
+}
+
+/// MB that L2 keeps between two passes: T4, A100, H100.  The simulator has one level of memory.
+double l2_capacity_mb(const Device &device) {
+  constexpr double kCapacity[kNumDeviceClasses] = {4, 40, 50, HUGE_VAL};
+  return kCapacity[static_cast<size_t>(class_of(device))];
+}
+
+}  // namespace
+
+double main_us(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel) {
+  const double multiply_us = tile_us(kernel, cost.slice_k, cost.is_clustered ? kernel.c2 : 1) +
+                             cost.slice_k * cost.scalar_elems * device.scalar_load_us;
+  const double producer_us =
+      cost.producer_stages * (device.wgrad_stage_us + cost.producer_loads * device.wgrad_load_us);
+  return std::max(multiply_us, producer_us);
+}
+
+SmTime sm_time(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel) {
+  return sm_time(cost.ping_pong, cost.waves, cost.epilogues, main_us(cost, device, kernel),
+                 epilogue_us(cost.epilogue, device));
+}
+
+double predicted_us(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel) {
+  const SmTime time = sm_time(cost, device, kernel);
+  const double sm_us = cost.starts * kernel.start_us + time.mains * main_us(cost, device, kernel) +
+                       time.epilogues * epilogue_us(cost.epilogue, device);
+  const double data_us =
+      std::max(cost.l2_mb * device.l2_us_per_mb, cost.dram_mb * device.dram_us_per_mb);
+  return cost.launches * device.launch_us + std::max(sm_us, data_us) +
+         cost.copied_mb * device.copy_us_per_mb + cost.partial_mb * device.partial_us_per_mb +
+         cost.post_pass_mb * device.dram_us_per_mb;
+}
+
+EpilogueCost epilogue_cost(const GemmKernel &kernel, const OutputShape &out, StorePath path) {
+  const double elems = static_cast<double>(std::min<int64_t>(kernel.tile_m, out.m)) *
+                       static_cast<double>(std::min<int64_t>(kernel.tile_n, out.n));
+  EpilogueCost epilogue = count_epilogue(out, elems);
+  if (kernel.family != GemmFamily::wgmma) return epilogue;
+  const bool by_tma = path == StorePath::tma;
+  const bool is_direct = path == StorePath::direct && can_store_directly(out);
+  double &stored = by_tma      ? epilogue.tma_store_elems
+                   : is_direct ? epilogue.direct_store_elems
+                               : epilogue.staged_store_elems;
+  stored = elems * kMega;
+  if (by_tma && out.epilogue.has_dbias) epilogue.ops += kSumColumns * elems * kMega;
+  if (by_tma && !is_fast_store(out)) epilogue.ops += kGeneralPathOps * elems * kMega;
+  epilogue.ops += num_loaded(out) * kStagedLoad * epilogue.staged_store_elems;
+  return epilogue;
+}
+
+double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device) {
+  return epilogue.tma_store_elems * device.tma_store_us +
+         epilogue.direct_store_elems * device.direct_store_us +
+         epilogue.staged_store_elems * device.staged_store_us +
+         epilogue.source_mb * device.source_us_per_mb + epilogue.ops * device.op_us;
+}
+
+SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us) {
+  if (!ping_pong) return {mains, epilogues};
+  const double exposed = epilogue_us > main_us ? std::max(epilogues - 1, 0.0) / 2 : 0;
+  return {mains - exposed, 1 + exposed};
+}
+
+DbiasPass count_dbias(const OutputShape &out, const DbiasPlan &plan, const Device &device) {
+  if (!out.epilogue.has_dbias) return {0, 0};
+  const double parts = static_cast<double>(plan.partition.tiles * plan.partition.chunks);
+  const double d_mb = static_cast<double>(out.m) * static_cast<double>(out.n) * out.batch_count *
+                      elem_bytes(out.dtype) * kMb;
+  const double subtile_mb = static_cast<double>(plan.partial_bytes) * kMb;
+  const double read_mb = plan.in_epilogue ? subtile_mb : d_mb;
+  return {plan.partition.chunks > 1 ? 2.0 : 1.0,
+          subtile_mb + read_mb * std::max(device.num_sms / parts, 1.0)};
+}
+
+CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape &shape,
+                         const Device &device, bool vectorized, const AlignedCopies &copies,
+                         StorePath store, bool fuses_dbias, const ConvTraits *conv)
+    : kernel_(kernel),
+      k_(shape.k),
+      num_sms_(std::max(device.num_sms, 1)),
+      l2_mb_(l2_capacity_mb(device)),
+      shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
+      is_producer_bound_(kernel.family == GemmFamily::wgmma && conv != nullptr && conv->is_wgrad),
+      common_{} {
+  const OutputShape &out = shape.out;
+  const TileCounts counts = tile_counts(kernel, cluster, out.m, out.n);
+  const double items = out.batch_count;
+  tiles_ = static_cast<double>(counts.m) * static_cast<double>(counts.n) * items;
+  at_a_time_ = std::floor(num_sms_ / cluster) * cluster;
+
+  const double m = static_cast<double>(out.m), n = static_cast<double>(out.n),
+               k = static_cast<double>(shape.k);
+  const double ab_bytes = elem_bytes(shape.dtype_ab);
+  double reads_of_a = static_cast<double>(counts.n), reads_of_b = static_cast<double>(counts.m);
+  (kernel.cluster_along_m ? reads_of_b : reads_of_a) /= cluster;
+  d_mb_ = items * m * n * sizeof(float) * kMb;
+  epilogue_mb_ = epilogue_mb(out);
+  share_ = count_epilogue(out, items * m * n / num_sms_);
+
+  // Items behind pointers: one launch fills the table of tensor maps, another first clears its flag
+  // if the table takes several blocks, and the fallback for misaligned items follows the kernel.
+  const bool has_table = kernel.family == GemmFamily::wgmma && out.items == ItemAccess::pointers;
+  common_.launches = !has_table ? 1 : out.batch_count <= kWgmmaItemsPerBlock ? 3 : 4;
+  common_.launches += copies.launches();
+  common_.starts = 1;
+  common_.copied_mb = copies.mb();
+  common_.is_clustered = cluster > 1;
+  if (kernel.family == GemmFamily::wmma && !vectorized)
+    common_.scalar_elems =
+        static_cast<double>(scalar_elems(kernel, shape)) * kElemsPerK / kElemsOfUs;
+  common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
+  const double matrices_mb =
+      (num_matrices(shape.a, out) * m + num_matrices(shape.b, out) * n) * k * ab_bytes * kMb;
+  constexpr double kBlock = 64;  // rows or columns of one load
+  common_.producer_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
+  common_.dram_mb = (conv != nullptr ? conv->memory_mb : matrices_mb) + epilogue_mb_;
+  common_.epilogue = epilogue_cost(kernel, out, store);
+  common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
+  const auto dbias = [&](bool is_fused) {
+    if (!out.epilogue.has_dbias) return DbiasPass{};
+    return count_dbias(out, plan_dbias(out, is_fused, 0, SIZE_MAX), device);
+  };
+  dbias_ = dbias(fuses_dbias);
+  split_dbias_ = dbias(false);
+  slice_epilogue_ = epilogue_cost(kernel, split_k_output(out), StorePath::direct);
+  if (kernel.family == GemmFamily::gemv) count_gemv(shape);
+}
+
+void CostCounter::count_gemv(const GemmShape &p) {
+  // gemv.cu pads the vectors to 1, 4, 8 or 16 and divides the matrix into tiles of at least
+  // kMinTile rows or columns, larger if there are enough for all SMs.
+  constexpr double kMinTile = 16;
+  const int64_t count = std::min(p.out.m, p.out.n);
+  const double extent = static_cast<double>(std::max(p.out.m, p.out.n));
+  const double elems = extent * static_cast<double>(p.k) * p.out.batch_count;
+  const double sms = std::min(num_sms_, std::ceil(extent / kMinTile) * p.out.batch_count);
+  common_.waves = elems / sms / kElemsPerGemvWave;
+  common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
+  common_.starts = std::ceil(p.out.batch_count / num_sms_);  // a block has one product
+  common_.l2_mb = 0;                                         // the vectors are small
+  common_.epilogue = share_;
+  common_.epilogues = 1;
+}
+
+PlanCost CostCounter::count(int split_k) const {
+  PlanCost cost = common_;
+  const DbiasPass &dbias = split_k > 1 ? split_dbias_ : dbias_;
+  cost.launches += dbias.launches;
+  cost.post_pass_mb = dbias.mb;
+  if (kernel_.family == GemmFamily::gemv) return cost;
+  cost.waves = std::ceil(tiles_ * split_k / at_a_time_);
+  if (shares_sms_) {
+    const double left =
+        cost.waves - kernel_.blocks_per_sm * std::floor(cost.waves / kernel_.blocks_per_sm);
+    if (left > 0) cost.waves += std::max(kernel_.single_block_slowdown - left, 0.0);
+  }
+  cost.slice_k = static_cast<double>(slice_elems(kernel_, k_, split_k)) / kElemsPerK;
+  if (is_producer_bound_) cost.producer_stages = cost.slice_k * kElemsPerK / kernel_.tile_k;
+  cost.epilogues = cost.waves;
+  if (split_k > 1) add_split(cost, split_k);
+  return cost;
+}
+
+void CostCounter::add_split(PlanCost &cost, int split_k) const {
+  // A second kernel reads the partial sums and runs the whole epilogue.
+  cost.launches++;
+  const double partial_mb = 2 * d_mb_ * split_k;
+  cost.dram_mb -= epilogue_mb_;
+  cost.post_pass_mb += epilogue_mb_;
+  (partial_mb / 2 <= l2_mb_ ? cost.partial_mb : cost.post_pass_mb) += partial_mb;
+  if (kernel_.family != GemmFamily::wgmma) {
+    cost.epilogue = share_;
+    cost.epilogues = 1;
+    return;
+  }
+  // The share of each tile, which also stores its partial sums.
+  cost.epilogue = slice_epilogue_;
+  cost.epilogue.ops += share_.ops / cost.epilogues;
+  cost.epilogue.source_mb += share_.source_mb / cost.epilogues;
+}
+
+}  // namespace mp

@@ -1,0 +1,94 @@
+// The cost model: counts the work of a plan and prices it with the constants of tuning.h.
+//
+//     us = launches launch_us
+//        + max(starts start_us + waves (tile_us + k_us slice_k) + epilogues,
+//              l2 MB of all tiles, dram MB of the matrices)
+//        + copies of A and B, split-k sum, dbias
+//
+// The busiest SM computes ceil(tiles / SMs) tiles, one per wave: a full last wave beats a nearly
+// empty one.  A tile that extends beyond D costs a whole tile.  Blocks that share an SM share its
+// time; too few of them leave latencies exposed.  A split makes more and shorter tiles, and adds
+// partial sums.
+#pragma once
+
+#include "kernels/gemm/plan.h"
+#include "kernels/gemm/tuning.h"
+
+namespace mp {
+
+constexpr double kElemsPerK = 1024;  ///< the unit of slice_k and k_us
+constexpr double kMb = 1e-6;         ///< MB per byte
+inline double elem_bytes(mp_dtype_t dtype) {
+  return dtype == MP_FP32 ? 4 : 2;
+}
+
+// ---------------------------------------------------------------------------- prices
+
+/// Main loop of one tile on one SM; slice_k in 1024 elements.
+inline double tile_us(const KernelTuning &kernel, double slice_k, double slowdown = 1) {
+  return kernel.tile_us + kernel.k_us * slowdown * slice_k;
+}
+
+/// Main loop of one tile of that cost.
+double main_us(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel);
+/// Epilogue of one tile.  A class without constants for store paths has them in TILE_US.
+double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device);
+
+/// Main loops and epilogues in the critical path of an SM.
+struct SmTime {
+  double mains, epilogues;
+};
+/// Critical path of an SM that runs `mains` main loops and `epilogues` epilogues.  Ping-pong: two
+/// warpgroups alternate, so two tiles take as long as both main loops, or as one main loop and its
+/// epilogue.  The last epilogue is exposed.
+SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us);
+SmTime sm_time(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel);
+
+double predicted_us(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel);
+
+// ---------------------------------------------------------------------------- counts
+
+/// Epilogue of one tile; `path`: of a Hopper kernel.
+EpilogueCost epilogue_cost(const GemmKernel &kernel, const OutputShape &out, StorePath path);
+
+/// Cost of the pass that computes dbias.
+struct DbiasPass {
+  double launches;
+  double mb;  ///< traffic, at the rate of all SMs
+};
+DbiasPass count_dbias(const OutputShape &out, const DbiasPlan &plan, const Device &device);
+
+/// Counts the work of the plans for one kernel and cluster, which differ in their split.
+class CostCounter {
+ public:
+  /// @param vectorized  every row of A and B is 16-byte aligned
+  /// @param copies      made for `shape` to read
+  /// @param store       store path without a split
+  CostCounter(const GemmKernel &kernel, int cluster, const GemmShape &shape, const Device &device,
+              bool vectorized, const AlignedCopies &copies, StorePath store, bool fuses_dbias,
+              const ConvTraits *conv);
+
+  PlanCost count(int split_k) const;
+
+ private:
+  void add_split(PlanCost &cost, int split_k) const;
+  /// A wave of a gemv kernel has 2^20 elements of the matrix; slice_k is the number of vectors.
+  void count_gemv(const GemmShape &shape);
+
+  const GemmKernel &kernel_;
+  int64_t k_;
+  double tiles_;      ///< in all batch items
+  double at_a_time_;  ///< tiles that the device computes concurrently
+  double num_sms_;
+  double l2_mb_;                 ///< capacity
+  bool shares_sms_;              ///< several blocks run on an SM
+  bool is_producer_bound_;       ///< PlanCost::producer_stages
+  double d_mb_;                  ///< D in fp32
+  double epilogue_mb_;           ///< D, C and aux
+  EpilogueCost share_;           ///< share of an SM in the epilogue of all of D
+  EpilogueCost slice_epilogue_;  ///< Hopper: epilogue of a tile with a split
+  DbiasPass dbias_, split_dbias_;
+  PlanCost common_;
+};
+
+}  // namespace mp
