@@ -1,0 +1,193 @@
+// Plans of the bench's shapes: kernel, split, store path, copies, workspace and predicted time, as digests.
+//
+// A change of kernel selection that is meant to change plans updates kPlans; a refactoring leaves it as it is.  To
+// see which plans differ, compare the texts of two builds:
+//
+//     MP_PLANS=before.txt build/tests/simulator "plans: *"
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bench_problems.h"
+#include "kernels/conv/plan.h"
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Lines by device.
+using Plans = std::map<std::string, std::string>;
+
+struct NamedDevice {
+  const char *name;
+  mp::Device device;
+};
+
+std::vector<NamedDevice> devices() {
+  return {{"T4", t4()},
+          {"A100", a100()},
+          {"H20", h20()},
+          {"H200", h200()},
+          {"sm_90 without wgmma", h200_without_sm_90a()},
+          {"sm_120", sm_120()},
+          {"host", host_device()}};
+}
+
+/// 16-byte aligned, and never read.
+void *some_address() {
+  alignas(16) static char data[16];
+  return data;
+}
+
+constexpr size_t kSomeWorkspace = 1 << 20;
+
+template <class... Values>
+void append(std::string &text, const char *format, Values... values) {
+  char line[512];
+  REQUIRE(std::snprintf(line, sizeof line, format, values...) < static_cast<int>(sizeof line));
+  text += line;
+}
+
+void append_plan(std::string &text, const char *name, const mp::GemmPlan &plan, size_t dbias_bytes,
+                 size_t copied_bytes) {
+  append(text,
+         "  %s split %d cluster %d store %d copies %zu dbias %zu workspace %zu: %.6g us; first "
+         "%zu: %.6g us; "
+         "mapped %.6g us, aligned %.6g us\n",
+         name, plan.split_k, plan.cluster, static_cast<int>(plan.store), copied_bytes, dbias_bytes,
+         plan.workspace.bytes, plan.predicted_us, plan.best_workspace_bytes, plan.best_us,
+         plan.mapped_us, plan.aligned_us);
+}
+
+void add_gemm(Plans &plans, const char *kind, const mp::GemmProblem &p, bool aligned = true) {
+  const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
+  for (const auto &[name, device] : devices()) {
+    std::string &text = plans[name];
+    append(text, "%s, %" PRId64 "x%" PRId64 "x%" PRId64 " %d%d %d%d x %" PRId64 "\n", kind, p.out.m,
+           p.out.n, p.k, p.op_a, p.op_b, p.dtype_ab, p.out.dtype, p.out.batch_count);
+    for (const size_t limit : {size_t{0}, kSomeWorkspace, SIZE_MAX}) {
+      const mp::GemmPlan plan = plan_of(p, device, tuning, aligned, limit);
+      append_plan(text, plan.name, plan, mp::dbias_workspace_bytes(mp::shape_of(p.out), plan),
+                  plan.copies.bytes());
+    }
+  }
+}
+
+/// The layers of a transformer, with what is fused to their products; misaligned, batched and by pointers too.
+void add_variants(Plans &plans, const mp::GemmProblem &p) {
+  mp::GemmProblem forward = p;
+  forward.out.epilogue.bias = some_address();
+  forward.out.epilogue.bias_dtype = MP_FP32;
+  forward.out.epilogue.activation = MP_ACT_GELU;
+  forward.out.epilogue.aux = some_address();
+  forward.out.epilogue.ld_aux = p.out.n;
+  add_gemm(plans, "bias, GELU and aux", forward);
+  mp::GemmProblem backward = p;
+  backward.out.epilogue.activation = MP_ACT_DGELU;
+  backward.out.epilogue.aux = some_address();
+  backward.out.epilogue.ld_aux = p.out.n;
+  backward.out.epilogue.dbias = static_cast<float *>(some_address());
+  add_gemm(plans, "dGELU and dbias", backward);
+  add_gemm(plans, "fp32 +=", with_fp32_d(p, 1.0f));
+  add_gemm(plans, "misaligned A", p, false);
+  mp::GemmProblem rows = p;
+  rows.a.ld += 1;
+  add_gemm(plans, "unaligned rows", rows);
+  add_gemm(plans, "unaligned D", with_ld_of_d(p, p.out.n + 2));
+  add_gemm(plans, "strided batch", with_batch(p, 12));
+  add_gemm(plans, "batch of pointers", with_pointers(p, 12));
+}
+
+void add_ragged(Plans &plans, const mp::GemmProblem &p, mp_ragged_t dimension) {
+  mp::RaggedProblem ragged{p, dimension, nullptr};
+  ragged.all.out.batch_count = 8;
+  ragged.all.b.stride = dimension == MP_RAGGED_M ? p.k * p.out.n : 0;
+  ragged.all.out.c.stride = ragged.all.out.d.stride =
+      dimension == MP_RAGGED_K ? p.out.m * p.out.n : 0;
+  for (const auto &[name, device] : devices()) {
+    std::string &text = plans[name];
+    append(text, "ragged, %" PRId64 "x%" PRId64 "x%" PRId64 " %d\n", p.out.m, p.out.n, p.k,
+           dimension);
+    for (const size_t limit : {size_t{0}, SIZE_MAX}) {
+      const mp::GemmPlan plan =
+          mp::plan_gemm(mp::shape_of(ragged), {device, mp::builtin_gemm_tuning(), limit});
+      append_plan(text, plan.name, plan, 0, 0);
+    }
+  }
+}
+
+void add_conv(Plans &plans, const mp::ConvProblem &p) {
+  for (const auto &[name, device] : devices()) {
+    std::string &text = plans[name];
+    append(text, "convolution, %d n%d %dx%dx%d k%d %dx%d %d\n", p.op, p.shape.n, p.shape.h,
+           p.shape.w, p.shape.c, p.shape.k, p.shape.r, p.shape.s, p.dtype);
+    for (const size_t limit : {size_t{0}, kSomeWorkspace, SIZE_MAX}) {
+      const mp::ConvPlan plan = mp::plan_conv(p, {device, mp::builtin_gemm_tuning(), limit});
+      append_plan(text, plan.name, plan.gemm,
+                  mp::dbias_workspace_bytes(mp::shape_of(p.out), plan.gemm), plan.copy.bytes());
+    }
+  }
+}
+
+Plans bench_plans() {
+  Plans plans;
+  std::vector<mp::GemmProblem> gemms;
+  add_bench_gemms("llm_gemm_shapes.csv", mpbench::parse_llm, gemms);
+  add_bench_gemms("transformer_gemm_shapes.csv", mpbench::parse_llm, gemms);
+  for (const mp::GemmProblem &p : gemms)
+    if (p.dtype_ab == MP_FP16) {
+      add_variants(plans, p);
+      add_ragged(plans, p, MP_RAGGED_M);
+      add_ragged(plans, p, MP_RAGGED_K);
+    }
+  add_bench_gemms("deepbench_gemm_train.csv", mpbench::parse_deepbench, gemms);
+  add_bench_gemms("deepbench_gemm_infer.csv", mpbench::parse_deepbench, gemms);
+  add_bench_gemms("deepbench_gemm_infer_device.csv", mpbench::parse_deepbench, gemms);
+  for (const mp::GemmProblem &p : gemms) add_gemm(plans, "plain", p);
+  for (const char *const path : {"resnet50.csv", "deepbench_conv_train.csv"})
+    for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
+      for (mp::ConvProblem &p : bench_convolutions(path, dtype)) {
+        add_conv(plans, p);
+        p.out.dtype = MP_FP32;
+        p.out.beta = 1.0f;
+        add_conv(plans, p);
+      }
+  return plans;
+}
+
+uint32_t digest(const std::string &text) {  // FNV-1a
+  uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+const std::map<std::string, uint32_t> kPlans = {{"A100", 0xedb281f4},
+                                                {"H20", 0xc234c8dc},
+                                                {"H200", 0x5ae67adb},
+                                                {"T4", 0xc780dc40},
+                                                {"host", 0x158ad171},
+                                                {"sm_120", 0x7234bac5},
+                                                {"sm_90 without wgmma", 0xd1402596}};
+
+}  // namespace
+
+TEST_CASE("plans: those of the bench's shapes are unchanged") {
+  const Plans plans = bench_plans();
+  if (const char *const path = std::getenv("MP_PLANS"); path != nullptr) {
+    std::ofstream file(path);
+    for (const auto &[name, text] : plans) file << name << "\n" << text;
+    REQUIRE(file.flush().good());
+  }
+  std::map<std::string, uint32_t> digests;
+  for (const auto &[name, text] : plans) digests[name] = digest(text);
+  for (const auto &[name, value] : digests) {
+    CAPTURE(name);
+    CHECK((kPlans.contains(name) ? kPlans.at(name) : 0) == value);
+  }
+  CHECK(digests.size() == kPlans.size());
+}
