@@ -379,8 +379,15 @@ check: setup-check
 	@tools/check/check_header $(CC) $(CXX)
 	@bindings/generate/generate --check
 	@tools/check/check_symbols $(BUILD)/libmpcore.so
+	@$(MAKE) without-graph
 	@tools/check/check_docs $(BUILD) $(CC)
 	@tools/bench_report --figures --check
+
+# The library of GRAPH=0 from the objects of the other one.
+.PHONY: without-graph
+without-graph:
+	@$(CXX) $(LDFLAGS_SO) -o $(BUILD)/without_graph.so $(filter-out $(BUILD)/obj/graph/%,$(BASE_OBJS)) $(HOST_OBJS) \
+	  $(CUDA_OBJS) $(LDLIBS_SO) && rm $(BUILD)/without_graph.so && echo "graph: the library links without it"
 
 .PHONY: abi-check abi-baseline
 ## abi-check: check that the headers are compatible with the last release of this major version
