@@ -341,7 +341,7 @@ TEST_CASE("misuse of barrier.cluster is found", "[barrier]") {
   Words out(64);
   const auto run = [&](const std::string &body) { return kernel_of(body)(clusters(), out); };
   CHECK_THAT(run("barrier.cluster.arrive;\nbarrier.cluster.arrive;\n").fault,
-             ContainsSubstring("twice"));
+             ContainsSubstring("again without a wait"));
   CHECK_THAT(run("barrier.cluster.wait;\n").fault, ContainsSubstring("without an arrival"));
   const Outcome outcome = run("barrier.cluster.arrive;\n");
   CHECK(outcome.fault.empty());

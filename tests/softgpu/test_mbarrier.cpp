@@ -312,7 +312,7 @@ TEST_CASE("shared::cta is the own block", "[mbarrier]") {
   const std::string remote = "mbarrier.arrive.release.cluster.shared::cluster.b64";
   text.replace(text.find(remote), remote.size(), "mbarrier.arrive.shared::cta.b64");
   Words out(2);
-  CHECK_THAT(Kernel(text)(shape, out).fault, ContainsSubstring("of another block"));
+  CHECK_THAT(Kernel(text)(shape, out).fault, ContainsSubstring("not in its own block"));
 }
 
 TEST_CASE("a generic address keeps its window through mapa", "[mbarrier]") {
