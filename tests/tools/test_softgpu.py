@@ -185,11 +185,8 @@ def left_out(on_host: dict, on_device: dict) -> set:
     for arch in (90, 80, 75):
         prefix = f"sm_{arch}: "
         here = {label.removeprefix(prefix): command for label, command in on_device.items() if label.startswith(prefix)}
-        # What has a tag may have a step of its own.
-        apart = {label.removeprefix("library ") for label, command in here.items()
-                 if f"/mptests '{label.removeprefix('library ')}~" in command}
         found = [labels - named - set(here), python_files(on_host.values()) - named - python_files(here.values()),
-                 {f"[{tag}]" for tag in excluded_tags(here.get("library", "")) - tags} - apart]
+                 {f"[{tag}]" for tag in excluded_tags(here.get("library", "")) - tags}]
         missing |= {prefix + what for group in found for what in group}
     return missing
 
@@ -203,7 +200,6 @@ def test_every_suite_runs_on_the_device_or_is_named_with_its_reason():
 
 @pytest.mark.parametrize("label, old, new, missing", [
     ("sm_80: library", "~[slow]", "~[slow]~[conv]", "sm_80: [conv]"),
-    ("sm_80: library [long]", "'[long]", "'[conv]", "sm_80: [long]"),
     ("sm_75: tools", "tests/tools/test_nvtx.py", "", "sm_75: test_nvtx.py"),
     ("sm_90: Python", "bindings/python/tests", "bindings/python/tests/test_calls.py", "sm_90: test_groups.py"),
 ])

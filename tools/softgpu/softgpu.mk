@@ -55,6 +55,7 @@ SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
 # One process is one thread, and JOBS of them run side by side: so each repeats.
 ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
 # Nightly runs the first two; [.] are parts that other tests start, and [nightly] (TESTING.md); [pure] use no device.
+COMMA := ,
 SOFTGPU_LEFT_OUT := ~[slow]~[many_launches]~[pure]~[.]
 SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '$(SOFTGPU_LEFT_OUT)'
 # The same files as on the host target, with MP_TEST_DEVICE=cuda.  What is not here, TESTING.md has with its reason.
@@ -77,15 +78,19 @@ SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
 SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes,wgmma: split k sums in a fixed order,wgmma: backward epilogues,conv wgmma: slices of the sum'" \
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
   $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
+# Kernels whose PTX or selection differs from sm_90; all others run the same PTX there
+# (UP_TO_SM75, UP_TO_SM80).
+SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
+  '$(subst $() ,$(COMMA),$(foreach tag,[gemm] [conv] [rnn],$(tag)~[long]$(SOFTGPU_LEFT_OUT)))'"
 # What takes longest begins first, so that no processor is idle at the end.
-SOFTGPU_SUITES = $(call softgpu_library,90,library) $(call softgpu_library,80,library,~[long]) \
+SOFTGPU_SUITES = $(call softgpu_library,90,library) $(SOFTGPU_SM80) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) \
   "the software device itself::$(BUILD)/tests/softgpu_tests"
 # What CI leaves out of the older architectures.
-SOFTGPU_OLDER_SUITES = $(call softgpu_library,80,library [long],[long]) $(call softgpu_library,75,library) \
+SOFTGPU_OLDER_SUITES = $(call softgpu_library,80,library) $(call softgpu_library,75,library) \
   $(foreach arch,80 75,$(call softgpu_callers,$(arch)))
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
   $(foreach arch,80 75,"sm_$(arch), seed 6: library::SOFTGPU_LAG=1 $(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
