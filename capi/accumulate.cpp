@@ -23,7 +23,7 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
   require_data(from, "grads");
   require_writable(to, sums_name);
   require_finite(weight, "weight");
-  require_flags(flags, MP_ACCUMULATE_FIRST | MP_ACCUMULATE_LAST, "flags");
+  require_flags(flags, MP_ACCUMULATE_FLAG_FIRST | MP_ACCUMULATE_FLAG_LAST, "flags");
 
   const Context &c = *scaler.context;
   c.backend.accumulate(c.device,
@@ -31,8 +31,8 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
                         .out = to.device,
                         .inv_scale = &scaler.device->inv_scale,
                         .weight = weight,
-                        .first = (flags & MP_ACCUMULATE_FIRST) != 0,
-                        .last = (flags & MP_ACCUMULATE_LAST) != 0,
+                        .first = (flags & MP_ACCUMULATE_FLAG_FIRST) != 0,
+                        .last = (flags & MP_ACCUMULATE_FLAG_LAST) != 0,
                         .found_inf = &scaler.device->found_inf,
                         .scaler = scaler.device,
                         .blocks_done = from.scratch.blocks_done},
@@ -53,7 +53,7 @@ mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grads, mp_t
 mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads, mp_tensor_list_t out,
                              mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(grads), [&] {
-    mp::accumulate(scaler, grads, out, "out", 1.0f, MP_ACCUMULATE_FIRST | MP_ACCUMULATE_LAST,
-                   stream);
+    mp::accumulate(scaler, grads, out, "out", 1.0f,
+                   MP_ACCUMULATE_FLAG_FIRST | MP_ACCUMULATE_FLAG_LAST, stream);
   });
 }

@@ -4,7 +4,7 @@
 // exceptions into a status, a message for mp_last_error and a line of log.  If the thread is
 // cancelled during the call, it ends after the call.  The checks name the wrong argument:
 //
-//     mp_gemm: lda = 60 is smaller than k = 64 (op_a = N)
+//     mp_gemm: ld_a = 60 is smaller than k = 64 (op_a = N)
 #pragma once
 
 #include <pthread.h>
@@ -270,7 +270,7 @@ inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 88;
 template <>
 inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 112;
 template <>
-inline constexpr uint32_t kFirstSize<mp_hyper_t> = 72;
+inline constexpr uint32_t kFirstSize<mp_param_group_t> = 72;
 template <>
 inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 104;
 template <>

@@ -84,8 +84,8 @@ void ReductionGroup::end() {
 
 }  // namespace mp
 
-mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre, float post,
-                               mp_stream_t stream) {
+mp_status_t mp_grads_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre,
+                                float post, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(grads), [&] {
     const mp_tensor_list &list = mp::require_pointer(grads, "grads");
     mp::require_writable(list, "grads");

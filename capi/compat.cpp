@@ -17,10 +17,11 @@ namespace mp {
 namespace {
 
 mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
-  if (preset == MP_SCALER_PRESET_LOGNORMAL) return default_scaler_config(MP_SCALER_LOGNORMAL);
-  mp_scaler_config_t c = default_scaler_config(MP_SCALER_BACKOFF);
+  if (preset == MP_SCALER_PRESET_LOGNORMAL)
+    return default_scaler_config(MP_SCALER_POLICY_LOGNORMAL);
+  mp_scaler_config_t c = default_scaler_config(MP_SCALER_POLICY_BACKOFF);
   c.max_scale = 0.0f;
-  c.diverged_after = 0;
+  c.max_consecutive_skips = 0;
   switch (preset) {
     case MP_SCALER_PRESET_TORCH:
       c.min_scale = 0.0f;
@@ -32,7 +33,7 @@ mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
     case MP_SCALER_PRESET_APEX_HYSTERESIS:
       c.min_scale = 0.0f;
       c.hysteresis = 2;
-      c.flags = MP_SCALER_REFILL_EACH_STEP;
+      c.flags = MP_SCALER_FLAG_REFILL_EACH_STEP;
       return c;
     case MP_SCALER_PRESET_MEGATRON:
       c.init_scale = 4294967296.0f;  // 2^32
@@ -45,7 +46,7 @@ mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
       return c;
     case MP_SCALER_PRESET_DEEPSPEED_FUSED:
       c.growth_interval = 1000;
-      c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED;
+      c.flags = MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED;
       return c;
     case MP_SCALER_PRESET_KERAS:
       c.init_scale = 32768.0f;
@@ -58,7 +59,7 @@ mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
       c.init_scale = c.max_scale = 16384.0f;
       return c;
     case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
-      c.policy = MP_SCALER_LOGMAX;
+      c.policy = MP_SCALER_POLICY_LOGMAX;
       c.init_scale = 1.0f;
       c.max_scale = 16384.0f;
       c.log2_max = 16.0f;
@@ -83,7 +84,7 @@ constexpr Word kWords[] = {
     {"LogMax", [] { return scaler_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX); }},
     {"lognormal", [] { return scaler_preset(MP_SCALER_PRESET_LOGNORMAL); }},
     {"dynamic", [] { return scaler_preset(MP_SCALER_PRESET_APEX_AMP); }},
-    {"none", [] { return default_scaler_config(MP_SCALER_STATIC); }},
+    {"none", [] { return default_scaler_config(MP_SCALER_POLICY_STATIC); }},
 };
 
 /// Parses a number.  Values outside the range of float are NaN, which callers reject.
@@ -96,7 +97,7 @@ std::optional<float> parse_number(std::string_view text) {
 }
 
 mp_scaler_config_t static_config(float scale) {
-  mp_scaler_config_t c = default_scaler_config(MP_SCALER_STATIC);
+  mp_scaler_config_t c = default_scaler_config(MP_SCALER_POLICY_STATIC);
   c.init_scale = scale;
   c.min_scale = std::min(c.min_scale, scale);
   c.max_scale = std::max(c.max_scale, scale);

@@ -292,24 +292,24 @@ mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream) {
   });
 }
 
-mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype, void *dst,
-                    mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream) {
+mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t dtype_src, void *dst,
+                    mp_dtype_t dtype_dst, int64_t count, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
-    mp::require_dtype(src_dtype, "src_dtype");
-    mp::require_dtype(dst_dtype, "dst_dtype");
-    mp::require_count(count, "count", src_dtype);
-    mp::require_count(count, "count", dst_dtype);
+    mp::require_dtype(dtype_src, "dtype_src");
+    mp::require_dtype(dtype_dst, "dtype_dst");
+    mp::require_count(count, "count", dtype_src);
+    mp::require_count(count, "count", dtype_dst);
     if (count == 0) return;
-    const size_t src_size = mp_dtype_size(src_dtype);
-    const size_t dst_size = mp_dtype_size(dst_dtype);
+    const size_t src_size = mp_dtype_size(dtype_src);
+    const size_t dst_size = mp_dtype_size(dtype_dst);
     mp::require_device(src, "src", src_size);
     mp::require_device(dst, "dst", dst_size);
     MP_REQUIRE(src != dst || src_size == dst_size, MP_ERROR_INVALID_ARGUMENT,
                "dst = src: in-place conversion requires types of equal size, not ", src_size,
                " and ", dst_size, " bytes");
-    mp::require_apart_or_same(mp::dense_region(dst, "dst", count, dst_dtype),
-                              mp::dense_region(src, "src", count, src_dtype));
-    c.backend.cast(c.device, src, src_dtype, dst, dst_dtype, count, stream);
+    mp::require_apart_or_same(mp::dense_region(dst, "dst", count, dtype_dst),
+                              mp::dense_region(src, "src", count, dtype_src));
+    c.backend.cast(c.device, src, dtype_src, dst, dtype_dst, count, stream);
   });
 }

@@ -225,7 +225,7 @@ void require_pixels(const ConvProblem &problem, int32_t index) {
 
 }  // namespace mp
 
-mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q) {
+mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp_conv2d_desc_t d = mp::read_shape(desc);
     mp::require_pointer(p, "p");

@@ -19,7 +19,7 @@ mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config) {
   auto s = zero_struct<mp_scaler_state_t>();
   set_enum(config.policy, s.policy);
   s.scale = config.init_scale;
-  s.growth_tracker = (config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED) != 0 ? -1 : 0;
+  s.growth_tracker = (config.flags & MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED) != 0 ? -1 : 0;
   s.hysteresis_left = config.hysteresis;
   s.beta1_power = s.beta2_power = 1.0;
   return s;
@@ -34,8 +34,9 @@ mp_comm_t default_comm() {
 mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
   auto c = zero_struct<mp_scaler_config_t>();
   set_enum(policy, c.policy);
-  c.init_scale =
-      enum_value(policy) == MP_SCALER_STATIC ? 1.0f : 65536.0f;  // 2^16: torch.amp.GradScaler
+  c.init_scale = enum_value(policy) == MP_SCALER_POLICY_STATIC
+                     ? 1.0f
+                     : 65536.0f;  // 2^16: torch.amp.GradScaler
   c.min_scale = 1.0f;
   c.max_scale = 16777216.0f;  // 2^24
   c.growth_factor = 2.0;
@@ -47,14 +48,14 @@ mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
   c.sigma_floor = 0.5f;
   c.growth_interval = 2000;
   c.hysteresis = 1;
-  c.diverged_after = 100;  // a scale of 2^24 reaches 1 after 24
+  c.max_consecutive_skips = 100;  // a scale of 2^24 reaches 1 after 24
   return c;
 }
 
 namespace {
 
-mp_hyper_t default_hyper(const mp_optimizer_kind_t &kind, float lr) {
-  auto h = zero_struct<mp_hyper_t>();
+mp_param_group_t default_hyper(const mp_optimizer_kind_t &kind, float lr) {
+  auto h = zero_struct<mp_param_group_t>();
   h.lr = lr;
   h.decay_power = 1.0f;
   switch (enum_value(kind)) {
@@ -92,7 +93,7 @@ mp_hyper_t default_hyper(const mp_optimizer_kind_t &kind, float lr) {
 mp_optimizer_desc_t default_optimizer_desc(const mp_optimizer_kind_t &kind) {
   auto d = zero_struct<mp_optimizer_desc_t>();
   set_enum(kind, d.kind);
-  d.flags = enum_value(kind) == MP_OPT_LAMB ? MP_OPT_DECOUPLED_DECAY : 0;
+  d.flags = enum_value(kind) == MP_OPT_LAMB ? MP_OPT_FLAG_DECOUPLED_DECAY : 0;
   d.num_groups = 1;
   return d;
 }
@@ -106,7 +107,7 @@ struct NamedOptimizer {
 constexpr NamedOptimizer kNamedOptimizers[] = {
     {"sgd", MP_OPT_SGD, 0},
     {"adam", MP_OPT_ADAM, 0},
-    {"adamw", MP_OPT_ADAM, MP_OPT_DECOUPLED_DECAY},
+    {"adamw", MP_OPT_ADAM, MP_OPT_FLAG_DECOUPLED_DECAY},
     {"lamb", MP_OPT_LAMB, 0},
     {"novograd", MP_OPT_NOVOGRAD, 0},
     {"adagrad", MP_OPT_ADAGRAD, 0},
@@ -145,8 +146,8 @@ mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t 
     d.m = m;
     d.n = n;
     d.k = k;
-    d.lda = k;
-    d.ldb = d.ldc = d.ldd = n;
+    d.ld_a = k;
+    d.ld_b = d.ld_c = d.ld_d = n;
     return d;
   });
 }
@@ -158,8 +159,8 @@ mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_si
     i.m = m;
     i.n = n;
     i.k = k;
-    i.lda = k;
-    i.ldb = i.ldc = i.ldd = n;
+    i.ld_a = k;
+    i.ld_b = i.ld_c = i.ld_d = n;
     return i;
   });
 }
@@ -196,8 +197,8 @@ mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
                   [&] { return mp::default_scaler_state(mp::read_struct(config, "config")); });
 }
 
-mp_status_t mp_hyper_init(mp_hyper_t *hyper, size_t struct_size, mp_optimizer_kind_t kind,
-                          float lr) {
+mp_status_t mp_param_group_init(mp_param_group_t *hyper, size_t struct_size,
+                                mp_optimizer_kind_t kind, float lr) {
   return mp::init(__func__, hyper, "hyper", struct_size,
                   [&] { return mp::default_hyper(kind, lr); });
 }
@@ -209,14 +210,14 @@ mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size
 }
 
 mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
-                                        size_t desc_size, mp_hyper_t *hyper, size_t hyper_size,
-                                        float lr) {
+                                        size_t desc_size, mp_param_group_t *hyper,
+                                        size_t hyper_size, float lr) {
   mp::NamedOptimizer named{};
   const mp_status_t status = mp::init(__func__, desc, "desc", desc_size, [&] {
     mp::require_pointer(name, "name");
     mp::require_pointer(hyper, "hyper");
-    mp::require_struct_size<mp_hyper_t>(hyper_size, "hyper", "->",
-                                        "; pass sizeof(mp_hyper_t) as hyper_size");
+    mp::require_struct_size<mp_param_group_t>(hyper_size, "hyper", "->",
+                                              "; pass sizeof(mp_param_group_t) as hyper_size");
     named = mp::named_optimizer(name);
     mp_optimizer_desc_t d = mp::default_optimizer_desc(named.kind);
     d.flags |= named.flags;
@@ -225,8 +226,8 @@ mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *d
   });
   if (status != MP_SUCCESS) return status;
   return mp::init(__func__, hyper, "hyper", hyper_size, [&] {
-    mp_hyper_t h = mp::default_hyper(named.kind, lr);
-    if (named.flags & MP_OPT_DECOUPLED_DECAY) h.weight_decay = 0.01f;
+    mp_param_group_t h = mp::default_hyper(named.kind, lr);
+    if (named.flags & MP_OPT_FLAG_DECOUPLED_DECAY) h.weight_decay = 0.01f;
     return h;
   });
 }
@@ -251,7 +252,7 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
     d.rows = rows;
     d.classes = d.ld_logits = d.ld_dlogits = classes;
     d.weight = 1.0f;
-    d.flags = MP_XENT_IGNORE_LABEL;
+    d.flags = MP_XENT_FLAG_IGNORE_LABEL;
     d.ignore_label = -100;
     return d;
   });

@@ -62,10 +62,10 @@ mp_gemm_desc_t desc_of(const mp_gemm_desc_t &common, const mp_gemm_group_item_t 
   d.m = item.m;
   d.n = item.n;
   d.k = item.k;
-  d.lda = item.lda;
-  d.ldb = item.ldb;
-  d.ldc = item.ldc;
-  d.ldd = item.ldd;
+  d.ld_a = item.ld_a;
+  d.ld_b = item.ld_b;
+  d.ld_c = item.ld_c;
+  d.ld_d = item.ld_d;
   return d;
 }
 
@@ -73,7 +73,7 @@ mp_gemm_desc_t desc_of(const mp_gemm_desc_t &common, const mp_gemm_group_item_t 
 void require_separate_outputs(std::vector<GemmGroupItem> products, mp_dtype_t dtype) {
   std::ranges::sort(products, std::less<const void *>(), &GemmGroupItem::d);
   const auto region = [&](const GemmGroupItem &item, const char *name) {
-    return matrix_region(item.d, name, item.m, item.n, item.ldd, dtype);
+    return matrix_region(item.d, name, item.m, item.n, item.ld_d, dtype);
   };
   for (size_t i = 1; i < products.size(); i++)
     for_item(products[i].index, ".", [&] {
@@ -106,8 +106,8 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
       check_overlap(data, d, out);
     });
     if (item.m == 0 || item.n == 0) continue;
-    products.push_back({item.m, item.n, summed_k(item.k, common.alpha), item.lda, item.ldb,
-                        item.ldc, item.ldd, item.A, item.B, item.C, item.D, i});
+    products.push_back({item.m, item.n, summed_k(item.k, common.alpha), item.ld_a, item.ld_b,
+                        item.ld_c, item.ld_d, item.A, item.B, item.C, item.D, i});
   }
   if (epilogue != nullptr) require_separate_outputs(products, common.dtype_cd);
   return products;

@@ -14,10 +14,10 @@ Matrix matrix_a(const mp_gemm_desc_t &d) {
   const bool as_stored = d.op_a == MP_OP_N;
   return {.rows = as_stored ? d.m : d.k,
           .cols = as_stored ? d.k : d.m,
-          .ld = d.lda,
+          .ld = d.ld_a,
           .stride = d.stride_a,
           .dtype = d.dtype_ab,
-          .ld_name = "lda",
+          .ld_name = "ld_a",
           .stride_name = "stride_a",
           .cols_name = as_stored ? "k" : "m",
           .note = as_stored ? " (op_a = N)" : " (op_a = T)"};
@@ -27,21 +27,21 @@ Matrix matrix_b(const mp_gemm_desc_t &d) {
   const bool as_stored = d.op_b == MP_OP_N;
   return {.rows = as_stored ? d.k : d.n,
           .cols = as_stored ? d.n : d.k,
-          .ld = d.ldb,
+          .ld = d.ld_b,
           .stride = d.stride_b,
           .dtype = d.dtype_ab,
-          .ld_name = "ldb",
+          .ld_name = "ld_b",
           .stride_name = "stride_b",
           .cols_name = as_stored ? "n" : "k",
           .note = as_stored ? " (op_b = N)" : " (op_b = T)"};
 }
 
 Matrix matrix_c(const mp_gemm_desc_t &d) {
-  return {d.m, d.n, d.ldc, d.stride_c, d.dtype_cd, "ldc", "stride_c", "n", ""};
+  return {d.m, d.n, d.ld_c, d.stride_c, d.dtype_cd, "ld_c", "stride_c", "n", ""};
 }
 
 Matrix matrix_d(const mp_gemm_desc_t &d) {
-  return {d.m, d.n, d.ldd, d.stride_d, d.dtype_cd, "ldd", "stride_d", "n", ""};
+  return {d.m, d.n, d.ld_d, d.stride_d, d.dtype_cd, "ld_d", "stride_d", "n", ""};
 }
 
 Matrix matrix_aux(const Output &out, int64_t ld_aux) {
@@ -116,8 +116,8 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   require_zero(e.reserved0, "reserved0");
   require_aligned(e.scale, "scale");
   if (e.bias != nullptr) {
-    require_dtype(e.bias_dtype, "bias_dtype");
-    require_aligned(e.bias, "bias", mp_dtype_size(e.bias_dtype));
+    require_dtype(e.dtype_bias, "dtype_bias");
+    require_aligned(e.bias, "bias", mp_dtype_size(e.dtype_bias));
   }
   const bool backward = reads_aux(e.activation);
   MP_REQUIRE(!backward || e.aux != nullptr, MP_ERROR_INVALID_ARGUMENT,
@@ -131,7 +131,7 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   return {.activation = e.activation,
           .scale = e.scale,
           .bias = e.bias,
-          .bias_dtype = e.bias_dtype,
+          .dtype_bias = e.dtype_bias,
           .aux = e.aux,
           .ld_aux = aux.ld,
           .stride_aux = aux.stride,
@@ -154,7 +154,7 @@ Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) 
   require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   require_unset(e.activation, "activation");
   require_unset(e.bias, "bias");
-  require_unset(e.bias_dtype, "bias_dtype");
+  require_unset(e.dtype_bias, "dtype_bias");
   require_zero(e.reserved0, "reserved0");
   require_unset(e.aux, "aux");
   require_unset(e.ld_aux, "ld_aux");
@@ -184,8 +184,8 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
   MP_REQUIRE(x.c != nullptr, MP_ERROR_INVALID_ARGUMENT, "C = NULL, but beta = ", desc.beta,
              " requires C");
   if (x.c != x.d) return;
-  MP_REQUIRE(desc.ldc == desc.ldd, MP_ERROR_INVALID_ARGUMENT, "ldc = ", desc.ldc,
-             " must equal ldd = ", desc.ldd, " if C = D");
+  MP_REQUIRE(desc.ld_c == desc.ld_d, MP_ERROR_INVALID_ARGUMENT, "ld_c = ", desc.ld_c,
+             " must equal ld_d = ", desc.ld_d, " if C = D");
   MP_REQUIRE(desc.stride_c == desc.stride_d || desc.batch_count == 1, MP_ERROR_INVALID_ARGUMENT,
              "stride_c = ", desc.stride_c, " must equal stride_d = ", desc.stride_d, " if C = D");
 }
@@ -205,7 +205,7 @@ void check_overlap(const Output &out, const Region &d, std::initializer_list<Reg
   const auto require_written_apart = [&](const Region &written) {
     if (written.data == nullptr) return;
     require_apart(written, inputs);
-    require_apart(written, {dense_region(e.bias, "bias", out.n, e.bias_dtype),
+    require_apart(written, {dense_region(e.bias, "bias", out.n, e.dtype_bias),
                             dense_region(e.scale, "scale")});
     if (is_aux_read) require_apart(written, aux);
   };

@@ -1,7 +1,7 @@
 // Shared code of the functions of mpcore/gemm.h: checks of the descriptor and operands, kernel
 // selection and logging.
 //
-// Every field of a descriptor is checked, even if the call does not use it (ldc with beta = 0), so
+// Every field of a descriptor is checked, even if the call does not use it (ld_c with beta = 0), so
 // that validity depends only on the descriptor.
 #pragma once
 

@@ -48,8 +48,8 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
   require_not_negative(images.c, "c");
   require_not_negative(images.h, "h");
   require_not_negative(images.w, "w");
-  require_dtype(src.dtype, "src_dtype");
-  require_dtype(dst.dtype, "dst_dtype");
+  require_dtype(src.dtype, "dtype_src");
+  require_dtype(dst.dtype, "dtype_dst");
   require_extents({images.n, images.c, images.h, images.w}, MP_FP32, "n * c * h * w");
   if (images.n == 0 || images.c == 0 || images.h == 0 || images.w == 0) return;
   require_device(src.data, "src", mp_dtype_size(src.dtype));
@@ -62,8 +62,8 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
                       {.count = images.n,
                        .rows = to_nhwc ? images.c : pixels,
                        .cols = to_nhwc ? pixels : images.c,
-                       .src_dtype = src.dtype,
-                       .dst_dtype = dst.dtype,
+                       .dtype_src = src.dtype,
+                       .dtype_dst = dst.dtype,
                        .src = src.data,
                        .dst = const_cast<void *>(dst.data)},
                       stream);
@@ -154,7 +154,7 @@ int32_t num_outputs(const PoolSide &side, bool is_ceil) {
 }
 
 Pixels outputs_of(const mp_pool2d_desc_t &d) {
-  const bool is_ceil = (d.flags & MP_POOL_CEIL) != 0;
+  const bool is_ceil = (d.flags & MP_POOL_FLAG_CEIL) != 0;
   return {num_outputs(height(d), is_ceil), num_outputs(width(d), is_ceil)};
 }
 
@@ -174,7 +174,7 @@ mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
   require_enum(d.mode, "mode", MP_POOL_MAX, MP_POOL_AVG_EXCLUDE_PAD);
   require_not_negative(d.n, "n");
   require_positive(d.c, "c");
-  require_flags(d.flags, MP_POOL_CEIL, "flags");
+  require_flags(d.flags, MP_POOL_FLAG_CEIL, "flags");
   require_side(height(d));
   require_side(width(d));
   const Pixels outputs = outputs_of(d);
@@ -256,24 +256,24 @@ float *require_workspace(const mp_batchnorm_desc_t &d, void *workspace, size_t b
 }  // namespace mp
 
 mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
-                            const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                            const void *src, mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                             mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_images(n, c, h, w), [&] {
-    mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nhwc,
+    mp::transpose(context, {n, c, h, w}, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nhwc,
                   stream);
   });
 }
 
 mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
-                            const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                            const void *src, mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                             mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_images(n, c, h, w), [&] {
-    mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nchw,
+    mp::transpose(context, {n, c, h, w}, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nchw,
                   stream);
   });
 }
 
-mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q) {
+mp_status_t mp_pool2d_get_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Pixels outputs = mp::outputs_of(mp::read_desc(desc));
     mp::require_pointer(p, "p");

@@ -22,8 +22,8 @@ mp_loss_desc_t read_desc(const mp_loss_desc_t *user) {
   MP_REQUIRE(bytes_fit(d.count, MP_FP32), MP_ERROR_INVALID_ARGUMENT, "count = ", d.count,
              ": size in bytes exceeds 2^63 - 1");
   require_finite(d.weight, "weight");
-  require_enum(d.reduction, "reduction", MP_LOSS_MEAN, MP_LOSS_SUM);
-  require_flags(d.flags, MP_LOSS_IGNORE_TARGET, "flags");
+  require_enum(d.reduction, "reduction", MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM);
+  require_flags(d.flags, MP_LOSS_FLAG_IGNORE_TARGET, "flags");
   return d;
 }
 
@@ -56,7 +56,7 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void
     mp::require_aligned(loss, "loss");
     if (d.count == 0) {
       // The mean of no elements is NaN: all bits are 1.
-      const int byte = d.reduction == MP_LOSS_MEAN ? 0xFF : 0;
+      const int byte = d.reduction == MP_LOSS_REDUCTION_MEAN ? 0xFF : 0;
       if (loss != nullptr) c.backend.fill(c.device, loss, byte, sizeof *loss, stream);
       return;
     }

@@ -20,7 +20,7 @@ struct ScaleChange {
   std::optional<float> after;
 };
 
-/// Outcomes of the latest steps, written by the device for mp_step_query; any thread may read them.
+/// Outcomes of the latest steps, written by the device for mp_scaler_query_step; any thread may read them.
 class OutcomeRing {
  public:
   explicit OutcomeRing(const ContextPtr &context)
@@ -72,7 +72,7 @@ struct mp_scaler {
   const mp::ScalerRecord *device_history;   ///< config.history records
   std::vector<mp::ScalerRecord> history;    ///< host copy, for mp_scaler_get_history_sync
   std::optional<mp::OutcomeRing> outcomes;  ///< always set after make_scaler()
-  /// True if there was a step with MP_STEP_KEEP_SCALER, or an accumulation, since the last update.
+  /// True if there was a step with MP_STEP_FLAG_KEEP_SCALER, or an accumulation, since the last update.
   bool has_kept_amax;
   bool is_owned;  ///< an optimizer owns and destroys it
 };
@@ -85,7 +85,7 @@ std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context, const mp_scale
 struct mp_optimizer {
   mp::ContextPtr context;
   mp_optimizer_desc_t desc;  ///< host arrays are invalid; lists outlive the optimizer
-  /// Groups as last uploaded, without factors; source of the copy in mp_optimizer_set_hyper.
+  /// Groups as last uploaded, without factors; source of the copy in mp_optimizer_set_group.
   std::vector<mp::ParamGroup> groups;
   mp::DeviceBuffer memory;
   mp::OptimizerArgs args;
@@ -104,7 +104,7 @@ namespace mp {
 
 /// True if the policy uses the largest gradient of every step.
 inline bool has_statistics(mp_scaler_policy_t policy) {
-  return policy == MP_SCALER_LOGNORMAL || policy == MP_SCALER_LOGMAX;
+  return policy == MP_SCALER_POLICY_LOGNORMAL || policy == MP_SCALER_POLICY_LOGMAX;
 }
 
 /// True if the next update requires an amax that has not been measured yet.

@@ -24,12 +24,12 @@ Message payload_text(const mp_optimizer &optimizer) {
 
 namespace {
 
-bool clips_tensors(const mp_hyper_t &hyper) {
+bool clips_tensors(const mp_param_group_t &hyper) {
   return hyper.max_tensor_norm > 0.0f;
 }
 
 /// Returns a group without factors, which depend on the previous hyperparameters.
-ParamGroup group_of(const mp_hyper_t &hyper) {
+ParamGroup group_of(const mp_param_group_t &hyper) {
   return {hyper, {}};
 }
 
@@ -99,10 +99,11 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
 mp_model_options_t read_options(const mp_model_options_t *user) {
   if (user == nullptr) return {};
   const mp_model_options_t options = read_struct(user, "options");
-  require_flags(options.flags, MP_OPT_MODEL_OVERFLOW | MP_OPT_STOCHASTIC_ROUNDING, "flags");
+  require_flags(options.flags, MP_OPT_FLAG_MODEL_OVERFLOW | MP_OPT_FLAG_STOCHASTIC_ROUNDING,
+                "flags");
   require_aligned(options.t, "t");
   require_aligned(options.overflows, "overflows");
-  if (options.flags & MP_OPT_STOCHASTIC_ROUNDING) require_pointer(options.t, "t");
+  if (options.flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) require_pointer(options.t, "t");
   return options;
 }
 
@@ -123,7 +124,7 @@ mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
     mp::make_moments(*created);
     mp::upload(*created, mp::read_tensor_group(created->desc));
     created->own_scaler =
-        mp::make_scaler(created->context, mp::default_scaler_config(MP_SCALER_STATIC));
+        mp::make_scaler(created->context, mp::default_scaler_config(MP_SCALER_POLICY_STATIC));
     created->own_scaler->is_owned = true;
     *optimizer = created.release();
   });
@@ -133,13 +134,13 @@ void mp_optimizer_destroy(mp_optimizer_t optimizer) {
   mp::call_void(__func__, [&] { delete optimizer; });
 }
 
-mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
-                                   const mp_hyper_t *hyper, mp_stream_t stream) {
+mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t group,
+                                   const mp_param_group_t *hyper, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     MP_REQUIRE(group < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "group = ", group,
                " is outside [0, num_groups = ", o.desc.num_groups, ")");
-    const mp_hyper_t value = mp::read_struct(hyper, "hyper");
+    const mp_param_group_t value = mp::read_struct(hyper, "hyper");
     mp::check_hyper(value, "hyper->", o.desc);
     MP_REQUIRE(o.desc.m != nullptr || !mp::needs_m(value, o.desc), MP_ERROR_INVALID_ARGUMENT,
                "hyper->beta1 = ", value.beta1,
@@ -218,8 +219,8 @@ mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_t strea
   });
 }
 
-mp_status_t mp_optimizer_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
-                                 mp_tensor_list_t *v) {
+mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
+                                     mp_tensor_list_t *v) {
   return mp::call(__func__, [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     if (m != nullptr) *m = o.desc.m;
@@ -231,11 +232,11 @@ mp_scaler_t mp_optimizer_get_scaler(mp_optimizer_t optimizer) {
   return optimizer != nullptr ? optimizer->own_scaler.get() : nullptr;
 }
 
-const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer) {
+const int64_t *mp_optimizer_get_step_address(mp_optimizer_t optimizer) {
   return optimizer != nullptr ? optimizer->args.t : nullptr;
 }
 
-const float *mp_optimizer_lr(mp_optimizer_t optimizer) {
+const float *mp_optimizer_get_lr_address(mp_optimizer_t optimizer) {
   return optimizer != nullptr ? optimizer->args.lr : nullptr;
 }
 

@@ -29,27 +29,28 @@ struct Kind {
 };
 
 Kind kind_of(mp_optimizer_kind_t kind) {
-  constexpr uint32_t kCommon = MP_OPT_MODEL_OVERFLOW | MP_OPT_STOCHASTIC_ROUNDING;
-  constexpr uint32_t kAdam = kCommon | MP_OPT_DECOUPLED_DECAY | MP_OPT_NO_BIAS_CORRECTION;
+  constexpr uint32_t kCommon = MP_OPT_FLAG_MODEL_OVERFLOW | MP_OPT_FLAG_STOCHASTIC_ROUNDING;
+  constexpr uint32_t kAdam = kCommon | MP_OPT_FLAG_DECOUPLED_DECAY | MP_OPT_FLAG_NO_BIAS_CORRECTION;
   switch (kind) {
     case MP_OPT_SGD:
-      return {kCommon | MP_OPT_NESTEROV | MP_OPT_DECAY_AFTER_MOMENTUM | MP_OPT_LARC | MP_OPT_LARS,
+      return {kCommon | MP_OPT_FLAG_NESTEROV | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM | MP_OPT_FLAG_LARC |
+                  MP_OPT_FLAG_LARS,
               false, false, true, false};
     case MP_OPT_ADAM:
       return {kAdam, true, true, true, true};
     case MP_OPT_LAMB:
-      return {kAdam | MP_OPT_NVLAMB, true, true, true, true};
+      return {kAdam | MP_OPT_FLAG_NVLAMB, true, true, true, true};
     case MP_OPT_NOVOGRAD:
       return {kCommon, true, true, true, true};
     case MP_OPT_ADAGRAD:
-      return {kCommon | MP_OPT_DECOUPLED_DECAY, false, false, false, true};
+      return {kCommon | MP_OPT_FLAG_DECOUPLED_DECAY, false, false, false, true};
     case MP_OPT_RMSPROP:
       break;
   }
   return {kCommon, false, true, true, true};
 }
 
-bool has_momentum(const mp_hyper_t &hyper) {
+bool has_momentum(const mp_param_group_t &hyper) {
   return hyper.beta1 != 0.0f;
 }
 
@@ -59,7 +60,7 @@ std::vector<int64_t> numel_of_v(const mp_optimizer_desc_t &desc) {
   return std::vector<int64_t>(desc.grads->numel.size(), 1);
 }
 
-void check_schedule(const mp_hyper_t &hyper, std::string_view name) {
+void check_schedule(const mp_param_group_t &hyper, std::string_view name) {
   const auto require = [&](bool good, const char *field, auto value, const char *reason) {
     MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
   };
@@ -83,7 +84,8 @@ void check_schedule(const mp_hyper_t &hyper, std::string_view name) {
 
 }  // namespace
 
-void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimizer_desc_t &desc) {
+void check_hyper(const mp_param_group_t &hyper, std::string_view name,
+                 const mp_optimizer_desc_t &desc) {
   const Kind kind = kind_of(desc.kind);
   const auto require = [&](bool good, const char *field, float value, const char *reason) {
     MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
@@ -112,9 +114,9 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
     require(hyper.beta1 >= 0.0f && std::isfinite(hyper.beta1), "beta1", hyper.beta1,
             " (momentum) is negative or not finite");
   }
-  if (desc.flags & (MP_OPT_LARC | MP_OPT_LARS)) {
+  if (desc.flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS)) {
     require(hyper.trust > 0.0f && std::isfinite(hyper.trust), "trust", hyper.trust,
-            " must be positive and finite with MP_OPT_LARC or MP_OPT_LARS");
+            " must be positive and finite with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS");
   }
   const auto not_negative = [&](const char *field, float value) {
     require(value >= 0.0f, field, value, " is negative or NaN");
@@ -124,12 +126,14 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
   finite_not_negative("l1", hyper.l1);
   finite_not_negative("l2", hyper.l2);
   check_schedule(hyper, name);
-  if ((desc.flags & MP_OPT_NESTEROV) == 0) return;
-  require(has_momentum(hyper), "beta1", hyper.beta1, ", but MP_OPT_NESTEROV requires momentum");
-  require(hyper.dampening == 0.0f, "dampening", hyper.dampening, " must be 0 with MP_OPT_NESTEROV");
+  if ((desc.flags & MP_OPT_FLAG_NESTEROV) == 0) return;
+  require(has_momentum(hyper), "beta1", hyper.beta1,
+          ", but MP_OPT_FLAG_NESTEROV requires momentum");
+  require(hyper.dampening == 0.0f, "dampening", hyper.dampening,
+          " must be 0 with MP_OPT_FLAG_NESTEROV");
 }
 
-bool needs_m(const mp_hyper_t &hyper, const mp_optimizer_desc_t &desc) {
+bool needs_m(const mp_param_group_t &hyper, const mp_optimizer_desc_t &desc) {
   const Kind kind = kind_of(desc.kind);
   return kind.has_m && (kind.beta1_is_decay || has_momentum(hyper));
 }
@@ -147,8 +151,8 @@ void make_moments(mp_optimizer &optimizer) {
   }
 }
 
-std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
-  std::vector<mp_hyper_t> groups;
+std::vector<mp_param_group_t> read_groups(const mp_optimizer_desc_t &desc) {
+  std::vector<mp_param_group_t> groups;
   for (uint32_t i = 0; i < desc.num_groups; ++i) {
     groups.push_back(read_element(desc.groups, i, "groups"));
     check_hyper(groups.back(), Message("groups[", i, "].").c_str(), desc);
@@ -265,9 +269,11 @@ void check_flags(const mp_optimizer_desc_t &desc) {
     MP_REQUIRE((desc.flags & flags) != flags, MP_ERROR_INVALID_ARGUMENT,
                "flags = ", Flags{desc.flags}, ": ", names, " cannot be combined");
   };
-  exclude(MP_OPT_LARC | MP_OPT_LARS, "MP_OPT_LARC and MP_OPT_LARS");
-  exclude(MP_OPT_LARC | MP_OPT_DECAY_AFTER_MOMENTUM, "MP_OPT_LARC and MP_OPT_DECAY_AFTER_MOMENTUM");
-  exclude(MP_OPT_LARS | MP_OPT_DECAY_AFTER_MOMENTUM, "MP_OPT_LARS and MP_OPT_DECAY_AFTER_MOMENTUM");
+  exclude(MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS, "MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS");
+  exclude(MP_OPT_FLAG_LARC | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM,
+          "MP_OPT_FLAG_LARC and MP_OPT_FLAG_DECAY_AFTER_MOMENTUM");
+  exclude(MP_OPT_FLAG_LARS | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM,
+          "MP_OPT_FLAG_LARS and MP_OPT_FLAG_DECAY_AFTER_MOMENTUM");
 }
 
 }  // namespace

@@ -12,14 +12,15 @@ namespace mp {
 
 /// Returns the checked descriptor; the next two functions read its host arrays.
 mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr &context);
-std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc);
+std::vector<mp_param_group_t> read_groups(const mp_optimizer_desc_t &desc);
 std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc);
 
 /// Checks a parameter group of `desc`; `name` is its prefix in messages.
-void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimizer_desc_t &desc);
+void check_hyper(const mp_param_group_t &hyper, std::string_view name,
+                 const mp_optimizer_desc_t &desc);
 
 /// Returns whether a group with these hyperparameters writes a first moment.
-bool needs_m(const mp_hyper_t &hyper, const mp_optimizer_desc_t &desc);
+bool needs_m(const mp_param_group_t &hyper, const mp_optimizer_desc_t &desc);
 
 /// Allocates required moments that the caller has not provided.
 void make_moments(mp_optimizer &optimizer);

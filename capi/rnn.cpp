@@ -72,8 +72,8 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
   mp_rnn_desc_t d = read_struct(user, "desc");
   require_enum(d.cell, "cell", MP_RNN_TANH, MP_RNN_GRU);
   require_flags(d.flags,
-                MP_RNN_BIDIRECTIONAL | MP_RNN_NO_BIAS | MP_RNN_SKIP_INPUT | MP_RNN_RESET_FIRST |
-                    MP_RNN_ACCUMULATE,
+                MP_RNN_FLAG_BIDIRECTIONAL | MP_RNN_FLAG_NO_BIAS | MP_RNN_FLAG_SKIP_INPUT |
+                    MP_RNN_FLAG_RESET_FIRST | MP_RNN_FLAG_ACCUMULATE,
                 "flags");
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_dw, "dtype_dw");
@@ -89,12 +89,12 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
   MP_REQUIRE(d.clip >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip, " is negative");
   MP_REQUIRE(d.clip == 0.0f || d.cell == MP_RNN_LSTM, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip,
              " requires cell = MP_RNN_LSTM, but cell = ", d.cell);
-  MP_REQUIRE((d.flags & MP_RNN_RESET_FIRST) == 0 || d.cell == MP_RNN_GRU, MP_ERROR_INVALID_ARGUMENT,
-             "flags = ", Flags{d.flags},
-             ": MP_RNN_RESET_FIRST requires cell = MP_RNN_GRU, but cell = ", d.cell);
-  MP_REQUIRE((d.flags & MP_RNN_SKIP_INPUT) == 0 || d.input_size == d.hidden_size,
+  MP_REQUIRE((d.flags & MP_RNN_FLAG_RESET_FIRST) == 0 || d.cell == MP_RNN_GRU,
+             MP_ERROR_INVALID_ARGUMENT, "flags = ", Flags{d.flags},
+             ": MP_RNN_FLAG_RESET_FIRST requires cell = MP_RNN_GRU, but cell = ", d.cell);
+  MP_REQUIRE((d.flags & MP_RNN_FLAG_SKIP_INPUT) == 0 || d.input_size == d.hidden_size,
              MP_ERROR_INVALID_ARGUMENT, "input_size = ", d.input_size,
-             " must equal hidden_size = ", d.hidden_size, " with MP_RNN_SKIP_INPUT");
+             " must equal hidden_size = ", d.hidden_size, " with MP_RNN_FLAG_SKIP_INPUT");
   require_countable(RnnShape(d));
   require_strides(d.x_step, d.x_row, d.input_size, d, {"x_step", "x_row", "input_size"});
   require_strides(d.y_step, d.y_row, RnnShape(d).outputs(), d,
@@ -217,7 +217,7 @@ class TensorReader {
       if (!s_.skips_input(i / s_.directions))
         require_element(w.w_ih, "weights", i, "w_ih", element());
       require_element(w.w_hh, "weights", i, "w_hh", element());
-      if (s_.has(MP_RNN_NO_BIAS)) continue;
+      if (s_.has(MP_RNN_FLAG_NO_BIAS)) continue;
       require_element(w.b_ih, "weights", i, "b_ih", alignof(float));
       require_element(w.b_hh, "weights", i, "b_hh", alignof(float));
     }
@@ -265,7 +265,7 @@ class TensorReader {
       if (has_w_ih) check(g.w_ih, "w_ih", element_dw);
       check(g.w_hh, "w_hh", element_dw);
       reads_x |= has_w_ih && i < s_.directions && g.w_ih != nullptr;
-      if (s_.has(MP_RNN_NO_BIAS)) continue;
+      if (s_.has(MP_RNN_FLAG_NO_BIAS)) continue;
       check(g.b_ih, "b_ih", alignof(float));
       check(g.b_hh, "b_hh", alignof(float));
     }
@@ -359,7 +359,7 @@ void require_workspace(const void *workspace, size_t bytes, size_t needed) {
 /// Sets all gradients to 0, the sum over no rows.
 void clear_weight_grads(const Context &c, const RnnShape &s, const mp_rnn_tensors_t &t,
                         mp_stream_t stream) {
-  if (s.has(MP_RNN_ACCUMULATE)) return;
+  if (s.has(MP_RNN_FLAG_ACCUMULATE)) return;
   const auto clear = [&](void *grad, int64_t elements, size_t element_bytes) {
     if (grad == nullptr) return;
     c.backend.fill(c.device, grad, 0, static_cast<size_t>(elements) * element_bytes, stream);
@@ -370,7 +370,7 @@ void clear_weight_grads(const Context &c, const RnnShape &s, const mp_rnn_tensor
     const int64_t layer = i / s.directions;
     if (!s.skips_input(layer)) clear(g.w_ih, s.gate_rows * s.inputs(layer), element);
     clear(g.w_hh, s.gate_rows * s.hidden_size, element);
-    if (s.has(MP_RNN_NO_BIAS)) continue;
+    if (s.has(MP_RNN_FLAG_NO_BIAS)) continue;
     clear(g.b_ih, s.gate_rows, sizeof(float));
     clear(g.b_hh, s.gate_rows, sizeof(float));
   }

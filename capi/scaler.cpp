@@ -80,15 +80,15 @@ void mp_scaler_destroy(mp_scaler_t scaler) {
   });
 }
 
-const float *mp_scaler_scale(mp_scaler_t scaler) {
+const float *mp_scaler_get_scale_address(mp_scaler_t scaler) {
   return scaler != nullptr ? &scaler->device->scale : nullptr;
 }
 
-const float *mp_scaler_inv_scale(mp_scaler_t scaler) {
+const float *mp_scaler_get_inv_scale_address(mp_scaler_t scaler) {
   return scaler != nullptr ? &scaler->device->inv_scale : nullptr;
 }
 
-float *mp_scaler_found_inf(mp_scaler_t scaler) {
+float *mp_scaler_get_found_inf_address(mp_scaler_t scaler) {
   return scaler != nullptr ? &scaler->device->found_inf : nullptr;
 }
 

@@ -29,7 +29,7 @@ constexpr int32_t kMaxHistory = 1 << 24;
 
 /// Checks min_scale or max_scale; 0 = no limit, as in the backoff policies of some systems.
 void require_limit(float value, const char *name, const mp_scaler_config_t &config) {
-  const bool is_absent = value == 0.0f && config.policy == MP_SCALER_BACKOFF;
+  const bool is_absent = value == 0.0f && config.policy == MP_SCALER_POLICY_BACKOFF;
   if (!is_absent) require_scale(value, name);
 }
 
@@ -75,11 +75,12 @@ void check_growth(const mp_scaler_config_t &config, const char *prefix) {
 }
 
 void check_config(const mp_scaler_config_t &config) {
-  require_enum(config.policy, "policy", MP_SCALER_STATIC, MP_SCALER_LOGMAX);
-  const bool backoff = config.policy == MP_SCALER_BACKOFF;
+  require_enum(config.policy, "policy", MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_LOGMAX);
+  const bool backoff = config.policy == MP_SCALER_POLICY_BACKOFF;
   require_flags(config.flags,
-                backoff ? MP_SCALER_REFILL_EACH_STEP | MP_SCALER_FIRST_STEP_UNCOUNTED : 0, "flags");
-  require_not_negative(config.diverged_after, "diverged_after");
+                backoff ? MP_SCALER_FLAG_REFILL_EACH_STEP | MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED : 0,
+                "flags");
+  require_not_negative(config.max_consecutive_skips, "max_consecutive_skips");
   MP_REQUIRE(config.history >= 0 && config.history <= kMaxHistory, MP_ERROR_INVALID_ARGUMENT,
              "history = ", config.history, " is outside [0, ", kMaxHistory, "]");
   require_zero(config.reserved0, "reserved0");
@@ -91,7 +92,7 @@ void check_config(const mp_scaler_config_t &config) {
     check_growth(config, "");
     require_at_least_one(config.hysteresis, "", "hysteresis");
   }
-  if (config.policy == MP_SCALER_LOGNORMAL) check_lognormal(config);
+  if (config.policy == MP_SCALER_POLICY_LOGNORMAL) check_lognormal(config);
   if (has_statistics(config.policy)) check_statistics(config);
 }
 
@@ -116,7 +117,8 @@ void check_counts(const mp_scaler_state_t &state) {
   MP_REQUIRE(skips == state.skipped, MP_ERROR_INVALID_ARGUMENT, "state->skipped = ", state.skipped,
              " must be overflows + out_of_range + no_scale = ", skips);
   require_count_within(state.skipped_nan, "state->skipped_nan", state.overflows, "overflows");
-  require_count_within(state.skipped_in_row, "state->skipped_in_row", state.skipped, "skipped");
+  require_count_within(state.consecutive_skips, "state->consecutive_skips", state.skipped,
+                       "skipped");
 }
 
 void require_power(double power, const char *name) {
@@ -159,7 +161,7 @@ void check_statistics(const mp_scaler_state_t &state, const mp_scaler_config_t &
   MP_REQUIRE(state.headroom >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "state->headroom = ", state.headroom, " is negative");
   // Samples of logmax are unbounded: an overflow counts as 2^log2_max.
-  if (config.policy == MP_SCALER_LOGNORMAL) check_log2_statistics(state);
+  if (config.policy == MP_SCALER_POLICY_LOGNORMAL) check_log2_statistics(state);
 }
 
 }  // namespace
@@ -176,23 +178,23 @@ void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &confi
   MP_REQUIRE(enum_value(state.policy) == enum_value(config.policy), MP_ERROR_INVALID_ARGUMENT,
              "state->policy = ", state.policy, " must equal the scaler's policy, ", config.policy);
   require_scale_within(state.scale, "state->scale", config);
-  // status is derived from skipped_in_row and diverged_after; diverged_after may have changed.
-  require_enum(state.status, "state->status", MP_SCALER_OK, MP_SCALER_DIVERGED);
+  // status is derived from consecutive_skips and max_consecutive_skips; max_consecutive_skips may have changed.
+  require_enum(state.status, "state->status", MP_SCALER_STATUS_OK, MP_SCALER_STATUS_DIVERGED);
   check_counts(state);
   const int32_t first_tracker = default_scaler_state(config).growth_tracker;
   switch (config.policy) {
-    case MP_SCALER_BACKOFF:
+    case MP_SCALER_POLICY_BACKOFF:
       require_growth_tracker(state.growth_tracker, "state->", first_tracker,
                              config.growth_interval);
       require_count_within(state.hysteresis_left, "state->hysteresis_left", config.hysteresis,
                            "hysteresis");
       break;
-    case MP_SCALER_LOGNORMAL:
+    case MP_SCALER_POLICY_LOGNORMAL:
       require_growth_tracker(state.growth_tracker, "state->", first_tracker,
                              config.growth_interval);
       break;
-    case MP_SCALER_STATIC:
-    case MP_SCALER_LOGMAX:
+    case MP_SCALER_POLICY_STATIC:
+    case MP_SCALER_POLICY_LOGMAX:
       require_not_negative(state.growth_tracker, "state->growth_tracker");
   }
   if (has_statistics(config.policy)) check_statistics(state, config);

@@ -14,7 +14,7 @@ void require_scale(float value, const char *name);
 void check_growth(const mp_scaler_config_t &config, const char *prefix);
 /// Fails unless `tracker` is in [first, interval): after `interval` clean steps the scale grows and
 /// the count restarts at 0.
-/// @param first  0, or -1 with MP_SCALER_FIRST_STEP_UNCOUNTED
+/// @param first  0, or -1 with MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED
 void require_growth_tracker(int32_t tracker, const char *prefix, int32_t first, int32_t interval);
 
 void check_config(const mp_scaler_config_t &config);

@@ -36,13 +36,13 @@ mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
   const mp_embedding_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_dtable, "dtype_dtable");
-  require_flags(d.flags, MP_EMBEDDING_PADDING | MP_EMBEDDING_ACCUMULATE, "flags");
+  require_flags(d.flags, MP_EMBEDDING_FLAG_PADDING | MP_EMBEDDING_FLAG_ACCUMULATE, "flags");
   require_not_negative(d.rows, "rows");
   MP_REQUIRE(d.rows <= kMaxRows, MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " exceeds ",
              kMaxRows);
   MP_REQUIRE(d.vocabulary >= 1, MP_ERROR_INVALID_ARGUMENT, "vocabulary = ", d.vocabulary,
              " must be at least 1");
-  MP_REQUIRE((d.flags & MP_EMBEDDING_PADDING) == 0 ||
+  MP_REQUIRE((d.flags & MP_EMBEDDING_FLAG_PADDING) == 0 ||
                  (d.padding_index >= 0 && d.padding_index < d.vocabulary),
              MP_ERROR_INVALID_ARGUMENT, "padding_index = ", d.padding_index,
              " is outside [0, vocabulary = ", d.vocabulary, ")");

@@ -29,7 +29,7 @@ mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
   require_rows(desc, desc.ld_logits, "ld_logits");
   require_rows(desc, desc.ld_dlogits, "ld_dlogits");
   require_finite(desc.weight, "weight");
-  require_flags(desc.flags, MP_XENT_IGNORE_LABEL, "flags");
+  require_flags(desc.flags, MP_XENT_FLAG_IGNORE_LABEL, "flags");
   MP_REQUIRE(desc.label_smoothing >= 0.0f && desc.label_smoothing < 1.0f, MP_ERROR_INVALID_ARGUMENT,
              "label_smoothing = ", desc.label_smoothing, " is outside [0, 1)");
   return desc;
@@ -78,7 +78,7 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, co
                             .ld_logits = d.ld_logits,
                             .ld_dlogits = d.ld_dlogits,
                             .weight = d.weight,
-                            .ignores = (d.flags & MP_XENT_IGNORE_LABEL) != 0,
+                            .ignores = (d.flags & MP_XENT_FLAG_IGNORE_LABEL) != 0,
                             .ignore_label = d.ignore_label,
                             .label_smoothing = d.label_smoothing,
                             .logits = logits,

@@ -15,35 +15,36 @@ namespace mp {
 namespace {
 
 bool is_checked(const mp_step_options_t &options) {
-  return (options.flags & MP_STEP_CHECKED) != 0;
+  return (options.flags & MP_STEP_FLAG_CHECKED) != 0;
 }
 
 bool is_unscaled(const mp_step_options_t &options) {
-  return (options.flags & MP_STEP_UNSCALED) != 0;
+  return (options.flags & MP_STEP_FLAG_UNSCALED) != 0;
 }
 
 bool keeps_scaler(const mp_step_options_t &options) {
-  return (options.flags & MP_STEP_KEEP_SCALER) != 0;
+  return (options.flags & MP_STEP_FLAG_KEEP_SCALER) != 0;
 }
 
 void check_flags(const mp_step_options_t &options) {
   require_flags(options.flags,
-                MP_STEP_KEEP_SCALER | MP_STEP_UNSCALED | MP_STEP_CHECKED | MP_STEP_SHARDED,
+                MP_STEP_FLAG_KEEP_SCALER | MP_STEP_FLAG_UNSCALED | MP_STEP_FLAG_CHECKED |
+                    MP_STEP_FLAG_SHARDED,
                 "flags");
-  MP_REQUIRE((options.flags & MP_STEP_SHARDED) == 0 || options.comm != nullptr,
+  MP_REQUIRE((options.flags & MP_STEP_FLAG_SHARDED) == 0 || options.comm != nullptr,
              MP_ERROR_INVALID_ARGUMENT, "flags = ", Flags{options.flags},
-             ": MP_STEP_SHARDED requires options->comm");
+             ": MP_STEP_FLAG_SHARDED requires options->comm");
 }
 
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &scaler) {
   if (user == nullptr) return {};
   const mp_step_options_t options = read_struct(user, "options");
   check_flags(options);
-  MP_REQUIRE(
-      !is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
-      "flags = ", Flags{options.flags},
-      ": MP_STEP_UNSCALED requires the largest scaled gradient, which has not been measured since "
-      "the scaler's last update");
+  MP_REQUIRE(!is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
+             "flags = ", Flags{options.flags},
+             ": MP_STEP_FLAG_UNSCALED requires the largest scaled gradient, which has not been "
+             "measured since "
+             "the scaler's last update");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "max_grad_norm = ", options.max_grad_norm, " is negative or NaN");
@@ -58,33 +59,35 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   require_aligned(options.rejected_updates, "rejected_updates");
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
              "amax = ", options.amax,
-             " requires MP_STEP_CHECKED; without it, the step computes amax");
+             " requires MP_STEP_FLAG_CHECKED; without it, the step computes amax");
   // The step clears the scaler's flag at its end, so the flag cannot hold the result.
   MP_REQUIRE(options.found_inf != &scaler.device->found_inf, MP_ERROR_INVALID_ARGUMENT,
              "found_inf = ", options.found_inf, " must not be the flag of the scaler");
   return options;
 }
 
-/// Fails if an option requires the pass that MP_STEP_CHECKED skips.
+/// Fails if an option requires the pass that MP_STEP_FLAG_CHECKED skips.
 void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
                    const mp_step_options_t &options) {
   const auto refuse = [](auto value, const char *name) {
-    MP_REQUIRE(!value, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-               " is not supported by MP_STEP_CHECKED, which skips the pass over the gradients");
+    MP_REQUIRE(
+        !value, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+        " is not supported by MP_STEP_FLAG_CHECKED, which skips the pass over the gradients");
   };
   refuse(options.max_grad_norm, "max_grad_norm");
   refuse(options.grad_norm, "grad_norm");
   refuse(options.tensor_norms, "tensor_norms");
   refuse(options.report, "report");
   refuse(options.tensor_reports, "tensor_reports");
-  MP_REQUIRE(
-      optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
-      "max_tensor_norm of a group is not supported by MP_STEP_CHECKED, which skips the pass over "
-      "the gradients");
+  MP_REQUIRE(optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "max_tensor_norm of a group is not supported by MP_STEP_FLAG_CHECKED, which skips the "
+             "pass over "
+             "the gradients");
   MP_REQUIRE(options.amax != nullptr || keeps_scaler(options) || !needs_amax(scaler),
              MP_ERROR_INVALID_ARGUMENT,
-             "amax = NULL, but MP_STEP_CHECKED requires it with policy = MP_SCALER_LOGNORMAL or "
-             "MP_SCALER_LOGMAX");
+             "amax = NULL, but MP_STEP_FLAG_CHECKED requires it with policy = "
+             "MP_SCALER_POLICY_LOGNORMAL or "
+             "MP_SCALER_POLICY_LOGMAX");
 }
 
 /// Arguments of pass 1, of the reduction over ranks, and of pass 2.
@@ -190,7 +193,7 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     if (checked) mp::check_checked(o, s, read);
     mp::Passes passes = mp::plan(o, s, read);
     const bool has_ranks = comm.world_size > 1;
-    const bool sums_norms = (read.flags & MP_STEP_SHARDED) != 0 && !checked;
+    const bool sums_norms = (read.flags & MP_STEP_FLAG_SHARDED) != 0 && !checked;
     if (has_ranks) mp::plan_rank_reduction(o, s, sums_norms, passes);
 
     const mp::Context &c = *o.context;

@@ -1,4 +1,4 @@
-// mp_step_query of mpcore/step.h: reads outcomes that the device has written
+// mp_scaler_query_step of mpcore/step.h: reads outcomes that the device has written
 // (kernels/step/outcome.h).
 #include <bit>
 
@@ -15,9 +15,9 @@ uint64_t load(uint64_t &word) {
 }
 
 const char *cause_of(mp_step_outcome_t skip) {
-  return skip == MP_STEP_OVERFLOW   ? "overflow"
-         : skip == MP_STEP_NO_SCALE ? "no usable scale"
-                                    : "gradients out of range";
+  return skip == MP_STEP_OUTCOME_OVERFLOW   ? "overflow"
+         : skip == MP_STEP_OUTCOME_NO_SCALE ? "no usable scale"
+                                            : "gradients out of range";
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ bool OutcomeRing::find(int64_t step, mp_step_outcome_t &outcome) const {
   const uint64_t word = load(slot(step).verdict);
   if (step <= forgotten_.load() || word >> 3 > wanted) return false;
   const bool is_known = word >> 3 == wanted;
-  outcome = is_known ? static_cast<mp_step_outcome_t>(word & 7) : MP_STEP_PENDING;
+  outcome = is_known ? static_cast<mp_step_outcome_t>(word & 7) : MP_STEP_OUTCOME_PENDING;
   return true;
 }
 
@@ -52,7 +52,7 @@ bool OutcomeRing::is_first_occurrence(int64_t step) {
 // forgotten_ is set first: a recorded step whose outcome is cleared would appear to be pending.
 void OutcomeRing::restart(int64_t steps) {
   forgotten_.store(steps);
-  for (int64_t i = 0; i < MP_STEP_QUERY_DEPTH; i++) {
+  for (int64_t i = 0; i < MP_SCALER_QUERY_DEPTH; i++) {
     for (uint64_t *word : {&slot(i).verdict, &slot(i).scale, &slot(i).next_scale})
       std::atomic_ref(*word).store(0);
   }
@@ -61,7 +61,7 @@ void OutcomeRing::restart(int64_t steps) {
 
 }  // namespace mp
 
-mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
+mp_status_t mp_scaler_query_step(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
   return mp::call(__func__, [&] {
     mp_scaler &s = mp::require_pointer(scaler, "scaler");
     MP_REQUIRE(step >= 1, MP_ERROR_INVALID_ARGUMENT, "step = ", step, " must be at least 1");
@@ -71,11 +71,11 @@ mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *o
                " is not recorded: it is ", mp::kOutcomes,
                " or more steps ago, or precedes the restored state");
     *outcome = found;
-    if (found < MP_STEP_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
+    if (found < MP_STEP_OUTCOME_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
     const auto scale = s.outcomes->scale_change(step);
     if (!scale || !s.outcomes->is_first_occurrence(step)) return;
     const auto what = [&](auto... after) {
-      mp::log(MP_LOG_INFO, "mp_step_query: ", mp::cause_of(found), " in step ", step, ": S ",
+      mp::log(MP_LOG_INFO, "mp_scaler_query_step: ", mp::cause_of(found), " in step ", step, ": S ",
               scale->before, after...);
     };
     scale->after ? what(" -> ", *scale->after) : what();

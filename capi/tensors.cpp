@@ -279,8 +279,8 @@ mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp
   });
 }
 
-mp_status_t mp_tensor_list_get(mp_tensor_list_t list, uint32_t index, void **data, int64_t *numel,
-                               mp_dtype_t *dtype) {
+mp_status_t mp_tensor_list_get_tensor(mp_tensor_list_t list, uint32_t index, void **data,
+                                      int64_t *numel, mp_dtype_t *dtype) {
   return mp::call(__func__, [&] {
     const mp_tensor_list &l = mp::require_pointer(list, "list");
     MP_REQUIRE(index < l.data.size(), MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ",

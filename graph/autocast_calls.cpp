@@ -38,12 +38,12 @@ void require_low(const mp_dtype_t &low, const char *name) {
 }
 
 void check_config(const mp_autocast_config_t &c) {
-  require_enum(c.preset, "config->preset", MP_AUTOCAST_DEFAULT, MP_AUTOCAST_ONNX);
+  require_enum(c.preset, "config->preset", MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_ONNX);
   require_low(c.low, "config->low");
-  require_enum(c.level, "config->level", MP_AUTOCAST_NORMAL, MP_AUTOCAST_FORCE_ALL);
+  require_enum(c.level, "config->level", MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_FORCE_ALL);
   require_flags(c.flags,
-                MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_IGNORE_PERFORMANCE | MP_AUTOCAST_KEEP_IO |
-                    MP_AUTOCAST_EMULATE,
+                MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE |
+                    MP_AUTOCAST_FLAG_KEEP_IO | MP_AUTOCAST_FLAG_EMULATE,
                 "config->flags");
   MP_REQUIRE(c.amax_limit >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "config->amax_limit = ", c.amax_limit,
              " is negative or NaN");
@@ -63,13 +63,13 @@ const Policy &use(mp_autocast_t policy) {
   return p;
 }
 
-void require_class(const mp_autocast_class_t &value, const char *name) {
-  require_enum(value, name, MP_CAST_UNLISTED, MP_CAST_PROMOTE);
+void require_class(const mp_op_class_t &value, const char *name) {
+  require_enum(value, name, MP_OP_CLASS_UNLISTED, MP_OP_CLASS_PROMOTE);
 }
 
 mp_scaler_config_t scaler_for(mp_dtype_t low) {
   require_dtype(low, "low");
-  if (low != MP_FP16) return default_scaler_config(MP_SCALER_STATIC);
+  if (low != MP_FP16) return default_scaler_config(MP_SCALER_POLICY_STATIC);
   auto c = zero_struct<mp_scaler_config_t>();
   (void)mp_scaler_config_init_preset(&c, sizeof c, MP_SCALER_PRESET_KERAS);
   return c;
@@ -94,7 +94,7 @@ void write_unchanged(const mp_autocast_graph_t &g, const mp_autocast_result_t &r
   };
   if (r.tensor_dtype != nullptr) std::copy_n(g.tensor_dtype, g.num_tensors, r.tensor_dtype);
   fill(r.node_dtype, g.num_nodes, uint8_t{MP_FP32});
-  fill(r.node_why, g.num_nodes, uint8_t{MP_WHY_DISABLED});
+  fill(r.node_reason, g.num_nodes, uint8_t{MP_AUTOCAST_REASON_DISABLED});
   fill(r.node_cause, g.num_nodes, int32_t{-1});
   fill(r.input_cast, static_cast<size_t>(autocast::num_inputs(g)), int32_t{-1});
 }
@@ -108,16 +108,16 @@ int32_t write_nodes(const PrecisionAssignment &painting, mp_dtype_t low, uint32_
     const bool is_low = painting.is_low_node(node);
     num_low += is_low ? 1 : 0;
     if (r.node_dtype != nullptr) r.node_dtype[i] = static_cast<uint8_t>(is_low ? low : MP_FP32);
-    if (r.node_why != nullptr) r.node_why[i] = static_cast<uint8_t>(painting.why(node));
+    if (r.node_reason != nullptr) r.node_reason[i] = static_cast<uint8_t>(painting.why(node));
     if (r.node_cause != nullptr) r.node_cause[i] = painting.because(node);
   }
   return num_low;
 }
 
 void require_level(const Policy &policy) {
-  MP_REQUIRE(policy.config.level != MP_AUTOCAST_FORCE_ALL || policy.config.low != MP_BF16,
+  MP_REQUIRE(policy.config.level != MP_AUTOCAST_LEVEL_FORCE_ALL || policy.config.low != MP_BF16,
              MP_ERROR_INVALID_ARGUMENT,
-             "level = MP_AUTOCAST_FORCE_ALL requires low = MP_FP16, but low = MP_BF16");
+             "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires low = MP_FP16, but low = MP_BF16");
 }
 
 // ---------------------------------------------------------------------------- one operation
@@ -139,9 +139,9 @@ mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtyp
   const mp_dtype_t given = widest(dtypes, count);
   if (given == MP_DTYPE_NONE) return MP_DTYPE_NONE;
   switch (policy.class_of(op)) {
-    case MP_CAST_ALLOW:
+    case MP_OP_CLASS_ALLOW:
       return policy.config.low;
-    case MP_CAST_DENY:
+    case MP_OP_CLASS_DENY:
       return MP_FP32;
     default:
       return given;
@@ -162,7 +162,7 @@ struct Rewrite {
 
 const char *find_disabled_reason(const Policy &policy, const Context *context) {
   if (policy.is_off) return "MP_AUTOCAST = off";
-  if (context == nullptr || (policy.config.flags & MP_AUTOCAST_IGNORE_PERFORMANCE) != 0)
+  if (context == nullptr || (policy.config.flags & MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE) != 0)
     return nullptr;
   const Device &device = context->device;
   if (device.target == MP_TARGET_HOST) return "16-bit arithmetic is not faster on the CPU";
@@ -194,7 +194,8 @@ mp_status_t mp_autocast_create(mp_autocast_t *policy, const mp_autocast_config_t
         config != nullptr ? mp::read_struct(config, "config") : mp::default_config(MP_FP16);
     mp::check_config(c);
     auto created = std::make_unique<mp_autocast>(c);
-    if ((c.flags & MP_AUTOCAST_NO_ENVIRONMENT) == 0) mp::read_autocast_environment(created->policy);
+    if ((c.flags & MP_AUTOCAST_FLAG_NO_ENVIRONMENT) == 0)
+      mp::read_autocast_environment(created->policy);
     *policy = created.release();
   });
 }
@@ -204,7 +205,7 @@ void mp_autocast_destroy(mp_autocast_t policy) {
 }
 
 mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_types, uint32_t count,
-                                  mp_autocast_class_t op_class) {
+                                  mp_op_class_t op_class) {
   return mp::call(__func__, [&] {
     mp::autocast::Policy &p = mp::require_unused(policy);
     mp::require_class(op_class, "op_class");
@@ -216,7 +217,7 @@ mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_ty
 }
 
 mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
-                                  mp_autocast_class_t node_class) {
+                                  mp_op_class_t node_class) {
   return mp::call(__func__, [&] {
     mp::autocast::Policy &p = mp::require_unused(policy);
     mp::require_pointer(pattern, "pattern");
@@ -227,13 +228,13 @@ mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
   });
 }
 
-mp_autocast_class_t mp_autocast_class(mp_autocast_t policy, const char *op_type) {
-  if (policy == nullptr || op_type == nullptr) return MP_CAST_UNLISTED;
+mp_op_class_t mp_autocast_get_class(mp_autocast_t policy, const char *op_type) {
+  if (policy == nullptr || op_type == nullptr) return MP_OP_CLASS_UNLISTED;
   return policy->policy.class_of(op_type);
 }
 
-mp_status_t mp_autocast_disabled_reason(mp_autocast_t policy, mp_context_t context,
-                                        const char **disabled_reason) {
+mp_status_t mp_autocast_get_disabled_reason(mp_autocast_t policy, mp_context_t context,
+                                            const char **disabled_reason) {
   return mp::call(__func__, [&] {
     const mp::autocast::Policy &p = mp::require_pointer(policy, "policy").policy;
     mp::require_pointer(disabled_reason, "disabled_reason") =
@@ -270,13 +271,13 @@ mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
 }
 
 mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t *graph,
-                                const mp_autocast_result_t *result, mp_autocast_form_t form,
+                                const mp_autocast_result_t *result, mp_autocast_format_t form,
                                 char *text, size_t *bytes) {
   return mp::call(__func__, [&] {
     const mp::autocast::Policy &p = mp::use(policy);
     const mp_autocast_graph_t g = mp::read_autocast_graph(graph);
     const mp_autocast_result_t r = mp::read_struct(result, "result");
-    mp::require_enum(form, "form", MP_AUTOCAST_TEXT, MP_AUTOCAST_DOT);
+    mp::require_enum(form, "form", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
     mp::require_pointer(bytes, "bytes");
     mp::require_level(p);
 

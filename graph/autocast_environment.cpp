@@ -50,36 +50,36 @@ std::vector<std::string> split(std::string_view list) {
 // ---------------------------------------------------------------------------- lists
 
 struct ListVariables {
-  mp_autocast_class_t op_class;
+  mp_op_class_t op_class;
   const char *add, *remove;
 };
 
 constexpr ListVariables kOurs[] = {
-    {MP_CAST_ALLOW, "MP_AUTOCAST_ALLOW_ADD", "MP_AUTOCAST_ALLOW_REMOVE"},
-    {MP_CAST_INFER, "MP_AUTOCAST_INFER_ADD", "MP_AUTOCAST_INFER_REMOVE"},
-    {MP_CAST_DENY, "MP_AUTOCAST_DENY_ADD", "MP_AUTOCAST_DENY_REMOVE"},
-    {MP_CAST_CLEAR, "MP_AUTOCAST_CLEAR_ADD", "MP_AUTOCAST_CLEAR_REMOVE"},
+    {MP_OP_CLASS_ALLOW, "MP_AUTOCAST_ALLOW_ADD", "MP_AUTOCAST_ALLOW_REMOVE"},
+    {MP_OP_CLASS_INFER, "MP_AUTOCAST_INFER_ADD", "MP_AUTOCAST_INFER_REMOVE"},
+    {MP_OP_CLASS_DENY, "MP_AUTOCAST_DENY_ADD", "MP_AUTOCAST_DENY_REMOVE"},
+    {MP_OP_CLASS_CLEAR, "MP_AUTOCAST_CLEAR_ADD", "MP_AUTOCAST_CLEAR_REMOVE"},
 };
 
 /// Names after the prefix kTensorFlow.  The last three are former names of the lists.
 constexpr ListVariables kTheirs[] = {
-    {MP_CAST_ALLOW, "ALLOWLIST_ADD", "ALLOWLIST_REMOVE"},
-    {MP_CAST_INFER, "INFERLIST_ADD", "INFERLIST_REMOVE"},
-    {MP_CAST_DENY, "DENYLIST_ADD", "DENYLIST_REMOVE"},
-    {MP_CAST_CLEAR, "CLEARLIST_ADD", "CLEARLIST_REMOVE"},
-    {MP_CAST_ALLOW, "WHITELIST_ADD", "WHITELIST_REMOVE"},
-    {MP_CAST_INFER, "GRAYLIST_ADD", "GRAYLIST_REMOVE"},
-    {MP_CAST_DENY, "BLACKLIST_ADD", "BLACKLIST_REMOVE"},
+    {MP_OP_CLASS_ALLOW, "ALLOWLIST_ADD", "ALLOWLIST_REMOVE"},
+    {MP_OP_CLASS_INFER, "INFERLIST_ADD", "INFERLIST_REMOVE"},
+    {MP_OP_CLASS_DENY, "DENYLIST_ADD", "DENYLIST_REMOVE"},
+    {MP_OP_CLASS_CLEAR, "CLEARLIST_ADD", "CLEARLIST_REMOVE"},
+    {MP_OP_CLASS_ALLOW, "WHITELIST_ADD", "WHITELIST_REMOVE"},
+    {MP_OP_CLASS_INFER, "GRAYLIST_ADD", "GRAYLIST_REMOVE"},
+    {MP_OP_CLASS_DENY, "BLACKLIST_ADD", "BLACKLIST_REMOVE"},
 };
 
-void remove_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op_class) {
+void remove_listed(Policy &policy, const Variable &variable, mp_op_class_t op_class) {
   for (const std::string &op : split(variable.value)) {
     const auto known = policy.listed(op);
     if (known.has_value() && known->op_class == op_class) policy.forget(op);
   }
 }
 
-void add_listed(Policy &policy, const Variable &variable, mp_autocast_class_t op_class) {
+void add_listed(Policy &policy, const Variable &variable, mp_op_class_t op_class) {
   for (const std::string &op : split(variable.value)) {
     const auto known = policy.listed(op);
     MP_REQUIRE(!known.has_value() || known->op_class == op_class, MP_ERROR_INVALID_ARGUMENT,
@@ -130,9 +130,9 @@ void read_ignore_performance(Policy &policy, const Variable &variable) {
     return equals_ignore_case(variable.value, a) || equals_ignore_case(variable.value, b);
   };
   if (is_any_of("1", "true"))
-    policy.config.flags |= MP_AUTOCAST_IGNORE_PERFORMANCE;
+    policy.config.flags |= MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
   else if (is_any_of("0", "false"))
-    policy.config.flags &= ~static_cast<uint32_t>(MP_AUTOCAST_IGNORE_PERFORMANCE);
+    policy.config.flags &= ~static_cast<uint32_t>(MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE);
   else
     fail_on(variable, "0 or 1");
 }
@@ -159,25 +159,25 @@ void read_switch(Policy &policy) {
 void read_autocast_environment(Policy &policy) {
   const mp_autocast_preset_t preset = policy.config.preset;
   const bool reads_tensorflow =
-      preset == MP_AUTOCAST_TENSORFLOW || preset == MP_AUTOCAST_TENSORFLOW_BF16;
+      preset == MP_AUTOCAST_PRESET_TENSORFLOW || preset == MP_AUTOCAST_PRESET_TENSORFLOW_BF16;
   if (reads_tensorflow) {
     const auto variable = [](std::string_view name) {
       return Variable(std::string(kTensorFlow) + std::string(name));
     };
     read_level(policy, variable("LEVEL"),
-               {{"UNSAFE_FORCE_ALL", MP_AUTOCAST_FORCE_ALL},
-                {"TREAT_INFER_AS_DENY", MP_AUTOCAST_INFER_AS_DENY},
-                {"TENSOR_CORES_ONLY", MP_AUTOCAST_TENSOR_CORES_ONLY}});
+               {{"UNSAFE_FORCE_ALL", MP_AUTOCAST_LEVEL_FORCE_ALL},
+                {"TREAT_INFER_AS_DENY", MP_AUTOCAST_LEVEL_INFER_AS_DENY},
+                {"TENSOR_CORES_ONLY", MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY}});
     read_ignore_performance(policy, variable("IGNORE_PERFORMANCE"));
     read_folder(policy, variable("LOG_PATH"));
   }
   read_switch(policy);
   read_level(policy, Variable("MP_AUTOCAST_LEVEL"),
-             {{"normal", MP_AUTOCAST_NORMAL},
-              {"infer_as_deny", MP_AUTOCAST_INFER_AS_DENY},
-              {"tensor_cores_only", MP_AUTOCAST_TENSOR_CORES_ONLY},
-              {"force_all", MP_AUTOCAST_FORCE_ALL}});
-  read_ignore_performance(policy, Variable("MP_AUTOCAST_IGNORE_PERFORMANCE"));
+             {{"normal", MP_AUTOCAST_LEVEL_NORMAL},
+              {"infer_as_deny", MP_AUTOCAST_LEVEL_INFER_AS_DENY},
+              {"tensor_cores_only", MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY},
+              {"force_all", MP_AUTOCAST_LEVEL_FORCE_ALL}});
+  read_ignore_performance(policy, Variable("MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE"));
   read_folder(policy, Variable("MP_AUTOCAST_LOG"));
   read_lists(policy, reads_tensorflow);
 }

@@ -66,8 +66,8 @@ void require_counts(const mp_autocast_graph_t &g) {
 
 void require_classes(const mp_autocast_graph_t &g) {
   if (g.num_nodes > 0 && g.node_class == nullptr) require_array(g.node_op, "node_op", g.num_nodes);
-  require_at_most(g.node_class, "node_class", g.num_nodes, 1 + MP_CAST_PROMOTE,
-                  " must be 0 or 1 + mp_autocast_class_t");
+  require_at_most(g.node_class, "node_class", g.num_nodes, 1 + MP_OP_CLASS_PROMOTE,
+                  " must be 0 or 1 + mp_op_class_t");
   for (int64_t i = 0; i < g.num_nodes; i++) {
     const bool has_class = g.node_class != nullptr && g.node_class[i] != 0;
     const bool has_op = g.node_op != nullptr && g.node_op[i] != nullptr;
@@ -77,7 +77,7 @@ void require_classes(const mp_autocast_graph_t &g) {
 }
 
 void require_nodes(const mp_autocast_graph_t &g) {
-  constexpr uint32_t kFlags = 2 * MP_NODE_WRITES_EITHER - 1;
+  constexpr uint32_t kFlags = 2 * MP_NODE_FLAG_WRITES_EITHER - 1;
   require_classes(g);
   require_at_most(g.node_flags, "node_flags", g.num_nodes, kFlags, " has unknown bits");
   if (g.node_depth == nullptr) return;
@@ -90,7 +90,7 @@ void require_tensors(const mp_autocast_graph_t &g) {
                   "num_nodes");
   require_array(g.tensor_dtype, "tensor_dtype", g.num_tensors);
   require_at_most(g.tensor_dtype, "tensor_dtype", g.num_tensors, MP_FP32, " must be an mp_dtype_t");
-  require_at_most(g.tensor_role, "tensor_role", g.num_tensors, MP_TENSOR_OUTPUT,
+  require_at_most(g.tensor_role, "tensor_role", g.num_tensors, MP_TENSOR_ROLE_OUTPUT,
                   " must be an mp_tensor_role_t");
 }
 
@@ -98,12 +98,12 @@ bool is_16_bits(const mp_autocast_graph_t &g, int64_t tensor) {
   return g.tensor_dtype[tensor] == MP_FP16 || g.tensor_dtype[tensor] == MP_BF16;
 }
 
-/// Checks that MP_SLOT_FP32 is not used for 16-bit tensors.
+/// Checks that MP_AUTOCAST_SLOT_FP32 is not used for 16-bit tensors.
 void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
   const auto require_wide = [&](const char *name, int64_t i, uint8_t slot, int64_t tensor) {
-    if (slot == MP_SLOT_FP32 && is_16_bits(g, tensor))
-      fail_at(name, i, slot, " (MP_SLOT_FP32) requires an fp32 tensor, but tensor ", tensor, " is ",
-              mp_dtype_name(static_cast<mp_dtype_t>(g.tensor_dtype[tensor])));
+    if (slot == MP_AUTOCAST_SLOT_FP32 && is_16_bits(g, tensor))
+      fail_at(name, i, slot, " (MP_AUTOCAST_SLOT_FP32) requires an fp32 tensor, but tensor ",
+              tensor, " is ", mp_dtype_name(static_cast<mp_dtype_t>(g.tensor_dtype[tensor])));
   };
   for (int64_t t = 0; g.tensor_slot != nullptr && t < g.num_tensors; t++)
     require_wide("tensor_slot", t, g.tensor_slot[t], t);

@@ -26,9 +26,9 @@ void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewr
     return replace_file((folder / (stem + name)).string(), text) == 0;
   };
   const bool is_written = write("-lists.txt", policy.lists_as_text()) &&
-                          write("-before.dot", report(before, MP_AUTOCAST_DOT)) &&
-                          write("-after.dot", report(rewritten, MP_AUTOCAST_DOT)) &&
-                          write("-report.txt", report(rewritten, MP_AUTOCAST_TEXT));
+                          write("-before.dot", report(before, MP_AUTOCAST_FORMAT_DOT)) &&
+                          write("-after.dot", report(rewritten, MP_AUTOCAST_FORMAT_DOT)) &&
+                          write("-report.txt", report(rewritten, MP_AUTOCAST_FORMAT_TEXT));
   if (!is_written)
     log(MP_LOG_WARN, "mp_autocast_rewrite: MP_AUTOCAST_LOG = ", policy.log_folder,
         ": cannot write to this folder");

@@ -13,7 +13,7 @@
  *
  *     mp_gemm(...);                                           // forward, per layer
  *     mp_softmax_xent(context, &xent, logits, labels,         // loss; dlogits = S * gradient
- *                     mp_scaler_scale(scaler), row_loss, loss, correct, dlogits, stream);
+ *                     mp_scaler_get_scale_address(scaler), row_loss, loss, correct, dlogits, stream);
  *     mp_gemm(...);                                           // backward: dgrad, wgrad
  *     mp_scale_step(optimizer, scaler, NULL, stream);         // check, unscale, clip, update
  *
@@ -25,7 +25,7 @@
  *     mpcore/tensors.h       6    mp_tensor_stats: overflow, amax, norms of many tensors
  *     mpcore/scaler.h        7    mp_scaler_*: loss scaling
  *     mpcore/optimizer.h     8    mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
- *     mpcore/comm.h          9    mp_grad_all_reduce: gradients across ranks
+ *     mpcore/comm.h          9    mp_grads_all_reduce: gradients across ranks
  *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
  *     mpcore/autocast.h      11   mp_autocast_*: assigns a type to each operation of a graph
  *     mpcore/layers.h        12   mp_softmax_xent, mp_loss: losses and their gradients
@@ -55,7 +55,7 @@
  *    consecutive rows.
  *  - **Rounding**: fp32 -> fp16/bf16 rounds to nearest, ties to even.  Overflow becomes infinity:
  *    saturation would hide it from the loss scaler.  The one exception is the 16-bit copy of the
- *    weights; see MP_OPT_MODEL_OVERFLOW and MP_OPT_STOCHASTIC_ROUNDING.
+ *    weights; see MP_OPT_FLAG_MODEL_OVERFLOW and MP_OPT_FLAG_STOCHASTIC_ROUNDING.
  *  - **Determinism**: equal inputs on the same device give bitwise identical outputs.
  *  - **Threads**: several threads may use a context concurrently.  Any other object may be used by
  *    one thread and one stream at a time, because it owns scratch memory.  mp_last_error is per

@@ -213,17 +213,17 @@ struct image_size {
   int32_t p, q;
 };
 
-/// Returns the output size of a convolution (mp_conv2d_output_size).
+/// Returns the output size of a convolution (mp_conv2d_get_output_size).
 inline outcome<image_size> conv2d_output_size(const mp_conv2d_desc_t &desc) {
   image_size size{};
-  const mp_status_t status = mp_conv2d_output_size(&desc, &size.p, &size.q);
+  const mp_status_t status = mp_conv2d_get_output_size(&desc, &size.p, &size.q);
   return detail::finish(status, size);
 }
 
-/// Returns the output size of a pooling (mp_pool2d_output_size).
+/// Returns the output size of a pooling (mp_pool2d_get_output_size).
 inline outcome<image_size> pool2d_output_size(const mp_pool2d_desc_t &desc) {
   image_size size{};
-  const mp_status_t status = mp_pool2d_output_size(&desc, &size.p, &size.q);
+  const mp_status_t status = mp_pool2d_get_output_size(&desc, &size.p, &size.q);
   return detail::finish(status, size);
 }
 
@@ -250,8 +250,8 @@ inline outcome<mp_scaler_config_t> scaler_config_from_name(const char *name) {
 
 /// Returns the optimizer descriptor for a name such as "adamw" (mp_optimizer_desc_from_name).  It
 /// points to `hyper`, which is initialized and must exist until optimizer::create.
-inline outcome<mp_optimizer_desc_t> optimizer_desc_from_name(const char *name, mp_hyper_t &hyper,
-                                                             float lr) {
+inline outcome<mp_optimizer_desc_t> optimizer_desc_from_name(const char *name,
+                                                             mp_param_group_t &hyper, float lr) {
   mp_optimizer_desc_t desc;
   const mp_status_t status =
       mp_optimizer_desc_from_name(name, &desc, sizeof desc, &hyper, sizeof hyper, lr);
@@ -367,9 +367,9 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
 
   /// Converts elements to another type (mp_cast).
-  outcome<void> cast(const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+  outcome<void> cast(const void *src, mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                      int64_t count, mp_stream_t stream = nullptr) const {
-    return check(mp_cast(get(), src, src_dtype, dst, dst_dtype, count, stream));
+    return check(mp_cast(get(), src, dtype_src, dst, dtype_dst, count, stream));
   }
 
   // --- GEMM
@@ -489,16 +489,16 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   /// Transposes images from NCHW to NHWC (mp_nchw_to_nhwc).
   outcome<void> nchw_to_nhwc(int64_t n, int64_t c, int64_t h, int64_t w, const void *src,
-                             mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                             mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                              mp_stream_t stream = nullptr) const {
-    return check(mp_nchw_to_nhwc(get(), n, c, h, w, src, src_dtype, dst, dst_dtype, stream));
+    return check(mp_nchw_to_nhwc(get(), n, c, h, w, src, dtype_src, dst, dtype_dst, stream));
   }
 
   /// Transposes images from NHWC to NCHW (mp_nhwc_to_nchw).
   outcome<void> nhwc_to_nchw(int64_t n, int64_t c, int64_t h, int64_t w, const void *src,
-                             mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                             mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                              mp_stream_t stream = nullptr) const {
-    return check(mp_nhwc_to_nchw(get(), n, c, h, w, src, src_dtype, dst, dst_dtype, stream));
+    return check(mp_nhwc_to_nchw(get(), n, c, h, w, src, dtype_src, dst, dtype_dst, stream));
   }
 
   /// Computes the maximum or mean of windows (mp_pool2d_forward).
@@ -666,16 +666,16 @@ struct list_tensor {
   mp_dtype_t dtype;
 };
 
-/// Returns a tensor of a list (mp_tensor_list_get), including lists that belong to an optimizer
+/// Returns a tensor of a list (mp_tensor_list_get_tensor), including lists that belong to an optimizer
 /// (optimizer::moments) or graph (graph::lists).
 inline outcome<list_tensor> tensor_list_get(mp_tensor_list_t list, uint32_t index) {
   list_tensor tensor{};
   const mp_status_t status =
-      mp_tensor_list_get(list, index, &tensor.data, &tensor.numel, &tensor.dtype);
+      mp_tensor_list_get_tensor(list, index, &tensor.data, &tensor.numel, &tensor.dtype);
   return detail::finish(status, tensor);
 }
 
-/// Tensor list and its operations: tensors.h, mp_masters_to_model and mp_grad_all_reduce.
+/// Tensor list and its operations: tensors.h, mp_masters_to_model and mp_grads_all_reduce.
 class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destroy> {
  public:
   using handle::handle;
@@ -730,10 +730,10 @@ class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destr
     return check(mp_unscale(get(), out, inv_scale, found_inf, stream));
   }
 
-  /// Sums the gradients over all ranks (mp_grad_all_reduce).
+  /// Sums the gradients over all ranks (mp_grads_all_reduce).
   outcome<void> grad_all_reduce(const mp_comm_t &comm, float pre, float post,
                                 mp_stream_t stream = nullptr) const {
-    return check(mp_grad_all_reduce(get(), &comm, pre, post, stream));
+    return check(mp_grads_all_reduce(get(), &comm, pre, post, stream));
   }
 };
 
@@ -749,14 +749,14 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
     return detail::create<scaler>(mp_scaler_create, context, &config);
   }
 
-  /// Returns the device address of S (mp_scaler_scale).
-  const float *scale() const &noexcept { return mp_scaler_scale(get()); }
+  /// Returns the device address of S (mp_scaler_get_scale_address).
+  const float *scale() const &noexcept { return mp_scaler_get_scale_address(get()); }
   const float *scale() const && = delete;
-  /// Returns the device address of 1/S (mp_scaler_inv_scale).
-  const float *inv_scale() const &noexcept { return mp_scaler_inv_scale(get()); }
+  /// Returns the device address of 1/S (mp_scaler_get_inv_scale_address).
+  const float *inv_scale() const &noexcept { return mp_scaler_get_inv_scale_address(get()); }
   const float *inv_scale() const && = delete;
-  /// Returns the device address of the overflow flag (mp_scaler_found_inf).
-  float *found_inf() const &noexcept { return mp_scaler_found_inf(get()); }
+  /// Returns the device address of the overflow flag (mp_scaler_get_found_inf_address).
+  float *found_inf() const &noexcept { return mp_scaler_get_found_inf_address(get()); }
   float *found_inf() const && = delete;
 
   /// Multiplies a loss by S (mp_scale_loss).
@@ -782,10 +782,10 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
     return check(mp_grads_to_fp32(get(), grads, out, stream));
   }
 
-  /// Returns the outcome of a step without waiting (mp_step_query).
+  /// Returns the outcome of a step without waiting (mp_scaler_query_step).
   outcome<mp_step_outcome_t> step_query(int64_t step) const {
-    mp_step_outcome_t outcome = MP_STEP_PENDING;
-    const mp_status_t status = mp_step_query(get(), step, &outcome);
+    mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
+    const mp_status_t status = mp_scaler_query_step(get(), step, &outcome);
     return detail::finish(status, outcome);
   }
 
@@ -829,10 +829,10 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     return detail::create<optimizer>(mp_optimizer_create, context, &desc);
   }
 
-  /// Replaces the hyperparameters of a group (mp_optimizer_set_hyper).
-  outcome<void> set_hyper(uint32_t group, const mp_hyper_t &hyper,
+  /// Replaces the hyperparameters of a group (mp_optimizer_set_group).
+  outcome<void> set_hyper(uint32_t group, const mp_param_group_t &hyper,
                           mp_stream_t stream = nullptr) const {
-    return check(mp_optimizer_set_hyper(get(), group, &hyper, stream));
+    return check(mp_optimizer_set_group(get(), group, &hyper, stream));
   }
 
   /// Updates the weights (mp_optimizer_step).
@@ -852,12 +852,12 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
   mp_scaler_t get_scaler() const &noexcept { return mp_optimizer_get_scaler(get()); }
   mp_scaler_t get_scaler() const && = delete;
 
-  /// Returns the device address of the learning rates (mp_optimizer_lr).
-  const float *lr() const &noexcept { return mp_optimizer_lr(get()); }
+  /// Returns the device address of the learning rates (mp_optimizer_get_lr_address).
+  const float *lr() const &noexcept { return mp_optimizer_get_lr_address(get()); }
   const float *lr() const && = delete;
 
-  /// Returns the device address of the step counter (mp_optimizer_step_counter).
-  const int64_t *step_counter() const &noexcept { return mp_optimizer_step_counter(get()); }
+  /// Returns the device address of the step counter (mp_optimizer_get_step_address).
+  const int64_t *step_counter() const &noexcept { return mp_optimizer_get_step_address(get()); }
   const int64_t *step_counter() const && = delete;
 
   /// Computes the L1 and L2 terms of the loss (mp_optimizer_regularization).
@@ -865,10 +865,10 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     return check(mp_optimizer_regularization(get(), loss, stream));
   }
 
-  /// Returns the moment lists (mp_optimizer_moments).
+  /// Returns the moment lists (mp_optimizer_get_moments).
   outcome<optimizer_moments> moments() const & {
     optimizer_moments lists{};
-    const mp_status_t status = mp_optimizer_moments(get(), &lists.m, &lists.v);
+    const mp_status_t status = mp_optimizer_get_moments(get(), &lists.m, &lists.v);
     return detail::finish(status, lists);
   }
   outcome<optimizer_moments> moments() const && = delete;
@@ -921,7 +921,7 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
 struct autocast_tensor {
   int32_t producer = -1;
   mp_dtype_t dtype = MP_FP32;
-  mp_tensor_role_t role = MP_TENSOR_ACTIVATION;
+  mp_tensor_role_t role = MP_TENSOR_ROLE_ACTIVATION;
   uint8_t slot = 0;
   float amax = -1.0f;
 };
@@ -940,7 +940,7 @@ struct autocast_node {
   std::string name = {};
   uint16_t flags = 0;
   int64_t depth = 0;
-  std::optional<mp_autocast_class_t> node_class = {};  ///< empty = class of op
+  std::optional<mp_op_class_t> node_class = {};  ///< empty = class of op
 };
 
 /// Builder of an mp_autocast_graph_t, which owns its arrays.
@@ -950,7 +950,7 @@ struct autocast_node {
 ///
 ///     mp::autocast_graph graph;
 ///     const int32_t x = graph.add_tensor();
-///     const int32_t w = graph.add_tensor({-1, MP_FP32, MP_TENSOR_PARAMETER});
+///     const int32_t w = graph.add_tensor({-1, MP_FP32, MP_TENSOR_ROLE_PARAMETER});
 ///     const int32_t conv = graph.add_node({"Conv2D", {x, w}, "conv1"});
 ///     const int32_t y = graph.add_tensor({conv});
 class autocast_graph {
@@ -1064,7 +1064,7 @@ struct autocast_result {
   std::vector<uint8_t> tensor_dtype, node_dtype;
   std::vector<int32_t> input_cast;
   std::vector<mp_autocast_cast_t> casts;
-  std::vector<uint8_t> node_why;
+  std::vector<uint8_t> node_reason;
   std::vector<int32_t> node_cause;
   const char *disabled_reason = nullptr;
 };
@@ -1082,29 +1082,29 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
 
   /// Moves operations to a class (mp_autocast_set_class).
   outcome<void> set_class(const char *const *op_types, uint32_t count,
-                          mp_autocast_class_t op_class) const {
+                          mp_op_class_t op_class) const {
     return check(mp_autocast_set_class(get(), op_types, count, op_class));
   }
 
   /// Moves operations to a class (mp_autocast_set_class).
   outcome<void> set_class(std::initializer_list<const char *> op_types,
-                          mp_autocast_class_t op_class) const {
+                          mp_op_class_t op_class) const {
     return set_class(op_types.begin(), static_cast<uint32_t>(op_types.size()), op_class);
   }
 
   /// Assigns a class to nodes by name (mp_autocast_set_nodes).
-  outcome<void> set_nodes(const char *pattern, mp_autocast_class_t node_class) const {
+  outcome<void> set_nodes(const char *pattern, mp_op_class_t node_class) const {
     return check(mp_autocast_set_nodes(get(), pattern, node_class));
   }
 
-  /// Returns the class of an operation (mp_autocast_class; `class` is a keyword).
-  mp_autocast_class_t class_of(const char *op_type) const noexcept {
-    return mp_autocast_class(get(), op_type);
+  /// Returns the class of an operation (mp_autocast_get_class; `class` is a keyword).
+  mp_op_class_t class_of(const char *op_type) const noexcept {
+    return mp_autocast_get_class(get(), op_type);
   }
 
-  /// Returns why autocast is disabled on a device, or NULL (mp_autocast_disabled_reason).
+  /// Returns why autocast is disabled on a device, or NULL (mp_autocast_get_disabled_reason).
   outcome<const char *> disabled_reason(mp_context_t context = nullptr) const {
-    return detail::query<const char *>(mp_autocast_disabled_reason, get(), context);
+    return detail::query<const char *>(mp_autocast_get_disabled_reason, get(), context);
   }
 
   /// Determines the type of each node and the casts (mp_autocast_rewrite); fills all arrays.
@@ -1113,7 +1113,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     const int32_t end = has_inputs ? graph.first_input[graph.num_nodes] : 0;
     // An invalid end is rejected by the library.
     const size_t tensors = graph.num_tensors, inputs = end > 0 ? static_cast<size_t>(end) : 0;
-    // Sized for MP_AUTOCAST_EMULATE, which cannot be queried from the handle.  Uninitialized, so
+    // Sized for MP_AUTOCAST_FLAG_EMULATE, which cannot be queried from the handle.  Uninitialized, so
     // that unused elements take no physical memory.
     const std::unique_ptr<mp_autocast_cast_t[]> casts(new mp_autocast_cast_t[2 * tensors + inputs]);
 
@@ -1121,7 +1121,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     owned.tensor_dtype.resize(tensors);
     owned.node_dtype.resize(graph.num_nodes);
     owned.input_cast.resize(inputs);
-    owned.node_why.resize(graph.num_nodes);
+    owned.node_reason.resize(graph.num_nodes);
     owned.node_cause.resize(graph.num_nodes);
     mp_autocast_result_t result;
     MP_INIT_STRUCT(&result);
@@ -1129,7 +1129,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     result.node_dtype = owned.node_dtype.data();
     result.input_cast = owned.input_cast.data();
     result.casts = casts.get();
-    result.node_why = owned.node_why.data();
+    result.node_reason = owned.node_reason.data();
     result.node_cause = owned.node_cause.data();
     const mp_status_t status = mp_autocast_rewrite(get(), context, &graph, &result);
     owned.num_low_nodes = result.num_low_nodes;
@@ -1141,7 +1141,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
 
   /// Returns a report on a rewrite (mp_autocast_explain).
   outcome<std::string> explain(const mp_autocast_graph_t &graph, const autocast_result &result,
-                               mp_autocast_form_t form = MP_AUTOCAST_TEXT) const {
+                               mp_autocast_format_t form = MP_AUTOCAST_FORMAT_TEXT) const {
     mp_autocast_result_t without_arrays;
     MP_INIT_STRUCT(&without_arrays);
     without_arrays.num_casts = static_cast<int32_t>(result.casts.size());
@@ -1185,26 +1185,26 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
 
   // --- description
 
-  /// Adds an input (mp_graph_input).
+  /// Adds an input (mp_graph_add_input).
   outcome<int32_t> input(const char *name, mp_dtype_t dtype,
                          const std::vector<int64_t> &extent) const {
     const auto rank = static_cast<int32_t>(extent.size());
-    return detail::query<int32_t>(mp_graph_input, get(), name, dtype, rank, extent.data());
+    return detail::query<int32_t>(mp_graph_add_input, get(), name, dtype, rank, extent.data());
   }
 
-  /// Adds a trainable tensor (mp_graph_parameter).
+  /// Adds a trainable tensor (mp_graph_add_parameter).
   outcome<int32_t> parameter(const char *name, const std::vector<int64_t> &extent) const {
     const auto rank = static_cast<int32_t>(extent.size());
-    return detail::query<int32_t>(mp_graph_parameter, get(), name, rank, extent.data());
+    return detail::query<int32_t>(mp_graph_add_parameter, get(), name, rank, extent.data());
   }
 
-  /// Adds a persistent tensor that is not trained (mp_graph_state).
+  /// Adds a persistent tensor that is not trained (mp_graph_add_state).
   outcome<int32_t> state(const char *name, const std::vector<int64_t> &extent) const {
     const auto rank = static_cast<int32_t>(extent.size());
-    return detail::query<int32_t>(mp_graph_state, get(), name, rank, extent.data());
+    return detail::query<int32_t>(mp_graph_add_state, get(), name, rank, extent.data());
   }
 
-  /// Adds a node and returns its first output (mp_graph_node).
+  /// Adds a node and returns its first output (mp_graph_add_node).
   outcome<int32_t> node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
                         const std::vector<mp_graph_attribute_t> &attributes = {}) const {
     int32_t output = -1;
@@ -1212,7 +1212,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return detail::finish(status, output);
   }
 
-  /// Adds a node and returns its first `num_outputs` outputs (mp_graph_node).
+  /// Adds a node and returns its first `num_outputs` outputs (mp_graph_add_node).
   outcome<std::vector<int32_t>> node_outputs(
       const char *op_type, const char *name, const std::vector<int32_t> &inputs,
       uint32_t num_outputs, const std::vector<mp_graph_attribute_t> &attributes = {}) const {
@@ -1222,16 +1222,16 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return detail::finish(status, std::move(outputs));
   }
 
-  /// Makes a tensor readable (mp_graph_output).
-  outcome<void> output(int32_t tensor) const { return check(mp_graph_output(get(), tensor)); }
+  /// Makes a tensor readable (mp_graph_add_output).
+  outcome<void> output(int32_t tensor) const { return check(mp_graph_add_output(get(), tensor)); }
 
   /// Makes the gradient of a tensor readable (mp_graph_keep_gradient).
   outcome<void> keep_gradient(int32_t tensor) const {
     return check(mp_graph_keep_gradient(get(), tensor));
   }
 
-  /// Sets the loss to minimize (mp_graph_loss).
-  outcome<void> loss(int32_t tensor) const { return check(mp_graph_loss(get(), tensor)); }
+  /// Sets the loss to minimize (mp_graph_set_loss).
+  outcome<void> loss(int32_t tensor) const { return check(mp_graph_set_loss(get(), tensor)); }
 
   /// Adds and returns an input for the gradient of `tensor` (mp_graph_seed_gradient).
   outcome<int32_t> seed_gradient(int32_t tensor) const {
@@ -1240,9 +1240,9 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return detail::finish(status, std::move(input));
   }
 
-  /// Enables mixed precision (mp_graph_autocast).  The policy must exist until compile() returns.
+  /// Enables mixed precision (mp_graph_set_autocast).  The policy must exist until compile() returns.
   outcome<void> autocast(mp_autocast_t policy) const {
-    return check(mp_graph_autocast(get(), policy));
+    return check(mp_graph_set_autocast(get(), policy));
   }
 
   /// Differentiates, fuses and allocates (mp_graph_compile).
@@ -1287,12 +1287,12 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
 
   // --- properties
 
-  /// Returns the lists for an optimizer (mp_graph_lists).
+  /// Returns the lists for an optimizer (mp_graph_get_lists).
   /// @param with_grads  must be false for a graph without a backward pass.
   outcome<graph_lists> lists(bool with_grads = true) const & {
     graph_lists lists;
     const mp_status_t status =
-        mp_graph_lists(get(), with_grads ? &lists.grads : nullptr, &lists.master, &lists.model);
+        mp_graph_get_lists(get(), with_grads ? &lists.grads : nullptr, &lists.master, &lists.model);
     return detail::finish(status, lists);
   }
   outcome<graph_lists> lists(bool with_grads = true) const && = delete;
@@ -1315,7 +1315,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   }
 
   /// Returns the reason for the type of each operation (mp_graph_explain).
-  outcome<std::string> explain(mp_autocast_form_t form = MP_AUTOCAST_TEXT) const {
+  outcome<std::string> explain(mp_autocast_format_t form = MP_AUTOCAST_FORMAT_TEXT) const {
     return detail::read_text(
         [&](char *text, size_t *bytes) { return mp_graph_explain(get(), form, text, bytes); });
   }
@@ -1330,9 +1330,9 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   mp_status_t add_node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
                        const std::vector<mp_graph_attribute_t> &attributes, int32_t *outputs,
                        uint32_t num_outputs) const {
-    return mp_graph_node(get(), op_type, name, inputs.data(), static_cast<uint32_t>(inputs.size()),
-                         attributes.data(), static_cast<uint32_t>(attributes.size()), outputs,
-                         num_outputs);
+    return mp_graph_add_node(get(), op_type, name, inputs.data(),
+                             static_cast<uint32_t>(inputs.size()), attributes.data(),
+                             static_cast<uint32_t>(attributes.size()), outputs, num_outputs);
   }
 };
 

@@ -88,7 +88,7 @@ void CudnnConv::set_format(cudnn::Format format) {
   const cudnn::Functions &dnn = library_.dnn_;
   const cudnn::DataType type = cudnn::data_type(desc_.dtype);
   int32_t p = 0, q = 0;
-  mpbench::check(mp_conv2d_output_size(&desc_, &p, &q));
+  mpbench::check(mp_conv2d_get_output_size(&desc_, &p, &q));
   library_.check(dnn.set_tensor_4d(x_, format, type, desc_.n, desc_.c, desc_.h, desc_.w),
                  "cudnnSetTensor4dDescriptor");
   library_.check(dnn.set_tensor_4d(y_, format, type, desc_.n, desc_.k, p, q),

@@ -103,7 +103,7 @@ CudnnGraphConv::Descriptor CudnnGraphConv::make_convolution() const {
 
 void CudnnGraphConv::make_graph(mp_conv_op_t op) {
   int32_t p = 0, q = 0;
-  mpbench::check(mp_conv2d_output_size(&desc_, &p, &q));
+  mpbench::check(mp_conv2d_get_output_size(&desc_, &p, &q));
   const int64_t x[4] = {desc_.n, desc_.c, desc_.h, desc_.w};
   const int64_t y[4] = {desc_.n, desc_.k, p, q};
   const int64_t filter[4] = {desc_.k, desc_.c / desc_.groups, desc_.r, desc_.s};

@@ -18,11 +18,11 @@ mp_rnn_desc_t make_desc(const RnnShape &shape, mp_dtype_t dtype, mp_dtype_t out)
   mp_rnn_desc_t desc =
       mp_rnn_desc_default(cell, static_cast<int32_t>(shape.batch),
                           static_cast<int32_t>(shape.timesteps), hidden, hidden, dtype);
-  desc.flags = MP_RNN_SKIP_INPUT;
+  desc.flags = MP_RNN_FLAG_SKIP_INPUT;
   if (shape.call() != RnnPass::kBackwardWeights) return desc;
   const mp_gemm_desc_t gemm = make_desc(shape.gemms(), dtype, out);
   desc.dtype_dw = gemm.dtype_cd;
-  if (gemm.beta != 0) desc.flags |= MP_RNN_ACCUMULATE;
+  if (gemm.beta != 0) desc.flags |= MP_RNN_FLAG_ACCUMULATE;
   return desc;
 }
 
@@ -32,7 +32,7 @@ double min_bytes(const RnnShape &shape, const mp_rnn_desc_t &desc, int64_t reser
   const auto elem_bytes = static_cast<double>(dtype_bytes(desc.dtype));
   const double kept = shape.is_training() ? static_cast<double>(reserve_bytes) : 0;
   if (shape.call() != RnnPass::kBackwardWeights) return (weights + 2 * elems) * elem_bytes + kept;
-  const double dw_passes = (desc.flags & MP_RNN_ACCUMULATE) != 0 ? 2 : 1;
+  const double dw_passes = (desc.flags & MP_RNN_FLAG_ACCUMULATE) != 0 ? 2 : 1;
   return dw_passes * weights * static_cast<double>(dtype_bytes(desc.dtype_dw)) + kept;
 }
 

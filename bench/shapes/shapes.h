@@ -63,8 +63,8 @@ inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t
                                              out != MP_DTYPE_NONE ? out : usual_out);
   desc.op_a = shape.op_a;
   desc.op_b = shape.op_b;
-  desc.lda = shape.op_a == MP_OP_N ? shape.k : shape.m;
-  desc.ldb = shape.op_b == MP_OP_N ? shape.n : shape.k;
+  desc.ld_a = shape.op_a == MP_OP_N ? shape.k : shape.m;
+  desc.ld_b = shape.op_b == MP_OP_N ? shape.n : shape.k;
   desc.beta = shape.is_wgrad && desc.dtype_cd == MP_FP32 ? 1.0f : 0.0f;
   return desc;
 }

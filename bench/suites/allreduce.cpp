@@ -1,4 +1,4 @@
-// mpbench allreduce: gradients of several ranks become their average, mp_grad_all_reduce.
+// mpbench allreduce: gradients of several ranks become their average, mp_grads_all_reduce.
 //
 // Every rank is a thread.  The first one measures, and the others make a call whenever it makes one.
 #include <condition_variable>
@@ -70,7 +70,7 @@ class Gradients {
 
   void average(const mp_comm_t &comm, mp_stream_t stream) {
     const float share = 1.0f / static_cast<float>(comm.world_size);
-    check(mp_grad_all_reduce(lists_[next_].get(), &comm, share, 1.0f, stream));
+    check(mp_grads_all_reduce(lists_[next_].get(), &comm, share, 1.0f, stream));
     next_ = (next_ + 1) % lists_.size();
   }
 

@@ -75,7 +75,7 @@ using Policy = std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast_destr
 /// As a host has that asks for fp16, and no environment changes.
 Policy make_policy() {
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
-  config.flags = MP_AUTOCAST_NO_ENVIRONMENT;
+  config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
   mp_autocast_t policy = nullptr;
   check(mp_autocast_create(&policy, &config));
   return Policy(policy);

@@ -9,7 +9,7 @@ namespace {
 constexpr const char *kMatMul = "MatMul", *kBiasAdd = "BiasAdd", *kRelu = "Relu";
 constexpr const char *kLayer[] = {kMatMul, kBiasAdd, kRelu};
 constexpr size_t kLayers = 4 * std::size(kLayer);
-/// Twice four layers, with what MP_AUTOCAST_DEFAULT denies behind each four.
+/// Twice four layers, with what MP_AUTOCAST_PRESET_DEFAULT denies behind each four.
 constexpr size_t kPlaces = 2 * (kLayers + 1);
 
 /// Equal names have one address, as in a host that keeps each once.
@@ -32,7 +32,7 @@ AutocastGraph::AutocastGraph(GraphShape shape, int32_t nodes) {
   std::mt19937_64 bits(kSeed);
   const auto below = [&](size_t count) { return static_cast<size_t>(bits() % count); };
   const bool is_chain = shape == GraphShape::kChain;
-  const int32_t data = add_tensor(-1, MP_TENSOR_ACTIVATION);
+  const int32_t data = add_tensor(-1, MP_TENSOR_ROLE_ACTIVATION);
   for (int32_t node = 0; node < nodes; ++node) {
     const auto before = [&] {
       if (node == 0) return data;
@@ -45,10 +45,10 @@ AutocastGraph::AutocastGraph(GraphShape shape, int32_t nodes) {
     if (joins)
       inputs.push_back(before());
     else if (op == kMatMul || op == kBiasAdd)
-      inputs.push_back(add_tensor(-1, MP_TENSOR_PARAMETER));
+      inputs.push_back(add_tensor(-1, MP_TENSOR_ROLE_PARAMETER));
     add_node(op, inputs);
   }
-  if (nodes > 0) tensor_role_[static_cast<size_t>(output_.back())] = MP_TENSOR_OUTPUT;
+  if (nodes > 0) tensor_role_[static_cast<size_t>(output_.back())] = MP_TENSOR_ROLE_OUTPUT;
 }
 
 int32_t AutocastGraph::add_tensor(int32_t producer, mp_tensor_role_t role) {
@@ -63,7 +63,7 @@ void AutocastGraph::add_node(const char *op, const std::vector<int32_t> &inputs)
   node_op_.push_back(op);
   input_tensor_.insert(input_tensor_.end(), inputs.begin(), inputs.end());
   first_input_.push_back(num_inputs());
-  output_.push_back(add_tensor(node, MP_TENSOR_ACTIVATION));
+  output_.push_back(add_tensor(node, MP_TENSOR_ROLE_ACTIVATION));
 }
 
 mp_autocast_graph_t AutocastGraph::view() const {
@@ -92,7 +92,7 @@ AutocastAnswer::AutocastAnswer(const AutocastGraph &graph)
   view_.node_dtype = node_dtype_.data();
   view_.input_cast = input_cast_.data();
   view_.casts = casts_.data();
-  view_.node_why = node_why_.data();
+  view_.node_reason = node_why_.data();
   view_.node_cause = node_because_.data();
 }
 

@@ -24,8 +24,8 @@ std::vector<mp_gemm_group_item_t> group_items(const BatchedShape &shape, mp_dtyp
   for (int64_t i = 0; i < shape.count; ++i) {
     const mp_gemm_desc_t desc = item_desc(shape, i, dtype);
     mp_gemm_group_item_t item = mp_gemm_group_item_default(desc.m, desc.n, desc.k);
-    item.lda = desc.lda;
-    item.ldb = desc.ldb;
+    item.ld_a = desc.ld_a;
+    item.ld_b = desc.ld_b;
     items.push_back(item);
   }
   return items;

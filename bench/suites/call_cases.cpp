@@ -115,11 +115,11 @@ std::vector<CallCase> call_cases() {
       on_scaler("mp_scaler_update", "backoff", true, [](mp_scaler_t scaler, mp_stream_t stream) {
         return mp_scaler_update(scaler, nullptr, stream);
       }));
-  cases.push_back(
-      on_scaler("mp_step_query", "a step that is done", false, [](mp_scaler_t scaler, mp_stream_t) {
-        mp_step_outcome_t outcome;
-        return mp_step_query(scaler, 1, &outcome);
-      }));
+  cases.push_back(on_scaler("mp_scaler_query_step", "a step that is done", false,
+                            [](mp_scaler_t scaler, mp_stream_t) {
+                              mp_step_outcome_t outcome;
+                              return mp_scaler_query_step(scaler, 1, &outcome);
+                            }));
   for (const int64_t count : {kTensorElems, int64_t{0}}) {
     cases.push_back(on_arrays("mp_cast", count, "elements", cast));
     cases.push_back(on_arrays("mp_memset", count, "bytes", fill));

@@ -47,7 +47,7 @@ Tolerance tolerance_of(const ConvShape &shape, const mp_conv2d_desc_t &desc) {
 mp_epilogue_t epilogue_of(Epilogue epilogue, mp_dtype_t dtype, const EpilogueTensors &t) {
   mp_epilogue_t description = mp_epilogue_default();
   description.bias = t.bias;
-  description.bias_dtype = dtype;
+  description.dtype_bias = dtype;
   description.aux = t.aux;
   description.dbias = t.dbias;
   description.amax = t.amax;

@@ -64,8 +64,8 @@ std::shared_ptr<Gradients> make_gradients(const Machine &machine, Pools &pools,
 
 Work make_unscale(const Machine &machine, Pools &pools, const Layout &layout) {
   return [g = make_gradients(machine, pools, layout), stream = machine.stream()] {
-    check(mp_unscale(g->in.list(), g->out.list(), mp_scaler_inv_scale(g->scaler.get()),
-                     mp_scaler_found_inf(g->scaler.get()), stream));
+    check(mp_unscale(g->in.list(), g->out.list(), mp_scaler_get_inv_scale_address(g->scaler.get()),
+                     mp_scaler_get_found_inf_address(g->scaler.get()), stream));
   };
 }
 

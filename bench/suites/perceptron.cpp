@@ -62,16 +62,16 @@ PerceptronAsGraph::PerceptronAsGraph(const Machine &machine, const PerceptronSha
   mp_graph_t graph = nullptr;
   check(mp_graph_create(&graph, machine.context()));
   graph_.reset(graph);
-  check(mp_graph_loss(graph, describe(shape)));
+  check(mp_graph_set_loss(graph, describe(shape)));
 
   mp_autocast_t policy = nullptr;
   if (dtype != MP_FP32) {
     mp_autocast_config_t config = mp_autocast_config_default(dtype);
-    config.flags = MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_IGNORE_PERFORMANCE;
+    config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
     check(mp_autocast_create(&policy, &config));
   }
   const std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast_destroy>> owner(policy);
-  if (policy != nullptr) check(mp_graph_autocast(graph, policy));
+  if (policy != nullptr) check(mp_graph_set_autocast(graph, policy));
   check(mp_graph_compile(graph));
 
   for (size_t i = 0; i < weights_.size(); ++i) {
@@ -88,32 +88,32 @@ int32_t PerceptronAsGraph::describe(const PerceptronShape &shape) {
   mp_graph_t graph = graph_.get();
   const int64_t x_extent[] = {shape.batch, shape.width};
   const int64_t weight_extent[] = {shape.width, shape.width};
-  check(mp_graph_input(graph, "x", MP_FP32, 2, x_extent, &x_));
+  check(mp_graph_add_input(graph, "x", MP_FP32, 2, x_extent, &x_));
   int32_t y = x_;
   for (int64_t i = 0; i < shape.products(); ++i) {
     const std::string name = text("fc%lld", static_cast<long long>(i));
     int32_t weight = -1, bias = -1;
-    check(mp_graph_parameter(graph, (name + ".w").c_str(), 2, weight_extent, &weight));
-    check(mp_graph_parameter(graph, (name + ".b").c_str(), 1, weight_extent, &bias));
+    check(mp_graph_add_parameter(graph, (name + ".w").c_str(), 2, weight_extent, &weight));
+    check(mp_graph_add_parameter(graph, (name + ".b").c_str(), 1, weight_extent, &bias));
     weights_.push_back(weight);
     biases_.push_back(bias);
     const int32_t inputs[] = {y, weight, bias};
-    check(mp_graph_node(graph, "Linear", name.c_str(), inputs, 3, nullptr, 0, &y, 1));
+    check(mp_graph_add_node(graph, "Linear", name.c_str(), inputs, 3, nullptr, 0, &y, 1));
     if (i == shape.layers) break;
     const int32_t z = y;
-    check(mp_graph_node(graph, "Relu", (name + "/relu").c_str(), &z, 1, nullptr, 0, &y, 1));
+    check(mp_graph_add_node(graph, "Relu", (name + "/relu").c_str(), &z, 1, nullptr, 0, &y, 1));
   }
-  check(mp_graph_input(graph, "labels", MP_DTYPE_NONE, 1, x_extent, &labels_));
+  check(mp_graph_add_input(graph, "labels", MP_DTYPE_NONE, 1, x_extent, &labels_));
   const int32_t inputs[] = {y, labels_};
   // All that it has, so that it is known which of them a step computes.
   int32_t outputs[] = {-1, -1, -1};
-  check(mp_graph_node(graph, "SoftmaxXent", "loss", inputs, 2, nullptr, 0, outputs, 3));
+  check(mp_graph_add_node(graph, "SoftmaxXent", "loss", inputs, 2, nullptr, 0, outputs, 3));
   std::tie(loss_, row_loss_, correct_) = std::tie(outputs[0], outputs[1], outputs[2]);
   return loss_;
 }
 
 void PerceptronAsGraph::step() const {
-  check(mp_graph_forward(graph_.get(), MP_GRAPH_TRAINING, machine_.stream()));
+  check(mp_graph_forward(graph_.get(), MP_GRAPH_MODE_TRAINING, machine_.stream()));
   check(mp_graph_backward(graph_.get(), /*scaler=*/nullptr, machine_.stream()));
 }
 
@@ -176,9 +176,9 @@ PerceptronByHand::PerceptronByHand(const Machine &machine, const PerceptronShape
       row_sum_(mp_gemm_desc_default(1, shape.width, shape.batch, dtype, MP_FP32)),
       xent_(mp_xent_desc_default(shape.batch, shape.width, dtype)) {
   data_gradient_.op_b = MP_OP_T;
-  data_gradient_.ldb = shape.width;
+  data_gradient_.ld_b = shape.width;
   weight_gradient_.op_a = MP_OP_T;
-  weight_gradient_.lda = shape.width;
+  weight_gradient_.ld_a = shape.width;
   size_t workspace_bytes = 0;
   for (const mp_gemm_desc_t *desc : {&forward_, &data_gradient_, &weight_gradient_, &row_sum_}) {
     size_t bytes = 0;
@@ -215,7 +215,7 @@ PerceptronByHand::Layer PerceptronByHand::make_layer(size_t index,
   const bool is_last = static_cast<int64_t>(index) == shape_.layers;
   layer.forward = mp_epilogue_default();
   layer.forward.bias = layer.bias.data();
-  layer.forward.bias_dtype = MP_FP32;
+  layer.forward.dtype_bias = MP_FP32;
   layer.forward.activation = is_last ? MP_ACT_NONE : MP_ACT_RELU;
   layer.below = mp_epilogue_default();
   layer.below.activation = MP_ACT_DRELU;

@@ -68,7 +68,7 @@ RnnTensors RnnData::make_set(Pools &pools) {
   const int64_t hidden = shape_.hidden, rows = shape_.gates() * hidden;
   const int64_t elems = shape_.timesteps * shape_.batch * hidden, states = shape_.batch * hidden;
   const RnnPass pass = shape_.call();
-  const bool has_w_ih = (desc_.flags & MP_RNN_SKIP_INPUT) == 0;
+  const bool has_w_ih = (desc_.flags & MP_RNN_FLAG_SKIP_INPUT) == 0;
   const auto filled = [&](RandomPool &pool, int64_t count, mp_dtype_t of) {
     void *const data = take(count, of);
     pool.fill(data, count);

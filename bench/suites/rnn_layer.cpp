@@ -32,7 +32,7 @@ Figures untimed_figures(const RnnData &data) {
   const mp_rnn_desc_t &desc = data.desc();
   return {.dtype = desc.dtype,
           .out_dtype = out_dtype(shape, desc),
-          .beta = (desc.flags & MP_RNN_ACCUMULATE) != 0 ? 1.0f : 0.0f,
+          .beta = (desc.flags & MP_RNN_FLAG_ACCUMULATE) != 0 ? 1.0f : 0.0f,
           .flop = shape.gemms().flop(),
           .min_bytes = min_bytes(shape, desc, data.reserve_bytes()),
           .kernel = data.kernels().front(),
@@ -173,7 +173,7 @@ bool RnnLayerTimer::prepare_torch(const RnnData &data, std::optional<RnnData> &w
   std::string reason;
   try {
     mp_rnn_desc_t desc = data.desc();
-    desc.flags &= ~uint32_t{MP_RNN_SKIP_INPUT};
+    desc.flags &= ~uint32_t{MP_RNN_FLAG_SKIP_INPUT};
     with_w_ih.emplace(machine_, shape, desc);
     reason = torch_->prepare(command_line_text(shape, options_.dtype));
   } catch (const std::exception &error) {

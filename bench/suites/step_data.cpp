@@ -28,7 +28,7 @@ Tensors::Tensors(const Machine &machine, const Layout &layout, mp_dtype_t dtype)
 }
 
 Scaler make_scaler(const Machine &machine) {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;
   check(mp_scaler_create(&scaler, machine.context(), &config));
   return Scaler(scaler);

@@ -37,10 +37,10 @@ struct StepForm {
 };
 
 Optimizer make_optimizer(const Machine &machine, const Training &t, const StepForm &form) {
-  mp_hyper_t hyper = mp_hyper_default(form.kind, 1e-3f);
+  mp_param_group_t hyper = mp_param_group_default(form.kind, 1e-3f);
   hyper.weight_decay = 0.01f;
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(form.kind);
-  if (form.kind == MP_OPT_ADAM) desc.flags = MP_OPT_DECOUPLED_DECAY;
+  if (form.kind == MP_OPT_ADAM) desc.flags = MP_OPT_FLAG_DECOUPLED_DECAY;
   desc.flags |= form.optimizer_flags;
   desc.groups = &hyper;
   desc.grads = t.grads.list();
@@ -97,7 +97,7 @@ Work make_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
 }
 
 Work make_checked_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, {MP_OPT_ADAM, MP_STEP_CHECKED, 0, false});
+  return make_step(machine, pools, layout, {MP_OPT_ADAM, MP_STEP_FLAG_CHECKED, 0, false});
 }
 
 Work make_reporting_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
@@ -105,7 +105,8 @@ Work make_reporting_adamw(const Machine &machine, Pools &pools, const Layout &la
 }
 
 Work make_stochastic_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, {MP_OPT_ADAM, 0, MP_OPT_STOCHASTIC_ROUNDING, false});
+  return make_step(machine, pools, layout,
+                   {MP_OPT_ADAM, 0, MP_OPT_FLAG_STOCHASTIC_ROUNDING, false});
 }
 
 Work make_sgd(const Machine &machine, Pools &pools, const Layout &layout) {

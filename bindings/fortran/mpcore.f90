@@ -261,10 +261,10 @@ contains
     desc = mp_gemm_desc_default(n, m, k, dtype_ab, dtype_c)
     desc%op_a = merge(MP_OP_T, MP_OP_N, turn_b .neqv. b%is_turned)
     desc%op_b = merge(MP_OP_T, MP_OP_N, turn_a .neqv. a%is_turned)
-    desc%lda = b%ld
-    desc%ldb = a%ld
-    desc%ldc = c%ld
-    desc%ldd = c%ld
+    desc%ld_a = b%ld
+    desc%ld_b = a%ld
+    desc%ld_c = c%ld
+    desc%ld_d = c%ld
     if (present(alpha)) desc%alpha = alpha
     if (present(beta)) desc%beta = beta
     space = c_null_ptr

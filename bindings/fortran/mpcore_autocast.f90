@@ -5,7 +5,7 @@
 !>     type(mp_rewritten) :: rewritten
 !>     integer :: x, w, fc1, y
 !>     x = graph%add_tensor(MP_FP32)
-!>     w = graph%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
+!>     w = graph%add_tensor(MP_FP32, role=MP_TENSOR_ROLE_PARAMETER)
 !>     fc1 = graph%add_node('MatMul', [x, w], name='fc1')
 !>     y = graph%add_tensor(MP_FP32, producer=fc1)
 !>     call policy%create(mp_autocast_config_default(MP_FP16))
@@ -34,7 +34,7 @@ module mpcore_autocast
     integer, allocatable :: input_cast(:) !< index into casts, per input; 0: no cast
     type(mp_autocast_cast_t), allocatable :: casts(:) !< ordered by tensor
     integer :: num_low_nodes = 0
-    integer :: num_parameters_low = 0 !< number of casts of kind MP_CAST_BY_MODEL_COPY
+    integer :: num_parameters_low = 0 !< number of casts of kind MP_CAST_KIND_MODEL_COPY
     character(:), allocatable :: disabled_reason !< reason why nothing was changed, or ''
     type(c_ptr), private :: reason_of_c = c_null_ptr
   end type
@@ -129,7 +129,7 @@ contains
     type(strings), target :: text
     integer(c_int64_t) :: first
     first = text%add(op_type)
-    class_of = mp_autocast_class(policy%handle(), text%address(first))
+    class_of = mp_autocast_get_class(policy%handle(), text%address(first))
   end function
 
   !> Returns the reason why rewrites are disabled on a device, or ''.  Without a context only the
@@ -142,7 +142,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: because
     because = c_null_ptr
-    call mp_check(mp_autocast_disabled_reason(policy%handle(), device_of(context), because), stat, errmsg)
+    call mp_check(mp_autocast_get_disabled_reason(policy%handle(), device_of(context), because), stat, errmsg)
     disabled_reason = clause(because)
   end subroutine
 
@@ -186,10 +186,10 @@ contains
     ! One more than is written, because c_loc requires a nonempty array.
     allocate (tensor_dtype(tensors + 1), node_dtype(nodes + 1), why(nodes + 1), because(nodes + 1))
     allocate (input_cast(inputs + 1))
-    allocate (casts(2*tensors + inputs + 1)) ! the maximum with MP_AUTOCAST_EMULATE
+    allocate (casts(2*tensors + inputs + 1)) ! the maximum with MP_AUTOCAST_FLAG_EMULATE
     raw%tensor_dtype = c_loc(tensor_dtype)
     raw%node_dtype = c_loc(node_dtype)
-    raw%node_why = c_loc(why)
+    raw%node_reason = c_loc(why)
     raw%node_cause = c_loc(because)
     raw%input_cast = c_loc(input_cast)
     raw%casts = c_loc(casts)
@@ -211,7 +211,7 @@ contains
     rewritten%reason_of_c = raw%disabled_reason
   end subroutine
 
-  !> Returns a report on a rewrite of this graph by this policy; default format: MP_AUTOCAST_TEXT.
+  !> Returns a report on a rewrite of this graph by this policy; default format: MP_AUTOCAST_FORMAT_TEXT.
   subroutine explain(policy, graph, rewritten, report, form, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     type(mp_graph), intent(in), target :: graph
@@ -225,7 +225,7 @@ contains
     character(kind=c_char), allocatable, target :: text(:)
     integer(c_size_t), target :: bytes
     integer(c_int) :: chosen, status
-    chosen = MP_AUTOCAST_TEXT
+    chosen = MP_AUTOCAST_FORMAT_TEXT
     if (present(form)) chosen = form
     call lend(graph, lent)
     raw%disabled_reason = rewritten%reason_of_c

@@ -21,11 +21,11 @@ module mpcore_c
   integer(c_int), parameter :: MP_DEVICE_HOST = -2
   !> CURRENT; if none is usable, HOST with a warning
   integer(c_int), parameter :: MP_DEVICE_AUTO = -3
-  !> Number of steps whose outcome mp_step_query can return.
-  integer(c_int), parameter :: MP_STEP_QUERY_DEPTH = 1024
+  !> Number of steps whose outcome mp_scaler_query_step can return.
+  integer(c_int), parameter :: MP_SCALER_QUERY_DEPTH = 1024
   !> Slot of inputs and outputs that are always fp32, such as statistics of a batch norm or the gain
   !> of a layer norm.  Low precision propagates neither from nor to this slot, for any class.
-  integer(c_int), parameter :: MP_SLOT_FP32 = 255
+  integer(c_int), parameter :: MP_AUTOCAST_SLOT_FP32 = 255
   !> Maximum number of dimensions of a tensor.
   integer(c_int), parameter :: MP_GRAPH_MAX_RANK = 8
 
@@ -133,18 +133,18 @@ module mpcore_c
   end enum
 
   !> Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
-  !> MP_STEP_TAKEN; other steps are skipped.  docs/loss-scaler.md compares the policies.
+  !> MP_STEP_OUTCOME_TAKEN; other steps are skipped.  docs/loss-scaler.md compares the policies.
   enum, bind(c)  ! mp_scaler_policy_t
     !> Constant S.  bf16 training uses this policy with S = 1.
-    enumerator :: MP_SCALER_STATIC = 0
+    enumerator :: MP_SCALER_POLICY_STATIC = 0
     !> Multiplicative backoff and growth.  An overflow sets S *= backoff_factor.  growth_interval
     !> clean steps in a row set S *= growth_factor, unless the product is not finite.
     !>
     !> With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
-    !> budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
+    !> budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_FLAG_REFILL_EACH_STEP, by every
     !> clean step (Apex, update_scale_hysteresis).
     !> Source: torch.amp.GradScaler.
-    enumerator :: MP_SCALER_BACKOFF = 1
+    enumerator :: MP_SCALER_POLICY_BACKOFF = 1
     !> Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
     !> normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
     !> sigma_floor):
@@ -163,26 +163,26 @@ module mpcore_c
     !> changes nothing.
     !> Source: OpenSeq2Seq LogMaxScaler, with its defects fixed (there an overflow feeds
     !> 2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
-    enumerator :: MP_SCALER_LOGNORMAL = 2
+    enumerator :: MP_SCALER_POLICY_LOGNORMAL = 2
     !> OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.
-    enumerator :: MP_SCALER_LOGMAX = 3
+    enumerator :: MP_SCALER_POLICY_LOGMAX = 3
   end enum
 
   !> Bits of mp_scaler_config.flags.
   enum, bind(c)  ! mp_scaler_flags_t
     !> backoff: clean steps refill hysteresis
-    enumerator :: MP_SCALER_REFILL_EACH_STEP = 1
+    enumerator :: MP_SCALER_FLAG_REFILL_EACH_STEP = 1
     !> Backoff: the first clean step, and the first one after each overflow, does not count towards
     !> growth_interval.
     !> Source: DeepSpeed FP16_Optimizer.
-    enumerator :: MP_SCALER_FIRST_STEP_UNCOUNTED = 2
+    enumerator :: MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
   end enum
 
   !> Health of a scaler.
   enum, bind(c)  ! mp_scaler_status_t
-    enumerator :: MP_SCALER_OK = 0
-    !> diverged_after skips in a row, or 1/S is not finite
-    enumerator :: MP_SCALER_DIVERGED = 1
+    enumerator :: MP_SCALER_STATUS_OK = 0
+    !> max_consecutive_skips skips in a row, or 1/S is not finite
+    enumerator :: MP_SCALER_STATUS_DIVERGED = 1
   end enum
 
   !> Update rule.  Symbols in the formulas:
@@ -196,10 +196,10 @@ module mpcore_c
     !>
     !>     m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
     !>
-    !> MP_OPT_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
-    !> MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
+    !> MP_OPT_FLAG_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
+    !> MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
     !>
-    !> MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
+    !> MP_OPT_FLAG_LARS and MP_OPT_FLAG_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
     !>
     !>     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
     !>
@@ -208,19 +208,19 @@ module mpcore_c
     !> Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
     !> algorithm 1; LARC: Apex, apex/parallel/LARC.py.
     enumerator :: MP_OPT_SGD = 1
-    !> Adam, and AdamW with MP_OPT_DECOUPLED_DECAY:
+    !> Adam, and AdamW with MP_OPT_FLAG_DECOUPLED_DECAY:
     !>
     !>     m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
     !>
     !> mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
-    !> MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
+    !> MP_OPT_FLAG_DECOUPLED_DECAY: w -= lr wd w.
     !> Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
     enumerator :: MP_OPT_ADAM = 2
     !> LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
     !> MP_OPT_ADAM with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
-    !> MP_OPT_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+    !> MP_OPT_FLAG_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
     !>
-    !> The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
+    !> The paper's form has MP_OPT_FLAG_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
     !> includes global clipping; here it is mp_step_options.max_grad_norm.
     !> Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
     enumerator :: MP_OPT_LAMB = 3
@@ -238,7 +238,7 @@ module mpcore_c
     !> Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
     !>
     !> The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
-    !> MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
+    !> MP_OPT_FLAG_DECOUPLED_DECAY: w -= lr wd w.
     !> Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
     enumerator :: MP_OPT_ADAGRAD = 5
     !> RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
@@ -252,23 +252,23 @@ module mpcore_c
   !> Bits of mp_optimizer_desc.flags; bit 3 is unused.
   enum, bind(c)  ! mp_optimizer_flags_t
     !> SGD
-    enumerator :: MP_OPT_NESTEROV = 1
+    enumerator :: MP_OPT_FLAG_NESTEROV = 1
     !> Adam (then AdamW), LAMB, Adagrad
-    enumerator :: MP_OPT_DECOUPLED_DECAY = 2
+    enumerator :: MP_OPT_FLAG_DECOUPLED_DECAY = 2
     !> Adam, LAMB: mhat = m, vhat = v
-    enumerator :: MP_OPT_NO_BIAS_CORRECTION = 4
+    enumerator :: MP_OPT_FLAG_NO_BIAS_CORRECTION = 4
     !> Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
     !> largest finite value: an infinite weight makes every later gradient non-finite, so every later
     !> step would be skipped and training would never recover.
-    enumerator :: MP_OPT_MODEL_OVERFLOW = 16
-    !> SGD; excludes MP_OPT_LARC and MP_OPT_LARS
-    enumerator :: MP_OPT_DECAY_AFTER_MOMENTUM = 32
+    enumerator :: MP_OPT_FLAG_MODEL_OVERFLOW = 16
+    !> SGD; excludes MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS
+    enumerator :: MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 32
     !> SGD
-    enumerator :: MP_OPT_LARC = 64
-    !> SGD; excludes MP_OPT_LARC
-    enumerator :: MP_OPT_LARS = 128
+    enumerator :: MP_OPT_FLAG_LARC = 64
+    !> SGD; excludes MP_OPT_FLAG_LARC
+    enumerator :: MP_OPT_FLAG_LARS = 128
     !> LAMB: also adapts tensors without decay
-    enumerator :: MP_OPT_NVLAMB = 256
+    enumerator :: MP_OPT_FLAG_NVLAMB = 256
     !> Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
     !> weight.  Changes below half a unit in the last place then survive on average.  Weights that
     !> the 16-bit type can represent are unchanged.
@@ -278,7 +278,7 @@ module mpcore_c
     !> to within 2^-32).
     !> Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
     !> Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
-    enumerator :: MP_OPT_STOCHASTIC_ROUNDING = 512
+    enumerator :: MP_OPT_FLAG_STOCHASTIC_ROUNDING = 512
   end enum
 
   !> Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
@@ -317,38 +317,38 @@ module mpcore_c
     !> stream) follows).  An optimizer skips its step for overflows in its own gradients and in those
     !> of previous steps.  To skip all steps together, check the later lists first:
     !>
-    !>     mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
-    !>     options.flags = MP_STEP_KEEP_SCALER;
+    !>     mp_check_nonfinite(grads_of_b, mp_scaler_get_found_inf_address(scaler), stream);
+    !>     options.flags = MP_STEP_FLAG_KEEP_SCALER;
     !>     mp_scale_step(a, scaler, &options, stream);
     !>     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
-    enumerator :: MP_STEP_KEEP_SCALER = 1
+    enumerator :: MP_STEP_FLAG_KEEP_SCALER = 1
     !> The gradients come from mp_grads_accumulate or mp_grads_to_fp32: they already include 1/S, and
     !> the scaler uses the amax recorded there, which lognormal and logmax require.  Add
-    !> MP_STEP_CHECKED if the last call had MP_ACCUMULATE_LAST.
-    enumerator :: MP_STEP_UNSCALED = 2
+    !> MP_STEP_FLAG_CHECKED if the last call had MP_ACCUMULATE_FLAG_LAST.
+    enumerator :: MP_STEP_FLAG_UNSCALED = 2
     !> The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-    !> mp_scaler_found_inf (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
+    !> mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
     !> step omits pass 1, which saves a launch and one of two reads of every gradient.
     !>
     !> Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
     !> tensor_norms, reports, and a group's max_tensor_norm.
-    enumerator :: MP_STEP_CHECKED = 4
+    enumerator :: MP_STEP_FLAG_CHECKED = 4
     !> Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.  The
     !> norm is that of the tensors of all ranks.  Without this flag all ranks have the same
     !> gradients.
-    enumerator :: MP_STEP_SHARDED = 8
+    enumerator :: MP_STEP_FLAG_SHARDED = 8
   end enum
 
   !> Flags of mp_grads_accumulate.
   enum, bind(c)  ! mp_accumulate_flags_t
     !> First gradients of a window: sums are overwritten, not read.
-    enumerator :: MP_ACCUMULATE_FIRST = 1
+    enumerator :: MP_ACCUMULATE_FLAG_FIRST = 1
     !> Last gradients before an update by the application's own optimizer: the sums are checked too,
-    !> and mp_step_query returns the outcome after this call.  If there are several lists, only the
+    !> and mp_scaler_query_step returns the outcome after this call.  If there are several lists, only the
     !> last one has this flag.  Nothing may set the scaler's flag between this call and
     !> mp_scaler_update.  The outcome is that of this rank's gradients; with several ranks, call
-    !> mp_grad_all_reduce first.
-    enumerator :: MP_ACCUMULATE_LAST = 2
+    !> mp_grads_all_reduce first.
+    enumerator :: MP_ACCUMULATE_FLAG_LAST = 2
   end enum
 
   !> Outcome of a step.  If several causes apply, the first of OVERFLOW, NO_SCALE and RANGE is
@@ -356,183 +356,183 @@ module mpcore_c
   !> mp_scaler_get_history_sync has its own codes.
   enum, bind(c)  ! mp_step_outcome_t
     !> the device has not finished the step
-    enumerator :: MP_STEP_PENDING = 0
-    enumerator :: MP_STEP_TAKEN = 1
-    !> Lower bound of all skips, for comparisons (outcome >= MP_STEP_SKIPPED); never reported.  A
+    enumerator :: MP_STEP_OUTCOME_PENDING = 0
+    enumerator :: MP_STEP_OUTCOME_TAKEN = 1
+    !> Lower bound of all skips, for comparisons (outcome >= MP_STEP_OUTCOME_SKIPPED); never reported.  A
     !> skipped step updates neither weights nor moments.
-    enumerator :: MP_STEP_SKIPPED = 2
+    enumerator :: MP_STEP_OUTCOME_SKIPPED = 2
     !> Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
     !> that factor is not finite.  S is unchanged, because no other S would help.
-    enumerator :: MP_STEP_RANGE = 3
-    !> Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_DIVERGED.  (4 is
+    enumerator :: MP_STEP_OUTCOME_OUT_OF_RANGE = 3
+    !> Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_STATUS_DIVERGED.  (4 is
     !> reserved.)
-    enumerator :: MP_STEP_NO_SCALE = 5
+    enumerator :: MP_STEP_OUTCOME_NO_SCALE = 5
     !> skipped: the flag was set, or a gradient or amax is not finite; S follows its policy
-    enumerator :: MP_STEP_OVERFLOW = 6
+    enumerator :: MP_STEP_OUTCOME_OVERFLOW = 6
   end enum
 
   !> Class of an operation: the list that contains it.  Names follow TensorFlow.
-  enum, bind(c)  ! mp_autocast_class_t
+  enum, bind(c)  ! mp_op_class_t
     !> fp32, independent of its neighbors
-    enumerator :: MP_CAST_UNLISTED = 0
+    enumerator :: MP_OP_CLASS_UNLISTED = 0
     !> always low precision: numerically safe, and faster
-    enumerator :: MP_CAST_ALLOW = 1
+    enumerator :: MP_OP_CLASS_ALLOW = 1
     !> low precision between low-precision nodes, except downstream of a DENY
-    enumerator :: MP_CAST_INFER = 2
-    !> fp32.  Propagates downstream through MP_CAST_INFER nodes, and through MP_CAST_CLEAR nodes that
-    !> lead to another MP_CAST_INFER or MP_CAST_DENY.
-    enumerator :: MP_CAST_DENY = 3
+    enumerator :: MP_OP_CLASS_INFER = 2
+    !> fp32.  Propagates downstream through MP_OP_CLASS_INFER nodes, and through MP_OP_CLASS_CLEAR nodes that
+    !> lead to another MP_OP_CLASS_INFER or MP_OP_CLASS_DENY.
+    enumerator :: MP_OP_CLASS_DENY = 3
     !> no numerical effect: takes the precision of its neighbors
-    enumerator :: MP_CAST_CLEAR = 4
-    !> MP_AUTOCAST_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
-    !> as MP_CAST_INFER.
-    enumerator :: MP_CAST_PROMOTE = 5
+    enumerator :: MP_OP_CLASS_CLEAR = 4
+    !> MP_AUTOCAST_PRESET_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
+    !> as MP_OP_CLASS_INFER.
+    enumerator :: MP_OP_CLASS_PROMOTE = 5
   end enum
 
   !> Lists of operations and rules of propagation.
   enum, bind(c)  ! mp_autocast_preset_t
-    !> Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_CAST_ALLOW: products, convolutions,
-    !> attention, recurrent layers.  MP_CAST_INFER: batch norm.  MP_CAST_DENY: softmax, norms over a
+    !> Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_OP_CLASS_ALLOW: products, convolutions,
+    !> attention, recurrent layers.  MP_OP_CLASS_INFER: batch norm.  MP_OP_CLASS_DENY: softmax, norms over a
     !> row, losses, sums.
-    enumerator :: MP_AUTOCAST_DEFAULT = 0
+    enumerator :: MP_AUTOCAST_PRESET_DEFAULT = 0
     !> lists of TensorFlow 2.21 for fp16
-    enumerator :: MP_AUTOCAST_TENSORFLOW = 1
+    enumerator :: MP_AUTOCAST_PRESET_TENSORFLOW = 1
     !> lists of TensorFlow 2.21 for bf16
-    enumerator :: MP_AUTOCAST_TENSORFLOW_BF16 = 2
+    enumerator :: MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 2
     !> Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
     !> of listed operations, such as cross_entropy and interpolate.  Unknown operations are
-    !> MP_CAST_CLEAR.
+    !> MP_OP_CLASS_CLEAR.
     !>
     !> Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
-    !> is MP_CAST_ALLOW, or if all its floating-point inputs are and no list requires fp32.
-    !> MP_CAST_DENY does not propagate.
-    enumerator :: MP_AUTOCAST_PYTORCH = 3
+    !> is MP_OP_CLASS_ALLOW, or if all its floating-point inputs are and no list requires fp32.
+    !> MP_OP_CLASS_DENY does not propagate.
+    enumerator :: MP_AUTOCAST_PRESET_PYTORCH = 3
     !> names of ONNX; the block list of onnxconverter-common is unlisted
-    enumerator :: MP_AUTOCAST_ONNX = 4
+    enumerator :: MP_AUTOCAST_PRESET_ONNX = 4
   end enum
 
   !> Override of all lists.
   enum, bind(c)  ! mp_autocast_level_t
     !> no override
-    enumerator :: MP_AUTOCAST_NORMAL = 0
-    !> conservative: MP_CAST_INFER becomes MP_CAST_DENY
-    enumerator :: MP_AUTOCAST_INFER_AS_DENY = 1
-    !> all but MP_CAST_ALLOW become MP_CAST_UNLISTED
-    enumerator :: MP_AUTOCAST_TENSOR_CORES_ONLY = 2
+    enumerator :: MP_AUTOCAST_LEVEL_NORMAL = 0
+    !> conservative: MP_OP_CLASS_INFER becomes MP_OP_CLASS_DENY
+    enumerator :: MP_AUTOCAST_LEVEL_INFER_AS_DENY = 1
+    !> all but MP_OP_CLASS_ALLOW become MP_OP_CLASS_UNLISTED
+    enumerator :: MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 2
     !> Low precision wherever possible, except constants, state and cross-entropies.  For tests;
     !> MP_FP16 only.
-    enumerator :: MP_AUTOCAST_FORCE_ALL = 3
+    enumerator :: MP_AUTOCAST_LEVEL_FORCE_ALL = 3
   end enum
 
   !> Bits of mp_autocast_config.flags.
   enum, bind(c)  ! mp_autocast_flags_t
     !> ignores environment variables
-    enumerator :: MP_AUTOCAST_NO_ENVIRONMENT = 1
-    !> Ignores the performance condition, see mp_autocast_disabled_reason.
-    enumerator :: MP_AUTOCAST_IGNORE_PERFORMANCE = 2
-    !> Keeps tensors of role MP_TENSOR_OUTPUT in fp32; the caller counts as a reader.
-    enumerator :: MP_AUTOCAST_KEEP_IO = 4
+    enumerator :: MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1
+    !> Ignores the performance condition, see mp_autocast_get_disabled_reason.
+    enumerator :: MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 2
+    !> Keeps tensors of role MP_TENSOR_ROLE_OUTPUT in fp32; the caller counts as a reader.
+    enumerator :: MP_AUTOCAST_FLAG_KEEP_IO = 4
     !> Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
     !> mp_autocast_result.
-    enumerator :: MP_AUTOCAST_EMULATE = 8
+    enumerator :: MP_AUTOCAST_FLAG_EMULATE = 8
   end enum
 
   !> Bits of mp_autocast_graph.node_flags.
   enum, bind(c)  ! mp_node_flags_t
     !> stays fp32: fetched, fed, or requested by the caller
-    enumerator :: MP_NODE_KEEP = 1
+    enumerator :: MP_NODE_FLAG_KEEP_FP32 = 1
     !> stays fp32: runs on another device
-    enumerator :: MP_NODE_ELSEWHERE = 2
+    enumerator :: MP_NODE_FLAG_OTHER_DEVICE = 2
     !> stays fp32: no 16-bit kernel; its class still propagates
-    enumerator :: MP_NODE_NO_LOW = 4
+    enumerator :: MP_NODE_FLAG_NO_LOW = 4
     !> converts to the type of its output
-    enumerator :: MP_NODE_CAST = 8
+    enumerator :: MP_NODE_FLAG_CAST = 8
     !> Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
     !> precision does not propagate through it.
-    enumerator :: MP_NODE_READS_VARIABLE = 16
+    enumerator :: MP_NODE_FLAG_READS_VARIABLE = 16
     !> back edge (NextIteration): follows the rest of its loop
-    enumerator :: MP_NODE_BACK_EDGE = 32
-    !> reads fp32 and low precision, except on MP_SLOT_FP32
-    enumerator :: MP_NODE_READS_EITHER = 64
+    enumerator :: MP_NODE_FLAG_BACK_EDGE = 32
+    !> reads fp32 and low precision, except on MP_AUTOCAST_SLOT_FP32
+    enumerator :: MP_NODE_FLAG_READS_EITHER = 64
     !> can write fp32 or low precision, like mp_gemm (dtype_cd)
-    enumerator :: MP_NODE_WRITES_EITHER = 128
+    enumerator :: MP_NODE_FLAG_WRITES_EITHER = 128
   end enum
 
   !> Role of a tensor.
   enum, bind(c)  ! mp_tensor_role_t
-    enumerator :: MP_TENSOR_ACTIVATION = 0
+    enumerator :: MP_TENSOR_ROLE_ACTIVATION = 0
     !> an optimizer has its fp32 master and can keep a 16-bit copy
-    enumerator :: MP_TENSOR_PARAMETER = 1
+    enumerator :: MP_TENSOR_ROLE_PARAMETER = 1
     !> read by the caller
-    enumerator :: MP_TENSOR_OUTPUT = 2
+    enumerator :: MP_TENSOR_ROLE_OUTPUT = 2
   end enum
 
   !> Source of the converted tensor.
   enum, bind(c)  ! mp_cast_kind_t
     !> mp_cast, once for all readers
-    enumerator :: MP_CAST_BY_KERNEL = 1
+    enumerator :: MP_CAST_KIND_KERNEL = 1
     !> The 16-bit copy of a parameter that the optimizer writes (mp_optimizer_desc.model): no
     !> kernel.
-    enumerator :: MP_CAST_BY_MODEL_COPY = 2
+    enumerator :: MP_CAST_KIND_MODEL_COPY = 2
   end enum
 
   !> Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_cause is the node
   !> in brackets.
-  enum, bind(c)  ! mp_autocast_why_t
-    !> MP_CAST_UNLISTED: on no list, or by level
-    enumerator :: MP_WHY_UNLISTED = 1
-    !> MP_CAST_DENY by list, pattern, node_class or level
-    enumerator :: MP_WHY_DENY_LIST = 2
-    !> downstream of an MP_CAST_DENY [that node]
-    enumerator :: MP_WHY_DENY_UPSTREAM = 3
+  enum, bind(c)  ! mp_autocast_reason_t
+    !> MP_OP_CLASS_UNLISTED: on no list, or by level
+    enumerator :: MP_AUTOCAST_REASON_UNLISTED = 1
+    !> MP_OP_CLASS_DENY by list, pattern, node_class or level
+    enumerator :: MP_AUTOCAST_REASON_DENY_LIST = 2
+    !> downstream of an MP_OP_CLASS_DENY [that node]
+    enumerator :: MP_AUTOCAST_REASON_DENY_UPSTREAM = 3
     !> tensor_amax of a tensor exceeds amax_limit
-    enumerator :: MP_WHY_RANGE = 4
+    enumerator :: MP_AUTOCAST_REASON_RANGE = 4
     !> node_depth exceeds depth_limit
-    enumerator :: MP_WHY_DEPTH = 5
-    !> MP_NODE_KEEP
-    enumerator :: MP_WHY_KEPT = 6
-    !> MP_NODE_ELSEWHERE
-    enumerator :: MP_WHY_ELSEWHERE = 7
-    !> MP_NODE_NO_LOW
-    enumerator :: MP_WHY_NO_KERNEL = 8
+    enumerator :: MP_AUTOCAST_REASON_DEPTH = 5
+    !> MP_NODE_FLAG_KEEP_FP32
+    enumerator :: MP_AUTOCAST_REASON_KEPT = 6
+    !> MP_NODE_FLAG_OTHER_DEVICE
+    enumerator :: MP_AUTOCAST_REASON_OTHER_DEVICE = 7
+    !> MP_NODE_FLAG_NO_LOW
+    enumerator :: MP_AUTOCAST_REASON_NO_KERNEL = 8
     !> low precision is possible, but does not propagate to it
-    enumerator :: MP_WHY_NO_ALLOW_NEARBY = 9
+    enumerator :: MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9
     !> reads and writes no MP_FP32 tensor
-    enumerator :: MP_WHY_NOT_FLOAT = 10
+    enumerator :: MP_AUTOCAST_REASON_NOT_FLOAT = 10
     !> autocast is disabled: mp_autocast_result.disabled_reason
-    enumerator :: MP_WHY_DISABLED = 11
+    enumerator :: MP_AUTOCAST_REASON_DISABLED = 11
     !> in an fp32 cluster [the member that requires fp32]
-    enumerator :: MP_WHY_CLUSTER_FP32 = 12
-    !> MP_CAST_ALLOW by list, node_class or level
-    enumerator :: MP_WHY_ALLOW_LIST = 32
-    !> INFER or CLEAR between two MP_CAST_ALLOW [the downstream one]
-    enumerator :: MP_WHY_BETWEEN_ALLOW = 33
-    !> Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH.
-    enumerator :: MP_WHY_FOLLOWS_ALLOW = 34
-    !> MP_CAST_CLEAR connected to a low-precision node [that node]
-    enumerator :: MP_WHY_CLEAR_NEXT_TO_LOW = 35
+    enumerator :: MP_AUTOCAST_REASON_CLUSTER_FP32 = 12
+    !> MP_OP_CLASS_ALLOW by list, node_class or level
+    enumerator :: MP_AUTOCAST_REASON_ALLOW_LIST = 32
+    !> INFER or CLEAR between two MP_OP_CLASS_ALLOW [the downstream one]
+    enumerator :: MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33
+    !> Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PRESET_PYTORCH.
+    enumerator :: MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34
+    !> MP_OP_CLASS_CLEAR connected to a low-precision node [that node]
+    enumerator :: MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35
     !> in a low-precision cluster [the member that caused it]
-    enumerator :: MP_WHY_CLUSTER_LOW = 36
+    enumerator :: MP_AUTOCAST_REASON_CLUSTER_LOW = 36
     !> cast to fp32 with only low-precision readers [the first]
-    enumerator :: MP_WHY_CAST_ABSORBED = 37
-    !> MP_CAST_ALLOW by mp_autocast_set_nodes
-    enumerator :: MP_WHY_PATTERN = 38
+    enumerator :: MP_AUTOCAST_REASON_CAST_ABSORBED = 37
+    !> MP_OP_CLASS_ALLOW by mp_autocast_set_nodes
+    enumerator :: MP_AUTOCAST_REASON_PATTERN = 38
   end enum
 
   !> Format of a report.
-  enum, bind(c)  ! mp_autocast_form_t
+  enum, bind(c)  ! mp_autocast_format_t
     !> One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
     !> a summary.
-    enumerator :: MP_AUTOCAST_TEXT = 0
-    enumerator :: MP_AUTOCAST_JSON = 1
+    enumerator :: MP_AUTOCAST_FORMAT_TEXT = 0
+    enumerator :: MP_AUTOCAST_FORMAT_JSON = 1
     !> for Graphviz: low precision green, fp32 red, casts on the edges
-    enumerator :: MP_AUTOCAST_DOT = 2
+    enumerator :: MP_AUTOCAST_FORMAT_DOT = 2
   end enum
 
   !> Bits of mp_xent_desc_t.flags.
   enum, bind(c)  ! mp_xent_flags_t
     !> excludes rows whose label is `ignore_label`
-    enumerator :: MP_XENT_IGNORE_LABEL = 1
+    enumerator :: MP_XENT_FLAG_IGNORE_LABEL = 1
   end enum
 
   !> Loss l(x, t) of one prediction x and its target t.
@@ -548,15 +548,15 @@ module mpcore_c
   !> Divisor of the sum of element losses.
   enum, bind(c)  ! mp_loss_reduction_t
     !> number of elements that are not ignored
-    enumerator :: MP_LOSS_MEAN = 0
+    enumerator :: MP_LOSS_REDUCTION_MEAN = 0
     !> 1
-    enumerator :: MP_LOSS_SUM = 1
+    enumerator :: MP_LOSS_REDUCTION_SUM = 1
   end enum
 
   !> Bits of mp_loss_desc_t.flags.
   enum, bind(c)  ! mp_loss_flags_t
     !> excludes elements whose target is `ignore_target`
-    enumerator :: MP_LOSS_IGNORE_TARGET = 1
+    enumerator :: MP_LOSS_FLAG_IGNORE_TARGET = 1
   end enum
 
   !> Reduction of a window.
@@ -573,7 +573,7 @@ module mpcore_c
   enum, bind(c)  ! mp_pool_flags_t
     !> Rounds P and Q up, like ceil_mode of torch: the last window may extend beyond the padding, but
     !> starts inside the image or the padding before it.
-    enumerator :: MP_POOL_CEIL = 1
+    enumerator :: MP_POOL_FLAG_CEIL = 1
   end enum
 
   !> Element-wise operation on a and b.
@@ -598,50 +598,50 @@ module mpcore_c
 
   !> Bits of mp_rnn_desc_t.flags.
   enum, bind(c)  ! mp_rnn_flags_t
-    enumerator :: MP_RNN_BIDIRECTIONAL = 1
+    enumerator :: MP_RNN_FLAG_BIDIRECTIONAL = 1
     !> no biases; b_ih and b_hh are ignored
-    enumerator :: MP_RNN_NO_BIAS = 2
+    enumerator :: MP_RNN_FLAG_NO_BIAS = 2
     !> Replaces the input product of the first layer by x_t, which is added to every gate.  W_ih is
     !> ignored; input_size must equal hidden_size.
-    enumerator :: MP_RNN_SKIP_INPUT = 4
+    enumerator :: MP_RNN_FLAG_SKIP_INPUT = 4
     !> Applies the reset gate before the product, MP_RNN_GRU only: n = tanh(p_n + (r h) W_n^T + b_n).
     !> A time step then has two dependent products.
     !> Source: Cho et al. 2014; reset_after=False in TensorFlow and Keras.
-    enumerator :: MP_RNN_RESET_FIRST = 8
+    enumerator :: MP_RNN_FLAG_RESET_FIRST = 8
     !> Adds the gradients of weights and biases to the previous values, for micro-batches.  With
     !> dtype_dw = MP_FP32 partial sums are not rounded to 16 bits.
-    enumerator :: MP_RNN_ACCUMULATE = 16
+    enumerator :: MP_RNN_FLAG_ACCUMULATE = 16
   end enum
 
   !> Bits of mp_embedding_desc_t.flags.
   enum, bind(c)  ! mp_embedding_flags_t
     !> Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
     !> as in torch.
-    enumerator :: MP_EMBEDDING_PADDING = 1
+    enumerator :: MP_EMBEDDING_FLAG_PADDING = 1
     !> Adds the gradient to the previous value, for micro-batches or a table that is used twice.
     !> With dtype_dtable = MP_FP32 partial sums are not rounded to 16 bits.
-    enumerator :: MP_EMBEDDING_ACCUMULATE = 2
+    enumerator :: MP_EMBEDDING_FLAG_ACCUMULATE = 2
   end enum
 
   !> Mode of a forward pass.
   enum, bind(c)  ! mp_graph_mode_t
     !> BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
     !> are computed only if labels or target are bound.
-    enumerator :: MP_GRAPH_INFERENCE = 0
+    enumerator :: MP_GRAPH_MODE_INFERENCE = 0
     !> Prepares mp_graph_backward, which computes the loss together with its gradient, and tensors
     !> that depend on the loss.
-    enumerator :: MP_GRAPH_TRAINING = 1
+    enumerator :: MP_GRAPH_MODE_TRAINING = 1
   end enum
 
   !> Policies of other systems, with their defaults.  S equals theirs after every step as long as S
-  !> is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
+  !> is a finite fp32 number.  All are MP_SCALER_POLICY_BACKOFF except the first and the last; the returned
   !> configuration can be modified.
   !>
   !> Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
   !> after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and
   !> DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged.
   enum, bind(c)  ! mp_scaler_preset_t
-    !> This library's lognormal policy: mp_scaler_config_default(MP_SCALER_LOGNORMAL).
+    !> This library's lognormal policy: mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL).
     enumerator :: MP_SCALER_PRESET_LOGNORMAL = 0
     !> torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.
     enumerator :: MP_SCALER_PRESET_TORCH = 1
@@ -657,7 +657,7 @@ module mpcore_c
     enumerator :: MP_SCALER_PRESET_MEGATRON = 4
     !> DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
     !> "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
-    !> For consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
+    !> For consecutive_hysteresis set MP_SCALER_FLAG_REFILL_EACH_STEP.
     enumerator :: MP_SCALER_PRESET_DEEPSPEED = 5
     !> DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO).  Like
     !> MP_SCALER_PRESET_DEEPSPEED without hysteresis, but the first growth takes 1001 clean steps.
@@ -670,7 +670,7 @@ module mpcore_c
     !> OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  Initial S 2^14, interval
     !> 2000, minimum 1, maximum 2^14.
     enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
-    !> OpenSeq2Seq LogMaxScaler: MP_SCALER_LOGMAX.  Initial S 1, minimum 1, maximum 2^14.
+    !> OpenSeq2Seq LogMaxScaler: MP_SCALER_POLICY_LOGMAX.  Initial S 1, minimum 1, maximum 2^14.
     enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
   end enum
 
@@ -737,16 +737,16 @@ module mpcore_c
   type, bind(c) :: mp_epilogue_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     integer(c_int) :: activation = 0
-    !> 1 float; multiplies alpha, e.g. mp_scaler_inv_scale()
+    !> 1 float; multiplies alpha, e.g. mp_scaler_get_inv_scale_address()
     type(c_ptr) :: scale = c_null_ptr
     !> n elements
     type(c_ptr) :: bias = c_null_ptr
-    integer(c_int) :: bias_dtype = 0
+    integer(c_int) :: dtype_bias = 0
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> m x n, type and batch layout of D; written, or read by MP_ACT_D*
     type(c_ptr) :: aux = c_null_ptr
-    !> 0 = ldd
+    !> 0 = ld_d
     integer(c_int64_t) :: ld_aux = 0_c_int64_t
     !> n floats, overwritten; zeros if m or batch_count is 0
     type(c_ptr) :: dbias = c_null_ptr
@@ -777,10 +777,10 @@ module mpcore_c
     integer(c_int64_t) :: n = 0_c_int64_t
     !> op(A) is m x k, op(B) is k x n, C and D are m x n
     integer(c_int64_t) :: k = 0_c_int64_t
-    integer(c_int64_t) :: lda = 0_c_int64_t
-    integer(c_int64_t) :: ldb = 0_c_int64_t
-    integer(c_int64_t) :: ldc = 0_c_int64_t
-    integer(c_int64_t) :: ldd = 0_c_int64_t
+    integer(c_int64_t) :: ld_a = 0_c_int64_t
+    integer(c_int64_t) :: ld_b = 0_c_int64_t
+    integer(c_int64_t) :: ld_c = 0_c_int64_t
+    integer(c_int64_t) :: ld_d = 0_c_int64_t
     !> Elements between batch items.  0 for a or b: all items share one matrix.
     integer(c_int64_t) :: stride_a = 0_c_int64_t
     !> Elements between batch items.  0 for a or b: all items share one matrix.
@@ -802,10 +802,10 @@ module mpcore_c
     integer(c_int64_t) :: m = 0_c_int64_t
     integer(c_int64_t) :: n = 0_c_int64_t
     integer(c_int64_t) :: k = 0_c_int64_t
-    integer(c_int64_t) :: lda = 0_c_int64_t
-    integer(c_int64_t) :: ldb = 0_c_int64_t
-    integer(c_int64_t) :: ldc = 0_c_int64_t
-    integer(c_int64_t) :: ldd = 0_c_int64_t
+    integer(c_int64_t) :: ld_a = 0_c_int64_t
+    integer(c_int64_t) :: ld_b = 0_c_int64_t
+    integer(c_int64_t) :: ld_c = 0_c_int64_t
+    integer(c_int64_t) :: ld_d = 0_c_int64_t
     !> device
     type(c_ptr) :: A = c_null_ptr
     !> device
@@ -950,12 +950,12 @@ module mpcore_c
     integer(c_int32_t) :: flags = 0_c_int32_t
     real(c_float) :: init_scale = 0.0_c_float
     !> Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
-    !> become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_NO_SCALE) and the status
-    !> becomes MP_SCALER_DIVERGED.
+    !> become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_OUTCOME_NO_SCALE) and the status
+    !> becomes MP_SCALER_STATUS_DIVERGED.
     real(c_float) :: min_scale = 0.0_c_float
     !> Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
-    !> become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_NO_SCALE) and the status
-    !> becomes MP_SCALER_DIVERGED.
+    !> become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_OUTCOME_NO_SCALE) and the status
+    !> becomes MP_SCALER_STATUS_DIVERGED.
     real(c_float) :: max_scale = 0.0_c_float
     !> backoff; > 1
     real(c_double) :: growth_factor = 0.0_c_double
@@ -975,10 +975,10 @@ module mpcore_c
     integer(c_int32_t) :: growth_interval = 0_c_int32_t
     !> backoff; overflows per backoff, >= 1
     integer(c_int32_t) :: hysteresis = 0_c_int32_t
-    !> Number of consecutive skipped steps after which the status is MP_SCALER_DIVERGED and S is
+    !> Number of consecutive skipped steps after which the status is MP_SCALER_STATUS_DIVERGED and S is
     !> frozen until a step is clean; 0 = never.  No S prevents a NaN in the forward pass, and
     !> lowering S further would end at min_scale or 0.
-    integer(c_int32_t) :: diverged_after = 0_c_int32_t
+    integer(c_int32_t) :: max_consecutive_skips = 0_c_int32_t
     !> updates kept for mp_scaler_get_history_sync; at most 2^24
     integer(c_int32_t) :: history = 0_c_int32_t
     !> must be 0
@@ -992,7 +992,7 @@ module mpcore_c
     integer(c_int) :: policy = 0
     real(c_float) :: scale = 0.0_c_float
     !> clean steps counted towards growth_interval; -1: the next one is not
-    !> counted (MP_SCALER_FIRST_STEP_UNCOUNTED)
+    !> counted (MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED)
     integer(c_int32_t) :: growth_tracker = 0_c_int32_t
     !> overflows until S backs off; 0: each one backs off
     integer(c_int32_t) :: hysteresis_left = 0_c_int32_t
@@ -1015,17 +1015,17 @@ module mpcore_c
     !> overflows with a NaN gradient (amax was NaN)
     integer(c_int64_t) :: skipped_nan = 0_c_int64_t
     !> skips since the last clean step
-    integer(c_int64_t) :: skipped_in_row = 0_c_int64_t
-    !> Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE.
+    integer(c_int64_t) :: consecutive_skips = 0_c_int64_t
+    !> Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE.
     integer(c_int64_t) :: overflows = 0_c_int64_t
-    !> Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE.
+    !> Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE.
     integer(c_int64_t) :: out_of_range = 0_c_int64_t
-    !> Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE.
+    !> Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE.
     integer(c_int64_t) :: no_scale = 0_c_int64_t
   end type
 
   !> Hyperparameters of one parameter group.  0 disables a limit or a regularizer.
-  type, bind(c) :: mp_hyper_t
+  type, bind(c) :: mp_param_group_t
     !> in an array, also the distance between elements, in bytes
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     !> >= 0
@@ -1034,13 +1034,13 @@ module mpcore_c
     real(c_float) :: beta1 = 0.0_c_float
     !> Adam, LAMB, NovoGrad, RMSProp
     real(c_float) :: beta2 = 0.0_c_float
-    !> > 0; SGD with MP_OPT_LARC or MP_OPT_LARS: >= 0
+    !> > 0; SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: >= 0
     real(c_float) :: eps = 0.0_c_float
     !> >= 0
     real(c_float) :: weight_decay = 0.0_c_float
     !> SGD, NovoGrad
     real(c_float) :: dampening = 0.0_c_float
-    !> SGD with MP_OPT_LARC or MP_OPT_LARS: > 0
+    !> SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: > 0
     real(c_float) :: trust = 0.0_c_float
     !> g *= min(1, max_tensor_norm / (|g| + 1e-6))
     real(c_float) :: max_tensor_norm = 0.0_c_float
@@ -1070,7 +1070,7 @@ module mpcore_c
   !> list, or the address of a tensor, that occurs twice, except in grads and extra_grads.
   !>
   !> m and v are usually NULL.  mp_optimizer_create then allocates those that the groups need, filled
-  !> with 0, by the context's allocator; see mp_optimizer_moments.  If you pass m or v, initialize
+  !> with 0, by the context's allocator; see mp_optimizer_get_moments.  If you pass m or v, initialize
   !> its tensors yourself.
   type, bind(c) :: mp_optimizer_desc_t
     integer(c_int32_t) :: struct_size = 104_c_int32_t
@@ -1111,19 +1111,19 @@ module mpcore_c
     !> the gradient of a custom penalty.  Every step reads it without checking it: an element whose
     !> extra gradient is infinite keeps its weight (mp_step_options.rejected_updates).
     type(c_ptr) :: extra_grads = c_null_ptr
-    !> for MP_OPT_STOCHASTIC_ROUNDING; any value
+    !> for MP_OPT_FLAG_STOCHASTIC_ROUNDING; any value
     integer(c_int64_t) :: rounding_seed = 0_c_int64_t
   end type
 
   !> Rounding of fp32 master weights to their 16-bit copy.
   type, bind(c) :: mp_model_options_t
     integer(c_int32_t) :: struct_size = 32_c_int32_t
-    !> MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING
+    !> MP_OPT_FLAG_MODEL_OVERFLOW, MP_OPT_FLAG_STOCHASTIC_ROUNDING
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> for MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t
+    !> for MP_OPT_FLAG_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t
     integer(c_int64_t) :: rounding_seed = 0_c_int64_t
-    !> Device, 1 integer, for MP_OPT_STOCHASTIC_ROUNDING: number of updates of the weights so far.
-    !> With an optimizer of this library: mp_optimizer_step_counter after its step.
+    !> Device, 1 integer, for MP_OPT_FLAG_STOCHASTIC_ROUNDING: number of updates of the weights so far.
+    !> With an optimizer of this library: mp_optimizer_get_step_address after its step.
     type(c_ptr) :: t = c_null_ptr
     !> see mp_step_options.model_overflows
     type(c_ptr) :: overflows = c_null_ptr
@@ -1180,7 +1180,7 @@ module mpcore_c
     type(c_ptr) :: found_inf = c_null_ptr
     !> device, 1 float per tensor, optional: like grad_norm
     type(c_ptr) :: tensor_norms = c_null_ptr
-    !> Device, 1 float, for MP_STEP_CHECKED: largest |gradient| as measured, like `amax` of
+    !> Device, 1 float, for MP_STEP_FLAG_CHECKED: largest |gradient| as measured, like `amax` of
     !> mp_scaler_update and required by the same policies.  Infinity or NaN skips the step.  Read but
     !> not cleared: clear it before the epilogues of the next step update it.
     type(c_ptr) :: amax = c_null_ptr
@@ -1215,11 +1215,11 @@ module mpcore_c
     !> mp_autocast_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
     !> Limit of |x|, >= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
-    !> mp_autocast_graph.tensor_amax is MP_CAST_DENY.  65504 / 64 leaves fp16 a headroom of six
+    !> mp_autocast_graph.tensor_amax is MP_OP_CLASS_DENY.  65504 / 64 leaves fp16 a headroom of six
     !> bits.
     real(c_float) :: amax_limit = 0.0_c_float
     !> Limit of mp_autocast_graph.node_depth, >= 0; 0 = no limit.  A node that sums more terms is
-    !> MP_CAST_DENY.
+    !> MP_OP_CLASS_DENY.
     integer(c_int64_t) :: depth_limit = 0_c_int64_t
   end type
 
@@ -1237,7 +1237,7 @@ module mpcore_c
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> names of operations; NULL elements require a node_class
     type(c_ptr) :: node_op = c_null_ptr
-    !> optional: 1 + mp_autocast_class_t; 0 = class of node_op
+    !> optional: 1 + mp_op_class_t; 0 = class of node_op
     type(c_ptr) :: node_class = c_null_ptr
     !> optional, for patterns and reports; elements may be NULL
     type(c_ptr) :: node_name = c_null_ptr
@@ -1275,9 +1275,9 @@ module mpcore_c
     !> nodes of the clusters
     type(c_ptr) :: member = c_null_ptr
     !> Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-    !> MP_CAST_DENY or downstream of one, or has MP_NODE_KEEP, _ELSEWHERE or _NO_LOW; otherwise low
+    !> MP_OP_CLASS_DENY or downstream of one, or has MP_NODE_FLAG_KEEP_FP32, _ELSEWHERE or _NO_LOW; otherwise low
     !> precision if any member is, regardless of classes.  1, a loop: low precision if all members
-    !> without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32.
+    !> without MP_NODE_FLAG_BACK_EDGE are and the others can be; otherwise fp32.
     type(c_ptr) :: cluster_kind = c_null_ptr
   end type
 
@@ -1287,7 +1287,7 @@ module mpcore_c
     integer(c_int) :: from = 0
     integer(c_int) :: to = 0
     integer(c_int) :: kind = 0
-    !> inputs that read the result, plus the caller with MP_AUTOCAST_KEEP_IO
+    !> inputs that read the result, plus the caller with MP_AUTOCAST_FLAG_KEEP_IO
     integer(c_int32_t) :: readers = 0_c_int32_t
   end type
 
@@ -1297,7 +1297,7 @@ module mpcore_c
   !> Input j reads its tensor t as written, in type tensor_dtype[t], or the result of cast
   !> input_cast[j] if that is >= 0.  A tensor has at most one cast.
   !>
-  !> MP_AUTOCAST_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
+  !> MP_AUTOCAST_FLAG_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
   !> of inputs:
   !>
   !> - All tensors stay MP_FP32.
@@ -1311,7 +1311,7 @@ module mpcore_c
     integer(c_int32_t) :: num_casts = 0_c_int32_t
     !> out
     integer(c_int32_t) :: num_low_nodes = 0_c_int32_t
-    !> out: casts of kind MP_CAST_BY_MODEL_COPY
+    !> out: casts of kind MP_CAST_KIND_MODEL_COPY
     integer(c_int32_t) :: num_parameters_low = 0_c_int32_t
     !> num_tensors: type that the producer writes
     type(c_ptr) :: tensor_dtype = c_null_ptr
@@ -1323,8 +1323,8 @@ module mpcore_c
     type(c_ptr) :: input_cast = c_null_ptr
     !> room for num_tensors; ordered by tensor
     type(c_ptr) :: casts = c_null_ptr
-    !> num_nodes: mp_autocast_why_t
-    type(c_ptr) :: node_why = c_null_ptr
+    !> num_nodes: mp_autocast_reason_t
+    type(c_ptr) :: node_reason = c_null_ptr
     !> num_nodes: a node that caused the type, or -1
     type(c_ptr) :: node_cause = c_null_ptr
     !> out: static storage; NULL if autocast is enabled
@@ -1350,7 +1350,7 @@ module mpcore_c
     real(c_float) :: label_smoothing = 0.0_c_float
     !> mp_xent_flags_t, or-ed; 0 = every row counts
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> any value; read only with MP_XENT_IGNORE_LABEL
+    !> any value; read only with MP_XENT_FLAG_IGNORE_LABEL
     integer(c_int32_t) :: ignore_label = 0_c_int32_t
   end type
 
@@ -1369,7 +1369,7 @@ module mpcore_c
     integer(c_int) :: reduction = 0
     !> mp_loss_flags_t, or-ed; 0 = every element counts
     integer(c_int32_t) :: flags = 0_c_int32_t
-    !> any value, NaN included; read only with MP_LOSS_IGNORE_TARGET
+    !> any value, NaN included; read only with MP_LOSS_FLAG_IGNORE_TARGET
     real(c_float) :: ignore_target = 0.0_c_float
   end type
 
@@ -1382,7 +1382,7 @@ module mpcore_c
   !> Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
   !> extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
   !>
-  !> If the window is larger than the padded image (with MP_POOL_CEIL: by a stride or more), P or Q
+  !> If the window is larger than the padded image (with MP_POOL_FLAG_CEIL: by a stride or more), P or Q
   !> is 0: y is empty and dx is 0.
   type, bind(c) :: mp_pool2d_desc_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
@@ -1572,7 +1572,7 @@ module mpcore_c
     type(c_ptr) :: b_hh = c_null_ptr
   end type
 
-  !> Sizes derived from a descriptor, independent of strides and MP_RNN_ACCUMULATE.
+  !> Sizes derived from a descriptor, independent of strides and MP_RNN_FLAG_ACCUMULATE.
   type, bind(c) :: mp_rnn_sizes_t
     integer(c_int32_t) :: struct_size = 32_c_int32_t
     !> 1 or 2
@@ -1608,7 +1608,7 @@ module mpcore_c
     !> x_step and y_step are ignored.
     type(c_ptr) :: batch_sizes = c_null_ptr
     !> Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
-    !> changes in every training step, such as mp_optimizer_step_counter; otherwise all steps have
+    !> changes in every training step, such as mp_optimizer_get_step_address; otherwise all steps have
     !> equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
     !> passes of one step.
     type(c_ptr) :: dropout_offset = c_null_ptr
@@ -1661,7 +1661,7 @@ module mpcore_c
     integer(c_int64_t) :: rows = 0_c_int64_t
     !> rows of table and dtable, >= 1
     integer(c_int32_t) :: vocabulary = 0_c_int32_t
-    !> in [0, vocabulary); read only with MP_EMBEDDING_PADDING
+    !> in [0, vocabulary); read only with MP_EMBEDDING_FLAG_PADDING
     integer(c_int32_t) :: padding_index = 0_c_int32_t
     !> elements of a row, >= 1
     integer(c_int64_t) :: width = 0_c_int64_t
@@ -1718,7 +1718,7 @@ module mpcore_c
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
 
-  !> Device memory of a compiled graph, in bytes.  The sum of all fields except activations_alone is
+  !> Device memory of a compiled graph, in bytes.  The sum of all fields except activations_unshared is
   !> the allocated memory, apart from the tables of the lists.
   type, bind(c) :: mp_graph_memory_t
     integer(c_int32_t) :: struct_size = 64_c_int32_t
@@ -1735,7 +1735,7 @@ module mpcore_c
     !> activations and their gradients, which reuse memory
     integer(c_int64_t) :: activations = 0_c_int64_t
     !> activations without reuse of memory; not part of the sum
-    integer(c_int64_t) :: activations_alone = 0_c_int64_t
+    integer(c_int64_t) :: activations_unshared = 0_c_int64_t
     integer(c_int64_t) :: workspace = 0_c_int64_t
   end type
 
@@ -1797,7 +1797,7 @@ module mpcore_c
     end function
 
     !> Returns the message of the last failed call on this thread.  It names the offending argument
-    !> and its value: "mp_gemm: lda = 60 is smaller than k = 64".  Meaningful directly after a call
+    !> and its value: "mp_gemm: ld_a = 60 is smaller than k = 64".  Meaningful directly after a call
     !> that returned an error; valid until the next mpcore call on this thread.  Never NULL.
     function mp_last_error() result(answer) bind(c, name="mp_last_error")
       import
@@ -1919,16 +1919,16 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Converts elements: dst[i] = (dst_dtype)src[i].  dst may be src if both types have equal size;
+    !> Converts elements: dst[i] = (dtype_dst)src[i].  dst may be src if both types have equal size;
     !> any other overlap is an error.
-    function mp_cast(context, src, src_dtype, dst, dst_dtype, count, &
+    function mp_cast(context, src, dtype_src, dst, dtype_dst, count, &
       stream) result(answer) bind(c, name="mp_cast")
       import
       type(c_ptr), value :: context
       type(c_ptr), value :: src
-      integer(c_int), value :: src_dtype
+      integer(c_int), value :: dtype_src
       type(c_ptr), value :: dst
-      integer(c_int), value :: dst_dtype
+      integer(c_int), value :: dtype_dst
       integer(c_int64_t), value :: count
       type(c_ptr), value :: stream
       integer(c_int) :: answer
@@ -1943,8 +1943,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
-    !> ldb = ldc = ldd = n.
+    !> Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld_a = k,
+    !> ld_b = ld_c = ld_d = n.
     function mp_gemm_desc_init(desc, struct_size, m, n, k, dtype_ab, &
       dtype_cd) result(answer) bind(c, name="mp_gemm_desc_init")
       import
@@ -1979,9 +1979,9 @@ module mpcore_c
 
     !> Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
     !>
-    !> @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
+    !> @param A  device; m x k with row stride ld_a (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
     !>           if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then checked but not used.
-    !> @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+    !> @param B  device; k x n with row stride ld_b (MP_OP_N), or n x k (MP_OP_T).
     !> @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
     !> @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
     !>           with an argument is an error.  If both row strides are equal in bytes, elements are
@@ -2054,7 +2054,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n.
+    !> Initializes a dense, untransposed item without data: ld_a = k, ld_b = ld_c = ld_d = n.
     function mp_gemm_group_item_init(item, struct_size, m, n, k) result(answer) bind(c, &
       name="mp_gemm_group_item_init")
       import
@@ -2104,7 +2104,7 @@ module mpcore_c
     !> @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
     !>
     !> If an item is invalid, nothing is enqueued, and the message names the item:
-    !> "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64".
+    !> "mp_gemm_grouped: items[3].ld_a = 60 is smaller than k = 64".
     function mp_gemm_grouped(context, desc, count, items, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
       bind(c, name="mp_gemm_grouped")
@@ -2203,8 +2203,8 @@ module mpcore_c
 
     !> Returns the output height P and width Q; 0 if the filter is larger than the padded image.
     !> @param p,q  host, out.
-    function mp_conv2d_output_size(desc, p, q) result(answer) bind(c, &
-      name="mp_conv2d_output_size")
+    function mp_conv2d_get_output_size(desc, p, q) result(answer) bind(c, &
+      name="mp_conv2d_get_output_size")
       import
       type(mp_conv2d_desc_t), intent(in), optional :: desc
       integer(c_int32_t), intent(inout) :: p
@@ -2345,8 +2345,8 @@ module mpcore_c
     !> Returns the current address, size and type of one tensor.
     !> @param data,numel,dtype  host, out, each optional; data is a device address.
     !> @retval MP_ERROR_NOT_FOUND index is not less than count
-    function mp_tensor_list_get(list, index, data, numel, dtype) result(answer) bind(c, &
-      name="mp_tensor_list_get")
+    function mp_tensor_list_get_tensor(list, index, data, numel, dtype) result(answer) bind(c, &
+      name="mp_tensor_list_get_tensor")
       import
       type(c_ptr), value :: list
       integer(c_int32_t), value :: index
@@ -2465,7 +2465,7 @@ module mpcore_c
     !> Initializes the defaults of a policy:
     !>
     !>     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-    !>     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+    !>     growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history 0
     !>     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
     !>     overflow_std_dev 3.0902      sigma_floor 0.5
     !>
@@ -2490,7 +2490,7 @@ module mpcore_c
     end function
 
     !> Creates a scaler and all memory that it needs.  A program may have several, one per loss;
-    !> several optimizers may share one, see MP_STEP_KEEP_SCALER.
+    !> several optimizers may share one, see MP_STEP_FLAG_KEEP_SCALER.
     function mp_scaler_create(scaler, context, config) result(answer) bind(c, &
       name="mp_scaler_create")
       import
@@ -2508,14 +2508,16 @@ module mpcore_c
     end subroutine
 
     !> Returns the device address of S, which is constant for the life of the scaler.
-    function mp_scaler_scale(scaler) result(answer) bind(c, name="mp_scaler_scale")
+    function mp_scaler_get_scale_address(scaler) result(answer) bind(c, &
+      name="mp_scaler_get_scale_address")
       import
       type(c_ptr), value :: scaler
       type(c_ptr) :: answer
     end function
 
     !> Returns the device address of 1/S, which is constant for the life of the scaler.
-    function mp_scaler_inv_scale(scaler) result(answer) bind(c, name="mp_scaler_inv_scale")
+    function mp_scaler_get_inv_scale_address(scaler) result(answer) bind(c, &
+      name="mp_scaler_get_inv_scale_address")
       import
       type(c_ptr), value :: scaler
       type(c_ptr) :: answer
@@ -2523,7 +2525,8 @@ module mpcore_c
 
     !> Returns the device address of the scaler's sticky overflow flag, which is constant for the life
     !> of the scaler.  mp_scaler_update clears the flag.
-    function mp_scaler_found_inf(scaler) result(answer) bind(c, name="mp_scaler_found_inf")
+    function mp_scaler_get_found_inf_address(scaler) result(answer) bind(c, &
+      name="mp_scaler_get_found_inf_address")
       import
       type(c_ptr), value :: scaler
       type(c_ptr) :: answer
@@ -2542,11 +2545,11 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Applies the policy once, from mp_scaler_found_inf and *amax, then clears the flag.
+    !> Applies the policy once, from mp_scaler_get_found_inf_address and *amax, then clears the flag.
     !> mp_scale_step includes this.
     !> @param amax  device, 1 float: largest |gradient| as measured, still multiplied by S and before
     !>              clipping.  Infinity or NaN counts as an overflow even if the flag is 0.  Combined
-    !>              with the amax of steps with MP_STEP_KEEP_SCALER and of mp_grads_accumulate since
+    !>              with the amax of steps with MP_STEP_FLAG_KEEP_SCALER and of mp_grads_accumulate since
     !>              the last update.  Required by lognormal and logmax, unless such calls
     !>              provided one.  Otherwise optional: it distinguishes NaN from infinity.
     function mp_scaler_update(scaler, amax, stream) result(answer) bind(c, &
@@ -2580,7 +2583,7 @@ module mpcore_c
     !>   limits, set growth_tracker to 0 and hysteresis_left to hysteresis.
     !> - a negative headroom; statistics that are not finite or, for lognormal, cannot be means of
     !>   log2 of floats
-    !> - inconsistent counts: skipped > steps, skipped_nan > overflows, skipped_in_row > skipped, or
+    !> - inconsistent counts: skipped > steps, skipped_nan > overflows, consecutive_skips > skipped, or
     !>   skipped not equal to overflows + out_of_range + no_scale
     !> - counts above 2^52
     !>
@@ -2598,7 +2601,7 @@ module mpcore_c
     !> @param capacity  elements of the arrays; if there are more updates, the newest are returned.
     !> @param scales    host, optional: S during each step.
     !> @param skipped   host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
-    !>                  MP_STEP_RANGE or MP_STEP_NO_SCALE.  0 to 2 differ from mp_step_outcome_t.
+    !>                  MP_STEP_OUTCOME_OUT_OF_RANGE or MP_STEP_OUTCOME_NO_SCALE.  0 to 2 differ from mp_step_outcome_t.
     !> @param count     host: elements written, at most config.history.
     function mp_scaler_get_history_sync(scaler, capacity, scales, skipped, count, &
       stream) result(answer) bind(c, name="mp_scaler_get_history_sync")
@@ -2624,17 +2627,17 @@ module mpcore_c
     !>     RMSProp   0       0.9     1e-8
     !>
     !> decay_power is 1; all other fields are 0.
-    function mp_hyper_init(hyper, struct_size, kind, lr) result(answer) bind(c, &
-      name="mp_hyper_init")
+    function mp_param_group_init(hyper, struct_size, kind, lr) result(answer) bind(c, &
+      name="mp_param_group_init")
       import
-      type(mp_hyper_t), intent(inout) :: hyper
+      type(mp_param_group_t), intent(inout) :: hyper
       integer(c_size_t), value :: struct_size
       integer(c_int), value :: kind
       real(c_float), value :: lr
       integer(c_int) :: answer
     end function
 
-    !> Initializes a descriptor with one group and no tensors.  flags is MP_OPT_DECOUPLED_DECAY for
+    !> Initializes a descriptor with one group and no tensors.  flags is MP_OPT_FLAG_DECOUPLED_DECAY for
     !> MP_OPT_LAMB and 0 for all other kinds.
     function mp_optimizer_desc_init(desc, struct_size, kind) result(answer) bind(c, &
       name="mp_optimizer_desc_init")
@@ -2649,7 +2652,7 @@ module mpcore_c
     !> defaults.  Case is ignored.
     !>
     !>     "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
-    !>     "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+    !>     "adamw"   MP_OPT_ADAM with MP_OPT_FLAG_DECOUPLED_DECAY and weight_decay 0.01, as in torch
     !>
     !> @param name   host.
     !> @param desc   host, out, desc_size bytes; desc->groups is hyper.  Zeroed on error.
@@ -2661,7 +2664,7 @@ module mpcore_c
       type(c_ptr), value :: name
       type(mp_optimizer_desc_t), intent(inout) :: desc
       integer(c_size_t), value :: desc_size
-      type(mp_hyper_t), intent(inout) :: hyper
+      type(mp_param_group_t), intent(inout) :: hyper
       integer(c_size_t), value :: hyper_size
       real(c_float), value :: lr
       integer(c_int) :: answer
@@ -2684,11 +2687,11 @@ module mpcore_c
       type(c_ptr), value :: optimizer
     end subroutine
 
-    !> Returns the lists m and v, passed or allocated; mp_tensor_list_get has their addresses.  They
+    !> Returns the lists m and v, passed or allocated; mp_tensor_list_get_tensor has their addresses.  They
     !> live as long as the optimizer.
     !> @param m,v  host, out, each optional; NULL if the optimizer has none.
-    function mp_optimizer_moments(optimizer, m, v) result(answer) bind(c, &
-      name="mp_optimizer_moments")
+    function mp_optimizer_get_moments(optimizer, m, v) result(answer) bind(c, &
+      name="mp_optimizer_get_moments")
       import
       type(c_ptr), value :: optimizer
       type(c_ptr), intent(inout), optional :: m
@@ -2700,12 +2703,12 @@ module mpcore_c
     !> captured graph uses the new values when it is replayed.
     !> @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm is not 0, but was 0 in all groups at creation:
     !>         a step would need an additional launch
-    function mp_optimizer_set_hyper(optimizer, group, hyper, stream) result(answer) bind(c, &
-      name="mp_optimizer_set_hyper")
+    function mp_optimizer_set_group(optimizer, group, hyper, stream) result(answer) bind(c, &
+      name="mp_optimizer_set_group")
       import
       type(c_ptr), value :: optimizer
       integer(c_int32_t), value :: group
-      type(mp_hyper_t), intent(in), optional :: hyper
+      type(mp_param_group_t), intent(in), optional :: hyper
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -2764,7 +2767,8 @@ module mpcore_c
     !> Returns the learning rates of the last applied step, before lr_multipliers.
     !> @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
     !>         NULL if optimizer is NULL
-    function mp_optimizer_lr(optimizer) result(answer) bind(c, name="mp_optimizer_lr")
+    function mp_optimizer_get_lr_address(optimizer) result(answer) bind(c, &
+      name="mp_optimizer_get_lr_address")
       import
       type(c_ptr), value :: optimizer
       type(c_ptr) :: answer
@@ -2786,8 +2790,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.
-    !> It counts skips and serves mp_step_query, so bf16 training needs no other scaler.
+    !> Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, max_consecutive_skips 100.
+    !> It counts skips and serves mp_scaler_query_step, so bf16 training needs no other scaler.
     !> @return owned by the optimizer and destroyed with it; NULL if optimizer is NULL
     function mp_optimizer_get_scaler(optimizer) result(answer) bind(c, &
       name="mp_optimizer_get_scaler")
@@ -2798,8 +2802,8 @@ module mpcore_c
 
     !> Returns the device address of the step counter t, which is constant for the life of the
     !> optimizer.  Every applied step increments t.  NULL if optimizer is NULL.
-    function mp_optimizer_step_counter(optimizer) result(answer) bind(c, &
-      name="mp_optimizer_step_counter")
+    function mp_optimizer_get_step_address(optimizer) result(answer) bind(c, &
+      name="mp_optimizer_get_step_address")
       import
       type(c_ptr), value :: optimizer
       type(c_ptr) :: answer
@@ -2934,8 +2938,8 @@ module mpcore_c
     !> @param pre,post  > 0, finite.
     !> @retval MP_ERROR_COMM a callback failed: all gradients have been multiplied by pre, and some may
     !>         have been summed
-    function mp_grad_all_reduce(grads, comm, pre, post, stream) result(answer) bind(c, &
-      name="mp_grad_all_reduce")
+    function mp_grads_all_reduce(grads, comm, pre, post, stream) result(answer) bind(c, &
+      name="mp_grads_all_reduce")
       import
       type(c_ptr), value :: grads
       type(mp_comm_t), optional :: comm
@@ -2957,30 +2961,30 @@ module mpcore_c
     !> Checks, unscales and clips the gradients, updates the weights, and adapts the loss scale:
     !>
     !>     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
-    !>     2. found_inf, NaN and amax (MP_STEP_SHARDED: and the norm)
+    !>     2. found_inf, NaN and amax (MP_STEP_FLAG_SHARDED: and the norm)
     !>        are combined over all ranks                                only with comm
-    !>     3. if the outcome is MP_STEP_TAKEN:
+    !>     3. if the outcome is MP_STEP_OUTCOME_TAKEN:
     !>            g = gradient / S, clipped;  optimizer update of master;
     !>            model = round(master);  t += 1                         second pass
-    !>     4. S follows its policy;  found_inf is cleared                not with MP_STEP_KEEP_SCALER
+    !>     4. S follows its policy;  found_inf is cleared                not with MP_STEP_FLAG_KEEP_SCALER
     !>
     !> Everything runs on the device, without host synchronization.  The result is bitwise identical
     !> to mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step and
     !> mp_scaler_update in this order, with fewer launches and less memory traffic.  Two passes are the
     !> minimum, because no weight may change before the last gradient has been checked; with
-    !> MP_STEP_CHECKED, one is enough.
+    !> MP_STEP_FLAG_CHECKED, one is enough.
     !>
-    !> found_inf is the scaler's flag (mp_scaler_found_inf), which a GEMM epilogue may already have set
-    !> for an activation gradient.  An overflow skips the step with MP_SCALER_STATIC too.
+    !> found_inf is the scaler's flag (mp_scaler_get_found_inf_address), which a GEMM epilogue may already have set
+    !> for an activation gradient.  An overflow skips the step with MP_SCALER_POLICY_STATIC too.
     !>
     !> Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which the
-    !> square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element whose new weight or
+    !> square of a gradient could overflow is skipped (MP_STEP_OUTCOME_OUT_OF_RANGE).  An element whose new weight or
     !> moment is not finite, e.g. because of an infinite extra gradient, keeps its old weight and
     !> moments; mp_step_options.rejected_updates counts it.
     !>
-    !> Ranks: after mp_grad_all_reduce the gradients are equal on all ranks, but a flag set by an
+    !> Ranks: after mp_grads_all_reduce the gradients are equal on all ranks, but a flag set by an
     !> epilogue is not, nor is the amax of a sharded optimizer.  Phase 2 is one all_reduce of 3 floats
-    !> (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
+    !> (max) and, with MP_STEP_FLAG_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
     !> Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are sums of
     !> squares in fp32, separate for large, small and other values, each scaled by a power of two.
     !>
@@ -3000,34 +3004,34 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FIRST,
+    !> Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FLAG_FIRST,
     !> sums = weight / S * grads.  One pass, with the current S; weight / S is rounded once, and so is
     !> each sum.
     !>
     !> Sets the scaler's flag if a gradient or its product with weight / S is not finite.  Records the
     !> largest |gradient|, still multiplied by S and without the weight, for the scaler's next update.
-    !> An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FIRST:
+    !> An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FLAG_FIRST:
     !> one bad micro-batch discards its window even if the flag is cleared.
     !>
     !> Accumulation over k micro-batches; `sums` are the optimizer's gradients:
     !>
     !>     for (int i = 0; i < k; i++) {
-    !>       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    !>       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
     !>       forward_and_backward(i);
     !>       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
     !>     }
-    !>     options.flags = MP_STEP_UNSCALED;
+    !>     options.flags = MP_STEP_FLAG_UNSCALED;
     !>     mp_scale_step(optimizer, scaler, &options, stream);
     !>
-    !> With several ranks, call mp_grad_all_reduce on the sums before the step, and set options.comm.
+    !> With several ranks, call mp_grads_all_reduce on the sums before the step, and set options.comm.
     !>
     !> S is constant within such a window.  Alternatively, S can follow its policy after each
     !> micro-batch, so that the rest of a discarded window uses a smaller S; mp_scaler_state and
-    !> mp_step_query then count micro-batches.  In both forms options.found_inf reports a discarded
+    !> mp_scaler_query_step then count micro-batches.  In both forms options.found_inf reports a discarded
     !> window:
     !>
     !>     for (int i = 0; i < k; i++) {
-    !>       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    !>       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
     !>       forward_and_backward(i);
     !>       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
     !>       mp_scaler_update(scaler, NULL, stream);
@@ -3055,20 +3059,20 @@ module mpcore_c
     !> weight 1 and both flags.  The first half of a step with the application's own optimizer, which
     !> updates fp32 master weights by any rule:
     !>
-    !>     const float *found_inf = mp_scaler_found_inf(scaler);
+    !>     const float *found_inf = mp_scaler_get_found_inf_address(scaler);
     !>     mp_grads_to_fp32(scaler, grads, grads32, stream);
     !>     my_optimizer(found_inf); // masters and grads32; does nothing if *found_inf is not 0
     !>     mp_masters_to_model(masters, models, found_inf, NULL, stream);
     !>     mp_scaler_update(scaler, NULL, stream);
     !>
     !> This optimizer runs on the device and reads the flag there.  If the optimizer runs on the host
-    !> or cannot read the flag, the host polls mp_step_query and then starts it; other enqueued work
+    !> or cannot read the flag, the host polls mp_scaler_query_step and then starts it; other enqueued work
     !> continues meanwhile.  n is mp_scaler_state.steps + 1:
     !>
-    !>     mp_step_outcome_t outcome = MP_STEP_PENDING;
+    !>     mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
     !>     mp_grads_to_fp32(scaler, grads, grads32, stream);
-    !>     while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
-    !>     if (outcome == MP_STEP_TAKEN) {
+    !>     while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n, &outcome);
+    !>     if (outcome == MP_STEP_OUTCOME_TAKEN) {
     !>       my_host_optimizer();
     !>       mp_masters_to_model(masters, models, NULL, NULL, stream);
     !>     }
@@ -3092,10 +3096,10 @@ module mpcore_c
     !> The device never idles if the host queries a step while work of the next one is enqueued:
     !>
     !>     for (int64_t n = 1; n <= steps; n++) {
-    !>       mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    !>       mp_step_outcome_t outcome = n > 1 ? MP_STEP_OUTCOME_PENDING : MP_STEP_OUTCOME_SKIPPED;
     !>       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
-    !>       while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
-    !>       if (outcome == MP_STEP_TAKEN) advance_lr_schedule();
+    !>       while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n - 1, &outcome);
+    !>       if (outcome == MP_STEP_OUTCOME_TAKEN) advance_lr_schedule();
     !>       mp_scale_step(optimizer, scaler, NULL, stream);
     !>     }
     !>
@@ -3105,11 +3109,12 @@ module mpcore_c
     !> @param step     >= 1, counted like mp_scaler_state.steps: step n is the update after which steps
     !>                 is n, also after restoring a state and in a replayed graph.  Its outcome is
     !>                 available at the end of the mp_scale_step or mp_scaler_update that counts it
-    !>                 (steps with MP_STEP_KEEP_SCALER do not count), or after MP_ACCUMULATE_LAST.
+    !>                 (steps with MP_STEP_FLAG_KEEP_SCALER do not count), or after MP_ACCUMULATE_FLAG_LAST.
     !> @param outcome  host, out.
-    !> @retval MP_ERROR_NOT_FOUND the step is MP_STEP_QUERY_DEPTH or more steps old, or precedes a
+    !> @retval MP_ERROR_NOT_FOUND the step is MP_SCALER_QUERY_DEPTH or more steps old, or precedes a
     !>         restored state
-    function mp_step_query(scaler, step, outcome) result(answer) bind(c, name="mp_step_query")
+    function mp_scaler_query_step(scaler, step, outcome) result(answer) bind(c, &
+      name="mp_scaler_query_step")
       import
       type(c_ptr), value :: scaler
       integer(c_int64_t), value :: step
@@ -3117,7 +3122,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+    !> Initializes a configuration: preset MP_AUTOCAST_PRESET_DEFAULT, level MP_AUTOCAST_LEVEL_NORMAL, no flags, no
     !> limits.
     function mp_autocast_config_init(config, struct_size, low) result(answer) bind(c, &
       name="mp_autocast_config_init")
@@ -3140,13 +3145,13 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Creates a policy.  Unless MP_AUTOCAST_NO_ENVIRONMENT is set, it reads environment variables:
+    !> Creates a policy.  Unless MP_AUTOCAST_FLAG_NO_ENVIRONMENT is set, it reads environment variables:
     !>
     !>     MP_AUTOCAST=off|fp16|bf16
     !>     MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
     !>     MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
     !>     MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
-    !>     MP_AUTOCAST_IGNORE_PERFORMANCE=1
+    !>     MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE=1
     !>     MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
     !>
     !> These variables override `config`; mp_autocast_set_class and mp_autocast_set_nodes override
@@ -3199,9 +3204,10 @@ module mpcore_c
     end function
 
     !> Returns the class of an operation, before the level is applied.  Names are case-sensitive.
-    !> Returns MP_CAST_UNLISTED if the operation is unknown (with MP_AUTOCAST_PYTORCH MP_CAST_CLEAR),
+    !> Returns MP_OP_CLASS_UNLISTED if the operation is unknown (with MP_AUTOCAST_PRESET_PYTORCH MP_OP_CLASS_CLEAR),
     !> or if op_type or policy is NULL.
-    function mp_autocast_class(policy, op_type) result(answer) bind(c, name="mp_autocast_class")
+    function mp_autocast_get_class(policy, op_type) result(answer) bind(c, &
+      name="mp_autocast_get_class")
       import
       type(c_ptr), value :: policy
       type(c_ptr), value :: op_type
@@ -3213,12 +3219,12 @@ module mpcore_c
     !> Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
     !> requires Tensor Cores (sm_70), bf16 requires sm_80, and the host target has no faster 16-bit
     !> arithmetic.  This is not an error: mp_autocast_rewrite leaves the graph unchanged and logs one
-    !> warning.  MP_AUTOCAST_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
+    !> warning.  MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
     !> autocast.
     !> @param context         optional; NULL = no performance condition.
     !> @param disabled_reason  host, out: a clause in static storage; NULL = enabled.
-    function mp_autocast_disabled_reason(policy, context, &
-      disabled_reason) result(answer) bind(c, name="mp_autocast_disabled_reason")
+    function mp_autocast_get_disabled_reason(policy, context, &
+      disabled_reason) result(answer) bind(c, name="mp_autocast_get_disabled_reason")
       import
       type(c_ptr), value :: policy
       type(c_ptr), value :: context
@@ -3231,7 +3237,7 @@ module mpcore_c
     !> @param graph    host.
     !> @param result   host, out.
     !> @retval MP_ERROR_INVALID_ARGUMENT a value is out of range (the message names array and index),
-    !>         or MP_AUTOCAST_FORCE_ALL with MP_BF16
+    !>         or MP_AUTOCAST_LEVEL_FORCE_ALL with MP_BF16
     function mp_autocast_rewrite(policy, context, graph, result) result(answer) bind(c, &
       name="mp_autocast_rewrite")
       import
@@ -3262,8 +3268,8 @@ module mpcore_c
 
     !> Determines the casts of a single operation, for programs that execute eagerly:
     !>
-    !>     MP_CAST_ALLOW    inputs and output in low precision
-    !>     MP_CAST_DENY     inputs and output in fp32
+    !>     MP_OP_CLASS_ALLOW    inputs and output in low precision
+    !>     MP_OP_CLASS_DENY     inputs and output in fp32
     !>     otherwise        inputs of one type stay unchanged; inputs of several types become fp32
     !>
     !> Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  The performance condition
@@ -3327,7 +3333,7 @@ module mpcore_c
     !>
     !> @param logits      device, rows x classes.
     !> @param labels      device, rows values.
-    !> @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+    !> @param loss_scale  device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
     !> @param row_loss    device, rows floats, written; not multiplied by S.
     !> @param loss        device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
     !> @param correct     device, 1 value, optional: increased by the number of rows whose largest
@@ -3383,7 +3389,7 @@ module mpcore_c
     !>     loss = sum_i element_loss[i] / divisor
     !>     dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
     !>
-    !> - Divisor: with MP_LOSS_MEAN the number of elements that are not ignored, independent of
+    !> - Divisor: with MP_LOSS_REDUCTION_MEAN the number of elements that are not ignored, independent of
     !>   their weights, as in torch.  If all are ignored, the mean is NaN.
     !> - Ignored elements, and elements with weights[i] = 0, have loss 0 and gradient 0 for every
     !>   prediction.  Elements with weights[i] = 0 are included in the divisor.
@@ -3400,7 +3406,7 @@ module mpcore_c
     !> @param prediction    device, count elements.
     !> @param target        device, count elements.
     !> @param weights       device, count floats, optional; NULL = 1.
-    !> @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+    !> @param loss_scale    device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
     !> @param element_loss  device, count floats, optional, written; not multiplied by S.
     !> @param loss          device, 1 float, optional, written; not multiplied by S.
     !> @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
@@ -3433,7 +3439,7 @@ module mpcore_c
     !> @param n,c,h,w  extents, >= 0; if one is 0 the call does nothing.
     !> @param src      device, n x c x h x w, dense.
     !> @param dst      device, n x h x w x c, dense; must not overlap src.
-    function mp_nchw_to_nhwc(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
+    function mp_nchw_to_nhwc(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
       stream) result(answer) bind(c, name="mp_nchw_to_nhwc")
       import
       type(c_ptr), value :: context
@@ -3442,16 +3448,16 @@ module mpcore_c
       integer(c_int64_t), value :: h
       integer(c_int64_t), value :: w
       type(c_ptr), value :: src
-      integer(c_int), value :: src_dtype
+      integer(c_int), value :: dtype_src
       type(c_ptr), value :: dst
-      integer(c_int), value :: dst_dtype
+      integer(c_int), value :: dtype_dst
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
 
     !> Transposes images from NHWC to NCHW: the inverse of mp_nchw_to_nhwc, with equal arguments n, c,
     !> h and w.
-    function mp_nhwc_to_nchw(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
+    function mp_nhwc_to_nchw(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
       stream) result(answer) bind(c, name="mp_nhwc_to_nchw")
       import
       type(c_ptr), value :: context
@@ -3460,9 +3466,9 @@ module mpcore_c
       integer(c_int64_t), value :: h
       integer(c_int64_t), value :: w
       type(c_ptr), value :: src
-      integer(c_int), value :: src_dtype
+      integer(c_int), value :: dtype_src
       type(c_ptr), value :: dst
-      integer(c_int), value :: dst_dtype
+      integer(c_int), value :: dtype_dst
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -3487,8 +3493,8 @@ module mpcore_c
 
     !> Returns the extents P and Q of y.
     !> @param p,q  host, out.
-    function mp_pool2d_output_size(desc, p, q) result(answer) bind(c, &
-      name="mp_pool2d_output_size")
+    function mp_pool2d_get_output_size(desc, p, q) result(answer) bind(c, &
+      name="mp_pool2d_get_output_size")
       import
       type(mp_pool2d_desc_t), intent(in), optional :: desc
       integer(c_int32_t), intent(inout) :: p
@@ -3811,7 +3817,7 @@ module mpcore_c
     !> Computes the gradients of weights and biases, after mp_rnn_backward_data.
     !>
     !> They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
-    !> time steps.  MP_RNN_ACCUMULATE adds them to the previous values.
+    !> time steps.  MP_RNN_FLAG_ACCUMULATE adds them to the previous values.
     !> @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional if the first layer's
     !>                 w_ih gradients are NULL), h0, reserve, weight_grads, found_inf, amax.
     function mp_rnn_backward_weights(context, desc, tensors, workspace, workspace_bytes, &
@@ -3878,12 +3884,12 @@ module mpcore_c
     !>
     !> Determinism: sums are in fp32 and rounded once.  The rows of dout with equal index are added in
     !> ascending order of i, in blocks of 64 rows whose sums are then combined;
-    !> MP_EMBEDDING_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus depend
+    !> MP_EMBEDDING_FLAG_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus depend
     !> on its rows of dout, their order and width, not on other indices or the device.
     !>
     !> @param indices    device, rows values.
     !> @param dout       device, rows x width.
-    !> @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_ACCUMULATE writes only
+    !> @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_FLAG_ACCUMULATE writes only
     !>                   rows with an index, except the padding row.
     !> @param found_inf  device, 1 float, optional: set to 1 and never cleared, see mp_epilogue_t.
     !> @param amax       device, 1 float, optional, updated: largest |element| written to dtable, after
@@ -3931,7 +3937,7 @@ module mpcore_c
     !> rounded once.  With p = 0, y equals x.
     !>
     !> @param offset  device, 1 value, optional; NULL = 0.  Selects the mask: use a counter in device
-    !>                memory that changes in every training step, such as mp_optimizer_step_counter;
+    !>                memory that changes in every training step, such as mp_optimizer_get_step_address;
     !>                otherwise all steps have equal masks.  A replayed CUDA graph reads its current
     !>                value.  It must be the same in the forward and backward pass of a step.
     !> @param x       device, count elements.
@@ -3971,8 +3977,8 @@ module mpcore_c
     !> @param extent  host, rank values >= 1; the tensor is dense and row-major.  If rank > 0,
     !>                extent[0] is the maximum batch, equal for all inputs.
     !> @param tensor  host, out: index of the tensor in all other calls.
-    function mp_graph_input(graph, name, dtype, rank, extent, tensor) result(answer) bind(c, &
-      name="mp_graph_input")
+    function mp_graph_add_input(graph, name, dtype, rank, extent, tensor) result(answer) bind(c, &
+      name="mp_graph_add_input")
       import
       type(c_ptr), value :: graph
       type(c_ptr), value :: name
@@ -3983,11 +3989,11 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_lists returns it for an
+    !> Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_get_lists returns it for an
     !> optimizer.
     !> @param tensor  host, out.
-    function mp_graph_parameter(graph, name, rank, extent, tensor) result(answer) bind(c, &
-      name="mp_graph_parameter")
+    function mp_graph_add_parameter(graph, name, rank, extent, tensor) result(answer) bind(c, &
+      name="mp_graph_add_parameter")
       import
       type(c_ptr), value :: graph
       type(c_ptr), value :: name
@@ -4000,8 +4006,8 @@ module mpcore_c
     !> Adds a tensor that persists between steps and is not trained, such as running statistics: fp32,
     !> in memory of the graph.
     !> @param tensor  host, out.
-    function mp_graph_state(graph, name, rank, extent, tensor) result(answer) bind(c, &
-      name="mp_graph_state")
+    function mp_graph_add_state(graph, name, rank, extent, tensor) result(answer) bind(c, &
+      name="mp_graph_add_state")
       import
       type(c_ptr), value :: graph
       type(c_ptr), value :: name
@@ -4019,9 +4025,9 @@ module mpcore_c
     !> @param outputs     host, out, num_outputs tensors; the last optional outputs can be omitted.
     !> @retval MP_ERROR_NOT_FOUND unknown operation or attribute
     !> @retval MP_ERROR_INVALID_ARGUMENT shapes that do not match; the message names the node
-    function mp_graph_node(graph, op_type, name, inputs, num_inputs, attributes, num_attributes, &
-      outputs, num_outputs) result(answer) &
-      bind(c, name="mp_graph_node")
+    function mp_graph_add_node(graph, op_type, name, inputs, num_inputs, attributes, &
+      num_attributes, outputs, num_outputs) result(answer) &
+      bind(c, name="mp_graph_add_node")
       import
       type(c_ptr), value :: graph
       type(c_ptr), value :: op_type
@@ -4038,7 +4044,8 @@ module mpcore_c
     !> Marks an output of a node as readable: it gets memory that is not shared with other tensors and
     !> keeps its value until the next pass.  Outputs of losses are always readable.  A tensor that
     !> depends on the loss is computed together with it, see mp_graph_mode_t.
-    function mp_graph_output(graph, tensor) result(answer) bind(c, name="mp_graph_output")
+    function mp_graph_add_output(graph, tensor) result(answer) bind(c, &
+      name="mp_graph_add_output")
       import
       type(c_ptr), value :: graph
       integer(c_int32_t), value :: tensor
@@ -4057,7 +4064,7 @@ module mpcore_c
 
     !> Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
     !> and without mp_graph_seed_gradient, the graph has no backward pass.
-    function mp_graph_loss(graph, tensor) result(answer) bind(c, name="mp_graph_loss")
+    function mp_graph_set_loss(graph, tensor) result(answer) bind(c, name="mp_graph_set_loss")
       import
       type(c_ptr), value :: graph
       integer(c_int32_t), value :: tensor
@@ -4069,7 +4076,7 @@ module mpcore_c
     !>
     !> Read `tensor`, which becomes an output, after mp_graph_forward; bind its gradient before
     !> mp_graph_backward.  mp_graph_backward multiplies the gradient by S.  Gradients of several seeds
-    !> and of mp_graph_loss add up.
+    !> and of mp_graph_set_loss add up.
     !> @param tensor  floating-point output of a node; at most one seed per tensor.
     !> @param input   host, out.
     function mp_graph_seed_gradient(graph, tensor, input) result(answer) bind(c, &
@@ -4083,10 +4090,11 @@ module mpcore_c
 
     !> Enables mixed precision: the policy determines the type of each operation.  Call it before
     !> mp_graph_compile.  If autocast is disabled on this device (see
-    !> mp_autocast_disabled_reason), the graph stays fp32, with one warning.
-    !> @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
+    !> mp_autocast_get_disabled_reason), the graph stays fp32, with one warning.
+    !> @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_FLAG_EMULATE is not
     !>                supported.
-    function mp_graph_autocast(graph, policy) result(answer) bind(c, name="mp_graph_autocast")
+    function mp_graph_set_autocast(graph, policy) result(answer) bind(c, &
+      name="mp_graph_set_autocast")
       import
       type(c_ptr), value :: graph
       type(c_ptr), value :: policy
@@ -4152,7 +4160,7 @@ module mpcore_c
     end function
 
     !> Computes the loss, and S times the gradients of all parameters.  The previous pass must be
-    !> mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
+    !> mp_graph_forward with MP_GRAPH_MODE_TRAINING and the same batch.
     !> @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
     !>                NULL: S = 1.
     function mp_graph_backward(graph, scaler, stream) result(answer) bind(c, &
@@ -4192,8 +4200,8 @@ module mpcore_c
     !> belong to the graph and exist as long as it does.  No two gradients share memory.
     !> @param grads,master,model  host, out, each optional.  model is NULL if no parameter has a 16-bit
     !>                            copy; mp_optimizer_desc_t accepts that.
-    function mp_graph_lists(graph, grads, master, model) result(answer) bind(c, &
-      name="mp_graph_lists")
+    function mp_graph_get_lists(graph, grads, master, model) result(answer) bind(c, &
+      name="mp_graph_get_lists")
       import
       type(c_ptr), value :: graph
       type(c_ptr), intent(inout), optional :: grads
@@ -4227,7 +4235,7 @@ module mpcore_c
     !> report is that of mp_autocast_explain.
     !> @param text   host, optional, out: NUL-terminated; NULL only returns the size.
     !> @param bytes  host.  In: size of text.  Out: required size, including the NUL.
-    !> @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_autocast
+    !> @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_set_autocast
     !> @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size
     function mp_graph_explain(graph, form, text, bytes) result(answer) bind(c, &
       name="mp_graph_explain")
@@ -4255,7 +4263,7 @@ module mpcore_c
     end function
 
     !> Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
-    !> the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+    !> the defaults of MP_SCALER_POLICY_BACKOFF, except that max_scale and max_consecutive_skips are 0.
     !> @retval MP_ERROR_INVALID_ARGUMENT unknown preset
     function mp_scaler_config_init_preset(config, struct_size, preset) result(answer) bind(c, &
       name="mp_scaler_config_init_preset")
@@ -4273,8 +4281,8 @@ module mpcore_c
     !>     "LogMax"     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX (OpenSeq2Seq's name)
     !>     "lognormal"  MP_SCALER_PRESET_LOGNORMAL
     !>     "dynamic"    MP_SCALER_PRESET_APEX_AMP (Apex's name); the initial S is that of GradScaler
-    !>     "none"       MP_SCALER_STATIC with S = 1
-    !>     "128"        MP_SCALER_STATIC with S = 128, and likewise for every other valid S
+    !>     "none"       MP_SCALER_POLICY_STATIC with S = 1
+    !>     "128"        MP_SCALER_POLICY_STATIC with S = 128, and likewise for every other valid S
     !>
     !> If a static S is outside [1, 2^24], min_scale or max_scale is set to it.
     !> @param name    host.
@@ -4396,8 +4404,8 @@ contains
     if (mp_epilogue_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
-  !> ldb = ldc = ldd = n.
+  !> Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld_a = k,
+  !> ld_b = ld_c = ld_d = n.
   function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)
     integer(c_int64_t), value :: m
     integer(c_int64_t), value :: n
@@ -4409,7 +4417,7 @@ contains
       dtype_cd) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n.
+  !> Initializes a dense, untransposed item without data: ld_a = k, ld_b = ld_c = ld_d = n.
   function mp_gemm_group_item_default(m, n, k) result(answer)
     integer(c_int64_t), value :: m
     integer(c_int64_t), value :: n
@@ -4438,7 +4446,7 @@ contains
   !> Initializes the defaults of a policy:
   !>
   !>     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-  !>     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+  !>     growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history 0
   !>     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
   !>     overflow_std_dev 3.0902      sigma_floor 0.5
   !>
@@ -4470,14 +4478,15 @@ contains
   !>     RMSProp   0       0.9     1e-8
   !>
   !> decay_power is 1; all other fields are 0.
-  function mp_hyper_default(kind, lr) result(answer)
+  function mp_param_group_default(kind, lr) result(answer)
     integer(c_int), value :: kind
     real(c_float), value :: lr
-    type(mp_hyper_t) :: answer
-    if (mp_hyper_init(answer, c_sizeof(answer), kind, lr) /= MP_SUCCESS) answer%struct_size = 0
+    type(mp_param_group_t) :: answer
+    if (mp_param_group_init(answer, c_sizeof(answer), kind, &
+      lr) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Initializes a descriptor with one group and no tensors.  flags is MP_OPT_DECOUPLED_DECAY for
+  !> Initializes a descriptor with one group and no tensors.  flags is MP_OPT_FLAG_DECOUPLED_DECAY for
   !> MP_OPT_LAMB and 0 for all other kinds.
   function mp_optimizer_desc_default(kind) result(answer)
     integer(c_int), value :: kind
@@ -4504,7 +4513,7 @@ contains
     if (mp_step_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+  !> Initializes a configuration: preset MP_AUTOCAST_PRESET_DEFAULT, level MP_AUTOCAST_LEVEL_NORMAL, no flags, no
   !> limits.
   function mp_autocast_config_default(low) result(answer)
     integer(c_int), value :: low
@@ -4631,7 +4640,7 @@ contains
   end function
 
   !> Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
-  !> the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+  !> the defaults of MP_SCALER_POLICY_BACKOFF, except that max_scale and max_consecutive_skips are 0.
   !> @retval MP_ERROR_INVALID_ARGUMENT unknown preset
   function mp_scaler_config_preset(preset) result(answer)
     integer(c_int), value :: preset

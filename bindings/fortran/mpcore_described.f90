@@ -120,7 +120,7 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_input(net%handle(), text%address(first), dtype, size(shape), c_loc(extent), number), &
+    call mp_check(mp_graph_add_input(net%handle(), text%address(first), dtype, size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
     if (tensor == 0) return
@@ -143,7 +143,7 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_parameter(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
+    call mp_check(mp_graph_add_parameter(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
   end function
@@ -164,7 +164,7 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_state(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
+    call mp_check(mp_graph_add_state(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
   end function
@@ -223,7 +223,7 @@ contains
     if (op == 'Reshape') pairs(:count) = pairs(count:1:-1)
     read_tensors = [inputs - 1, 0]
     numbers = -1
-    status = mp_graph_node(net%handle(), text%address(first_of_op), text%address(first_of_name), c_loc(read_tensors), &
+    status = mp_graph_add_node(net%handle(), text%address(first_of_op), text%address(first_of_name), c_loc(read_tensors), &
                            size(inputs), pairs(1), count, numbers(1), size(outputs))
     outputs = numbers(:size(outputs)) + 1
     call mp_check(status, stat, errmsg)
@@ -239,7 +239,7 @@ contains
     integer, intent(in) :: tensor
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_output(net%handle(), tensor - 1), stat, errmsg)
+    call mp_check(mp_graph_add_output(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
   !> Keeps the gradient of a tensor.  Gradients of parameters are always kept.
@@ -257,7 +257,7 @@ contains
     integer, intent(in) :: tensor
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_loss(net%handle(), tensor - 1), stat, errmsg)
+    call mp_check(mp_graph_set_loss(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
   !> Adds an input for dL / d(tensor) in single precision, with the shape of the tensor, for a loss
@@ -280,7 +280,7 @@ contains
     type(mp_autocast), intent(in) :: policy
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_autocast(net%handle(), policy%handle()), stat, errmsg)
+    call mp_check(mp_graph_set_autocast(net%handle(), policy%handle()), stat, errmsg)
   end subroutine
 
   !> Compiles the network: adds the backward pass and casts, fuses operations, allocates memory.

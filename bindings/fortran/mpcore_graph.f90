@@ -129,7 +129,7 @@ contains
   !>
   !>   producer  node that writes it; absent: graph input
   !>   slot      output slot of the producer
-  !>   role      default MP_TENSOR_ACTIVATION
+  !>   role      default MP_TENSOR_ROLE_ACTIVATION
   !>   amax      largest |x| observed; absent: unknown
   function add_tensor(graph, dtype, producer, slot, role, amax, stat, errmsg) result(tensor)
     class(mp_graph), intent(inout) :: graph
@@ -257,9 +257,9 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     logical :: are_slots
-    are_slots = all(slots >= 0 .and. slots <= MP_SLOT_FP32)
+    are_slots = all(slots >= 0 .and. slots <= MP_AUTOCAST_SLOT_FP32)
     if (.not. are_slots) &
-      call mp_refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_graph: a slot is outside [0, MP_SLOT_FP32]', stat, errmsg)
+      call mp_refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_graph: a slot is outside [0, MP_AUTOCAST_SLOT_FP32]', stat, errmsg)
   end function
 
   !> Converts to a byte; values out of range become 255, which the library rejects except for slots.

@@ -218,7 +218,7 @@ contains
     call mp_check(status, stat, errmsg)
   end subroutine
 
-  !> Runs the forward pass on the bound inputs, in mode MP_GRAPH_TRAINING or MP_GRAPH_INFERENCE.
+  !> Runs the forward pass on the bound inputs, in mode MP_GRAPH_MODE_TRAINING or MP_GRAPH_MODE_INFERENCE.
   subroutine forward(net, mode, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer(c_int), intent(in) :: mode
@@ -293,7 +293,7 @@ contains
     type(c_ptr), intent(out), optional :: grads, master, model
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_lists(net%handle(), grads, master, model), stat, errmsg)
+    call mp_check(mp_graph_get_lists(net%handle(), grads, master, model), stat, errmsg)
   end subroutine
 
   !> Returns the device memory by purpose, in bytes.
@@ -305,7 +305,7 @@ contains
     call mp_check(mp_graph_get_memory(net%handle(), memory), stat, errmsg)
   end subroutine
 
-  !> Explains the types of the operations; default format: MP_AUTOCAST_TEXT.
+  !> Explains the types of the operations; default format: MP_AUTOCAST_FORMAT_TEXT.
   subroutine explain(net, report, form, stat, errmsg)
     class(mp_network), intent(in) :: net
     character(:), allocatable, intent(out) :: report
@@ -315,7 +315,7 @@ contains
     character(kind=c_char), allocatable, target :: text(:)
     integer(c_size_t), target :: bytes
     integer(c_int) :: chosen, status
-    chosen = MP_AUTOCAST_TEXT
+    chosen = MP_AUTOCAST_FORMAT_TEXT
     if (present(form)) chosen = form
     status = mp_graph_explain(net%handle(), chosen, c_null_ptr, c_loc(bytes))
     if (status == MP_SUCCESS) then

@@ -1,7 +1,7 @@
 !> Optimizers by name, and checkpoints.
 !>
 !>     type(mp_optimizer_desc_t) :: desc
-!>     type(mp_hyper_t), target :: hyper
+!>     type(mp_param_group_t), target :: hyper
 !>     call mp_optimizer_from_name(desc, hyper, 'adamw', 1e-3)
 !>     call net%get_lists(desc%grads, desc%master, desc%model)
 !>     call mp_check(mp_optimizer_create(optimizer, context, desc)) ! allocates the moments
@@ -20,7 +20,7 @@ contains
   !> change it before that call.
   subroutine mp_optimizer_from_name(desc, hyper, name, lr, stat, errmsg)
     type(mp_optimizer_desc_t), intent(inout) :: desc
-    type(mp_hyper_t), intent(inout), target :: hyper
+    type(mp_param_group_t), intent(inout), target :: hyper
     character(*), intent(in) :: name
     real(c_float), intent(in) :: lr
     integer(c_int), intent(out), optional :: stat

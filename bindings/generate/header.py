@@ -63,7 +63,7 @@ class Field:
 
 @dataclass
 class Struct:
-    name: str  # name of the typedef: mp_hyper_t
+    name: str  # name of the typedef: mp_param_group_t
     fields: List[Field]
     doc: str = ""
 

@@ -4,7 +4,7 @@
  *     mp_mpi_t mpi;
  *     mp_comm_t comm = mp_comm_default();
  *     int code = mp_mpi_init(&mpi, MPI_COMM_WORLD, &comm); // MPI_SUCCESS or an MPI error code
- *     mp_grad_all_reduce(grads, &comm, 1.0f / comm.world_size, 1.0f, NULL);
+ *     mp_grads_all_reduce(grads, &comm, 1.0f / comm.world_size, 1.0f, NULL);
  *     ...
  *     mp_mpi_free(&mpi);
  *     MPI_Finalize();

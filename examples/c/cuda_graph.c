@@ -96,9 +96,9 @@ static void create_training(struct training *t) {
   t->master_list = weight_list(t->master, MP_FP32);
   t->momentum_list = weight_list(t->momentum, MP_FP32);
 
-  const mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   CHECK(mp_scaler_create(&t->scaler, context, &policy));
-  const mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 2.0f);
+  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 2.0f);
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
   sgd.groups = &hyper;
   sgd.grads = t->grad_list;
@@ -125,11 +125,12 @@ static void enqueue_step(const struct training *t) {
   const mp_gemm_desc_t forward = mp_gemm_desc_default(BATCH, CLASSES, IN, MP_FP16, MP_FP16);
   mp_gemm_desc_t wgrad = mp_gemm_desc_default(IN, CLASSES, BATCH, MP_FP16, MP_FP16);
   wgrad.op_a = MP_OP_T; /* x is BATCH x IN, its transpose IN x BATCH */
-  wgrad.lda = IN;
+  wgrad.ld_a = IN;
   const mp_xent_desc_t xent = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
   CHECK(mp_gemm(context, &forward, t->x, t->w, NULL, t->logits, NULL, NULL, 0, stream));
-  CHECK(mp_softmax_xent(context, &xent, t->logits, t->labels, mp_scaler_scale(t->scaler),
-                        t->row_loss, t->loss, NULL, t->logits, stream));
+  CHECK(mp_softmax_xent(context, &xent, t->logits, t->labels,
+                        mp_scaler_get_scale_address(t->scaler), t->row_loss, t->loss, NULL,
+                        t->logits, stream));
   CHECK(mp_gemm(context, &wgrad, t->x, t->logits, NULL, t->dw, NULL, NULL, 0, stream));
   CHECK(mp_scale_step(t->optimizer, t->scaler, NULL, stream));
 }

@@ -1,4 +1,4 @@
-/* Trains a perceptron on Fashion-MNIST, in fp32 or, by calling mp_graph_autocast, in mixed
+/* Trains a perceptron on Fashion-MNIST, in fp32 or, by calling mp_graph_set_autocast, in mixed
  * precision.
  *
  *   fashion FOLDER [fp32|fp16|bf16 [STEPS]]
@@ -39,9 +39,9 @@ static void load(const char *folder, const char *name, unsigned char *bytes, siz
 static int32_t linear(const char *name, int32_t *t, int64_t in, int64_t out) {
   const int64_t extent[] = {in, out};
   int32_t y;
-  CHECK(mp_graph_parameter(graph, "w", 2, extent, &t[1]));
-  CHECK(mp_graph_parameter(graph, "b", 1, extent + 1, &t[2]));
-  CHECK(mp_graph_node(graph, "Linear", name, t, 3, NULL, 0, &y, 1));
+  CHECK(mp_graph_add_parameter(graph, "w", 2, extent, &t[1]));
+  CHECK(mp_graph_add_parameter(graph, "b", 1, extent + 1, &t[2]));
+  CHECK(mp_graph_add_node(graph, "Linear", name, t, 3, NULL, 0, &y, 1));
   return y;
 }
 
@@ -70,28 +70,28 @@ int main(int argc, char **argv) {
   CHECK(mp_graph_create(&graph, context));
   const int64_t extent[] = {BATCH, PIXELS};
   int32_t first[3], second[3], xent[2], logits, loss;
-  CHECK(mp_graph_input(graph, "x", MP_FP32, 2, extent, &first[0]));
+  CHECK(mp_graph_add_input(graph, "x", MP_FP32, 2, extent, &first[0]));
   const int32_t hidden = linear("fc1", first, PIXELS, HIDDEN);
-  CHECK(mp_graph_node(graph, "Relu", "relu", &hidden, 1, NULL, 0, &second[0], 1));
+  CHECK(mp_graph_add_node(graph, "Relu", "relu", &hidden, 1, NULL, 0, &second[0], 1));
   xent[0] = logits = linear("fc2", second, HIDDEN, CLASSES);
-  CHECK(mp_graph_input(graph, "labels", MP_DTYPE_NONE, 1, extent, &xent[1]));
-  CHECK(mp_graph_node(graph, "SoftmaxXent", "loss", xent, 2, NULL, 0, &loss, 1));
-  CHECK(mp_graph_loss(graph, loss));
+  CHECK(mp_graph_add_input(graph, "labels", MP_DTYPE_NONE, 1, extent, &xent[1]));
+  CHECK(mp_graph_add_node(graph, "SoftmaxXent", "loss", xent, 2, NULL, 0, &loss, 1));
+  CHECK(mp_graph_set_loss(graph, loss));
 
   mp_autocast_config_t config = mp_autocast_config_default(low == MP_BF16 ? MP_BF16 : MP_FP16);
-  config.flags = MP_AUTOCAST_IGNORE_PERFORMANCE; /* also on a CPU, although it is not faster */
+  config.flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE; /* also on a CPU, although it is not faster */
   mp_autocast_t policy;
   CHECK(mp_autocast_create(&policy, &config));
-  if (low != MP_FP32) CHECK(mp_graph_autocast(graph, policy)); /* mixed precision */
+  if (low != MP_FP32) CHECK(mp_graph_set_autocast(graph, policy)); /* mixed precision */
   CHECK(mp_graph_compile(graph));
   initialize(first[1], PIXELS * HIDDEN);
   initialize(second[1], HIDDEN * CLASSES);
 
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.1f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
   hyper.beta1 = 0.0f;
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
   sgd.groups = &hyper;
-  CHECK(mp_graph_lists(graph, &sgd.grads, &sgd.master, &sgd.model));
+  CHECK(mp_graph_get_lists(graph, &sgd.grads, &sgd.master, &sgd.model));
   mp_optimizer_t optimizer;
   CHECK(mp_optimizer_create(&optimizer, context, &sgd));
   const mp_scaler_config_t dynamic = mp_autocast_scaler_default(low);
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < BATCH; i++) batch[i] = labels[8 + step * BATCH + i];
     CHECK(mp_memcpy(context, x, values, sizeof(float) * BATCH * PIXELS, NULL));
     CHECK(mp_memcpy(context, y, batch, sizeof batch, NULL));
-    CHECK(mp_graph_forward(graph, MP_GRAPH_TRAINING, NULL));
+    CHECK(mp_graph_forward(graph, MP_GRAPH_MODE_TRAINING, NULL));
     CHECK(mp_graph_backward(graph, scaler, NULL));
     CHECK(mp_scale_step(optimizer, scaler, NULL, NULL));
     if (step < steps - 100)

@@ -59,11 +59,11 @@ int main(void) {
   void *w = device_zeros(IN * CLASSES * 2), *dw = device_zeros(IN * CLASSES * 2);
   void *master = device_zeros(IN * CLASSES * 4), *momentum = device_zeros(IN * CLASSES * 4);
 
-  mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler;
   CHECK(mp_scaler_create(&scaler, context, &policy));
 
-  const mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 8.0f);
+  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 8.0f);
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
   sgd.groups = &hyper;
   sgd.grads = list_of(dw, MP_FP16);
@@ -76,14 +76,15 @@ int main(void) {
   const mp_gemm_desc_t forward = mp_gemm_desc_default(BATCH, CLASSES, IN, MP_FP16, MP_FP16);
   mp_gemm_desc_t wgrad = mp_gemm_desc_default(IN, CLASSES, BATCH, MP_FP16, MP_FP16);
   wgrad.op_a = MP_OP_T; /* x is BATCH x IN, its transpose IN x BATCH */
-  wgrad.lda = IN;
+  wgrad.ld_a = IN;
   const mp_xent_desc_t xent = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
 
   float losses[2];
   for (int i = 0; i < 2; i++) { /* the second loss shows the effect of the first step */
     CHECK(mp_gemm(context, &forward, x, w, NULL, logits, NULL, NULL, 0, NULL));
-    CHECK(mp_softmax_xent(context, &xent, logits, labels, mp_scaler_scale(scaler), row_loss, loss,
-                          NULL, logits, NULL)); /* logits become their gradient, times S */
+    CHECK(mp_softmax_xent(context, &xent, logits, labels, mp_scaler_get_scale_address(scaler),
+                          row_loss, loss, NULL, logits,
+                          NULL)); /* logits become their gradient, times S */
     CHECK(mp_gemm(context, &wgrad, x, logits, NULL, dw, NULL, NULL, 0, NULL));
     CHECK(mp_scale_step(optimizer, scaler, NULL, NULL));
     CHECK(mp_memcpy(context, &losses[i], loss, sizeof *loss, NULL));

@@ -91,7 +91,7 @@ static void forward(struct trainer *t) {
   mp_epilogue_t relu = mp_epilogue_default();
   relu.activation = MP_ACT_RELU;
   relu.bias = t->model[B1];
-  relu.bias_dtype = MP_FP16;
+  relu.dtype_bias = MP_FP16;
   const mp_gemm_desc_t first = mp_gemm_desc_default(BATCH, HIDDEN, IN, MP_FP16, MP_FP16);
   gemm(t, &first, t->x, t->model[W1], t->h, &relu);
   const mp_gemm_desc_t second = mp_gemm_desc_default(BATCH, CLASSES, HIDDEN, MP_FP16, MP_FP16);
@@ -101,8 +101,9 @@ static void forward(struct trainer *t) {
 /* Computes the loss and replaces the logits with their gradient times S. */
 static void loss(struct trainer *t) {
   const mp_xent_desc_t desc = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
-  CHECK(mp_softmax_xent(t->context, &desc, t->logits, t->labels, mp_scaler_scale(t->scaler),
-                        t->row_loss, t->loss, NULL, t->logits, NULL));
+  CHECK(mp_softmax_xent(t->context, &desc, t->logits, t->labels,
+                        mp_scaler_get_scale_address(t->scaler), t->row_loss, t->loss, NULL,
+                        t->logits, NULL));
 }
 
 static void backward(struct trainer *t) {
@@ -110,22 +111,22 @@ static void backward(struct trainer *t) {
 
   mp_gemm_desc_t dw2 = mp_gemm_desc_default(HIDDEN, CLASSES, BATCH, MP_FP16, MP_FP16);
   dw2.op_a = MP_OP_T; /* h is BATCH x HIDDEN */
-  dw2.lda = HIDDEN;
+  dw2.ld_a = HIDDEN;
   gemm(t, &dw2, t->h, dlogits, t->grad[W2], NULL);
 
   mp_gemm_desc_t dh = mp_gemm_desc_default(BATCH, HIDDEN, CLASSES, MP_FP16, MP_FP16);
   dh.op_b = MP_OP_T; /* w2 is HIDDEN x CLASSES */
-  dh.ldb = CLASSES;
+  dh.ld_b = CLASSES;
   mp_epilogue_t drelu = mp_epilogue_default();
   drelu.activation = MP_ACT_DRELU;
   drelu.aux = t->h; /* relu'(z) = relu'(relu(z)), so z is not stored */
   drelu.dbias = t->grad[B1];
-  drelu.found_inf = mp_scaler_found_inf(t->scaler);
+  drelu.found_inf = mp_scaler_get_found_inf_address(t->scaler);
   gemm(t, &dh, dlogits, t->model[W2], t->dh, &drelu);
 
   mp_gemm_desc_t dw1 = mp_gemm_desc_default(IN, HIDDEN, BATCH, MP_FP16, MP_FP16);
   dw1.op_a = MP_OP_T;
-  dw1.lda = IN;
+  dw1.ld_a = IN;
   gemm(t, &dw1, t->x, t->dh, t->grad[W1], NULL);
 }
 
@@ -181,7 +182,7 @@ static void create(struct trainer *t, int device) {
   t->grads = make_list(t, t->grad, MP_DTYPE_NONE, grad_dtypes);
   t->masters = make_list(t, t->master, MP_FP32, NULL);
 
-  mp_hyper_t hyper;
+  mp_param_group_t hyper;
   mp_optimizer_desc_t adamw;
   CHECK(
       mp_optimizer_desc_from_name("adamw", &adamw, sizeof adamw, &hyper, sizeof hyper, 0.015625f));
@@ -191,7 +192,7 @@ static void create(struct trainer *t, int device) {
   adamw.model = t->models;
   CHECK(mp_optimizer_create(&t->optimizer, t->context, &adamw)); /* allocates the moments */
 
-  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   backoff.growth_interval = 8;
   CHECK(mp_scaler_create(&t->scaler, t->context, &backoff));
 

@@ -57,7 +57,7 @@ float train(const std::string &folder, mp_dtype_t low, int steps) {
   graph.loss(loss);
 
   mp_autocast_config_t config = mp_autocast_config_default(low == MP_BF16 ? MP_BF16 : MP_FP16);
-  config.flags = MP_AUTOCAST_IGNORE_PERFORMANCE;  // also on a CPU, although it is not faster
+  config.flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;  // also on a CPU, although it is not faster
   const mp::autocast policy = mp::autocast::create(config);
   if (low != MP_FP32) graph.autocast(policy);  // mixed precision
   graph.compile();
@@ -65,7 +65,7 @@ float train(const std::string &folder, mp_dtype_t low, int steps) {
   graph.write(w1, random_weights(state, kPixels * kHidden).data());
   graph.write(w2, random_weights(state, kHidden * kClasses).data());
 
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.1f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
   hyper.beta1 = 0.0f;
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
   desc.groups = &hyper;
@@ -89,7 +89,7 @@ float train(const std::string &folder, mp_dtype_t low, int steps) {
                                        labels.begin() + (step + 1) * kBatch);
     context.memcpy(x_batch, pixels.data(), pixels.size() * sizeof(float));
     context.memcpy(y_batch, classes.data(), classes.size() * sizeof(int32_t));
-    graph.forward(MP_GRAPH_TRAINING);
+    graph.forward(MP_GRAPH_MODE_TRAINING);
     graph.backward(scaler);
     sgd.scale_step(scaler);
     if (step < steps - 100) continue;  // average the last hundred losses

@@ -127,13 +127,13 @@ Trainer::Trainer(int device)
 }
 
 mp::scaler Trainer::make_scaler() const {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.growth_interval = 8;
   return mp::scaler::create(context_, config);
 }
 
 mp::optimizer Trainer::make_adamw() const {
-  mp_hyper_t hyper;
+  mp_param_group_t hyper;
   mp_optimizer_desc_t desc = mp::optimizer_desc_from_name("adamw", hyper, 0.015625f);
   hyper.weight_decay = 0.0078125f;
   desc.grads = grad_.list();
@@ -180,7 +180,7 @@ void Trainer::forward() {
   mp_epilogue_t relu = mp_epilogue_default();
   relu.activation = MP_ACT_RELU;
   relu.bias = model_[kB1];
-  relu.bias_dtype = MP_FP16;
+  relu.dtype_bias = MP_FP16;
   context_.gemm(mp_gemm_desc_default(kBatch, kHidden, kIn, MP_FP16, MP_FP16), x_, model_[kW1],
                 nullptr, h_, &relu);
   context_.gemm(mp_gemm_desc_default(kBatch, kClasses, kHidden, MP_FP16, MP_FP16), h_, model_[kW2],
@@ -192,12 +192,12 @@ void Trainer::backward() {
 
   mp_gemm_desc_t dw2 = mp_gemm_desc_default(kHidden, kClasses, kBatch, MP_FP16, MP_FP16);
   dw2.op_a = MP_OP_T;
-  dw2.lda = kHidden;
+  dw2.ld_a = kHidden;
   context_.gemm(dw2, h_, dlogits, nullptr, grad_[kW2]);
 
   mp_gemm_desc_t dh = mp_gemm_desc_default(kBatch, kHidden, kClasses, MP_FP16, MP_FP16);
   dh.op_b = MP_OP_T;
-  dh.ldb = kClasses;
+  dh.ld_b = kClasses;
   mp_epilogue_t drelu = mp_epilogue_default();
   drelu.activation = MP_ACT_DRELU;
   drelu.aux = h_;  // relu'(z) = relu'(relu(z)), so z is not stored
@@ -207,7 +207,7 @@ void Trainer::backward() {
 
   mp_gemm_desc_t dw1 = mp_gemm_desc_default(kIn, kHidden, kBatch, MP_FP16, MP_FP16);
   dw1.op_a = MP_OP_T;
-  dw1.lda = kIn;
+  dw1.ld_a = kIn;
   context_.gemm(dw1, x_, dh_, nullptr, grad_[kW1]);
 }
 

@@ -20,7 +20,7 @@ program fashion
   type(mp_network) :: net
   type(mp_autocast) :: policy
   type(mp_autocast_config_t) :: config
-  type(mp_hyper_t), target :: hyper
+  type(mp_param_group_t), target :: hyper
   type(mp_optimizer_desc_t) :: sgd
   type(c_ptr) :: context, optimizer, scaler
   real(c_float), pointer :: x_batch(:, :)
@@ -51,7 +51,7 @@ program fashion
   call net%loss(loss)
 
   config = mp_autocast_config_default(merge(MP_BF16, MP_FP16, low == MP_BF16))
-  config%flags = MP_AUTOCAST_IGNORE_PERFORMANCE ! also on a CPU, although it is not faster
+  config%flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE ! also on a CPU, although it is not faster
   call policy%create(config)
   if (low /= MP_FP32) call net%autocast(policy) ! mixed precision
   call net%compile()
@@ -59,7 +59,7 @@ program fashion
   call net%write(w1, numbers(PIXELS*HIDDEN))
   call net%write(w2, numbers(HIDDEN*CLASSES))
 
-  hyper = mp_hyper_default(MP_OPT_SGD, 0.1)
+  hyper = mp_param_group_default(MP_OPT_SGD, 0.1)
   hyper%beta1 = 0
   sgd = mp_optimizer_desc_default(MP_OPT_SGD)
   sgd%groups = c_loc(hyper)
@@ -77,7 +77,7 @@ program fashion
     labels = label((step - 1)*BATCH + 1:step*BATCH)
     call mp_check(mp_memcpy(context, c_loc(x_batch), c_loc(values), c_sizeof(values), c_null_ptr))
     call mp_check(mp_memcpy(context, c_loc(y_batch), c_loc(labels), c_sizeof(labels), c_null_ptr))
-    call net%forward(MP_GRAPH_TRAINING)
+    call net%forward(MP_GRAPH_MODE_TRAINING)
     call net%backward(scaler)
     call mp_check(mp_scale_step(optimizer, scaler, stream=c_null_ptr))
     if (step <= steps - 100) cycle ! average the last hundred losses; the host waits only here

@@ -108,7 +108,7 @@ contains
   end subroutine
 
   subroutine create_optimizer()
-    type(mp_hyper_t), target :: hyper
+    type(mp_param_group_t), target :: hyper
     type(mp_optimizer_desc_t) :: adamw
     type(mp_scaler_config_t) :: backoff
     integer(c_int) :: float(3), half(3)
@@ -125,7 +125,7 @@ contains
     adamw%master = masters
     adamw%model = models
     call mp_check(mp_optimizer_create(optimizer, context, adamw)) ! allocates the moments
-    backoff = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF)
     backoff%growth_interval = 8
     call mp_check(mp_scaler_create(scaler, context, backoff))
   end subroutine
@@ -155,7 +155,7 @@ contains
     type(mp_epilogue_t) :: relu
     relu%activation = MP_ACT_RELU
     relu%bias = c_loc(half_b1)
-    relu%bias_dtype = MP_FP16
+    relu%dtype_bias = MP_FP16
     call mp_gemm(context, half_w1, x, h, epilogue=relu)
     call mp_gemm(context, half_w2, h, logits)
   end subroutine
@@ -164,7 +164,7 @@ contains
   subroutine compute_loss()
     type(mp_xent_desc_t) :: desc
     desc = mp_xent_desc_default(int(batch, c_int64_t), int(classes, c_int64_t), MP_FP16)
-    call mp_check(mp_softmax_xent(context, desc, c_loc(logits), c_loc(labels), mp_scaler_scale(scaler), &
+    call mp_check(mp_softmax_xent(context, desc, c_loc(logits), c_loc(labels), mp_scaler_get_scale_address(scaler), &
                                   c_loc(row_loss), c_loc(loss), c_null_ptr, c_loc(logits), c_null_ptr))
   end subroutine
 
@@ -174,7 +174,7 @@ contains
     drelu%activation = MP_ACT_DRELU
     drelu%aux = c_loc(h) ! relu'(z) = relu'(relu(z)), so z is not stored
     drelu%dbias = c_loc(db1)
-    drelu%found_inf = mp_scaler_found_inf(scaler)
+    drelu%found_inf = mp_scaler_get_found_inf_address(scaler)
     call mp_gemm(context, half_w2, logits, dh, transa=.true., epilogue=drelu)
     call mp_gemm(context, dh, x, dw1, transb=.true.)
   end subroutine

@@ -78,7 +78,7 @@ def walk(module: nn.Module, *inputs):
             else:
                 name = node.target if node.op == "call_method" else node.target.__name__
             first = 1 if name in NORMS else len(read)  # index of the first input that stays fp32
-            slots = [_sys.MP_SLOT_FP32 if i >= first and tensor.dtype == "fp32" else 0 for i, tensor in enumerate(read)]
+            slots = [_sys.MP_AUTOCAST_SLOT_FP32 if i >= first and tensor.dtype == "fp32" else 0 for i, tensor in enumerate(read)]
             tensors[node] = graph.node(name, read, name=node.name, slots=slots, outputs=[graph.tensor(made)])
     return traced, graph, tensors
 

@@ -232,8 +232,8 @@ void mp_graph_destroy(mp_graph_t graph) {
   mp::call_void(__func__, [&] { delete graph; });
 }
 
-mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype, int32_t rank,
-                           const int64_t *extent, int32_t *tensor) {
+mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dtype_t dtype, int32_t rank,
+                               const int64_t *extent, int32_t *tensor) {
   return mp::call(__func__, [&] {
     mp_graph &g = mp::require_open(graph);
     mp::require_enum(dtype, "dtype", MP_DTYPE_NONE, MP_FP32);
@@ -249,24 +249,24 @@ mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
   });
 }
 
-mp_status_t mp_graph_parameter(mp_graph_t graph, const char *name, int32_t rank,
-                               const int64_t *extent, int32_t *tensor) {
+mp_status_t mp_graph_add_parameter(mp_graph_t graph, const char *name, int32_t rank,
+                                   const int64_t *extent, int32_t *tensor) {
   return mp::call(__func__, [&] {
     mp::add_own(mp::require_open(graph), name, mp::Role::parameter, rank, extent, tensor);
   });
 }
 
-mp_status_t mp_graph_state(mp_graph_t graph, const char *name, int32_t rank, const int64_t *extent,
-                           int32_t *tensor) {
+mp_status_t mp_graph_add_state(mp_graph_t graph, const char *name, int32_t rank,
+                               const int64_t *extent, int32_t *tensor) {
   return mp::call(__func__, [&] {
     mp::add_own(mp::require_open(graph), name, mp::Role::state, rank, extent, tensor);
   });
 }
 
-mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *name,
-                          const int32_t *inputs, uint32_t num_inputs,
-                          const mp_graph_attribute_t *attributes, uint32_t num_attributes,
-                          int32_t *outputs, uint32_t num_outputs) {
+mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char *name,
+                              const int32_t *inputs, uint32_t num_inputs,
+                              const mp_graph_attribute_t *attributes, uint32_t num_attributes,
+                              int32_t *outputs, uint32_t num_outputs) {
   return mp::composite_call(__func__, [&] {
     mp_graph &g = mp::require_open(graph);
     mp::Node node = {};
@@ -288,7 +288,7 @@ mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *nam
   });
 }
 
-mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor) {
+mp_status_t mp_graph_add_output(mp_graph_t graph, int32_t tensor) {
   return mp::call(__func__, [&] {
     mp::require_computed(mp::require_open(graph).described, tensor).is_output = true;
   });
@@ -300,7 +300,7 @@ mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor) {
   });
 }
 
-mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor) {
+mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor) {
   return mp::call(__func__, [&] {
     mp::Graph &g = mp::require_open(graph).described;
     mp::require_tensor(g, tensor, "tensor");
@@ -319,7 +319,7 @@ mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *in
     mp::Tensor &of = mp::require_computed(g, tensor);
     MP_REQUIRE(!mp::comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
                " (", of.name,
-               ") must not be an output of a loss or depend on one; call mp_graph_loss");
+               ") must not be an output of a loss or depend on one; call mp_graph_set_loss");
     for (const mp::Graph::Seed &seed : g.seeds)
       MP_REQUIRE(seed.tensor != tensor, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
                  of.name, ") already has gradient ", seed.input);
@@ -335,12 +335,12 @@ mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *in
   });
 }
 
-mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy) {
+mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy) {
   return mp::call(__func__, [&] {
     mp_graph &g = mp::require_open(graph);
     const auto &config = mp::require_pointer(policy, "policy").policy.config;
-    MP_REQUIRE((config.flags & MP_AUTOCAST_EMULATE) == 0, MP_ERROR_UNSUPPORTED,
-               "policy: MP_AUTOCAST_EMULATE is not supported by graphs");
+    MP_REQUIRE((config.flags & MP_AUTOCAST_FLAG_EMULATE) == 0, MP_ERROR_UNSUPPORTED,
+               "policy: MP_AUTOCAST_FLAG_EMULATE is not supported by graphs");
     g.policy = policy;
   });
 }
@@ -393,7 +393,7 @@ mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values
 mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream) {
   return mp::composite_call(__func__, [&] {
     mp::Executor &e = mp::require_compiled(graph);
-    mp::require_enum(mode, "mode", MP_GRAPH_INFERENCE, MP_GRAPH_TRAINING);
+    mp::require_enum(mode, "mode", MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING);
     e.forward(mode, stream);
   });
 }
@@ -420,12 +420,12 @@ mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stre
 
 // ---------------------------------------------------------------------------- queries
 
-mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_list_t *master,
-                           mp_tensor_list_t *model) {
+mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_list_t *master,
+                               mp_tensor_list_t *model) {
   return mp::call(__func__, [&] {
     const mp::Executor &e = mp::require_compiled(graph);
     MP_REQUIRE(grads == nullptr || e.has_backward(), MP_ERROR_INVALID_ARGUMENT,
-               "grads requires a loss: call mp_graph_loss before mp_graph_compile");
+               "grads requires a loss: call mp_graph_set_loss before mp_graph_compile");
     if (grads != nullptr) *grads = e.grads();
     if (master != nullptr) *master = e.master();
     if (model != nullptr) *model = e.model();
@@ -447,12 +447,13 @@ mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memory) {
       __func__, [&] { mp::write_struct(memory, "memory", mp::require_compiled(graph).memory()); });
 }
 
-mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_form_t form, char *text, size_t *bytes) {
+mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t form, char *text,
+                             size_t *bytes) {
   return mp::call(__func__, [&] {
     const mp::Executor &e = mp::require_compiled(graph);
-    mp::require_enum(form, "form", MP_AUTOCAST_TEXT, MP_AUTOCAST_DOT);
+    mp::require_enum(form, "form", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
     MP_REQUIRE(graph->policy != nullptr, MP_ERROR_INVALID_ARGUMENT,
-               "graph was compiled without mp_graph_autocast");
+               "graph was compiled without mp_graph_set_autocast");
     mp::write_text(e.reports()[static_cast<size_t>(form)], text, bytes);
   });
 }

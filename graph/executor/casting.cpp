@@ -59,9 +59,9 @@ class Arrays {
   size_t num_inputs() const { return input_.size(); }
 
  private:
-  /// Returns the slot of a tensor; MP_SLOT_FP32 for state and data that nodes keep for backward.
+  /// Returns the slot of a tensor; MP_AUTOCAST_SLOT_FP32 for state and data that nodes keep for backward.
   static uint8_t slot_of(const Graph &graph, const Tensor &t) {
-    if (t.producer == kNone) return t.role == Role::state ? MP_SLOT_FP32 : 0;
+    if (t.producer == kNone) return t.role == Role::state ? MP_AUTOCAST_SLOT_FP32 : 0;
     const Node &node = graph.node(t.producer);
     const auto id = static_cast<int32_t>(&t - graph.tensors.data());
     const auto output = std::ranges::find(node.outputs, id) - node.outputs.begin();
@@ -69,8 +69,8 @@ class Arrays {
   }
 
   static mp_tensor_role_t role_of(const Tensor &t) {
-    if (t.role == Role::parameter) return MP_TENSOR_PARAMETER;
-    return t.is_output ? MP_TENSOR_OUTPUT : MP_TENSOR_ACTIVATION;
+    if (t.role == Role::parameter) return MP_TENSOR_ROLE_PARAMETER;
+    return t.is_output ? MP_TENSOR_ROLE_OUTPUT : MP_TENSOR_ROLE_ACTIVATION;
   }
 
   std::vector<const char *> op_, name_;
@@ -93,7 +93,7 @@ void write_as_read(Graph &graph, Node &node) {
     for (Input &input : reader.inputs) {
       if (input.tensor != id) continue;
       input.reads_copy =
-          (reader.operation->flags() & MP_NODE_READS_EITHER) == 0 && reader.dtype == other;
+          (reader.operation->flags() & MP_NODE_FLAG_READS_EITHER) == 0 && reader.dtype == other;
       if (input.reads_copy) t.copy_dtype = other;
     }
 }
@@ -114,8 +114,9 @@ void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
       MP_REQUIRE(low == MP_DTYPE_NONE || t.dtype == low, MP_ERROR_INVALID_ARGUMENT, "input ",
                  t.name, ": dtype = ", mp_dtype_name(t.dtype), " must be fp32 or ",
                  mp_dtype_name(low), ", the 16-bit type of the policy");
-      const bool is_wide = node.dtype == MP_FP32 || node.operation->input_slot(i) == MP_SLOT_FP32;
-      if (!is_wide || (node.operation->flags() & MP_NODE_READS_EITHER) != 0) continue;
+      const bool is_wide =
+          node.dtype == MP_FP32 || node.operation->input_slot(i) == MP_AUTOCAST_SLOT_FP32;
+      if (!is_wide || (node.operation->flags() & MP_NODE_FLAG_READS_EITHER) != 0) continue;
       node.inputs[i].reads_copy = true;
       t.copy_dtype = MP_FP32;
     }
@@ -136,7 +137,8 @@ Reports rewrite(Graph &graph, mp_autocast_t policy, mp_context_t context) {
   require_success(mp_autocast_rewrite(policy, context, &view, &result));
 
   Reports reports;
-  for (const auto form : {MP_AUTOCAST_TEXT, MP_AUTOCAST_JSON, MP_AUTOCAST_DOT}) {
+  for (const auto form :
+       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT}) {
     size_t bytes = 0;
     require_success(mp_autocast_explain(policy, &view, &result, form, nullptr, &bytes));
     std::string &report = reports[form];

@@ -8,7 +8,7 @@
 
 namespace mp::graph {
 
-/// Reports of mp_autocast_explain, by mp_autocast_form_t.
+/// Reports of mp_autocast_explain, by mp_autocast_format_t.
 using Reports = std::array<std::string, 3>;
 
 /// Assigns a type to every node and tensor.  One rewrite covers forward and backward nodes, so the

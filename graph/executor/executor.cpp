@@ -33,7 +33,7 @@ std::vector<int32_t> append_backward(Graph &graph) {
   if (!graph.has_backward()) {
     for (const Tensor &t : graph.tensors)
       MP_REQUIRE(!t.keeps_gradient, MP_ERROR_INVALID_ARGUMENT, "the gradient of ", t.name,
-                 " requires a loss; call mp_graph_loss");
+                 " requires a loss; call mp_graph_set_loss");
     return std::vector<int32_t>(graph.tensors.size(), kNone);
   }
   std::vector<int32_t> gradients = Gradients(graph).append_all();
@@ -47,7 +47,7 @@ std::vector<int32_t> append_backward(Graph &graph) {
     has_any |= is_parameter;
   }
   MP_REQUIRE(has_any, MP_ERROR_INVALID_ARGUMENT,
-             "the loss requires at least one parameter; call mp_graph_parameter");
+             "the loss requires at least one parameter; call mp_graph_add_parameter");
   gradients.resize(graph.tensors.size(), kNone);
   return gradients;
 }
@@ -86,7 +86,7 @@ std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
 
 Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t context)
     : context_(context), graph_(described) {
-  keeps_io_ = policy != nullptr && (policy->policy.config.flags & MP_AUTOCAST_KEEP_IO) != 0;
+  keeps_io_ = policy != nullptr && (policy->policy.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     // keep() may add tensors but no nodes.
     Node node = std::move(graph_.nodes[i]);
@@ -278,10 +278,10 @@ void Executor::run(std::initializer_list<Phase> phases, Run run) {
 }
 
 void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
-  const bool is_training = mode == MP_GRAPH_TRAINING;
-  MP_REQUIRE(
-      !is_training || has_backward(), MP_ERROR_INVALID_ARGUMENT,
-      "mode = MP_GRAPH_TRAINING requires a loss: call mp_graph_loss before mp_graph_compile");
+  const bool is_training = mode == MP_GRAPH_MODE_TRAINING;
+  MP_REQUIRE(!is_training || has_backward(), MP_ERROR_INVALID_ARGUMENT,
+             "mode = MP_GRAPH_MODE_TRAINING requires a loss: call mp_graph_set_loss before "
+             "mp_graph_compile");
   is_trained_ = false;
   Run pass;
   pass.is_training = is_training;
@@ -303,7 +303,7 @@ bool Executor::can_compute_loss() const {
 
 void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
   MP_REQUIRE(has_backward(), MP_ERROR_INVALID_ARGUMENT,
-             "requires a loss: call mp_graph_loss before mp_graph_compile");
+             "requires a loss: call mp_graph_set_loss before mp_graph_compile");
   MP_REQUIRE(
       is_trained_, MP_ERROR_INVALID_ARGUMENT,
       "requires mp_graph_forward in training mode directly before, with the same batch size");
@@ -312,8 +312,8 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
   pass.is_training = true;
   pass.stream = stream;
   if (scaler != nullptr) {
-    pass.loss_scale = mp_scaler_scale(scaler);
-    pass.found_inf = mp_scaler_found_inf(scaler);
+    pass.loss_scale = mp_scaler_get_scale_address(scaler);
+    pass.found_inf = mp_scaler_get_found_inf_address(scaler);
   }
   run({Phase::after_loss, Phase::backward}, pass);
 }
@@ -381,7 +381,7 @@ mp_graph_memory_t Executor::memory() const {
   m.gradients = static_cast<int64_t>(layout_.gradients);
   m.states = static_cast<int64_t>(layout_.states);
   m.activations = static_cast<int64_t>(layout_.activations);
-  m.activations_alone = static_cast<int64_t>(layout_.activations_alone);
+  m.activations_unshared = static_cast<int64_t>(layout_.activations_unshared);
   m.workspace = static_cast<int64_t>(layout_.bytes - layout_.workspace_offset);
   for (const DeviceBuffer &more : more_workspace_)
     m.workspace += static_cast<int64_t>(more.get_deleter().bytes);

@@ -68,8 +68,8 @@ struct Node {
   std::vector<int32_t> outputs;
   std::vector<double> attributes;  ///< in the order of Operation::attributes(); extents of Reshape
   bool is_backward = false;
-  bool is_deferred = false;    ///< forward node that depends on the loss (phases.h)
-  int32_t number = 0;          ///< earlier mp_graph_node calls; backward: those of its forward node
+  bool is_deferred = false;  ///< forward node that depends on the loss (phases.h)
+  int32_t number = 0;  ///< earlier mp_graph_add_node calls; backward: those of its forward node
   int32_t forward = kNone;     ///< backward: the corresponding forward node
   mp_dtype_t dtype = MP_FP32;  ///< type of the computation
   Fused fused;

@@ -27,7 +27,7 @@ mp_pool2d_desc_t pool_desc(const Node &n, const Extent &x, bool is_max, mp_dtype
   if (stride != 0) d.stride_h = d.stride_w = stride;
   d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = static_cast<int32_t>(n.attributes[2]);
   d.dilation_h = d.dilation_w = static_cast<int32_t>(n.attributes[3]);
-  if (n.attributes[4] != 0) d.flags |= MP_POOL_CEIL;
+  if (n.attributes[4] != 0) d.flags |= MP_POOL_FLAG_CEIL;
   return d;
 }
 
@@ -43,7 +43,7 @@ class Pool final : public Operation {
     require_narrow(n, x);
     const mp_pool2d_desc_t desc = pool_desc(n, x.extent, is_max_, MP_FP32);
     int32_t p = 0, q = 0;
-    if (mp_pool2d_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
+    if (mp_pool2d_get_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
     if (p == 0 || q == 0)
       fail_at(n, "window = ", n.attributes[0],
               " exceeds the padded height or width of x = ", x.name);
@@ -136,8 +136,8 @@ class BatchNorm final : public Operation {
   BatchNorm() : Operation("BatchNorm", {5, 5}, {1, 1}) {}
   bool may_be_absent(size_t i) const override { return i == kGamma || i == kBeta; }
   std::span<const Attribute> attributes() const override { return kBatchNorm; }
-  uint8_t input_slot(size_t i) const override { return i == kX ? 0 : MP_SLOT_FP32; }
-  uint8_t output_slot(size_t i) const override { return i == kY ? 0 : MP_SLOT_FP32; }
+  uint8_t input_slot(size_t i) const override { return i == kX ? 0 : MP_AUTOCAST_SLOT_FP32; }
+  uint8_t output_slot(size_t i) const override { return i == kY ? 0 : MP_AUTOCAST_SLOT_FP32; }
 
   void infer(Graph &g, const Node &n) const override {
     const Tensor &x = require_floats(g, n, kX, "x");
@@ -146,7 +146,7 @@ class BatchNorm final : public Operation {
     for (const size_t i : {kGamma, kBeta, kMean, kVariance}) {
       require_vector(g, n, i, names[i], x.columns());
       if (i >= kMean && g.in(n, i).role != Role::state)
-        fail_at(n, names[i], " = ", g.in(n, i).name, " must be a tensor from mp_graph_state");
+        fail_at(n, names[i], " = ", g.in(n, i).name, " must be a tensor from mp_graph_add_state");
     }
     set_extent(g, n, kY, x.extent);
     for (const size_t i : {kSavedMean, kSavedInvStd}) set_extent(g, n, i, {x.columns()});
@@ -198,8 +198,10 @@ class BatchNormGrad final : public BackwardOperation {
  public:
   BatchNormGrad() : BackwardOperation("BatchNormGrad") {}
   std::span<const Attribute> attributes() const override { return kBatchNorm; }
-  uint8_t input_slot(size_t i) const override { return i == kX || i == kDy ? 0 : MP_SLOT_FP32; }
-  uint8_t output_slot(size_t i) const override { return i == kGradX ? 0 : MP_SLOT_FP32; }
+  uint8_t input_slot(size_t i) const override {
+    return i == kX || i == kDy ? 0 : MP_AUTOCAST_SLOT_FP32;
+  }
+  uint8_t output_slot(size_t i) const override { return i == kGradX ? 0 : MP_AUTOCAST_SLOT_FP32; }
 
   void emit(Emitter &e, const Node &n) const override {
     const mp_batchnorm_desc_t desc = batch_norm_desc(n, e.graph().in(n, kX));

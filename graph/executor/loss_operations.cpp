@@ -53,8 +53,8 @@ class SoftmaxXent final : public Operation {
   bool idles_without(size_t i) const override { return i == kLabels; }
   bool is_loss() const override { return true; }
   std::span<const Attribute> attributes() const override { return kXent; }
-  uint16_t flags() const override { return MP_NODE_READS_EITHER; }
-  uint8_t output_slot(size_t) const override { return MP_SLOT_FP32; }
+  uint16_t flags() const override { return MP_NODE_FLAG_READS_EITHER; }
+  uint8_t output_slot(size_t) const override { return MP_AUTOCAST_SLOT_FP32; }
 
   void infer(Graph &g, const Node &n) const override {
     const Tensor &logits = require_floats(g, n, kLogits, "logits");
@@ -92,7 +92,7 @@ class SoftmaxXentGrad final : public BackwardOperation {
  public:
   SoftmaxXentGrad() : BackwardOperation("SoftmaxXentGrad") {}
   std::span<const Attribute> attributes() const override { return kXent; }
-  uint16_t flags() const override { return MP_NODE_READS_EITHER | MP_NODE_WRITES_EITHER; }
+  uint16_t flags() const override { return MP_NODE_FLAG_READS_EITHER | MP_NODE_FLAG_WRITES_EITHER; }
   bool writes_as_it_reads() const override { return true; }
 
   void emit(Emitter &e, const Node &n) const override {
@@ -148,9 +148,9 @@ class ElementLoss final : public Operation {
   bool idles_without(size_t i) const override { return i == kTarget; }
   bool is_loss() const override { return true; }
   std::span<const Attribute> attributes() const override { return kElements; }
-  uint16_t flags() const override { return MP_NODE_READS_EITHER; }
-  uint8_t input_slot(size_t i) const override { return i == kWeight ? MP_SLOT_FP32 : 0; }
-  uint8_t output_slot(size_t) const override { return MP_SLOT_FP32; }
+  uint16_t flags() const override { return MP_NODE_FLAG_READS_EITHER; }
+  uint8_t input_slot(size_t i) const override { return i == kWeight ? MP_AUTOCAST_SLOT_FP32 : 0; }
+  uint8_t output_slot(size_t) const override { return MP_AUTOCAST_SLOT_FP32; }
 
   void infer(Graph &g, const Node &n) const override {
     const Tensor &prediction = require_floats(g, n, kPrediction, "prediction");
@@ -192,8 +192,8 @@ class ElementLossGrad final : public BackwardOperation {
  public:
   explicit ElementLossGrad(const ElementKind &kind) : BackwardOperation(kind.grad), kind(kind) {}
   std::span<const Attribute> attributes() const override { return kElements; }
-  uint16_t flags() const override { return MP_NODE_READS_EITHER | MP_NODE_WRITES_EITHER; }
-  uint8_t input_slot(size_t i) const override { return i == kWeight ? MP_SLOT_FP32 : 0; }
+  uint16_t flags() const override { return MP_NODE_FLAG_READS_EITHER | MP_NODE_FLAG_WRITES_EITHER; }
+  uint8_t input_slot(size_t i) const override { return i == kWeight ? MP_AUTOCAST_SLOT_FP32 : 0; }
   bool writes_as_it_reads() const override { return true; }
 
   void emit(Emitter &e, const Node &n) const override {
@@ -209,8 +209,8 @@ class ElementLossGrad final : public BackwardOperation {
 class SeedGradient final : public BackwardOperation {
  public:
   SeedGradient() : BackwardOperation("SeedGradient") {}
-  uint16_t flags() const override { return MP_NODE_NO_LOW; }
-  uint8_t input_slot(size_t) const override { return MP_SLOT_FP32; }
+  uint16_t flags() const override { return MP_NODE_FLAG_NO_LOW; }
+  uint8_t input_slot(size_t) const override { return MP_AUTOCAST_SLOT_FP32; }
 
   void emit(Emitter &e, const Node &n) const override {
     // S is passed as a bias of one column.

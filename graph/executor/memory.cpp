@@ -146,7 +146,7 @@ class Planner {
       }
       layout_.offset[place] = offset;
       layout_.bytes = std::max(layout_.bytes, checked_bytes(1, offset, bytes_of(place)));
-      add(layout_.activations_alone, bytes_of(place));
+      add(layout_.activations_unshared, bytes_of(place));
       const auto behind =
           std::ranges::upper_bound(placed, offset, {}, [&](Place p) { return layout_.offset[p]; });
       placed.insert(behind, place);

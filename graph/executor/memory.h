@@ -18,7 +18,7 @@ struct Layout {
   /// Views: the place whose memory each place uses, or the place itself.  Indexed by Place.
   std::vector<Place> same_as;
   size_t parameters = 0, copies = 0, gradients = 0, states = 0, activations = 0,
-         activations_alone = 0;
+         activations_unshared = 0;
 
   /// Returns the root of a chain of views, or the place itself.
   Place root_of(Place place) const {

@@ -52,7 +52,7 @@ class Operation {
 
   /// Autocast: bits of mp_node_flags_t.
   virtual uint16_t flags() const { return 0; }
-  /// Autocast: slots of the i-th input or output, 0 or MP_SLOT_FP32.
+  /// Autocast: slots of the i-th input or output, 0 or MP_AUTOCAST_SLOT_FP32.
   virtual uint8_t input_slot(size_t) const { return 0; }
   virtual uint8_t output_slot(size_t) const { return 0; }
   /// Autocast: number of terms of a sum, or 0.

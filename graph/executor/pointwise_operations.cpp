@@ -126,7 +126,7 @@ void emit_product(Emitter &e, const Node &n) {
 class Identity final : public BackwardOperation {
  public:
   Identity() : BackwardOperation("Identity") {}
-  uint16_t flags() const override { return MP_NODE_READS_EITHER | MP_NODE_WRITES_EITHER; }
+  uint16_t flags() const override { return MP_NODE_FLAG_READS_EITHER | MP_NODE_FLAG_WRITES_EITHER; }
   bool writes_as_it_reads() const override { return true; }
 
   void emit(Emitter &e, const Node &n) const override {
@@ -165,7 +165,7 @@ class MulGrad final : public BackwardOperation {
 class BiasAdd final : public Operation {
  public:
   BiasAdd() : Operation("BiasAdd", {2, 2}, {1, 1}) {}
-  uint8_t input_slot(size_t i) const override { return i == 1 ? MP_SLOT_FP32 : 0; }
+  uint8_t input_slot(size_t i) const override { return i == 1 ? MP_AUTOCAST_SLOT_FP32 : 0; }
 
   void infer(Graph &g, const Node &n) const override {
     const Tensor &x = require_floats(g, n, 0, "x");

@@ -24,7 +24,7 @@ struct Epilogue {
     aux = f.aux_out != kNone ? e.place({f.aux_out}) : e.place(f.aux);
     dbias = e.place({f.dbias});
     fixed.activation = f.activation;
-    if (b.tensor != kNone) fixed.bias_dtype = e.graph().dtype_read(b);
+    if (b.tensor != kNone) fixed.dtype_bias = e.graph().dtype_read(b);
   }
 
   mp_epilogue_t at(const Run &run) const {
@@ -44,7 +44,7 @@ void emit_gemm(Emitter &e, const Node &n, size_t output, const mp_gemm_desc_t &d
   const Place d = e.out(n, output);
   size_t bytes = 0;
   mp_gemm_desc_t asked = desc;
-  asked.stride_d = desc.m * desc.ldd;  // the size for mp_gemm; mp_gemm_batched may need more
+  asked.stride_d = desc.m * desc.ld_d;  // the size for mp_gemm; mp_gemm_batched may need more
   require_success(mp_gemm_workspace_size(e.context(), &asked, &bytes));
   e.needs_workspace(bytes);
   const Call call = [=](const Run &run) {
@@ -79,7 +79,7 @@ void differentiate_input(Gradients &d, const Node &n, std::string_view type) {
 }
 
 uint8_t slot_of_bias_grad(size_t output) {
-  return output == 1 ? MP_SLOT_FP32 : 0;
+  return output == 1 ? MP_AUTOCAST_SLOT_FP32 : 0;
 }
 
 // ---------------------------------------------------------------------------- Linear
@@ -90,8 +90,8 @@ class Linear final : public Operation {
  public:
   Linear() : Operation("Linear", {2, 3}, {1, 1}) {}
   std::span<const Attribute> attributes() const override { return kLinear; }
-  uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
-  uint8_t input_slot(size_t i) const override { return i == 2 ? MP_SLOT_FP32 : 0; }
+  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
+  uint8_t input_slot(size_t i) const override { return i == 2 ? MP_AUTOCAST_SLOT_FP32 : 0; }
   int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).columns(); }
 
   void infer(Graph &g, const Node &n) const override {
@@ -120,7 +120,7 @@ class Linear final : public Operation {
         mp_gemm_desc_default(y.rows(), y.columns(), e.graph().in(n, 0).columns(), n.dtype, y.dtype);
     if (attribute(n, "transposed") != 0) {
       desc.op_b = MP_OP_T;
-      desc.ldb = desc.k;
+      desc.ld_b = desc.k;
     }
     emit_gemm(e, n, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, 2, false));
   }
@@ -131,7 +131,7 @@ class LinearBackpropInput final : public BackwardOperation {
  public:
   LinearBackpropInput() : BackwardOperation("LinearBackpropInput") {}
   std::span<const Attribute> attributes() const override { return kLinear; }
-  uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
+  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
   int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).columns(); }
 
   void emit(Emitter &e, const Node &n) const override {
@@ -140,7 +140,7 @@ class LinearBackpropInput final : public BackwardOperation {
                                                e.graph().in(n, 0).columns(), n.dtype, dx.dtype);
     if (attribute(n, "transposed") == 0) {
       desc.op_b = MP_OP_T;
-      desc.ldb = desc.k;
+      desc.ld_b = desc.k;
     }
     emit_gemm(e, n, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, kAbsent, true));
   }
@@ -152,7 +152,7 @@ class LinearBackpropWeight final : public BackwardOperation {
   LinearBackpropWeight() : BackwardOperation("LinearBackpropWeight") {}
   uint8_t output_slot(size_t i) const override { return slot_of_bias_grad(i); }
   std::span<const Attribute> attributes() const override { return kLinear; }
-  uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
+  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
   int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).rows(); }
 
   void emit(Emitter &e, const Node &n) const override {
@@ -164,7 +164,7 @@ class LinearBackpropWeight final : public BackwardOperation {
     mp_gemm_desc_t desc = mp_gemm_desc_default(dw.extent[0], dw.extent[1],
                                                e.graph().in(n, 0).rows(), n.dtype, dw.dtype);
     desc.op_a = MP_OP_T;
-    desc.lda = desc.m;
+    desc.ld_a = desc.m;
     emit_gemm(e, n, 0, desc, e.in(n, a), e.in(n, 1 - a), Epilogue());
   }
 };
@@ -172,8 +172,8 @@ class LinearBackpropWeight final : public BackwardOperation {
 class BiasAddGrad final : public BackwardOperation {
  public:
   BiasAddGrad() : BackwardOperation("BiasAddGrad") {}
-  uint16_t flags() const override { return MP_NODE_READS_EITHER; }
-  uint8_t output_slot(size_t) const override { return MP_SLOT_FP32; }
+  uint16_t flags() const override { return MP_NODE_FLAG_READS_EITHER; }
+  uint8_t output_slot(size_t) const override { return MP_AUTOCAST_SLOT_FP32; }
   int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).rows(); }
 
   void emit(Emitter &e, const Node &n) const override { emit_row_sum(e, n, 0, 0); }
@@ -233,8 +233,8 @@ class Conv2D final : public Operation {
  public:
   Conv2D() : Operation("Conv2D", {2, 3}, {1, 1}) {}
   std::span<const Attribute> attributes() const override { return kConv; }
-  uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
-  uint8_t input_slot(size_t i) const override { return i == 2 ? MP_SLOT_FP32 : 0; }
+  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
+  uint8_t input_slot(size_t i) const override { return i == 2 ? MP_AUTOCAST_SLOT_FP32 : 0; }
   int64_t depth(const Graph &g, const Node &n) const override { return filter_depth(g.in(n, 1)); }
 
   void infer(Graph &g, const Node &n) const override {
@@ -247,7 +247,7 @@ class Conv2D final : public Operation {
               " expects ", filter.extent[3], " in each of ", groups, " groups");
     const mp_conv2d_desc_t desc = conv_shape(n).desc(x.extent, filter.extent, MP_FP32, MP_FP32);
     int32_t p = 0, q = 0;
-    if (mp_conv2d_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
+    if (mp_conv2d_get_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
     if (p == 0 || q == 0)
       fail_at(n, "filter w = ", filter.name, " exceeds the padded height or width of x = ", x.name);
     require_vector(g, n, 2, "b", filter.extent[0]);
@@ -272,7 +272,7 @@ class Conv2DBackpropInput final : public BackwardOperation {
  public:
   Conv2DBackpropInput() : BackwardOperation("Conv2DBackpropInput") {}
   std::span<const Attribute> attributes() const override { return kConv; }
-  uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
+  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
 
   void emit(Emitter &e, const Node &n) const override {
     const Graph &g = e.graph();
@@ -288,7 +288,7 @@ class Conv2DBackpropFilter final : public BackwardOperation {
   Conv2DBackpropFilter() : BackwardOperation("Conv2DBackpropFilter") {}
   uint8_t output_slot(size_t i) const override { return slot_of_bias_grad(i); }
   std::span<const Attribute> attributes() const override { return kConv; }
-  uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
+  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
   int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 1).rows(); }
 
   void emit(Emitter &e, const Node &n) const override {

@@ -47,7 +47,7 @@ mp_rnn_desc_t rnn_desc(const Cell &cell, const Node &n, const Graph &g, mp_dtype
   mp_rnn_desc_t d = mp_rnn_desc_default(is_relu ? MP_RNN_RELU : cell.kind, narrow(x[0]),
                                         narrow(x[1]), narrow(x[2]), narrow(hidden), n.dtype);
   d.dtype_dw = dtype_dw;
-  if (!n.has_input(Inputs::b_ih)) d.flags |= MP_RNN_NO_BIAS;
+  if (!n.has_input(Inputs::b_ih)) d.flags |= MP_RNN_FLAG_NO_BIAS;
   d.x_step = x[2];
   d.x_row = x[1] * x[2];
   d.y_step = hidden;
@@ -102,10 +102,12 @@ class Recurrent final : public Operation {
   explicit Recurrent(const Cell &cell)
       : Operation(cell.type, {3, cell.inputs.count}, {1, cell.outputs}), cell_(cell) {}
   std::span<const Attribute> attributes() const override { return cell_.attributes(); }
-  uint8_t input_slot(size_t i) const override { return cell_.is_wide_input(i) ? MP_SLOT_FP32 : 0; }
+  uint8_t input_slot(size_t i) const override {
+    return cell_.is_wide_input(i) ? MP_AUTOCAST_SLOT_FP32 : 0;
+  }
   bool may_be_unbound(size_t i) const override { return i >= Inputs::h0; }
   uint8_t output_slot(size_t i) const override {
-    return cell_.is_lstm() && i == kC ? MP_SLOT_FP32 : 0;
+    return cell_.is_lstm() && i == kC ? MP_AUTOCAST_SLOT_FP32 : 0;
   }
   int64_t depth(const Graph &g, const Node &n) const override {
     return g.in(n, Inputs::w_ih).extent[1] + g.in(n, Inputs::w_hh).extent[1];
@@ -195,11 +197,11 @@ class RecurrentGrad final : public BackwardOperation {
   explicit RecurrentGrad(const Cell &cell) : BackwardOperation(cell.grad), cell_(cell) {}
   std::span<const Attribute> attributes() const override { return cell_.attributes(); }
   uint8_t input_slot(size_t i) const override {
-    return i == Inputs::b_ih || i == Inputs::b_hh || i == 6 || i == 11 ? MP_SLOT_FP32 : 0;
+    return i == Inputs::b_ih || i == Inputs::b_hh || i == 6 || i == 11 ? MP_AUTOCAST_SLOT_FP32 : 0;
   }
   bool may_be_unbound(size_t i) const override { return i >= Inputs::h0; }
   uint8_t output_slot(size_t i) const override {
-    return i == Inputs::b_ih || i == Inputs::b_hh || i == 6 ? MP_SLOT_FP32 : 0;
+    return i == Inputs::b_ih || i == Inputs::b_hh || i == 6 ? MP_AUTOCAST_SLOT_FP32 : 0;
   }
 
   void emit(Emitter &e, const Node &n) const override {

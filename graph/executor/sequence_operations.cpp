@@ -47,7 +47,7 @@ class Embedding final : public Operation {
 class EmbeddingGrad final : public BackwardOperation {
  public:
   EmbeddingGrad() : BackwardOperation("EmbeddingGrad") {}
-  uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
+  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
 
   void emit(Emitter &e, const Node &n) const override {
     const Tensor &dtable = e.graph().out(n, 0);

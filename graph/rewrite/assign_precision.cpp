@@ -1,7 +1,7 @@
 // Assigns a precision to every vertex of a graph, in these steps:
 //
 //     0  Each vertex gets its class: by pattern, graph or list, then by level and limits.
-//     1  ALLOW vertices are 16-bit, except for slot MP_SLOT_FP32, which propagates no type.
+//     1  ALLOW vertices are 16-bit, except for slot MP_AUTOCAST_SLOT_FP32, which propagates no type.
 //     2  DENY propagates forward through INFER, and through CLEAR that leads to INFER or DENY.
 //     3  INFER and CLEAR vertices between two 16-bit ALLOW vertices become 16-bit unless denied.
 //     4  bf16: an INFER vertex that reads a 16-bit vertex becomes 16-bit unless it also reads a
@@ -61,47 +61,48 @@ void PrecisionAssignment::classify() {
   for (int32_t i = 0; i < static_cast<int32_t>(graph_.num_nodes); i++) {
     const uint16_t flags = flags_of(graph_, i);
     const NodeClass node = policy_.class_of_node(graph_, static_cast<uint32_t>(i));
-    const bool is_patterned = node.is_by_pattern && node.op_class == MP_CAST_ALLOW;
+    const bool is_patterned = node.is_by_pattern && node.op_class == MP_OP_CLASS_ALLOW;
     for (int32_t v = vertices_.of_node(i); v < vertices_.end_of_node(i); v++) {
       class_[static_cast<size_t>(v)] = static_cast<uint8_t>(policy_.at_level(node.op_class));
-      if ((flags & (MP_NODE_KEEP | MP_NODE_ELSEWHERE)) == 0) set(v, kProcessable);
-      const bool has_kernel = (flags & MP_NODE_NO_LOW) == 0 && vertices_.slot(v) != MP_SLOT_FP32;
+      if ((flags & (MP_NODE_FLAG_KEEP_FP32 | MP_NODE_FLAG_OTHER_DEVICE)) == 0) set(v, kProcessable);
+      const bool has_kernel =
+          (flags & MP_NODE_FLAG_NO_LOW) == 0 && vertices_.slot(v) != MP_AUTOCAST_SLOT_FP32;
       if (has_kernel && vertices_.is_eligible(v)) set(v, kAble);
-      if ((flags & MP_NODE_READS_VARIABLE) != 0) set(v, kReadsVariable);
-      if (is_patterned) give_reason(v, MP_WHY_PATTERN, -1);
+      if ((flags & MP_NODE_FLAG_READS_VARIABLE) != 0) set(v, kReadsVariable);
+      if (is_patterned) give_reason(v, MP_AUTOCAST_REASON_PATTERN, -1);
     }
   }
-  if (policy_.config.level == MP_AUTOCAST_FORCE_ALL) force_all();
+  if (policy_.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL) force_all();
   apply_limits();
 }
 
-/// MP_AUTOCAST_FORCE_ALL: makes all vertices ALLOW, except constants, state and cross-entropies.
+/// MP_AUTOCAST_LEVEL_FORCE_ALL: makes all vertices ALLOW, except constants, state and cross-entropies.
 void PrecisionAssignment::force_all() {
   std::vector<bool> is_state(graph_.num_nodes, false);
   for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
-    if (role_of(graph_, t) == MP_TENSOR_PARAMETER && graph_.tensor_producer[t] >= 0)
+    if (role_of(graph_, t) == MP_TENSOR_ROLE_PARAMETER && graph_.tensor_producer[t] >= 0)
       is_state[static_cast<size_t>(graph_.tensor_producer[t])] = true;
   for (int32_t v = 0; v < vertices_.count(); v++) {
     const auto node = static_cast<size_t>(vertices_.node(v));
     const char *const op = graph_.node_op != nullptr ? graph_.node_op[node] : nullptr;
     const bool is_exempt =
         is_state[node] || has(v, kReadsVariable) || (op != nullptr && is_never_forced(op));
-    if (has(v, kAble) && !is_exempt) class_[static_cast<size_t>(v)] = MP_CAST_ALLOW;
+    if (has(v, kAble) && !is_exempt) class_[static_cast<size_t>(v)] = MP_OP_CLASS_ALLOW;
   }
 }
 
 /// Denies nodes whose values are too large or whose sums are too long.
 void PrecisionAssignment::apply_limits() {
-  const auto deny_node = [&](int32_t node, mp_autocast_why_t why) {
+  const auto deny_node = [&](int32_t node, mp_autocast_reason_t why) {
     for (int32_t v = vertices_.of_node(node); v < vertices_.end_of_node(node); v++) {
-      class_[static_cast<size_t>(v)] = MP_CAST_DENY;
+      class_[static_cast<size_t>(v)] = MP_OP_CLASS_DENY;
       give_reason(v, why, -1);
     }
   };
   const int64_t depth_limit = policy_.config.depth_limit;
   if (depth_limit > 0 && graph_.node_depth != nullptr)
     for (int32_t i = 0; i < static_cast<int32_t>(graph_.num_nodes); i++)
-      if (graph_.node_depth[i] > depth_limit) deny_node(i, MP_WHY_DEPTH);
+      if (graph_.node_depth[i] > depth_limit) deny_node(i, MP_AUTOCAST_REASON_DEPTH);
   const float amax_limit = policy_.config.amax_limit;
   if (amax_limit > 0.0f && graph_.tensor_amax != nullptr) {
     // NaN means unknown and does not exceed the limit.
@@ -109,28 +110,28 @@ void PrecisionAssignment::apply_limits() {
       return graph_.tensor_dtype[t] != MP_DTYPE_NONE && graph_.tensor_amax[t] > amax_limit;
     };
     for_each_input(graph_, [&](int32_t node, int32_t, int32_t tensor) {
-      if (is_too_large(tensor)) deny_node(node, MP_WHY_RANGE);
+      if (is_too_large(tensor)) deny_node(node, MP_AUTOCAST_REASON_RANGE);
     });
     for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
       if (graph_.tensor_producer[t] >= 0 && is_too_large(t))
-        deny_node(graph_.tensor_producer[t], MP_WHY_RANGE);
+        deny_node(graph_.tensor_producer[t], MP_AUTOCAST_REASON_RANGE);
   }
 }
 
 // ---------------------------------------------------------------------------- graph search
 
-void PrecisionAssignment::give_reason(int32_t v, mp_autocast_why_t why, int32_t because) {
+void PrecisionAssignment::give_reason(int32_t v, mp_autocast_reason_t why, int32_t because) {
   why_[static_cast<size_t>(v)] = static_cast<uint8_t>(why);
   because_[static_cast<size_t>(v)] = because;
 }
 
-void PrecisionAssignment::make_low(int32_t v, mp_autocast_why_t why, int32_t because) {
+void PrecisionAssignment::make_low(int32_t v, mp_autocast_reason_t why, int32_t because) {
   if (has(v, kLow)) return;
   set(v, kLow);
   give_reason(v, why, because);
 }
 
-void PrecisionAssignment::make_fp32(int32_t v, mp_autocast_why_t why, int32_t because) {
+void PrecisionAssignment::make_fp32(int32_t v, mp_autocast_reason_t why, int32_t because) {
   clear(v, kLow);
   give_reason(v, why, because);
 }
@@ -169,29 +170,30 @@ void PrecisionAssignment::walk(Direction direction, const IsRoot &is_root,
 
 void PrecisionAssignment::allow() {
   for (int32_t v = 0; v < vertices_.count(); v++) {
-    const bool can_take_colour = vertices_.is_eligible(v) && vertices_.slot(v) != MP_SLOT_FP32;
-    if (!is(v, MP_CAST_ALLOW) || !has(v, kProcessable) || !can_take_colour) continue;
-    const bool is_patterned = why_[static_cast<size_t>(v)] == MP_WHY_PATTERN;
-    make_low(v, is_patterned ? MP_WHY_PATTERN : MP_WHY_ALLOW_LIST, -1);
+    const bool can_take_colour =
+        vertices_.is_eligible(v) && vertices_.slot(v) != MP_AUTOCAST_SLOT_FP32;
+    if (!is(v, MP_OP_CLASS_ALLOW) || !has(v, kProcessable) || !can_take_colour) continue;
+    const bool is_patterned = why_[static_cast<size_t>(v)] == MP_AUTOCAST_REASON_PATTERN;
+    make_low(v, is_patterned ? MP_AUTOCAST_REASON_PATTERN : MP_AUTOCAST_REASON_ALLOW_LIST, -1);
   }
 }
 
 void PrecisionAssignment::deny() {
-  const auto is_deny = [&](int32_t v) { return is(v, MP_CAST_DENY); };
+  const auto is_deny = [&](int32_t v) { return is(v, MP_OP_CLASS_DENY); };
   for (int32_t v = 0; v < vertices_.count(); v++)
     if (is_deny(v)) set(v, kDenied);
-  if (policy_.uses_torch_rules() || policy_.config.level == MP_AUTOCAST_FORCE_ALL) return;
+  if (policy_.uses_torch_rules() || policy_.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return;
   clear_all(kInside);
   walk(
-      kBackward, [&](int32_t v) { return is_deny(v) || is(v, MP_CAST_INFER); },
-      [&](int32_t v) { return is(v, MP_CAST_CLEAR); },
+      kBackward, [&](int32_t v) { return is_deny(v) || is(v, MP_OP_CLASS_INFER); },
+      [&](int32_t v) { return is(v, MP_OP_CLASS_CLEAR); },
       [&](int32_t v, int32_t) { set(v, kInside); });
   walk(
       kForward, is_deny, [&](int32_t v) { return has(v, kInside); },
       [&](int32_t v, int32_t root) {
         if (has(v, kDenied)) return;
         set(v, kDenied);
-        give_reason(v, MP_WHY_DENY_UPSTREAM, root);
+        give_reason(v, MP_AUTOCAST_REASON_DENY_UPSTREAM, root);
       });
 }
 
@@ -200,13 +202,15 @@ void PrecisionAssignment::between_allow() {
   clear_all(kInside);
   walk(
       kForward, is_root,
-      [&](int32_t v) { return (is(v, MP_CAST_INFER) || is(v, MP_CAST_CLEAR)) && can_be_low(v); },
+      [&](int32_t v) {
+        return (is(v, MP_OP_CLASS_INFER) || is(v, MP_OP_CLASS_CLEAR)) && can_be_low(v);
+      },
       [&](int32_t v, int32_t) { set(v, kInside); });
   upstream_ = origin_;
   walk(
       kBackward, is_root, [&](int32_t v) { return has(v, kInside); },
       [&](int32_t v, int32_t root) {
-        if (vertices_.is_eligible(v)) make_low(v, MP_WHY_BETWEEN_ALLOW, root);
+        if (vertices_.is_eligible(v)) make_low(v, MP_AUTOCAST_REASON_BETWEEN_ALLOW, root);
       });
 }
 
@@ -218,18 +222,19 @@ void PrecisionAssignment::follow_allow() {
   walk(
       kForward, [&](int32_t v) { return has(v, kLow); },
       [&](int32_t v) {
-        return is(v, MP_CAST_INFER) && can_be_low(v) && !has(v, kInside) && !has(v, kLow);
+        return is(v, MP_OP_CLASS_INFER) && can_be_low(v) && !has(v, kInside) && !has(v, kLow);
       },
-      [&](int32_t v, int32_t root) { make_low(v, MP_WHY_FOLLOWS_ALLOW, root); });
+      [&](int32_t v, int32_t root) { make_low(v, MP_AUTOCAST_REASON_FOLLOWS_ALLOW, root); });
 }
 
 void PrecisionAssignment::clear_next_to_low() {
   walk(
       kBoth, [&](int32_t v) { return has(v, kLow) && has(v, kProcessable); },
       [&](int32_t v) {
-        return is(v, MP_CAST_CLEAR) && can_be_low(v) && !has(v, kReadsVariable) && !has(v, kLow);
+        return is(v, MP_OP_CLASS_CLEAR) && can_be_low(v) && !has(v, kReadsVariable) &&
+               !has(v, kLow);
       },
-      [&](int32_t v, int32_t root) { make_low(v, MP_WHY_CLEAR_NEXT_TO_LOW, root); });
+      [&](int32_t v, int32_t root) { make_low(v, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, root); });
 }
 
 }  // namespace mp::autocast

@@ -22,10 +22,10 @@ class PrecisionAssignment {
   bool uses_torch_rules() const { return policy_.uses_torch_rules(); }
   bool is_low(int32_t vertex) const { return has(vertex, kLow); }
   bool is_low_node(int32_t node) const { return is_low(vertices_.main_vertex(node)); }
-  mp_autocast_why_t why(int32_t node) const;
+  mp_autocast_reason_t why(int32_t node) const;
   /// Returns the node that caused the precision, or -1.
   int32_t because(int32_t node) const;
-  /// Returns the earlier of the two nodes that made a node low by MP_WHY_BETWEEN_ALLOW, or -1.
+  /// Returns the earlier of the two nodes that made a node low by MP_AUTOCAST_REASON_BETWEEN_ALLOW, or -1.
   int32_t upstream(int32_t node) const;
 
  private:
@@ -63,18 +63,18 @@ class PrecisionAssignment {
   void set(int32_t v, Bits bit) { bits_[static_cast<size_t>(v)] |= bit; }
   void clear(int32_t v, Bits bit) { bits_[static_cast<size_t>(v)] &= static_cast<uint8_t>(~bit); }
   void clear_all(Bits bit);
-  mp_autocast_class_t class_of(int32_t v) const {
-    return static_cast<mp_autocast_class_t>(class_[static_cast<size_t>(v)]);
+  mp_op_class_t class_of(int32_t v) const {
+    return static_cast<mp_op_class_t>(class_[static_cast<size_t>(v)]);
   }
-  bool is(int32_t v, mp_autocast_class_t op_class) const { return class_of(v) == op_class; }
+  bool is(int32_t v, mp_op_class_t op_class) const { return class_of(v) == op_class; }
   bool can_be_low(int32_t v) const {
     return has(v, kProcessable) && has(v, kAble) && !has(v, kDenied);
   }
   /// Returns whether a vertex is an endpoint of the paths of between_allow().
-  bool is_allow_root(int32_t v) const { return is(v, MP_CAST_ALLOW) && has(v, kLow); }
-  void give_reason(int32_t v, mp_autocast_why_t why, int32_t because);
-  void make_low(int32_t v, mp_autocast_why_t why, int32_t because);
-  void make_fp32(int32_t v, mp_autocast_why_t why, int32_t because);
+  bool is_allow_root(int32_t v) const { return is(v, MP_OP_CLASS_ALLOW) && has(v, kLow); }
+  void give_reason(int32_t v, mp_autocast_reason_t why, int32_t because);
+  void make_low(int32_t v, mp_autocast_reason_t why, int32_t because);
+  void make_fp32(int32_t v, mp_autocast_reason_t why, int32_t because);
 
   const Policy &policy_;
   const mp_autocast_graph_t &graph_;

@@ -7,8 +7,8 @@ Casts::Casts(const Policy &policy, const mp_autocast_graph_t &graph,
     : graph_(graph),
       painting_(painting),
       low_(policy.config.low),
-      keeps_io_((policy.config.flags & MP_AUTOCAST_KEEP_IO) != 0),
-      emulates_((policy.config.flags & MP_AUTOCAST_EMULATE) != 0) {
+      keeps_io_((policy.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0),
+      emulates_((policy.config.flags & MP_AUTOCAST_FLAG_EMULATE) != 0) {
   count_readers();
   number_casts();
 }
@@ -28,8 +28,9 @@ bool Casts::is_low_reader(int32_t node, int32_t input) const {
 }
 
 bool Casts::reads_either(int32_t node, int32_t input) const {
-  const bool is_flagged = (flags_of(graph_, node) & MP_NODE_READS_EITHER) != 0;
-  return is_flagged && !emulates_ && painting_.vertices().slots.of_input(input) != MP_SLOT_FP32;
+  const bool is_flagged = (flags_of(graph_, node) & MP_NODE_FLAG_READS_EITHER) != 0;
+  return is_flagged && !emulates_ &&
+         painting_.vertices().slots.of_input(input) != MP_AUTOCAST_SLOT_FP32;
 }
 
 void Casts::count_readers() {
@@ -46,21 +47,22 @@ void Casts::count_readers() {
   });
   if (!keeps_io_) return;
   for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
-    if (role_of(graph_, t) == MP_TENSOR_OUTPUT && is_fp32(graph_, t)) count(t, has_low_producer(t));
+    if (role_of(graph_, t) == MP_TENSOR_ROLE_OUTPUT && is_fp32(graph_, t))
+      count(t, has_low_producer(t));
 }
 
 // ---------------------------------------------------------------------------- type of a tensor
 
 bool Casts::is_model_copy(int32_t tensor) const {
-  return role_of(graph_, tensor) == MP_TENSOR_PARAMETER && !has_low_producer(tensor);
+  return role_of(graph_, tensor) == MP_TENSOR_ROLE_PARAMETER && !has_low_producer(tensor);
 }
 
 bool Casts::producer_writes_other(int32_t tensor) const {
   const int32_t producer = graph_.tensor_producer[tensor];
   const bool can = producer >= 0 && !emulates_ && !is_model_copy(tensor) &&
-                   (flags_of(graph_, producer) & MP_NODE_WRITES_EITHER) != 0 &&
-                   painting_.vertices().slots.of_tensor(tensor) != MP_SLOT_FP32;
-  const bool is_open_output = role_of(graph_, tensor) == MP_TENSOR_OUTPUT && !keeps_io_;
+                   (flags_of(graph_, producer) & MP_NODE_FLAG_WRITES_EITHER) != 0 &&
+                   painting_.vertices().slots.of_tensor(tensor) != MP_AUTOCAST_SLOT_FP32;
+  const bool is_open_output = role_of(graph_, tensor) == MP_TENSOR_ROLE_OUTPUT && !keeps_io_;
   const auto t = static_cast<size_t>(tensor);
   return can && !is_open_output && others_[t] > 0 && others_[t] == readers_[t];
 }
@@ -124,12 +126,13 @@ void Casts::write(uint8_t *tensor_dtype, int32_t *input_cast, mp_autocast_cast_t
     const Needed wanted = needed(t);
     const int32_t others = others_[static_cast<size_t>(t)];
     const int32_t rounded = has_low_producer(t) ? readers_[static_cast<size_t>(t)] : others;
-    const mp_cast_kind_t kind = is_model_copy(t) ? MP_CAST_BY_MODEL_COPY : MP_CAST_BY_KERNEL;
+    const mp_cast_kind_t kind = is_model_copy(t) ? MP_CAST_KIND_MODEL_COPY : MP_CAST_KIND_KERNEL;
     if (wanted.to_low) *next++ = {t, MP_FP32, low_, kind, rounded};
-    if (wanted.to_fp32) *next++ = {t, low_, MP_FP32, MP_CAST_BY_KERNEL, others};
+    if (wanted.to_fp32) *next++ = {t, low_, MP_FP32, MP_CAST_KIND_KERNEL, others};
   }
   for (size_t j = 0; j < cast_back_.size(); j++)
-    if (cast_back_[j] >= 0) *next++ = {graph_.input_tensor[j], low_, MP_FP32, MP_CAST_BY_KERNEL, 1};
+    if (cast_back_[j] >= 0)
+      *next++ = {graph_.input_tensor[j], low_, MP_FP32, MP_CAST_KIND_KERNEL, 1};
 }
 
 }  // namespace mp::autocast

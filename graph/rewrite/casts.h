@@ -10,7 +10,7 @@
 //
 // A tensor therefore has at most one cast.  The total is minimal unless a reader accepts either
 // type: such a reader keeps the producer's type, because it may depend on its precision.  An output
-// also has an external reader.  Its type is known only with MP_AUTOCAST_KEEP_IO; otherwise the type
+// also has an external reader.  Its type is known only with MP_AUTOCAST_FLAG_KEEP_IO; otherwise the type
 // of the output does not change.
 //
 // Emulation (TensorFlow's, for CPUs) rounds instead.  A tensor that a low vertex writes or reads is

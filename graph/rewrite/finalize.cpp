@@ -8,7 +8,7 @@ namespace mp::autocast {
 
 void PrecisionAssignment::revert_unsupported() {
   for (int32_t v = 0; v < vertices_.count(); v++)
-    if (has(v, kLow) && !has(v, kAble)) make_fp32(v, MP_WHY_NO_KERNEL, -1);
+    if (has(v, kLow) && !has(v, kAble)) make_fp32(v, MP_AUTOCAST_REASON_NO_KERNEL, -1);
 }
 
 // ---------------------------------------------------------------------------- clusters
@@ -19,7 +19,7 @@ void PrecisionAssignment::revert_unsupported() {
 void PrecisionAssignment::containers() {
   const auto stays_fp32 = [&](int32_t node) {
     const int32_t v = vertices_.of_node(node);
-    const bool has_no_kernel = (flags_of(graph_, node) & MP_NODE_NO_LOW) != 0;
+    const bool has_no_kernel = (flags_of(graph_, node) & MP_NODE_FLAG_NO_LOW) != 0;
     return has(v, kDenied) || !has(v, kProcessable) || has_no_kernel;
   };
   const Groups groups(graph_, 1U << kContainer);
@@ -31,10 +31,10 @@ void PrecisionAssignment::containers() {
     for (const int32_t node : members) {
       const int32_t v = vertices_.of_node(node);
       if (fp32 != members.end()) {
-        if (!has(v, kDenied)) make_fp32(v, MP_WHY_CLUSTER_FP32, *fp32);
+        if (!has(v, kDenied)) make_fp32(v, MP_AUTOCAST_REASON_CLUSTER_FP32, *fp32);
         set(v, kDenied);
       } else if (low != members.end()) {
-        make_low(v, MP_WHY_CLUSTER_LOW, *low);
+        make_low(v, MP_AUTOCAST_REASON_CLUSTER_LOW, *low);
       }
     }
   }
@@ -46,7 +46,7 @@ void PrecisionAssignment::loops() {
   for (size_t g = 0; g < groups.count(); g++) {
     const auto members = groups.members(g);
     const auto is_back_edge = [&](int32_t node) {
-      return (flags_of(graph_, node) & MP_NODE_BACK_EDGE) != 0;
+      return (flags_of(graph_, node) & MP_NODE_FLAG_BACK_EDGE) != 0;
     };
     const auto stays_fp32 = [&](int32_t node) {
       const int32_t v = vertices_.of_node(node);
@@ -61,9 +61,9 @@ void PrecisionAssignment::loops() {
     for (const int32_t node : members) {
       const int32_t v = vertices_.of_node(node);
       if (is_low)
-        make_low(v, MP_WHY_CLUSTER_LOW, because);
+        make_low(v, MP_AUTOCAST_REASON_CLUSTER_LOW, because);
       else if (has(v, kLow))
-        make_fp32(v, MP_WHY_CLUSTER_FP32, because);
+        make_fp32(v, MP_AUTOCAST_REASON_CLUSTER_FP32, because);
     }
   }
 }
@@ -79,7 +79,7 @@ void PrecisionAssignment::unify_clusters() {
     if (fp32 == members.end()) continue;
     for (const int32_t node : members) {
       const int32_t v = vertices_.of_node(node);
-      if (has(v, kLow)) make_fp32(v, MP_WHY_CLUSTER_FP32, *fp32);
+      if (has(v, kLow)) make_fp32(v, MP_AUTOCAST_REASON_CLUSTER_FP32, *fp32);
     }
   }
 }
@@ -88,7 +88,9 @@ void PrecisionAssignment::unify_clusters() {
 
 /// Absorbs casts: a cast to fp32 whose readers are all low casts to low instead.
 void PrecisionAssignment::absorb_casts() {
-  const auto is_cast = [&](int32_t node) { return (flags_of(graph_, node) & MP_NODE_CAST) != 0; };
+  const auto is_cast = [&](int32_t node) {
+    return (flags_of(graph_, node) & MP_NODE_FLAG_CAST) != 0;
+  };
   // Returns the vertex of a cast that writes tensor t, or -1 if there is none.
   const auto cast_of = [&](int32_t t) {
     const int32_t producer = graph_.tensor_producer[t];
@@ -112,19 +114,19 @@ void PrecisionAssignment::absorb_casts() {
     set(cast, kInside);
     if (!has(reader, kLow)) fp32_readers[static_cast<size_t>(cast)]++;
   });
-  if ((policy_.config.flags & MP_AUTOCAST_KEEP_IO) != 0)
+  if ((policy_.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0)
     for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
-      if (role_of(graph_, t) == MP_TENSOR_OUTPUT && cast_of(t) >= 0)
+      if (role_of(graph_, t) == MP_TENSOR_ROLE_OUTPUT && cast_of(t) >= 0)
         fp32_readers[static_cast<size_t>(cast_of(t))]++;
 
   const auto is_absorbed = [&](int32_t v) {
     return has(v, kInside) && fp32_readers[static_cast<size_t>(v)] == 0 && !has(v, kLow) &&
-           has(v, kProcessable) && has(v, kAble) && !is(v, MP_CAST_DENY) &&
+           has(v, kProcessable) && has(v, kAble) && !is(v, MP_OP_CLASS_DENY) &&
            !is_clustered[static_cast<size_t>(vertices_.node(v))];
   };
   queue_.clear();
   const auto absorb = [&](int32_t v) {
-    make_low(v, MP_WHY_CAST_ABSORBED, vertices_.node(vertices_.forward.of(v).front()));
+    make_low(v, MP_AUTOCAST_REASON_CAST_ABSORBED, vertices_.node(vertices_.forward.of(v).front()));
     queue_.push_back(v);
   };
   for (int32_t v = 0; v < vertices_.count(); v++)
@@ -145,20 +147,21 @@ void PrecisionAssignment::absorb_casts() {
 
 // ---------------------------------------------------------------------------- reasons
 
-mp_autocast_why_t PrecisionAssignment::why(int32_t node) const {
+mp_autocast_reason_t PrecisionAssignment::why(int32_t node) const {
   const int32_t v = vertices_.main_vertex(node);
-  const auto given = static_cast<mp_autocast_why_t>(why_[static_cast<size_t>(v)]);
+  const auto given = static_cast<mp_autocast_reason_t>(why_[static_cast<size_t>(v)]);
   if (is_low(v)) return given;
   const uint16_t flags = flags_of(graph_, node);
-  if (!vertices_.is_eligible(v)) return MP_WHY_NOT_FLOAT;
-  if ((flags & MP_NODE_ELSEWHERE) != 0) return MP_WHY_ELSEWHERE;
-  if ((flags & MP_NODE_KEEP) != 0) return MP_WHY_KEPT;
-  if (given == MP_WHY_RANGE || given == MP_WHY_DEPTH) return given;
-  if (is(v, MP_CAST_DENY)) return MP_WHY_DENY_LIST;
-  if (is(v, MP_CAST_UNLISTED)) return MP_WHY_UNLISTED;
-  if (!has(v, kAble)) return MP_WHY_NO_KERNEL;
-  if (given == MP_WHY_DENY_UPSTREAM || given == MP_WHY_CLUSTER_FP32) return given;
-  return MP_WHY_NO_ALLOW_NEARBY;
+  if (!vertices_.is_eligible(v)) return MP_AUTOCAST_REASON_NOT_FLOAT;
+  if ((flags & MP_NODE_FLAG_OTHER_DEVICE) != 0) return MP_AUTOCAST_REASON_OTHER_DEVICE;
+  if ((flags & MP_NODE_FLAG_KEEP_FP32) != 0) return MP_AUTOCAST_REASON_KEPT;
+  if (given == MP_AUTOCAST_REASON_RANGE || given == MP_AUTOCAST_REASON_DEPTH) return given;
+  if (is(v, MP_OP_CLASS_DENY)) return MP_AUTOCAST_REASON_DENY_LIST;
+  if (is(v, MP_OP_CLASS_UNLISTED)) return MP_AUTOCAST_REASON_UNLISTED;
+  if (!has(v, kAble)) return MP_AUTOCAST_REASON_NO_KERNEL;
+  if (given == MP_AUTOCAST_REASON_DENY_UPSTREAM || given == MP_AUTOCAST_REASON_CLUSTER_FP32)
+    return given;
+  return MP_AUTOCAST_REASON_NO_ALLOW_NEARBY;
 }
 
 int32_t PrecisionAssignment::because(int32_t node) const {

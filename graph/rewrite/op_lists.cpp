@@ -46,21 +46,21 @@ static_assert(std::is_sorted(std::begin(kNeverForced), std::end(kNeverForced)));
 
 }  // namespace
 
-mp_autocast_class_t ListedOp::op_class(mp_autocast_preset_t preset) const {
+mp_op_class_t ListedOp::op_class(mp_autocast_preset_t preset) const {
   switch (letters[preset]) {
     case 'A':
-      return MP_CAST_ALLOW;
+      return MP_OP_CLASS_ALLOW;
     case 'I':
-      return MP_CAST_INFER;
+      return MP_OP_CLASS_INFER;
     case 'C':
-      return MP_CAST_CLEAR;
+      return MP_OP_CLASS_CLEAR;
     case 'P':
-      return MP_CAST_PROMOTE;
+      return MP_OP_CLASS_PROMOTE;
     case 'D':
     case 'X':
-      return MP_CAST_DENY;
+      return MP_OP_CLASS_DENY;
     default:
-      return MP_CAST_UNLISTED;
+      return MP_OP_CLASS_UNLISTED;
   }
 }
 

@@ -16,13 +16,13 @@ struct ListedOp {
   bool is_listed(mp_autocast_preset_t preset) const { return letters[preset] != '.'; }
   /// Returns whether an operation must not be used in eager mode.  In a graph it is denied.
   bool is_banned(mp_autocast_preset_t preset) const { return letters[preset] == 'X'; }
-  mp_autocast_class_t op_class(mp_autocast_preset_t preset) const;
+  mp_op_class_t op_class(mp_autocast_preset_t preset) const;
 };
 
 /// Returns all rows, sorted by name.
 std::span<const ListedOp> listed_ops();
 
-/// Returns whether MP_AUTOCAST_FORCE_ALL skips an operation: constants, state and cross-entropies.
+/// Returns whether MP_AUTOCAST_LEVEL_FORCE_ALL skips an operation: constants, state and cross-entropies.
 bool is_never_forced(std::string_view op);
 
 }  // namespace mp::autocast

@@ -20,19 +20,19 @@ std::string_view without_alias(std::string_view op) {
 
 }  // namespace
 
-std::string_view class_name(mp_autocast_class_t op_class) {
+std::string_view class_name(mp_op_class_t op_class) {
   switch (op_class) {
-    case MP_CAST_UNLISTED:
+    case MP_OP_CLASS_UNLISTED:
       return "unlisted";
-    case MP_CAST_ALLOW:
+    case MP_OP_CLASS_ALLOW:
       return "allow";
-    case MP_CAST_INFER:
+    case MP_OP_CLASS_INFER:
       return "infer";
-    case MP_CAST_DENY:
+    case MP_OP_CLASS_DENY:
       return "deny";
-    case MP_CAST_CLEAR:
+    case MP_OP_CLASS_CLEAR:
       return "clear";
-    case MP_CAST_PROMOTE:
+    case MP_OP_CLASS_PROMOTE:
       return "promote";
   }
   return "?";
@@ -45,7 +45,7 @@ Policy::Policy(const mp_autocast_config_t &config) : config(config) {
   }
 }
 
-void Policy::set_class(std::string_view op, mp_autocast_class_t op_class) {
+void Policy::set_class(std::string_view op, mp_op_class_t op_class) {
   ops_.insert_or_assign(std::string(op), OpClass{op_class, false});
 }
 
@@ -54,7 +54,7 @@ void Policy::forget(std::string_view op) {
   if (found != ops_.end()) ops_.erase(found);
 }
 
-void Policy::set_nodes(std::string_view pattern, mp_autocast_class_t op_class) {
+void Policy::set_nodes(std::string_view pattern, mp_op_class_t op_class) {
   patterns_.push_back({std::string(pattern), op_class});
 }
 
@@ -70,9 +70,9 @@ bool Policy::is_banned(std::string_view op) const {
   return known.has_value() && known->is_banned;
 }
 
-mp_autocast_class_t Policy::class_of(std::string_view op) const {
+mp_op_class_t Policy::class_of(std::string_view op) const {
   if (const std::optional<OpClass> known = listed(op)) return known->op_class;
-  return uses_torch_rules() ? MP_CAST_CLEAR : MP_CAST_UNLISTED;
+  return uses_torch_rules() ? MP_OP_CLASS_CLEAR : MP_OP_CLASS_UNLISTED;
 }
 
 NodeClass Policy::class_of_node(const mp_autocast_graph_t &graph, uint32_t i) const {
@@ -83,27 +83,28 @@ NodeClass Policy::class_of_node(const mp_autocast_graph_t &graph, uint32_t i) co
     if (last != patterns_.rend()) return {last->op_class, true};
   }
   if (graph.node_class != nullptr && graph.node_class[i] != 0)
-    return {static_cast<mp_autocast_class_t>(graph.node_class[i] - 1), false};
+    return {static_cast<mp_op_class_t>(graph.node_class[i] - 1), false};
   return {class_of(graph.node_op[i]), false};
 }
 
-mp_autocast_class_t Policy::at_level(mp_autocast_class_t op_class) const {
+mp_op_class_t Policy::at_level(mp_op_class_t op_class) const {
   const bool is_infer =
-      op_class == MP_CAST_INFER || (op_class == MP_CAST_PROMOTE && !uses_torch_rules());
+      op_class == MP_OP_CLASS_INFER || (op_class == MP_OP_CLASS_PROMOTE && !uses_torch_rules());
   switch (config.level) {
-    case MP_AUTOCAST_INFER_AS_DENY:
-      return is_infer ? MP_CAST_DENY : op_class;
-    case MP_AUTOCAST_TENSOR_CORES_ONLY:
-      return op_class == MP_CAST_ALLOW ? MP_CAST_ALLOW : MP_CAST_UNLISTED;
+    case MP_AUTOCAST_LEVEL_INFER_AS_DENY:
+      return is_infer ? MP_OP_CLASS_DENY : op_class;
+    case MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY:
+      return op_class == MP_OP_CLASS_ALLOW ? MP_OP_CLASS_ALLOW : MP_OP_CLASS_UNLISTED;
     default:
-      return is_infer ? MP_CAST_INFER : op_class;
+      return is_infer ? MP_OP_CLASS_INFER : op_class;
   }
 }
 
 std::string Policy::lists_as_text() const {
   std::string text;
-  for (const mp_autocast_class_t wanted : {MP_CAST_ALLOW, MP_CAST_INFER, MP_CAST_DENY,
-                                           MP_CAST_CLEAR, MP_CAST_PROMOTE, MP_CAST_UNLISTED}) {
+  for (const mp_op_class_t wanted :
+       {MP_OP_CLASS_ALLOW, MP_OP_CLASS_INFER, MP_OP_CLASS_DENY, MP_OP_CLASS_CLEAR,
+        MP_OP_CLASS_PROMOTE, MP_OP_CLASS_UNLISTED}) {
     std::vector<std::string_view> names;
     for (const auto &[name, known] : ops_)
       if (known.op_class == wanted) names.push_back(name);

@@ -16,13 +16,13 @@ namespace mp::autocast {
 
 /// Class of an operation.
 struct OpClass {
-  mp_autocast_class_t op_class;
+  mp_op_class_t op_class;
   bool is_banned;
 };
 
 /// Class of a node, and whether a pattern determined it.
 struct NodeClass {
-  mp_autocast_class_t op_class;
+  mp_op_class_t op_class;
   bool is_by_pattern;
 };
 
@@ -31,24 +31,24 @@ class Policy {
   explicit Policy(const mp_autocast_config_t &config);
 
   /// Moves an operation to a class.
-  void set_class(std::string_view op, mp_autocast_class_t op_class);
+  void set_class(std::string_view op, mp_op_class_t op_class);
   /// Removes an operation from its list.
   void forget(std::string_view op);
   /// @param pattern  must satisfy is_glob()
-  void set_nodes(std::string_view pattern, mp_autocast_class_t op_class);
+  void set_nodes(std::string_view pattern, mp_op_class_t op_class);
 
   /// Returns nullopt if the operation is not listed.
   std::optional<OpClass> listed(std::string_view op) const;
   bool is_banned(std::string_view op) const;
   /// Returns the class of an operation, before at_level().
-  mp_autocast_class_t class_of(std::string_view op) const;
+  mp_op_class_t class_of(std::string_view op) const;
   /// Returns the class of node i before at_level(): by pattern, else node_class, else operation.
   NodeClass class_of_node(const mp_autocast_graph_t &graph, uint32_t i) const;
   /// Returns the class after the level is applied.
-  mp_autocast_class_t at_level(mp_autocast_class_t op_class) const;
+  mp_op_class_t at_level(mp_op_class_t op_class) const;
 
-  /// MP_AUTOCAST_PYTORCH: one forward pass (sweep.cpp) replaces propagation.
-  bool uses_torch_rules() const { return config.preset == MP_AUTOCAST_PYTORCH; }
+  /// MP_AUTOCAST_PRESET_PYTORCH: one forward pass (sweep.cpp) replaces propagation.
+  bool uses_torch_rules() const { return config.preset == MP_AUTOCAST_PRESET_PYTORCH; }
 
   /// Returns "allow: Conv2D MatMul ...", one line per class, sorted.
   std::string lists_as_text() const;
@@ -65,13 +65,13 @@ class Policy {
   };
   struct Pattern {
     std::string text;
-    mp_autocast_class_t op_class;
+    mp_op_class_t op_class;
   };
   std::unordered_map<std::string, OpClass, Hash, std::equal_to<>> ops_;
   std::vector<Pattern> patterns_;
 };
 
 /// Returns "allow", "infer", ...
-std::string_view class_name(mp_autocast_class_t op_class);
+std::string_view class_name(mp_op_class_t op_class);
 
 }  // namespace mp::autocast

@@ -33,13 +33,13 @@ std::string dot_string(std::string_view text) {
 
 struct NodeReport {
   mp_dtype_t dtype;
-  mp_autocast_why_t why;
+  mp_autocast_reason_t why;
   int32_t because;   ///< a node, or -1
-  int32_t upstream;  ///< MP_WHY_BETWEEN_ALLOW: the other cause
+  int32_t upstream;  ///< MP_AUTOCAST_REASON_BETWEEN_ALLOW: the other cause
 };
 
 NodeReport look_at(const Rewritten &r, int32_t node) {
-  if (r.painting == nullptr) return {MP_FP32, MP_WHY_DISABLED, -1, -1};
+  if (r.painting == nullptr) return {MP_FP32, MP_AUTOCAST_REASON_DISABLED, -1, -1};
   const PrecisionAssignment &painting = *r.painting;
   return {painting.is_low_node(node) ? r.low : MP_FP32, painting.why(node), painting.because(node),
           painting.upstream(node)};
@@ -49,88 +49,88 @@ NodeReport look_at(const Rewritten &r, int32_t node) {
 std::string reason(const Rewritten &r, const NodeReport &node) {
   const std::string cause = node.because >= 0 ? name_of(r.graph, node.because) : "";
   switch (node.why) {
-    case MP_WHY_UNLISTED:
+    case MP_AUTOCAST_REASON_UNLISTED:
       return "in no list";
-    case MP_WHY_DENY_LIST:
+    case MP_AUTOCAST_REASON_DENY_LIST:
       return "on the deny list";
-    case MP_WHY_DENY_UPSTREAM:
+    case MP_AUTOCAST_REASON_DENY_UPSTREAM:
       return "downstream of " + cause + ", which is denied";
-    case MP_WHY_RANGE:
+    case MP_AUTOCAST_REASON_RANGE:
       return "a tensor exceeds amax_limit";
-    case MP_WHY_DEPTH:
+    case MP_AUTOCAST_REASON_DEPTH:
       return "a sum exceeds depth_limit";
-    case MP_WHY_KEPT:
+    case MP_AUTOCAST_REASON_KEPT:
       return "kept";
-    case MP_WHY_ELSEWHERE:
+    case MP_AUTOCAST_REASON_OTHER_DEVICE:
       return "on another device";
-    case MP_WHY_NO_KERNEL:
+    case MP_AUTOCAST_REASON_NO_KERNEL:
       return "no 16-bit kernel";
-    case MP_WHY_NO_ALLOW_NEARBY:
+    case MP_AUTOCAST_REASON_NO_ALLOW_NEARBY:
       return r.painting->uses_torch_rules() ? "not all inputs are 16-bit"
                                             : "not between 16-bit nodes";
-    case MP_WHY_NOT_FLOAT:
+    case MP_AUTOCAST_REASON_NOT_FLOAT:
       return "reads and writes no fp32 tensor";
-    case MP_WHY_DISABLED:
+    case MP_AUTOCAST_REASON_DISABLED:
       return "the rewrite is disabled";
-    case MP_WHY_CLUSTER_FP32:
+    case MP_AUTOCAST_REASON_CLUSTER_FP32:
       return "must have the type of " + (cause.empty() ? "its loop" : cause);
-    case MP_WHY_ALLOW_LIST:
+    case MP_AUTOCAST_REASON_ALLOW_LIST:
       return "on the allow list";
-    case MP_WHY_BETWEEN_ALLOW:
+    case MP_AUTOCAST_REASON_BETWEEN_ALLOW:
       return "between " + name_of(r.graph, node.upstream) + " and " + cause;
-    case MP_WHY_FOLLOWS_ALLOW:
+    case MP_AUTOCAST_REASON_FOLLOWS_ALLOW:
       return cause.empty() ? "its inputs are 16-bit" : "follows " + cause;
-    case MP_WHY_CLEAR_NEXT_TO_LOW:
+    case MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW:
       return "next to " + cause;
-    case MP_WHY_CLUSTER_LOW:
+    case MP_AUTOCAST_REASON_CLUSTER_LOW:
       return "must have the type of " + cause;
-    case MP_WHY_CAST_ABSORBED:
+    case MP_AUTOCAST_REASON_CAST_ABSORBED:
       return "cast absorbed by " + cause;
-    case MP_WHY_PATTERN:
+    case MP_AUTOCAST_REASON_PATTERN:
       return "allowed by name";
   }
   return "?";
 }
 
-std::string_view word_of(mp_autocast_why_t why) {
+std::string_view word_of(mp_autocast_reason_t why) {
   switch (why) {
-    case MP_WHY_UNLISTED:
+    case MP_AUTOCAST_REASON_UNLISTED:
       return "unlisted";
-    case MP_WHY_DENY_LIST:
+    case MP_AUTOCAST_REASON_DENY_LIST:
       return "deny_list";
-    case MP_WHY_DENY_UPSTREAM:
+    case MP_AUTOCAST_REASON_DENY_UPSTREAM:
       return "deny_upstream";
-    case MP_WHY_RANGE:
+    case MP_AUTOCAST_REASON_RANGE:
       return "range";
-    case MP_WHY_DEPTH:
+    case MP_AUTOCAST_REASON_DEPTH:
       return "depth";
-    case MP_WHY_KEPT:
+    case MP_AUTOCAST_REASON_KEPT:
       return "kept";
-    case MP_WHY_ELSEWHERE:
+    case MP_AUTOCAST_REASON_OTHER_DEVICE:
       return "elsewhere";
-    case MP_WHY_NO_KERNEL:
+    case MP_AUTOCAST_REASON_NO_KERNEL:
       return "no_kernel";
-    case MP_WHY_NO_ALLOW_NEARBY:
+    case MP_AUTOCAST_REASON_NO_ALLOW_NEARBY:
       return "no_allow_nearby";
-    case MP_WHY_NOT_FLOAT:
+    case MP_AUTOCAST_REASON_NOT_FLOAT:
       return "not_float";
-    case MP_WHY_DISABLED:
+    case MP_AUTOCAST_REASON_DISABLED:
       return "disabled";
-    case MP_WHY_CLUSTER_FP32:
+    case MP_AUTOCAST_REASON_CLUSTER_FP32:
       return "cluster_fp32";
-    case MP_WHY_ALLOW_LIST:
+    case MP_AUTOCAST_REASON_ALLOW_LIST:
       return "allow_list";
-    case MP_WHY_BETWEEN_ALLOW:
+    case MP_AUTOCAST_REASON_BETWEEN_ALLOW:
       return "between_allow";
-    case MP_WHY_FOLLOWS_ALLOW:
+    case MP_AUTOCAST_REASON_FOLLOWS_ALLOW:
       return "follows_allow";
-    case MP_WHY_CLEAR_NEXT_TO_LOW:
+    case MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW:
       return "clear_next_to_low";
-    case MP_WHY_CLUSTER_LOW:
+    case MP_AUTOCAST_REASON_CLUSTER_LOW:
       return "cluster_low";
-    case MP_WHY_CAST_ABSORBED:
+    case MP_AUTOCAST_REASON_CAST_ABSORBED:
       return "cast_absorbed";
-    case MP_WHY_PATTERN:
+    case MP_AUTOCAST_REASON_PATTERN:
       return "pattern";
   }
   return "?";
@@ -215,8 +215,8 @@ std::string as_json(const Rewritten &r) {
   for (const mp_autocast_cast_t &cast : casts_of(r)) {
     text += std::string(separator) + "\n  {\"tensor\": " + number(cast.tensor) +
             ", \"from\": " + json_string(mp_dtype_name(cast.from)) +
-            ", \"to\": " + json_string(mp_dtype_name(cast.to)) +
-            ", \"by\": " + (cast.kind == MP_CAST_BY_MODEL_COPY ? "\"model_copy\"" : "\"kernel\"") +
+            ", \"to\": " + json_string(mp_dtype_name(cast.to)) + ", \"by\": " +
+            (cast.kind == MP_CAST_KIND_MODEL_COPY ? "\"model_copy\"" : "\"kernel\"") +
             ", \"readers\": " + number(cast.readers) + "}";
     separator = ",";
   }
@@ -232,7 +232,7 @@ constexpr std::string_view kLowColour = "palegreen3", kFp32Colour = "lightcoral"
 std::string dot_node(const Rewritten &r, int32_t i) {
   const NodeReport node = look_at(r, i);
   std::string_view colour = kFp32Colour;
-  if (node.why == MP_WHY_NOT_FLOAT || r.painting == nullptr) colour = kOtherColour;
+  if (node.why == MP_AUTOCAST_REASON_NOT_FLOAT || r.painting == nullptr) colour = kOtherColour;
   if (node.dtype == r.low) colour = kLowColour;
   // A line break is the two characters \n, which dot_string() would escape.
   std::string label = dot_string(name_of(r.graph, i));
@@ -265,7 +265,7 @@ std::string as_dot(const Rewritten &r) {
     text += "  " + from + " -> n" + number(node);
     if (cast >= 0) {
       const mp_autocast_cast_t &c = casts[static_cast<size_t>(cast)];
-      const bool is_copy = c.kind == MP_CAST_BY_MODEL_COPY;
+      const bool is_copy = c.kind == MP_CAST_KIND_MODEL_COPY;
       text += " [label=\"" + std::string(is_copy ? "copy in " : "cast to ") + mp_dtype_name(c.to) +
               "\", style=" + (is_copy ? "dashed" : "bold") + "]";
     }
@@ -279,11 +279,11 @@ std::string as_dot(const Rewritten &r) {
 
 }  // namespace
 
-std::string report(const Rewritten &rewritten, mp_autocast_form_t form) {
+std::string report(const Rewritten &rewritten, mp_autocast_format_t form) {
   switch (form) {
-    case MP_AUTOCAST_JSON:
+    case MP_AUTOCAST_FORMAT_JSON:
       return as_json(rewritten);
-    case MP_AUTOCAST_DOT:
+    case MP_AUTOCAST_FORMAT_DOT:
       return as_dot(rewritten);
     default:
       return as_text(rewritten);

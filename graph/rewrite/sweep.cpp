@@ -34,13 +34,13 @@ void PrecisionAssignment::sweep() {
 
   const auto is_given_low = [&](int32_t v) {
     const bool takes_what_it_gets =
-        is(v, MP_CAST_CLEAR) || is(v, MP_CAST_PROMOTE) || is(v, MP_CAST_INFER);
+        is(v, MP_OP_CLASS_CLEAR) || is(v, MP_OP_CLASS_PROMOTE) || is(v, MP_OP_CLASS_INFER);
     return takes_what_it_gets && can_be_low(v) && has(v, kInside) &&
            fp32_inputs[static_cast<size_t>(v)] == 0;
   };
   queue_.clear();
   for (int32_t v = 0; v < vertices_.count(); v++) {
-    if (!has(v, kLow) && is_given_low(v)) make_low(v, MP_WHY_FOLLOWS_ALLOW, -1);
+    if (!has(v, kLow) && is_given_low(v)) make_low(v, MP_AUTOCAST_REASON_FOLLOWS_ALLOW, -1);
     if (has(v, kLow) && has(v, kAble)) queue_.push_back(v);
   }
   for (size_t next = 0; next < queue_.size(); next++) {
@@ -48,7 +48,7 @@ void PrecisionAssignment::sweep() {
     for (const int32_t to : vertices_.forward.of(from)) {
       fp32_inputs[static_cast<size_t>(to)]--;
       if (has(to, kLow) || !is_given_low(to)) continue;
-      make_low(to, MP_WHY_FOLLOWS_ALLOW, vertices_.node(from));
+      make_low(to, MP_AUTOCAST_REASON_FOLLOWS_ALLOW, vertices_.node(from));
       queue_.push_back(to);
     }
   }

@@ -52,13 +52,13 @@ void Slots::move_statistics(const mp_autocast_graph_t &graph) {
     if (norm == nullptr) continue;
     awaits_data_output[i] = true;
     for (int32_t j = graph.first_input[i] + norm->data_inputs; j < graph.first_input[i + 1]; j++)
-      moved_input_[static_cast<size_t>(j)] = MP_SLOT_FP32;
+      moved_input_[static_cast<size_t>(j)] = MP_AUTOCAST_SLOT_FP32;
   }
   for (uint32_t t = 0; t < graph.num_tensors; t++) {
     if (graph.tensor_producer[t] < 0) continue;
     const auto producer = static_cast<uint32_t>(graph.tensor_producer[t]);
     if (first_batch_norm(graph, producer) == nullptr) continue;
-    if (!awaits_data_output[producer]) moved_tensor_[t] = MP_SLOT_FP32;
+    if (!awaits_data_output[producer]) moved_tensor_[t] = MP_AUTOCAST_SLOT_FP32;
     awaits_data_output[producer] = false;
   }
   input_ = moved_input_.data();

@@ -87,8 +87,8 @@ MP_API mp_status_t mp_comm_init_nccl(mp_comm_t *comm, void *nccl_comm);
  *  @param pre,post  > 0, finite.
  *  @retval MP_ERROR_COMM a callback failed: all gradients have been multiplied by pre, and some may
  *          have been summed */
-MP_API mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre,
-                                      float post, mp_stream_t stream);
+MP_API mp_status_t mp_grads_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre,
+                                       float post, mp_stream_t stream);
 
 /** @} */
 

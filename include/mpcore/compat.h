@@ -12,8 +12,8 @@ extern "C" {
  *
  *  Presets for comparing policies, and conversions of checkpoints for resuming training runs.
  *
- *  MP_SCALER_LOGMAX reproduces OpenSeq2Seq's LogMaxScaler with its defects; for training use
- *  MP_SCALER_LOGNORMAL.  Both estimate mu and sigma the same way; MP_SCALER_LOGMAX uses fp32 and
+ *  MP_SCALER_POLICY_LOGMAX reproduces OpenSeq2Seq's LogMaxScaler with its defects; for training use
+ *  MP_SCALER_POLICY_LOGNORMAL.  Both estimate mu and sigma the same way; MP_SCALER_POLICY_LOGMAX uses fp32 and
  *  differs as follows:
  *
  *  - S = 2^(16 - mu - overflow_std_dev * sigma), not rounded to a power of two.
@@ -27,14 +27,14 @@ extern "C" {
  *  @{ */
 
 /** Policies of other systems, with their defaults.  S equals theirs after every step as long as S
- *  is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
+ *  is a finite fp32 number.  All are MP_SCALER_POLICY_BACKOFF except the first and the last; the returned
  *  configuration can be modified.
  *
  *  Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
  *  after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and
  *  DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged. */
 typedef enum mp_scaler_preset {
-  /** This library's lognormal policy: mp_scaler_config_default(MP_SCALER_LOGNORMAL). */
+  /** This library's lognormal policy: mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL). */
   MP_SCALER_PRESET_LOGNORMAL = 0,
   /** torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits. */
   MP_SCALER_PRESET_TORCH = 1,
@@ -50,7 +50,7 @@ typedef enum mp_scaler_preset {
   MP_SCALER_PRESET_MEGATRON = 4,
   /** DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
    *  "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
-   *  For consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP. */
+   *  For consecutive_hysteresis set MP_SCALER_FLAG_REFILL_EACH_STEP. */
   MP_SCALER_PRESET_DEEPSPEED = 5,
   /** DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO).  Like
    *  MP_SCALER_PRESET_DEEPSPEED without hysteresis, but the first growth takes 1001 clean steps. */
@@ -63,12 +63,12 @@ typedef enum mp_scaler_preset {
   /** OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  Initial S 2^14, interval
    *  2000, minimum 1, maximum 2^14. */
   MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9,
-  /** OpenSeq2Seq LogMaxScaler: MP_SCALER_LOGMAX.  Initial S 1, minimum 1, maximum 2^14. */
+  /** OpenSeq2Seq LogMaxScaler: MP_SCALER_POLICY_LOGMAX.  Initial S 1, minimum 1, maximum 2^14. */
   MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
 } mp_scaler_preset_t;
 
 /** Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
- *  the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+ *  the defaults of MP_SCALER_POLICY_BACKOFF, except that max_scale and max_consecutive_skips are 0.
  *  @retval MP_ERROR_INVALID_ARGUMENT unknown preset */
 MP_API mp_status_t mp_scaler_config_init_preset(mp_scaler_config_t *config, size_t struct_size,
                                                 mp_scaler_preset_t preset);
@@ -85,8 +85,8 @@ static inline mp_scaler_config_t mp_scaler_config_preset(mp_scaler_preset_t pres
  *      "LogMax"     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX (OpenSeq2Seq's name)
  *      "lognormal"  MP_SCALER_PRESET_LOGNORMAL
  *      "dynamic"    MP_SCALER_PRESET_APEX_AMP (Apex's name); the initial S is that of GradScaler
- *      "none"       MP_SCALER_STATIC with S = 1
- *      "128"        MP_SCALER_STATIC with S = 128, and likewise for every other valid S
+ *      "none"       MP_SCALER_POLICY_STATIC with S = 1
+ *      "128"        MP_SCALER_POLICY_STATIC with S = 128, and likewise for every other valid S
  *
  *  If a static S is outside [1, 2^24], min_scale or max_scale is set to it.
  *  @param name    host.

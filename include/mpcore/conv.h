@@ -59,7 +59,7 @@ typedef enum mp_conv_op { MP_CONV_FPROP = 0, MP_CONV_DGRAD = 1, MP_CONV_WGRAD = 
 
 /** Returns the output height P and width Q; 0 if the filter is larger than the padded image.
  *  @param p,q  host, out. */
-MP_API mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q);
+MP_API mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q);
 
 /** Returns the workspace size for the fastest kernel and the fastest dbias sum of the pass `op`,
  *  like mp_gemm_workspace_size; often 0.  If desc->kernel is set, returns the minimum of that

@@ -93,7 +93,7 @@ typedef enum mp_status {
 MP_API const char *mp_status_string(mp_status_t status);
 
 /** Returns the message of the last failed call on this thread.  It names the offending argument
- *  and its value: "mp_gemm: lda = 60 is smaller than k = 64".  Meaningful directly after a call
+ *  and its value: "mp_gemm: ld_a = 60 is smaller than k = 64".  Meaningful directly after a call
  *  that returned an error; valid until the next mpcore call on this thread.  Never NULL. */
 MP_API const char *mp_last_error(void);
 
@@ -230,10 +230,10 @@ MP_API mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t b
 /** Waits until all work enqueued on `stream` has finished. */
 MP_API mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream);
 
-/** Converts elements: dst[i] = (dst_dtype)src[i].  dst may be src if both types have equal size;
+/** Converts elements: dst[i] = (dtype_dst)src[i].  dst may be src if both types have equal size;
  *  any other overlap is an error. */
-MP_API mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype, void *dst,
-                           mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream);
+MP_API mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t dtype_src, void *dst,
+                           mp_dtype_t dtype_dst, int64_t count, mp_stream_t stream);
 
 /** @} */
 

@@ -59,12 +59,12 @@ typedef enum mp_activation {
 typedef struct mp_epilogue {
   uint32_t struct_size;
   mp_activation_t activation;
-  const float *scale; /**< 1 float; multiplies alpha, e.g. mp_scaler_inv_scale() */
+  const float *scale; /**< 1 float; multiplies alpha, e.g. mp_scaler_get_inv_scale_address() */
   const void *bias;   /**< n elements */
-  mp_dtype_t bias_dtype;
+  mp_dtype_t dtype_bias;
   uint32_t reserved0; /**< must be 0 */
   void *aux;          /**< m x n, type and batch layout of D; written, or read by MP_ACT_D* */
-  int64_t ld_aux;     /**< 0 = ldd */
+  int64_t ld_aux;     /**< 0 = ld_d */
   float *dbias;       /**< n floats, overwritten; zeros if m or batch_count is 0 */
   float *amax;        /**< 1 float, updated; clear it first */
   float *found_inf;   /**< 1 float, set to 1 and never cleared (sticky) */
@@ -90,14 +90,14 @@ typedef struct mp_gemm_desc {
    *  descriptor that mp_gemm_desc_init has not initialized. */
   int32_t batch_count;
   int64_t m, n, k; /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
-  int64_t lda, ldb, ldc, ldd;
+  int64_t ld_a, ld_b, ld_c, ld_d;
   /** Elements between batch items.  0 for a or b: all items share one matrix. */
   int64_t stride_a, stride_b, stride_c, stride_d;
   const char *kernel; /**< host; NULL = automatic; see mpcore/experimental.h */
 } mp_gemm_desc_t;
 
-/** Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
- *  ldb = ldc = ldd = n. */
+/** Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld_a = k,
+ *  ld_b = ld_c = ld_d = n. */
 MP_API mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
                                      int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd);
 static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t k,
@@ -122,9 +122,9 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
 
 /** Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
  *
- *  @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
+ *  @param A  device; m x k with row stride ld_a (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
  *            if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then checked but not used.
- *  @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+ *  @param B  device; k x n with row stride ld_b (MP_OP_N), or n x k (MP_OP_T).
  *  @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
  *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
  *            with an argument is an error.  If both row strides are equal in bytes, elements are
@@ -177,12 +177,12 @@ typedef struct mp_gemm_group_item {
   uint32_t struct_size; /**< in an array, also the distance between elements, in bytes */
   uint32_t reserved0;   /**< must be 0 */
   int64_t m, n, k;
-  int64_t lda, ldb, ldc, ldd;
+  int64_t ld_a, ld_b, ld_c, ld_d;
   const void *A, *B, *C; /**< device */
   void *D;               /**< device */
 } mp_gemm_group_item_t;
 
-/** Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n. */
+/** Initializes a dense, untransposed item without data: ld_a = k, ld_b = ld_c = ld_d = n. */
 MP_API mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_size,
                                            int64_t m, int64_t n, int64_t k);
 static inline mp_gemm_group_item_t mp_gemm_group_item_default(int64_t m, int64_t n, int64_t k) {
@@ -222,7 +222,7 @@ MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp
  *  @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
  *
  *  If an item is invalid, nothing is enqueued, and the message names the item:
- *  "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64". */
+ *  "mp_gemm_grouped: items[3].ld_a = 60 is smaller than k = 64". */
 MP_API mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
                                    const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
                                    void *workspace, size_t workspace_bytes, mp_stream_t stream);

@@ -17,9 +17,9 @@ extern "C" {
  *  CUDA graph.
  *
  *      mp_graph_create, _input, _parameter, _node ..., _loss     describe the network
- *      mp_graph_autocast                                         mixed precision, optional
+ *      mp_graph_set_autocast                                         mixed precision, optional
  *      mp_graph_compile                                          differentiate, fuse, allocate
- *      mp_graph_write, mp_graph_lists, mp_optimizer_create       initial weights, optimizer
+ *      mp_graph_write, mp_graph_get_lists, mp_optimizer_create       initial weights, optimizer
  *      mp_graph_bind, _forward, _backward, mp_scale_step         one training step
  *
  *  Shapes are static, except for the batch, and there is no control flow.  A graph is used by one
@@ -62,14 +62,14 @@ extern "C" {
  *                       weight = 1
  *
  *  They are computed by mp_gemm, mp_conv2d_*, mp_pointwise, mp_pool2d_*, mp_batchnorm_*,
- *  mp_embedding_*, mp_dropout, mp_rnn_*, mp_softmax_xent and mp_loss (MP_LOSS_MEAN).
+ *  mp_embedding_*, mp_dropout, mp_rnn_*, mp_softmax_xent and mp_loss (MP_LOSS_REDUCTION_MEAN).
  *
  *  - **Images**: window, stride, pad and dilation are equal for height and width.
  *  - **Integers**: labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t.
  *    They must be inputs of the graph with dtype MP_DTYPE_NONE; the offset has rank 0.
  *  - **correct** is 1 int64_t: the number of rows whose largest logit is the label's.
  *    mp_graph_get_tensor returns MP_DTYPE_NONE and extent 8, in bytes.
- *  - **BatchNorm**: mean and variance must be from mp_graph_state.
+ *  - **BatchNorm**: mean and variance must be from mp_graph_add_state.
  *  - **LSTM, GRU, RNN**: shapes of the weights as in mp_rnn_weights_t; either both biases or none.
  *    Inputs of the graph get no gradient, so h0 and c0 bound by the caller truncate
  *    back-propagation through time.
@@ -92,7 +92,7 @@ extern "C" {
  *
  *  Backward operations are named LinearBackpropInput, LinearBackpropWeight, Conv2DBackpropInput,
  *  Conv2DBackpropFilter, and otherwise like the forward operation with the suffix Grad.  Only the
- *  preset MP_AUTOCAST_DEFAULT contains these names.
+ *  preset MP_AUTOCAST_PRESET_DEFAULT contains these names.
  *
  *  The name of a backward node is that of its forward node, "/" and a word: the pattern `fc2*`
  *  matches the nodes of both passes.
@@ -116,18 +116,18 @@ MP_API void mp_graph_destroy(mp_graph_t graph);
  *  @param extent  host, rank values >= 1; the tensor is dense and row-major.  If rank > 0,
  *                 extent[0] is the maximum batch, equal for all inputs.
  *  @param tensor  host, out: index of the tensor in all other calls. */
-MP_API mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
-                                  int32_t rank, const int64_t *extent, int32_t *tensor);
-/** Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_lists returns it for an
+MP_API mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
+                                      int32_t rank, const int64_t *extent, int32_t *tensor);
+/** Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_get_lists returns it for an
  *  optimizer.
  *  @param tensor  host, out. */
-MP_API mp_status_t mp_graph_parameter(mp_graph_t graph, const char *name, int32_t rank,
-                                      const int64_t *extent, int32_t *tensor);
+MP_API mp_status_t mp_graph_add_parameter(mp_graph_t graph, const char *name, int32_t rank,
+                                          const int64_t *extent, int32_t *tensor);
 /** Adds a tensor that persists between steps and is not trained, such as running statistics: fp32,
  *  in memory of the graph.
  *  @param tensor  host, out. */
-MP_API mp_status_t mp_graph_state(mp_graph_t graph, const char *name, int32_t rank,
-                                  const int64_t *extent, int32_t *tensor);
+MP_API mp_status_t mp_graph_add_state(mp_graph_t graph, const char *name, int32_t rank,
+                                      const int64_t *extent, int32_t *tensor);
 
 /** Attribute of an operation.  Has no struct_size: 16 bytes in every version. */
 typedef struct mp_graph_attribute {
@@ -143,37 +143,38 @@ typedef struct mp_graph_attribute {
  *  @param outputs     host, out, num_outputs tensors; the last optional outputs can be omitted.
  *  @retval MP_ERROR_NOT_FOUND unknown operation or attribute
  *  @retval MP_ERROR_INVALID_ARGUMENT shapes that do not match; the message names the node */
-MP_API mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *name,
-                                 const int32_t *inputs, uint32_t num_inputs,
-                                 const mp_graph_attribute_t *attributes, uint32_t num_attributes,
-                                 int32_t *outputs, uint32_t num_outputs);
+MP_API mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char *name,
+                                     const int32_t *inputs, uint32_t num_inputs,
+                                     const mp_graph_attribute_t *attributes,
+                                     uint32_t num_attributes, int32_t *outputs,
+                                     uint32_t num_outputs);
 
 /** Marks an output of a node as readable: it gets memory that is not shared with other tensors and
  *  keeps its value until the next pass.  Outputs of losses are always readable.  A tensor that
  *  depends on the loss is computed together with it, see mp_graph_mode_t. */
-MP_API mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor);
+MP_API mp_status_t mp_graph_add_output(mp_graph_t graph, int32_t tensor);
 /** Keeps the gradient of an output of a node, so that mp_graph_tensor_t.grad can be read, e.g. to
  *  inspect its range in fp16.  Gradients of parameters are always kept. */
 MP_API mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor);
 /** Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
  *  and without mp_graph_seed_gradient, the graph has no backward pass. */
-MP_API mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor);
+MP_API mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor);
 /** Adds an input for the gradient of a loss that the caller computes: dL / d(tensor), in fp32, with
  *  the shape of `tensor`, not multiplied by S.
  *
  *  Read `tensor`, which becomes an output, after mp_graph_forward; bind its gradient before
  *  mp_graph_backward.  mp_graph_backward multiplies the gradient by S.  Gradients of several seeds
- *  and of mp_graph_loss add up.
+ *  and of mp_graph_set_loss add up.
  *  @param tensor  floating-point output of a node; at most one seed per tensor.
  *  @param input   host, out. */
 MP_API mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input);
 
 /** Enables mixed precision: the policy determines the type of each operation.  Call it before
  *  mp_graph_compile.  If autocast is disabled on this device (see
- *  mp_autocast_disabled_reason), the graph stays fp32, with one warning.
- *  @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
+ *  mp_autocast_get_disabled_reason), the graph stays fp32, with one warning.
+ *  @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_FLAG_EMULATE is not
  *                 supported. */
-MP_API mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy);
+MP_API mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy);
 
 /** Appends the backward pass, inserts casts, fuses operations and allocates memory.  The graph
  *  cannot be modified afterwards.  Parameters and states are initialized to 0.
@@ -202,17 +203,17 @@ MP_API mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float 
 typedef enum mp_graph_mode {
   /** BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
    *  are computed only if labels or target are bound. */
-  MP_GRAPH_INFERENCE = 0,
+  MP_GRAPH_MODE_INFERENCE = 0,
   /** Prepares mp_graph_backward, which computes the loss together with its gradient, and tensors
    *  that depend on the loss. */
-  MP_GRAPH_TRAINING = 1
+  MP_GRAPH_MODE_TRAINING = 1
 } mp_graph_mode_t;
 
 /** Computes the outputs from the bound inputs.
  *  @retval MP_ERROR_INVALID_ARGUMENT a required input is not bound */
 MP_API mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream);
 /** Computes the loss, and S times the gradients of all parameters.  The previous pass must be
- *  mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
+ *  mp_graph_forward with MP_GRAPH_MODE_TRAINING and the same batch.
  *  @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
  *                 NULL: S = 1. */
 MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream);
@@ -230,8 +231,8 @@ MP_API mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream
  *  belong to the graph and exist as long as it does.  No two gradients share memory.
  *  @param grads,master,model  host, out, each optional.  model is NULL if no parameter has a 16-bit
  *                             copy; mp_optimizer_desc_t accepts that. */
-MP_API mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads,
-                                  mp_tensor_list_t *master, mp_tensor_list_t *model);
+MP_API mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads,
+                                      mp_tensor_list_t *master, mp_tensor_list_t *model);
 
 /** Shape, types and addresses of a tensor. */
 typedef struct mp_graph_tensor {
@@ -252,17 +253,17 @@ typedef struct mp_graph_tensor {
  *  @param info  host, out; initialize it with MP_INIT_STRUCT. */
 MP_API mp_status_t mp_graph_get_tensor(mp_graph_t graph, int32_t tensor, mp_graph_tensor_t *info);
 
-/** Device memory of a compiled graph, in bytes.  The sum of all fields except activations_alone is
+/** Device memory of a compiled graph, in bytes.  The sum of all fields except activations_unshared is
  *  the allocated memory, apart from the tables of the lists. */
 typedef struct mp_graph_memory {
   uint32_t struct_size;
-  uint32_t reserved0;        /**< out: 0 */
-  int64_t parameters;        /**< fp32 */
-  int64_t copies;            /**< 16-bit copies of parameters */
-  int64_t gradients;         /**< gradients of parameters and of mp_graph_keep_gradient */
-  int64_t states;            /**< states and constants */
-  int64_t activations;       /**< activations and their gradients, which reuse memory */
-  int64_t activations_alone; /**< activations without reuse of memory; not part of the sum */
+  uint32_t reserved0;           /**< out: 0 */
+  int64_t parameters;           /**< fp32 */
+  int64_t copies;               /**< 16-bit copies of parameters */
+  int64_t gradients;            /**< gradients of parameters and of mp_graph_keep_gradient */
+  int64_t states;               /**< states and constants */
+  int64_t activations;          /**< activations and their gradients, which reuse memory */
+  int64_t activations_unshared; /**< activations without reuse of memory; not part of the sum */
   int64_t workspace;
 } mp_graph_memory_t;
 
@@ -274,9 +275,9 @@ MP_API mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memo
  *  report is that of mp_autocast_explain.
  *  @param text   host, optional, out: NUL-terminated; NULL only returns the size.
  *  @param bytes  host.  In: size of text.  Out: required size, including the NUL.
- *  @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_autocast
+ *  @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_set_autocast
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
-MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_form_t form, char *text,
+MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t form, char *text,
                                     size_t *bytes);
 /** Writes the calls of a compiled graph in order, one per line: pass, operations, function,
  *  tensors, types and shapes.

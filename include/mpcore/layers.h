@@ -13,7 +13,7 @@ extern "C" {
 
 /** Bits of mp_xent_desc_t.flags. */
 typedef enum mp_xent_flags {
-  MP_XENT_IGNORE_LABEL = 1 << 0 /**< excludes rows whose label is `ignore_label` */
+  MP_XENT_FLAG_IGNORE_LABEL = 1 << 0 /**< excludes rows whose label is `ignore_label` */
 } mp_xent_flags_t;
 
 /** Shape and type of a classification loss. */
@@ -27,7 +27,7 @@ typedef struct mp_xent_desc {
   float weight;          /**< factor of loss and gradient: a task weight, or 1 / micro-batches */
   float label_smoothing; /**< in [0, 1): part of each target, spread evenly over all classes */
   uint32_t flags;        /**< mp_xent_flags_t, or-ed; 0 = every row counts */
-  int32_t ignore_label;  /**< any value; read only with MP_XENT_IGNORE_LABEL */
+  int32_t ignore_label;  /**< any value; read only with MP_XENT_FLAG_IGNORE_LABEL */
 } mp_xent_desc_t;
 
 /** Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
@@ -68,7 +68,7 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
  *
  *  @param logits      device, rows x classes.
  *  @param labels      device, rows values.
- *  @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+ *  @param loss_scale  device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
  *  @param row_loss    device, rows floats, written; not multiplied by S.
  *  @param loss        device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
  *  @param correct     device, 1 value, optional: increased by the number of rows whose largest
@@ -91,13 +91,13 @@ typedef enum mp_loss_kind {
 
 /** Divisor of the sum of element losses. */
 typedef enum mp_loss_reduction {
-  MP_LOSS_MEAN = 0, /**< number of elements that are not ignored */
-  MP_LOSS_SUM = 1   /**< 1 */
+  MP_LOSS_REDUCTION_MEAN = 0, /**< number of elements that are not ignored */
+  MP_LOSS_REDUCTION_SUM = 1   /**< 1 */
 } mp_loss_reduction_t;
 
 /** Bits of mp_loss_desc_t.flags. */
 typedef enum mp_loss_flags {
-  MP_LOSS_IGNORE_TARGET = 1 << 0 /**< excludes elements whose target is `ignore_target` */
+  MP_LOSS_FLAG_IGNORE_TARGET = 1 << 0 /**< excludes elements whose target is `ignore_target` */
 } mp_loss_flags_t;
 
 /** Size and types of an element-wise loss. */
@@ -110,7 +110,7 @@ typedef struct mp_loss_desc {
   float weight;            /**< factor of loss and gradient, as in mp_xent_desc_t */
   mp_loss_reduction_t reduction;
   uint32_t flags;      /**< mp_loss_flags_t, or-ed; 0 = every element counts */
-  float ignore_target; /**< any value, NaN included; read only with MP_LOSS_IGNORE_TARGET */
+  float ignore_target; /**< any value, NaN included; read only with MP_LOSS_FLAG_IGNORE_TARGET */
 } mp_loss_desc_t;
 
 /** Initializes a mean over all elements: weight = 1, dtype_target = dtype. */
@@ -135,7 +135,7 @@ MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_de
  *      loss = sum_i element_loss[i] / divisor
  *      dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
  *
- *  - Divisor: with MP_LOSS_MEAN the number of elements that are not ignored, independent of
+ *  - Divisor: with MP_LOSS_REDUCTION_MEAN the number of elements that are not ignored, independent of
  *    their weights, as in torch.  If all are ignored, the mean is NaN.
  *  - Ignored elements, and elements with weights[i] = 0, have loss 0 and gradient 0 for every
  *    prediction.  Elements with weights[i] = 0 are included in the divisor.
@@ -152,7 +152,7 @@ MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_de
  *  @param prediction    device, count elements.
  *  @param target        device, count elements.
  *  @param weights       device, count floats, optional; NULL = 1.
- *  @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+ *  @param loss_scale    device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
  *  @param element_loss  device, count floats, optional, written; not multiplied by S.
  *  @param loss          device, 1 float, optional, written; not multiplied by S.
  *  @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
@@ -177,13 +177,13 @@ MP_API mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, con
  *  @param src      device, n x c x h x w, dense.
  *  @param dst      device, n x h x w x c, dense; must not overlap src. */
 MP_API mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
-                                   const void *src, mp_dtype_t src_dtype, void *dst,
-                                   mp_dtype_t dst_dtype, mp_stream_t stream);
+                                   const void *src, mp_dtype_t dtype_src, void *dst,
+                                   mp_dtype_t dtype_dst, mp_stream_t stream);
 /** Transposes images from NHWC to NCHW: the inverse of mp_nchw_to_nhwc, with equal arguments n, c,
  *  h and w. */
 MP_API mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
-                                   const void *src, mp_dtype_t src_dtype, void *dst,
-                                   mp_dtype_t dst_dtype, mp_stream_t stream);
+                                   const void *src, mp_dtype_t dtype_src, void *dst,
+                                   mp_dtype_t dtype_dst, mp_stream_t stream);
 
 /** Reduction of a window. */
 typedef enum mp_pool_mode {
@@ -196,7 +196,7 @@ typedef enum mp_pool_mode {
 typedef enum mp_pool_flags {
   /** Rounds P and Q up, like ceil_mode of torch: the last window may extend beyond the padding, but
    *  starts inside the image or the padding before it. */
-  MP_POOL_CEIL = 1 << 0
+  MP_POOL_FLAG_CEIL = 1 << 0
 } mp_pool_flags_t;
 
 /** Shape and type of a pooling layer:
@@ -208,7 +208,7 @@ typedef enum mp_pool_flags {
  *  Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
  *  extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
  *
- *  If the window is larger than the padded image (with MP_POOL_CEIL: by a stride or more), P or Q
+ *  If the window is larger than the padded image (with MP_POOL_FLAG_CEIL: by a stride or more), P or Q
  *  is 0: y is empty and dx is 0. */
 typedef struct mp_pool2d_desc {
   uint32_t struct_size;
@@ -239,7 +239,7 @@ static inline mp_pool2d_desc_t mp_pool2d_desc_default(mp_pool_mode_t mode, int32
 
 /** Returns the extents P and Q of y.
  *  @param p,q  host, out. */
-MP_API mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q);
+MP_API mp_status_t mp_pool2d_get_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q);
 
 /** Computes the maximum or mean of each window and channel.  A window with a NaN gives NaN.
  *  @param x  device, N H W C.

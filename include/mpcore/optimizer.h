@@ -22,10 +22,10 @@ typedef enum mp_optimizer_kind {
    *
    *      m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
    *
-   *  MP_OPT_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
-   *  MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
+   *  MP_OPT_FLAG_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
+   *  MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
    *
-   *  MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
+   *  MP_OPT_FLAG_LARS and MP_OPT_FLAG_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
    *
    *      LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
    *
@@ -35,20 +35,20 @@ typedef enum mp_optimizer_kind {
    *  algorithm 1; LARC: Apex, apex/parallel/LARC.py. */
   MP_OPT_SGD = 1,
 
-  /** Adam, and AdamW with MP_OPT_DECOUPLED_DECAY:
+  /** Adam, and AdamW with MP_OPT_FLAG_DECOUPLED_DECAY:
    *
    *      m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
    *
    *  mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
-   *  MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
+   *  MP_OPT_FLAG_DECOUPLED_DECAY: w -= lr wd w.
    *  @source Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2. */
   MP_OPT_ADAM = 2,
 
   /** LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
    *  MP_OPT_ADAM with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
-   *  MP_OPT_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+   *  MP_OPT_FLAG_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
    *
-   *  The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
+   *  The paper's form has MP_OPT_FLAG_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
    *  includes global clipping; here it is mp_step_options.max_grad_norm.
    *  @source You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2. */
   MP_OPT_LAMB = 3,
@@ -68,7 +68,7 @@ typedef enum mp_optimizer_kind {
   /** Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
    *
    *  The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
-   *  MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
+   *  MP_OPT_FLAG_DECOUPLED_DECAY: w -= lr wd w.
    *  @source Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch. */
   MP_OPT_ADAGRAD = 5,
 
@@ -82,17 +82,18 @@ typedef enum mp_optimizer_kind {
 
 /** Bits of mp_optimizer_desc.flags; bit 3 is unused. */
 typedef enum mp_optimizer_flags {
-  MP_OPT_NESTEROV = 1 << 0,           /**< SGD */
-  MP_OPT_DECOUPLED_DECAY = 1 << 1,    /**< Adam (then AdamW), LAMB, Adagrad */
-  MP_OPT_NO_BIAS_CORRECTION = 1 << 2, /**< Adam, LAMB: mhat = m, vhat = v */
+  MP_OPT_FLAG_NESTEROV = 1 << 0,           /**< SGD */
+  MP_OPT_FLAG_DECOUPLED_DECAY = 1 << 1,    /**< Adam (then AdamW), LAMB, Adagrad */
+  MP_OPT_FLAG_NO_BIAS_CORRECTION = 1 << 2, /**< Adam, LAMB: mhat = m, vhat = v */
   /** Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
    *  largest finite value: an infinite weight makes every later gradient non-finite, so every later
    *  step would be skipped and training would never recover. */
-  MP_OPT_MODEL_OVERFLOW = 1 << 4,
-  MP_OPT_DECAY_AFTER_MOMENTUM = 1 << 5, /**< SGD; excludes MP_OPT_LARC and MP_OPT_LARS */
-  MP_OPT_LARC = 1 << 6,                 /**< SGD */
-  MP_OPT_LARS = 1 << 7,                 /**< SGD; excludes MP_OPT_LARC */
-  MP_OPT_NVLAMB = 1 << 8,               /**< LAMB: also adapts tensors without decay */
+  MP_OPT_FLAG_MODEL_OVERFLOW = 1 << 4,
+  MP_OPT_FLAG_DECAY_AFTER_MOMENTUM =
+      1 << 5,                  /**< SGD; excludes MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS */
+  MP_OPT_FLAG_LARC = 1 << 6,   /**< SGD */
+  MP_OPT_FLAG_LARS = 1 << 7,   /**< SGD; excludes MP_OPT_FLAG_LARC */
+  MP_OPT_FLAG_NVLAMB = 1 << 8, /**< LAMB: also adapts tensors without decay */
   /** Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
    *  weight.  Changes below half a unit in the last place then survive on average.  Weights that
    *  the 16-bit type can represent are unchanged.
@@ -102,7 +103,7 @@ typedef enum mp_optimizer_flags {
    *  to within 2^-32).
    *  @source Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
    *  Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011. */
-  MP_OPT_STOCHASTIC_ROUNDING = 1 << 9
+  MP_OPT_FLAG_STOCHASTIC_ROUNDING = 1 << 9
 } mp_optimizer_flags_t;
 
 /** Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
@@ -128,15 +129,15 @@ typedef enum mp_lr_schedule {
 } mp_lr_schedule_t;
 
 /** Hyperparameters of one parameter group.  0 disables a limit or a regularizer. */
-typedef struct mp_hyper {
+typedef struct mp_param_group {
   uint32_t struct_size; /**< in an array, also the distance between elements, in bytes */
   float lr;             /**< >= 0 */
   float beta1;          /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
   float beta2;          /**< Adam, LAMB, NovoGrad, RMSProp */
-  float eps;            /**< > 0; SGD with MP_OPT_LARC or MP_OPT_LARS: >= 0 */
+  float eps;            /**< > 0; SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: >= 0 */
   float weight_decay;   /**< >= 0 */
   float dampening;      /**< SGD, NovoGrad */
-  float trust;          /**< SGD with MP_OPT_LARC or MP_OPT_LARS: > 0 */
+  float trust;          /**< SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: > 0 */
 
   /* g is computed from the gradient in this order: unscale and clip globally (grad_scale), clip by
    * the tensor's norm, clip by value, add the regularizers' gradients, add extra_grads. */
@@ -151,7 +152,7 @@ typedef struct mp_hyper {
   float decay_power;    /**< polynomial: > 0 */
   float decay_rate;     /**< exponential: > 0 */
   float lr_end;         /**< polynomial, cosine, exponential: >= 0, absolute like lr */
-} mp_hyper_t;
+} mp_param_group_t;
 
 /** Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
  *  defined by it.  lr has no default.  The default of trust is for LARS; Apex's LARC uses 0.02.
@@ -165,11 +166,11 @@ typedef struct mp_hyper {
  *      RMSProp   0       0.9     1e-8
  *
  *  decay_power is 1; all other fields are 0. */
-MP_API mp_status_t mp_hyper_init(mp_hyper_t *hyper, size_t struct_size, mp_optimizer_kind_t kind,
-                                 float lr);
-static inline mp_hyper_t mp_hyper_default(mp_optimizer_kind_t kind, float lr) {
-  mp_hyper_t hyper;
-  mp_hyper_init(&hyper, sizeof hyper, kind, lr);
+MP_API mp_status_t mp_param_group_init(mp_param_group_t *hyper, size_t struct_size,
+                                       mp_optimizer_kind_t kind, float lr);
+static inline mp_param_group_t mp_param_group_default(mp_optimizer_kind_t kind, float lr) {
+  mp_param_group_t hyper;
+  mp_param_group_init(&hyper, sizeof hyper, kind, lr);
   return hyper;
 }
 
@@ -180,22 +181,22 @@ static inline mp_hyper_t mp_hyper_default(mp_optimizer_kind_t kind, float lr) {
  *  list, or the address of a tensor, that occurs twice, except in grads and extra_grads.
  *
  *  m and v are usually NULL.  mp_optimizer_create then allocates those that the groups need, filled
- *  with 0, by the context's allocator; see mp_optimizer_moments.  If you pass m or v, initialize
+ *  with 0, by the context's allocator; see mp_optimizer_get_moments.  If you pass m or v, initialize
  *  its tensors yourself. */
 typedef struct mp_optimizer_desc {
   uint32_t struct_size;
   mp_optimizer_kind_t kind;
   uint32_t flags; /**< bitwise or of mp_optimizer_flags_t */
   uint32_t num_groups;
-  const mp_hyper_t *groups;     /**< host, num_groups elements, copied */
-  const uint32_t *tensor_group; /**< host, one index per tensor; NULL = all in group 0 */
-  mp_tensor_list_t grads;       /**< any type; only read */
-  mp_tensor_list_t master;      /**< MP_FP32; updated */
-  mp_tensor_list_t model;       /**< 16-bit copy of master, written; optional.  Parameters with a
+  const mp_param_group_t *groups; /**< host, num_groups elements, copied */
+  const uint32_t *tensor_group;   /**< host, one index per tensor; NULL = all in group 0 */
+  mp_tensor_list_t grads;         /**< any type; only read */
+  mp_tensor_list_t master;        /**< MP_FP32; updated */
+  mp_tensor_list_t model;         /**< 16-bit copy of master, written; optional.  Parameters with a
                                      NULL data pointer have no 16-bit copy */
-  mp_tensor_list_t m;           /**< MP_FP32: momentum or first moment.  NULL: allocated, except for
+  mp_tensor_list_t m; /**< MP_FP32: momentum or first moment.  NULL: allocated, except for
                                      SGD and RMSProp if every group has beta1 = 0.  Adagrad: NULL */
-  mp_tensor_list_t v;           /**< MP_FP32: second moment.  NULL: allocated.  SGD: NULL.
+  mp_tensor_list_t v; /**< MP_FP32: second moment.  NULL: allocated.  SGD: NULL.
                                      NovoGrad: as many tensors, of one element each */
   /** Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
    *  rewritten in stream order and must outlive the optimizer.
@@ -207,10 +208,10 @@ typedef struct mp_optimizer_desc {
    *  the gradient of a custom penalty.  Every step reads it without checking it: an element whose
    *  extra gradient is infinite keeps its weight (mp_step_options.rejected_updates). */
   mp_tensor_list_t extra_grads;
-  uint64_t rounding_seed; /**< for MP_OPT_STOCHASTIC_ROUNDING; any value */
+  uint64_t rounding_seed; /**< for MP_OPT_FLAG_STOCHASTIC_ROUNDING; any value */
 } mp_optimizer_desc_t;
 
-/** Initializes a descriptor with one group and no tensors.  flags is MP_OPT_DECOUPLED_DECAY for
+/** Initializes a descriptor with one group and no tensors.  flags is MP_OPT_FLAG_DECOUPLED_DECAY for
  *  MP_OPT_LAMB and 0 for all other kinds. */
 MP_API mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
                                           mp_optimizer_kind_t kind);
@@ -224,14 +225,14 @@ static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t 
  *  defaults.  Case is ignored.
  *
  *      "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
- *      "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+ *      "adamw"   MP_OPT_ADAM with MP_OPT_FLAG_DECOUPLED_DECAY and weight_decay 0.01, as in torch
  *
  *  @param name   host.
  *  @param desc   host, out, desc_size bytes; desc->groups is hyper.  Zeroed on error.
  *  @param hyper  host, out, hyper_size bytes; must live until mp_optimizer_create.
  *  @retval MP_ERROR_NOT_FOUND unknown name */
 MP_API mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
-                                               size_t desc_size, mp_hyper_t *hyper,
+                                               size_t desc_size, mp_param_group_t *hyper,
                                                size_t hyper_size, float lr);
 
 /** Creates an optimizer: uploads the hyperparameters, and allocates the scratch memory of all steps
@@ -241,18 +242,18 @@ MP_API mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t c
 /** Destroys an optimizer and its allocations, but not the caller's lists and tensors. */
 MP_API void mp_optimizer_destroy(mp_optimizer_t optimizer);
 
-/** Returns the lists m and v, passed or allocated; mp_tensor_list_get has their addresses.  They
+/** Returns the lists m and v, passed or allocated; mp_tensor_list_get_tensor has their addresses.  They
  *  live as long as the optimizer.
  *  @param m,v  host, out, each optional; NULL if the optimizer has none. */
-MP_API mp_status_t mp_optimizer_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
-                                        mp_tensor_list_t *v);
+MP_API mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
+                                            mp_tensor_list_t *v);
 
 /** Replaces the hyperparameters of one group, in stream order.  They are stored on the device, so a
  *  captured graph uses the new values when it is replayed.
  *  @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm is not 0, but was 0 in all groups at creation:
  *          a step would need an additional launch */
-MP_API mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
-                                          const mp_hyper_t *hyper, mp_stream_t stream);
+MP_API mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t group,
+                                          const mp_param_group_t *hyper, mp_stream_t stream);
 
 /** Updates master, m, v and model in one kernel for any number of tensors.
  *
@@ -273,10 +274,10 @@ MP_API mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad
 /** Rounding of fp32 master weights to their 16-bit copy. */
 typedef struct mp_model_options {
   uint32_t struct_size;
-  uint32_t flags;         /**< MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING */
-  uint64_t rounding_seed; /**< for MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t */
-  /** Device, 1 integer, for MP_OPT_STOCHASTIC_ROUNDING: number of updates of the weights so far.
-   *  With an optimizer of this library: mp_optimizer_step_counter after its step. */
+  uint32_t flags;         /**< MP_OPT_FLAG_MODEL_OVERFLOW, MP_OPT_FLAG_STOCHASTIC_ROUNDING */
+  uint64_t rounding_seed; /**< for MP_OPT_FLAG_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t */
+  /** Device, 1 integer, for MP_OPT_FLAG_STOCHASTIC_ROUNDING: number of updates of the weights so far.
+   *  With an optimizer of this library: mp_optimizer_get_step_address after its step. */
   const int64_t *t;
   int64_t *overflows; /**< see mp_step_options.model_overflows */
 } mp_model_options_t;
@@ -304,7 +305,7 @@ MP_API mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t
 /** Returns the learning rates of the last applied step, before lr_multipliers.
  *  @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
  *          NULL if optimizer is NULL */
-MP_API const float *mp_optimizer_lr(mp_optimizer_t optimizer);
+MP_API const float *mp_optimizer_get_lr_address(mp_optimizer_t optimizer);
 
 /** Computes the contribution of l1 and l2 to the loss, for the current master weights, in one
  *  kernel:
@@ -316,14 +317,14 @@ MP_API const float *mp_optimizer_lr(mp_optimizer_t optimizer);
 MP_API mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss,
                                                mp_stream_t stream);
 
-/** Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.
- *  It counts skips and serves mp_step_query, so bf16 training needs no other scaler.
+/** Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, max_consecutive_skips 100.
+ *  It counts skips and serves mp_scaler_query_step, so bf16 training needs no other scaler.
  *  @return owned by the optimizer and destroyed with it; NULL if optimizer is NULL */
 MP_API mp_scaler_t mp_optimizer_get_scaler(mp_optimizer_t optimizer);
 
 /** Returns the device address of the step counter t, which is constant for the life of the
  *  optimizer.  Every applied step increments t.  NULL if optimizer is NULL. */
-MP_API const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer);
+MP_API const int64_t *mp_optimizer_get_step_address(mp_optimizer_t optimizer);
 
 /** Computes model = round(master) after the caller has loaded master.  Does nothing if the
  *  optimizer has no model list.

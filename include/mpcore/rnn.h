@@ -54,18 +54,18 @@ typedef enum mp_rnn_cell {
 
 /** Bits of mp_rnn_desc_t.flags. */
 typedef enum mp_rnn_flags {
-  MP_RNN_BIDIRECTIONAL = 1 << 0,
-  MP_RNN_NO_BIAS = 1 << 1, /**< no biases; b_ih and b_hh are ignored */
+  MP_RNN_FLAG_BIDIRECTIONAL = 1 << 0,
+  MP_RNN_FLAG_NO_BIAS = 1 << 1, /**< no biases; b_ih and b_hh are ignored */
   /** Replaces the input product of the first layer by x_t, which is added to every gate.  W_ih is
    *  ignored; input_size must equal hidden_size. */
-  MP_RNN_SKIP_INPUT = 1 << 2,
+  MP_RNN_FLAG_SKIP_INPUT = 1 << 2,
   /** Applies the reset gate before the product, MP_RNN_GRU only: n = tanh(p_n + (r h) W_n^T + b_n).
    *  A time step then has two dependent products.
    *  @source Cho et al. 2014; reset_after=False in TensorFlow and Keras. */
-  MP_RNN_RESET_FIRST = 1 << 3,
+  MP_RNN_FLAG_RESET_FIRST = 1 << 3,
   /** Adds the gradients of weights and biases to the previous values, for micro-batches.  With
    *  dtype_dw = MP_FP32 partial sums are not rounded to 16 bits. */
-  MP_RNN_ACCUMULATE = 1 << 4
+  MP_RNN_FLAG_ACCUMULATE = 1 << 4
 } mp_rnn_flags_t;
 
 /** Shape, types and layout of a recurrent network. */
@@ -123,7 +123,7 @@ typedef struct mp_rnn_weight_grads {
   float *b_ih, *b_hh;
 } mp_rnn_weight_grads_t;
 
-/** Sizes derived from a descriptor, independent of strides and MP_RNN_ACCUMULATE. */
+/** Sizes derived from a descriptor, independent of strides and MP_RNN_FLAG_ACCUMULATE. */
 typedef struct mp_rnn_sizes {
   uint32_t struct_size;
   uint32_t directions;  /**< 1 or 2 */
@@ -154,7 +154,7 @@ typedef struct mp_rnn_tensors {
    *  x_step and y_step are ignored. */
   const int32_t *batch_sizes;
   /** Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
-   *  changes in every training step, such as mp_optimizer_step_counter; otherwise all steps have
+   *  changes in every training step, such as mp_optimizer_get_step_address; otherwise all steps have
    *  equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
    *  passes of one step. */
   const uint64_t *dropout_offset;
@@ -221,7 +221,7 @@ MP_API mp_status_t mp_rnn_backward_data(mp_context_t context, const mp_rnn_desc_
 /** Computes the gradients of weights and biases, after mp_rnn_backward_data.
  *
  *  They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
- *  time steps.  MP_RNN_ACCUMULATE adds them to the previous values.
+ *  time steps.  MP_RNN_FLAG_ACCUMULATE adds them to the previous values.
  *  @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional if the first layer's
  *                  w_ih gradients are NULL), h0, reserve, weight_grads, found_inf, amax. */
 MP_API mp_status_t mp_rnn_backward_weights(mp_context_t context, const mp_rnn_desc_t *desc,

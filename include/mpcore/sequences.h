@@ -15,10 +15,10 @@ extern "C" {
 typedef enum mp_embedding_flags {
   /** Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
    *  as in torch. */
-  MP_EMBEDDING_PADDING = 1 << 0,
+  MP_EMBEDDING_FLAG_PADDING = 1 << 0,
   /** Adds the gradient to the previous value, for micro-batches or a table that is used twice.
    *  With dtype_dtable = MP_FP32 partial sums are not rounded to 16 bits. */
-  MP_EMBEDDING_ACCUMULATE = 1 << 1
+  MP_EMBEDDING_FLAG_ACCUMULATE = 1 << 1
 } mp_embedding_flags_t;
 
 /** Shape, types and layout of an embedding lookup. */
@@ -29,7 +29,7 @@ typedef struct mp_embedding_desc {
   uint32_t flags;          /**< mp_embedding_flags_t, or-ed */
   int64_t rows;            /**< indices, and rows of out and dout; 0 to 2^31 - 1 */
   int32_t vocabulary;      /**< rows of table and dtable, >= 1 */
-  int32_t padding_index;   /**< in [0, vocabulary); read only with MP_EMBEDDING_PADDING */
+  int32_t padding_index;   /**< in [0, vocabulary); read only with MP_EMBEDDING_FLAG_PADDING */
   int64_t width;           /**< elements of a row, >= 1 */
   int64_t ld_table;        /**< >= width */
   int64_t ld_out;          /**< row stride of out and dout, >= width */
@@ -72,12 +72,12 @@ MP_API mp_status_t mp_embedding_workspace_size(mp_context_t context,
  *
  *  Determinism: sums are in fp32 and rounded once.  The rows of dout with equal index are added in
  *  ascending order of i, in blocks of 64 rows whose sums are then combined;
- *  MP_EMBEDDING_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus depend
+ *  MP_EMBEDDING_FLAG_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus depend
  *  on its rows of dout, their order and width, not on other indices or the device.
  *
  *  @param indices    device, rows values.
  *  @param dout       device, rows x width.
- *  @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_ACCUMULATE writes only
+ *  @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_FLAG_ACCUMULATE writes only
  *                    rows with an index, except the padding row.
  *  @param found_inf  device, 1 float, optional: set to 1 and never cleared, see mp_epilogue_t.
  *  @param amax       device, 1 float, optional, updated: largest |element| written to dtable, after
@@ -120,7 +120,7 @@ static inline mp_dropout_desc_t mp_dropout_desc_default(int64_t count, float p, 
  *  rounded once.  With p = 0, y equals x.
  *
  *  @param offset  device, 1 value, optional; NULL = 0.  Selects the mask: use a counter in device
- *                 memory that changes in every training step, such as mp_optimizer_step_counter;
+ *                 memory that changes in every training step, such as mp_optimizer_get_step_address;
  *                 otherwise all steps have equal masks.  A replayed CUDA graph reads its current
  *                 value.  It must be the same in the forward and backward pass of a step.
  *  @param x       device, count elements.

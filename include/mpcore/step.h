@@ -20,26 +20,26 @@ typedef enum mp_step_flags {
    *  stream) follows).  An optimizer skips its step for overflows in its own gradients and in those
    *  of previous steps.  To skip all steps together, check the later lists first:
    *
-   *      mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
-   *      options.flags = MP_STEP_KEEP_SCALER;
+   *      mp_check_nonfinite(grads_of_b, mp_scaler_get_found_inf_address(scaler), stream);
+   *      options.flags = MP_STEP_FLAG_KEEP_SCALER;
    *      mp_scale_step(a, scaler, &options, stream);
    *      mp_scale_step(b, scaler, NULL, stream);     // S follows its policy */
-  MP_STEP_KEEP_SCALER = 1 << 0,
+  MP_STEP_FLAG_KEEP_SCALER = 1 << 0,
   /** The gradients come from mp_grads_accumulate or mp_grads_to_fp32: they already include 1/S, and
    *  the scaler uses the amax recorded there, which lognormal and logmax require.  Add
-   *  MP_STEP_CHECKED if the last call had MP_ACCUMULATE_LAST. */
-  MP_STEP_UNSCALED = 1 << 1,
+   *  MP_STEP_FLAG_CHECKED if the last call had MP_ACCUMULATE_FLAG_LAST. */
+  MP_STEP_FLAG_UNSCALED = 1 << 1,
   /** The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-   *  mp_scaler_found_inf (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
+   *  mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
    *  step omits pass 1, which saves a launch and one of two reads of every gradient.
    *
    *  Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
    *  tensor_norms, reports, and a group's max_tensor_norm. */
-  MP_STEP_CHECKED = 1 << 2,
+  MP_STEP_FLAG_CHECKED = 1 << 2,
   /** Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.  The
    *  norm is that of the tensors of all ranks.  Without this flag all ranks have the same
    *  gradients. */
-  MP_STEP_SHARDED = 1 << 3
+  MP_STEP_FLAG_SHARDED = 1 << 3
 } mp_step_flags_t;
 
 /** Options and additional outputs of a step. */
@@ -51,7 +51,7 @@ typedef struct mp_step_options {
   float *grad_norm;    /**< device, 1 float, optional: unscaled norm before clipping */
   float *found_inf;    /**< device, 1 float, optional: 1 if this step was skipped, else 0 */
   float *tensor_norms; /**< device, 1 float per tensor, optional: like grad_norm */
-  /** Device, 1 float, for MP_STEP_CHECKED: largest |gradient| as measured, like `amax` of
+  /** Device, 1 float, for MP_STEP_FLAG_CHECKED: largest |gradient| as measured, like `amax` of
    *  mp_scaler_update and required by the same policies.  Infinity or NaN skips the step.  Read but
    *  not cleared: clear it before the epilogues of the next step update it. */
   const float *amax;
@@ -84,30 +84,30 @@ static inline mp_step_options_t mp_step_options_default(void) {
 /** Checks, unscales and clips the gradients, updates the weights, and adapts the loss scale:
  *
  *      1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
- *      2. found_inf, NaN and amax (MP_STEP_SHARDED: and the norm)
+ *      2. found_inf, NaN and amax (MP_STEP_FLAG_SHARDED: and the norm)
  *         are combined over all ranks                                only with comm
- *      3. if the outcome is MP_STEP_TAKEN:
+ *      3. if the outcome is MP_STEP_OUTCOME_TAKEN:
  *             g = gradient / S, clipped;  optimizer update of master;
  *             model = round(master);  t += 1                         second pass
- *      4. S follows its policy;  found_inf is cleared                not with MP_STEP_KEEP_SCALER
+ *      4. S follows its policy;  found_inf is cleared                not with MP_STEP_FLAG_KEEP_SCALER
  *
  *  Everything runs on the device, without host synchronization.  The result is bitwise identical
  *  to mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step and
  *  mp_scaler_update in this order, with fewer launches and less memory traffic.  Two passes are the
  *  minimum, because no weight may change before the last gradient has been checked; with
- *  MP_STEP_CHECKED, one is enough.
+ *  MP_STEP_FLAG_CHECKED, one is enough.
  *
- *  found_inf is the scaler's flag (mp_scaler_found_inf), which a GEMM epilogue may already have set
- *  for an activation gradient.  An overflow skips the step with MP_SCALER_STATIC too.
+ *  found_inf is the scaler's flag (mp_scaler_get_found_inf_address), which a GEMM epilogue may already have set
+ *  for an activation gradient.  An overflow skips the step with MP_SCALER_POLICY_STATIC too.
  *
  *  Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which the
- *  square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element whose new weight or
+ *  square of a gradient could overflow is skipped (MP_STEP_OUTCOME_OUT_OF_RANGE).  An element whose new weight or
  *  moment is not finite, e.g. because of an infinite extra gradient, keeps its old weight and
  *  moments; mp_step_options.rejected_updates counts it.
  *
- *  Ranks: after mp_grad_all_reduce the gradients are equal on all ranks, but a flag set by an
+ *  Ranks: after mp_grads_all_reduce the gradients are equal on all ranks, but a flag set by an
  *  epilogue is not, nor is the amax of a sharded optimizer.  Phase 2 is one all_reduce of 3 floats
- *  (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
+ *  (max) and, with MP_STEP_FLAG_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
  *  Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are sums of
  *  squares in fp32, separate for large, small and other values, each scaled by a power of two.
  *
@@ -123,43 +123,43 @@ MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
 /** Flags of mp_grads_accumulate. */
 typedef enum mp_accumulate_flags {
   /** First gradients of a window: sums are overwritten, not read. */
-  MP_ACCUMULATE_FIRST = 1 << 0,
+  MP_ACCUMULATE_FLAG_FIRST = 1 << 0,
   /** Last gradients before an update by the application's own optimizer: the sums are checked too,
-   *  and mp_step_query returns the outcome after this call.  If there are several lists, only the
+   *  and mp_scaler_query_step returns the outcome after this call.  If there are several lists, only the
    *  last one has this flag.  Nothing may set the scaler's flag between this call and
    *  mp_scaler_update.  The outcome is that of this rank's gradients; with several ranks, call
-   *  mp_grad_all_reduce first. */
-  MP_ACCUMULATE_LAST = 1 << 1
+   *  mp_grads_all_reduce first. */
+  MP_ACCUMULATE_FLAG_LAST = 1 << 1
 } mp_accumulate_flags_t;
 
-/** Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FIRST,
+/** Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FLAG_FIRST,
  *  sums = weight / S * grads.  One pass, with the current S; weight / S is rounded once, and so is
  *  each sum.
  *
  *  Sets the scaler's flag if a gradient or its product with weight / S is not finite.  Records the
  *  largest |gradient|, still multiplied by S and without the weight, for the scaler's next update.
- *  An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FIRST:
+ *  An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FLAG_FIRST:
  *  one bad micro-batch discards its window even if the flag is cleared.
  *
  *  Accumulation over k micro-batches; `sums` are the optimizer's gradients:
  *
  *      for (int i = 0; i < k; i++) {
- *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+ *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
  *        forward_and_backward(i);
  *        mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
  *      }
- *      options.flags = MP_STEP_UNSCALED;
+ *      options.flags = MP_STEP_FLAG_UNSCALED;
  *      mp_scale_step(optimizer, scaler, &options, stream);
  *
- *  With several ranks, call mp_grad_all_reduce on the sums before the step, and set options.comm.
+ *  With several ranks, call mp_grads_all_reduce on the sums before the step, and set options.comm.
  *
  *  S is constant within such a window.  Alternatively, S can follow its policy after each
  *  micro-batch, so that the rest of a discarded window uses a smaller S; mp_scaler_state and
- *  mp_step_query then count micro-batches.  In both forms options.found_inf reports a discarded
+ *  mp_scaler_query_step then count micro-batches.  In both forms options.found_inf reports a discarded
  *  window:
  *
  *      for (int i = 0; i < k; i++) {
- *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+ *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
  *        forward_and_backward(i);
  *        mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
  *        mp_scaler_update(scaler, NULL, stream);
@@ -179,20 +179,20 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
  *  weight 1 and both flags.  The first half of a step with the application's own optimizer, which
  *  updates fp32 master weights by any rule:
  *
- *      const float *found_inf = mp_scaler_found_inf(scaler);
+ *      const float *found_inf = mp_scaler_get_found_inf_address(scaler);
  *      mp_grads_to_fp32(scaler, grads, grads32, stream);
  *      my_optimizer(found_inf); // masters and grads32; does nothing if *found_inf is not 0
  *      mp_masters_to_model(masters, models, found_inf, NULL, stream);
  *      mp_scaler_update(scaler, NULL, stream);
  *
  *  This optimizer runs on the device and reads the flag there.  If the optimizer runs on the host
- *  or cannot read the flag, the host polls mp_step_query and then starts it; other enqueued work
+ *  or cannot read the flag, the host polls mp_scaler_query_step and then starts it; other enqueued work
  *  continues meanwhile.  n is mp_scaler_state.steps + 1:
  *
- *      mp_step_outcome_t outcome = MP_STEP_PENDING;
+ *      mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
  *      mp_grads_to_fp32(scaler, grads, grads32, stream);
- *      while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
- *      if (outcome == MP_STEP_TAKEN) {
+ *      while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n, &outcome);
+ *      if (outcome == MP_STEP_OUTCOME_TAKEN) {
  *        my_host_optimizer();
  *        mp_masters_to_model(masters, models, NULL, NULL, stream);
  *      }
@@ -207,23 +207,23 @@ MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
  *  reported.  Queries, the state of the scaler and mp_step_options report the same outcome;
  *  mp_scaler_get_history_sync has its own codes. */
 typedef enum mp_step_outcome {
-  MP_STEP_PENDING = 0, /**< the device has not finished the step */
-  MP_STEP_TAKEN = 1,
-  /** Lower bound of all skips, for comparisons (outcome >= MP_STEP_SKIPPED); never reported.  A
+  MP_STEP_OUTCOME_PENDING = 0, /**< the device has not finished the step */
+  MP_STEP_OUTCOME_TAKEN = 1,
+  /** Lower bound of all skips, for comparisons (outcome >= MP_STEP_OUTCOME_SKIPPED); never reported.  A
    *  skipped step updates neither weights nor moments. */
-  MP_STEP_SKIPPED = 2,
+  MP_STEP_OUTCOME_SKIPPED = 2,
   /** Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
    *  that factor is not finite.  S is unchanged, because no other S would help. */
-  MP_STEP_RANGE = 3,
-  /** Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_DIVERGED.  (4 is
+  MP_STEP_OUTCOME_OUT_OF_RANGE = 3,
+  /** Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_STATUS_DIVERGED.  (4 is
    *  reserved.) */
-  MP_STEP_NO_SCALE = 5,
-  MP_STEP_OVERFLOW =
+  MP_STEP_OUTCOME_NO_SCALE = 5,
+  MP_STEP_OUTCOME_OVERFLOW =
       6 /**< skipped: the flag was set, or a gradient or amax is not finite; S follows its policy */
 } mp_step_outcome_t;
 
-/** Number of steps whose outcome mp_step_query can return. */
-#define MP_STEP_QUERY_DEPTH 1024
+/** Number of steps whose outcome mp_scaler_query_step can return. */
+#define MP_SCALER_QUERY_DEPTH 1024
 
 /** Returns the outcome of a step, which the device has written to host memory.  Neither waits nor
  *  enqueues work.  Any thread may call it at any time, even while another one uses the scaler.
@@ -231,10 +231,10 @@ typedef enum mp_step_outcome {
  *  The device never idles if the host queries a step while work of the next one is enqueued:
  *
  *      for (int64_t n = 1; n <= steps; n++) {
- *        mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+ *        mp_step_outcome_t outcome = n > 1 ? MP_STEP_OUTCOME_PENDING : MP_STEP_OUTCOME_SKIPPED;
  *        forward_and_backward(n); // enqueued; step n - 1 is done long before this is
- *        while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
- *        if (outcome == MP_STEP_TAKEN) advance_lr_schedule();
+ *        while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n - 1, &outcome);
+ *        if (outcome == MP_STEP_OUTCOME_TAKEN) advance_lr_schedule();
  *        mp_scale_step(optimizer, scaler, NULL, stream);
  *      }
  *
@@ -244,11 +244,12 @@ typedef enum mp_step_outcome {
  *  @param step     >= 1, counted like mp_scaler_state.steps: step n is the update after which steps
  *                  is n, also after restoring a state and in a replayed graph.  Its outcome is
  *                  available at the end of the mp_scale_step or mp_scaler_update that counts it
- *                  (steps with MP_STEP_KEEP_SCALER do not count), or after MP_ACCUMULATE_LAST.
+ *                  (steps with MP_STEP_FLAG_KEEP_SCALER do not count), or after MP_ACCUMULATE_FLAG_LAST.
  *  @param outcome  host, out.
- *  @retval MP_ERROR_NOT_FOUND the step is MP_STEP_QUERY_DEPTH or more steps old, or precedes a
+ *  @retval MP_ERROR_NOT_FOUND the step is MP_SCALER_QUERY_DEPTH or more steps old, or precedes a
  *          restored state */
-MP_API mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome);
+MP_API mp_status_t mp_scaler_query_step(mp_scaler_t scaler, int64_t step,
+                                        mp_step_outcome_t *outcome);
 
 /** @} */
 

@@ -44,8 +44,8 @@ MP_API mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *d
 /** Returns the current address, size and type of one tensor.
  *  @param data,numel,dtype  host, out, each optional; data is a device address.
  *  @retval MP_ERROR_NOT_FOUND index is not less than count */
-MP_API mp_status_t mp_tensor_list_get(mp_tensor_list_t list, uint32_t index, void **data,
-                                      int64_t *numel, mp_dtype_t *dtype);
+MP_API mp_status_t mp_tensor_list_get_tensor(mp_tensor_list_t list, uint32_t index, void **data,
+                                             int64_t *numel, mp_dtype_t *dtype);
 
 /** Sets *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several lists can
  *  share one flag.  The flag is a float so that it can be all-reduced with the gradients.

@@ -20,9 +20,9 @@ namespace mp::MP_TARGET {
 struct EpilogueTarget {
   int64_t m, n;
   const void *c;
-  int64_t ldc;
+  int64_t ld_c;
   void *d;
-  int64_t ldd;
+  int64_t ld_d;
   int64_t aux_offset;  ///< elements, relative to Epilogue::aux
 };
 
@@ -60,7 +60,7 @@ class EpilogueWriter {
     void *base;
     int64_t ld;
   };
-  MP_DEVICE Rows d() const { return {target_.d, target_.ldd}; }
+  MP_DEVICE Rows d() const { return {target_.d, target_.ld_d}; }
   MP_DEVICE Rows aux() const {
     const Epilogue &e = out_.epilogue;
     return {static_cast<char *>(e.aux) + target_.aux_offset * dtype_bytes(out_.dtype), e.ld_aux};
@@ -88,7 +88,7 @@ class EpilogueWriter {
   /// Stores D = round(y).
   template <int kRun>
   MP_DEVICE void store(int64_t row, int64_t col, const float (&y)[kRun], int valid) const {
-    store_vector(out_.dtype, target_.d, row * target_.ldd + col, y, valid);
+    store_vector(out_.dtype, target_.d, row * target_.ld_d + col, y, valid);
   }
 
   MP_DEVICE bool measures() const {
@@ -125,7 +125,7 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void add_beta_c(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
     float c[kRun];
-    load_vector(c, out_.dtype, target_.c, row * target_.ldc + col, valid);
+    load_vector(c, out_.dtype, target_.c, row * target_.ld_c + col, valid);
     MP_UNROLL
     for (int i = 0; i < kRun; i++) z[i] += out_.beta * c[i];
   }
@@ -133,7 +133,7 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void add_bias(int64_t col, float (&z)[kRun], int valid) const {
     float bias[kRun];
-    load_vector(bias, out_.epilogue.bias_dtype, out_.epilogue.bias, col, valid);
+    load_vector(bias, out_.epilogue.dtype_bias, out_.epilogue.bias, col, valid);
     MP_UNROLL
     for (int i = 0; i < kRun; i++) z[i] += bias[i];
   }

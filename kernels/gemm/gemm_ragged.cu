@@ -43,10 +43,10 @@ MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   product.b_data = item_address(p.b, p.dtype_ab, group.index);
   product.c_data = item_address(p.out.c, p.out.dtype, group.index);
   product.d_data = const_cast<void *>(item_address(p.out.d, p.out.dtype, group.index));
-  product.lda = p.a.ld;
-  product.ldb = p.b.ld;
-  product.ldc = p.out.c.ld;
-  product.ldd = p.out.d.ld;
+  product.ld_a = p.a.ld;
+  product.ld_b = p.b.ld;
+  product.ld_c = p.out.c.ld;
+  product.ld_d = p.out.d.ld;
   product.m0 = by_m ? begin : 0;
   product.k0 = by_m ? 0 : begin;
   product.m = by_m ? end : static_cast<int32_t>(p.out.m);

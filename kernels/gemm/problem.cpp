@@ -103,15 +103,15 @@ GemmProblem gemm_problem(const mp_gemm_desc_t &d) {
                   .dtype = d.dtype_cd,
                   .alpha = d.alpha,
                   .beta = d.beta,
-                  .c = matrix(d.ldc, d.stride_c, d.batch_count),
-                  .d = matrix(d.ldd, d.stride_d, d.batch_count),
+                  .c = matrix(d.ld_c, d.stride_c, d.batch_count),
+                  .d = matrix(d.ld_d, d.stride_d, d.batch_count),
                   .epilogue = {}},
           .k = summed_k(d.k, d.alpha),
           .op_a = d.op_a,
           .op_b = d.op_b,
           .dtype_ab = d.dtype_ab,
-          .a = matrix(d.lda, d.stride_a, d.batch_count),
-          .b = matrix(d.ldb, d.stride_b, d.batch_count)};
+          .a = matrix(d.ld_a, d.stride_a, d.batch_count),
+          .b = matrix(d.ld_b, d.stride_b, d.batch_count)};
 }
 
 GemmProblem item_problem(const GemmGroup &group, const GemmGroupItem &item) {
@@ -119,10 +119,10 @@ GemmProblem item_problem(const GemmGroup &group, const GemmGroupItem &item) {
   problem.out.m = item.m;
   problem.out.n = item.n;
   problem.k = item.k;
-  problem.a = single(item.a, item.lda);
-  problem.b = single(item.b, item.ldb);
-  problem.out.c = single(item.c, item.ldc);
-  problem.out.d = single(item.d, item.ldd);
+  problem.a = single(item.a, item.ld_a);
+  problem.b = single(item.b, item.ld_b);
+  problem.out.c = single(item.c, item.ld_c);
+  problem.out.d = single(item.d, item.ld_d);
   return problem;
 }
 

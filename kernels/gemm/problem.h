@@ -25,7 +25,7 @@ struct Epilogue {
   mp_activation_t activation;
   const float *scale;
   const void *bias;
-  mp_dtype_t bias_dtype;
+  mp_dtype_t dtype_bias;
   void *aux;
   int64_t ld_aux;
   int64_t stride_aux;
@@ -142,7 +142,7 @@ GemmShape shape_of(const GemmProblem &);
 /// One GEMM of mp_gemm_grouped.  m, n > 0; k >= 0.
 struct GemmGroupItem {
   int64_t m, n, k;
-  int64_t lda, ldb, ldc, ldd;
+  int64_t ld_a, ld_b, ld_c, ld_d;
   const void *a, *b, *c;
   void *d;
   int64_t index;  ///< index in the caller's array, for the log

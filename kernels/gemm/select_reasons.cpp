@@ -24,9 +24,9 @@ std::string why_no_tma_store(const OutputShape &out) {
   const struct {
     const char *name;
     int64_t value;
-  } lengths[] = {{"ldd", out.d.ld},
+  } lengths[] = {{"ld_d", out.d.ld},
                  {"stride_d", out.d.stride},
-                 {"ldc", out.c.ld},
+                 {"ld_c", out.c.ld},
                  {"stride_c", out.c.stride},
                  {"ld_aux", e.aux.ld}};
   for (const auto &length : lengths)
@@ -50,8 +50,8 @@ std::string slow_path_reason(const GemmShape &shape, const Device &device) {
   const struct {
     const char *name;
     int64_t value;
-  } lengths[] = {{"lda", shape.a.ld},
-                 {"ldb", shape.b.ld},
+  } lengths[] = {{"ld_a", shape.a.ld},
+                 {"ld_b", shape.b.ld},
                  {"stride_a", shape.a.stride},
                  {"stride_b", shape.b.stride}};
   for (const auto &length : lengths)

@@ -8,7 +8,7 @@
 namespace mp {
 
 /// Returns a property of A and B that the caller can change and that may slow the product down,
-/// e.g. "ldb = 7 is not a multiple of 8"; empty if there is none.
+/// e.g. "ld_b = 7 is not a multiple of 8"; empty if there is none.
 std::string slow_path_reason(const GemmShape &shape, const Device &device);
 /// The shape without that property.
 GemmShape without_slow_path(const GemmShape &shape, const Device &device);

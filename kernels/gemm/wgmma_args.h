@@ -13,7 +13,7 @@ namespace mp::MP_TARGET {
 struct GroupEntryShape {
   const void *a_data, *b_data, *c_data;
   void *d_data;
-  int64_t lda, ldb, ldc, ldd;
+  int64_t ld_a, ld_b, ld_c, ld_d;
   int32_t m0, k0;       ///< first row and first k; nonzero only in mp_gemm_ragged
   int32_t m, n, k;      ///< end of the rows, columns and k
   uint32_t first_tile;  ///< tiles of the entries before this one

@@ -22,7 +22,7 @@ class WgmmaDirectStore {
     const auto aligned = [](const void *p, int64_t ld) {
       return has_aligned_pairs(reinterpret_cast<uintptr_t>(p), ld);
     };
-    return to_.n % 2 == 0 && aligned(to_.d, to_.ldd) && (!reads_c() || aligned(to_.c, to_.ldc));
+    return to_.n % 2 == 0 && aligned(to_.d, to_.ld_d) && (!reads_c() || aligned(to_.c, to_.ld_c));
   }
 
   /// Prefetches C before the main loop: two lanes share a row and alternate between its lines.
@@ -35,7 +35,7 @@ class WgmmaDirectStore {
       if (row >= to_.m) return;
       for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine) {
         const ColumnSegment run = tile_.placement.run(tile_.work.n0 + col, to_.n);
-        if (run.count > 0) prefetch_l2(c() + row * to_.ldc + run.col);
+        if (run.count > 0) prefetch_l2(c() + row * to_.ld_c + run.col);
       }
     }
   }
@@ -82,7 +82,7 @@ class WgmmaDirectStore {
     if (reads_c()) add_c(at, z);
     MP_UNROLL
     for (int p = 0; p < kPairs; p++)
-      if (at.has(p)) store_pack(d() + at.offset(p, to_.ldd), Pair{z[2 * p], z[2 * p + 1]});
+      if (at.has(p)) store_pack(d() + at.offset(p, to_.ld_d), Pair{z[2 * p], z[2 * p + 1]});
     if (!writer.measures()) return;
     MP_UNROLL
     for (int r = 0; r < kGroup; r++) {
@@ -98,7 +98,7 @@ class WgmmaDirectStore {
     Pair read[kPairs]{};
     MP_UNROLL
     for (int p = 0; p < kPairs; p++)
-      if (at.has(p)) read[p] = *reinterpret_cast<const Pair *>(c() + at.offset(p, to_.ldc));
+      if (at.has(p)) read[p] = *reinterpret_cast<const Pair *>(c() + at.offset(p, to_.ld_c));
     MP_UNROLL
     for (int r = 0; r < kGroup; r++) z[r] += tile_.args.problem.out.beta * read[r / 2].x[r % 2];
   }

@@ -25,12 +25,12 @@ MP_DEVICE void store_group_entry(const WgmmaArgs &args, int64_t index,
   };
   const GemmProblem &p = args.problem;
   tensor_map_copy_with_matrix(&item.a, args.a,
-                              operand(product.a_data, product.m, product.lda, p.op_a == MP_OP_N));
+                              operand(product.a_data, product.m, product.ld_a, p.op_a == MP_OP_N));
   tensor_map_copy_with_matrix(&item.b, args.b,
-                              operand(product.b_data, product.n, product.ldb, p.op_b == MP_OP_T));
+                              operand(product.b_data, product.n, product.ld_b, p.op_b == MP_OP_T));
   if (args.store == StorePath::tma)
     tensor_map_copy_with_matrix(&item.d, args.d,
-                                map_matrix(product.d_data, product.m, product.n, product.ldd));
+                                map_matrix(product.d_data, product.m, product.n, product.ld_d));
   tensor_map_release();
 }
 

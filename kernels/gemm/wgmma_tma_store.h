@@ -26,7 +26,7 @@ class SubtileBias {
   using Words = uint32_t[2 * kPairs];
 
   MP_DEVICE SubtileBias(const Epilogue &e, int64_t n, Words &words)
-      : dtype_(e.bias_dtype), base_(e.bias), n_(n), words_(words) {}
+      : dtype_(e.dtype_bias), base_(e.bias), n_(n), words_(words) {}
 
   MP_DEVICE bool is_present() const { return base_ != nullptr; }
 

@@ -88,7 +88,7 @@ struct WgmmaWarpTile {
   MP_DEVICE const GroupEntry &item() const { return *in_gmem(work.item); }
   static MP_DEVICE int subtile() { return warp_index() % 4; }
   static MP_DEVICE EpilogueTarget target_of_item(const GroupEntry &item) {
-    return {item.m, item.n, item.c_data, item.ldc, item.d_data, item.ldd, 0};
+    return {item.m, item.n, item.c_data, item.ld_c, item.d_data, item.ld_d, 0};
   }
 };
 

@@ -55,7 +55,7 @@ struct LossArgs {
 /// Transposition of `count` consecutive rows x cols matrices.
 struct TransposeArgs {
   int64_t count, rows, cols;
-  mp_dtype_t src_dtype, dst_dtype;
+  mp_dtype_t dtype_src, dtype_dst;
   const void *src;
   void *dst;
 };

@@ -15,7 +15,7 @@ constexpr int kThreads = LossArgs::kAtOnce / kVec;
 struct ChunkedArgs : LossArgs {
   int64_t chunk, chunks;  ///< elements per chunk, and number of chunks
 
-  MP_DEVICE bool ignores() const { return (desc.flags & MP_LOSS_IGNORE_TARGET) != 0; }
+  MP_DEVICE bool ignores() const { return (desc.flags & MP_LOSS_FLAG_IGNORE_TARGET) != 0; }
   MP_DEVICE bool is_ignored(float t) const {
     const float ignored = desc.ignore_target;
     return ignores() && (t == ignored || (t != t && ignored != ignored));
@@ -99,7 +99,7 @@ MP_KERNEL(kThreads, 2)
 losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
   const float weight = args.desc.weight;
   float factor = args.loss_scale != nullptr ? *args.loss_scale * weight : weight;
-  if (args.desc.reduction == MP_LOSS_MEAN && args.dprediction != nullptr)
+  if (args.desc.reduction == MP_LOSS_REDUCTION_MEAN && args.dprediction != nullptr)
     factor /= static_cast<float>(counted_of(args));
   double sum = 0.0;
   for_each_vector(args, [&](int64_t i, int valid) {
@@ -127,7 +127,7 @@ losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
 MP_KERNEL(kThreads, 1)
 finish_loss(MP_PARAM(ChunkedArgs) args) {
   const double sum = sum_of_chunks(args, &LossPartial::loss);
-  const double divisor = args.desc.reduction == MP_LOSS_MEAN ? counted_of(args) : 1.0;
+  const double divisor = args.desc.reduction == MP_LOSS_REDUCTION_MEAN ? counted_of(args) : 1.0;
   if (thread_index() == 0) *args.loss = static_cast<float>(sum / divisor);
 }
 
@@ -135,7 +135,7 @@ finish_loss(MP_PARAM(ChunkedArgs) args) {
 
 void element_loss(const Device &device, const LossArgs &call, mp_stream_t stream) {
   const ChunkedArgs args{call, call.chunk_elems(), call.num_chunks()};
-  if ((call.desc.flags & MP_LOSS_IGNORE_TARGET) != 0)
+  if ((call.desc.flags & MP_LOSS_FLAG_IGNORE_TARGET) != 0)
     launch("loss_count", count_targets, device, {args.chunks, kThreads}, stream, args);
   launch("loss_elements", losses_of_chunk, device, {args.chunks, kThreads}, stream, args);
   if (call.loss != nullptr) launch("loss_sum", finish_loss, device, {1, kThreads}, stream, args);

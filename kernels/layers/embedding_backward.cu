@@ -35,7 +35,9 @@ struct TableArgs {
   int64_t tiles;  ///< tiles of lanes * kVec columns
   ColumnPartition combined;
 
-  MP_DEVICE bool accumulates() const { return (call.desc.flags & MP_EMBEDDING_ACCUMULATE) != 0; }
+  MP_DEVICE bool accumulates() const {
+    return (call.desc.flags & MP_EMBEDDING_FLAG_ACCUMULATE) != 0;
+  }
 };
 
 // ---------------------------------------------------------------------------- segments
@@ -45,7 +47,7 @@ MP_KERNEL(kRowRunThreads, 8)
 embedding_keys(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
-  const bool pads = (desc.flags & MP_EMBEDDING_PADDING) != 0;
+  const bool pads = (desc.flags & MP_EMBEDDING_FLAG_PADDING) != 0;
   for_each_row_run(desc.rows, 1, [&](int64_t row, int64_t, int) {
     const int32_t index = args.call.indices[row];
     const bool adds =
@@ -312,7 +314,7 @@ void embedding_backward(const Device &device, const EmbeddingBackwardArgs &call,
     sort(device, args, stream);
     sum(device, args, stream);
   }
-  if ((desc.flags & MP_EMBEDDING_ACCUMULATE) == 0)
+  if ((desc.flags & MP_EMBEDDING_FLAG_ACCUMULATE) == 0)
     launch_row_runs("embedding_zeros", embedding_zeros, device, desc.vocabulary, desc.width,
                     kBlocksOfAllRows, args, stream);
 }

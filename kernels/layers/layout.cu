@@ -56,7 +56,7 @@ transpose_tiles(MP_PARAM(TransposeArgs) args) {
     const Tile tile = tile_of<kRows, kCols>(args, number);
     for_each_vector<kRows, kCols>(tile.rows, tile.cols, [&](int row, int col, int valid) {
       float x[kVec];
-      load_vector(x, args.src_dtype, args.src, tile.src + row * args.cols + col, valid);
+      load_vector(x, args.dtype_src, args.src, tile.src + row * args.cols + col, valid);
       MP_UNROLL
       for (int i = 0; i < kVec; i++) tile_smem[row][col + i] = x[i];
     });
@@ -65,7 +65,7 @@ transpose_tiles(MP_PARAM(TransposeArgs) args) {
       float x[kVec];
       MP_UNROLL
       for (int i = 0; i < kVec; i++) x[i] = i < valid ? tile_smem[row + i][col] : 0.0f;
-      store_vector(args.dst_dtype, args.dst, tile.dst + col * args.rows + row, x, valid);
+      store_vector(args.dtype_dst, args.dst, tile.dst + col * args.rows + row, x, valid);
     });
     block_sync();
   }
@@ -83,7 +83,7 @@ void launch_tiles(const Device &device, const TransposeArgs &args, mp_stream_t s
 
 void transpose(const Device &device, const TransposeArgs &args, mp_stream_t stream) {
   if (args.rows == 1 || args.cols == 1)
-    return cast(device, args.src, args.src_dtype, args.dst, args.dst_dtype,
+    return cast(device, args.src, args.dtype_src, args.dst, args.dtype_dst,
                 args.count * args.rows * args.cols, stream);
   if (args.rows <= kFew) return launch_tiles<kFew, kMany>(device, args, stream);
   if (args.cols <= kFew) return launch_tiles<kMany, kFew>(device, args, stream);

@@ -13,7 +13,7 @@ class WeightGrads {
   void run() const {
     if (!s_.skips_input(layer_)) multiply_inputs();
     for (int64_t direction = 0; direction < s_.directions; direction++) multiply_states(direction);
-    if (!s_.has(MP_RNN_NO_BIAS)) sum_biases();
+    if (!s_.has(MP_RNN_FLAG_NO_BIAS)) sum_biases();
   }
 
  private:
@@ -31,7 +31,7 @@ class WeightGrads {
   void multiply(RnnProduct kind, int64_t column, const Rows &b, void *to) const {
     RnnMultiplier product(f_, kind, layer_);
     product.problem.k = f_.all_rows();
-    product.problem.out.beta = s_.has(MP_RNN_ACCUMULATE) ? 1.0f : 0.0f;
+    product.problem.out.beta = s_.has(MP_RNN_FLAG_ACCUMULATE) ? 1.0f : 0.0f;
     product.set_a({f_.elements(f_.slots(layer_), column), s_.slot_columns});
     product.set_b(b.base);
     product.problem.b.ld = b.ld;
@@ -122,7 +122,7 @@ class WeightGrads {
     args.gates = s_.gates;
     args.hidden = s_.hidden_size;
     args.n_is_apart = s_.cell == MP_RNN_GRU && !s_.resets_first();
-    args.accumulate = s_.has(MP_RNN_ACCUMULATE);
+    args.accumulate = s_.has(MP_RNN_FLAG_ACCUMULATE);
     args.sums = sums;
     for (int64_t direction = 0; direction < s_.directions; direction++) {
       args.b_ih[direction] = grads(direction).b_ih;

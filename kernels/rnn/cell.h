@@ -110,7 +110,7 @@ struct GruCell {
   }
 };
 
-/// GRU with MP_RNN_RESET_FIRST.  Slots: r, z, n and r h.  reset() computes r h, and q[2] is its
+/// GRU with MP_RNN_FLAG_RESET_FIRST.  Slots: r, z, n and r h.  reset() computes r h, and q[2] is its
 /// product.  backward() leaves r to reset_backward(), which needs the gradient of r h.
 struct ResetFirstCell {
   static constexpr int kGates = 3, kKept = 4, kSlots = 4;
@@ -148,7 +148,7 @@ void with_cell(mp_rnn_cell_t cell, uint32_t flags, const F &f) {
     case MP_RNN_LSTM:
       return f(LstmCell{});
     default:
-      return flags & MP_RNN_RESET_FIRST ? f(ResetFirstCell{}) : f(GruCell{});
+      return flags & MP_RNN_FLAG_RESET_FIRST ? f(ResetFirstCell{}) : f(GruCell{});
   }
 }
 

@@ -61,7 +61,7 @@ class ForwardWalk {
     const int32_t step = f_.step_of(direction_, i);
     ForwardStep args{};
     static_cast<StepCommon &>(args) = f_.common(direction_, step);
-    if (!s_.has(MP_RNN_NO_BIAS)) {
+    if (!s_.has(MP_RNN_FLAG_NO_BIAS)) {
       args.b_ih = weights_.b_ih;
       args.b_hh = weights_.b_hh;
     }

@@ -85,7 +85,7 @@ void launch_fused_backward(const Device &, const FusedBackward &, mp_stream_t);
 void launch_fused_wgmma_forward(const Device &, const FusedForward &, mp_stream_t);
 void launch_fused_wgmma_backward(const Device &, const FusedBackward &, mp_stream_t);
 
-/// Calls f with the cell.  MP_RNN_RESET_FIRST has two products per step and is not fused.
+/// Calls f with the cell.  MP_RNN_FLAG_RESET_FIRST has two products per step and is not fused.
 template <class F>
 void with_fused_cell(const StepCommon &step, const F &f) {
   with_cell(step.cell, step.flags, [&](auto cell) {

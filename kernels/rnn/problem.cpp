@@ -36,23 +36,23 @@ Operand matrix(int64_t ld) {
 }
 
 /// D = op(A) op(B), m x n, without pointers.
-GemmProblem product(const RnnShape &s, int64_t m, int64_t n, int64_t k, mp_op_t op_a, int64_t lda,
-                    mp_op_t op_b, int64_t ldb, mp_dtype_t dtype, int64_t ldd) {
+GemmProblem product(const RnnShape &s, int64_t m, int64_t n, int64_t k, mp_op_t op_a, int64_t ld_a,
+                    mp_op_t op_b, int64_t ld_b, mp_dtype_t dtype, int64_t ld_d) {
   return {.out = {.m = m,
                   .n = n,
                   .batch_count = 1,
                   .dtype = dtype,
                   .alpha = 1.0f,
                   .beta = 0.0f,
-                  .c = matrix(ldd),
-                  .d = matrix(ldd),
+                  .c = matrix(ld_d),
+                  .d = matrix(ld_d),
                   .epilogue = {}},
           .k = k,
           .op_a = op_a,
           .op_b = op_b,
           .dtype_ab = s.dtype,
-          .a = matrix(lda),
-          .b = matrix(ldb)};
+          .a = matrix(ld_a),
+          .b = matrix(ld_b)};
 }
 
 GemmProblem accumulating(GemmProblem problem) {
@@ -68,7 +68,7 @@ Output slot_sums(const RnnShape &s) {
 
 RnnShape::RnnShape(const mp_rnn_desc_t &desc) : mp_rnn_desc_t(desc) {
   const int64_t hidden = hidden_size;
-  directions = has(MP_RNN_BIDIRECTIONAL) ? 2 : 1;
+  directions = has(MP_RNN_FLAG_BIDIRECTIONAL) ? 2 : 1;
   gates = num_gates(cell);
   slots = num_slots(cell);
   gate_rows = gates * hidden;
@@ -114,7 +114,7 @@ int64_t rnn_chunk_steps(const RnnShape &s) {
 
 GemmProblem rnn_product(const RnnShape &s, RnnProduct kind, int64_t layer) {
   const int64_t hidden = s.hidden_size, inputs = s.inputs(layer), batch = s.batch;
-  // beta = 1 in all cases, so that sizes do not depend on MP_RNN_ACCUMULATE.
+  // beta = 1 in all cases, so that sizes do not depend on MP_RNN_FLAG_ACCUMULATE.
   const auto weights = [&](int64_t m, int64_t n) {
     return accumulating(
         product(s, m, n, s.rows, MP_OP_T, s.slot_columns, MP_OP_N, n, s.dtype_dw, n));
@@ -180,7 +180,7 @@ std::vector<RnnProduct> rnn_products(const RnnShape &s, RnnPass pass, int64_t la
 const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
   if (kernel == RnnKernel::steps) return nullptr;
   if (s.dtype == MP_FP32) return "requires FP16 or BF16";
-  if (s.resets_first()) return "does not support MP_RNN_RESET_FIRST";
+  if (s.resets_first()) return "does not support MP_RNN_FLAG_RESET_FIRST";
   if (kernel == RnnKernel::fused_wgmma) {
     if (!device.has_wgmma) return "requires sm_90a code, which this build or driver lacks";
     // TMA requires rows of W_hh and of the gates that are aligned to 16 bytes.

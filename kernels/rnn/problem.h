@@ -11,7 +11,7 @@
 //
 // A row of slots has the gates of direction 0, then those of direction 1, so that their gradients
 // are one operand: [i f g o], [r z n], [a].  For GRU, one more slot per direction follows: q_n,
-// overwritten with dn r; with MP_RNN_RESET_FIRST r h, which is not overwritten.
+// overwritten with dn r; with MP_RNN_FLAG_RESET_FIRST r h, which is not overwritten.
 #pragma once
 
 #include <array>
@@ -31,9 +31,9 @@ struct RnnShape : mp_rnn_desc_t {
   explicit RnnShape(const mp_rnn_desc_t &desc);
 
   bool has(mp_rnn_flags_t flag) const { return (flags & flag) != 0; }
-  bool resets_first() const { return has(MP_RNN_RESET_FIRST); }
+  bool resets_first() const { return has(MP_RNN_FLAG_RESET_FIRST); }
   /// Returns whether the layer has no W_ih.
-  bool skips_input(int64_t layer) const { return layer == 0 && has(MP_RNN_SKIP_INPUT); }
+  bool skips_input(int64_t layer) const { return layer == 0 && has(MP_RNN_FLAG_SKIP_INPUT); }
   bool drops(int64_t layer) const { return layer > 0 && dropout > 0.0f; }
   int64_t inputs(int64_t layer) const { return layer == 0 ? input_size : outputs(); }
   int64_t outputs() const { return directions * hidden_size; }
@@ -66,7 +66,7 @@ RnnReserve rnn_reserve(const RnnShape &);
 enum class RnnProduct {
   inputs,          ///< p = x W_ih^T, for the steps of a chunk
   recurrent,       ///< q = h W_hh^T, for one step
-  candidate,       ///< MP_RNN_RESET_FIRST: q_n = (r h) W_n^T
+  candidate,       ///< MP_RNN_FLAG_RESET_FIRST: q_n = (r h) W_n^T
   recurrent_grad,  ///< dh += dgates W_hh, for one step
   candidate_grad,  ///< GRU: same for the gate n
   inputs_grad,     ///< dx = dgates W_ih, for all steps and both directions

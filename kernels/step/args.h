@@ -18,9 +18,9 @@ struct ScalerRecord {
   int32_t skipped;
 };
 
-/// Number of steps that mp_step_query can look back.  Step n has slot n % kOutcomes of a ring in
+/// Number of steps that mp_scaler_query_step can look back.  Step n has slot n % kOutcomes of a ring in
 /// mapped memory.
-constexpr uint64_t kOutcomes = MP_STEP_QUERY_DEPTH;
+constexpr uint64_t kOutcomes = MP_SCALER_QUERY_DEPTH;
 
 /// Outcome of a step, read by the host.  The device may overwrite it during the read, so each word
 /// contains the number of its step.
@@ -37,7 +37,7 @@ struct ScalerDevice {
   float inv_scale;
   float found_inf;
   float amax;             ///< maximum of the steps since the last update
-  uint32_t out_of_range;  ///< 1 if one of these steps had the outcome MP_STEP_RANGE
+  uint32_t out_of_range;  ///< 1 if one of these steps had the outcome MP_STEP_OUTCOME_OUT_OF_RANGE
   mp_scaler_config_t config;
   mp_scaler_state_t state;
   ScalerRecord *history;  ///< ring of config.history records; NULL if that is 0
@@ -86,7 +86,7 @@ struct RankReductionArgs {
 /// True if a step begins with a pass that computes the norm of every tensor.
 MP_HD constexpr bool has_ratios(mp_optimizer_kind_t kind, uint32_t flags) {
   return kind == MP_OPT_LAMB || kind == MP_OPT_NOVOGRAD ||
-         (kind == MP_OPT_SGD && (flags & (MP_OPT_LARC | MP_OPT_LARS)) != 0);
+         (kind == MP_OPT_SGD && (flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS)) != 0);
 }
 
 /// Scratch memory of the rules with tensor norms; NULL for other rules.
@@ -98,7 +98,8 @@ struct RatioScratch {
 
 /// Conversion of a master weight to its 16-bit copy (kernels/step/model_copy.h).
 struct CopyPolicy {
-  uint32_t flags;  ///< MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING; others are ignored
+  uint32_t
+      flags;  ///< MP_OPT_FLAG_MODEL_OVERFLOW, MP_OPT_FLAG_STOCHASTIC_ROUNDING; others are ignored
   uint64_t rounding_seed;
 };
 
@@ -120,7 +121,7 @@ struct StepFactors {
 
 /// Parameter group, in device memory.
 struct ParamGroup {
-  mp_hyper_t hyper;
+  mp_param_group_t hyper;
   /// Written by each step for the next one.  A step computes its own if t differs, because the host
   /// has set t or rewritten the group.
   StepFactors factors;
@@ -156,7 +157,7 @@ struct UpdateArgs {
   const float *scaler_amax;    ///< amax of mp_scaler_update; skip if not finite
   const float *grad_amax;      ///< largest |gradient| before grad_scale; NULL: not measured
   const float *rank_code;      ///< optional: RankMessage::code after the reduction
-  bool keep_scaler;            ///< MP_STEP_KEEP_SCALER: only amax and range are recorded
+  bool keep_scaler;            ///< MP_STEP_FLAG_KEEP_SCALER: only amax and range are recorded
   int64_t *model_overflows;    ///< optional, incremented: copies that overflowed
   int64_t *rejected_updates;   ///< optional, incremented: elements that kept their old values
 };

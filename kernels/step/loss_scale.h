@@ -25,13 +25,13 @@ MP_DEVICE float clamped_scale(const mp_scaler_config_t &config, float scale) {
 MP_DEVICE void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_t &state,
                               bool overflow) {
   if (overflow) {
-    state.growth_tracker = config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED ? -1 : 0;
+    state.growth_tracker = config.flags & MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED ? -1 : 0;
     if (state.hysteresis_left > 0) state.hysteresis_left--;
     if (state.hysteresis_left == 0)
       state.scale = clamped_scale(config, static_cast<float>(state.scale * config.backoff_factor));
     return;
   }
-  if (config.flags & MP_SCALER_REFILL_EACH_STEP) state.hysteresis_left = config.hysteresis;
+  if (config.flags & MP_SCALER_FLAG_REFILL_EACH_STEP) state.hysteresis_left = config.hysteresis;
   if (++state.growth_tracker < config.growth_interval) return;
   state.growth_tracker = 0;
   state.hysteresis_left = config.hysteresis;
@@ -143,21 +143,24 @@ MP_DEVICE float inverse(float scale) {
 
 /// True if more consecutive steps have been skipped than a wrong scale explains.
 MP_DEVICE bool has_diverged(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
-  return config.diverged_after > 0 && state.skipped_in_row >= config.diverged_after;
+  return config.max_consecutive_skips > 0 &&
+         state.consecutive_skips >= config.max_consecutive_skips;
 }
 
 MP_DEVICE void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &state,
                           mp_step_outcome_t outcome, float amax) {
-  const bool overflow = outcome == MP_STEP_OVERFLOW, skipped = outcome != MP_STEP_TAKEN;
+  const bool overflow = outcome == MP_STEP_OUTCOME_OVERFLOW,
+             skipped = outcome != MP_STEP_OUTCOME_TAKEN;
   state.steps++;
   state.skipped += skipped;
   state.overflows += overflow;
-  state.out_of_range += outcome == MP_STEP_RANGE;
-  state.no_scale += outcome == MP_STEP_NO_SCALE;
+  state.out_of_range += outcome == MP_STEP_OUTCOME_OUT_OF_RANGE;
+  state.no_scale += outcome == MP_STEP_OUTCOME_NO_SCALE;
   state.skipped_nan += overflow && std::isnan(amax);
-  state.skipped_in_row = skipped ? state.skipped_in_row + 1 : 0;
-  const bool has_scale = std::isfinite(inverse(state.scale)) && outcome != MP_STEP_NO_SCALE;
-  state.status = !has_scale || has_diverged(config, state) ? MP_SCALER_DIVERGED : MP_SCALER_OK;
+  state.consecutive_skips = skipped ? state.consecutive_skips + 1 : 0;
+  const bool has_scale = std::isfinite(inverse(state.scale)) && outcome != MP_STEP_OUTCOME_NO_SCALE;
+  state.status =
+      !has_scale || has_diverged(config, state) ? MP_SCALER_STATUS_DIVERGED : MP_SCALER_STATUS_OK;
 }
 
 /// Returns the state after one step.  The policy applies to steps that were taken and, until the
@@ -165,11 +168,12 @@ MP_DEVICE void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &s
 MP_DEVICE mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config,
                                               mp_scaler_state_t state, mp_step_outcome_t outcome,
                                               float amax) {
-  const bool overflow = outcome == MP_STEP_OVERFLOW;
-  if (outcome == MP_STEP_TAKEN || (overflow && !has_diverged(config, state))) {
-    if (config.policy == MP_SCALER_BACKOFF) update_backoff(config, state, overflow);
-    if (config.policy == MP_SCALER_LOGNORMAL) update_lognormal(config, state, overflow, amax);
-    if (config.policy == MP_SCALER_LOGMAX) update_logmax(config, state, overflow, amax);
+  const bool overflow = outcome == MP_STEP_OUTCOME_OVERFLOW;
+  if (outcome == MP_STEP_OUTCOME_TAKEN || (overflow && !has_diverged(config, state))) {
+    if (config.policy == MP_SCALER_POLICY_BACKOFF) update_backoff(config, state, overflow);
+    if (config.policy == MP_SCALER_POLICY_LOGNORMAL)
+      update_lognormal(config, state, overflow, amax);
+    if (config.policy == MP_SCALER_POLICY_LOGMAX) update_logmax(config, state, overflow, amax);
   }
   count_step(config, state, outcome, amax);
   return state;
@@ -184,9 +188,9 @@ MP_DEVICE void note_amax(ScalerDevice &scaler, const float *amax) {
 
 MP_DEVICE void record(ScalerDevice &scaler, mp_step_outcome_t outcome) {
   if (scaler.history == nullptr) return;
-  const int32_t skipped = outcome == MP_STEP_TAKEN      ? 0
-                          : outcome == MP_STEP_OVERFLOW ? 1 + std::isnan(scaler.amax)
-                                                        : static_cast<int32_t>(outcome);
+  const int32_t skipped = outcome == MP_STEP_OUTCOME_TAKEN      ? 0
+                          : outcome == MP_STEP_OUTCOME_OVERFLOW ? 1 + std::isnan(scaler.amax)
+                                                                : static_cast<int32_t>(outcome);
   in_gmem(scaler.history)[scaler.num_recorded % scaler.config.history] = {scaler.scale, skipped};
   scaler.num_recorded++;
 }

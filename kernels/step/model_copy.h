@@ -79,12 +79,12 @@ MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, con
                            int run, float (&w)[kVec]) {
   int count = 0;
   if constexpr (!kPlain) {
-    if (policy.flags & MP_OPT_STOCHASTIC_ROUNDING)
+    if (policy.flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING)
       round_stochastically(policy.rounding_seed, place, runs, run, w);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) count += runs.has(run, i) && overflows(w[i], place.dtype);
   }
-  if ((policy.flags & MP_OPT_MODEL_OVERFLOW) == 0) {
+  if ((policy.flags & MP_OPT_FLAG_MODEL_OVERFLOW) == 0) {
     MP_UNROLL
     for (int i = 0; i < kVec; i++) w[i] = clamped(w[i], place.dtype);
   }
@@ -114,7 +114,7 @@ MP_DEVICE void add_overflows(int64_t *overflows, int64_t count) {
 
 /// True if store_copy<true> suffices for the policy.
 inline bool is_plain(const CopyPolicy &policy, const int64_t *overflows) {
-  return (policy.flags & MP_OPT_STOCHASTIC_ROUNDING) == 0 && overflows == nullptr;
+  return (policy.flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) == 0 && overflows == nullptr;
 }
 
 }  // namespace mp::MP_TARGET

@@ -103,7 +103,7 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
 /// step counter, scaler, flags.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void finish_step(const StepArgs &args, mp_step_outcome_t outcome) {
-  const bool skip = outcome != MP_STEP_TAKEN;
+  const bool skip = outcome != MP_STEP_OUTCOME_TAKEN;
   const OptimizerArgs &o = args.optimizer;
   const UpdateArgs &u = args.update;
   if (!skip) {
@@ -123,7 +123,7 @@ MP_DEVICE void finish_step(const StepArgs &args, mp_step_outcome_t outcome) {
   note_amax(*u.scaler, u.scaler_amax);
   if (!u.keep_scaler) {
     update_scaler(*u.scaler, outcome);
-  } else if (outcome == MP_STEP_RANGE) {
+  } else if (outcome == MP_STEP_OUTCOME_OUT_OF_RANGE) {
     u.scaler->out_of_range = 1;
   }
 }
@@ -137,7 +137,7 @@ MP_KERNEL(kThreads, (kMinBlocks<kind, kPlainCopy>))
 update_list(MP_PARAM(StepArgs) args) {
   const OptimizerArgs &o = args.optimizer;
   const mp_step_outcome_t outcome = outcome_of(args);
-  if (outcome == MP_STEP_TAKEN) {
+  if (outcome == MP_STEP_OUTCOME_TAKEN) {
     const int64_t t = *o.t + 1;
     int64_t overflows = 0;
     for (int64_t c = o.grads.num_chunks - 1 - block_index(); c >= 0; c -= grid_size())

@@ -38,7 +38,7 @@ MP_DEVICE void measure_chunk(const RegularizationArgs &args, int64_t number) {
   sum = block_reduce<kThreads, Sum>(sum);
   squares = block_reduce<kThreads, Sum>(squares);
   if (thread_index() != 0) return;
-  const mp_hyper_t hyper = tensor_hyper(o, range.tensor);
+  const mp_param_group_t hyper = tensor_hyper(o, range.tensor);
   // A coefficient of 0 excludes a tensor, whatever its weights.
   double loss = 0.0;
   if (hyper.l1 != 0.0f) loss += static_cast<double>(hyper.l1) * static_cast<double>(sum);

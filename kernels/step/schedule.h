@@ -13,7 +13,7 @@ namespace mp::MP_TARGET {
 
 /// Returns the learning rate after the warm-up.
 /// @param progress  (t - 1 - warmup_steps) / decay_steps, not limited
-MP_DEVICE double decayed_lr(const mp_hyper_t &hyper, double progress) {
+MP_DEVICE double decayed_lr(const mp_param_group_t &hyper, double progress) {
   using reproducible::product;
   const double lr = hyper.lr, end = hyper.lr_end;
   const double left = progress < 1.0 ? 1.0 - progress : 0.0;
@@ -26,7 +26,7 @@ MP_DEVICE double decayed_lr(const mp_hyper_t &hyper, double progress) {
 }
 
 /// @param t  number of applied steps including this one
-MP_DEVICE float scheduled_lr(const mp_hyper_t &hyper, int64_t t) {
+MP_DEVICE float scheduled_lr(const mp_param_group_t &hyper, int64_t t) {
   const double lr = hyper.lr, warmup = hyper.warmup_steps, steps = static_cast<double>(t);
   if (steps <= warmup) return static_cast<float>(lr * steps / warmup);
   if (hyper.lr_schedule == MP_LR_CONSTANT) return hyper.lr;

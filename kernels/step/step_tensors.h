@@ -29,19 +29,21 @@ MP_DEVICE bool is_in_range(const UpdateArgs &u) {
 MP_DEVICE mp_step_outcome_t outcome_of(const StepArgs &args) {
   const UpdateArgs &u = args.update;
   const auto is_finite = [](const float *x) { return x == nullptr || std::isfinite(*x); };
-  const mp_step_outcome_t noted = u.scaler != nullptr ? noted_outcome(*u.scaler) : MP_STEP_TAKEN;
+  const mp_step_outcome_t noted =
+      u.scaler != nullptr ? noted_outcome(*u.scaler) : MP_STEP_OUTCOME_TAKEN;
   const bool found_inf = u.found_inf != nullptr && *u.found_inf != 0.0f;
-  if (found_inf || noted == MP_STEP_OVERFLOW || !is_finite(u.scaler_amax) ||
+  if (found_inf || noted == MP_STEP_OUTCOME_OVERFLOW || !is_finite(u.scaler_amax) ||
       !is_finite(u.grad_amax))
-    return MP_STEP_OVERFLOW;
+    return MP_STEP_OUTCOME_OVERFLOW;
   const bool no_scale = u.rank_code != nullptr && *u.rank_code == kRankNoScale;
-  if (no_scale || noted == MP_STEP_NO_SCALE) return MP_STEP_NO_SCALE;
-  return noted == MP_STEP_RANGE || !is_in_range(u) ? MP_STEP_RANGE : MP_STEP_TAKEN;
+  if (no_scale || noted == MP_STEP_OUTCOME_NO_SCALE) return MP_STEP_OUTCOME_NO_SCALE;
+  return noted == MP_STEP_OUTCOME_OUT_OF_RANGE || !is_in_range(u) ? MP_STEP_OUTCOME_OUT_OF_RANGE
+                                                                  : MP_STEP_OUTCOME_TAKEN;
 }
 
 /// Returns the hyperparameters of one tensor; lr is that of the group.
-MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor) {
-  mp_hyper_t hyper = o.groups[o.tensor_group[tensor]].hyper;
+MP_DEVICE mp_param_group_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor) {
+  mp_param_group_t hyper = o.groups[o.tensor_group[tensor]].hyper;
   if (o.decay_multipliers != nullptr) {
     const float multiplier = o.decay_multipliers[tensor];
     hyper.weight_decay *= multiplier;

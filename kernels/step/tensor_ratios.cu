@@ -102,7 +102,7 @@ MP_DEVICE void reduce_tensors(const StepArgs &args) {
 template <mp_optimizer_kind_t kind>
 MP_KERNEL(kThreads, 2)
 measure_tensors(MP_PARAM(StepArgs) args) {
-  if (outcome_of(args) != MP_STEP_TAKEN) return;
+  if (outcome_of(args) != MP_STEP_OUTCOME_TAKEN) return;
   const OptimizerArgs &o = args.optimizer;
   for (int64_t c = block_index(); c < o.grads.num_chunks; c += grid_size())
     measure_chunk<kind>(args, c);

@@ -19,7 +19,7 @@ namespace mp::MP_TARGET {
 
 /// Parameters of a rule, equal for all elements of a tensor in one step.
 struct RuleParams {
-  mp_hyper_t hyper;  ///< values for this tensor and step
+  mp_param_group_t hyper;  ///< values for this tensor and step
   uint32_t flags;
   bool first_step;  ///< t == 1: momentum starts as the gradient itself
   float m_correction, v_correction;
@@ -41,9 +41,9 @@ struct Rule;
 /// that a step computes itself come from the same instructions, so they have the same bits.
 /// @param t  number of applied steps including this one
 template <mp_optimizer_kind_t kind>
-MP_OUT_OF_LINE StepFactors step_factors(uint32_t flags, const mp_hyper_t &hyper, int64_t t) {
+MP_OUT_OF_LINE StepFactors step_factors(uint32_t flags, const mp_param_group_t &hyper, int64_t t) {
   StepFactors factors{t, scheduled_lr(hyper, t), 1.0f, 1.0f};
-  if (Rule<kind>::kIsBiasCorrected && (flags & MP_OPT_NO_BIAS_CORRECTION) == 0) {
+  if (Rule<kind>::kIsBiasCorrected && (flags & MP_OPT_FLAG_NO_BIAS_CORRECTION) == 0) {
     const auto correction = [t](float beta) {
       const double decayed = reproducible::pow(double{beta}, static_cast<double>(t));
       return static_cast<float>(1.0 / (1.0 - decayed));
@@ -87,13 +87,13 @@ struct Rule<MP_OPT_SGD> : RuleDefaults {
 
   static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &) {
     const float momentum = p.hyper.beta1;
-    const bool decay_last = (p.flags & MP_OPT_DECAY_AFTER_MOMENTUM) != 0;
+    const bool decay_last = (p.flags & MP_OPT_FLAG_DECAY_AFTER_MOMENTUM) != 0;
     if (!decay_last) g += p.hyper.weight_decay * w;
-    if (p.flags & (MP_OPT_LARC | MP_OPT_LARS)) g *= p.ratio;
+    if (p.flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS)) g *= p.ratio;
     float step = g;
     if (momentum != 0.0f) {
       m = p.first_step ? g : momentum * m + (1.0f - p.hyper.dampening) * g;
-      step = p.flags & MP_OPT_NESTEROV ? g + momentum * m : m;
+      step = p.flags & MP_OPT_FLAG_NESTEROV ? g + momentum * m : m;
     }
     if (decay_last) step += p.hyper.weight_decay * w;
     w -= p.hyper.lr * step;
@@ -108,14 +108,14 @@ struct Rule<MP_OPT_SGD> : RuleDefaults {
           const double w = sqrt(squares.w), trust = p.hyper.trust, decay = p.hyper.weight_decay;
           return trust * w / (sqrt(squares.u) + decay * w + static_cast<double>(p.hyper.eps));
         });
-    if (p.flags & MP_OPT_LARS) return ratio;
+    if (p.flags & MP_OPT_FLAG_LARS) return ratio;
     return ratio >= p.hyper.lr ? 1.0f : ratio / p.hyper.lr;  // also if lr is 0
   }
 };
 
 /// Advances the moments.  Returns the direction: Adam multiplies it by lr, LAMB by lr and a ratio.
 MP_HD float adam_direction(const RuleParams &p, float g, float w, float &m, float &v) {
-  const bool decoupled = (p.flags & MP_OPT_DECOUPLED_DECAY) != 0;
+  const bool decoupled = (p.flags & MP_OPT_FLAG_DECOUPLED_DECAY) != 0;
   if (!decoupled) g += p.hyper.weight_decay * w;
   m = p.hyper.beta1 * m + (1.0f - p.hyper.beta1) * g;
   v = p.hyper.beta2 * v + (1.0f - p.hyper.beta2) * (g * g);
@@ -144,7 +144,7 @@ struct Rule<MP_OPT_LAMB> : Rule<MP_OPT_ADAM> {
   }
   static MP_HD float ratio(const RuleParams &p, const TensorSquares &squares, float *) {
     const float w_norm = norm_of(squares.w), u_norm = norm_of(squares.u);
-    const bool adapts = (p.flags & MP_OPT_NVLAMB) != 0 || p.hyper.weight_decay != 0.0f;
+    const bool adapts = (p.flags & MP_OPT_FLAG_NVLAMB) != 0 || p.hyper.weight_decay != 0.0f;
     if (!adapts || w_norm == 0.0f || u_norm == 0.0f) return 1.0f;
     return finite_quotient(w_norm, u_norm, [&] { return sqrt(squares.w) / sqrt(squares.u); });
   }
@@ -178,7 +178,7 @@ struct Rule<MP_OPT_ADAGRAD> : RuleDefaults {
   static constexpr const char *kUpdateName = "update_adagrad";
 
   static MP_HD void update(const RuleParams &p, float g, float &w, float &, float &v) {
-    const bool decoupled = (p.flags & MP_OPT_DECOUPLED_DECAY) != 0;
+    const bool decoupled = (p.flags & MP_OPT_FLAG_DECOUPLED_DECAY) != 0;
     if (!decoupled) g += p.hyper.weight_decay * w;
     v += g * g;
     float step = g / (sqrtf(v) + p.hyper.eps);

@@ -1,5 +1,5 @@
 // Elementwise scaling, out[i] = round(in[i] * factor): mp_cast and mp_scale_loss on arrays, the
-// factors of mp_grad_all_reduce on lists.
+// factors of mp_grads_all_reduce on lists.
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/elementwise.h"
 #include "kernels/tensors/lists.h"
@@ -72,9 +72,9 @@ void launch_scale_array(const char *name, const Device &device, const ArrayArgs 
 
 }  // namespace
 
-void cast(const Device &device, const void *src, mp_dtype_t src_dtype, void *dst,
-          mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream) {
-  launch_scale_array("cast", device, {src, dst, src_dtype, dst_dtype, count, nullptr}, stream);
+void cast(const Device &device, const void *src, mp_dtype_t dtype_src, void *dst,
+          mp_dtype_t dtype_dst, int64_t count, mp_stream_t stream) {
+  launch_scale_array("cast", device, {src, dst, dtype_src, dtype_dst, count, nullptr}, stream);
 }
 
 void scale_loss(const Device &device, const void *loss, void *out, mp_dtype_t dtype, int64_t count,

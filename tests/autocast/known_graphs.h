@@ -48,7 +48,7 @@ clear2 Relu infer2
 allow MatMul clear2 clear2
 fetch Identity allow !keep)";
 
-/// Products with inputs and outputs of MP_SLOT_FP32, and what touches these alone.
+/// Products with inputs and outputs of MP_AUTOCAST_SLOT_FP32, and what touches these alone.
 inline constexpr const char *kFp32Slots = R"(
 attention Attention q k v >@255
 clear Reshape attention.1

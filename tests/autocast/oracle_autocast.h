@@ -16,14 +16,14 @@ namespace mptest::autocast {
 struct OracleConfig {
   mp_dtype_t low;
   mp_autocast_level_t level;
-  bool uses_torch_rules;  ///< MP_AUTOCAST_PYTORCH
-  bool keeps_io;          ///< MP_AUTOCAST_KEEP_IO
+  bool uses_torch_rules;  ///< MP_AUTOCAST_PRESET_PYTORCH
+  bool keeps_io;          ///< MP_AUTOCAST_FLAG_KEEP_IO
 };
 
 class Oracle {
  public:
   /// @param classes  of the nodes, before the level
-  Oracle(const Graph &graph, const std::vector<mp_autocast_class_t> &classes, OracleConfig config)
+  Oracle(const Graph &graph, const std::vector<mp_op_class_t> &classes, OracleConfig config)
       : g_(graph), config_(config) {
     find_slots();
     find_neighbors();
@@ -39,7 +39,7 @@ class Oracle {
       if (config_.low == MP_BF16) make_low([&](const Vertex &v) { return follows(v); });
       make_low([&](const Vertex &v) { return is_beside(v); });
     }
-    for (Vertex &v : all_) v.is_low = v.is_low && !has(v, MP_NODE_NO_LOW) && v.is_eligible;
+    for (Vertex &v : all_) v.is_low = v.is_low && !has(v, MP_NODE_FLAG_NO_LOW) && v.is_eligible;
     containers();
     loops();
     make_low_until_none([&](const Vertex &v) { return is_absorbed(v); });
@@ -58,8 +58,8 @@ class Oracle {
     bool is_eligible = false;
     bool is_low = false;
     bool is_denied = false;
-    bool can_feel_deny = false;  ///< MP_CAST_INFER, or before one
-    mp_autocast_class_t op_class = MP_CAST_UNLISTED;
+    bool can_feel_deny = false;  ///< MP_OP_CLASS_INFER, or before one
+    mp_op_class_t op_class = MP_OP_CLASS_UNLISTED;
     std::vector<size_t> before{}, behind{};  ///< along MP_FP32 tensors and hidden edges
   };
   using Test = std::function<bool(const Vertex &)>;
@@ -103,14 +103,15 @@ class Oracle {
   size_t index(const Vertex &v) const { return static_cast<size_t>(&v - all_.data()); }
   bool has(const Vertex &v, mp_node_flags_t flag) const { return (node(v).flags & flag) != 0; }
   bool may_be_touched(const Vertex &v) const {
-    return !has(v, MP_NODE_KEEP) && !has(v, MP_NODE_ELSEWHERE);
+    return !has(v, MP_NODE_FLAG_KEEP_FP32) && !has(v, MP_NODE_FLAG_OTHER_DEVICE);
   }
-  /// "MP_SLOT_FP32: fp32 always"; "MP_FP32 also where nothing takes part".
+  /// "MP_AUTOCAST_SLOT_FP32: fp32 always"; "MP_FP32 also where nothing takes part".
   static bool can_have_low_tensors(const Vertex &v) {
-    return v.is_eligible && v.slot != MP_SLOT_FP32;
+    return v.is_eligible && v.slot != MP_AUTOCAST_SLOT_FP32;
   }
   bool can_turn_low(const Vertex &v) const {
-    return can_have_low_tensors(v) && may_be_touched(v) && !has(v, MP_NODE_NO_LOW) && !v.is_denied;
+    return can_have_low_tensors(v) && may_be_touched(v) && !has(v, MP_NODE_FLAG_NO_LOW) &&
+           !v.is_denied;
   }
 
   std::vector<const Vertex *> those(const Test &test) const {
@@ -158,37 +159,38 @@ class Oracle {
 
   // ---------------------------------------------------------------------------- classes
 
-  mp_autocast_class_t class_at_level(const Vertex &v, mp_autocast_class_t c) const {
-    if (c == MP_CAST_PROMOTE && !config_.uses_torch_rules) c = MP_CAST_INFER;
-    if (config_.level == MP_AUTOCAST_INFER_AS_DENY && c == MP_CAST_INFER) return MP_CAST_DENY;
-    if (config_.level == MP_AUTOCAST_TENSOR_CORES_ONLY && c != MP_CAST_ALLOW)
-      return MP_CAST_UNLISTED;
-    if (config_.level != MP_AUTOCAST_FORCE_ALL) return c;
+  mp_op_class_t class_at_level(const Vertex &v, mp_op_class_t c) const {
+    if (c == MP_OP_CLASS_PROMOTE && !config_.uses_torch_rules) c = MP_OP_CLASS_INFER;
+    if (config_.level == MP_AUTOCAST_LEVEL_INFER_AS_DENY && c == MP_OP_CLASS_INFER)
+      return MP_OP_CLASS_DENY;
+    if (config_.level == MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY && c != MP_OP_CLASS_ALLOW)
+      return MP_OP_CLASS_UNLISTED;
+    if (config_.level != MP_AUTOCAST_LEVEL_FORCE_ALL) return c;
     // "everything that can, but constants, state and cross-entropies": nodes have no names here.
     const bool is_state =
-        has(v, MP_NODE_READS_VARIABLE) ||
+        has(v, MP_NODE_FLAG_READS_VARIABLE) ||
         std::any_of(g_.tensors.begin(), g_.tensors.end(), [&](const Graph::Tensor &t) {
-          return t.role == MP_TENSOR_PARAMETER && t.producer == static_cast<int32_t>(v.node);
+          return t.role == MP_TENSOR_ROLE_PARAMETER && t.producer == static_cast<int32_t>(v.node);
         });
-    const bool can = can_have_low_tensors(v) && !has(v, MP_NODE_NO_LOW);
-    return can && !is_state ? MP_CAST_ALLOW : c;
+    const bool can = can_have_low_tensors(v) && !has(v, MP_NODE_FLAG_NO_LOW);
+    return can && !is_state ? MP_OP_CLASS_ALLOW : c;
   }
 
-  static bool is_clear(const Vertex &v) { return v.op_class == MP_CAST_CLEAR; }
-  static bool is_infer(const Vertex &v) { return v.op_class == MP_CAST_INFER; }
-  static bool is_deny(const Vertex &v) { return v.op_class == MP_CAST_DENY; }
+  static bool is_clear(const Vertex &v) { return v.op_class == MP_OP_CLASS_CLEAR; }
+  static bool is_infer(const Vertex &v) { return v.op_class == MP_OP_CLASS_INFER; }
+  static bool is_deny(const Vertex &v) { return v.op_class == MP_OP_CLASS_DENY; }
 
   // ---------------------------------------------------------------------------- colors
 
-  /// "MP_CAST_ALLOW: always low."  Without a 16-bit kernel "low spreads from it, and it stays".
+  /// "MP_OP_CLASS_ALLOW: always low."  Without a 16-bit kernel "low spreads from it, and it stays".
   bool begins_low(const Vertex &v) const {
-    return v.op_class == MP_CAST_ALLOW && may_be_touched(v) && can_have_low_tensors(v);
+    return v.op_class == MP_OP_CLASS_ALLOW && may_be_touched(v) && can_have_low_tensors(v);
   }
 
-  /// "MP_CAST_DENY: fp32, and so are the MP_CAST_INFER and what lies before these, behind it."
+  /// "MP_OP_CLASS_DENY: fp32, and so are the MP_OP_CLASS_INFER and what lies before these, behind it."
   bool feels_deny(const Vertex &v) const {
     if (is_deny(v)) return true;
-    if (config_.uses_torch_rules || config_.level == MP_AUTOCAST_FORCE_ALL) return false;
+    if (config_.uses_torch_rules || config_.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return false;
     const Test inside = [](const Vertex &u) { return u.can_feel_deny; };
     return v.can_feel_deny && has_path(v, kBefore, inside, is_deny);
   }
@@ -198,12 +200,12 @@ class Oracle {
                            }));
   }
 
-  /// "MP_CAST_INFER or _CLEAR between two low ones": MP_CAST_ALLOW, which are low.
+  /// "MP_OP_CLASS_INFER or _CLEAR between two low ones": MP_OP_CLASS_ALLOW, which are low.
   bool is_between(const Vertex &v) const {
     const Test inside = [&](const Vertex &u) {
       return (is_infer(u) || is_clear(u)) && can_turn_low(u);
     };
-    const Test is_end = [](const Vertex &u) { return u.op_class == MP_CAST_ALLOW && u.is_low; };
+    const Test is_end = [](const Vertex &u) { return u.op_class == MP_OP_CLASS_ALLOW && u.is_low; };
     return inside(v) && has_path(v, kBefore, inside, is_end) &&
            has_path(v, kBehind, inside, is_end);
   }
@@ -221,19 +223,19 @@ class Oracle {
   /// "Clear that is connected with a low one through clear becomes low, in both directions."
   bool is_beside(const Vertex &v) const {
     const Test inside = [&](const Vertex &u) {
-      return is_clear(u) && can_turn_low(u) && !has(u, MP_NODE_READS_VARIABLE);
+      return is_clear(u) && can_turn_low(u) && !has(u, MP_NODE_FLAG_READS_VARIABLE);
     };
     return inside(v) && has_path(v, kBefore | kBehind, inside,
                                  [&](const Vertex &u) { return u.is_low && may_be_touched(u); });
   }
 
-  /// MP_AUTOCAST_PYTORCH: "if all its floating-point inputs are low and no list holds it in fp32".
+  /// MP_AUTOCAST_PRESET_PYTORCH: "if all its floating-point inputs are low and no list holds it in fp32".
   bool is_given_low(const Vertex &v) const {
-    const bool is_held = is_deny(v) || v.op_class == MP_CAST_UNLISTED;
-    if (is_held || v.op_class == MP_CAST_ALLOW || !can_turn_low(v)) return false;
+    const bool is_held = is_deny(v) || v.op_class == MP_OP_CLASS_UNLISTED;
+    if (is_held || v.op_class == MP_OP_CLASS_ALLOW || !can_turn_low(v)) return false;
     const auto writes_low = [&](int32_t producer, uint8_t slot) {
       const Vertex &u = all_[vertex_.at({producer, slot})];
-      return u.is_low && !has(u, MP_NODE_NO_LOW) && u.is_eligible;
+      return u.is_low && !has(u, MP_NODE_FLAG_NO_LOW) && u.is_eligible;
     };
     int inputs = 0;
     for (const Graph::Input &in : node(v).inputs) {
@@ -264,7 +266,7 @@ class Oracle {
       bool is_denied = false, is_low = false;
       for (const int32_t m : c.members) {
         const Vertex &v = slot_0(m);
-        is_denied |= v.is_denied || !may_be_touched(v) || has(v, MP_NODE_NO_LOW);
+        is_denied |= v.is_denied || !may_be_touched(v) || has(v, MP_NODE_FLAG_NO_LOW);
         is_low |= v.is_low;
       }
       for (const int32_t m : c.members) {
@@ -274,14 +276,14 @@ class Oracle {
     }
   }
 
-  /// "If all members without MP_NODE_BACK_EDGE are low, and the others can be, they are too; else
+  /// "If all members without MP_NODE_FLAG_BACK_EDGE are low, and the others can be, they are too; else
   /// none is."
   void loops() {
     for (const Graph::Cluster &c : g_.clusters) {
       if (c.kind != 1) continue;
       bool is_decided = false, is_low = true;
       for (const int32_t m : c.members) {
-        const bool is_back_edge = has(slot_0(m), MP_NODE_BACK_EDGE);
+        const bool is_back_edge = has(slot_0(m), MP_NODE_FLAG_BACK_EDGE);
         is_decided |= !is_back_edge;
         is_low &= is_back_edge ? can_turn_low(slot_0(m)) : slot_0(m).is_low;
       }
@@ -291,8 +293,8 @@ class Oracle {
 
   /// "A cast to fp32 all whose readers are low casts to 16 bits instead."
   bool is_absorbed(const Vertex &v) const {
-    if (!has(v, MP_NODE_CAST) || !may_be_touched(v) || is_deny(v)) return false;
-    if (!can_have_low_tensors(v) || has(v, MP_NODE_NO_LOW)) return false;
+    if (!has(v, MP_NODE_FLAG_CAST) || !may_be_touched(v) || is_deny(v)) return false;
+    if (!can_have_low_tensors(v) || has(v, MP_NODE_FLAG_NO_LOW)) return false;
     const auto id = static_cast<int32_t>(v.node);
     for (const Graph::Cluster &c : g_.clusters)
       if (std::count(c.members.begin(), c.members.end(), id) > 0) return false;
@@ -300,7 +302,7 @@ class Oracle {
       return t.producer == id && t.slot == v.slot && t.dtype == MP_FP32;
     };
     for (const Graph::Tensor &t : g_.tensors)
-      if (config_.keeps_io && t.role == MP_TENSOR_OUTPUT && is_mine(t)) return false;
+      if (config_.keeps_io && t.role == MP_TENSOR_ROLE_OUTPUT && is_mine(t)) return false;
     int readers = 0;
     for (size_t i = 0; i < g_.nodes.size(); i++)
       for (const Graph::Input &in : g_.nodes[i].inputs) {

@@ -30,7 +30,7 @@ class Environment {
 /// Made under the variables that are set now.
 struct UnderEnvironment {
   explicit UnderEnvironment(mp_autocast_preset_t preset, uint32_t flags = 0,
-                            mp_autocast_level_t level = MP_AUTOCAST_NORMAL) {
+                            mp_autocast_level_t level = MP_AUTOCAST_LEVEL_NORMAL) {
     mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
     config.preset = preset;
     config.flags = flags;
@@ -39,7 +39,7 @@ struct UnderEnvironment {
   }
   ~UnderEnvironment() { mp_autocast_destroy(policy); }
 
-  mp_autocast_class_t class_of(const char *op) const { return mp_autocast_class(policy, op); }
+  mp_op_class_t class_of(const char *op) const { return mp_autocast_get_class(policy, op); }
   /// "a b": names of the low nodes, and their type.
   std::string low(const char *text) const {
     Graph graph = Graph::parse(text);
@@ -72,28 +72,29 @@ void expect_refused(mp_autocast_preset_t preset, const std::vector<std::string> 
 }  // namespace
 
 TEST_CASE("autocast: the environment", "[autocast]") {
-  CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT).low(kThree) == "a:fp16 b:fp16 c:fp16 ");
+  CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT).low(kThree) == "a:fp16 b:fp16 c:fp16 ");
   {
     const Environment e({{"MP_AUTOCAST", "bf16"}, {"MP_AUTOCAST_LEVEL", "infer_as_deny"}});
-    CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT).low(kThree) == "a:bf16 c:bf16 ");
-    CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT, MP_AUTOCAST_NO_ENVIRONMENT).low(kThree) ==
-          "a:fp16 b:fp16 c:fp16 ");
+    CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT).low(kThree) == "a:bf16 c:bf16 ");
+    CHECK(
+        UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_FLAG_NO_ENVIRONMENT).low(kThree) ==
+        "a:fp16 b:fp16 c:fp16 ");
   }
   {
     const Environment e({{"MP_AUTOCAST_LEVEL", "NORMAL"}});  // wins over the configuration
-    CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT, 0, MP_AUTOCAST_INFER_AS_DENY).low(kThree) ==
-          "a:fp16 b:fp16 c:fp16 ");
+    CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT, 0, MP_AUTOCAST_LEVEL_INFER_AS_DENY)
+              .low(kThree) == "a:fp16 b:fp16 c:fp16 ");
   }
   for (const auto &[word, is_ignored] : {std::pair{"1", true}, std::pair{"false", false}}) {
-    const Environment e({{"MP_AUTOCAST_IGNORE_PERFORMANCE", word}});
-    const UnderEnvironment made(MP_AUTOCAST_DEFAULT,
-                                is_ignored ? 0 : MP_AUTOCAST_IGNORE_PERFORMANCE);
+    const Environment e({{"MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE", word}});
+    const UnderEnvironment made(MP_AUTOCAST_PRESET_DEFAULT,
+                                is_ignored ? 0 : MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE);
     mp_context_config_t config = mp_context_config_default();
     config.device = MP_DEVICE_HOST;
     mp_context_t host;
     require_ok(mp_context_create(&host, &config));
     const char *why = nullptr;
-    require_ok(mp_autocast_disabled_reason(made.policy, host, &why));
+    require_ok(mp_autocast_get_disabled_reason(made.policy, host, &why));
     CHECK((why == nullptr) == is_ignored);
     mp_context_destroy(host);
   }
@@ -103,16 +104,17 @@ TEST_CASE("autocast: the environment", "[autocast]") {
                          {"MP_AUTOCAST_DENY_ADD", "Mine"},
                          {"MP_AUTOCAST_CLEAR_REMOVE", "Reshape"},
                          {"MP_AUTOCAST", ""}});
-    const UnderEnvironment made(MP_AUTOCAST_TENSORFLOW);
+    const UnderEnvironment made(MP_AUTOCAST_PRESET_TENSORFLOW);
     require_ok(made.status);
-    CHECK(made.class_of("Own") == MP_CAST_ALLOW);
-    CHECK(made.class_of("Tanh") == MP_CAST_ALLOW);
-    CHECK(made.class_of("Mine") == MP_CAST_DENY);
-    CHECK(made.class_of("Relu") == MP_CAST_CLEAR);  // was in another list than it is removed from
-    CHECK(made.class_of("Reshape") == MP_CAST_UNLISTED);
+    CHECK(made.class_of("Own") == MP_OP_CLASS_ALLOW);
+    CHECK(made.class_of("Tanh") == MP_OP_CLASS_ALLOW);
+    CHECK(made.class_of("Mine") == MP_OP_CLASS_DENY);
+    CHECK(made.class_of("Relu") ==
+          MP_OP_CLASS_CLEAR);  // was in another list than it is removed from
+    CHECK(made.class_of("Reshape") == MP_OP_CLASS_UNLISTED);
     const char *const op = "Own";
-    require_ok(mp_autocast_set_class(made.policy, &op, 1, MP_CAST_DENY));
-    CHECK(made.class_of("Own") == MP_CAST_DENY);
+    require_ok(mp_autocast_set_class(made.policy, &op, 1, MP_OP_CLASS_DENY));
+    CHECK(made.class_of("Own") == MP_OP_CLASS_DENY);
   }
 }
 
@@ -122,44 +124,44 @@ TEST_CASE("autocast: the environment of TensorFlow", "[autocast]") {
                        {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_GRAYLIST_REMOVE", "Tanh"},
                        {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL", "TREAT_INFER_AS_DENY"},
                        {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_IGNORE_PERFORMANCE", "1"}});
-  const UnderEnvironment made(MP_AUTOCAST_TENSORFLOW);
+  const UnderEnvironment made(MP_AUTOCAST_PRESET_TENSORFLOW);
   require_ok(made.status);
-  CHECK(made.class_of("Own") == MP_CAST_ALLOW);
-  CHECK(made.class_of("Mine") == MP_CAST_DENY);
-  CHECK(made.class_of("Tanh") == MP_CAST_UNLISTED);
+  CHECK(made.class_of("Own") == MP_OP_CLASS_ALLOW);
+  CHECK(made.class_of("Mine") == MP_OP_CLASS_DENY);
+  CHECK(made.class_of("Tanh") == MP_OP_CLASS_UNLISTED);
   CHECK(made.low("a MatMul x\nb Log a\nc MatMul b") == "a:fp16 c:fp16 ");
   const char *why = "?";
-  require_ok(mp_autocast_disabled_reason(made.policy, context(), &why));
+  require_ok(mp_autocast_get_disabled_reason(made.policy, context(), &why));
   CHECK(why == nullptr);
   const Environment ours({{"MP_AUTOCAST_LEVEL", "normal"}});  // is read behind it
-  CHECK(UnderEnvironment(MP_AUTOCAST_TENSORFLOW).low("a MatMul x\nb Log a\nc MatMul b") ==
+  CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_TENSORFLOW).low("a MatMul x\nb Log a\nc MatMul b") ==
         "a:fp16 b:fp16 c:fp16 ");
-  CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT).class_of("Own") == MP_CAST_UNLISTED);
+  CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT).class_of("Own") == MP_OP_CLASS_UNLISTED);
 }
 
 TEST_CASE("autocast: an environment that means nothing is refused", "[autocast]") {
   const auto refused = [](const char *name, const char *value, std::vector<std::string> words) {
     const Environment e({{name, value}});
     words.emplace_back(name);
-    expect_refused(MP_AUTOCAST_TENSORFLOW, words);
+    expect_refused(MP_AUTOCAST_PRESET_TENSORFLOW, words);
   };
   refused("MP_AUTOCAST", "fp8", {"fp8", "off, fp16 or bf16"});
   refused("MP_AUTOCAST_LEVEL", "fast", {"fast", "tensor_cores_only"});
-  refused("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", {"maybe", "0 or 1"});
+  refused("MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE", "maybe", {"maybe", "0 or 1"});
   refused("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL", "normal", {"normal", "UNSAFE_FORCE_ALL"});
   refused("MP_AUTOCAST_ALLOW_ADD", "Tanh", {"Tanh", "infer"});
   refused("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_CLEARLIST_ADD", "Exp", {"Exp", "deny"});
   const Environment e({{"MP_AUTOCAST_ALLOW_ADD", "Own"}, {"MP_AUTOCAST_DENY_ADD", "Own"}});
-  expect_refused(MP_AUTOCAST_DEFAULT, {"MP_AUTOCAST_DENY_ADD", "Own", "allow"});
+  expect_refused(MP_AUTOCAST_PRESET_DEFAULT, {"MP_AUTOCAST_DENY_ADD", "Own", "allow"});
 }
 
 TEST_CASE("autocast: MP_AUTOCAST=off changes nothing", "[autocast]") {
   const Environment e({{"MP_AUTOCAST", "OFF"}});
-  const UnderEnvironment made(MP_AUTOCAST_PYTORCH, MP_AUTOCAST_IGNORE_PERFORMANCE);
+  const UnderEnvironment made(MP_AUTOCAST_PRESET_PYTORCH, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE);
   require_ok(made.status);
   CHECK(made.low(kThree).empty());
   const char *why = nullptr;
-  require_ok(mp_autocast_disabled_reason(made.policy, nullptr, &why));
+  require_ok(mp_autocast_get_disabled_reason(made.policy, nullptr, &why));
   REQUIRE(why != nullptr);
   CHECK_THAT(why, Catch::Matchers::ContainsSubstring("MP_AUTOCAST"));
   const uint8_t inputs[] = {MP_FP32, MP_FP16};

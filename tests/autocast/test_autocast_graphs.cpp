@@ -13,9 +13,9 @@ struct Case {
   const char *graph;
   const char *low;
   int32_t casts;
-  mp_autocast_preset_t preset = MP_AUTOCAST_TENSORFLOW;
+  mp_autocast_preset_t preset = MP_AUTOCAST_PRESET_TENSORFLOW;
   mp_dtype_t dtype = MP_FP16;
-  mp_autocast_level_t level = MP_AUTOCAST_NORMAL;
+  mp_autocast_level_t level = MP_AUTOCAST_LEVEL_NORMAL;
   uint32_t flags = 0;
   int32_t model_copies = 0;
   float amax_limit = 0.0f;
@@ -209,17 +209,17 @@ input Const
 allow1 BatchMatMul input input
 fetch1 Identity allow1 !keep)",
      "allow1", 2},
-    {"TensorFlow, bf16: Simple", kSimple, "clr2 allow1 clr3", 2, MP_AUTOCAST_TENSORFLOW_BF16,
+    {"TensorFlow, bf16: Simple", kSimple, "clr2 allow1 clr3", 2, MP_AUTOCAST_PRESET_TENSORFLOW_BF16,
      MP_BF16},
     {"TensorFlow: two products", kTwoProducts, "clr1 allow0 clr2 infer1 clr3 allow1 clr4", 2},
     {"TensorFlow: two products, TREAT_INFER_AS_DENY", kTwoProducts,
-     "clr1 allow0 clr2 clr3 allow1 clr4", 4, MP_AUTOCAST_TENSORFLOW, MP_FP16,
-     MP_AUTOCAST_INFER_AS_DENY},
+     "clr1 allow0 clr2 clr3 allow1 clr4", 4, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16,
+     MP_AUTOCAST_LEVEL_INFER_AS_DENY},
     {"TensorFlow: two products, TENSOR_CORES_ONLY", kTwoProducts, "allow0 allow1", 4,
-     MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_TENSOR_CORES_ONLY},
+     MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY},
     {"TensorFlow: two products, UNSAFE_FORCE_ALL", kTwoProducts,
-     "clr1 allow0 clr2 infer1 clr3 allow1 clr4", 2, MP_AUTOCAST_TENSORFLOW, MP_FP16,
-     MP_AUTOCAST_FORCE_ALL},
+     "clr1 allow0 clr2 infer1 clr3 allow1 clr4", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16,
+     MP_AUTOCAST_LEVEL_FORCE_ALL},
     {"UNSAFE_FORCE_ALL spares constants, state and cross-entropies", R"(
 c Const
 v Variable
@@ -228,11 +228,11 @@ e Exp read
 x Mul c e
 loss SparseSoftmaxCrossEntropyWithLogits x
 unknown Anything loss)",
-     "e x unknown", 4, MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_FORCE_ALL},
-    {"TensorFlow, emulated: Simple", kSimple, "clr2 allow1 clr3", 9, MP_AUTOCAST_TENSORFLOW,
-     MP_FP16, MP_AUTOCAST_NORMAL, MP_AUTOCAST_EMULATE},
-    {"TensorFlow, emulated: MixedFanout", kMixedFanout, "allow1 allow2", 10, MP_AUTOCAST_TENSORFLOW,
-     MP_FP16, MP_AUTOCAST_NORMAL, MP_AUTOCAST_EMULATE},
+     "e x unknown", 4, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_FORCE_ALL},
+    {"TensorFlow, emulated: Simple", kSimple, "clr2 allow1 clr3", 9, MP_AUTOCAST_PRESET_TENSORFLOW,
+     MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_EMULATE},
+    {"TensorFlow, emulated: MixedFanout", kMixedFanout, "allow1 allow2", 10,
+     MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_EMULATE},
     {"TensorFlow: MixedFanout", kMixedFanout, "allow1 allow2", 4},
     {"what lies behind a denied node", kDenyChain, "clear2 allow", 2},
 
@@ -241,21 +241,21 @@ input Const
 allow MatMul input input
 infer Add allow allow
 deny Exp infer)",
-     "allow infer", 2, MP_AUTOCAST_TENSORFLOW, MP_BF16},
+     "allow infer", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
     {"bf16: an infer behind a low and a denied one", R"(
 input Const
 allow MatMul input input
 deny Exp input
 infer Add allow deny
 clear Relu infer)",
-     "allow", 2, MP_AUTOCAST_TENSORFLOW, MP_BF16},
+     "allow", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
     {"bf16: a chain of infers", R"(
 input Const
 allow MatMul input input
 infer3 Tanh infer2
 infer2 Tanh infer1
 infer1 Tanh allow)",
-     "allow infer3 infer2 infer1", 1, MP_AUTOCAST_TENSORFLOW, MP_BF16},
+     "allow infer3 infer2 infer1", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
     {"fp16: the same chain", R"(
 input Const
 allow MatMul input input
@@ -269,7 +269,7 @@ parameter w
 allow1 MatMul x w
 allow2 MatMul allow1 w
 norm Mean w)",
-     "allow1 allow2", 2, MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_NORMAL, 0, 1},
+     "allow1 allow2", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 1},
     {"a product that can write either", R"(
 allow MatMul x x !writes_either
 deny Exp allow)",
@@ -303,36 +303,38 @@ deny Exp allow)",
      "allow", 2},
     {"outputs may be low", "allow MatMul x x\noutput allow", "allow", 1},
     {"outputs are kept in fp32", "allow MatMul x x\noutput allow", "allow", 2,
-     MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_NORMAL, MP_AUTOCAST_KEEP_IO},
+     MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_KEEP_IO},
     {"outputs are kept in fp32, by a product that can write it",
-     "allow MatMul x x !writes_either\noutput allow", "allow", 1, MP_AUTOCAST_TENSORFLOW, MP_FP16,
-     MP_AUTOCAST_NORMAL, MP_AUTOCAST_KEEP_IO},
+     "allow MatMul x x !writes_either\noutput allow", "allow", 1, MP_AUTOCAST_PRESET_TENSORFLOW,
+     MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_KEEP_IO},
     {"no 16-bit kernel: low spreads from it, and it stays", R"(
 clr1 Relu x
 allow1 MatMul clr1 clr1 !no_low
 clr2 Relu allow1)",
      "clr1 clr2", 3},
     {"fp32 slots of an allow: no clear beside it", kFp32Slots, "attention lstm next mul", 7,
-     MP_AUTOCAST_DEFAULT},
+     MP_AUTOCAST_PRESET_DEFAULT},
     {"fp32 slots of an allow: no infer behind it, nor between two", kFp32Slots,
-     "attention lstm next mul tail", 7, MP_AUTOCAST_DEFAULT, MP_BF16},
+     "attention lstm next mul tail", 7, MP_AUTOCAST_PRESET_DEFAULT, MP_BF16},
     {"fp32 slots of an allow: slot 0 without a tensor ends no path", R"(
 a MatMul s@255 >none
 b Tanh x
 c MatMul b
 hidden a b)",
-     "c", 1, MP_AUTOCAST_DEFAULT},
+     "c", 1, MP_AUTOCAST_PRESET_DEFAULT},
     {"evidence: a range", R"(
 clr1 Relu x
 allow1 MatMul clr1 clr1 ^2000
 clr2 Relu allow1
 allow2 MatMul clr2 clr2
 allow3 MatMul allow2 allow2)",
-     "allow2 allow3", 1, MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_NORMAL, 0, 0, 1023.5f},
+     "allow2 allow3", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0,
+     1023.5f},
     {"evidence: a depth", R"(
 allow1 MatMul x x ~4096
 allow2 MatMul allow1 allow1 ~4095)",
-     "allow2", 1, MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_NORMAL, 0, 0, 0.0f, 4095},
+     "allow2", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0, 0.0f,
+     4095},
     {"evidence is not looked at where the limits are 0", R"(
 a MatMul x x ~4096 ^2000
 b MatMul a a)",
@@ -340,7 +342,7 @@ b MatMul a a)",
     {"evidence: the range of what node 0 writes", R"(
 a MatMul x x ^2000
 b MatMul x x)",
-     "b", 1, MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_NORMAL, 0, 0, 1000.0f},
+     "b", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0, 1000.0f},
     {"absent inputs, and integers on slot 0", R"(
 integer i
 clr Gather table i -
@@ -363,7 +365,8 @@ allow MatMul c2 c2)",
 c Cast !cast =@1
 allow MatMul c c
 output c)",
-     "allow", 1, MP_AUTOCAST_TENSORFLOW, MP_FP16, MP_AUTOCAST_NORMAL, MP_AUTOCAST_KEEP_IO},
+     "allow", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL,
+     MP_AUTOCAST_FLAG_KEEP_IO},
     {"a cast with a reader in fp32 is not absorbed", R"(
 half h
 c Cast h !cast =@1
@@ -388,14 +391,15 @@ sum2 add conv2 relu1
 relu2 relu sum2
 norm layer_norm relu2
 out linear norm w1)",
-     "conv1 relu1 conv2 sum2 relu2 out", 6, MP_AUTOCAST_PYTORCH, MP_FP16, MP_AUTOCAST_NORMAL, 0, 2},
+     "conv1 relu1 conv2 sum2 relu2 out", 6, MP_AUTOCAST_PRESET_PYTORCH, MP_FP16,
+     MP_AUTOCAST_LEVEL_NORMAL, 0, 2},
     {"PyTorch: promote", R"(
 a mm x x
 b mm x x
 c addcmul a b b
 d addcmul a b x
 e cat a c)",
-     "a b c e", 3, MP_AUTOCAST_PYTORCH},
+     "a b c e", 3, MP_AUTOCAST_PRESET_PYTORCH},
     {"PyTorch: a circle is low only where all that enters it is", R"(
 a mm x x
 m add a n
@@ -403,14 +407,14 @@ n relu m
 k add a l
 l relu k
 w add l x)",
-     "a", 2, MP_AUTOCAST_PYTORCH},
+     "a", 2, MP_AUTOCAST_PRESET_PYTORCH},
     {"the default: softmax is denied, and costs no cast where it reads either", R"(
 parameter w
 qk MatMul x w
 s Softmax qk !reads_either
 v MatMul s x !writes_either
 loss SoftmaxXent v !reads_either)",
-     "qk v", 3, MP_AUTOCAST_DEFAULT, MP_FP16, MP_AUTOCAST_NORMAL, 0, 1},
+     "qk v", 3, MP_AUTOCAST_PRESET_DEFAULT, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 1},
     {"ONNX: names of its own", R"(
 parameter w
 c Conv x w
@@ -420,7 +424,7 @@ p GlobalAveragePool r
 f Flatten p
 g Gemm f w
 s Softmax g)",
-     "c b r p f g", 3, MP_AUTOCAST_ONNX, MP_FP16, MP_AUTOCAST_NORMAL, 0, 1},
+     "c b r p f g", 3, MP_AUTOCAST_PRESET_ONNX, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 1},
 };
 
 mp_autocast_config_t config_of(const Case &c) {
@@ -455,7 +459,7 @@ fbn1 FusedBatchNorm x0 x0 x0 x0 x0 > > > >
 x1 MatMul fbn1 fbn1.1
 bng1 FusedBatchNormGrad x1 x1 x1 fbn1.3 fbn1.4 > > > >
 x2 MatMul bng1 bng1.1)");
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   const Result result = rewrite(policy, graph);
   CHECK(low_nodes(graph, result) == "x0 fbn1 x1 bng1 x2");
   const auto reads_cast = [&](const char *node, int32_t input) {
@@ -478,7 +482,7 @@ TEST_CASE("autocast: a first batch norm may be node 0", "[autocast]") {
 fbn FusedBatchNorm a s s s s > > > >
 a MatMul x x
 b MatMul fbn fbn.1)");
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   const Result result = rewrite(policy, graph);
   CHECK(low_nodes(graph, result) == "fbn a b");
   for (size_t t = 0; t < graph.tensors.size(); t++)

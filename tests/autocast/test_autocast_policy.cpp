@@ -17,15 +17,16 @@ struct PresetName {
   mp_autocast_preset_t preset;
   const char *name;
 };
-constexpr PresetName kPresets[] = {{MP_AUTOCAST_TENSORFLOW, "tensorflow"},
-                                   {MP_AUTOCAST_TENSORFLOW_BF16, "tensorflow_bf16"},
-                                   {MP_AUTOCAST_PYTORCH, "pytorch"},
-                                   {MP_AUTOCAST_ONNX, "onnx"}};
+constexpr PresetName kPresets[] = {{MP_AUTOCAST_PRESET_TENSORFLOW, "tensorflow"},
+                                   {MP_AUTOCAST_PRESET_TENSORFLOW_BF16, "tensorflow_bf16"},
+                                   {MP_AUTOCAST_PRESET_PYTORCH, "pytorch"},
+                                   {MP_AUTOCAST_PRESET_ONNX, "onnx"}};
 
-const std::map<std::string, mp_autocast_class_t> kClasses = {
-    {"unlisted", MP_CAST_UNLISTED}, {"allow", MP_CAST_ALLOW}, {"infer", MP_CAST_INFER},
-    {"deny", MP_CAST_DENY},         {"clear", MP_CAST_CLEAR}, {"promote", MP_CAST_PROMOTE},
-    {"banned", MP_CAST_DENY}};
+const std::map<std::string, mp_op_class_t> kClasses = {
+    {"unlisted", MP_OP_CLASS_UNLISTED}, {"allow", MP_OP_CLASS_ALLOW},
+    {"infer", MP_OP_CLASS_INFER},       {"deny", MP_OP_CLASS_DENY},
+    {"clear", MP_OP_CLASS_CLEAR},       {"promote", MP_OP_CLASS_PROMOTE},
+    {"banned", MP_OP_CLASS_DENY}};
 
 /// Of a preset, by class: the names in lists.txt.
 using Lists = std::map<std::string, std::vector<std::string>>;
@@ -59,9 +60,9 @@ TEST_CASE("autocast: the presets list what their sources do", "[autocast]") {
     for (const auto &[word, names] : all.at(preset.name)) {
       for (const std::string &name : names) {
         CAPTURE(name);
-        const bool is_open = preset.preset == MP_AUTOCAST_PYTORCH && word == "unlisted";
-        CHECK(mp_autocast_class(policy.get(), name.c_str()) ==
-              (is_open ? MP_CAST_CLEAR : kClasses.at(word)));
+        const bool is_open = preset.preset == MP_AUTOCAST_PRESET_PYTORCH && word == "unlisted";
+        CHECK(mp_autocast_get_class(policy.get(), name.c_str()) ==
+              (is_open ? MP_OP_CLASS_CLEAR : kClasses.at(word)));
       }
     }
     // Of no other preset: what this one does not name.
@@ -74,8 +75,9 @@ TEST_CASE("autocast: the presets list what their sources do", "[autocast]") {
           if (std::any_of(all.at(preset.name).begin(), all.at(preset.name).end(), is_named))
             continue;
           CAPTURE(name);
-          CHECK(mp_autocast_class(policy.get(), name.c_str()) ==
-                (preset.preset == MP_AUTOCAST_PYTORCH ? MP_CAST_CLEAR : MP_CAST_UNLISTED));
+          CHECK(mp_autocast_get_class(policy.get(), name.c_str()) ==
+                (preset.preset == MP_AUTOCAST_PRESET_PYTORCH ? MP_OP_CLASS_CLEAR
+                                                             : MP_OP_CLASS_UNLISTED));
         }
   }
   const auto count = [&](const char *preset, const char *word) {
@@ -95,9 +97,9 @@ TEST_CASE("autocast: the presets list what their sources do", "[autocast]") {
 }
 
 TEST_CASE("autocast: the default preset knows the names of all others", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_DEFAULT);
+  const Policy policy(MP_AUTOCAST_PRESET_DEFAULT);
   const auto class_of = [&](const std::string &name) {
-    return mp_autocast_class(policy.get(), name.c_str());
+    return mp_autocast_get_class(policy.get(), name.c_str());
   };
   // In this order the first that a name has in any preset is its class.
   const std::vector<std::string> strictest = {"banned", "deny",    "allow",
@@ -116,45 +118,46 @@ TEST_CASE("autocast: the default preset knows the names of all others", "[autoca
         }
   for (const auto &[name, word] : wanted) {
     CAPTURE(name);
-    const mp_autocast_class_t as_painted = word == "promote" ? MP_CAST_INFER : kClasses.at(word);
+    const mp_op_class_t as_painted = word == "promote" ? MP_OP_CLASS_INFER : kClasses.at(word);
     CHECK(class_of(name) == as_painted);
   }
   for (const char *name : {"Linear", "Attention", "LSTM", "GRU", "RNN", "Conv2D", "MatMul"})
-    CHECK(class_of(name) == MP_CAST_ALLOW);
+    CHECK(class_of(name) == MP_OP_CLASS_ALLOW);
   for (const char *name : {"BatchNorm", "BiasAdd", "Gelu", "Add", "Mul"})
-    CHECK(class_of(name) == MP_CAST_INFER);
+    CHECK(class_of(name) == MP_OP_CLASS_INFER);
   for (const char *name : {"Softmax", "LayerNorm", "GroupNorm", "SoftmaxXent", "Sum", "Mean"})
-    CHECK(class_of(name) == MP_CAST_DENY);
+    CHECK(class_of(name) == MP_OP_CLASS_DENY);
   for (const char *name :
        {"Embedding", "Gather", "Dropout", "Relu", "Reshape", "Transpose", "MaxPool"})
-    CHECK(class_of(name) == MP_CAST_CLEAR);
-  CHECK(class_of("softmaxXent") == MP_CAST_UNLISTED);  // case counts
+    CHECK(class_of(name) == MP_OP_CLASS_CLEAR);
+  CHECK(class_of("softmaxXent") == MP_OP_CLASS_UNLISTED);  // case counts
 }
 
 TEST_CASE("autocast: classes that the caller sets", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
-  policy.set_class("Own", MP_CAST_ALLOW);
-  policy.set_class("MatMul", MP_CAST_DENY);
-  policy.set_class("Relu", MP_CAST_UNLISTED);
-  CHECK(mp_autocast_class(policy.get(), "Own") == MP_CAST_ALLOW);
-  CHECK(mp_autocast_class(policy.get(), "MatMul") == MP_CAST_DENY);
-  CHECK(mp_autocast_class(policy.get(), "Relu") == MP_CAST_UNLISTED);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
+  policy.set_class("Own", MP_OP_CLASS_ALLOW);
+  policy.set_class("MatMul", MP_OP_CLASS_DENY);
+  policy.set_class("Relu", MP_OP_CLASS_UNLISTED);
+  CHECK(mp_autocast_get_class(policy.get(), "Own") == MP_OP_CLASS_ALLOW);
+  CHECK(mp_autocast_get_class(policy.get(), "MatMul") == MP_OP_CLASS_DENY);
+  CHECK(mp_autocast_get_class(policy.get(), "Relu") == MP_OP_CLASS_UNLISTED);
   Graph graph = Graph::parse("a MatMul x\nb Own a\nc Relu b");
   CHECK(low_nodes(graph, rewrite(policy, graph)) == "b");
   const char *const op = "Own";
-  expect_status(mp_autocast_set_class(policy.get(), &op, 1, MP_CAST_DENY),
+  expect_status(mp_autocast_set_class(policy.get(), &op, 1, MP_OP_CLASS_DENY),
                 MP_ERROR_INVALID_ARGUMENT);
-  expect_status(mp_autocast_set_nodes(policy.get(), "*", MP_CAST_DENY), MP_ERROR_INVALID_ARGUMENT);
-  CHECK(mp_autocast_class(policy.get(), "Own") == MP_CAST_ALLOW);
+  expect_status(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_DENY),
+                MP_ERROR_INVALID_ARGUMENT);
+  CHECK(mp_autocast_get_class(policy.get(), "Own") == MP_OP_CLASS_ALLOW);
 }
 
 TEST_CASE("autocast: the class that a graph says itself", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("a MatMul x\nb MatMul x\nc MatMul x\nd MatMul x");
-  graph.nodes[0].node_class = 1 + MP_CAST_UNLISTED;
+  graph.nodes[0].node_class = 1 + MP_OP_CLASS_UNLISTED;
   graph.nodes[1].op.clear();
-  graph.nodes[1].node_class = 1 + MP_CAST_ALLOW;
-  graph.nodes[2].node_class = 1 + MP_CAST_DENY;
+  graph.nodes[1].node_class = 1 + MP_OP_CLASS_ALLOW;
+  graph.nodes[2].node_class = 1 + MP_OP_CLASS_DENY;
   CHECK(low_nodes(graph, rewrite(policy, graph)) == "b d");
 }
 
@@ -164,8 +167,8 @@ namespace {
 
 /// What the pattern takes of these names.
 std::string taken(const char *pattern, std::initializer_list<const char *> names) {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
-  require_ok(mp_autocast_set_nodes(policy.get(), pattern, MP_CAST_ALLOW));
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
+  require_ok(mp_autocast_set_nodes(policy.get(), pattern, MP_OP_CLASS_ALLOW));
   Graph graph;
   for (const char *name : names) {
     Graph::Node n;
@@ -198,10 +201,10 @@ TEST_CASE("autocast: patterns of names", "[autocast]") {
 }
 
 TEST_CASE("autocast: of several patterns the last one wins", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
-  require_ok(mp_autocast_set_nodes(policy.get(), "net/*", MP_CAST_DENY));
-  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/*", MP_CAST_ALLOW));
-  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/x", MP_CAST_UNLISTED));
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
+  require_ok(mp_autocast_set_nodes(policy.get(), "net/*", MP_OP_CLASS_DENY));
+  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/*", MP_OP_CLASS_ALLOW));
+  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/x", MP_OP_CLASS_UNLISTED));
   Graph graph = Graph::parse(R"(
 net/body MatMul x
 net/head/a Exp x
@@ -234,50 +237,50 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
   config.device = MP_DEVICE_HOST;
   mp_context_t host;
   require_ok(mp_context_create(&host, &config));
-  const Policy policy(MP_AUTOCAST_DEFAULT);
+  const Policy policy(MP_AUTOCAST_PRESET_DEFAULT);
   const char *why = nullptr;
-  require_ok(mp_autocast_disabled_reason(policy.get(), host, &why));
+  require_ok(mp_autocast_get_disabled_reason(policy.get(), host, &why));
   REQUIRE(why != nullptr);
   CHECK_THAT(why, Catch::Matchers::ContainsSubstring("CPU"));
-  require_ok(mp_autocast_disabled_reason(policy.get(), nullptr, &why));
+  require_ok(mp_autocast_get_disabled_reason(policy.get(), nullptr, &why));
   CHECK(why == nullptr);
 
   Graph graph = Graph::parse("parameter w\nhalf h\na MatMul x w\nb Add a h");
   const size_t nodes = graph.nodes.size(), tensors = graph.tensors.size();
   std::vector<uint8_t> tensor_dtype(tensors, 9), node_dtype(nodes, 9), why_array(nodes, 9);
   std::vector<int32_t> cast(4, 9), because(nodes, 9);
-  mp_autocast_cast_t untouched = {9, MP_FP16, MP_FP16, MP_CAST_BY_KERNEL, 9};
+  mp_autocast_cast_t untouched = {9, MP_FP16, MP_FP16, MP_CAST_KIND_KERNEL, 9};
   for (int repeat = 0; repeat < 2; repeat++) {
     mp_autocast_result_t r;
     MP_INIT_STRUCT(&r);
     r.num_casts = r.num_low_nodes = r.num_parameters_low = 9;
     r.tensor_dtype = tensor_dtype.data(), r.node_dtype = node_dtype.data();
-    r.node_why = why_array.data(), r.node_cause = because.data();
+    r.node_reason = why_array.data(), r.node_cause = because.data();
     r.input_cast = cast.data(), r.casts = &untouched;
     require_ok(mp_autocast_rewrite(policy.get(), host, &graph.view(), &r));
     CHECK(r.num_casts + r.num_low_nodes + r.num_parameters_low == 0);
     REQUIRE(r.disabled_reason != nullptr);
     size_t bytes = 0;
-    require_ok(
-        mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_TEXT, nullptr, &bytes));
+    require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_FORMAT_TEXT,
+                                   nullptr, &bytes));
     std::string text(bytes, ' ');
-    require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_TEXT, text.data(),
-                                   &bytes));
+    require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_FORMAT_TEXT,
+                                   text.data(), &bytes));
     CHECK_THAT(text,
                Catch::Matchers::ContainsSubstring("the rewrite is disabled: 16-bit arithmetic"));
   }
   CHECK(tensor_dtype == std::vector<uint8_t>({MP_FP32, MP_FP16, MP_FP32, MP_FP32, MP_FP32}));
   CHECK(node_dtype == std::vector<uint8_t>(nodes, MP_FP32));
-  CHECK(why_array == std::vector<uint8_t>(nodes, MP_WHY_DISABLED));
+  CHECK(why_array == std::vector<uint8_t>(nodes, MP_AUTOCAST_REASON_DISABLED));
   CHECK(because == std::vector<int32_t>(nodes, -1));
   CHECK(cast == std::vector<int32_t>(4, -1));
   CHECK(untouched.tensor == 9);
   CHECK(warnings == 1);
 
   mp_autocast_config_t open = mp_autocast_config_default(MP_FP16);
-  open.flags = MP_AUTOCAST_IGNORE_PERFORMANCE;
+  open.flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
   const Policy ignoring(open);
-  require_ok(mp_autocast_disabled_reason(ignoring.get(), host, &why));
+  require_ok(mp_autocast_get_disabled_reason(ignoring.get(), host, &why));
   CHECK(why == nullptr);
   mp_context_destroy(host);
   mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
@@ -287,9 +290,9 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
 TEST_CASE("autocast: disabled reason of the device under test", "[autocast]") {
   const mp_device_info_t info = device_info();
   for (const mp_dtype_t low : {MP_FP16, MP_BF16}) {
-    const Policy policy(MP_AUTOCAST_DEFAULT, low);
+    const Policy policy(MP_AUTOCAST_PRESET_DEFAULT, low);
     const char *why = nullptr;
-    require_ok(mp_autocast_disabled_reason(policy.get(), context(), &why));
+    require_ok(mp_autocast_get_disabled_reason(policy.get(), context(), &why));
     const bool is_fast = info.target == MP_TARGET_CUDA && info.arch >= (low == MP_BF16 ? 80 : 70);
     CHECK((why == nullptr) == is_fast);
     if (why != nullptr && info.target == MP_TARGET_CUDA)
@@ -325,7 +328,7 @@ TEST_CASE("autocast: one operation at a time", "[autocast]") {
   };
   for (const OpCase &c : cases) {
     CAPTURE(c.op);
-    const Policy policy(MP_AUTOCAST_PYTORCH, c.low);
+    const Policy policy(MP_AUTOCAST_PRESET_PYTORCH, c.low);
     Types cast_to(c.inputs.size(), 9);
     mp_dtype_t output = static_cast<mp_dtype_t>(9);
     require_ok(mp_autocast_op(policy.get(), c.op, c.inputs.data(),
@@ -339,7 +342,7 @@ TEST_CASE("autocast: a banned operation says what to use", "[autocast]") {
   const uint8_t input = MP_FP16;
   uint8_t cast_to = 9;
   mp_dtype_t output = MP_BF16;
-  const Policy policy(MP_AUTOCAST_PYTORCH);
+  const Policy policy(MP_AUTOCAST_PRESET_PYTORCH);
   expect_status(mp_autocast_op(policy.get(), "binary_cross_entropy", &input, 1, &cast_to, &output),
                 MP_ERROR_UNSUPPORTED);
   CHECK_THAT(mp_last_error(),
@@ -349,8 +352,8 @@ TEST_CASE("autocast: a banned operation says what to use", "[autocast]") {
   Graph graph = Graph::parse("a mm x x\nloss binary_cross_entropy a");
   CHECK(low_nodes(graph, rewrite(policy, graph)) == "a");  // in a graph it is fp32
 
-  const Policy other(MP_AUTOCAST_PYTORCH);
-  other.set_class("binary_cross_entropy", MP_CAST_DENY);
+  const Policy other(MP_AUTOCAST_PRESET_PYTORCH);
+  other.set_class("binary_cross_entropy", MP_OP_CLASS_DENY);
   require_ok(mp_autocast_op(other.get(), "binary_cross_entropy", &input, 1, &cast_to, &output));
   CHECK(cast_to == MP_FP32);
 }
@@ -363,7 +366,7 @@ TEST_CASE("autocast: the scaler that belongs to a type", "[autocast]") {
   require_ok(mp_scaler_config_init_preset(&keras, sizeof keras, MP_SCALER_PRESET_KERAS));
   CHECK(std::memcmp(&fp16, &keras, sizeof keras) == 0);
   const mp_scaler_config_t bf16 = mp_autocast_scaler_default(MP_BF16);
-  CHECK(bf16.policy == MP_SCALER_STATIC);
+  CHECK(bf16.policy == MP_SCALER_POLICY_STATIC);
   CHECK(bf16.init_scale == 1.0f);
   mp_scaler_config_t none;
   expect_status(mp_autocast_scaler_init(&none, sizeof none, MP_DTYPE_NONE),

@@ -25,28 +25,31 @@ struct Drawn {
   bool has_clusters;
   bool has_casts;
 
-  std::vector<mp_autocast_class_t> classes() const {
-    std::vector<mp_autocast_class_t> c;
+  std::vector<mp_op_class_t> classes() const {
+    std::vector<mp_op_class_t> c;
     for (const Graph::Node &n : graph.nodes)
-      c.push_back(static_cast<mp_autocast_class_t>(n.node_class - 1));
+      c.push_back(static_cast<mp_op_class_t>(n.node_class - 1));
     return c;
   }
 };
 
 uint16_t draw_flags(Random &random, bool has_casts) {
-  constexpr mp_node_flags_t kRare[] = {MP_NODE_KEEP, MP_NODE_ELSEWHERE, MP_NODE_NO_LOW,
-                                       MP_NODE_READS_VARIABLE, MP_NODE_BACK_EDGE};
+  constexpr mp_node_flags_t kRare[] = {MP_NODE_FLAG_KEEP_FP32, MP_NODE_FLAG_OTHER_DEVICE,
+                                       MP_NODE_FLAG_NO_LOW, MP_NODE_FLAG_READS_VARIABLE,
+                                       MP_NODE_FLAG_BACK_EDGE};
   uint16_t flags = 0;
   for (const mp_node_flags_t flag : kRare)
     if (chance(random, 6)) flags |= static_cast<uint16_t>(flag);
-  if (chance(random, 15)) flags |= MP_NODE_READS_EITHER;
-  if (chance(random, 25)) flags |= MP_NODE_WRITES_EITHER;
-  if (has_casts && chance(random, 15)) flags |= MP_NODE_CAST;
+  if (chance(random, 15)) flags |= MP_NODE_FLAG_READS_EITHER;
+  if (chance(random, 25)) flags |= MP_NODE_FLAG_WRITES_EITHER;
+  if (has_casts && chance(random, 15)) flags |= MP_NODE_FLAG_CAST;
   return flags;
 }
 
 uint8_t draw_slot(Random &random) {
-  return chance(random, 85) ? uint8_t{0} : chance(random, 50) ? uint8_t{1} : uint8_t{MP_SLOT_FP32};
+  return chance(random, 85)   ? uint8_t{0}
+         : chance(random, 50) ? uint8_t{1}
+                              : uint8_t{MP_AUTOCAST_SLOT_FP32};
 }
 
 /// At most one cluster a node, so that the order of clusters does not count.
@@ -66,17 +69,18 @@ Drawn draw(uint64_t seed, size_t num_nodes) {
   Random random(seed);
   Drawn d{};
   d.config = mp_autocast_config_default(chance(random, 60) ? MP_FP16 : MP_BF16);
-  d.config.preset = chance(random, 75) ? MP_AUTOCAST_TENSORFLOW : MP_AUTOCAST_PYTORCH;
+  d.config.preset = chance(random, 75) ? MP_AUTOCAST_PRESET_TENSORFLOW : MP_AUTOCAST_PRESET_PYTORCH;
   d.config.level = static_cast<mp_autocast_level_t>(below(random, d.config.low == MP_FP16 ? 4 : 3));
-  if (chance(random, 20)) d.config.flags |= MP_AUTOCAST_KEEP_IO;
+  if (chance(random, 20)) d.config.flags |= MP_AUTOCAST_FLAG_KEEP_IO;
   d.has_clusters = chance(random, 40);
   d.has_casts = chance(random, 40);
   const bool has_circles = chance(random, 30);
 
   // More of what colour travels through than of what stops it.
-  constexpr mp_autocast_class_t kClasses[] = {
-      MP_CAST_ALLOW, MP_CAST_ALLOW, MP_CAST_INFER, MP_CAST_INFER,    MP_CAST_CLEAR,  MP_CAST_CLEAR,
-      MP_CAST_CLEAR, MP_CAST_CLEAR, MP_CAST_DENY,  MP_CAST_UNLISTED, MP_CAST_PROMOTE};
+  constexpr mp_op_class_t kClasses[] = {MP_OP_CLASS_ALLOW,    MP_OP_CLASS_ALLOW,  MP_OP_CLASS_INFER,
+                                        MP_OP_CLASS_INFER,    MP_OP_CLASS_CLEAR,  MP_OP_CLASS_CLEAR,
+                                        MP_OP_CLASS_CLEAR,    MP_OP_CLASS_CLEAR,  MP_OP_CLASS_DENY,
+                                        MP_OP_CLASS_UNLISTED, MP_OP_CLASS_PROMOTE};
   Graph &g = d.graph;
   for (size_t i = 0; i < num_nodes; i++) {
     Graph::Node n;
@@ -88,14 +92,14 @@ Drawn draw(uint64_t seed, size_t num_nodes) {
       t.producer = static_cast<int32_t>(i);
       t.slot = draw_slot(random);
       if (chance(random, 8)) t.dtype = chance(random, 50) ? MP_DTYPE_NONE : MP_FP16;
-      if (t.slot == MP_SLOT_FP32 && t.dtype == MP_FP16) t.dtype = MP_FP32;
+      if (t.slot == MP_AUTOCAST_SLOT_FP32 && t.dtype == MP_FP16) t.dtype = MP_FP32;
       t.role = static_cast<uint8_t>(chance(random, 85) ? 0 : 1 + below(random, 2));
       g.tensors.push_back(t);
     }
   }
   for (int outside = 0; outside < 3; outside++) {
     g.tensors.emplace_back();
-    g.tensors.back().role = outside == 0 ? MP_TENSOR_PARAMETER : MP_TENSOR_ACTIVATION;
+    g.tensors.back().role = outside == 0 ? MP_TENSOR_ROLE_PARAMETER : MP_TENSOR_ROLE_ACTIVATION;
   }
   const size_t num_tensors = g.tensors.size();
   for (size_t i = 0; i < num_nodes; i++) {
@@ -104,7 +108,8 @@ Drawn draw(uint64_t seed, size_t num_nodes) {
       const Graph::Tensor &t = g.tensors[static_cast<size_t>(in.tensor)];
       if (!has_circles && t.producer >= static_cast<int32_t>(i))
         in.tensor = static_cast<int32_t>(num_tensors) - 1;
-      if (g.tensors[static_cast<size_t>(in.tensor)].dtype == MP_FP16 && in.slot == MP_SLOT_FP32)
+      if (g.tensors[static_cast<size_t>(in.tensor)].dtype == MP_FP16 &&
+          in.slot == MP_AUTOCAST_SLOT_FP32)
         in.slot = 0;
       if (chance(random, 3)) in.tensor = -1;
       g.nodes[i].inputs.push_back(in);
@@ -124,8 +129,8 @@ std::string repro(uint64_t seed, size_t num_nodes) {
 }
 
 OracleConfig oracle_config(const Drawn &d) {
-  return {d.config.low, d.config.level, d.config.preset == MP_AUTOCAST_PYTORCH,
-          (d.config.flags & MP_AUTOCAST_KEEP_IO) != 0};
+  return {d.config.low, d.config.level, d.config.preset == MP_AUTOCAST_PRESET_PYTORCH,
+          (d.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0};
 }
 
 // ---------------------------------------------------------------------------- what holds of any graph
@@ -163,8 +168,8 @@ std::string check_colours(const Graph &g, const Result &r, const Oracle &oracle)
     if (r.is_low(i) != wanted)
       return format("node %d is %s", i,
                     wanted ? "fp32, and is to be low" : "low, and is to be fp32");
-    if ((r.node_why[static_cast<size_t>(i)] >= 32) != wanted)
-      return format("node %d has reason %d", i, r.node_why[static_cast<size_t>(i)]);
+    if ((r.node_reason[static_cast<size_t>(i)] >= 32) != wanted)
+      return format("node %d has reason %d", i, r.node_reason[static_cast<size_t>(i)]);
   }
   return num_low == r.num_low_nodes
              ? ""
@@ -175,7 +180,7 @@ std::string check_colours(const Graph &g, const Result &r, const Oracle &oracle)
 std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
   const Graph &g = d.graph;
   const Colours colours{g, oracle};
-  const bool keeps_io = (d.config.flags & MP_AUTOCAST_KEEP_IO) != 0;
+  const bool keeps_io = (d.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0;
   struct Readers {
     int all = 0, low = 0, fp32 = 0;  ///< the last two: who want that type, whatever else
   };
@@ -191,7 +196,8 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
         continue;
       }
       const auto t = static_cast<size_t>(in.tensor);
-      const bool reads_either = (n.flags & MP_NODE_READS_EITHER) != 0 && in.slot != MP_SLOT_FP32;
+      const bool reads_either =
+          (n.flags & MP_NODE_FLAG_READS_EITHER) != 0 && in.slot != MP_AUTOCAST_SLOT_FP32;
       const bool wants_low = oracle.is_low(i, in.slot);
       readers[t].all++;
       if (!reads_either) (wants_low ? readers[t].low : readers[t].fp32)++;
@@ -214,14 +220,15 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
   for (size_t c = 0; c < r.casts.size(); c++) {
     const mp_autocast_cast_t &cast = r.casts[c];
     const auto t = static_cast<size_t>(cast.tensor);
-    const bool is_outside = keeps_io && g.tensors[t].role == MP_TENSOR_OUTPUT && cast.to == MP_FP32;
+    const bool is_outside =
+        keeps_io && g.tensors[t].role == MP_TENSOR_ROLE_OUTPUT && cast.to == MP_FP32;
     if (cast.readers != cast_readers[c] + (is_outside ? 1 : 0))
       return format("cast %zu has other readers", c);
     if (cast.readers == 0) return format("cast %zu has no readers", c);
     if (c > 0 && r.casts[c - 1].tensor >= cast.tensor)
       return "casts are not in order of their tensors";
-    const bool is_copy = g.tensors[t].role == MP_TENSOR_PARAMETER && cast.to == d.config.low;
-    if (is_copy != (cast.kind == MP_CAST_BY_MODEL_COPY))
+    const bool is_copy = g.tensors[t].role == MP_TENSOR_ROLE_PARAMETER && cast.to == d.config.low;
+    if (is_copy != (cast.kind == MP_CAST_KIND_MODEL_COPY))
       return format("cast %zu has the wrong kind", c);
     model_copies += is_copy ? 1 : 0;
     casts_of[t]++;
@@ -235,14 +242,14 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
       continue;
     }
     const bool is_low = colours.has_low_producer(static_cast<int32_t>(t));
-    const bool is_output = tensor.role == MP_TENSOR_OUTPUT;
+    const bool is_output = tensor.role == MP_TENSOR_ROLE_OUTPUT;
     Readers &want = readers[t];
     if (is_output && keeps_io) want.all++, want.fp32++;
     const int others = is_low ? want.fp32 : want.low;
-    const bool is_copy = tensor.role == MP_TENSOR_PARAMETER && !is_low;
+    const bool is_copy = tensor.role == MP_TENSOR_ROLE_PARAMETER && !is_low;
     const bool can_write =
-        tensor.producer >= 0 && tensor.slot != MP_SLOT_FP32 && !is_copy &&
-        (g.nodes[static_cast<size_t>(tensor.producer)].flags & MP_NODE_WRITES_EITHER) != 0 &&
+        tensor.producer >= 0 && tensor.slot != MP_AUTOCAST_SLOT_FP32 && !is_copy &&
+        (g.nodes[static_cast<size_t>(tensor.producer)].flags & MP_NODE_FLAG_WRITES_EITHER) != 0 &&
         (!is_output || keeps_io);
     const bool writes_other = can_write && others > 0 && others == want.all;
     const uint8_t written =
@@ -257,33 +264,35 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
 
 /// Whatever the oracle says.
 std::string check_rules(const Drawn &d, const Result &r) {
-  const bool is_forced = d.config.level == MP_AUTOCAST_FORCE_ALL;
+  const bool is_forced = d.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL;
   for (size_t i = 0; i < d.graph.nodes.size(); i++) {
     const Graph::Node &n = d.graph.nodes[i];
-    const auto node_class = static_cast<mp_autocast_class_t>(n.node_class - 1);
+    const auto node_class = static_cast<mp_op_class_t>(n.node_class - 1);
     const bool is_clustered =
         std::any_of(d.graph.clusters.begin(), d.graph.clusters.end(), [&](const Graph::Cluster &c) {
           return std::count(c.members.begin(), c.members.end(), static_cast<int32_t>(i)) > 0;
         });
     const bool is_low = r.is_low(static_cast<int32_t>(i));
     const uint8_t slot = main_slot(d.graph, static_cast<int32_t>(i));
-    const bool is_fixed = (n.flags & (MP_NODE_KEEP | MP_NODE_ELSEWHERE | MP_NODE_NO_LOW)) != 0 ||
-                          slot == MP_SLOT_FP32;
+    const bool is_fixed =
+        (n.flags & (MP_NODE_FLAG_KEEP_FP32 | MP_NODE_FLAG_OTHER_DEVICE | MP_NODE_FLAG_NO_LOW)) !=
+            0 ||
+        slot == MP_AUTOCAST_SLOT_FP32;
     if (is_low && is_fixed) return format("node %zu cannot be low, and is", i);
-    const bool is_absorbed = r.node_why[i] == MP_WHY_CAST_ABSORBED;
-    const bool is_held = node_class == MP_CAST_DENY || node_class == MP_CAST_UNLISTED;
+    const bool is_absorbed = r.node_reason[i] == MP_AUTOCAST_REASON_CAST_ABSORBED;
+    const bool is_held = node_class == MP_OP_CLASS_DENY || node_class == MP_OP_CLASS_UNLISTED;
     if (is_low && is_held && !is_clustered && !is_absorbed && !is_forced)
       return format("node %zu is denied or unlisted, and low", i);
-    const bool is_eligible = r.node_why[i] != MP_WHY_NOT_FLOAT;
-    if (!is_low && node_class == MP_CAST_ALLOW && !is_fixed && is_eligible && !is_clustered)
+    const bool is_eligible = r.node_reason[i] != MP_AUTOCAST_REASON_NOT_FLOAT;
+    if (!is_low && node_class == MP_OP_CLASS_ALLOW && !is_fixed && is_eligible && !is_clustered)
       return format("node %zu is allowed, and fp32", i);
     const int32_t because = r.node_cause[i];
     if (because < -1 || because >= static_cast<int32_t>(d.graph.nodes.size()))
       return format("node %zu is as it is because of %d", i, because);
-    if (r.node_why[i] == MP_WHY_DENY_UPSTREAM && (because < 0 || r.is_low(because)))
+    if (r.node_reason[i] == MP_AUTOCAST_REASON_DENY_UPSTREAM && (because < 0 || r.is_low(because)))
       return format("node %zu is denied by %d", i, because);
-    const bool has_low_cause =
-        r.node_why[i] == MP_WHY_BETWEEN_ALLOW || r.node_why[i] == MP_WHY_CAST_ABSORBED;
+    const bool has_low_cause = r.node_reason[i] == MP_AUTOCAST_REASON_BETWEEN_ALLOW ||
+                               r.node_reason[i] == MP_AUTOCAST_REASON_CAST_ABSORBED;
     if (has_low_cause && because < 0) return format("node %zu has no cause", i);
   }
   return "";
@@ -311,7 +320,7 @@ std::string check_permuted(const Policy &policy, const Drawn &d, const Result &r
     if (q.node_dtype[j] != r.node_dtype[i])
       return format("the colour of node %zu depends on the order", i);
     // Of a cluster, another member may have decided.
-    if (q.node_why[j] != r.node_why[i] && d.graph.clusters.empty())
+    if (q.node_reason[j] != r.node_reason[i] && d.graph.clusters.empty())
       return format("the reason of node %zu depends on the order", i);
   }
   for (size_t c = 0; c < r.casts.size(); c++)
@@ -323,9 +332,9 @@ std::string check_permuted(const Policy &policy, const Drawn &d, const Result &r
 
 /// What the host makes of the result, given to the rewrite once more.
 std::string check_again(const Policy &policy, const Drawn &d, const Result &r) {
-  if (d.config.level == MP_AUTOCAST_FORCE_ALL) return "";  // it would force the casts
+  if (d.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return "";  // it would force the casts
   // A container that becomes low after the sweep gives its readers 16 bits, which the next sweep sees.
-  if (d.config.preset == MP_AUTOCAST_PYTORCH && d.has_clusters) return "";
+  if (d.config.preset == MP_AUTOCAST_PRESET_PYTORCH && d.has_clusters) return "";
   Graph g = d.graph;
   for (size_t t = 0; t < g.tensors.size(); t++) g.tensors[t].dtype = r.tensor_dtype[t];
   std::vector<int32_t> made(r.casts.size());
@@ -336,13 +345,13 @@ std::string check_again(const Policy &policy, const Drawn &d, const Result &r) {
     Graph::Tensor result;
     result.dtype = static_cast<uint8_t>(cast.to);
     result.slot = 1;
-    if (cast.kind == MP_CAST_BY_KERNEL) {
+    if (cast.kind == MP_CAST_KIND_KERNEL) {
       result.producer = static_cast<int32_t>(g.nodes.size());
-      if (from.role == MP_TENSOR_OUTPUT && (d.config.flags & MP_AUTOCAST_KEEP_IO) != 0)
+      if (from.role == MP_TENSOR_ROLE_OUTPUT && (d.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0)
         std::swap(from.role, result.role);
       Graph::Node n;
-      n.node_class = 1 + MP_CAST_UNLISTED;
-      n.flags = MP_NODE_CAST;
+      n.node_class = 1 + MP_OP_CLASS_UNLISTED;
+      n.flags = MP_NODE_FLAG_CAST;
       n.inputs = {{cast.tensor, 0}};
       g.nodes.push_back(n);
     }
@@ -360,21 +369,22 @@ std::string check_again(const Policy &policy, const Drawn &d, const Result &r) {
 
 std::string check_levels(const Drawn &d, const Result &r, Graph &graph) {
   mp_autocast_config_t config = d.config;
-  config.level = MP_AUTOCAST_INFER_AS_DENY;
-  if (d.config.level == MP_AUTOCAST_NORMAL) {
+  config.level = MP_AUTOCAST_LEVEL_INFER_AS_DENY;
+  if (d.config.level == MP_AUTOCAST_LEVEL_NORMAL) {
     const Result careful = rewrite(Policy(config), graph);
     for (size_t i = 0; i < graph.nodes.size(); i++)
       if (careful.is_low(static_cast<int32_t>(i)) && !r.is_low(static_cast<int32_t>(i)))
         return format("node %zu is low with INFER_AS_DENY alone", i);
   }
   Graph kept = graph;
-  for (Graph::Node &n : kept.nodes) n.flags |= MP_NODE_KEEP;
+  for (Graph::Node &n : kept.nodes) n.flags |= MP_NODE_FLAG_KEEP_FP32;
   const Result identity = rewrite(Policy(d.config), kept);
   if (identity.num_casts != 0 || identity.num_low_nodes != 0)
-    return "MP_NODE_KEEP everywhere changes something";
-  if (d.config.level != MP_AUTOCAST_TENSOR_CORES_ONLY || d.has_clusters || d.has_casts) return "";
+    return "MP_NODE_FLAG_KEEP_FP32 everywhere changes something";
+  if (d.config.level != MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY || d.has_clusters || d.has_casts)
+    return "";
   for (size_t i = 0; i < graph.nodes.size(); i++) {
-    const bool is_allow = graph.nodes[i].node_class == 1 + MP_CAST_ALLOW;
+    const bool is_allow = graph.nodes[i].node_class == 1 + MP_OP_CLASS_ALLOW;
     if (r.is_low(static_cast<int32_t>(i)) && !is_allow)
       return format("node %zu is low, and no product", i);
   }
@@ -384,7 +394,7 @@ std::string check_levels(const Drawn &d, const Result &r, Graph &graph) {
 /// The same colours emulated: every tensor stays, and what is low is rounded on its way.
 std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
   mp_autocast_config_t config = d.config;
-  config.flags |= MP_AUTOCAST_EMULATE;
+  config.flags |= MP_AUTOCAST_FLAG_EMULATE;
   const Result r = rewrite(Policy(config), graph);
   if (r.node_dtype != plain.node_dtype) return "emulation has other colours";
   struct Readers {
@@ -423,15 +433,15 @@ std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
     const auto t = static_cast<size_t>(cast.tensor);
     if (cast.to != MP_FP32)
       to_low[t]++;
-    else if (cast.readers != cast_readers[c] && graph.tensors[t].role != MP_TENSOR_OUTPUT)
+    else if (cast.readers != cast_readers[c] && graph.tensors[t].role != MP_TENSOR_ROLE_OUTPUT)
       return format("cast %zu has other readers", c);
   }
   for (size_t t = 0; t < graph.tensors.size(); t++) {
     if (r.tensor_dtype[t] != graph.tensors[t].dtype)
       return format("tensor %zu changes its type", t);
     Readers &of = readers[t];
-    if ((config.flags & MP_AUTOCAST_KEEP_IO) != 0 && graph.tensors[t].role == MP_TENSOR_OUTPUT &&
-        graph.tensors[t].dtype == MP_FP32)
+    if ((config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0 &&
+        graph.tensors[t].role == MP_TENSOR_ROLE_OUTPUT && graph.tensors[t].dtype == MP_FP32)
       of.fp32++;
     const bool is_low = colours.has_low_producer(static_cast<int32_t>(t));
     const int is_rounded = (is_low ? of.low + of.fp32 : of.low) > 0 ? 1 : 0;

@@ -28,9 +28,9 @@ tail Tanh exp)";
 }  // namespace
 
 TEST_CASE("autocast: the report as text", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse(kNet);
-  CHECK(explain(policy, graph, MP_AUTOCAST_TEXT) ==
+  CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT) ==
         "conv1  Conv2D            fp16  on the allow list\n"
         "norm   FusedBatchNormV3  fp16  between conv1 and conv2\n"
         "relu   Relu              fp16  between conv1 and conv2\n"
@@ -42,9 +42,9 @@ TEST_CASE("autocast: the report as text", "[autocast]") {
 }
 
 TEST_CASE("autocast: the report on a sweep", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_PYTORCH);
+  const Policy policy(MP_AUTOCAST_PRESET_PYTORCH);
   Graph graph = Graph::parse("a mm x x\nb softmax a\nc relu b\nd relu a");
-  CHECK(explain(policy, graph, MP_AUTOCAST_TEXT) ==
+  CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT) ==
         "a  mm       fp16  on the allow list\n"
         "b  softmax  fp32  on the deny list\n"
         "c  relu     fp32  not all inputs are 16-bit\n"
@@ -53,12 +53,12 @@ TEST_CASE("autocast: the report on a sweep", "[autocast]") {
 }
 
 TEST_CASE("autocast: nodes without names and operations are numbered", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("a MatMul x\nb Tanh a\nc MatMul b");
   for (Graph::Node &n : graph.nodes) n.name.clear();
   graph.nodes[0].op.clear();
-  graph.nodes[0].node_class = 1 + MP_CAST_ALLOW;
-  CHECK(explain(policy, graph, MP_AUTOCAST_TEXT) ==
+  graph.nodes[0].node_class = 1 + MP_OP_CLASS_ALLOW;
+  CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT) ==
         "#0  -       fp16  on the allow list\n"
         "#1  Tanh    fp16  between #0 and #2\n"
         "#2  MatMul  fp16  on the allow list\n"
@@ -66,11 +66,11 @@ TEST_CASE("autocast: nodes without names and operations are numbered", "[autocas
 }
 
 TEST_CASE("autocast: the report as JSON", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW, MP_BF16);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16);
   Graph graph = Graph::parse("parameter w\na MatMul x w\nb Tanh a");
   graph.nodes[0].name = "a \"quoted\"\\\n\x01";
   CHECK(
-      explain(policy, graph, MP_AUTOCAST_JSON) ==
+      explain(policy, graph, MP_AUTOCAST_FORMAT_JSON) ==
       R"({"low": "bf16", "disabled_reason": null, "num_nodes": 2, "num_low_nodes": 2, "num_casts": 2, "num_parameters_low": 1,
  "nodes": [
   {"name": "a \"quoted\"\\\u000a\u0001", "op": "MatMul", "dtype": "bf16", "why": "allow_list", "because": null, "reason": "on the allow list"},
@@ -82,9 +82,9 @@ TEST_CASE("autocast: the report as JSON", "[autocast]") {
 }
 
 TEST_CASE("autocast: the report as a picture", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("parameter w\na MatMul x w\nb Exp a\nc Size b >none\nhidden a c");
-  CHECK(explain(policy, graph, MP_AUTOCAST_DOT) ==
+  CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_DOT) ==
         R"(digraph autocast {
   node [shape=box, style=filled, fontname=Helvetica];
   edge [fontname=Helvetica];
@@ -103,44 +103,44 @@ TEST_CASE("autocast: the report as a picture", "[autocast]") {
 }
 
 TEST_CASE("autocast: quotes in names and operations do not end a label", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("a MatMul x");
   graph.nodes[0].name = "a\"b";
   graph.nodes[0].op = "c\\\"";
-  CHECK_THAT(explain(policy, graph, MP_AUTOCAST_DOT),
+  CHECK_THAT(explain(policy, graph, MP_AUTOCAST_FORMAT_DOT),
              Catch::Matchers::ContainsSubstring(R"([label="a\"b\nc\\\"", fillcolor=)"));
 }
 
 TEST_CASE("autocast: names cannot forge lines of a report, nor make it invalid UTF-8",
           "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("a MatMul x\nb Exp a");
   graph.nodes[0].name = "a\n2 of 2\r\x1b[2K\x7f\xff\xc3\xa4";
   graph.nodes[1].op = "E\xe2\x80\xa8\xc0\x8a\\";
   const std::string name = "a\\u000a2 of 2\\u000d\\u001b[2K\\u007f\xef\xbf\xbd\xc3\xa4";
   const std::string op = "E\\u2028\xef\xbf\xbd\xef\xbf\xbd\\";
-  const std::string text = explain(policy, graph, MP_AUTOCAST_TEXT);
+  const std::string text = explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT);
   CHECK(std::count(text.begin(), text.end(), '\n') == 3);
   CHECK(text.starts_with(name + "  MatMul"));
   CHECK_THAT(text, Catch::Matchers::ContainsSubstring("b" + std::string(name.size() - 1, ' ') +
                                                       "  " + op + "  fp32"));
-  const std::string json = explain(policy, graph, MP_AUTOCAST_JSON);
+  const std::string json = explain(policy, graph, MP_AUTOCAST_FORMAT_JSON);
   CHECK_THAT(json, Catch::Matchers::ContainsSubstring("{\"name\": \"" + name + "\"") &&
                        Catch::Matchers::ContainsSubstring("\"op\": \"" + op + "\\\""));
-  const std::string dot = explain(policy, graph, MP_AUTOCAST_DOT);
+  const std::string dot = explain(policy, graph, MP_AUTOCAST_FORMAT_DOT);
   CHECK_THAT(dot, Catch::Matchers::ContainsSubstring("a\\\\u000a2 of 2") &&
                       !Catch::Matchers::ContainsSubstring("\x1b"));
 }
 
 TEST_CASE("autocast: a report that does not fit is not begun", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse(kNet);
-  const size_t needed = explain(policy, graph, MP_AUTOCAST_TEXT).size() + 1;
+  const size_t needed = explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT).size() + 1;
   mp_autocast_result_t result;
   MP_INIT_STRUCT(&result);
   std::string text(needed, '#');
   size_t bytes = needed - 1;
-  expect_status(mp_autocast_explain(policy.get(), &graph.view(), &result, MP_AUTOCAST_TEXT,
+  expect_status(mp_autocast_explain(policy.get(), &graph.view(), &result, MP_AUTOCAST_FORMAT_TEXT,
                                     text.data(), &bytes),
                 MP_ERROR_WORKSPACE_TOO_SMALL);
   CHECK_THAT(mp_last_error(), Catch::Matchers::ContainsSubstring(std::to_string(needed)));
@@ -165,11 +165,11 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]")
   const std::filesystem::path folder = std::filesystem::path(name) / "new" / "folder";
   setenv("MP_AUTOCAST_LOG", folder.c_str(), 1);
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
-  config.preset = MP_AUTOCAST_TENSORFLOW;
+  config.preset = MP_AUTOCAST_PRESET_TENSORFLOW;
   mp_autocast_t policy;
   require_ok(mp_autocast_create(&policy, &config));
   unsetenv("MP_AUTOCAST_LOG");
-  require_ok(mp_autocast_set_nodes(policy, "own/*", MP_CAST_CLEAR));
+  require_ok(mp_autocast_set_nodes(policy, "own/*", MP_OP_CLASS_CLEAR));
   Graph graph = Graph::parse(kNet);
   mp_autocast_result_t result;
   MP_INIT_STRUCT(&result);
@@ -182,9 +182,9 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]")
     files[file.substr(file.rfind('-'))] = content(entry.path());
   }
   CHECK(files.size() == 4);
-  const Policy same(MP_AUTOCAST_TENSORFLOW);
-  CHECK(files["-report.txt"] == explain(same, graph, MP_AUTOCAST_TEXT));
-  CHECK(files["-after.dot"] == explain(same, graph, MP_AUTOCAST_DOT));
+  const Policy same(MP_AUTOCAST_PRESET_TENSORFLOW);
+  CHECK(files["-report.txt"] == explain(same, graph, MP_AUTOCAST_FORMAT_TEXT));
+  CHECK(files["-after.dot"] == explain(same, graph, MP_AUTOCAST_FORMAT_DOT));
   CHECK_THAT(files["-before.dot"], Catch::Matchers::ContainsSubstring("n0 -> n1;") &&
                                        !Catch::Matchers::ContainsSubstring("palegreen3"));
   CHECK_THAT(files["-lists.txt"],

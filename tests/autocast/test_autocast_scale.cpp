@@ -88,7 +88,7 @@ int64_t bytes_of_rewrite(const Policy &policy, const Chain &chain) {
 
 TEST_CASE("autocast: a million nodes", "[autocast][pure]") {
   constexpr int32_t kNodes = 1000000;
-  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   // Two products, and 10 nodes between, of which one denies.
   const Chain chain(kNodes, 7,
                     {"MatMul", "Relu", "Tanh", "Relu", "MatMul", "Relu", "Exp", "Relu", "Tanh",
@@ -105,23 +105,24 @@ TEST_CASE("autocast: a chain of a million nodes that one end colours", "[autocas
   constexpr int32_t kNodes = 1000000;
   Chain chain(kNodes, kNodes, {"Relu"});
   chain.op[0] = "MatMul";
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_TENSORFLOW), chain).num_low_nodes == kNodes);
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_DEFAULT), chain).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), chain).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_DEFAULT), chain).num_low_nodes == kNodes);
   Chain torch(kNodes, kNodes, {"relu"});
   torch.op[0] = "mm";
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PYTORCH), torch).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_PYTORCH), torch).num_low_nodes == kNodes);
   Chain infer(kNodes, kNodes, {"Tanh"});
   infer.op[0] = "MatMul";
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_TENSORFLOW, MP_BF16), infer).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16), infer).num_low_nodes ==
+        kNodes);
   infer.op[kNodes - 1] = "MatMul";
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_TENSORFLOW), infer).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), infer).num_low_nodes == kNodes);
   infer.op[0] = "Exp";
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_TENSORFLOW), infer).num_low_nodes == 1);
-  std::vector<uint16_t> flags(kNodes, MP_NODE_CAST);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), infer).num_low_nodes == 1);
+  std::vector<uint16_t> flags(kNodes, MP_NODE_FLAG_CAST);
   Chain casts(kNodes, kNodes, {"Cast"});
   casts.op[kNodes - 1] = "MatMul";
   casts.graph.node_flags = flags.data();
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_TENSORFLOW), casts).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), casts).num_low_nodes == kNodes);
 }
 
 // Quadratic in whoever asks every reader again for all of its inputs, or every cluster for all others.
@@ -136,7 +137,8 @@ TEST_CASE("autocast: a node with very many inputs, and clusters that are linked 
   wide.first_input.push_back(kNodes - 1);
   wide.graph.first_input = wide.first_input.data();
   wide.graph.input_tensor = wide.input.data();
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_TENSORFLOW, MP_BF16), wide).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16), wide).num_low_nodes ==
+        kNodes);
 
   Chain linked(kNodes, kNodes, {"Merge"});
   linked.op[0] = "MatMul";
@@ -151,7 +153,7 @@ TEST_CASE("autocast: a node with very many inputs, and clusters that are linked 
   linked.graph.first_member = first_member.data();
   linked.graph.member = member.data();
   linked.graph.cluster_kind = kind.data();
-  CHECK(rewrite_chain(Policy(MP_AUTOCAST_TENSORFLOW), linked).num_low_nodes == kNodes);
+  CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), linked).num_low_nodes == kNodes);
 }
 
 // ---------------------------------------------------------------------------- bytes
@@ -242,7 +244,7 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
   const auto casts = std::make_unique<mp_autocast_cast_t[]>(2 * tensors + inputs);
   mp_autocast_result_t r;
   MP_INIT_STRUCT(&r);
-  r.tensor_dtype = tensor_dtype.get(), r.node_dtype = node_dtype.get(), r.node_why = why.get();
+  r.tensor_dtype = tensor_dtype.get(), r.node_dtype = node_dtype.get(), r.node_reason = why.get();
   r.node_cause = because.get(), r.input_cast = cast.get(), r.casts = casts.get();
   const mp_status_t status = mp_autocast_rewrite(policy, nullptr, &g, &r);
   if (status != MP_SUCCESS) {
@@ -252,7 +254,8 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
     return false;
   }
   size_t needed = 0;
-  for (const mp_autocast_form_t form : {MP_AUTOCAST_TEXT, MP_AUTOCAST_JSON, MP_AUTOCAST_DOT}) {
+  for (const mp_autocast_format_t form :
+       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT}) {
     if (!bytes.chance(5)) continue;
     REQUIRE(mp_autocast_explain(policy, &g, &r, form, nullptr, &needed) == MP_SUCCESS);
     const auto text = std::make_unique<char[]>(needed);
@@ -269,12 +272,12 @@ TEST_CASE("autocast: a million random graphs of bytes", "[autocast][pure][fuzz]"
   config.amax_limit = 1e10f;
   config.depth_limit = 7;
   const Policy painting(config);
-  config.preset = MP_AUTOCAST_PYTORCH;
-  config.flags = MP_AUTOCAST_KEEP_IO;
+  config.preset = MP_AUTOCAST_PRESET_PYTORCH;
+  config.flags = MP_AUTOCAST_FLAG_KEEP_IO;
   const Policy sweeping(config);
-  config.preset = MP_AUTOCAST_TENSORFLOW;
-  config.level = MP_AUTOCAST_FORCE_ALL;
-  config.flags = MP_AUTOCAST_EMULATE;
+  config.preset = MP_AUTOCAST_PRESET_TENSORFLOW;
+  config.level = MP_AUTOCAST_LEVEL_FORCE_ALL;
+  config.flags = MP_AUTOCAST_FLAG_EMULATE;
   const Policy forcing(config);
   const mp_autocast_t policies[] = {painting.get(), sweeping.get(), forcing.get()};
   uint64_t taken = 0;

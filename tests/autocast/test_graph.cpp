@@ -56,13 +56,13 @@ void Graph::read_line(std::string_view line) {
     return tensors[static_cast<size_t>(tensor_named(word))];
   };
   if (first == "parameter") {
-    tensor().role = MP_TENSOR_PARAMETER;
+    tensor().role = MP_TENSOR_ROLE_PARAMETER;
   } else if (first == "integer") {
     tensor().dtype = MP_DTYPE_NONE;
   } else if (first == "half") {
     tensor().dtype = MP_FP16;
   } else if (first == "output") {
-    tensor().role = MP_TENSOR_OUTPUT;
+    tensor().role = MP_TENSOR_ROLE_OUTPUT;
   } else if (first == "hidden") {
     std::string other;
     words >> word >> other;
@@ -188,7 +188,7 @@ mp_autocast_config_t config_of(mp_autocast_preset_t preset, mp_dtype_t low) {
 }  // namespace
 
 Policy::Policy(mp_autocast_config_t config) {
-  config.flags |= MP_AUTOCAST_NO_ENVIRONMENT;
+  config.flags |= MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
   require_ok(mp_autocast_create(&handle_, &config));
 }
 
@@ -201,7 +201,7 @@ Result rewrite(const Policy &policy, Graph &graph) {
   constexpr uint8_t kUnwritten = 77;
   r.tensor_dtype.assign(num_tensors, kUnwritten);
   r.node_dtype.assign(num_nodes, kUnwritten);
-  r.node_why.assign(num_nodes, kUnwritten);
+  r.node_reason.assign(num_nodes, kUnwritten);
   r.node_cause.assign(num_nodes, kUnwritten);
   r.input_cast.assign(num_inputs, kUnwritten);
   r.casts.resize(2 * num_tensors + num_inputs);  // as many as emulation can need
@@ -209,7 +209,7 @@ Result rewrite(const Policy &policy, Graph &graph) {
   MP_INIT_STRUCT(&result);
   result.tensor_dtype = r.tensor_dtype.data();
   result.node_dtype = r.node_dtype.data();
-  result.node_why = r.node_why.data();
+  result.node_reason = r.node_reason.data();
   result.node_cause = r.node_cause.data();
   result.input_cast = r.input_cast.data();
   result.casts = r.casts.data();
@@ -223,7 +223,7 @@ Result rewrite(const Policy &policy, Graph &graph) {
   return r;
 }
 
-std::string explain(const Policy &policy, Graph &graph, mp_autocast_form_t form) {
+std::string explain(const Policy &policy, Graph &graph, mp_autocast_format_t form) {
   mp_autocast_result_t result;
   MP_INIT_STRUCT(&result);
   const mp_autocast_graph_t &view = graph.view();

@@ -31,7 +31,7 @@ class Graph {
     int32_t producer = -1;
     uint8_t slot = 0;
     uint8_t dtype = MP_FP32;
-    uint8_t role = MP_TENSOR_ACTIVATION;
+    uint8_t role = MP_TENSOR_ROLE_ACTIVATION;
     float amax = -1.0f;
   };
   struct Edge {
@@ -87,7 +87,7 @@ class Policy {
   Policy(const Policy &) = delete;
   Policy &operator=(const Policy &) = delete;
   mp_autocast_t get() const { return handle_; }
-  void set_class(const char *op, mp_autocast_class_t op_class) const {
+  void set_class(const char *op, mp_op_class_t op_class) const {
     require_ok(mp_autocast_set_class(handle_, &op, 1, op_class));
   }
 
@@ -97,7 +97,7 @@ class Policy {
 
 /// All that a rewrite says.
 struct Result {
-  std::vector<uint8_t> tensor_dtype, node_dtype, node_why;
+  std::vector<uint8_t> tensor_dtype, node_dtype, node_reason;
   std::vector<int32_t> input_cast, node_cause;
   std::vector<mp_autocast_cast_t> casts;
   int32_t num_casts, num_low_nodes, num_parameters_low;
@@ -107,7 +107,7 @@ struct Result {
 };
 
 Result rewrite(const Policy &policy, Graph &graph);
-std::string explain(const Policy &policy, Graph &graph, mp_autocast_form_t form);
+std::string explain(const Policy &policy, Graph &graph, mp_autocast_format_t form);
 
 /// Names of the low nodes, in their order, with a space between.
 std::string low_nodes(const Graph &graph, const Result &result);

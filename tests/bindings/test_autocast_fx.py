@@ -115,7 +115,7 @@ def test_parameters(example, rewrite):
     _, graph, _ = example.walk(module.eval(), torch.randn(2, 4))
     result = rewrite(graph)
     assert result.num_parameters_low == 2
-    assert [cast.readers for cast in result.casts if cast.kind == example._sys.MP_CAST_BY_MODEL_COPY] == [2, 2]
+    assert [cast.readers for cast in result.casts if cast.kind == example._sys.MP_CAST_KIND_MODEL_COPY] == [2, 2]
 
 
 def test_report(root, build, run):

@@ -96,7 +96,7 @@ TEST_CASE("C++: every handle frees what it made, once, wherever it has been move
   config.allocator = &allocator;
   {
     mp::context context = mp::context::create(config);
-    const mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_BACKOFF);
+    const mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
     mp::scaler scaler = mp::scaler::create(context, policy);
     const int with_one = counts.allocated;
     CHECK(with_one > 0);
@@ -124,7 +124,7 @@ TEST_CASE("C++: every handle frees what it made, once, wherever it has been move
     tensors.data = data + 1;
     const mp::tensor_list grads = mp::tensor_list::create(context, tensors);
     const int before = counts.allocated - counts.freed;
-    mp_hyper_t hyper;
+    mp_param_group_t hyper;
     mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("AdamW", hyper, 0.5f);
     adamw.grads = grads;
     adamw.master = masters;
@@ -157,14 +157,14 @@ TEST_CASE("C++: a checkpoint restores masters, moments, step, scaler and copies"
   };
   const mp::tensor_list masters = list_of(master, MP_FP32), models = list_of(model, MP_FP16),
                         grads = list_of(grad, MP_FP32);
-  mp_hyper_t hyper;
+  mp_param_group_t hyper;
   mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("adamw", hyper, 0.5f);
   adamw.grads = grads;
   adamw.master = masters;
   adamw.model = models;
   const mp::optimizer optimizer = mp::optimizer::create(context, adamw);
   const mp::scaler scaler =
-      mp::scaler::create(context, mp_scaler_config_default(MP_SCALER_BACKOFF));
+      mp::scaler::create(context, mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   *master.as<float>() = 70000.0f;  // clamped in fp16
   *grad.as<float>() = 1.0f;
   optimizer.scale_step(scaler);

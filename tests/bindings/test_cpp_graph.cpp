@@ -22,7 +22,7 @@ std::vector<float> numbers(int32_t count, int32_t seed, float step) {
 
 mp::autocast make_policy(mp_dtype_t low = MP_FP16, uint32_t flags = 0) {
   mp_autocast_config_t config = mp_autocast_config_default(low);
-  config.flags = MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_IGNORE_PERFORMANCE | flags;
+  config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE | flags;
   return mp::autocast::create(config);
 }
 
@@ -64,7 +64,7 @@ struct Perceptron {
   }
 
   mp::optimizer make_sgd() const {
-    mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.5f);
+    mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.5f);
     hyper.beta1 = 0.0f;
     mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
     desc.groups = &hyper;
@@ -84,7 +84,7 @@ std::array<float, 2> train(const Perceptron &net, mp_dtype_t low) {
   const mp::optimizer sgd = net.make_sgd();
   float first = 0.0f;
   for (int step = 0; step < kSteps; step++) {
-    net.graph.forward(MP_GRAPH_TRAINING);
+    net.graph.forward(MP_GRAPH_MODE_TRAINING);
     net.graph.backward(scaler);
     sgd.scale_step(scaler);
     if (step == 0) first = net.loss_now();
@@ -111,7 +111,7 @@ TEST_CASE("C++: a graph learns in fp32, without an optimizer's 16-bit copies", "
   CHECK(net.graph.get_tensor(net.logits).grad != nullptr);
   CHECK(net.graph.get_memory().copies == 0);
   CHECK(sentence_of([&] { net.graph.explain(); }) ==
-        "mp_graph_explain: graph was compiled without mp_graph_autocast");
+        "mp_graph_explain: graph was compiled without mp_graph_set_autocast");
 }
 
 TEST_CASE("C++: a graph learns in mixed precision by one more call", "[cpp][graph]") {
@@ -126,14 +126,14 @@ TEST_CASE("C++: a graph learns in mixed precision by one more call", "[cpp][grap
   CHECK(net.graph.get_memory().copies > 0);
   CHECK(net.graph.describe().find("fc1, relu  mp_gemm") != std::string::npos);
   CHECK(net.graph.explain().find("fc1/grad_w") != std::string::npos);
-  CHECK(net.graph.explain(MP_AUTOCAST_DOT).find("digraph") == 0);
+  CHECK(net.graph.explain(MP_AUTOCAST_FORMAT_DOT).find("digraph") == 0);
 }
 
 TEST_CASE("C++: a smaller batch, inference, and what cannot be", "[cpp][graph]") {
   const Perceptron net;
   net.graph.set_batch(5);
   CHECK(net.graph.get_tensor(net.logits).extent[0] == 5);
-  net.graph.forward(MP_GRAPH_INFERENCE);
+  net.graph.forward(MP_GRAPH_MODE_INFERENCE);
   const auto *const correct = static_cast<const int64_t *>(net.graph.get_tensor(net.loss[2]).data);
   CHECK(*correct <= 5);
   CHECK(sentence_of([&] { net.graph.set_batch(kBatch + 1); }) ==
@@ -168,7 +168,7 @@ TEST_CASE("C++: a graph that has been moved runs on", "[cpp][graph]") {
   Perceptron net;
   const mp::graph moved = std::move(net.graph);
   CHECK(net.graph.get() == nullptr);
-  moved.forward(MP_GRAPH_TRAINING);
+  moved.forward(MP_GRAPH_MODE_TRAINING);
   moved.backward();
   CHECK(sentence_of([&] { net.graph.compile(); }).find("graph") != std::string::npos);
 }

@@ -51,7 +51,7 @@ TEST_CASE("C++: the gradient of an embedding", "[cpp][sequences]") {
   CHECK(dtable == Table{{{3, 1}, {2, 2}, {-3, 6}}});
   CHECK(found_inf == 0);
   CHECK(amax == 6);
-  desc.flags = MP_EMBEDDING_ACCUMULATE | MP_EMBEDDING_PADDING;
+  desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE | MP_EMBEDDING_FLAG_PADDING;
   desc.padding_index = 1;
   backward();
   CHECK(dtable == Table{{{6, 2}, {2, 2}, {-6, 12}}});

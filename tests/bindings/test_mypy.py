@@ -16,7 +16,7 @@ with mpcore.Context("host") as context:
     bytes_of_x: int = x.nbytes
 
     desc = _sys.mp_gemm_desc_default(2, 4, 3, _sys.MP_FP16, _sys.MP_FP32)
-    desc.lda, desc.alpha = 3, 0.5
+    desc.ld_a, desc.alpha = 3, 0.5
     size = ctypes.c_size_t()
     mpcore.check(mpcore.lib.mp_gemm_workspace_size(context.handle, desc, ctypes.byref(size)))
     print(mpcore.build_info(), mpcore.lib.mp_last_error().decode(), major, bytes_of_x, y)
@@ -28,7 +28,7 @@ WRONG = [
     ("mpcore.lib.mp_gemm(1)", "call-arg"),
     ('mpcore.lib.mp_dtype_size("fp16")', "arg-type"),
     ('_sys.mp_gemm_desc_default("2", 4, 3, 1, 3)', "arg-type"),
-    ('_sys.mp_gemm_desc_t().lda = "3"', "assignment"),
+    ('_sys.mp_gemm_desc_t().ld_a = "3"', "assignment"),
     ("mpcore.gemm(1, 2)", "call-arg"),
 ]
 

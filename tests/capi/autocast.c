@@ -36,25 +36,25 @@ static struct results {
 
 /** x, w -> MatMul -> Exp -> MatMul, w */
 static mp_autocast_graph_t good_graph(void) {
-  static const struct arrays good = {
-      {"MatMul", "Exp", "MatMul"},
-      {"first", NULL, "last"},
-      {0, 0, 1 + MP_CAST_ALLOW},
-      {MP_NODE_WRITES_EITHER, MP_NODE_READS_EITHER, 0},
-      {64, 0, 64},
-      {0, 2, 3, 4},
-      {0, 1, 2, 3},
-      {0, 0, 0, 1},
-      {-1, -1, 0, 1},
-      {0, 0, 0, MP_SLOT_FP32},
-      {MP_FP32, MP_FP16, MP_FP32, MP_FP32},
-      {MP_TENSOR_ACTIVATION, MP_TENSOR_PARAMETER, MP_TENSOR_ACTIVATION, MP_TENSOR_OUTPUT},
-      {1.0f, -1.0f, 2.0f, 3.0f},
-      {0, 1},
-      {1, 2},
-      {0, 1, 3},
-      {0, 1, 2},
-      {0, 1}};
+  static const struct arrays good = {{"MatMul", "Exp", "MatMul"},
+                                     {"first", NULL, "last"},
+                                     {0, 0, 1 + MP_OP_CLASS_ALLOW},
+                                     {MP_NODE_FLAG_WRITES_EITHER, MP_NODE_FLAG_READS_EITHER, 0},
+                                     {64, 0, 64},
+                                     {0, 2, 3, 4},
+                                     {0, 1, 2, 3},
+                                     {0, 0, 0, 1},
+                                     {-1, -1, 0, 1},
+                                     {0, 0, 0, MP_AUTOCAST_SLOT_FP32},
+                                     {MP_FP32, MP_FP16, MP_FP32, MP_FP32},
+                                     {MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_PARAMETER,
+                                      MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_OUTPUT},
+                                     {1.0f, -1.0f, 2.0f, 3.0f},
+                                     {0, 1},
+                                     {1, 2},
+                                     {0, 1, 3},
+                                     {0, 1, 2},
+                                     {0, 1}};
   a = good;
   mp_autocast_graph_t g;
   MP_INIT_STRUCT(&g);
@@ -91,7 +91,7 @@ static mp_autocast_result_t result_of(struct results *r) {
   result.node_dtype = r->node_dtype;
   result.input_cast = r->input_cast;
   result.casts = r->casts;
-  result.node_why = r->why;
+  result.node_reason = r->why;
   result.node_cause = r->because;
   return result;
 }
@@ -109,7 +109,7 @@ static void check_wrong(const char *label, const mp_autocast_graph_t *g, const c
             memcmp(&results, &unwritten, sizeof results) == 0,
         label);
   check_failure(label, "mp_autocast_explain",
-                mp_autocast_explain(policy, g, &result, MP_AUTOCAST_TEXT, NULL, &bytes),
+                mp_autocast_explain(policy, g, &result, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes),
                 MP_ERROR_INVALID_ARGUMENT, words);
   check(bytes == 7, label);
 }
@@ -181,7 +181,7 @@ static void test_values(void) {
   WRONG(a.role[1] = 3, "graph->tensor_role[1] = 3");
   WRONG(a.kind[1] = 2, "graph->cluster_kind[1] = 2");
   WRONG(a.dtype[3] = MP_FP16, "graph->tensor_slot[3] = 255");
-  WRONG(a.input_slot[1] = MP_SLOT_FP32, "graph->input_slot[1] = 255");
+  WRONG(a.input_slot[1] = MP_AUTOCAST_SLOT_FP32, "graph->input_slot[1] = 255");
 }
 
 static void test_counts_and_arrays(void) {
@@ -235,7 +235,7 @@ static mp_status_t call_with_result(void *s) {
 
 static void init_config(void *s) {
   mp_autocast_config_t c = mp_autocast_config_default(MP_FP16);
-  c.flags = MP_AUTOCAST_NO_ENVIRONMENT;
+  c.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
   memcpy(s, &c, sizeof c);
 }
 static mp_status_t call_create(void *s) {
@@ -286,33 +286,34 @@ static void test_policies(void) {
   mp_autocast_t p;
   WORKS(mp_autocast_create(&p, NULL));
   const char *ops[] = {"A", NULL, "C"};
-  FAILS(mp_autocast_set_class, (NULL, ops, 1, MP_CAST_ALLOW), wrong, "policy");
-  FAILS(mp_autocast_set_class, (p, NULL, 1, MP_CAST_ALLOW), wrong, "op_types");
-  FAILS(mp_autocast_set_class, (p, ops, 3, MP_CAST_ALLOW), wrong, "op_types[1]");
-  check(mp_autocast_class(p, "A") == MP_CAST_UNLISTED, "of a list that is refused, none is set");
-  FAILS(mp_autocast_set_class, (p, ops, 1, (mp_autocast_class_t)6), wrong, "op_class");
-  FAILS(mp_autocast_set_class, (p, ops, 1, (mp_autocast_class_t)-1), wrong, "op_class");
-  FAILS(mp_autocast_set_nodes, (NULL, "*", MP_CAST_ALLOW), wrong, "policy");
-  FAILS(mp_autocast_set_nodes, (p, NULL, MP_CAST_ALLOW), wrong, "pattern");
-  FAILS(mp_autocast_set_nodes, (p, "*", (mp_autocast_class_t)6), wrong, "node_class");
+  FAILS(mp_autocast_set_class, (NULL, ops, 1, MP_OP_CLASS_ALLOW), wrong, "policy");
+  FAILS(mp_autocast_set_class, (p, NULL, 1, MP_OP_CLASS_ALLOW), wrong, "op_types");
+  FAILS(mp_autocast_set_class, (p, ops, 3, MP_OP_CLASS_ALLOW), wrong, "op_types[1]");
+  check(mp_autocast_get_class(p, "A") == MP_OP_CLASS_UNLISTED,
+        "of a list that is refused, none is set");
+  FAILS(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)6), wrong, "op_class");
+  FAILS(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)-1), wrong, "op_class");
+  FAILS(mp_autocast_set_nodes, (NULL, "*", MP_OP_CLASS_ALLOW), wrong, "policy");
+  FAILS(mp_autocast_set_nodes, (p, NULL, MP_OP_CLASS_ALLOW), wrong, "pattern");
+  FAILS(mp_autocast_set_nodes, (p, "*", (mp_op_class_t)6), wrong, "node_class");
   static const char *const open[] = {"[", "a[bc", "[]", "[!]", "*[a-", "[a][b"};
   for (size_t i = 0; i < sizeof open / sizeof *open; i++)
-    FAILS(mp_autocast_set_nodes, (p, open[i], MP_CAST_ALLOW), wrong, open[i]);
-  WORKS(mp_autocast_set_class(p, NULL, 0, MP_CAST_ALLOW));
-  WORKS(mp_autocast_set_nodes(p, "", MP_CAST_ALLOW));
-  check(mp_autocast_class(NULL, "MatMul") == MP_CAST_UNLISTED, "no policy has no classes");
-  check(mp_autocast_class(p, NULL) == MP_CAST_UNLISTED, "NULL is in no list");
+    FAILS(mp_autocast_set_nodes, (p, open[i], MP_OP_CLASS_ALLOW), wrong, open[i]);
+  WORKS(mp_autocast_set_class(p, NULL, 0, MP_OP_CLASS_ALLOW));
+  WORKS(mp_autocast_set_nodes(p, "", MP_OP_CLASS_ALLOW));
+  check(mp_autocast_get_class(NULL, "MatMul") == MP_OP_CLASS_UNLISTED, "no policy has no classes");
+  check(mp_autocast_get_class(p, NULL) == MP_OP_CLASS_UNLISTED, "NULL is in no list");
   mp_autocast_destroy(p);
   mp_autocast_destroy(NULL);
 
   const char *why = "before";
-  FAILS(mp_autocast_disabled_reason, (NULL, context, &why), wrong, "policy");
-  FAILS(mp_autocast_disabled_reason, (policy, context, NULL), wrong, "disabled_reason");
+  FAILS(mp_autocast_get_disabled_reason, (NULL, context, &why), wrong, "policy");
+  FAILS(mp_autocast_get_disabled_reason, (policy, context, NULL), wrong, "disabled_reason");
   check(strcmp(why, "before") == 0, "a gate that is not asked says nothing");
 
   mp_autocast_config_t c = mp_autocast_config_default(MP_BF16);
-  c.flags = MP_AUTOCAST_NO_ENVIRONMENT;
-  c.level = MP_AUTOCAST_FORCE_ALL;
+  c.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
+  c.level = MP_AUTOCAST_LEVEL_FORCE_ALL;
   WORKS(mp_autocast_create(&p, &c));
   const mp_autocast_graph_t g = good_graph();
   mp_autocast_result_t result = result_of(&results);
@@ -328,14 +329,18 @@ static void test_calls(void) {
   FAILS(mp_autocast_rewrite, (policy, NULL, NULL, &r), wrong, "graph");
   FAILS(mp_autocast_rewrite, (policy, NULL, &g, NULL), wrong, "result");
   size_t bytes = 0;
-  FAILS(mp_autocast_explain, (NULL, &g, &r, MP_AUTOCAST_TEXT, NULL, &bytes), wrong, "policy");
-  FAILS(mp_autocast_explain, (policy, NULL, &r, MP_AUTOCAST_TEXT, NULL, &bytes), wrong, "graph");
-  FAILS(mp_autocast_explain, (policy, &g, NULL, MP_AUTOCAST_TEXT, NULL, &bytes), wrong, "result");
-  FAILS(mp_autocast_explain, (policy, &g, &r, (mp_autocast_form_t)3, NULL, &bytes), wrong, "form");
-  FAILS(mp_autocast_explain, (policy, &g, &r, MP_AUTOCAST_TEXT, NULL, NULL), wrong, "bytes");
+  FAILS(mp_autocast_explain, (NULL, &g, &r, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes), wrong,
+        "policy");
+  FAILS(mp_autocast_explain, (policy, NULL, &r, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes), wrong,
+        "graph");
+  FAILS(mp_autocast_explain, (policy, &g, NULL, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes), wrong,
+        "result");
+  FAILS(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)3, NULL, &bytes), wrong,
+        "form");
+  FAILS(mp_autocast_explain, (policy, &g, &r, MP_AUTOCAST_FORMAT_TEXT, NULL, NULL), wrong, "bytes");
   char text[4];
   bytes = sizeof text;
-  FAILS(mp_autocast_explain, (policy, &g, &r, MP_AUTOCAST_TEXT, text, &bytes),
+  FAILS(mp_autocast_explain, (policy, &g, &r, MP_AUTOCAST_FORMAT_TEXT, text, &bytes),
         MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = 4");
   check(bytes == sizeof text, "the room is not changed by a call that fails");
 
@@ -354,7 +359,7 @@ static void test_calls(void) {
 
 void test_autocast(void) {
   mp_autocast_config_t c = mp_autocast_config_default(MP_FP16);
-  c.flags = MP_AUTOCAST_NO_ENVIRONMENT;
+  c.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
   WORKS(mp_autocast_create(&policy, &c));
   test_good();
   test_indices();

@@ -48,7 +48,7 @@ static void init_comm(void *s) {
 }
 
 static mp_status_t call_all_reduce(void *s) {
-  return mp_grad_all_reduce(list, s, 0.5f, 2.0f, NULL);
+  return mp_grads_all_reduce(list, s, 0.5f, 2.0f, NULL);
 }
 
 #define COMM_FIELD(field, v) FIELD(mp_comm_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
@@ -59,7 +59,7 @@ static void test_all_reduce(void) {
       COMM_FIELD(world_size, -1), COMM_FIELD(world_size, 1),  COMM_FIELD(reserved0, 1),
       COMM_FIELD(all_reduce, 0),  COMM_FIELD(group_begin, 0), COMM_FIELD(group_end, 0),
   };
-  const struct subject subject = {"mp_grad_all_reduce", "comm", sizeof(mp_comm_t), init_comm,
+  const struct subject subject = {"mp_grads_all_reduce", "comm", sizeof(mp_comm_t), init_comm,
                                   call_all_reduce};
   check_fields(&subject, fields, sizeof fields / sizeof *fields);
   check_struct_size(&subject);
@@ -67,25 +67,25 @@ static void test_all_reduce(void) {
   const mp_comm_t comm = good_comm();
   mp_tensor_list_t holes = list_with(NULL);
   all_reduces = 0;
-  FAILS(mp_grad_all_reduce, (NULL, &comm, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
-  FAILS(mp_grad_all_reduce, (holes, &comm, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
-  FAILS(mp_grad_all_reduce, (list, NULL, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "comm");
-  FAILS(mp_grad_all_reduce, (list, &comm, 0, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "pre");
-  FAILS(mp_grad_all_reduce, (list, &comm, -1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "pre");
-  FAILS(mp_grad_all_reduce, (list, &comm, NAN, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "pre");
-  FAILS(mp_grad_all_reduce, (list, &comm, 1, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "post");
-  FAILS(mp_grad_all_reduce, (list, &comm, 1, INFINITY, NULL), MP_ERROR_INVALID_ARGUMENT, "post");
-  check(all_reduces == 0, "a refused mp_grad_all_reduce calls nothing");
-  WORKS(mp_grad_all_reduce(list, &comm, 1, 1, NULL));
+  FAILS(mp_grads_all_reduce, (NULL, &comm, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
+  FAILS(mp_grads_all_reduce, (holes, &comm, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
+  FAILS(mp_grads_all_reduce, (list, NULL, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "comm");
+  FAILS(mp_grads_all_reduce, (list, &comm, 0, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "pre");
+  FAILS(mp_grads_all_reduce, (list, &comm, -1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "pre");
+  FAILS(mp_grads_all_reduce, (list, &comm, NAN, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "pre");
+  FAILS(mp_grads_all_reduce, (list, &comm, 1, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "post");
+  FAILS(mp_grads_all_reduce, (list, &comm, 1, INFINITY, NULL), MP_ERROR_INVALID_ARGUMENT, "post");
+  check(all_reduces == 0, "a refused mp_grads_all_reduce calls nothing");
+  WORKS(mp_grads_all_reduce(list, &comm, 1, 1, NULL));
   check(all_reduces == kCount, "one all_reduce per tensor");
 
   code = 7;
-  FAILS(mp_grad_all_reduce, (list, &comm, 1, 1, NULL), MP_ERROR_COMM, "7");
+  FAILS(mp_grads_all_reduce, (list, &comm, 1, 1, NULL), MP_ERROR_COMM, "7");
   code = 0;
 
   const mp_comm_t one = mp_comm_default();
   all_reduces = 0;
-  WORKS(mp_grad_all_reduce(list, &one, 0.5f, 2.0f, NULL));
+  WORKS(mp_grads_all_reduce(list, &one, 0.5f, 2.0f, NULL));
   check(all_reduces == 0, "one rank calls nothing");
   mp_tensor_list_destroy(holes);
 }

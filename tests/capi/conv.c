@@ -59,7 +59,7 @@ static mp_status_t call_pass(void *s) {
 
 static mp_status_t call_output_size(void *s) {
   static int32_t p, q;
-  return mp_conv2d_output_size(s, &p, &q);
+  return mp_conv2d_get_output_size(s, &p, &q);
 }
 
 static mp_status_t call_workspace_size(void *s) {
@@ -118,18 +118,18 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
 static void test_output_size(void) {
   mp_conv2d_desc_t d = good_desc();
   int32_t p = -7, q = -7;
-  check_desc("mp_conv2d_output_size", call_output_size);
-  FAILS(mp_conv2d_output_size, (NULL, &p, &q), MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_conv2d_output_size, (&d, NULL, &q), MP_ERROR_INVALID_ARGUMENT, "p");
-  FAILS(mp_conv2d_output_size, (&d, &p, NULL), MP_ERROR_INVALID_ARGUMENT, "q");
+  check_desc("mp_conv2d_get_output_size", call_output_size);
+  FAILS(mp_conv2d_get_output_size, (NULL, &p, &q), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_conv2d_get_output_size, (&d, NULL, &q), MP_ERROR_INVALID_ARGUMENT, "p");
+  FAILS(mp_conv2d_get_output_size, (&d, &p, NULL), MP_ERROR_INVALID_ARGUMENT, "q");
   d.n = -1;
-  FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_INVALID_ARGUMENT, "n");
+  FAILS(mp_conv2d_get_output_size, (&d, &p, &q), MP_ERROR_INVALID_ARGUMENT, "n");
   d = good_desc();
   d.pad_top = d.pad_bottom = INT_MAX;
-  FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED,
+  FAILS(mp_conv2d_get_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED,
         "h + pad_top + pad_bottom = 4294967298, w + pad_left + pad_right = 6: p = 4294967296 and q "
         "= 4 must be less than 2^31");
-  check(p == -7 && q == -7, "mp_conv2d_output_size that fails leaves p and q alone");
+  check(p == -7 && q == -7, "mp_conv2d_get_output_size that fails leaves p and q alone");
 
   d = good_desc();
   d.h = 11;
@@ -140,10 +140,10 @@ static void test_output_size(void) {
   d.stride_h = 2;
   d.dilation_h = 2;
   d.pad_left = d.pad_right = 0;
-  WORKS(mp_conv2d_output_size(&d, &p, &q));
+  WORKS(mp_conv2d_get_output_size(&d, &p, &q));
   check(p == 6 && q == 0, "p = (1 + 11 + 3 - 2 * 2 - 1) / 2 + 1, q = 0");
   d.h = d.r = d.dilation_h = d.pad_top = INT_MAX; /* no 32 bits hold what is between */
-  WORKS(mp_conv2d_output_size(&d, &p, &q));
+  WORKS(mp_conv2d_get_output_size(&d, &p, &q));
   check(p == 0, "p = 0 where the filter covers 2^62 rows");
 }
 
@@ -153,7 +153,7 @@ static void init_epilogue(void *s) {
   mp_epilogue_t e = mp_epilogue_default();
   if (current->op != MP_CONV_WGRAD) {
     e.bias = at(kBias);
-    e.bias_dtype = MP_FP32;
+    e.dtype_bias = MP_FP32;
     e.aux = at(kAux);
   }
   memcpy(s, &e, sizeof e);
@@ -187,7 +187,7 @@ static void test_wgrad_epilogue(void) {
       EPILOGUE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(bias, p, at(kBias), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(bias_dtype, i, MP_FP16, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(dtype_bias, i, MP_FP16, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(aux, p, at(kAux), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(ld_aux, i, 72, MP_ERROR_UNSUPPORTED),

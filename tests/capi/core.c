@@ -316,9 +316,9 @@ static void test_cast(void) {
   void *src = at(0), *dst = at(1024);
   FAILS(mp_cast, (NULL, src, MP_FP32, dst, MP_FP16, 8, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_cast, (context, src, MP_DTYPE_NONE, dst, MP_FP16, 8, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "src_dtype");
+        "dtype_src");
   FAILS(mp_cast, (context, src, MP_FP32, dst, (mp_dtype_t)4, 8, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "dst_dtype");
+        "dtype_dst");
   FAILS(mp_cast, (context, src, MP_FP32, dst, MP_FP16, -1, NULL), MP_ERROR_INVALID_ARGUMENT,
         "count");
   FAILS(mp_cast, (context, src, MP_FP32, dst, MP_FP16, INT64_MAX / 2, NULL),

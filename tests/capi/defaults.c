@@ -14,12 +14,12 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_gemm_desc_init, mp_gemm_desc_t, desc, (s, size, 2, 3, 5, MP_FP16, MP_FP32))                 \
   X(mp_gemm_group_item_init, mp_gemm_group_item_t, item, (s, size, 2, 3, 5))                       \
   X(mp_conv2d_desc_init, mp_conv2d_desc_t, desc, (s, size, 1, 2, 3, 4, 5, 1, 1, MP_FP16))          \
-  X(mp_scaler_config_init, mp_scaler_config_t, config, (s, size, MP_SCALER_LOGNORMAL))             \
+  X(mp_scaler_config_init, mp_scaler_config_t, config, (s, size, MP_SCALER_POLICY_LOGNORMAL))      \
   X(mp_scaler_config_init_preset, mp_scaler_config_t, config,                                      \
     (s, size, MP_SCALER_PRESET_MEGATRON))                                                          \
   X(mp_scaler_config_from_name, mp_scaler_config_t, config, ("LogMax", s, size))                   \
   X(mp_scaler_state_init, mp_scaler_state_t, state, (s, size, config_of_state))                    \
-  X(mp_hyper_init, mp_hyper_t, hyper, (s, size, MP_OPT_ADAM, 0.5f))                                \
+  X(mp_param_group_init, mp_param_group_t, hyper, (s, size, MP_OPT_ADAM, 0.5f))                    \
   X(mp_optimizer_desc_init, mp_optimizer_desc_t, desc, (s, size, MP_OPT_LAMB))                     \
   X(mp_model_options_init, mp_model_options_t, options, (s, size))                                 \
   X(mp_comm_init, mp_comm_t, comm, (s, size))                                                      \
@@ -127,7 +127,7 @@ static void test_numbers_that_are_no_enumerators(void) {
     const mp_scaler_config_t config = mp_scaler_config_default((mp_scaler_policy_t)n);
     const mp_optimizer_desc_t optimizer = mp_optimizer_desc_default((mp_optimizer_kind_t)n);
     const mp_autocast_config_t autocast = mp_autocast_config_default(dtype);
-    const mp_hyper_t hyper = mp_hyper_default((mp_optimizer_kind_t)n, 0.5f);
+    const mp_param_group_t hyper = mp_param_group_default((mp_optimizer_kind_t)n, 0.5f);
     const int kept[] = {
         (int)gemm.dtype_ab, (int)gemm.dtype_cd,   (int)conv.dtype,      (int)conv.dtype_out,
         (int)pointwise.op,  (int)pointwise.dtype, (int)rnn.cell,        (int)pointwise.dtype_b,
@@ -142,7 +142,7 @@ static void test_numbers_that_are_no_enumerators(void) {
 
 /** What no default is known for is a struct of zeros, which every other call refuses. */
 static void test_without_defaults(void) {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_state_t state;
   MP_INIT_STRUCT(&state);
   const mp_scaler_preset_t none = (mp_scaler_preset_t)11;
@@ -174,7 +174,7 @@ static int is_static(const char *name, float scale) {
   if (mp_scaler_config_from_name(name, &config, sizeof config) != MP_SUCCESS) return 0;
   if (mp_scaler_create(&scaler, context, &config) != MP_SUCCESS) return 0;
   mp_scaler_destroy(scaler);
-  return config.policy == MP_SCALER_STATIC && config.init_scale == scale;
+  return config.policy == MP_SCALER_POLICY_STATIC && config.init_scale == scale;
 }
 
 static void test_optimizer_names(void) {
@@ -184,12 +184,12 @@ static void test_optimizer_names(void) {
                                               MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD, MP_OPT_RMSPROP,
                                               MP_OPT_ADAM};
   mp_optimizer_desc_t desc;
-  mp_hyper_t hyper;
+  mp_param_group_t hyper;
   for (int i = 0; i < 7; i++) {
     mp_optimizer_desc_t wanted = mp_optimizer_desc_default(kinds[i]);
-    mp_hyper_t wanted_hyper = mp_hyper_default(kinds[i], 0.5f);
+    mp_param_group_t wanted_hyper = mp_param_group_default(kinds[i], 0.5f);
     if (i == 6) {
-      wanted.flags = MP_OPT_DECOUPLED_DECAY;
+      wanted.flags = MP_OPT_FLAG_DECOUPLED_DECAY;
       wanted_hyper.weight_decay = 0.01f;
     }
     wanted.groups = &hyper;
@@ -232,8 +232,8 @@ static void test_names(void) {
   for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
     check(same_config(presets[i].name, mp_scaler_config_preset(presets[i].preset)),
           presets[i].name);
-  check(same_config("None", mp_scaler_config_default(MP_SCALER_STATIC)), "None");
-  check(same_config("1", mp_scaler_config_default(MP_SCALER_STATIC)), "S = 1");
+  check(same_config("None", mp_scaler_config_default(MP_SCALER_POLICY_STATIC)), "None");
+  check(same_config("1", mp_scaler_config_default(MP_SCALER_POLICY_STATIC)), "S = 1");
   check(is_static("128", 128.0f), "S = 128");
   check(is_static("65536.0", 65536.0f), "S = 65536.0");
   check(is_static("1e3", 1000.0f), "S = 1e3");
@@ -372,7 +372,7 @@ static void test_other_systems(void) {
 }
 
 void test_defaults(void) {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config_of_state = &config;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_init(&cases[i]);
   test_numbers_that_are_no_enumerators();

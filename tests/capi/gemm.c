@@ -40,8 +40,8 @@ static void init_strided_desc(void *s) {
 static void init_transposed_desc(void *s) {
   mp_gemm_desc_t d = good_desc();
   d.op_a = d.op_b = MP_OP_T;
-  d.lda = d.m;
-  d.ldb = d.k;
+  d.ld_a = d.m;
+  d.ld_b = d.k;
   memcpy(s, &d, sizeof d);
 }
 
@@ -83,16 +83,16 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
       GEMM_FIELD(m, i, -1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(n, i, -1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(k, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(lda, i, 7, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ldb, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ldc, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ldd, i, 0, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_a, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_b, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_c, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_d, i, 0, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(stride_a, i, -1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(stride_b, i, -1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(stride_c, i, -1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(stride_d, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(lda, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ldd, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_a, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_d, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
   };
   const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_desc, call};
   check_fields(&desc, fields, sizeof fields / sizeof *fields);
@@ -108,8 +108,8 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   check_fields(&strided, strided_fields, sizeof strided_fields / sizeof *strided_fields);
 
   const struct field_case transposed_fields[] = {
-      GEMM_FIELD(lda, i, 3, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ldb, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_a, i, 3, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_b, i, 7, MP_ERROR_INVALID_ARGUMENT),
   };
   const struct subject transposed = {function, "desc (transposed)", sizeof(mp_gemm_desc_t),
                                      init_transposed_desc, call};
@@ -122,7 +122,7 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
 static void init_epilogue(void *s) {
   mp_epilogue_t e = mp_epilogue_default();
   e.bias = at(kExtra);
-  e.bias_dtype = MP_FP32;
+  e.dtype_bias = MP_FP32;
   e.aux = at(kExtra + 1024);
   memcpy(s, &e, sizeof e);
 }
@@ -208,8 +208,8 @@ static void test_operands(void) {
   WORKS(mp_gemm(context, &d, A, B, D, D, NULL, NULL, 0, NULL));
   d.beta = NAN;
   FAILS(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "C");
-  d.ldc = 24;
-  FAILS(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "ldc");
+  d.ld_c = 24;
+  FAILS(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "ld_c");
   d = good_strided_desc();
   d.beta = 1.0f;
   d.stride_c = 0;
@@ -260,10 +260,10 @@ static void test_empty_problems(void) {
   WORKS(mp_gemm(context, &d, NULL, NULL, NULL, at(kD), NULL, NULL, 0, NULL));
 
   d = good_strided_desc(); /* items beside each other in rows of 32 */
-  d.ldd = 32;
+  d.ld_d = 32;
   d.stride_d = 16;
   WORKS(gemm(&d, NULL));
-  d.ldd = 31;
+  d.ld_d = 31;
   FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "stride_d");
 }
@@ -309,7 +309,7 @@ static void test_forced_kernel(void) {
 
 static void test_workspace(void) {
   mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
-  d.lda = 4096;
+  d.ld_a = 4096;
   d.stride_d = d.m * d.n; /* with a stride it is the size for mp_gemm alone */
   size_t bytes = 0;
   const mp_gemm_desc_t any = d;
@@ -349,7 +349,7 @@ static void test_batched(void) {
       GEMM_FIELD(stride_b, i, 1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(stride_c, i, 1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(stride_d, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(lda, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ld_a, i, 7, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(kernel, p, "abacus", MP_ERROR_NOT_FOUND),
   };
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -473,8 +473,8 @@ static void test_forgotten_defaults(void) {
   mp_gemm_desc_t d;
   MP_INIT_STRUCT(&d);
   d.dtype_ab = d.dtype_cd = MP_FP16;
-  d.m = 4, d.n = 16, d.k = d.lda = 8;
-  d.ldb = d.ldc = d.ldd = 16;
+  d.m = 4, d.n = 16, d.k = d.ld_a = 8;
+  d.ld_b = d.ld_c = d.ld_d = 16;
   check_failure("MP_INIT_STRUCT instead of mp_gemm_desc_init", "mp_gemm", gemm(&d, NULL),
                 MP_ERROR_INVALID_ARGUMENT, "batch_count");
   check(strstr(mp_last_error(), "mp_gemm_desc_init") != NULL,

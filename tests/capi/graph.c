@@ -21,7 +21,7 @@ static int32_t add(mp_status_t (*call)(mp_graph_t, const char *, int32_t, const 
 
 static int32_t add_input(const char *name, mp_dtype_t dtype, int32_t rank, const int64_t *extent) {
   int32_t id = -1;
-  check_success(name, mp_graph_input(graph, name, dtype, rank, extent, &id));
+  check_success(name, mp_graph_add_input(graph, name, dtype, rank, extent, &id));
   return id;
 }
 
@@ -35,12 +35,12 @@ static void describe(void) {
   indices = add_input("indices", MP_DTYPE_NONE, 2, x_extent);
   labels = add_input("labels", MP_DTYPE_NONE, 1, x_extent);
   offset = add_input("offset", MP_DTYPE_NONE, 0, NULL);
-  w = add(mp_graph_parameter, "w", 2, w_extent);
-  b = add(mp_graph_parameter, "b", 1, b_extent);
-  filter = add(mp_graph_parameter, "filter", 4, filter_extent);
-  table = add(mp_graph_parameter, "table", 2, table_extent);
-  gamma_ = add(mp_graph_parameter, "gamma", 1, four);
-  mean = add(mp_graph_state, "mean", 1, four);
+  w = add(mp_graph_add_parameter, "w", 2, w_extent);
+  b = add(mp_graph_add_parameter, "b", 1, b_extent);
+  filter = add(mp_graph_add_parameter, "filter", 4, filter_extent);
+  table = add(mp_graph_add_parameter, "table", 2, table_extent);
+  gamma_ = add(mp_graph_add_parameter, "gamma", 1, four);
+  mean = add(mp_graph_add_state, "mean", 1, four);
 }
 
 /* ---------------------------------------------------------------- tensors */
@@ -50,40 +50,42 @@ static void test_tensors_of_graphs(void) {
   const int64_t none[] = {0}, negative[] = {kBatch, -3},
                 huge[] = {INT64_C(1) << 40, INT64_C(1) << 40};
   const int64_t other_batch[] = {kBatch + 1};
-  FAILS(mp_graph_input, (NULL, "t", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (NULL, "t", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "graph");
-  FAILS(mp_graph_input, (graph, NULL, MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (graph, NULL, MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "name");
-  FAILS(mp_graph_input, (graph, "", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (graph, "", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "name");
-  FAILS(mp_graph_input, (graph, "t", (mp_dtype_t)4, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
-        "dtype");
-  FAILS(mp_graph_input, (graph, "t", (mp_dtype_t)-1, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
-        "dtype");
-  FAILS(mp_graph_input, (graph, "t", MP_FP32, -1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (graph, "t", (mp_dtype_t)4, 1, extent, &tensor),
+        MP_ERROR_INVALID_ARGUMENT, "dtype");
+  FAILS(mp_graph_add_input, (graph, "t", (mp_dtype_t)-1, 1, extent, &tensor),
+        MP_ERROR_INVALID_ARGUMENT, "dtype");
+  FAILS(mp_graph_add_input, (graph, "t", MP_FP32, -1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "rank");
-  FAILS(mp_graph_input, (graph, "t", MP_FP32, MP_GRAPH_MAX_RANK + 1, extent, &tensor),
+  FAILS(mp_graph_add_input, (graph, "t", MP_FP32, MP_GRAPH_MAX_RANK + 1, extent, &tensor),
         MP_ERROR_INVALID_ARGUMENT, "rank");
-  FAILS(mp_graph_input, (graph, "t", MP_FP32, 1, NULL, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (graph, "t", MP_FP32, 1, NULL, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "extent");
-  FAILS(mp_graph_input, (graph, "t", MP_FP32, 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (graph, "t", MP_FP32, 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT,
         "tensor");
-  FAILS(mp_graph_input, (graph, "t", MP_FP32, 1, other_batch, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (graph, "t", MP_FP32, 1, other_batch, &tensor),
+        MP_ERROR_INVALID_ARGUMENT, "extent[0]");
+  FAILS(mp_graph_add_parameter, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "extent[0]");
-  FAILS(mp_graph_parameter, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[0]");
-  FAILS(mp_graph_parameter, (graph, "t", 2, negative, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_parameter, (graph, "t", 2, negative, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "extent[1]");
-  FAILS(mp_graph_parameter, (graph, "t", 2, huge, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[1]");
-  FAILS(mp_graph_parameter, (graph, "t", 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_state, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[0]");
-  FAILS(mp_graph_state, (NULL, "t", 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT, "graph");
-  FAILS(mp_graph_output, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_output, (graph, -1), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_output, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_add_parameter, (graph, "t", 2, huge, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "extent[1]");
+  FAILS(mp_graph_add_parameter, (graph, "t", 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_add_state, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[0]");
+  FAILS(mp_graph_add_state, (NULL, "t", 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_add_output, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_add_output, (graph, -1), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_add_output, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_keep_gradient, (graph, w), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_keep_gradient, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_loss, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_loss, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_set_loss, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_set_loss, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_seed_gradient, (NULL, x, &tensor), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_seed_gradient, (graph, x, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_seed_gradient, (graph, 9999, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
@@ -104,45 +106,45 @@ struct node_case {
 
 static void check_node(const struct node_case *c) {
   char label[160];
-  snprintf(label, sizeof label, "mp_graph_node: %s: %s", c->op, c->label);
-  check_failure(label, "mp_graph_node",
-                mp_graph_node(graph, c->op, "n", c->inputs, c->num_inputs, c->attributes,
-                              c->num_attributes, outputs, 1),
+  snprintf(label, sizeof label, "mp_graph_add_node: %s: %s", c->op, c->label);
+  check_failure(label, "mp_graph_add_node",
+                mp_graph_add_node(graph, c->op, "n", c->inputs, c->num_inputs, c->attributes,
+                                  c->num_attributes, outputs, 1),
                 c->status, c->argument);
 }
 
 static void test_nodes(void) {
   const int32_t good[] = {x, w, b};
   const mp_graph_attribute_t nameless = {NULL, 0};
-  FAILS(mp_graph_node, (NULL, "Linear", "n", good, 3, NULL, 0, outputs, 1),
+  FAILS(mp_graph_add_node, (NULL, "Linear", "n", good, 3, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "graph");
-  FAILS(mp_graph_node, (graph, NULL, "n", good, 3, NULL, 0, outputs, 1), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_node, (graph, NULL, "n", good, 3, NULL, 0, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "op_type");
+  FAILS(mp_graph_add_node, (graph, "linear", "n", good, 3, NULL, 0, outputs, 1), MP_ERROR_NOT_FOUND,
         "op_type");
-  FAILS(mp_graph_node, (graph, "linear", "n", good, 3, NULL, 0, outputs, 1), MP_ERROR_NOT_FOUND,
-        "op_type");
-  FAILS(mp_graph_node, (graph, "LinearBackpropInput", "n", good, 2, NULL, 0, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "LinearBackpropInput", "n", good, 2, NULL, 0, outputs, 1),
         MP_ERROR_NOT_FOUND, "op_type");
-  FAILS(mp_graph_node, (graph, "Linear", NULL, good, 3, NULL, 0, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "Linear", NULL, good, 3, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "name");
-  FAILS(mp_graph_node, (graph, "Linear", "n", NULL, 3, NULL, 0, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", NULL, 3, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "inputs");
-  FAILS(mp_graph_node, (graph, "Linear", "n", good, 1, NULL, 0, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 1, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "num_inputs");
-  FAILS(mp_graph_node, (graph, "Linear", "n", good, 4, NULL, 0, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 4, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "num_inputs");
-  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 0, NULL, 1), MP_ERROR_INVALID_ARGUMENT,
-        "outputs");
-  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 0),
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 0, NULL, 1),
+        MP_ERROR_INVALID_ARGUMENT, "outputs");
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 0),
         MP_ERROR_INVALID_ARGUMENT, "num_outputs");
-  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 2),
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 2),
         MP_ERROR_INVALID_ARGUMENT, "num_outputs");
-  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 1, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 1, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "attributes");
-  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, &nameless, 1, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, &nameless, 1, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "attributes[0].name");
 
   const int64_t huge_extent[] = {(INT64_C(1) << 32) + 9, 3};
-  const int32_t huge_table = add(mp_graph_state, "huge_table", 2, huge_extent);
+  const int32_t huge_table = add(mp_graph_add_state, "huge_table", 2, huge_extent);
   const struct node_case cases[] = {
       {"an input that is no tensor",
        "Linear",
@@ -403,30 +405,31 @@ static void test_order(void) {
   int64_t step = -1;
   int32_t y = -1;
   MP_INIT_STRUCT(&memory);
-  FAILS(mp_graph_forward, (graph, MP_GRAPH_INFERENCE, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_forward, (graph, MP_GRAPH_MODE_INFERENCE, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "graph");
   FAILS(mp_graph_backward, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_bind, (graph, x, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_set_batch, (graph, 1), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_write, (graph, w, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_get_step_sync, (graph, &step, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_set_step_sync, (graph, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
-  FAILS(mp_graph_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_get_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_get_memory, (graph, &memory), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_describe, (graph, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT, "graph");
-  FAILS(mp_graph_explain, (graph, MP_AUTOCAST_TEXT, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_explain, (graph, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT,
         "graph");
 
-  WORKS(mp_graph_node(graph, "Linear", "fc", inputs, 3, NULL, 0, &y, 1));
-  WORKS(mp_graph_output(graph, y));
+  WORKS(mp_graph_add_node(graph, "Linear", "fc", inputs, 3, NULL, 0, &y, 1));
+  WORKS(mp_graph_add_output(graph, y));
   WORKS(mp_graph_compile(graph));
   FAILS(mp_graph_compile, (graph), MP_ERROR_INVALID_ARGUMENT, "graph");
-  FAILS(mp_graph_input, (graph, "late", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_add_input, (graph, "late", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "graph");
-  FAILS(mp_graph_node, (graph, "Linear", "late", inputs, 3, NULL, 0, outputs, 1),
+  FAILS(mp_graph_add_node, (graph, "Linear", "late", inputs, 3, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_forward, (graph, (mp_graph_mode_t)2, NULL), MP_ERROR_INVALID_ARGUMENT, "mode");
-  FAILS(mp_graph_forward, (graph, MP_GRAPH_TRAINING, NULL), MP_ERROR_INVALID_ARGUMENT, "mode");
-  FAILS(mp_graph_forward, (graph, MP_GRAPH_INFERENCE, NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_forward, (graph, MP_GRAPH_MODE_TRAINING, NULL), MP_ERROR_INVALID_ARGUMENT, "mode");
+  FAILS(mp_graph_forward, (graph, MP_GRAPH_MODE_INFERENCE, NULL), MP_ERROR_INVALID_ARGUMENT,
         "x is not bound");
   FAILS(mp_graph_backward, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "loss");
   FAILS(mp_graph_bind, (graph, w, at(0)), MP_ERROR_INVALID_ARGUMENT, "tensor");
@@ -445,8 +448,8 @@ static void test_order(void) {
   check(step == 0, "a graph without Dropout counts no steps");
   FAILS(mp_graph_write, (graph, x, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_write, (graph, w, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "values");
-  FAILS(mp_graph_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
-  FAILS(mp_graph_explain, (graph, MP_AUTOCAST_TEXT, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_graph_get_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
+  FAILS(mp_graph_explain, (graph, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT,
         "graph");
   FAILS(mp_graph_describe, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
   WORKS(mp_graph_describe(graph, NULL, &bytes));
@@ -456,10 +459,10 @@ static void test_order(void) {
   FAILS(mp_graph_describe, (graph, text, &bytes), MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes");
   check(text[0] == 0, "and is not written where there is no room");
   test_reports(y);
-  WORKS(mp_graph_lists(graph, NULL, &list, NULL));
+  WORKS(mp_graph_get_lists(graph, NULL, &list, NULL));
   check(list != NULL, "the masters of a graph without loss");
   WORKS(mp_graph_bind(graph, x, at(0)));
-  WORKS(mp_graph_forward(graph, MP_GRAPH_INFERENCE, NULL));
+  WORKS(mp_graph_forward(graph, MP_GRAPH_MODE_INFERENCE, NULL));
 }
 
 /** A loss that does not reach a parameter; autocast that graphs do not do. */
@@ -468,14 +471,14 @@ static void test_compile(void) {
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
   mp_autocast_t policy = NULL;
   int32_t loss = -1, y = -1;
-  WORKS(mp_graph_node(graph, "SoftmaxXent", "loss", inputs, 2, NULL, 0, &loss, 1));
-  FAILS(mp_graph_autocast, (graph, NULL), MP_ERROR_INVALID_ARGUMENT, "policy");
-  config.flags = MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_EMULATE;
+  WORKS(mp_graph_add_node(graph, "SoftmaxXent", "loss", inputs, 2, NULL, 0, &loss, 1));
+  FAILS(mp_graph_set_autocast, (graph, NULL), MP_ERROR_INVALID_ARGUMENT, "policy");
+  config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_EMULATE;
   WORKS(mp_autocast_create(&policy, &config));
-  FAILS(mp_graph_autocast, (graph, policy), MP_ERROR_UNSUPPORTED, "policy");
+  FAILS(mp_graph_set_autocast, (graph, policy), MP_ERROR_UNSUPPORTED, "policy");
   mp_autocast_destroy(policy);
-  WORKS(mp_graph_node(graph, "Linear", "fc", products, 2, NULL, 0, &y, 1));
-  WORKS(mp_graph_loss(graph, loss));
+  WORKS(mp_graph_add_node(graph, "Linear", "fc", products, 2, NULL, 0, &y, 1));
+  WORKS(mp_graph_set_loss(graph, loss));
   FAILS(mp_graph_compile, (graph), MP_ERROR_INVALID_ARGUMENT, "parameter w");
 }
 

@@ -31,12 +31,13 @@ static mp_status_t grouped(const mp_gemm_desc_t *d, int32_t count,
 
 static void test_group_defaults(void) {
   const mp_gemm_desc_t d = good_desc();
-  check(d.m == 0 && d.n == 0 && d.k == 0 && d.lda == 0 && d.ldb == 0 && d.ldc == 0 && d.ldd == 0 &&
-            d.alpha == 1.0f && d.batch_count == 1,
+  check(d.m == 0 && d.n == 0 && d.k == 0 && d.ld_a == 0 && d.ld_b == 0 && d.ld_c == 0 &&
+            d.ld_d == 0 && d.alpha == 1.0f && d.batch_count == 1,
         "mp_gemm_desc_default of an empty product is a group's descriptor");
   const mp_gemm_group_item_t i = mp_gemm_group_item_default(2, 3, 5);
-  check(i.struct_size == sizeof i && i.m == 2 && i.n == 3 && i.k == 5 && i.lda == 5 && i.ldb == 3 &&
-            i.ldc == 3 && i.ldd == 3 && i.A == NULL && i.B == NULL && i.C == NULL && i.D == NULL,
+  check(i.struct_size == sizeof i && i.m == 2 && i.n == 3 && i.k == 5 && i.ld_a == 5 &&
+            i.ld_b == 3 && i.ld_c == 3 && i.ld_d == 3 && i.A == NULL && i.B == NULL &&
+            i.C == NULL && i.D == NULL,
         "mp_gemm_group_item_default is dense");
 }
 
@@ -70,10 +71,10 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
       DESC_FIELD(m, 4, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(n, 16, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(k, -8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(lda, 8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ldb, 16, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ldc, 16, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ldd, 16, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ld_a, 8, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ld_b, 16, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ld_c, 16, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ld_d, 16, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_a, 1, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_b, 1, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_c, 1, MP_ERROR_INVALID_ARGUMENT),
@@ -110,8 +111,8 @@ static mp_status_t call_item_workspace_size(void *s) {
 
 static void init_transposed_item(void *s) {
   mp_gemm_group_item_t i = good_item(0);
-  i.lda = i.m;
-  i.ldb = i.k;
+  i.ld_a = i.m;
+  i.ld_b = i.k;
   memcpy(s, &i, sizeof i);
 }
 
@@ -123,12 +124,12 @@ static void check_item(const char *function, mp_status_t (*call)(void *)) {
       ITEM_FIELD(m, i, -1, MP_ERROR_INVALID_ARGUMENT),
       ITEM_FIELD(n, i, -1, MP_ERROR_INVALID_ARGUMENT),
       ITEM_FIELD(k, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(lda, i, 7, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ldb, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ldc, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ldd, i, 0, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(lda, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ldd, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_a, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_b, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_c, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_d, i, 0, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_a, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_d, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
   };
   const struct subject item = {function, "items[0]", sizeof(mp_gemm_group_item_t), init_item, call};
   check_fields(&item, fields, sizeof fields / sizeof *fields);
@@ -150,8 +151,8 @@ static void test_item_data(void) {
   check_fields(&item, fields, sizeof fields / sizeof *fields);
 
   const struct field_case transposed_fields[] = {
-      ITEM_FIELD(lda, i, 3, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ldb, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_a, i, 3, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ld_b, i, 7, MP_ERROR_INVALID_ARGUMENT),
   };
   const struct subject transposed = {"mp_gemm_grouped", "items[0] (transposed)",
                                      sizeof(mp_gemm_group_item_t), init_transposed_item,
@@ -171,9 +172,9 @@ static void check_sentence(const char *sentence, const mp_gemm_desc_t *d, int32_
 static void test_sentences(void) {
   mp_gemm_desc_t d = good_desc();
   mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
-  items[1].lda = 6;
-  check_sentence("mp_gemm_grouped: items[1].lda = 6 is smaller than k = 8 (op_a = N)", &d, 2, items,
-                 MP_ERROR_INVALID_ARGUMENT);
+  items[1].ld_a = 6;
+  check_sentence("mp_gemm_grouped: items[1].ld_a = 6 is smaller than k = 8 (op_a = N)", &d, 2,
+                 items, MP_ERROR_INVALID_ARGUMENT);
   items[1] = good_item(1);
   items[1].n = -3;
   check_sentence("mp_gemm_grouped: items[1].n = -3 is negative", &d, 2, items,
@@ -194,8 +195,8 @@ static void test_sentences(void) {
                  MP_ERROR_INVALID_ARGUMENT);
   items[1].C = items[1].D;
   WORKS(grouped(&d, 2, items));
-  items[1].ldc = 24;
-  check_sentence("mp_gemm_grouped: items[1].ldc = 24 must equal ldd = 16 if C = D", &d, 2, items,
+  items[1].ld_c = 24;
+  check_sentence("mp_gemm_grouped: items[1].ld_c = 24 must equal ld_d = 16 if C = D", &d, 2, items,
                  MP_ERROR_INVALID_ARGUMENT);
 }
 

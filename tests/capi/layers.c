@@ -28,9 +28,9 @@ static void test_layout(void) {
   LAYOUT_FAILS((context, 1, 3, INT64_MAX / 8, 1, src, MP_FP16, dst, MP_FP32, NULL),
                MP_ERROR_INVALID_ARGUMENT, "h");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_DTYPE_NONE, dst, MP_FP32, NULL),
-               MP_ERROR_INVALID_ARGUMENT, "src_dtype");
+               MP_ERROR_INVALID_ARGUMENT, "dtype_src");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, dst, (mp_dtype_t)4, NULL),
-               MP_ERROR_INVALID_ARGUMENT, "dst_dtype");
+               MP_ERROR_INVALID_ARGUMENT, "dtype_dst");
   LAYOUT_FAILS((context, 1, 3, 4, 5, NULL, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
                "src");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, NULL, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
@@ -64,7 +64,7 @@ static mp_status_t call_pool_backward(void *s) {
 }
 static mp_status_t call_pool_size(void *s) {
   int32_t p = 0, q = 0;
-  const mp_status_t status = mp_pool2d_output_size(s, &p, &q);
+  const mp_status_t status = mp_pool2d_get_output_size(s, &p, &q);
   check(status != MP_SUCCESS || (p == 2 && q == 3), "P = 2, Q = 3");
   return status;
 }
@@ -102,7 +102,7 @@ static void test_pool_desc(void) {
   const struct subject subjects[] = {
       {"mp_pool2d_forward", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_forward},
       {"mp_pool2d_backward", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_backward},
-      {"mp_pool2d_output_size", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_size},
+      {"mp_pool2d_get_output_size", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_size},
   };
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
     check_fields(&subjects[i], fields, sizeof fields / sizeof *fields);
@@ -126,9 +126,9 @@ static void test_pool_desc(void) {
 static void test_pool_pointers(void) {
   const mp_pool2d_desc_t d = pool_desc();
   int32_t p, q;
-  FAILS(mp_pool2d_output_size, (NULL, &p, &q), MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_pool2d_output_size, (&d, NULL, &q), MP_ERROR_INVALID_ARGUMENT, "p");
-  FAILS(mp_pool2d_output_size, (&d, &p, NULL), MP_ERROR_INVALID_ARGUMENT, "q");
+  FAILS(mp_pool2d_get_output_size, (NULL, &p, &q), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_pool2d_get_output_size, (&d, NULL, &q), MP_ERROR_INVALID_ARGUMENT, "p");
+  FAILS(mp_pool2d_get_output_size, (&d, &p, NULL), MP_ERROR_INVALID_ARGUMENT, "q");
   FAILS(mp_pool2d_forward, (NULL, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_pool2d_forward, (context, NULL, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT,
         "desc");

@@ -20,7 +20,7 @@ static mp_tensor_list_t master, model;
 
 static void init_options(void *s) {
   mp_model_options_t o = mp_model_options_default();
-  o.flags = MP_OPT_STOCHASTIC_ROUNDING;
+  o.flags = MP_OPT_FLAG_STOCHASTIC_ROUNDING;
   o.t = at(8192);
   o.overflows = at(8200);
   memcpy(s, &o, sizeof o);
@@ -34,7 +34,7 @@ static mp_status_t call_copy(void *s) {
 
 static void test_options(void) {
   const struct field_case fields[] = {
-      OPTIONS_FIELD(flags, i, MP_OPT_NESTEROV, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(flags, i, MP_OPT_FLAG_NESTEROV, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(flags, i, 1 << 3, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(t, p, NULL, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(t, p, at(4), MP_ERROR_MISALIGNED),
@@ -81,11 +81,11 @@ static void test_lists(void) {
 
 static void test_checkpoint(void) {
   mp_tensor_list_t grads = list_of(context, 4096, MP_FP16, kCount, 24), m, v;
-  mp_hyper_t hyper;
+  mp_param_group_t hyper;
   mp_optimizer_desc_t desc;
   mp_optimizer_t optimizer;
   mp_scaler_t scaler, foreign;
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   WORKS(mp_scaler_create(&scaler, context, &config));
   WORKS(mp_scaler_create(&foreign, other_context, &config));
   WORKS(mp_optimizer_desc_from_name("adam", &desc, sizeof desc, &hyper, sizeof hyper, 0.1f));
@@ -95,14 +95,14 @@ static void test_checkpoint(void) {
   WORKS(mp_optimizer_create(&optimizer, context, &desc));
 
   const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
-  FAILS(mp_optimizer_moments, (NULL, &m, &v), bad, "optimizer");
-  WORKS(mp_optimizer_moments(optimizer, NULL, NULL));
-  WORKS(mp_optimizer_moments(optimizer, &m, &v));
+  FAILS(mp_optimizer_get_moments, (NULL, &m, &v), bad, "optimizer");
+  WORKS(mp_optimizer_get_moments(optimizer, NULL, NULL));
+  WORKS(mp_optimizer_get_moments(optimizer, &m, &v));
   int64_t numel = 0;
-  FAILS(mp_tensor_list_get, (NULL, 0, NULL, &numel, NULL), bad, "list");
-  FAILS(mp_tensor_list_get, (m, kCount, NULL, &numel, NULL), MP_ERROR_NOT_FOUND, "index");
-  WORKS(mp_tensor_list_get(m, 0, NULL, NULL, NULL));
-  check(mp_tensor_list_get(v, 1, NULL, &numel, NULL) == MP_SUCCESS && numel == 24,
+  FAILS(mp_tensor_list_get_tensor, (NULL, 0, NULL, &numel, NULL), bad, "list");
+  FAILS(mp_tensor_list_get_tensor, (m, kCount, NULL, &numel, NULL), MP_ERROR_NOT_FOUND, "index");
+  WORKS(mp_tensor_list_get_tensor(m, 0, NULL, NULL, NULL));
+  check(mp_tensor_list_get_tensor(v, 1, NULL, &numel, NULL) == MP_SUCCESS && numel == 24,
         "the second tensor of v has 24 elements");
 
   FAILS(mp_optimizer_write_model, (NULL, NULL), bad, "optimizer");

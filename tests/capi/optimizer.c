@@ -56,7 +56,7 @@ static void destroy_lists(void) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mp_tensor_list_destroy(all[i]);
 }
 
-static mp_hyper_t hyper; /* of the optimizers that the subjects below create */
+static mp_param_group_t hyper; /* of the optimizers that the subjects below create */
 
 static mp_optimizer_desc_t desc_of(mp_optimizer_kind_t kind) {
   mp_optimizer_desc_t d = mp_optimizer_desc_default(kind);
@@ -70,7 +70,7 @@ static mp_optimizer_desc_t desc_of(mp_optimizer_kind_t kind) {
 }
 
 static void init_kind(void *s, mp_optimizer_kind_t kind, uint32_t more_flags) {
-  hyper = mp_hyper_default(kind, 0.1f);
+  hyper = mp_param_group_default(kind, 0.1f);
   mp_optimizer_desc_t d = desc_of(kind);
   d.flags |= more_flags;
   memcpy(s, &d, sizeof d);
@@ -83,13 +83,13 @@ static void init_sgd(void *s) {
   init_kind(s, MP_OPT_SGD, 0);
 }
 static void init_lamb(void *s) {
-  init_kind(s, MP_OPT_LAMB, MP_OPT_NVLAMB);
+  init_kind(s, MP_OPT_LAMB, MP_OPT_FLAG_NVLAMB);
 }
 static void init_novograd(void *s) {
   init_kind(s, MP_OPT_NOVOGRAD, 0);
 }
 static void init_adagrad(void *s) {
-  init_kind(s, MP_OPT_ADAGRAD, MP_OPT_DECOUPLED_DECAY);
+  init_kind(s, MP_OPT_ADAGRAD, MP_OPT_FLAG_DECOUPLED_DECAY);
 }
 static void init_rmsprop(void *s) {
   init_kind(s, MP_OPT_RMSPROP, 0);
@@ -109,7 +109,7 @@ static void test_create(void) {
   const struct field_case adam[] = {
       OPTIMIZER_FIELD(kind, i, 0),
       OPTIMIZER_FIELD(kind, i, 7),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_NESTEROV),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NESTEROV),
       OPTIMIZER_FIELD(flags, i, 1 << 3),
       OPTIMIZER_FIELD(num_groups, i, 0),
       OPTIMIZER_FIELD(groups, p, NULL),
@@ -150,31 +150,31 @@ static void test_create(void) {
   check_struct_size(&adam_desc);
 
   const struct field_case sgd[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_DECOUPLED_DECAY),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_NO_BIAS_CORRECTION),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_NVLAMB),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_LARC | MP_OPT_LARS),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_LARC | MP_OPT_DECAY_AFTER_MOMENTUM),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_LARS | MP_OPT_DECAY_AFTER_MOMENTUM),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_DECOUPLED_DECAY),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NO_BIAS_CORRECTION),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NVLAMB),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARC | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARS | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM),
       OPTIMIZER_FIELD(v, p, lists.v),
   };
   const struct subject sgd_desc = {"mp_optimizer_create", "desc (SGD)", sizeof(mp_optimizer_desc_t),
                                    init_sgd, call_optimizer};
   check_fields(&sgd_desc, sgd, sizeof sgd / sizeof *sgd);
 
-  const struct field_case lamb[] = {OPTIMIZER_FIELD(flags, i, MP_OPT_LARC)};
+  const struct field_case lamb[] = {OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARC)};
   const struct field_case novograd[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_DECOUPLED_DECAY),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_DECOUPLED_DECAY),
       OPTIMIZER_FIELD(v, p, lists.v),
       OPTIMIZER_FIELD(v, p, lists.longer_ones),
       OPTIMIZER_FIELD(v, p, lists.foreign),
   };
   const struct field_case adagrad[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_NESTEROV),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NESTEROV),
       OPTIMIZER_FIELD(m, p, lists.m),
   };
   const struct field_case rmsprop[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_DECOUPLED_DECAY),
+      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_DECOUPLED_DECAY),
       OPTIMIZER_FIELD(v, p, lists.ones),
   };
   const struct {
@@ -194,7 +194,7 @@ static void test_create(void) {
     check_fields(&subject, kinds[i].cases, kinds[i].count);
   }
 
-  hyper = mp_hyper_default(MP_OPT_SGD, 0.1f);
+  hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);
   FAILS(mp_optimizer_create, (NULL, context, &d), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   FAILS(mp_optimizer_create, (&out.optimizer, NULL, &d), MP_ERROR_INVALID_ARGUMENT, "context");
@@ -219,13 +219,14 @@ static void test_create(void) {
 static uint32_t flags; /* of the optimizers below */
 
 static void init_hyper(void *s) {
-  const mp_hyper_t h = mp_hyper_default(flags == MP_OPT_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, 0.1f);
+  const mp_param_group_t h =
+      mp_param_group_default(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, 0.1f);
   memcpy(s, &h, sizeof h);
 }
 
 /** As the groups of a new optimizer; Nesterov stands for SGD. */
 static mp_status_t call_groups(void *s) {
-  mp_optimizer_desc_t d = desc_of(flags == MP_OPT_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM);
+  mp_optimizer_desc_t d = desc_of(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM);
   d.flags = flags;
   d.groups = s;
   return call_optimizer(&d);
@@ -234,11 +235,11 @@ static mp_status_t call_groups(void *s) {
 static mp_optimizer_t optimizer; /* of init_hyper's kind */
 
 static mp_status_t call_set_hyper(void *s) {
-  return mp_optimizer_set_hyper(optimizer, 0, s, NULL);
+  return mp_optimizer_set_group(optimizer, 0, s, NULL);
 }
 
-#define HYPER_FIELD(field, v) FIELD(mp_hyper_t, field, f, v, MP_ERROR_INVALID_ARGUMENT)
-#define HYPER_INT_FIELD(field, v) FIELD(mp_hyper_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
+#define HYPER_FIELD(field, v) FIELD(mp_param_group_t, field, f, v, MP_ERROR_INVALID_ARGUMENT)
+#define HYPER_INT_FIELD(field, v) FIELD(mp_param_group_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
 
 static void check_hyper(const char *function, const char *parameter, mp_status_t (*call)(void *)) {
   const struct field_case adam[] = {
@@ -272,8 +273,8 @@ static void check_hyper(const char *function, const char *parameter, mp_status_t
       HYPER_FIELD(lr, INFINITY), HYPER_FIELD(beta1, -0.1f),    HYPER_FIELD(beta1, NAN),
       HYPER_FIELD(beta1, 0.0f),  HYPER_FIELD(dampening, 0.1f),
   };
-  const struct subject subject = {function, parameter, sizeof(mp_hyper_t), init_hyper, call};
-  if (flags == MP_OPT_NESTEROV) {
+  const struct subject subject = {function, parameter, sizeof(mp_param_group_t), init_hyper, call};
+  if (flags == MP_OPT_FLAG_NESTEROV) {
     check_fields(&subject, nesterov, sizeof nesterov / sizeof *nesterov);
   } else {
     check_fields(&subject, adam, sizeof adam / sizeof *adam);
@@ -284,7 +285,7 @@ static void check_hyper(const char *function, const char *parameter, mp_status_t
 static mp_lr_schedule_t schedule; /* of init_schedule */
 
 static void init_schedule(void *s) {
-  mp_hyper_t h = mp_hyper_default(MP_OPT_ADAM, 0.1f);
+  mp_param_group_t h = mp_param_group_default(MP_OPT_ADAM, 0.1f);
   h.lr_schedule = schedule;
   h.decay_steps = 10;
   h.decay_rate = 0.5f;
@@ -292,8 +293,8 @@ static void init_schedule(void *s) {
 }
 
 static void check_schedules(void) {
-  const struct subject subject = {"mp_optimizer_create", "groups[0] (schedule)", sizeof(mp_hyper_t),
-                                  init_schedule, call_groups};
+  const struct subject subject = {"mp_optimizer_create", "groups[0] (schedule)",
+                                  sizeof(mp_param_group_t), init_schedule, call_groups};
   const struct field_case polynomial[] = {
       HYPER_INT_FIELD(decay_steps, 0),
       HYPER_FIELD(lr_end, NAN),
@@ -313,13 +314,13 @@ static void check_schedules(void) {
   check_fields(&subject, exponential, sizeof exponential / sizeof *exponential);
 }
 
-/** `trust` counts with MP_OPT_LARC and MP_OPT_LARS only. */
+/** `trust` counts with MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS only. */
 static void check_trust(void) {
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);
-  hyper = mp_hyper_default(MP_OPT_SGD, 0.1f);
+  hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
   hyper.trust = 0.0f;
   WORKS(call_optimizer(&d));
-  static const uint32_t adaptive[] = {MP_OPT_LARC, MP_OPT_LARS};
+  static const uint32_t adaptive[] = {MP_OPT_FLAG_LARC, MP_OPT_FLAG_LARS};
   for (int i = 0; i < 2; i++) {
     d.flags = adaptive[i];
     hyper.trust = 0.0f;
@@ -334,7 +335,7 @@ static void check_trust(void) {
 }
 
 static mp_optimizer_t make_optimizer(mp_optimizer_kind_t kind, mp_tensor_list_t m, float beta1) {
-  hyper = mp_hyper_default(kind, 0.1f);
+  hyper = mp_param_group_default(kind, 0.1f);
   hyper.beta1 = beta1;
   mp_optimizer_desc_t d = desc_of(kind);
   d.flags = flags;
@@ -345,29 +346,30 @@ static mp_optimizer_t make_optimizer(mp_optimizer_kind_t kind, mp_tensor_list_t 
 }
 
 static void test_hyper(void) {
-  static const uint32_t kinds[] = {0, MP_OPT_NESTEROV};
+  static const uint32_t kinds[] = {0, MP_OPT_FLAG_NESTEROV};
   for (int i = 0; i < 2; i++) {
     flags = kinds[i];
-    optimizer = make_optimizer(flags == MP_OPT_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, lists.m, 0.9f);
+    optimizer =
+        make_optimizer(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, lists.m, 0.9f);
     check_hyper("mp_optimizer_create", "groups[0]", call_groups);
-    check_hyper("mp_optimizer_set_hyper", "hyper", call_set_hyper);
+    check_hyper("mp_optimizer_set_group", "hyper", call_set_hyper);
     mp_optimizer_destroy(optimizer);
   }
   flags = 0;
 
-  const mp_hyper_t h = mp_hyper_default(MP_OPT_SGD, 0.1f);
+  const mp_param_group_t h = mp_param_group_default(MP_OPT_SGD, 0.1f);
   optimizer = make_optimizer(MP_OPT_SGD, NULL, 0.0f);
-  FAILS(mp_optimizer_set_hyper, (optimizer, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "beta1");
-  FAILS(mp_optimizer_set_hyper, (optimizer, 1, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "group");
-  FAILS(mp_optimizer_set_hyper, (optimizer, 0, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "hyper");
-  FAILS(mp_optimizer_set_hyper, (NULL, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
+  FAILS(mp_optimizer_set_group, (optimizer, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "beta1");
+  FAILS(mp_optimizer_set_group, (optimizer, 1, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "group");
+  FAILS(mp_optimizer_set_group, (optimizer, 0, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "hyper");
+  FAILS(mp_optimizer_set_group, (NULL, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   mp_optimizer_destroy(optimizer);
 
   check_schedules();
   check_trust();
 
   /* struct_size of the first group is the distance to the second. */
-  mp_hyper_t groups[3];
+  mp_param_group_t groups[3];
   memset(groups, 0, sizeof groups);
   groups[0] = groups[1] = h;
   groups[1].struct_size = sizeof h + 4;
@@ -395,12 +397,13 @@ static void test_optimizer_step(void) {
   FAILS(mp_optimizer_step, (optimizer, NULL, at(2), NULL), MP_ERROR_MISALIGNED, "found_inf");
   WORKS(mp_optimizer_step(optimizer, NULL, NULL, NULL));
 
-  check(mp_optimizer_step_counter(NULL) == NULL && mp_optimizer_step_counter(optimizer) != NULL,
-        "mp_optimizer_step_counter is NULL without an optimizer only");
+  check(mp_optimizer_get_step_address(NULL) == NULL &&
+            mp_optimizer_get_step_address(optimizer) != NULL,
+        "mp_optimizer_get_step_address is NULL without an optimizer only");
   check(mp_optimizer_get_scaler(NULL) == NULL && mp_optimizer_get_scaler(optimizer) != NULL,
         "mp_optimizer_get_scaler is NULL without an optimizer only");
-  check(mp_optimizer_lr(NULL) == NULL && mp_optimizer_lr(optimizer) != NULL,
-        "mp_optimizer_lr is NULL without an optimizer only");
+  check(mp_optimizer_get_lr_address(NULL) == NULL && mp_optimizer_get_lr_address(optimizer) != NULL,
+        "mp_optimizer_get_lr_address is NULL without an optimizer only");
   FAILS(mp_optimizer_regularization, (NULL, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   FAILS(mp_optimizer_regularization, (optimizer, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "loss");
   FAILS(mp_optimizer_regularization, (optimizer, at(2), NULL), MP_ERROR_MISALIGNED, "loss");

@@ -38,7 +38,7 @@ static mp_status_t call_gemm_backward(size_t aux, size_t bias, size_t d) {
   e.activation = MP_ACT_DRELU;
   e.aux = at(aux);
   e.bias = at(bias);
-  e.bias_dtype = MP_FP32;
+  e.dtype_bias = MP_FP32;
   return mp_gemm(context, &desc, at(kThird), at(kThird), NULL, at(d), &e, NULL, 0, NULL);
 }
 static mp_status_t call_gemm_dbias(size_t a, size_t b, size_t dbias) {
@@ -194,7 +194,7 @@ static void check_call(size_t i, int is_second) {
 /** D in the columns of a wider matrix that A and B leave free. */
 static void test_columns(void) {
   mp_gemm_desc_t d = mp_gemm_desc_default(8, 8, 8, MP_FP32, MP_FP32);
-  d.lda = d.ldb = d.ldc = d.ldd = 24;
+  d.ld_a = d.ld_b = d.ld_c = d.ld_d = 24;
   reset();
   WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
   d.batch_count = 2;
@@ -202,7 +202,7 @@ static void test_columns(void) {
   WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
   FAILS(mp_gemm, (context, &d, at(0), at(36), NULL, at(64), NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "D");
-  d.ldb = 25; /* rows of B run into those of D */
+  d.ld_b = 25; /* rows of B run into those of D */
   d.batch_count = 1;
   FAILS(mp_gemm, (context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "D");
@@ -216,7 +216,7 @@ static void test_group(void) {
     items[i] = mp_gemm_group_item_default(8, 8, 8);
     items[i].A = at(kFirst), items[i].B = at(kSecond);
     items[i].D = at(kOut + 32 * (size_t)i);
-    items[i].ldd = 24;
+    items[i].ld_d = 24;
   }
   reset();
   WORKS(mp_gemm_grouped(context, &d, 3, items, NULL, NULL, 0, NULL));

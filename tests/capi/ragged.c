@@ -61,8 +61,8 @@ static void check_rows_desc(const char *function, mp_status_t (*call)(void *)) {
       DESC_FIELD(batch_count, -1, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(m, -1, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(k, -1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(lda, 7, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ldd, 15, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ld_a, 7, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ld_d, 15, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_a, 8, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_b, -8, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_c, 192, MP_ERROR_INVALID_ARGUMENT),
@@ -152,8 +152,8 @@ static void test_arguments(void) {
         MP_ERROR_INVALID_ARGUMENT, "workspace");
   mp_gemm_desc_t many_tiles = d;
   many_tiles.m = INT64_C(1) << 37;
-  many_tiles.n = many_tiles.ldb = many_tiles.ldc = many_tiles.ldd = 4;
-  many_tiles.k = many_tiles.lda = 4;
+  many_tiles.n = many_tiles.ld_b = many_tiles.ld_c = many_tiles.ld_d = 4;
+  many_tiles.k = many_tiles.ld_a = 4;
   FAILS(mp_gemm_ragged_workspace_size, (context, &many_tiles, by, &out.bytes), MP_ERROR_UNSUPPORTED,
         "m");
   FAILS(mp_gemm_ragged_workspace_size, (NULL, &d, by, &out.bytes), MP_ERROR_INVALID_ARGUMENT,

@@ -53,14 +53,14 @@ static float weight(void) {
 /** A gradient of 2, scaled; of infinity in micro-batch `bad`. */
 static int bad = -1;
 static void forward_and_backward(int64_t i) {
-  const float scale = float_at(mp_scaler_scale(scaler));
+  const float scale = float_at(mp_scaler_get_scale_address(scaler));
   fill(kGrads, MP_FP16, i == bad ? 1e30f : 2.0f * scale);
 }
 
 /** @param optimized  the gradients that the optimizer reads */
 static void begin(enum place optimized) {
   ctx = context;
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = 1024.0f;
   mp_scaler_create(&scaler, ctx, &config);
   grads = list_at(kGrads, MP_FP16);
@@ -70,7 +70,7 @@ static void begin(enum place optimized) {
   window_discarded = at(0);
   fill(kMasters, MP_FP32, 100.0f);
 
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 1.0f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 1.0f);
   hyper.beta1 = 0.0f;
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
   desc.groups = &hyper;
@@ -104,11 +104,11 @@ static void window_with_one_scale(int k) {
   options.found_inf = window_discarded;
   /* ------------------------------------------------------------ */
   for (int i = 0; i < k; i++) {
-    const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
     forward_and_backward(i);
     mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
   }
-  options.flags = MP_STEP_UNSCALED;
+  options.flags = MP_STEP_FLAG_UNSCALED;
   mp_scale_step(optimizer, scaler, &options, stream);
   /* ------------------------------------------------------------ */
 }
@@ -118,7 +118,7 @@ static void window_with_any_scale(int k) {
   options.found_inf = window_discarded;
   /* ------------------------------------------------------------ */
   for (int i = 0; i < k; i++) {
-    const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
     forward_and_backward(i);
     mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
     mp_scaler_update(scaler, NULL, stream);
@@ -152,7 +152,7 @@ static void my_optimizer(const float *found_inf) {
 
 static void step_with_any_optimizer(void) {
   /* ------------------------------------------------------------ */
-  const float *found_inf = mp_scaler_found_inf(scaler);
+  const float *found_inf = mp_scaler_get_found_inf_address(scaler);
   mp_grads_to_fp32(scaler, grads, grads32, stream);
   my_optimizer(found_inf); /* masters and grads32; does nothing where *found_inf is not 0 */
   mp_masters_to_model(masters, models, found_inf, NULL, stream);
@@ -166,10 +166,10 @@ static void my_host_optimizer(void) {
 
 static void step_with_host_optimizer(int64_t n) {
   /* ------------------------------------------------------------ */
-  mp_step_outcome_t outcome = MP_STEP_PENDING;
+  mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
   mp_grads_to_fp32(scaler, grads, grads32, stream);
-  while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
-  if (outcome == MP_STEP_TAKEN) {
+  while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n, &outcome);
+  if (outcome == MP_STEP_OUTCOME_TAKEN) {
     my_host_optimizer();
     mp_masters_to_model(masters, models, NULL, NULL, stream);
   }
@@ -203,10 +203,10 @@ static void advance_lr_schedule(void) {
 static void train(int64_t steps) {
   /* ------------------------------------------------------------ */
   for (int64_t n = 1; n <= steps; n++) {
-    mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    mp_step_outcome_t outcome = n > 1 ? MP_STEP_OUTCOME_PENDING : MP_STEP_OUTCOME_SKIPPED;
     forward_and_backward(n); /* enqueued; step n - 1 is done long before this is */
-    while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
-    if (outcome == MP_STEP_TAKEN) advance_lr_schedule();
+    while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n - 1, &outcome);
+    if (outcome == MP_STEP_OUTCOME_TAKEN) advance_lr_schedule();
     mp_scale_step(optimizer, scaler, NULL, stream);
   }
   /* ------------------------------------------------------------ */

@@ -27,7 +27,7 @@ static struct arguments {
 static void set_desc(void) {
   args.desc = mp_rnn_desc_default(MP_RNN_LSTM, kBatch, kSteps, kInput, kHidden, MP_FP16);
   args.desc.layers = kLayers;
-  args.desc.flags = MP_RNN_BIDIRECTIONAL;
+  args.desc.flags = MP_RNN_FLAG_BIDIRECTIONAL;
 }
 
 /** All that there is, as it should be. */
@@ -123,8 +123,8 @@ static void test_desc_fields(void) {
       RNN_FIELD(cell, i, 5),
       RNN_FIELD(cell, i, -1),
       RNN_FIELD(flags, i, 1 << 5),
-      RNN_FIELD(flags, i, 1u << 31 | MP_RNN_BIDIRECTIONAL),
-      RNN_FIELD(flags, i, MP_RNN_RESET_FIRST),
+      RNN_FIELD(flags, i, 1u << 31 | MP_RNN_FLAG_BIDIRECTIONAL),
+      RNN_FIELD(flags, i, MP_RNN_FLAG_RESET_FIRST),
       RNN_FIELD(dtype, i, MP_DTYPE_NONE),
       RNN_FIELD(dtype, i, 4),
       RNN_FIELD(dtype_dw, i, MP_DTYPE_NONE),
@@ -199,11 +199,11 @@ static void test_desc_pairs(void) {
     args.desc.cell = cells[i], args.desc.clip = 1;
     check_pair("clip is not for this cell", "clip");
     if (cells[i] == MP_RNN_GRU) continue;
-    args.desc.cell = cells[i], args.desc.flags |= MP_RNN_RESET_FIRST;
-    check_pair("MP_RNN_RESET_FIRST is not for this cell", "flags");
+    args.desc.cell = cells[i], args.desc.flags |= MP_RNN_FLAG_RESET_FIRST;
+    check_pair("MP_RNN_FLAG_RESET_FIRST is not for this cell", "flags");
   }
-  args.desc.flags |= MP_RNN_SKIP_INPUT;
-  check_pair("MP_RNN_SKIP_INPUT with other sizes", "input_size");
+  args.desc.flags |= MP_RNN_FLAG_SKIP_INPUT;
+  check_pair("MP_RNN_FLAG_SKIP_INPUT with other sizes", "input_size");
   make_batch_major(1, 0);
   check_pair("sequences of x overlap", "x_row");
   make_batch_major(0, 1);
@@ -230,12 +230,12 @@ static void test_desc_works(void) {
   set_desc();
   args.desc.kernel = "rnn_steps";
   args.desc.dropout = 0.875f, args.desc.clip = 1;
-  args.desc.flags |= MP_RNN_ACCUMULATE;
-  work(kAll, "dropout, clip, MP_RNN_ACCUMULATE and the name of the kernel");
+  args.desc.flags |= MP_RNN_FLAG_ACCUMULATE;
+  work(kAll, "dropout, clip, MP_RNN_FLAG_ACCUMULATE and the name of the kernel");
   set_desc();
   args.desc.cell = MP_RNN_GRU;
-  args.desc.flags |= MP_RNN_RESET_FIRST;
-  work(kAll, "MP_RNN_RESET_FIRST");
+  args.desc.flags |= MP_RNN_FLAG_RESET_FIRST;
+  work(kAll, "MP_RNN_FLAG_RESET_FIRST");
 }
 
 /* ---------------------------------------------------------------- bytes */
@@ -394,12 +394,12 @@ static void check_elements(uint32_t flags) {
   size_t count = 0;
   set_arguments();
   args.desc.flags |= flags;
-  if (flags & MP_RNN_SKIP_INPUT) args.desc.input_size = kHidden;
+  if (flags & MP_RNN_FLAG_SKIP_INPUT) args.desc.input_size = kHidden;
   for (size_t i = 0; i < kWeights; i++) {
     mp_rnn_weights_t *w = &args.weights[i];
     mp_rnn_weight_grads_t *g = &args.grads[i];
-    const int skips = i < 2 && (flags & MP_RNN_SKIP_INPUT) != 0;
-    const int no_bias = (flags & MP_RNN_NO_BIAS) != 0;
+    const int skips = i < 2 && (flags & MP_RNN_FLAG_SKIP_INPUT) != 0;
+    const int no_bias = (flags & MP_RNN_FLAG_NO_BIAS) != 0;
     const struct {
       const char *name;
       void *weight, *grad;
@@ -492,8 +492,8 @@ void test_rnn(void) {
   test_bytes();
   test_pointers();
   check_elements(0);
-  check_elements(MP_RNN_NO_BIAS);
-  check_elements(MP_RNN_SKIP_INPUT);
+  check_elements(MP_RNN_FLAG_NO_BIAS);
+  check_elements(MP_RNN_FLAG_SKIP_INPUT);
   test_tensors_struct();
   test_in_place();
   test_batch_sizes();

@@ -23,10 +23,10 @@ static const struct kept {
   uint32_t flags, gates;
   size_t bytes16, bytes32;
 } kept[] = {{MP_RNN_TANH, 0, 1, 4, 8},
-            {MP_RNN_RELU, MP_RNN_NO_BIAS, 1, 4, 8},
-            {MP_RNN_LSTM, MP_RNN_ACCUMULATE, 4, 14, 24},
+            {MP_RNN_RELU, MP_RNN_FLAG_NO_BIAS, 1, 4, 8},
+            {MP_RNN_LSTM, MP_RNN_FLAG_ACCUMULATE, 4, 14, 24},
             {MP_RNN_GRU, 0, 3, 10, 20},
-            {MP_RNN_GRU, MP_RNN_RESET_FIRST, 3, 10, 20}};
+            {MP_RNN_GRU, MP_RNN_FLAG_RESET_FIRST, 3, 10, 20}};
 
 static const struct shape {
   int32_t layers, batch, timesteps, input, hidden;
@@ -43,7 +43,7 @@ static int documented_sizes(const struct kept *k, const struct shape *s, mp_dtyp
   const size_t exact = (dtype == MP_FP32 ? k->bytes32 : k->bytes16) * (size_t)s->batch *
                        (size_t)s->timesteps * (size_t)s->hidden * (size_t)s->layers * s->directions;
   d.layers = s->layers;
-  d.flags = k->flags | (s->directions == 2 ? MP_RNN_BIDIRECTIONAL : 0);
+  d.flags = k->flags | (s->directions == 2 ? MP_RNN_FLAG_BIDIRECTIONAL : 0);
   MP_INIT_STRUCT(&sizes);
   return mp_rnn_get_sizes(context, &d, &sizes) == MP_SUCCESS && sizes.gates == k->gates &&
          sizes.directions == s->directions &&
@@ -85,7 +85,7 @@ static void test_kernel_info(void) {
   d.dtype = MP_FP32;
   FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
   d.dtype = MP_FP16;
-  d.flags = MP_RNN_RESET_FIRST;
+  d.flags = MP_RNN_FLAG_RESET_FIRST;
   FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
   for (int32_t index = 1; index <= 2; index++) {
     WORKS(mp_rnn_kernel_info(context, &d, index, &info));
@@ -184,7 +184,7 @@ static int grads_are(int value) {
 static void check_weight_grads(const char *label) {
   check(CALL(mp_rnn_backward_weights) && grads_are(0), label);
   reset();
-  desc.flags |= MP_RNN_ACCUMULATE;
+  desc.flags |= MP_RNN_FLAG_ACCUMULATE;
   check(CALL(mp_rnn_backward_weights) && grads_are(kPattern), label);
   reset();
 }

@@ -29,17 +29,17 @@ static mp_status_t call_config(void *s) {
   } while (0)
 
 static void test_create(void) {
-  policy = MP_SCALER_STATIC;
+  policy = MP_SCALER_POLICY_STATIC;
   const struct field_case any[] = {
       CONFIG_FIELD(policy, i, 4),         CONFIG_FIELD(policy, i, -1),
-      CONFIG_FIELD(flags, i, 2),          CONFIG_FIELD(flags, i, MP_SCALER_REFILL_EACH_STEP),
+      CONFIG_FIELD(flags, i, 2),          CONFIG_FIELD(flags, i, MP_SCALER_FLAG_REFILL_EACH_STEP),
       CONFIG_FIELD(init_scale, f, 0.0f),  CONFIG_FIELD(init_scale, f, -1.0f),
       CONFIG_FIELD(init_scale, f, NAN),   CONFIG_FIELD(init_scale, f, INFINITY),
       CONFIG_FIELD(init_scale, f, 0.5f),  CONFIG_FIELD(init_scale, f, 33554432.0f),
       CONFIG_FIELD(min_scale, f, 0.0f),   CONFIG_FIELD(min_scale, f, NAN),
       CONFIG_FIELD(min_scale, f, 1e-40f), CONFIG_FIELD(max_scale, f, INFINITY),
       CONFIG_FIELD(max_scale, f, NAN),    CONFIG_FIELD(max_scale, f, -1.0f),
-      CONFIG_FIELD(max_scale, f, 0.0f),   CONFIG_FIELD(diverged_after, i, -1),
+      CONFIG_FIELD(max_scale, f, 0.0f),   CONFIG_FIELD(max_consecutive_skips, i, -1),
       CONFIG_FIELD(history, i, -1),       CONFIG_FIELD(history, i, 16777217),
       CONFIG_FIELD(reserved0, i, 1),
   };
@@ -48,7 +48,7 @@ static void test_create(void) {
                                  init_config, call_config};
   check_struct_size(&config);
 
-  policy = MP_SCALER_BACKOFF;
+  policy = MP_SCALER_POLICY_BACKOFF;
   const struct field_case backoff[] = {
       CONFIG_FIELD(flags, i, 4),
       CONFIG_FIELD(min_scale, f, -1.0f),
@@ -66,7 +66,7 @@ static void test_create(void) {
   };
   CHECK_CONFIG("config (backoff)", backoff);
 
-  policy = MP_SCALER_LOGNORMAL;
+  policy = MP_SCALER_POLICY_LOGNORMAL;
   const struct field_case lognormal[] = {
       CONFIG_FIELD(backoff_factor, d, 1.0), CONFIG_FIELD(growth_interval, i, 0),
       CONFIG_FIELD(log2_max, f, NAN),       CONFIG_FIELD(beta1, d, 1.0),
@@ -76,7 +76,7 @@ static void test_create(void) {
   };
   CHECK_CONFIG("config (lognormal)", lognormal);
 
-  policy = MP_SCALER_LOGMAX;
+  policy = MP_SCALER_POLICY_LOGMAX;
   const struct field_case logmax[] = {
       CONFIG_FIELD(flags, i, 1),      CONFIG_FIELD(min_scale, f, 0.0f),
       CONFIG_FIELD(log2_max, f, NAN), CONFIG_FIELD(overflow_std_dev, f, NAN),
@@ -84,13 +84,14 @@ static void test_create(void) {
   };
   CHECK_CONFIG("config (logmax)", logmax);
 
-  const mp_scaler_config_t c = mp_scaler_config_default(MP_SCALER_STATIC);
+  const mp_scaler_config_t c = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   FAILS(mp_scaler_create, (NULL, context, &c), MP_ERROR_INVALID_ARGUMENT, "scaler");
   FAILS(mp_scaler_create, (&out.scaler, NULL, &c), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_scaler_create, (&out.scaler, context, NULL), MP_ERROR_INVALID_ARGUMENT, "config");
   mp_scaler_destroy(NULL);
-  check(mp_scaler_scale(NULL) == NULL && mp_scaler_inv_scale(NULL) == NULL &&
-            mp_scaler_found_inf(NULL) == NULL,
+  check(mp_scaler_get_scale_address(NULL) == NULL &&
+            mp_scaler_get_inv_scale_address(NULL) == NULL &&
+            mp_scaler_get_found_inf_address(NULL) == NULL,
         "the addresses of no scaler are NULL");
 }
 
@@ -126,7 +127,7 @@ static void init_trained_state(void *s) {
   state.overflows = 2;
   state.out_of_range = 1;
   state.skipped_nan = 2;
-  state.skipped_in_row = 1;
+  state.consecutive_skips = 1;
   state.beta1_power = state.beta2_power = 0.5;
   state.log2_mean = state.log2_mean_slow = -5.0f;
   state.log2_square_slow = 60.0f;
@@ -160,7 +161,7 @@ static void test_state(void) {
   const struct subject set = {"mp_scaler_set_state_sync", "state", sizeof(mp_scaler_state_t),
                               init_state, call_set_state};
   const struct field_case fields[] = {
-      STATE_FIELD(policy, i, MP_SCALER_BACKOFF),
+      STATE_FIELD(policy, i, MP_SCALER_POLICY_BACKOFF),
       STATE_FIELD(policy, i, 77),
       STATE_FIELD(scale, f, 0.0f),
       STATE_FIELD(scale, f, NAN),
@@ -176,7 +177,7 @@ static void test_state(void) {
       STATE_FIELD(overflows, i, 1),
       STATE_FIELD(skipped, i, -1),
       STATE_FIELD(skipped_nan, i, -1),
-      STATE_FIELD(skipped_in_row, i, -1),
+      STATE_FIELD(consecutive_skips, i, -1),
       STATE_FIELD(log2_mean, f, NAN),
       STATE_FIELD(log2_mean_slow, f, INFINITY),
       STATE_FIELD(log2_square_slow, f, NAN),
@@ -207,8 +208,8 @@ static void test_state(void) {
       STATE_FIELD(no_scale, i, INT64_MAX),
       STATE_FIELD(skipped_nan, i, 3), /* more than overflows */
       STATE_FIELD(skipped_nan, i, INT64_MAX),
-      STATE_FIELD(skipped_in_row, i, 4),
-      STATE_FIELD(skipped_in_row, i, INT64_MAX),
+      STATE_FIELD(consecutive_skips, i, 4),
+      STATE_FIELD(consecutive_skips, i, INT64_MAX),
       STATE_FIELD(log2_mean, f, 200.0f), /* of log2 of gradients, 400 on average */
       STATE_FIELD(log2_mean, f, -1e30f),
       STATE_FIELD(log2_mean_slow, f, -200.0f),
@@ -221,9 +222,11 @@ static void test_state(void) {
                                       sizeof(mp_scaler_state_t), init_backoff_state,
                                       call_set_backoff_state};
   const struct field_case backoff_fields[] = {
-      STATE_FIELD(policy, i, MP_SCALER_LOGNORMAL), STATE_FIELD(hysteresis_left, i, -1),
+      STATE_FIELD(policy, i, MP_SCALER_POLICY_LOGNORMAL),
+      STATE_FIELD(hysteresis_left, i, -1),
       STATE_FIELD(hysteresis_left, i, 2), /* of hysteresis = 1 */
-      STATE_FIELD(growth_tracker, i, -1),          STATE_FIELD(growth_tracker, i, 2000),
+      STATE_FIELD(growth_tracker, i, -1),
+      STATE_FIELD(growth_tracker, i, 2000),
       STATE_FIELD(growth_tracker, i, INT32_MAX),
   };
   check_fields(&set_backoff, backoff_fields, sizeof backoff_fields / sizeof *backoff_fields);
@@ -252,8 +255,9 @@ static void test_state(void) {
   state.scale = 8.0f;
   float scale[2] = {0.0f, 0.0f};
   int good = mp_scaler_set_state_sync(lognormal_scaler, &state, NULL) == MP_SUCCESS;
-  mp_memcpy(context, &scale[0], mp_scaler_scale(lognormal_scaler), sizeof(float), NULL);
-  mp_memcpy(context, &scale[1], mp_scaler_inv_scale(lognormal_scaler), sizeof(float), NULL);
+  mp_memcpy(context, &scale[0], mp_scaler_get_scale_address(lognormal_scaler), sizeof(float), NULL);
+  mp_memcpy(context, &scale[1], mp_scaler_get_inv_scale_address(lognormal_scaler), sizeof(float),
+            NULL);
   good = good && mp_stream_sync(context, NULL) == MP_SUCCESS;
   check(good && scale[0] == 8.0f && scale[1] == 0.125f, "a restored state sets S and 1/S");
   state.growth_tracker = 2000;
@@ -307,19 +311,19 @@ static void test_calls(mp_scaler_t scaler) {
 }
 
 static void test_query(mp_scaler_t scaler) {
-  FAILS(mp_step_query, (NULL, 1, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "scaler");
-  FAILS(mp_step_query, (scaler, 0, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "step");
-  FAILS(mp_step_query, (scaler, INT64_MIN, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "step");
-  FAILS(mp_step_query, (scaler, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "outcome");
+  FAILS(mp_scaler_query_step, (NULL, 1, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_scaler_query_step, (scaler, 0, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "step");
+  FAILS(mp_scaler_query_step, (scaler, INT64_MIN, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "step");
+  FAILS(mp_scaler_query_step, (scaler, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "outcome");
 
   mp_scaler_state_t state;
   init_state_of(scaler, &state);
   state.steps = 10;
   WORKS(mp_scaler_set_state_sync(scaler, &state, NULL));
-  FAILS(mp_step_query, (scaler, 10, &out.outcome), MP_ERROR_NOT_FOUND, "step");
-  mp_step_outcome_t outcome = MP_STEP_TAKEN;
-  WORKS(mp_step_query(scaler, 11, &outcome));
-  check(outcome == MP_STEP_PENDING, "a step to come is pending");
+  FAILS(mp_scaler_query_step, (scaler, 10, &out.outcome), MP_ERROR_NOT_FOUND, "step");
+  mp_step_outcome_t outcome = MP_STEP_OUTCOME_TAKEN;
+  WORKS(mp_scaler_query_step(scaler, 11, &outcome));
+  check(outcome == MP_STEP_OUTCOME_PENDING, "a step to come is pending");
 }
 
 /* ---------------------------------------------------------------- accumulation */
@@ -342,7 +346,7 @@ static void test_accumulate(mp_scaler_t scaler) {
   const mp_tensor_list_t shorter = list_at(context, 1024, MP_FP32, 1, 0);
   const mp_tensor_list_t hole = list_at(context, 1024, MP_FP32, kTensors, 1);
   const mp_tensor_list_t foreign = list_at(other_context, 1024, MP_FP32, kTensors, 0);
-  const mp_scaler_t other_scaler = make_scaler(other_context, MP_SCALER_STATIC);
+  const mp_scaler_t other_scaler = make_scaler(other_context, MP_SCALER_POLICY_STATIC);
   const mp_status_t invalid = MP_ERROR_INVALID_ARGUMENT;
 
   FAILS(mp_grads_accumulate, (NULL, grads, sums, 1.0f, 0, NULL), invalid, "scaler");
@@ -362,8 +366,8 @@ static void test_accumulate(mp_scaler_t scaler) {
   FAILS(mp_grads_to_fp32, (scaler, grads, NULL, NULL), invalid, "out");
   FAILS(mp_grads_to_fp32, (scaler, grads, grads, NULL), invalid, "out");
   FAILS(mp_grads_to_fp32, (scaler, grads, foreign, NULL), invalid, "out");
-  WORKS(mp_grads_accumulate(scaler, grads, sums, 0.0f, MP_ACCUMULATE_FIRST, NULL));
-  WORKS(mp_grads_accumulate(scaler, grads, sums, -1.0f, MP_ACCUMULATE_LAST, NULL));
+  WORKS(mp_grads_accumulate(scaler, grads, sums, 0.0f, MP_ACCUMULATE_FLAG_FIRST, NULL));
+  WORKS(mp_grads_accumulate(scaler, grads, sums, -1.0f, MP_ACCUMULATE_FLAG_LAST, NULL));
   WORKS(mp_grads_to_fp32(scaler, sums, sums, NULL));
 
   mp_scaler_destroy(other_scaler);
@@ -372,9 +376,9 @@ static void test_accumulate(mp_scaler_t scaler) {
 }
 
 void test_scaler(void) {
-  lognormal_scaler = make_scaler(context, MP_SCALER_LOGNORMAL);
-  backoff_scaler = make_scaler(context, MP_SCALER_BACKOFF);
-  logmax_scaler = make_scaler(context, MP_SCALER_LOGMAX);
+  lognormal_scaler = make_scaler(context, MP_SCALER_POLICY_LOGNORMAL);
+  backoff_scaler = make_scaler(context, MP_SCALER_POLICY_BACKOFF);
+  logmax_scaler = make_scaler(context, MP_SCALER_POLICY_LOGMAX);
   test_create();
   test_state();
   test_calls(backoff_scaler);

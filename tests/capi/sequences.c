@@ -49,7 +49,7 @@ static void test_embedding_desc(void) {
       EMBEDDING_FIELD(dtype_dtable, i, MP_DTYPE_NONE),
       EMBEDDING_FIELD(dtype_dtable, i, 4),
       EMBEDDING_FIELD(flags, i, 4),
-      EMBEDDING_FIELD(flags, i, MP_EMBEDDING_ACCUMULATE | 1u << 31),
+      EMBEDDING_FIELD(flags, i, MP_EMBEDDING_FLAG_ACCUMULATE | 1u << 31),
       EMBEDDING_FIELD(rows, i, -1),
       EMBEDDING_FIELD(rows, i, (int64_t)1 << 31),
       EMBEDDING_FIELD(rows, i, INT64_MAX),
@@ -84,7 +84,7 @@ static void test_embedding_desc(void) {
     mp_embedding_desc_t d = embedding_desc();
     d.padding_index = outside[i];
     check_success("padding_index without its flag", call_backward(&d));
-    d.flags = MP_EMBEDDING_PADDING;
+    d.flags = MP_EMBEDDING_FLAG_PADDING;
     check_failure("padding_index", "mp_embedding_forward", call_forward(&d),
                   MP_ERROR_INVALID_ARGUMENT, "padding_index");
     check_failure("padding_index", "mp_embedding_backward", call_backward(&d),
@@ -92,7 +92,7 @@ static void test_embedding_desc(void) {
   }
   mp_embedding_desc_t d = embedding_desc();
   d.padding_index = kVocabulary - 1;
-  d.flags = MP_EMBEDDING_PADDING | MP_EMBEDDING_ACCUMULATE;
+  d.flags = MP_EMBEDDING_FLAG_PADDING | MP_EMBEDDING_FLAG_ACCUMULATE;
   check_success("the last word is the padding", call_backward(&d));
 }
 

@@ -45,7 +45,7 @@ static void test_desc(void) {
       XENT_FIELD(weight, f, NAN),
       XENT_FIELD(weight, f, INFINITY),
       XENT_FIELD(flags, i, 2),
-      XENT_FIELD(flags, i, MP_XENT_IGNORE_LABEL | 4),
+      XENT_FIELD(flags, i, MP_XENT_FLAG_IGNORE_LABEL | 4),
       XENT_FIELD(label_smoothing, f, NAN),
       XENT_FIELD(label_smoothing, f, INFINITY),
       XENT_FIELD(label_smoothing, f, -0.125),
@@ -160,7 +160,7 @@ static void test_loss_desc(void) {
       LOSS_FIELD(count, i, INT64_MAX),
       LOSS_FIELD(weight, f, NAN),
       LOSS_FIELD(weight, f, INFINITY),
-      LOSS_FIELD(reduction, i, MP_LOSS_SUM + 1),
+      LOSS_FIELD(reduction, i, MP_LOSS_REDUCTION_SUM + 1),
       LOSS_FIELD(flags, i, 2),
   };
   const struct subject subjects[] = {
@@ -220,7 +220,7 @@ static void test_loss_pointers(void) {
   /* Of no elements the mean is NaN and the sum 0; nothing else is read. */
   for (int is_sum = 0; is_sum < 2; ++is_sum) {
     d.count = 0;
-    d.reduction = is_sum ? MP_LOSS_SUM : MP_LOSS_MEAN;
+    d.reduction = is_sum ? MP_LOSS_REDUCTION_SUM : MP_LOSS_REDUCTION_MEAN;
     float loss = 1.0f;
     int good = mp_loss(context, &d, NULL, NULL, NULL, NULL, NULL, at(kLoss), NULL, NULL, 0, NULL) ==
                MP_SUCCESS;

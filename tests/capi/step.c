@@ -14,7 +14,7 @@ static mp_tensor_list_t list_at(size_t offset, mp_dtype_t dtype) {
 }
 
 static void make_optimizer(mp_tensor_list_t grads, mp_tensor_list_t master, float max_tensor_norm) {
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.1f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
   hyper.beta1 = 0.0f;
   hyper.max_tensor_norm = max_tensor_norm;
   mp_optimizer_desc_t d = mp_optimizer_desc_default(MP_OPT_SGD);
@@ -43,7 +43,7 @@ static mp_status_t call_scale_step(void *s) {
 static mp_step_options_t options_with(const mp_comm_t *comm) {
   mp_step_options_t o = mp_step_options_default();
   o.comm = comm;
-  o.flags = MP_STEP_SHARDED;
+  o.flags = MP_STEP_FLAG_SHARDED;
   return o;
 }
 
@@ -61,13 +61,14 @@ static void test_comm_of_step(void) {
 static void test_scale_step(void) {
   const struct field_case fields[] = {
       OPTIONS_FIELD(flags, i, 1 << 5, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(flags, i, MP_STEP_SHARDED, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(flags, i, MP_STEP_FLAG_SHARDED, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(max_grad_norm, f, -1.0f, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(max_grad_norm, f, NAN, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(grad_norm, p, at(2), MP_ERROR_MISALIGNED),
       OPTIONS_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
-      OPTIONS_FIELD(found_inf, p, mp_scaler_found_inf(scaler), MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(found_inf, p, mp_scaler_get_found_inf_address(scaler),
+                    MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(tensor_norms, p, at(2), MP_ERROR_MISALIGNED),
       OPTIONS_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
       OPTIONS_FIELD(amax, p, at(0), MP_ERROR_INVALID_ARGUMENT),
@@ -83,35 +84,35 @@ static void test_scale_step(void) {
   check_struct_size(&options);
   test_comm_of_step();
 
-  mp_scaler_t foreign = make_scaler(other_context, MP_SCALER_STATIC);
+  mp_scaler_t foreign = make_scaler(other_context, MP_SCALER_POLICY_STATIC);
   FAILS(mp_scale_step, (NULL, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   FAILS(mp_scale_step, (optimizer, foreign, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
   WORKS(mp_scale_step(optimizer, NULL, NULL, NULL));
   mp_step_options_t o = mp_step_options_default();
-  o.found_inf = mp_scaler_found_inf(mp_optimizer_get_scaler(optimizer));
+  o.found_inf = mp_scaler_get_found_inf_address(mp_optimizer_get_scaler(optimizer));
   FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "found_inf");
   o.found_inf = NULL;
-  for (uint32_t flag = MP_STEP_KEEP_SCALER; flag <= MP_STEP_CHECKED; flag *= 2) {
+  for (uint32_t flag = MP_STEP_FLAG_KEEP_SCALER; flag <= MP_STEP_FLAG_CHECKED; flag *= 2) {
     o.flags = flag;
     WORKS(mp_scale_step(optimizer, NULL, &o, NULL));
   }
-  o.flags = MP_STEP_SHARDED;
+  o.flags = MP_STEP_FLAG_SHARDED;
   FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "flags = 0x8: MP_STEP_SHARDED requires options->comm");
+        "flags = 0x8: MP_STEP_FLAG_SHARDED requires options->comm");
   o.flags = 1 << 5;
   FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
         "flags = 0x20: bits 0x20 are not supported");
-  mp_scaler_t lognormal = make_scaler(context, MP_SCALER_LOGNORMAL);
+  mp_scaler_t lognormal = make_scaler(context, MP_SCALER_POLICY_LOGNORMAL);
   WORKS(mp_scale_step(optimizer, lognormal, NULL, NULL));
   mp_scaler_destroy(foreign);
   mp_scaler_destroy(lognormal);
 }
 
-/* ---------------------------------------------------------------- MP_STEP_CHECKED */
+/* ---------------------------------------------------------------- MP_STEP_FLAG_CHECKED */
 
 static void init_checked(void *s) {
   mp_step_options_t o = mp_step_options_default();
-  o.flags = MP_STEP_CHECKED;
+  o.flags = MP_STEP_FLAG_CHECKED;
   o.amax = at(8192);
   memcpy(s, &o, sizeof o);
 }
@@ -130,7 +131,7 @@ static void test_checked(void) {
   const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
                                   init_checked, call_scale_step};
   mp_scaler_t backoff = scaler;
-  scaler = make_scaler(context, MP_SCALER_LOGNORMAL);
+  scaler = make_scaler(context, MP_SCALER_POLICY_LOGNORMAL);
   check_fields(&options, fields, sizeof fields / sizeof *fields);
   mp_scaler_destroy(scaler);
   scaler = backoff;
@@ -150,7 +151,7 @@ static void test_refused(mp_tensor_list_t grads, mp_tensor_list_t master) {
 void test_step(void) {
   mp_tensor_list_t grads = list_at(0, MP_FP16), master = list_at(1024, MP_FP32);
   make_optimizer(grads, master, 0.0f);
-  scaler = make_scaler(context, MP_SCALER_BACKOFF);
+  scaler = make_scaler(context, MP_SCALER_POLICY_BACKOFF);
   test_scale_step();
   test_checked();
   test_refused(grads, master);

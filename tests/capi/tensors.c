@@ -220,11 +220,11 @@ static void test_overlaps(mp_tensor_list_t list) {
   d.data = elsewhere;
   apart = list_of(context, &d);
 
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   const mp_comm_t alone = mp_comm_default();
   mp_scaler_t scaler = NULL;
   WORKS(mp_scaler_create(&scaler, context, &config));
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.5f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.5f);
   hyper.beta1 = 0.0f;
   for (int i = 0; i < 2; i++) {
     mp_tensor_list_t o = overlapping[i];
@@ -232,7 +232,7 @@ static void test_overlaps(mp_tensor_list_t list) {
     check(strstr(mp_last_error(), " overlaps data[0] = ") != NULL, "the other tensor is named too");
     FAILS(mp_grads_accumulate, (scaler, list, o, 1.0f, 0, NULL), bad, "sums: data[2]");
     FAILS(mp_grads_to_fp32, (scaler, list, o, NULL), bad, "out: data[2]");
-    FAILS(mp_grad_all_reduce, (o, &alone, 1.0f, 1.0f, NULL), bad, "grads: data[2]");
+    FAILS(mp_grads_all_reduce, (o, &alone, 1.0f, 1.0f, NULL), bad, "grads: data[2]");
     WORKS(mp_l2norm(o, at(2048), NULL, NULL));
     WORKS(mp_unscale(o, list, at(2048), at(2052), NULL));
     mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);

@@ -77,7 +77,7 @@ TEST_CASE("conv adjoint: a 1 x 1 convolution is mp_gemm", "[conv][strict]") {
 
   mp_gemm_desc_t desc = mp_gemm_desc_default(pixels, k, c, MP_FP16, MP_FP32);
   desc.op_b = MP_OP_T;
-  desc.ldb = c;
+  desc.ld_b = c;
   const DeviceArray a(MP_FP16, x), b(MP_FP16, w), d(MP_FP32, pixels * k);
   require_ok(mp_gemm(context(), &desc, a.data(), b.data(), nullptr, d.data(), nullptr, nullptr, 0,
                      kStream));

@@ -11,7 +11,7 @@ namespace {
 
 mp_autocast_t make_policy(Run &run) {
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
-  config.flags = MP_AUTOCAST_IGNORE_PERFORMANCE;
+  config.flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
   mp_autocast_t policy = nullptr;
   FAULTY_CREATE(run, mp_autocast_create, policy, &config);
   return policy;
@@ -36,26 +36,26 @@ struct Network {
 
   int32_t input(const char *name, mp_dtype_t dtype, std::initializer_list<int64_t> extent) const {
     int32_t tensor = -1;
-    FAULTY_CALL(run, mp_graph_input, graph, name, dtype, static_cast<int32_t>(extent.size()),
+    FAULTY_CALL(run, mp_graph_add_input, graph, name, dtype, static_cast<int32_t>(extent.size()),
                 extent.begin(), &tensor);
     return record(tensor);
   }
   int32_t parameter(const char *name, std::initializer_list<int64_t> extent) const {
     int32_t tensor = -1;
-    FAULTY_CALL(run, mp_graph_parameter, graph, name, static_cast<int32_t>(extent.size()),
+    FAULTY_CALL(run, mp_graph_add_parameter, graph, name, static_cast<int32_t>(extent.size()),
                 extent.begin(), &tensor);
     return record(tensor);
   }
   int32_t state(const char *name, std::initializer_list<int64_t> extent) const {
     int32_t tensor = -1;
-    FAULTY_CALL(run, mp_graph_state, graph, name, static_cast<int32_t>(extent.size()),
+    FAULTY_CALL(run, mp_graph_add_state, graph, name, static_cast<int32_t>(extent.size()),
                 extent.begin(), &tensor);
     return record(tensor);
   }
   int32_t node(const char *op, const char *name, std::initializer_list<int32_t> inputs,
                std::initializer_list<mp_graph_attribute_t> attributes = {}) const {
     int32_t tensor = -1;
-    FAULTY_CALL(run, mp_graph_node, graph, op, name, inputs.begin(),
+    FAULTY_CALL(run, mp_graph_add_node, graph, op, name, inputs.begin(),
                 static_cast<uint32_t>(inputs.size()), attributes.begin(),
                 static_cast<uint32_t>(attributes.size()), &tensor, 1);
     return record(tensor);
@@ -72,7 +72,7 @@ struct Network {
     int64_t step = 0;
     FAULTY_CALL(run, mp_graph_get_step_sync, graph, &step, nullptr);
     FAULTY_CALL(run, mp_graph_set_step_sync, graph, step, nullptr);
-    const auto forward = [&] { return mp_graph_forward(graph, MP_GRAPH_TRAINING, nullptr); };
+    const auto forward = [&] { return mp_graph_forward(graph, MP_GRAPH_MODE_TRAINING, nullptr); };
     run.call("mp_graph_forward", forward);
     run.call(
         "mp_graph_backward", [&] { return mp_graph_backward(graph, scaler, nullptr); },
@@ -89,8 +89,8 @@ struct Network {
     run.record_device(info.data, static_cast<size_t>(count) * sizeof(float));
   }
   void compile(int32_t loss, mp_autocast_t policy) const {
-    FAULTY_CALL(run, mp_graph_loss, graph, loss);
-    FAULTY_CALL(run, mp_graph_autocast, graph, policy);
+    FAULTY_CALL(run, mp_graph_set_loss, graph, loss);
+    FAULTY_CALL(run, mp_graph_set_autocast, graph, policy);
     FAULTY_CALL(run, mp_graph_compile, graph);
   }
   void destroy(mp_autocast_t policy) const {
@@ -100,7 +100,8 @@ struct Network {
   void tell() const {
     record_text(run, "mp_graph_describe",
                 [&](char *text, size_t *bytes) { return mp_graph_describe(graph, text, bytes); });
-    for (const mp_autocast_form_t form : {MP_AUTOCAST_TEXT, MP_AUTOCAST_JSON, MP_AUTOCAST_DOT})
+    for (const mp_autocast_format_t form :
+         {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT})
       record_text(run, "mp_graph_explain", [&](char *text, size_t *bytes) {
         return mp_graph_explain(graph, form, text, bytes);
       });
@@ -122,10 +123,10 @@ struct Network {
 void decide_types(Run &run) {
   const mp_autocast_t policy = make_policy(run);
   const char *const ops[] = {"MyOp", "YourOp"};
-  FAULTY_CALL(run, mp_autocast_set_class, policy, ops, 2, MP_CAST_ALLOW);
-  FAULTY_CALL(run, mp_autocast_set_nodes, policy, "block[0-9]/*", MP_CAST_DENY);
+  FAULTY_CALL(run, mp_autocast_set_class, policy, ops, 2, MP_OP_CLASS_ALLOW);
+  FAULTY_CALL(run, mp_autocast_set_nodes, policy, "block[0-9]/*", MP_OP_CLASS_DENY);
   const char *closed = nullptr;
-  FAULTY_CALL(run, mp_autocast_disabled_reason, policy, run.context(), &closed);
+  FAULTY_CALL(run, mp_autocast_get_disabled_reason, policy, run.context(), &closed);
 
   // x -> MatMul(w) -> MyOp -> Softmax
   const char *const node_op[] = {"MatMul", "MyOp", "Softmax"};
@@ -133,8 +134,9 @@ void decide_types(Run &run) {
   const int32_t first_input[] = {0, 2, 3, 4}, input_tensor[] = {0, 1, 2, 3};
   const int32_t producer[] = {-1, -1, 0, 1, 2};
   const uint8_t dtype[] = {MP_FP32, MP_FP32, MP_FP32, MP_FP32, MP_FP32};
-  const uint8_t role[] = {MP_TENSOR_ACTIVATION, MP_TENSOR_PARAMETER, MP_TENSOR_ACTIVATION,
-                          MP_TENSOR_ACTIVATION, MP_TENSOR_OUTPUT};
+  const uint8_t role[] = {MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_PARAMETER,
+                          MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_ACTIVATION,
+                          MP_TENSOR_ROLE_OUTPUT};
   mp_autocast_graph_t graph;
   MP_INIT_STRUCT(&graph);
   graph.num_nodes = 3;
@@ -155,13 +157,14 @@ void decide_types(Run &run) {
   result.node_dtype = node_dtype;
   result.input_cast = input_cast;
   result.casts = casts;
-  result.node_why = why;
+  result.node_reason = why;
   FAULTY_CALL(run, mp_autocast_rewrite, policy, run.context(), &graph, &result);
   run.record(&result.num_casts, 3 * sizeof result.num_casts);
   run.record(tensor_dtype, sizeof tensor_dtype);
   run.record(why, sizeof why);
   run.record(casts, sizeof casts);
-  for (const mp_autocast_form_t form : {MP_AUTOCAST_TEXT, MP_AUTOCAST_JSON, MP_AUTOCAST_DOT})
+  for (const mp_autocast_format_t form :
+       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT})
     record_text(run, "mp_autocast_explain", [&](char *text, size_t *bytes) {
       return mp_autocast_explain(policy, &graph, &result, form, text, bytes);
     });
@@ -195,7 +198,7 @@ struct Classifier : Network {
     const int32_t dropped = node("Dropout", "dropout", {flat}, {{"p", 0.25}});
     const int32_t logits = node("Linear", "logits", {dropped, w, bias});
     const int32_t loss = node("SoftmaxXent", "loss", {logits, labels});
-    FAULTY_CALL(run, mp_graph_output, graph, logits);
+    FAULTY_CALL(run, mp_graph_add_output, graph, logits);
     FAULTY_CALL(run, mp_graph_keep_gradient, graph, logits);
     compile(loss, policy);
   }
@@ -227,9 +230,10 @@ void begin_graph(Run &run) {
   int64_t batch = 4;
   int32_t tensor = -1;
   run.call(
-      "mp_graph_input",
+      "mp_graph_add_input",
       [&] {
-        return mp_graph_input(net.graph, "a name that is long enough", MP_FP32, 1, &batch, &tensor);
+        return mp_graph_add_input(net.graph, "a name that is long enough", MP_FP32, 1, &batch,
+                                  &tensor);
       },
       [&] { batch = 5; });
   run.record(&tensor, sizeof tensor);
@@ -252,8 +256,8 @@ void train_graph(Run &run) {
   net.bind(net.x, run.floats(net.kRows * net.kSide * net.kSide * 8, 3));
   net.bind(net.labels, run.integers({1, 0, 9, 4}));
   mp_tensor_list_t grads = nullptr, master = nullptr, model = nullptr;
-  FAULTY_CALL(run, mp_graph_lists, net.graph, &grads, &master, &model);
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.125f);
+  FAULTY_CALL(run, mp_graph_get_lists, net.graph, &grads, &master, &model);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.125f);
   hyper.beta1 = 0.0f;  // no list of momenta
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
   desc.groups = &hyper;
@@ -262,7 +266,7 @@ void train_graph(Run &run) {
   desc.model = model;
   mp_optimizer_t optimizer = nullptr;
   FAULTY_CREATE(run, mp_optimizer_create, optimizer, run.context(), &desc);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;
   FAULTY_CREATE(run, mp_scaler_create, scaler, run.context(), &config);
   for (const int64_t batch : {net.kRows, net.kRows - 1}) {
@@ -270,7 +274,7 @@ void train_graph(Run &run) {
     net.pass(scaler);
     FAULTY_CALL(run, mp_scale_step, optimizer, scaler, nullptr, nullptr);
   }
-  FAULTY_CALL(run, mp_graph_forward, net.graph, MP_GRAPH_INFERENCE, nullptr);
+  FAULTY_CALL(run, mp_graph_forward, net.graph, MP_GRAPH_MODE_INFERENCE, nullptr);
   for (const auto &[tensor, count] : sizes) net.record_gradient(tensor, count);
   FAULTY_DESTROY(run, mp_optimizer_destroy, optimizer);
   FAULTY_DESTROY(run, mp_scaler_destroy, scaler);

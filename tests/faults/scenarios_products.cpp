@@ -16,7 +16,7 @@ void multiply(Run &run, mp_dtype_t dtype, int64_t m, int64_t n, int64_t k, const
   mp_epilogue_t epilogue = mp_epilogue_default();
   epilogue.activation = MP_ACT_RELU;
   epilogue.bias = run.tensor(dtype, n);
-  epilogue.bias_dtype = dtype;
+  epilogue.dtype_bias = dtype;
   epilogue.amax = static_cast<float *>(run.bytes(sizeof(float)));
   epilogue.found_inf = static_cast<float *>(run.bytes(sizeof(float)));
   size_t bytes = 0;
@@ -86,7 +86,7 @@ void multiply_groups(Run &run) {
     const int64_t m = 48, n = 16, k = ragged == MP_RAGGED_M ? 16 : 48;
     mp_gemm_desc_t all = mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP32);
     all.batch_count = 2;
-    if (ragged == MP_RAGGED_K) all.m = 16, all.op_a = MP_OP_T, all.lda = 16, all.stride_d = 256;
+    if (ragged == MP_RAGGED_K) all.m = 16, all.op_a = MP_OP_T, all.ld_a = 16, all.stride_d = 256;
     const int32_t *const ends = run.integers({16, 48});
     void *const a = run.tensor(MP_FP16, 48 * 16, 1), *const b = run.tensor(MP_FP16, 48 * 16 * 2, 2);
     float *const d = run.floats(2 * 48 * 16);

@@ -38,7 +38,7 @@ struct Tensors {
 mp_scaler_t make_scaler(Run &run, mp_scaler_policy_t policy) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
   config.history = 5;
-  if (policy == MP_SCALER_BACKOFF) config.init_scale = 8.0f;
+  if (policy == MP_SCALER_POLICY_BACKOFF) config.init_scale = 8.0f;
   mp_scaler_t scaler = nullptr;
   FAULTY_CREATE(run, mp_scaler_create, scaler, run.context(), &config);
   return scaler;
@@ -63,7 +63,7 @@ struct Training {
         m(run, MP_FP32, 4),
         v(run, MP_FP32, 4, kind == MP_OPT_NOVOGRAD ? kOne : kNumel) {
     for (uint32_t t = 0; t < kCount; ++t) clear(run, m.data[t], t), clear(run, v.data[t], t);
-    mp_hyper_t hyper = mp_hyper_default(kind, 0.125f);
+    mp_param_group_t hyper = mp_param_group_default(kind, 0.125f);
     hyper.max_tensor_norm = kind == MP_OPT_SGD ? 3.0f : 0.0f;
     if (kind == MP_OPT_SGD) hyper.beta1 = 0.5f;
     mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
@@ -102,8 +102,8 @@ void overflow(Run &run, void *data) {
 }
 
 void query(Run &run, mp_scaler_t scaler, int64_t step) {
-  mp_step_outcome_t outcome = MP_STEP_PENDING;
-  FAULTY_CALL(run, mp_step_query, scaler, step, &outcome);
+  mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
+  FAULTY_CALL(run, mp_scaler_query_step, scaler, step, &outcome);
   run.record(&outcome, sizeof outcome);
 }
 
@@ -144,8 +144,8 @@ void describe_tensors(Run &run) {
 }
 
 void scale_losses(Run &run) {
-  for (const mp_scaler_policy_t policy :
-       {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL, MP_SCALER_LOGMAX}) {
+  for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
+                                          MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     const mp_scaler_t scaler = make_scaler(run, policy);
     float *const loss = run.floats(4);
     FAULTY_CALL(run, mp_scale_loss, scaler, loss, loss, MP_FP32, 4, nullptr);
@@ -170,7 +170,7 @@ void scale_losses(Run &run) {
 
 void take_steps(Run &run) {
   const Training training(run, MP_OPT_ADAM);
-  const mp_scaler_t scaler = make_scaler(run, MP_SCALER_BACKOFF);
+  const mp_scaler_t scaler = make_scaler(run, MP_SCALER_POLICY_BACKOFF);
   float *const norms = run.floats(3);
   mp_step_options_t options = mp_step_options_default();
   options.max_grad_norm = 2.0f;
@@ -193,8 +193,8 @@ template <mp_optimizer_kind_t kKind>
 void take_steps_of(Run &run) {
   const Training training(run, kKind);
   FAULTY_CALL(run, mp_scale_step, training.optimizer, nullptr, nullptr, nullptr);
-  mp_hyper_t hyper = mp_hyper_default(kKind, 0.25f);
-  FAULTY_CALL(run, mp_optimizer_set_hyper, training.optimizer, 0, &hyper, nullptr);
+  mp_param_group_t hyper = mp_param_group_default(kKind, 0.25f);
+  FAULTY_CALL(run, mp_optimizer_set_group, training.optimizer, 0, &hyper, nullptr);
   FAULTY_CALL(run, mp_optimizer_step, training.optimizer, nullptr, nullptr, nullptr);
   float *const loss = run.floats(1);
   FAULTY_CALL(run, mp_optimizer_regularization, training.optimizer, loss, nullptr);
@@ -238,14 +238,14 @@ void give_up_a_step(Run &run) {
 
 void use_another_optimizer(Run &run) {
   const Tensors grads(run, MP_FP16, 1), wide(run, MP_FP32, 2), model(run, MP_BF16, 3);
-  const mp_scaler_t scaler = make_scaler(run, MP_SCALER_BACKOFF);
+  const mp_scaler_t scaler = make_scaler(run, MP_SCALER_POLICY_BACKOFF);
   FAULTY_CALL(run, mp_grads_to_fp32, scaler, grads.list, wide.list, nullptr);
   wide.record(run, MP_FP32);
-  const uint32_t flags[] = {MP_ACCUMULATE_FIRST, MP_ACCUMULATE_LAST};
+  const uint32_t flags[] = {MP_ACCUMULATE_FLAG_FIRST, MP_ACCUMULATE_FLAG_LAST};
   for (const uint32_t flag : flags)
     FAULTY_CALL(run, mp_grads_accumulate, scaler, grads.list, wide.list, 0.5f, flag, nullptr);
-  FAULTY_CALL(run, mp_masters_to_model, wide.list, model.list, mp_scaler_found_inf(scaler), nullptr,
-              nullptr);
+  FAULTY_CALL(run, mp_masters_to_model, wide.list, model.list,
+              mp_scaler_get_found_inf_address(scaler), nullptr, nullptr);
   FAULTY_CALL(run, mp_scaler_update, scaler, nullptr, nullptr);
   query(run, scaler, 1);
   wide.record(run, MP_FP32);
@@ -269,8 +269,8 @@ void reduce_over_ranks(Run &run) {
   for (const mp_comm_t &comm : {grouped, single}) {
     put_back();
     run.call(
-        "mp_grad_all_reduce",
-        [&] { return mp_grad_all_reduce(grads.list, &comm, 0.5f, 3.0f, nullptr); }, put_back);
+        "mp_grads_all_reduce",
+        [&] { return mp_grads_all_reduce(grads.list, &comm, 0.5f, 3.0f, nullptr); }, put_back);
     grads.record(run, MP_FP16);
   }
   grads.destroy(run);
@@ -281,25 +281,25 @@ template <uint32_t kFlags>
 void step_over_ranks(Run &run) {
   const mp_comm_t comm = run.comm();
   const Training training(run, MP_OPT_ADAM);
-  const mp_scaler_t scaler = make_scaler(run, MP_SCALER_BACKOFF);
+  const mp_scaler_t scaler = make_scaler(run, MP_SCALER_POLICY_BACKOFF);
   mp_step_options_t options = mp_step_options_default();
   options.flags = kFlags;
   options.comm = &comm;
-  options.max_grad_norm = kFlags == MP_STEP_CHECKED ? 0.0f : 2.0f;
+  options.max_grad_norm = kFlags == MP_STEP_FLAG_CHECKED ? 0.0f : 2.0f;
   for (int64_t step = 1; step <= 3; ++step) {
     FAULTY_CALL(run, mp_scale_step, training.optimizer, scaler, &options, nullptr);
     if (step == 1) overflow(run, training.grads.data[0]);
     query(run, scaler, step);
   }
   // Without a scaler the flag is the optimizer's own.
-  if (kFlags != MP_STEP_CHECKED)
+  if (kFlags != MP_STEP_FLAG_CHECKED)
     FAULTY_CALL(run, mp_scale_step, training.optimizer, nullptr, &options, nullptr);
   record_state(run, scaler);
   FAULTY_DESTROY(run, mp_scaler_destroy, scaler);
   training.finish(run);
 }
 template void step_over_ranks<0>(Run &);
-template void step_over_ranks<MP_STEP_SHARDED>(Run &);
-template void step_over_ranks<MP_STEP_CHECKED>(Run &);
+template void step_over_ranks<MP_STEP_FLAG_SHARDED>(Run &);
+template void step_over_ranks<MP_STEP_FLAG_CHECKED>(Run &);
 
 }  // namespace mptest::faults

@@ -95,7 +95,7 @@ void hang(Run &run) {
 
 void forget_a_group(Run &run) {
   const mp_comm_t comm = run.comm();
-  run.call("mp_grad_all_reduce", [&] { return comm.group_begin(comm.user), MP_SUCCESS; });
+  run.call("mp_grads_all_reduce", [&] { return comm.group_begin(comm.user), MP_SUCCESS; });
   create_policy(run, [](mp_status_t status, mp_autocast_t) { return status; });
 }
 

@@ -20,7 +20,7 @@ constexpr const char *kVariables[] = {"MP_AUTOCAST",
                                       "MP_AUTOCAST_DENY_REMOVE",
                                       "MP_AUTOCAST_CLEAR_ADD",
                                       "MP_AUTOCAST_CLEAR_REMOVE",
-                                      "MP_AUTOCAST_IGNORE_PERFORMANCE",
+                                      "MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE",
                                       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL",
                                       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ALLOWLIST_ADD",
                                       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_WHITELIST_REMOVE",
@@ -49,7 +49,7 @@ void read_environment(FuzzedDataProvider &bytes) {
   const mp_status_t status = mp_autocast_create(&policy, &config);
   if ((status == MP_SUCCESS) != (policy != nullptr)) fuzz::found("mp_autocast_create", "no policy");
   if (status == MP_SUCCESS) {
-    mp_autocast_class(policy, "MatMul");
+    mp_autocast_get_class(policy, "MatMul");
     mp_autocast_destroy(policy);
     return;
   }

@@ -52,7 +52,7 @@ void run(mp_scaler_t scaler, const mp_scaler_state_t &state, FuzzedDataProvider 
   const mp_scaler_state_t before = state_of(scaler);
   const mp_scaler_state_t then = after(scaler, amaxes);
   // From the logarithm of 0 LogMaxScaler makes S = NaN for good (mpcore/compat.h), which is refused.
-  if (state.policy == MP_SCALER_LOGMAX && std::isnan(then.scale)) return;
+  if (state.policy == MP_SCALER_POLICY_LOGMAX && std::isnan(then.scale)) return;
   require(mp_scaler_set_state_sync(scaler, &then, nullptr), "a state that updates have left");
   require(mp_scaler_set_state_sync(scaler, &before, nullptr), "a state that was accepted");
   const mp_scaler_state_t again = after(scaler, amaxes);

@@ -30,7 +30,7 @@ mp_tensor_list_t make_list(World &world, mp_context_t context, mp_dtype_t dtype,
 
 void make_optimizer(World &world, mp_context_t context) {
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_ADAM);
-  const mp_hyper_t hyper = mp_hyper_default(MP_OPT_ADAM, 1e-3f);
+  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_ADAM, 1e-3f);
   desc.groups = &hyper;
   desc.grads = make_list(world, context, MP_FP16, 2);
   desc.master = make_list(world, context, MP_FP32, 4);
@@ -43,7 +43,7 @@ void make_optimizer(World &world, mp_context_t context) {
 }
 
 void make_scaler(World &world, mp_context_t context) {
-  const mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;
   succeed(mp_scaler_create(&scaler, context, &backoff));
   world.has_created(scaler, mp_scaler_destroy);
@@ -56,22 +56,22 @@ void make_graph(World &world, mp_context_t context, bool is_compiled) {
   world.has_created(graph, mp_graph_destroy);
   const std::array<int64_t, 2> x_extent = {4, 8}, w_extent = {8, 3};
   int32_t x = -1, labels = -1, w = -1, b = -1, logits = -1, loss = -1;
-  succeed(mp_graph_input(graph, "x", MP_FP32, 2, x_extent.data(), &x));
-  succeed(mp_graph_input(graph, "labels", MP_DTYPE_NONE, 1, x_extent.data(), &labels));
-  succeed(mp_graph_parameter(graph, "w", 2, w_extent.data(), &w));
-  succeed(mp_graph_parameter(graph, "b", 1, &w_extent[1], &b));
+  succeed(mp_graph_add_input(graph, "x", MP_FP32, 2, x_extent.data(), &x));
+  succeed(mp_graph_add_input(graph, "labels", MP_DTYPE_NONE, 1, x_extent.data(), &labels));
+  succeed(mp_graph_add_parameter(graph, "w", 2, w_extent.data(), &w));
+  succeed(mp_graph_add_parameter(graph, "b", 1, &w_extent[1], &b));
   const std::array<int32_t, 3> linear = {x, w, b};
-  succeed(
-      mp_graph_node(graph, "Linear", "fc", linear.data(), linear.size(), nullptr, 0, &logits, 1));
+  succeed(mp_graph_add_node(graph, "Linear", "fc", linear.data(), linear.size(), nullptr, 0,
+                            &logits, 1));
   const std::array<int32_t, 2> xent = {logits, labels};
-  succeed(
-      mp_graph_node(graph, "SoftmaxXent", "loss", xent.data(), xent.size(), nullptr, 0, &loss, 1));
-  succeed(mp_graph_loss(graph, loss));
+  succeed(mp_graph_add_node(graph, "SoftmaxXent", "loss", xent.data(), xent.size(), nullptr, 0,
+                            &loss, 1));
+  succeed(mp_graph_set_loss(graph, loss));
   mp_autocast_t policy = nullptr;
   succeed(mp_autocast_create(&policy, nullptr));
   world.has_created(policy, mp_autocast_destroy);
   if (!is_compiled) return;
-  succeed(mp_graph_autocast(graph, policy));
+  succeed(mp_graph_set_autocast(graph, policy));
   succeed(mp_graph_compile(graph));
   succeed(mp_graph_bind(graph, x, World::good_device(0)));
   succeed(mp_graph_bind(graph, labels, World::good_device(0)));

@@ -130,9 +130,9 @@ void RaggedRun::expect() {
 mp_gemm_desc_t RaggedRun::desc(const std::string &kernel) const {
   const bool by_m = case_.dimension == MP_RAGGED_M;
   mp_gemm_desc_t d = descriptor(case_, case_.m, case_.n, case_.k, kernel);
-  d.lda = layout_a_.ld;
-  d.ldb = layout_b_.ld;
-  d.ldc = d.ldd = layout_c_.ld;
+  d.ld_a = layout_a_.ld;
+  d.ld_b = layout_b_.ld;
+  d.ld_c = d.ld_d = layout_c_.ld;
   d.stride_b = by_m ? layout_b_.stride : 0;
   d.stride_c = d.stride_d = by_m ? 0 : layout_c_.stride;
   d.batch_count = static_cast<int32_t>(case_.ends.size());

@@ -114,10 +114,10 @@ mp_gemm_desc_t GemmRun::desc(const std::string &kernel) const {
   const GemmCase &c = case_;
   mp_gemm_desc_t desc = descriptor(c, c.m, c.n, c.k, kernel);
   desc.batch_count = static_cast<int32_t>(c.batch);
-  desc.lda = layout_a_.ld;
-  desc.ldb = layout_b_.ld;
-  desc.ldc = layout_c_.ld;
-  desc.ldd = layout_d_.ld;
+  desc.ld_a = layout_a_.ld;
+  desc.ld_b = layout_b_.ld;
+  desc.ld_c = layout_c_.ld;
+  desc.ld_d = layout_d_.ld;
   desc.stride_a = c.shared_a || c.pointers ? 0 : layout_a_.stride;
   desc.stride_b = c.shared_b || c.pointers ? 0 : layout_b_.stride;
   desc.stride_c = c.pointers ? 0 : layout_c_.stride;
@@ -128,10 +128,10 @@ mp_gemm_desc_t GemmRun::desc(const std::string &kernel) const {
 mp_gemm_group_item_t GemmRun::group_item() const {
   const GemmCase &c = case_;
   mp_gemm_group_item_t item = mp_gemm_group_item_default(c.m, c.n, c.k);
-  item.lda = layout_a_.ld;
-  item.ldb = layout_b_.ld;
-  item.ldc = layout_c_.ld;
-  item.ldd = layout_d_.ld;
+  item.ld_a = layout_a_.ld;
+  item.ld_b = layout_b_.ld;
+  item.ld_c = layout_c_.ld;
+  item.ld_d = layout_d_.ld;
   item.A = a_->item(0);
   item.B = b_->item(0);
   item.C = null_c ? nullptr : (c.in_place ? *d_ : *c_).item(0);
@@ -148,7 +148,7 @@ std::vector<std::string> GemmRun::kernels() const {
 size_t GemmRun::workspace_bytes(const std::string &kernel) const {
   mp_gemm_desc_t forced = desc(kernel);
   // Of mp_gemm to the byte: without a stride a batch of one may be for mp_gemm_batched too.
-  if (!case_.pointers && case_.batch == 1) forced.stride_d = case_.m * forced.ldd;
+  if (!case_.pointers && case_.batch == 1) forced.stride_d = case_.m * forced.ld_d;
   size_t bytes = 0;
   require_ok(mp_gemm_workspace_size(context(), &forced, &bytes));
   return bytes;

@@ -237,8 +237,8 @@ TEST_CASE("gemm group: products may share A, and write neighbouring rows of one 
     }
     device_dy.push_back(place(dy, kOutputs[i], kPoison));
     mp_gemm_group_item_t item = mp_gemm_group_item_default(kInputs, kOutputs[i], kRows);
-    item.lda = kInputs;
-    item.ldc = item.ldd = kWidest;
+    item.ld_a = kInputs;
+    item.ld_c = item.ld_d = kWidest;
     item.A = device_x->data();
     item.B = device_dy.back()->data();
     item.D = static_cast<uint8_t *>(device_d->data()) + i * kInputs * kWidest * 2;

@@ -84,10 +84,10 @@ mp_gemm_desc_t describe(const Places &places, mp_op_t op) {
   desc.op_b = op;
   desc.beta = 1.0f;
   desc.batch_count = kItems;
-  desc.lda = places[kA].ld;
-  desc.ldb = places[kB].ld;
-  desc.ldc = places[kC].ld;
-  desc.ldd = places[kD].ld;
+  desc.ld_a = places[kA].ld;
+  desc.ld_b = places[kB].ld;
+  desc.ld_c = places[kC].ld;
+  desc.ld_d = places[kD].ld;
   desc.stride_a = places[kA].stride;
   desc.stride_b = places[kB].stride;
   desc.stride_c = places[kC].stride;

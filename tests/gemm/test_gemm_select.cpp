@@ -19,8 +19,8 @@ mp_gemm_desc_t random_problem(Random &random) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(extent(), extent(), extent(), types[0], types[1]);
   desc.op_a = random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N;
   desc.op_b = random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N;
-  desc.lda = (desc.op_a == MP_OP_T ? desc.m : desc.k) + random.integer(0, 9);
-  desc.ldb = (desc.op_b == MP_OP_T ? desc.k : desc.n) + random.integer(0, 9);
+  desc.ld_a = (desc.op_a == MP_OP_T ? desc.m : desc.k) + random.integer(0, 9);
+  desc.ld_b = (desc.op_b == MP_OP_T ? desc.k : desc.n) + random.integer(0, 9);
   desc.batch_count = static_cast<int32_t>(random.integer(1, 3));
   desc.stride_d = desc.m * desc.n;
   return desc;

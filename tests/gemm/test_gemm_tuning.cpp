@@ -179,7 +179,7 @@ TEST_CASE("tuning: the log names the product of a group that takes longer than i
   CAPTURE(output);
   CHECK(times(output, "a slower path") == 1);
   CHECK(times(output,
-              "mp_gemm_grouped: using a slower path: items[1]: ldb = 20 is not a "
+              "mp_gemm_grouped: using a slower path: items[1]: ld_b = 20 is not a "
               "multiple of 8 (") == 1);
 }
 

@@ -279,8 +279,8 @@ TEST_CASE("gemv: reads nothing beyond its operands", "[gemm][strict]") {
         mp_gemm_desc_t desc = mp_gemm_desc_default(c.m, c.n, c.k, c.ab, c.cd);
         desc.op_a = op[0] == 'N' ? MP_OP_N : MP_OP_T;
         desc.op_b = op[1] == 'N' ? MP_OP_N : MP_OP_T;
-        desc.lda = op[0] == 'N' ? c.k : c.m;
-        desc.ldb = op[1] == 'N' ? c.n : c.k;
+        desc.ld_a = op[0] == 'N' ? c.k : c.m;
+        desc.ld_b = op[1] == 'N' ? c.n : c.k;
         desc.kernel = "gemv";
         require_ok(mp_gemm(context(), &desc, a.data(), b.data(), nullptr, d.data(), nullptr,
                            nullptr, 0, kStream));

@@ -34,27 +34,27 @@ struct training {
 static int32_t node(mp_graph_t graph, const char *op, const char *name, int32_t a, int32_t b) {
   const int32_t inputs[] = {a, b};
   int32_t y;
-  CHECK(mp_graph_node(graph, op, name, inputs, b < 0 ? 1 : 2, NULL, 0, &y, 1));
+  CHECK(mp_graph_add_node(graph, op, name, inputs, b < 0 ? 1 : 2, NULL, 0, &y, 1));
   return y;
 }
 
 static void describe(struct training *t) {
   const int64_t x[] = {BATCH, IN}, w1[] = {IN, HIDDEN}, w2[] = {HIDDEN, CLASSES};
   CHECK(mp_graph_create(&t->graph, context));
-  CHECK(mp_graph_input(t->graph, "x", MP_FP32, 2, x, &t->x));
-  CHECK(mp_graph_input(t->graph, "labels", MP_DTYPE_NONE, 1, x, &t->labels));
-  CHECK(mp_graph_parameter(t->graph, "w1", 2, w1, &t->w1));
-  CHECK(mp_graph_parameter(t->graph, "w2", 2, w2, &t->w2));
+  CHECK(mp_graph_add_input(t->graph, "x", MP_FP32, 2, x, &t->x));
+  CHECK(mp_graph_add_input(t->graph, "labels", MP_DTYPE_NONE, 1, x, &t->labels));
+  CHECK(mp_graph_add_parameter(t->graph, "w1", 2, w1, &t->w1));
+  CHECK(mp_graph_add_parameter(t->graph, "w2", 2, w2, &t->w2));
   const int32_t z = node(t->graph, "Linear", "fc1", t->x, t->w1);
   const int32_t h = node(t->graph, "Dropout", "drop", node(t->graph, "Gelu", "gelu", z, -1), -1);
   t->loss =
       node(t->graph, "SoftmaxXent", "loss", node(t->graph, "Linear", "fc2", h, t->w2), t->labels);
-  CHECK(mp_graph_loss(t->graph, t->loss));
+  CHECK(mp_graph_set_loss(t->graph, t->loss));
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
-  config.flags = MP_AUTOCAST_NO_ENVIRONMENT;
+  config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
   mp_autocast_t policy;
   CHECK(mp_autocast_create(&policy, &config));
-  CHECK(mp_graph_autocast(t->graph, policy));
+  CHECK(mp_graph_set_autocast(t->graph, policy));
   CHECK(mp_graph_compile(t->graph));
   mp_autocast_destroy(policy);
 }
@@ -75,13 +75,13 @@ static void create(struct training *t) {
   CHECK(mp_graph_bind(t->graph, t->x, t->images));
   CHECK(mp_graph_bind(t->graph, t->labels, t->classes));
 
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.5f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.5f);
   hyper.beta1 = 0.0f;
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
   sgd.groups = &hyper;
-  CHECK(mp_graph_lists(t->graph, &sgd.grads, &sgd.master, &sgd.model));
+  CHECK(mp_graph_get_lists(t->graph, &sgd.grads, &sgd.master, &sgd.model));
   CHECK(mp_optimizer_create(&t->optimizer, context, &sgd));
-  const mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   CHECK(mp_scaler_create(&t->scaler, context, &backoff));
   CHECK(mp_stream_sync(context, stream)); /* the values are on our stack */
 }
@@ -95,7 +95,7 @@ static void destroy(struct training *t) {
 }
 
 static void enqueue_step(const struct training *t) {
-  CHECK(mp_graph_forward(t->graph, MP_GRAPH_TRAINING, stream));
+  CHECK(mp_graph_forward(t->graph, MP_GRAPH_MODE_TRAINING, stream));
   CHECK(mp_graph_backward(t->graph, t->scaler, stream));
   CHECK(mp_scale_step(t->optimizer, t->scaler, NULL, stream));
 }

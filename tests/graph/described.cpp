@@ -8,7 +8,7 @@ namespace mptest {
 PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level, uint32_t flags) {
   mp_autocast_config_t config = mp_autocast_config_default(low);
   config.level = level;
-  config.flags = MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_IGNORE_PERFORMANCE | flags;
+  config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE | flags;
   mp_autocast_t policy = nullptr;
   require_ok(mp_autocast_create(&policy, &config));
   return PolicyHandle(policy);
@@ -39,23 +39,23 @@ Described::~Described() {
 
 int32_t Described::input(const char *name, mp_dtype_t dtype, const std::vector<int64_t> &extent) {
   int32_t tensor = -1;
-  require_ok(mp_graph_input(handle, name, dtype, static_cast<int32_t>(extent.size()), extent.data(),
-                            &tensor));
+  require_ok(mp_graph_add_input(handle, name, dtype, static_cast<int32_t>(extent.size()),
+                                extent.data(), &tensor));
   return tensor;
 }
 
 int32_t Described::parameter(const char *name, const std::vector<int64_t> &extent) {
   int32_t tensor = -1;
-  require_ok(mp_graph_parameter(handle, name, static_cast<int32_t>(extent.size()), extent.data(),
-                                &tensor));
+  require_ok(mp_graph_add_parameter(handle, name, static_cast<int32_t>(extent.size()),
+                                    extent.data(), &tensor));
   parameters.push_back(tensor);
   return tensor;
 }
 
 int32_t Described::state(const char *name, const std::vector<int64_t> &extent) {
   int32_t tensor = -1;
-  require_ok(
-      mp_graph_state(handle, name, static_cast<int32_t>(extent.size()), extent.data(), &tensor));
+  require_ok(mp_graph_add_state(handle, name, static_cast<int32_t>(extent.size()), extent.data(),
+                                &tensor));
   return tensor;
 }
 
@@ -68,14 +68,14 @@ std::vector<int32_t> Described::node_of(const char *op, const char *name,
                                         const std::vector<int32_t> &inputs, uint32_t num_outputs,
                                         const Attributes &attributes) {
   std::vector<int32_t> outputs(num_outputs, -1);
-  require_ok(mp_graph_node(handle, op, name, inputs.data(), static_cast<uint32_t>(inputs.size()),
-                           attributes.data(), static_cast<uint32_t>(attributes.size()),
-                           outputs.data(), num_outputs));
+  require_ok(mp_graph_add_node(
+      handle, op, name, inputs.data(), static_cast<uint32_t>(inputs.size()), attributes.data(),
+      static_cast<uint32_t>(attributes.size()), outputs.data(), num_outputs));
   return outputs;
 }
 
 void Described::compile(mp_autocast_t policy) {
-  if (policy != nullptr) require_ok(mp_graph_autocast(handle, policy));
+  if (policy != nullptr) require_ok(mp_graph_set_autocast(handle, policy));
   require_ok(mp_graph_compile(handle));
 }
 
@@ -86,7 +86,7 @@ void Described::write(int32_t tensor, const Floats32 &values) {
 }
 
 void Described::step(mp_scaler_t scaler) {
-  require_ok(mp_graph_forward(handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_forward(handle, MP_GRAPH_MODE_TRAINING, kStream));
   require_ok(mp_graph_backward(handle, scaler, kStream));
 }
 
@@ -137,7 +137,7 @@ std::string Described::describe() const {
 
 std::string Described::explain() const {
   return text_of([&](char *text, size_t *bytes) {
-    return mp_graph_explain(handle, MP_AUTOCAST_TEXT, text, bytes);
+    return mp_graph_explain(handle, MP_AUTOCAST_FORMAT_TEXT, text, bytes);
   });
 }
 
@@ -182,7 +182,7 @@ Trainer::Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list
     data.push_back(momentum_.back()->data());
   }
   m_ = make_tensor_list(data, numel, std::vector<mp_dtype_t>(numel.size(), MP_FP32));
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.125f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.125f);
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
   desc.groups = &hyper;
   desc.grads = grads;
@@ -228,7 +228,7 @@ mp_context_t counted_context(Allocations &allocations) {
 }
 
 ScalerHandle make_high_scaler() {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = 0x1p22f;
   config.growth_interval = 4;
   mp_scaler_t scaler = nullptr;

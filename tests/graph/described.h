@@ -20,7 +20,7 @@ using Attributes = std::vector<mp_graph_attribute_t>;
 using Floats32 = std::vector<float>;
 
 /// Without the environment, and without a gate: the tests want the casts, fast or not.
-PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level = MP_AUTOCAST_NORMAL,
+PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level = MP_AUTOCAST_LEVEL_NORMAL,
                          uint32_t flags = 0);
 
 /// Values in steps of 2^-6, which every type holds.
@@ -44,8 +44,8 @@ class Described {
                const Attributes &attributes = {});
   std::vector<int32_t> node_of(const char *op, const char *name, const std::vector<int32_t> &inputs,
                                uint32_t num_outputs, const Attributes &attributes = {});
-  void output(int32_t tensor) { require_ok(mp_graph_output(handle, tensor)); }
-  void loss(int32_t tensor) { require_ok(mp_graph_loss(handle, tensor)); }
+  void output(int32_t tensor) { require_ok(mp_graph_add_output(handle, tensor)); }
+  void loss(int32_t tensor) { require_ok(mp_graph_set_loss(handle, tensor)); }
   void compile(mp_autocast_t policy = nullptr);
 
   void bind(int32_t tensor, const void *data) { require_ok(mp_graph_bind(handle, tensor, data)); }

@@ -67,7 +67,7 @@ class ByHand : public Trained {
     mp_epilogue_t epilogue = mp_epilogue_default();
     epilogue.activation = activation;
     epilogue.bias = wide(w + 1);
-    epilogue.bias_dtype = MP_FP32;
+    epilogue.dtype_bias = MP_FP32;
     multiply(mp_gemm_desc_default(rows, out, in, dtype_, dtype_), x, weight(w), y, epilogue);
   }
 
@@ -76,12 +76,12 @@ class ByHand : public Trained {
                        size_t w, void *dx, const mp_epilogue_t &below) const {
     mp_gemm_desc_t dw = mp_gemm_desc_default(in, out, rows, dtype_, dtype_);
     dw.op_a = MP_OP_T;
-    dw.lda = in;
+    dw.ld_a = in;
     multiply(dw, x, dz, grad(w), mp_epilogue_default());
     if (dx == nullptr) return;
     mp_gemm_desc_t desc = mp_gemm_desc_default(rows, in, out, dtype_, dtype_);
     desc.op_b = MP_OP_T;
-    desc.ldb = out;
+    desc.ld_b = out;
     multiply(desc, dz, weight(w), dx, below);
   }
 
@@ -95,7 +95,7 @@ class ByHand : public Trained {
   }
   static mp_epilogue_t below(mp_scaler_t scaler) {
     mp_epilogue_t epilogue = mp_epilogue_default();
-    if (scaler != nullptr) epilogue.found_inf = mp_scaler_found_inf(scaler);
+    if (scaler != nullptr) epilogue.found_inf = mp_scaler_get_found_inf_address(scaler);
     return epilogue;
   }
 
@@ -111,7 +111,7 @@ class ByHand : public Trained {
     const mp_xent_desc_t desc = mp_xent_desc_default(rows, classes, dtype_);
     const DeviceBuffer<float> row_loss(rows);
     require_ok(mp_softmax_xent(context(), &desc, logits, labels,
-                               scaler != nullptr ? mp_scaler_scale(scaler) : nullptr,
+                               scaler != nullptr ? mp_scaler_get_scale_address(scaler) : nullptr,
                                row_loss.data(), nullptr, nullptr, dlogits, kStream));
   }
 
@@ -363,7 +363,7 @@ class AsGraph : public Trained {
       numel.push_back(static_cast<int64_t>(initial[i].size()));
     }
     mp_tensor_list_t grads = nullptr, master = nullptr, model = nullptr;
-    require_ok(mp_graph_lists(graph_.handle, &grads, &master, &model));
+    require_ok(mp_graph_get_lists(graph_.handle, &grads, &master, &model));
     trainer_ = std::make_unique<Trainer>(grads, master, model, numel);
   }
 

@@ -138,7 +138,7 @@ TEST_CASE("graph: what others read is not fused away", "[graph]") {
 
 TEST_CASE("graph: a pattern of names keeps a layer in fp32, forward and backward", "[graph]") {
   const PolicyHandle policy = make_policy(MP_FP16);
-  require_ok(mp_autocast_set_nodes(policy.get(), "fc2*", MP_CAST_DENY));
+  require_ok(mp_autocast_set_nodes(policy.get(), "fc2*", MP_OP_CLASS_DENY));
   Small small(relu, policy.get());
   const std::string text = small.graph.describe();
   CHECK(has(text, "forward  fc2  mp_gemm  relu fp32, w2 fp32 -> fc2 fp32 [8 4]"));
@@ -153,7 +153,7 @@ TEST_CASE("graph: a pattern of names keeps a layer in fp32, forward and backward
 
 TEST_CASE("graph: logits in fp32 before a backward pass in 16 bits", "[graph]") {
   const PolicyHandle policy = make_policy(MP_FP16);
-  require_ok(mp_autocast_set_nodes(policy.get(), "fc2", MP_CAST_DENY));  // and not fc2/grad_*
+  require_ok(mp_autocast_set_nodes(policy.get(), "fc2", MP_OP_CLASS_DENY));  // and not fc2/grad_*
   Small mixed(relu, policy.get()), wide(relu);
   CHECK(has(mixed.graph.describe(), "cast  mp_cast  d fc2 fp32 -> d fc2 fp16 [8 4]"));
   mixed.fill(), wide.fill();
@@ -164,7 +164,8 @@ TEST_CASE("graph: logits in fp32 before a backward pass in 16 bits", "[graph]") 
 }
 
 TEST_CASE("graph: KEEP_IO leaves outputs and gradients in fp32", "[graph]") {
-  const PolicyHandle policy = make_policy(MP_FP16, MP_AUTOCAST_NORMAL, MP_AUTOCAST_KEEP_IO);
+  const PolicyHandle policy =
+      make_policy(MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_KEEP_IO);
   Described g;
   const int32_t x = g.input("x", MP_FP32, {4, 8});
   const int32_t w = g.parameter("w", {8, 8});
@@ -185,7 +186,7 @@ TEST_CASE("graph: KEEP_IO leaves outputs and gradients in fp32", "[graph]") {
   g.write(w, random_weights(random, 64, 8));
   const DeviceBuffer<float> data(random_values(random, 32, 1.0));
   g.bind(x, data.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   const std::vector<double> values = g.read(y);
   CHECK(std::any_of(values.begin(), values.end(), [](double v) { return v != 0; }));
 }
@@ -201,15 +202,15 @@ TEST_CASE("graph: inference needs no labels, and has the loss where they are", "
   CHECK(sum / 8 == Approx(trained).epsilon(1e-6));
 
   small.graph.bind(small.labels, nullptr);
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   CHECK(small.graph.read(small.loss).front() == trained);  // from before
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
   expect_status(mp_graph_backward(small.graph.handle, nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
   CHECK(has(mp_last_error(), "input labels is not bound"));
 
   const DeviceBuffer<int32_t> others(std::vector<int32_t>{3, 3, 3, 3, 0, 0, 0, 0});
   small.graph.bind(small.labels, others.data());
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   CHECK(small.graph.read(small.loss).front() != trained);
   int64_t correct = -1;
   copy_bytes(&correct, small.graph.info(small.correct).data, sizeof correct);
@@ -232,7 +233,7 @@ TEST_CASE("graph: activations share memory, and outputs keep theirs", "[graph]")
   const int64_t one = 32 * 64 * 4;
   const mp_graph_memory_t shared = deep(false)->memory(), apart = deep(true)->memory();
   CHECK(shared.activations == 3 * one);  // what is read, what is written, and the output
-  CHECK(shared.activations_alone == 8 * one);
+  CHECK(shared.activations_unshared == 8 * one);
   CHECK(apart.activations == 8 * one);
   CHECK(shared.parameters == 8 * 64 * 64 * 4);
   CHECK(shared.copies == 0);
@@ -262,7 +263,7 @@ TEST_CASE("graph: after compiling, nothing is allocated; at the end, nothing is 
     for (const int64_t batch : {8, 3, 8}) {
       require_ok(mp_graph_set_batch(small.graph.handle, batch));
       small.graph.step();
-      require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+      require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
     }
     CHECK(allocations.count == count);
   }
@@ -281,7 +282,7 @@ TEST_CASE("graph: a compile that runs out of memory leaves nothing, and may be r
     const int32_t x = g.input("x", MP_FP32, {8, 16});
     const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {16, 4})});
     g.loss(g.node("SoftmaxXent", "loss", {y, g.input("labels", MP_DTYPE_NONE, {8})}));
-    require_ok(mp_graph_autocast(g.handle, policy.get()));
+    require_ok(mp_graph_set_autocast(g.handle, policy.get()));
     const int64_t before = allocations.alive;
     allocations.fails_at = allocations.count + failures;
     const mp_status_t status = mp_graph_compile(g.handle);
@@ -305,7 +306,7 @@ TEST_CASE("graph: equal calls give equal bits, and an empty scaler is S = 1", "[
   small.graph.step();
   CHECK(small.graph.gradient(small.w1) == first);
 
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
   mp_scaler_t handle = nullptr;
   require_ok(mp_scaler_create(&handle, context(), &config));
@@ -376,11 +377,11 @@ TEST_CASE("graph: a backward pass needs a forward pass of its own", "[graph]") {
     CHECK(has(mp_last_error(), "requires mp_graph_forward in training mode"));
   };
   is_refused();
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   is_refused();
   small.graph.step();
   is_refused();  // the first one has written over what it read
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
   require_ok(mp_graph_set_batch(small.graph.handle, 4));
   is_refused();
 }
@@ -396,7 +397,7 @@ TEST_CASE("graph: a batch that does not fit changes nothing", "[graph]") {
   CHECK(has(mp_last_error(), "node pairs"));
   const DeviceBuffer<float> data(std::vector<float>(48, 0.5f));
   g.bind(x, data.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   CHECK(g.read(z).size() == 48);
   CHECK(g.info(x).extent[0] == 8);
 }
@@ -408,7 +409,7 @@ TEST_CASE("graph: inputs of 16 bits are cast up for nodes in fp32", "[graph]") {
   const int32_t y = g.node("Linear", "fc", {x, w});
   g.output(y);
   const PolicyHandle other = make_policy(MP_BF16);
-  require_ok(mp_graph_autocast(g.handle, other.get()));
+  require_ok(mp_graph_set_autocast(g.handle, other.get()));
   expect_status(mp_graph_compile(g.handle), MP_ERROR_INVALID_ARGUMENT);
   CHECK(has(mp_last_error(), "input x: dtype = fp16 must be fp32 or bf16"));
 
@@ -426,7 +427,7 @@ TEST_CASE("graph: inputs of 16 bits are cast up for nodes in fp32", "[graph]") {
   for (int i = 0; i < 32; ++i) values.push_back(i - 16);
   const DeviceArray data(MP_FP16, values);
   wide.bind(wx, data.data());
-  require_ok(mp_graph_forward(wide.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(wide.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   CHECK(wide.read(wy) == values);
 }
 

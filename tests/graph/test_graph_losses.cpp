@@ -138,9 +138,9 @@ TEST_CASE("graph: a loss without its target is left out in inference", "[graph][
   net.graph.loss(net.add_loss("MSE", false));
   net.graph.output(net.y);
   net.compile();
-  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   CHECK(net.graph.read(net.y).size() == kBatch * kOut);
-  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
   CHECK(mp_graph_backward(net.graph.handle, nullptr, kStream) == MP_ERROR_INVALID_ARGUMENT);
   CHECK(std::string(mp_last_error()) ==
         "mp_graph_backward: input target is not bound; call mp_graph_bind");
@@ -170,7 +170,7 @@ TEST_CASE("graph: a gradient from outside has the effect of the loss that it is 
   for (const bool is_low : {false, true}) {
     for (const bool has_scaler : {false, true}) {
       const DeviceBuffer<float> targets(targets_of("MSE"));
-      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
       config.init_scale = 0x1p10f;
       mp_scaler_t created = nullptr;
       require_ok(mp_scaler_create(&created, context(), &config));
@@ -188,7 +188,7 @@ TEST_CASE("graph: a gradient from outside has the effect of the loss that it is 
       int32_t seed = -1;
       require_ok(mp_graph_seed_gradient(seeded.graph.handle, seeded.y, &seed));
       seeded.compile(is_low ? policy.get() : nullptr);
-      require_ok(mp_graph_forward(seeded.graph.handle, MP_GRAPH_TRAINING, kStream));
+      require_ok(mp_graph_forward(seeded.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
       const std::vector<double> y = seeded.graph.read(seeded.y);
       CHECK(y == with_loss.graph.read(with_loss.y));
       CAPTURE(is_low, has_scaler);
@@ -252,7 +252,7 @@ TEST_CASE("graph: tensors that cannot be seeded are refused", "[graph][loss]") {
   };
   CHECK(why(loss) ==
         "mp_graph_seed_gradient: tensor = " + std::to_string(loss) +
-            " (loss) must not be an output of a loss or depend on one; call mp_graph_loss");
+            " (loss) must not be an output of a loss or depend on one; call mp_graph_set_loss");
   CHECK(why(net.x) == "mp_graph_seed_gradient: tensor = 0 must be computed by a node");
   CHECK(seed == -1);
   require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));

@@ -92,7 +92,7 @@ TEST_CASE("graph: a bias from outside must be bound, fused or not", "[graph]") {
     CHECK(has(g.describe(), "forward  fc, bias  mp_gemm") == is_fused);
     const DeviceBuffer<float> data(whole_numbers(12, 0));
     g.bind(x, data.data());
-    expect_status(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream),
+    expect_status(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream),
                   MP_ERROR_INVALID_ARGUMENT);
     CHECK(has(mp_last_error(), "input b is not bound"));
   }
@@ -166,7 +166,7 @@ TEST_CASE("graph: parameters that are added have separate gradients", "[graph]")
          return g.node("Linear", "fc", {x, g.parameter("w", {3, 2}), b});
        }},
   };
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 65536.0f;
   for (const mp_dtype_t low : {MP_FP32, MP_BF16}) {
     for (const Sharing &sharing : sharings) {
@@ -197,7 +197,7 @@ TEST_CASE("graph: parameters that are added have separate gradients", "[graph]")
       const bool has_kept = g.info(kept).grad != nullptr && g.info(kept).name[0] == 'b';
       const std::vector<double> before = has_kept ? g.gradient(kept) : std::vector<double>();
       mp_tensor_list_t grads = nullptr;
-      require_ok(mp_graph_lists(g.handle, &grads, nullptr, nullptr));
+      require_ok(mp_graph_get_lists(g.handle, &grads, nullptr, nullptr));
       if (low != MP_FP32) continue;
       require_ok(mp_grads_to_fp32(scaler.get(), grads, grads, kStream));
       for (size_t i = 0; i < scaled.size(); ++i) {
@@ -223,7 +223,7 @@ TEST_CASE("graph: a loss beside the loss needs its labels if it is read", "[grap
     const WithLoss loss(g, y);
     const DeviceBuffer<float> data(whole_numbers(12, 0));
     g.bind(x, data.data());
-    const mp_status_t status = mp_graph_forward(g.handle, MP_GRAPH_TRAINING, kStream);
+    const mp_status_t status = mp_graph_forward(g.handle, MP_GRAPH_MODE_TRAINING, kStream);
     CHECK(status == (is_read ? MP_ERROR_INVALID_ARGUMENT : MP_SUCCESS));
     if (!is_read) continue;
     CHECK(has(mp_last_error(), "input others is not bound"));

@@ -289,7 +289,7 @@ TEST_CASE("graph: random graphs, shared and fused, against unshared and plain", 
     CHECK(distance(mixed, plain) < 0.5);
 
     for (RandomNet *const net : {&plain, &shared})
-      require_ok(mp_graph_forward(net->graph.handle, MP_GRAPH_INFERENCE, kStream));
+      require_ok(mp_graph_forward(net->graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
     CHECK(shared.graph.read(shared.loss) == plain.graph.read(plain.loss));
     check_watched();
   }
@@ -342,11 +342,11 @@ TEST_CASE("graph: what depends on the loss is that of the same pass", "[graph]")
         net.graph.step();
         check();
       }
-      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_INFERENCE, kStream));
+      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
       check();
       const std::vector<double> before = net.graph.read(net.twice_row_loss);
       net.unbind_labels();
-      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_INFERENCE, kStream));
+      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
       CHECK(net.graph.read(net.twice_row_loss) == before);
     }
   }

@@ -86,7 +86,7 @@ TEST_CASE("graph: a batch that was not planned for gets workspace when it is set
     const DeviceBuffer<float> data(values);
     g.bind(x, data.data());
     const int64_t count = allocations.count, planned = g.memory().workspace;
-    require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+    require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
     const std::vector<double> whole = g.read(y);
 
     allocations.fails_at = count;
@@ -94,14 +94,14 @@ TEST_CASE("graph: a batch that was not planned for gets workspace when it is set
     if (on_host()) CHECK(refused == MP_ERROR_OUT_OF_MEMORY);
     if (refused == MP_ERROR_OUT_OF_MEMORY) {
       CHECK(g.info(x).extent[0] == kBatch);
-      require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+      require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
       CHECK(g.read(y) == whole);
     }
     allocations.fails_at = -1;
     const LoggedLines warnings(MP_LOG_WARN);
     require_ok(mp_graph_set_batch(g.handle, kOther));
     if (on_host()) CHECK(g.memory().workspace > planned);
-    require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+    require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
     const std::vector<double> part = g.read(y);
     for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == Approx(whole[i]).margin(1e-3));
     const int64_t known = allocations.count;
@@ -169,7 +169,7 @@ TEST_CASE("graph: bytes and elements that 64 bits cannot count are refused", "[g
     const int32_t table = g.state("table", {9, 1 << 24});
     int32_t y = -1;
     const int32_t inputs[] = {table, indices};
-    expect_status(mp_graph_node(g.handle, "Embedding", "words", inputs, 2, nullptr, 0, &y, 1),
+    expect_status(mp_graph_add_node(g.handle, "Embedding", "words", inputs, 2, nullptr, 0, &y, 1),
                   MP_ERROR_INVALID_ARGUMENT);
     CHECK(has(mp_last_error(), "words has shape [4 1099511627776 16777216]: number"));
   }

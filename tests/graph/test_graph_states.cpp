@@ -28,7 +28,7 @@ TEST_CASE("graph: states of a normalisation are used in inference, and moved in 
   const DeviceBuffer<int32_t> wanted(std::vector<int32_t>(16, 1));
   g.bind(x, data.data());
   g.bind(labels, wanted.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   for (const double v : g.read(y)) CHECK((v == -7.0 || v == -5.0));  // (x - 8) 2 / 2 + 1
   g.step();
   for (const double v : g.read(y)) CHECK((v == -1.0 || v == 3.0));
@@ -164,7 +164,7 @@ TEST_CASE("graph: masks of dropout differ between steps and nodes, and are those
     for (size_t i = 0; i < dh.size(); ++i)
       CHECK(dh[i] == Approx(dy[0][i] * masks[0][i] + dy[1][i] * masks[1][i]).epsilon(1e-6));
   }
-  require_ok(mp_graph_forward(net.g.handle, MP_GRAPH_INFERENCE, kStream));
+  require_ok(mp_graph_forward(net.g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   CHECK(net.g.read(net.y[0]) == std::vector<double>(Dropped::kRows * Dropped::kColumns, 1.0));
   CHECK(net.count() == 4);
 }
@@ -177,7 +177,7 @@ TEST_CASE("graph: a resumed run draws the masks of the run that goes on", "[grap
   CHECK(other.count() == 5);
 
   // A pass forward and its pass backward have one mask, whatever is set between them.
-  require_ok(mp_graph_forward(one.g.handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_forward(one.g.handle, MP_GRAPH_MODE_TRAINING, kStream));
   require_ok(mp_graph_set_step_sync(one.g.handle, 77, kStream));
   require_ok(mp_graph_backward(one.g.handle, nullptr, kStream));
   other.step();

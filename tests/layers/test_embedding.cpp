@@ -30,7 +30,7 @@ struct Case {
   bool has(mp_embedding_flags_t flag) const { return (desc.flags & flag) != 0; }
   bool is_in_table(int32_t index) const { return index >= 0 && index < desc.vocabulary; }
   bool adds(int32_t index) const {
-    return is_in_table(index) && !(has(MP_EMBEDDING_PADDING) && index == desc.padding_index);
+    return is_in_table(index) && !(has(MP_EMBEDDING_FLAG_PADDING) && index == desc.padding_index);
   }
 };
 
@@ -105,7 +105,7 @@ Gradient differentiate(const Case &c, mp_context_t context) {
   require_ok(mp_embedding_workspace_size(context, &d, &bytes));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
   dout.upload(c.dout);
-  if (c.has(MP_EMBEDDING_ACCUMULATE)) dtable.upload(c.table);
+  if (c.has(MP_EMBEDDING_FLAG_ACCUMULATE)) dtable.upload(c.table);
   require_ok(mp_embedding_backward(context, &d, indices.data(), dout.data(), dtable.data(),
                                    found_inf.data(), amax.data(), workspace.data(), bytes,
                                    kStream));
@@ -148,7 +148,7 @@ void check_backward(const Case &c) {
   int64_t wrong = 0;
   for (int32_t v = 0; v < d.vocabulary; ++v) {
     for (int64_t j = 0; j < d.width; ++j) {
-      const double old = c.has(MP_EMBEDDING_ACCUMULATE) ? c.table.at(0, v, j) : 0.0;
+      const double old = c.has(MP_EMBEDDING_FLAG_ACCUMULATE) ? c.table.at(0, v, j) : 0.0;
       const double value =
           round_to(d.dtype_dtable, written.count(v) != 0 ? sums.at(0, v, j) + old : old);
       wrong += !same_value(got.dtable.at(0, v, j), value);
@@ -192,7 +192,7 @@ TEST_CASE("embedding: all types, exactly", "[layers][embedding][strict]") {
       Case c = make_case(any_indices(90, 20, 3), 20, 24, dtype);
       c.desc.dtype_dtable = dtype_dtable;
       check(c);
-      c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+      c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
       check(c);
     }
   }
@@ -242,7 +242,7 @@ TEST_CASE("embedding: words as in a text", "[layers][embedding]") {
     Case c = make_case(zipf_indices(9000, 3000, 9), 3000, 72, dtype);
     c.desc.dtype_dtable = MP_FP32;
     check(c);
-    c.desc.flags = MP_EMBEDDING_ACCUMULATE | MP_EMBEDDING_PADDING;
+    c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE | MP_EMBEDDING_FLAG_PADDING;
     c.desc.padding_index = 7;
     check(c);
   }
@@ -267,7 +267,7 @@ TEST_CASE("embedding: indices that are none", "[layers][embedding][strict]") {
       indices.insert(indices.begin() + (wrong & 31), wrong);
     Case c = make_case(indices, 6, 12, dtype);
     check(c);
-    c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+    c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
     check(c);
   }
   check(make_case(std::vector<int32_t>(80, -1), 4, 9));
@@ -278,11 +278,11 @@ TEST_CASE("embedding: the padding is read, and gets no gradient", "[layers][embe
     Case c = make_case(any_indices(100, 6, 13), 6, 17);
     c.desc.padding_index = padding;
     check(c);  // without the flag it is a word
-    c.desc.flags = MP_EMBEDDING_PADDING;
+    c.desc.flags = MP_EMBEDDING_FLAG_PADDING;
     for (int64_t i = 0; i < c.desc.rows; ++i)
       if (c.indices[static_cast<size_t>(i)] == padding) c.dout.at(0, i, 4) = kNaN;
     check(c);
-    c.desc.flags |= MP_EMBEDDING_ACCUMULATE;
+    c.desc.flags |= MP_EMBEDDING_FLAG_ACCUMULATE;
     check(c);
   }
 }
@@ -295,7 +295,7 @@ TEST_CASE("embedding: no rows", "[layers][embedding][strict]") {
   CHECK(bytes == 0);
   require_ok(mp_embedding_forward(context(), &c.desc, nullptr, nullptr, nullptr, kStream));
   check_backward(c);
-  c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+  c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
   check_backward(c);
 }
 
@@ -354,7 +354,7 @@ TEST_CASE("embedding: a NaN reaches its row and no other", "[layers][embedding][
       c.table.at(0, 4, 3) = bad;
       check(c);
       c.dout.at(0, 150, 20) = 0.0;
-      c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+      c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
       check(c);
     }
   }

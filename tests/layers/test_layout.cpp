@@ -47,23 +47,23 @@ void expect_equal(const std::vector<double> &got, std::vector<double> wanted, mp
 }
 
 /// Both directions.
-void check(const Images &s, mp_dtype_t src_dtype, mp_dtype_t dst_dtype, int64_t src_offset = 0,
+void check(const Images &s, mp_dtype_t dtype_src, mp_dtype_t dtype_dst, int64_t src_offset = 0,
            int64_t dst_offset = 0) {
-  CAPTURE(s.n, s.c, s.h, s.w, mp_dtype_name(src_dtype), mp_dtype_name(dst_dtype), src_offset,
+  CAPTURE(s.n, s.c, s.h, s.w, mp_dtype_name(dtype_src), mp_dtype_name(dtype_dst), src_offset,
           dst_offset);
   const std::vector<double> images =
-      random_values(src_dtype, s.elems(), static_cast<uint64_t>(s.elems()));
-  const DeviceArray nchw_src(src_dtype, images, src_offset);
-  const DeviceArray nhwc_dst(dst_dtype, s.elems(), dst_offset);
-  require_ok(mp_nchw_to_nhwc(context(), s.n, s.c, s.h, s.w, nchw_src.data(), src_dtype,
-                             nhwc_dst.data(), dst_dtype, kStream));
-  expect_equal(nhwc_dst.download(), to_nhwc(s, images), dst_dtype);
+      random_values(dtype_src, s.elems(), static_cast<uint64_t>(s.elems()));
+  const DeviceArray nchw_src(dtype_src, images, src_offset);
+  const DeviceArray nhwc_dst(dtype_dst, s.elems(), dst_offset);
+  require_ok(mp_nchw_to_nhwc(context(), s.n, s.c, s.h, s.w, nchw_src.data(), dtype_src,
+                             nhwc_dst.data(), dtype_dst, kStream));
+  expect_equal(nhwc_dst.download(), to_nhwc(s, images), dtype_dst);
 
-  const DeviceArray nhwc_src(src_dtype, to_nhwc(s, images), src_offset);
-  const DeviceArray nchw_dst(dst_dtype, s.elems(), dst_offset);
-  require_ok(mp_nhwc_to_nchw(context(), s.n, s.c, s.h, s.w, nhwc_src.data(), src_dtype,
-                             nchw_dst.data(), dst_dtype, kStream));
-  expect_equal(nchw_dst.download(), images, dst_dtype);
+  const DeviceArray nhwc_src(dtype_src, to_nhwc(s, images), src_offset);
+  const DeviceArray nchw_dst(dtype_dst, s.elems(), dst_offset);
+  require_ok(mp_nhwc_to_nchw(context(), s.n, s.c, s.h, s.w, nhwc_src.data(), dtype_src,
+                             nchw_dst.data(), dtype_dst, kStream));
+  expect_equal(nchw_dst.download(), images, dtype_dst);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct LossCase {
   bool in_place = false;
 
   bool is_ignored(size_t i) const {
-    return (desc.flags & MP_LOSS_IGNORE_TARGET) != 0 && same_value(t[i], desc.ignore_target);
+    return (desc.flags & MP_LOSS_FLAG_IGNORE_TARGET) != 0 && same_value(t[i], desc.ignore_target);
   }
 };
 
@@ -86,7 +86,7 @@ void check(const LossCase &c) {
   const LossResult got = run(c);
   int64_t counted = 0, wrong = 0;
   for (size_t i = 0; i < c.x.size(); ++i) counted += !c.is_ignored(i);
-  const double divisor = d.reduction == MP_LOSS_MEAN ? static_cast<double>(counted) : 1.0;
+  const double divisor = d.reduction == MP_LOSS_REDUCTION_MEAN ? static_cast<double>(counted) : 1.0;
   double sum = 0.0;
   for (size_t i = 0; i < c.x.size(); ++i) {
     sum += got.element_loss[i];
@@ -143,7 +143,7 @@ TEST_CASE("loss: all kinds, types and numbers of elements", "[loss][strict]") {
         for (const int64_t count : {1, 7, 8, 2047, 2048, 2049, 5000}) {
           LossCase c = random_case(kind, count, dtype, target, ++seed);
           check(c);
-          c.desc.reduction = MP_LOSS_SUM;
+          c.desc.reduction = MP_LOSS_REDUCTION_SUM;
           c.offset = 3;
           c.in_place = true;
           c.scale = 1024.0f;
@@ -158,7 +158,7 @@ TEST_CASE("loss: all kinds, types and numbers of elements", "[loss][strict]") {
 TEST_CASE("loss: more elements than blocks", "[loss]") {
   LossCase c = random_case(MP_LOSS_MSE, 2048 * 1024 * 2 + 77, MP_FP16, MP_FP16, 100);
   check(c);
-  c.desc.flags = MP_LOSS_IGNORE_TARGET;
+  c.desc.flags = MP_LOSS_FLAG_IGNORE_TARGET;
   c.desc.ignore_target = 2.0f;
   check(c);
 }
@@ -171,17 +171,17 @@ TEST_CASE("loss: weights, ignored targets and the loss scale", "[loss][strict]")
       for (size_t i = 0; i < c.x.size(); ++i)
         c.weights.push_back(static_cast<double>(random.integer(0, 3)));
       for (size_t i = 0; i < c.t.size(); i += 5) c.t[i] = ignored;
-      c.desc.flags = MP_LOSS_IGNORE_TARGET;
+      c.desc.flags = MP_LOSS_FLAG_IGNORE_TARGET;
       c.desc.ignore_target = static_cast<float>(ignored);
       c.scale = 256.0f;
-      for (const mp_loss_reduction_t reduction : {MP_LOSS_MEAN, MP_LOSS_SUM}) {
+      for (const mp_loss_reduction_t reduction : {MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM}) {
         c.desc.reduction = reduction;
         check(c);
       }
       for (double &t : c.t) t = ignored;  // nothing counts
       const LossResult none = run(c);
       CHECK(none.loss == 0.0f);
-      c.desc.reduction = MP_LOSS_MEAN;
+      c.desc.reduction = MP_LOSS_REDUCTION_MEAN;
       CHECK(std::isnan(run(c).loss));
       CHECK(run(c).dprediction == std::vector<double>(c.x.size(), 0.0));
     }

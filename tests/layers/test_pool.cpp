@@ -40,7 +40,7 @@ mp_pool2d_desc_t dilated(mp_pool2d_desc_t d, int32_t h, int32_t w) {
   return d;
 }
 mp_pool2d_desc_t rounded_up(mp_pool2d_desc_t d) {
-  d.flags |= MP_POOL_CEIL;
+  d.flags |= MP_POOL_FLAG_CEIL;
   return d;
 }
 
@@ -94,7 +94,7 @@ int64_t count_windows(int64_t size, int64_t before, int64_t behind, int64_t exte
 }
 
 Outputs outputs_of(const mp_pool2d_desc_t &d) {
-  const bool is_ceil = (d.flags & MP_POOL_CEIL) != 0;
+  const bool is_ceil = (d.flags & MP_POOL_FLAG_CEIL) != 0;
   return {count_windows(d.h, d.pad_top, d.pad_bottom, int64_t{d.dilation_h} * (d.window_h - 1) + 1,
                         d.stride_h, is_ceil),
           count_windows(d.w, d.pad_left, d.pad_right, int64_t{d.dilation_w} * (d.window_w - 1) + 1,
@@ -335,7 +335,7 @@ TEST_CASE("pool: sizes of torch, rounded up and dilated", "[layers][pool][strict
   // pixels gives 4 x 5 and 5 x 5; with 2, stride=2, padding=0 and no dilation 5 x 5 and 5 x 6.
   const auto size = [](const mp_pool2d_desc_t &d) {
     int32_t p = 0, q = 0;
-    require_ok(mp_pool2d_output_size(&d, &p, &q));
+    require_ok(mp_pool2d_get_output_size(&d, &p, &q));
     return std::pair(p, q);
   };
   const mp_pool2d_desc_t wide = dilated(make_desc(1, 10, 11, 1, 3, 3, 2, 2, {1, 1, 1, 1}), 2, 2);
@@ -450,7 +450,7 @@ TEST_CASE("pool: number of outputs", "[layers][pool][strict]") {
   all.push_back(make_desc(1, 2, 8, 1, 5, 2, 3, 3, {1, 1, 0, 0}));
   for (const mp_pool2d_desc_t &d : all) {
     int32_t p = -1, q = -1;
-    require_ok(mp_pool2d_output_size(&d, &p, &q));
+    require_ok(mp_pool2d_get_output_size(&d, &p, &q));
     CHECK(p == outputs_of(d).p);
     CHECK(q == outputs_of(d).q);
   }

@@ -173,7 +173,7 @@ TEST_CASE("xent ignore: the default descriptor ignores -100, one of zeros nothin
   };
   const mp_xent_desc_t defaults = mp_xent_desc_default(2, 2, MP_FP32);
   CHECK(defaults.ignore_label == -100);
-  CHECK(defaults.flags == MP_XENT_IGNORE_LABEL);
+  CHECK(defaults.flags == MP_XENT_FLAG_IGNORE_LABEL);
   CHECK(defaults.label_smoothing == 0.0f);
   CHECK(losses(defaults)[0] == 0.0f);
 

@@ -20,7 +20,7 @@ struct XentCase {
   std::vector<int32_t> labels;
   float weight = 1.0f;
   float loss_scale = 1.0f;
-  uint32_t flags = MP_XENT_IGNORE_LABEL;
+  uint32_t flags = MP_XENT_FLAG_IGNORE_LABEL;
   int32_t ignore_label = -100;
   float label_smoothing = 0.0f;
   int64_t padding = 0;           ///< elements by which a row is longer than its classes
@@ -35,7 +35,7 @@ struct XentCase {
   int64_t classes() const { return logits.cols; }
   int32_t label(int64_t row) const { return labels[static_cast<size_t>(row)]; }
   bool ignored(int64_t row) const {
-    return (flags & MP_XENT_IGNORE_LABEL) != 0 && label(row) == ignore_label;
+    return (flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 && label(row) == ignore_label;
   }
 };
 

@@ -39,7 +39,7 @@ TEST_CASE("mpi: sums of integers are exact, on every rank") {
       for (size_t i = 0; i < values[t].size(); ++i) wanted[t][i] += values[t][i];
     }
   }
-  require_ok(mp_grad_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream));
+  require_ok(mp_grads_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream));
   CHECK(grads.download() == wanted);
 }
 
@@ -52,8 +52,8 @@ TEST_CASE("mpi: ranks that hold the same gradient average to it, bit for bit") {
     Random random(3);
     grads.upload(real_values(grads.specs(), random, 8.0));
     const std::vector<uint8_t> bits = grads.bits();
-    require_ok(mp_grad_all_reduce(grads.list(), &world.comm(), before ? share : 1.0f,
-                                  before ? 1.0f : share, kStream));
+    require_ok(mp_grads_all_reduce(grads.list(), &world.comm(), before ? share : 1.0f,
+                                   before ? 1.0f : share, kStream));
     CHECK(grads.bits() == bits);
   }
 }
@@ -65,7 +65,7 @@ TEST_CASE("mpi: every rank sees what is not finite on one") {
     grads.upload(constant_values(grads.specs(), 1.0));
     if (world.rank() == 0) grads.inject(0, 3, encode(dtype, -HUGE_VAL));
     if (world.rank() == world.size() - 1) grads.inject(0, 7, encode(dtype, std::nan("")));
-    require_ok(mp_grad_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream));
+    require_ok(mp_grads_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream));
     const std::vector<double> values = grads.download().front();
     CHECK(values[3] == -HUGE_VAL);
     CHECK(std::isnan(values[7]));
@@ -91,11 +91,11 @@ TEST_CASE("mpi: its errors return, with their codes") {
   grads.upload(constant_values(grads.specs(), 1.0));
   const MPI_Op sum = world.mpi().sum_fp16;
   world.mpi().sum_fp16 = MPI_OP_NULL;
-  const mp_status_t status = mp_grad_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream);
+  const mp_status_t status = mp_grads_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream);
   const std::string sentence = mp_last_error();
   world.mpi().sum_fp16 = sum;
   expect_status(status, MP_ERROR_COMM);
-  const std::string expected = "mp_grad_all_reduce: comm->all_reduce returned ";
+  const std::string expected = "mp_grads_all_reduce: comm->all_reduce returned ";
   REQUIRE(sentence.starts_with(expected));
   int error_class = MPI_SUCCESS;
   MPI_Error_class(std::stoi(sentence.substr(expected.size())), &error_class);

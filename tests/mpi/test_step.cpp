@@ -50,7 +50,7 @@ TensorValues shard(const World &world, const TensorValues &values) {
 TEST_CASE("mpi: what is not finite on one rank makes all skip") {
   const World world;
   for (const mp_scaler_policy_t policy :
-       {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+       {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     for (const double value : {HUGE_VAL, std::nan("")}) {
       const mp_scaler_config_t config = mp_scaler_config_default(policy);
       RankOfSteps mine(small_spec(), &config);
@@ -74,15 +74,16 @@ TEST_CASE("mpi: a state that is restored behind a failed step forgets what that 
   mp_comm_t failing = world.comm();
   failing.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
                           void *) { return MPI_ERR_OTHER; };
-  for (const mp_scaler_policy_t policy : {MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+  for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     const mp_scaler_config_t config = mp_scaler_config_default(policy);
     RankOfSteps mine(small_spec(), &config);
     const mp_scaler_state_t saved = state_of(mine.scaler.get());
     if (world.rank() == 0) mine.inject(HUGE_VAL);
     expect_status(mine.step(&failing, mp_step_options_default()), MP_ERROR_COMM);
-    CHECK(read_float(mp_scaler_found_inf(mine.scaler.get())) == (world.rank() == 0 ? 1.0f : 0.0f));
+    CHECK(read_float(mp_scaler_get_found_inf_address(mine.scaler.get())) ==
+          (world.rank() == 0 ? 1.0f : 0.0f));
     set_state(mine.scaler.get(), saved);
-    CHECK(read_float(mp_scaler_found_inf(mine.scaler.get())) == 0.0f);
+    CHECK(read_float(mp_scaler_get_found_inf_address(mine.scaler.get())) == 0.0f);
     mine.set_grads(1.0);
     require_ok(mine.step(&world.comm(), mp_step_options_default()));
     check_ranks_agree(world, mine, false);
@@ -91,7 +92,7 @@ TEST_CASE("mpi: a state that is restored behind a failed step forgets what that 
 
 TEST_CASE("mpi: lognormal scalers stay equal over random steps") {
   const World world;
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   config.growth_interval = 3;
   RankOfSteps mine(small_spec(), &config);
   // The gradients are this rank's alone, when it overflows is known to all.
@@ -111,7 +112,7 @@ TEST_CASE("mpi: a sharded optimizer equals one, bit for bit, where the squares a
   const World world;
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float max_grad_norm : {0.0f, 0.01f}) {
-      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
       config.growth_interval = 3;
       RankOfSteps whole(spec, &config);
       RankOfSteps mine(sharded(spec, world.size())[static_cast<size_t>(world.rank())], &config);
@@ -125,7 +126,7 @@ TEST_CASE("mpi: a sharded optimizer equals one, bit for bit, where the squares a
         mine.run.grads().upload(shard(world, values));
         options.flags = 0;
         require_ok(whole.step(nullptr, options));
-        options.flags = MP_STEP_SHARDED;
+        options.flags = MP_STEP_FLAG_SHARDED;
         require_ok(mine.step(&world.comm(), options));
         CAPTURE(spec.kind, max_grad_norm, step);
         check_ranks_agree(world, mine, step == 2);
@@ -143,7 +144,7 @@ TEST_CASE("mpi: the clipped norm of a sharded optimizer is that of one, within i
   // and is rounded itself, on both sides.
   const double u = unit_roundoff(MP_FP32);
   const double error = (0.5 * (2 * world.size() - 1) + 2.0) * u * (1.0 + 64.0 * u);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   const OptimizerSpec spec = small_spec();
   RankOfSteps whole(spec, &config);
   RankOfSteps mine(sharded(spec, world.size())[static_cast<size_t>(world.rank())], &config);
@@ -156,7 +157,7 @@ TEST_CASE("mpi: the clipped norm of a sharded optimizer is that of one, within i
     mine.run.grads().upload(shard(world, values));
     options.flags = 0;
     require_ok(whole.step(nullptr, options));
-    options.flags = MP_STEP_SHARDED;
+    options.flags = MP_STEP_FLAG_SHARDED;
     require_ok(mine.step(&world.comm(), options));
     const double norm = whole.grad_norm.value();
     CHECK(norm > 1e-4);

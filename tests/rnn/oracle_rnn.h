@@ -59,7 +59,7 @@ class Rnn {
     return data_.weights[static_cast<size_t>(layer * c_.directions() + d)];
   }
   double bias(const Values &b, int64_t row) const {
-    return c_.has(MP_RNN_NO_BIAS) ? 0.0 : b[static_cast<size_t>(row)];
+    return c_.has(MP_RNN_FLAG_NO_BIAS) ? 0.0 : b[static_cast<size_t>(row)];
   }
   int64_t step_number(int64_t d, int64_t n, int64_t i) const {
     return d == 0 ? i : c_.length(n) - 1 - i;
@@ -115,7 +115,7 @@ class Rnn {
     const int64_t hidden = c_.hidden(), inputs = c_.inputs(layer);
     const double *const x =
         inputs_.back().data() + static_cast<size_t>((t * c_.desc.batch + n) * inputs);
-    const bool skips = layer == 0 && c_.has(MP_RNN_SKIP_INPUT);
+    const bool skips = layer == 0 && c_.has(MP_RNN_FLAG_SKIP_INPUT);
     const auto p = [&](int64_t row) {
       return (skips ? x[row % hidden] : dot(x, w.w_ih, row, inputs)) + bias(w.b_ih, row);
     };
@@ -162,7 +162,7 @@ class Rnn {
         }
         default: {
           gate(1, j) = sigmoid(a(1));
-          if (c_.has(MP_RNN_RESET_FIRST)) {
+          if (c_.has(MP_RNN_FLAG_RESET_FIRST)) {
             gate(2, j) = std::tanh(p(2 * hidden + j) + q(2 * hidden + j, reset));
           } else {
             step.q_n[u] = q(2 * hidden + j, step.h_before);
@@ -191,7 +191,7 @@ class Rnn {
       dy = dx;
     }
     result_.dx = dy;
-    if (!c_.has(MP_RNN_ACCUMULATE)) return;
+    if (!c_.has(MP_RNN_FLAG_ACCUMULATE)) return;
     for (size_t i = 0; i < result_.dw.size(); ++i) {
       const auto add = [](Values &to, const Values &from) {
         for (size_t j = 0; j < to.size(); ++j) to[j] += from[j];
@@ -237,7 +237,7 @@ class Rnn {
                     size_t x_at, Values &dx) const {
     const int64_t inputs = c_.inputs(layer);
     dw.b_ih[static_cast<size_t>(row)] += grad;
-    if (layer == 0 && c_.has(MP_RNN_SKIP_INPUT)) {
+    if (layer == 0 && c_.has(MP_RNN_FLAG_SKIP_INPUT)) {
       dx[x_at + static_cast<size_t>(row % c_.hidden())] += grad;
       return;
     }
@@ -292,7 +292,7 @@ class Rnn {
           dh_before[u] += dh[u] * z;
           both(1, j, dh[u] * (h - v) * z * (1.0 - z));
           spread_input(layer, w, dw, 2 * hidden + j, dn, x_at, dx);
-          if (c_.has(MP_RNN_RESET_FIRST)) {
+          if (c_.has(MP_RNN_FLAG_RESET_FIRST)) {
             for (size_t k = 0; k < reset.size(); ++k)
               reset[k] = gate(0, static_cast<int64_t>(k)) * step.h_before[k];
             spread(w, dw, 2 * hidden + j, dn, reset, d_reset);
@@ -303,7 +303,7 @@ class Rnn {
         }
       }
     }
-    for (int64_t j = 0; j < hidden && c_.has(MP_RNN_RESET_FIRST); ++j) {
+    for (int64_t j = 0; j < hidden && c_.has(MP_RNN_FLAG_RESET_FIRST); ++j) {
       const size_t u = static_cast<size_t>(j);
       const double r = gate(0, j);
       dh_before[u] += d_reset[u] * r;

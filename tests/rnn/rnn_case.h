@@ -21,7 +21,7 @@ inline constexpr RnnCell kRnnCells[] = {{MP_RNN_TANH, 0},
                                         {MP_RNN_RELU, 0},
                                         {MP_RNN_LSTM, 0},
                                         {MP_RNN_GRU, 0},
-                                        {MP_RNN_GRU, MP_RNN_RESET_FIRST}};
+                                        {MP_RNN_GRU, MP_RNN_FLAG_RESET_FIRST}};
 
 /// How x, y and their gradients lie in memory.
 enum class RnnLayout { kDense, kPadded, kBatchMajor };
@@ -37,7 +37,7 @@ struct RnnCase {
   uint64_t dropout_offset = 0;
   bool has_dropout_offset = false;
 
-  int64_t directions() const { return desc.flags & MP_RNN_BIDIRECTIONAL ? 2 : 1; }
+  int64_t directions() const { return desc.flags & MP_RNN_FLAG_BIDIRECTIONAL ? 2 : 1; }
   int64_t gates() const { return desc.cell == MP_RNN_LSTM ? 4 : desc.cell == MP_RNN_GRU ? 3 : 1; }
   int64_t hidden() const { return desc.hidden_size; }
   int64_t outputs() const { return directions() * hidden(); }

@@ -110,7 +110,7 @@ RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
       amax_(std::vector<float>{0.0f}) {
   x_.upload(data.x);
   dy_.upload(data.dy);
-  const bool accumulates = c.has(MP_RNN_ACCUMULATE);
+  const bool accumulates = c.has(MP_RNN_FLAG_ACCUMULATE);
   for (size_t i = 0; i < data.weights.size(); ++i) {
     const RnnWeights &w = data.weights[i];
     weights_.emplace_back(new Weights{

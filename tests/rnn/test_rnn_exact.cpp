@@ -85,10 +85,10 @@ RnnCase random_case(uint64_t seed) {
   const int32_t hidden = pick({1, 3, 8, 16, 17, 32, 33, 40, 64, 65, 72, 136}, random);
   const int32_t batch = pick({1, 2, 3, 7, 16, 17, 33, 64, 130}, random);
   uint32_t flags = 0;
-  for (const uint32_t flag :
-       {MP_RNN_BIDIRECTIONAL, MP_RNN_NO_BIAS, MP_RNN_SKIP_INPUT, MP_RNN_ACCUMULATE})
+  for (const uint32_t flag : {MP_RNN_FLAG_BIDIRECTIONAL, MP_RNN_FLAG_NO_BIAS,
+                              MP_RNN_FLAG_SKIP_INPUT, MP_RNN_FLAG_ACCUMULATE})
     if (random.integer(0, 2) == 0) flags |= flag;
-  const int32_t input = flags & MP_RNN_SKIP_INPUT ? hidden : pick({1, 5, 8, 24, 33}, random);
+  const int32_t input = flags & MP_RNN_FLAG_SKIP_INPUT ? hidden : pick({1, 5, 8, 24, 33}, random);
   const int32_t timesteps = pick({1, 2, 3, 5, 6}, random);
   RnnCase c = make_rnn(MP_RNN_RELU, batch, timesteps, input, hidden, pick(kDtypes, random), flags,
                        static_cast<int32_t>(random.integer(1, 3)));
@@ -146,10 +146,11 @@ void check_results(const RnnCase &c, const RnnData &data, const RnnResult &wante
   }
   for (size_t i = 0; i < wanted.dw.size(); ++i) {
     CAPTURE(i);
-    const bool has_w_ih = !(c.has(MP_RNN_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
+    const bool has_w_ih =
+        !(c.has(MP_RNN_FLAG_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
     if (has_w_ih) CHECK(count_different(wanted.dw[i].w_ih, got.dw[i].w_ih, c.desc.dtype_dw) == 0);
     CHECK(count_different(wanted.dw[i].w_hh, got.dw[i].w_hh, c.desc.dtype_dw) == 0);
-    if (c.has(MP_RNN_NO_BIAS)) continue;
+    if (c.has(MP_RNN_FLAG_NO_BIAS)) continue;
     CHECK(count_different(wanted.dw[i].b_ih, got.dw[i].b_ih, MP_FP32) == 0);
     CHECK(count_different(wanted.dw[i].b_hh, got.dw[i].b_hh, MP_FP32) == 0);
   }
@@ -190,7 +191,7 @@ TEST_CASE("rnn: more tiles of k than a product has stages, exactly", "[rnn][stri
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16})
     for (const int32_t batch : {5, 70})
       for (const int32_t hidden : {201, 264}) {
-        RnnCase c = make_rnn(MP_RNN_RELU, batch, 3, 24, hidden, dtype, MP_RNN_BIDIRECTIONAL);
+        RnnCase c = make_rnn(MP_RNN_RELU, batch, 3, 24, hidden, dtype, MP_RNN_FLAG_BIDIRECTIONAL);
         c.desc.dtype_dw = MP_FP32;
         check_exact(c, ++seed);
       }
@@ -199,8 +200,8 @@ TEST_CASE("rnn: more tiles of k than a product has stages, exactly", "[rnn][stri
 TEST_CASE("rnn: x itself is added to every gate, exactly", "[rnn][strict]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
-    for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}}) {
-      RnnCase c = make_rnn(MP_RNN_RELU, 70, 3, 72, 72, dtype, flags | MP_RNN_SKIP_INPUT);
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
+      RnnCase c = make_rnn(MP_RNN_RELU, 70, 3, 72, 72, dtype, flags | MP_RNN_FLAG_SKIP_INPUT);
       c.desc.dtype_dw = MP_FP32;
       c.states = c.final_states = false;
       check_exact(c, ++seed);
@@ -211,7 +212,7 @@ TEST_CASE("rnn: gradients of weights in 16 bits", "[rnn][strict]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
     for (const mp_dtype_t dtype_dw : kDtypes)
-      for (const uint32_t flags : {0u, uint32_t{MP_RNN_ACCUMULATE}}) {
+      for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_ACCUMULATE}}) {
         RnnCase c = make_rnn(MP_RNN_RELU, 3, 4, 9, 24, dtype, flags);
         c.desc.dtype_dw = dtype_dw;
         check_exact(c, ++seed);
@@ -219,7 +220,7 @@ TEST_CASE("rnn: gradients of weights in 16 bits", "[rnn][strict]") {
 }
 
 TEST_CASE("rnn: more steps than are multiplied with W_ih at a time", "[rnn]") {
-  for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}}) {
+  for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
     RnnCase c = make_rnn(MP_RNN_RELU, 900, 5, 8, 8, MP_FP16, flags, 2);
     c.desc.dtype_dw = MP_FP32;
     check_exact(c, 1);
@@ -248,7 +249,7 @@ RnnData saturated_data(const RnnCase &c, uint64_t seed) {
 
 TEST_CASE("rnn: saturated gates of LSTM", "[rnn][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
-    for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}}) {
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
       const RnnCase c = make_rnn(MP_RNN_LSTM, 5, 6, 7, 19, dtype, flags);
       const RnnData data = saturated_data(c, 1);
       CAPTURE(text(c));
@@ -268,8 +269,8 @@ TEST_CASE("rnn: saturated gates of LSTM", "[rnn][strict]") {
 
 TEST_CASE("rnn: saturated gates of GRU, both forms", "[rnn][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
-    for (const uint32_t flags : {0u, uint32_t{MP_RNN_RESET_FIRST}}) {
-      const RnnCase c = make_rnn(MP_RNN_GRU, 5, 6, 7, 19, dtype, flags | MP_RNN_BIDIRECTIONAL);
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_RESET_FIRST}}) {
+      const RnnCase c = make_rnn(MP_RNN_GRU, 5, 6, 7, 19, dtype, flags | MP_RNN_FLAG_BIDIRECTIONAL);
       RnnData data = saturated_data(c, 1);
       Random random(3);
       for (double &value : data.dy) value = static_cast<double>(random.integer(-2, 2));

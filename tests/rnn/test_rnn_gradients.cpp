@@ -41,10 +41,11 @@ void check_close(const RnnCase &c, const RnnResult &wanted, const RnnResult &got
   check("dc0", wanted.dc0, got.dc0);
   for (size_t i = 0; i < wanted.dw.size(); ++i) {
     CAPTURE(i);
-    const bool has_w_ih = !(c.has(MP_RNN_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
+    const bool has_w_ih =
+        !(c.has(MP_RNN_FLAG_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
     if (has_w_ih) check("w_ih", wanted.dw[i].w_ih, got.dw[i].w_ih);
     check("w_hh", wanted.dw[i].w_hh, got.dw[i].w_hh);
-    if (c.has(MP_RNN_NO_BIAS)) continue;
+    if (c.has(MP_RNN_FLAG_NO_BIAS)) continue;
     check("b_ih", wanted.dw[i].b_ih, got.dw[i].b_ih);
     check("b_hh", wanted.dw[i].b_hh, got.dw[i].b_hh);
   }
@@ -72,11 +73,13 @@ void check_kernel(const RnnCase &c, const RnnData &data, const RnnResult &wanted
   CHECK(got.found_inf == 0.0f);
   float amax = 0.0f;
   for (size_t i = 0; i < got.dw.size(); ++i) {
-    const bool has_w_ih = !(c.has(MP_RNN_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
+    const bool has_w_ih =
+        !(c.has(MP_RNN_FLAG_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
     for (const Values *grad :
          {&got.dw[i].w_ih, &got.dw[i].w_hh, &got.dw[i].b_ih, &got.dw[i].b_hh}) {
       if (grad == &got.dw[i].w_ih && !has_w_ih) continue;
-      if (c.has(MP_RNN_NO_BIAS) && (grad == &got.dw[i].b_ih || grad == &got.dw[i].b_hh)) continue;
+      if (c.has(MP_RNN_FLAG_NO_BIAS) && (grad == &got.dw[i].b_ih || grad == &got.dw[i].b_hh))
+        continue;
       for (const double value : *grad) amax = std::max(amax, static_cast<float>(std::fabs(value)));
     }
   }
@@ -106,7 +109,7 @@ void check_case(RnnCase c, uint64_t seed) {
 TEST_CASE("rnn: the gradients of the oracle are those of its forward pass", "[rnn]") {
   uint64_t seed = 0;
   for (const RnnCell &cell : kRnnCells) {
-    RnnCase c = make_rnn(cell.cell, 3, 4, 3, 4, MP_FP32, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
+    RnnCase c = make_rnn(cell.cell, 3, 4, 3, 4, MP_FP32, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 2);
     c.lengths = {4, 0, 2};
     c.desc.dropout = 0.25f;
     const auto mask = mask_of(c);
@@ -168,7 +171,7 @@ TEST_CASE("rnn: rows that two warps share, against fp64", "[rnn]") {
   uint64_t seed = 800;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
-      RnnCase c = make_rnn(cell.cell, 130, 3, 5, 19, dtype, cell.flags | MP_RNN_BIDIRECTIONAL);
+      RnnCase c = make_rnn(cell.cell, 130, 3, 5, 19, dtype, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL);
       c.desc.dtype_dw = MP_FP32;
       check_case(c, ++seed);
     }
@@ -211,8 +214,8 @@ TEST_CASE("rnn: layers, two directions, unequal lengths and dropout against fp64
     for (const mp_dtype_t dtype : kDtypes)
       for (const int32_t hidden : {17, 40})
         for (const bool packed : {false, true}) {
-          RnnCase c =
-              make_rnn(cell.cell, 6, 7, 13, hidden, dtype, cell.flags | MP_RNN_BIDIRECTIONAL, 3);
+          RnnCase c = make_rnn(cell.cell, 6, 7, 13, hidden, dtype,
+                               cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 3);
           c.desc.dtype_dw = MP_FP32;
           c.lengths = packed ? std::vector<int32_t>{7, 6, 4, 4, 1, 0}
                              : std::vector<int32_t>{4, 0, 7, 1, 6, 4};
@@ -239,11 +242,13 @@ TEST_CASE("rnn: many steps against fp64", "[rnn]") {
 TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][strict]") {
   uint64_t seed = 400;
   for (const RnnCell &cell : kRnnCells)
-    for (const int flags : {int{MP_RNN_SKIP_INPUT}, MP_RNN_SKIP_INPUT | MP_RNN_NO_BIAS}) {
+    for (const int flags :
+         {int{MP_RNN_FLAG_SKIP_INPUT}, MP_RNN_FLAG_SKIP_INPUT | MP_RNN_FLAG_NO_BIAS}) {
       // As with RELU: whether c is cut may depend on the rounding of h.
       const mp_dtype_t dtype = cell.cell == MP_RNN_LSTM ? MP_FP32 : MP_FP16;
-      RnnCase c = make_rnn(cell.cell, 4, 5, 24, 24, dtype,
-                           cell.flags | static_cast<uint32_t>(flags) | MP_RNN_BIDIRECTIONAL, 2);
+      RnnCase c =
+          make_rnn(cell.cell, 4, 5, 24, 24, dtype,
+                   cell.flags | static_cast<uint32_t>(flags) | MP_RNN_FLAG_BIDIRECTIONAL, 2);
       c.desc.dtype_dw = MP_FP32;
       if (cell.cell == MP_RNN_LSTM) c.desc.clip = 0.25f;
       check_case(c, ++seed);
@@ -285,10 +290,10 @@ void visit_inputs(const RnnCase &c, RnnData &data, const RnnResult &gradients, V
   visit(data.h0, gradients.dh0);
   visit(data.c0, gradients.dc0);
   for (size_t i = 0; i < data.weights.size(); ++i) {
-    if (!(c.has(MP_RNN_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions()))
+    if (!(c.has(MP_RNN_FLAG_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions()))
       visit(data.weights[i].w_ih, gradients.dw[i].w_ih);
     visit(data.weights[i].w_hh, gradients.dw[i].w_hh);
-    if (c.has(MP_RNN_NO_BIAS)) continue;
+    if (c.has(MP_RNN_FLAG_NO_BIAS)) continue;
     visit(data.weights[i].b_ih, gradients.dw[i].b_ih);
     visit(data.weights[i].b_hh, gradients.dw[i].b_hh);
   }
@@ -318,10 +323,11 @@ double moved_forward(const RnnCase &c, RnnData data, const RnnResult &any, doubl
 TEST_CASE("rnn: <J v, w> = <v, J^T w>, of the library's own passes in fp32", "[rnn]") {
   uint64_t seed = 600;
   for (const RnnCell &cell : kRnnCells)
-    for (const uint32_t flags : {0u, uint32_t{MP_RNN_SKIP_INPUT}, uint32_t{MP_RNN_NO_BIAS}}) {
+    for (const uint32_t flags :
+         {0u, uint32_t{MP_RNN_FLAG_SKIP_INPUT}, uint32_t{MP_RNN_FLAG_NO_BIAS}}) {
       if (cell.cell == MP_RNN_RELU) continue;  // not differentiable where a sum passes 0
       RnnCase c = make_rnn(cell.cell, 4, 6, 20, 20, MP_FP32,
-                           cell.flags | flags | uint32_t{MP_RNN_BIDIRECTIONAL}, 2);
+                           cell.flags | flags | uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}, 2);
       c.lengths = {6, 0, 3, 5};
       const RnnData data = real_data(c, ++seed);
       CAPTURE(cell.cell, c.desc.flags);

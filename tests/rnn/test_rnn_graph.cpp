@@ -52,7 +52,8 @@ TEST_CASE("rnn: a captured training step comes to the same bits, whatever x is b
   const Cudart cudart;
   if (!cudart.is_present()) return skip("no libcudart.so");
   for (const RnnCell &cell : kRnnCells) {
-    RnnCase c = make_rnn(cell.cell, 5, 6, 16, 24, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
+    RnnCase c =
+        make_rnn(cell.cell, 5, 6, 16, 24, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 2);
     c.desc.dtype_dw = MP_FP32;
     c.desc.dropout = 0.25f;
     c.lengths = {6, 0, 3, 5, 1};

@@ -17,7 +17,8 @@ template <class Visit>
 void each_case(Visit visit) {
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
-      RnnCase c = make_rnn(cell.cell, 6, 12, 10, 24, dtype, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
+      RnnCase c =
+          make_rnn(cell.cell, 6, 12, 10, 24, dtype, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 2);
       c.desc.dtype_dw = MP_FP32;
       for (const char *const kernel : kernels_of(c)) {
         RnnCase with_kernel = c;
@@ -123,7 +124,7 @@ TEST_CASE("rnn: by wgmma a sequence has the same bits in any batch", "[rnn][stri
   int ran = 0;
   for (const RnnCell &cell : kRnnCells) {
     RnnCase many = make_rnn(cell.cell, kBatch, kSteps, kHidden, kHidden, MP_BF16,
-                            cell.flags | uint32_t{MP_RNN_SKIP_INPUT});
+                            cell.flags | uint32_t{MP_RNN_FLAG_SKIP_INPUT});
     many.desc.kernel = "rnn_fused_wgmma";
     many.states = many.final_states = false;
     const auto names = kernels_of(many);
@@ -179,7 +180,8 @@ TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][
 
 TEST_CASE("rnn: the second direction is the first one reversed", "[rnn][strict]") {
   for (const RnnCell &cell : kRnnCells) {
-    RnnCase both = make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL);
+    RnnCase both =
+        make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL);
     RnnCase one = make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags);
     both.states = one.states = false;
     const RnnData data = real_data(both, 5);
@@ -300,8 +302,8 @@ TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part
           nan_before.h0[c.state_at(0, 0, n) + static_cast<size_t>(j)] = kNaN;
           infinite_dy.dy[c.y_at(1, n) + static_cast<size_t>(j)] = infinity;
         }
-      // In every gate; but MP_RNN_RESET_FIRST multiplies r h with weights, which takes r to all units.
-      const int64_t first_gate = cell.flags & MP_RNN_RESET_FIRST ? c.gate_rows() - hidden : 0;
+      // In every gate; but MP_RNN_FLAG_RESET_FIRST multiplies r h with weights, which takes r to all units.
+      const int64_t first_gate = cell.flags & MP_RNN_FLAG_RESET_FIRST ? c.gate_rows() - hidden : 0;
       for (int64_t row = first_gate + kUnit; row < c.gate_rows(); row += hidden)
         infinite_weight.weights[0].w_hh[static_cast<size_t>(row * hidden)] = infinity;
       for (const char *const kernel : kernels_of(c)) {
@@ -413,7 +415,7 @@ TEST_CASE("rnn: amax and found_inf of the weights alone", "[rnn][strict]") {
 
 TEST_CASE("rnn: no steps", "[rnn][strict]") {
   for (const RnnCell &cell : kRnnCells)
-    for (const uint32_t flags : {0u, uint32_t{MP_RNN_ACCUMULATE}}) {
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_ACCUMULATE}}) {
       RnnCase c = make_rnn(cell.cell, 3, 0, 4, 8, MP_FP16, cell.flags | flags, 2);
       RnnData data = real_data(c, 13);
       for (const RnnWeights &w : data.weights) data.dw.push_back(w);
@@ -456,7 +458,7 @@ TEST_CASE("rnn: the reserve is what the gates, c and h take", "[rnn][strict]") {
   for (const Bytes &bytes :
        {Bytes{MP_RNN_TANH, 4, 8}, {MP_RNN_RELU, 4, 8}, {MP_RNN_LSTM, 14, 24}, {MP_RNN_GRU, 10, 20}})
     for (const mp_dtype_t dtype : kDtypes)
-      for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}})
+      for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}})
         for (const int32_t hidden : {1, 33, 1024})
           for (const int32_t layers : {1, 3, 8}) {
             RnnCase c = make_rnn(bytes.cell, 7, 25, 10, hidden, dtype, flags, layers);
@@ -472,7 +474,8 @@ TEST_CASE("rnn: the reserve is what the gates, c and h take", "[rnn][strict]") {
 
 TEST_CASE("nightly: rnn, ten thousand steps of training, the same bits at the end", "[.nightly]") {
   for (const RnnCell &cell : kRnnCells) {
-    RnnCase c = make_rnn(cell.cell, 3, 4, 8, 16, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
+    RnnCase c =
+        make_rnn(cell.cell, 3, 4, 8, 16, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 2);
     c.lengths = {4, 1, 3};
     const RnnData data = real_data(c, 15);
     RnnRun run(c, data);

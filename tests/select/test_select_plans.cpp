@@ -82,7 +82,7 @@ void add_gemm(Plans &plans, const char *kind, const mp::GemmProblem &p, bool ali
 void add_variants(Plans &plans, const mp::GemmProblem &p) {
   mp::GemmProblem forward = p;
   forward.out.epilogue.bias = some_address();
-  forward.out.epilogue.bias_dtype = MP_FP32;
+  forward.out.epilogue.dtype_bias = MP_FP32;
   forward.out.epilogue.activation = MP_ACT_GELU;
   forward.out.epilogue.aux = some_address();
   forward.out.epilogue.ld_aux = p.out.n;

@@ -95,7 +95,7 @@ TEST_CASE("slow choice: a D whose rows have no tensor map is named, where it mat
   const mp::GemmProblem p = problem(8192, 4096, 128);
   CHECK(reason(p, SIZE_MAX) == "");
   CHECK(
-      begins_with(reason(with_ld_of_d(p, 4097), SIZE_MAX), "ldd = 4097 is not a multiple of 8 ("));
+      begins_with(reason(with_ld_of_d(p, 4097), SIZE_MAX), "ld_d = 4097 is not a multiple of 8 ("));
   CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX).find(" us predicted, ") != std::string::npos);
   CHECK(reason(with_ld_of_d(p, 4104), SIZE_MAX) == "");
   CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX, a100()) == "");  // has no other way
@@ -115,7 +115,7 @@ TEST_CASE("slow choice: a D whose rows have no tensor map is named, where it mat
   q = p;
   q.out.beta = 1;
   q.out.c.ld = 4098;
-  CHECK(begins_with(reason(q, SIZE_MAX), "ldc = 4098 is not a multiple of 8 ("));
+  CHECK(begins_with(reason(q, SIZE_MAX), "ld_c = 4098 is not a multiple of 8 ("));
 }
 
 TEST_CASE("slow choice: rows of A and B are named if aligned ones are a fifth faster") {
@@ -123,11 +123,11 @@ TEST_CASE("slow choice: rows of A and B are named if aligned ones are a fifth fa
     mp::GemmProblem p = problem(4096, 4096, 4096);
     p.b.ld = 4097;
     CHECK(operand_reason(p, device) == "");  // copies are cheap
-    CHECK(
-        begins_with(operand_reason(p, device, kAligned, 0), "ldb = 4097 is not a multiple of 8 ("));
+    CHECK(begins_with(operand_reason(p, device, kAligned, 0),
+                      "ld_b = 4097 is not a multiple of 8 ("));
     p = problem(4096, 256, 4096);
     p.a.ld = 4097;
-    CHECK(begins_with(operand_reason(p, device), "lda = 4097 is not a multiple of 8 ("));
+    CHECK(begins_with(operand_reason(p, device), "ld_a = 4097 is not a multiple of 8 ("));
     CHECK(operand_reason(problem(4096, 256, 4096), device) == "");
     CHECK(begins_with(operand_reason(problem(4096, 4096, 4096), device, !kAligned),
                       "A or B is not 16-byte aligned ("));

@@ -145,10 +145,10 @@ TEST_CASE("select: what makes a product slow is said, be it the operands or the 
     CHECK(slow_path_reason(shape(p, false), device) == "A or B is not 16-byte aligned");
   }
   p.b.ld = 65;
-  CHECK(slow_path_reason(shape(p), a100()) == "ldb = 65 is not a multiple of 8");
+  CHECK(slow_path_reason(shape(p), a100()) == "ld_b = 65 is not a multiple of 8");
   p.dtype_ab = MP_BF16;
   CHECK(slow_path_reason(shape(p), t4()) == "sm_75 has Tensor Cores for FP16, but not for BF16");
-  CHECK(slow_path_reason(shape(p), a100()) == "ldb = 65 is not a multiple of 8");
+  CHECK(slow_path_reason(shape(p), a100()) == "ld_b = 65 is not a multiple of 8");
   p.dtype_ab = MP_FP32;
   CHECK(slow_path_reason(shape(p, false), t4()) == "");
 }

@@ -17,8 +17,8 @@ namespace {
 constexpr mp_optimizer_kind_t kKind = MP_OPT_ADAM;
 constexpr int kElems = 8;
 
-mp_hyper_t hyper_of(float beta1) {
-  mp_hyper_t hyper{};
+mp_param_group_t hyper_of(float beta1) {
+  mp_param_group_t hyper{};
   hyper.lr = 0.5f;
   hyper.beta1 = beta1;
   hyper.beta2 = 0.75f;

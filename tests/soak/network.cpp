@@ -35,7 +35,7 @@ Network::Network(mp_context_t context)
       labels_(context, kRows * static_cast<int64_t>(sizeof(int32_t))),
       offset_(context, sizeof(uint64_t)) {
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
-  config.flags = MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_IGNORE_PERFORMANCE;
+  config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
   mp_autocast_t policy = nullptr;
   check(mp_autocast_create(&policy, &config));
   policy_.reset(policy);
@@ -43,19 +43,19 @@ Network::Network(mp_context_t context)
   check(mp_graph_create(&graph, context));
   graph_.reset(graph);
   describe_nodes();
-  check(mp_graph_autocast(graph, policy));
+  check(mp_graph_set_autocast(graph, policy));
   check(mp_graph_compile(graph));
   check(mp_graph_bind(graph, x_input_, x_.data()));
   check(mp_graph_bind(graph, labels_input_, labels_.data()));
   check(mp_graph_bind(graph, offset_input_, offset_.data()));
-  check(mp_graph_lists(graph, &grads_, &master_, &model_));
+  check(mp_graph_get_lists(graph, &grads_, &master_, &model_));
   write_first_weights();
 }
 
 int32_t Network::parameter(const char *name, const std::vector<int64_t> &extent) {
   int32_t index = -1;
-  check(mp_graph_parameter(graph_.get(), name, static_cast<int32_t>(extent.size()), extent.data(),
-                           &index));
+  check(mp_graph_add_parameter(graph_.get(), name, static_cast<int32_t>(extent.size()),
+                               extent.data(), &index));
   parameters_.push_back(index);
   numel_.push_back(numel_of(tensor(index)));
   return index;
@@ -64,22 +64,23 @@ int32_t Network::parameter(const char *name, const std::vector<int64_t> &extent)
 int32_t Network::node(const char *op, const char *name, const std::vector<int32_t> &inputs,
                       const std::vector<mp_graph_attribute_t> &attributes) {
   int32_t output = -1;
-  check(mp_graph_node(graph_.get(), op, name, inputs.data(), static_cast<uint32_t>(inputs.size()),
-                      attributes.data(), static_cast<uint32_t>(attributes.size()), &output, 1));
+  check(mp_graph_add_node(graph_.get(), op, name, inputs.data(),
+                          static_cast<uint32_t>(inputs.size()), attributes.data(),
+                          static_cast<uint32_t>(attributes.size()), &output, 1));
   return output;
 }
 
 void Network::describe_nodes() {
   const auto input = [&](const char *name, mp_dtype_t dtype, const std::vector<int64_t> &extent) {
     int32_t index = -1;
-    check(mp_graph_input(graph_.get(), name, dtype, static_cast<int32_t>(extent.size()),
-                         extent.data(), &index));
+    check(mp_graph_add_input(graph_.get(), name, dtype, static_cast<int32_t>(extent.size()),
+                             extent.data(), &index));
     return index;
   };
   const auto state = [&](const char *name) {
     const int64_t extent = kHidden;
     int32_t index = -1;
-    check(mp_graph_state(graph_.get(), name, 1, &extent, &index));
+    check(mp_graph_add_state(graph_.get(), name, 1, &extent, &index));
     states_.push_back(index);
     return index;
   };
@@ -93,7 +94,7 @@ void Network::describe_nodes() {
   y = node("Relu", "relu", {y});
   y = node("Dropout", "dropout", {y, offset_input_}, {{"p", 0.25}, {"seed", 9}});
   y = node("Linear", "fc2", {y, parameter("w2", {kHidden, kClasses})});
-  check(mp_graph_loss(graph_.get(), node("SoftmaxXent", "loss", {y, labels_input_})));
+  check(mp_graph_set_loss(graph_.get(), node("SoftmaxXent", "loss", {y, labels_input_})));
 }
 
 void Network::write_first_weights() {
@@ -114,7 +115,7 @@ void Network::forward_and_backward(uint64_t step, mp_scaler_t scaler) {
   upload(context_, labels_, labels);
   upload(context_, offset_, std::vector<uint64_t>{step});
   check(mp_stream_sync(context_, kStream));
-  check(mp_graph_forward(graph_.get(), MP_GRAPH_TRAINING, kStream));
+  check(mp_graph_forward(graph_.get(), MP_GRAPH_MODE_TRAINING, kStream));
   check(mp_graph_backward(graph_.get(), scaler, kStream));
 }
 

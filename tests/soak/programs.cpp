@@ -29,7 +29,7 @@ std::unique_ptr<upstream::Scaler> model_of() {
 }
 
 mp_scaler_config_t static_scaler() {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = kStaticScale;
   return config;
 }
@@ -44,7 +44,7 @@ mp_scaler_config_t scaler_of(mp_scaler_preset_t preset) {
 template <mp_scaler_preset_t kPreset>
 SoakProgram with(const char *scaler, const char *rule, mp_optimizer_kind_t kind, uint32_t flags,
                  float lr) {
-  return {{scaler, rule, scaler_of(kPreset), kind, flags, mp_hyper_default(kind, lr)},
+  return {{scaler, rule, scaler_of(kPreset), kind, flags, mp_param_group_default(kind, lr)},
           model_of<kPreset>};
 }
 
@@ -53,19 +53,19 @@ SoakProgram with(const char *scaler, const char *rule, mp_optimizer_kind_t kind,
 std::vector<SoakProgram> soak_programs() {
   std::vector<SoakProgram> all;
   all.push_back(
-      {{"static", "sgd", static_scaler(), MP_OPT_SGD, 0, mp_hyper_default(MP_OPT_SGD, 0.01f)},
+      {{"static", "sgd", static_scaler(), MP_OPT_SGD, 0, mp_param_group_default(MP_OPT_SGD, 0.01f)},
        static_model});
   all.push_back(with<MP_SCALER_PRESET_TORCH>("torch", "adam", MP_OPT_ADAM, 0, 1e-3f));
   all.push_back(with<MP_SCALER_PRESET_MEGATRON>("megatron", "adamw", MP_OPT_ADAM,
-                                                MP_OPT_DECOUPLED_DECAY, 1e-3f));
+                                                MP_OPT_FLAG_DECOUPLED_DECAY, 1e-3f));
   all.push_back(
-      with<MP_SCALER_PRESET_APEX_HYSTERESIS>("apex", "larc", MP_OPT_SGD, MP_OPT_LARC, 0.01f));
+      with<MP_SCALER_PRESET_APEX_HYSTERESIS>("apex", "larc", MP_OPT_SGD, MP_OPT_FLAG_LARC, 0.01f));
   all.push_back(
       with<MP_SCALER_PRESET_DEEPSPEED_FUSED>("deepspeed", "novograd", MP_OPT_NOVOGRAD, 0, 1e-3f));
   all.push_back(with<MP_SCALER_PRESET_KERAS>("keras", "rmsprop", MP_OPT_RMSPROP,
-                                             MP_OPT_STOCHASTIC_ROUNDING, 1e-3f));
+                                             MP_OPT_FLAG_STOCHASTIC_ROUNDING, 1e-3f));
   all.push_back(with<MP_SCALER_PRESET_LOGNORMAL>("lognormal", "lamb", MP_OPT_LAMB,
-                                                 MP_OPT_DECOUPLED_DECAY, 1e-3f));
+                                                 MP_OPT_FLAG_DECOUPLED_DECAY, 1e-3f));
   all.push_back(
       with<MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX>("logmax", "adagrad", MP_OPT_ADAGRAD, 0, 0.01f));
   for (SoakProgram &soak : all) soak.program.hyper.weight_decay = 0.01f;

@@ -72,7 +72,7 @@ class Soak {
     constexpr float kAboveAllFaults = 16384;  // every step overflows there
     above_all_faults_ += result_.scale > kAboveAllFaults;
     count(fault, skips);
-    const mp_step_outcome_t foretold = skips ? MP_STEP_OVERFLOW : MP_STEP_TAKEN;
+    const mp_step_outcome_t foretold = skips ? MP_STEP_OUTCOME_OVERFLOW : MP_STEP_OUTCOME_TAKEN;
     if (uninterrupted_.outcome(n) != foretold)
       fail(n, skips ? "it was taken, with a gradient that is not finite" : "it was skipped");
     if (resumed_->outcome(n) != foretold) fail(n, "the resumed training has another outcome");

@@ -131,9 +131,9 @@ Bytes Training::checkpoint() const {
 }
 
 mp_step_outcome_t Training::outcome(int64_t number) const {
-  mp_step_outcome_t outcome = MP_STEP_PENDING;
+  mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
   check(mp_stream_sync(context_.get(), kStream));
-  check(mp_step_query(scaler_.get(), number, &outcome));
+  check(mp_scaler_query_step(scaler_.get(), number, &outcome));
   return outcome;
 }
 
@@ -151,7 +151,8 @@ int64_t Training::applied() const {
 }
 
 float Training::scale() const {
-  return mptools::download_sync(context_.get(), mp_scaler_scale(scaler_.get()), 1).front();
+  return mptools::download_sync(context_.get(), mp_scaler_get_scale_address(scaler_.get()), 1)
+      .front();
 }
 
 float Training::scaled_amax() const {

@@ -15,7 +15,7 @@ struct Program {
   mp_scaler_config_t scaler;
   mp_optimizer_kind_t rule;
   uint32_t rule_flags;
-  mp_hyper_t hyper;
+  mp_param_group_t hyper;
 };
 
 /// What is put into a gradient before the step.
@@ -52,10 +52,12 @@ class Training {
   };
 
   mptools::TensorList zeros(const std::vector<int64_t> &numel, mptools::Buffer &memory) const;
-  bool rounds_at_random() const { return (program_.rule_flags & MP_OPT_STOCHASTIC_ROUNDING) != 0; }
+  bool rounds_at_random() const {
+    return (program_.rule_flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) != 0;
+  }
   bool learns_from_amax() const {
-    return program_.scaler.policy == MP_SCALER_LOGNORMAL ||
-           program_.scaler.policy == MP_SCALER_LOGMAX;
+    return program_.scaler.policy == MP_SCALER_POLICY_LOGNORMAL ||
+           program_.scaler.policy == MP_SCALER_POLICY_LOGMAX;
   }
   void put(const Fault &fault);
 

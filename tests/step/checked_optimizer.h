@@ -27,7 +27,7 @@ class CheckedRun {
   /// The same through mp_scale_step.
   void fused_step(mp_scaler_t scaler) {
     draw_gradients();
-    check_step(read_float(mp_scaler_inv_scale(scaler)),
+    check_step(read_float(mp_scaler_get_inv_scale_address(scaler)),
                [&] { require_ok(mp_scale_step(run.get(), scaler, nullptr, kStream)); });
   }
 
@@ -143,7 +143,7 @@ inline std::vector<mp_dtype_t> mixed_models(size_t count) {
   return models;
 }
 
-inline OptimizerSpec spec_of(mp_optimizer_kind_t kind, const mp_hyper_t &hyper,
+inline OptimizerSpec spec_of(mp_optimizer_kind_t kind, const mp_param_group_t &hyper,
                              uint32_t flags = 0) {
   OptimizerSpec spec;
   spec.kind = kind;
@@ -161,23 +161,23 @@ inline OptimizerSpec with_weight_decay(OptimizerSpec spec, float weight_decay) {
 
 /// The kind with its defaults and weight decay.
 inline OptimizerSpec spec_of(mp_optimizer_kind_t kind, float weight_decay, uint32_t flags) {
-  return with_weight_decay(spec_of(kind, mp_hyper_default(kind, .01f), flags), weight_decay);
+  return with_weight_decay(spec_of(kind, mp_param_group_default(kind, .01f), flags), weight_decay);
 }
 
 inline OptimizerSpec momentum_spec() {
   return spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .2f, .05f));
 }
 inline OptimizerSpec adamw_spec() {
-  return spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), MP_OPT_DECOUPLED_DECAY);
+  return spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), MP_OPT_FLAG_DECOUPLED_DECAY);
 }
 inline OptimizerSpec lamb_spec() {
-  return spec_of(MP_OPT_LAMB, .01f, MP_OPT_DECOUPLED_DECAY);
+  return spec_of(MP_OPT_LAMB, .01f, MP_OPT_FLAG_DECOUPLED_DECAY);
 }
 inline OptimizerSpec novograd_spec() {
   return spec_of(MP_OPT_NOVOGRAD, .001f, 0);
 }
 inline OptimizerSpec larc_spec() {
-  return spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_LARC);
+  return spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_FLAG_LARC);
 }
 inline OptimizerSpec rmsprop_spec() {
   OptimizerSpec spec = spec_of(MP_OPT_RMSPROP, .05f, 0);
@@ -194,11 +194,12 @@ inline std::vector<OptimizerSpec> all_kinds() {
 
 /// The rules with all their options.
 inline std::vector<OptimizerSpec> all_rules() {
-  const uint32_t uncorrected = MP_OPT_NO_BIAS_CORRECTION, decoupled = MP_OPT_DECOUPLED_DECAY;
-  const uint32_t after = MP_OPT_DECAY_AFTER_MOMENTUM;
+  const uint32_t uncorrected = MP_OPT_FLAG_NO_BIAS_CORRECTION,
+                 decoupled = MP_OPT_FLAG_DECOUPLED_DECAY;
+  const uint32_t after = MP_OPT_FLAG_DECAY_AFTER_MOMENTUM;
   OptimizerSpec averaged = novograd_spec(), lars = larc_spec(), eager = larc_spec();
   averaged.groups[0].dampening = averaged.groups[0].beta1;
-  lars.flags = MP_OPT_LARS | MP_OPT_NESTEROV;
+  lars.flags = MP_OPT_FLAG_LARS | MP_OPT_FLAG_NESTEROV;
   lars.groups[0].eps = .5f;
   eager.groups[0].trust = 1e4f;  // a = 1
   std::vector<OptimizerSpec> rules = {
@@ -206,10 +207,10 @@ inline std::vector<OptimizerSpec> all_rules() {
       spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f)),
       spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f)),
       spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .3f, .05f)),
-      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_NESTEROV),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_FLAG_NESTEROV),
       spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .3f, .05f), after),
-      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_NESTEROV | after),
-      spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f), MP_OPT_LARC),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_FLAG_NESTEROV | after),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f), MP_OPT_FLAG_LARC),
       lars,
       eager,
       spec_of(MP_OPT_ADAM, adam_hyper(.01f)),
@@ -218,7 +219,7 @@ inline std::vector<OptimizerSpec> all_rules() {
       spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), decoupled | uncorrected),
       spec_of(MP_OPT_LAMB, .05f, 0),
       spec_of(MP_OPT_LAMB, 0.0f, decoupled),
-      spec_of(MP_OPT_LAMB, 0.0f, decoupled | MP_OPT_NVLAMB),
+      spec_of(MP_OPT_LAMB, 0.0f, decoupled | MP_OPT_FLAG_NVLAMB),
       spec_of(MP_OPT_LAMB, .05f, decoupled | uncorrected),
       spec_of(MP_OPT_NOVOGRAD, 0.0f, 0),
       averaged,
@@ -229,10 +230,10 @@ inline std::vector<OptimizerSpec> all_rules() {
   return rules;
 }
 
-/// Every option of mp_hyper_t and mp_optimizer_desc_t at once, on top of any rule; for the five
+/// Every option of mp_param_group_t and mp_optimizer_desc_t at once, on top of any rule; for the five
 /// tensors of small_tensors.
 inline OptimizerSpec with_everything(OptimizerSpec spec) {
-  mp_hyper_t &hyper = spec.groups[0];
+  mp_param_group_t &hyper = spec.groups[0];
   hyper.eps = .01f;  // where the parts of g cancel, g / |g| would amplify their rounding errors
   hyper.max_tensor_norm = 2.0f;
   hyper.max_value = .75f;

@@ -19,7 +19,7 @@ struct Weight {
 struct TensorStep {
   mp_optimizer_kind_t kind;
   uint32_t flags;
-  mp_hyper_t hyper;  ///< of its group
+  mp_param_group_t hyper;  ///< of its group
   double lr_multiplier = 1.0, decay_multiplier = 1.0;
   double grad_scale = 1.0;
   int64_t t = 1;  ///< number of applied steps including this one
@@ -30,7 +30,7 @@ struct TensorStep {
 
 /// By cases and in the powers of e where the library has a power: fp64 is exact enough beside the
 /// one rounding to fp32.
-inline Bounded learning_rate(const mp_hyper_t &hyper, int64_t t) {
+inline Bounded learning_rate(const mp_param_group_t &hyper, int64_t t) {
   const double lr = hyper.lr, end = hyper.lr_end, warmup = hyper.warmup_steps;
   const double step = static_cast<double>(t);
   double value = lr;
@@ -121,14 +121,14 @@ inline Bounded bias_correction(float beta, int64_t t) {
 inline Weight sgd(const Weight &old, Bounded g, const TensorStep &s, const Bounded &lr,
                   const Bounded *ratio) {
   const Bounded momentum = s.hyper.beta1, decay = weight_decay_of(s);
-  const bool decays = decay.value != 0.0, last = (s.flags & MP_OPT_DECAY_AFTER_MOMENTUM) != 0;
+  const bool decays = decay.value != 0.0, last = (s.flags & MP_OPT_FLAG_DECAY_AFTER_MOMENTUM) != 0;
   if (decays && !last) g = g + decay * old.w;
   if (ratio != nullptr) g = g * *ratio;
   Weight next = old;
   Bounded direction = g;
   if (s.hyper.beta1 != 0.0f) {
     next.m = s.t == 1 ? g : momentum * old.m + (Bounded(1.0) - Bounded(s.hyper.dampening)) * g;
-    direction = s.flags & MP_OPT_NESTEROV ? g + momentum * next.m : next.m;
+    direction = s.flags & MP_OPT_FLAG_NESTEROV ? g + momentum * next.m : next.m;
   }
   if (decays && last) direction = direction + decay * old.w;
   next.w = old.w - lr * direction;
@@ -138,11 +138,11 @@ inline Weight sgd(const Weight &old, Bounded g, const TensorStep &s, const Bound
 /// Advances m and v; what is to be multiplied by the learning rate.
 inline Bounded adam_direction(Weight &weight, Bounded g, const TensorStep &s) {
   const Bounded one = 1.0, b1 = s.hyper.beta1, b2 = s.hyper.beta2, decay = weight_decay_of(s);
-  const bool decoupled = (s.flags & MP_OPT_DECOUPLED_DECAY) != 0;
+  const bool decoupled = (s.flags & MP_OPT_FLAG_DECOUPLED_DECAY) != 0;
   if (!decoupled) g = g + decay * weight.w;
   weight.m = b1 * weight.m + (one - b1) * g;
   weight.v = b2 * weight.v + (one - b2) * (g * g);
-  const bool corrected = (s.flags & MP_OPT_NO_BIAS_CORRECTION) == 0;
+  const bool corrected = (s.flags & MP_OPT_FLAG_NO_BIAS_CORRECTION) == 0;
   const Bounded m_hat = corrected ? weight.m * bias_correction(s.hyper.beta1, s.t) : weight.m;
   const Bounded v_hat = corrected ? weight.v * bias_correction(s.hyper.beta2, s.t) : weight.v;
   const Bounded step = m_hat / (sqrt(v_hat) + Bounded(s.hyper.eps));
@@ -150,7 +150,7 @@ inline Bounded adam_direction(Weight &weight, Bounded g, const TensorStep &s) {
 }
 
 inline Weight adagrad(Weight weight, Bounded g, const TensorStep &s, const Bounded &lr) {
-  const bool decoupled = (s.flags & MP_OPT_DECOUPLED_DECAY) != 0;
+  const bool decoupled = (s.flags & MP_OPT_FLAG_DECOUPLED_DECAY) != 0;
   const Bounded decay = weight_decay_of(s);
   if (!decoupled) g = g + decay * weight.w;
   weight.v = weight.v + g * g;
@@ -184,7 +184,7 @@ inline std::vector<Weight> lamb(std::vector<Weight> tensor, const std::vector<Bo
   std::vector<Bounded> u;
   for (size_t i = 0; i < tensor.size(); ++i) u.push_back(adam_direction(tensor[i], g[i], s));
   const Bounded u_norm = norm_of(u, s.chunk_elems);
-  const bool adapts = (s.flags & MP_OPT_NVLAMB) != 0 || weight_decay_of(s).value != 0.0;
+  const bool adapts = (s.flags & MP_OPT_FLAG_NVLAMB) != 0 || weight_decay_of(s).value != 0.0;
   const bool measurable = w_norm.value != 0.0 && u_norm.value != 0.0;
   const Bounded ratio = adapts && measurable ? w_norm / u_norm : 1.0;
   for (size_t i = 0; i < tensor.size(); ++i) tensor[i].w = tensor[i].w - lr * ratio * u[i];
@@ -199,7 +199,7 @@ inline Bounded larc_ratio(const std::vector<Weight> &tensor, const std::vector<B
   if (w_norm.value == 0.0 || g_norm.value == 0.0) return 1.0;
   const Bounded denominator = g_norm + weight_decay_of(s) * w_norm + Bounded(s.hyper.eps);
   const Bounded ratio = Bounded(s.hyper.trust) * w_norm / denominator;
-  return s.flags & MP_OPT_LARS ? ratio : min(1.0, ratio / lr);
+  return s.flags & MP_OPT_FLAG_LARS ? ratio : min(1.0, ratio / lr);
 }
 
 /// @param v  in, out: of the whole tensor
@@ -227,7 +227,7 @@ inline std::vector<Weight> step_tensor(const TensorStep &s, const std::vector<do
   const Bounded lr = scaled_by(learning_rate(s.hyper, s.t), s.lr_multiplier);
   if (s.kind == MP_OPT_LAMB) return lamb(old, g, s, lr);
   if (s.kind == MP_OPT_NOVOGRAD) return novograd(old, g, s, lr, tensor_v);
-  const bool adapts = (s.flags & (MP_OPT_LARC | MP_OPT_LARS)) != 0;
+  const bool adapts = (s.flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS)) != 0;
   const Bounded ratio = adapts ? larc_ratio(old, g, s, lr) : 1.0;
   std::vector<Weight> next;
   for (size_t i = 0; i < old.size(); ++i) {
@@ -246,7 +246,7 @@ inline std::vector<Weight> step_tensor(const TensorStep &s, const std::vector<do
 
 /// The 16-bit copy of a weight.
 inline double model_of(double w, mp_dtype_t dtype, uint32_t flags) {
-  if ((flags & MP_OPT_MODEL_OVERFLOW) == 0 && !std::isnan(w)) {
+  if ((flags & MP_OPT_FLAG_MODEL_OVERFLOW) == 0 && !std::isnan(w)) {
     w = std::clamp(w, -largest_finite(dtype), largest_finite(dtype));
   }
   return round_to(dtype, w);

@@ -68,7 +68,7 @@ struct Copy {
 };
 
 inline Copy copy_of(double w, mp_dtype_t dtype, uint32_t flags, uint32_t word) {
-  if (flags & MP_OPT_STOCHASTIC_ROUNDING) w = stochastically_rounded(w, dtype, word);
+  if (flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) w = stochastically_rounded(w, dtype, word);
   return {model_of(w, dtype, flags), std::isinf(round_to(dtype, w))};
 }
 

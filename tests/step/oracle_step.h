@@ -61,7 +61,7 @@ class BackoffScaler {
   }
   void grow() {
     ++clean_steps_;
-    if (config_.flags & MP_SCALER_REFILL_EACH_STEP) overflows_ = 0;
+    if (config_.flags & MP_SCALER_FLAG_REFILL_EACH_STEP) overflows_ = 0;
     if (clean_steps_ % config_.growth_interval != 0) return;
     overflows_ = 0;
     scale_ = clamped(config_, round_to(MP_FP32, scale_ * config_.growth_factor));

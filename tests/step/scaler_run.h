@@ -13,9 +13,9 @@ class ScalerRun {
 
   const mp_scaler_config_t &config() const { return config_; }
   mp_scaler_t get() const { return scaler_.get(); }
-  float scale() const { return read_float(mp_scaler_scale(get())); }
-  float inv_scale() const { return read_float(mp_scaler_inv_scale(get())); }
-  float found_inf() const { return read_float(mp_scaler_found_inf(get())); }
+  float scale() const { return read_float(mp_scaler_get_scale_address(get())); }
+  float inv_scale() const { return read_float(mp_scaler_get_inv_scale_address(get())); }
+  float found_inf() const { return read_float(mp_scaler_get_found_inf_address(get())); }
   mp_scaler_state_t state() const { return state_of(get()); }
 
   /// One update.
@@ -28,7 +28,7 @@ class ScalerRun {
 
   /// @param scaled_amax  as the library gets it
   float update_scaled(float found_inf, float scaled_amax) {
-    write_float(mp_scaler_found_inf(get()), found_inf);
+    write_float(mp_scaler_get_found_inf_address(get()), found_inf);
     amax_.set(scaled_amax);
     require_ok(mp_scaler_update(get(), learns_from_amax() ? amax_.data() : nullptr, kStream));
     return scale();
@@ -43,7 +43,8 @@ class ScalerRun {
 
  private:
   bool learns_from_amax() const {
-    return config_.policy == MP_SCALER_LOGNORMAL || config_.policy == MP_SCALER_LOGMAX;
+    return config_.policy == MP_SCALER_POLICY_LOGNORMAL ||
+           config_.policy == MP_SCALER_POLICY_LOGMAX;
   }
 
   mp_scaler_config_t config_;

@@ -37,7 +37,7 @@ void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state) {
 mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step) {
   require_ok(mp_stream_sync(context(), kStream));
   auto outcome = static_cast<mp_step_outcome_t>(77);  // none of them
-  require_ok(mp_step_query(scaler.get(), step, &outcome));
+  require_ok(mp_scaler_query_step(scaler.get(), step, &outcome));
   return outcome;
 }
 
@@ -185,16 +185,16 @@ std::vector<TensorSpec> small_tensors() {
 
 // ---------------------------------------------------------------------------- optimizers
 
-mp_hyper_t sgd_hyper(float lr, float momentum, float dampening, float weight_decay) {
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, lr);
+mp_param_group_t sgd_hyper(float lr, float momentum, float dampening, float weight_decay) {
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, lr);
   hyper.beta1 = momentum;
   hyper.dampening = dampening;
   hyper.weight_decay = weight_decay;
   return hyper;
 }
 
-mp_hyper_t adam_hyper(float lr, float weight_decay) {
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_ADAM, lr);
+mp_param_group_t adam_hyper(float lr, float weight_decay) {
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_ADAM, lr);
   hyper.weight_decay = weight_decay;
   return hyper;
 }
@@ -251,7 +251,7 @@ OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
   optimizer_.reset(optimizer);
 }
 
-const mp_hyper_t &OptimizerRun::hyper_of(size_t t) const {
+const mp_param_group_t &OptimizerRun::hyper_of(size_t t) const {
   return spec_.groups[spec_.tensor_group.empty() ? 0 : spec_.tensor_group[t]];
 }
 
@@ -259,9 +259,9 @@ void OptimizerRun::step(const float *grad_scale, const float *found_inf) {
   require_ok(mp_optimizer_step(get(), grad_scale, found_inf, kStream));
 }
 
-void OptimizerRun::set_hyper(uint32_t group, const mp_hyper_t &hyper) {
+void OptimizerRun::set_hyper(uint32_t group, const mp_param_group_t &hyper) {
   spec_.groups[group] = hyper;
-  require_ok(mp_optimizer_set_hyper(get(), group, &hyper, kStream));
+  require_ok(mp_optimizer_set_group(get(), group, &hyper, kStream));
 }
 
 void OptimizerRun::set_lr_multipliers(const std::vector<float> &multipliers) {

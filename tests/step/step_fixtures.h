@@ -30,7 +30,7 @@ UniqueContext make_context(int32_t sm_limit);
 UniqueScaler make_scaler(const mp_scaler_config_t &config);
 mp_scaler_state_t state_of(mp_scaler_t scaler);
 void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state);
-/// What became of a step, after everything that has been enqueued: mp_step_query does not wait for it.
+/// What became of a step, after everything that has been enqueued: mp_scaler_query_step does not wait for it.
 mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step);
 
 // ---------------------------------------------------------------------------- single floats
@@ -110,7 +110,7 @@ constexpr int64_t kChunk = 16384;  ///< elements that a block takes at a time
 struct OptimizerSpec {
   mp_optimizer_kind_t kind = MP_OPT_SGD;
   uint32_t flags = 0;
-  std::vector<mp_hyper_t> groups;
+  std::vector<mp_param_group_t> groups;
   std::vector<uint32_t> tensor_group;  ///< empty: all in group 0
   std::vector<TensorSpec> grads;
   std::vector<mp_dtype_t> model;  ///< per tensor, MP_DTYPE_NONE = no copy; empty: no list at all
@@ -121,8 +121,9 @@ struct OptimizerSpec {
   uint64_t rounding_seed = 0;
 };
 
-mp_hyper_t sgd_hyper(float lr, float momentum, float dampening = 0.0f, float weight_decay = 0.0f);
-mp_hyper_t adam_hyper(float lr, float weight_decay = 0.0f);
+mp_param_group_t sgd_hyper(float lr, float momentum, float dampening = 0.0f,
+                           float weight_decay = 0.0f);
+mp_param_group_t adam_hyper(float lr, float weight_decay = 0.0f);
 
 /// What a step may change.
 struct OptimizerState {
@@ -145,11 +146,11 @@ class OptimizerRun {
   TensorSet *m() { return m_ ? &*m_ : nullptr; }
   TensorSet *v() { return v_ ? &*v_ : nullptr; }
   TensorSet *extra() { return extra_ ? &*extra_ : nullptr; }
-  float lr(uint32_t group) const { return read_float(mp_optimizer_lr(get()) + group); }
-  const mp_hyper_t &hyper_of(size_t t) const;
+  float lr(uint32_t group) const { return read_float(mp_optimizer_get_lr_address(get()) + group); }
+  const mp_param_group_t &hyper_of(size_t t) const;
 
   void step(const float *grad_scale = nullptr, const float *found_inf = nullptr);
-  void set_hyper(uint32_t group, const mp_hyper_t &hyper);
+  void set_hyper(uint32_t group, const mp_param_group_t &hyper);
   /// In the caller's own memory, as the header allows.
   void set_lr_multipliers(const std::vector<float> &multipliers);
   int64_t t() const;

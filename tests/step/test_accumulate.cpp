@@ -1,4 +1,4 @@
-// mp_grads_accumulate, mp_grads_to_fp32 and MP_STEP_UNSCALED: sums over micro-batches whose scale
+// mp_grads_accumulate, mp_grads_to_fp32 and MP_STEP_FLAG_UNSCALED: sums over micro-batches whose scale
 // may change in between.
 #include <cstring>
 
@@ -8,10 +8,10 @@ using namespace mptest;
 
 namespace {
 
-constexpr uint32_t kFirst = MP_ACCUMULATE_FIRST, kLast = MP_ACCUMULATE_LAST;
+constexpr uint32_t kFirst = MP_ACCUMULATE_FLAG_FIRST, kLast = MP_ACCUMULATE_FLAG_LAST;
 
-/// A scaler that begins at `scale`, and where MP_SCALER_STATIC stays there.
-UniqueScaler scaler_at(float scale, mp_scaler_policy_t policy = MP_SCALER_STATIC) {
+/// A scaler that begins at `scale`, and where MP_SCALER_POLICY_STATIC stays there.
+UniqueScaler scaler_at(float scale, mp_scaler_policy_t policy = MP_SCALER_POLICY_STATIC) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
   config.min_scale = 0x1p-20f;
   config.init_scale = scale;
@@ -19,11 +19,11 @@ UniqueScaler scaler_at(float scale, mp_scaler_policy_t policy = MP_SCALER_STATIC
 }
 
 float scale_of(const UniqueScaler &scaler) {
-  return read_float(mp_scaler_scale(scaler.get()));
+  return read_float(mp_scaler_get_scale_address(scaler.get()));
 }
 
 float flag_of(const UniqueScaler &scaler) {
-  return read_float(mp_scaler_found_inf(scaler.get()));
+  return read_float(mp_scaler_get_found_inf_address(scaler.get()));
 }
 
 void set_scale(const UniqueScaler &scaler, float scale) {
@@ -121,7 +121,7 @@ struct Training {
     }
     const bool per_window = usage == Usage::scale_per_window;
     mp_step_options_t options = mp_step_options_default();
-    options.flags = per_window ? MP_STEP_UNSCALED : 0;
+    options.flags = per_window ? MP_STEP_FLAG_UNSCALED : 0;
     options.found_inf = discarded.data();
     require_ok(mp_scale_step(run.get(), per_window ? scaler.get() : nullptr, &options, kStream));
   }
@@ -150,7 +150,7 @@ void check_discarded(Usage usage, mp_scaler_policy_t policy, int batch, size_t t
   CHECK(state.skipped == 1);
   CHECK(state.skipped_nan == (std::isnan(bad) ? 1 : 0));
   CHECK(flag_of(training.scaler) == 0.0f);
-  if (policy == MP_SCALER_BACKOFF) CHECK(state.scale == clean.scale / 2);
+  if (policy == MP_SCALER_POLICY_BACKOFF) CHECK(state.scale == clean.scale / 2);
 
   training.window();
   CHECK(training.discarded.value() == 0.0f);
@@ -163,8 +163,8 @@ void check_discarded(Usage usage, mp_scaler_policy_t policy, int batch, size_t t
 
 /// Windows of three micro-batches; what the scaler learns is what another is told.
 void check_learning(const std::vector<TensorSpec> &specs) {
-  const UniqueScaler windows = scaler_at(64.0f, MP_SCALER_LOGNORMAL);
-  const UniqueScaler told = scaler_at(64.0f, MP_SCALER_LOGNORMAL);
+  const UniqueScaler windows = scaler_at(64.0f, MP_SCALER_POLICY_LOGNORMAL);
+  const UniqueScaler told = scaler_at(64.0f, MP_SCALER_POLICY_LOGNORMAL);
   TensorSet grads(specs), sums(with_dtype(specs, MP_FP32));
   Random random(6);
   for (int step = 0; step < 6; ++step) {
@@ -208,7 +208,7 @@ TEST_CASE("accumulate: awkward tensors", "[accumulate]") {
 TEST_CASE("accumulate: one rounding of the factor and one of each sum", "[accumulate][strict]") {
   const UniqueScaler scaler = scaler_at(96.0f);
   const float weight = 1.0f / 3.0f;
-  const float factor = weight * read_float(mp_scaler_inv_scale(scaler.get()));
+  const float factor = weight * read_float(mp_scaler_get_inv_scale_address(scaler.get()));
   TensorSet grads(small_tensors()), sums(with_dtype(small_tensors(), MP_FP32));
   Random random(3);
   TensorValues wanted = constant_values(grads.specs(), 0.0);
@@ -245,8 +245,9 @@ TEST_CASE("grads_to_fp32: equals mp_unscale, for any S", "[accumulate][strict]")
     grads.upload(real_values(grads.specs(), random, 1000.0));
     require_ok(mp_grads_to_fp32(scaler.get(), grads.list(), out.list(), kStream));
     const DeviceFloat found_inf(0.0f);
-    require_ok(mp_unscale(grads.list(), unscaled.list(), mp_scaler_inv_scale(scaler.get()),
-                          found_inf.data(), kStream));
+    require_ok(mp_unscale(grads.list(), unscaled.list(),
+                          mp_scaler_get_inv_scale_address(scaler.get()), found_inf.data(),
+                          kStream));
     CHECK(out.bits() == unscaled.bits());
     CHECK(flag_of(scaler) == 0.0f);
   }
@@ -259,16 +260,16 @@ TEST_CASE("accumulate: one overflow discards its window and no other", "[accumul
     for (int batch = 0; batch < kMicroBatches; ++batch) {
       for (const double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
         CAPTURE(static_cast<int>(usage), batch, bad);
-        check_discarded(usage, MP_SCALER_BACKOFF, batch, 0, 32, bad);  // the odd tail
+        check_discarded(usage, MP_SCALER_POLICY_BACKOFF, batch, 0, 32, bad);  // the odd tail
       }
-      check_discarded(usage, MP_SCALER_BACKOFF, batch, 2, 0, HUGE_VAL);
-      check_discarded(usage, MP_SCALER_STATIC, batch, 3, 6, HUGE_VAL);
+      check_discarded(usage, MP_SCALER_POLICY_BACKOFF, batch, 2, 0, HUGE_VAL);
+      check_discarded(usage, MP_SCALER_POLICY_STATIC, batch, 3, 6, HUGE_VAL);
     }
   }
 }
 
 TEST_CASE("accumulate: overflows of opposite signs do not cancel", "[accumulate][strict]") {
-  const UniqueScaler scaler = scaler_at(1.0f, MP_SCALER_BACKOFF);
+  const UniqueScaler scaler = scaler_at(1.0f, MP_SCALER_POLICY_BACKOFF);
   TensorSet grads({{MP_FP16, 3}}), sums({{MP_FP32, 3}});
   for (const double bad : {HUGE_VAL, -HUGE_VAL}) {
     grads.upload({{1.0, bad, 1.0}});
@@ -280,7 +281,7 @@ TEST_CASE("accumulate: overflows of opposite signs do not cancel", "[accumulate]
 
 TEST_CASE("accumulate: a weight of 0 still notices an overflow", "[accumulate][strict]") {
   for (const double bad : {HUGE_VAL, std::nan("")}) {
-    const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_BACKOFF);
+    const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_POLICY_BACKOFF);
     TensorSet grads({{MP_BF16, 9, 1}}), sums({{MP_FP32, 9}});
     grads.upload(constant_values(grads.specs(), 1.0));
     grads.inject(0, 8, encode(MP_BF16, bad));
@@ -308,7 +309,7 @@ TEST_CASE("accumulate: a sum beyond fp32 is found by the last call, or by the st
     accumulate(scaler, grads, run.grads(), 1.0f, flags);
     CHECK(flag_of(scaler) == (flags == kLast ? 1.0f : 0.0f));
     mp_step_options_t options = mp_step_options_default();
-    options.flags = MP_STEP_UNSCALED;
+    options.flags = MP_STEP_FLAG_UNSCALED;
     require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
     CHECK(run.state() == before);
     CHECK(flag_of(scaler) == 0.0f);
@@ -339,7 +340,7 @@ TEST_CASE("accumulate: a sum beyond fp32 is found in every warp", "[accumulate][
 TEST_CASE("accumulate: a scale of 0 has no gradients", "[accumulate][strict]") {
   const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) {
-    write_float(mp_scaler_found_inf(scaler.get()), 1.0f);
+    write_float(mp_scaler_get_found_inf_address(scaler.get()), 1.0f);
     update(scaler);
   }
   REQUIRE(scale_of(scaler) == 0.0f);
@@ -347,7 +348,7 @@ TEST_CASE("accumulate: a scale of 0 has no gradients", "[accumulate][strict]") {
   grads.upload(constant_values(grads.specs(), 0.0));
   require_ok(mp_grads_to_fp32(scaler.get(), grads.list(), out.list(), kStream));
   CHECK(flag_of(scaler) == 1.0f);
-  CHECK(outcome_sync(scaler, 171) == MP_STEP_OVERFLOW);
+  CHECK(outcome_sync(scaler, 171) == MP_STEP_OUTCOME_OVERFLOW);
 }
 
 // ---------------------------------------------------------------------------- what the scaler gets
@@ -360,7 +361,7 @@ TEST_CASE("accumulate: the scaler learns the largest scaled gradient of the wind
 
 TEST_CASE("accumulate: the outcome comes with the last call of several lists",
           "[accumulate][query][strict]") {
-  const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_BACKOFF);
+  const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_POLICY_BACKOFF);
   TensorSet grads({{MP_FP16, 9}}), sums({{MP_FP32, 9}});
   TensorSet other_grads({{MP_BF16, 7}, {MP_FP16, 5}}), other_sums({{MP_FP32, 7}, {MP_FP32, 5}});
   for (int64_t step = 1; step <= 9; ++step) {
@@ -368,28 +369,29 @@ TEST_CASE("accumulate: the outcome comes with the last call of several lists",
     grads.upload(constant_values(grads.specs(), bad ? HUGE_VAL : 1.0));
     other_grads.upload(constant_values(other_grads.specs(), other_bad ? HUGE_VAL : 1.0));
     accumulate(scaler, grads, sums, 1.0f, kFirst);
-    CHECK(outcome_sync(scaler, step) == MP_STEP_PENDING);
+    CHECK(outcome_sync(scaler, step) == MP_STEP_OUTCOME_PENDING);
     const bool in_two_calls = step % 2 == 0;
     if (in_two_calls) {
       accumulate(scaler, other_grads, other_sums, 1.0f, kFirst);
-      CHECK(outcome_sync(scaler, step) == MP_STEP_PENDING);
+      CHECK(outcome_sync(scaler, step) == MP_STEP_OUTCOME_PENDING);
     }
     accumulate(scaler, other_grads, other_sums, 1.0f, in_two_calls ? kLast : kFirst | kLast);
-    const mp_step_outcome_t wanted = bad || other_bad ? MP_STEP_OVERFLOW : MP_STEP_TAKEN;
+    const mp_step_outcome_t wanted =
+        bad || other_bad ? MP_STEP_OUTCOME_OVERFLOW : MP_STEP_OUTCOME_TAKEN;
     CHECK(outcome_sync(scaler, step) == wanted);
     update(scaler);
     CHECK(outcome_sync(scaler, step) == wanted);
-    CHECK(outcome_sync(scaler, step + 1) == MP_STEP_PENDING);
+    CHECK(outcome_sync(scaler, step + 1) == MP_STEP_OUTCOME_PENDING);
   }
 }
 
 TEST_CASE("unscaled step: a learning scaler needs a measured gradient", "[accumulate][strict]") {
-  for (const mp_scaler_policy_t policy : {MP_SCALER_LOGNORMAL, MP_SCALER_LOGMAX}) {
+  for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     Training training(Usage::scale_per_window, policy);
     training.run.grads().upload(constant_values(training.run.grads().specs(), 1.0));
     const OptimizerState before = training.run.state();
     mp_step_options_t options = mp_step_options_default();
-    options.flags = MP_STEP_UNSCALED;
+    options.flags = MP_STEP_FLAG_UNSCALED;
     expect_status(mp_scale_step(training.run.get(), training.scaler.get(), &options, kStream),
                   MP_ERROR_INVALID_ARGUMENT);
     CHECK(training.run.state() == before);

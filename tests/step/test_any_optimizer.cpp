@@ -15,7 +15,7 @@ namespace {
 /// Kingma & Ba 2015, algorithm 1, as anybody would write it.  The values are floats.
 class HostAdam {
  public:
-  HostAdam(const mp_hyper_t &hyper, const std::vector<TensorSpec> &specs) : hyper_(hyper) {
+  HostAdam(const mp_param_group_t &hyper, const std::vector<TensorSpec> &specs) : hyper_(hyper) {
     for (const TensorSpec &spec : specs) {
       m_.emplace_back(spec.numel, 0.0f);
       v_.emplace_back(spec.numel, 0.0f);
@@ -45,7 +45,7 @@ class HostAdam {
     return static_cast<float>(1.0 / (1.0 - std::pow(double{beta}, static_cast<double>(t_))));
   }
 
-  mp_hyper_t hyper_;
+  mp_param_group_t hyper_;
   std::vector<std::vector<float>> m_, v_;
   int64_t t_ = 0;
 };
@@ -64,10 +64,11 @@ class HostProgram {
   /// Step number `step`; returns whether it was taken.
   bool step(int64_t step) {
     require_ok(mp_grads_to_fp32(scaler.get(), grads.list(), grads32_.list(), kStream));
-    const bool taken = wait_for(step) == MP_STEP_TAKEN;
+    const bool taken = wait_for(step) == MP_STEP_OUTCOME_TAKEN;
     if (taken) update_masters();
-    require_ok(mp_masters_to_model(masters.list(), model.list(), mp_scaler_found_inf(scaler.get()),
-                                   nullptr, kStream));
+    require_ok(mp_masters_to_model(masters.list(), model.list(),
+                                   mp_scaler_get_found_inf_address(scaler.get()), nullptr,
+                                   kStream));
     require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
     return taken;
   }
@@ -78,8 +79,9 @@ class HostProgram {
 
  private:
   mp_step_outcome_t wait_for(int64_t step) const {
-    mp_step_outcome_t outcome = MP_STEP_PENDING;
-    while (outcome == MP_STEP_PENDING) require_ok(mp_step_query(scaler.get(), step, &outcome));
+    mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
+    while (outcome == MP_STEP_OUTCOME_PENDING)
+      require_ok(mp_scaler_query_step(scaler.get(), step, &outcome));
     return outcome;
   }
 
@@ -120,7 +122,7 @@ void check_case(const OptimizerSpec &spec, const mp_scaler_config_t &config, uin
     require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
     const bool taken = program.step(step);
     CAPTURE(config.policy, step, taken);
-    CHECK((outcome_sync(scaler, step) == MP_STEP_TAKEN) == taken);
+    CHECK((outcome_sync(scaler, step) == MP_STEP_OUTCOME_TAKEN) == taken);
     CHECK(program.t() == run.t());
     const mp_scaler_state_t got = state_of(program.scaler.get()), wanted = state_of(scaler.get());
     CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
@@ -136,13 +138,13 @@ void check_case(const OptimizerSpec &spec, const mp_scaler_config_t &config, uin
 }  // namespace
 
 TEST_CASE("any optimizer: a host program's own Adam equals mp_scale_step", "[anyopt][strict]") {
-  mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_STATIC);
+  mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   fixed.init_scale = 96.0f;  // with an inexact reciprocal
-  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   backoff.growth_interval = 3;
   uint64_t seed = 70;
   for (const mp_scaler_config_t &config :
-       {fixed, backoff, mp_scaler_config_default(MP_SCALER_LOGNORMAL)}) {
+       {fixed, backoff, mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL)}) {
     check_case(spec_of(MP_OPT_ADAM, adam_hyper(.01f)), config, ++seed);
     check_case(spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f)), config, ++seed);
   }

@@ -1,4 +1,4 @@
-// mp_grad_all_reduce between threads: exact sums, its two factors, what is not finite, and which
+// mp_grads_all_reduce between threads: exact sums, its two factors, what is not finite, and which
 // callbacks are called.
 #include <cstring>
 #include <deque>
@@ -21,7 +21,7 @@ struct Ranks {
 
   void all_reduce(float pre, float post) {
     on_all_ranks(count(), [&](int rank, const mp_comm_t &comm) {
-      return mp_grad_all_reduce(at(rank).list(), &comm, pre, post, kStream);
+      return mp_grads_all_reduce(at(rank).list(), &comm, pre, post, kStream);
     });
   }
 };
@@ -119,8 +119,8 @@ TEST_CASE("all-reduce: factors of 1 leave the gradients alone", "[comm][strict]"
   const std::vector<uint8_t> bits = grads.bits();
   RecordedComm recorded;
   const mp_comm_t two = recorded.table(), one = mp_comm_default();
-  require_ok(mp_grad_all_reduce(grads.list(), &two, 1.0f, 1.0f, kStream));
-  require_ok(mp_grad_all_reduce(grads.list(), &one, 1.0f, 1.0f, kStream));
+  require_ok(mp_grads_all_reduce(grads.list(), &two, 1.0f, 1.0f, kStream));
+  require_ok(mp_grads_all_reduce(grads.list(), &one, 1.0f, 1.0f, kStream));
   CHECK(grads.bits() == bits);
 }
 
@@ -136,12 +136,12 @@ TEST_CASE("all-reduce: one in-place call per tensor with elements, in one batch"
                                      "all_reduce 7 of type 3, sum",
                                      "all_reduce 8 of type 1, sum",
                                      "group_end"};
-  require_ok(mp_grad_all_reduce(grads.list(), &comm, 0.5f, 2.0f, kStream));
+  require_ok(mp_grads_all_reduce(grads.list(), &comm, 0.5f, 2.0f, kStream));
   CHECK(recorded.calls == wanted);
 
   recorded.calls.clear();
   comm.group_begin = comm.group_end = nullptr;
-  require_ok(mp_grad_all_reduce(grads.list(), &comm, 0.5f, 2.0f, kStream));
+  require_ok(mp_grads_all_reduce(grads.list(), &comm, 0.5f, 2.0f, kStream));
   CHECK(recorded.calls == std::vector<std::string>(wanted.begin() + 1, wanted.end() - 1));
 }
 
@@ -151,10 +151,10 @@ TEST_CASE("all-reduce: a failing callback ends the call, not the batch", "[comm]
     size_t calls;
     std::string sentence;
   } const cases[] = {
-      {"group_begin", 1, "mp_grad_all_reduce: comm->group_begin returned 5"},
-      {"all_reduce", 3, "mp_grad_all_reduce: comm->all_reduce returned 5"},
-      {"all_reduce 7", 5, "mp_grad_all_reduce: comm->all_reduce returned 5"},
-      {"group_end", 6, "mp_grad_all_reduce: comm->group_end returned 5"},
+      {"group_begin", 1, "mp_grads_all_reduce: comm->group_begin returned 5"},
+      {"all_reduce", 3, "mp_grads_all_reduce: comm->all_reduce returned 5"},
+      {"all_reduce 7", 5, "mp_grads_all_reduce: comm->all_reduce returned 5"},
+      {"group_end", 6, "mp_grads_all_reduce: comm->group_end returned 5"},
   };
   for (const auto &c : cases) {
     TensorSet grads(small_tensors());
@@ -163,7 +163,7 @@ TEST_CASE("all-reduce: a failing callback ends the call, not the batch", "[comm]
     recorded.failing = c.failing;
     recorded.code = 5;
     const mp_comm_t comm = recorded.table();
-    const mp_status_t status = mp_grad_all_reduce(grads.list(), &comm, 1.0f, 1.0f, kStream);
+    const mp_status_t status = mp_grads_all_reduce(grads.list(), &comm, 1.0f, 1.0f, kStream);
     CHECK(mp_last_error() == c.sentence);
     expect_status(status, MP_ERROR_COMM);
     CHECK(recorded.calls.size() == c.calls);

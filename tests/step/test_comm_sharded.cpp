@@ -36,7 +36,7 @@ struct Sharding {
     mp_step_options_t options = mp_step_options_default();
     options.max_grad_norm = max_grad_norm;
     require_ok(whole.step(nullptr, options));
-    options.flags = MP_STEP_SHARDED;
+    options.flags = MP_STEP_FLAG_SHARDED;
     ranks.step(options);
   }
   /// Of tensor t, as the whole has it and as its owner has it.
@@ -61,7 +61,7 @@ TEST_CASE("sharded: equals one optimizer, bit for bit, where the squares are exa
           "[comm][step]") {
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float max_grad_norm : {0.0f, 0.01f}) {
-      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
       config.growth_interval = 3;
       Sharding s(spec, config);
       Random random(11);
@@ -91,7 +91,7 @@ TEST_CASE("sharded: a clipped step equals that of one optimizer within the round
   const double norm_error = (0.5 * (kRanks + kRanks - 1) + 2.0) * u * (1.0 + 16.0 * u);
   // The factor adds a product, a sum, a quotient and a product; the update two products and a sum.
   const double weight_error = norm_error + 2.0 * 7.0 * u * (1.0 + 16.0 * u);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   const OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1.0f, 0.0f));
   Random random(13);
   for (int run = 0; run < 20; ++run) {

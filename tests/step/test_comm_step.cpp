@@ -6,7 +6,8 @@ using namespace mptest;
 
 namespace {
 
-const mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
+const mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
+                                        MP_SCALER_POLICY_LOGNORMAL};
 
 OptimizerSpec small_spec() {
   return spec_of(MP_OPT_SGD, sgd_hyper(0.5f, 0.9f));
@@ -18,7 +19,7 @@ void check_ranks_agree(RanksOfSteps &ranks, bool skips) {
     CHECK(rank.run.t() == ranks.at(0).run.t());
     if (!rank.scaler) continue;
     CHECK(same_state(state_of(rank.scaler.get()), state_of(ranks.at(0).scaler.get())));
-    CHECK(read_float(mp_scaler_found_inf(rank.scaler.get())) == 0.0f);
+    CHECK(read_float(mp_scaler_get_found_inf_address(rank.scaler.get())) == 0.0f);
   }
 }
 
@@ -40,7 +41,7 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
           for (RankOfSteps &rank : ranks) CHECK(rank.run.state() == before);
         }
         const mp_scaler_state_t state = state_of(ranks.at(2).scaler.get());
-        CHECK(state.skipped_in_row == 2);
+        CHECK(state.consecutive_skips == 2);
         CHECK(state.skipped_nan == (std::isnan(value) ? 2 * (injected + 1) : 0));
         ranks.at(injected).set_grads(1.0);
         ranks.step(mp_step_options_default());
@@ -64,10 +65,10 @@ TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][s
 }
 
 TEST_CASE("ranks: a flag that an epilogue raised on one of them makes all skip", "[comm][step]") {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), &config);
   for (const float flag : {1.0f, 2.0f, NAN}) {
-    write_float(mp_scaler_found_inf(ranks.at(1).scaler.get()), flag);
+    write_float(mp_scaler_get_found_inf_address(ranks.at(1).scaler.get()), flag);
     ranks.step(mp_step_options_default());
     check_ranks_agree(ranks, true);
   }
@@ -109,7 +110,7 @@ TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
 
 TEST_CASE("ranks: what another optimizer has left in the scaler counts for all ranks",
           "[comm][step]") {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   const std::vector<OptimizerSpec> specs(2, small_spec());
   for (const bool agreed_before : {true, false}) {
     RanksOfSteps ranks(specs, &config);
@@ -120,7 +121,7 @@ TEST_CASE("ranks: what another optimizer has left in the scaler counts for all r
     }
     on_all_ranks(2, [&](int rank, const mp_comm_t &comm) {
       mp_step_options_t options = mp_step_options_default();
-      options.flags = MP_STEP_KEEP_SCALER;
+      options.flags = MP_STEP_FLAG_KEEP_SCALER;
       options.comm = agreed_before ? &comm : nullptr;
       const mp_scaler_t scaler = ranks.at(rank).scaler.get();
       const mp_status_t status =
@@ -137,7 +138,7 @@ TEST_CASE("ranks: what another optimizer has left in the scaler counts for all r
 }
 
 TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "[comm][step]") {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   config.growth_interval = 2;
   mp_step_options_t options = mp_step_options_default();
   options.max_grad_norm = 1e-4f;
@@ -153,7 +154,7 @@ TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "
       require_ok(single.step(nullptr, options));
       on_all_ranks(4, [&](int rank, const mp_comm_t &comm) {
         const mp_tensor_list_t grads = ranks.at(rank).run.grads().list();
-        const mp_status_t status = mp_grad_all_reduce(grads, &comm, 0.25f, 1.0f, kStream);
+        const mp_status_t status = mp_grads_all_reduce(grads, &comm, 0.25f, 1.0f, kStream);
         return status != MP_SUCCESS ? status : ranks.at(rank).step(&comm, options);
       });
       CAPTURE(spec.kind, step);
@@ -168,13 +169,13 @@ TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "
 }
 
 TEST_CASE("ranks: a table of one rank changes nothing and is not called", "[comm][step][strict]") {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   RankOfSteps one(adamw_spec(), &config), other(adamw_spec(), &config);
   mp_step_options_t options = mp_step_options_default();
   options.max_grad_norm = 0.5f;
   const mp_comm_t comm = mp_comm_default();
   require_ok(one.step(nullptr, options));
-  options.flags = MP_STEP_SHARDED;
+  options.flags = MP_STEP_FLAG_SHARDED;
   require_ok(other.step(&comm, options));
   CHECK(one.run.state() == other.run.state());
   CHECK(same_bits(one.grad_norm.value(), other.grad_norm.value()));
@@ -182,7 +183,7 @@ TEST_CASE("ranks: a table of one rank changes nothing and is not called", "[comm
 }
 
 TEST_CASE("ranks: a step reduces one maximum, a sharded one also a sum", "[comm][step][strict]") {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   RankOfSteps rank(small_spec(), &config);
   RecordedComm recorded;
   const mp_comm_t comm = recorded.table();
@@ -191,14 +192,14 @@ TEST_CASE("ranks: a step reduces one maximum, a sharded one also a sum", "[comm]
   std::vector<std::string> wanted = {"group_begin", "all_reduce 3 of type 3, max", "group_end"};
   CHECK(recorded.calls == wanted);
   recorded.calls.clear();
-  options.flags = MP_STEP_SHARDED;
+  options.flags = MP_STEP_FLAG_SHARDED;
   require_ok(rank.step(&comm, options));
   wanted.insert(wanted.begin() + 2, "all_reduce 3 of type 3, sum");
   CHECK(recorded.calls == wanted);
 }
 
 TEST_CASE("ranks: where a callback fails nothing is updated", "[comm][step][strict]") {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   for (const mp_scaler_config_t *scaler : {&config, (const mp_scaler_config_t *)nullptr}) {
     RankOfSteps rank(small_spec(), scaler);
     RecordedComm recorded;

@@ -9,7 +9,7 @@ using namespace mptest;
 
 namespace {
 
-const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
 
 /// SGD without momentum, w = 1.
 OptimizerSpec plain_spec(const std::vector<TensorSpec> &grads, float lr = 1.0f) {
@@ -65,12 +65,12 @@ TEST_CASE("finite: clipping brings a huge gradient back", "[finite][step][strict
       mp_step_options_t options = mp_step_options_default();
       options.max_grad_norm = 4.0f;
       options.grad_norm = norm.data();
-      options.flags = unscaled ? MP_STEP_UNSCALED : 0;
+      options.flags = unscaled ? MP_STEP_FLAG_UNSCALED : 0;
       require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
       // Norm 2^102, times 2^40 for the small S: beyond fp32.
       CAPTURE(scale, unscaled);
       CHECK(norm.value() == (scale == 1.0f || unscaled ? 0x1p102f : HUGE_VALF));
-      CHECK(outcome_sync(scaler, 1) == MP_STEP_TAKEN);
+      CHECK(outcome_sync(scaler, 1) == MP_STEP_OUTCOME_TAKEN);
       CHECK(run.master().download()[0] == std::vector<double>(16, 0.0));
     }
   }
@@ -102,12 +102,12 @@ TEST_CASE("finite: ratios of norms hold at every exponent", "[finite][optimizer]
   for (const int exponent : {-60, -30, 0, 40, 62}) {
     const double x = std::ldexp(1.0, exponent);
     OptimizerSpec lars = plain_spec({{MP_FP32, 64}});
-    lars.flags = MP_OPT_LARS;
+    lars.flags = MP_OPT_FLAG_LARS;
     lars.groups[0].trust = 0.5f;
     OptimizerSpec lamb = lars;
     lamb.kind = MP_OPT_LAMB;
-    lamb.flags = MP_OPT_NVLAMB;
-    lamb.groups[0] = mp_hyper_default(MP_OPT_LAMB, 0.5f);
+    lamb.flags = MP_OPT_FLAG_NVLAMB;
+    lamb.groups[0] = mp_param_group_default(MP_OPT_LAMB, 0.5f);
     lamb.groups[0].weight_decay = 0.0f;
     lamb.groups[0].eps = 0x1p-126f;
     for (const OptimizerSpec &spec : {lars, lamb}) {
@@ -129,9 +129,9 @@ namespace {
 enum Cause : unsigned { kFlag = 1, kInfinity = 2, kNan = 4, kNoScale = 8, kRange = 16 };
 
 mp_step_outcome_t outcome_of(unsigned causes) {
-  if (causes & (kFlag | kInfinity | kNan)) return MP_STEP_OVERFLOW;
-  if (causes & kNoScale) return MP_STEP_NO_SCALE;
-  return causes & kRange ? MP_STEP_RANGE : MP_STEP_TAKEN;
+  if (causes & (kFlag | kInfinity | kNan)) return MP_STEP_OUTCOME_OVERFLOW;
+  if (causes & kNoScale) return MP_STEP_OUTCOME_NO_SCALE;
+  return causes & kRange ? MP_STEP_OUTCOME_OUT_OF_RANGE : MP_STEP_OUTCOME_TAKEN;
 }
 
 /// A run and its scaler, and everything that reports an outcome.
@@ -158,7 +158,7 @@ struct ReportedRun {
     run.grads().upload(constant_values(run.grads().specs(), causes & kRange ? 0x1p100 : 1.0));
     if (causes & kInfinity) run.grads().inject(0, 3, encode(MP_FP32, HUGE_VAL));
     if (causes & kNan) run.grads().inject(0, 33, encode(MP_FP32, std::nan("")));
-    if (causes & kFlag) write_float(mp_scaler_found_inf(scaler()), 1.0f);
+    if (causes & kFlag) write_float(mp_scaler_get_found_inf_address(scaler()), 1.0f);
     mp_step_options_t options = mp_step_options_default();
     options.flags = flags;
     options.found_inf = found_inf.data();
@@ -169,8 +169,8 @@ struct ReportedRun {
 
   mp_step_outcome_t query(int64_t step) const {
     require_ok(mp_stream_sync(context(), kStream));
-    mp_step_outcome_t found = MP_STEP_PENDING;
-    require_ok(mp_step_query(scaler(), step, &found));
+    mp_step_outcome_t found = MP_STEP_OUTCOME_PENDING;
+    require_ok(mp_scaler_query_step(scaler(), step, &found));
     return found;
   }
 };
@@ -181,7 +181,8 @@ void check_outcome(ReportedRun &reported, unsigned causes) {
   const mp_step_outcome_t wanted = outcome_of(causes);
   reported.step(causes);
   const mp_scaler_state_t after = state_of(reported.scaler());
-  const bool skipped = wanted != MP_STEP_TAKEN, overflow = wanted == MP_STEP_OVERFLOW;
+  const bool skipped = wanted != MP_STEP_OUTCOME_TAKEN,
+             overflow = wanted == MP_STEP_OUTCOME_OVERFLOW;
   CAPTURE(causes);
   CHECK(reported.query(after.steps) == wanted);
   CHECK(reported.outcome.download()[0] == static_cast<int32_t>(wanted));
@@ -189,16 +190,16 @@ void check_outcome(ReportedRun &reported, unsigned causes) {
   CHECK((reported.run.state() == weights) == skipped);
   CHECK(after.steps == before.steps + 1);
   CHECK(after.skipped == before.skipped + skipped);
-  CHECK(after.skipped_in_row == (skipped ? before.skipped_in_row + 1 : 0));
+  CHECK(after.consecutive_skips == (skipped ? before.consecutive_skips + 1 : 0));
   CHECK(after.overflows == before.overflows + overflow);
-  CHECK(after.out_of_range == before.out_of_range + (wanted == MP_STEP_RANGE));
-  CHECK(after.no_scale == before.no_scale + (wanted == MP_STEP_NO_SCALE));
+  CHECK(after.out_of_range == before.out_of_range + (wanted == MP_STEP_OUTCOME_OUT_OF_RANGE));
+  CHECK(after.no_scale == before.no_scale + (wanted == MP_STEP_OUTCOME_NO_SCALE));
   CHECK(after.skipped_nan == before.skipped_nan + ((causes & kNan) != 0));
   CHECK(after.overflows + after.out_of_range + after.no_scale == after.skipped);
-  CHECK(after.status == (causes & kNoScale ? MP_SCALER_DIVERGED : MP_SCALER_OK));
-  const bool is_static = after.policy == MP_SCALER_STATIC;
+  CHECK(after.status == (causes & kNoScale ? MP_SCALER_STATUS_DIVERGED : MP_SCALER_STATUS_OK));
+  const bool is_static = after.policy == MP_SCALER_POLICY_STATIC;
   CHECK(after.scale == (overflow && !is_static ? before.scale / 2 : before.scale));
-  CHECK(read_float(mp_scaler_found_inf(reported.scaler())) == 0.0f);
+  CHECK(read_float(mp_scaler_get_found_inf_address(reported.scaler())) == 0.0f);
   if (is_static) return;  // no history
   float scale = -1.0f;
   int32_t recorded = -1;
@@ -239,13 +240,13 @@ TEST_CASE("outcome: every pair of causes gives one outcome, reported alike every
 TEST_CASE("outcome: without a scaler divergence is reported", "[finite][step][strict]") {
   ReportedRun reported(false);
   for (int i = 0; i < 100; ++i) {
-    CHECK(state_of(reported.scaler()).status == MP_SCALER_OK);
+    CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_OK);
     reported.step(i % 2 == 0 ? kNan : kRange);
   }
-  CHECK(state_of(reported.scaler()).status == MP_SCALER_DIVERGED);
+  CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_DIVERGED);
   CHECK(state_of(reported.scaler()).out_of_range == 50);
   reported.step(0);
-  CHECK(state_of(reported.scaler()).status == MP_SCALER_OK);
+  CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_OK);
   mp_scaler_destroy(reported.scaler());  // the optimizer's: no effect
   reported.step(0);
   CHECK(reported.run.t() == 2);
@@ -262,14 +263,14 @@ TEST_CASE("outcome: gradients out of range skip all optimizers of a scaler from 
     require_ok(mp_scale_step(other.run.get(), one.scaler(), &options, kStream));
     return other.outcome.download()[0];
   };
-  one.step(kRange, MP_STEP_KEEP_SCALER);
-  CHECK(step_other(0) == MP_STEP_RANGE);
-  CHECK(one.query(1) == MP_STEP_RANGE);
-  one.step(0, MP_STEP_KEEP_SCALER);
-  CHECK(step_other(0) == MP_STEP_TAKEN);
-  one.step(kRange, MP_STEP_KEEP_SCALER);
+  one.step(kRange, MP_STEP_FLAG_KEEP_SCALER);
+  CHECK(step_other(0) == MP_STEP_OUTCOME_OUT_OF_RANGE);
+  CHECK(one.query(1) == MP_STEP_OUTCOME_OUT_OF_RANGE);
+  one.step(0, MP_STEP_FLAG_KEEP_SCALER);
+  CHECK(step_other(0) == MP_STEP_OUTCOME_TAKEN);
+  one.step(kRange, MP_STEP_FLAG_KEEP_SCALER);
   require_ok(mp_scaler_update(one.scaler(), nullptr, kStream));
-  CHECK(one.query(3) == MP_STEP_RANGE);
+  CHECK(one.query(3) == MP_STEP_OUTCOME_OUT_OF_RANGE);
   CHECK(state_of(one.scaler()).out_of_range == 2);
   CHECK(state_of(one.scaler()).scale == 65536.0f);
 }
@@ -284,7 +285,7 @@ TEST_CASE("finite: ranks agree on range and on norms of every exponent",
                        nullptr);
     for (RankOfSteps &rank : ranks) rank.set_grads(x);
     mp_step_options_t options = mp_step_options_default();
-    options.flags = MP_STEP_SHARDED;
+    options.flags = MP_STEP_FLAG_SHARDED;
     ranks.step(options);
     CAPTURE(exponent);
     for (RankOfSteps &rank : ranks) {
@@ -351,7 +352,7 @@ TEST_CASE("finite: finite states and gradients of any exponent stay finite",
       const UniqueScaler scaler = make_scaler(kBackoff);
       DeviceBuffer<int64_t> rejected{std::vector<int64_t>{0}};
       mp_step_options_t options = mp_step_options_default();
-      options.flags = MP_STEP_CHECKED;
+      options.flags = MP_STEP_FLAG_CHECKED;
       options.rejected_updates = rejected.data();
       for (int step = 0; step < 4; ++step) {
         fill(&run.grads(), random, true);
@@ -435,14 +436,14 @@ TEST_CASE("accumulate: a quotient that overflows raises the flag of its own micr
     grads.inject(0, 299, encode(MP_FP32, value));
     require_ok(
         mp_grads_accumulate(scaler.get(), grads.list(), sums.list(), weight, flags, kStream));
-    const float flag = read_float(mp_scaler_found_inf(scaler.get()));
+    const float flag = read_float(mp_scaler_get_found_inf_address(scaler.get()));
     require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
     return flag;
   };
-  CHECK(flag_after(0x1p87, 1.0f, MP_ACCUMULATE_FIRST) == 0.0f);
-  CHECK(flag_after(0x1p88, 1.0f, MP_ACCUMULATE_FIRST) == 1.0f);
+  CHECK(flag_after(0x1p87, 1.0f, MP_ACCUMULATE_FLAG_FIRST) == 0.0f);
+  CHECK(flag_after(0x1p88, 1.0f, MP_ACCUMULATE_FLAG_FIRST) == 1.0f);
   CHECK(flag_after(1.0, 1.0f, 0) == 0.0f);  // the sum is infinite from before
-  CHECK(flag_after(-0x1p88, 0.5f, MP_ACCUMULATE_FIRST) == 0.0f);
+  CHECK(flag_after(-0x1p88, 0.5f, MP_ACCUMULATE_FLAG_FIRST) == 0.0f);
   CHECK(flag_after(-0x1p89, 0.5f, 0) == 1.0f);
 
   DeviceFloat inv_scale(0x1p40f), flag(0.0f);

@@ -9,8 +9,8 @@ using namespace mptest;
 
 namespace {
 
-constexpr uint32_t kOverflow = MP_OPT_MODEL_OVERFLOW;
-constexpr uint32_t kStochastic = MP_OPT_STOCHASTIC_ROUNDING;
+constexpr uint32_t kOverflow = MP_OPT_FLAG_MODEL_OVERFLOW;
+constexpr uint32_t kStochastic = MP_OPT_FLAG_STOCHASTIC_ROUNDING;
 constexpr uint32_t kPolicies[] = {0, kOverflow, kStochastic, kOverflow | kStochastic};
 
 /// One 64-bit integer on the device.
@@ -300,7 +300,7 @@ void check_composed(const OptimizerSpec &fused_spec, uint64_t seed) {
   mp_model_options_t options = mp_model_options_default();
   options.flags = fused_spec.flags & (kOverflow | kStochastic);
   options.rounding_seed = fused_spec.rounding_seed;
-  options.t = mp_optimizer_step_counter(plain.get());
+  options.t = mp_optimizer_get_step_address(plain.get());
   options.overflows = overflows.data();
   for (const bool skips : {false, true, false, false}) {
     TensorValues grads = real_values(fused_spec.grads, random, 4.0);

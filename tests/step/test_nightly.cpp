@@ -120,7 +120,7 @@ TEST_CASE("nightly: a step of more than 2^31 weights, and a skipped one", "[.nig
   for (const LargeTensors *tensors : {&grads, &master, &model, &m}) {
     if (!tensors->allocated()) return skip(kNoMemory);
   }
-  const mp_hyper_t hyper = sgd_hyper(0.5f, 0.5f);
+  const mp_param_group_t hyper = sgd_hyper(0.5f, 0.5f);
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
   desc.groups = &hyper;
   desc.grads = grads.list();
@@ -130,7 +130,7 @@ TEST_CASE("nightly: a step of more than 2^31 weights, and a skipped one", "[.nig
   mp_optimizer_t handle = nullptr;
   require_ok(mp_optimizer_create(&handle, context(), &desc));
   const UniqueOptimizer optimizer(handle);
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = 4.0f;
   const UniqueScaler scaler = make_scaler(config);
   const auto check_weights = [&](double step) {

@@ -51,18 +51,18 @@ TEST_CASE("optimizer: powers of two are exact, the other rules", "[optimizer][st
     return run.master().download();
   };
   OptimizerSpec spec =
-      spec_of(MP_OPT_SGD, sgd_hyper(.5f, .5f, 0, .5f), MP_OPT_DECAY_AFTER_MOMENTUM);
+      spec_of(MP_OPT_SGD, sgd_hyper(.5f, .5f, 0, .5f), MP_OPT_FLAG_DECAY_AFTER_MOMENTUM);
   const auto all = [&](double w) { return constant_values(spec.grads, w); };
   CHECK(first_step(spec, 4, 3, 0, 0) == all(1.5));  // m = 3; w = 4 - .5 (3 + .5 * 4)
 
-  spec = spec_of(MP_OPT_ADAGRAD, mp_hyper_default(MP_OPT_ADAGRAD, .5f));
+  spec = spec_of(MP_OPT_ADAGRAD, mp_param_group_default(MP_OPT_ADAGRAD, .5f));
   spec.groups[0].eps = 0x1p-100f;
   CHECK(first_step(spec, 4, 4, 0, 48) == all(3.75));  // v = 64; w = 4 - .5 * 4 / 8
   spec.groups[0].weight_decay = .25f;
-  spec.flags = MP_OPT_DECOUPLED_DECAY;
+  spec.flags = MP_OPT_FLAG_DECOUPLED_DECAY;
   CHECK(first_step(spec, 4, 4, 0, 48) == all(3.25));  // w = 4 - .5 (4 / 8 + .25 * 4)
 
-  spec = spec_of(MP_OPT_RMSPROP, mp_hyper_default(MP_OPT_RMSPROP, .5f));
+  spec = spec_of(MP_OPT_RMSPROP, mp_param_group_default(MP_OPT_RMSPROP, .5f));
   spec.groups[0].beta1 = .5f;
   spec.groups[0].beta2 = .75f;
   spec.groups[0].eps = 0x1p-100f;
@@ -169,7 +169,7 @@ TEST_CASE("optimizer: every tensor follows the hyperparameters of its group",
     CheckedRun checked(spec, 9);
     checked.step(1.0f);
     checked.step(0.5f);
-    mp_hyper_t changed = spec.groups[0];
+    mp_param_group_t changed = spec.groups[0];
     changed.lr = 0.25f;
     changed.weight_decay = 0.125f;
     changed.beta1 = 0.25f;  // and with it Adam's bias correction
@@ -224,7 +224,7 @@ TEST_CASE("optimizer: a copy that would overflow is clamped, or not if asked",
                                        -most,    HUGE_VAL, -HUGE_VAL, std::nan(""), 1,
                                        -0x1p-24, 0x1p-26,  0.1f};
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
-    for (const uint32_t flags : {0u, static_cast<uint32_t>(MP_OPT_MODEL_OVERFLOW)}) {
+    for (const uint32_t flags : {0u, static_cast<uint32_t>(MP_OPT_FLAG_MODEL_OVERFLOW)}) {
       const std::vector<double> got = copies_of(weights, dtype, flags);
       for (size_t i = 0; i < weights.size(); ++i) {
         CAPTURE(mp_dtype_name(dtype), flags, weights[i], got[i]);
@@ -287,7 +287,7 @@ TEST_CASE("optimizer: random sequences with overflows follow the formulas", "[op
     CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
     CheckedRun checked(spec, 20);
     fill_model(checked.run);
-    const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
+    const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
     // The first step, one and two in a row in the middle, and whatever chance adds.
     Random random(21);
     for (int step = 0; step < 24; ++step) {

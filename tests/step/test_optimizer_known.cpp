@@ -44,7 +44,7 @@ std::vector<std::vector<Bounded>> by_formula(const OptimizerSpec &spec) {
   return weights;
 }
 
-void check_known(mp_optimizer_kind_t kind, const mp_hyper_t &hyper, uint32_t flags,
+void check_known(mp_optimizer_kind_t kind, const mp_param_group_t &hyper, uint32_t flags,
                  const TensorValues &known) {
   OptimizerSpec spec = spec_of(kind, hyper, flags);
   spec.grads = kTensors;
@@ -73,6 +73,6 @@ TEST_CASE("optimizer known: SGD with momentum, Adam with L2 decay, AdamW", "[opt
               {{.5982750, -1.2390500, 1.9470750}, {.3466000, .1310500}});
   check_known(MP_OPT_ADAM, adam_hyper(.1f, .01f), 0,
               {{.5010907, -1.1757410, 1.7815493}, {.4710280, -.1732219}});
-  check_known(MP_OPT_ADAM, adam_hyper(.1f, .01f), MP_OPT_DECOUPLED_DECAY,
+  check_known(MP_OPT_ADAM, adam_hyper(.1f, .01f), MP_OPT_FLAG_DECOUPLED_DECAY,
               {{.5019449, -1.1793055, 1.7907261}, {.4700872, -.1727158}});
 }

@@ -7,12 +7,12 @@ namespace {
 
 std::vector<OptimizerSpec> rules_with_norms() {
   OptimizerSpec lars = larc_spec();
-  lars.flags = MP_OPT_LARS;
+  lars.flags = MP_OPT_FLAG_LARS;
   return {lamb_spec(), novograd_spec(), larc_spec(), lars};
 }
 
 /// Tensors of 4 and 16 elements, whose norms are powers of two when their elements are.
-OptimizerSpec square_spec(mp_optimizer_kind_t kind, const mp_hyper_t &hyper, uint32_t flags) {
+OptimizerSpec square_spec(mp_optimizer_kind_t kind, const mp_param_group_t &hyper, uint32_t flags) {
   OptimizerSpec spec = spec_of(kind, hyper, flags);
   spec.grads = {{MP_FP32, 4}, {MP_FP16, 16, 1}};
   spec.model = {};
@@ -40,35 +40,35 @@ TensorValues pair_of(double first, double second) {
 
 TEST_CASE("optimizer norms: powers of two are exact, LARS and LARC", "[optimizer][strict]") {
   // |w| / (|g| + wd |w|) = 4 / (1 + .25 * 4) = 2 whatever the size; g + wd w = 2.
-  mp_hyper_t hyper = sgd_hyper(.5f, 0, 0, .25f);
+  mp_param_group_t hyper = sgd_hyper(.5f, 0, 0, .25f);
   hyper.trust = .25f;
-  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARS), 1) ==
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARS), 1) ==
         pair_of(3.5, 3.5));  // a = .5; w = 4 - .5 * .5 * 2
-  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARC), 1) ==
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARC), 1) ==
         pair_of(3, 3));  // a = min(1, .5 / .5); w = 4 - .5 * 2
   hyper.lr = 2.0f;
-  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARC), 1) ==
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARC), 1) ==
         pair_of(3, 3));  // a = .5 / 2; w = 4 - 2 * .25 * 2
   hyper.lr = 0.0f;
-  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARC), 1) == pair_of(4, 4));
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARC), 1) == pair_of(4, 4));
 }
 
 TEST_CASE("optimizer norms: powers of two are exact, LAMB", "[optimizer][strict]") {
   // The first corrected Adam step is 1; u = 1 + wd w = 2, r = 4 / 2.
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_LAMB, .5f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_LAMB, .5f);
   hyper.beta1 = hyper.beta2 = .5f;
   hyper.eps = 0x1p-100f;
   hyper.weight_decay = .25f;
-  const uint32_t decoupled = MP_OPT_DECOUPLED_DECAY;
+  const uint32_t decoupled = MP_OPT_FLAG_DECOUPLED_DECAY;
   CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled), 4) == pair_of(2, 2));
   hyper.weight_decay = 0.0f;  // u = 1
   CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled), 4) == pair_of(3.5, 3.5));
-  CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled | MP_OPT_NVLAMB), 4) ==
+  CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled | MP_OPT_FLAG_NVLAMB), 4) ==
         pair_of(2, 2));  // r = 4
 }
 
 TEST_CASE("optimizer norms: powers of two are exact, NovoGrad", "[optimizer][strict]") {
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_NOVOGRAD, .5f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_NOVOGRAD, .5f);
   hyper.beta1 = .5f;
   hyper.beta2 = .75f;
   hyper.eps = 0x1p-100f;
@@ -84,19 +84,21 @@ TEST_CASE("optimizer norms: powers of two are exact, NovoGrad", "[optimizer][str
 }
 
 TEST_CASE("optimizer norms: a norm of 0 leaves the plain step", "[optimizer][strict]") {
-  for (const uint32_t flags : {MP_OPT_LARC, MP_OPT_LARS}) {
+  for (const uint32_t flags : {MP_OPT_FLAG_LARC, MP_OPT_FLAG_LARS}) {
     const OptimizerSpec spec = square_spec(MP_OPT_SGD, sgd_hyper(.5f, 0, 0, .25f), flags);
     CHECK(after_first_step(spec, 0) == pair_of(3.5, 3.5));  // w -= lr wd w
     OptimizerRun zero(spec);
     zero.master().upload(constant_values(zero.master().specs(), 0.0));
     CHECK(after_step(zero, 1) == pair_of(-.5, -.5));
   }
-  mp_hyper_t hyper = mp_hyper_default(MP_OPT_LAMB, .5f);
+  mp_param_group_t hyper = mp_param_group_default(MP_OPT_LAMB, .5f);
   hyper.eps = 0x1p-10f;
-  OptimizerRun zero(square_spec(MP_OPT_LAMB, hyper, MP_OPT_DECOUPLED_DECAY | MP_OPT_NVLAMB));
+  OptimizerRun zero(
+      square_spec(MP_OPT_LAMB, hyper, MP_OPT_FLAG_DECOUPLED_DECAY | MP_OPT_FLAG_NVLAMB));
   zero.master().upload(constant_values(zero.master().specs(), 0.0));
   CHECK(after_step(zero, 0) == pair_of(0, 0));
-  OptimizerRun novograd(square_spec(MP_OPT_NOVOGRAD, mp_hyper_default(MP_OPT_NOVOGRAD, .5f), 0));
+  OptimizerRun novograd(
+      square_spec(MP_OPT_NOVOGRAD, mp_param_group_default(MP_OPT_NOVOGRAD, .5f), 0));
   novograd.master().upload(constant_values(novograd.master().specs(), 4.0));
   CHECK(after_step(novograd, 0) == pair_of(4, 4));
 }

@@ -25,7 +25,7 @@ TEST_CASE("optimizer options: together with every rule", "[optimizer]") {
   for (const OptimizerSpec &spec : all_rules()) {
     CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
     CheckedRun checked(with_everything(spec), 40);
-    const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
+    const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
     for (int step = 0; step < 7; ++step) {
       checked.step(.25f);
       checked.overflowing_step(scaler.get());
@@ -67,15 +67,15 @@ void check_moments(const TensorSet *wanted, mp_tensor_list_t got, bool is_needed
     void *data = nullptr;
     int64_t numel = -1;
     mp_dtype_t dtype = MP_DTYPE_NONE;
-    require_ok(mp_tensor_list_get(got, t, &data, &numel, &dtype));
+    require_ok(mp_tensor_list_get_tensor(got, t, &data, &numel, &dtype));
     CHECK(dtype == MP_FP32);
     REQUIRE(numel == static_cast<int64_t>(values[t].size()));
     for (size_t i = 0; i < values[t].size(); ++i)
       wrong += values[t][i] != read_float(static_cast<const float *>(data) + i);
   }
   CHECK(wrong == 0);
-  CHECK(mp_tensor_list_get(got, static_cast<uint32_t>(values.size()), nullptr, nullptr, nullptr) ==
-        MP_ERROR_NOT_FOUND);
+  CHECK(mp_tensor_list_get_tensor(got, static_cast<uint32_t>(values.size()), nullptr, nullptr,
+                                  nullptr) == MP_ERROR_NOT_FOUND);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ TEST_CASE("optimizer: allocated moments are zeros and equal those of the caller 
     for (OptimizerRun *run : {&lists, &own})
       run->master().upload(constant_values(run->master().specs(), 0.5));
     mp_tensor_list_t m = nullptr, v = nullptr;
-    require_ok(mp_optimizer_moments(own.get(), &m, &v));
+    require_ok(mp_optimizer_get_moments(own.get(), &m, &v));
     const bool needs_m = spec.groups[0].beta1 != 0.0f;
     for (int step = 0; step < 3; ++step) {
       CAPTURE(spec.kind, spec.flags, step);
@@ -111,16 +111,16 @@ TEST_CASE("optimizer: momentum cannot come later without a list m", "[optimizer]
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
   spec.has_own_moments = true;
   OptimizerRun run(spec);
-  const mp_hyper_t momentum = sgd_hyper(.5f, .9f);
-  expect_status(mp_optimizer_set_hyper(run.get(), 0, &momentum, kStream),
+  const mp_param_group_t momentum = sgd_hyper(.5f, .9f);
+  expect_status(mp_optimizer_set_group(run.get(), 0, &momentum, kStream),
                 MP_ERROR_INVALID_ARGUMENT);
 }
 
 // ---------------------------------------------------------------------------- schedules
 
 TEST_CASE("optimizer options: schedules, by hand", "[optimizer][strict]") {
-  mp_hyper_t base = sgd_hyper(8, 0);
-  const auto rates = [&](const mp_hyper_t &hyper, int steps) {
+  mp_param_group_t base = sgd_hyper(8, 0);
+  const auto rates = [&](const mp_param_group_t &hyper, int steps) {
     OptimizerRun run(spec_of(MP_OPT_SGD, hyper));
     CHECK(run.lr(0) == 0.0f);
     run.master().upload(constant_values(run.master().specs(), 0.0));
@@ -178,7 +178,7 @@ TEST_CASE("optimizer options: schedules of more groups than a block has threads"
           "[optimizer][strict]") {
   for (OptimizerSpec spec : all_kinds()) {
     spec.groups.resize(300, spec.groups[0]);
-    for (mp_hyper_t &group : spec.groups) {
+    for (mp_param_group_t &group : spec.groups) {
       group.lr = 8.0f;
       group.warmup_steps = 4;
     }
@@ -353,10 +353,10 @@ TEST_CASE("optimizer options: clipping by the norm of a tensor", "[optimizer][st
 }
 
 TEST_CASE("optimizer options: a limit on norms cannot come later", "[optimizer][strict]") {
-  mp_hyper_t limited = sgd_hyper(.5f, 0);
+  mp_param_group_t limited = sgd_hyper(.5f, 0);
   limited.max_tensor_norm = 1.0f;
   OptimizerRun run(plain_spec());
-  expect_status(mp_optimizer_set_hyper(run.get(), 0, &limited, kStream), MP_ERROR_INVALID_ARGUMENT);
+  expect_status(mp_optimizer_set_group(run.get(), 0, &limited, kStream), MP_ERROR_INVALID_ARGUMENT);
   OptimizerSpec spec = plain_spec();
   spec.groups[0] = limited;
   OptimizerRun other = plain_run(spec, 4.0, 64.0);

@@ -114,13 +114,13 @@ bool check_program(const Program &program, int steps_after) {
 
 /// Every preset, and a scale that never changes; with intervals that end within the sequence.
 std::vector<mp_scaler_config_t> all_scalers() {
-  std::vector<mp_scaler_config_t> scalers = {mp_scaler_config_default(MP_SCALER_STATIC)};
+  std::vector<mp_scaler_config_t> scalers = {mp_scaler_config_default(MP_SCALER_POLICY_STATIC)};
   scalers[0].init_scale = 96.0f;  // with an inexact reciprocal
   for (int preset = MP_SCALER_PRESET_LOGNORMAL; preset <= MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX;
        ++preset) {
     scalers.push_back(mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(preset)));
     scalers.back().growth_interval = 3;
-    scalers.back().diverged_after = 2;
+    scalers.back().max_consecutive_skips = 2;
     if (scalers.back().hysteresis > 1) scalers.back().hysteresis = 3;
   }
   return scalers;
@@ -132,7 +132,7 @@ TEST_CASE("resume: every rule goes on bit for bit", "[step][resume]") {
   const std::vector<mp_scaler_config_t> scalers = all_scalers();
   size_t next = 0;
   for (const OptimizerSpec &rule : all_rules()) {
-    for (const uint32_t flags : {0u, uint32_t{MP_OPT_STOCHASTIC_ROUNDING}}) {
+    for (const uint32_t flags : {0u, uint32_t{MP_OPT_FLAG_STOCHASTIC_ROUNDING}}) {
       Program program{with_everything(rule), scalers[next++ % scalers.size()]};
       program.optimizer.flags |= flags;
       program.optimizer.rounding_seed = 7;

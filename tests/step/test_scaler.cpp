@@ -15,7 +15,7 @@ using Config = mp_scaler_config_t;
 
 Config backoff(float init, float min, float max, float growth, float backoff, int32_t interval,
                int32_t hysteresis = 1) {
-  Config config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  Config config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = init;
   config.min_scale = min;
   config.max_scale = max;
@@ -27,7 +27,7 @@ Config backoff(float init, float min, float max, float growth, float backoff, in
 }
 
 Config lognormal(int32_t interval) {
-  Config config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  Config config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   config.growth_interval = interval;
   return config;
 }
@@ -95,7 +95,7 @@ TEST_CASE("scaler backoff: hysteresis refilled when the scale grows", "[scaler][
 TEST_CASE("scaler backoff: hysteresis refilled by every clean step", "[scaler][strict]") {
   // apex: only overflows in a row use it up.
   Config config = backoff(64, 1, 1024, 2, .5, 100, 3);
-  config.flags = MP_SCALER_REFILL_EACH_STEP;
+  config.flags = MP_SCALER_FLAG_REFILL_EACH_STEP;
   CHECK(scales_of(config, "xx.xxxx.xx") == Scales{64, 64, 64, 64, 64, 32, 16, 16, 16, 16});
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("scaler lognormal: a non-finite amax is an overflow without the flag",
 }
 
 TEST_CASE("scaler static: never changes", "[scaler][strict]") {
-  Config config = mp_scaler_config_default(MP_SCALER_STATIC);
+  Config config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
   CHECK(scales_of(config, "x.xx..") == Scales(6, 1024.0f));
 }
@@ -203,7 +203,7 @@ TEST_CASE("scaler backoff: random sequences follow the oracle", "[scaler][strict
     const auto interval = static_cast<int32_t>(random.integer(1, 6));
     const auto hysteresis = static_cast<int32_t>(random.integer(1, 4));
     Config config = backoff(1024, 2, 65536, factor, 1.0f / factor, interval, hysteresis);
-    if (sequence % 3 == 0) config.flags = MP_SCALER_REFILL_EACH_STEP;
+    if (sequence % 3 == 0) config.flags = MP_SCALER_FLAG_REFILL_EACH_STEP;
     ScalerRun run(config);
     oracle::BackoffScaler wanted(config);
     const double overflow_rate = random.real(0.0, 0.7);
@@ -316,7 +316,7 @@ TEST_CASE("scaler lognormal: gradients it can see rarely overflow", "[scaler]") 
 // ---------------------------------------------------------------------------- state
 
 TEST_CASE("scaler: a restored state goes on bit for bit", "[scaler][strict]") {
-  Config configs[] = {mp_scaler_config_default(MP_SCALER_STATIC),
+  Config configs[] = {mp_scaler_config_default(MP_SCALER_POLICY_STATIC),
                       backoff(65536, 1, 16777216, 2, .5, 5, 3), lognormal(5)};
   configs[0].init_scale = 8.0f;
   for (const Config &config : configs) {
@@ -345,7 +345,7 @@ TEST_CASE("scaler: a restored state goes on bit for bit", "[scaler][strict]") {
 
 TEST_CASE("scaler: the state starts as configured", "[scaler][strict]") {
   const mp_scaler_state_t state = state_of(make_scaler(backoff(256, 1, 512, 2, .5, 7, 3)).get());
-  CHECK(state.policy == MP_SCALER_BACKOFF);
+  CHECK(state.policy == MP_SCALER_POLICY_BACKOFF);
   CHECK(state.scale == 256.0f);
   CHECK(state.hysteresis_left == 3);
   CHECK(state.steps == 0);
@@ -353,7 +353,8 @@ TEST_CASE("scaler: the state starts as configured", "[scaler][strict]") {
 }
 
 TEST_CASE("scaler: steps and skipped are counted by every policy", "[scaler][strict]") {
-  for (const auto policy : {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+  for (const auto policy :
+       {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     ScalerRun run(mp_scaler_config_default(policy));
     for (const float found_inf : {0.0f, 1.0f, 0.0f, 1.0f, 1.0f}) run.update(found_inf);
     CHECK(run.state().steps == 5);
@@ -362,14 +363,15 @@ TEST_CASE("scaler: steps and skipped are counted by every policy", "[scaler][str
 }
 
 TEST_CASE("scaler: any flag but 0 is an overflow, and an update clears it", "[scaler][strict]") {
-  for (const auto policy : {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+  for (const auto policy :
+       {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     for (const float found_inf : {1.0f, 2.0f, 8.0f, -1.0f, 0x1p-149f, NAN, HUGE_VALF}) {
       ScalerRun run(mp_scaler_config_default(policy));
       CHECK(run.found_inf() == 0.0f);
       run.update(found_inf);
       CAPTURE(policy, found_inf);
       CHECK(run.state().skipped == 1);
-      CHECK(run.scale() == (policy == MP_SCALER_STATIC ? 1.0f : 32768.0f));
+      CHECK(run.scale() == (policy == MP_SCALER_POLICY_STATIC ? 1.0f : 32768.0f));
       CHECK(same_bits(run.found_inf(), 0.0f));
     }
   }
@@ -385,15 +387,15 @@ TEST_CASE("scaler: inv_scale is the rounded reciprocal of S", "[scaler][strict]"
 }
 
 TEST_CASE("scaler: the device addresses never change", "[scaler][strict]") {
-  ScalerRun run(mp_scaler_config_default(MP_SCALER_BACKOFF));
-  const float *const scale = mp_scaler_scale(run.get());
-  const float *const inv_scale = mp_scaler_inv_scale(run.get());
-  const float *const found_inf = mp_scaler_found_inf(run.get());
+  ScalerRun run(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
+  const float *const scale = mp_scaler_get_scale_address(run.get());
+  const float *const inv_scale = mp_scaler_get_inv_scale_address(run.get());
+  const float *const found_inf = mp_scaler_get_found_inf_address(run.get());
   run.update(1.0f);
   set_state(run.get(), run.state());
-  CHECK(mp_scaler_scale(run.get()) == scale);
-  CHECK(mp_scaler_inv_scale(run.get()) == inv_scale);
-  CHECK(mp_scaler_found_inf(run.get()) == found_inf);
+  CHECK(mp_scaler_get_scale_address(run.get()) == scale);
+  CHECK(mp_scaler_get_inv_scale_address(run.get()) == inv_scale);
+  CHECK(mp_scaler_get_found_inf_address(run.get()) == found_inf);
 }
 
 TEST_CASE("scaler: the loss times S, rounded once", "[scaler][strict]") {

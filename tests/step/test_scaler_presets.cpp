@@ -122,7 +122,7 @@ TEST_CASE("scaler presets: DeepSpeed with consecutive_hysteresis", "[scaler]") {
     const int interval = static_cast<int>(seed % 8 + 1),
               hysteresis = static_cast<int>(seed % 5 + 1);
     mp_scaler_config_t config = short_config(MP_SCALER_PRESET_DEEPSPEED, interval, hysteresis);
-    config.flags |= MP_SCALER_REFILL_EACH_STEP;
+    config.flags |= MP_SCALER_FLAG_REFILL_EACH_STEP;
     ScalerRun run(config);
     upstream::DeepSpeed wanted(interval, hysteresis, true);
     check_training(run, wanted, seed, 100);
@@ -276,7 +276,7 @@ TEST_CASE("scaler presets: an unknown one makes no scaler", "[scaler][strict]") 
 TEST_CASE("scaler presets: restored anywhere, they go on bit for bit", "[scaler][strict]") {
   for (const mp_scaler_preset_t preset : kPresets) {
     mp_scaler_config_t config = short_config(preset, 4, 3);
-    config.diverged_after = 5;
+    config.max_consecutive_skips = 5;
     const mp_scaler_state_t created = ScalerRun(config).state();
     const mp_scaler_state_t by_default = mp_scaler_state_default(&config);
     CHECK(std::memcmp(&created, &by_default, sizeof created) == 0);

@@ -9,15 +9,16 @@ using namespace mptest;
 
 namespace {
 
-mp_scaler_config_t diverging(mp_scaler_policy_t policy, int32_t diverged_after) {
+mp_scaler_config_t diverging(mp_scaler_policy_t policy, int32_t max_consecutive_skips) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
-  config.diverged_after = diverged_after;
+  config.max_consecutive_skips = max_consecutive_skips;
   return config;
 }
 
-const mp_scaler_policy_t kDynamicPolicies[] = {MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
-const mp_scaler_policy_t kAllPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL,
-                                           MP_SCALER_LOGMAX};
+const mp_scaler_policy_t kDynamicPolicies[] = {MP_SCALER_POLICY_BACKOFF,
+                                               MP_SCALER_POLICY_LOGNORMAL};
+const mp_scaler_policy_t kAllPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
+                                           MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX};
 
 }  // namespace
 
@@ -29,8 +30,8 @@ TEST_CASE("scaler state: diverged after so many skips in a row", "[scaler][stric
     for (int skips = 1; skips <= 8; ++skips) {
       run.update(1.0f);
       CAPTURE(policy, skips);
-      CHECK(run.state().status == (skips < 5 ? MP_SCALER_OK : MP_SCALER_DIVERGED));
-      CHECK(run.state().skipped_in_row == skips);
+      CHECK(run.state().status == (skips < 5 ? MP_SCALER_STATUS_OK : MP_SCALER_STATUS_DIVERGED));
+      CHECK(run.state().consecutive_skips == skips);
     }
   }
 }
@@ -48,7 +49,7 @@ TEST_CASE("scaler state: once diverged S stays, and the policy with it", "[scale
     later.steps = diverged.steps;
     later.skipped = diverged.skipped;
     later.overflows = diverged.overflows;
-    later.skipped_in_row = diverged.skipped_in_row;
+    later.consecutive_skips = diverged.consecutive_skips;
     CHECK(std::memcmp(&later, &diverged, sizeof later) == 0);
   }
 }
@@ -58,18 +59,19 @@ TEST_CASE("scaler state: a clean step ends the divergence", "[scaler][strict]") 
     ScalerRun run(diverging(policy, 3));
     for (int round = 1; round <= 3; ++round) {
       for (int i = 0; i < 4; ++i) run.update(1.0f);
-      CHECK(run.state().status == MP_SCALER_DIVERGED);
+      CHECK(run.state().status == MP_SCALER_STATUS_DIVERGED);
       run.update(0.0f);
-      CHECK(run.state().status == MP_SCALER_OK);
-      CHECK(run.state().skipped_in_row == 0);
+      CHECK(run.state().status == MP_SCALER_STATUS_OK);
+      CHECK(run.state().consecutive_skips == 0);
       CHECK(run.state().skipped == 4 * round);
     }
   }
 }
 
-TEST_CASE("scaler state: it sinks no further than diverged_after lets it", "[scaler][strict]") {
+TEST_CASE("scaler state: it sinks no further than max_consecutive_skips lets it",
+          "[scaler][strict]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
-  config.diverged_after = 20;
+  config.max_consecutive_skips = 20;
   ScalerRun run(config);
   for (int i = 0; i < 1000; ++i) run.update(1.0f);
   CHECK(run.scale() == 0.0625f);
@@ -77,11 +79,11 @@ TEST_CASE("scaler state: it sinks no further than diverged_after lets it", "[sca
   CHECK(run.update(1.0f) == 0.03125f);
 }
 
-TEST_CASE("scaler state: with diverged_after = 0 it never diverges", "[scaler][strict]") {
-  ScalerRun run(diverging(MP_SCALER_BACKOFF, 0));
+TEST_CASE("scaler state: with max_consecutive_skips = 0 it never diverges", "[scaler][strict]") {
+  ScalerRun run(diverging(MP_SCALER_POLICY_BACKOFF, 0));
   for (int i = 0; i < 300; ++i) run.update(1.0f);
-  CHECK(run.state().status == MP_SCALER_OK);
-  CHECK(run.state().skipped_in_row == 300);
+  CHECK(run.state().status == MP_SCALER_STATUS_OK);
+  CHECK(run.state().consecutive_skips == 300);
 }
 
 // ---------------------------------------------------------------------------- NaN
@@ -97,13 +99,13 @@ TEST_CASE("scaler state: an amax tells NaN from infinity", "[scaler][strict]") {
     CHECK(run.state().overflows == 4);
     CHECK(run.state().skipped_nan == 2);
     // An amax of 0 leaves logmax with S = NaN.
-    CHECK(run.state().no_scale == (policy == MP_SCALER_LOGMAX));
+    CHECK(run.state().no_scale == (policy == MP_SCALER_POLICY_LOGMAX));
   }
 }
 
 TEST_CASE("scaler state: for backoff an amax is an overflow or nothing", "[scaler][strict]") {
-  ScalerRun by_flag(mp_scaler_config_default(MP_SCALER_BACKOFF));
-  ScalerRun by_amax(mp_scaler_config_default(MP_SCALER_BACKOFF));
+  ScalerRun by_flag(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
+  ScalerRun by_amax(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   for (const float amax : {1.0f, HUGE_VALF, 0.0f, NAN, 65504.0f}) {
     by_flag.update(std::isfinite(amax) ? 0.0f : 1.0f);
     CHECK(by_amax.update_by_amax(amax) == by_flag.scale());
@@ -177,7 +179,7 @@ TEST_CASE("scaler state: the history is the last updates", "[scaler][strict]") {
 }
 
 TEST_CASE("scaler state: each array of the history is optional", "[scaler][strict]") {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.history = 4;
   ScalerRun run(config);
   for (const float found_inf : {0.0f, 1.0f, 0.0f}) run.update(found_inf);
@@ -194,7 +196,7 @@ TEST_CASE("scaler state: each array of the history is optional", "[scaler][stric
 }
 
 TEST_CASE("scaler state: restoring a state empties the history", "[scaler][strict]") {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.history = 4;
   ScalerRun run(config);
   for (int i = 0; i < 6; ++i) run.update(1.0f);
@@ -207,8 +209,8 @@ TEST_CASE("scaler state: restoring a state empties the history", "[scaler][stric
 
 TEST_CASE("scaler state: restoring a state clears the flag of the steps that are given up",
           "[scaler][strict]") {
-  ScalerRun run(mp_scaler_config_default(MP_SCALER_BACKOFF));
-  write_float(mp_scaler_found_inf(run.get()), 1.0f);
+  ScalerRun run(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
+  write_float(mp_scaler_get_found_inf_address(run.get()), 1.0f);
   set_state(run.get(), run.state());
   CHECK(run.found_inf() == 0.0f);
 }
@@ -226,24 +228,25 @@ mp_scaler_config_t wide(mp_scaler_policy_t policy, double beta1, double beta2) {
   config.beta2 = beta2;
   config.growth_interval = 3;
   config.hysteresis = 4;
-  config.diverged_after = 5;
+  config.max_consecutive_skips = 5;
   return config;
 }
 
 std::vector<mp_scaler_config_t> wide_configs() {
-  std::vector<mp_scaler_config_t> configs = {wide(MP_SCALER_STATIC, 0, 0),
-                                             wide(MP_SCALER_BACKOFF, 0, 0)};
-  for (const uint32_t flags : {MP_SCALER_REFILL_EACH_STEP, MP_SCALER_FIRST_STEP_UNCOUNTED}) {
+  std::vector<mp_scaler_config_t> configs = {wide(MP_SCALER_POLICY_STATIC, 0, 0),
+                                             wide(MP_SCALER_POLICY_BACKOFF, 0, 0)};
+  for (const uint32_t flags :
+       {MP_SCALER_FLAG_REFILL_EACH_STEP, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED}) {
     configs.push_back(configs[1]);
     configs.back().flags = flags;
   }
   for (const auto &[beta1, beta2] :
        {std::pair{0.0, 0.0}, std::pair{0.5, 0.9}, std::pair{0.99, 0.999},
         std::pair{0.999999, 0.9999999}, std::pair{1 - 0x1p-40, 1 - 0x1p-53}})
-    configs.push_back(wide(MP_SCALER_LOGNORMAL, beta1, beta2));
-  configs.push_back(wide(MP_SCALER_LOGNORMAL, 0.99, 0.999));
+    configs.push_back(wide(MP_SCALER_POLICY_LOGNORMAL, beta1, beta2));
+  configs.push_back(wide(MP_SCALER_POLICY_LOGNORMAL, 0.99, 0.999));
   configs.back().backoff_factor = DBL_MIN;  // an overflow asks for S = 0
-  configs.push_back(wide(MP_SCALER_LOGMAX, 0.99, 0.999));
+  configs.push_back(wide(MP_SCALER_POLICY_LOGMAX, 0.99, 0.999));
   return configs;
 }
 

@@ -29,7 +29,7 @@ struct Side {
 
   /// The flag as the next step will find it.
   float flag() const {
-    return scaler ? read_float(mp_scaler_found_inf(scaler.get())) : found_inf.value();
+    return scaler ? read_float(mp_scaler_get_found_inf_address(scaler.get())) : found_inf.value();
   }
 
   OptimizerRun run;
@@ -57,8 +57,10 @@ void separate_steps(Side &side, const StepCase &c) {
   const mp_tensor_list_t grads = side.run.grads().list();
   const mp_scaler_t scaler = side.scaler.get();
   const DeviceFloat one(1.0f), norm(-1.0f), amax(-1.0f), clipped(-1.0f);
-  const float *const inv_scale = scaler != nullptr ? mp_scaler_inv_scale(scaler) : one.data();
-  float *const found_inf = scaler != nullptr ? mp_scaler_found_inf(scaler) : side.found_inf.data();
+  const float *const inv_scale =
+      scaler != nullptr ? mp_scaler_get_inv_scale_address(scaler) : one.data();
+  float *const found_inf =
+      scaler != nullptr ? mp_scaler_get_found_inf_address(scaler) : side.found_inf.data();
 
   require_ok(mp_check_nonfinite(grads, found_inf, kStream));
   require_ok(mp_l2norm(grads, norm.data(), side.tensor_norms.data(), kStream));
@@ -93,9 +95,9 @@ void check_equal(const Side &fused, const Side &separate, const StepCase &c) {
   const mp_scaler_state_t one = state_of(fused.scaler.get());
   const mp_scaler_state_t other = state_of(separate.scaler.get());
   CHECK(std::memcmp(&one, &other, sizeof one) == 0);
-  CHECK(same_bits(read_float(mp_scaler_scale(fused.scaler.get())), one.scale));
-  CHECK(same_bits(read_float(mp_scaler_inv_scale(fused.scaler.get())),
-                  read_float(mp_scaler_inv_scale(separate.scaler.get()))));
+  CHECK(same_bits(read_float(mp_scaler_get_scale_address(fused.scaler.get())), one.scale));
+  CHECK(same_bits(read_float(mp_scaler_get_inv_scale_address(fused.scaler.get())),
+                  read_float(mp_scaler_get_inv_scale_address(separate.scaler.get()))));
 }
 
 /// Random gradients for both sides; in about every third step one of them is not finite.
@@ -121,7 +123,7 @@ bool upload_gradients(Side &one, Side &other, Random &random) {
 
 /// As a GEMM epilogue does that has seen an overflowing activation gradient.
 void raise_flag(const Side &side) {
-  write_float(mp_scaler_found_inf(side.scaler.get()), 1.0f);
+  write_float(mp_scaler_get_found_inf_address(side.scaler.get()), 1.0f);
 }
 
 void check_case(const StepCase &c, int steps, uint64_t seed) {
@@ -148,12 +150,12 @@ void check_case(const StepCase &c, int steps, uint64_t seed) {
 // ---------------------------------------------------------------------------- cases
 
 std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
-  mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_STATIC);
+  mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   fixed.init_scale = 96.0f;  // with an inexact reciprocal
-  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   backoff.growth_interval = 3;
   backoff.hysteresis = 2;
-  mp_scaler_config_t lognormal = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  mp_scaler_config_t lognormal = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   lognormal.growth_interval = 3;
   const mp_scaler_config_t logmax = mp_scaler_config_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
   return {std::nullopt, fixed, backoff, lognormal, logmax};
@@ -263,7 +265,7 @@ TEST_CASE("step: without a scaler a non-finite gradient skips this step only", "
 }
 
 TEST_CASE("step: the norm is of the unscaled gradient, before clipping", "[step][strict]") {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
   for (const float max_grad_norm : {0.0f, 0.25f}) {
     StepCase c{spec_of(MP_OPT_SGD, sgd_hyper(1, 0)), config, max_grad_norm, true};
@@ -284,16 +286,16 @@ TEST_CASE("step: the norm is of the unscaled gradient, before clipping", "[step]
 
 TEST_CASE("step: S falls and recovers with the gradients", "[step][strict]") {
   // A gradient of 1 at S overflows fp16 from S = 2^16 on.
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.growth_interval = 4;
   const StepCase c{momentum_spec(), config, 0.0f, true};
   Side side(c);
   std::vector<float> scales;
   for (int step = 0; step < 12; ++step) {
-    const double scale = read_float(mp_scaler_scale(side.scaler.get()));
+    const double scale = read_float(mp_scaler_get_scale_address(side.scaler.get()));
     side.run.grads().upload(constant_values(side.run.grads().specs(), scale));
     fused_step(side, c);
-    scales.push_back(read_float(mp_scaler_scale(side.scaler.get())));
+    scales.push_back(read_float(mp_scaler_get_scale_address(side.scaler.get())));
   }
   CHECK(scales == std::vector<float>{32768, 32768, 32768, 32768, 65536, 32768, 32768, 32768, 32768,
                                      65536, 32768, 32768});
@@ -309,7 +311,7 @@ TEST_CASE("step: S below 1 makes room for gradients beyond fp16", "[step][strict
     const StepCase c{spec_of(MP_OPT_SGD, sgd_hyper(0x1p-20f, 0)), config, 0.0f, true};
     Side side(c);
     for (int step = 0; step < 12; ++step) {
-      const double scale = read_float(mp_scaler_scale(side.scaler.get()));
+      const double scale = read_float(mp_scaler_get_scale_address(side.scaler.get()));
       side.run.grads().upload(constant_values(side.run.grads().specs(), kGrad * scale));
       fused_step(side, c);
     }
@@ -319,7 +321,7 @@ TEST_CASE("step: S below 1 makes room for gradients beyond fp16", "[step][strict
     return applied;
   };
   // From 4 down to 2^-5, where 2^20 becomes 2^15, are seven overflows.
-  for (const mp_scaler_policy_t policy : {MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+  for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     CHECK(train(policy, 0x1p-10f) == 5);
     CHECK(train(policy, 1.0f) == 0);
   }
@@ -341,7 +343,7 @@ TEST_CASE("step: set_data moves the gradients under the optimizer", "[step][stri
 
 TEST_CASE("step: a scaler of another context is refused", "[step][strict]") {
   const UniqueContext other = make_context(0);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;
   require_ok(mp_scaler_create(&scaler, other.get(), &config));
   const UniqueScaler owned(scaler);

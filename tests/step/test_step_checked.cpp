@@ -1,4 +1,4 @@
-// MP_STEP_CHECKED: a step whose gradients somebody else has inspected must equal, bit for bit, the one
+// MP_STEP_FLAG_CHECKED: a step whose gradients somebody else has inspected must equal, bit for bit, the one
 // that inspects them itself.
 #include "rank_steps.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 mp_step_options_t checked_options(const float *amax, uint32_t more_flags = 0) {
   mp_step_options_t options = mp_step_options_default();
-  options.flags = MP_STEP_CHECKED | more_flags;
+  options.flags = MP_STEP_FLAG_CHECKED | more_flags;
   options.amax = amax;
   return options;
 }
@@ -19,7 +19,8 @@ mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
   return config;
 }
 
-const mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
+const mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
+                                        MP_SCALER_POLICY_LOGNORMAL};
 
 /// An optimizer, its scaler, and what its gradients' producer has measured.
 struct Side {
@@ -29,8 +30,8 @@ struct Side {
     if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
   }
 
-  float *flag() const { return mp_scaler_found_inf(scaler.get()); }
-  float scale() const { return read_float(mp_scaler_scale(scaler.get())); }
+  float *flag() const { return mp_scaler_get_found_inf_address(scaler.get()); }
+  float scale() const { return read_float(mp_scaler_get_scale_address(scaler.get())); }
   /// As the epilogues do while they write the gradients.
   void inspect() {
     require_ok(mp_check_nonfinite(run.grads().list(), flag(), kStream));
@@ -101,7 +102,7 @@ TEST_CASE("checked step: equals the step that inspects, for every rule and polic
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const mp_scaler_policy_t policy : kPolicies) {
       check_steps(spec, config_of(policy), ++seed, true);
-      if (policy != MP_SCALER_LOGNORMAL) check_steps(spec, config_of(policy), ++seed, false);
+      if (policy != MP_SCALER_POLICY_LOGNORMAL) check_steps(spec, config_of(policy), ++seed, false);
     }
   }
 }
@@ -109,7 +110,7 @@ TEST_CASE("checked step: equals the step that inspects, for every rule and polic
 TEST_CASE("checked step: a gradient that is not finite loses its own update alone",
           "[step][strict]") {
   const OptimizerSpec spec = momentum_spec();
-  Side side(spec, config_of(MP_SCALER_BACKOFF));
+  Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
   spoil_gradient(side, std::nan(""));
   const TensorValues before = side.run.master().download();
@@ -123,7 +124,7 @@ TEST_CASE("checked step: a raised flag skips, and so does an amax that is not fi
           "[step][strict]") {
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float amax : {1.0f, HUGE_VALF, NAN}) {
-      Side side(spec, config_of(MP_SCALER_BACKOFF));
+      Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
       side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
       side.amax.set(amax);
       if (std::isfinite(amax)) write_float(side.flag(), 1.0f);
@@ -147,7 +148,7 @@ TEST_CASE("checked step: a raised flag skips in every warp of every block", "[st
   for (OptimizerSpec spec : all_kinds()) {
     spec.grads = std::vector<TensorSpec>(8, TensorSpec{MP_FP16, 5000});
     spec.model = mixed_models(spec.grads.size());
-    Side side(spec, config_of(MP_SCALER_BACKOFF));
+    Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
     side.run.grads().upload(constant_values(spec.grads, 1.0));
     side.amax.set(1.0f);
     const OptimizerState before = side.run.state();
@@ -173,7 +174,7 @@ TEST_CASE("checked step: several optimizers, one scaler", "[step][strict]") {
       upload_gradients(a, whole, random);
       b.grads().upload(a.run.grads().download());
       a.inspect();
-      a.step(checked_options(a.amax.data(), MP_STEP_KEEP_SCALER));
+      a.step(checked_options(a.amax.data(), MP_STEP_FLAG_KEEP_SCALER));
       // What the first has measured is kept, so that the second needs no amax.
       mp_step_options_t options = checked_options(nullptr);
       options.found_inf = skipped.data();
@@ -217,8 +218,8 @@ TEST_CASE("checked step: the epilogue of a GEMM is such an inspector", "[step][s
 }
 
 TEST_CASE("checked step: ranks agree on what each has been told", "[comm][step]") {
-  const mp_scaler_config_t config = config_of(MP_SCALER_LOGNORMAL);
-  for (const uint32_t sharded : {0u, static_cast<uint32_t>(MP_STEP_SHARDED)}) {
+  const mp_scaler_config_t config = config_of(MP_SCALER_POLICY_LOGNORMAL);
+  for (const uint32_t sharded : {0u, static_cast<uint32_t>(MP_STEP_FLAG_SHARDED)}) {
     RanksOfSteps ranks(std::vector<OptimizerSpec>(3, adamw_spec()), &config);
     RankOfSteps single(adamw_spec(), &config);
     const DeviceFloat largest(0.0f);
@@ -253,7 +254,7 @@ TEST_CASE("checked step: ranks agree on what each has been told", "[comm][step]"
 }
 
 TEST_CASE("checked step: what only pass 1 can give is refused", "[step][strict]") {
-  Side side(adamw_spec(), config_of(MP_SCALER_LOGNORMAL));
+  Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
   const OptimizerState before = side.run.state();
   const mp_scaler_state_t scaler_before = state_of(side.scaler.get());
   const DeviceFloat result(0.0f);
@@ -277,18 +278,18 @@ TEST_CASE("checked step: what only pass 1 can give is refused", "[step][strict]"
 
   OptimizerSpec clipping = adamw_spec();
   clipping.groups[0].max_tensor_norm = 1.0f;
-  Side clips(clipping, config_of(MP_SCALER_BACKOFF));
+  Side clips(clipping, config_of(MP_SCALER_POLICY_BACKOFF));
   expect_status(clips.try_step(checked_options(nullptr)), MP_ERROR_INVALID_ARGUMENT);
   CHECK(clips.run.t() == 0);
 }
 
 TEST_CASE("checked step: an amax that nobody kept is still missed", "[step][strict]") {
-  Side side(adamw_spec(), config_of(MP_SCALER_LOGNORMAL));
+  Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
-  side.step(checked_options(nullptr, MP_STEP_KEEP_SCALER));
+  side.step(checked_options(nullptr, MP_STEP_FLAG_KEEP_SCALER));
   expect_status(mp_scaler_update(side.scaler.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
   side.amax.set(1.0f);
-  side.step(checked_options(side.amax.data(), MP_STEP_KEEP_SCALER));
-  side.step(checked_options(nullptr, MP_STEP_KEEP_SCALER));
+  side.step(checked_options(side.amax.data(), MP_STEP_FLAG_KEEP_SCALER));
+  side.step(checked_options(nullptr, MP_STEP_FLAG_KEEP_SCALER));
   require_ok(mp_scaler_update(side.scaler.get(), nullptr, kStream));
 }

@@ -32,7 +32,7 @@ TEST_CASE("step lists: empty tensors first, last, in the middle, alone", "[step]
     for (const OptimizerSpec &spec : all_kinds()) {
       CAPTURE(spec.kind, spec.flags, tensors.size());
       CheckedRun checked(with_tensors(spec, tensors), 1);
-      const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
+      const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
       checked.fused_step(scaler.get());
       if (has_elements(tensors)) checked.overflowing_step(scaler.get());
       checked.fused_step(scaler.get());
@@ -57,7 +57,7 @@ TEST_CASE("step lists: the last element of an odd, misaligned tensor skips", "[s
         run.master().upload(constant_values(run.master().specs(), 1.0));
         run.grads().inject(1, numel - 1, encode(dtype, value));
         const OptimizerState before = run.state();
-        const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
+        const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
         require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
         CAPTURE(spec.kind, spec.flags, mp_dtype_name(dtype), numel, offset, value);
         CHECK(run.state() == before);

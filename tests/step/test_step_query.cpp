@@ -1,4 +1,4 @@
-// mp_step_query: what the host learns of a step without waiting for it.
+// mp_scaler_query_step: what the host learns of a step without waiting for it.
 #include <atomic>
 #include <charconv>
 #include <limits>
@@ -15,26 +15,26 @@ using namespace mptest;
 
 namespace {
 
-constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
-const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+constexpr int64_t kDepth = MP_SCALER_QUERY_DEPTH;
+const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
 constexpr auto kForgotten = static_cast<mp_step_outcome_t>(7);  // no outcome, but in its range
 
 /// The outcome after everything that has been enqueued, or kForgotten.
 mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
   require_ok(mp_stream_sync(context(), kStream));
   mp_step_outcome_t outcome = kForgotten;
-  const mp_status_t status = mp_step_query(scaler.get(), step, &outcome);
+  const mp_status_t status = mp_scaler_query_step(scaler.get(), step, &outcome);
   if (status != MP_ERROR_NOT_FOUND) require_ok(status);
   return outcome;
 }
 
 mp_step_outcome_t outcome_of(bool skipped) {
-  return skipped ? MP_STEP_OVERFLOW : MP_STEP_TAKEN;
+  return skipped ? MP_STEP_OUTCOME_OVERFLOW : MP_STEP_OUTCOME_TAKEN;
 }
 
 /// Steps that overflow for the asking.
 struct Steps {
-  explicit Steps(mp_scaler_policy_t policy = MP_SCALER_BACKOFF,
+  explicit Steps(mp_scaler_policy_t policy = MP_SCALER_POLICY_BACKOFF,
                  const OptimizerSpec &optimizer = momentum_spec())
       : scaler(make_scaler(mp_scaler_config_default(policy))), run(with_gradients(optimizer)) {
     run.master().upload(constant_values(run.master().specs(), 1.0));
@@ -54,17 +54,17 @@ struct Steps {
   }
 
   void update(bool overflow) {
-    write_float(mp_scaler_found_inf(scaler.get()), overflow ? 1.0f : 0.0f);
+    write_float(mp_scaler_get_found_inf_address(scaler.get()), overflow ? 1.0f : 0.0f);
     require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
   }
 
-  float scale() const { return read_float(mp_scaler_scale(scaler.get())); }
+  float scale() const { return read_float(mp_scaler_get_scale_address(scaler.get())); }
 
   UniqueScaler scaler;
   OptimizerRun run;
 };
 
-/// What mp_step_query says at MP_LOG_INFO, while this lives.
+/// What mp_scaler_query_step says at MP_LOG_INFO, while this lives.
 class InfoLines {
  public:
   explicit InfoLines(mp_log_level_t level) { listen(level); }
@@ -72,7 +72,7 @@ class InfoLines {
 
   void listen(mp_log_level_t level) {
     const auto keep = [](mp_log_level_t, const char *line, void *user) {
-      if (std::string_view(line).starts_with("mp_step_query"))
+      if (std::string_view(line).starts_with("mp_scaler_query_step"))
         static_cast<std::vector<std::string> *>(user)->push_back(line);
     };
     mp_set_log_callback(keep, &lines_, level);
@@ -89,39 +89,39 @@ std::string overflow_in(int64_t step, float before, std::optional<float> after) 
     char digits[32];
     return std::string(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
   };
-  return "mp_step_query: overflow in step " + std::to_string(step) + ": S " + shortest(before) +
-         (after ? " -> " + shortest(*after) : "");
+  return "mp_scaler_query_step: overflow in step " + std::to_string(step) + ": S " +
+         shortest(before) + (after ? " -> " + shortest(*after) : "");
 }
 
 }  // namespace
 
 TEST_CASE("query: every step from pending to its outcome", "[query][strict]") {
   for (const mp_scaler_policy_t policy :
-       {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+       {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     Steps steps(policy);
     Random random(1);
     std::vector<bool> skipped;
     for (int64_t n = 1; n <= 25; ++n) {
-      CHECK(query(steps.scaler, n) == MP_STEP_PENDING);
+      CHECK(query(steps.scaler, n) == MP_STEP_OUTCOME_PENDING);
       skipped.push_back(random.integer(0, 2) == 0);
       steps.step(skipped.back());
       for (int64_t i = 1; i <= n; ++i) {
         CHECK(query(steps.scaler, i) == outcome_of(skipped[static_cast<size_t>(i - 1)]));
       }
     }
-    CHECK(query(steps.scaler, 26 + kDepth) == MP_STEP_PENDING);
-    CHECK(query(steps.scaler, std::numeric_limits<int64_t>::max()) == MP_STEP_PENDING);
+    CHECK(query(steps.scaler, 26 + kDepth) == MP_STEP_OUTCOME_PENDING);
+    CHECK(query(steps.scaler, std::numeric_limits<int64_t>::max()) == MP_STEP_OUTCOME_PENDING);
   }
 }
 
 TEST_CASE("query: steps of every kind of optimizer", "[query][strict]") {
   for (const OptimizerSpec &optimizer : all_kinds()) {
-    Steps steps(MP_SCALER_BACKOFF, optimizer);
+    Steps steps(MP_SCALER_POLICY_BACKOFF, optimizer);
     InfoLines lines(MP_LOG_INFO);
     steps.step(true);
-    CHECK(query(steps.scaler, 1) == MP_STEP_OVERFLOW);
+    CHECK(query(steps.scaler, 1) == MP_STEP_OUTCOME_OVERFLOW);
     steps.step(false);
-    CHECK(query(steps.scaler, 2) == MP_STEP_TAKEN);
+    CHECK(query(steps.scaler, 2) == MP_STEP_OUTCOME_TAKEN);
     CHECK(lines.get() == std::vector{overflow_in(1, 65536.0f, 32768.0f)});
   }
 }
@@ -137,7 +137,7 @@ TEST_CASE("query: the last steps are remembered, those before are not", "[query]
     wrong += query(steps.scaler, n) != (remembered ? outcome_of(overflows(n)) : kForgotten);
   }
   CHECK(wrong == 0);
-  CHECK(query(steps.scaler, last + 1) == MP_STEP_PENDING);
+  CHECK(query(steps.scaler, last + 1) == MP_STEP_OUTCOME_PENDING);
 }
 
 TEST_CASE("query: a restored state begins anew", "[query][strict]") {
@@ -149,25 +149,26 @@ TEST_CASE("query: a restored state begins anew", "[query][strict]") {
     set_state(steps.scaler.get(), state);
     CAPTURE(restored);
     if (restored > 0) CHECK(query(steps.scaler, restored) == kForgotten);
-    for (int64_t i = 1; i <= 5; ++i) CHECK(query(steps.scaler, restored + i) == MP_STEP_PENDING);
+    for (int64_t i = 1; i <= 5; ++i)
+      CHECK(query(steps.scaler, restored + i) == MP_STEP_OUTCOME_PENDING);
     steps.step(true);
-    CHECK(query(steps.scaler, restored + 1) == MP_STEP_OVERFLOW);
-    CHECK(query(steps.scaler, restored + 2) == MP_STEP_PENDING);
+    CHECK(query(steps.scaler, restored + 1) == MP_STEP_OUTCOME_OVERFLOW);
+    CHECK(query(steps.scaler, restored + 2) == MP_STEP_OUTCOME_PENDING);
     CHECK(query(steps.scaler, std::max<int64_t>(restored, 1)) ==
-          (restored > 0 ? kForgotten : MP_STEP_OVERFLOW));
+          (restored > 0 ? kForgotten : MP_STEP_OUTCOME_OVERFLOW));
   }
 }
 
 TEST_CASE("query: optimizers that share a scaler take one step together", "[query][strict]") {
   for (const bool overflow : {false, true}) {
     Steps steps;
-    steps.step(overflow, MP_STEP_KEEP_SCALER);
-    CHECK(query(steps.scaler, 1) == MP_STEP_PENDING);
+    steps.step(overflow, MP_STEP_FLAG_KEEP_SCALER);
+    CHECK(query(steps.scaler, 1) == MP_STEP_OUTCOME_PENDING);
     steps.step(false);
     CHECK(query(steps.scaler, 1) == outcome_of(overflow));
-    steps.step(false, MP_STEP_KEEP_SCALER);
-    steps.step(overflow, MP_STEP_KEEP_SCALER);
-    CHECK(query(steps.scaler, 2) == MP_STEP_PENDING);
+    steps.step(false, MP_STEP_FLAG_KEEP_SCALER);
+    steps.step(overflow, MP_STEP_FLAG_KEEP_SCALER);
+    CHECK(query(steps.scaler, 2) == MP_STEP_OUTCOME_PENDING);
     require_ok(mp_scaler_update(steps.scaler.get(), nullptr, kStream));
     CHECK(query(steps.scaler, 2) == outcome_of(overflow));
   }
@@ -179,9 +180,9 @@ TEST_CASE("query: an amax that is not finite is an overflow", "[query][strict]")
     const DeviceFloat measured(amax);
     require_ok(mp_scaler_update(steps.scaler.get(), measured.data(), kStream));
   }
-  CHECK(query(steps.scaler, 1) == MP_STEP_OVERFLOW);
-  CHECK(query(steps.scaler, 2) == MP_STEP_OVERFLOW);
-  CHECK(query(steps.scaler, 3) == MP_STEP_TAKEN);
+  CHECK(query(steps.scaler, 1) == MP_STEP_OUTCOME_OVERFLOW);
+  CHECK(query(steps.scaler, 2) == MP_STEP_OUTCOME_OVERFLOW);
+  CHECK(query(steps.scaler, 3) == MP_STEP_OUTCOME_TAKEN);
 }
 
 TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
@@ -190,10 +191,10 @@ TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
   for (int i = 0; i < 170; ++i) steps.update(true);
   REQUIRE(steps.scale() == 0.0f);
   steps.step(false);
-  CHECK(query(steps.scaler, 171) == MP_STEP_NO_SCALE);
-  steps.step(false, MP_STEP_KEEP_SCALER);
+  CHECK(query(steps.scaler, 171) == MP_STEP_OUTCOME_NO_SCALE);
+  steps.step(false, MP_STEP_FLAG_KEEP_SCALER);
   steps.update(false);
-  CHECK(query(steps.scaler, 172) == MP_STEP_NO_SCALE);
+  CHECK(query(steps.scaler, 172) == MP_STEP_OUTCOME_NO_SCALE);
 }
 
 TEST_CASE("query: a skipped step is logged once, when the host asks for it", "[query][strict]") {
@@ -203,20 +204,20 @@ TEST_CASE("query: a skipped step is logged once, when the host asks for it", "[q
   query(steps.scaler, 2);
   lines.listen(MP_LOG_INFO);
   for (const int step : {1, 2, 2, 3, 4, 5, 2, 4}) query(steps.scaler, step);
-  const std::string second = "mp_step_query: overflow in step 2: S 65536 -> 32768";
-  const std::string fourth = "mp_step_query: overflow in step 4: S 32768 -> 16384";
+  const std::string second = "mp_scaler_query_step: overflow in step 2: S 65536 -> 32768";
+  const std::string fourth = "mp_scaler_query_step: overflow in step 4: S 32768 -> 16384";
   CHECK(lines.get() == std::vector{second, fourth});
 
   set_state(steps.scaler.get(), mp_scaler_state_default(&kBackoff));
   steps.update(true);
   query(steps.scaler, 1);
-  const std::string first = "mp_step_query: overflow in step 1: S 65536 -> 32768";
+  const std::string first = "mp_scaler_query_step: overflow in step 1: S 65536 -> 32768";
   CHECK(lines.get() == std::vector{second, fourth, first});
 }
 
 TEST_CASE("query: what is logged of S is what the policy makes of it", "[query][strict]") {
-  for (const mp_scaler_policy_t policy :
-       {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL, MP_SCALER_LOGMAX}) {
+  for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
+                                          MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     Steps steps(policy);
     Random random(2);
     InfoLines lines(MP_LOG_INFO);
@@ -248,8 +249,8 @@ TEST_CASE("query: before the update, S after it is not logged", "[query][strict]
     set_state(steps.scaler.get(), mp_scaler_state_default(&kBackoff));
     for (int64_t n = 1; n <= 2; ++n) {
       const bool in_two_calls = n == 2;
-      if (in_two_calls) accumulate(MP_ACCUMULATE_FIRST);
-      accumulate(MP_ACCUMULATE_LAST | (in_two_calls ? 0 : MP_ACCUMULATE_FIRST));
+      if (in_two_calls) accumulate(MP_ACCUMULATE_FLAG_FIRST);
+      accumulate(MP_ACCUMULATE_FLAG_LAST | (in_two_calls ? 0 : MP_ACCUMULATE_FLAG_FIRST));
       expected.push_back(overflow_in(n, steps.scale(), std::nullopt));
       query(steps.scaler, n);
       require_ok(mp_scaler_update(steps.scaler.get(), nullptr, kStream));
@@ -267,14 +268,14 @@ TEST_CASE("query: from another thread, while steps are taken", "[query]") {
   std::thread other([&] {
     while (known < kSteps && !give_up) {
       mp_step_outcome_t outcome;
-      if (mp_step_query(steps.scaler.get(), known + 1, &outcome) != MP_SUCCESS) break;
-      if (outcome == MP_STEP_PENDING) continue;
+      if (mp_scaler_query_step(steps.scaler.get(), known + 1, &outcome) != MP_SUCCESS) break;
+      if (outcome == MP_STEP_OUTCOME_PENDING) continue;
       ++known;
       wrong += outcome != outcome_of(known % 4 == 0);
     }
   });
   for (int64_t n = 1; n <= kSteps; ++n) steps.update(n % 4 == 0);
-  give_up = query(steps.scaler, kSteps) == MP_STEP_PENDING;  // else the loop ends by itself
+  give_up = query(steps.scaler, kSteps) == MP_STEP_OUTCOME_PENDING;  // else the loop ends by itself
   other.join();
   CHECK(known == kSteps);
   CHECK(wrong == 0);

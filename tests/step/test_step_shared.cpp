@@ -27,7 +27,8 @@ struct Part {
   void set_grads(double grad) { run.grads().upload(constant_values(run.grads().specs(), grad)); }
   void inject(double value) { run.grads().inject(4, 7, encode(MP_FP16, value)); }
   void check(const UniqueScaler &scaler) {
-    require_ok(mp_check_nonfinite(run.grads().list(), mp_scaler_found_inf(scaler.get()), kStream));
+    require_ok(mp_check_nonfinite(run.grads().list(), mp_scaler_get_found_inf_address(scaler.get()),
+                                  kStream));
   }
   void step(const UniqueScaler &scaler, uint32_t flags) {
     mp_step_options_t options = mp_step_options_default();
@@ -41,10 +42,11 @@ mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
   return mp_scaler_config_default(policy);
 }
 
-const mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
+const mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
+                                        MP_SCALER_POLICY_LOGNORMAL};
 
 float flag_of(const UniqueScaler &scaler) {
-  return read_float(mp_scaler_found_inf(scaler.get()));
+  return read_float(mp_scaler_get_found_inf_address(scaler.get()));
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ TEST_CASE("shared scaler: the last optimizer updates it, once", "[step][strict]"
     Part a(1.0), b(2.0);
     for (int step = 1; step <= 3; ++step) {
       const mp_scaler_state_t before = state_of(scaler.get());
-      a.step(scaler, MP_STEP_KEEP_SCALER);
+      a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
       const mp_scaler_state_t kept = state_of(scaler.get());
       CHECK(std::memcmp(&kept, &before, sizeof kept) == 0);
       b.step(scaler, 0);
@@ -76,7 +78,7 @@ TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
         const OptimizerState a_before = a.run.state(), b_before = b.run.state();
         for (int skips = 1; skips <= 2; ++skips) {
           b.check(scaler);
-          a.step(scaler, MP_STEP_KEEP_SCALER);
+          a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
           CHECK(flag_of(scaler) == 1.0f);
           b.step(scaler, 0);
           CAPTURE(policy, in_a, value, skips);
@@ -91,7 +93,7 @@ TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
         }
         (in_a ? a : b).set_grads(1.0);
         b.check(scaler);
-        a.step(scaler, MP_STEP_KEEP_SCALER);
+        a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
         b.step(scaler, 0);
         CHECK(a.run.t() == 1);
         CHECK(b.run.t() == 1);
@@ -101,10 +103,10 @@ TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
 }
 
 TEST_CASE("shared scaler: unchecked, an earlier optimizer steps, as with torch", "[step][strict]") {
-  const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_BACKOFF));
+  const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
   Part a(1.0), b(2.0);
   b.inject(HUGE_VAL);
-  a.step(scaler, MP_STEP_KEEP_SCALER);
+  a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
   b.step(scaler, 0);
   CHECK(a.run.t() == 1);
   CHECK(b.run.t() == 0);
@@ -113,16 +115,16 @@ TEST_CASE("shared scaler: unchecked, an earlier optimizer steps, as with torch",
 
 TEST_CASE("shared scaler: lognormal learns the largest gradient of all", "[step][strict]") {
   const double grads[][2] = {{8.0, 0.5}, {0.5, 8.0}, {0.25, 0.125}};
-  const UniqueScaler shared = make_scaler(config_of(MP_SCALER_LOGNORMAL));
-  const UniqueScaler alone = make_scaler(config_of(MP_SCALER_LOGNORMAL));
-  const UniqueScaler updated = make_scaler(config_of(MP_SCALER_LOGNORMAL));
+  const UniqueScaler shared = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
+  const UniqueScaler alone = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
+  const UniqueScaler updated = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
   for (const auto &pair : grads) {
     Part a(pair[0]), b(pair[1]), larger(std::max(pair[0], pair[1]));
-    a.step(shared, MP_STEP_KEEP_SCALER);
+    a.step(shared, MP_STEP_FLAG_KEEP_SCALER);
     b.step(shared, 0);
     larger.step(alone, 0);
-    a.step(updated, MP_STEP_KEEP_SCALER);
-    b.step(updated, MP_STEP_KEEP_SCALER);
+    a.step(updated, MP_STEP_FLAG_KEEP_SCALER);
+    b.step(updated, MP_STEP_FLAG_KEEP_SCALER);
     require_ok(mp_scaler_update(updated.get(), nullptr, kStream));
     const mp_scaler_state_t wanted = state_of(alone.get());
     for (const UniqueScaler *scaler : {&shared, &updated}) {
@@ -135,8 +137,8 @@ TEST_CASE("shared scaler: lognormal learns the largest gradient of all", "[step]
 }
 
 TEST_CASE("shared scaler: one for each loss, they do not touch each other", "[step][strict]") {
-  const UniqueScaler one = make_scaler(config_of(MP_SCALER_BACKOFF));
-  const UniqueScaler other = make_scaler(config_of(MP_SCALER_LOGNORMAL));
+  const UniqueScaler one = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
+  const UniqueScaler other = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
   Part a(1.0), b(2.0);
   a.inject(HUGE_VAL);
   a.step(one, 0);
@@ -151,7 +153,7 @@ TEST_CASE("shared scaler: one for each loss, they do not touch each other", "[st
 TEST_CASE("shared scaler: without one the scaler of the optimizer is kept", "[step][strict]") {
   Part a(1.0);
   mp_step_options_t options = mp_step_options_default();
-  options.flags = MP_STEP_KEEP_SCALER;
+  options.flags = MP_STEP_FLAG_KEEP_SCALER;
   require_ok(mp_scale_step(a.run.get(), nullptr, &options, kStream));
   CHECK(a.run.t() == 1);
   CHECK(state_of(mp_optimizer_get_scaler(a.run.get())).steps == 0);
@@ -159,10 +161,10 @@ TEST_CASE("shared scaler: without one the scaler of the optimizer is kept", "[st
 
 TEST_CASE("step: any flag but 0 skips", "[step][strict]") {
   for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN}) {
-    const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_BACKOFF));
+    const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
     Part a(1.0);
     const OptimizerState before = a.run.state();
-    write_float(mp_scaler_found_inf(scaler.get()), found_inf);
+    write_float(mp_scaler_get_found_inf_address(scaler.get()), found_inf);
     a.step(scaler, 0);
     CAPTURE(found_inf);
     CHECK(a.run.state() == before);
@@ -188,10 +190,10 @@ TEST_CASE("step: NaN is told from infinity, whatever the policy", "[step][strict
 TEST_CASE("step: a scale that has sunk to 0 updates nothing", "[step][strict]") {
   const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) {
-    write_float(mp_scaler_found_inf(scaler.get()), 1.0f);
+    write_float(mp_scaler_get_found_inf_address(scaler.get()), 1.0f);
     require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
   }
-  REQUIRE(read_float(mp_scaler_scale(scaler.get())) == 0.0f);
+  REQUIRE(read_float(mp_scaler_get_scale_address(scaler.get())) == 0.0f);
   Part a(0.0);
   const OptimizerState before = a.run.state();
   a.step(scaler, 0);

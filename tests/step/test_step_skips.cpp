@@ -32,14 +32,14 @@ const SkipPath kPaths[] = {
     {Call::optimizer_step, Reason::grad_scale, HUGE_VALF},
     {Call::optimizer_step, Reason::grad_scale, NAN},
     {Call::scale_step, Reason::gradient, NAN, std::nullopt, 0.5f},
-    {Call::scale_step, Reason::gradient, HUGE_VALF, MP_SCALER_STATIC},
-    {Call::scale_step, Reason::gradient, HUGE_VALF, MP_SCALER_BACKOFF, 0.5f},
-    {Call::scale_step, Reason::gradient, -HUGE_VALF, MP_SCALER_LOGNORMAL, 0.5f},
-    {Call::scale_step, Reason::flag, 2.0f, MP_SCALER_BACKOFF},
-    {Call::scale_step, Reason::flag, -1.0f, MP_SCALER_LOGNORMAL},
-    {Call::scale_step, Reason::flag, 0.5f, MP_SCALER_STATIC, 0.5f},
-    {Call::shared_step, Reason::gradient, HUGE_VALF, MP_SCALER_BACKOFF, 0.5f},
-    {Call::shared_step, Reason::flag, 2.0f, MP_SCALER_LOGNORMAL},
+    {Call::scale_step, Reason::gradient, HUGE_VALF, MP_SCALER_POLICY_STATIC},
+    {Call::scale_step, Reason::gradient, HUGE_VALF, MP_SCALER_POLICY_BACKOFF, 0.5f},
+    {Call::scale_step, Reason::gradient, -HUGE_VALF, MP_SCALER_POLICY_LOGNORMAL, 0.5f},
+    {Call::scale_step, Reason::flag, 2.0f, MP_SCALER_POLICY_BACKOFF},
+    {Call::scale_step, Reason::flag, -1.0f, MP_SCALER_POLICY_LOGNORMAL},
+    {Call::scale_step, Reason::flag, 0.5f, MP_SCALER_POLICY_STATIC, 0.5f},
+    {Call::shared_step, Reason::gradient, HUGE_VALF, MP_SCALER_POLICY_BACKOFF, 0.5f},
+    {Call::shared_step, Reason::flag, 2.0f, MP_SCALER_POLICY_LOGNORMAL},
 };
 
 /// The first steps, one in the middle, two in a row.
@@ -49,7 +49,7 @@ const char *const kSequence = "xx.x..xx.";
 
 mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
-  if (policy == MP_SCALER_STATIC) config.init_scale = 1024.0f;
+  if (policy == MP_SCALER_POLICY_STATIC) config.init_scale = 1024.0f;
   return config;
 }
 
@@ -81,7 +81,9 @@ class SkippingRun {
  private:
   static constexpr float kScale = 8.0f;  ///< where there is no scaler
 
-  float scale() const { return scaler_ ? read_float(mp_scaler_scale(scaler_.get())) : kScale; }
+  float scale() const {
+    return scaler_ ? read_float(mp_scaler_get_scale_address(scaler_.get())) : kScale;
+  }
   float value_or(float otherwise, Reason reason, bool skips) const {
     return skips && path_.reason == reason ? path_.value : otherwise;
   }
@@ -119,10 +121,10 @@ class SkippingRun {
 
   void step_fused(bool skips) {
     const bool shares = path_.call == Call::shared_step;
-    float *const flag = scaler_ ? mp_scaler_found_inf(scaler_.get()) : nullptr;
+    float *const flag = scaler_ ? mp_scaler_get_found_inf_address(scaler_.get()) : nullptr;
     if (flag != nullptr) write_float(flag, value_or(-0.0f, Reason::flag, skips));
     mp_step_options_t options = mp_step_options_default();
-    options.flags = shares ? static_cast<uint32_t>(MP_STEP_KEEP_SCALER) : 0;
+    options.flags = shares ? static_cast<uint32_t>(MP_STEP_FLAG_KEEP_SCALER) : 0;
     options.max_grad_norm = path_.max_grad_norm;
     options.found_inf = reported_.data();
     require_ok(mp_scale_step(run_.get(), scaler_.get(), &options, kStream));

@@ -1,4 +1,4 @@
-// MP_STEP_UNSCALED: a step from unscaled gradients is the step from the scaled ones, with its norms,
+// MP_STEP_FLAG_UNSCALED: a step from unscaled gradients is the step from the scaled ones, with its norms,
 // its clipping and its effect on the scaler.
 #include <cstring>
 
@@ -56,8 +56,8 @@ void check_unscaled(const OptimizerSpec &spec, mp_scaler_policy_t policy, float 
     if (overflow) grads.inject(0, 1, encode(MP_FP16, HUGE_VAL));
     scaled.step(max_grad_norm, 0);
     require_ok(mp_grads_accumulate(unscaled.scaler.get(), grads.list(), unscaled.run.grads().list(),
-                                   1.0f, MP_ACCUMULATE_FIRST, kStream));
-    unscaled.step(max_grad_norm, MP_STEP_UNSCALED);
+                                   1.0f, MP_ACCUMULATE_FLAG_FIRST, kStream));
+    unscaled.step(max_grad_norm, MP_STEP_FLAG_UNSCALED);
 
     CAPTURE(spec.kind, policy, step);
     CHECK(unscaled.run.state() == scaled.run.state());
@@ -80,7 +80,7 @@ TEST_CASE("unscaled step: norms, clipping and all rules as for scaled gradients"
   uint64_t seed = 30;
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const mp_scaler_policy_t policy :
-         {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+         {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
       check_unscaled(spec, policy, 0.0f, ++seed);
       check_unscaled(with_everything(spec), policy, 0.5f, ++seed);
     }
@@ -95,7 +95,7 @@ TEST_CASE("unscaled step: without a scaler it is the step with S = 1",
     each->master().upload(constant_values(run.master().specs(), 1.0));
   }
   mp_step_options_t options = mp_step_options_default();
-  options.flags = MP_STEP_UNSCALED;
+  options.flags = MP_STEP_FLAG_UNSCALED;
   require_ok(mp_scale_step(run.get(), nullptr, &options, kStream));
   plain.step();
   CHECK(run.state() == plain.state());
@@ -104,7 +104,7 @@ TEST_CASE("unscaled step: without a scaler it is the step with S = 1",
 TEST_CASE("unscaled step: sums that were looked at need no pass over them",
           "[step][accumulate][strict]") {
   for (const mp_scaler_policy_t policy :
-       {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+       {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     OptimizerSpec spec = adamw_spec();
     TensorSet grads(spec.grads);
     spec.grads = with_dtype(spec.grads, MP_FP32);
@@ -115,7 +115,7 @@ TEST_CASE("unscaled step: sums that were looked at need no pass over them",
       if (step % 3 == 2) grads.inject(0, 1, encode(MP_FP16, HUGE_VAL));
       for (Reported *side : {&one, &other}) {
         mp_step_options_t options = mp_step_options_default();
-        options.flags = MP_STEP_UNSCALED | (side == &one ? MP_STEP_CHECKED : 0);
+        options.flags = MP_STEP_FLAG_UNSCALED | (side == &one ? MP_STEP_FLAG_CHECKED : 0);
         options.found_inf = side->skipped.data();
         require_ok(
             mp_grads_to_fp32(side->scaler.get(), grads.list(), side->run.grads().list(), kStream));

@@ -105,7 +105,7 @@ mp_epilogue_t OutputRun::epilogue() const {
   if (c.scale != 0.0f || c.zero_scale) e.scale = scale_.data();
   if (bias_) {
     e.bias = bias_->data();
-    e.bias_dtype = c.bias;
+    e.dtype_bias = c.bias;
   }
   if (aux_) {
     e.aux = aux_->item(0);

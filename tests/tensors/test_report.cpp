@@ -336,10 +336,10 @@ TEST_CASE("report: a step that reports is the step that does not", "[report][ste
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const bool clips : {false, true}) {
       check_twins(spec, std::nullopt, clips, ++seed);
-      check_twins(spec, mp_scaler_config_default(MP_SCALER_LOGNORMAL), clips, ++seed);
+      check_twins(spec, mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL), clips, ++seed);
     }
   }
   OptimizerSpec clipping = adamw_spec();
   clipping.groups[0].max_tensor_norm = 0.25f;
-  check_twins(clipping, mp_scaler_config_default(MP_SCALER_BACKOFF), true, 100);
+  check_twins(clipping, mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF), true, 100);
 }

@@ -44,7 +44,7 @@ Bytes step(mp_context_t context, mp_scaler_policy_t policy, mp_optimizer_kind_t 
                             model = list_of(context, MP_FP16, operands.output(MP_FP16, kNumel)),
                             m = list_of(context, MP_FP32, operands.output(MP_FP32, kNumel)),
                             v = list_of(context, MP_FP32, operands.output(MP_FP32, kNumel));
-  const mp_hyper_t hyper = mp_hyper_default(kind, 0.01f);
+  const mp_param_group_t hyper = mp_param_group_default(kind, 0.01f);
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
   desc.groups = &hyper;
   desc.grads = grads.get();
@@ -61,8 +61,8 @@ Bytes step(mp_context_t context, mp_scaler_policy_t policy, mp_optimizer_kind_t 
     const uint16_t element = n % 3 == 0 ? kInfinity : kOne;
     check(mp_memcpy(context, g, &element, sizeof element, kStream));
     check(mp_scale_step(optimizer.get(), scaler.get(), nullptr, kStream));
-    mp_step_outcome_t outcome = MP_STEP_PENDING;
-    check(mp_step_query(scaler.get(), n, &outcome));
+    mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
+    check(mp_scaler_query_step(scaler.get(), n, &outcome));
     operands.tell_plain(outcome);
   }
   std::array<float, kSteps> scales{};
@@ -93,7 +93,7 @@ Bytes inspect(mp_context_t context) {
 Bytes train_graph(mp_context_t context) {
   Operands operands(context);
   Network network(context);
-  const mptools::Scaler scaler = scaler_of(context, MP_SCALER_BACKOFF);
+  const mptools::Scaler scaler = scaler_of(context, MP_SCALER_POLICY_BACKOFF);
   for (uint64_t n = 1; n <= 2; ++n) network.forward_and_backward(n, scaler.get());
   operands.tell(network.describe());
   CheckpointWriter saved;
@@ -120,17 +120,17 @@ Bytes make_context(mp_context_t) {
 Bytes ask_policy(mp_context_t context) {
   Operands operands(context);
   mp_autocast_config_t config = mp_autocast_config_default(MP_BF16);
-  config.flags = MP_AUTOCAST_NO_ENVIRONMENT;
+  config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
   mp_autocast_t policy = nullptr;
   check(mp_autocast_create(&policy, &config));
   const std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast_destroy>> owner(policy);
   const char *const own_op = "Mine";
-  check(mp_autocast_set_class(policy, &own_op, 1, MP_CAST_ALLOW));
-  check(mp_autocast_set_nodes(policy, "decoder/*", MP_CAST_DENY));
+  check(mp_autocast_set_class(policy, &own_op, 1, MP_OP_CLASS_ALLOW));
+  check(mp_autocast_set_nodes(policy, "decoder/*", MP_OP_CLASS_DENY));
   for (const char *const op : {"Conv2D", "Softmax", "Mine", "no such thing"})
-    operands.tell_plain(mp_autocast_class(policy, op));
+    operands.tell_plain(mp_autocast_get_class(policy, op));
   const char *disabled_reason = nullptr;
-  check(mp_autocast_disabled_reason(policy, context, &disabled_reason));
+  check(mp_autocast_get_disabled_reason(policy, context, &disabled_reason));
   operands.tell(disabled_reason != nullptr ? disabled_reason : "");
   return operands.bytes();
 }
@@ -139,8 +139,8 @@ Bytes ask_policy(mp_context_t context) {
 
 void add_objects(std::vector<Call> &calls) {
   constexpr mp_optimizer_kind_t kKinds[] = {MP_OPT_SGD, MP_OPT_ADAM, MP_OPT_LAMB};
-  constexpr mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF,
-                                              MP_SCALER_LOGNORMAL};
+  constexpr mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
+                                              MP_SCALER_POLICY_LOGNORMAL};
   for (size_t i = 0; i < std::size(kKinds); ++i)
     calls.push_back({"scale_step", [kind = kKinds[i], policy = kPolicies[i]](mp_context_t c) {
                        return step(c, policy, kind);

@@ -33,8 +33,8 @@ mp_gemm_desc_t desc_of(const Product &p) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(p.m, p.n, p.k, p.ab, p.cd);
   desc.op_a = p.op_a;
   desc.op_b = p.op_b;
-  if (p.op_a == MP_OP_T) desc.lda = p.m;
-  if (p.op_b == MP_OP_T) desc.ldb = p.k;
+  if (p.op_a == MP_OP_T) desc.ld_a = p.m;
+  if (p.op_b == MP_OP_T) desc.ld_b = p.k;
   return desc;
 }
 
@@ -48,7 +48,7 @@ Bytes multiply(mp_context_t context, const Product &p) {
   mp_epilogue_t epilogue = mp_epilogue_default();
   epilogue.activation = p.activation;
   epilogue.bias = operands.input(MP_FP32, p.n);
-  epilogue.bias_dtype = MP_FP32;
+  epilogue.dtype_bias = MP_FP32;
   epilogue.amax = static_cast<float *>(operands.output(MP_FP32, 1));
   epilogue.found_inf = static_cast<float *>(operands.output(MP_FP32, 1));
   epilogue.dbias = static_cast<float *>(operands.output(MP_FP32, p.n));
@@ -145,7 +145,7 @@ Bytes convolve(mp_context_t context, mp_dtype_t dtype, mp_conv_op_t op, Convolve
   Operands operands(context);
   const mp_conv2d_desc_t desc = convolution(dtype);
   int32_t p = 0, q = 0;
-  check(mp_conv2d_output_size(&desc, &p, &q));
+  check(mp_conv2d_get_output_size(&desc, &p, &q));
   const int64_t x = int64_t{desc.n} * desc.h * desc.w * desc.c;
   const int64_t y = int64_t{desc.n} * p * q * desc.k;
   const int64_t filter = int64_t{desc.k} * desc.r * desc.s * desc.c;

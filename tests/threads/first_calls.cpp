@@ -95,12 +95,12 @@ TEST_CASE("child: set callbacks", "[.][child]") {
 }
 
 TEST_CASE("child: ask policies", "[.][child]") {
-  std::vector<mp_autocast_class_t> classes(kThreads);
+  std::vector<mp_op_class_t> classes(kThreads);
   together(kThreads, [&](int thread) {
     mp_autocast_t policy = nullptr;
     mptools::check(mp_autocast_create(&policy, nullptr));
-    classes[static_cast<size_t>(thread)] = mp_autocast_class(policy, "MatMul");
+    classes[static_cast<size_t>(thread)] = mp_autocast_get_class(policy, "MatMul");
     mp_autocast_destroy(policy);
   });
-  CHECK(classes == std::vector<mp_autocast_class_t>(kThreads, MP_CAST_ALLOW));
+  CHECK(classes == std::vector<mp_op_class_t>(kThreads, MP_OP_CLASS_ALLOW));
 }

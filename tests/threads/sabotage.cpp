@@ -8,7 +8,7 @@ using namespace mptest;
 // A scaler belongs to one thread at a time; two threads use this one.
 TEST_CASE("child: share a scaler", "[.][injected]") {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;
   mptools::check(mp_scaler_create(&scaler, context.get(), &config));
   together(2, [&](int) {

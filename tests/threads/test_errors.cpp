@@ -13,14 +13,14 @@ namespace {
 /// Fails with a sentence that only this thread and round have.
 std::string fail(int64_t number) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(4, 4, 100000, MP_FP16, MP_FP16);
-  desc.lda = number;
+  desc.ld_a = number;
   size_t bytes = 0;
   if (mp_gemm_workspace_size(context(), &desc, &bytes) == MP_SUCCESS) return "it has succeeded";
   return mp_last_error();
 }
 
 std::string sentence(int64_t number) {
-  return "mp_gemm_workspace_size: lda = " + std::to_string(number) +
+  return "mp_gemm_workspace_size: ld_a = " + std::to_string(number) +
          " is smaller than k = 100000 (op_a = N)";
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("errors: an exception of an allocator is a status that names it",
           "[threads][callbacks]") {
   mp_allocator_t allocator;
   MP_INIT_STRUCT(&allocator);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   for (const int kind : {1, 2}) {
     int user = kind;
     allocator.user = &user;
@@ -160,15 +160,15 @@ TEST_CASE("errors: an exception of a communicator is a status that names it",
                            void *user) { return throw_in(user, "all_reduce"); };
       comm.group_begin = [](void *user) { return throw_in(user, "group_begin"); };
       comm.group_end = [](void *user) { return throw_in(user, "group_end"); };
-      CHECK(mp_grad_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
+      CHECK(mp_grads_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
       CHECK(std::string(mp_last_error()) ==
-            std::string("mp_grad_all_reduce: comm->") + where + said_of(kind));
+            std::string("mp_grads_all_reduce: comm->") + where + said_of(kind));
       // A call that fails for another reason ends its group, whatever that throws.
       user.where = "group_end";
       comm.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
                            void *) { return 7; };
-      CHECK(mp_grad_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
-      CHECK(std::string(mp_last_error()) == "mp_grad_all_reduce: comm->all_reduce returned 7");
+      CHECK(mp_grads_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
+      CHECK(std::string(mp_last_error()) == "mp_grads_all_reduce: comm->all_reduce returned 7");
     }
   }
   mp_tensor_list_destroy(list);

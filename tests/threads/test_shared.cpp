@@ -24,14 +24,15 @@ Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_grap
   MP_INIT_STRUCT(&result);
   result.tensor_dtype = tensor_dtype.data();
   result.node_dtype = node_dtype.data();
-  result.node_why = why.data();
+  result.node_reason = why.data();
   result.node_cause = because.data();
   result.casts = casts.data();
   mptools::check(mp_autocast_rewrite(policy, context, &graph, &result));
   Bytes all;
   for (const std::vector<uint8_t> *part : {&tensor_dtype, &node_dtype, &why})
     all.insert(all.end(), part->begin(), part->end());
-  for (const mp_autocast_form_t form : {MP_AUTOCAST_TEXT, MP_AUTOCAST_JSON, MP_AUTOCAST_DOT}) {
+  for (const mp_autocast_format_t form :
+       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT}) {
     size_t bytes = 0;
     mptools::check(mp_autocast_explain(policy, &graph, &result, form, nullptr, &bytes));
     std::string text(bytes, '\0');
@@ -42,7 +43,7 @@ Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_grap
     all.insert(all.end(), result.disabled_reason,
                result.disabled_reason + strlen(result.disabled_reason));
   for (const char *const op : {"MatMul", "Softmax", "Relu"})
-    all.push_back(static_cast<uint8_t>(mp_autocast_class(policy, op)));
+    all.push_back(static_cast<uint8_t>(mp_autocast_get_class(policy, op)));
   return all;
 }
 
@@ -53,10 +54,10 @@ TEST_CASE("threads: a policy of autocast, shared from its first use on", "[threa
   const mp_autocast_graph_t &view = graph.view();
   for (const mp_context_t device : {mp_context_t{nullptr}, context()}) {
     mp_autocast_config_t config = mp_autocast_config_default(MP_BF16);
-    config.flags = MP_AUTOCAST_NO_ENVIRONMENT;
+    config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
     const auto make = [&] {
       auto policy = std::make_unique<autocast::Policy>(config);
-      policy->set_class("Sqrt", MP_CAST_ALLOW);
+      policy->set_class("Sqrt", MP_OP_CLASS_ALLOW);
       return policy;
     };
     const Bytes wanted = rewrite(make()->get(), device, view);
@@ -68,7 +69,7 @@ TEST_CASE("threads: a policy of autocast, shared from its first use on", "[threa
         results[static_cast<size_t>(thread)] = rewrite(shared->get(), device, view);
       const char *const op = "Sqrt";
       too_late[static_cast<size_t>(thread)] =
-          mp_autocast_set_class(shared->get(), &op, 1, MP_CAST_DENY);
+          mp_autocast_set_class(shared->get(), &op, 1, MP_OP_CLASS_DENY);
     });
     CHECK(results == std::vector<Bytes>(kThreads, wanted));
     CHECK(too_late == std::vector<mp_status_t>(kThreads, MP_ERROR_INVALID_ARGUMENT));

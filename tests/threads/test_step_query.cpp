@@ -1,4 +1,4 @@
-// mp_step_query while another thread steps: what it says is what became of the step, at every moment.
+// mp_scaler_query_step while another thread steps: what it says is what became of the step, at every moment.
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -15,14 +15,14 @@ namespace {
 
 constexpr int kAskers = 4;
 constexpr int64_t kSteps = 3000;
-constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
+constexpr int64_t kDepth = MP_SCALER_QUERY_DEPTH;
 
 bool is_to_overflow(int64_t step) {
   return Random(static_cast<uint64_t>(step)).integer(0, 3) == 0;
 }
 
 mp_step_outcome_t wanted_of(int64_t step) {
-  return is_to_overflow(step) ? MP_STEP_OVERFLOW : MP_STEP_TAKEN;
+  return is_to_overflow(step) ? MP_STEP_OUTCOME_OVERFLOW : MP_STEP_OUTCOME_TAKEN;
 }
 
 /// A scaler that one thread steps, as far as it has come.
@@ -34,7 +34,7 @@ class Stepped {
   /// No test macro, as everything here.
   bool step() {
     const float flag = is_to_overflow(done_ + 1) ? 1.0f : 0.0f;
-    *mp_scaler_found_inf(get()) = flag;
+    *mp_scaler_get_found_inf_address(get()) = flag;
     if (mp_scaler_update(get(), nullptr, kStream) != MP_SUCCESS) return false;
     ++done_;
     return true;
@@ -47,7 +47,7 @@ class Stepped {
   }
 
  private:
-  UniqueScaler scaler_ = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
+  UniqueScaler scaler_ = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   std::atomic<int64_t> done_ = 0;
 };
 
@@ -58,8 +58,8 @@ struct Answers {
 
   void ask(const Stepped &stepped, int64_t step, bool may_be_restored) {
     const int64_t before = stepped.done();
-    mp_step_outcome_t outcome = MP_STEP_PENDING;
-    const mp_status_t status = mp_step_query(stepped.get(), step, &outcome);
+    mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
+    const mp_status_t status = mp_scaler_query_step(stepped.get(), step, &outcome);
     const int64_t after = stepped.done();
     if (status == MP_ERROR_NOT_FOUND) {
       ++forgotten;
@@ -68,12 +68,12 @@ struct Answers {
       return;
     }
     if (status != MP_SUCCESS) return note(step, before, after, "an error");
-    if (outcome == MP_STEP_PENDING) {
+    if (outcome == MP_STEP_OUTCOME_PENDING) {
       ++pending;
       if (step <= before) note(step, before, after, "pending");
       return;
     }
-    ++(outcome == MP_STEP_TAKEN ? taken : skipped);
+    ++(outcome == MP_STEP_OUTCOME_TAKEN ? taken : skipped);
     if (outcome != wanted_of(step)) note(step, before, after, "another outcome");
     if (step > after + 1) note(step, before, after, "known before it is done");
   }
@@ -122,7 +122,7 @@ class LoggedSteps {
 
  private:
   static void hear(mp_log_level_t, const char *text, void *user) {
-    constexpr std::string_view kStart = "mp_step_query: overflow in step ";
+    constexpr std::string_view kStart = "mp_scaler_query_step: overflow in step ";
     auto &self = *static_cast<LoggedSteps *>(user);
     const std::string_view line = text;
     if (!line.starts_with(kStart)) return;

@@ -7,7 +7,7 @@ import pytest
 ALLOWED = {
     "a new function": (r"^MP_API uint32_t mp_version.*", r"\g<0>\nMP_API int mp_new(int x);"),
     "a new enumerator": (r"^  MP_FP32 = 3.*", "  MP_FP32 = 3, MP_NEW = 4"),
-    "a field at the end of a struct": (r"^\} mp_hyper_t;", r"  float added;\n\g<0>"),
+    "a field at the end of a struct": (r"^\} mp_param_group_t;", r"  float added;\n\g<0>"),
 }
 # What changes, and the name that abi_check gives.
 REFUSED = {
@@ -19,7 +19,7 @@ REFUSED = {
     "a field in between": (r"^  float max_grad_norm;", r"  double added; \g<0>", "added"),
     "another type of the same size": (r"^  float max_grad_norm;", "  int32_t max_grad_norm;", "max_grad_norm"),
     "a change hidden behind a new field": (
-        r"(?s)^  float lr_end;(.*?)^\} mp_hyper_t;", r"  int32_t lr_end;\1  float added;\n} mp_hyper_t;", "lr_end"),
+        r"(?s)^  float lr_end;(.*?)^\} mp_param_group_t;", r"  int32_t lr_end;\1  float added;\n} mp_param_group_t;", "lr_end"),
 }
 
 

@@ -108,7 +108,7 @@ TEST_CASE("bench: a layer with a product of its input, as it stands beside torch
   CAPTURE(pass);
   const RnnShape shape = shape_of("lstm", pass);
   mp_rnn_desc_t desc = make_desc(shape, MP_FP16, MP_DTYPE_NONE);
-  desc.flags &= ~uint32_t{MP_RNN_SKIP_INPUT};
+  desc.flags &= ~uint32_t{MP_RNN_FLAG_SKIP_INPUT};
   RnnData data(machine, shape, desc);
   CHECK(data.all_sets()[0].w_ih != nullptr);
   const Work work = pass == "wgrad" ? data.own_backward() : data.own();

@@ -31,27 +31,29 @@ Matrix numbered(int64_t elems, int64_t first) {
 /// cuBLAS: C(m,n) = op(A) op(B), all column-major and dense.
 Matrix column_major_product(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, const Matrix &a,
                             const Matrix &b) {
-  const int64_t lda = a_t ? k : m;
-  const int64_t ldb = b_t ? n : k;
+  const int64_t ld_a = a_t ? k : m;
+  const int64_t ld_b = b_t ? n : k;
   Matrix c(static_cast<size_t>(m * n));
   for (int64_t row = 0; row < m; ++row)
     for (int64_t col = 0; col < n; ++col)
       for (int64_t p = 0; p < k; ++p)
         c[static_cast<size_t>(row + col * m)] +=
-            a[static_cast<size_t>(a_t ? p + row * lda : row + p * lda)] *
-            b[static_cast<size_t>(b_t ? col + p * ldb : p + col * ldb)];
+            a[static_cast<size_t>(a_t ? p + row * ld_a : row + p * ld_a)] *
+            b[static_cast<size_t>(b_t ? col + p * ld_b : p + col * ld_b)];
   return c;
 }
 
 /// mp_gemm by the definition in mpcore.h.
 Matrix row_major_product(const mp_gemm_desc_t &desc, const Matrix &a, const Matrix &b) {
-  Matrix d(static_cast<size_t>(desc.m * desc.ldd));
+  Matrix d(static_cast<size_t>(desc.m * desc.ld_d));
   for (int64_t row = 0; row < desc.m; ++row)
     for (int64_t col = 0; col < desc.n; ++col)
       for (int64_t p = 0; p < desc.k; ++p)
-        d[static_cast<size_t>(row * desc.ldd + col)] +=
-            a[static_cast<size_t>(desc.op_a == MP_OP_N ? row * desc.lda + p : p * desc.lda + row)] *
-            b[static_cast<size_t>(desc.op_b == MP_OP_N ? p * desc.ldb + col : col * desc.ldb + p)];
+        d[static_cast<size_t>(row * desc.ld_d + col)] +=
+            a[static_cast<size_t>(desc.op_a == MP_OP_N ? row * desc.ld_a + p
+                                                       : p * desc.ld_a + row)] *
+            b[static_cast<size_t>(desc.op_b == MP_OP_N ? p * desc.ld_b + col
+                                                       : col * desc.ld_b + p)];
   return d;
 }
 
@@ -86,8 +88,8 @@ TEST_CASE("bench: an LLM line is row-major as it stands", "[bench]") {
   REQUIRE(shape.name() == "NT 6x7x8");
 
   const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_BF16, MP_DTYPE_NONE);
-  REQUIRE(desc.lda == 8);
-  REQUIRE(desc.ldb == 8);
+  REQUIRE(desc.ld_a == 8);
+  REQUIRE(desc.ld_b == 8);
   REQUIRE(desc.dtype_cd == MP_BF16);
 }
 
@@ -96,8 +98,8 @@ TEST_CASE("bench: a weight gradient adds to fp32 unless told otherwise", "[bench
   const mp_gemm_desc_t usual = mpbench::make_desc(wgrad, MP_FP16, MP_DTYPE_NONE);
   REQUIRE(usual.dtype_cd == MP_FP32);
   REQUIRE(usual.beta == 1.0f);
-  REQUIRE(usual.lda == 6);
-  REQUIRE(usual.ldb == 7);
+  REQUIRE(usual.ld_a == 6);
+  REQUIRE(usual.ld_b == 7);
 
   const mp_gemm_desc_t told = mpbench::make_desc(wgrad, MP_FP16, MP_FP16);
   REQUIRE(told.dtype_cd == MP_FP16);
@@ -165,7 +167,7 @@ TEST_CASE("bench: a line of convolutions says width before height", "[bench]") {
 
   const mp_conv2d_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
   int32_t p = 0, q = 0;
-  REQUIRE(mp_conv2d_output_size(&desc, &p, &q) == MP_SUCCESS);
+  REQUIRE(mp_conv2d_get_output_size(&desc, &p, &q) == MP_SUCCESS);
   CHECK(p == 161);
   CHECK(q == 344);
   CHECK(shape.p() == p);
@@ -221,7 +223,7 @@ TEST_CASE("bench: a recurrent layer is DeepBench's", "[bench]") {
   };
   const mp_rnn_desc_t forward = desc("fprop", MP_FP32);
   CHECK(forward.cell == (cell == "lstm" ? MP_RNN_LSTM : cell == "gru" ? MP_RNN_GRU : MP_RNN_RELU));
-  CHECK(forward.flags == MP_RNN_SKIP_INPUT);
+  CHECK(forward.flags == MP_RNN_FLAG_SKIP_INPUT);
   CHECK(forward.layers == 1);
   CHECK(forward.input_size == 32);
   CHECK(forward.hidden_size == 32);
@@ -234,10 +236,10 @@ TEST_CASE("bench: a recurrent layer is DeepBench's", "[bench]") {
         2 * (weights + 2 * elems) + kept);
   const mp_rnn_desc_t adds = desc("wgrad", MP_DTYPE_NONE), writes = desc("wgrad", MP_FP16);
   CHECK(mpbench::out_dtype(layer, adds) == MP_FP32);
-  CHECK(adds.flags == (MP_RNN_SKIP_INPUT | MP_RNN_ACCUMULATE));
+  CHECK(adds.flags == (MP_RNN_FLAG_SKIP_INPUT | MP_RNN_FLAG_ACCUMULATE));
   CHECK(mpbench::min_bytes(layer, adds, kept) == 2 * 4 * weights + kept);
   CHECK(mpbench::out_dtype(layer, writes) == MP_FP16);
-  CHECK(writes.flags == MP_RNN_SKIP_INPUT);
+  CHECK(writes.flags == MP_RNN_FLAG_SKIP_INPUT);
   CHECK(mpbench::min_bytes(layer, writes, kept) == 2 * weights + kept);
   // Inference keeps nothing.
   layer.set = "deepbench_rnn_infer";

@@ -79,7 +79,7 @@ def test_memory_is_all_that_the_network_needs(rows, name):
     assert together == sum(memory.values())
 
 
-OWN = 64 * 1024  # at most: the scalers, scratch memory of the optimizer, tables, and what mp_step_query reads
+OWN = 64 * 1024  # at most: the scalers, scratch memory of the optimizer, tables, and what mp_scaler_query_step reads
 
 
 @pytest.mark.parametrize("net, epochs", [("mlp", 0.02), ("cnn", 0.004)])

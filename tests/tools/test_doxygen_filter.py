@@ -17,7 +17,7 @@ def filtered(root, run, tmp_path):
 
 @pytest.mark.parametrize("text, expected", [
     ("`mp_gemm` runs", '<code>@ref mp_gemm "mp_gemm"</code> runs'),
-    ("`mp_hyper.lr`", '<code>@ref mp_hyper_t "mp_hyper.lr"</code>'),
+    ("`mp_param_group.lr`", '<code>@ref mp_param_group_t "mp_param_group.lr"</code>'),
     ("`make`", "`make`"),
     ("[the step](step.md#ranks)", "[the step](step.html#step_ranks)"),
     ("[`mp_gemm`](step.md), `mp_cast`", '[`mp_gemm`](step.html), <code>@ref mp_cast "mp_cast"</code>'),

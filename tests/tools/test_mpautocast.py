@@ -134,7 +134,7 @@ def test_environment(mpautocast, graph):
     ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' must be one of: unlisted, allow, infer, deny, clear, promote"),
     ("--nodes a[b=deny", 1, "pattern = a[b has an unmatched ["),  # the library's own sentences
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
-    ("--low bf16 --level force_all", 1, "level = MP_AUTOCAST_FORCE_ALL requires low = MP_FP16"),
+    ("--low bf16 --level force_all", 1, "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires low = MP_FP16"),
 ])
 def test_wrong_arguments(mpautocast, graph, options, code, says):
     assert says in mpautocast(graph(), *options.split(), code=code)

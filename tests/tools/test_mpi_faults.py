@@ -17,7 +17,7 @@ import pytest
 
 RANKS, RANK, STEP, STEPS = 4, 2, 20, 30  # RANK does it in STEP, in which nothing overflows
 LONG = 300
-SUMMED = "mp_grad_all_reduce MP_SUCCESS, "
+SUMMED = "mp_grads_all_reduce MP_SUCCESS, "
 RANKS_DIFFER, WRONG_OUTCOME, REPORTED = 70, 71, 72  # exit codes of the program (options.h)
 
 
@@ -129,20 +129,20 @@ def test_slow_rank(train, one, tmp_path):
 
 # ---------------------------------------------------------------------------- a call fails on one rank
 
-REFUSED_SUM = "mp_grad_all_reduce: pre = 0 must be positive and finite"
+REFUSED_SUM = "mp_grads_all_reduce: pre = 0 must be positive and finite"
 REFUSED_STEP = "mp_scale_step: max_grad_norm = -1 is negative or NaN"
-FAILED_SUM = r"mp_grad_all_reduce: comm->all_reduce returned \d+"
+FAILED_SUM = r"mp_grads_all_reduce: comm->all_reduce returned \d+"
 FAILED_STEP = r"mp_scale_step: comm->all_reduce returned \d+"
 # What goes wrong; the sentence; how far this rank comes, and the others; whose weights are a step ahead.
 CALLS = {
-    ("refused", 1): (REFUSED_SUM, "mp_grad_all_reduce MP_ERROR_INVALID_ARGUMENT", "mp_grad_all_reduce waits", 0),
+    ("refused", 1): (REFUSED_SUM, "mp_grads_all_reduce MP_ERROR_INVALID_ARGUMENT", "mp_grads_all_reduce waits", 0),
     ("refused", 3): (REFUSED_STEP, SUMMED + "mp_scale_step MP_ERROR_INVALID_ARGUMENT",
                      SUMMED + "mp_scale_step waits", 0),
-    ("fails-before", 1): (FAILED_SUM, "mp_grad_all_reduce MP_ERROR_COMM", "mp_grad_all_reduce waits", 0),
+    ("fails-before", 1): (FAILED_SUM, "mp_grads_all_reduce MP_ERROR_COMM", "mp_grads_all_reduce waits", 0),
     ("fails-before", 3): (FAILED_STEP, SUMMED + "mp_scale_step MP_ERROR_COMM", SUMMED + "mp_scale_step waits", 0),
     # The others have a second gradient to sum.
-    ("fails-after", 1): (FAILED_SUM, "mp_grad_all_reduce MP_ERROR_COMM", "mp_grad_all_reduce waits", 0),
-    ("fails-after", 2): (FAILED_SUM, "mp_grad_all_reduce MP_ERROR_COMM", SUMMED + "mp_scale_step waits", 0),
+    ("fails-after", 1): (FAILED_SUM, "mp_grads_all_reduce MP_ERROR_COMM", "mp_grads_all_reduce waits", 0),
+    ("fails-after", 2): (FAILED_SUM, "mp_grads_all_reduce MP_ERROR_COMM", SUMMED + "mp_scale_step waits", 0),
     # They have all they need, and take the step.
     ("fails-after", 3): (FAILED_STEP, SUMMED + "mp_scale_step MP_ERROR_COMM", SUMMED + "mp_scale_step MP_SUCCESS", 1),
 }
@@ -183,13 +183,13 @@ def test_another_number_of_elements(train, one, tmp_path, kind):
     """MPI tells those that get more than they have room for, and not each of the others: they wait, or have sums that
     are wrong.  The step that all have to make together keeps these from the weights."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, 2), "--on-failure", "report", code=REPORTED)
-    assert any(line.endswith("mp_grad_all_reduce MP_ERROR_COMM") for line in told(tmp_path))
+    assert any(line.endswith("mp_grads_all_reduce MP_ERROR_COMM") for line in told(tmp_path))
     assert not any(line.endswith("mp_scale_step MP_SUCCESS") for line in told(tmp_path))
     check_stopped(tmp_path, one, [STEP - 1] * RANKS)
 
 
 def test_other_flags(train, one, tmp_path):
-    """MP_STEP_SHARDED on one rank: it wants a sum more."""
+    """MP_STEP_FLAG_SHARDED on one rank: it wants a sum more."""
     train(tmp_path, "--steps", STEPS, *wrong("sharded", 3), "--on-failure", "report", code=REPORTED)
     assert told(tmp_path) == [f"rank {rank}: {SUMMED}mp_scale_step {'waits' if rank == RANK else 'MP_SUCCESS'}"
                               for rank in range(RANKS)]

@@ -55,9 +55,9 @@ def test_gemm(as_json, mpinfo):
 
 
 def test_alignment(as_json):
-    workspace = lambda lda: {  # noqa: E731
+    workspace = lambda ld_a: {  # noqa: E731
         one["name"]: one["workspace_bytes"]
-        for one in as_json("gemm", 512, 256, 1000, "--lda", lda)["problems"][0]["kernels"] if "why_not" not in one}
+        for one in as_json("gemm", 512, 256, 1000, "--lda", ld_a)["problems"][0]["kernels"] if "why_not" not in one}
     aligned, copied = workspace(1000), workspace(1001)
     if "wgmma_128x256x64_s4" not in aligned:
         pytest.skip("a copy of A for TMA (this device has no wgmma)")
@@ -93,7 +93,7 @@ def test_warnings_are_passed_on(mpinfo, tmp_path):
     ("gemm 3 4 5 --dtype fp8", 2, "--dtype: fp8 not in"),
     ("gemm 3 4 5 --op XX", 2, "--op: XX not in"),
     ("gemm 3 4 5 --pad 1", 2, "--pad"),
-    ("gemm 3 4 5 --lda 1", 1, "lda = 1 is smaller than k = 5"),  # the library's own sentence
+    ("gemm 3 4 5 --lda 1", 1, "ld_a = 1 is smaller than k = 5"),  # the library's own sentence
     ("gemm 0 4 5", 1, "an empty problem requires no kernel"),
 ])
 def test_wrong_arguments(mpinfo, arguments, code, says):

@@ -24,7 +24,7 @@ int64_t numel(const mp_graph_tensor_t &tensor) {
 mp::autocast make_policy(mp_dtype_t dtype) {
   mp_autocast_config_t config = mp_autocast_config_default(dtype);
   config.flags |=
-      MP_AUTOCAST_IGNORE_PERFORMANCE;  // accuracy and memory are to be seen on a CPU too
+      MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;  // accuracy and memory are to be seen on a CPU too
   return mp::autocast::create(config);
 }
 
@@ -105,7 +105,7 @@ Memory Network::memory() const {
   return memory;
 }
 
-std::string Network::explanation(mp_autocast_form_t form) const {
+std::string Network::explanation(mp_autocast_format_t form) const {
   return dtype_ == MP_FP32 ? std::string() : std::string(description_.graph.explain(form));
 }
 

@@ -41,7 +41,7 @@ class Network {
   /// All but the optimizer's.
   Memory memory() const;
   /// How each operation came to its type; empty without autocast.
-  std::string explanation(mp_autocast_form_t form) const;
+  std::string explanation(mp_autocast_format_t form) const;
 
   /// All parameters as the optimizer has them, on the host.  Waits.
   std::vector<float> masters_sync() const;

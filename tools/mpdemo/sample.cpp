@@ -35,7 +35,7 @@ std::string write_text(mp_context_t context, Network &network, int64_t character
   std::string text;
   while (static_cast<int64_t>(text.size()) < characters) {
     check(mp_memcpy(context, input.data(), &symbol, sizeof symbol, kStream));
-    network.forward(batch, MP_GRAPH_INFERENCE);
+    network.forward(batch, MP_GRAPH_MODE_INFERENCE);
     symbol = draw(network.logits_sync(), random);
     text += character_of(symbol);
     batch.continues = true;

@@ -29,9 +29,9 @@ std::vector<RunPlan> runs(float loss_weight, const MixedPrecision &mixed) {
     } else if (dtype == MP_BF16) {
       all.push_back({type + "no scaler", dtype, std::nullopt, true});
     } else {
-      all.push_back({type + "backoff", dtype, scaler(MP_SCALER_BACKOFF), true});
-      all.push_back({type + "lognormal", dtype, scaler(MP_SCALER_LOGNORMAL), true});
-      all.push_back({type + "S = 1", dtype, scaler(MP_SCALER_STATIC), false});
+      all.push_back({type + "backoff", dtype, scaler(MP_SCALER_POLICY_BACKOFF), true});
+      all.push_back({type + "lognormal", dtype, scaler(MP_SCALER_POLICY_LOGNORMAL), true});
+      all.push_back({type + "S = 1", dtype, scaler(MP_SCALER_POLICY_STATIC), false});
     }
   }
   return all;

@@ -69,8 +69,8 @@ class Run {
     result_.scaler = update_.scaler_state_sync();
     result_.memory = network_.memory();
     update_.add_memory(result_.memory);
-    result_.explanation = network_.explanation(MP_AUTOCAST_TEXT);
-    result_.explanation_json = network_.explanation(MP_AUTOCAST_JSON);
+    result_.explanation = network_.explanation(MP_AUTOCAST_FORMAT_TEXT);
+    result_.explanation_json = network_.explanation(MP_AUTOCAST_FORMAT_JSON);
     if (form_.dtype == MP_FP32)
       result_.gradients = gradients_of(data_.train.series.front().front());
     if (architecture_.reads_text) {
@@ -105,8 +105,9 @@ class Run {
   }
 
   void enqueue_step(const Batch &batch) {
-    if (update_.scaler() != nullptr) record(mp_scaler_scale(update_.scaler()), scale_history_);
-    network_.forward(batch, MP_GRAPH_TRAINING);
+    if (update_.scaler() != nullptr)
+      record(mp_scaler_get_scale_address(update_.scaler()), scale_history_);
+    network_.forward(batch, MP_GRAPH_MODE_TRAINING);
     network_.backward(update_.scaler());
     record(network_.loss(), loss_history_);
     all_reduce(network_);
@@ -121,7 +122,7 @@ class Run {
 
   /// Gradients become the sum of those of all ranks.
   void all_reduce(const Network &network) {
-    check(mp_grad_all_reduce(network.lists().grads, &comm_, 1.0f, 1.0f, kStream));
+    check(mp_grads_all_reduce(network.lists().grads, &comm_, 1.0f, 1.0f, kStream));
   }
 
   void fetch_history_sync() {
@@ -143,7 +144,7 @@ class Run {
     Evaluation sums;
     for (const std::vector<Batch> &series : data_.test.series) {
       for (const Batch &batch : series) {
-        network_.forward(batch, MP_GRAPH_INFERENCE);
+        network_.forward(batch, MP_GRAPH_MODE_INFERENCE);
         const std::vector<float> losses =
             download_sync(context_, network_.row_loss(), batch.size * form_.steps);
         sums.nats += std::accumulate(losses.begin(), losses.end(), 0.0) / form_.loss_weight;
@@ -156,7 +157,7 @@ class Run {
 
   Gradients gradients_of(const Batch &batch) {
     Network twin = observed(form_.batch, form_.steps);
-    twin.forward(batch, MP_GRAPH_TRAINING);
+    twin.forward(batch, MP_GRAPH_MODE_TRAINING);
     twin.backward(nullptr);
     all_reduce(twin);
     return {twin.weight_gradients_sync(), twin.activation_gradients_sync()};

@@ -35,7 +35,7 @@ Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t
   m_ = make_state(context, numel, state_);
   if (kind == MP_OPT_ADAM) v_ = make_state(context, numel, state_);
 
-  const mp_hyper_t group = hyper(0.0f);  // step() brings the learning rate
+  const mp_param_group_t group = hyper(0.0f);  // step() brings the learning rate
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
   desc.groups = &group;
   const mp::graph_lists lists = network.lists();
@@ -56,20 +56,20 @@ Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t
 
 /// loss_weight is a power of two, so that it cancels exactly: a step of SGD is linear in the gradient, one of
 /// Adam the same for gradients and eps that are all larger or smaller.
-mp_hyper_t Update::hyper(float lr) const {
+mp_param_group_t Update::hyper(float lr) const {
   if (kind_ == MP_OPT_ADAM) {
-    mp_hyper_t h = mp_hyper_default(MP_OPT_ADAM, lr);
+    mp_param_group_t h = mp_param_group_default(MP_OPT_ADAM, lr);
     h.eps *= loss_weight_;
     return h;
   }
-  mp_hyper_t h = mp_hyper_default(MP_OPT_SGD, lr / loss_weight_);
+  mp_param_group_t h = mp_param_group_default(MP_OPT_SGD, lr / loss_weight_);
   h.beta1 = kMomentum;
   return h;
 }
 
 void Update::step(float lr, const mp_comm_t &comm) {
-  const mp_hyper_t group = hyper(lr);
-  check(mp_optimizer_set_hyper(optimizer_.get(), 0, &group, kStream));
+  const mp_param_group_t group = hyper(lr);
+  check(mp_optimizer_set_group(optimizer_.get(), 0, &group, kStream));
   // The gradients are the same on all ranks, but an activation gradient may overflow on one alone.
   mp_step_options_t options = mp_step_options_default();
   options.comm = &comm;

@@ -32,7 +32,7 @@ struct Problem {
   mp_dtype_t dtype = MP_FP16;
   std::optional<mp_dtype_t> out;
   int64_t m = 0, n = 0, k = 0;
-  std::optional<int64_t> lda, ldb;
+  std::optional<int64_t> ld_a, ld_b;
   std::string op = "NN";
   int32_t batch = 1;
   std::optional<mp_conv_op_t> pass;
@@ -44,12 +44,12 @@ mp_gemm_desc_t gemm_of(const Problem &p) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(p.m, p.n, p.k, p.dtype, p.out.value_or(p.dtype));
   desc.op_a = p.op[0] == 'T' ? MP_OP_T : MP_OP_N;
   desc.op_b = p.op[1] == 'T' ? MP_OP_T : MP_OP_N;
-  desc.lda = p.lda.value_or(desc.op_a == MP_OP_T ? p.m : p.k);
-  desc.ldb = p.ldb.value_or(desc.op_b == MP_OP_T ? p.k : p.n);
+  desc.ld_a = p.ld_a.value_or(desc.op_a == MP_OP_T ? p.m : p.k);
+  desc.ld_b = p.ld_b.value_or(desc.op_b == MP_OP_T ? p.k : p.n);
   desc.batch_count = p.batch;
   if (p.batch > 1) {
-    desc.stride_a = desc.lda * (desc.op_a == MP_OP_T ? p.k : p.m);
-    desc.stride_b = desc.ldb * (desc.op_b == MP_OP_T ? p.n : p.k);
+    desc.stride_a = desc.ld_a * (desc.op_a == MP_OP_T ? p.k : p.m);
+    desc.stride_b = desc.ld_b * (desc.op_b == MP_OP_T ? p.n : p.k);
     desc.stride_c = desc.stride_d = p.m * p.n;
   }
   return desc;
@@ -89,8 +89,8 @@ CLI::App *add_gemm(CLI::App &app, Problem &problem) {
       ->type_name("XY")
       ->default_str("NN");
   const char *const ld = "distance between rows, in elements (default: dense)";
-  mptools::add_integer(*gemm, "--lda", problem.lda, int64_t{1}, ld);
-  mptools::add_integer(*gemm, "--ldb", problem.ldb, int64_t{1}, ld);
+  mptools::add_integer(*gemm, "--lda", problem.ld_a, int64_t{1}, ld);
+  mptools::add_integer(*gemm, "--ldb", problem.ld_b, int64_t{1}, ld);
   mptools::add_integer(*gemm, "--batch", problem.batch, 1, "number of GEMMs of this shape")
       ->default_str("1");
   return gemm;

@@ -29,7 +29,7 @@ contains
   function config() result(it)
     type(mp_autocast_config_t) :: it
     it = mp_autocast_config_default(MP_FP16)
-    it%flags = MP_AUTOCAST_NO_ENVIRONMENT
+    it%flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT
   end function
 
   !> The nodes are conv1, norm, relu, conv2 and exp; the tensors x, w1, gain, w2 and what the nodes write.
@@ -37,19 +37,19 @@ contains
     type(mp_graph) :: g
     integer :: x, w1, gain, w2, node
     x = g%add_tensor(MP_FP32)
-    w1 = g%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
-    gain = g%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
-    w2 = g%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
+    w1 = g%add_tensor(MP_FP32, role=MP_TENSOR_ROLE_PARAMETER)
+    gain = g%add_tensor(MP_FP32, role=MP_TENSOR_ROLE_PARAMETER)
+    w2 = g%add_tensor(MP_FP32, role=MP_TENSOR_ROLE_PARAMETER)
     node = g%add_node('Conv2D', [x, w1], name='conv1', depth=576_c_int64_t)
     x = g%add_tensor(MP_FP32, producer=node)
-    node = g%add_node('BatchNorm', [x, gain, 0], name='norm  ', slots=[0, MP_SLOT_FP32, MP_SLOT_FP32])
+    node = g%add_node('BatchNorm', [x, gain, 0], name='norm  ', slots=[0, MP_AUTOCAST_SLOT_FP32, MP_AUTOCAST_SLOT_FP32])
     x = g%add_tensor(MP_FP32, producer=node)
     node = g%add_node('Relu', [x], name='relu')
     x = g%add_tensor(MP_FP32, producer=node)
     node = g%add_node('Conv2D', [x, w2], name='conv2')
     x = g%add_tensor(MP_FP32, producer=node)
     node = g%add_node('Exp', [x], name='exp')
-    x = g%add_tensor(MP_FP32, producer=node, role=MP_TENSOR_OUTPUT)
+    x = g%add_tensor(MP_FP32, producer=node, role=MP_TENSOR_ROLE_OUTPUT)
   end function
 
   subroutine test_small_graph()
@@ -63,13 +63,13 @@ contains
       MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. size(r%tensor_dtype) == TENSORS)
     call expect('types of nodes', all(r%node_dtype == [MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. &
       size(r%node_dtype) == NODES)
-    call expect('reasons', all(r%why == [MP_WHY_ALLOW_LIST, MP_WHY_BETWEEN_ALLOW, MP_WHY_BETWEEN_ALLOW, &
-      MP_WHY_ALLOW_LIST, MP_WHY_DENY_LIST]) .and. all(r%because == [0, 4, 4, 0, 0]))
+    call expect('reasons', all(r%why == [MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW, MP_AUTOCAST_REASON_BETWEEN_ALLOW, &
+      MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_DENY_LIST]) .and. all(r%because == [0, 4, 4, 0, 0]))
     call expect('casts of which tensors', all(r%casts%tensor == [1, 2, 4, 8]) .and. size(r%casts) == 4)
     call expect('casts from', all(r%casts%from == [MP_FP32, MP_FP32, MP_FP32, MP_FP16]))
     call expect('casts to', all(r%casts%to == [MP_FP16, MP_FP16, MP_FP16, MP_FP32]))
-    call expect('kinds of casts', all(r%casts%kind == [MP_CAST_BY_KERNEL, MP_CAST_BY_MODEL_COPY, &
-      MP_CAST_BY_MODEL_COPY, MP_CAST_BY_KERNEL]) .and. all(r%casts%readers == 1))
+    call expect('kinds of casts', all(r%casts%kind == [MP_CAST_KIND_KERNEL, MP_CAST_KIND_MODEL_COPY, &
+      MP_CAST_KIND_MODEL_COPY, MP_CAST_KIND_KERNEL]) .and. all(r%casts%readers == 1))
     call expect('what inputs read', all(r%first_input == [1, 3, 6, 7, 9, 10]) .and. &
       all(r%input_cast == [1, 2, 0, 0, 0, 0, 0, 3, 4]) .and. size(r%input_cast) == 9)
     call expect('counts', r%num_low_nodes == 4 .and. r%num_parameters_low == 2 .and. r%disabled_reason == '')
@@ -77,9 +77,9 @@ contains
     call policy%explain(small_graph(), r, report)
     call expect('report: '//report, index(report, &
       'norm   BatchNorm  fp16  between conv1 and conv2'//new_line('a')) > 0)
-    call policy%explain(small_graph(), r, report, MP_AUTOCAST_JSON)
+    call policy%explain(small_graph(), r, report, MP_AUTOCAST_FORMAT_JSON)
     call expect('report in JSON', index(report, '"num_low_nodes": 4') > 0)
-    call policy%explain(small_graph(), r, report, form=MP_AUTOCAST_DOT)
+    call policy%explain(small_graph(), r, report, form=MP_AUTOCAST_FORMAT_DOT)
     call expect('picture', index(report, 'digraph autocast {') == 1)
 
     call policy%rewrite(nothing, r)
@@ -102,9 +102,9 @@ contains
     call policy%create(c)
     call policy%rewrite(small_graph(), r)
     call expect('bf16 and a limit of the depth', r%node_dtype(4) == MP_BF16 .and. &
-      r%node_dtype(1) == MP_FP32 .and. r%why(1) == MP_WHY_DEPTH)
+      r%node_dtype(1) == MP_FP32 .and. r%why(1) == MP_AUTOCAST_REASON_DEPTH)
     c = config()
-    c%flags = ior(c%flags, MP_AUTOCAST_EMULATE)
+    c%flags = ior(c%flags, MP_AUTOCAST_FLAG_EMULATE)
     call policy%create(c) ! instead of the one that there was
     call policy%rewrite(small_graph(), r)
     ! To fp16: x, both filters, and what four nodes write; back: each of their inputs, and that of exp.
@@ -124,22 +124,22 @@ contains
     integer(c_int) :: stat
     character(200) :: errmsg
     call policy%create(config())
-    call expect('classes', policy%class_of('Conv2D') == MP_CAST_ALLOW .and. &
-      policy%class_of('exp  ') == MP_CAST_DENY .and. policy%class_of('Nobody') == MP_CAST_UNLISTED)
-    call policy%set_class([character(9) :: 'Nobody', 'BatchNorm'], MP_CAST_DENY)
-    call expect('another class', policy%class_of('Nobody') == MP_CAST_DENY .and. &
-      policy%class_of('BatchNorm') == MP_CAST_DENY)
-    call policy%set_class([character(1) ::], MP_CAST_DENY)
-    call policy%set_nodes('*', MP_CAST_UNLISTED)
-    call policy%set_nodes('conv[!2]', MP_CAST_ALLOW)
-    call policy%set_nodes('n*m', MP_CAST_CLEAR)
-    call policy%set_nodes('conv[12', MP_CAST_ALLOW, stat, errmsg)
+    call expect('classes', policy%class_of('Conv2D') == MP_OP_CLASS_ALLOW .and. &
+      policy%class_of('exp  ') == MP_OP_CLASS_DENY .and. policy%class_of('Nobody') == MP_OP_CLASS_UNLISTED)
+    call policy%set_class([character(9) :: 'Nobody', 'BatchNorm'], MP_OP_CLASS_DENY)
+    call expect('another class', policy%class_of('Nobody') == MP_OP_CLASS_DENY .and. &
+      policy%class_of('BatchNorm') == MP_OP_CLASS_DENY)
+    call policy%set_class([character(1) ::], MP_OP_CLASS_DENY)
+    call policy%set_nodes('*', MP_OP_CLASS_UNLISTED)
+    call policy%set_nodes('conv[!2]', MP_OP_CLASS_ALLOW)
+    call policy%set_nodes('n*m', MP_OP_CLASS_CLEAR)
+    call policy%set_nodes('conv[12', MP_OP_CLASS_ALLOW, stat, errmsg)
     call expect('a wrong pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
       errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has an unmatched [')
     call policy%rewrite(small_graph(), r)
-    call expect('patterns', all(r%why == [MP_WHY_PATTERN, MP_WHY_CLEAR_NEXT_TO_LOW, MP_WHY_UNLISTED, &
-      MP_WHY_UNLISTED, MP_WHY_UNLISTED]) .and. all(r%because == [0, 1, 0, 0, 0]))
-    call policy%set_class(['Exp'], MP_CAST_ALLOW, stat, errmsg)
+    call expect('patterns', all(r%why == [MP_AUTOCAST_REASON_PATTERN, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, MP_AUTOCAST_REASON_UNLISTED, &
+      MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED]) .and. all(r%because == [0, 1, 0, 0, 0]))
+    call policy%set_class(['Exp'], MP_OP_CLASS_ALLOW, stat, errmsg)
     call expect('a policy that was used: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
       'mp_autocast_set_class: policy is in use and cannot be modified; create a new one')
     call policy%destroy()
@@ -157,18 +157,18 @@ contains
     x = g%add_tensor(MP_FP32, amax=2000.0)
     node = g%add_node('MatMul', [x, w])
     x = g%add_tensor(MP_FP32, producer=node)
-    node = g%add_node('MatMul', [x, w], flags=MP_NODE_KEEP)
+    node = g%add_node('MatMul', [x, w], flags=MP_NODE_FLAG_KEEP_FP32)
     x = g%add_tensor(MP_FP32, producer=node)
-    node = g%add_node('', [x, w], op_class=MP_CAST_UNLISTED)
+    node = g%add_node('', [x, w], op_class=MP_OP_CLASS_UNLISTED)
     x = g%add_tensor(MP_FP32, producer=node)
     node = g%add_node('MatMul', [x, w, 0])
-    x = g%add_tensor(MP_FP32, producer=node, slot=MP_SLOT_FP32)
+    x = g%add_tensor(MP_FP32, producer=node, slot=MP_AUTOCAST_SLOT_FP32)
     x = g%add_tensor(MP_DTYPE_NONE, producer=node)
     c = config()
     c%amax_limit = 1000
     call policy%create(c)
     call policy%rewrite(g, r)
-    call expect('reasons of a chain', all(r%why == [MP_WHY_RANGE, MP_WHY_KEPT, MP_WHY_UNLISTED, MP_WHY_ALLOW_LIST]))
+    call expect('reasons of a chain', all(r%why == [MP_AUTOCAST_REASON_RANGE, MP_AUTOCAST_REASON_KEPT, MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_ALLOW_LIST]))
     call expect('a slot of fp32, and what is no float', all(r%tensor_dtype(6:) == [MP_FP32, MP_DTYPE_NONE]))
     call policy%explain(g, r, report)
     call expect('without names', index(report, '#0  MatMul  fp32  a tensor exceeds amax_limit') > 0)
@@ -189,7 +189,7 @@ contains
     x = g%add_tensor(MP_FP32, producer=merge)
     node = g%add_node('Relu', [x])
     x = g%add_tensor(MP_FP32, producer=node)
-    next = g%add_node('NextIteration', [x], flags=ior(MP_NODE_BACK_EDGE, next_flags))
+    next = g%add_node('NextIteration', [x], flags=ior(MP_NODE_FLAG_BACK_EDGE, next_flags))
     call g%set_producer(back, next)
     node = g%add_node('MatMul', [x, x])
     x = g%add_tensor(MP_FP32, producer=node)
@@ -219,14 +219,14 @@ contains
     call policy%create(config())
     call policy%rewrite(loop(0, .true.), r)
     call expect('a loop', all(r%node_dtype == MP_FP16) .and. r%tensor_dtype(2) == MP_FP16)
-    call policy%rewrite(loop(MP_NODE_NO_LOW, .true.), r)
+    call policy%rewrite(loop(MP_NODE_FLAG_NO_LOW, .true.), r)
     call expect('a loop that cannot be low', all(r%node_dtype([2, 4]) == MP_FP32))
-    call policy%rewrite(loop(MP_NODE_NO_LOW, .false.), r)
-    call expect('a container', r%why(2) == MP_WHY_CLUSTER_FP32 .and. r%because(2) == 4)
+    call policy%rewrite(loop(MP_NODE_FLAG_NO_LOW, .false.), r)
+    call expect('a container', r%why(2) == MP_AUTOCAST_REASON_CLUSTER_FP32 .and. r%because(2) == 4)
     call policy%rewrite(chain(.false.), r)
-    call expect('without an edge', r%why(3) == MP_WHY_BETWEEN_ALLOW .and. r%because(3) == 4)
+    call expect('without an edge', r%why(3) == MP_AUTOCAST_REASON_BETWEEN_ALLOW .and. r%because(3) == 4)
     call policy%rewrite(chain(.true.), r)
-    call expect('a hidden edge', r%why(3) == MP_WHY_DENY_UPSTREAM .and. r%because(3) == 1)
+    call expect('a hidden edge', r%why(3) == MP_AUTOCAST_REASON_DENY_UPSTREAM .and. r%because(3) == 1)
     call policy%destroy()
   end subroutine
 
@@ -269,7 +269,7 @@ contains
     call refused(g%add_node('', [1]), 'graph->node_op[5] = NULL, but graph->node_class does not set the class of the node')
     g = small_graph()
     call refused(g%add_node('MatMul', [1], op_class=500), &
-      'graph->node_class[5] = 255 must be 0 or 1 + mp_autocast_class_t')
+      'graph->node_class[5] = 255 must be 0 or 1 + mp_op_class_t')
     g = small_graph()
     call refused(g%add_tensor(256 + MP_FP32), 'graph->tensor_dtype[9] = 255 must be an mp_dtype_t')
     call test_what_is_not_added()
@@ -302,7 +302,7 @@ contains
       g = small_graph()
       added = g%add_tensor(MP_FP32, slot=256, stat=stat, errmsg=errmsg)
       call expect('a slot: '//trim(errmsg), added == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
-        errmsg == 'mp_graph: a slot is outside [0, MP_SLOT_FP32]')
+        errmsg == 'mp_graph: a slot is outside [0, MP_AUTOCAST_SLOT_FP32]')
       added = g%add_node('MatMul', [1, 1], slots=[0, -1], stat=stat)
       call expect('a slot of an input', added == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT)
       added = g%add_node('MatMul', [1, 1], slots=[0], stat=stat, errmsg=errmsg)
@@ -332,7 +332,7 @@ contains
     call expect('disabled: '//text, text == because)
     call policy%rewrite(small_graph(), r, context)
     call expect('the rewrite is disabled', r%disabled_reason == because .and. size(r%casts) == 0 .and. &
-      all(r%why == MP_WHY_DISABLED) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
+      all(r%why == MP_AUTOCAST_REASON_DISABLED) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
     call policy%explain(small_graph(), r, text)
     call expect('the report says so', index(text, 'the rewrite is disabled: '//because) > 0)
     call policy%destroy()
@@ -347,7 +347,7 @@ contains
     integer(c_int8_t) :: cast_to
     integer(c_int) :: stat, output
     text = context
-    stat = mp_autocast_disabled_reason(c_null_ptr, c_null_ptr, text)
+    stat = mp_autocast_get_disabled_reason(c_null_ptr, c_null_ptr, text)
     call expect('a text is left alone', stat /= MP_SUCCESS .and. c_associated(text, context))
     policy = context
     stat = mp_autocast_create(policy, mp_autocast_config_t())
@@ -365,7 +365,7 @@ contains
     integer(c_int) :: output, stat
     character(200) :: errmsg
     c = config()
-    c%preset = MP_AUTOCAST_PYTORCH
+    c%preset = MP_AUTOCAST_PRESET_PYTORCH
     call policy%create(c)
     call policy%op('matmul', [MP_FP32, MP_FP16, MP_DTYPE_NONE], cast_to, output)
     call expect('an operation of the allow list', output == MP_FP16 .and. &
@@ -390,15 +390,15 @@ contains
     character(200) :: sentence
     call first%create(config())
     second = first
-    call second%set_class(['Mine'], MP_CAST_INFER)
-    call expect('a policy has two names', first%class_of('Mine') == MP_CAST_INFER)
+    call second%set_class(['Mine'], MP_OP_CLASS_INFER)
+    call expect('a policy has two names', first%class_of('Mine') == MP_OP_CLASS_INFER)
     call first%destroy()
-    call second%set_class(['Mine'], MP_CAST_DENY, stat, sentence)
+    call second%set_class(['Mine'], MP_OP_CLASS_DENY, stat, sentence)
     call expect('both names end', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_autocast_set_class: policy = NULL')
     call second%destroy()
     call second%create(config())
-    call expect('one name begins again', second%class_of('Mine') == MP_CAST_UNLISTED .and. &
+    call expect('one name begins again', second%class_of('Mine') == MP_OP_CLASS_UNLISTED .and. &
       .not. c_associated(first%handle()))
     call second%destroy()
   end subroutine

@@ -45,19 +45,19 @@ contains
     type(mp_gemm_desc_t) :: gemm
     type(mp_scaler_config_t) :: scaler
     type(mp_context_config_t) :: config
-    type(mp_hyper_t) :: hyper
+    type(mp_param_group_t) :: hyper
     call expect('a variable begins with its size and zeros', &
       gemm%struct_size == c_sizeof(gemm) .and. gemm%m == 0 .and. .not. c_associated(gemm%kernel))
     gemm = mp_gemm_desc_default(2_c_int64_t, 3_c_int64_t, 5_c_int64_t, MP_FP16, MP_FP32)
-    call expect('gemm', gemm%alpha == 1 .and. gemm%batch_count == 1 .and. gemm%ldb == 3 .and. &
+    call expect('gemm', gemm%alpha == 1 .and. gemm%batch_count == 1 .and. gemm%ld_b == 3 .and. &
       gemm%struct_size == c_sizeof(gemm))
     config = mp_context_config_default()
     call expect('a context begins with AUTO', config%device == MP_DEVICE_AUTO)
-    scaler = mp_scaler_config_default(MP_SCALER_STATIC)
+    scaler = mp_scaler_config_default(MP_SCALER_POLICY_STATIC)
     call expect('a static scaler begins with 1', scaler%init_scale == 1)
     scaler = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
     call expect('a preset', scaler%init_scale == 2.0**32 .and. scaler%hysteresis == 2)
-    hyper = mp_hyper_default(MP_OPT_ADAM, 0.25)
+    hyper = mp_param_group_default(MP_OPT_ADAM, 0.25)
     call expect('hyperparameters', hyper%lr == 0.25 .and. hyper%beta2 == 0.999)
   end subroutine
 
@@ -158,7 +158,7 @@ contains
     bias = [(real(mod(i*5, 7) - 3), i=1, m)]
     amax = 0
     epilogue%bias = c_loc(bias)
-    epilogue%bias_dtype = MP_FP32
+    epilogue%dtype_bias = MP_FP32
     epilogue%activation = MP_ACT_RELU
     epilogue%dbias = c_loc(dbias)
     epilogue%amax = c_loc(amax)
@@ -192,7 +192,7 @@ contains
     call mp_gemm(context, a(:, 6:1:-1), b, c, stat=stat, errmsg=errmsg)
     call expect('columns backwards', stat == MP_ERROR_INVALID_ARGUMENT)
     call expect('nothing was written', all(c == 9))
-    config = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF)
     config%growth_factor = 0.5d0
     call mp_check(mp_scaler_create(scaler, context, config), stat, errmsg)
     call expect('what the library says: '//trim(errmsg), &
@@ -210,7 +210,7 @@ contains
     real(c_float) :: wanted(outputs, inputs), first_loss
     type(c_ptr) :: masters, grads, optimizer, scaler
     type(mp_optimizer_desc_t) :: desc
-    type(mp_hyper_t), target :: hyper
+    type(mp_param_group_t), target :: hyper
     type(mp_scaler_state_t) :: state
     integer :: step
 
@@ -220,14 +220,14 @@ contains
     call mp_allocate(context, dw, outputs, inputs)
     call mp_make_tensor_list(masters, context, [c_loc(w)], [size(w, kind=c_int64_t)], [MP_FP32])
     call mp_make_tensor_list(grads, context, [c_loc(dw)], [size(dw, kind=c_int64_t)], [MP_FP32])
-    hyper = mp_hyper_default(MP_OPT_SGD, 2.0**(-8))
+    hyper = mp_param_group_default(MP_OPT_SGD, 2.0**(-8))
     hyper%beta1 = 0
     desc = mp_optimizer_desc_default(MP_OPT_SGD)
     desc%groups = c_loc(hyper)
     desc%grads = grads
     desc%master = masters
     call mp_check(mp_optimizer_create(optimizer, context, desc))
-    call mp_check(mp_scaler_create(scaler, context, mp_scaler_config_default(MP_SCALER_BACKOFF)))
+    call mp_check(mp_scaler_create(scaler, context, mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF)))
 
     wanted = 0
     first_loss = sum(target_y**2)
@@ -275,7 +275,7 @@ contains
     desc%pad_left = 1
     desc%pad_right = 1
     desc%stride_h = 2
-    call mp_check(mp_conv2d_output_size(desc, rows, columns))
+    call mp_check(mp_conv2d_get_output_size(desc, rows, columns))
     call expect('the size of the outputs', rows == p .and. columns == q)
     y = 77
     call mp_check(mp_conv2d_fprop(context, desc, c_loc(x), c_loc(filter), c_loc(y), &
@@ -447,7 +447,7 @@ contains
     end do
 
     embedding = mp_embedding_desc_default(int(rows, c_int64_t), vocabulary, int(width, c_int64_t), MP_FP32)
-    embedding%flags = ior(MP_EMBEDDING_PADDING, MP_EMBEDDING_ACCUMULATE)
+    embedding%flags = ior(MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE)
     embedding%padding_index = padding
     call mp_check(mp_embedding_forward(context, embedding, c_loc(table), c_loc(indices), c_loc(out), c_null_ptr))
     call expect('an embedding', all(out == table(:, indices + 1)))

@@ -53,7 +53,7 @@ contains
     type(mp_autocast) :: policy
     type(mp_autocast_config_t) :: config
     config = mp_autocast_config_default(low)
-    config%flags = ior(MP_AUTOCAST_NO_ENVIRONMENT, flags)
+    config%flags = ior(MP_AUTOCAST_FLAG_NO_ENVIRONMENT, flags)
     call policy%create(config)
   end function
 
@@ -91,7 +91,7 @@ contains
     type(c_ptr), intent(in) :: context
     type(perceptron) :: p(2)
     type(mp_autocast) :: policy
-    type(mp_hyper_t), target :: hyper
+    type(mp_param_group_t), target :: hyper
     type(mp_optimizer_desc_t) :: adamw
     type(mp_scaler_config_t) :: config
     type(mp_scaler_state_t) :: state
@@ -101,8 +101,8 @@ contains
     character(200) :: errmsg
     integer(c_int) :: stat
     integer :: i
-    policy = policy_of(MP_FP16, MP_AUTOCAST_IGNORE_PERFORMANCE)
-    config = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    policy = policy_of(MP_FP16, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE)
+    config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF)
     call mp_optimizer_from_name(adamw, hyper, 'AdamW', 0.125)
     do i = 1, 2
       call describe_perceptron(p(i), context)
@@ -140,7 +140,7 @@ contains
 
     subroutine train(i)
       integer, intent(in) :: i
-      call p(i)%net%forward(MP_GRAPH_TRAINING)
+      call p(i)%net%forward(MP_GRAPH_MODE_TRAINING)
       call p(i)%net%backward(scaler(i))
       call mp_check(mp_scale_step(optimizer(i), scaler(i), stream=c_null_ptr))
       call p(i)%net%read(p(i)%outputs(1), loss(i))
@@ -153,7 +153,7 @@ contains
     integer(c_int), intent(in) :: low
     type(perceptron) :: p
     type(mp_autocast) :: policy
-    type(mp_hyper_t), target :: hyper
+    type(mp_param_group_t), target :: hyper
     type(mp_optimizer_desc_t) :: sgd
     type(c_ptr) :: optimizer, scaler
     type(mp_graph_tensor_t) :: w1
@@ -165,13 +165,13 @@ contains
     integer :: step
     call describe_perceptron(p, context)
     if (low /= MP_FP32) then
-      policy = policy_of(low, MP_AUTOCAST_IGNORE_PERFORMANCE)
+      policy = policy_of(low, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE)
       call p%net%autocast(policy)
     end if
     call start(p)
     call policy%destroy() ! it is not needed any more
 
-    hyper = mp_hyper_default(MP_OPT_SGD, 0.25)
+    hyper = mp_param_group_default(MP_OPT_SGD, 0.25)
     hyper%beta1 = 0
     sgd = mp_optimizer_desc_default(MP_OPT_SGD)
     sgd%groups = c_loc(hyper)
@@ -179,7 +179,7 @@ contains
     call mp_check(mp_optimizer_create(optimizer, context, sgd))
     call mp_check(mp_scaler_create(scaler, context, mp_autocast_scaler_default(low)))
     do step = 1, STEPS
-      call p%net%forward(MP_GRAPH_TRAINING)
+      call p%net%forward(MP_GRAPH_MODE_TRAINING)
       call p%net%backward(scaler)
       call mp_check(mp_scale_step(optimizer, scaler, stream=c_null_ptr))
       call p%net%read(p%outputs(1), losses(step))
@@ -199,13 +199,13 @@ contains
         memory%copies == 0)
       call p%net%explain(report, stat=stat, errmsg=sentence)
       call expect('no reasons', stat == MP_ERROR_INVALID_ARGUMENT .and. &
-        index(sentence, 'compiled without mp_graph_autocast') > 0)
+        index(sentence, 'compiled without mp_graph_set_autocast') > 0)
     else
       call expect('copies', c_associated(sgd%model) .and. w1%dtype_copy == low .and. w1%dtype_grad == low .and. &
         c_associated(w1%copy) .and. memory%copies > 0)
       call p%net%explain(report)
       call expect('reasons: '//report, index(report, 'fc1/grad_w') > 0)
-      call p%net%explain(report, MP_AUTOCAST_DOT)
+      call p%net%explain(report, MP_AUTOCAST_FORMAT_DOT)
       call expect('a picture', index(report, 'digraph') == 1)
     end if
     call mp_optimizer_destroy(optimizer)
@@ -225,15 +225,15 @@ contains
     character(200) :: sentence
     call describe_perceptron(p, context)
     call start(p)
-    call p%net%forward(MP_GRAPH_INFERENCE)
+    call p%net%forward(MP_GRAPH_MODE_INFERENCE)
     call p%net%read(p%outputs(2), rows)
     call p%net%bind(p%x, x_data(:, first:))
     call p%net%bind(p%labels, label_data(first:))
-    call p%net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call p%net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
     call expect('elements', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_graph_forward: x has 128 elements, but the array has 40')
     call p%net%set_batch(count)
-    call p%net%forward(MP_GRAPH_INFERENCE)
+    call p%net%forward(MP_GRAPH_MODE_INFERENCE)
     call p%net%read(p%outputs(1), loss)
     call expect('the mean of a part', abs(loss - sum(rows(first:))/count) < 1e-6)
     call p%net%read(p%outputs(3), correct)
@@ -241,10 +241,10 @@ contains
     call p%net%get_tensor(p%logits, info)
     call expect('the batch comes last', all(info%extent(:2) == [CLASSES, count]))
     call p%net%bind(p%labels, c_null_ptr)
-    call p%net%forward(MP_GRAPH_INFERENCE, stat=stat)
+    call p%net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat)
     call expect('no labels, no loss', stat == MP_SUCCESS)
     call p%net%bind(p%x, c_null_ptr)
-    call p%net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call p%net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
     call expect('no input', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_graph_forward: input x is not bound; call mp_graph_bind')
     call p%net%destroy()
@@ -294,7 +294,7 @@ contains
     call expect('an offset is long', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_graph_bind: offset is integer(c_int64_t), not integer(c_int32_t)')
     call net%bind(offset, zero)
-    call net%forward(MP_GRAPH_INFERENCE)
+    call net%forward(MP_GRAPH_MODE_INFERENCE)
     call net%read(y, out)
     call expect('a norm', all(reshape(out, [6, 2]) == values + 1))
     call net%read(z, sums)
@@ -308,7 +308,7 @@ contains
     call expect('masters without a loss', stat == MP_SUCCESS .and. c_associated(master))
     call net%get_lists(grads, stat=stat, errmsg=sentence)
     call expect('no gradients without a loss', stat == MP_ERROR_INVALID_ARGUMENT .and. &
-      index(sentence, 'requires a loss: call mp_graph_loss before mp_graph_compile') > 0)
+      index(sentence, 'requires a loss: call mp_graph_set_loss before mp_graph_compile') > 0)
     call net%destroy()
   end subroutine
 
@@ -333,25 +333,25 @@ contains
     call expect('an operation', t == 0 .and. stat == MP_ERROR_NOT_FOUND .and. index(sentence, 'Nonlinear') > 0)
     t = net%node('Linear', 'n', [x, w], [mp_attribute('stride', 2)], stat, sentence)
     call expect('an attribute', stat == MP_ERROR_NOT_FOUND .and. &
-      sentence == 'mp_graph_node: node n: Linear: attribute stride is unknown')
+      sentence == 'mp_graph_add_node: node n: Linear: attribute stride is unknown')
     t = net%node('Linear', 'n', [x, 0], stat=stat, errmsg=sentence)
     call expect('an absent input', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'inputs[1] = -1') > 0)
     call net%node_outputs('Relu', 'n', [x], two, stat=stat, errmsg=sentence)
     call expect('outputs', all(two == 0) .and. index(sentence, 'num_outputs = 2') > 0)
     call net%output(x, stat, sentence)
-    call expect('an output', sentence == 'mp_graph_output: tensor = 0 must be computed by a node')
+    call expect('an output', sentence == 'mp_graph_add_output: tensor = 0 must be computed by a node')
     call net%keep_gradient(w, stat, sentence)
     call expect('a gradient', sentence == 'mp_graph_keep_gradient: tensor = 1 must be computed by a node')
     call net%loss(x, stat, sentence)
-    call expect('a loss', sentence == 'mp_graph_loss: tensor = 0 must be the first output of a loss')
-    policy = policy_of(MP_FP16, MP_AUTOCAST_EMULATE)
+    call expect('a loss', sentence == 'mp_graph_set_loss: tensor = 0 must be the first output of a loss')
+    policy = policy_of(MP_FP16, MP_AUTOCAST_FLAG_EMULATE)
     call net%autocast(policy, stat, sentence)
     call expect('a policy that emulates', stat == MP_ERROR_UNSUPPORTED)
     call policy%destroy()
-    call net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
     call expect('too early', index(sentence, 'graph is not compiled') > 0)
     call net%destroy()
-    call net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
     call expect('destroyed', sentence == 'mp_graph_forward: graph = NULL')
   end subroutine
 
@@ -403,14 +403,14 @@ contains
     call first%compile()
     small = 1
     call second%bind(x, small)
-    call first%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call first%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
     call expect('both know what is bound', sentence == 'mp_graph_forward: x has 6 elements, but the array has 3')
     call second%set_batch(1)
-    call first%forward(MP_GRAPH_INFERENCE)
+    call first%forward(MP_GRAPH_MODE_INFERENCE)
     call first%read(y, small)
     call expect('a network has two names', all(small == 1))
     call first%destroy()
-    call second%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call second%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
     call expect('both names end', sentence == 'mp_graph_forward: graph = NULL')
     call second%destroy()
   end subroutine

@@ -23,7 +23,7 @@ def make(context: Context, columns: int, *, bias: Any = None, activation: Any = 
     epilogue.activation = enumerator(_sys.mp_activation_t, activation, "activation")
     if bias is not None:
         got = context.check_array(bias, "bias", size=columns)
-        point(epilogue, bias=got).bias_dtype = got.mp_dtype
+        point(epilogue, bias=got).dtype_bias = got.mp_dtype
     for name, array, size in (("dbias", dbias, columns), ("amax", amax, 1), ("found_inf", found_inf, 1),
                               ("scale", scale, 1)):
         if array is not None:

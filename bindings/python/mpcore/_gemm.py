@@ -80,13 +80,13 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
 
     desc = _sys.mp_gemm_desc_default(m, n, k, va.mp_dtype, vd.mp_dtype)
     desc.alpha, desc.beta = alpha, beta
-    desc.op_a, desc.lda = matrix(va, "a")
-    desc.op_b, desc.ldb = matrix(vb, "b")
+    desc.op_a, desc.ld_a = matrix(va, "a")
+    desc.op_b, desc.ld_b = matrix(vb, "b")
     for name, got in (("out", vd), ("c", vc)):
         op, ld = matrix(got, name)
         if op != _sys.MP_OP_N:
             raise ValueError(f"rows of {name} must be contiguous: shape {got.shape}, strides {got.strides}")
-        setattr(desc, "ldc" if name == "c" else "ldd", ld)
+        setattr(desc, "ld_c" if name == "c" else "ld_d", ld)
     if batched:
         desc.batch_count = batch
         desc.stride_a, desc.stride_b = _batch(va, batch, "a"), _batch(vb, batch, "b")

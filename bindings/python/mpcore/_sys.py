@@ -104,9 +104,9 @@ MP_DEVICE_HOST = -2
 """the CPU"""
 MP_DEVICE_AUTO = -3
 """CURRENT; if none is usable, HOST with a warning"""
-MP_STEP_QUERY_DEPTH = 1024
-"""Number of steps whose outcome mp_step_query can return."""
-MP_SLOT_FP32 = 255
+MP_SCALER_QUERY_DEPTH = 1024
+"""Number of steps whose outcome mp_scaler_query_step can return."""
+MP_AUTOCAST_SLOT_FP32 = 255
 """Slot of inputs and outputs that are always fp32, such as statistics of a batch norm or the gain
 of a layer norm.  Low precision propagates neither from nor to this slot, for any class."""
 MP_GRAPH_MAX_RANK = 8
@@ -284,19 +284,19 @@ MP_CONV_WGRAD = mp_conv_op_t.MP_CONV_WGRAD
 
 class mp_scaler_policy_t(enum.IntEnum):
     """Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
-    MP_STEP_TAKEN; other steps are skipped.  docs/loss-scaler.md compares the policies."""
+    MP_STEP_OUTCOME_TAKEN; other steps are skipped.  docs/loss-scaler.md compares the policies."""
 
-    MP_SCALER_STATIC = 0
+    MP_SCALER_POLICY_STATIC = 0
     """Constant S.  bf16 training uses this policy with S = 1."""
-    MP_SCALER_BACKOFF = 1
+    MP_SCALER_POLICY_BACKOFF = 1
     """Multiplicative backoff and growth.  An overflow sets S *= backoff_factor.  growth_interval
     clean steps in a row set S *= growth_factor, unless the product is not finite.
 
     With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
-    budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
+    budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_FLAG_REFILL_EACH_STEP, by every
     clean step (Apex, update_scale_hysteresis).
     Source: torch.amp.GradScaler."""
-    MP_SCALER_LOGNORMAL = 2
+    MP_SCALER_POLICY_LOGNORMAL = 2
     """Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
     normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
     sigma_floor):
@@ -315,41 +315,41 @@ class mp_scaler_policy_t(enum.IntEnum):
     changes nothing.
     Source: OpenSeq2Seq LogMaxScaler, with its defects fixed (there an overflow feeds
     2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps)."""
-    MP_SCALER_LOGMAX = 3
+    MP_SCALER_POLICY_LOGMAX = 3
     """OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h."""
 
 
-MP_SCALER_STATIC = mp_scaler_policy_t.MP_SCALER_STATIC
-MP_SCALER_BACKOFF = mp_scaler_policy_t.MP_SCALER_BACKOFF
-MP_SCALER_LOGNORMAL = mp_scaler_policy_t.MP_SCALER_LOGNORMAL
-MP_SCALER_LOGMAX = mp_scaler_policy_t.MP_SCALER_LOGMAX
+MP_SCALER_POLICY_STATIC = mp_scaler_policy_t.MP_SCALER_POLICY_STATIC
+MP_SCALER_POLICY_BACKOFF = mp_scaler_policy_t.MP_SCALER_POLICY_BACKOFF
+MP_SCALER_POLICY_LOGNORMAL = mp_scaler_policy_t.MP_SCALER_POLICY_LOGNORMAL
+MP_SCALER_POLICY_LOGMAX = mp_scaler_policy_t.MP_SCALER_POLICY_LOGMAX
 
 
 class mp_scaler_flags_t(enum.IntFlag):
     """Bits of mp_scaler_config.flags."""
 
-    MP_SCALER_REFILL_EACH_STEP = 1
+    MP_SCALER_FLAG_REFILL_EACH_STEP = 1
     """backoff: clean steps refill hysteresis"""
-    MP_SCALER_FIRST_STEP_UNCOUNTED = 2
+    MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
     """Backoff: the first clean step, and the first one after each overflow, does not count towards
     growth_interval.
     Source: DeepSpeed FP16_Optimizer."""
 
 
-MP_SCALER_REFILL_EACH_STEP = mp_scaler_flags_t.MP_SCALER_REFILL_EACH_STEP
-MP_SCALER_FIRST_STEP_UNCOUNTED = mp_scaler_flags_t.MP_SCALER_FIRST_STEP_UNCOUNTED
+MP_SCALER_FLAG_REFILL_EACH_STEP = mp_scaler_flags_t.MP_SCALER_FLAG_REFILL_EACH_STEP
+MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = mp_scaler_flags_t.MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED
 
 
 class mp_scaler_status_t(enum.IntEnum):
     """Health of a scaler."""
 
-    MP_SCALER_OK = 0
-    MP_SCALER_DIVERGED = 1
-    """diverged_after skips in a row, or 1/S is not finite"""
+    MP_SCALER_STATUS_OK = 0
+    MP_SCALER_STATUS_DIVERGED = 1
+    """max_consecutive_skips skips in a row, or 1/S is not finite"""
 
 
-MP_SCALER_OK = mp_scaler_status_t.MP_SCALER_OK
-MP_SCALER_DIVERGED = mp_scaler_status_t.MP_SCALER_DIVERGED
+MP_SCALER_STATUS_OK = mp_scaler_status_t.MP_SCALER_STATUS_OK
+MP_SCALER_STATUS_DIVERGED = mp_scaler_status_t.MP_SCALER_STATUS_DIVERGED
 
 
 class mp_optimizer_kind_t(enum.IntEnum):
@@ -365,10 +365,10 @@ class mp_optimizer_kind_t(enum.IntEnum):
 
         m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
 
-    MP_OPT_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
-    MP_OPT_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
+    MP_OPT_FLAG_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
+    MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
 
-    MP_OPT_LARS and MP_OPT_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
+    MP_OPT_FLAG_LARS and MP_OPT_FLAG_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
 
         LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
 
@@ -377,19 +377,19 @@ class mp_optimizer_kind_t(enum.IntEnum):
     Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
     algorithm 1; LARC: Apex, apex/parallel/LARC.py."""
     MP_OPT_ADAM = 2
-    """Adam, and AdamW with MP_OPT_DECOUPLED_DECAY:
+    """Adam, and AdamW with MP_OPT_FLAG_DECOUPLED_DECAY:
 
         m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
 
     mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
-    MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
+    MP_OPT_FLAG_DECOUPLED_DECAY: w -= lr wd w.
     Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2."""
     MP_OPT_LAMB = 3
     """LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
     MP_OPT_ADAM with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
-    MP_OPT_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+    MP_OPT_FLAG_NVLAMB, for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
 
-    The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
+    The paper's form has MP_OPT_FLAG_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  Apex
     includes global clipping; here it is mp_step_options.max_grad_norm.
     Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2."""
     MP_OPT_NOVOGRAD = 4
@@ -407,7 +407,7 @@ class mp_optimizer_kind_t(enum.IntEnum):
     """Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
 
     The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
-    MP_OPT_DECOUPLED_DECAY: w -= lr wd w.
+    MP_OPT_FLAG_DECOUPLED_DECAY: w -= lr wd w.
     Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch."""
     MP_OPT_RMSPROP = 6
     """RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
@@ -428,25 +428,25 @@ MP_OPT_RMSPROP = mp_optimizer_kind_t.MP_OPT_RMSPROP
 class mp_optimizer_flags_t(enum.IntFlag):
     """Bits of mp_optimizer_desc.flags; bit 3 is unused."""
 
-    MP_OPT_NESTEROV = 1
+    MP_OPT_FLAG_NESTEROV = 1
     """SGD"""
-    MP_OPT_DECOUPLED_DECAY = 2
+    MP_OPT_FLAG_DECOUPLED_DECAY = 2
     """Adam (then AdamW), LAMB, Adagrad"""
-    MP_OPT_NO_BIAS_CORRECTION = 4
+    MP_OPT_FLAG_NO_BIAS_CORRECTION = 4
     """Adam, LAMB: mhat = m, vhat = v"""
-    MP_OPT_MODEL_OVERFLOW = 16
+    MP_OPT_FLAG_MODEL_OVERFLOW = 16
     """Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
     largest finite value: an infinite weight makes every later gradient non-finite, so every later
     step would be skipped and training would never recover."""
-    MP_OPT_DECAY_AFTER_MOMENTUM = 32
-    """SGD; excludes MP_OPT_LARC and MP_OPT_LARS"""
-    MP_OPT_LARC = 64
+    MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 32
+    """SGD; excludes MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS"""
+    MP_OPT_FLAG_LARC = 64
     """SGD"""
-    MP_OPT_LARS = 128
-    """SGD; excludes MP_OPT_LARC"""
-    MP_OPT_NVLAMB = 256
+    MP_OPT_FLAG_LARS = 128
+    """SGD; excludes MP_OPT_FLAG_LARC"""
+    MP_OPT_FLAG_NVLAMB = 256
     """LAMB: also adapts tensors without decay"""
-    MP_OPT_STOCHASTIC_ROUNDING = 512
+    MP_OPT_FLAG_STOCHASTIC_ROUNDING = 512
     """Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
     weight.  Changes below half a unit in the last place then survive on average.  Weights that
     the 16-bit type can represent are unchanged.
@@ -458,15 +458,15 @@ class mp_optimizer_flags_t(enum.IntFlag):
     Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011."""
 
 
-MP_OPT_NESTEROV = mp_optimizer_flags_t.MP_OPT_NESTEROV
-MP_OPT_DECOUPLED_DECAY = mp_optimizer_flags_t.MP_OPT_DECOUPLED_DECAY
-MP_OPT_NO_BIAS_CORRECTION = mp_optimizer_flags_t.MP_OPT_NO_BIAS_CORRECTION
-MP_OPT_MODEL_OVERFLOW = mp_optimizer_flags_t.MP_OPT_MODEL_OVERFLOW
-MP_OPT_DECAY_AFTER_MOMENTUM = mp_optimizer_flags_t.MP_OPT_DECAY_AFTER_MOMENTUM
-MP_OPT_LARC = mp_optimizer_flags_t.MP_OPT_LARC
-MP_OPT_LARS = mp_optimizer_flags_t.MP_OPT_LARS
-MP_OPT_NVLAMB = mp_optimizer_flags_t.MP_OPT_NVLAMB
-MP_OPT_STOCHASTIC_ROUNDING = mp_optimizer_flags_t.MP_OPT_STOCHASTIC_ROUNDING
+MP_OPT_FLAG_NESTEROV = mp_optimizer_flags_t.MP_OPT_FLAG_NESTEROV
+MP_OPT_FLAG_DECOUPLED_DECAY = mp_optimizer_flags_t.MP_OPT_FLAG_DECOUPLED_DECAY
+MP_OPT_FLAG_NO_BIAS_CORRECTION = mp_optimizer_flags_t.MP_OPT_FLAG_NO_BIAS_CORRECTION
+MP_OPT_FLAG_MODEL_OVERFLOW = mp_optimizer_flags_t.MP_OPT_FLAG_MODEL_OVERFLOW
+MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = mp_optimizer_flags_t.MP_OPT_FLAG_DECAY_AFTER_MOMENTUM
+MP_OPT_FLAG_LARC = mp_optimizer_flags_t.MP_OPT_FLAG_LARC
+MP_OPT_FLAG_LARS = mp_optimizer_flags_t.MP_OPT_FLAG_LARS
+MP_OPT_FLAG_NVLAMB = mp_optimizer_flags_t.MP_OPT_FLAG_NVLAMB
+MP_OPT_FLAG_STOCHASTIC_ROUNDING = mp_optimizer_flags_t.MP_OPT_FLAG_STOCHASTIC_ROUNDING
 
 
 class mp_lr_schedule_t(enum.IntEnum):
@@ -514,54 +514,54 @@ MP_REDUCE_MAX = mp_reduce_op_t.MP_REDUCE_MAX
 class mp_step_flags_t(enum.IntFlag):
     """Bits of mp_step_options.flags."""
 
-    MP_STEP_KEEP_SCALER = 1
+    MP_STEP_FLAG_KEEP_SCALER = 1
     """Leaves the scaler and its flag to a later step, for optimizers that share a scaler.  All
     optimizers except the last use this flag (or all do, and mp_scaler_update(scaler, NULL,
     stream) follows).  An optimizer skips its step for overflows in its own gradients and in those
     of previous steps.  To skip all steps together, check the later lists first:
 
-        mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
-        options.flags = MP_STEP_KEEP_SCALER;
+        mp_check_nonfinite(grads_of_b, mp_scaler_get_found_inf_address(scaler), stream);
+        options.flags = MP_STEP_FLAG_KEEP_SCALER;
         mp_scale_step(a, scaler, &options, stream);
         mp_scale_step(b, scaler, NULL, stream);     // S follows its policy"""
-    MP_STEP_UNSCALED = 2
+    MP_STEP_FLAG_UNSCALED = 2
     """The gradients come from mp_grads_accumulate or mp_grads_to_fp32: they already include 1/S, and
     the scaler uses the amax recorded there, which lognormal and logmax require.  Add
-    MP_STEP_CHECKED if the last call had MP_ACCUMULATE_LAST."""
-    MP_STEP_CHECKED = 4
+    MP_STEP_FLAG_CHECKED if the last call had MP_ACCUMULATE_FLAG_LAST."""
+    MP_STEP_FLAG_CHECKED = 4
     """The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-    mp_scaler_found_inf (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
+    mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
     step omits pass 1, which saves a launch and one of two reads of every gradient.
 
     Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
     tensor_norms, reports, and a group's max_tensor_norm."""
-    MP_STEP_SHARDED = 8
+    MP_STEP_FLAG_SHARDED = 8
     """Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.  The
     norm is that of the tensors of all ranks.  Without this flag all ranks have the same
     gradients."""
 
 
-MP_STEP_KEEP_SCALER = mp_step_flags_t.MP_STEP_KEEP_SCALER
-MP_STEP_UNSCALED = mp_step_flags_t.MP_STEP_UNSCALED
-MP_STEP_CHECKED = mp_step_flags_t.MP_STEP_CHECKED
-MP_STEP_SHARDED = mp_step_flags_t.MP_STEP_SHARDED
+MP_STEP_FLAG_KEEP_SCALER = mp_step_flags_t.MP_STEP_FLAG_KEEP_SCALER
+MP_STEP_FLAG_UNSCALED = mp_step_flags_t.MP_STEP_FLAG_UNSCALED
+MP_STEP_FLAG_CHECKED = mp_step_flags_t.MP_STEP_FLAG_CHECKED
+MP_STEP_FLAG_SHARDED = mp_step_flags_t.MP_STEP_FLAG_SHARDED
 
 
 class mp_accumulate_flags_t(enum.IntFlag):
     """Flags of mp_grads_accumulate."""
 
-    MP_ACCUMULATE_FIRST = 1
+    MP_ACCUMULATE_FLAG_FIRST = 1
     """First gradients of a window: sums are overwritten, not read."""
-    MP_ACCUMULATE_LAST = 2
+    MP_ACCUMULATE_FLAG_LAST = 2
     """Last gradients before an update by the application's own optimizer: the sums are checked too,
-    and mp_step_query returns the outcome after this call.  If there are several lists, only the
+    and mp_scaler_query_step returns the outcome after this call.  If there are several lists, only the
     last one has this flag.  Nothing may set the scaler's flag between this call and
     mp_scaler_update.  The outcome is that of this rank's gradients; with several ranks, call
-    mp_grad_all_reduce first."""
+    mp_grads_all_reduce first."""
 
 
-MP_ACCUMULATE_FIRST = mp_accumulate_flags_t.MP_ACCUMULATE_FIRST
-MP_ACCUMULATE_LAST = mp_accumulate_flags_t.MP_ACCUMULATE_LAST
+MP_ACCUMULATE_FLAG_FIRST = mp_accumulate_flags_t.MP_ACCUMULATE_FLAG_FIRST
+MP_ACCUMULATE_FLAG_LAST = mp_accumulate_flags_t.MP_ACCUMULATE_FLAG_LAST
 
 
 class mp_step_outcome_t(enum.IntEnum):
@@ -569,277 +569,277 @@ class mp_step_outcome_t(enum.IntEnum):
     reported.  Queries, the state of the scaler and mp_step_options report the same outcome;
     mp_scaler_get_history_sync has its own codes."""
 
-    MP_STEP_PENDING = 0
+    MP_STEP_OUTCOME_PENDING = 0
     """the device has not finished the step"""
-    MP_STEP_TAKEN = 1
-    MP_STEP_SKIPPED = 2
-    """Lower bound of all skips, for comparisons (outcome >= MP_STEP_SKIPPED); never reported.  A
+    MP_STEP_OUTCOME_TAKEN = 1
+    MP_STEP_OUTCOME_SKIPPED = 2
+    """Lower bound of all skips, for comparisons (outcome >= MP_STEP_OUTCOME_SKIPPED); never reported.  A
     skipped step updates neither weights nor moments."""
-    MP_STEP_RANGE = 3
+    MP_STEP_OUTCOME_OUT_OF_RANGE = 3
     """Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
     that factor is not finite.  S is unchanged, because no other S would help."""
-    MP_STEP_NO_SCALE = 5
-    """Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_DIVERGED.  (4 is
+    MP_STEP_OUTCOME_NO_SCALE = 5
+    """Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_STATUS_DIVERGED.  (4 is
     reserved.)"""
-    MP_STEP_OVERFLOW = 6
+    MP_STEP_OUTCOME_OVERFLOW = 6
     """skipped: the flag was set, or a gradient or amax is not finite; S follows its policy"""
 
 
-MP_STEP_PENDING = mp_step_outcome_t.MP_STEP_PENDING
-MP_STEP_TAKEN = mp_step_outcome_t.MP_STEP_TAKEN
-MP_STEP_SKIPPED = mp_step_outcome_t.MP_STEP_SKIPPED
-MP_STEP_RANGE = mp_step_outcome_t.MP_STEP_RANGE
-MP_STEP_NO_SCALE = mp_step_outcome_t.MP_STEP_NO_SCALE
-MP_STEP_OVERFLOW = mp_step_outcome_t.MP_STEP_OVERFLOW
+MP_STEP_OUTCOME_PENDING = mp_step_outcome_t.MP_STEP_OUTCOME_PENDING
+MP_STEP_OUTCOME_TAKEN = mp_step_outcome_t.MP_STEP_OUTCOME_TAKEN
+MP_STEP_OUTCOME_SKIPPED = mp_step_outcome_t.MP_STEP_OUTCOME_SKIPPED
+MP_STEP_OUTCOME_OUT_OF_RANGE = mp_step_outcome_t.MP_STEP_OUTCOME_OUT_OF_RANGE
+MP_STEP_OUTCOME_NO_SCALE = mp_step_outcome_t.MP_STEP_OUTCOME_NO_SCALE
+MP_STEP_OUTCOME_OVERFLOW = mp_step_outcome_t.MP_STEP_OUTCOME_OVERFLOW
 
 
-class mp_autocast_class_t(enum.IntEnum):
+class mp_op_class_t(enum.IntEnum):
     """Class of an operation: the list that contains it.  Names follow TensorFlow."""
 
-    MP_CAST_UNLISTED = 0
+    MP_OP_CLASS_UNLISTED = 0
     """fp32, independent of its neighbors"""
-    MP_CAST_ALLOW = 1
+    MP_OP_CLASS_ALLOW = 1
     """always low precision: numerically safe, and faster"""
-    MP_CAST_INFER = 2
+    MP_OP_CLASS_INFER = 2
     """low precision between low-precision nodes, except downstream of a DENY"""
-    MP_CAST_DENY = 3
-    """fp32.  Propagates downstream through MP_CAST_INFER nodes, and through MP_CAST_CLEAR nodes that
-    lead to another MP_CAST_INFER or MP_CAST_DENY."""
-    MP_CAST_CLEAR = 4
+    MP_OP_CLASS_DENY = 3
+    """fp32.  Propagates downstream through MP_OP_CLASS_INFER nodes, and through MP_OP_CLASS_CLEAR nodes that
+    lead to another MP_OP_CLASS_INFER or MP_OP_CLASS_DENY."""
+    MP_OP_CLASS_CLEAR = 4
     """no numerical effect: takes the precision of its neighbors"""
-    MP_CAST_PROMOTE = 5
-    """MP_AUTOCAST_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
-    as MP_CAST_INFER."""
+    MP_OP_CLASS_PROMOTE = 5
+    """MP_AUTOCAST_PRESET_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
+    as MP_OP_CLASS_INFER."""
 
 
-MP_CAST_UNLISTED = mp_autocast_class_t.MP_CAST_UNLISTED
-MP_CAST_ALLOW = mp_autocast_class_t.MP_CAST_ALLOW
-MP_CAST_INFER = mp_autocast_class_t.MP_CAST_INFER
-MP_CAST_DENY = mp_autocast_class_t.MP_CAST_DENY
-MP_CAST_CLEAR = mp_autocast_class_t.MP_CAST_CLEAR
-MP_CAST_PROMOTE = mp_autocast_class_t.MP_CAST_PROMOTE
+MP_OP_CLASS_UNLISTED = mp_op_class_t.MP_OP_CLASS_UNLISTED
+MP_OP_CLASS_ALLOW = mp_op_class_t.MP_OP_CLASS_ALLOW
+MP_OP_CLASS_INFER = mp_op_class_t.MP_OP_CLASS_INFER
+MP_OP_CLASS_DENY = mp_op_class_t.MP_OP_CLASS_DENY
+MP_OP_CLASS_CLEAR = mp_op_class_t.MP_OP_CLASS_CLEAR
+MP_OP_CLASS_PROMOTE = mp_op_class_t.MP_OP_CLASS_PROMOTE
 
 
 class mp_autocast_preset_t(enum.IntEnum):
     """Lists of operations and rules of propagation."""
 
-    MP_AUTOCAST_DEFAULT = 0
-    """Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_CAST_ALLOW: products, convolutions,
-    attention, recurrent layers.  MP_CAST_INFER: batch norm.  MP_CAST_DENY: softmax, norms over a
+    MP_AUTOCAST_PRESET_DEFAULT = 0
+    """Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_OP_CLASS_ALLOW: products, convolutions,
+    attention, recurrent layers.  MP_OP_CLASS_INFER: batch norm.  MP_OP_CLASS_DENY: softmax, norms over a
     row, losses, sums."""
-    MP_AUTOCAST_TENSORFLOW = 1
+    MP_AUTOCAST_PRESET_TENSORFLOW = 1
     """lists of TensorFlow 2.21 for fp16"""
-    MP_AUTOCAST_TENSORFLOW_BF16 = 2
+    MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 2
     """lists of TensorFlow 2.21 for bf16"""
-    MP_AUTOCAST_PYTORCH = 3
+    MP_AUTOCAST_PRESET_PYTORCH = 3
     """Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
     of listed operations, such as cross_entropy and interpolate.  Unknown operations are
-    MP_CAST_CLEAR.
+    MP_OP_CLASS_CLEAR.
 
     Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
-    is MP_CAST_ALLOW, or if all its floating-point inputs are and no list requires fp32.
-    MP_CAST_DENY does not propagate."""
-    MP_AUTOCAST_ONNX = 4
+    is MP_OP_CLASS_ALLOW, or if all its floating-point inputs are and no list requires fp32.
+    MP_OP_CLASS_DENY does not propagate."""
+    MP_AUTOCAST_PRESET_ONNX = 4
     """names of ONNX; the block list of onnxconverter-common is unlisted"""
 
 
-MP_AUTOCAST_DEFAULT = mp_autocast_preset_t.MP_AUTOCAST_DEFAULT
-MP_AUTOCAST_TENSORFLOW = mp_autocast_preset_t.MP_AUTOCAST_TENSORFLOW
-MP_AUTOCAST_TENSORFLOW_BF16 = mp_autocast_preset_t.MP_AUTOCAST_TENSORFLOW_BF16
-MP_AUTOCAST_PYTORCH = mp_autocast_preset_t.MP_AUTOCAST_PYTORCH
-MP_AUTOCAST_ONNX = mp_autocast_preset_t.MP_AUTOCAST_ONNX
+MP_AUTOCAST_PRESET_DEFAULT = mp_autocast_preset_t.MP_AUTOCAST_PRESET_DEFAULT
+MP_AUTOCAST_PRESET_TENSORFLOW = mp_autocast_preset_t.MP_AUTOCAST_PRESET_TENSORFLOW
+MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = mp_autocast_preset_t.MP_AUTOCAST_PRESET_TENSORFLOW_BF16
+MP_AUTOCAST_PRESET_PYTORCH = mp_autocast_preset_t.MP_AUTOCAST_PRESET_PYTORCH
+MP_AUTOCAST_PRESET_ONNX = mp_autocast_preset_t.MP_AUTOCAST_PRESET_ONNX
 
 
 class mp_autocast_level_t(enum.IntEnum):
     """Override of all lists."""
 
-    MP_AUTOCAST_NORMAL = 0
+    MP_AUTOCAST_LEVEL_NORMAL = 0
     """no override"""
-    MP_AUTOCAST_INFER_AS_DENY = 1
-    """conservative: MP_CAST_INFER becomes MP_CAST_DENY"""
-    MP_AUTOCAST_TENSOR_CORES_ONLY = 2
-    """all but MP_CAST_ALLOW become MP_CAST_UNLISTED"""
-    MP_AUTOCAST_FORCE_ALL = 3
+    MP_AUTOCAST_LEVEL_INFER_AS_DENY = 1
+    """conservative: MP_OP_CLASS_INFER becomes MP_OP_CLASS_DENY"""
+    MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 2
+    """all but MP_OP_CLASS_ALLOW become MP_OP_CLASS_UNLISTED"""
+    MP_AUTOCAST_LEVEL_FORCE_ALL = 3
     """Low precision wherever possible, except constants, state and cross-entropies.  For tests;
     MP_FP16 only."""
 
 
-MP_AUTOCAST_NORMAL = mp_autocast_level_t.MP_AUTOCAST_NORMAL
-MP_AUTOCAST_INFER_AS_DENY = mp_autocast_level_t.MP_AUTOCAST_INFER_AS_DENY
-MP_AUTOCAST_TENSOR_CORES_ONLY = mp_autocast_level_t.MP_AUTOCAST_TENSOR_CORES_ONLY
-MP_AUTOCAST_FORCE_ALL = mp_autocast_level_t.MP_AUTOCAST_FORCE_ALL
+MP_AUTOCAST_LEVEL_NORMAL = mp_autocast_level_t.MP_AUTOCAST_LEVEL_NORMAL
+MP_AUTOCAST_LEVEL_INFER_AS_DENY = mp_autocast_level_t.MP_AUTOCAST_LEVEL_INFER_AS_DENY
+MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = mp_autocast_level_t.MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY
+MP_AUTOCAST_LEVEL_FORCE_ALL = mp_autocast_level_t.MP_AUTOCAST_LEVEL_FORCE_ALL
 
 
 class mp_autocast_flags_t(enum.IntFlag):
     """Bits of mp_autocast_config.flags."""
 
-    MP_AUTOCAST_NO_ENVIRONMENT = 1
+    MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1
     """ignores environment variables"""
-    MP_AUTOCAST_IGNORE_PERFORMANCE = 2
-    """Ignores the performance condition, see mp_autocast_disabled_reason."""
-    MP_AUTOCAST_KEEP_IO = 4
-    """Keeps tensors of role MP_TENSOR_OUTPUT in fp32; the caller counts as a reader."""
-    MP_AUTOCAST_EMULATE = 8
+    MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 2
+    """Ignores the performance condition, see mp_autocast_get_disabled_reason."""
+    MP_AUTOCAST_FLAG_KEEP_IO = 4
+    """Keeps tensors of role MP_TENSOR_ROLE_OUTPUT in fp32; the caller counts as a reader."""
+    MP_AUTOCAST_FLAG_EMULATE = 8
     """Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
     mp_autocast_result."""
 
 
-MP_AUTOCAST_NO_ENVIRONMENT = mp_autocast_flags_t.MP_AUTOCAST_NO_ENVIRONMENT
-MP_AUTOCAST_IGNORE_PERFORMANCE = mp_autocast_flags_t.MP_AUTOCAST_IGNORE_PERFORMANCE
-MP_AUTOCAST_KEEP_IO = mp_autocast_flags_t.MP_AUTOCAST_KEEP_IO
-MP_AUTOCAST_EMULATE = mp_autocast_flags_t.MP_AUTOCAST_EMULATE
+MP_AUTOCAST_FLAG_NO_ENVIRONMENT = mp_autocast_flags_t.MP_AUTOCAST_FLAG_NO_ENVIRONMENT
+MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = mp_autocast_flags_t.MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE
+MP_AUTOCAST_FLAG_KEEP_IO = mp_autocast_flags_t.MP_AUTOCAST_FLAG_KEEP_IO
+MP_AUTOCAST_FLAG_EMULATE = mp_autocast_flags_t.MP_AUTOCAST_FLAG_EMULATE
 
 
 class mp_node_flags_t(enum.IntFlag):
     """Bits of mp_autocast_graph.node_flags."""
 
-    MP_NODE_KEEP = 1
+    MP_NODE_FLAG_KEEP_FP32 = 1
     """stays fp32: fetched, fed, or requested by the caller"""
-    MP_NODE_ELSEWHERE = 2
+    MP_NODE_FLAG_OTHER_DEVICE = 2
     """stays fp32: runs on another device"""
-    MP_NODE_NO_LOW = 4
+    MP_NODE_FLAG_NO_LOW = 4
     """stays fp32: no 16-bit kernel; its class still propagates"""
-    MP_NODE_CAST = 8
+    MP_NODE_FLAG_CAST = 8
     """converts to the type of its output"""
-    MP_NODE_READS_VARIABLE = 16
+    MP_NODE_FLAG_READS_VARIABLE = 16
     """Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
     precision does not propagate through it."""
-    MP_NODE_BACK_EDGE = 32
+    MP_NODE_FLAG_BACK_EDGE = 32
     """back edge (NextIteration): follows the rest of its loop"""
-    MP_NODE_READS_EITHER = 64
-    """reads fp32 and low precision, except on MP_SLOT_FP32"""
-    MP_NODE_WRITES_EITHER = 128
+    MP_NODE_FLAG_READS_EITHER = 64
+    """reads fp32 and low precision, except on MP_AUTOCAST_SLOT_FP32"""
+    MP_NODE_FLAG_WRITES_EITHER = 128
     """can write fp32 or low precision, like mp_gemm (dtype_cd)"""
 
 
-MP_NODE_KEEP = mp_node_flags_t.MP_NODE_KEEP
-MP_NODE_ELSEWHERE = mp_node_flags_t.MP_NODE_ELSEWHERE
-MP_NODE_NO_LOW = mp_node_flags_t.MP_NODE_NO_LOW
-MP_NODE_CAST = mp_node_flags_t.MP_NODE_CAST
-MP_NODE_READS_VARIABLE = mp_node_flags_t.MP_NODE_READS_VARIABLE
-MP_NODE_BACK_EDGE = mp_node_flags_t.MP_NODE_BACK_EDGE
-MP_NODE_READS_EITHER = mp_node_flags_t.MP_NODE_READS_EITHER
-MP_NODE_WRITES_EITHER = mp_node_flags_t.MP_NODE_WRITES_EITHER
+MP_NODE_FLAG_KEEP_FP32 = mp_node_flags_t.MP_NODE_FLAG_KEEP_FP32
+MP_NODE_FLAG_OTHER_DEVICE = mp_node_flags_t.MP_NODE_FLAG_OTHER_DEVICE
+MP_NODE_FLAG_NO_LOW = mp_node_flags_t.MP_NODE_FLAG_NO_LOW
+MP_NODE_FLAG_CAST = mp_node_flags_t.MP_NODE_FLAG_CAST
+MP_NODE_FLAG_READS_VARIABLE = mp_node_flags_t.MP_NODE_FLAG_READS_VARIABLE
+MP_NODE_FLAG_BACK_EDGE = mp_node_flags_t.MP_NODE_FLAG_BACK_EDGE
+MP_NODE_FLAG_READS_EITHER = mp_node_flags_t.MP_NODE_FLAG_READS_EITHER
+MP_NODE_FLAG_WRITES_EITHER = mp_node_flags_t.MP_NODE_FLAG_WRITES_EITHER
 
 
 class mp_tensor_role_t(enum.IntEnum):
     """Role of a tensor."""
 
-    MP_TENSOR_ACTIVATION = 0
-    MP_TENSOR_PARAMETER = 1
+    MP_TENSOR_ROLE_ACTIVATION = 0
+    MP_TENSOR_ROLE_PARAMETER = 1
     """an optimizer has its fp32 master and can keep a 16-bit copy"""
-    MP_TENSOR_OUTPUT = 2
+    MP_TENSOR_ROLE_OUTPUT = 2
     """read by the caller"""
 
 
-MP_TENSOR_ACTIVATION = mp_tensor_role_t.MP_TENSOR_ACTIVATION
-MP_TENSOR_PARAMETER = mp_tensor_role_t.MP_TENSOR_PARAMETER
-MP_TENSOR_OUTPUT = mp_tensor_role_t.MP_TENSOR_OUTPUT
+MP_TENSOR_ROLE_ACTIVATION = mp_tensor_role_t.MP_TENSOR_ROLE_ACTIVATION
+MP_TENSOR_ROLE_PARAMETER = mp_tensor_role_t.MP_TENSOR_ROLE_PARAMETER
+MP_TENSOR_ROLE_OUTPUT = mp_tensor_role_t.MP_TENSOR_ROLE_OUTPUT
 
 
 class mp_cast_kind_t(enum.IntEnum):
     """Source of the converted tensor."""
 
-    MP_CAST_BY_KERNEL = 1
+    MP_CAST_KIND_KERNEL = 1
     """mp_cast, once for all readers"""
-    MP_CAST_BY_MODEL_COPY = 2
+    MP_CAST_KIND_MODEL_COPY = 2
     """The 16-bit copy of a parameter that the optimizer writes (mp_optimizer_desc.model): no
     kernel."""
 
 
-MP_CAST_BY_KERNEL = mp_cast_kind_t.MP_CAST_BY_KERNEL
-MP_CAST_BY_MODEL_COPY = mp_cast_kind_t.MP_CAST_BY_MODEL_COPY
+MP_CAST_KIND_KERNEL = mp_cast_kind_t.MP_CAST_KIND_KERNEL
+MP_CAST_KIND_MODEL_COPY = mp_cast_kind_t.MP_CAST_KIND_MODEL_COPY
 
 
-class mp_autocast_why_t(enum.IntEnum):
+class mp_autocast_reason_t(enum.IntEnum):
     """Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_cause is the node
     in brackets."""
 
-    MP_WHY_UNLISTED = 1
-    """MP_CAST_UNLISTED: on no list, or by level"""
-    MP_WHY_DENY_LIST = 2
-    """MP_CAST_DENY by list, pattern, node_class or level"""
-    MP_WHY_DENY_UPSTREAM = 3
-    """downstream of an MP_CAST_DENY [that node]"""
-    MP_WHY_RANGE = 4
+    MP_AUTOCAST_REASON_UNLISTED = 1
+    """MP_OP_CLASS_UNLISTED: on no list, or by level"""
+    MP_AUTOCAST_REASON_DENY_LIST = 2
+    """MP_OP_CLASS_DENY by list, pattern, node_class or level"""
+    MP_AUTOCAST_REASON_DENY_UPSTREAM = 3
+    """downstream of an MP_OP_CLASS_DENY [that node]"""
+    MP_AUTOCAST_REASON_RANGE = 4
     """tensor_amax of a tensor exceeds amax_limit"""
-    MP_WHY_DEPTH = 5
+    MP_AUTOCAST_REASON_DEPTH = 5
     """node_depth exceeds depth_limit"""
-    MP_WHY_KEPT = 6
-    """MP_NODE_KEEP"""
-    MP_WHY_ELSEWHERE = 7
-    """MP_NODE_ELSEWHERE"""
-    MP_WHY_NO_KERNEL = 8
-    """MP_NODE_NO_LOW"""
-    MP_WHY_NO_ALLOW_NEARBY = 9
+    MP_AUTOCAST_REASON_KEPT = 6
+    """MP_NODE_FLAG_KEEP_FP32"""
+    MP_AUTOCAST_REASON_OTHER_DEVICE = 7
+    """MP_NODE_FLAG_OTHER_DEVICE"""
+    MP_AUTOCAST_REASON_NO_KERNEL = 8
+    """MP_NODE_FLAG_NO_LOW"""
+    MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9
     """low precision is possible, but does not propagate to it"""
-    MP_WHY_NOT_FLOAT = 10
+    MP_AUTOCAST_REASON_NOT_FLOAT = 10
     """reads and writes no MP_FP32 tensor"""
-    MP_WHY_DISABLED = 11
+    MP_AUTOCAST_REASON_DISABLED = 11
     """autocast is disabled: mp_autocast_result.disabled_reason"""
-    MP_WHY_CLUSTER_FP32 = 12
+    MP_AUTOCAST_REASON_CLUSTER_FP32 = 12
     """in an fp32 cluster [the member that requires fp32]"""
-    MP_WHY_ALLOW_LIST = 32
-    """MP_CAST_ALLOW by list, node_class or level"""
-    MP_WHY_BETWEEN_ALLOW = 33
-    """INFER or CLEAR between two MP_CAST_ALLOW [the downstream one]"""
-    MP_WHY_FOLLOWS_ALLOW = 34
-    """Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PYTORCH."""
-    MP_WHY_CLEAR_NEXT_TO_LOW = 35
-    """MP_CAST_CLEAR connected to a low-precision node [that node]"""
-    MP_WHY_CLUSTER_LOW = 36
+    MP_AUTOCAST_REASON_ALLOW_LIST = 32
+    """MP_OP_CLASS_ALLOW by list, node_class or level"""
+    MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33
+    """INFER or CLEAR between two MP_OP_CLASS_ALLOW [the downstream one]"""
+    MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34
+    """Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PRESET_PYTORCH."""
+    MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35
+    """MP_OP_CLASS_CLEAR connected to a low-precision node [that node]"""
+    MP_AUTOCAST_REASON_CLUSTER_LOW = 36
     """in a low-precision cluster [the member that caused it]"""
-    MP_WHY_CAST_ABSORBED = 37
+    MP_AUTOCAST_REASON_CAST_ABSORBED = 37
     """cast to fp32 with only low-precision readers [the first]"""
-    MP_WHY_PATTERN = 38
-    """MP_CAST_ALLOW by mp_autocast_set_nodes"""
+    MP_AUTOCAST_REASON_PATTERN = 38
+    """MP_OP_CLASS_ALLOW by mp_autocast_set_nodes"""
 
 
-MP_WHY_UNLISTED = mp_autocast_why_t.MP_WHY_UNLISTED
-MP_WHY_DENY_LIST = mp_autocast_why_t.MP_WHY_DENY_LIST
-MP_WHY_DENY_UPSTREAM = mp_autocast_why_t.MP_WHY_DENY_UPSTREAM
-MP_WHY_RANGE = mp_autocast_why_t.MP_WHY_RANGE
-MP_WHY_DEPTH = mp_autocast_why_t.MP_WHY_DEPTH
-MP_WHY_KEPT = mp_autocast_why_t.MP_WHY_KEPT
-MP_WHY_ELSEWHERE = mp_autocast_why_t.MP_WHY_ELSEWHERE
-MP_WHY_NO_KERNEL = mp_autocast_why_t.MP_WHY_NO_KERNEL
-MP_WHY_NO_ALLOW_NEARBY = mp_autocast_why_t.MP_WHY_NO_ALLOW_NEARBY
-MP_WHY_NOT_FLOAT = mp_autocast_why_t.MP_WHY_NOT_FLOAT
-MP_WHY_DISABLED = mp_autocast_why_t.MP_WHY_DISABLED
-MP_WHY_CLUSTER_FP32 = mp_autocast_why_t.MP_WHY_CLUSTER_FP32
-MP_WHY_ALLOW_LIST = mp_autocast_why_t.MP_WHY_ALLOW_LIST
-MP_WHY_BETWEEN_ALLOW = mp_autocast_why_t.MP_WHY_BETWEEN_ALLOW
-MP_WHY_FOLLOWS_ALLOW = mp_autocast_why_t.MP_WHY_FOLLOWS_ALLOW
-MP_WHY_CLEAR_NEXT_TO_LOW = mp_autocast_why_t.MP_WHY_CLEAR_NEXT_TO_LOW
-MP_WHY_CLUSTER_LOW = mp_autocast_why_t.MP_WHY_CLUSTER_LOW
-MP_WHY_CAST_ABSORBED = mp_autocast_why_t.MP_WHY_CAST_ABSORBED
-MP_WHY_PATTERN = mp_autocast_why_t.MP_WHY_PATTERN
+MP_AUTOCAST_REASON_UNLISTED = mp_autocast_reason_t.MP_AUTOCAST_REASON_UNLISTED
+MP_AUTOCAST_REASON_DENY_LIST = mp_autocast_reason_t.MP_AUTOCAST_REASON_DENY_LIST
+MP_AUTOCAST_REASON_DENY_UPSTREAM = mp_autocast_reason_t.MP_AUTOCAST_REASON_DENY_UPSTREAM
+MP_AUTOCAST_REASON_RANGE = mp_autocast_reason_t.MP_AUTOCAST_REASON_RANGE
+MP_AUTOCAST_REASON_DEPTH = mp_autocast_reason_t.MP_AUTOCAST_REASON_DEPTH
+MP_AUTOCAST_REASON_KEPT = mp_autocast_reason_t.MP_AUTOCAST_REASON_KEPT
+MP_AUTOCAST_REASON_OTHER_DEVICE = mp_autocast_reason_t.MP_AUTOCAST_REASON_OTHER_DEVICE
+MP_AUTOCAST_REASON_NO_KERNEL = mp_autocast_reason_t.MP_AUTOCAST_REASON_NO_KERNEL
+MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = mp_autocast_reason_t.MP_AUTOCAST_REASON_NO_ALLOW_NEARBY
+MP_AUTOCAST_REASON_NOT_FLOAT = mp_autocast_reason_t.MP_AUTOCAST_REASON_NOT_FLOAT
+MP_AUTOCAST_REASON_DISABLED = mp_autocast_reason_t.MP_AUTOCAST_REASON_DISABLED
+MP_AUTOCAST_REASON_CLUSTER_FP32 = mp_autocast_reason_t.MP_AUTOCAST_REASON_CLUSTER_FP32
+MP_AUTOCAST_REASON_ALLOW_LIST = mp_autocast_reason_t.MP_AUTOCAST_REASON_ALLOW_LIST
+MP_AUTOCAST_REASON_BETWEEN_ALLOW = mp_autocast_reason_t.MP_AUTOCAST_REASON_BETWEEN_ALLOW
+MP_AUTOCAST_REASON_FOLLOWS_ALLOW = mp_autocast_reason_t.MP_AUTOCAST_REASON_FOLLOWS_ALLOW
+MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = mp_autocast_reason_t.MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW
+MP_AUTOCAST_REASON_CLUSTER_LOW = mp_autocast_reason_t.MP_AUTOCAST_REASON_CLUSTER_LOW
+MP_AUTOCAST_REASON_CAST_ABSORBED = mp_autocast_reason_t.MP_AUTOCAST_REASON_CAST_ABSORBED
+MP_AUTOCAST_REASON_PATTERN = mp_autocast_reason_t.MP_AUTOCAST_REASON_PATTERN
 
 
-class mp_autocast_form_t(enum.IntEnum):
+class mp_autocast_format_t(enum.IntEnum):
     """Format of a report."""
 
-    MP_AUTOCAST_TEXT = 0
+    MP_AUTOCAST_FORMAT_TEXT = 0
     """One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
     a summary."""
-    MP_AUTOCAST_JSON = 1
-    MP_AUTOCAST_DOT = 2
+    MP_AUTOCAST_FORMAT_JSON = 1
+    MP_AUTOCAST_FORMAT_DOT = 2
     """for Graphviz: low precision green, fp32 red, casts on the edges"""
 
 
-MP_AUTOCAST_TEXT = mp_autocast_form_t.MP_AUTOCAST_TEXT
-MP_AUTOCAST_JSON = mp_autocast_form_t.MP_AUTOCAST_JSON
-MP_AUTOCAST_DOT = mp_autocast_form_t.MP_AUTOCAST_DOT
+MP_AUTOCAST_FORMAT_TEXT = mp_autocast_format_t.MP_AUTOCAST_FORMAT_TEXT
+MP_AUTOCAST_FORMAT_JSON = mp_autocast_format_t.MP_AUTOCAST_FORMAT_JSON
+MP_AUTOCAST_FORMAT_DOT = mp_autocast_format_t.MP_AUTOCAST_FORMAT_DOT
 
 
 class mp_xent_flags_t(enum.IntFlag):
     """Bits of mp_xent_desc_t.flags."""
 
-    MP_XENT_IGNORE_LABEL = 1
+    MP_XENT_FLAG_IGNORE_LABEL = 1
     """excludes rows whose label is `ignore_label`"""
 
 
-MP_XENT_IGNORE_LABEL = mp_xent_flags_t.MP_XENT_IGNORE_LABEL
+MP_XENT_FLAG_IGNORE_LABEL = mp_xent_flags_t.MP_XENT_FLAG_IGNORE_LABEL
 
 
 class mp_loss_kind_t(enum.IntEnum):
@@ -861,24 +861,24 @@ MP_LOSS_BCE_WITH_LOGITS = mp_loss_kind_t.MP_LOSS_BCE_WITH_LOGITS
 class mp_loss_reduction_t(enum.IntEnum):
     """Divisor of the sum of element losses."""
 
-    MP_LOSS_MEAN = 0
+    MP_LOSS_REDUCTION_MEAN = 0
     """number of elements that are not ignored"""
-    MP_LOSS_SUM = 1
+    MP_LOSS_REDUCTION_SUM = 1
     """1"""
 
 
-MP_LOSS_MEAN = mp_loss_reduction_t.MP_LOSS_MEAN
-MP_LOSS_SUM = mp_loss_reduction_t.MP_LOSS_SUM
+MP_LOSS_REDUCTION_MEAN = mp_loss_reduction_t.MP_LOSS_REDUCTION_MEAN
+MP_LOSS_REDUCTION_SUM = mp_loss_reduction_t.MP_LOSS_REDUCTION_SUM
 
 
 class mp_loss_flags_t(enum.IntFlag):
     """Bits of mp_loss_desc_t.flags."""
 
-    MP_LOSS_IGNORE_TARGET = 1
+    MP_LOSS_FLAG_IGNORE_TARGET = 1
     """excludes elements whose target is `ignore_target`"""
 
 
-MP_LOSS_IGNORE_TARGET = mp_loss_flags_t.MP_LOSS_IGNORE_TARGET
+MP_LOSS_FLAG_IGNORE_TARGET = mp_loss_flags_t.MP_LOSS_FLAG_IGNORE_TARGET
 
 
 class mp_pool_mode_t(enum.IntEnum):
@@ -900,12 +900,12 @@ MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_EXCLUDE_PAD
 class mp_pool_flags_t(enum.IntFlag):
     """Bits of mp_pool2d_desc_t.flags."""
 
-    MP_POOL_CEIL = 1
+    MP_POOL_FLAG_CEIL = 1
     """Rounds P and Q up, like ceil_mode of torch: the last window may extend beyond the padding, but
     starts inside the image or the padding before it."""
 
 
-MP_POOL_CEIL = mp_pool_flags_t.MP_POOL_CEIL
+MP_POOL_FLAG_CEIL = mp_pool_flags_t.MP_POOL_FLAG_CEIL
 
 
 class mp_pointwise_op_t(enum.IntEnum):
@@ -944,61 +944,61 @@ MP_RNN_GRU = mp_rnn_cell_t.MP_RNN_GRU
 class mp_rnn_flags_t(enum.IntFlag):
     """Bits of mp_rnn_desc_t.flags."""
 
-    MP_RNN_BIDIRECTIONAL = 1
-    MP_RNN_NO_BIAS = 2
+    MP_RNN_FLAG_BIDIRECTIONAL = 1
+    MP_RNN_FLAG_NO_BIAS = 2
     """no biases; b_ih and b_hh are ignored"""
-    MP_RNN_SKIP_INPUT = 4
+    MP_RNN_FLAG_SKIP_INPUT = 4
     """Replaces the input product of the first layer by x_t, which is added to every gate.  W_ih is
     ignored; input_size must equal hidden_size."""
-    MP_RNN_RESET_FIRST = 8
+    MP_RNN_FLAG_RESET_FIRST = 8
     """Applies the reset gate before the product, MP_RNN_GRU only: n = tanh(p_n + (r h) W_n^T + b_n).
     A time step then has two dependent products.
     Source: Cho et al. 2014; reset_after=False in TensorFlow and Keras."""
-    MP_RNN_ACCUMULATE = 16
+    MP_RNN_FLAG_ACCUMULATE = 16
     """Adds the gradients of weights and biases to the previous values, for micro-batches.  With
     dtype_dw = MP_FP32 partial sums are not rounded to 16 bits."""
 
 
-MP_RNN_BIDIRECTIONAL = mp_rnn_flags_t.MP_RNN_BIDIRECTIONAL
-MP_RNN_NO_BIAS = mp_rnn_flags_t.MP_RNN_NO_BIAS
-MP_RNN_SKIP_INPUT = mp_rnn_flags_t.MP_RNN_SKIP_INPUT
-MP_RNN_RESET_FIRST = mp_rnn_flags_t.MP_RNN_RESET_FIRST
-MP_RNN_ACCUMULATE = mp_rnn_flags_t.MP_RNN_ACCUMULATE
+MP_RNN_FLAG_BIDIRECTIONAL = mp_rnn_flags_t.MP_RNN_FLAG_BIDIRECTIONAL
+MP_RNN_FLAG_NO_BIAS = mp_rnn_flags_t.MP_RNN_FLAG_NO_BIAS
+MP_RNN_FLAG_SKIP_INPUT = mp_rnn_flags_t.MP_RNN_FLAG_SKIP_INPUT
+MP_RNN_FLAG_RESET_FIRST = mp_rnn_flags_t.MP_RNN_FLAG_RESET_FIRST
+MP_RNN_FLAG_ACCUMULATE = mp_rnn_flags_t.MP_RNN_FLAG_ACCUMULATE
 
 
 class mp_embedding_flags_t(enum.IntFlag):
     """Bits of mp_embedding_desc_t.flags."""
 
-    MP_EMBEDDING_PADDING = 1
+    MP_EMBEDDING_FLAG_PADDING = 1
     """Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
     as in torch."""
-    MP_EMBEDDING_ACCUMULATE = 2
+    MP_EMBEDDING_FLAG_ACCUMULATE = 2
     """Adds the gradient to the previous value, for micro-batches or a table that is used twice.
     With dtype_dtable = MP_FP32 partial sums are not rounded to 16 bits."""
 
 
-MP_EMBEDDING_PADDING = mp_embedding_flags_t.MP_EMBEDDING_PADDING
-MP_EMBEDDING_ACCUMULATE = mp_embedding_flags_t.MP_EMBEDDING_ACCUMULATE
+MP_EMBEDDING_FLAG_PADDING = mp_embedding_flags_t.MP_EMBEDDING_FLAG_PADDING
+MP_EMBEDDING_FLAG_ACCUMULATE = mp_embedding_flags_t.MP_EMBEDDING_FLAG_ACCUMULATE
 
 
 class mp_graph_mode_t(enum.IntEnum):
     """Mode of a forward pass."""
 
-    MP_GRAPH_INFERENCE = 0
+    MP_GRAPH_MODE_INFERENCE = 0
     """BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
     are computed only if labels or target are bound."""
-    MP_GRAPH_TRAINING = 1
+    MP_GRAPH_MODE_TRAINING = 1
     """Prepares mp_graph_backward, which computes the loss together with its gradient, and tensors
     that depend on the loss."""
 
 
-MP_GRAPH_INFERENCE = mp_graph_mode_t.MP_GRAPH_INFERENCE
-MP_GRAPH_TRAINING = mp_graph_mode_t.MP_GRAPH_TRAINING
+MP_GRAPH_MODE_INFERENCE = mp_graph_mode_t.MP_GRAPH_MODE_INFERENCE
+MP_GRAPH_MODE_TRAINING = mp_graph_mode_t.MP_GRAPH_MODE_TRAINING
 
 
 class mp_scaler_preset_t(enum.IntEnum):
     """Policies of other systems, with their defaults.  S equals theirs after every step as long as S
-    is a finite fp32 number.  All are MP_SCALER_BACKOFF except the first and the last; the returned
+    is a finite fp32 number.  All are MP_SCALER_POLICY_BACKOFF except the first and the last; the returned
     configuration can be modified.
 
     Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
@@ -1006,7 +1006,7 @@ class mp_scaler_preset_t(enum.IntEnum):
     DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged."""
 
     MP_SCALER_PRESET_LOGNORMAL = 0
-    """This library's lognormal policy: mp_scaler_config_default(MP_SCALER_LOGNORMAL)."""
+    """This library's lognormal policy: mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL)."""
     MP_SCALER_PRESET_TORCH = 1
     """torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits."""
     MP_SCALER_PRESET_APEX_AMP = 2
@@ -1022,7 +1022,7 @@ class mp_scaler_preset_t(enum.IntEnum):
     MP_SCALER_PRESET_DEEPSPEED = 5
     """DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
     "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
-    For consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP."""
+    For consecutive_hysteresis set MP_SCALER_FLAG_REFILL_EACH_STEP."""
     MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
     """DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO).  Like
     MP_SCALER_PRESET_DEEPSPEED without hysteresis, but the first growth takes 1001 clean steps."""
@@ -1035,7 +1035,7 @@ class mp_scaler_preset_t(enum.IntEnum):
     """OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  Initial S 2^14, interval
     2000, minimum 1, maximum 2^14."""
     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
-    """OpenSeq2Seq LogMaxScaler: MP_SCALER_LOGMAX.  Initial S 1, minimum 1, maximum 2^14."""
+    """OpenSeq2Seq LogMaxScaler: MP_SCALER_POLICY_LOGMAX.  Initial S 1, minimum 1, maximum 2^14."""
 
 
 MP_SCALER_PRESET_LOGNORMAL = mp_scaler_preset_t.MP_SCALER_PRESET_LOGNORMAL
@@ -1155,7 +1155,7 @@ class mp_epilogue_t(_Sized):
         ("activation", c_uint32),
         ("scale", c_void_p),
         ("bias", c_void_p),
-        ("bias_dtype", c_uint32),
+        ("dtype_bias", c_uint32),
         ("reserved0", c_uint32),
         ("aux", c_void_p),
         ("ld_aux", c_int64),
@@ -1166,16 +1166,16 @@ class mp_epilogue_t(_Sized):
     struct_size: int
     activation: int
     scale: Pointer
-    """1 float; multiplies alpha, e.g. mp_scaler_inv_scale()"""
+    """1 float; multiplies alpha, e.g. mp_scaler_get_inv_scale_address()"""
     bias: Pointer
     """n elements"""
-    bias_dtype: int
+    dtype_bias: int
     reserved0: int
     """must be 0"""
     aux: Pointer
     """m x n, type and batch layout of D; written, or read by MP_ACT_D*"""
     ld_aux: int
-    """0 = ldd"""
+    """0 = ld_d"""
     dbias: Pointer
     """n floats, overwritten; zeros if m or batch_count is 0"""
     amax: Pointer
@@ -1200,10 +1200,10 @@ class mp_gemm_desc_t(_Sized):
         ("m", c_int64),
         ("n", c_int64),
         ("k", c_int64),
-        ("lda", c_int64),
-        ("ldb", c_int64),
-        ("ldc", c_int64),
-        ("ldd", c_int64),
+        ("ld_a", c_int64),
+        ("ld_b", c_int64),
+        ("ld_c", c_int64),
+        ("ld_d", c_int64),
         ("stride_a", c_int64),
         ("stride_b", c_int64),
         ("stride_c", c_int64),
@@ -1228,10 +1228,10 @@ class mp_gemm_desc_t(_Sized):
     """op(A) is m x k, op(B) is k x n, C and D are m x n"""
     k: int
     """op(A) is m x k, op(B) is k x n, C and D are m x n"""
-    lda: int
-    ldb: int
-    ldc: int
-    ldd: int
+    ld_a: int
+    ld_b: int
+    ld_c: int
+    ld_d: int
     stride_a: int
     """Elements between batch items.  0 for a or b: all items share one matrix."""
     stride_b: int
@@ -1253,10 +1253,10 @@ class mp_gemm_group_item_t(_Sized):
         ("m", c_int64),
         ("n", c_int64),
         ("k", c_int64),
-        ("lda", c_int64),
-        ("ldb", c_int64),
-        ("ldc", c_int64),
-        ("ldd", c_int64),
+        ("ld_a", c_int64),
+        ("ld_b", c_int64),
+        ("ld_c", c_int64),
+        ("ld_d", c_int64),
         ("A", c_void_p),
         ("B", c_void_p),
         ("C", c_void_p),
@@ -1269,10 +1269,10 @@ class mp_gemm_group_item_t(_Sized):
     m: int
     n: int
     k: int
-    lda: int
-    ldb: int
-    ldc: int
-    ldd: int
+    ld_a: int
+    ld_b: int
+    ld_c: int
+    ld_d: int
     A: Pointer
     """device"""
     B: Pointer
@@ -1488,7 +1488,7 @@ class mp_scaler_config_t(_Sized):
         ("sigma_floor", c_float),
         ("growth_interval", c_int32),
         ("hysteresis", c_int32),
-        ("diverged_after", c_int32),
+        ("max_consecutive_skips", c_int32),
         ("history", c_int32),
         ("reserved0", c_uint32),
     ]
@@ -1499,12 +1499,12 @@ class mp_scaler_config_t(_Sized):
     init_scale: float
     min_scale: float
     """Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
-    become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_NO_SCALE) and the status
-    becomes MP_SCALER_DIVERGED."""
+    become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_OUTCOME_NO_SCALE) and the status
+    becomes MP_SCALER_STATUS_DIVERGED."""
     max_scale: float
     """Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
-    become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_NO_SCALE) and the status
-    becomes MP_SCALER_DIVERGED."""
+    become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_OUTCOME_NO_SCALE) and the status
+    becomes MP_SCALER_STATUS_DIVERGED."""
     growth_factor: float
     """backoff; > 1"""
     backoff_factor: float
@@ -1523,8 +1523,8 @@ class mp_scaler_config_t(_Sized):
     """>= 1; clean steps per growth of S or per bit of h"""
     hysteresis: int
     """backoff; overflows per backoff, >= 1"""
-    diverged_after: int
-    """Number of consecutive skipped steps after which the status is MP_SCALER_DIVERGED and S is
+    max_consecutive_skips: int
+    """Number of consecutive skipped steps after which the status is MP_SCALER_STATUS_DIVERGED and S is
     frozen until a step is clean; 0 = never.  No S prevents a NaN in the forward pass, and
     lowering S further would end at min_scale or 0."""
     history: int
@@ -1553,7 +1553,7 @@ class mp_scaler_state_t(_Sized):
         ("steps", c_int64),
         ("skipped", c_int64),
         ("skipped_nan", c_int64),
-        ("skipped_in_row", c_int64),
+        ("consecutive_skips", c_int64),
         ("overflows", c_int64),
         ("out_of_range", c_int64),
         ("no_scale", c_int64),
@@ -1563,7 +1563,7 @@ class mp_scaler_state_t(_Sized):
     scale: float
     growth_tracker: int
     """clean steps counted towards growth_interval; -1: the next one is not
-    counted (MP_SCALER_FIRST_STEP_UNCOUNTED)"""
+    counted (MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED)"""
     hysteresis_left: int
     """overflows until S backs off; 0: each one backs off"""
     log2_mean: float
@@ -1584,17 +1584,17 @@ class mp_scaler_state_t(_Sized):
     """skipped steps: overflows + out_of_range + no_scale"""
     skipped_nan: int
     """overflows with a NaN gradient (amax was NaN)"""
-    skipped_in_row: int
+    consecutive_skips: int
     """skips since the last clean step"""
     overflows: int
-    """Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    """Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE."""
     out_of_range: int
-    """Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    """Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE."""
     no_scale: int
-    """Skips per outcome: MP_STEP_OVERFLOW, MP_STEP_RANGE, MP_STEP_NO_SCALE."""
+    """Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE."""
 
 
-class mp_hyper_t(_Sized):
+class mp_param_group_t(_Sized):
     """Hyperparameters of one parameter group.  0 disables a limit or a regularizer."""
 
     _fields_ = [
@@ -1626,13 +1626,13 @@ class mp_hyper_t(_Sized):
     beta2: float
     """Adam, LAMB, NovoGrad, RMSProp"""
     eps: float
-    """> 0; SGD with MP_OPT_LARC or MP_OPT_LARS: >= 0"""
+    """> 0; SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: >= 0"""
     weight_decay: float
     """>= 0"""
     dampening: float
     """SGD, NovoGrad"""
     trust: float
-    """SGD with MP_OPT_LARC or MP_OPT_LARS: > 0"""
+    """SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: > 0"""
     max_tensor_norm: float
     """g *= min(1, max_tensor_norm / (|g| + 1e-6))"""
     max_value: float
@@ -1662,7 +1662,7 @@ class mp_optimizer_desc_t(_Sized):
     list, or the address of a tensor, that occurs twice, except in grads and extra_grads.
 
     m and v are usually NULL.  mp_optimizer_create then allocates those that the groups need, filled
-    with 0, by the context's allocator; see mp_optimizer_moments.  If you pass m or v, initialize
+    with 0, by the context's allocator; see mp_optimizer_get_moments.  If you pass m or v, initialize
     its tensors yourself."""
 
     _fields_ = [
@@ -1670,7 +1670,7 @@ class mp_optimizer_desc_t(_Sized):
         ("kind", c_uint32),
         ("flags", c_uint32),
         ("num_groups", c_uint32),
-        ("groups", POINTER(mp_hyper_t)),
+        ("groups", POINTER(mp_param_group_t)),
         ("tensor_group", c_void_p),
         ("grads", c_void_p),
         ("master", c_void_p),
@@ -1721,7 +1721,7 @@ class mp_optimizer_desc_t(_Sized):
     the gradient of a custom penalty.  Every step reads it without checking it: an element whose
     extra gradient is infinite keeps its weight (mp_step_options.rejected_updates)."""
     rounding_seed: int
-    """for MP_OPT_STOCHASTIC_ROUNDING; any value"""
+    """for MP_OPT_FLAG_STOCHASTIC_ROUNDING; any value"""
 
 
 class mp_model_options_t(_Sized):
@@ -1736,12 +1736,12 @@ class mp_model_options_t(_Sized):
     ]
     struct_size: int
     flags: int
-    """MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING"""
+    """MP_OPT_FLAG_MODEL_OVERFLOW, MP_OPT_FLAG_STOCHASTIC_ROUNDING"""
     rounding_seed: int
-    """for MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t"""
+    """for MP_OPT_FLAG_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t"""
     t: Pointer
-    """Device, 1 integer, for MP_OPT_STOCHASTIC_ROUNDING: number of updates of the weights so far.
-    With an optimizer of this library: mp_optimizer_step_counter after its step."""
+    """Device, 1 integer, for MP_OPT_FLAG_STOCHASTIC_ROUNDING: number of updates of the weights so far.
+    With an optimizer of this library: mp_optimizer_get_step_address after its step."""
     overflows: Pointer
     """see mp_step_options.model_overflows"""
 
@@ -1826,7 +1826,7 @@ class mp_step_options_t(_Sized):
     tensor_norms: Pointer
     """device, 1 float per tensor, optional: like grad_norm"""
     amax: Pointer
-    """Device, 1 float, for MP_STEP_CHECKED: largest |gradient| as measured, like `amax` of
+    """Device, 1 float, for MP_STEP_FLAG_CHECKED: largest |gradient| as measured, like `amax` of
     mp_scaler_update and required by the same policies.  Infinity or NaN skips the step.  Read but
     not cleared: clear it before the epilogues of the next step update it."""
     report: Pointer
@@ -1871,11 +1871,11 @@ class mp_autocast_config_t(_Sized):
     """mp_autocast_flags_t, or-ed"""
     amax_limit: float
     """Limit of |x|, >= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
-    mp_autocast_graph.tensor_amax is MP_CAST_DENY.  65504 / 64 leaves fp16 a headroom of six
+    mp_autocast_graph.tensor_amax is MP_OP_CLASS_DENY.  65504 / 64 leaves fp16 a headroom of six
     bits."""
     depth_limit: int
     """Limit of mp_autocast_graph.node_depth, >= 0; 0 = no limit.  A node that sums more terms is
-    MP_CAST_DENY."""
+    MP_OP_CLASS_DENY."""
 
 
 class mp_autocast_graph_t(_Sized):
@@ -1920,7 +1920,7 @@ class mp_autocast_graph_t(_Sized):
     node_op: Pointer
     """names of operations; NULL elements require a node_class"""
     node_class: Pointer
-    """optional: 1 + mp_autocast_class_t; 0 = class of node_op"""
+    """optional: 1 + mp_op_class_t; 0 = class of node_op"""
     node_name: Pointer
     """optional, for patterns and reports; elements may be NULL"""
     node_flags: Pointer
@@ -1958,9 +1958,9 @@ class mp_autocast_graph_t(_Sized):
     """nodes of the clusters"""
     cluster_kind: Pointer
     """Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-    MP_CAST_DENY or downstream of one, or has MP_NODE_KEEP, _ELSEWHERE or _NO_LOW; otherwise low
+    MP_OP_CLASS_DENY or downstream of one, or has MP_NODE_FLAG_KEEP_FP32, _ELSEWHERE or _NO_LOW; otherwise low
     precision if any member is, regardless of classes.  1, a loop: low precision if all members
-    without MP_NODE_BACK_EDGE are and the others can be; otherwise fp32."""
+    without MP_NODE_FLAG_BACK_EDGE are and the others can be; otherwise fp32."""
 
 
 class mp_autocast_cast_t(Structure):
@@ -1977,7 +1977,7 @@ class mp_autocast_cast_t(Structure):
     to: int
     kind: int
     readers: int
-    """inputs that read the result, plus the caller with MP_AUTOCAST_KEEP_IO"""
+    """inputs that read the result, plus the caller with MP_AUTOCAST_FLAG_KEEP_IO"""
 
 
 class mp_autocast_result_t(_Sized):
@@ -1987,7 +1987,7 @@ class mp_autocast_result_t(_Sized):
     Input j reads its tensor t as written, in type tensor_dtype[t], or the result of cast
     input_cast[j] if that is >= 0.  A tensor has at most one cast.
 
-    MP_AUTOCAST_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
+    MP_AUTOCAST_FLAG_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
     of inputs:
 
     - All tensors stay MP_FP32.
@@ -2005,7 +2005,7 @@ class mp_autocast_result_t(_Sized):
         ("node_dtype", c_void_p),
         ("input_cast", c_void_p),
         ("casts", POINTER(mp_autocast_cast_t)),
-        ("node_why", c_void_p),
+        ("node_reason", c_void_p),
         ("node_cause", c_void_p),
         ("disabled_reason", c_char_p),
     ]
@@ -2015,7 +2015,7 @@ class mp_autocast_result_t(_Sized):
     num_low_nodes: int
     """out"""
     num_parameters_low: int
-    """out: casts of kind MP_CAST_BY_MODEL_COPY"""
+    """out: casts of kind MP_CAST_KIND_MODEL_COPY"""
     tensor_dtype: Pointer
     """num_tensors: type that the producer writes"""
     node_dtype: Pointer
@@ -2026,8 +2026,8 @@ class mp_autocast_result_t(_Sized):
     """one per input: index into casts; -1 = no cast"""
     casts: Pointer
     """room for num_tensors; ordered by tensor"""
-    node_why: Pointer
-    """num_nodes: mp_autocast_why_t"""
+    node_reason: Pointer
+    """num_nodes: mp_autocast_reason_t"""
     node_cause: Pointer
     """num_nodes: a node that caused the type, or -1"""
     disabled_reason: Optional[bytes]
@@ -2067,7 +2067,7 @@ class mp_xent_desc_t(_Sized):
     flags: int
     """mp_xent_flags_t, or-ed; 0 = every row counts"""
     ignore_label: int
-    """any value; read only with MP_XENT_IGNORE_LABEL"""
+    """any value; read only with MP_XENT_FLAG_IGNORE_LABEL"""
 
 
 class mp_loss_desc_t(_Sized):
@@ -2098,7 +2098,7 @@ class mp_loss_desc_t(_Sized):
     flags: int
     """mp_loss_flags_t, or-ed; 0 = every element counts"""
     ignore_target: float
-    """any value, NaN included; read only with MP_LOSS_IGNORE_TARGET"""
+    """any value, NaN included; read only with MP_LOSS_FLAG_IGNORE_TARGET"""
 
 
 class mp_pool2d_desc_t(_Sized):
@@ -2111,7 +2111,7 @@ class mp_pool2d_desc_t(_Sized):
     Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
     extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
 
-    If the window is larger than the padded image (with MP_POOL_CEIL: by a stride or more), P or Q
+    If the window is larger than the padded image (with MP_POOL_FLAG_CEIL: by a stride or more), P or Q
     is 0: y is empty and dx is 0."""
 
     _fields_ = [
@@ -2406,7 +2406,7 @@ class mp_rnn_weight_grads_t(Structure):
 
 
 class mp_rnn_sizes_t(_Sized):
-    """Sizes derived from a descriptor, independent of strides and MP_RNN_ACCUMULATE."""
+    """Sizes derived from a descriptor, independent of strides and MP_RNN_FLAG_ACCUMULATE."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2477,7 +2477,7 @@ class mp_rnn_tensors_t(_Sized):
     x_step and y_step are ignored."""
     dropout_offset: Pointer
     """Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
-    changes in every training step, such as mp_optimizer_step_counter; otherwise all steps have
+    changes in every training step, such as mp_optimizer_get_step_address; otherwise all steps have
     equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
     passes of one step."""
     x: Pointer
@@ -2544,7 +2544,7 @@ class mp_embedding_desc_t(_Sized):
     vocabulary: int
     """rows of table and dtable, >= 1"""
     padding_index: int
-    """in [0, vocabulary); read only with MP_EMBEDDING_PADDING"""
+    """in [0, vocabulary); read only with MP_EMBEDDING_FLAG_PADDING"""
     width: int
     """elements of a row, >= 1"""
     ld_table: int
@@ -2629,7 +2629,7 @@ class mp_graph_tensor_t(_Sized):
 
 
 class mp_graph_memory_t(_Sized):
-    """Device memory of a compiled graph, in bytes.  The sum of all fields except activations_alone is
+    """Device memory of a compiled graph, in bytes.  The sum of all fields except activations_unshared is
     the allocated memory, apart from the tables of the lists."""
 
     _fields_ = [
@@ -2640,7 +2640,7 @@ class mp_graph_memory_t(_Sized):
         ("gradients", c_int64),
         ("states", c_int64),
         ("activations", c_int64),
-        ("activations_alone", c_int64),
+        ("activations_unshared", c_int64),
         ("workspace", c_int64),
     ]
     struct_size: int
@@ -2656,7 +2656,7 @@ class mp_graph_memory_t(_Sized):
     """states and constants"""
     activations: int
     """activations and their gradients, which reuse memory"""
-    activations_alone: int
+    activations_unshared: int
     """activations without reuse of memory; not part of the sum"""
     workspace: int
 
@@ -2735,15 +2735,15 @@ def mp_epilogue_default() -> mp_epilogue_t:
 
 
 def mp_gemm_desc_default(m: int, n: int, k: int, dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
-    """Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
-    ldb = ldc = ldd = n."""
+    """Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld_a = k,
+    ld_b = ld_c = ld_d = n."""
     value = mp_gemm_desc_t()
     _library.mp_gemm_desc_init(value, ctypes.sizeof(value), m, n, k, dtype_ab, dtype_cd)
     return value
 
 
 def mp_gemm_group_item_default(m: int, n: int, k: int) -> mp_gemm_group_item_t:
-    """Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n."""
+    """Initializes a dense, untransposed item without data: ld_a = k, ld_b = ld_c = ld_d = n."""
     value = mp_gemm_group_item_t()
     _library.mp_gemm_group_item_init(value, ctypes.sizeof(value), m, n, k)
     return value
@@ -2761,7 +2761,7 @@ def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
     """Initializes the defaults of a policy:
 
         init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-        growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+        growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history 0
         beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
         overflow_std_dev 3.0902      sigma_floor 0.5
 
@@ -2778,7 +2778,7 @@ def mp_scaler_state_default(config: mp_scaler_config_t) -> mp_scaler_state_t:
     return value
 
 
-def mp_hyper_default(kind: int, lr: float) -> mp_hyper_t:
+def mp_param_group_default(kind: int, lr: float) -> mp_param_group_t:
     """Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
     defined by it.  lr has no default.  The default of trust is for LARS; Apex's LARC uses 0.02.
 
@@ -2791,13 +2791,13 @@ def mp_hyper_default(kind: int, lr: float) -> mp_hyper_t:
         RMSProp   0       0.9     1e-8
 
     decay_power is 1; all other fields are 0."""
-    value = mp_hyper_t()
-    _library.mp_hyper_init(value, ctypes.sizeof(value), kind, lr)
+    value = mp_param_group_t()
+    _library.mp_param_group_init(value, ctypes.sizeof(value), kind, lr)
     return value
 
 
 def mp_optimizer_desc_default(kind: int) -> mp_optimizer_desc_t:
-    """Initializes a descriptor with one group and no tensors.  flags is MP_OPT_DECOUPLED_DECAY for
+    """Initializes a descriptor with one group and no tensors.  flags is MP_OPT_FLAG_DECOUPLED_DECAY for
     MP_OPT_LAMB and 0 for all other kinds."""
     value = mp_optimizer_desc_t()
     _library.mp_optimizer_desc_init(value, ctypes.sizeof(value), kind)
@@ -2826,7 +2826,7 @@ def mp_step_options_default() -> mp_step_options_t:
 
 
 def mp_autocast_config_default(low: int) -> mp_autocast_config_t:
-    """Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+    """Initializes a configuration: preset MP_AUTOCAST_PRESET_DEFAULT, level MP_AUTOCAST_LEVEL_NORMAL, no flags, no
     limits."""
     value = mp_autocast_config_t()
     _library.mp_autocast_config_init(value, ctypes.sizeof(value), low)
@@ -2914,7 +2914,7 @@ def mp_dropout_desc_default(count: int, p: float, dtype: int) -> mp_dropout_desc
 
 def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
     """Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
-    the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+    the defaults of MP_SCALER_POLICY_BACKOFF, except that max_scale and max_consecutive_skips are 0.
     @retval MP_ERROR_INVALID_ARGUMENT unknown preset"""
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
@@ -2938,7 +2938,7 @@ class Library(ctypes.CDLL):
 
         def mp_last_error(self, /) -> bytes:
             """Returns the message of the last failed call on this thread.  It names the offending argument
-            and its value: "mp_gemm: lda = 60 is smaller than k = 64".  Meaningful directly after a call
+            and its value: "mp_gemm: ld_a = 60 is smaller than k = 64".  Meaningful directly after a call
             that returned an error; valid until the next mpcore call on this thread.  Never NULL."""
 
         def mp_set_log_callback(self, callback: Any, user: Pointer, level: int, /) -> None:
@@ -2990,16 +2990,16 @@ class Library(ctypes.CDLL):
         def mp_stream_sync(self, context: Handle, stream: Handle, /) -> int:
             """Waits until all work enqueued on `stream` has finished."""
 
-        def mp_cast(self, context: Handle, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, count: int, stream: Handle, /) -> int:
-            """Converts elements: dst[i] = (dst_dtype)src[i].  dst may be src if both types have equal size;
+        def mp_cast(self, context: Handle, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, count: int, stream: Handle, /) -> int:
+            """Converts elements: dst[i] = (dtype_dst)src[i].  dst may be src if both types have equal size;
             any other overlap is an error."""
 
         def mp_epilogue_init(self, epilogue: Pointer, struct_size: int, /) -> int:
             """Initializes an identity epilogue: no activation, bias or statistics."""
 
         def mp_gemm_desc_init(self, desc: Pointer, struct_size: int, m: int, n: int, k: int, dtype_ab: int, dtype_cd: int, /) -> int:
-            """Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
-            ldb = ldc = ldd = n."""
+            """Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld_a = k,
+            ld_b = ld_c = ld_d = n."""
 
         def mp_gemm_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int:
             """Returns the workspace size for the fastest kernel and the fastest dbias sum of mp_gemm (or
@@ -3016,9 +3016,9 @@ class Library(ctypes.CDLL):
         def mp_gemm(self, context: Handle, desc: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int:
             """Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
 
-            @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
+            @param A  device; m x k with row stride ld_a (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
                       if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then checked but not used.
-            @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+            @param B  device; k x n with row stride ld_b (MP_OP_N), or n x k (MP_OP_T).
             @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
             @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
                       with an argument is an error.  If both row strides are equal in bytes, elements are
@@ -3061,7 +3061,7 @@ class Library(ctypes.CDLL):
             any matrix except its own item of C gives wrong results."""
 
         def mp_gemm_group_item_init(self, item: Pointer, struct_size: int, m: int, n: int, k: int, /) -> int:
-            """Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n."""
+            """Initializes a dense, untransposed item without data: ld_a = k, ld_b = ld_c = ld_d = n."""
 
         def mp_gemm_grouped_workspace_size(self, context: Handle, desc: Pointer, count: int, items: Pointer, bytes: Pointer, /) -> int:
             """Returns the workspace size for the fastest mp_gemm_grouped.  It depends on the shapes and
@@ -3093,7 +3093,7 @@ class Library(ctypes.CDLL):
             @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
 
             If an item is invalid, nothing is enqueued, and the message names the item:
-            "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64"."""
+            "mp_gemm_grouped: items[3].ld_a = 60 is smaller than k = 64"."""
 
         def mp_gemm_ragged_workspace_size(self, context: Handle, desc: Pointer, ragged: int, bytes: Pointer, /) -> int:
             """Returns the workspace size for the fastest mp_gemm_ragged, for any ends.
@@ -3137,7 +3137,7 @@ class Library(ctypes.CDLL):
             """Initializes a convolution with unit stride and dilation, no padding and one group; alpha = 1,
             beta = 0, dtype_out = dtype."""
 
-        def mp_conv2d_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int:
+        def mp_conv2d_get_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int:
             """Returns the output height P and width Q; 0 if the filter is larger than the padded image.
             @param p,q  host, out."""
 
@@ -3204,7 +3204,7 @@ class Library(ctypes.CDLL):
             that allocate new gradients in each step.  Do not capture into a CUDA graph.
             @param data  host, count device pointers."""
 
-        def mp_tensor_list_get(self, list: Handle, index: int, data: Pointer, numel: Pointer, dtype: Pointer, /) -> int:
+        def mp_tensor_list_get_tensor(self, list: Handle, index: int, data: Pointer, numel: Pointer, dtype: Pointer, /) -> int:
             """Returns the current address, size and type of one tensor.
             @param data,numel,dtype  host, out, each optional; data is a device address.
             @retval MP_ERROR_NOT_FOUND index is not less than count"""
@@ -3263,7 +3263,7 @@ class Library(ctypes.CDLL):
             """Initializes the defaults of a policy:
 
                 init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-                growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+                growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history 0
                 beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
                 overflow_std_dev 3.0902      sigma_floor 0.5
 
@@ -3274,19 +3274,19 @@ class Library(ctypes.CDLL):
 
         def mp_scaler_create(self, scaler: Pointer, context: Handle, config: Pointer, /) -> int:
             """Creates a scaler and all memory that it needs.  A program may have several, one per loss;
-            several optimizers may share one, see MP_STEP_KEEP_SCALER."""
+            several optimizers may share one, see MP_STEP_FLAG_KEEP_SCALER."""
 
         def mp_scaler_destroy(self, scaler: Handle, /) -> None:
             """Destroys a scaler.  Optimizers keep no reference to it.  Does nothing for the scaler of
             mp_optimizer_get_scaler."""
 
-        def mp_scaler_scale(self, scaler: Handle, /) -> Optional[int]:
+        def mp_scaler_get_scale_address(self, scaler: Handle, /) -> Optional[int]:
             """Returns the device address of S, which is constant for the life of the scaler."""
 
-        def mp_scaler_inv_scale(self, scaler: Handle, /) -> Optional[int]:
+        def mp_scaler_get_inv_scale_address(self, scaler: Handle, /) -> Optional[int]:
             """Returns the device address of 1/S, which is constant for the life of the scaler."""
 
-        def mp_scaler_found_inf(self, scaler: Handle, /) -> Optional[int]:
+        def mp_scaler_get_found_inf_address(self, scaler: Handle, /) -> Optional[int]:
             """Returns the device address of the scaler's sticky overflow flag, which is constant for the life
             of the scaler.  mp_scaler_update clears the flag."""
 
@@ -3294,11 +3294,11 @@ class Library(ctypes.CDLL):
             """Computes out[i] = loss[i] * S, before the backward pass.  out may be loss."""
 
         def mp_scaler_update(self, scaler: Handle, amax: Pointer, stream: Handle, /) -> int:
-            """Applies the policy once, from mp_scaler_found_inf and *amax, then clears the flag.
+            """Applies the policy once, from mp_scaler_get_found_inf_address and *amax, then clears the flag.
             mp_scale_step includes this.
             @param amax  device, 1 float: largest |gradient| as measured, still multiplied by S and before
                          clipping.  Infinity or NaN counts as an overflow even if the flag is 0.  Combined
-                         with the amax of steps with MP_STEP_KEEP_SCALER and of mp_grads_accumulate since
+                         with the amax of steps with MP_STEP_FLAG_KEEP_SCALER and of mp_grads_accumulate since
                          the last update.  Required by lognormal and logmax, unless such calls
                          provided one.  Otherwise optional: it distinguishes NaN from infinity."""
 
@@ -3318,7 +3318,7 @@ class Library(ctypes.CDLL):
               limits, set growth_tracker to 0 and hysteresis_left to hysteresis.
             - a negative headroom; statistics that are not finite or, for lognormal, cannot be means of
               log2 of floats
-            - inconsistent counts: skipped > steps, skipped_nan > overflows, skipped_in_row > skipped, or
+            - inconsistent counts: skipped > steps, skipped_nan > overflows, consecutive_skips > skipped, or
               skipped not equal to overflows + out_of_range + no_scale
             - counts above 2^52
 
@@ -3329,10 +3329,10 @@ class Library(ctypes.CDLL):
             @param capacity  elements of the arrays; if there are more updates, the newest are returned.
             @param scales    host, optional: S during each step.
             @param skipped   host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
-                             MP_STEP_RANGE or MP_STEP_NO_SCALE.  0 to 2 differ from mp_step_outcome_t.
+                             MP_STEP_OUTCOME_OUT_OF_RANGE or MP_STEP_OUTCOME_NO_SCALE.  0 to 2 differ from mp_step_outcome_t.
             @param count     host: elements written, at most config.history."""
 
-        def mp_hyper_init(self, hyper: Pointer, struct_size: int, kind: int, lr: float, /) -> int:
+        def mp_param_group_init(self, hyper: Pointer, struct_size: int, kind: int, lr: float, /) -> int:
             """Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
             defined by it.  lr has no default.  The default of trust is for LARS; Apex's LARC uses 0.02.
 
@@ -3347,7 +3347,7 @@ class Library(ctypes.CDLL):
             decay_power is 1; all other fields are 0."""
 
         def mp_optimizer_desc_init(self, desc: Pointer, struct_size: int, kind: int, /) -> int:
-            """Initializes a descriptor with one group and no tensors.  flags is MP_OPT_DECOUPLED_DECAY for
+            """Initializes a descriptor with one group and no tensors.  flags is MP_OPT_FLAG_DECOUPLED_DECAY for
             MP_OPT_LAMB and 0 for all other kinds."""
 
         def mp_optimizer_desc_from_name(self, name: Optional[bytes], desc: Pointer, desc_size: int, hyper: Pointer, hyper_size: int, lr: float, /) -> int:
@@ -3355,7 +3355,7 @@ class Library(ctypes.CDLL):
             defaults.  Case is ignored.
 
                 "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
-                "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+                "adamw"   MP_OPT_ADAM with MP_OPT_FLAG_DECOUPLED_DECAY and weight_decay 0.01, as in torch
 
             @param name   host.
             @param desc   host, out, desc_size bytes; desc->groups is hyper.  Zeroed on error.
@@ -3369,12 +3369,12 @@ class Library(ctypes.CDLL):
         def mp_optimizer_destroy(self, optimizer: Handle, /) -> None:
             """Destroys an optimizer and its allocations, but not the caller's lists and tensors."""
 
-        def mp_optimizer_moments(self, optimizer: Handle, m: Pointer, v: Pointer, /) -> int:
-            """Returns the lists m and v, passed or allocated; mp_tensor_list_get has their addresses.  They
+        def mp_optimizer_get_moments(self, optimizer: Handle, m: Pointer, v: Pointer, /) -> int:
+            """Returns the lists m and v, passed or allocated; mp_tensor_list_get_tensor has their addresses.  They
             live as long as the optimizer.
             @param m,v  host, out, each optional; NULL if the optimizer has none."""
 
-        def mp_optimizer_set_hyper(self, optimizer: Handle, group: int, hyper: Pointer, stream: Handle, /) -> int:
+        def mp_optimizer_set_group(self, optimizer: Handle, group: int, hyper: Pointer, stream: Handle, /) -> int:
             """Replaces the hyperparameters of one group, in stream order.  They are stored on the device, so a
             captured graph uses the new values when it is replayed.
             @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm is not 0, but was 0 in all groups at creation:
@@ -3408,7 +3408,7 @@ class Library(ctypes.CDLL):
                               written, so that a skipped step changes neither weights nor copy.
             @param options    host, optional; NULL = the defaults."""
 
-        def mp_optimizer_lr(self, optimizer: Handle, /) -> Optional[int]:
+        def mp_optimizer_get_lr_address(self, optimizer: Handle, /) -> Optional[int]:
             """Returns the learning rates of the last applied step, before lr_multipliers.
             @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
                     NULL if optimizer is NULL"""
@@ -3423,11 +3423,11 @@ class Library(ctypes.CDLL):
             @param loss  device, 1 float."""
 
         def mp_optimizer_get_scaler(self, optimizer: Handle, /) -> Optional[int]:
-            """Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, diverged_after 100.
-            It counts skips and serves mp_step_query, so bf16 training needs no other scaler.
+            """Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, max_consecutive_skips 100.
+            It counts skips and serves mp_scaler_query_step, so bf16 training needs no other scaler.
             @return owned by the optimizer and destroyed with it; NULL if optimizer is NULL"""
 
-        def mp_optimizer_step_counter(self, optimizer: Handle, /) -> Optional[int]:
+        def mp_optimizer_get_step_address(self, optimizer: Handle, /) -> Optional[int]:
             """Returns the device address of the step counter t, which is constant for the life of the
             optimizer.  Every applied step increments t.  NULL if optimizer is NULL."""
 
@@ -3484,7 +3484,7 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_NOT_FOUND NCCL cannot be loaded
             @retval MP_ERROR_COMM NCCL does not return rank or size of nccl_comm"""
 
-        def mp_grad_all_reduce(self, grads: Handle, comm: Pointer, pre: float, post: float, stream: Handle, /) -> int:
+        def mp_grads_all_reduce(self, grads: Handle, comm: Pointer, pre: float, post: float, stream: Handle, /) -> int:
             """Sums gradients over ranks: grads = post * sum over ranks (pre * grads).  In place, in the types
             of the gradients, with every product rounded.  Factors that average over n = world_size ranks:
 
@@ -3514,30 +3514,30 @@ class Library(ctypes.CDLL):
             """Checks, unscales and clips the gradients, updates the weights, and adapts the loss scale:
 
                 1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
-                2. found_inf, NaN and amax (MP_STEP_SHARDED: and the norm)
+                2. found_inf, NaN and amax (MP_STEP_FLAG_SHARDED: and the norm)
                    are combined over all ranks                                only with comm
-                3. if the outcome is MP_STEP_TAKEN:
+                3. if the outcome is MP_STEP_OUTCOME_TAKEN:
                        g = gradient / S, clipped;  optimizer update of master;
                        model = round(master);  t += 1                         second pass
-                4. S follows its policy;  found_inf is cleared                not with MP_STEP_KEEP_SCALER
+                4. S follows its policy;  found_inf is cleared                not with MP_STEP_FLAG_KEEP_SCALER
 
             Everything runs on the device, without host synchronization.  The result is bitwise identical
             to mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step and
             mp_scaler_update in this order, with fewer launches and less memory traffic.  Two passes are the
             minimum, because no weight may change before the last gradient has been checked; with
-            MP_STEP_CHECKED, one is enough.
+            MP_STEP_FLAG_CHECKED, one is enough.
 
-            found_inf is the scaler's flag (mp_scaler_found_inf), which a GEMM epilogue may already have set
-            for an activation gradient.  An overflow skips the step with MP_SCALER_STATIC too.
+            found_inf is the scaler's flag (mp_scaler_get_found_inf_address), which a GEMM epilogue may already have set
+            for an activation gradient.  An overflow skips the step with MP_SCALER_POLICY_STATIC too.
 
             Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which the
-            square of a gradient could overflow is skipped (MP_STEP_RANGE).  An element whose new weight or
+            square of a gradient could overflow is skipped (MP_STEP_OUTCOME_OUT_OF_RANGE).  An element whose new weight or
             moment is not finite, e.g. because of an infinite extra gradient, keeps its old weight and
             moments; mp_step_options.rejected_updates counts it.
 
-            Ranks: after mp_grad_all_reduce the gradients are equal on all ranks, but a flag set by an
+            Ranks: after mp_grads_all_reduce the gradients are equal on all ranks, but a flag set by an
             epilogue is not, nor is the amax of a sharded optimizer.  Phase 2 is one all_reduce of 3 floats
-            (max) and, with MP_STEP_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
+            (max) and, with MP_STEP_FLAG_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
             Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are sums of
             squares in fp32, separate for large, small and other values, each scaled by a power of two.
 
@@ -3549,34 +3549,34 @@ class Library(ctypes.CDLL):
                     taken the step"""
 
         def mp_grads_accumulate(self, scaler: Handle, grads: Handle, sums: Handle, weight: float, flags: int, stream: Handle, /) -> int:
-            """Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FIRST,
+            """Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FLAG_FIRST,
             sums = weight / S * grads.  One pass, with the current S; weight / S is rounded once, and so is
             each sum.
 
             Sets the scaler's flag if a gradient or its product with weight / S is not finite.  Records the
             largest |gradient|, still multiplied by S and without the weight, for the scaler's next update.
-            An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FIRST:
+            An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FLAG_FIRST:
             one bad micro-batch discards its window even if the flag is cleared.
 
             Accumulation over k micro-batches; `sums` are the optimizer's gradients:
 
                 for (int i = 0; i < k; i++) {
-                  const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+                  const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
                   forward_and_backward(i);
                   mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
                 }
-                options.flags = MP_STEP_UNSCALED;
+                options.flags = MP_STEP_FLAG_UNSCALED;
                 mp_scale_step(optimizer, scaler, &options, stream);
 
-            With several ranks, call mp_grad_all_reduce on the sums before the step, and set options.comm.
+            With several ranks, call mp_grads_all_reduce on the sums before the step, and set options.comm.
 
             S is constant within such a window.  Alternatively, S can follow its policy after each
             micro-batch, so that the rest of a discarded window uses a smaller S; mp_scaler_state and
-            mp_step_query then count micro-batches.  In both forms options.found_inf reports a discarded
+            mp_scaler_query_step then count micro-batches.  In both forms options.found_inf reports a discarded
             window:
 
                 for (int i = 0; i < k; i++) {
-                  const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+                  const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
                   forward_and_backward(i);
                   mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
                   mp_scaler_update(scaler, NULL, stream);
@@ -3594,20 +3594,20 @@ class Library(ctypes.CDLL):
             weight 1 and both flags.  The first half of a step with the application's own optimizer, which
             updates fp32 master weights by any rule:
 
-                const float *found_inf = mp_scaler_found_inf(scaler);
+                const float *found_inf = mp_scaler_get_found_inf_address(scaler);
                 mp_grads_to_fp32(scaler, grads, grads32, stream);
                 my_optimizer(found_inf); // masters and grads32; does nothing if *found_inf is not 0
                 mp_masters_to_model(masters, models, found_inf, NULL, stream);
                 mp_scaler_update(scaler, NULL, stream);
 
             This optimizer runs on the device and reads the flag there.  If the optimizer runs on the host
-            or cannot read the flag, the host polls mp_step_query and then starts it; other enqueued work
+            or cannot read the flag, the host polls mp_scaler_query_step and then starts it; other enqueued work
             continues meanwhile.  n is mp_scaler_state.steps + 1:
 
-                mp_step_outcome_t outcome = MP_STEP_PENDING;
+                mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
                 mp_grads_to_fp32(scaler, grads, grads32, stream);
-                while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
-                if (outcome == MP_STEP_TAKEN) {
+                while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n, &outcome);
+                if (outcome == MP_STEP_OUTCOME_TAKEN) {
                   my_host_optimizer();
                   mp_masters_to_model(masters, models, NULL, NULL, stream);
                 }
@@ -3616,17 +3616,17 @@ class Library(ctypes.CDLL):
             @param grads  any types; out may be grads if all are MP_FP32.
             @param out    MP_FP32, parallel to grads."""
 
-        def mp_step_query(self, scaler: Handle, step: int, outcome: Pointer, /) -> int:
+        def mp_scaler_query_step(self, scaler: Handle, step: int, outcome: Pointer, /) -> int:
             """Returns the outcome of a step, which the device has written to host memory.  Neither waits nor
             enqueues work.  Any thread may call it at any time, even while another one uses the scaler.
 
             The device never idles if the host queries a step while work of the next one is enqueued:
 
                 for (int64_t n = 1; n <= steps; n++) {
-                  mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+                  mp_step_outcome_t outcome = n > 1 ? MP_STEP_OUTCOME_PENDING : MP_STEP_OUTCOME_SKIPPED;
                   forward_and_backward(n); // enqueued; step n - 1 is done long before this is
-                  while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
-                  if (outcome == MP_STEP_TAKEN) advance_lr_schedule();
+                  while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n - 1, &outcome);
+                  if (outcome == MP_STEP_OUTCOME_TAKEN) advance_lr_schedule();
                   mp_scale_step(optimizer, scaler, NULL, stream);
                 }
 
@@ -3636,13 +3636,13 @@ class Library(ctypes.CDLL):
             @param step     >= 1, counted like mp_scaler_state.steps: step n is the update after which steps
                             is n, also after restoring a state and in a replayed graph.  Its outcome is
                             available at the end of the mp_scale_step or mp_scaler_update that counts it
-                            (steps with MP_STEP_KEEP_SCALER do not count), or after MP_ACCUMULATE_LAST.
+                            (steps with MP_STEP_FLAG_KEEP_SCALER do not count), or after MP_ACCUMULATE_FLAG_LAST.
             @param outcome  host, out.
-            @retval MP_ERROR_NOT_FOUND the step is MP_STEP_QUERY_DEPTH or more steps old, or precedes a
+            @retval MP_ERROR_NOT_FOUND the step is MP_SCALER_QUERY_DEPTH or more steps old, or precedes a
                     restored state"""
 
         def mp_autocast_config_init(self, config: Pointer, struct_size: int, low: int, /) -> int:
-            """Initializes a configuration: preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags, no
+            """Initializes a configuration: preset MP_AUTOCAST_PRESET_DEFAULT, level MP_AUTOCAST_LEVEL_NORMAL, no flags, no
             limits."""
 
         def mp_autocast_scaler_init(self, config: Pointer, struct_size: int, low: int, /) -> int:
@@ -3651,13 +3651,13 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_INVALID_ARGUMENT low is any other value"""
 
         def mp_autocast_create(self, policy: Pointer, config: Pointer, /) -> int:
-            """Creates a policy.  Unless MP_AUTOCAST_NO_ENVIRONMENT is set, it reads environment variables:
+            """Creates a policy.  Unless MP_AUTOCAST_FLAG_NO_ENVIRONMENT is set, it reads environment variables:
 
                 MP_AUTOCAST=off|fp16|bf16
                 MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
                 MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
                 MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
-                MP_AUTOCAST_IGNORE_PERFORMANCE=1
+                MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE=1
                 MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
 
             These variables override `config`; mp_autocast_set_class and mp_autocast_set_nodes override
@@ -3684,18 +3684,18 @@ class Library(ctypes.CDLL):
                             character, [a-z] a character in the range and [!a-z] any other.
             @retval MP_ERROR_INVALID_ARGUMENT also if the policy has been used, or a [ has no ]"""
 
-        def mp_autocast_class(self, policy: Handle, op_type: Optional[bytes], /) -> int:
+        def mp_autocast_get_class(self, policy: Handle, op_type: Optional[bytes], /) -> int:
             """Returns the class of an operation, before the level is applied.  Names are case-sensitive.
-            Returns MP_CAST_UNLISTED if the operation is unknown (with MP_AUTOCAST_PYTORCH MP_CAST_CLEAR),
+            Returns MP_OP_CLASS_UNLISTED if the operation is unknown (with MP_AUTOCAST_PRESET_PYTORCH MP_OP_CLASS_CLEAR),
             or if op_type or policy is NULL."""
 
-        def mp_autocast_disabled_reason(self, policy: Handle, context: Handle, disabled_reason: Pointer, /) -> int:
+        def mp_autocast_get_disabled_reason(self, policy: Handle, context: Handle, disabled_reason: Pointer, /) -> int:
             """Returns why autocast is disabled on a device, or NULL if it is enabled.
 
             Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
             requires Tensor Cores (sm_70), bf16 requires sm_80, and the host target has no faster 16-bit
             arithmetic.  This is not an error: mp_autocast_rewrite leaves the graph unchanged and logs one
-            warning.  MP_AUTOCAST_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
+            warning.  MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
             autocast.
             @param context         optional; NULL = no performance condition.
             @param disabled_reason  host, out: a clause in static storage; NULL = enabled."""
@@ -3706,7 +3706,7 @@ class Library(ctypes.CDLL):
             @param graph    host.
             @param result   host, out.
             @retval MP_ERROR_INVALID_ARGUMENT a value is out of range (the message names array and index),
-                    or MP_AUTOCAST_FORCE_ALL with MP_BF16"""
+                    or MP_AUTOCAST_LEVEL_FORCE_ALL with MP_BF16"""
 
         def mp_autocast_explain(self, policy: Handle, graph: Pointer, result: Pointer, form: int, text: Pointer, bytes: Pointer, /) -> int:
             """Writes a report: the type of each node and the reason.
@@ -3719,8 +3719,8 @@ class Library(ctypes.CDLL):
         def mp_autocast_op(self, policy: Handle, op_type: Optional[bytes], input_dtype: Pointer, count: int, cast_to: Pointer, output: Pointer, /) -> int:
             """Determines the casts of a single operation, for programs that execute eagerly:
 
-                MP_CAST_ALLOW    inputs and output in low precision
-                MP_CAST_DENY     inputs and output in fp32
+                MP_OP_CLASS_ALLOW    inputs and output in low precision
+                MP_OP_CLASS_DENY     inputs and output in fp32
                 otherwise        inputs of one type stay unchanged; inputs of several types become fp32
 
             Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  The performance condition
@@ -3765,7 +3765,7 @@ class Library(ctypes.CDLL):
 
             @param logits      device, rows x classes.
             @param labels      device, rows values.
-            @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+            @param loss_scale  device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
             @param row_loss    device, rows floats, written; not multiplied by S.
             @param loss        device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
             @param correct     device, 1 value, optional: increased by the number of rows whose largest
@@ -3790,7 +3790,7 @@ class Library(ctypes.CDLL):
                 loss = sum_i element_loss[i] / divisor
                 dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
 
-            - Divisor: with MP_LOSS_MEAN the number of elements that are not ignored, independent of
+            - Divisor: with MP_LOSS_REDUCTION_MEAN the number of elements that are not ignored, independent of
               their weights, as in torch.  If all are ignored, the mean is NaN.
             - Ignored elements, and elements with weights[i] = 0, have loss 0 and gradient 0 for every
               prediction.  Elements with weights[i] = 0 are included in the divisor.
@@ -3807,7 +3807,7 @@ class Library(ctypes.CDLL):
             @param prediction    device, count elements.
             @param target        device, count elements.
             @param weights       device, count floats, optional; NULL = 1.
-            @param loss_scale    device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+            @param loss_scale    device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
             @param element_loss  device, count floats, optional, written; not multiplied by S.
             @param loss          device, 1 float, optional, written; not multiplied by S.
             @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
@@ -3816,7 +3816,7 @@ class Library(ctypes.CDLL):
                     3.3.
             @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_loss_workspace_size"""
 
-        def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, stream: Handle, /) -> int:
+        def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int:
             """Transposes images from NCHW to NHWC, the layout of mp_conv2d_*, mp_pool2d_* and mp_batchnorm_*.
             Also converts the type, like mp_cast.
 
@@ -3824,14 +3824,14 @@ class Library(ctypes.CDLL):
             @param src      device, n x c x h x w, dense.
             @param dst      device, n x h x w x c, dense; must not overlap src."""
 
-        def mp_nhwc_to_nchw(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, src_dtype: int, dst: Pointer, dst_dtype: int, stream: Handle, /) -> int:
+        def mp_nhwc_to_nchw(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int:
             """Transposes images from NHWC to NCHW: the inverse of mp_nchw_to_nhwc, with equal arguments n, c,
             h and w."""
 
         def mp_pool2d_desc_init(self, desc: Pointer, struct_size: int, mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int, /) -> int:
             """Initializes adjacent windows: stride = window, no padding, no dilation."""
 
-        def mp_pool2d_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int:
+        def mp_pool2d_get_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int:
             """Returns the extents P and Q of y.
             @param p,q  host, out."""
 
@@ -3989,7 +3989,7 @@ class Library(ctypes.CDLL):
             """Computes the gradients of weights and biases, after mp_rnn_backward_data.
 
             They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
-            time steps.  MP_RNN_ACCUMULATE adds them to the previous values.
+            time steps.  MP_RNN_FLAG_ACCUMULATE adds them to the previous values.
             @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional if the first layer's
                             w_ih gradients are NULL), h0, reserve, weight_grads, found_inf, amax."""
 
@@ -4019,12 +4019,12 @@ class Library(ctypes.CDLL):
 
             Determinism: sums are in fp32 and rounded once.  The rows of dout with equal index are added in
             ascending order of i, in blocks of 64 rows whose sums are then combined;
-            MP_EMBEDDING_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus depend
+            MP_EMBEDDING_FLAG_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus depend
             on its rows of dout, their order and width, not on other indices or the device.
 
             @param indices    device, rows values.
             @param dout       device, rows x width.
-            @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_ACCUMULATE writes only
+            @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_FLAG_ACCUMULATE writes only
                               rows with an index, except the padding row.
             @param found_inf  device, 1 float, optional: set to 1 and never cleared, see mp_epilogue_t.
             @param amax       device, 1 float, optional, updated: largest |element| written to dtable, after
@@ -4048,7 +4048,7 @@ class Library(ctypes.CDLL):
             rounded once.  With p = 0, y equals x.
 
             @param offset  device, 1 value, optional; NULL = 0.  Selects the mask: use a counter in device
-                           memory that changes in every training step, such as mp_optimizer_step_counter;
+                           memory that changes in every training step, such as mp_optimizer_get_step_address;
                            otherwise all steps have equal masks.  A replayed CUDA graph reads its current
                            value.  It must be the same in the forward and backward pass of a step.
             @param x       device, count elements.
@@ -4062,7 +4062,7 @@ class Library(ctypes.CDLL):
             """Destroys a graph and its memory.  Wait for enqueued work first, and destroy optimizers created
             from its lists."""
 
-        def mp_graph_input(self, graph: Handle, name: Optional[bytes], dtype: int, rank: int, extent: Pointer, tensor: Pointer, /) -> int:
+        def mp_graph_add_input(self, graph: Handle, name: Optional[bytes], dtype: int, rank: int, extent: Pointer, tensor: Pointer, /) -> int:
             """Adds an input: a tensor in memory of the caller, see mp_graph_bind.
             @param name    host, copied, not empty.
             @param dtype   MP_FP32: autocast may cast it; MP_FP16, MP_BF16: read as stored; MP_DTYPE_NONE:
@@ -4071,17 +4071,17 @@ class Library(ctypes.CDLL):
                            extent[0] is the maximum batch, equal for all inputs.
             @param tensor  host, out: index of the tensor in all other calls."""
 
-        def mp_graph_parameter(self, graph: Handle, name: Optional[bytes], rank: int, extent: Pointer, tensor: Pointer, /) -> int:
-            """Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_lists returns it for an
+        def mp_graph_add_parameter(self, graph: Handle, name: Optional[bytes], rank: int, extent: Pointer, tensor: Pointer, /) -> int:
+            """Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_get_lists returns it for an
             optimizer.
             @param tensor  host, out."""
 
-        def mp_graph_state(self, graph: Handle, name: Optional[bytes], rank: int, extent: Pointer, tensor: Pointer, /) -> int:
+        def mp_graph_add_state(self, graph: Handle, name: Optional[bytes], rank: int, extent: Pointer, tensor: Pointer, /) -> int:
             """Adds a tensor that persists between steps and is not trained, such as running statistics: fp32,
             in memory of the graph.
             @param tensor  host, out."""
 
-        def mp_graph_node(self, graph: Handle, op_type: Optional[bytes], name: Optional[bytes], inputs: Pointer, num_inputs: int, attributes: Pointer, num_attributes: int, outputs: Pointer, num_outputs: int, /) -> int:
+        def mp_graph_add_node(self, graph: Handle, op_type: Optional[bytes], name: Optional[bytes], inputs: Pointer, num_inputs: int, attributes: Pointer, num_attributes: int, outputs: Pointer, num_outputs: int, /) -> int:
             """Adds a node: an operation from the list above.
             @param op_type     host, e.g. "Linear".
             @param name        host, copied, not empty.
@@ -4091,7 +4091,7 @@ class Library(ctypes.CDLL):
             @retval MP_ERROR_NOT_FOUND unknown operation or attribute
             @retval MP_ERROR_INVALID_ARGUMENT shapes that do not match; the message names the node"""
 
-        def mp_graph_output(self, graph: Handle, tensor: int, /) -> int:
+        def mp_graph_add_output(self, graph: Handle, tensor: int, /) -> int:
             """Marks an output of a node as readable: it gets memory that is not shared with other tensors and
             keeps its value until the next pass.  Outputs of losses are always readable.  A tensor that
             depends on the loss is computed together with it, see mp_graph_mode_t."""
@@ -4100,7 +4100,7 @@ class Library(ctypes.CDLL):
             """Keeps the gradient of an output of a node, so that mp_graph_tensor_t.grad can be read, e.g. to
             inspect its range in fp16.  Gradients of parameters are always kept."""
 
-        def mp_graph_loss(self, graph: Handle, tensor: int, /) -> int:
+        def mp_graph_set_loss(self, graph: Handle, tensor: int, /) -> int:
             """Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
             and without mp_graph_seed_gradient, the graph has no backward pass."""
 
@@ -4110,15 +4110,15 @@ class Library(ctypes.CDLL):
 
             Read `tensor`, which becomes an output, after mp_graph_forward; bind its gradient before
             mp_graph_backward.  mp_graph_backward multiplies the gradient by S.  Gradients of several seeds
-            and of mp_graph_loss add up.
+            and of mp_graph_set_loss add up.
             @param tensor  floating-point output of a node; at most one seed per tensor.
             @param input   host, out."""
 
-        def mp_graph_autocast(self, graph: Handle, policy: Handle, /) -> int:
+        def mp_graph_set_autocast(self, graph: Handle, policy: Handle, /) -> int:
             """Enables mixed precision: the policy determines the type of each operation.  Call it before
             mp_graph_compile.  If autocast is disabled on this device (see
-            mp_autocast_disabled_reason), the graph stays fp32, with one warning.
-            @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_EMULATE is not
+            mp_autocast_get_disabled_reason), the graph stays fp32, with one warning.
+            @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_FLAG_EMULATE is not
                            supported."""
 
         def mp_graph_compile(self, graph: Handle, /) -> int:
@@ -4151,7 +4151,7 @@ class Library(ctypes.CDLL):
 
         def mp_graph_backward(self, graph: Handle, scaler: Handle, stream: Handle, /) -> int:
             """Computes the loss, and S times the gradients of all parameters.  The previous pass must be
-            mp_graph_forward with MP_GRAPH_TRAINING and the same batch.
+            mp_graph_forward with MP_GRAPH_MODE_TRAINING and the same batch.
             @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
                            NULL: S = 1."""
 
@@ -4165,7 +4165,7 @@ class Library(ctypes.CDLL):
             """Sets the step, e.g. from a checkpoint; mp_graph_compile sets it to 0.  Waits for `stream`.
             @param t  0 to 2^52.  No effect on a graph without Dropout."""
 
-        def mp_graph_lists(self, graph: Handle, grads: Pointer, master: Pointer, model: Pointer, /) -> int:
+        def mp_graph_get_lists(self, graph: Handle, grads: Pointer, master: Pointer, model: Pointer, /) -> int:
             """Returns the lists for an optimizer: all parameters, in the order of their creation.  The lists
             belong to the graph and exist as long as it does.  No two gradients share memory.
             @param grads,master,model  host, out, each optional.  model is NULL if no parameter has a 16-bit
@@ -4184,7 +4184,7 @@ class Library(ctypes.CDLL):
             report is that of mp_autocast_explain.
             @param text   host, optional, out: NUL-terminated; NULL only returns the size.
             @param bytes  host.  In: size of text.  Out: required size, including the NUL.
-            @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_autocast
+            @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_set_autocast
             @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size"""
 
         def mp_graph_describe(self, graph: Handle, text: Pointer, bytes: Pointer, /) -> int:
@@ -4197,7 +4197,7 @@ class Library(ctypes.CDLL):
 
         def mp_scaler_config_init_preset(self, config: Pointer, struct_size: int, preset: int, /) -> int:
             """Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
-            the defaults of MP_SCALER_BACKOFF, except that max_scale and diverged_after are 0.
+            the defaults of MP_SCALER_POLICY_BACKOFF, except that max_scale and max_consecutive_skips are 0.
             @retval MP_ERROR_INVALID_ARGUMENT unknown preset"""
 
         def mp_scaler_config_from_name(self, name: Optional[bytes], config: Pointer, struct_size: int, /) -> int:
@@ -4208,8 +4208,8 @@ class Library(ctypes.CDLL):
                 "LogMax"     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX (OpenSeq2Seq's name)
                 "lognormal"  MP_SCALER_PRESET_LOGNORMAL
                 "dynamic"    MP_SCALER_PRESET_APEX_AMP (Apex's name); the initial S is that of GradScaler
-                "none"       MP_SCALER_STATIC with S = 1
-                "128"        MP_SCALER_STATIC with S = 128, and likewise for every other valid S
+                "none"       MP_SCALER_POLICY_STATIC with S = 1
+                "128"        MP_SCALER_POLICY_STATIC with S = 128, and likewise for every other valid S
 
             If a static S is outside [1, 2^24], min_scale or max_scale is set to it.
             @param name    host.
@@ -4276,7 +4276,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_memcpy": (c_uint32, {"context": c_void_p, "dst": c_void_p, "src": c_void_p, "bytes": c_size_t, "stream": c_void_p}),
     "mp_memset": (c_uint32, {"context": c_void_p, "dst": c_void_p, "byte": c_int, "bytes": c_size_t, "stream": c_void_p}),
     "mp_stream_sync": (c_uint32, {"context": c_void_p, "stream": c_void_p}),
-    "mp_cast": (c_uint32, {"context": c_void_p, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "count": c_int64, "stream": c_void_p}),
+    "mp_cast": (c_uint32, {"context": c_void_p, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "count": c_int64, "stream": c_void_p}),
     "mp_epilogue_init": (c_uint32, {"epilogue": POINTER(mp_epilogue_t), "struct_size": c_size_t}),
     "mp_gemm_desc_init": (c_uint32, {"desc": POINTER(mp_gemm_desc_t), "struct_size": c_size_t, "m": c_int64, "n": c_int64, "k": c_int64, "dtype_ab": c_uint32, "dtype_cd": c_uint32}),
     "mp_gemm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "bytes": c_void_p}),
@@ -4288,7 +4288,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_gemm_ragged_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "ragged": c_uint32, "bytes": c_void_p}),
     "mp_gemm_ragged": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "ragged": c_uint32, "ends": c_void_p, "A": c_void_p, "B": c_void_p, "C": c_void_p, "D": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_conv2d_desc_init": (c_uint32, {"desc": POINTER(mp_conv2d_desc_t), "struct_size": c_size_t, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "k": c_int32, "r": c_int32, "s": c_int32, "dtype": c_uint32}),
-    "mp_conv2d_output_size": (c_uint32, {"desc": POINTER(mp_conv2d_desc_t), "p": c_void_p, "q": c_void_p}),
+    "mp_conv2d_get_output_size": (c_uint32, {"desc": POINTER(mp_conv2d_desc_t), "p": c_void_p, "q": c_void_p}),
     "mp_conv2d_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "bytes": c_void_p}),
     "mp_conv2d_fprop": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "x": c_void_p, "filter": c_void_p, "y": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_conv2d_dgrad": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "dy": c_void_p, "filter": c_void_p, "dx": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
@@ -4296,7 +4296,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_tensor_list_create": (c_uint32, {"list": POINTER(c_void_p), "context": c_void_p, "desc": POINTER(mp_tensor_list_desc_t)}),
     "mp_tensor_list_destroy": (None, {"list": c_void_p}),
     "mp_tensor_list_set_data": (c_uint32, {"list": c_void_p, "data": c_void_p, "stream": c_void_p}),
-    "mp_tensor_list_get": (c_uint32, {"list": c_void_p, "index": c_uint32, "data": POINTER(c_void_p), "numel": c_void_p, "dtype": c_void_p}),
+    "mp_tensor_list_get_tensor": (c_uint32, {"list": c_void_p, "index": c_uint32, "data": POINTER(c_void_p), "numel": c_void_p, "dtype": c_void_p}),
     "mp_check_nonfinite": (c_uint32, {"list": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
     "mp_amax": (c_uint32, {"list": c_void_p, "amax": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
     "mp_l2norm": (c_uint32, {"list": c_void_p, "norm": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
@@ -4308,28 +4308,28 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_scaler_state_init": (c_uint32, {"state": POINTER(mp_scaler_state_t), "struct_size": c_size_t, "config": POINTER(mp_scaler_config_t)}),
     "mp_scaler_create": (c_uint32, {"scaler": POINTER(c_void_p), "context": c_void_p, "config": POINTER(mp_scaler_config_t)}),
     "mp_scaler_destroy": (None, {"scaler": c_void_p}),
-    "mp_scaler_scale": (c_void_p, {"scaler": c_void_p}),
-    "mp_scaler_inv_scale": (c_void_p, {"scaler": c_void_p}),
-    "mp_scaler_found_inf": (c_void_p, {"scaler": c_void_p}),
+    "mp_scaler_get_scale_address": (c_void_p, {"scaler": c_void_p}),
+    "mp_scaler_get_inv_scale_address": (c_void_p, {"scaler": c_void_p}),
+    "mp_scaler_get_found_inf_address": (c_void_p, {"scaler": c_void_p}),
     "mp_scale_loss": (c_uint32, {"scaler": c_void_p, "loss": c_void_p, "out": c_void_p, "dtype": c_uint32, "count": c_int64, "stream": c_void_p}),
     "mp_scaler_update": (c_uint32, {"scaler": c_void_p, "amax": c_void_p, "stream": c_void_p}),
     "mp_scaler_get_state_sync": (c_uint32, {"scaler": c_void_p, "state": POINTER(mp_scaler_state_t), "stream": c_void_p}),
     "mp_scaler_set_state_sync": (c_uint32, {"scaler": c_void_p, "state": POINTER(mp_scaler_state_t), "stream": c_void_p}),
     "mp_scaler_get_history_sync": (c_uint32, {"scaler": c_void_p, "capacity": c_int64, "scales": c_void_p, "skipped": c_void_p, "count": c_void_p, "stream": c_void_p}),
-    "mp_hyper_init": (c_uint32, {"hyper": POINTER(mp_hyper_t), "struct_size": c_size_t, "kind": c_uint32, "lr": c_float}),
+    "mp_param_group_init": (c_uint32, {"hyper": POINTER(mp_param_group_t), "struct_size": c_size_t, "kind": c_uint32, "lr": c_float}),
     "mp_optimizer_desc_init": (c_uint32, {"desc": POINTER(mp_optimizer_desc_t), "struct_size": c_size_t, "kind": c_uint32}),
-    "mp_optimizer_desc_from_name": (c_uint32, {"name": c_char_p, "desc": POINTER(mp_optimizer_desc_t), "desc_size": c_size_t, "hyper": POINTER(mp_hyper_t), "hyper_size": c_size_t, "lr": c_float}),
+    "mp_optimizer_desc_from_name": (c_uint32, {"name": c_char_p, "desc": POINTER(mp_optimizer_desc_t), "desc_size": c_size_t, "hyper": POINTER(mp_param_group_t), "hyper_size": c_size_t, "lr": c_float}),
     "mp_optimizer_create": (c_uint32, {"optimizer": POINTER(c_void_p), "context": c_void_p, "desc": POINTER(mp_optimizer_desc_t)}),
     "mp_optimizer_destroy": (None, {"optimizer": c_void_p}),
-    "mp_optimizer_moments": (c_uint32, {"optimizer": c_void_p, "m": POINTER(c_void_p), "v": POINTER(c_void_p)}),
-    "mp_optimizer_set_hyper": (c_uint32, {"optimizer": c_void_p, "group": c_uint32, "hyper": POINTER(mp_hyper_t), "stream": c_void_p}),
+    "mp_optimizer_get_moments": (c_uint32, {"optimizer": c_void_p, "m": POINTER(c_void_p), "v": POINTER(c_void_p)}),
+    "mp_optimizer_set_group": (c_uint32, {"optimizer": c_void_p, "group": c_uint32, "hyper": POINTER(mp_param_group_t), "stream": c_void_p}),
     "mp_optimizer_step": (c_uint32, {"optimizer": c_void_p, "grad_scale": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
     "mp_model_options_init": (c_uint32, {"options": POINTER(mp_model_options_t), "struct_size": c_size_t}),
     "mp_masters_to_model": (c_uint32, {"master": c_void_p, "model": c_void_p, "found_inf": c_void_p, "options": POINTER(mp_model_options_t), "stream": c_void_p}),
-    "mp_optimizer_lr": (c_void_p, {"optimizer": c_void_p}),
+    "mp_optimizer_get_lr_address": (c_void_p, {"optimizer": c_void_p}),
     "mp_optimizer_regularization": (c_uint32, {"optimizer": c_void_p, "loss": c_void_p, "stream": c_void_p}),
     "mp_optimizer_get_scaler": (c_void_p, {"optimizer": c_void_p}),
-    "mp_optimizer_step_counter": (c_void_p, {"optimizer": c_void_p}),
+    "mp_optimizer_get_step_address": (c_void_p, {"optimizer": c_void_p}),
     "mp_optimizer_write_model": (c_uint32, {"optimizer": c_void_p, "stream": c_void_p}),
     "mp_optimizer_checkpoint_size": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "bytes": c_void_p}),
     "mp_optimizer_save_sync": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "checkpoint": c_void_p, "bytes": c_size_t, "stream": c_void_p}),
@@ -4338,20 +4338,20 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_optimizer_set_step_sync": (c_uint32, {"optimizer": c_void_p, "t": c_int64, "stream": c_void_p}),
     "mp_comm_init": (c_uint32, {"comm": POINTER(mp_comm_t), "struct_size": c_size_t}),
     "mp_comm_init_nccl": (c_uint32, {"comm": POINTER(mp_comm_t), "nccl_comm": c_void_p}),
-    "mp_grad_all_reduce": (c_uint32, {"grads": c_void_p, "comm": POINTER(mp_comm_t), "pre": c_float, "post": c_float, "stream": c_void_p}),
+    "mp_grads_all_reduce": (c_uint32, {"grads": c_void_p, "comm": POINTER(mp_comm_t), "pre": c_float, "post": c_float, "stream": c_void_p}),
     "mp_step_options_init": (c_uint32, {"options": POINTER(mp_step_options_t), "struct_size": c_size_t}),
     "mp_scale_step": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "options": POINTER(mp_step_options_t), "stream": c_void_p}),
     "mp_grads_accumulate": (c_uint32, {"scaler": c_void_p, "grads": c_void_p, "sums": c_void_p, "weight": c_float, "flags": c_uint32, "stream": c_void_p}),
     "mp_grads_to_fp32": (c_uint32, {"scaler": c_void_p, "grads": c_void_p, "out": c_void_p, "stream": c_void_p}),
-    "mp_step_query": (c_uint32, {"scaler": c_void_p, "step": c_int64, "outcome": c_void_p}),
+    "mp_scaler_query_step": (c_uint32, {"scaler": c_void_p, "step": c_int64, "outcome": c_void_p}),
     "mp_autocast_config_init": (c_uint32, {"config": POINTER(mp_autocast_config_t), "struct_size": c_size_t, "low": c_uint32}),
     "mp_autocast_scaler_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "low": c_uint32}),
     "mp_autocast_create": (c_uint32, {"policy": POINTER(c_void_p), "config": POINTER(mp_autocast_config_t)}),
     "mp_autocast_destroy": (None, {"policy": c_void_p}),
     "mp_autocast_set_class": (c_uint32, {"policy": c_void_p, "op_types": POINTER(c_char_p), "count": c_uint32, "op_class": c_uint32}),
     "mp_autocast_set_nodes": (c_uint32, {"policy": c_void_p, "pattern": c_char_p, "node_class": c_uint32}),
-    "mp_autocast_class": (c_uint32, {"policy": c_void_p, "op_type": c_char_p}),
-    "mp_autocast_disabled_reason": (c_uint32, {"policy": c_void_p, "context": c_void_p, "disabled_reason": POINTER(c_char_p)}),
+    "mp_autocast_get_class": (c_uint32, {"policy": c_void_p, "op_type": c_char_p}),
+    "mp_autocast_get_disabled_reason": (c_uint32, {"policy": c_void_p, "context": c_void_p, "disabled_reason": POINTER(c_char_p)}),
     "mp_autocast_rewrite": (c_uint32, {"policy": c_void_p, "context": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t)}),
     "mp_autocast_explain": (c_uint32, {"policy": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t), "form": c_uint32, "text": c_char_p, "bytes": c_void_p}),
     "mp_autocast_op": (c_uint32, {"policy": c_void_p, "op_type": c_char_p, "input_dtype": c_void_p, "count": c_uint32, "cast_to": c_void_p, "output": c_void_p}),
@@ -4360,10 +4360,10 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
     "mp_loss_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "bytes": c_void_p}),
     "mp_loss": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "prediction": c_void_p, "target": c_void_p, "weights": c_void_p, "loss_scale": c_void_p, "element_loss": c_void_p, "loss": c_void_p, "dprediction": c_void_p, "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_nchw_to_nhwc": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "stream": c_void_p}),
-    "mp_nhwc_to_nchw": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "src_dtype": c_uint32, "dst": c_void_p, "dst_dtype": c_uint32, "stream": c_void_p}),
+    "mp_nchw_to_nhwc": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
+    "mp_nhwc_to_nchw": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
     "mp_pool2d_desc_init": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "struct_size": c_size_t, "mode": c_uint32, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "window_h": c_int32, "window_w": c_int32, "dtype": c_uint32}),
-    "mp_pool2d_output_size": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "p": c_void_p, "q": c_void_p}),
+    "mp_pool2d_get_output_size": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "p": c_void_p, "q": c_void_p}),
     "mp_pool2d_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
     "mp_pool2d_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stream": c_void_p}),
     "mp_batchnorm_desc_init": (c_uint32, {"desc": POINTER(mp_batchnorm_desc_t), "struct_size": c_size_t, "rows": c_int64, "channels": c_int32, "dtype": c_uint32}),
@@ -4390,15 +4390,15 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
     "mp_graph_create": (c_uint32, {"graph": POINTER(c_void_p), "context": c_void_p}),
     "mp_graph_destroy": (None, {"graph": c_void_p}),
-    "mp_graph_input": (c_uint32, {"graph": c_void_p, "name": c_char_p, "dtype": c_uint32, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
-    "mp_graph_parameter": (c_uint32, {"graph": c_void_p, "name": c_char_p, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
-    "mp_graph_state": (c_uint32, {"graph": c_void_p, "name": c_char_p, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
-    "mp_graph_node": (c_uint32, {"graph": c_void_p, "op_type": c_char_p, "name": c_char_p, "inputs": c_void_p, "num_inputs": c_uint32, "attributes": POINTER(mp_graph_attribute_t), "num_attributes": c_uint32, "outputs": c_void_p, "num_outputs": c_uint32}),
-    "mp_graph_output": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
+    "mp_graph_add_input": (c_uint32, {"graph": c_void_p, "name": c_char_p, "dtype": c_uint32, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
+    "mp_graph_add_parameter": (c_uint32, {"graph": c_void_p, "name": c_char_p, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
+    "mp_graph_add_state": (c_uint32, {"graph": c_void_p, "name": c_char_p, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),
+    "mp_graph_add_node": (c_uint32, {"graph": c_void_p, "op_type": c_char_p, "name": c_char_p, "inputs": c_void_p, "num_inputs": c_uint32, "attributes": POINTER(mp_graph_attribute_t), "num_attributes": c_uint32, "outputs": c_void_p, "num_outputs": c_uint32}),
+    "mp_graph_add_output": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
     "mp_graph_keep_gradient": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
-    "mp_graph_loss": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
+    "mp_graph_set_loss": (c_uint32, {"graph": c_void_p, "tensor": c_int32}),
     "mp_graph_seed_gradient": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "input": c_void_p}),
-    "mp_graph_autocast": (c_uint32, {"graph": c_void_p, "policy": c_void_p}),
+    "mp_graph_set_autocast": (c_uint32, {"graph": c_void_p, "policy": c_void_p}),
     "mp_graph_compile": (c_uint32, {"graph": c_void_p}),
     "mp_graph_bind": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "data": c_void_p}),
     "mp_graph_set_batch": (c_uint32, {"graph": c_void_p, "batch": c_int64}),
@@ -4407,7 +4407,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_graph_backward": (c_uint32, {"graph": c_void_p, "scaler": c_void_p, "stream": c_void_p}),
     "mp_graph_get_step_sync": (c_uint32, {"graph": c_void_p, "t": c_void_p, "stream": c_void_p}),
     "mp_graph_set_step_sync": (c_uint32, {"graph": c_void_p, "t": c_int64, "stream": c_void_p}),
-    "mp_graph_lists": (c_uint32, {"graph": c_void_p, "grads": POINTER(c_void_p), "master": POINTER(c_void_p), "model": POINTER(c_void_p)}),
+    "mp_graph_get_lists": (c_uint32, {"graph": c_void_p, "grads": POINTER(c_void_p), "master": POINTER(c_void_p), "model": POINTER(c_void_p)}),
     "mp_graph_get_tensor": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "info": POINTER(mp_graph_tensor_t)}),
     "mp_graph_get_memory": (c_uint32, {"graph": c_void_p, "memory": POINTER(mp_graph_memory_t)}),
     "mp_graph_explain": (c_uint32, {"graph": c_void_p, "form": c_uint32, "text": c_char_p, "bytes": c_void_p}),

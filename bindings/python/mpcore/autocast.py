@@ -85,9 +85,9 @@ class AutocastGraph:
         """Adds a node.  Returns its output, or a tuple unless there is exactly one.
 
         inputs      tensors; None: an absent optional input
-        slots       one input slot per input; None: all 0.  _sys.MP_SLOT_FP32: always FP32
+        slots       one input slot per input; None: all 0.  _sys.MP_AUTOCAST_SLOT_FP32: always FP32
         outputs     number of outputs, or existing tensors
-        node_class  "allow", "deny", ... (mp_autocast_class_t); None: the class of the operation
+        node_class  "allow", "deny", ... (mp_op_class_t); None: the class of the operation
         depth       number of terms in a sum; 0: unknown
         node_flags  keep, elsewhere, no_low, cast, reads_variable, back_edge, reads_either,
                     writes_either (mp_node_flags_t)
@@ -95,7 +95,7 @@ class AutocastGraph:
         read = [-1 if tensor is None else self._own(tensor, f"inputs[{i}]") for i, tensor in enumerate(inputs)]
         if slots is not None and len(slots) != len(read):
             raise ValueError(f"slots has {len(slots)} elements, but there are {len(read)} inputs")
-        number = 0 if node_class is None else 1 + enumerator(_sys.mp_autocast_class_t, node_class, "node_class")
+        number = 0 if node_class is None else 1 + enumerator(_sys.mp_op_class_t, node_class, "node_class")
         bits = flags(_sys.mp_node_flags_t, [flag for flag, is_set in node_flags.items() if is_set], "node_flags")
         written = self._outputs(outputs)
         for tensor in written:
@@ -204,7 +204,7 @@ class AutocastResult:
     """Result of Autocast.rewrite.
 
     node_dtypes     type of each node
-    reasons         reason for each type (mp_autocast_why_t)
+    reasons         reason for each type (mp_autocast_reason_t)
     because         index of the node that caused it, or None
     tensor_dtypes   type in which each tensor is written; None: not floating-point
     input_casts     per node, one index into `casts` per input; None: the input is not cast
@@ -217,13 +217,13 @@ class AutocastResult:
         arrays = graph._arrays()
         nodes, tensors, ends = arrays.num_nodes, arrays.num_tensors, _starts(node.inputs for node in graph.nodes)
         room = tensors + (tensors + ends[-1]) * policy._emulates
-        node_dtype, node_why, node_cause = (ctypes.c_uint8 * nodes)(), (ctypes.c_uint8 * nodes)(), \
+        node_dtype, node_reason, node_cause = (ctypes.c_uint8 * nodes)(), (ctypes.c_uint8 * nodes)(), \
             (ctypes.c_int32 * nodes)()
         tensor_dtype, input_cast = (ctypes.c_uint8 * tensors)(), (ctypes.c_int32 * ends[-1])()
         casts = (_sys.mp_autocast_cast_t * room)()
         result = _sys.mp_autocast_result_t(
             tensor_dtype=ctypes.addressof(tensor_dtype), node_dtype=ctypes.addressof(node_dtype),
-            input_cast=ctypes.addressof(input_cast), casts=casts, node_why=ctypes.addressof(node_why),
+            input_cast=ctypes.addressof(input_cast), casts=casts, node_reason=ctypes.addressof(node_reason),
             node_cause=ctypes.addressof(node_cause))
         check(lib.mp_autocast_rewrite(policy.handle, context.handle if context is not None else None,
                                       ctypes.byref(arrays), ctypes.byref(result)))
@@ -231,7 +231,7 @@ class AutocastResult:
         self.num_parameters_low, self.disabled_reason = result.num_parameters_low, _text(result.disabled_reason)
         self.node_dtypes = [_name(dtype) for dtype in node_dtype]
         self.tensor_dtypes = [_name(dtype) for dtype in tensor_dtype]
-        self.reasons = [_sys.mp_autocast_why_t(why) for why in node_why]
+        self.reasons = [_sys.mp_autocast_reason_t(why) for why in node_reason]
         self.because = [_index(node) for node in node_cause]
         self.input_casts = [[_index(cast) for cast in input_cast[begin:end]] for begin, end in zip(ends, ends[1:])]
         self.casts = [AutocastCast(cast.tensor, _name(getattr(cast, "from")), _name(cast.to),
@@ -277,26 +277,26 @@ class Autocast(Handle):
     # ---- the lists
 
     def set_class(self, ops: Union[str, Sequence[str]], op_class: Any) -> None:
-        """Moves one or more operations to a class: "allow", "deny", ... (mp_autocast_class_t)."""
+        """Moves one or more operations to a class: "allow", "deny", ... (mp_op_class_t)."""
         names = [ops] if isinstance(ops, str) else list(ops)
         array = (ctypes.c_char_p * len(names))(*[_bytes(name, f"ops[{i}]") for i, name in enumerate(names)])
         check(lib.mp_autocast_set_class(self.handle, array, len(names),
-                                        enumerator(_sys.mp_autocast_class_t, op_class, "op_class")))
+                                        enumerator(_sys.mp_op_class_t, op_class, "op_class")))
 
     def set_nodes(self, pattern: str, node_class: Any) -> None:
         """Assigns a class to nodes by name, e.g. "encoder/*"; the last matching pattern applies."""
         check(lib.mp_autocast_set_nodes(self.handle, _bytes(pattern, "pattern"),
-                                        enumerator(_sys.mp_autocast_class_t, node_class, "node_class")))
+                                        enumerator(_sys.mp_op_class_t, node_class, "node_class")))
 
-    def class_of(self, op: str) -> _sys.mp_autocast_class_t:
+    def class_of(self, op: str) -> _sys.mp_op_class_t:
         """Returns the class of an operation, before the level is applied."""
-        return _sys.mp_autocast_class_t(lib.mp_autocast_class(self.handle, _bytes(op, "op")))
+        return _sys.mp_op_class_t(lib.mp_autocast_get_class(self.handle, _bytes(op, "op")))
 
     def disabled_reason(self, context: Optional[Context] = None) -> Optional[str]:
         """Returns the reason why autocast is inactive on this device, or None if it is active.
         Without a device only environment variables can disable it."""
         because = ctypes.c_char_p()
-        check(lib.mp_autocast_disabled_reason(self.handle, context.handle if context is not None else None,
+        check(lib.mp_autocast_get_disabled_reason(self.handle, context.handle if context is not None else None,
                                    ctypes.byref(because)))
         return _text(because.value)
 
@@ -309,10 +309,10 @@ class Autocast(Handle):
 
     def explain(self, graph: AutocastGraph, result: AutocastResult, form: Any = "text") -> str:
         """Returns a report on a rewrite by this policy: "text", "json", or "dot" for Graphviz
-        (mp_autocast_form_t)."""
+        (mp_autocast_format_t)."""
         if result._policy is not self or result._graph is not graph:
             raise ValueError("result belongs to another graph or policy")
-        number, size = enumerator(_sys.mp_autocast_form_t, form, "form"), ctypes.c_size_t()
+        number, size = enumerator(_sys.mp_autocast_format_t, form, "form"), ctypes.c_size_t()
 
         def write(text: Any) -> None:
             check(lib.mp_autocast_explain(self.handle, ctypes.byref(result._arrays), ctypes.byref(result._result),

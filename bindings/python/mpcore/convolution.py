@@ -66,7 +66,7 @@ class Conv2d:
         fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, k=k, r=r, s=s, groups=groups,
                              kernel=kernel.encode() if kernel else None))
         p, q = ctypes.c_int32(), ctypes.c_int32()
-        check(lib.mp_conv2d_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
+        check(lib.mp_conv2d_get_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
         self.y_shape = (n, p.value, q.value, k)
 
     def fprop(self, x: Any, filter: Any, y: Any = None, **options: Any) -> Any:

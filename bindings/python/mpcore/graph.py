@@ -78,7 +78,7 @@ class Graph(Object):
         number = _number(dtype)
         if number == _sys.MP_DTYPE_NONE and (dtype is None or dtype_name(dtype) not in ("int32", "int64")):
             raise TypeError(f"dtype = {dtype!r} must be float32, float16, bfloat16, int32 or int64")
-        tensor = self._add(lib.mp_graph_input, name, shape, number)
+        tensor = self._add(lib.mp_graph_add_input, name, shape, number)
         self._inputs.add(tensor)
         if number == _sys.MP_DTYPE_NONE:
             self._integers[tensor] = "int32"
@@ -86,13 +86,13 @@ class Graph(Object):
 
     def parameter(self, name: str, shape: Union[int, Sequence[int]]) -> int:
         """Adds a trainable parameter: float32, in memory of the graph."""
-        self._parameters.append(self._add(lib.mp_graph_parameter, name, shape))
+        self._parameters.append(self._add(lib.mp_graph_add_parameter, name, shape))
         return self._parameters[-1]
 
     def state(self, name: str, shape: Union[int, Sequence[int]]) -> int:
         """Adds a tensor that persists between steps and is not trained: float32, in memory of the
         graph."""
-        return self._add(lib.mp_graph_state, name, shape)
+        return self._add(lib.mp_graph_add_state, name, shape)
 
     def _add(self, function: Any, name: str, shape: Union[int, Sequence[int]], *dtype: int) -> int:
         extent = array_of("shape", ctypes.c_int64, list(integers(shape, "shape")))
@@ -118,7 +118,7 @@ class Graph(Object):
             raise ValueError(f"outputs = {outputs} must be an integer from 0 to 100")
         outputs = operator.index(outputs)
         written = (ctypes.c_int32 * outputs)()
-        check(lib.mp_graph_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), pairs, len(pairs),
+        check(lib.mp_graph_add_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), pairs, len(pairs),
                                 written, outputs))
         if op == "Dropout" and len(read) > 1 and read[1] >= 0:
             self._integers[read[1]] = "int64"
@@ -128,7 +128,7 @@ class Graph(Object):
 
     def output(self, tensor: int) -> None:
         """Marks a tensor as an output: its value stays in its own memory until the next pass."""
-        check(lib.mp_graph_output(self.handle, _one(tensor)))
+        check(lib.mp_graph_add_output(self.handle, _one(tensor)))
 
     def keep_gradient(self, tensor: int) -> None:
         """Keeps the gradient of a tensor.  Gradients of parameters are always kept."""
@@ -136,7 +136,7 @@ class Graph(Object):
 
     def loss(self, tensor: int) -> None:
         """Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits."""
-        check(lib.mp_graph_loss(self.handle, _one(tensor)))
+        check(lib.mp_graph_set_loss(self.handle, _one(tensor)))
         self._has_loss = True
 
     def seed_gradient(self, tensor: int) -> int:
@@ -154,7 +154,7 @@ class Graph(Object):
     def autocast(self, policy: Autocast) -> None:
         """Enables mixed precision by a policy, if the policy is active on this device
         (Autocast.disabled_reason)."""
-        check(lib.mp_graph_autocast(self.handle, policy.handle))
+        check(lib.mp_graph_set_autocast(self.handle, policy.handle))
         self._policy = policy.handle
 
     def compile(self) -> None:
@@ -247,7 +247,7 @@ class Graph(Object):
         grads is None without a loss; model is None if no parameter has a 16-bit copy.
         """
         grads, master, model = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        check(lib.mp_graph_lists(self.handle, ctypes.byref(grads) if self._has_loss else None, ctypes.byref(master),
+        check(lib.mp_graph_get_lists(self.handle, ctypes.byref(grads) if self._has_loss else None, ctypes.byref(master),
                                  ctypes.byref(model)))
         tensors = [self.tensor(parameter) for parameter in self._parameters]
         numels = [t.data.size for t in tensors]
@@ -288,8 +288,8 @@ class Graph(Object):
 
     def explain(self, form: Any = "text") -> str:
         """Explains the types of the operations: "text", "json", or "dot" for Graphviz
-        (mp_autocast_form_t)."""
-        number = enumerator(_sys.mp_autocast_form_t, form, "form")
+        (mp_autocast_format_t)."""
+        number = enumerator(_sys.mp_autocast_format_t, form, "form")
         return _text(lambda text, size: lib.mp_graph_explain(self.handle, number, text, size))
 
     def describe(self) -> str:

@@ -68,9 +68,9 @@ def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c
     m, n, k = _sizes(a.first, b.first, out.first, c.first, "")
     desc = _sys.mp_gemm_desc_default(m, n, k, a.first.mp_dtype, out.first.mp_dtype)
     desc.batch_count, desc.alpha, desc.beta = len(a), alpha, beta
-    desc.op_a, (desc.lda,) = _op([a.first], "a")
-    desc.op_b, (desc.ldb,) = _op([b.first], "b")
-    desc.ldd, desc.ldc = _rows(out.first, "out"), _rows(c.first, "c")
+    desc.op_a, (desc.ld_a,) = _op([a.first], "a")
+    desc.op_b, (desc.ld_b,) = _op([b.first], "b")
+    desc.ld_d, desc.ld_c = _rows(out.first, "out"), _rows(c.first, "c")
     desc.kernel = kernel.encode() if kernel else None
     made = _epilogue.make(context, n, **epilogue)
     check(lib.mp_gemm_batched(context.handle, ctypes.byref(desc), a.table.pointer, b.table.pointer,
@@ -137,9 +137,9 @@ def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> Tuple[_sys.mp
     m, n, k = _sizes(va, vb, vd, vc, "")
     desc = _sys.mp_gemm_desc_default(m, n, k, va.mp_dtype, vd.mp_dtype)
     desc.batch_count = groups
-    desc.op_a, desc.lda = matrix(va, "a")
-    desc.op_b, desc.ldb = matrix(vb, "b")
-    desc.ldd, desc.ldc = _rows(vd, "out"), _rows(vc, "c")
+    desc.op_a, desc.ld_a = matrix(va, "a")
+    desc.op_b, desc.ld_b = matrix(vb, "b")
+    desc.ld_d, desc.ld_c = _rows(vd, "out"), _rows(vc, "c")
     if ragged == _sys.MP_RAGGED_M:
         desc.stride_b = vb.strides[0]
     else:
@@ -167,13 +167,13 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
     desc = _sys.mp_gemm_desc_default(0, 0, 0, a_type, out_type)
     desc.alpha, desc.beta = alpha, beta
     desc.kernel = kernel.encode() if kernel else None
-    desc.op_a, lda = _op([v[0] for v in views], "a")
-    desc.op_b, ldb = _op([v[1] for v in views], "b")
+    desc.op_a, ld_a = _op([v[0] for v in views], "a")
+    desc.op_b, ld_b = _op([v[1] for v in views], "b")
     items: Any = (_sys.mp_gemm_group_item_t * max(1, len(views)))()
     for i, (a, b, d, c) in enumerate(views):
         item = _sys.mp_gemm_group_item_default(*_sizes(a, b, d, c, f"products[{i}]."))
-        item.lda, item.ldb = lda[i], ldb[i]
-        item.ldd, item.ldc = _rows(d, f"products[{i}].out"), _rows(c, f"products[{i}].c")
+        item.ld_a, item.ld_b = ld_a[i], ld_b[i]
+        item.ld_d, item.ld_c = _rows(d, f"products[{i}].out"), _rows(c, f"products[{i}].c")
         item.A, item.B, item.C, item.D = a.address, b.address, c.address, d.address
         items[i] = item
     items.views = views  # keep the arrays alive as long as their addresses

@@ -60,9 +60,9 @@ class Pool2d:
                  "stride_w", "dilation_h", "dilation_w")
         values = (numbers(padding, 4, "padding") + numbers(window, 2, "window") +
                   numbers(window if stride is None else stride, 2, "stride") + numbers(dilation, 2, "dilation"))
-        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, flags=_sys.MP_POOL_CEIL if ceil_mode else 0))
+        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, flags=_sys.MP_POOL_FLAG_CEIL if ceil_mode else 0))
         p, q = ctypes.c_int32(), ctypes.c_int32()
-        check(lib.mp_pool2d_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
+        check(lib.mp_pool2d_get_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
         self.y_shape = (n, p.value, q.value, c)
 
     def forward(self, x: Any, y: Any = None, stream: Any = None) -> Any:
@@ -253,7 +253,7 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
     desc = _sys.mp_xent_desc_default(rows, classes, vl.mp_dtype)
     fill(desc, {"weight": weight, "label_smoothing": label_smoothing})
     if ignore_label is None:
-        desc.flags &= ~_sys.MP_XENT_IGNORE_LABEL
+        desc.flags &= ~_sys.MP_XENT_FLAG_IGNORE_LABEL
     else:
         fill(desc, {"ignore_label": ignore_label})
     op, desc.ld_logits = matrix(vl, "logits")
@@ -301,7 +301,7 @@ def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, w
     fill(desc, {"dtype_target": wanted.mp_dtype, "weight": weight,
                 "reduction": enumerator(_sys.mp_loss_reduction_t, reduction, "reduction")})
     if ignore_target is not None:
-        fill(desc, {"flags": _sys.MP_LOSS_IGNORE_TARGET, "ignore_target": ignore_target})
+        fill(desc, {"flags": _sys.MP_LOSS_FLAG_IGNORE_TARGET, "ignore_target": ignore_target})
     views = {}
     for name, array, kind_of, size, writable in (
             ("weights", weights, "float32", read.size, False), ("loss_scale", loss_scale, "float32", 1, False),

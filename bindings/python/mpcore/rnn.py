@@ -93,7 +93,7 @@ class Rnn:
         """Returns the descriptor of one call."""
         desc = type(self.desc).from_buffer_copy(self.desc)
         if accumulate:
-            desc.flags |= _sys.MP_RNN_ACCUMULATE
+            desc.flags |= _sys.MP_RNN_FLAG_ACCUMULATE
         if is_packed:  # packed rows are dense, independent of batch_first
             desc.x_step = desc.x_row = desc.y_step = desc.y_row = 0
         return desc

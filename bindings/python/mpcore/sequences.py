@@ -33,7 +33,7 @@ class Embedding:
         fill(self.desc, {"dtype_dtable": DTYPES[self.dtype_dtable][1] or 0, "rows": rows, "vocabulary": vocabulary,
                          "width": width, "ld_table": width, "ld_out": width, "ld_dtable": width})
         if padding_index is not None:
-            fill(self.desc, {"flags": _sys.MP_EMBEDDING_PADDING, "padding_index": padding_index})
+            fill(self.desc, {"flags": _sys.MP_EMBEDDING_FLAG_PADDING, "padding_index": padding_index})
         size = _epilogue.bytes_of(lib.mp_embedding_workspace_size, context.handle, ctypes.byref(self.desc))
         self.workspace = context.empty(size, "uint8")
 
@@ -68,7 +68,7 @@ class Embedding:
                              for name, array in (("found_inf", found_inf), ("amax", amax))]
         desc = type(self.desc).from_buffer_copy(self.desc)
         if accumulate:
-            desc.flags |= _sys.MP_EMBEDDING_ACCUMULATE
+            desc.flags |= _sys.MP_EMBEDDING_FLAG_ACCUMULATE
         check(lib.mp_embedding_backward(self.context.handle, ctypes.byref(desc), read, grads, got, infinite, largest,
                                         self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
         return dtable

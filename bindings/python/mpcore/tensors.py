@@ -183,7 +183,7 @@ class TensorList(Object):
         comm is an mpcore._sys.mp_comm_t, from nccl_comm or of Python functions.  This call raises
         the exception of such a function.
         """
-        check(lib.mp_grad_all_reduce(self.written("grads"), ctypes.byref(comm), pre, post, stream_pointer(stream)))
+        check(lib.mp_grads_all_reduce(self.written("grads"), ctypes.byref(comm), pre, post, stream_pointer(stream)))
 
     def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
         """Computes out = self * inv_scale; see mp_unscale."""

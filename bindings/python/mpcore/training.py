@@ -80,9 +80,9 @@ class Scaler(Object):
 
     def _show(self, config: Any) -> None:
         self.config = config
-        self.scale = DeviceScalar(self, lib.mp_scaler_scale(self.handle), False)
-        self.inv_scale = DeviceScalar(self, lib.mp_scaler_inv_scale(self.handle), False)
-        self.found_inf = DeviceScalar(self, lib.mp_scaler_found_inf(self.handle), True)
+        self.scale = DeviceScalar(self, lib.mp_scaler_get_scale_address(self.handle), False)
+        self.inv_scale = DeviceScalar(self, lib.mp_scaler_get_inv_scale_address(self.handle), False)
+        self.found_inf = DeviceScalar(self, lib.mp_scaler_get_found_inf_address(self.handle), True)
 
     @classmethod
     def _of(cls, optimizer: "Optimizer") -> "Scaler":
@@ -90,7 +90,7 @@ class Scaler(Object):
         Object.__init__(self, optimizer.context)
         handle = lib.mp_optimizer_get_scaler(optimizer.handle)
         self._handle = Native.own(handle or 0, None, [optimizer.handle])
-        self._show(_sys.mp_scaler_config_default(_sys.MP_SCALER_STATIC))
+        self._show(_sys.mp_scaler_config_default(_sys.MP_SCALER_POLICY_STATIC))
         return self
 
     @classmethod
@@ -142,11 +142,11 @@ class Scaler(Object):
         check(lib.mp_grads_to_fp32(self.handle, grads.handle, out.written("out"), stream_pointer(stream)))
 
     def query(self, step: int) -> Any:
-        """Returns the outcome of a step without waiting: MP_STEP_PENDING, MP_STEP_TAKEN, or the
-        cause of a skip, such as MP_STEP_OVERFLOW (mpcore._sys).  Steps are numbered from 1, like
+        """Returns the outcome of a step without waiting: MP_STEP_OUTCOME_PENDING, MP_STEP_OUTCOME_TAKEN, or the
+        cause of a skip, such as MP_STEP_OUTCOME_OVERFLOW (mpcore._sys).  Steps are numbered from 1, like
         state().steps."""
         outcome = ctypes.c_uint32()
-        check(lib.mp_step_query(self.handle, step, ctypes.byref(outcome)))
+        check(lib.mp_scaler_query_step(self.handle, step, ctypes.byref(outcome)))
         return _sys.mp_step_outcome_t(outcome.value)
 
     def history(self, stream: Any = None) -> List[Tuple[float, int]]:
@@ -191,7 +191,7 @@ _STATE = {
 _LISTS = ("master", "m", "v")  # in a state_dict
 
 
-# torch's names of fields of mp_hyper_t: (fields, kinds that use the name).
+# torch's names of fields of mp_param_group_t: (fields, kinds that use the name).
 _NAMES_OF_TORCH = {
     "momentum": (("beta1",), (_sys.MP_OPT_SGD, _sys.MP_OPT_RMSPROP)),
     "betas": (("beta1", "beta2"), (_sys.MP_OPT_ADAM, _sys.MP_OPT_LAMB, _sys.MP_OPT_NOVOGRAD)),
@@ -211,7 +211,7 @@ class Optimizer(Object):
                     with the flag "decoupled_decay" and, like torch, weight_decay=0.01
     grads, master   parallel TensorLists; master is float32
     model           TensorList of 16-bit copies, optional
-    lr, **options   fields of mp_hyper_t for all tensors, or torch's names: momentum is beta1 (sgd,
+    lr, **options   fields of mp_param_group_t for all tensors, or torch's names: momentum is beta1 (sgd,
                     rmsprop), betas is (beta1, beta2) (adam, lamb, novograd)
     groups          instead of lr and options: a list of such dictionaries
     tensor_group    index into groups, one per tensor
@@ -222,7 +222,7 @@ class Optimizer(Object):
     For checkpoints use save() and restore(), which include the scaler, or state_dict() and
     load_state_dict().  Neither contains the hyperparameters.
 
-    Defaults are those of mp_hyper_default; for example, sgd has a momentum of 0.9.  Hyperparameters
+    Defaults are those of mp_param_group_default; for example, sgd has a momentum of 0.9.  Hyperparameters
     are rounded to float32, while the options of a Scaler keep the precision of Python.
     """
 
@@ -239,7 +239,7 @@ class Optimizer(Object):
         super().__init__(context)
         is_adamw = isinstance(kind, str) and kind.lower() == "adamw"
         self.kind = enumerator(_sys.mp_optimizer_kind_t, "adam" if is_adamw else kind, "kind")
-        desc, self._default = _sys.mp_optimizer_desc_t(), _sys.mp_hyper_t()
+        desc, self._default = _sys.mp_optimizer_desc_t(), _sys.mp_param_group_t()
         check(lib.mp_optimizer_desc_from_name(b"adamw" if is_adamw else _names([self.kind]).encode(), desc,
                                               ctypes.sizeof(desc), self._default, ctypes.sizeof(self._default), 0.0))
         if (lr is None) == (groups is None):
@@ -250,7 +250,7 @@ class Optimizer(Object):
         if flags is not None:
             desc.flags = _flags(flags) | (desc.flags if is_adamw else 0)
         fill(desc, {"rounding_seed": rounding_seed})
-        hypers = (_sys.mp_hyper_t * len(self._hypers))(*self._hypers)
+        hypers = (_sys.mp_param_group_t * len(self._hypers))(*self._hypers)
         desc.num_groups, desc.groups = len(self._hypers), hypers
         if tensor_group is not None:
             if len(tensor_group) != len(master):
@@ -279,7 +279,7 @@ class Optimizer(Object):
         return fill(type(self._default).from_buffer_copy(self._default), self._fields(options))
 
     def _fields(self, options: Dict[str, Any]) -> Dict[str, Any]:
-        """Converts options to fields of mp_hyper_t."""
+        """Converts options to fields of mp_param_group_t."""
         fields = dict(options)
         if "lr_schedule" in fields:
             fields["lr_schedule"] = enumerator(_sys.mp_lr_schedule_t, fields["lr_schedule"], "lr_schedule")
@@ -312,7 +312,7 @@ class Optimizer(Object):
         """Changes the given hyperparameters of a group, in stream order."""
         hyper = type(self._hypers[group]).from_buffer_copy(self._hypers[group])
         fill(hyper, self._fields(options))
-        check(lib.mp_optimizer_set_hyper(self.handle, group, ctypes.byref(hyper), stream_pointer(stream)))
+        check(lib.mp_optimizer_set_group(self.handle, group, ctypes.byref(hyper), stream_pointer(stream)))
         self._hypers[group] = hyper
 
     def step(self, grad_scale: Any = None, found_inf: Any = None, stream: Any = None) -> None:
@@ -331,12 +331,12 @@ class Optimizer(Object):
     @property
     def lr(self) -> DeviceScalar:
         """Learning rates of the latest applied step, one per group."""
-        return DeviceScalar(self, lib.mp_optimizer_lr(self.handle), False, size=len(self._hypers))
+        return DeviceScalar(self, lib.mp_optimizer_get_lr_address(self.handle), False, size=len(self._hypers))
 
     @property
     def step_counter(self) -> DeviceScalar:
         """Number of applied steps, an int64: `t` of masters_to_model."""
-        return DeviceScalar(self, lib.mp_optimizer_step_counter(self.handle), False, "int64")
+        return DeviceScalar(self, lib.mp_optimizer_get_step_address(self.handle), False, "int64")
 
     def regularization(self, out: Any = None, stream: Any = None) -> Any:
         """Computes the loss term of l1 and l2; returns out (float32, 1 element; allocated if

@@ -287,7 +287,7 @@ class Refusals(unittest.TestCase):
             "stream = 18446744073709551616": lambda: here.sync(2**64),
             "stream = -1": lambda: here.sync(-1),
             "t = 9223372036854775808": lambda: optimizer.set_step(2**63),
-            "group = 4294967296": lambda: mpcore.lib.mp_optimizer_set_hyper(
+            "group = 4294967296": lambda: mpcore.lib.mp_optimizer_set_group(
                 optimizer.handle, 2**32, optimizer._hypers[0], None),
             "m = 9223372036854775809": lambda: mpcore.gemm_workspace_size(here, 2**63 + 1, 1, 1),
             "batch_count = 9223372036854775808": lambda: mpcore.gemm_workspace_size(here, 1, 1, 1, batch_count=2**63),
@@ -295,7 +295,7 @@ class Refusals(unittest.TestCase):
             r"tensor_group\[0\] = 4294967296": lambda: mpcore.Optimizer(
                 here, "sgd", optimizer.grads, optimizer.master, lr=1, tensor_group=[2**32]),
             "seed = -1": lambda: mpcore.dropout(here, here.zeros(3), 0.5, -1),
-            "lda = 9223372036854775808": lambda: setattr(mpcore._sys.mp_gemm_desc_t(), "lda", 2**63),
+            "ld_a = 9223372036854775808": lambda: setattr(mpcore._sys.mp_gemm_desc_t(), "ld_a", 2**63),
             "device = 2147483648": lambda: mpcore._sys.mp_context_config_t(device=2**31),
         }
         for sentence, call in cases.items():

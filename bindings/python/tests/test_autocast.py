@@ -20,7 +20,7 @@ def net():
     graph = mpcore.AutocastGraph()
     x, w, mean = graph.input(), graph.parameter(), graph.parameter()
     conv1 = graph.node("Conv2D", [x, w], name="conv1")
-    norm = graph.node("FusedBatchNormV3", [conv1, mean], slots=[0, _sys.MP_SLOT_FP32], name="norm")
+    norm = graph.node("FusedBatchNormV3", [conv1, mean], slots=[0, _sys.MP_AUTOCAST_SLOT_FP32], name="norm")
     relu = graph.node("Relu", [norm], name="relu")
     conv2 = graph.node("Conv2D", [relu, w], name="conv2")
     graph.node("Exp", [conv2], name="exp").role = "output"
@@ -38,13 +38,13 @@ class Rewrites(unittest.TestCase):
         self.assertEqual(result.node_dtypes, ["float16"] * 4 + ["float32"])
         self.assertEqual(result.tensor_dtypes, ["float32"] * 3 + ["float16"] * 4 + ["float32"])
         x, w, conv2 = 0, 1, 6
-        self.assertEqual(result.casts, [(x, "float32", "float16", _sys.MP_CAST_BY_KERNEL, 1),
-                                        (w, "float32", "float16", _sys.MP_CAST_BY_MODEL_COPY, 2),
-                                        (conv2, "float16", "float32", _sys.MP_CAST_BY_KERNEL, 1)])
+        self.assertEqual(result.casts, [(x, "float32", "float16", _sys.MP_CAST_KIND_KERNEL, 1),
+                                        (w, "float32", "float16", _sys.MP_CAST_KIND_MODEL_COPY, 2),
+                                        (conv2, "float16", "float32", _sys.MP_CAST_KIND_KERNEL, 1)])
         self.assertEqual(result.input_casts, [[0, 1], [None, None], [None], [None, 1], [2]])
-        self.assertEqual(result.reasons, [_sys.MP_WHY_ALLOW_LIST, _sys.MP_WHY_BETWEEN_ALLOW, _sys.MP_WHY_BETWEEN_ALLOW,
-                                          _sys.MP_WHY_ALLOW_LIST, _sys.MP_WHY_DENY_LIST])
-        self.assertIsInstance(result.reasons[0], _sys.mp_autocast_why_t)
+        self.assertEqual(result.reasons, [_sys.MP_AUTOCAST_REASON_ALLOW_LIST, _sys.MP_AUTOCAST_REASON_BETWEEN_ALLOW, _sys.MP_AUTOCAST_REASON_BETWEEN_ALLOW,
+                                          _sys.MP_AUTOCAST_REASON_ALLOW_LIST, _sys.MP_AUTOCAST_REASON_DENY_LIST])
+        self.assertIsInstance(result.reasons[0], _sys.mp_autocast_reason_t)
         self.assertEqual(result.because, [None, 3, 3, None, None])
         self.assertEqual((result.num_casts, result.num_low_nodes, result.num_parameters_low), (3, 4, 1))
         self.assertIsNone(result.disabled_reason)
@@ -59,36 +59,36 @@ class Rewrites(unittest.TestCase):
         careful.set_class("Relu", "unlisted")
         careful.set_class(["Exp", "Mine"], "infer")
         self.assertEqual([careful.class_of(op) for op in ("Relu", "Exp", "Mine", "Conv2D", "Nobody's")],
-                         [_sys.MP_CAST_UNLISTED, _sys.MP_CAST_INFER, _sys.MP_CAST_INFER, _sys.MP_CAST_ALLOW,
-                          _sys.MP_CAST_UNLISTED])
+                         [_sys.MP_OP_CLASS_UNLISTED, _sys.MP_OP_CLASS_INFER, _sys.MP_OP_CLASS_INFER, _sys.MP_OP_CLASS_ALLOW,
+                          _sys.MP_OP_CLASS_UNLISTED])
         result = careful.rewrite(graph)
         self.assertEqual(low_nodes(graph, result), ["conv1"])
-        self.assertEqual(result.reasons[3:], [_sys.MP_WHY_DENY_LIST, _sys.MP_WHY_DENY_UPSTREAM])
+        self.assertEqual(result.reasons[3:], [_sys.MP_AUTOCAST_REASON_DENY_LIST, _sys.MP_AUTOCAST_REASON_DENY_UPSTREAM])
         self.assertEqual(result.because[4], 3)
         with self.assertRaisesRegex(mpcore.Error, "policy is in use"):
             careful.set_nodes("*", "allow")
 
     def test_limits(self):
-        for options, why in (({"amax_limit": 1000.0}, _sys.MP_WHY_RANGE), ({"depth_limit": 10}, _sys.MP_WHY_DEPTH)):
+        for options, why in (({"amax_limit": 1000.0}, _sys.MP_AUTOCAST_REASON_RANGE), ({"depth_limit": 10}, _sys.MP_AUTOCAST_REASON_DEPTH)):
             graph = mpcore.AutocastGraph()
             graph.node("MatMul", [graph.input(), graph.parameter(amax=1001.0)], depth=11)
             self.assertEqual(policy(**options).rewrite(graph).reasons, [why])
-            self.assertEqual(policy().rewrite(graph).reasons, [_sys.MP_WHY_ALLOW_LIST])
+            self.assertEqual(policy().rewrite(graph).reasons, [_sys.MP_AUTOCAST_REASON_ALLOW_LIST])
 
     def test_levels(self):
         graph = net()
         result = policy(level="tensor_cores_only").rewrite(graph)
         self.assertEqual(low_nodes(graph, result), ["conv1", "conv2"])
-        result = policy(level=_sys.MP_AUTOCAST_INFER_AS_DENY).rewrite(graph)
-        self.assertEqual(result.reasons[1], _sys.MP_WHY_DENY_LIST)
+        result = policy(level=_sys.MP_AUTOCAST_LEVEL_INFER_AS_DENY).rewrite(graph)
+        self.assertEqual(result.reasons[1], _sys.MP_AUTOCAST_REASON_DENY_LIST)
 
     def test_flags_of_nodes(self):
-        reasons = {"keep": _sys.MP_WHY_KEPT, "elsewhere": _sys.MP_WHY_ELSEWHERE, "no_low": _sys.MP_WHY_NO_KERNEL}
+        reasons = {"keep": _sys.MP_AUTOCAST_REASON_KEPT, "elsewhere": _sys.MP_AUTOCAST_REASON_OTHER_DEVICE, "no_low": _sys.MP_AUTOCAST_REASON_NO_KERNEL}
         for flag, why in reasons.items():
             graph = mpcore.AutocastGraph()
             graph.node("MatMul", [graph.input()], **{flag: True})
             graph.node("MatMul", [graph.input()], **{flag: False})
-            self.assertEqual(policy().rewrite(graph).reasons, [why, _sys.MP_WHY_ALLOW_LIST])
+            self.assertEqual(policy().rewrite(graph).reasons, [why, _sys.MP_AUTOCAST_REASON_ALLOW_LIST])
         graph = mpcore.AutocastGraph()
         product = graph.node("MatMul", [graph.input()], writes_either=True)
         graph.node("Mean", [product], reads_either=True)
@@ -102,12 +102,12 @@ class Rewrites(unittest.TestCase):
         cast = graph.node("Cast", [graph.input("int32")], name="cast", cast=True)
         graph.node("MatMul", [cast])
         result = policy().rewrite(graph)
-        self.assertEqual(result.reasons, [_sys.MP_WHY_CAST_ABSORBED, _sys.MP_WHY_ALLOW_LIST])
+        self.assertEqual(result.reasons, [_sys.MP_AUTOCAST_REASON_CAST_ABSORBED, _sys.MP_AUTOCAST_REASON_ALLOW_LIST])
         self.assertEqual((result.because, result.tensor_dtypes), ([1, None], [None, "float16", "float16"]))
 
     def test_outputs_and_absent_inputs(self):
         graph = mpcore.AutocastGraph()
-        mean = graph.tensor(slot=_sys.MP_SLOT_FP32)
+        mean = graph.tensor(slot=_sys.MP_AUTOCAST_SLOT_FP32)
         y, same = graph.node("MatMul", [graph.input(), None], outputs=[graph.tensor(), mean])
         self.assertIs(same, mean)
         self.assertEqual(graph.node("SaveV2", [y], outputs=0), ())
@@ -120,22 +120,22 @@ class Rewrites(unittest.TestCase):
 
     def test_a_class_without_an_operation(self):
         graph = mpcore.AutocastGraph()
-        graph.node(None, [graph.node(None, [graph.input()], node_class="allow")], node_class=_sys.MP_CAST_DENY)
-        self.assertEqual(policy().rewrite(graph).reasons, [_sys.MP_WHY_ALLOW_LIST, _sys.MP_WHY_DENY_LIST])
+        graph.node(None, [graph.node(None, [graph.input()], node_class="allow")], node_class=_sys.MP_OP_CLASS_DENY)
+        self.assertEqual(policy().rewrite(graph).reasons, [_sys.MP_AUTOCAST_REASON_ALLOW_LIST, _sys.MP_AUTOCAST_REASON_DENY_LIST])
 
     def test_hidden_edges(self):
         graph = mpcore.AutocastGraph()
         push = graph.node("Relu", [graph.node("MatMul", [graph.input()])], name="push")
         pull = graph.node("Relu", [graph.input()], name="pull")
         graph.node("MatMul", [pull])
-        self.assertEqual(policy().rewrite(graph).reasons[2], _sys.MP_WHY_CLEAR_NEXT_TO_LOW)
+        self.assertEqual(policy().rewrite(graph).reasons[2], _sys.MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW)
         graph.node("Exp", name="root", outputs=[graph.tensor()])
         graph.node("Tanh", [graph.input()], name="behind")
         graph.hidden("root", "behind")
         graph.hidden(push, pull)
         result = policy().rewrite(graph)
-        self.assertEqual(result.reasons[2], _sys.MP_WHY_BETWEEN_ALLOW)
-        self.assertEqual((result.reasons[5], result.because[5]), (_sys.MP_WHY_DENY_UPSTREAM, 4))
+        self.assertEqual(result.reasons[2], _sys.MP_AUTOCAST_REASON_BETWEEN_ALLOW)
+        self.assertEqual((result.reasons[5], result.because[5]), (_sys.MP_AUTOCAST_REASON_DENY_UPSTREAM, 4))
 
     def test_containers(self):
         graph = mpcore.AutocastGraph()
@@ -143,7 +143,7 @@ class Rewrites(unittest.TestCase):
         graph.node("TensorListGetItem", [graph.input()], name="get")
         graph.container([push, "get"])
         result = policy().rewrite(graph)
-        self.assertEqual((result.reasons[2], result.because[2]), (_sys.MP_WHY_CLUSTER_LOW, 1))
+        self.assertEqual((result.reasons[2], result.because[2]), (_sys.MP_AUTOCAST_REASON_CLUSTER_LOW, 1))
 
     def test_a_loop(self):
         """Its circle needs a tensor that is read before there is the node that writes it."""
@@ -157,7 +157,7 @@ class Rewrites(unittest.TestCase):
             graph.loop([merge, "next"])
             result = policy().rewrite(graph)
             self.assertEqual(result.node_dtypes[1::2], ["float16" if back_edge else "float32"] * 2)
-        self.assertEqual(result.reasons[1], _sys.MP_WHY_CLUSTER_FP32)
+        self.assertEqual(result.reasons[1], _sys.MP_AUTOCAST_REASON_CLUSTER_FP32)
 
     def test_keep_io(self):
         graph = mpcore.AutocastGraph()
@@ -211,7 +211,7 @@ class Reports(unittest.TestCase):
         self.assertEqual([cast["readers"] for cast in said["casts"]], [cast.readers for cast in self.result.casts])
 
     def test_dot(self):
-        self.assertTrue(self.policy.explain(self.graph, self.result, _sys.MP_AUTOCAST_DOT).startswith("digraph"))
+        self.assertTrue(self.policy.explain(self.graph, self.result, _sys.MP_AUTOCAST_FORMAT_DOT).startswith("digraph"))
 
     def test_of_something_else(self):
         for one, graph in ((self.policy, net()), (policy(), self.graph)):
@@ -228,7 +228,7 @@ class Gate(unittest.TestCase):
             self.assertEqual(result.disabled_reason, one.disabled_reason(device))
             if device.on_host:
                 self.assertIn("16-bit arithmetic is not faster on the CPU", result.disabled_reason)
-                self.assertEqual((set(result.reasons), result.casts), ({_sys.MP_WHY_DISABLED}, []))
+                self.assertEqual((set(result.reasons), result.casts), ({_sys.MP_AUTOCAST_REASON_DISABLED}, []))
                 self.assertIn(result.disabled_reason, one.explain(graph, result))
             eager = policy(ignore_performance=True)
             self.assertIsNone(eager.disabled_reason(device))
@@ -241,7 +241,7 @@ class Gate(unittest.TestCase):
         self.assertIsNone(open_one.disabled_reason())
         with mock.patch.dict(os.environ, {"MP_AUTOCAST": "bf16", "MP_AUTOCAST_DENY_ADD": "Mine"}):
             other = mpcore.Autocast("fp16")
-        self.assertEqual(other.class_of("Mine"), _sys.MP_CAST_DENY)
+        self.assertEqual(other.class_of("Mine"), _sys.MP_OP_CLASS_DENY)
         self.assertEqual(other.rewrite(net()).node_dtypes[0], "bfloat16")
         with mock.patch.dict(os.environ, {"MP_AUTOCAST": "fp8"}):
             with self.assertRaisesRegex(mpcore.Error, "MP_AUTOCAST = fp8"):
@@ -270,7 +270,7 @@ class OneOperation(unittest.TestCase):
             config = mpcore.Autocast.scaler_config("bf16")
             with mpcore.Scaler(device, config=config, init_scale=4.0) as scaler:
                 self.assertEqual(scaler.state().scale, 4)
-            self.assertEqual((config.policy, config.init_scale), (_sys.MP_SCALER_STATIC, 1), "it is copied")
+            self.assertEqual((config.policy, config.init_scale), (_sys.MP_SCALER_POLICY_STATIC, 1), "it is copied")
             with self.assertRaisesRegex(TypeError, "one of policy, preset, name and config"):
                 mpcore.Scaler(device, "static", config=config)
 
@@ -289,7 +289,7 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "depth_limit = 9223372036854775808 must be from ", mpcore.Autocast, depth_limit=2**63)
         self.refused(mpcore.Error, "low = MP_DTYPE_NONE must be MP_FP16, MP_BF16 or MP_FP32",
                      mpcore.Autocast.scaler_config, None)
-        self.refused(mpcore.Error, "MP_AUTOCAST_FORCE_ALL", policy("bf16", level="force_all").rewrite, net())
+        self.refused(mpcore.Error, "MP_AUTOCAST_LEVEL_FORCE_ALL", policy("bf16", level="force_all").rewrite, net())
         one = policy()
         self.refused(ValueError, "op_class = 'green' must be one of: unlisted, allow,", one.set_class, "Relu", "green")
         self.refused(TypeError, r"ops\[1\] = 3 must be a string", one.set_class, ["Relu", 3], "deny")

@@ -176,7 +176,7 @@ class Training(unittest.TestCase):
             self.assertLess(values(master.arrays[1])[0], 3, kind)
 
     def test_names_of_torch(self):
-        """momentum, betas and "adamw" are words for what mp_hyper_t and a flag say."""
+        """momentum, betas and "adamw" are words for what mp_param_group_t and a flag say."""
 
         def after_two_steps(kind, **options):
             master, grads = self.list_of([1, -2], [3]), self.list_of([0.5, 0.25], [-1])
@@ -461,13 +461,13 @@ class Training(unittest.TestCase):
         self.assertEqual(values(sums.arrays[0]), [2, -1])
         mpcore.scale_step(optimizer, scaler, flags="unscaled")
         self.assertEqual(values(master.arrays[0]), [0, 1.5])
-        self.assertEqual(scaler.query(1), mpcore._sys.MP_STEP_TAKEN)
+        self.assertEqual(scaler.query(1), mpcore._sys.MP_STEP_OUTCOME_TAKEN)
         grads.arrays[0].copy_from(Floats([math.nan, 0], (2,)))
         scaler.to_fp32(grads, sums)
         self.context.sync()
-        self.assertEqual(scaler.query(2), mpcore._sys.MP_STEP_OVERFLOW)
+        self.assertEqual(scaler.query(2), mpcore._sys.MP_STEP_OUTCOME_OVERFLOW)
         scaler.update()
-        self.assertEqual(scaler.query(3), mpcore._sys.MP_STEP_PENDING)
+        self.assertEqual(scaler.query(3), mpcore._sys.MP_STEP_OUTCOME_PENDING)
         with self.assertRaisesRegex(mpcore.Error, "step = 0"):
             scaler.query(0)
 

@@ -88,7 +88,7 @@ class Learns(unittest.TestCase):
         if low == "fp32":
             self.assertIsNone(model)
             self.assertEqual((w1.dtype_copy, w1.copy, memory.copies), (None, None, 0))
-            with self.assertRaisesRegex(mpcore.Error, "compiled without mp_graph_autocast"):
+            with self.assertRaisesRegex(mpcore.Error, "compiled without mp_graph_set_autocast"):
                 net.graph.explain()
             return
         name = mpcore.arrays.dtype_name(low)
@@ -101,7 +101,7 @@ class Learns(unittest.TestCase):
         self.assertEqual(rounded.tobytes(), w1.copy.tobytes(), "the optimizer writes both")
         self.assertRegex(net.graph.explain(), r"fc1/grad_w +LinearBackpropWeight +\w+16 ")
         self.assertIn('"node', net.graph.explain("json"))
-        self.assertTrue(net.graph.explain(_sys.MP_AUTOCAST_DOT).startswith("digraph"))
+        self.assertTrue(net.graph.explain(_sys.MP_AUTOCAST_FORMAT_DOT).startswith("digraph"))
 
     def test_fp32(self):
         self.learn("fp32")
@@ -143,7 +143,7 @@ class Runs(unittest.TestCase):
             self.assertEqual((correct.dtype, correct.shape, len(correct.data.tobytes())), ("int64", (), 8))
             graph.set_batch(5)
             net.bind(5)
-            graph.forward(_sys.MP_GRAPH_INFERENCE)
+            graph.forward(_sys.MP_GRAPH_MODE_INFERENCE)
             self.assertAlmostEqual(net.loss_now(), sum(rows[:5]) / 5, 6)
             self.assertEqual(graph.tensor(net.logits).shape, (5, CLASSES))
             self.assertLessEqual(array.array("q", graph.tensor(net.correct).data.tobytes())[0], 5)
@@ -282,7 +282,7 @@ class Refusals(unittest.TestCase):
             self.assertEqual(caught.exception.status, _sys.MP_ERROR_NOT_FOUND)
             self.refused(mpcore.Error, "graph is not compiled", graph.forward, "inference")
             self.refused(mpcore.Error, "graph is not compiled", graph.describe)
-            self.refused(mpcore.Error, "MP_AUTOCAST_EMULATE", graph.autocast, policy(emulate=True))
+            self.refused(mpcore.Error, "MP_AUTOCAST_FLAG_EMULATE", graph.autocast, policy(emulate=True))
             graph.close()
             self.refused(ValueError, "this Graph is closed", graph.compile)
 

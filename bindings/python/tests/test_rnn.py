@@ -286,7 +286,7 @@ class Relu(unittest.TestCase):
         data = self.data(rnn)
         x, weights = self.dense(data["x"]), self.weights(data)
         for options, sentence in (({"clip": 1.0}, "clip = 1"), ({"dropout": 1.0}, "dropout = 1"),
-                                  ({"reset_first": True}, "MP_RNN_RESET_FIRST"),
+                                  ({"reset_first": True}, "MP_RNN_FLAG_RESET_FIRST"),
                                   ({"skip_input": True}, "input_size = 2"), ({"kernel": "none"}, "kernel = none is unknown")):
             with self.assertRaisesRegex(mpcore.Error, sentence):
                 self.rnn(**options)

@@ -110,7 +110,7 @@ impl Autocast {
     pub fn class_of(&self, op_type: &str) -> Option<AutocastClass> {
         let op_type = CString::new(op_type).ok()?;
         // SAFETY: the policy lives, and the name during the call.
-        AutocastClass::from_raw(unsafe { sys::mp_autocast_class(self.raw, op_type.as_ptr()) })
+        AutocastClass::from_raw(unsafe { sys::mp_autocast_get_class(self.raw, op_type.as_ptr()) })
     }
 
     /// Returns the reason why rewrites are disabled on a device, or None.  Without a context only
@@ -119,7 +119,7 @@ impl Autocast {
         let mut because = ptr::null();
         // SAFETY: policy and context live; `because` is written.
         check(unsafe {
-            sys::mp_autocast_disabled_reason(self.raw, raw_context(context), &mut because)
+            sys::mp_autocast_get_disabled_reason(self.raw, raw_context(context), &mut because)
         })?;
         // SAFETY: NULL, or a string in static storage.
         Ok(unsafe { clause(because) }.map(owned))
@@ -130,16 +130,16 @@ impl Autocast {
     pub fn rewrite(&self, context: Option<&Context>, graph: &Graph) -> Result<Rewritten> {
         let (nodes, tensors, inputs) = (graph.num_nodes(), graph.num_tensors(), graph.num_inputs());
         let (mut tensor_dtype, mut node_dtype) = (vec![0; tensors], vec![0; nodes]);
-        let (mut node_why, mut node_cause) = (vec![0; nodes], vec![0; nodes]);
+        let (mut node_reason, mut node_cause) = (vec![0; nodes], vec![0; nodes]);
         let mut input_cast = vec![0; inputs];
-        // The maximum with MP_AUTOCAST_EMULATE.
+        // The maximum with MP_AUTOCAST_FLAG_EMULATE.
         let mut casts = vec![sys::mp_autocast_cast_t::zeroed(); 2 * tensors + inputs];
         let mut raw = sys::mp_autocast_result_t {
             tensor_dtype: tensor_dtype.as_mut_ptr(),
             node_dtype: node_dtype.as_mut_ptr(),
             input_cast: input_cast.as_mut_ptr(),
             casts: casts.as_mut_ptr(),
-            node_why: node_why.as_mut_ptr(),
+            node_reason: node_reason.as_mut_ptr(),
             node_cause: node_cause.as_mut_ptr(),
             ..sys::mp_autocast_result_t::zeroed()
         };
@@ -158,7 +158,7 @@ impl Autocast {
         };
         let node = |i: usize| RewrittenNode {
             dtype: dtype(node_dtype[i]),
-            why: AutocastWhy::from_raw(u32::from(node_why[i])),
+            why: AutocastWhy::from_raw(u32::from(node_reason[i])),
             because: Some(NodeId(node_cause[i])).filter(|node| node.0 >= 0),
             input_casts: casts_of(i),
         };

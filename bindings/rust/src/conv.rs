@@ -101,7 +101,7 @@ impl Conv2d {
         let (mut p, mut q) = (0, 0);
         let desc = self.complete(Dtype::Fp32, Dtype::Fp32);
         // SAFETY: the descriptor and the name in it live during the call.
-        check(unsafe { sys::mp_conv2d_output_size(&desc, &mut p, &mut q) })?;
+        check(unsafe { sys::mp_conv2d_get_output_size(&desc, &mut p, &mut q) })?;
         Ok((p as usize, q as usize))
     }
 

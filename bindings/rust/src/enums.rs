@@ -207,7 +207,7 @@ numbered! {
 
 numbered! {
     /// Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
-    /// [`MP_STEP_TAKEN`](crate::sys::MP_STEP_TAKEN); other steps are skipped.  docs/loss-scaler.md compares the policies.
+    /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN); other steps are skipped.  docs/loss-scaler.md compares the policies.
     ScalerPolicy {
         /// Constant S.  bf16 training uses this policy with S = 1.
         Static = 0,
@@ -215,7 +215,7 @@ numbered! {
         /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
         ///
         /// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
-        /// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP), by every
+        /// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP), by every
         /// clean step (Apex, update\_scale\_hysteresis).
         /// Source: torch.amp.GradScaler.
         Backoff = 1,
@@ -260,9 +260,9 @@ flags! {
 numbered! {
     /// Health of a scaler.
     ScalerStatus {
-        /// [`MP_SCALER_OK`](crate::sys::MP_SCALER_OK)
+        /// [`MP_SCALER_STATUS_OK`](crate::sys::MP_SCALER_STATUS_OK)
         Ok = 0,
-        /// diverged\_after skips in a row, or 1/S is not finite
+        /// max\_consecutive\_skips skips in a row, or 1/S is not finite
         Diverged = 1,
     }
 }
@@ -283,10 +283,10 @@ numbered! {
         /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
         /// ```
         ///
-        /// [`MP_OPT_NESTEROV`](crate::sys::MP_OPT_NESTEROV): w -= lr (g + momentum m).  Decay: g += wd w.  With
-        /// [`MP_OPT_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_DECAY_AFTER_MOMENTUM): w -= lr wd w, which bypasses the momentum.
+        /// [`MP_OPT_FLAG_NESTEROV`](crate::sys::MP_OPT_FLAG_NESTEROV): w -= lr (g + momentum m).  Decay: g += wd w.  With
+        /// [`MP_OPT_FLAG_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_FLAG_DECAY_AFTER_MOMENTUM): w -= lr wd w, which bypasses the momentum.
         ///
-        /// [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS) and [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC): g = a (g + wd w) instead, with a trust ratio a per tensor:
+        /// [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS) and [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC): g = a (g + wd w) instead, with a trust ratio a per tensor:
         ///
         /// ```text
         /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
@@ -297,21 +297,21 @@ numbered! {
         /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
         /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
         Sgd = 1,
-        /// Adam, and AdamW with [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY):
+        /// Adam, and AdamW with [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY):
         ///
         /// ```text
         /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
         /// ```
         ///
         /// mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
-        /// [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY): w -= lr wd w.
+        /// [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY): w -= lr wd w.
         /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
         Adam = 2,
         /// LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
         /// [`MP_OPT_ADAM`](crate::sys::MP_OPT_ADAM) with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
-        /// [`MP_OPT_NVLAMB`](crate::sys::MP_OPT_NVLAMB), for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+        /// [`MP_OPT_FLAG_NVLAMB`](crate::sys::MP_OPT_FLAG_NVLAMB), for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
         ///
-        /// The paper's form has [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY), which [`mp_optimizer_desc_default`](crate::sys::mp_optimizer_desc_default) sets.  Apex
+        /// The paper's form has [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY), which [`mp_optimizer_desc_default`](crate::sys::mp_optimizer_desc_default) sets.  Apex
         /// includes global clipping; here it is `mp_step_options`.max\_grad\_norm.
         /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
         Lamb = 3,
@@ -331,7 +331,7 @@ numbered! {
         /// Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
         ///
         /// The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
-        /// [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY): w -= lr wd w.
+        /// [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY): w -= lr wd w.
         /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
         Adagrad = 5,
         /// RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
@@ -356,11 +356,11 @@ flags! {
         /// largest finite value: an infinite weight makes every later gradient non-finite, so every later
         /// step would be skipped and training would never recover.
         MODEL_OVERFLOW = 16,
-        /// SGD; excludes [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC) and [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS)
+        /// SGD; excludes [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC) and [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS)
         DECAY_AFTER_MOMENTUM = 32,
         /// SGD
         LARC = 64,
-        /// SGD; excludes [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC)
+        /// SGD; excludes [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC)
         LARS = 128,
         /// LAMB: also adapts tensors without decay
         NVLAMB = 256,
@@ -422,18 +422,18 @@ flags! {
         /// of previous steps.  To skip all steps together, check the later lists first:
         ///
         /// ```text
-        /// mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
-        /// options.flags = MP_STEP_KEEP_SCALER;
+        /// mp_check_nonfinite(grads_of_b, mp_scaler_get_found_inf_address(scaler), stream);
+        /// options.flags = MP_STEP_FLAG_KEEP_SCALER;
         /// mp_scale_step(a, scaler, &options, stream);
         /// mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
         /// ```
         KEEP_SCALER = 1,
         /// The gradients come from [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate) or [`mp_grads_to_fp32`](crate::sys::mp_grads_to_fp32): they already include 1/S, and
         /// the scaler uses the amax recorded there, which lognormal and logmax require.  Add
-        /// [`MP_STEP_CHECKED`](crate::sys::MP_STEP_CHECKED) if the last call had [`MP_ACCUMULATE_LAST`](crate::sys::MP_ACCUMULATE_LAST).
+        /// [`MP_STEP_FLAG_CHECKED`](crate::sys::MP_STEP_FLAG_CHECKED) if the last call had [`MP_ACCUMULATE_FLAG_LAST`](crate::sys::MP_ACCUMULATE_FLAG_LAST).
         UNSCALED = 2,
         /// The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-        /// [`mp_scaler_found_inf`](crate::sys::mp_scaler_found_inf) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and update amax.  The
+        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and update amax.  The
         /// step omits pass 1, which saves a launch and one of two reads of every gradient.
         ///
         /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
@@ -452,10 +452,10 @@ flags! {
         /// First gradients of a window: sums are overwritten, not read.
         FIRST = 1,
         /// Last gradients before an update by the application's own optimizer: the sums are checked too,
-        /// and [`mp_step_query`](crate::sys::mp_step_query) returns the outcome after this call.  If there are several lists, only the
+        /// and [`mp_scaler_query_step`](crate::sys::mp_scaler_query_step) returns the outcome after this call.  If there are several lists, only the
         /// last one has this flag.  Nothing may set the scaler's flag between this call and
         /// [`mp_scaler_update`](crate::sys::mp_scaler_update).  The outcome is that of this rank's gradients; with several ranks, call
-        /// [`mp_grad_all_reduce`](crate::sys::mp_grad_all_reduce) first.
+        /// [`mp_grads_all_reduce`](crate::sys::mp_grads_all_reduce) first.
         LAST = 2,
     }
 }
@@ -467,15 +467,15 @@ numbered! {
     StepOutcome {
         /// the device has not finished the step
         Pending = 0,
-        /// [`MP_STEP_TAKEN`](crate::sys::MP_STEP_TAKEN)
+        /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN)
         Taken = 1,
-        /// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_SKIPPED`](crate::sys::MP_STEP_SKIPPED)); never reported.  A
+        /// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_OUTCOME_SKIPPED`](crate::sys::MP_STEP_OUTCOME_SKIPPED)); never reported.  A
         /// skipped step updates neither weights nor moments.
         Skipped = 2,
         /// Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
         /// that factor is not finite.  S is unchanged, because no other S would help.
-        Range = 3,
-        /// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes [`MP_SCALER_DIVERGED`](crate::sys::MP_SCALER_DIVERGED).  (4 is
+        OutOfRange = 3,
+        /// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes [`MP_SCALER_STATUS_DIVERGED`](crate::sys::MP_SCALER_STATUS_DIVERGED).  (4 is
         /// reserved.)
         NoScale = 5,
         /// skipped: the flag was set, or a gradient or amax is not finite; S follows its policy
@@ -485,20 +485,20 @@ numbered! {
 
 numbered! {
     /// Class of an operation: the list that contains it.  Names follow TensorFlow.
-    AutocastClass {
+    OpClass {
         /// fp32, independent of its neighbors
         Unlisted = 0,
         /// always low precision: numerically safe, and faster
         Allow = 1,
         /// low precision between low-precision nodes, except downstream of a DENY
         Infer = 2,
-        /// fp32.  Propagates downstream through [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) nodes, and through [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR) nodes that
-        /// lead to another [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) or [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY).
+        /// fp32.  Propagates downstream through [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) nodes, and through [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR) nodes that
+        /// lead to another [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) or [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY).
         Deny = 3,
         /// no numerical effect: takes the precision of its neighbors
         Clear = 4,
-        /// [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH): low precision if all floating-point inputs are.  Other presets treat it
-        /// as [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER).
+        /// [`MP_AUTOCAST_PRESET_PYTORCH`](crate::sys::MP_AUTOCAST_PRESET_PYTORCH): low precision if all floating-point inputs are.  Other presets treat it
+        /// as [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER).
         Promote = 5,
     }
 }
@@ -506,8 +506,8 @@ numbered! {
 numbered! {
     /// Lists of operations and rules of propagation.
     AutocastPreset {
-        /// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW): products, convolutions,
-        /// attention, recurrent layers.  [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER): batch norm.  [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY): softmax, norms over a
+        /// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW): products, convolutions,
+        /// attention, recurrent layers.  [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER): batch norm.  [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY): softmax, norms over a
         /// row, losses, sums.
         Default = 0,
         /// lists of TensorFlow 2.21 for fp16
@@ -516,11 +516,11 @@ numbered! {
         TensorflowBf16 = 2,
         /// Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
         /// of listed operations, such as cross\_entropy and interpolate.  Unknown operations are
-        /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR).
+        /// [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR).
         ///
         /// Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
-        /// is [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), or if all its floating-point inputs are and no list requires fp32.
-        /// [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) does not propagate.
+        /// is [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW), or if all its floating-point inputs are and no list requires fp32.
+        /// [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY) does not propagate.
         Pytorch = 3,
         /// names of ONNX; the block list of onnxconverter-common is unlisted
         Onnx = 4,
@@ -532,9 +532,9 @@ numbered! {
     AutocastLevel {
         /// no override
         Normal = 0,
-        /// conservative: [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) becomes [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY)
+        /// conservative: [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) becomes [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY)
         InferAsDeny = 1,
-        /// all but [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) become [`MP_CAST_UNLISTED`](crate::sys::MP_CAST_UNLISTED)
+        /// all but [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) become [`MP_OP_CLASS_UNLISTED`](crate::sys::MP_OP_CLASS_UNLISTED)
         TensorCoresOnly = 2,
         /// Low precision wherever possible, except constants, state and cross-entropies.  For tests;
         /// [`MP_FP16`](crate::sys::MP_FP16) only.
@@ -547,9 +547,9 @@ flags! {
     AutocastFlags {
         /// ignores environment variables
         NO_ENVIRONMENT = 1,
-        /// Ignores the performance condition, see [`mp_autocast_disabled_reason`](crate::sys::mp_autocast_disabled_reason).
+        /// Ignores the performance condition, see [`mp_autocast_get_disabled_reason`](crate::sys::mp_autocast_get_disabled_reason).
         IGNORE_PERFORMANCE = 2,
-        /// Keeps tensors of role [`MP_TENSOR_OUTPUT`](crate::sys::MP_TENSOR_OUTPUT) in fp32; the caller counts as a reader.
+        /// Keeps tensors of role [`MP_TENSOR_ROLE_OUTPUT`](crate::sys::MP_TENSOR_ROLE_OUTPUT) in fp32; the caller counts as a reader.
         KEEP_IO = 4,
         /// Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
         /// `mp_autocast_result`.
@@ -561,9 +561,9 @@ flags! {
     /// Bits of `mp_autocast_graph`.node\_flags.
     NodeFlags {
         /// stays fp32: fetched, fed, or requested by the caller
-        KEEP = 1,
+        KEEP_FP32 = 1,
         /// stays fp32: runs on another device
-        ELSEWHERE = 2,
+        OTHER_DEVICE = 2,
         /// stays fp32: no 16-bit kernel; its class still propagates
         NO_LOW = 4,
         /// converts to the type of its output
@@ -573,7 +573,7 @@ flags! {
         READS_VARIABLE = 16,
         /// back edge (NextIteration): follows the rest of its loop
         BACK_EDGE = 32,
-        /// reads fp32 and low precision, except on [`MP_SLOT_FP32`](crate::sys::MP_SLOT_FP32)
+        /// reads fp32 and low precision, except on [`MP_AUTOCAST_SLOT_FP32`](crate::sys::MP_AUTOCAST_SLOT_FP32)
         READS_EITHER = 64,
         /// can write fp32 or low precision, like [`mp_gemm`](crate::sys::mp_gemm) (dtype\_cd)
         WRITES_EITHER = 128,
@@ -583,7 +583,7 @@ flags! {
 numbered! {
     /// Role of a tensor.
     TensorRole {
-        /// [`MP_TENSOR_ACTIVATION`](crate::sys::MP_TENSOR_ACTIVATION)
+        /// [`MP_TENSOR_ROLE_ACTIVATION`](crate::sys::MP_TENSOR_ROLE_ACTIVATION)
         Activation = 0,
         /// an optimizer has its fp32 master and can keep a 16-bit copy
         Parameter = 1,
@@ -606,22 +606,22 @@ numbered! {
 numbered! {
     /// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_cause is the node
     /// in brackets.
-    AutocastWhy {
-        /// [`MP_CAST_UNLISTED`](crate::sys::MP_CAST_UNLISTED): on no list, or by level
+    AutocastReason {
+        /// [`MP_OP_CLASS_UNLISTED`](crate::sys::MP_OP_CLASS_UNLISTED): on no list, or by level
         Unlisted = 1,
-        /// [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) by list, pattern, node\_class or level
+        /// [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY) by list, pattern, node\_class or level
         DenyList = 2,
-        /// downstream of an [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) \[that node\]
+        /// downstream of an [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY) \[that node\]
         DenyUpstream = 3,
         /// tensor\_amax of a tensor exceeds amax\_limit
         Range = 4,
         /// node\_depth exceeds depth\_limit
         Depth = 5,
-        /// [`MP_NODE_KEEP`](crate::sys::MP_NODE_KEEP)
+        /// [`MP_NODE_FLAG_KEEP_FP32`](crate::sys::MP_NODE_FLAG_KEEP_FP32)
         Kept = 6,
-        /// [`MP_NODE_ELSEWHERE`](crate::sys::MP_NODE_ELSEWHERE)
-        Elsewhere = 7,
-        /// [`MP_NODE_NO_LOW`](crate::sys::MP_NODE_NO_LOW)
+        /// [`MP_NODE_FLAG_OTHER_DEVICE`](crate::sys::MP_NODE_FLAG_OTHER_DEVICE)
+        OtherDevice = 7,
+        /// [`MP_NODE_FLAG_NO_LOW`](crate::sys::MP_NODE_FLAG_NO_LOW)
         NoKernel = 8,
         /// low precision is possible, but does not propagate to it
         NoAllowNearby = 9,
@@ -631,30 +631,30 @@ numbered! {
         Disabled = 11,
         /// in an fp32 cluster \[the member that requires fp32\]
         ClusterFp32 = 12,
-        /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) by list, node\_class or level
+        /// [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) by list, node\_class or level
         AllowList = 32,
-        /// INFER or CLEAR between two [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) \[the downstream one\]
+        /// INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) \[the downstream one\]
         BetweenAllow = 33,
-        /// Downstream of a low-precision node \[that node\], with [`MP_BF16`](crate::sys::MP_BF16) or [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH).
+        /// Downstream of a low-precision node \[that node\], with [`MP_BF16`](crate::sys::MP_BF16) or [`MP_AUTOCAST_PRESET_PYTORCH`](crate::sys::MP_AUTOCAST_PRESET_PYTORCH).
         FollowsAllow = 34,
-        /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR) connected to a low-precision node \[that node\]
+        /// [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR) connected to a low-precision node \[that node\]
         ClearNextToLow = 35,
         /// in a low-precision cluster \[the member that caused it\]
         ClusterLow = 36,
         /// cast to fp32 with only low-precision readers \[the first\]
         CastAbsorbed = 37,
-        /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) by [`mp_autocast_set_nodes`](crate::sys::mp_autocast_set_nodes)
+        /// [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) by [`mp_autocast_set_nodes`](crate::sys::mp_autocast_set_nodes)
         Pattern = 38,
     }
 }
 
 numbered! {
     /// Format of a report.
-    AutocastForm {
+    AutocastFormat {
         /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
         /// a summary.
         Text = 0,
-        /// [`MP_AUTOCAST_JSON`](crate::sys::MP_AUTOCAST_JSON)
+        /// [`MP_AUTOCAST_FORMAT_JSON`](crate::sys::MP_AUTOCAST_FORMAT_JSON)
         Json = 1,
         /// for Graphviz: low precision green, fp32 red, casts on the edges
         Dot = 2,
@@ -665,7 +665,7 @@ flags! {
     /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags.
     XentFlags {
         /// excludes rows whose label is `ignore_label`
-        IGNORE_LABEL = 1,
+        FLAG_IGNORE_LABEL = 1,
     }
 }
 
@@ -695,7 +695,7 @@ flags! {
     /// Bits of [`mp_loss_desc_t`](crate::sys::mp_loss_desc_t).flags.
     LossFlags {
         /// excludes elements whose target is `ignore_target`
-        IGNORE_TARGET = 1,
+        FLAG_IGNORE_TARGET = 1,
     }
 }
 
@@ -716,7 +716,7 @@ flags! {
     PoolFlags {
         /// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
         /// starts inside the image or the padding before it.
-        CEIL = 1,
+        FLAG_CEIL = 1,
     }
 }
 
@@ -749,7 +749,7 @@ numbered! {
 flags! {
     /// Bits of [`mp_rnn_desc_t`](crate::sys::mp_rnn_desc_t).flags.
     RnnFlags {
-        /// [`MP_RNN_BIDIRECTIONAL`](crate::sys::MP_RNN_BIDIRECTIONAL)
+        /// [`MP_RNN_FLAG_BIDIRECTIONAL`](crate::sys::MP_RNN_FLAG_BIDIRECTIONAL)
         BIDIRECTIONAL = 1,
         /// no biases; b\_ih and b\_hh are ignored
         NO_BIAS = 2,
@@ -792,14 +792,14 @@ numbered! {
 
 numbered! {
     /// Policies of other systems, with their defaults.  S equals theirs after every step as long as S
-    /// is a finite fp32 number.  All are [`MP_SCALER_BACKOFF`](crate::sys::MP_SCALER_BACKOFF) except the first and the last; the returned
+    /// is a finite fp32 number.  All are [`MP_SCALER_POLICY_BACKOFF`](crate::sys::MP_SCALER_POLICY_BACKOFF) except the first and the last; the returned
     /// configuration can be modified.
     ///
     /// Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
     /// after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and
     /// DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged.
     ScalerPreset {
-        /// This library's lognormal policy: [`mp_scaler_config_default`](crate::sys::mp_scaler_config_default)([`MP_SCALER_LOGNORMAL`](crate::sys::MP_SCALER_LOGNORMAL)).
+        /// This library's lognormal policy: [`mp_scaler_config_default`](crate::sys::mp_scaler_config_default)([`MP_SCALER_POLICY_LOGNORMAL`](crate::sys::MP_SCALER_POLICY_LOGNORMAL)).
         Lognormal = 0,
         /// torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.
         Torch = 1,
@@ -815,7 +815,7 @@ numbered! {
         Megatron = 4,
         /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
         /// "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
-        /// For consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP).
+        /// For consecutive\_hysteresis set [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP).
         Deepspeed = 5,
         /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO).  Like
         /// [`MP_SCALER_PRESET_DEEPSPEED`](crate::sys::MP_SCALER_PRESET_DEEPSPEED) without hysteresis, but the first growth takes 1001 clean steps.
@@ -828,7 +828,7 @@ numbered! {
         /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  Initial S 2^14, interval
         /// 2000, minimum 1, maximum 2^14.
         Openseq2seqBackoff = 9,
-        /// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_LOGMAX`](crate::sys::MP_SCALER_LOGMAX).  Initial S 1, minimum 1, maximum 2^14.
+        /// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`](crate::sys::MP_SCALER_POLICY_LOGMAX).  Initial S 1, minimum 1, maximum 2^14.
         Openseq2seqLogmax = 10,
     }
 }

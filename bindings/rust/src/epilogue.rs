@@ -150,7 +150,7 @@ impl<'a> Epilogue<'a> {
         let mut raw = sys::mp_epilogue_default();
         raw.activation = self.activation as u32;
         raw.bias = pointer(self.bias);
-        raw.bias_dtype = self.bias.map_or(0, |o| o.dtype as u32);
+        raw.dtype_bias = self.bias.map_or(0, |o| o.dtype as u32);
         raw.aux = pointer(self.aux);
         raw.dbias = pointer(self.dbias).cast();
         raw.scale = pointer(self.scale).cast();

@@ -62,10 +62,10 @@ impl<'a> Gemm<'a> {
 
     /// Sets the leading dimensions of A, of B, and of C and D, in elements.
     pub fn ld(mut self, a: usize, b: usize, cd: usize) -> Self {
-        self.desc.lda = a as i64;
-        self.desc.ldb = b as i64;
-        self.desc.ldc = cd as i64;
-        self.desc.ldd = cd as i64;
+        self.desc.ld_a = a as i64;
+        self.desc.ld_b = b as i64;
+        self.desc.ld_c = cd as i64;
+        self.desc.ld_d = cd as i64;
         self.lda_given = true;
         self.ldb_given = true;
         self
@@ -251,10 +251,10 @@ impl<'a> Gemm<'a> {
         desc.dtype_ab = ab as u32;
         desc.dtype_cd = cd as u32;
         if desc.op_a == Op::T as u32 && !self.lda_given {
-            desc.lda = desc.m;
+            desc.ld_a = desc.m;
         }
         if desc.op_b == Op::T as u32 && !self.ldb_given {
-            desc.ldb = desc.k;
+            desc.ld_b = desc.k;
         }
         desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
     }
@@ -286,8 +286,8 @@ pub(crate) fn extents(desc: &sys::mp_gemm_desc_t) -> (i128, i128, i128) {
     let (a_rows, a_columns) = turned(desc.op_a, desc.m, desc.k);
     let (b_rows, b_columns) = turned(desc.op_b, desc.k, desc.n);
     (
-        matrix(a_rows, a_columns, desc.lda, desc.stride_a),
-        matrix(b_rows, b_columns, desc.ldb, desc.stride_b),
-        matrix(desc.m, desc.n, desc.ldd, desc.stride_d),
+        matrix(a_rows, a_columns, desc.ld_a, desc.stride_a),
+        matrix(b_rows, b_columns, desc.ld_b, desc.stride_b),
+        matrix(desc.m, desc.n, desc.ld_d, desc.stride_d),
     )
 }

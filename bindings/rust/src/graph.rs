@@ -9,7 +9,7 @@ use std::os::raw::c_char;
 use std::ptr;
 
 /// Slot of inputs and outputs that are always FP32, such as batch norm statistics.
-pub const SLOT_FP32: u8 = sys::MP_SLOT_FP32 as u8;
+pub const SLOT_FP32: u8 = sys::MP_AUTOCAST_SLOT_FP32 as u8;
 
 const OUTSIDE: i32 = -1;
 const NO_TENSOR: i32 = -1;

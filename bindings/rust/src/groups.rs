@@ -263,8 +263,8 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
         desc.op_b = self.op_b;
         let mut items = self.items.clone();
         for item in &mut items {
-            item.lda = if self.op_a == Op::T as u32 { item.m } else { item.k };
-            item.ldb = if self.op_b == Op::T as u32 { item.k } else { item.n };
+            item.ld_a = if self.op_a == Op::T as u32 { item.m } else { item.k };
+            item.ld_b = if self.op_b == Op::T as u32 { item.k } else { item.n };
         }
         (desc, items)
     }

@@ -164,7 +164,7 @@ impl Pool2d {
 
     /// Rounds P and Q up, like torch.
     pub fn ceil_mode(mut self) -> Self {
-        self.desc.flags |= sys::MP_POOL_CEIL;
+        self.desc.flags |= sys::MP_POOL_FLAG_CEIL;
         self
     }
 
@@ -173,7 +173,7 @@ impl Pool2d {
         let (mut p, mut q) = (0, 0);
         let desc = self.of(Dtype::Fp32);
         // SAFETY: the descriptor lives during the call.
-        check(unsafe { sys::mp_pool2d_output_size(&desc, &mut p, &mut q) })?;
+        check(unsafe { sys::mp_pool2d_get_output_size(&desc, &mut p, &mut q) })?;
         Ok((p as usize, q as usize))
     }
 

@@ -65,7 +65,7 @@ impl Network {
         let grads_out = if has_loss { &mut grads } else { ptr::null_mut() };
         // SAFETY: the graph lives, and has gradients if it has a loss.
         handle.call(|graph| unsafe {
-            sys::mp_graph_lists(graph, grads_out, &mut master, &mut model)
+            sys::mp_graph_get_lists(graph, grads_out, &mut master, &mut model)
         })?;
         let infos: Result<Vec<_>> = parameters.iter().map(|&p| info_of(&handle, p)).collect();
         let infos = infos?;

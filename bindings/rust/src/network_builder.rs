@@ -71,7 +71,7 @@ impl<'a> NetworkBuilder<'a> {
     pub fn input(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorId> {
         let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
             // SAFETY: as in add.
-            unsafe { sys::mp_graph_input(graph, name, dtype as u32, rank, extent, tensor) }
+            unsafe { sys::mp_graph_add_input(graph, name, dtype as u32, rank, extent, tensor) }
         })?;
         self.inputs.push(Input { tensor, bound: None });
         if dtype == Dtype::DtypeNone && shape.is_empty() {
@@ -84,7 +84,7 @@ impl<'a> NetworkBuilder<'a> {
     pub fn parameter(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
         let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
             // SAFETY: as in add.
-            unsafe { sys::mp_graph_parameter(graph, name, rank, extent, tensor) }
+            unsafe { sys::mp_graph_add_parameter(graph, name, rank, extent, tensor) }
         })?;
         self.parameters.push(tensor);
         Ok(tensor)
@@ -94,7 +94,7 @@ impl<'a> NetworkBuilder<'a> {
     pub fn state(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
         self.add(name, shape, |graph, name, rank, extent, tensor| {
             // SAFETY: as in add.
-            unsafe { sys::mp_graph_state(graph, name, rank, extent, tensor) }
+            unsafe { sys::mp_graph_add_state(graph, name, rank, extent, tensor) }
         })
     }
 
@@ -139,7 +139,7 @@ impl<'a> NetworkBuilder<'a> {
     /// Marks a tensor as an output, which keeps its value until the next pass.
     pub fn output(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_output(self.handle.raw(), tensor.0) })
+        check(unsafe { sys::mp_graph_add_output(self.handle.raw(), tensor.0) })
     }
 
     /// Keeps the gradient of a tensor.  Gradients of parameters are always kept.
@@ -151,7 +151,7 @@ impl<'a> NetworkBuilder<'a> {
     /// Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits.
     pub fn loss(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_loss(self.handle.raw(), tensor.0) })?;
+        check(unsafe { sys::mp_graph_set_loss(self.handle.raw(), tensor.0) })?;
         self.has_loss = true;
         Ok(())
     }
@@ -172,7 +172,7 @@ impl<'a> NetworkBuilder<'a> {
     /// ([`disabled_reason`](crate::Autocast::disabled_reason)).
     pub fn autocast(&mut self, policy: &'a Autocast) -> Result<()> {
         // SAFETY: both live, the policy as long as the builder.
-        check(unsafe { sys::mp_graph_autocast(self.handle.raw(), policy.as_raw()) })?;
+        check(unsafe { sys::mp_graph_set_autocast(self.handle.raw(), policy.as_raw()) })?;
         self.policy = Some(policy);
         Ok(())
     }
@@ -232,7 +232,7 @@ impl NetworkNode<'_, '_> {
         let mut outputs = [NO_TENSOR; N];
         // SAFETY: the graph lives; the numbers of inputs, attributes and outputs are passed.
         check(unsafe {
-            sys::mp_graph_node(
+            sys::mp_graph_add_node(
                 self.network.handle.raw(),
                 op.as_ptr(),
                 name.as_ptr(),

@@ -13,12 +13,12 @@ use std::mem::{size_of, size_of_val};
 use std::ptr;
 
 /// Hyperparameters of a parameter group: the learning rate and others.
-pub type Hyper = sys::mp_hyper_t;
+pub type Hyper = sys::mp_param_group_t;
 
 impl Hyper {
     /// Returns the defaults of the papers.
     pub fn new(kind: OptimizerKind, lr: f32) -> Self {
-        sys::mp_hyper_default(kind as u32, lr)
+        sys::mp_param_group_default(kind as u32, lr)
     }
 
     /// Selects the learning rate schedule; its parameters are fields.
@@ -176,7 +176,7 @@ impl<'a> OptimizerBuilder<'a> {
         let handle = unsafe { Handle::new(self.context, raw, destroy, used) };
         let [mut m, mut v] = [ptr::null_mut(); 2];
         // SAFETY: two addresses are written.
-        check(unsafe { sys::mp_optimizer_moments(raw, &mut m, &mut v) })?;
+        check(unsafe { sys::mp_optimizer_get_moments(raw, &mut m, &mut v) })?;
         let moments = |raw: sys::mp_tensor_list_t| -> Result<Option<TensorList>> {
             if raw.is_null() {
                 return Ok(None);
@@ -437,7 +437,7 @@ impl Optimizer {
         let hyper = hyper.sized();
         // SAFETY: read during the call.
         self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_set_hyper(optimizer, group, &hyper, stream.0)
+            sys::mp_optimizer_set_group(optimizer, group, &hyper, stream.0)
         })
     }
 
@@ -454,14 +454,14 @@ impl Optimizer {
     /// Returns the learning rates of the latest applied step, one per group.
     pub fn lr(&self) -> View<'_, f32> {
         // SAFETY: the optimizer lives, and so do its numbers.
-        self.numbers(unsafe { sys::mp_optimizer_lr(self.as_raw()) }, self.groups)
+        self.numbers(unsafe { sys::mp_optimizer_get_lr_address(self.as_raw()) }, self.groups)
     }
 
     /// Returns the number of applied steps on the device: `t` of
     /// [`ModelOptions`](crate::ModelOptions).
     pub fn step_counter(&self) -> View<'_, i64> {
         // SAFETY: as above.
-        self.numbers(unsafe { sys::mp_optimizer_step_counter(self.as_raw()) }, 1)
+        self.numbers(unsafe { sys::mp_optimizer_get_step_address(self.as_raw()) }, 1)
     }
 
     fn numbers<T>(&self, address: *const T, len: usize) -> View<'_, T> {

@@ -45,22 +45,22 @@ impl<'c> RnnBuilder<'c> {
 
     /// Adds a second direction, from the last step to the first.
     pub fn bidirectional(self) -> Self {
-        self.flag(sys::MP_RNN_BIDIRECTIONAL)
+        self.flag(sys::MP_RNN_FLAG_BIDIRECTIONAL)
     }
 
     /// Omits `b_ih` and `b_hh`, which are 0.
     pub fn no_bias(self) -> Self {
-        self.flag(sys::MP_RNN_NO_BIAS)
+        self.flag(sys::MP_RNN_FLAG_NO_BIAS)
     }
 
     /// Adds x to the gates of the first layer, which has no `w_ih`.
     pub fn skip_input(self) -> Self {
-        self.flag(sys::MP_RNN_SKIP_INPUT)
+        self.flag(sys::MP_RNN_FLAG_SKIP_INPUT)
     }
 
     /// Applies r before the product in a GRU.
     pub fn reset_first(self) -> Self {
-        self.flag(sys::MP_RNN_RESET_FIRST)
+        self.flag(sys::MP_RNN_FLAG_RESET_FIRST)
     }
 
     /// Selects the layout batch x timesteps x elements for x, y and their gradients.
@@ -328,7 +328,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
         call.tensors.found_inf = self.optional("found_inf", options.found_inf, 1)?;
         call.tensors.amax = self.optional("amax", options.amax, 1)?;
         if options.accumulate {
-            call.desc.flags |= sys::MP_RNN_ACCUMULATE;
+            call.desc.flags |= sys::MP_RNN_FLAG_ACCUMULATE;
         }
         call.run(sys::mp_rnn_backward_weights, stream)
     }

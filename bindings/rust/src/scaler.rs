@@ -92,19 +92,19 @@ impl Scaler {
     /// Returns S.
     pub fn scale(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
-        self.number(unsafe { sys::mp_scaler_scale(self.as_raw()) })
+        self.number(unsafe { sys::mp_scaler_get_scale_address(self.as_raw()) })
     }
 
     /// Returns 1 / S.
     pub fn inv_scale(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
-        self.number(unsafe { sys::mp_scaler_inv_scale(self.as_raw()) })
+        self.number(unsafe { sys::mp_scaler_get_inv_scale_address(self.as_raw()) })
     }
 
     /// Returns the overflow flag, which an update clears.
     pub fn found_inf(&self) -> View<'_, f32> {
         // SAFETY: the scaler lives.
-        self.number(unsafe { sys::mp_scaler_found_inf(self.as_raw()) })
+        self.number(unsafe { sys::mp_scaler_get_found_inf_address(self.as_raw()) })
     }
 
     fn number(&self, address: *const f32) -> View<'_, f32> {
@@ -197,7 +197,7 @@ impl Scaler {
     pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
         let mut outcome = 0;
         // SAFETY: `outcome` is written during the call.
-        check(unsafe { sys::mp_step_query(self.as_raw(), step, &mut outcome) })?;
+        check(unsafe { sys::mp_scaler_query_step(self.as_raw(), step, &mut outcome) })?;
         Ok(StepOutcome::from_raw(outcome))
     }
 

@@ -106,7 +106,7 @@ impl<T: Float, G: Float> Embedding<T, G> {
     /// exist.
     pub fn padding(mut self, index: usize) -> Result<Self> {
         self.desc.padding_index = extent(CALL, "padding_index", index)?;
-        self.desc.flags |= sys::MP_EMBEDDING_PADDING;
+        self.desc.flags |= sys::MP_EMBEDDING_FLAG_PADDING;
         Ok(self)
     }
 
@@ -152,7 +152,7 @@ impl<T: Float, G: Float> Embedding<T, G> {
         let amax = optional(&self.context, CALL, "amax", options.amax)?;
         let mut desc = self.desc;
         if options.accumulate {
-            desc.flags |= sys::MP_EMBEDDING_ACCUMULATE;
+            desc.flags |= sys::MP_EMBEDDING_FLAG_ACCUMULATE;
         }
         // SAFETY: as in forward; freeing memory waits for the kernels.
         self.context.call(|| unsafe {

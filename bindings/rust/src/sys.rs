@@ -22,11 +22,11 @@ pub const MP_DEVICE_CURRENT: i32 = -1;
 pub const MP_DEVICE_HOST: i32 = -2;
 /// CURRENT; if none is usable, HOST with a warning
 pub const MP_DEVICE_AUTO: i32 = -3;
-/// Number of steps whose outcome [`mp_step_query`] can return.
-pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
+/// Number of steps whose outcome [`mp_scaler_query_step`] can return.
+pub const MP_SCALER_QUERY_DEPTH: i32 = 1024;
 /// Slot of inputs and outputs that are always fp32, such as statistics of a batch norm or the gain
 /// of a layer norm.  Low precision propagates neither from nor to this slot, for any class.
-pub const MP_SLOT_FP32: i32 = 255;
+pub const MP_AUTOCAST_SLOT_FP32: i32 = 255;
 /// Maximum number of dimensions of a tensor.
 pub const MP_GRAPH_MAX_RANK: i32 = 8;
 
@@ -190,18 +190,18 @@ pub const MP_CONV_DGRAD: mp_conv_op_t = 1;
 pub const MP_CONV_WGRAD: mp_conv_op_t = 2;
 
 /// Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
-/// [`MP_STEP_TAKEN`]; other steps are skipped.  docs/loss-scaler.md compares the policies.
+/// [`MP_STEP_OUTCOME_TAKEN`]; other steps are skipped.  docs/loss-scaler.md compares the policies.
 pub type mp_scaler_policy_t = u32;
 /// Constant S.  bf16 training uses this policy with S = 1.
-pub const MP_SCALER_STATIC: mp_scaler_policy_t = 0;
+pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 0;
 /// Multiplicative backoff and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
 /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
 ///
 /// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
-/// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`], by every
+/// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_FLAG_REFILL_EACH_STEP`], by every
 /// clean step (Apex, update\_scale\_hysteresis).
 /// Source: torch.amp.GradScaler.
-pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
+pub const MP_SCALER_POLICY_BACKOFF: mp_scaler_policy_t = 1;
 /// Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
 /// normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
 /// sigma\_floor):
@@ -222,24 +222,24 @@ pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
 /// changes nothing.
 /// Source: OpenSeq2Seq LogMaxScaler, with its defects fixed (there an overflow feeds
 /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
-pub const MP_SCALER_LOGNORMAL: mp_scaler_policy_t = 2;
+pub const MP_SCALER_POLICY_LOGNORMAL: mp_scaler_policy_t = 2;
 /// OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.
-pub const MP_SCALER_LOGMAX: mp_scaler_policy_t = 3;
+pub const MP_SCALER_POLICY_LOGMAX: mp_scaler_policy_t = 3;
 
 /// Bits of `mp_scaler_config`.flags.
 pub type mp_scaler_flags_t = u32;
 /// backoff: clean steps refill hysteresis
-pub const MP_SCALER_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
+pub const MP_SCALER_FLAG_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
 /// Backoff: the first clean step, and the first one after each overflow, does not count towards
 /// growth\_interval.
 /// Source: DeepSpeed FP16\_Optimizer.
-pub const MP_SCALER_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
+pub const MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
 
 /// Health of a scaler.
 pub type mp_scaler_status_t = u32;
-pub const MP_SCALER_OK: mp_scaler_status_t = 0;
-/// diverged\_after skips in a row, or 1/S is not finite
-pub const MP_SCALER_DIVERGED: mp_scaler_status_t = 1;
+pub const MP_SCALER_STATUS_OK: mp_scaler_status_t = 0;
+/// max\_consecutive\_skips skips in a row, or 1/S is not finite
+pub const MP_SCALER_STATUS_DIVERGED: mp_scaler_status_t = 1;
 
 /// Update rule.  Symbols in the formulas:
 ///
@@ -256,10 +256,10 @@ pub type mp_optimizer_kind_t = u32;
 /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
 /// ```
 ///
-/// [`MP_OPT_NESTEROV`]: w -= lr (g + momentum m).  Decay: g += wd w.  With
-/// [`MP_OPT_DECAY_AFTER_MOMENTUM`]: w -= lr wd w, which bypasses the momentum.
+/// [`MP_OPT_FLAG_NESTEROV`]: w -= lr (g + momentum m).  Decay: g += wd w.  With
+/// [`MP_OPT_FLAG_DECAY_AFTER_MOMENTUM`]: w -= lr wd w, which bypasses the momentum.
 ///
-/// [`MP_OPT_LARS`] and [`MP_OPT_LARC`]: g = a (g + wd w) instead, with a trust ratio a per tensor:
+/// [`MP_OPT_FLAG_LARS`] and [`MP_OPT_FLAG_LARC`]: g = a (g + wd w) instead, with a trust ratio a per tensor:
 ///
 /// ```text
 /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
@@ -270,21 +270,21 @@ pub type mp_optimizer_kind_t = u32;
 /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
 /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
 pub const MP_OPT_SGD: mp_optimizer_kind_t = 1;
-/// Adam, and AdamW with [`MP_OPT_DECOUPLED_DECAY`]:
+/// Adam, and AdamW with [`MP_OPT_FLAG_DECOUPLED_DECAY`]:
 ///
 /// ```text
 /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
 /// ```
 ///
 /// mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
-/// [`MP_OPT_DECOUPLED_DECAY`]: w -= lr wd w.
+/// [`MP_OPT_FLAG_DECOUPLED_DECAY`]: w -= lr wd w.
 /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
 pub const MP_OPT_ADAM: mp_optimizer_kind_t = 2;
 /// LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
 /// [`MP_OPT_ADAM`] with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
-/// [`MP_OPT_NVLAMB`], for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
+/// [`MP_OPT_FLAG_NVLAMB`], for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
 ///
-/// The paper's form has [`MP_OPT_DECOUPLED_DECAY`], which [`mp_optimizer_desc_default`] sets.  Apex
+/// The paper's form has [`MP_OPT_FLAG_DECOUPLED_DECAY`], which [`mp_optimizer_desc_default`] sets.  Apex
 /// includes global clipping; here it is `mp_step_options`.max\_grad\_norm.
 /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
 pub const MP_OPT_LAMB: mp_optimizer_kind_t = 3;
@@ -304,7 +304,7 @@ pub const MP_OPT_NOVOGRAD: mp_optimizer_kind_t = 4;
 /// Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
 ///
 /// The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
-/// [`MP_OPT_DECOUPLED_DECAY`]: w -= lr wd w.
+/// [`MP_OPT_FLAG_DECOUPLED_DECAY`]: w -= lr wd w.
 /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
 pub const MP_OPT_ADAGRAD: mp_optimizer_kind_t = 5;
 /// RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
@@ -317,23 +317,23 @@ pub const MP_OPT_RMSPROP: mp_optimizer_kind_t = 6;
 /// Bits of `mp_optimizer_desc`.flags; bit 3 is unused.
 pub type mp_optimizer_flags_t = u32;
 /// SGD
-pub const MP_OPT_NESTEROV: mp_optimizer_flags_t = 1;
+pub const MP_OPT_FLAG_NESTEROV: mp_optimizer_flags_t = 1;
 /// Adam (then AdamW), LAMB, Adagrad
-pub const MP_OPT_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
+pub const MP_OPT_FLAG_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
 /// Adam, LAMB: mhat = m, vhat = v
-pub const MP_OPT_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
+pub const MP_OPT_FLAG_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
 /// Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
 /// largest finite value: an infinite weight makes every later gradient non-finite, so every later
 /// step would be skipped and training would never recover.
-pub const MP_OPT_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
-/// SGD; excludes [`MP_OPT_LARC`] and [`MP_OPT_LARS`]
-pub const MP_OPT_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 32;
+pub const MP_OPT_FLAG_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
+/// SGD; excludes [`MP_OPT_FLAG_LARC`] and [`MP_OPT_FLAG_LARS`]
+pub const MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 32;
 /// SGD
-pub const MP_OPT_LARC: mp_optimizer_flags_t = 64;
-/// SGD; excludes [`MP_OPT_LARC`]
-pub const MP_OPT_LARS: mp_optimizer_flags_t = 128;
+pub const MP_OPT_FLAG_LARC: mp_optimizer_flags_t = 64;
+/// SGD; excludes [`MP_OPT_FLAG_LARC`]
+pub const MP_OPT_FLAG_LARS: mp_optimizer_flags_t = 128;
 /// LAMB: also adapts tensors without decay
-pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
+pub const MP_OPT_FLAG_NVLAMB: mp_optimizer_flags_t = 256;
 /// Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
 /// weight.  Changes below half a unit in the last place then survive on average.  Weights that
 /// the 16-bit type can represent are unchanged.
@@ -343,7 +343,7 @@ pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
 /// to within 2^-32).
 /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
 /// Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
-pub const MP_OPT_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
+pub const MP_OPT_FLAG_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
 
 /// Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
 /// captured graph needs no host work.  Every schedule begins with a linear warm-up:
@@ -382,211 +382,211 @@ pub type mp_step_flags_t = u32;
 /// of previous steps.  To skip all steps together, check the later lists first:
 ///
 /// ```text
-/// mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
-/// options.flags = MP_STEP_KEEP_SCALER;
+/// mp_check_nonfinite(grads_of_b, mp_scaler_get_found_inf_address(scaler), stream);
+/// options.flags = MP_STEP_FLAG_KEEP_SCALER;
 /// mp_scale_step(a, scaler, &options, stream);
 /// mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
 /// ```
-pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
+pub const MP_STEP_FLAG_KEEP_SCALER: mp_step_flags_t = 1;
 /// The gradients come from [`mp_grads_accumulate`] or [`mp_grads_to_fp32`]: they already include 1/S, and
 /// the scaler uses the amax recorded there, which lognormal and logmax require.  Add
-/// [`MP_STEP_CHECKED`] if the last call had [`MP_ACCUMULATE_LAST`].
-pub const MP_STEP_UNSCALED: mp_step_flags_t = 2;
+/// [`MP_STEP_FLAG_CHECKED`] if the last call had [`MP_ACCUMULATE_FLAG_LAST`].
+pub const MP_STEP_FLAG_UNSCALED: mp_step_flags_t = 2;
 /// The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-/// [`mp_scaler_found_inf`] (without a scaler: that of [`mp_optimizer_get_scaler`]) and update amax.  The
+/// [`mp_scaler_get_found_inf_address`] (without a scaler: that of [`mp_optimizer_get_scaler`]) and update amax.  The
 /// step omits pass 1, which saves a launch and one of two reads of every gradient.
 ///
 /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
 /// tensor\_norms, reports, and a group's max\_tensor\_norm.
-pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
+pub const MP_STEP_FLAG_CHECKED: mp_step_flags_t = 4;
 /// Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.  The
 /// norm is that of the tensors of all ranks.  Without this flag all ranks have the same
 /// gradients.
-pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
+pub const MP_STEP_FLAG_SHARDED: mp_step_flags_t = 8;
 
 /// Flags of [`mp_grads_accumulate`].
 pub type mp_accumulate_flags_t = u32;
 /// First gradients of a window: sums are overwritten, not read.
-pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
+pub const MP_ACCUMULATE_FLAG_FIRST: mp_accumulate_flags_t = 1;
 /// Last gradients before an update by the application's own optimizer: the sums are checked too,
-/// and [`mp_step_query`] returns the outcome after this call.  If there are several lists, only the
+/// and [`mp_scaler_query_step`] returns the outcome after this call.  If there are several lists, only the
 /// last one has this flag.  Nothing may set the scaler's flag between this call and
 /// [`mp_scaler_update`].  The outcome is that of this rank's gradients; with several ranks, call
-/// [`mp_grad_all_reduce`] first.
-pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
+/// [`mp_grads_all_reduce`] first.
+pub const MP_ACCUMULATE_FLAG_LAST: mp_accumulate_flags_t = 2;
 
 /// Outcome of a step.  If several causes apply, the first of OVERFLOW, NO\_SCALE and RANGE is
 /// reported.  Queries, the state of the scaler and `mp_step_options` report the same outcome;
 /// [`mp_scaler_get_history_sync`] has its own codes.
 pub type mp_step_outcome_t = u32;
 /// the device has not finished the step
-pub const MP_STEP_PENDING: mp_step_outcome_t = 0;
-pub const MP_STEP_TAKEN: mp_step_outcome_t = 1;
-/// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_SKIPPED`]); never reported.  A
+pub const MP_STEP_OUTCOME_PENDING: mp_step_outcome_t = 0;
+pub const MP_STEP_OUTCOME_TAKEN: mp_step_outcome_t = 1;
+/// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_OUTCOME_SKIPPED`]); never reported.  A
 /// skipped step updates neither weights nor moments.
-pub const MP_STEP_SKIPPED: mp_step_outcome_t = 2;
+pub const MP_STEP_OUTCOME_SKIPPED: mp_step_outcome_t = 2;
 /// Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
 /// that factor is not finite.  S is unchanged, because no other S would help.
-pub const MP_STEP_RANGE: mp_step_outcome_t = 3;
-/// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes [`MP_SCALER_DIVERGED`].  (4 is
+pub const MP_STEP_OUTCOME_OUT_OF_RANGE: mp_step_outcome_t = 3;
+/// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes [`MP_SCALER_STATUS_DIVERGED`].  (4 is
 /// reserved.)
-pub const MP_STEP_NO_SCALE: mp_step_outcome_t = 5;
+pub const MP_STEP_OUTCOME_NO_SCALE: mp_step_outcome_t = 5;
 /// skipped: the flag was set, or a gradient or amax is not finite; S follows its policy
-pub const MP_STEP_OVERFLOW: mp_step_outcome_t = 6;
+pub const MP_STEP_OUTCOME_OVERFLOW: mp_step_outcome_t = 6;
 
 /// Class of an operation: the list that contains it.  Names follow TensorFlow.
-pub type mp_autocast_class_t = u32;
+pub type mp_op_class_t = u32;
 /// fp32, independent of its neighbors
-pub const MP_CAST_UNLISTED: mp_autocast_class_t = 0;
+pub const MP_OP_CLASS_UNLISTED: mp_op_class_t = 0;
 /// always low precision: numerically safe, and faster
-pub const MP_CAST_ALLOW: mp_autocast_class_t = 1;
+pub const MP_OP_CLASS_ALLOW: mp_op_class_t = 1;
 /// low precision between low-precision nodes, except downstream of a DENY
-pub const MP_CAST_INFER: mp_autocast_class_t = 2;
-/// fp32.  Propagates downstream through [`MP_CAST_INFER`] nodes, and through [`MP_CAST_CLEAR`] nodes that
-/// lead to another [`MP_CAST_INFER`] or [`MP_CAST_DENY`].
-pub const MP_CAST_DENY: mp_autocast_class_t = 3;
+pub const MP_OP_CLASS_INFER: mp_op_class_t = 2;
+/// fp32.  Propagates downstream through [`MP_OP_CLASS_INFER`] nodes, and through [`MP_OP_CLASS_CLEAR`] nodes that
+/// lead to another [`MP_OP_CLASS_INFER`] or [`MP_OP_CLASS_DENY`].
+pub const MP_OP_CLASS_DENY: mp_op_class_t = 3;
 /// no numerical effect: takes the precision of its neighbors
-pub const MP_CAST_CLEAR: mp_autocast_class_t = 4;
-/// [`MP_AUTOCAST_PYTORCH`]: low precision if all floating-point inputs are.  Other presets treat it
-/// as [`MP_CAST_INFER`].
-pub const MP_CAST_PROMOTE: mp_autocast_class_t = 5;
+pub const MP_OP_CLASS_CLEAR: mp_op_class_t = 4;
+/// [`MP_AUTOCAST_PRESET_PYTORCH`]: low precision if all floating-point inputs are.  Other presets treat it
+/// as [`MP_OP_CLASS_INFER`].
+pub const MP_OP_CLASS_PROMOTE: mp_op_class_t = 5;
 
 /// Lists of operations and rules of propagation.
 pub type mp_autocast_preset_t = u32;
-/// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_CAST_ALLOW`]: products, convolutions,
-/// attention, recurrent layers.  [`MP_CAST_INFER`]: batch norm.  [`MP_CAST_DENY`]: softmax, norms over a
+/// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_OP_CLASS_ALLOW`]: products, convolutions,
+/// attention, recurrent layers.  [`MP_OP_CLASS_INFER`]: batch norm.  [`MP_OP_CLASS_DENY`]: softmax, norms over a
 /// row, losses, sums.
-pub const MP_AUTOCAST_DEFAULT: mp_autocast_preset_t = 0;
+pub const MP_AUTOCAST_PRESET_DEFAULT: mp_autocast_preset_t = 0;
 /// lists of TensorFlow 2.21 for fp16
-pub const MP_AUTOCAST_TENSORFLOW: mp_autocast_preset_t = 1;
+pub const MP_AUTOCAST_PRESET_TENSORFLOW: mp_autocast_preset_t = 1;
 /// lists of TensorFlow 2.21 for bf16
-pub const MP_AUTOCAST_TENSORFLOW_BF16: mp_autocast_preset_t = 2;
+pub const MP_AUTOCAST_PRESET_TENSORFLOW_BF16: mp_autocast_preset_t = 2;
 /// Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
 /// of listed operations, such as cross\_entropy and interpolate.  Unknown operations are
-/// [`MP_CAST_CLEAR`].
+/// [`MP_OP_CLASS_CLEAR`].
 ///
 /// Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
-/// is [`MP_CAST_ALLOW`], or if all its floating-point inputs are and no list requires fp32.
-/// [`MP_CAST_DENY`] does not propagate.
-pub const MP_AUTOCAST_PYTORCH: mp_autocast_preset_t = 3;
+/// is [`MP_OP_CLASS_ALLOW`], or if all its floating-point inputs are and no list requires fp32.
+/// [`MP_OP_CLASS_DENY`] does not propagate.
+pub const MP_AUTOCAST_PRESET_PYTORCH: mp_autocast_preset_t = 3;
 /// names of ONNX; the block list of onnxconverter-common is unlisted
-pub const MP_AUTOCAST_ONNX: mp_autocast_preset_t = 4;
+pub const MP_AUTOCAST_PRESET_ONNX: mp_autocast_preset_t = 4;
 
 /// Override of all lists.
 pub type mp_autocast_level_t = u32;
 /// no override
-pub const MP_AUTOCAST_NORMAL: mp_autocast_level_t = 0;
-/// conservative: [`MP_CAST_INFER`] becomes [`MP_CAST_DENY`]
-pub const MP_AUTOCAST_INFER_AS_DENY: mp_autocast_level_t = 1;
-/// all but [`MP_CAST_ALLOW`] become [`MP_CAST_UNLISTED`]
-pub const MP_AUTOCAST_TENSOR_CORES_ONLY: mp_autocast_level_t = 2;
+pub const MP_AUTOCAST_LEVEL_NORMAL: mp_autocast_level_t = 0;
+/// conservative: [`MP_OP_CLASS_INFER`] becomes [`MP_OP_CLASS_DENY`]
+pub const MP_AUTOCAST_LEVEL_INFER_AS_DENY: mp_autocast_level_t = 1;
+/// all but [`MP_OP_CLASS_ALLOW`] become [`MP_OP_CLASS_UNLISTED`]
+pub const MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY: mp_autocast_level_t = 2;
 /// Low precision wherever possible, except constants, state and cross-entropies.  For tests;
 /// [`MP_FP16`] only.
-pub const MP_AUTOCAST_FORCE_ALL: mp_autocast_level_t = 3;
+pub const MP_AUTOCAST_LEVEL_FORCE_ALL: mp_autocast_level_t = 3;
 
 /// Bits of `mp_autocast_config`.flags.
 pub type mp_autocast_flags_t = u32;
 /// ignores environment variables
-pub const MP_AUTOCAST_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
-/// Ignores the performance condition, see [`mp_autocast_disabled_reason`].
-pub const MP_AUTOCAST_IGNORE_PERFORMANCE: mp_autocast_flags_t = 2;
-/// Keeps tensors of role [`MP_TENSOR_OUTPUT`] in fp32; the caller counts as a reader.
-pub const MP_AUTOCAST_KEEP_IO: mp_autocast_flags_t = 4;
+pub const MP_AUTOCAST_FLAG_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
+/// Ignores the performance condition, see [`mp_autocast_get_disabled_reason`].
+pub const MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE: mp_autocast_flags_t = 2;
+/// Keeps tensors of role [`MP_TENSOR_ROLE_OUTPUT`] in fp32; the caller counts as a reader.
+pub const MP_AUTOCAST_FLAG_KEEP_IO: mp_autocast_flags_t = 4;
 /// Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
 /// `mp_autocast_result`.
-pub const MP_AUTOCAST_EMULATE: mp_autocast_flags_t = 8;
+pub const MP_AUTOCAST_FLAG_EMULATE: mp_autocast_flags_t = 8;
 
 /// Bits of `mp_autocast_graph`.node\_flags.
 pub type mp_node_flags_t = u32;
 /// stays fp32: fetched, fed, or requested by the caller
-pub const MP_NODE_KEEP: mp_node_flags_t = 1;
+pub const MP_NODE_FLAG_KEEP_FP32: mp_node_flags_t = 1;
 /// stays fp32: runs on another device
-pub const MP_NODE_ELSEWHERE: mp_node_flags_t = 2;
+pub const MP_NODE_FLAG_OTHER_DEVICE: mp_node_flags_t = 2;
 /// stays fp32: no 16-bit kernel; its class still propagates
-pub const MP_NODE_NO_LOW: mp_node_flags_t = 4;
+pub const MP_NODE_FLAG_NO_LOW: mp_node_flags_t = 4;
 /// converts to the type of its output
-pub const MP_NODE_CAST: mp_node_flags_t = 8;
+pub const MP_NODE_FLAG_CAST: mp_node_flags_t = 8;
 /// Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
 /// precision does not propagate through it.
-pub const MP_NODE_READS_VARIABLE: mp_node_flags_t = 16;
+pub const MP_NODE_FLAG_READS_VARIABLE: mp_node_flags_t = 16;
 /// back edge (NextIteration): follows the rest of its loop
-pub const MP_NODE_BACK_EDGE: mp_node_flags_t = 32;
-/// reads fp32 and low precision, except on [`MP_SLOT_FP32`]
-pub const MP_NODE_READS_EITHER: mp_node_flags_t = 64;
+pub const MP_NODE_FLAG_BACK_EDGE: mp_node_flags_t = 32;
+/// reads fp32 and low precision, except on [`MP_AUTOCAST_SLOT_FP32`]
+pub const MP_NODE_FLAG_READS_EITHER: mp_node_flags_t = 64;
 /// can write fp32 or low precision, like [`mp_gemm`] (dtype\_cd)
-pub const MP_NODE_WRITES_EITHER: mp_node_flags_t = 128;
+pub const MP_NODE_FLAG_WRITES_EITHER: mp_node_flags_t = 128;
 
 /// Role of a tensor.
 pub type mp_tensor_role_t = u32;
-pub const MP_TENSOR_ACTIVATION: mp_tensor_role_t = 0;
+pub const MP_TENSOR_ROLE_ACTIVATION: mp_tensor_role_t = 0;
 /// an optimizer has its fp32 master and can keep a 16-bit copy
-pub const MP_TENSOR_PARAMETER: mp_tensor_role_t = 1;
+pub const MP_TENSOR_ROLE_PARAMETER: mp_tensor_role_t = 1;
 /// read by the caller
-pub const MP_TENSOR_OUTPUT: mp_tensor_role_t = 2;
+pub const MP_TENSOR_ROLE_OUTPUT: mp_tensor_role_t = 2;
 
 /// Source of the converted tensor.
 pub type mp_cast_kind_t = u32;
 /// [`mp_cast`], once for all readers
-pub const MP_CAST_BY_KERNEL: mp_cast_kind_t = 1;
+pub const MP_CAST_KIND_KERNEL: mp_cast_kind_t = 1;
 /// The 16-bit copy of a parameter that the optimizer writes (`mp_optimizer_desc`.model): no
 /// kernel.
-pub const MP_CAST_BY_MODEL_COPY: mp_cast_kind_t = 2;
+pub const MP_CAST_KIND_MODEL_COPY: mp_cast_kind_t = 2;
 
 /// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_cause is the node
 /// in brackets.
-pub type mp_autocast_why_t = u32;
-/// [`MP_CAST_UNLISTED`]: on no list, or by level
-pub const MP_WHY_UNLISTED: mp_autocast_why_t = 1;
-/// [`MP_CAST_DENY`] by list, pattern, node\_class or level
-pub const MP_WHY_DENY_LIST: mp_autocast_why_t = 2;
-/// downstream of an [`MP_CAST_DENY`] \[that node\]
-pub const MP_WHY_DENY_UPSTREAM: mp_autocast_why_t = 3;
+pub type mp_autocast_reason_t = u32;
+/// [`MP_OP_CLASS_UNLISTED`]: on no list, or by level
+pub const MP_AUTOCAST_REASON_UNLISTED: mp_autocast_reason_t = 1;
+/// [`MP_OP_CLASS_DENY`] by list, pattern, node\_class or level
+pub const MP_AUTOCAST_REASON_DENY_LIST: mp_autocast_reason_t = 2;
+/// downstream of an [`MP_OP_CLASS_DENY`] \[that node\]
+pub const MP_AUTOCAST_REASON_DENY_UPSTREAM: mp_autocast_reason_t = 3;
 /// tensor\_amax of a tensor exceeds amax\_limit
-pub const MP_WHY_RANGE: mp_autocast_why_t = 4;
+pub const MP_AUTOCAST_REASON_RANGE: mp_autocast_reason_t = 4;
 /// node\_depth exceeds depth\_limit
-pub const MP_WHY_DEPTH: mp_autocast_why_t = 5;
-/// [`MP_NODE_KEEP`]
-pub const MP_WHY_KEPT: mp_autocast_why_t = 6;
-/// [`MP_NODE_ELSEWHERE`]
-pub const MP_WHY_ELSEWHERE: mp_autocast_why_t = 7;
-/// [`MP_NODE_NO_LOW`]
-pub const MP_WHY_NO_KERNEL: mp_autocast_why_t = 8;
+pub const MP_AUTOCAST_REASON_DEPTH: mp_autocast_reason_t = 5;
+/// [`MP_NODE_FLAG_KEEP_FP32`]
+pub const MP_AUTOCAST_REASON_KEPT: mp_autocast_reason_t = 6;
+/// [`MP_NODE_FLAG_OTHER_DEVICE`]
+pub const MP_AUTOCAST_REASON_OTHER_DEVICE: mp_autocast_reason_t = 7;
+/// [`MP_NODE_FLAG_NO_LOW`]
+pub const MP_AUTOCAST_REASON_NO_KERNEL: mp_autocast_reason_t = 8;
 /// low precision is possible, but does not propagate to it
-pub const MP_WHY_NO_ALLOW_NEARBY: mp_autocast_why_t = 9;
+pub const MP_AUTOCAST_REASON_NO_ALLOW_NEARBY: mp_autocast_reason_t = 9;
 /// reads and writes no [`MP_FP32`] tensor
-pub const MP_WHY_NOT_FLOAT: mp_autocast_why_t = 10;
+pub const MP_AUTOCAST_REASON_NOT_FLOAT: mp_autocast_reason_t = 10;
 /// autocast is disabled: `mp_autocast_result`.disabled\_reason
-pub const MP_WHY_DISABLED: mp_autocast_why_t = 11;
+pub const MP_AUTOCAST_REASON_DISABLED: mp_autocast_reason_t = 11;
 /// in an fp32 cluster \[the member that requires fp32\]
-pub const MP_WHY_CLUSTER_FP32: mp_autocast_why_t = 12;
-/// [`MP_CAST_ALLOW`] by list, node\_class or level
-pub const MP_WHY_ALLOW_LIST: mp_autocast_why_t = 32;
-/// INFER or CLEAR between two [`MP_CAST_ALLOW`] \[the downstream one\]
-pub const MP_WHY_BETWEEN_ALLOW: mp_autocast_why_t = 33;
-/// Downstream of a low-precision node \[that node\], with [`MP_BF16`] or [`MP_AUTOCAST_PYTORCH`].
-pub const MP_WHY_FOLLOWS_ALLOW: mp_autocast_why_t = 34;
-/// [`MP_CAST_CLEAR`] connected to a low-precision node \[that node\]
-pub const MP_WHY_CLEAR_NEXT_TO_LOW: mp_autocast_why_t = 35;
+pub const MP_AUTOCAST_REASON_CLUSTER_FP32: mp_autocast_reason_t = 12;
+/// [`MP_OP_CLASS_ALLOW`] by list, node\_class or level
+pub const MP_AUTOCAST_REASON_ALLOW_LIST: mp_autocast_reason_t = 32;
+/// INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`] \[the downstream one\]
+pub const MP_AUTOCAST_REASON_BETWEEN_ALLOW: mp_autocast_reason_t = 33;
+/// Downstream of a low-precision node \[that node\], with [`MP_BF16`] or [`MP_AUTOCAST_PRESET_PYTORCH`].
+pub const MP_AUTOCAST_REASON_FOLLOWS_ALLOW: mp_autocast_reason_t = 34;
+/// [`MP_OP_CLASS_CLEAR`] connected to a low-precision node \[that node\]
+pub const MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW: mp_autocast_reason_t = 35;
 /// in a low-precision cluster \[the member that caused it\]
-pub const MP_WHY_CLUSTER_LOW: mp_autocast_why_t = 36;
+pub const MP_AUTOCAST_REASON_CLUSTER_LOW: mp_autocast_reason_t = 36;
 /// cast to fp32 with only low-precision readers \[the first\]
-pub const MP_WHY_CAST_ABSORBED: mp_autocast_why_t = 37;
-/// [`MP_CAST_ALLOW`] by [`mp_autocast_set_nodes`]
-pub const MP_WHY_PATTERN: mp_autocast_why_t = 38;
+pub const MP_AUTOCAST_REASON_CAST_ABSORBED: mp_autocast_reason_t = 37;
+/// [`MP_OP_CLASS_ALLOW`] by [`mp_autocast_set_nodes`]
+pub const MP_AUTOCAST_REASON_PATTERN: mp_autocast_reason_t = 38;
 
 /// Format of a report.
-pub type mp_autocast_form_t = u32;
+pub type mp_autocast_format_t = u32;
 /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
 /// a summary.
-pub const MP_AUTOCAST_TEXT: mp_autocast_form_t = 0;
-pub const MP_AUTOCAST_JSON: mp_autocast_form_t = 1;
+pub const MP_AUTOCAST_FORMAT_TEXT: mp_autocast_format_t = 0;
+pub const MP_AUTOCAST_FORMAT_JSON: mp_autocast_format_t = 1;
 /// for Graphviz: low precision green, fp32 red, casts on the edges
-pub const MP_AUTOCAST_DOT: mp_autocast_form_t = 2;
+pub const MP_AUTOCAST_FORMAT_DOT: mp_autocast_format_t = 2;
 
 /// Bits of [`mp_xent_desc_t`].flags.
 pub type mp_xent_flags_t = u32;
 /// excludes rows whose label is `ignore_label`
-pub const MP_XENT_IGNORE_LABEL: mp_xent_flags_t = 1;
+pub const MP_XENT_FLAG_IGNORE_LABEL: mp_xent_flags_t = 1;
 
 /// Loss l(x, t) of one prediction x and its target t.
 pub type mp_loss_kind_t = u32;
@@ -600,14 +600,14 @@ pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
 /// Divisor of the sum of element losses.
 pub type mp_loss_reduction_t = u32;
 /// number of elements that are not ignored
-pub const MP_LOSS_MEAN: mp_loss_reduction_t = 0;
+pub const MP_LOSS_REDUCTION_MEAN: mp_loss_reduction_t = 0;
 /// 1
-pub const MP_LOSS_SUM: mp_loss_reduction_t = 1;
+pub const MP_LOSS_REDUCTION_SUM: mp_loss_reduction_t = 1;
 
 /// Bits of [`mp_loss_desc_t`].flags.
 pub type mp_loss_flags_t = u32;
 /// excludes elements whose target is `ignore_target`
-pub const MP_LOSS_IGNORE_TARGET: mp_loss_flags_t = 1;
+pub const MP_LOSS_FLAG_IGNORE_TARGET: mp_loss_flags_t = 1;
 
 /// Reduction of a window.
 pub type mp_pool_mode_t = u32;
@@ -622,7 +622,7 @@ pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
 pub type mp_pool_flags_t = u32;
 /// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
 /// starts inside the image or the padding before it.
-pub const MP_POOL_CEIL: mp_pool_flags_t = 1;
+pub const MP_POOL_FLAG_CEIL: mp_pool_flags_t = 1;
 
 /// Element-wise operation on a and b.
 pub type mp_pointwise_op_t = u32;
@@ -644,47 +644,47 @@ pub const MP_RNN_GRU: mp_rnn_cell_t = 4;
 
 /// Bits of [`mp_rnn_desc_t`].flags.
 pub type mp_rnn_flags_t = u32;
-pub const MP_RNN_BIDIRECTIONAL: mp_rnn_flags_t = 1;
+pub const MP_RNN_FLAG_BIDIRECTIONAL: mp_rnn_flags_t = 1;
 /// no biases; b\_ih and b\_hh are ignored
-pub const MP_RNN_NO_BIAS: mp_rnn_flags_t = 2;
+pub const MP_RNN_FLAG_NO_BIAS: mp_rnn_flags_t = 2;
 /// Replaces the input product of the first layer by x\_t, which is added to every gate.  W\_ih is
 /// ignored; input\_size must equal hidden\_size.
-pub const MP_RNN_SKIP_INPUT: mp_rnn_flags_t = 4;
+pub const MP_RNN_FLAG_SKIP_INPUT: mp_rnn_flags_t = 4;
 /// Applies the reset gate before the product, [`MP_RNN_GRU`] only: n = tanh(p\_n + (r h) W\_n^T + b\_n).
 /// A time step then has two dependent products.
 /// Source: Cho et al. 2014; reset\_after=False in TensorFlow and Keras.
-pub const MP_RNN_RESET_FIRST: mp_rnn_flags_t = 8;
+pub const MP_RNN_FLAG_RESET_FIRST: mp_rnn_flags_t = 8;
 /// Adds the gradients of weights and biases to the previous values, for micro-batches.  With
 /// dtype\_dw = [`MP_FP32`] partial sums are not rounded to 16 bits.
-pub const MP_RNN_ACCUMULATE: mp_rnn_flags_t = 16;
+pub const MP_RNN_FLAG_ACCUMULATE: mp_rnn_flags_t = 16;
 
 /// Bits of [`mp_embedding_desc_t`].flags.
 pub type mp_embedding_flags_t = u32;
 /// Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
 /// as in torch.
-pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
+pub const MP_EMBEDDING_FLAG_PADDING: mp_embedding_flags_t = 1;
 /// Adds the gradient to the previous value, for micro-batches or a table that is used twice.
 /// With dtype\_dtable = [`MP_FP32`] partial sums are not rounded to 16 bits.
-pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
+pub const MP_EMBEDDING_FLAG_ACCUMULATE: mp_embedding_flags_t = 2;
 
 /// Mode of a forward pass.
 pub type mp_graph_mode_t = u32;
 /// BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
 /// are computed only if labels or target are bound.
-pub const MP_GRAPH_INFERENCE: mp_graph_mode_t = 0;
+pub const MP_GRAPH_MODE_INFERENCE: mp_graph_mode_t = 0;
 /// Prepares [`mp_graph_backward`], which computes the loss together with its gradient, and tensors
 /// that depend on the loss.
-pub const MP_GRAPH_TRAINING: mp_graph_mode_t = 1;
+pub const MP_GRAPH_MODE_TRAINING: mp_graph_mode_t = 1;
 
 /// Policies of other systems, with their defaults.  S equals theirs after every step as long as S
-/// is a finite fp32 number.  All are [`MP_SCALER_BACKOFF`] except the first and the last; the returned
+/// is a finite fp32 number.  All are [`MP_SCALER_POLICY_BACKOFF`] except the first and the last; the returned
 /// configuration can be modified.
 ///
 /// Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
 /// after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and
 /// DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged.
 pub type mp_scaler_preset_t = u32;
-/// This library's lognormal policy: [`mp_scaler_config_default`]([`MP_SCALER_LOGNORMAL`]).
+/// This library's lognormal policy: [`mp_scaler_config_default`]([`MP_SCALER_POLICY_LOGNORMAL`]).
 pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 0;
 /// torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.
 pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 1;
@@ -700,7 +700,7 @@ pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 3;
 pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 4;
 /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
 /// "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
-/// For consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`].
+/// For consecutive\_hysteresis set [`MP_SCALER_FLAG_REFILL_EACH_STEP`].
 pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 5;
 /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO).  Like
 /// [`MP_SCALER_PRESET_DEEPSPEED`] without hysteresis, but the first growth takes 1001 clean steps.
@@ -713,7 +713,7 @@ pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 8;
 /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  Initial S 2^14, interval
 /// 2000, minimum 1, maximum 2^14.
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
-/// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_LOGMAX`].  Initial S 1, minimum 1, maximum 2^14.
+/// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`].  Initial S 1, minimum 1, maximum 2^14.
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
 /// Device memory allocator.  Called only by mp\_\*\_create, mp\_\*\_destroy, [`mp_graph_compile`] and
@@ -789,16 +789,16 @@ pub struct mp_device_info_t {
 pub struct mp_epilogue_t {
     pub struct_size: u32,
     pub activation: mp_activation_t,
-    /// 1 float; multiplies alpha, e.g. [`mp_scaler_inv_scale`]()
+    /// 1 float; multiplies alpha, e.g. [`mp_scaler_get_inv_scale_address`]()
     pub scale: *const f32,
     /// n elements
     pub bias: *const c_void,
-    pub bias_dtype: mp_dtype_t,
+    pub dtype_bias: mp_dtype_t,
     /// must be 0
     pub reserved0: u32,
     /// m x n, type and batch layout of D; written, or read by `MP_ACT_D`\*
     pub aux: *mut c_void,
-    /// 0 = ldd
+    /// 0 = ld\_d
     pub ld_aux: i64,
     /// n floats, overwritten; zeros if m or batch\_count is 0
     pub dbias: *mut f32,
@@ -831,10 +831,10 @@ pub struct mp_gemm_desc_t {
     pub n: i64,
     /// op(A) is m x k, op(B) is k x n, C and D are m x n
     pub k: i64,
-    pub lda: i64,
-    pub ldb: i64,
-    pub ldc: i64,
-    pub ldd: i64,
+    pub ld_a: i64,
+    pub ld_b: i64,
+    pub ld_c: i64,
+    pub ld_d: i64,
     /// Elements between batch items.  0 for a or b: all items share one matrix.
     pub stride_a: i64,
     /// Elements between batch items.  0 for a or b: all items share one matrix.
@@ -858,10 +858,10 @@ pub struct mp_gemm_group_item_t {
     pub m: i64,
     pub n: i64,
     pub k: i64,
-    pub lda: i64,
-    pub ldb: i64,
-    pub ldc: i64,
-    pub ldd: i64,
+    pub ld_a: i64,
+    pub ld_b: i64,
+    pub ld_c: i64,
+    pub ld_d: i64,
     /// device
     pub A: *const c_void,
     /// device
@@ -1018,12 +1018,12 @@ pub struct mp_scaler_config_t {
     pub flags: u32,
     pub init_scale: f32,
     /// Limits of S, \> 0; may be below 1.  For backoff, 0 disables a limit.  Without min\_scale, S may
-    /// become 0.  If 1/S is infinite, [`mp_scale_step`] updates nothing ([`MP_STEP_NO_SCALE`]) and the status
-    /// becomes [`MP_SCALER_DIVERGED`].
+    /// become 0.  If 1/S is infinite, [`mp_scale_step`] updates nothing ([`MP_STEP_OUTCOME_NO_SCALE`]) and the status
+    /// becomes [`MP_SCALER_STATUS_DIVERGED`].
     pub min_scale: f32,
     /// Limits of S, \> 0; may be below 1.  For backoff, 0 disables a limit.  Without min\_scale, S may
-    /// become 0.  If 1/S is infinite, [`mp_scale_step`] updates nothing ([`MP_STEP_NO_SCALE`]) and the status
-    /// becomes [`MP_SCALER_DIVERGED`].
+    /// become 0.  If 1/S is infinite, [`mp_scale_step`] updates nothing ([`MP_STEP_OUTCOME_NO_SCALE`]) and the status
+    /// becomes [`MP_SCALER_STATUS_DIVERGED`].
     pub max_scale: f32,
     /// backoff; \> 1
     pub growth_factor: f64,
@@ -1043,10 +1043,10 @@ pub struct mp_scaler_config_t {
     pub growth_interval: i32,
     /// backoff; overflows per backoff, \>= 1
     pub hysteresis: i32,
-    /// Number of consecutive skipped steps after which the status is [`MP_SCALER_DIVERGED`] and S is
+    /// Number of consecutive skipped steps after which the status is [`MP_SCALER_STATUS_DIVERGED`] and S is
     /// frozen until a step is clean; 0 = never.  No S prevents a NaN in the forward pass, and
     /// lowering S further would end at min\_scale or 0.
-    pub diverged_after: i32,
+    pub max_consecutive_skips: i32,
     /// updates kept for [`mp_scaler_get_history_sync`]; at most 2^24
     pub history: i32,
     /// must be 0
@@ -1062,7 +1062,7 @@ pub struct mp_scaler_state_t {
     pub policy: mp_scaler_policy_t,
     pub scale: f32,
     /// clean steps counted towards growth\_interval; -1: the next one is not
-    /// counted ([`MP_SCALER_FIRST_STEP_UNCOUNTED`])
+    /// counted ([`MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED`])
     pub growth_tracker: i32,
     /// overflows until S backs off; 0: each one backs off
     pub hysteresis_left: i32,
@@ -1085,19 +1085,19 @@ pub struct mp_scaler_state_t {
     /// overflows with a NaN gradient (amax was NaN)
     pub skipped_nan: i64,
     /// skips since the last clean step
-    pub skipped_in_row: i64,
-    /// Skips per outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    pub consecutive_skips: i64,
+    /// Skips per outcome: [`MP_STEP_OUTCOME_OVERFLOW`], [`MP_STEP_OUTCOME_OUT_OF_RANGE`], [`MP_STEP_OUTCOME_NO_SCALE`].
     pub overflows: i64,
-    /// Skips per outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    /// Skips per outcome: [`MP_STEP_OUTCOME_OVERFLOW`], [`MP_STEP_OUTCOME_OUT_OF_RANGE`], [`MP_STEP_OUTCOME_NO_SCALE`].
     pub out_of_range: i64,
-    /// Skips per outcome: [`MP_STEP_OVERFLOW`], [`MP_STEP_RANGE`], [`MP_STEP_NO_SCALE`].
+    /// Skips per outcome: [`MP_STEP_OUTCOME_OVERFLOW`], [`MP_STEP_OUTCOME_OUT_OF_RANGE`], [`MP_STEP_OUTCOME_NO_SCALE`].
     pub no_scale: i64,
 }
 
 /// Hyperparameters of one parameter group.  0 disables a limit or a regularizer.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct mp_hyper_t {
+pub struct mp_param_group_t {
     /// in an array, also the distance between elements, in bytes
     pub struct_size: u32,
     /// \>= 0
@@ -1106,13 +1106,13 @@ pub struct mp_hyper_t {
     pub beta1: f32,
     /// Adam, LAMB, NovoGrad, RMSProp
     pub beta2: f32,
-    /// \> 0; SGD with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]: \>= 0
+    /// \> 0; SGD with [`MP_OPT_FLAG_LARC`] or [`MP_OPT_FLAG_LARS`]: \>= 0
     pub eps: f32,
     /// \>= 0
     pub weight_decay: f32,
     /// SGD, NovoGrad
     pub dampening: f32,
-    /// SGD with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]: \> 0
+    /// SGD with [`MP_OPT_FLAG_LARC`] or [`MP_OPT_FLAG_LARS`]: \> 0
     pub trust: f32,
     /// g \*= min(1, max\_tensor\_norm / (|g| + 1e-6))
     pub max_tensor_norm: f32,
@@ -1142,7 +1142,7 @@ pub struct mp_hyper_t {
 /// list, or the address of a tensor, that occurs twice, except in grads and extra\_grads.
 ///
 /// m and v are usually NULL.  [`mp_optimizer_create`] then allocates those that the groups need, filled
-/// with 0, by the context's allocator; see [`mp_optimizer_moments`].  If you pass m or v, initialize
+/// with 0, by the context's allocator; see [`mp_optimizer_get_moments`].  If you pass m or v, initialize
 /// its tensors yourself.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1153,7 +1153,7 @@ pub struct mp_optimizer_desc_t {
     pub flags: u32,
     pub num_groups: u32,
     /// host, num\_groups elements, copied
-    pub groups: *const mp_hyper_t,
+    pub groups: *const mp_param_group_t,
     /// host, one index per tensor; NULL = all in group 0
     pub tensor_group: *const u32,
     /// any type; only read
@@ -1185,7 +1185,7 @@ pub struct mp_optimizer_desc_t {
     /// the gradient of a custom penalty.  Every step reads it without checking it: an element whose
     /// extra gradient is infinite keeps its weight (`mp_step_options`.rejected\_updates).
     pub extra_grads: mp_tensor_list_t,
-    /// for [`MP_OPT_STOCHASTIC_ROUNDING`]; any value
+    /// for [`MP_OPT_FLAG_STOCHASTIC_ROUNDING`]; any value
     pub rounding_seed: u64,
 }
 
@@ -1194,12 +1194,12 @@ pub struct mp_optimizer_desc_t {
 #[derive(Clone, Copy)]
 pub struct mp_model_options_t {
     pub struct_size: u32,
-    /// [`MP_OPT_MODEL_OVERFLOW`], [`MP_OPT_STOCHASTIC_ROUNDING`]
+    /// [`MP_OPT_FLAG_MODEL_OVERFLOW`], [`MP_OPT_FLAG_STOCHASTIC_ROUNDING`]
     pub flags: u32,
-    /// for [`MP_OPT_STOCHASTIC_ROUNDING`], as in [`mp_optimizer_desc_t`]
+    /// for [`MP_OPT_FLAG_STOCHASTIC_ROUNDING`], as in [`mp_optimizer_desc_t`]
     pub rounding_seed: u64,
-    /// Device, 1 integer, for [`MP_OPT_STOCHASTIC_ROUNDING`]: number of updates of the weights so far.
-    /// With an optimizer of this library: [`mp_optimizer_step_counter`] after its step.
+    /// Device, 1 integer, for [`MP_OPT_FLAG_STOCHASTIC_ROUNDING`]: number of updates of the weights so far.
+    /// With an optimizer of this library: [`mp_optimizer_get_step_address`] after its step.
     pub t: *const i64,
     /// see `mp_step_options`.model\_overflows
     pub overflows: *mut i64,
@@ -1260,7 +1260,7 @@ pub struct mp_step_options_t {
     pub found_inf: *mut f32,
     /// device, 1 float per tensor, optional: like grad\_norm
     pub tensor_norms: *mut f32,
-    /// Device, 1 float, for [`MP_STEP_CHECKED`]: largest |gradient| as measured, like `amax` of
+    /// Device, 1 float, for [`MP_STEP_FLAG_CHECKED`]: largest |gradient| as measured, like `amax` of
     /// [`mp_scaler_update`] and required by the same policies.  Infinity or NaN skips the step.  Read but
     /// not cleared: clear it before the epilogues of the next step update it.
     pub amax: *const f32,
@@ -1297,11 +1297,11 @@ pub struct mp_autocast_config_t {
     /// [`mp_autocast_flags_t`], or-ed
     pub flags: u32,
     /// Limit of |x|, \>= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
-    /// `mp_autocast_graph`.tensor\_amax is [`MP_CAST_DENY`].  65504 / 64 leaves fp16 a headroom of six
+    /// `mp_autocast_graph`.tensor\_amax is [`MP_OP_CLASS_DENY`].  65504 / 64 leaves fp16 a headroom of six
     /// bits.
     pub amax_limit: f32,
     /// Limit of `mp_autocast_graph`.node\_depth, \>= 0; 0 = no limit.  A node that sums more terms is
-    /// [`MP_CAST_DENY`].
+    /// [`MP_OP_CLASS_DENY`].
     pub depth_limit: i64,
 }
 
@@ -1321,7 +1321,7 @@ pub struct mp_autocast_graph_t {
     pub reserved0: u32,
     /// names of operations; NULL elements require a node\_class
     pub node_op: *const *const c_char,
-    /// optional: 1 + [`mp_autocast_class_t`]; 0 = class of node\_op
+    /// optional: 1 + [`mp_op_class_t`]; 0 = class of node\_op
     pub node_class: *const u8,
     /// optional, for patterns and reports; elements may be NULL
     pub node_name: *const *const c_char,
@@ -1359,9 +1359,9 @@ pub struct mp_autocast_graph_t {
     /// nodes of the clusters
     pub member: *const i32,
     /// Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-    /// [`MP_CAST_DENY`] or downstream of one, or has [`MP_NODE_KEEP`], \_ELSEWHERE or \_NO\_LOW; otherwise low
+    /// [`MP_OP_CLASS_DENY`] or downstream of one, or has [`MP_NODE_FLAG_KEEP_FP32`], \_ELSEWHERE or \_NO\_LOW; otherwise low
     /// precision if any member is, regardless of classes.  1, a loop: low precision if all members
-    /// without [`MP_NODE_BACK_EDGE`] are and the others can be; otherwise fp32.
+    /// without [`MP_NODE_FLAG_BACK_EDGE`] are and the others can be; otherwise fp32.
     pub cluster_kind: *const u8,
 }
 
@@ -1373,7 +1373,7 @@ pub struct mp_autocast_cast_t {
     pub from: mp_dtype_t,
     pub to: mp_dtype_t,
     pub kind: mp_cast_kind_t,
-    /// inputs that read the result, plus the caller with [`MP_AUTOCAST_KEEP_IO`]
+    /// inputs that read the result, plus the caller with [`MP_AUTOCAST_FLAG_KEEP_IO`]
     pub readers: i32,
 }
 
@@ -1383,7 +1383,7 @@ pub struct mp_autocast_cast_t {
 /// Input j reads its tensor t as written, in type tensor\_dtype\[t\], or the result of cast
 /// input\_cast\[j\] if that is \>= 0.  A tensor has at most one cast.
 ///
-/// [`MP_AUTOCAST_EMULATE`] requires more casts; `casts` must have room for 2 num\_tensors + the number
+/// [`MP_AUTOCAST_FLAG_EMULATE`] requires more casts; `casts` must have room for 2 num\_tensors + the number
 /// of inputs:
 ///
 /// - All tensors stay [`MP_FP32`].
@@ -1399,7 +1399,7 @@ pub struct mp_autocast_result_t {
     pub num_casts: i32,
     /// out
     pub num_low_nodes: i32,
-    /// out: casts of kind [`MP_CAST_BY_MODEL_COPY`]
+    /// out: casts of kind [`MP_CAST_KIND_MODEL_COPY`]
     pub num_parameters_low: i32,
     /// num\_tensors: type that the producer writes
     pub tensor_dtype: *mut u8,
@@ -1411,8 +1411,8 @@ pub struct mp_autocast_result_t {
     pub input_cast: *mut i32,
     /// room for num\_tensors; ordered by tensor
     pub casts: *mut mp_autocast_cast_t,
-    /// num\_nodes: [`mp_autocast_why_t`]
-    pub node_why: *mut u8,
+    /// num\_nodes: [`mp_autocast_reason_t`]
+    pub node_reason: *mut u8,
     /// num\_nodes: a node that caused the type, or -1
     pub node_cause: *mut i32,
     /// out: static storage; NULL if autocast is enabled
@@ -1440,7 +1440,7 @@ pub struct mp_xent_desc_t {
     pub label_smoothing: f32,
     /// [`mp_xent_flags_t`], or-ed; 0 = every row counts
     pub flags: u32,
-    /// any value; read only with [`MP_XENT_IGNORE_LABEL`]
+    /// any value; read only with [`MP_XENT_FLAG_IGNORE_LABEL`]
     pub ignore_label: i32,
 }
 
@@ -1461,7 +1461,7 @@ pub struct mp_loss_desc_t {
     pub reduction: mp_loss_reduction_t,
     /// [`mp_loss_flags_t`], or-ed; 0 = every element counts
     pub flags: u32,
-    /// any value, NaN included; read only with [`MP_LOSS_IGNORE_TARGET`]
+    /// any value, NaN included; read only with [`MP_LOSS_FLAG_IGNORE_TARGET`]
     pub ignore_target: f32,
 }
 
@@ -1476,7 +1476,7 @@ pub struct mp_loss_desc_t {
 /// Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
 /// extent of the window, and dilation\_h at most H if pad\_top \> 0 (dilation\_w and W likewise).
 ///
-/// If the window is larger than the padded image (with [`MP_POOL_CEIL`]: by a stride or more), P or Q
+/// If the window is larger than the padded image (with [`MP_POOL_FLAG_CEIL`]: by a stride or more), P or Q
 /// is 0: y is empty and dx is 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1686,7 +1686,7 @@ pub struct mp_rnn_weight_grads_t {
     pub b_hh: *mut f32,
 }
 
-/// Sizes derived from a descriptor, independent of strides and [`MP_RNN_ACCUMULATE`].
+/// Sizes derived from a descriptor, independent of strides and [`MP_RNN_FLAG_ACCUMULATE`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_sizes_t {
@@ -1726,7 +1726,7 @@ pub struct mp_rnn_tensors_t {
     /// x\_step and y\_step are ignored.
     pub batch_sizes: *const i32,
     /// Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
-    /// changes in every training step, such as [`mp_optimizer_step_counter`]; otherwise all steps have
+    /// changes in every training step, such as [`mp_optimizer_get_step_address`]; otherwise all steps have
     /// equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
     /// passes of one step.
     pub dropout_offset: *const u64,
@@ -1781,7 +1781,7 @@ pub struct mp_embedding_desc_t {
     pub rows: i64,
     /// rows of table and dtable, \>= 1
     pub vocabulary: i32,
-    /// in \[0, vocabulary); read only with [`MP_EMBEDDING_PADDING`]
+    /// in \[0, vocabulary); read only with [`MP_EMBEDDING_FLAG_PADDING`]
     pub padding_index: i32,
     /// elements of a row, \>= 1
     pub width: i64,
@@ -1844,7 +1844,7 @@ pub struct mp_graph_tensor_t {
     pub reserved0: u32,
 }
 
-/// Device memory of a compiled graph, in bytes.  The sum of all fields except activations\_alone is
+/// Device memory of a compiled graph, in bytes.  The sum of all fields except activations\_unshared is
 /// the allocated memory, apart from the tables of the lists.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1863,7 +1863,7 @@ pub struct mp_graph_memory_t {
     /// activations and their gradients, which reuse memory
     pub activations: i64,
     /// activations without reuse of memory; not part of the sum
-    pub activations_alone: i64,
+    pub activations_unshared: i64,
     pub workspace: i64,
 }
 
@@ -1935,7 +1935,7 @@ zeroed! {
     mp_stats_outputs_t
     mp_scaler_config_t
     mp_scaler_state_t
-    mp_hyper_t
+    mp_param_group_t
     mp_optimizer_desc_t
     mp_model_options_t
     mp_comm_t
@@ -1989,8 +1989,8 @@ pub fn mp_epilogue_default() -> mp_epilogue_t {
     value
 }
 
-/// Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
-/// ldb = ldc = ldd = n.
+/// Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld\_a = k,
+/// ld\_b = ld\_c = ld\_d = n.
 pub fn mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t {
     let mut value = mp_gemm_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1999,7 +1999,7 @@ pub fn mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_
     value
 }
 
-/// Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n.
+/// Initializes a dense, untransposed item without data: ld\_a = k, ld\_b = ld\_c = ld\_d = n.
 pub fn mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t {
     let mut value = mp_gemm_group_item_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -2022,7 +2022,7 @@ pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s:
 ///
 /// ```text
 /// init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-/// growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+/// growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history 0
 /// beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
 /// overflow_std_dev 3.0902      sigma_floor 0.5
 /// ```
@@ -2059,15 +2059,15 @@ pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t
 /// ```
 ///
 /// decay\_power is 1; all other fields are 0.
-pub fn mp_hyper_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_hyper_t {
-    let mut value = mp_hyper_t::zeroed();
+pub fn mp_param_group_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_param_group_t {
+    let mut value = mp_param_group_t::zeroed();
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_hyper_init(&mut value, size, kind, lr) };
+    unsafe { mp_param_group_init(&mut value, size, kind, lr) };
     value
 }
 
-/// Initializes a descriptor with one group and no tensors.  flags is [`MP_OPT_DECOUPLED_DECAY`] for
+/// Initializes a descriptor with one group and no tensors.  flags is [`MP_OPT_FLAG_DECOUPLED_DECAY`] for
 /// [`MP_OPT_LAMB`] and 0 for all other kinds.
 pub fn mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t {
     let mut value = mp_optimizer_desc_t::zeroed();
@@ -2104,7 +2104,7 @@ pub fn mp_step_options_default() -> mp_step_options_t {
     value
 }
 
-/// Initializes a configuration: preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags, no
+/// Initializes a configuration: preset [`MP_AUTOCAST_PRESET_DEFAULT`], level [`MP_AUTOCAST_LEVEL_NORMAL`], no flags, no
 /// limits.
 pub fn mp_autocast_config_default(low: mp_dtype_t) -> mp_autocast_config_t {
     let mut value = mp_autocast_config_t::zeroed();
@@ -2215,7 +2215,7 @@ pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_drop
 }
 
 /// Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
-/// the defaults of [`MP_SCALER_BACKOFF`], except that max\_scale and diverged\_after are 0.
+/// the defaults of [`MP_SCALER_POLICY_BACKOFF`], except that max\_scale and max\_consecutive\_skips are 0.
 ///
 /// * [`MP_ERROR_INVALID_ARGUMENT`]: unknown preset
 pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
@@ -2238,7 +2238,7 @@ extern "C" {
     pub fn mp_status_string(status: mp_status_t) -> *const c_char;
 
     /// Returns the message of the last failed call on this thread.  It names the offending argument
-    /// and its value: "[`mp_gemm`]: lda = 60 is smaller than k = 64".  Meaningful directly after a call
+    /// and its value: "[`mp_gemm`]: ld\_a = 60 is smaller than k = 64".  Meaningful directly after a call
     /// that returned an error; valid until the next mpcore call on this thread.  Never NULL.
     pub fn mp_last_error() -> *const c_char;
 
@@ -2293,15 +2293,15 @@ extern "C" {
     /// Waits until all work enqueued on `stream` has finished.
     pub fn mp_stream_sync(context: mp_context_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Converts elements: dst\[i\] = (dst\_dtype)src\[i\].  dst may be src if both types have equal size;
+    /// Converts elements: dst\[i\] = (dtype\_dst)src\[i\].  dst may be src if both types have equal size;
     /// any other overlap is an error.
-    pub fn mp_cast(context: mp_context_t, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_cast(context: mp_context_t, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
 
     /// Initializes an identity epilogue: no activation, bias or statistics.
     pub fn mp_epilogue_init(epilogue: *mut mp_epilogue_t, struct_size: usize) -> mp_status_t;
 
-    /// Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, lda = k,
-    /// ldb = ldc = ldd = n.
+    /// Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld\_a = k,
+    /// ld\_b = ld\_c = ld\_d = n.
     pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
 
     /// Returns the workspace size for the fastest kernel and the fastest dbias sum of [`mp_gemm`] (or
@@ -2319,9 +2319,9 @@ extern "C" {
 
     /// Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
     ///
-    /// * `A`: device; m x k with row stride lda ([`MP_OP_N`]), or k x m ([`MP_OP_T`]).  A and B are not read
+    /// * `A`: device; m x k with row stride ld\_a ([`MP_OP_N`]), or k x m ([`MP_OP_T`]).  A and B are not read
     ///   if alpha == 0 (may be NULL, may hold NaN); desc-\>kernel is then checked but not used.
-    /// * `B`: device; k x n with row stride ldb ([`MP_OP_N`]), or n x k ([`MP_OP_T`]).
+    /// * `B`: device; k x n with row stride ld\_b ([`MP_OP_N`]), or n x k ([`MP_OP_T`]).
     /// * `C`: device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
     /// * `D`: device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
     ///   with an argument is an error.  If both row strides are equal in bytes, elements are
@@ -2364,7 +2364,7 @@ extern "C" {
     /// any matrix except its own item of C gives wrong results.
     pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Initializes a dense, untransposed item without data: lda = k, ldb = ldc = ldd = n.
+    /// Initializes a dense, untransposed item without data: ld\_a = k, ld\_b = ld\_c = ld\_d = n.
     pub fn mp_gemm_group_item_init(item: *mut mp_gemm_group_item_t, struct_size: usize, m: i64, n: i64, k: i64) -> mp_status_t;
 
     /// Returns the workspace size for the fastest [`mp_gemm_grouped`].  It depends on the shapes and
@@ -2399,7 +2399,7 @@ extern "C" {
     /// * `workspace`: device, 256-byte aligned, optional; see [`mp_gemm_grouped_workspace_size`].
     ///
     /// If an item is invalid, nothing is enqueued, and the message names the item:
-    /// "[`mp_gemm_grouped`]: items\[3\].lda = 60 is smaller than k = 64".
+    /// "[`mp_gemm_grouped`]: items\[3\].ld\_a = 60 is smaller than k = 64".
     pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Returns the workspace size for the fastest [`mp_gemm_ragged`], for any ends.
@@ -2450,7 +2450,7 @@ extern "C" {
     /// Returns the output height P and width Q; 0 if the filter is larger than the padded image.
     ///
     /// * `p`, `q`: host, out.
-    pub fn mp_conv2d_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
+    pub fn mp_conv2d_get_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
     /// Returns the workspace size for the fastest kernel and the fastest dbias sum of the pass `op`,
     /// like [`mp_gemm_workspace_size`]; often 0.  If desc-\>kernel is set, returns the minimum of that
@@ -2522,7 +2522,7 @@ extern "C" {
     ///
     /// * `data`, `numel`, `dtype`: host, out, each optional; data is a device address.
     /// * [`MP_ERROR_NOT_FOUND`]: index is not less than count
-    pub fn mp_tensor_list_get(list: mp_tensor_list_t, index: u32, data: *mut *mut c_void, numel: *mut i64, dtype: *mut mp_dtype_t) -> mp_status_t;
+    pub fn mp_tensor_list_get_tensor(list: mp_tensor_list_t, index: u32, data: *mut *mut c_void, numel: *mut i64, dtype: *mut mp_dtype_t) -> mp_status_t;
 
     /// Sets \*found\_inf to 1 if any element is NaN or infinite.  Never clears it, so several lists can
     /// share one flag.  The flag is a float so that it can be all-reduced with the gradients.
@@ -2587,7 +2587,7 @@ extern "C" {
     ///
     /// ```text
     /// init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-    /// growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+    /// growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history 0
     /// beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
     /// overflow_std_dev 3.0902      sigma_floor 0.5
     /// ```
@@ -2599,7 +2599,7 @@ extern "C" {
     pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
 
     /// Creates a scaler and all memory that it needs.  A program may have several, one per loss;
-    /// several optimizers may share one, see [`MP_STEP_KEEP_SCALER`].
+    /// several optimizers may share one, see [`MP_STEP_FLAG_KEEP_SCALER`].
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
 
     /// Destroys a scaler.  Optimizers keep no reference to it.  Does nothing for the scaler of
@@ -2607,24 +2607,24 @@ extern "C" {
     pub fn mp_scaler_destroy(scaler: mp_scaler_t);
 
     /// Returns the device address of S, which is constant for the life of the scaler.
-    pub fn mp_scaler_scale(scaler: mp_scaler_t) -> *const f32;
+    pub fn mp_scaler_get_scale_address(scaler: mp_scaler_t) -> *const f32;
 
     /// Returns the device address of 1/S, which is constant for the life of the scaler.
-    pub fn mp_scaler_inv_scale(scaler: mp_scaler_t) -> *const f32;
+    pub fn mp_scaler_get_inv_scale_address(scaler: mp_scaler_t) -> *const f32;
 
     /// Returns the device address of the scaler's sticky overflow flag, which is constant for the life
     /// of the scaler.  [`mp_scaler_update`] clears the flag.
-    pub fn mp_scaler_found_inf(scaler: mp_scaler_t) -> *mut f32;
+    pub fn mp_scaler_get_found_inf_address(scaler: mp_scaler_t) -> *mut f32;
 
     /// Computes out\[i\] = loss\[i\] \* S, before the backward pass.  out may be loss.
     pub fn mp_scale_loss(scaler: mp_scaler_t, loss: *const c_void, out: *mut c_void, dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// Applies the policy once, from [`mp_scaler_found_inf`] and \*amax, then clears the flag.
+    /// Applies the policy once, from [`mp_scaler_get_found_inf_address`] and \*amax, then clears the flag.
     /// [`mp_scale_step`] includes this.
     ///
     /// * `amax`: device, 1 float: largest |gradient| as measured, still multiplied by S and before
     ///   clipping.  Infinity or NaN counts as an overflow even if the flag is 0.  Combined
-    ///   with the amax of steps with [`MP_STEP_KEEP_SCALER`] and of [`mp_grads_accumulate`] since
+    ///   with the amax of steps with [`MP_STEP_FLAG_KEEP_SCALER`] and of [`mp_grads_accumulate`] since
     ///   the last update.  Required by lognormal and logmax, unless such calls
     ///   provided one.  Otherwise optional: it distinguishes NaN from infinity.
     pub fn mp_scaler_update(scaler: mp_scaler_t, amax: *const f32, stream: mp_stream_t) -> mp_status_t;
@@ -2644,7 +2644,7 @@ extern "C" {
     /// limits, set growth\_tracker to 0 and hysteresis\_left to hysteresis.
     /// - a negative headroom; statistics that are not finite or, for lognormal, cannot be means of
     /// log2 of floats
-    /// - inconsistent counts: skipped \> steps, skipped\_nan \> overflows, skipped\_in\_row \> skipped, or
+    /// - inconsistent counts: skipped \> steps, skipped\_nan \> overflows, consecutive\_skips \> skipped, or
     /// skipped not equal to overflows + out\_of\_range + no\_scale
     /// - counts above 2^52
     ///
@@ -2656,7 +2656,7 @@ extern "C" {
     /// * `capacity`: elements of the arrays; if there are more updates, the newest are returned.
     /// * `scales`: host, optional: S during each step.
     /// * `skipped`: host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
-    ///   [`MP_STEP_RANGE`] or [`MP_STEP_NO_SCALE`].  0 to 2 differ from [`mp_step_outcome_t`].
+    ///   [`MP_STEP_OUTCOME_OUT_OF_RANGE`] or [`MP_STEP_OUTCOME_NO_SCALE`].  0 to 2 differ from [`mp_step_outcome_t`].
     /// * `count`: host: elements written, at most config.history.
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
@@ -2674,9 +2674,9 @@ extern "C" {
     /// ```
     ///
     /// decay\_power is 1; all other fields are 0.
-    pub fn mp_hyper_init(hyper: *mut mp_hyper_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
+    pub fn mp_param_group_init(hyper: *mut mp_param_group_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
 
-    /// Initializes a descriptor with one group and no tensors.  flags is [`MP_OPT_DECOUPLED_DECAY`] for
+    /// Initializes a descriptor with one group and no tensors.  flags is [`MP_OPT_FLAG_DECOUPLED_DECAY`] for
     /// [`MP_OPT_LAMB`] and 0 for all other kinds.
     pub fn mp_optimizer_desc_init(desc: *mut mp_optimizer_desc_t, struct_size: usize, kind: mp_optimizer_kind_t) -> mp_status_t;
 
@@ -2685,14 +2685,14 @@ extern "C" {
     ///
     /// ```text
     /// "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
-    /// "adamw"   MP_OPT_ADAM with MP_OPT_DECOUPLED_DECAY and weight_decay 0.01, as in torch
+    /// "adamw"   MP_OPT_ADAM with MP_OPT_FLAG_DECOUPLED_DECAY and weight_decay 0.01, as in torch
     /// ```
     ///
     /// * `name`: host.
     /// * `desc`: host, out, desc\_size bytes; desc-\>groups is hyper.  Zeroed on error.
     /// * `hyper`: host, out, hyper\_size bytes; must live until [`mp_optimizer_create`].
     /// * [`MP_ERROR_NOT_FOUND`]: unknown name
-    pub fn mp_optimizer_desc_from_name(name: *const c_char, desc: *mut mp_optimizer_desc_t, desc_size: usize, hyper: *mut mp_hyper_t, hyper_size: usize, lr: f32) -> mp_status_t;
+    pub fn mp_optimizer_desc_from_name(name: *const c_char, desc: *mut mp_optimizer_desc_t, desc_size: usize, hyper: *mut mp_param_group_t, hyper_size: usize, lr: f32) -> mp_status_t;
 
     /// Creates an optimizer: uploads the hyperparameters, and allocates the scratch memory of all steps
     /// and any moments that the descriptor lacks.
@@ -2701,18 +2701,18 @@ extern "C" {
     /// Destroys an optimizer and its allocations, but not the caller's lists and tensors.
     pub fn mp_optimizer_destroy(optimizer: mp_optimizer_t);
 
-    /// Returns the lists m and v, passed or allocated; [`mp_tensor_list_get`] has their addresses.  They
+    /// Returns the lists m and v, passed or allocated; [`mp_tensor_list_get_tensor`] has their addresses.  They
     /// live as long as the optimizer.
     ///
     /// * `m`, `v`: host, out, each optional; NULL if the optimizer has none.
-    pub fn mp_optimizer_moments(optimizer: mp_optimizer_t, m: *mut mp_tensor_list_t, v: *mut mp_tensor_list_t) -> mp_status_t;
+    pub fn mp_optimizer_get_moments(optimizer: mp_optimizer_t, m: *mut mp_tensor_list_t, v: *mut mp_tensor_list_t) -> mp_status_t;
 
     /// Replaces the hyperparameters of one group, in stream order.  They are stored on the device, so a
     /// captured graph uses the new values when it is replayed.
     ///
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: max\_tensor\_norm is not 0, but was 0 in all groups at creation:
     ///   a step would need an additional launch
-    pub fn mp_optimizer_set_hyper(optimizer: mp_optimizer_t, group: u32, hyper: *const mp_hyper_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_optimizer_set_group(optimizer: mp_optimizer_t, group: u32, hyper: *const mp_param_group_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Updates master, m, v and model in one kernel for any number of tensors.
     ///
@@ -2749,7 +2749,7 @@ extern "C" {
     ///
     /// * returns device, num\_groups floats, 0 before the first step; they live as long as the optimizer.
     ///   NULL if optimizer is NULL
-    pub fn mp_optimizer_lr(optimizer: mp_optimizer_t) -> *const f32;
+    pub fn mp_optimizer_get_lr_address(optimizer: mp_optimizer_t) -> *const f32;
 
     /// Computes the contribution of l1 and l2 to the loss, for the current master weights, in one
     /// kernel:
@@ -2763,15 +2763,15 @@ extern "C" {
     /// * `loss`: device, 1 float.
     pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// Returns the scaler that [`mp_scale_step`] uses if none is passed: static, S = 1, diverged\_after 100.
-    /// It counts skips and serves [`mp_step_query`], so bf16 training needs no other scaler.
+    /// Returns the scaler that [`mp_scale_step`] uses if none is passed: static, S = 1, max\_consecutive\_skips 100.
+    /// It counts skips and serves [`mp_scaler_query_step`], so bf16 training needs no other scaler.
     ///
     /// * returns owned by the optimizer and destroyed with it; NULL if optimizer is NULL
     pub fn mp_optimizer_get_scaler(optimizer: mp_optimizer_t) -> mp_scaler_t;
 
     /// Returns the device address of the step counter t, which is constant for the life of the
     /// optimizer.  Every applied step increments t.  NULL if optimizer is NULL.
-    pub fn mp_optimizer_step_counter(optimizer: mp_optimizer_t) -> *const i64;
+    pub fn mp_optimizer_get_step_address(optimizer: mp_optimizer_t) -> *const i64;
 
     /// Computes model = round(master) after the caller has loaded master.  Does nothing if the
     /// optimizer has no model list.
@@ -2855,7 +2855,7 @@ extern "C" {
     /// * `pre`, `post`: \> 0, finite.
     /// * [`MP_ERROR_COMM`]: a callback failed: all gradients have been multiplied by pre, and some may
     ///   have been summed
-    pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_grads_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
 
     /// Initializes options without clipping or reports, for one rank.
     pub fn mp_step_options_init(options: *mut mp_step_options_t, struct_size: usize) -> mp_status_t;
@@ -2864,31 +2864,31 @@ extern "C" {
     ///
     /// ```text
     /// 1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
-    /// 2. found_inf, NaN and amax (MP_STEP_SHARDED: and the norm)
+    /// 2. found_inf, NaN and amax (MP_STEP_FLAG_SHARDED: and the norm)
     ///    are combined over all ranks                                only with comm
-    /// 3. if the outcome is MP_STEP_TAKEN:
+    /// 3. if the outcome is MP_STEP_OUTCOME_TAKEN:
     ///        g = gradient / S, clipped;  optimizer update of master;
     ///        model = round(master);  t += 1                         second pass
-    /// 4. S follows its policy;  found_inf is cleared                not with MP_STEP_KEEP_SCALER
+    /// 4. S follows its policy;  found_inf is cleared                not with MP_STEP_FLAG_KEEP_SCALER
     /// ```
     ///
     /// Everything runs on the device, without host synchronization.  The result is bitwise identical
     /// to [`mp_check_nonfinite`], [`mp_l2norm`], [`mp_amax`], [`mp_clip_factor`], [`mp_optimizer_step`] and
     /// [`mp_scaler_update`] in this order, with fewer launches and less memory traffic.  Two passes are the
     /// minimum, because no weight may change before the last gradient has been checked; with
-    /// [`MP_STEP_CHECKED`], one is enough.
+    /// [`MP_STEP_FLAG_CHECKED`], one is enough.
     ///
-    /// found\_inf is the scaler's flag ([`mp_scaler_found_inf`]), which a GEMM epilogue may already have set
-    /// for an activation gradient.  An overflow skips the step with [`MP_SCALER_STATIC`] too.
+    /// found\_inf is the scaler's flag ([`mp_scaler_get_found_inf_address`]), which a GEMM epilogue may already have set
+    /// for an activation gradient.  An overflow skips the step with [`MP_SCALER_POLICY_STATIC`] too.
     ///
     /// Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which the
-    /// square of a gradient could overflow is skipped ([`MP_STEP_RANGE`]).  An element whose new weight or
+    /// square of a gradient could overflow is skipped ([`MP_STEP_OUTCOME_OUT_OF_RANGE`]).  An element whose new weight or
     /// moment is not finite, e.g. because of an infinite extra gradient, keeps its old weight and
     /// moments; `mp_step_options`.rejected\_updates counts it.
     ///
-    /// Ranks: after [`mp_grad_all_reduce`] the gradients are equal on all ranks, but a flag set by an
+    /// Ranks: after [`mp_grads_all_reduce`] the gradients are equal on all ranks, but a flag set by an
     /// epilogue is not, nor is the amax of a sharded optimizer.  Phase 2 is one all\_reduce of 3 floats
-    /// (max) and, with [`MP_STEP_SHARDED`], one of 3 floats (sum), in one batch, between two small kernels.
+    /// (max) and, with [`MP_STEP_FLAG_SHARDED`], one of 3 floats (sum), in one batch, between two small kernels.
     /// Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are sums of
     /// squares in fp32, separate for large, small and other values, each scaled by a power of two.
     ///
@@ -2900,37 +2900,37 @@ extern "C" {
     ///   taken the step
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Accumulates unscaled gradients in fp32: sums += weight / S \* grads or, with [`MP_ACCUMULATE_FIRST`],
+    /// Accumulates unscaled gradients in fp32: sums += weight / S \* grads or, with [`MP_ACCUMULATE_FLAG_FIRST`],
     /// sums = weight / S \* grads.  One pass, with the current S; weight / S is rounded once, and so is
     /// each sum.
     ///
     /// Sets the scaler's flag if a gradient or its product with weight / S is not finite.  Records the
     /// largest |gradient|, still multiplied by S and without the weight, for the scaler's next update.
-    /// An overflow also remains in the sums, as infinity or NaN, until the next [`MP_ACCUMULATE_FIRST`]:
+    /// An overflow also remains in the sums, as infinity or NaN, until the next [`MP_ACCUMULATE_FLAG_FIRST`]:
     /// one bad micro-batch discards its window even if the flag is cleared.
     ///
     /// Accumulation over k micro-batches; `sums` are the optimizer's gradients:
     ///
     /// ```text
     /// for (int i = 0; i < k; i++) {
-    ///   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
     ///   forward_and_backward(i);
     ///   mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
     /// }
-    /// options.flags = MP_STEP_UNSCALED;
+    /// options.flags = MP_STEP_FLAG_UNSCALED;
     /// mp_scale_step(optimizer, scaler, &options, stream);
     /// ```
     ///
-    /// With several ranks, call [`mp_grad_all_reduce`] on the sums before the step, and set options.comm.
+    /// With several ranks, call [`mp_grads_all_reduce`] on the sums before the step, and set options.comm.
     ///
     /// S is constant within such a window.  Alternatively, S can follow its policy after each
     /// micro-batch, so that the rest of a discarded window uses a smaller S; `mp_scaler_state` and
-    /// [`mp_step_query`] then count micro-batches.  In both forms options.found\_inf reports a discarded
+    /// [`mp_scaler_query_step`] then count micro-batches.  In both forms options.found\_inf reports a discarded
     /// window:
     ///
     /// ```text
     /// for (int i = 0; i < k; i++) {
-    ///   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
     ///   forward_and_backward(i);
     ///   mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
     ///   mp_scaler_update(scaler, NULL, stream);
@@ -2950,7 +2950,7 @@ extern "C" {
     /// updates fp32 master weights by any rule:
     ///
     /// ```text
-    /// const float *found_inf = mp_scaler_found_inf(scaler);
+    /// const float *found_inf = mp_scaler_get_found_inf_address(scaler);
     /// mp_grads_to_fp32(scaler, grads, grads32, stream);
     /// my_optimizer(found_inf); // masters and grads32; does nothing if *found_inf is not 0
     /// mp_masters_to_model(masters, models, found_inf, NULL, stream);
@@ -2958,14 +2958,14 @@ extern "C" {
     /// ```
     ///
     /// This optimizer runs on the device and reads the flag there.  If the optimizer runs on the host
-    /// or cannot read the flag, the host polls [`mp_step_query`] and then starts it; other enqueued work
+    /// or cannot read the flag, the host polls [`mp_scaler_query_step`] and then starts it; other enqueued work
     /// continues meanwhile.  n is `mp_scaler_state`.steps + 1:
     ///
     /// ```text
-    /// mp_step_outcome_t outcome = MP_STEP_PENDING;
+    /// mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
     /// mp_grads_to_fp32(scaler, grads, grads32, stream);
-    /// while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
-    /// if (outcome == MP_STEP_TAKEN) {
+    /// while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n, &outcome);
+    /// if (outcome == MP_STEP_OUTCOME_TAKEN) {
     ///   my_host_optimizer();
     ///   mp_masters_to_model(masters, models, NULL, NULL, stream);
     /// }
@@ -2983,10 +2983,10 @@ extern "C" {
     ///
     /// ```text
     /// for (int64_t n = 1; n <= steps; n++) {
-    ///   mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    ///   mp_step_outcome_t outcome = n > 1 ? MP_STEP_OUTCOME_PENDING : MP_STEP_OUTCOME_SKIPPED;
     ///   forward_and_backward(n); // enqueued; step n - 1 is done long before this is
-    ///   while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
-    ///   if (outcome == MP_STEP_TAKEN) advance_lr_schedule();
+    ///   while (outcome == MP_STEP_OUTCOME_PENDING) mp_scaler_query_step(scaler, n - 1, &outcome);
+    ///   if (outcome == MP_STEP_OUTCOME_TAKEN) advance_lr_schedule();
     ///   mp_scale_step(optimizer, scaler, NULL, stream);
     /// }
     /// ```
@@ -2997,13 +2997,13 @@ extern "C" {
     /// * `step`: \>= 1, counted like `mp_scaler_state`.steps: step n is the update after which steps
     ///   is n, also after restoring a state and in a replayed graph.  Its outcome is
     ///   available at the end of the [`mp_scale_step`] or [`mp_scaler_update`] that counts it
-    ///   (steps with [`MP_STEP_KEEP_SCALER`] do not count), or after [`MP_ACCUMULATE_LAST`].
+    ///   (steps with [`MP_STEP_FLAG_KEEP_SCALER`] do not count), or after [`MP_ACCUMULATE_FLAG_LAST`].
     /// * `outcome`: host, out.
-    /// * [`MP_ERROR_NOT_FOUND`]: the step is [`MP_STEP_QUERY_DEPTH`] or more steps old, or precedes a
+    /// * [`MP_ERROR_NOT_FOUND`]: the step is [`MP_SCALER_QUERY_DEPTH`] or more steps old, or precedes a
     ///   restored state
-    pub fn mp_step_query(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
+    pub fn mp_scaler_query_step(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
 
-    /// Initializes a configuration: preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags, no
+    /// Initializes a configuration: preset [`MP_AUTOCAST_PRESET_DEFAULT`], level [`MP_AUTOCAST_LEVEL_NORMAL`], no flags, no
     /// limits.
     pub fn mp_autocast_config_init(config: *mut mp_autocast_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
 
@@ -3013,14 +3013,14 @@ extern "C" {
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: low is any other value
     pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
 
-    /// Creates a policy.  Unless [`MP_AUTOCAST_NO_ENVIRONMENT`] is set, it reads environment variables:
+    /// Creates a policy.  Unless [`MP_AUTOCAST_FLAG_NO_ENVIRONMENT`] is set, it reads environment variables:
     ///
     /// ```text
     /// MP_AUTOCAST=off|fp16|bf16
     /// MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
     /// MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
     /// MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
-    /// MP_AUTOCAST_IGNORE_PERFORMANCE=1
+    /// MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE=1
     /// MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
     /// ```
     ///
@@ -3041,7 +3041,7 @@ extern "C" {
     ///
     /// * `op_types`: host, count names, copied; unknown names are added.
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: also if the policy has been used
-    pub fn mp_autocast_set_class(policy: mp_autocast_t, op_types: *const *const c_char, count: u32, op_class: mp_autocast_class_t) -> mp_status_t;
+    pub fn mp_autocast_set_class(policy: mp_autocast_t, op_types: *const *const c_char, count: u32, op_class: mp_op_class_t) -> mp_status_t;
 
     /// Assigns a class to nodes by name, independent of their operation, e.g. to keep all nodes whose
     /// name begins with "decoder/" in fp32.  If several patterns match, the last one set applies.
@@ -3049,24 +3049,24 @@ extern "C" {
     /// * `pattern`: host, copied.  As in a shell: \* matches any text, including "/", ? any
     ///   character, \[a-z\] a character in the range and \[!a-z\] any other.
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: also if the policy has been used, or a \[ has no \]
-    pub fn mp_autocast_set_nodes(policy: mp_autocast_t, pattern: *const c_char, node_class: mp_autocast_class_t) -> mp_status_t;
+    pub fn mp_autocast_set_nodes(policy: mp_autocast_t, pattern: *const c_char, node_class: mp_op_class_t) -> mp_status_t;
 
     /// Returns the class of an operation, before the level is applied.  Names are case-sensitive.
-    /// Returns [`MP_CAST_UNLISTED`] if the operation is unknown (with [`MP_AUTOCAST_PYTORCH`] [`MP_CAST_CLEAR`]),
+    /// Returns [`MP_OP_CLASS_UNLISTED`] if the operation is unknown (with [`MP_AUTOCAST_PRESET_PYTORCH`] [`MP_OP_CLASS_CLEAR`]),
     /// or if op\_type or policy is NULL.
-    pub fn mp_autocast_class(policy: mp_autocast_t, op_type: *const c_char) -> mp_autocast_class_t;
+    pub fn mp_autocast_get_class(policy: mp_autocast_t, op_type: *const c_char) -> mp_op_class_t;
 
     /// Returns why autocast is disabled on a device, or NULL if it is enabled.
     ///
     /// Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
     /// requires Tensor Cores (sm\_70), bf16 requires sm\_80, and the host target has no faster 16-bit
     /// arithmetic.  This is not an error: [`mp_autocast_rewrite`] leaves the graph unchanged and logs one
-    /// warning.  [`MP_AUTOCAST_IGNORE_PERFORMANCE`] ignores the condition; `MP_AUTOCAST`=off always disables
+    /// warning.  [`MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE`] ignores the condition; `MP_AUTOCAST`=off always disables
     /// autocast.
     ///
     /// * `context`: optional; NULL = no performance condition.
     /// * `disabled_reason`: host, out: a clause in static storage; NULL = enabled.
-    pub fn mp_autocast_disabled_reason(policy: mp_autocast_t, context: mp_context_t, disabled_reason: *mut *const c_char) -> mp_status_t;
+    pub fn mp_autocast_get_disabled_reason(policy: mp_autocast_t, context: mp_context_t, disabled_reason: *mut *const c_char) -> mp_status_t;
 
     /// Determines the type of each node and the required casts.
     ///
@@ -3074,7 +3074,7 @@ extern "C" {
     /// * `graph`: host.
     /// * `result`: host, out.
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: a value is out of range (the message names array and index),
-    ///   or [`MP_AUTOCAST_FORCE_ALL`] with [`MP_BF16`]
+    ///   or [`MP_AUTOCAST_LEVEL_FORCE_ALL`] with [`MP_BF16`]
     pub fn mp_autocast_rewrite(policy: mp_autocast_t, context: mp_context_t, graph: *const mp_autocast_graph_t, result: *mut mp_autocast_result_t) -> mp_status_t;
 
     /// Writes a report: the type of each node and the reason.
@@ -3084,13 +3084,13 @@ extern "C" {
     /// * `text`: host, optional, out: NUL-terminated; NULL only returns the size.
     /// * `bytes`: host.  In: size of text.  Out: required size, including the NUL.
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: \*bytes is smaller than the required size
-    pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, form: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// Determines the casts of a single operation, for programs that execute eagerly:
     ///
     /// ```text
-    /// MP_CAST_ALLOW    inputs and output in low precision
-    /// MP_CAST_DENY     inputs and output in fp32
+    /// MP_OP_CLASS_ALLOW    inputs and output in low precision
+    /// MP_OP_CLASS_DENY     inputs and output in fp32
     /// otherwise        inputs of one type stay unchanged; inputs of several types become fp32
     /// ```
     ///
@@ -3138,7 +3138,7 @@ extern "C" {
     ///
     /// * `logits`: device, rows x classes.
     /// * `labels`: device, rows values.
-    /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_scale`](); NULL = 1.
+    /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_get_scale_address`](); NULL = 1.
     /// * `row_loss`: device, rows floats, written; not multiplied by S.
     /// * `loss`: device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
     /// * `correct`: device, 1 value, optional: increased by the number of rows whose largest
@@ -3167,7 +3167,7 @@ extern "C" {
     /// dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
     /// ```
     ///
-    /// - Divisor: with [`MP_LOSS_MEAN`] the number of elements that are not ignored, independent of
+    /// - Divisor: with [`MP_LOSS_REDUCTION_MEAN`] the number of elements that are not ignored, independent of
     /// their weights, as in torch.  If all are ignored, the mean is NaN.
     /// - Ignored elements, and elements with weights\[i\] = 0, have loss 0 and gradient 0 for every
     /// prediction.  Elements with weights\[i\] = 0 are included in the divisor.
@@ -3184,7 +3184,7 @@ extern "C" {
     /// * `prediction`: device, count elements.
     /// * `target`: device, count elements.
     /// * `weights`: device, count floats, optional; NULL = 1.
-    /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_scale`](); NULL = 1.
+    /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_get_scale_address`](); NULL = 1.
     /// * `element_loss`: device, count floats, optional, written; not multiplied by S.
     /// * `loss`: device, 1 float, optional, written; not multiplied by S.
     /// * `dprediction`: device, count elements, optional; may be prediction.  NULL = forward only.
@@ -3204,11 +3204,11 @@ extern "C" {
     /// * `n`, `c`, `h`, `w`: extents, \>= 0; if one is 0 the call does nothing.
     /// * `src`: device, n x c x h x w, dense.
     /// * `dst`: device, n x h x w x c, dense; must not overlap src.
-    pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Transposes images from NHWC to NCHW: the inverse of [`mp_nchw_to_nhwc`], with equal arguments n, c,
     /// h and w.
-    pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Initializes adjacent windows: stride = window, no padding, no dilation.
     pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
@@ -3216,7 +3216,7 @@ extern "C" {
     /// Returns the extents P and Q of y.
     ///
     /// * `p`, `q`: host, out.
-    pub fn mp_pool2d_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
+    pub fn mp_pool2d_get_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
     /// Computes the maximum or mean of each window and channel.  A window with a NaN gives NaN.
     ///
@@ -3391,7 +3391,7 @@ extern "C" {
     /// Computes the gradients of weights and biases, after [`mp_rnn_backward_data`].
     ///
     /// They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
-    /// time steps.  [`MP_RNN_ACCUMULATE`] adds them to the previous values.
+    /// time steps.  [`MP_RNN_FLAG_ACCUMULATE`] adds them to the previous values.
     ///
     /// * `tensors`: host: lengths or batch\_sizes, dropout\_offset, x (optional if the first layer's
     ///   w\_ih gradients are NULL), h0, reserve, weight\_grads, found\_inf, amax.
@@ -3423,12 +3423,12 @@ extern "C" {
     ///
     /// Determinism: sums are in fp32 and rounded once.  The rows of dout with equal index are added in
     /// ascending order of i, in blocks of 64 rows whose sums are then combined;
-    /// [`MP_EMBEDDING_ACCUMULATE`] adds the previous value last.  The bits of a row of dtable thus depend
+    /// [`MP_EMBEDDING_FLAG_ACCUMULATE`] adds the previous value last.  The bits of a row of dtable thus depend
     /// on its rows of dout, their order and width, not on other indices or the device.
     ///
     /// * `indices`: device, rows values.
     /// * `dout`: device, rows x width.
-    /// * `dtable`: device, vocabulary x width, overwritten.  [`MP_EMBEDDING_ACCUMULATE`] writes only
+    /// * `dtable`: device, vocabulary x width, overwritten.  [`MP_EMBEDDING_FLAG_ACCUMULATE`] writes only
     ///   rows with an index, except the padding row.
     /// * `found_inf`: device, 1 float, optional: set to 1 and never cleared, see [`mp_epilogue_t`].
     /// * `amax`: device, 1 float, optional, updated: largest |element| written to dtable, after
@@ -3452,7 +3452,7 @@ extern "C" {
     /// rounded once.  With p = 0, y equals x.
     ///
     /// * `offset`: device, 1 value, optional; NULL = 0.  Selects the mask: use a counter in device
-    ///   memory that changes in every training step, such as [`mp_optimizer_step_counter`];
+    ///   memory that changes in every training step, such as [`mp_optimizer_get_step_address`];
     ///   otherwise all steps have equal masks.  A replayed CUDA graph reads its current
     ///   value.  It must be the same in the forward and backward pass of a step.
     /// * `x`: device, count elements.
@@ -3476,19 +3476,19 @@ extern "C" {
     /// * `extent`: host, rank values \>= 1; the tensor is dense and row-major.  If rank \> 0,
     ///   extent\[0\] is the maximum batch, equal for all inputs.
     /// * `tensor`: host, out: index of the tensor in all other calls.
-    pub fn mp_graph_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
+    pub fn mp_graph_add_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
-    /// Adds a trainable tensor: fp32, in memory of the graph.  [`mp_graph_lists`] returns it for an
+    /// Adds a trainable tensor: fp32, in memory of the graph.  [`mp_graph_get_lists`] returns it for an
     /// optimizer.
     ///
     /// * `tensor`: host, out.
-    pub fn mp_graph_parameter(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
+    pub fn mp_graph_add_parameter(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
     /// Adds a tensor that persists between steps and is not trained, such as running statistics: fp32,
     /// in memory of the graph.
     ///
     /// * `tensor`: host, out.
-    pub fn mp_graph_state(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
+    pub fn mp_graph_add_state(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
     /// Adds a node: an operation from the list above.
     ///
@@ -3499,12 +3499,12 @@ extern "C" {
     /// * `outputs`: host, out, num\_outputs tensors; the last optional outputs can be omitted.
     /// * [`MP_ERROR_NOT_FOUND`]: unknown operation or attribute
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: shapes that do not match; the message names the node
-    pub fn mp_graph_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
+    pub fn mp_graph_add_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
 
     /// Marks an output of a node as readable: it gets memory that is not shared with other tensors and
     /// keeps its value until the next pass.  Outputs of losses are always readable.  A tensor that
     /// depends on the loss is computed together with it, see [`mp_graph_mode_t`].
-    pub fn mp_graph_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
+    pub fn mp_graph_add_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
     /// Keeps the gradient of an output of a node, so that [`mp_graph_tensor_t`].grad can be read, e.g. to
     /// inspect its range in fp16.  Gradients of parameters are always kept.
@@ -3512,14 +3512,14 @@ extern "C" {
 
     /// Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
     /// and without [`mp_graph_seed_gradient`], the graph has no backward pass.
-    pub fn mp_graph_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
+    pub fn mp_graph_set_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
     /// Adds an input for the gradient of a loss that the caller computes: dL / d(tensor), in fp32, with
     /// the shape of `tensor`, not multiplied by S.
     ///
     /// Read `tensor`, which becomes an output, after [`mp_graph_forward`]; bind its gradient before
     /// [`mp_graph_backward`].  [`mp_graph_backward`] multiplies the gradient by S.  Gradients of several seeds
-    /// and of [`mp_graph_loss`] add up.
+    /// and of [`mp_graph_set_loss`] add up.
     ///
     /// * `tensor`: floating-point output of a node; at most one seed per tensor.
     /// * `input`: host, out.
@@ -3527,11 +3527,11 @@ extern "C" {
 
     /// Enables mixed precision: the policy determines the type of each operation.  Call it before
     /// [`mp_graph_compile`].  If autocast is disabled on this device (see
-    /// [`mp_autocast_disabled_reason`]), the graph stays fp32, with one warning.
+    /// [`mp_autocast_get_disabled_reason`]), the graph stays fp32, with one warning.
     ///
-    /// * `policy`: must exist until [`mp_graph_compile`] has succeeded.  [`MP_AUTOCAST_EMULATE`] is not
+    /// * `policy`: must exist until [`mp_graph_compile`] has succeeded.  [`MP_AUTOCAST_FLAG_EMULATE`] is not
     ///   supported.
-    pub fn mp_graph_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
+    pub fn mp_graph_set_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
 
     /// Appends the backward pass, inserts casts, fuses operations and allocates memory.  The graph
     /// cannot be modified afterwards.  Parameters and states are initialized to 0.
@@ -3567,7 +3567,7 @@ extern "C" {
     pub fn mp_graph_forward(graph: mp_graph_t, mode: mp_graph_mode_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Computes the loss, and S times the gradients of all parameters.  The previous pass must be
-    /// [`mp_graph_forward`] with [`MP_GRAPH_TRAINING`] and the same batch.
+    /// [`mp_graph_forward`] with [`MP_GRAPH_MODE_TRAINING`] and the same batch.
     ///
     /// * `scaler`: optional: provides S and found\_inf, which an overflow in the pass sets.
     ///   NULL: S = 1.
@@ -3590,7 +3590,7 @@ extern "C" {
     ///
     /// * `grads`, `master`, `model`: host, out, each optional.  model is NULL if no parameter has a 16-bit
     ///   copy; [`mp_optimizer_desc_t`] accepts that.
-    pub fn mp_graph_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
+    pub fn mp_graph_get_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
 
     /// Returns the properties of a tensor.  Before [`mp_graph_compile`] it has no addresses.
     ///
@@ -3607,9 +3607,9 @@ extern "C" {
     ///
     /// * `text`: host, optional, out: NUL-terminated; NULL only returns the size.
     /// * `bytes`: host.  In: size of text.  Out: required size, including the NUL.
-    /// * [`MP_ERROR_INVALID_ARGUMENT`]: compiled without [`mp_graph_autocast`]
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: compiled without [`mp_graph_set_autocast`]
     /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: \*bytes is smaller than the required size
-    pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// Writes the calls of a compiled graph in order, one per line: pass, operations, function,
     /// tensors, types and shapes.
@@ -3620,7 +3620,7 @@ extern "C" {
     pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// Initializes the configuration of a preset.  In presets of other systems, unlisted fields have
-    /// the defaults of [`MP_SCALER_BACKOFF`], except that max\_scale and diverged\_after are 0.
+    /// the defaults of [`MP_SCALER_POLICY_BACKOFF`], except that max\_scale and max\_consecutive\_skips are 0.
     ///
     /// * [`MP_ERROR_INVALID_ARGUMENT`]: unknown preset
     pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
@@ -3633,8 +3633,8 @@ extern "C" {
     /// "LogMax"     MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX (OpenSeq2Seq's name)
     /// "lognormal"  MP_SCALER_PRESET_LOGNORMAL
     /// "dynamic"    MP_SCALER_PRESET_APEX_AMP (Apex's name); the initial S is that of GradScaler
-    /// "none"       MP_SCALER_STATIC with S = 1
-    /// "128"        MP_SCALER_STATIC with S = 128, and likewise for every other valid S
+    /// "none"       MP_SCALER_POLICY_STATIC with S = 1
+    /// "128"        MP_SCALER_POLICY_STATIC with S = 128, and likewise for every other valid S
     /// ```
     ///
     /// If a static S is outside \[1, 2^24\], min\_scale or max\_scale is set to it.

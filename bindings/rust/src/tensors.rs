@@ -149,7 +149,7 @@ impl TensorList {
         let numel_of = |index| {
             let (mut numel, no_data, no_dtype) = (0, ptr::null_mut(), ptr::null_mut());
             owner.context().call(|| {
-                sys::mp_tensor_list_get(raw, index as u32, no_data, &mut numel, no_dtype)
+                sys::mp_tensor_list_get_tensor(raw, index as u32, no_data, &mut numel, no_dtype)
             })?;
             Ok((numel as usize, Dtype::Fp32))
         };
@@ -219,7 +219,7 @@ impl TensorList {
         // call, and both sides of the copy have that many bytes.
         self.handle.call(|list| unsafe {
             let no_numel = ptr::null_mut();
-            match sys::mp_tensor_list_get(list, index as u32, &mut data, no_numel, no_numel.cast())
+            match sys::mp_tensor_list_get_tensor(list, index as u32, &mut data, no_numel, no_numel.cast())
             {
                 sys::MP_SUCCESS if numel > 0 && data.is_null() => sys::MP_SUCCESS,
                 sys::MP_SUCCESS => {
@@ -333,7 +333,7 @@ impl TensorList {
         let list = self.complete("all_reduce")?;
         // SAFETY: the callbacks fulfill the contract of `Comm::from_raw`.
         list.call(|list| unsafe {
-            sys::mp_grad_all_reduce(list, comm.as_raw(), pre, post, stream.0)
+            sys::mp_grads_all_reduce(list, comm.as_raw(), pre, post, stream.0)
         })
     }
 

@@ -42,9 +42,9 @@ impl<'a> SoftmaxXent<'a> {
     /// Sets the label of rows to ignore; `None`: no rows.
     pub fn ignore_label(mut self, label: Option<i32>) -> Self {
         match label {
-            None => self.desc.flags &= !sys::MP_XENT_IGNORE_LABEL,
+            None => self.desc.flags &= !sys::MP_XENT_FLAG_IGNORE_LABEL,
             Some(label) => {
-                self.desc.flags |= sys::MP_XENT_IGNORE_LABEL;
+                self.desc.flags |= sys::MP_XENT_FLAG_IGNORE_LABEL;
                 self.desc.ignore_label = label;
             }
         }
@@ -197,7 +197,7 @@ impl<'a> ElementLoss<'a> {
 
     /// Sets the target of elements to ignore, which can be NaN.
     pub fn ignore_target(mut self, target: f32) -> Self {
-        self.desc.flags |= sys::MP_LOSS_IGNORE_TARGET;
+        self.desc.flags |= sys::MP_LOSS_FLAG_IGNORE_TARGET;
         self.desc.ignore_target = target;
         self
     }

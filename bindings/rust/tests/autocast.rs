@@ -275,7 +275,7 @@ fn wrong_graphs() {
     );
     refused_graph(
         graph(|mut node, _| node.output(GraphTensor { slot: SLOT_FP32, ..FP16.into() })),
-        "graph->tensor_slot[1] = 255 (MP_SLOT_FP32) requires an fp32 tensor, but tensor 1 is fp16",
+        "graph->tensor_slot[1] = 255 (MP_AUTOCAST_SLOT_FP32) requires an fp32 tensor, but tensor 1 is fp16",
     );
     let mut g = Graph::new();
     refused(g.node("Mat\0Mul", "fc1", &[]), "op contains a NUL");

@@ -140,7 +140,7 @@ fn the_library_says_what_is_wrong() {
     assert_eq!(error.status(), Some(Status::ErrorNotFound));
     assert!(error.to_string().contains("none_such"), "{error}");
     let error = c.gemm(4, 4, 4).ld(3, 4, 4).run(&x, &x, &d).unwrap_err();
-    assert!(error.to_string().contains("lda = 3"), "{error}");
+    assert!(error.to_string().contains("ld_a = 3"), "{error}");
     let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
     config.growth_factor = 0.5;
     let error = Scaler::new(&c, &config).unwrap_err();

@@ -135,7 +135,7 @@ fn extreme_numbers_are_refused() {
     refused(run(c.gemm(1, 1, 1 << 63)), &negative("mp_gemm: k"));
     let minus_one = usize::MAX;
     refused(run(c.gemm(1, 1, 1).batch(2, minus_one, 0, 1)), "mp_gemm: stride_a = -1 is negative");
-    let sentence = "mp_gemm: lda = -1 is smaller than k = 1 (op_a = N)";
+    let sentence = "mp_gemm: ld_a = -1 is smaller than k = 1 (op_a = N)";
     refused(run(c.gemm(2, 1, 1).ld(minus_one, 1, 1)), sentence);
     let (one, options) = (c.alloc::<i32>(1).unwrap(), OutputOptions::default());
     let xent = c.softmax_xent(1 << 63, 1).run(&d, &one, &d, Some(&d));
@@ -149,7 +149,7 @@ fn extreme_numbers_are_refused() {
     let norm = BatchNorm::<f32>::new(&c, 1 << 63, 1, &BatchNormOptions::default());
     refused(norm, &negative("mp_batchnorm_workspace_size: rows"));
     let empty = c.conv2d([1, 1, 1, 0], [1, 1, 1, 1]).unwrap();
-    let sentence = "mp_conv2d_output_size: c = 0 must be at least 1";
+    let sentence = "mp_conv2d_get_output_size: c = 0 must be at least 1";
     refused(empty.wgrad(&d, &d, &d, &options), sentence);
     let group = c.gemm_grouped::<f32, f32>().product((1 << 63, 1, 1), &d, &d, &d).unwrap();
     refused(group.run(&options), &negative("mp_gemm_grouped: items[0].m"));

@@ -271,7 +271,7 @@ fn refusals() {
     said(relu(&c).layers(0), "layers = 0");
     said(relu(&c).clip(1.0), "clip = 1");
     said(relu(&c).dropout(1.0, 0), "dropout = 1");
-    said(relu(&c).reset_first(), "MP_RNN_RESET_FIRST");
+    said(relu(&c).reset_first(), "MP_RNN_FLAG_RESET_FIRST");
     said(relu(&c).skip_input(), "input_size = 2");
     said(relu(&c).kernel("none"), "kernel = none is unknown");
     refused(

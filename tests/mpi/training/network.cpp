@@ -65,8 +65,8 @@ struct Operand {
 void multiply(mp_context_t context, int64_t m, int64_t n, int64_t k, const Operand &a,
               const Operand &b, void *d) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP16);
-  desc.op_a = a.op, desc.lda = a.ld;
-  desc.op_b = b.op, desc.ldb = b.ld;
+  desc.op_a = a.op, desc.ld_a = a.ld;
+  desc.op_b = b.op, desc.ld_b = b.ld;
   check(mp_gemm(context, &desc, a.data, b.data, nullptr, d, nullptr, nullptr, 0, kStream));
 }
 
@@ -109,7 +109,7 @@ int64_t Network::forward_backward(const Batch &batch, const std::array<const uin
   store_signs(h_, z, count_ * kHidden);
   multiply(context_, count_, kOut, kHidden, {h_.data(), kHidden}, {w2_.data(), kOut}, y_.data());
 
-  const int64_t loss = load_loss_gradient(batch, *mp_scaler_scale(scaler));
+  const int64_t loss = load_loss_gradient(batch, *mp_scaler_get_scale_address(scaler));
   const bool mine = owns(batch.overflow.sample);
   if (batch.overflow.kind == Overflow::kUnseen && mine) overflow_unseen(scaler);
   multiply(context_, kHidden, kOut, count_, {h_.data(), kHidden, MP_OP_T}, {dy_.data(), kOut},
@@ -143,7 +143,7 @@ void Network::overflow_unseen(mp_scaler_t scaler) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(count_, kHidden, kIn, MP_FP16, MP_FP16);
   desc.alpha = 65504.0f;  // |z| is 2 at least, somewhere
   mp_epilogue_t epilogue = mp_epilogue_default();
-  epilogue.found_inf = mp_scaler_found_inf(scaler);
+  epilogue.found_inf = mp_scaler_get_found_inf_address(scaler);
   check(mp_gemm(context_, &desc, x_.data(), w1_.data(), nullptr, dz_.data(), &epilogue, nullptr, 0,
                 kStream));
 }

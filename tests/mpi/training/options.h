@@ -20,7 +20,7 @@ struct Fault {
     kKilled,       ///< SIGKILL within the callback
     kFewer,        ///< half as many elements of a gradient as the others have
     kMore,         ///< twice as many
-    kSharded,      ///< MP_STEP_SHARDED, which the others do not have: one all_reduce more
+    kSharded,      ///< MP_STEP_FLAG_SHARDED, which the others do not have: one all_reduce more
     kSlow,         ///< it sleeps first
     // Mistakes that the checks of this program have to find.
     kFlippedBit,   ///< in its weights, behind the step
@@ -30,7 +30,7 @@ struct Fault {
   } kind = kNone;
   int rank = 0;
   int64_t step = 0;
-  /// In which callback of this step, or in its call: 1 and 2 are of mp_grad_all_reduce, for one
+  /// In which callback of this step, or in its call: 1 and 2 are of mp_grads_all_reduce, for one
   /// gradient each; 3 is of mp_scale_step.
   int callback = 1;
 };

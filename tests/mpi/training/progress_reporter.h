@@ -20,7 +20,7 @@
 namespace mptest {
 
 enum Call { kReduce, kStep };
-constexpr std::array<const char *, 2> kCallNames = {"mp_grad_all_reduce", "mp_scale_step"};
+constexpr std::array<const char *, 2> kCallNames = {"mp_grads_all_reduce", "mp_scale_step"};
 
 class ProgressReporter {
  public:

@@ -72,7 +72,7 @@ void Run::take_step(int64_t step) {
 
   const int64_t loss = trainer_->compute_gradients(batch);
   if (mine.kind == Fault::kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  if (mine.kind == Fault::kRaisedFlag) *mp_scaler_found_inf(trainer_->scaler()) = 1.0f;
+  if (mine.kind == Fault::kRaisedFlag) *mp_scaler_get_found_inf_address(trainer_->scaler()) = 1.0f;
   const bool is_taken = reduce(mine) && update(mine);
   if (progress_ != nullptr) progress_->finish();
   if (!is_taken) return go_back();
@@ -96,7 +96,7 @@ bool Run::reduce(const Fault &mine) {
     grads = others_->list();
   }
   return make_call(kReduce, [&] {
-    return mp_grad_all_reduce(grads, &faulty_->table(), pre, 1.0f, mptools::kStream);
+    return mp_grads_all_reduce(grads, &faulty_->table(), pre, 1.0f, mptools::kStream);
   });
 }
 
@@ -105,7 +105,7 @@ bool Run::update(const Fault &mine) {
   const bool is_refused = mine.kind == Fault::kRefused && mine.callback == 3;
   options.max_grad_norm = is_refused ? -1.0f : 1.0f;
   if (options_.fault.kind != Fault::kWithoutComm) options.comm = &faulty_->table();
-  if (mine.kind == Fault::kSharded) options.flags = MP_STEP_SHARDED;
+  if (mine.kind == Fault::kSharded) options.flags = MP_STEP_FLAG_SHARDED;
   return make_call(kStep, [&] { return trainer_->step(options); });
 }
 

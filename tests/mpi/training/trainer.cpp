@@ -25,7 +25,7 @@ void take(std::string_view &bytes, void *to, size_t size) {
 }
 
 mptools::Scaler make_scaler(mp_context_t context) {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = config.max_scale = kMaxScale;
   config.growth_interval = 4;
   mp_scaler_t scaler = nullptr;
@@ -84,7 +84,7 @@ Trainer::Trainer(mp_context_t context, uint64_t seed, int64_t first_sample, int6
 }
 
 mptools::Optimizer Trainer::make_optimizer() const {
-  const mp_hyper_t hyper = mp_hyper_default(MP_OPT_ADAM, 0.01f);
+  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_ADAM, 0.01f);
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_ADAM);
   desc.groups = &hyper;
   desc.grads = grads_.list();
@@ -116,15 +116,15 @@ mp_scaler_state_t Trainer::state() const {
 }
 
 std::string Trainer::outcome() const {
-  mp_step_outcome_t outcome = MP_STEP_PENDING;
-  check(mp_step_query(scaler(), steps(), &outcome));
+  mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
+  check(mp_scaler_query_step(scaler(), steps(), &outcome));
   return bytes_of(outcome) + bytes_of(*found_inf_.as<float>()) + bytes_of(*grad_norm_.as<float>());
 }
 
 std::string Trainer::weights() const {
   return master_.bytes() + model_.bytes() + m_.bytes() + v_.bytes() +
-         bytes_of(*mp_optimizer_step_counter(optimizer_.get())) +
-         bytes_of(*mp_scaler_scale(scaler()));
+         bytes_of(*mp_optimizer_get_step_address(optimizer_.get())) +
+         bytes_of(*mp_scaler_get_scale_address(scaler()));
 }
 
 std::string Trainer::checkpoint() const {
