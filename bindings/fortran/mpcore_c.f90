@@ -674,6 +674,15 @@ module mpcore_c
     enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
   end enum
 
+  !> Statistics of the gradients that a call writes, taken after rounding: device, 1 float each,
+  !> optional.  Frozen: every call that produces gradients embeds or takes this pair.
+  type, bind(c) :: mp_grad_stats_t
+    !> set to 1 if an element is infinite or NaN; never cleared (sticky)
+    type(c_ptr) :: found_inf = c_null_ptr
+    !> updated: the largest absolute value so far; clear it first
+    type(c_ptr) :: amax = c_null_ptr
+  end type
+
   !> Device memory allocator.  Called only by mp_*_create, mp_*_destroy, mp_graph_compile and
   !> mp_graph_set_batch.  If a callback throws a C++ exception, the call returns
   !> MP_ERROR_OUT_OF_MEMORY; mp_*_destroy logs an error instead.

@@ -147,6 +147,13 @@ MP_API size_t mp_dtype_size(mp_dtype_t dtype);
  *  Static storage. */
 MP_API const char *mp_dtype_name(mp_dtype_t dtype);
 
+/** Statistics of the gradients that a call writes, taken after rounding: device, 1 float each,
+ *  optional.  Frozen: every call that produces gradients embeds or takes this pair. */
+typedef struct mp_grad_stats {
+  float *found_inf; /**< set to 1 if an element is infinite or NaN; never cleared (sticky) */
+  float *amax;      /**< updated: the largest absolute value so far; clear it first */
+} mp_grad_stats_t;
+
 typedef struct mp_context *mp_context_t;         /**< one device and its limits */
 typedef struct mp_tensor_list *mp_tensor_list_t; /**< many tensors processed as one */
 typedef struct mp_scaler *mp_scaler_t;           /**< a loss scale in device memory */

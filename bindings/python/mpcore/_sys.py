@@ -1062,6 +1062,20 @@ class _Sized(Structure):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
+class mp_grad_stats_t(Structure):
+    """Statistics of the gradients that a call writes, taken after rounding: device, 1 float each,
+    optional.  Frozen: every call that produces gradients embeds or takes this pair."""
+
+    _fields_ = [
+        ("found_inf", c_void_p),
+        ("amax", c_void_p),
+    ]
+    found_inf: Pointer
+    """set to 1 if an element is infinite or NaN; never cleared (sticky)"""
+    amax: Pointer
+    """updated: the largest absolute value so far; clear it first"""
+
+
 class mp_allocator_t(_Sized):
     """Device memory allocator.  Called only by mp_*_create, mp_*_destroy, mp_graph_compile and
     mp_graph_set_batch.  If a callback throws a C++ exception, the call returns

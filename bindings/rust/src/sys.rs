@@ -716,6 +716,17 @@ pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
 /// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`].  Initial S 1, minimum 1, maximum 2^14.
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
+/// Statistics of the gradients that a call writes, taken after rounding: device, 1 float each,
+/// optional.  Frozen: every call that produces gradients embeds or takes this pair.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_grad_stats_t {
+    /// set to 1 if an element is infinite or NaN; never cleared (sticky)
+    pub found_inf: *mut f32,
+    /// updated: the largest absolute value so far; clear it first
+    pub amax: *mut f32,
+}
+
 /// Device memory allocator.  Called only by mp\_\*\_create, mp\_\*\_destroy, [`mp_graph_compile`] and
 /// [`mp_graph_set_batch`].  If a callback throws a C++ exception, the call returns
 /// [`MP_ERROR_OUT_OF_MEMORY`]; mp\_\*\_destroy logs an error instead.
@@ -1962,6 +1973,7 @@ zeroed! {
 zeroed! {
     "Returns zeros.",
     |s| s,
+    mp_grad_stats_t
     mp_tensor_report_t
     mp_autocast_cast_t
     mp_rnn_weights_t
