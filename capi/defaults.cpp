@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "capi/check.h"
-#include "capi/text.h"
 
 namespace mp {
 

@@ -1,6 +1,6 @@
 // Lists of enumerators, for messages.  A switch without default checks at compile time (-Wswitch)
 // that each list is complete.
-#include "capi/enumerators.h"
+#include "capi/message.h"
 
 #include <algorithm>
 

@@ -1,16 +1,49 @@
-// Line of text in a fixed buffer, so that it can report running out of memory.
+// Text of messages: names of enumerators, and lines in a fixed buffer, which can report running out of
+// memory.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
-#include "capi/enumerators.h"
+#include "mpcore.h"
 
 namespace mp {
+
+// ---------------------------------------------------------------------------- enumerators
+
+/// Returns the integer value of an enumeration.  Copies bytes: a load of the enumeration type lets
+/// the compiler assume a valid enumerator, but a C caller can store any integer.
+template <class Enum>
+int32_t enum_value(const Enum &field) {
+  static_assert(std::is_enum_v<Enum> && sizeof(Enum) == sizeof(int32_t));
+  int32_t value;
+  std::memcpy(&value, &field, sizeof value);
+  return value;
+}
+
+struct Enumerator {
+  int32_t value;
+  const char *name;
+};
+
+/// Enumerators in ascending order.
+using Enumerators = std::span<const Enumerator>;
+
+/// Returns all enumerators of `Enum`.
+template <class Enum>
+Enumerators enumerators_of();
+
+/// Returns the name of an enumerator, or nullptr if `value` is not in `all`.
+const char *name_of(Enumerators all, int32_t value);
+
+// ---------------------------------------------------------------------------- lines of text
 
 /// Flags, printed in hexadecimal.
 struct Flags {
@@ -72,5 +105,21 @@ class Message {
   char text_[kCapacity] = {};
   size_t size_ = 0;
 };
+
+// ---------------------------------------------------------------------------- text from users
+
+/// Compares ASCII, independent of the locale.
+inline bool equals_ignore_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// Returns the start of a text, short enough for a message.
+inline std::string_view truncated(std::string_view text) {
+  return text.substr(0, 100);
+}
 
 }  // namespace mp

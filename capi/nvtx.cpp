@@ -1,4 +1,5 @@
-#include "capi/nvtx.h"
+// NVTX ranges (ProfilerRange).
+#include "capi/check.h"
 
 #if __has_include(<nvtx3/nvToolsExtPayload.h>)
 

@@ -1,4 +1,4 @@
-// Payloads of NVTX ranges (nvtx.h): problem sizes of a call.  Arguments have not been checked yet,
+// Payloads of NVTX ranges: problem sizes of a call.  Arguments have not been checked yet,
 // so NULL and structs of any size are accepted.
 #pragma once
 

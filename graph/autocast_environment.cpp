@@ -8,7 +8,6 @@
 
 #include "base/environment.h"
 #include "capi/check.h"
-#include "capi/text.h"
 #include "graph/autocast_object.h"
 
 namespace mp {

@@ -60,7 +60,7 @@ TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o 
   peers/cudnn.o peers/cudnn_rnn.o suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o)
 
 # The rules of structs are tested with a struct that the library does not have.
-TESTED_CHECKS := $(addprefix $(BUILD)/obj/capi/,check.o enumerators.o message.o overlap.o)
+TESTED_CHECKS := $(addprefix $(BUILD)/obj/capi/,check.o enumerators.o overlap.o)
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(TESTED_CHECKS) $(LIB) | $(STUBS)
 	@echo "  LINK $@"

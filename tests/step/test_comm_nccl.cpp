@@ -1,6 +1,6 @@
 // mp_comm_init_nccl against a stub for NCCL (stub/nccl.c), and its declarations against
-// nccl.h, where that is installed.  Names the internals of capi/nccl.h.
-#include "capi/nccl.h"
+// nccl.h, where that is installed.  Names the internals of capi/comm.h.
+#include "capi/comm.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
