@@ -10,8 +10,6 @@
 #include "capi/check.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "capi/optimizer_desc.h"
-#include "capi/scaler_checks.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
 

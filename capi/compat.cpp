@@ -9,8 +9,7 @@
 
 #include "capi/check.h"
 #include "capi/defaults.h"
-#include "capi/scaler_checks.h"
-#include "capi/text.h"
+#include "capi/objects.h"
 
 namespace mp {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "capi/gemm_problem.h"
-#include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
+#include "capi/plan_cache.h"
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/plan.h"
 #include "kernels/conv/select_reasons.h"

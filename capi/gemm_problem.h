@@ -12,7 +12,6 @@
 
 #include "capi/check.h"
 #include "capi/context.h"
-#include "capi/gemm_tuning.h"
 #include "capi/overlap.h"
 #include "capi/plan_cache.h"
 #include "kernels/backend.h"

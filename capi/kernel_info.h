@@ -8,7 +8,7 @@
 
 #include "capi/check.h"
 #include "capi/context.h"
-#include "capi/gemm_tuning.h"
+#include "capi/plan_cache.h"
 #include "kernels/gemm/plan.h"
 
 namespace mp {

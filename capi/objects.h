@@ -1,10 +1,11 @@
-// Types of the opaque handles of tensor lists, scalers and optimizers.
+// Types of the opaque handles of tensor lists, scalers and optimizers, and their checks.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -133,5 +134,42 @@ void require_parallel(const mp_tensor_list &list, const char *name, const mp_ten
 
 /// Fails if the update cannot access a tensor; tensors may have moved since mp_optimizer_create.
 void require_data(const mp_optimizer &optimizer);
+
+// ---------------------------------------------------------------------------- checks of scalers
+
+/// Fails unless `value` is a valid loss scale.
+void require_scale(float value, const char *name);
+
+/// Checks the parameters of torch's growth rule; `prefix` precedes their names in messages.
+void check_growth(const mp_scaler_config_t &config, const char *prefix);
+/// Fails unless `tracker` is in [first, interval): after `interval` clean steps the scale grows and
+/// the count restarts at 0.
+/// @param first  0, or -1 with MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED
+void require_growth_tracker(int32_t tracker, const char *prefix, int32_t first, int32_t interval);
+
+void check_config(const mp_scaler_config_t &config);
+/// Fails unless a scaler with this config can be in `state`.
+void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &config);
+
+// ---------------------------------------------------------------------------- checks of optimizers
+
+/// Returns the checked descriptor; the next two functions read its host arrays.
+mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr &context);
+std::vector<mp_param_group_t> read_groups(const mp_optimizer_desc_t &desc);
+std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc);
+
+/// Checks a parameter group of `desc`; `name` is its prefix in messages.
+void check_hyper(const mp_param_group_t &hyper, std::string_view name,
+                 const mp_optimizer_desc_t &desc);
+
+/// Returns whether a group with these hyperparameters writes a first moment.
+bool needs_m(const mp_param_group_t &hyper, const mp_optimizer_desc_t &desc);
+
+/// Allocates required moments that the caller has not provided.
+void make_moments(mp_optimizer &optimizer);
+
+/// Checks of the types of tensors: masters, moments and extra gradients; model copies.
+void require_fp32(const mp_tensor_list &list, const char *name);
+void require_16bit(const mp_tensor_list &list, const char *name);
 
 }  // namespace mp

@@ -12,7 +12,6 @@
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "capi/optimizer_desc.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
 

@@ -1,5 +1,4 @@
 // Checks of an optimizer's descriptor: hyperparameters and parallel tensor lists.
-#include "capi/optimizer_desc.h"
 
 #include <algorithm>
 #include <cmath>

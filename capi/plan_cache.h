@@ -10,7 +10,6 @@
 #include "base/cache.h"
 #include "base/thread_local_object.h"
 #include "capi/context.h"
-#include "capi/gemm_tuning.h"
 #include "kernels/gemm/plan.h"
 
 namespace mp {
@@ -29,6 +28,10 @@ struct PlanKey {
     return hash.sum;
   }
 };
+
+/// Returns the tuning table in the file MP_GEMM_TUNING, or else the built-in one.  The first call
+/// reads the file, and logs an invalid one.
+const GemmTuning &gemm_tuning();
 
 inline PlanRequest plan_request(const Context &context, size_t workspace_bytes = SIZE_MAX) {
   return {context.device, gemm_tuning(), workspace_bytes};
