@@ -394,7 +394,7 @@ without-graph:
 abi-check:
 	@tools/check/abi_check $(CC)
 
-## abi-baseline: record the ABI for a new release
+## abi-baseline: write packaging/libmpcore.so.MAJOR.abi, a file of each release
 abi-baseline:
 	@tools/check/abi_check --write $(CC)
 
