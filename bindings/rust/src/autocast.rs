@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::enums::{
-    AutocastClass, AutocastFlags, AutocastForm, AutocastLevel, AutocastPreset, AutocastWhy,
+    OpClass, AutocastFlags, AutocastFormat, AutocastLevel, AutocastPreset, AutocastReason,
     CastKind, Dtype,
 };
 use crate::error::{c_string, check, read_text, Result};
@@ -81,7 +81,7 @@ impl Autocast {
     }
 
     /// Moves operations to a class.
-    pub fn set_class(&mut self, op_types: &[&str], class: AutocastClass) -> Result<()> {
+    pub fn set_class(&mut self, op_types: &[&str], class: OpClass) -> Result<()> {
         let names: Result<Vec<CString>> =
             op_types.iter().map(|name| c_string("op_types", name)).collect();
         let names = names?;
@@ -99,7 +99,7 @@ impl Autocast {
 
     /// Assigns a class to nodes with matching names, for any operation.  The last matching pattern
     /// applies.  `*`, `?`, `[a-z]` and `[!a-z]` work like in a shell, but `*` also matches "/".
-    pub fn set_nodes(&mut self, pattern: &str, class: AutocastClass) -> Result<()> {
+    pub fn set_nodes(&mut self, pattern: &str, class: OpClass) -> Result<()> {
         let pattern = c_string("pattern", pattern)?;
         // SAFETY: the pattern is copied.
         check(unsafe { sys::mp_autocast_set_nodes(self.raw, pattern.as_ptr(), class as u32) })
@@ -107,10 +107,10 @@ impl Autocast {
 
     /// Returns the class of an operation, before the level is applied.  None if the name contains a
     /// NUL, or if the class is unknown to this crate.
-    pub fn class_of(&self, op_type: &str) -> Option<AutocastClass> {
+    pub fn class_of(&self, op_type: &str) -> Option<OpClass> {
         let op_type = CString::new(op_type).ok()?;
         // SAFETY: the policy lives, and the name during the call.
-        AutocastClass::from_raw(unsafe { sys::mp_autocast_get_class(self.raw, op_type.as_ptr()) })
+        OpClass::from_raw(unsafe { sys::mp_autocast_get_class(self.raw, op_type.as_ptr()) })
     }
 
     /// Returns the reason why rewrites are disabled on a device, or None.  Without a context only
@@ -158,7 +158,7 @@ impl Autocast {
         };
         let node = |i: usize| RewrittenNode {
             dtype: dtype(node_dtype[i]),
-            why: AutocastWhy::from_raw(u32::from(node_reason[i])),
+            why: AutocastReason::from_raw(u32::from(node_reason[i])),
             because: Some(NodeId(node_cause[i])).filter(|node| node.0 >= 0),
             input_casts: casts_of(i),
         };
@@ -178,7 +178,7 @@ impl Autocast {
         &self,
         graph: &Graph,
         rewritten: &Rewritten,
-        form: AutocastForm,
+        form: AutocastFormat,
     ) -> Result<String> {
         let lent = graph.lend();
         let raw = sys::mp_autocast_result_t {
@@ -257,7 +257,7 @@ pub struct RewrittenNode {
     /// Type of the node: `Fp32` or the 16-bit type.
     pub dtype: Dtype,
     /// Reason for the type; None if it is unknown to this crate.
-    pub why: Option<AutocastWhy>,
+    pub why: Option<AutocastReason>,
     /// Node that caused the type; one of them if there are several.
     pub because: Option<NodeId>,
     /// Index into `casts` for each input.  None: the input is not cast.

@@ -1,6 +1,6 @@
 //! Graphs for [`Autocast`](crate::Autocast).
 
-use crate::enums::{AutocastClass, Dtype, NodeFlags, TensorRole};
+use crate::enums::{OpClass, Dtype, NodeFlags, TensorRole};
 use crate::error::{c_string, Result};
 use crate::sys;
 use std::ffi::CString;
@@ -307,7 +307,7 @@ impl GraphNode<'_> {
     }
 
     /// Sets the class of the node, overriding that of its operation.
-    pub fn class(self, class: AutocastClass) -> Self {
+    pub fn class(self, class: OpClass) -> Self {
         *last(&mut self.graph.node_class) = 1 + class as u8;
         self
     }

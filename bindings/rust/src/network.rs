@@ -1,7 +1,7 @@
 //! Compiled networks: forward and backward passes.
 
 use crate::context::{at_least, Context, Data, Plain, Stream, View};
-use crate::enums::{AutocastForm, Dtype, GraphMode, OptimizerKind};
+use crate::enums::{AutocastFormat, Dtype, GraphMode, OptimizerKind};
 use crate::error::{read_text, Error, Result};
 use crate::graph::TensorId;
 use crate::half::{Bf16, F16};
@@ -346,7 +346,7 @@ impl Network {
     }
 
     /// Explains the types of the operations.
-    pub fn explain(&self, form: AutocastForm) -> Result<String> {
+    pub fn explain(&self, form: AutocastFormat) -> Result<String> {
         read_text(|text, bytes| {
             // SAFETY: the graph lives; text is NULL or has `size` bytes.
             self.handle

@@ -36,7 +36,7 @@ fn small_graph() -> Graph {
 }
 
 /// Type and reason of each node, and the number of the node that did it.
-fn nodes(rewritten: &Rewritten) -> Vec<(Dtype, AutocastWhy, Option<usize>)> {
+fn nodes(rewritten: &Rewritten) -> Vec<(Dtype, AutocastReason, Option<usize>)> {
     let node = |n: &RewrittenNode| (n.dtype, n.why.unwrap(), n.because.map(NodeId::index));
     rewritten.nodes.iter().map(node).collect()
 }
@@ -58,11 +58,11 @@ fn a_small_graph() {
     assert_eq!(
         nodes(&r),
         [
-            (FP16, AutocastWhy::AllowList, None),
-            (FP16, AutocastWhy::BetweenAllow, Some(3)),
-            (FP16, AutocastWhy::BetweenAllow, Some(3)),
-            (FP16, AutocastWhy::AllowList, None),
-            (FP32, AutocastWhy::DenyList, None),
+            (FP16, AutocastReason::AllowList, None),
+            (FP16, AutocastReason::BetweenAllow, Some(3)),
+            (FP16, AutocastReason::BetweenAllow, Some(3)),
+            (FP16, AutocastReason::AllowList, None),
+            (FP32, AutocastReason::DenyList, None),
         ]
     );
     assert_eq!(
@@ -87,11 +87,11 @@ fn a_small_graph() {
     );
     assert_eq!((r.num_low_nodes, r.num_parameters_low, r.disabled_reason()), (4, 2, None));
 
-    let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
+    let text = policy.explain(&graph, &r, AutocastFormat::Text).unwrap();
     assert!(text.contains("norm   BatchNorm  fp16  between conv1 and conv2\n"), "{text}");
-    let json = policy.explain(&graph, &r, AutocastForm::Json).unwrap();
+    let json = policy.explain(&graph, &r, AutocastFormat::Json).unwrap();
     assert!(json.contains("\"num_low_nodes\": 4"), "{json}");
-    let picture = policy.explain(&graph, &r, AutocastForm::Dot).unwrap();
+    let picture = policy.explain(&graph, &r, AutocastFormat::Dot).unwrap();
     assert!(picture.starts_with("digraph autocast {\n"), "{picture}");
 
     let empty = policy.rewrite(None, &Graph::new()).unwrap();
@@ -105,13 +105,13 @@ fn configurations() {
     assert_eq!(r.nodes[0].dtype, Dtype::Bf16);
     let onnx = AutocastConfig { preset: AutocastPreset::Onnx as u32, ..config() };
     let r = Autocast::new(&onnx).unwrap().rewrite(None, &small_graph()).unwrap();
-    assert_eq!(nodes(&r)[0], (FP32, AutocastWhy::Unlisted, None));
+    assert_eq!(nodes(&r)[0], (FP32, AutocastReason::Unlisted, None));
     let level = AutocastLevel::TensorCoresOnly as u32;
     let r = Autocast::new(&AutocastConfig { level, ..config() }).unwrap();
-    assert_eq!(nodes(&r.rewrite(None, &small_graph()).unwrap())[1].1, AutocastWhy::Unlisted);
+    assert_eq!(nodes(&r.rewrite(None, &small_graph()).unwrap())[1].1, AutocastReason::Unlisted);
     let deep = AutocastConfig { depth_limit: 575, ..config() };
     let r = Autocast::new(&deep).unwrap().rewrite(None, &small_graph()).unwrap();
-    assert_eq!(nodes(&r)[0], (FP32, AutocastWhy::Depth, None));
+    assert_eq!(nodes(&r)[0], (FP32, AutocastReason::Depth, None));
 
     let emulated = Autocast::new(&config().with_flags(AutocastFlags::EMULATE)).unwrap();
     let r = emulated.rewrite(None, &small_graph()).unwrap();
@@ -131,38 +131,38 @@ fn configurations() {
 #[test]
 fn classes_and_patterns() {
     let mut policy = policy();
-    assert_eq!(policy.class_of("Conv2D"), Some(AutocastClass::Allow));
-    assert_eq!(policy.class_of("exp"), Some(AutocastClass::Deny));
-    assert_eq!(policy.class_of("Nobody"), Some(AutocastClass::Unlisted));
+    assert_eq!(policy.class_of("Conv2D"), Some(OpClass::Allow));
+    assert_eq!(policy.class_of("exp"), Some(OpClass::Deny));
+    assert_eq!(policy.class_of("Nobody"), Some(OpClass::Unlisted));
     assert_eq!(policy.class_of("Conv2D\0"), None);
-    policy.set_class(&["Nobody", "BatchNorm"], AutocastClass::Deny).unwrap();
-    assert_eq!(policy.class_of("Nobody"), Some(AutocastClass::Deny));
-    policy.set_nodes("*", AutocastClass::Unlisted).unwrap();
-    policy.set_nodes("conv[!2]", AutocastClass::Allow).unwrap();
-    policy.set_nodes("n*m", AutocastClass::Clear).unwrap();
+    policy.set_class(&["Nobody", "BatchNorm"], OpClass::Deny).unwrap();
+    assert_eq!(policy.class_of("Nobody"), Some(OpClass::Deny));
+    policy.set_nodes("*", OpClass::Unlisted).unwrap();
+    policy.set_nodes("conv[!2]", OpClass::Allow).unwrap();
+    policy.set_nodes("n*m", OpClass::Clear).unwrap();
     let r = policy.rewrite(None, &small_graph()).unwrap();
     assert_eq!(
         nodes(&r),
         [
-            (FP16, AutocastWhy::Pattern, None),
-            (FP16, AutocastWhy::ClearNextToLow, Some(0)),
-            (FP32, AutocastWhy::Unlisted, None),
-            (FP32, AutocastWhy::Unlisted, None),
-            (FP32, AutocastWhy::Unlisted, None),
+            (FP16, AutocastReason::Pattern, None),
+            (FP16, AutocastReason::ClearNextToLow, Some(0)),
+            (FP32, AutocastReason::Unlisted, None),
+            (FP32, AutocastReason::Unlisted, None),
+            (FP32, AutocastReason::Unlisted, None),
         ]
     );
     refused(
-        policy.set_class(&["Exp"], AutocastClass::Allow),
+        policy.set_class(&["Exp"], OpClass::Allow),
         "mp_autocast_set_class: policy is in use and cannot be modified; create a new one",
     );
     let mut policy = self::policy();
     refused(
-        policy.set_nodes("conv[12", AutocastClass::Allow),
+        policy.set_nodes("conv[12", OpClass::Allow),
         "mp_autocast_set_nodes: pattern = conv[12 has an unmatched [",
     );
-    refused(policy.set_nodes("\0", AutocastClass::Allow), "pattern contains a NUL");
-    refused(policy.set_class(&["Exp", "\0"], AutocastClass::Allow), "op_types contains a NUL");
-    assert_eq!(policy.class_of("Exp"), Some(AutocastClass::Deny));
+    refused(policy.set_nodes("\0", OpClass::Allow), "pattern contains a NUL");
+    refused(policy.set_class(&["Exp", "\0"], OpClass::Allow), "op_types contains a NUL");
+    assert_eq!(policy.class_of("Exp"), Some(OpClass::Deny));
 }
 
 /// A chain of products, of each of which something else is said.
@@ -172,8 +172,8 @@ fn facts_of_nodes_and_tensors() {
     let w = g.tensor(FP32);
     let x = g.tensor(GraphTensor { amax: Some(2000.0), ..FP32.into() });
     let y = g.node("MatMul", "", &[x, w]).unwrap().output(FP32);
-    let y = g.node("MatMul", "", &[y, w]).unwrap().flags(NodeFlags::KEEP).output(FP32);
-    let y = g.node("MatMul", "", &[y, w]).unwrap().class(AutocastClass::Unlisted).output(FP32);
+    let y = g.node("MatMul", "", &[y, w]).unwrap().flags(NodeFlags::KEEP_FP32).output(FP32);
+    let y = g.node("MatMul", "", &[y, w]).unwrap().class(OpClass::Unlisted).output(FP32);
     let last = g.node("MatMul", "", &[y, w]).unwrap().flags(NodeFlags::WRITES_EITHER);
     assert_eq!((last.id().index(), w.index()), (3, 0));
     let mut last = last.input(None, 0);
@@ -185,14 +185,14 @@ fn facts_of_nodes_and_tensors() {
     assert_eq!(
         nodes(&r),
         [
-            (FP32, AutocastWhy::Range, None),
-            (FP32, AutocastWhy::Kept, None),
-            (FP32, AutocastWhy::Unlisted, None),
-            (FP16, AutocastWhy::AllowList, None),
+            (FP32, AutocastReason::Range, None),
+            (FP32, AutocastReason::Kept, None),
+            (FP32, AutocastReason::Unlisted, None),
+            (FP16, AutocastReason::AllowList, None),
         ]
     );
     assert_eq!(r.tensors[5..], [FP32, Dtype::DtypeNone]);
-    let text = policy.explain(&g, &r, AutocastForm::Text).unwrap();
+    let text = policy.explain(&g, &r, AutocastFormat::Text).unwrap();
     assert!(text.contains("#0  MatMul  fp32  a tensor exceeds amax_limit\n"), "{text}");
 }
 
@@ -237,9 +237,9 @@ fn hidden_edges() {
             g.hidden_edge(exp, tanh);
         }
         let wanted = if is_there {
-            (FP32, AutocastWhy::DenyUpstream, Some(0))
+            (FP32, AutocastReason::DenyUpstream, Some(0))
         } else {
-            (FP16, AutocastWhy::BetweenAllow, Some(3))
+            (FP16, AutocastReason::BetweenAllow, Some(3))
         };
         assert_eq!(nodes(&policy().rewrite(None, &g).unwrap())[2], wanted);
     }
@@ -258,7 +258,7 @@ fn wrong_graphs() {
     let refused_graph = |graph: Graph, sentence: &str| {
         refused(policy().rewrite(None, &graph), &format!("mp_autocast_rewrite: {sentence}"));
         let good = policy().rewrite(None, &small_graph()).unwrap();
-        let report = policy().explain(&graph, &good, AutocastForm::Text);
+        let report = policy().explain(&graph, &good, AutocastFormat::Text);
         refused(report, &format!("mp_autocast_explain: {sentence}"));
     };
     refused_graph(
@@ -293,9 +293,9 @@ fn gates() {
     let r = policy.rewrite(Some(&host), &graph).unwrap();
     assert_eq!(r.disabled_reason().as_deref(), Some(because));
     assert_eq!((r.casts.len(), r.num_low_nodes), (0, 0));
-    assert_eq!(nodes(&r), [(FP32, AutocastWhy::Disabled, None); 5]);
+    assert_eq!(nodes(&r), [(FP32, AutocastReason::Disabled, None); 5]);
     drop(host); // the clause is in static storage
-    let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
+    let text = policy.explain(&graph, &r, AutocastFormat::Text).unwrap();
     assert!(text.ends_with(&format!("the rewrite is disabled: {because}\n")), "{text}");
 
     let open = Autocast::new(&config().with_flags(AutocastFlags::IGNORE_PERFORMANCE)).unwrap();
@@ -326,7 +326,7 @@ fn threads_share_a_policy() {
     let (policy, graph) = (policy(), small_graph());
     let report = || {
         let r = policy.rewrite(None, &graph).unwrap();
-        let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
+        let text = policy.explain(&graph, &r, AutocastFormat::Text).unwrap();
         (r, text)
     };
     let [first, second] = std::thread::scope(|scope| {

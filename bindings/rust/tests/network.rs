@@ -97,7 +97,7 @@ fn learns(low: Dtype) {
     if low == Dtype::Fp32 {
         assert!(network.model().is_none() && w1.dtype_copy.is_none() && memory.copies == 0);
         let sentence = "mp_graph_explain: graph was compiled without mp_graph_set_autocast";
-        refused(network.explain(AutocastForm::Text), sentence);
+        refused(network.explain(AutocastFormat::Text), sentence);
         refused(network.copy::<F16>(t.w1), "copy: w1 has no copy");
         return;
     }
@@ -105,9 +105,9 @@ fn learns(low: Dtype) {
     assert!(memory.copies > 0);
     assert_eq!(network.model().unwrap().len(), 4);
     assert_eq!(network.tensor(t.relu).unwrap().dtype_grad, Some(low));
-    let explained = network.explain(AutocastForm::Text).unwrap();
+    let explained = network.explain(AutocastFormat::Text).unwrap();
     assert!(explained.contains("fc1/grad_w"), "{explained}");
-    assert!(network.explain(AutocastForm::Dot).unwrap().starts_with("digraph"));
+    assert!(network.explain(AutocastFormat::Dot).unwrap().starts_with("digraph"));
     if low == Dtype::Fp16 {
         let masters = network.data::<f32>(t.w1).unwrap().to_vec().unwrap();
         let copies = network.copy::<F16>(t.w1).unwrap().to_vec().unwrap();
@@ -145,7 +145,7 @@ fn a_closed_gate_changes_nothing() {
     let network = builder.compile().unwrap();
     if target() == Target::Host {
         assert!(network.model().is_none());
-        let explained = network.explain(AutocastForm::Text).unwrap();
+        let explained = network.explain(AutocastFormat::Text).unwrap();
         assert!(explained.contains("16-bit arithmetic is not faster on the CPU"), "{explained}");
     }
 }
