@@ -1,4 +1,4 @@
-// What the bench shares with the other programs: status checks, owners of handles and device memory,
+// Shared parts of the bench and other programs: status checks, owners of handles and device memory,
 // printf into a string.
 #pragma once
 
@@ -26,7 +26,7 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Every array starts where mp_malloc would have put it.
+/// Every array starts at an address that mp_malloc could have returned.
 constexpr int64_t kAlignment = 256;
 inline int64_t aligned_bytes(int64_t bytes) {
   return ceil_div(bytes, kAlignment) * kAlignment;

@@ -15,7 +15,7 @@ using SuiteMaker = mpbench::Suite (*)(const mpbench::Options &, const mpbench::M
 constexpr struct {
   const char *name;
   SuiteMaker make;
-  bool can_be_counted = true;  ///< the others are about the host or links between devices
+  bool can_be_counted = true;  ///< others are about the host or links between devices
 } kSuites[] = {
     {"gemm", mpbench::gemm_suite},
     {"epilogue", mpbench::epilogue_suite},

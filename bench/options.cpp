@@ -54,7 +54,7 @@ mptools::Words<const char *> set_names() {
   return names;
 }
 
-/// One line for each suite that has sets.
+/// Returns one line for each suite that has sets.
 std::string set_list() {
   std::string lines = "measure only this set";
   std::string_view suite;
@@ -66,7 +66,7 @@ std::string set_list() {
   return lines;
 }
 
-/// Names between commas.
+/// Parses comma-separated names.
 Peers parse_peers(std::string_view value) {
   Peers peers{.cublaslt = false, .cudnn = false, .torch = false};
   for (const std::string_view name : split_line(value, value.size())) {
@@ -86,7 +86,7 @@ Peers parse_peers(std::string_view value) {
   return peers;
 }
 
-/// A set belongs to one suite: the others have nothing to do then.
+/// Limits the run to the suite to which the chosen set belongs.
 void keep_suite_of_set(Options &options) {
   if (options.set == "all") return;
   const std::string suite = find_set(options.set)->suite;

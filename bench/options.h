@@ -1,4 +1,4 @@
-// The command line of mpbench.
+// Command line of mpbench.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mpbench {
 
-/// Which other libraries are timed beside mpcore, where they are installed.
+/// Other libraries that are timed next to mpcore, if they are installed.
 struct Peers {
   bool cublaslt = true, cudnn = true, torch = true;
 };
@@ -24,26 +24,27 @@ struct Options {
   std::string filter;
   bool quick = false;
   bool brief = false;
-  bool counted =
-      false;          ///< on a software device (tools/softgpu), which is found out, not asked for
-  int64_t limit = 0;  ///< of each suite; 0 = all
+  bool counted = false;  ///< device is tools/softgpu; detected, not an option
+  int64_t limit = 0;     ///< per suite; 0 = all
   Peers peers;
   mp_dtype_t dtype = MP_FP16;
   mp_dtype_t out_dtype = MP_DTYPE_NONE;  ///< NONE = see Shape::is_wgrad
   bool rank = false;
-  /// Each contestant alone for so long; below 0: kHeadlineSeconds for the headline shapes on a GPU.
+  /// Seconds for which each contestant runs alone; below 0: kHeadlineSeconds for the headline
+  /// shapes on a GPU.
   double sustained_s = -1;
   std::string once;  ///< empty = measure
   std::string json;  ///< empty = none, "-" = stdout
   std::string home = "bench";
-  std::string command;  ///< as it was typed
+  std::string command;  ///< command line as typed
 
   bool has_suite(std::string_view name) const { return suite == "all" || suite == name; }
   double sustained_seconds(bool is_headline, bool on_host) const {
     return sustained_s >= 0 ? sustained_s : is_headline && !on_host ? kHeadlineSeconds : 0;
   }
   bool is_brief() const { return quick || brief; }
-  /// All shapes would take the host target days, and a software device hours, so there they have to be asked for.
+  /// True with --quick, and without --filter or --limit also on the host target and software
+  /// devices, where all shapes would take days or hours.
   bool is_quick(bool on_host) const {
     return quick || ((on_host || counted) && filter.empty() && limit == 0);
   }

@@ -1,4 +1,4 @@
-// How the peaks are launched.
+// Launch of the kernels that measure peaks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@ namespace mpbench::peaks {
 template <typename... Parameters, typename... Arguments>
 const char *launch(void (*kernel)(Parameters...), const Gpu &gpu, int blocks_per_sm, int threads,
                    size_t smem_bytes, Arguments... arguments) {
-  // This copy of the runtime is not the one that the bench opens at run time.
+  // This copy of the runtime is separate from the one that the bench opens at run time.
   cudaError_t error = cudaSetDevice(gpu.ordinal);
   if (error == cudaSuccess && smem_bytes > 0)
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -1,4 +1,4 @@
-// Instead of the kernels, where mpbench is built without nvcc.
+// Stubs of the kernels for a build of mpbench without nvcc.
 #include "kernels.h"
 
 namespace mpbench::peaks {

@@ -25,10 +25,10 @@ class PeakBench {
   void measure_wgmma();
 
  private:
-  /// @param reason  why not; empty = it is measured
-  /// @param work    makes what one call is
+  /// @param reason  why the rate is not measured; empty = it is measured
+  /// @param work    creates the work of one call
   void measure(const MachineRate &rate, std::string reason, const std::function<Work()> &work);
-  /// 16-bit values in [-1, 1].
+  /// Random 16-bit values in [-1, 1].
   Buffer random_halves(int64_t count);
   Work launching(std::function<const char *(const peaks::Gpu &, float *sink)> enqueue);
 
@@ -40,7 +40,7 @@ class PeakBench {
 
 PeakBench::PeakBench(const Options &options, const Machine &machine, Report &report)
     : machine_(machine), report_(report), stopwatch_(machine), pace_(pace_of(options, machine)) {
-  // A GPU takes this long to come down to the clocks that its power allows.
+  // A GPU takes this long to lower its clocks to its power limit.
   if (!machine.on_host() && !options.is_brief()) pace_.warm_up_us = 1e6;
 }
 
@@ -90,7 +90,7 @@ void PeakBench::measure_read() {
   if (machine_.on_host())
     return measure({.name = "read", .unit = "GB/s", .how = {}, .amount = 0, .timing = {}}, kOnHost,
                    nullptr);
-  // So large that what L2 keeps of the last pass is no part worth counting.
+  // Large enough that data left in L2 by the last pass is negligible.
   const int64_t most_bytes = std::min(int64_t{4} << 30, machine_.cuda()->free_bytes() / 4);
   const int64_t pieces = most_bytes / peaks::kReadPieceBytes;
   const int64_t bytes = pieces * peaks::kReadPieceBytes;

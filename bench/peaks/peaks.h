@@ -1,4 +1,4 @@
-// What the machine itself can do, measured in the same run as what is compared with it.
+// Hardware limits, measured in the same run as the results that are compared with them.
 #pragma once
 
 #include "bench/timing/machine.h"
@@ -8,7 +8,8 @@ namespace mpbench {
 class Report;
 struct Options;
 
-/// A copy, a pass that only reads, mma.sync and wgmma: in the report, each with what it was or why not.
+/// Measures a copy, a read-only pass, mma.sync and wgmma; reports each rate or the reason why it is
+/// not measured.
 void measure_peaks(const Options &options, const Machine &machine, Report &report);
 
 }  // namespace mpbench

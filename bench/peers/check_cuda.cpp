@@ -1,5 +1,5 @@
-// Compares the declarations of cublaslt_abi.h, cublas_abi.h and cuda_runtime.h with the CUDA toolkit's, at compile
-// time; empty where the toolkit's headers are not on the include path.
+// Compile-time comparison of the declarations of cublaslt_abi.h, cublas_abi.h and cuda_runtime.h
+// with the CUDA toolkit's; empty if its headers are not on the include path.
 #if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
 
 #include <cublasLt.h>
@@ -59,7 +59,7 @@ constexpr cublas::Functions kBlas{};
 #define SAME_CALL(member, function) static_assert(same_call(kBlas.member, function));
 MPBENCH_CUBLAS_FUNCTIONS(SAME_CALL)
 #undef SAME_CALL
-// The overload of C.
+// The overload for C.
 using GemmBatched = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
                                        int, int, const void *, const void *const *, cudaDataType,
                                        int, const void *const *, cudaDataType, int, const void *,

@@ -1,5 +1,5 @@
-// Compares the declarations of cudnn_abi.h, cudnn_layers_abi.h, cudnn_rnn_abi.h and cudnn_graph_abi.h with cuDNN's, at compile
-// time; empty where its headers are not on the include path.
+// Compile-time comparison of the declarations of cudnn_abi.h, cudnn_layers_abi.h, cudnn_rnn_abi.h
+// and cudnn_graph_abi.h with cuDNN's; empty if its headers are not on the include path.
 #if __has_include(<cudnn.h>)
 
 #include <cudnn.h>
@@ -15,7 +15,7 @@
 namespace mpbench {
 namespace {
 
-/// Many of the parameters are pointers: those to the same kind of object stand in the same places.
+/// Checks that pointers to the same kind of object have the same positions.
 template <typename Ours, typename Theirs>
 constexpr bool kSameObject =
     std::is_same_v<Ours, cudnn::Handle> ==
@@ -46,7 +46,7 @@ constexpr cudnn::Functions kDnn{};
 MPBENCH_CUDNN_FUNCTIONS(SAME_CALL)
 #undef SAME_CALL
 
-// DataType, Format, Mode and MathType are all passed as int: which stands where is seen in the two
+// DataType, Format, Mode and MathType are all passed as int; their order is checked in the two
 // calls that take more than one of them.
 static_assert(std::is_invocable_v<decltype(cudnnSetTensor4dDescriptor), cudnnTensorDescriptor_t,
                                   cudnnTensorFormat_t, cudnnDataType_t, int, int, int, int>);
@@ -118,7 +118,7 @@ static_assert(int{cudnn::kInference} == int{CUDNN_FWD_MODE_INFERENCE});
 static_assert(int{cudnn::kTraining} == int{CUDNN_FWD_MODE_TRAINING});
 static_assert(int{cudnn::kAdd} == int{CUDNN_WGRAD_MODE_ADD});
 
-// Here too enums are all passed as int: which stands where in the two calls that take more than one.
+// Enums are passed as int here too; their order is checked in the two calls that take several.
 static_assert(
     std::is_invocable_v<decltype(cudnnSetRNNDescriptor_v8), cudnnRNNDescriptor_t, cudnnRNNAlgo_t,
                         cudnnRNNMode_t, cudnnRNNBiasMode_t, cudnnDirectionMode_t,
@@ -135,7 +135,7 @@ constexpr cudnn::GraphFunctions kGraphCalls{};
 MPBENCH_CUDNN_GRAPH_FUNCTIONS(SAME_CALL)
 #undef SAME_CALL
 
-// Attribute and type are both passed as int: which stands where.
+// Attribute and type are both passed as int; this checks their order.
 static_assert(std::is_invocable_v<decltype(cudnnBackendSetAttribute), cudnnBackendDescriptor_t,
                                   cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, int64_t,
                                   const void *>);
@@ -143,7 +143,7 @@ static_assert(std::is_invocable_v<decltype(cudnnBackendGetAttribute), cudnnBacke
                                   cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, int64_t,
                                   int64_t *, void *>);
 
-// Two attributes are deprecated in favour of a device's properties, which cuDNN 8 has not.
+// cuDNN 9 deprecates two attributes in favor of device properties, which cuDNN 8 lacks.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #define SAME(ours, value, theirs) static_assert(int{cudnn::ours} == int{theirs});

@@ -1,11 +1,11 @@
-// Compares the declarations of nvml.h with NVIDIA's, at compile time; empty where those are not on the
-// include path.
+// Compile-time comparison of the declarations of nvml.h with NVIDIA's; empty if its header is not
+// on the include path.
 #if __has_include(<nvml.h>)
 
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <nvml.h>
 
-#if defined(NVML_API_VERSION)  // hwloc has a header of that name too
+#if defined(NVML_API_VERSION)  // hwloc has a header with the same name
 
 #include "nvml.h"
 #include "same_call.h"
@@ -14,7 +14,7 @@ namespace mpbench {
 namespace {
 
 constexpr nvml::Functions kNvml{};
-// Two are deprecated since CUDA 13 and work with every driver.
+// Two functions are deprecated since CUDA 13 and work with every driver.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #define SAME_CALL(member, function) static_assert(same_call(kNvml.member, function));

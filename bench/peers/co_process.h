@@ -1,4 +1,4 @@
-// A program that is asked line by line.
+// A child process that answers requests, one line each.
 #pragma once
 
 #include <spawn.h>
@@ -13,7 +13,7 @@ extern char **environ;
 
 namespace mpbench {
 
-/// Its stdin and stdout are ours; it ends when its stdin does.
+/// Connected to the child's stdin and stdout; the child ends when its stdin closes.
 class CoProcess {
  public:
   explicit CoProcess(const std::vector<std::string> &command) {
@@ -40,10 +40,10 @@ class CoProcess {
   CoProcess(const CoProcess &) = delete;
   CoProcess &operator=(const CoProcess &) = delete;
 
-  /// The line that answers; empty when the program has ended.
+  /// Sends a line and returns the answer; empty if the program has ended.
   std::string ask(const std::string &line) {
     const std::string sent = line + '\n';
-    // A pipe that nobody reads must not end this program.
+    // Writing to a pipe without a reader must not end this program.
     if (send(socket_, sent.data(), sent.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(sent.size()))
       return {};
     std::string answer;

@@ -1,4 +1,4 @@
-// What a program prints.
+// Output of a shell command.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace mpbench {
 
-/// stdout of a shell command; empty if it fails or does not exist.
+/// Returns stdout of a shell command; empty if it fails or does not exist.
 inline std::string output_of(const std::string &command) {
   std::FILE *const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {};

@@ -31,7 +31,7 @@ Cublas::Cublas(mp_context_t context, mp_stream_t stream)
     grouped_ = {};
   }
   check_blas(blas_.create(&handle_), "cublasCreate");
-  // The stream first: setting it takes a workspace away.
+  // The stream first: setting it resets the workspace.
   cublas::Status status = blas_.set_stream(handle_, stream);
   if (status == 0)
     status = blas_.set_workspace(handle_, workspace_.data(),

@@ -1,5 +1,5 @@
-// cuBLAS as a peer where cuBLASLt has nothing: batches with a pointer for each item, and groups.
-// Column-major as cublaslt.h says.
+// cuBLAS as a peer for calls that cuBLASLt lacks: batches with a pointer per matrix, and groups.
+// Column-major, as described in cublaslt.h.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Cublas {
   Cublas &operator=(const Cublas &) = delete;
   ~Cublas();
 
-  /// As the library numbers itself, e.g. 130001.
+  /// Version number in the library's format, e.g. 130001.
   size_t version() const;
   bool has_groups() const { return grouped_.gemm_grouped != nullptr; }
   const DynamicLibrary &library() const { return library_; }
@@ -36,10 +36,10 @@ class Cublas {
   Buffer workspace_;
 };
 
-/// A batch with pointers: cublasGemmBatchedEx.
+/// Pointer-array batch: cublasGemmBatchedEx.
 class CublasBatchedGemm : public Peer {
  public:
-  /// @throws std::runtime_error if an extent is beyond its 32 bits.
+  /// @throws std::runtime_error if an extent exceeds 32 bits.
   CublasBatchedGemm(const Cublas &library, const mp_gemm_desc_t &desc);
 
   size_t choices() const override { return 1; }
@@ -53,11 +53,11 @@ class CublasBatchedGemm : public Peer {
   mp_gemm_desc_t desc_;
 };
 
-/// A group: cublasGemmGroupedBatchedEx, each item a group of its own.
+/// Grouped GEMM: cublasGemmGroupedBatchedEx with one entry per group.
 class CublasGroupedGemm : public Peer {
  public:
-  /// @param items  shapes of the items, types of the first
-  /// @throws std::runtime_error if an extent is beyond its 32 bits, or if cuBLAS is older than 12.5.
+  /// @param items  shapes of the entries; the types are those of the first entry
+  /// @throws std::runtime_error if an extent exceeds 32 bits, or if cuBLAS is older than 12.5.
   CublasGroupedGemm(const Cublas &library, const std::vector<mp_gemm_desc_t> &items);
 
   size_t choices() const override { return 1; }

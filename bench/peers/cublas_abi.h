@@ -1,6 +1,6 @@
-// cuBLAS as far as batches with pointers and groups need it, declared here so that the bench builds without
-// the CUDA toolkit.  check_cuda.cpp compares every line with the toolkit's headers, where they are installed.
-// Types and operations are numbered as in cublaslt_abi.h.
+// Declarations of the cuBLAS functions for pointer-array batches and groups, so that the bench
+// builds without the CUDA toolkit.  check_cuda.cpp compares them with the toolkit's headers, if
+// they are installed. Types and operations are numbered as in cublaslt_abi.h.
 // Source of names and values: cuBLAS Library documentation, chapter "cuBLAS-like Extension".
 #pragma once
 
@@ -16,7 +16,7 @@ using cublaslt::Operation;
 
 enum Algo : int { kDefaultAlgo = -1 };
 
-/// Pointers of items are arrays on the device, everything else is on the host.
+/// Pointer arrays of the entries are in device memory, all other data in host memory.
 struct Functions {
   Status (*create)(Handle *);
   Status (*destroy)(Handle);
@@ -29,14 +29,14 @@ struct Functions {
                          int ldc, int count, ComputeType, Algo);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.
 #define MPBENCH_CUBLAS_FUNCTIONS(X)   \
   X(create, cublasCreate_v2)          \
   X(destroy, cublasDestroy_v2)        \
   X(get_version, cublasGetVersion_v2) \
   X(set_stream, cublasSetStream_v2)   \
   X(set_workspace, cublasSetWorkspace_v2)
-// In C++ its headers have an overload beside it.
+// The C++ headers of cuBLAS add an overload of this function.
 #define MPBENCH_CUBLAS_OVERLOADED_FUNCTIONS(X) X(gemm_batched, cublasGemmBatchedEx)
 
 /// Since CUDA 12.5.

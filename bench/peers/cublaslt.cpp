@@ -51,7 +51,7 @@ void CublasLtGemm::create_descriptors(const mp_gemm_desc_t &desc, PeerMath math)
   set(cublaslt::kTransB, right_op);
   if (epilogue_ != cublaslt::kDefault) set_epilogue(desc.ldd);
 
-  // `cols` row-major columns are column-major rows.
+  // The row-major matrix has `cols` columns, which are column-major rows.
   const auto create_layout = [&](cublaslt::MatrixLayout *layout, mp_dtype_t dtype, int64_t rows,
                                  int64_t cols, int64_t ld, int64_t stride) {
     check_lt(lt.matrix_layout_create(layout, cublaslt::data_type(dtype),
@@ -84,7 +84,7 @@ void CublasLtGemm::set_epilogue(int64_t ld_aux) {
   set(cublaslt::kEpilogue, epilogue_);
   if (epilogue_ == cublaslt::kGeluAuxBias || epilogue_ == cublaslt::kDgeluBgrad)
     set(cublaslt::kAuxLd, ld_aux);
-  // The heuristic looks at the alignment of what the pointers point to, which is that of the workspace.
+  // The heuristic checks the alignment of the pointers; the workspace has that of the tensors.
   set_pointers(library_.workspace_.data(), library_.workspace_.data());
 }
 

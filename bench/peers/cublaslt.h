@@ -1,9 +1,8 @@
 // cuBLASLt as a peer: the first algorithms of its heuristic, FP32 compute, the same pointers and
 // stream.
 //
-// cuBLASLt is column-major.  Row-major matrices are their transposes there, so D = op(A) op(B) is
-// asked for as D^T = op(B)^T op(A)^T: the operands change places and keep their flags, as in
-// shapes.h, in the other direction.
+// cuBLASLt is column-major, so row-major matrices are passed as transposes: D = op(A) op(B) becomes
+// D^T = op(B)^T op(A)^T.  The operands are swapped and keep their flags, the reverse of shapes.h.
 #pragma once
 
 #include <vector>
@@ -19,7 +18,7 @@ namespace mpbench {
 class CublasLt {
  public:
   static constexpr char kName[] = "cuBLASLt";
-  /// Its own, and what its heuristic may use.
+  /// Size of the workspace, and limit for the heuristic.
   static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
   /// @throws std::runtime_error if it is not installed or does not start.
@@ -28,7 +27,7 @@ class CublasLt {
   CublasLt &operator=(const CublasLt &) = delete;
   ~CublasLt();
 
-  /// As the library numbers itself, e.g. 130001.
+  /// Version number in the library's format, e.g. 130001.
   size_t version() const { return lt_.get_version(); }
   const DynamicLibrary &library() const { return library_; }
 
@@ -45,23 +44,23 @@ class CublasLt {
 /// One problem, ready to be enqueued.
 class CublasLtGemm : public Peer {
  public:
-  /// The heuristic is asked for so many algorithms.
+  /// Number of algorithms requested from the heuristic.
   static constexpr int kChoices = 8;
 
-  /// Slices of k are added up in fp32, never in the type of D.
-  /// @param desc  also of a batch with strides
-  /// @param math  what FP32 operands are multiplied in
+  /// Partial sums of split-k are reduced in fp32, never in the type of D.
+  /// @param desc  may be a strided batch
+  /// @param math  precision in which FP32 operands are multiplied
   /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
   CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc, PeerMath math = PeerMath::kFp32,
                cublaslt::Epilogue epilogue = cublaslt::kDefault);
   ~CublasLtGemm() override;
 
-  /// Algorithms that there are, 1 to kChoices, the heuristic's first choice first.
+  /// Number of available algorithms, 1 to kChoices, in the heuristic's order.
   size_t choices() const override { return algos_.size(); }
   PeerWorkspace workspace(size_t choice) const override {
     return {.limit = CublasLt::kWorkspaceBytes, .used = workspaces_[choice]};
   }
-  /// D = epilogue(op(A) op(B) + beta D).  The gradient of a bias has D's type here.
+  /// D = epilogue(op(A) op(B) + beta D).  A bias gradient has D's type here.
   void enqueue(const Operands &tensors, size_t choice) const override;
 
  private:
@@ -81,7 +80,7 @@ class CublasLtGemm : public Peer {
   cublaslt::MatrixLayout right_ = nullptr;  // our A
   cublaslt::MatrixLayout out_ = nullptr;    // our D
   std::vector<cublaslt::Algo> algos_;
-  std::vector<int64_t> workspaces_;  ///< that they ask for
+  std::vector<int64_t> workspaces_;  ///< workspace per algorithm
 };
 
 }  // namespace mpbench

@@ -1,6 +1,6 @@
-// cuBLASLt as far as GEMMs with an epilogue or a batch need it, declared here so that the bench builds without
-// the CUDA toolkit.  check_cuda.cpp compares every line with the toolkit's headers, where they
-// are installed.
+// Declarations of the cuBLASLt functions for GEMMs with an epilogue or a batch, so that the bench
+// builds without the CUDA toolkit.  check_cuda.cpp compares them with the toolkit's headers, if
+// they are installed.
 // Source of names and values: cuBLAS Library documentation, chapter "Using the cuBLASLt API".
 #pragma once
 
@@ -29,7 +29,7 @@ enum MatmulDescAttribute : int {
   kAuxPointer = 11,
   kAuxLd = 12
 };
-/// Bias, and its gradient, are one column of the column-major D; aux is what GELU was applied to.
+/// The bias and its gradient are one column of the column-major D; aux is the input of GELU.
 enum Epilogue : int {
   kDefault = 1,
   kBias = 4,
@@ -39,7 +39,7 @@ enum Epilogue : int {
 };
 enum MatrixLayoutAttribute : int { kBatchCount = 5, kStridedBatchOffset = 6 };
 enum PreferenceAttribute : int { kMaxWorkspaceBytes = 1, kReductionSchemes = 3 };
-/// Slices of k are added up in fp32, beside which they are not added up at all.
+/// Allowed split-k reductions: partial sums are added in fp32.
 enum ReductionScheme : uint32_t { kInComputeType = 2 };
 
 inline DataType data_type(mp_dtype_t dtype) {
@@ -84,7 +84,7 @@ struct Functions {
                    mp_stream_t);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.
 #define MPBENCH_CUBLASLT_FUNCTIONS(X)                               \
   X(create, cublasLtCreate)                                         \
   X(destroy, cublasLtDestroy)                                       \

@@ -1,8 +1,8 @@
-// The few functions of the CUDA runtime that timing needs, declared here so that the bench builds
-// without the CUDA toolkit and starts without a driver.
+// Declarations of the CUDA runtime functions for timing, so that the bench builds without the CUDA
+// toolkit and starts without a driver.
 //
-// libmpcore has its own copy of the runtime inside; both use the primary context of the device, so
-// streams and memory of the one are good for the other.
+// libmpcore links its own copy of the runtime.  Both use the primary context of the device, so they
+// can share streams and memory.
 // Source: CUDA Runtime API, chapter "Interactions with the CUDA Driver API".
 #pragma once
 
@@ -17,7 +17,7 @@ namespace mpbench {
 
 using CudaEvent = struct CUevent_st *;  // cudaEvent_t
 
-/// Signatures with int for cudaError_t and mp_stream_t for cudaStream_t.
+/// Signatures use int for cudaError_t and mp_stream_t for cudaStream_t.
 struct CudaFunctions {
   int (*get_device_count)(int *);
   int (*get_device)(int *);
@@ -36,7 +36,7 @@ struct CudaFunctions {
   const char *(*get_error_name)(int);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.
 #define MPBENCH_CUDA_FUNCTIONS(X)               \
   X(get_device_count, cudaGetDeviceCount)       \
   X(get_device, cudaGetDevice)                  \
@@ -74,15 +74,16 @@ class CudaRuntime {
   int device_count() const;
   int64_t free_bytes() const;
   std::string pci_bus_id() const;
-  /// 1000 major + 10 minor: the newest CUDA that the driver supports, and the runtime's own.
+  /// 1000 major + 10 minor: the newest CUDA that the driver supports, and the runtime's version.
   int driver_version() const;
   int runtime_version() const;
   const DynamicLibrary &library() const { return library_; }
 
-  /// Whether its devices are those of tools/softgpu, which have counts and no times.
+  /// True if the devices are those of tools/softgpu, which have counts instead of times.
   bool is_software() const { return take_counts_ != nullptr; }
-  /// Waits for all work; JSON of what the devices did since the last call, as tools/softgpu/README.md tells.
-  /// @throws std::runtime_error if they do not count
+  /// Waits for all work; returns JSON of the counts since the last call, as described in
+  /// tools/softgpu/README.md.
+  /// @throws std::runtime_error if the devices have no counters
   std::string take_counts() const;
 
  private:
@@ -90,7 +91,7 @@ class CudaRuntime {
 
   DynamicLibrary library_;
   CudaFunctions cuda_;
-  const char *(*take_counts_)() = nullptr;  ///< of software devices
+  const char *(*take_counts_)() = nullptr;  ///< software devices only
   int ordinal_ = 0;
   mp_stream_t stream_ = nullptr;
   CudaEvent start_ = nullptr;

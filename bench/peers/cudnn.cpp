@@ -3,7 +3,7 @@
 namespace mpbench {
 namespace {
 
-constexpr int kMaxAlgos = 16;  // cuDNN has 8 at most
+constexpr int kMaxAlgos = 16;  // cuDNN has at most 8
 
 }  // namespace
 
@@ -83,7 +83,7 @@ void CudnnConv::destroy_descriptors() {
   if (conv_ != nullptr) dnn.destroy_convolution(conv_);
 }
 
-/// Extents are told in the order N C H W, whatever the format.
+/// Extents are passed in the order N C H W for every format.
 void CudnnConv::set_format(cudnn::Format format) {
   const cudnn::Functions &dnn = library_.dnn_;
   const cudnn::DataType type = cudnn::data_type(desc_.dtype);
@@ -142,7 +142,7 @@ void CudnnConv::choose(std::initializer_list<cudnn::Format> formats, const void 
   }
   if (best_.time_ms < 0) throw std::runtime_error("cuDNN has no algorithm");
   set_format(best_format);
-  if (desc_.dtype == MP_FP32) return;  // as it was asked for
+  if (desc_.dtype == MP_FP32) return;  // as requested
   library_.check(library_.dnn_.set_math_type(conv_, best_.math), "cudnnSetConvolutionMathType");
 }
 

@@ -1,7 +1,8 @@
-// cuDNN as a peer: the fastest of the algorithms that it finds with a GiB of workspace, FP32 compute,
-// the same pointers and stream, NHWC and KRSC as mpcore has them.
+// cuDNN as a peer: the fastest algorithm found with a workspace of 1 GiB, FP32 compute, the same
+// pointers and stream, NHWC and KRSC like mpcore.
 //
-// FP16 and BF16 run on tensor cores; FP32 on CUDA cores, or wherever cuDNN is fastest with TF32 allowed.
+// FP16 and BF16 run on tensor cores; FP32 on CUDA cores or, with TF32 allowed, on the faster of
+// both.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +18,7 @@ namespace mpbench {
 class Cudnn {
  public:
   static constexpr char kName[] = "cuDNN";
-  /// Its own, and what an algorithm may use.
+  /// Size of the workspace, and limit per algorithm.
   static constexpr int64_t kWorkspaceBytes = int64_t{1} << 30;
 
   /// @throws std::runtime_error if it is not installed or does not start.
@@ -26,7 +27,7 @@ class Cudnn {
   Cudnn &operator=(const Cudnn &) = delete;
   ~Cudnn();
 
-  /// As the library numbers itself, e.g. 91900.
+  /// Version number in the library's format, e.g. 91900.
   size_t version() const { return dnn_.get_version(); }
   const DynamicLibrary &library() const { return library_; }
 
@@ -37,7 +38,7 @@ class Cudnn {
   friend class CudnnRnn;
 
   void check(cudnn::Status status, const char *call) const;
-  /// Allocated when it is first used: recurrent layers bring their own.
+  /// Allocated at first use: recurrent layers have separate workspaces.
   void *workspace() const;
 
   DynamicLibrary library_;
@@ -49,15 +50,15 @@ class Cudnn {
   mutable Buffer workspace_;
 };
 
-/// Tensors as mpcore has them; or, for times alone, in NCHW where cuDNN is faster with them.
+/// Layout of tensors: mpcore's, or NCHW if cuDNN is faster with it (for times only).
 enum class PeerLayout { kOwn, kFastest };
 
 /// One pass of a convolution, ready to be enqueued.
 class CudnnConv {
  public:
-  /// Searching runs the algorithms: `out` is overwritten.
-  /// @param first, second, out  device; as mp_conv2d_* take them
-  /// @param math                what FP32 tensors are multiplied in
+  /// The search runs the algorithms and overwrites `out`.
+  /// @param first, second, out  device tensors, in the order of mp_conv2d_*
+  /// @param math                precision in which FP32 tensors are multiplied
   /// @throws std::runtime_error if cuDNN has no algorithm for it.
   CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
             const void *first, const void *second, void *out, PeerMath math = PeerMath::kFp32);
@@ -72,7 +73,7 @@ class CudnnConv {
   void create_descriptors(PeerMath math);
   void destroy_descriptors();
   void set_format(cudnn::Format format);
-  /// The algorithm that was fastest, with the descriptors as they are; time_ms < 0 if there is none.
+  /// Returns the fastest algorithm for the current descriptors; time_ms < 0 if there is none.
   cudnn::AlgoPerf find(const void *first, const void *second, void *out) const;
   void choose(std::initializer_list<cudnn::Format> formats, const void *first, const void *second,
               void *out);

@@ -1,5 +1,5 @@
-// cuDNN as far as one convolution needs it, declared here so that the bench builds without cuDNN.
-// check_cudnn.cpp compares every line with its headers, where they are installed.
+// Declarations of the cuDNN functions for one convolution, so that the bench builds without cuDNN.
+// check_cudnn.cpp compares them with cuDNN's headers, if they are installed.
 // Source of names and values: cuDNN API reference, "cudnn_ops" and "cudnn_cnn" (versions 8 and 9).
 #pragma once
 
@@ -21,13 +21,13 @@ inline DataType data_type(mp_dtype_t dtype) {
 }
 enum Format : int { kNchw = 0, kNhwc = 1 };
 enum Mode : int { kCrossCorrelation = 1 };
-/// Of fp32: kDefault allows tf32, kFma does not.
+/// Math types; for fp32, kDefault allows tf32 and kFma does not.
 enum MathType : int { kDefault = 0, kTensorOp = 1, kFma = 3 };
 
-/// An algorithm of one of the three passes, as each numbers its own.
+/// Algorithm of one of the three passes; each pass has its own numbering.
 using Algo = int;
 
-/// The same for every pass.
+/// Result of a search; equal for all passes.
 struct AlgoPerf {
   Algo algo;
   Status status;
@@ -81,7 +81,7 @@ struct Functions {
                             size_t workspace_bytes, const void *beta, FilterDesc, void *dfilter);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.
 #define MPBENCH_CUDNN_FUNCTIONS(X)                                       \
   X(get_version, cudnnGetVersion)                                        \
   X(get_error_string, cudnnGetErrorString)                               \

@@ -10,10 +10,10 @@ void check_graph(cudnn::Status status, const char *call) {
   if (status != 0) throw std::runtime_error(text("%s: cudnnStatus %d", call, status));
 }
 
-/// The tensors in the order of the arguments of mp_conv2d_*.
+/// Tensors in the order of the arguments of mp_conv2d_*.
 enum Id : int64_t { kFirst, kSecond, kOut };
 
-/// What the operation of a pass calls them.
+/// Attributes of the operation of a pass.
 struct Pass {
   cudnn::GraphDescType operation;
   cudnn::GraphAttribute first, second, out, convolution, alpha, beta;
@@ -72,7 +72,7 @@ CudnnGraphConv::Descriptor CudnnGraphConv::make(cudnn::GraphDescType type) const
   return std::make_unique<GraphDescriptor>(library_.graph_, type);
 }
 
-/// Extents are told in the order N C H W (K C R S); the strides say that C lies innermost.
+/// Extents are passed in the order N C H W (K C R S); the strides make C the fastest dimension.
 CudnnGraphConv::Descriptor CudnnGraphConv::make_tensor(int64_t id, const int64_t (&nchw)[4]) const {
   const auto [n, c, h, w] = nchw;
   Descriptor tensor = make(cudnn::kTensor);
@@ -156,7 +156,7 @@ void CudnnGraphConv::find_plans() {
       plans_.push_back(std::move(plan));
       plan_bytes_.push_back(bytes);
     } catch (const std::exception &) {
-      // The heuristic does not promise that all of its engines can run.
+      // The heuristic does not guarantee that all of its engines can run.
     }
   }
   if (plans_.empty()) throw std::runtime_error("cuDNN's graph API has no engine");

@@ -1,5 +1,5 @@
-// cuDNN's graph API as a peer: the engines that its heuristic names for a convolution, FP32 compute, NHWC
-// and KRSC.  Among them are kernels that the older functions of cudnn.h do not reach.
+// cuDNN's graph API as a peer: engines that its heuristic selects for a convolution, FP32 compute,
+// NHWC and KRSC.  Some of their kernels are not available through the older functions of cudnn.h.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class GraphDescriptor {
     set(attribute, cudnn::kDescType, {descriptor.get()});
   }
   void finalize();
-  /// Values that there are, of which as many as there is room for are written.
+  /// Writes at most `room` values and returns the number of existing ones.
   int64_t get_all(cudnn::GraphAttribute attribute, cudnn::GraphType type, int64_t room,
                   void *values) const;
 
@@ -43,7 +43,7 @@ class GraphDescriptor {
 
 class CudnnGraphConv {
  public:
-  /// Of as many engines as the heuristic puts first, those that can run.
+  /// Number of engines requested from the heuristic; those that cannot run are dropped.
   static constexpr int64_t kMaxEngines = 8;
 
   /// @throws std::runtime_error if cuDNN has no engine for it.
@@ -51,7 +51,7 @@ class CudnnGraphConv {
 
   size_t engines() const { return plans_.size(); }
   int64_t workspace_bytes(size_t engine) const { return plan_bytes_[engine]; }
-  /// @param first, second, out  device; as mp_conv2d_* take them
+  /// @param first, second, out  device tensors, in the order of mp_conv2d_*
   void enqueue(const void *first, const void *second, void *out, size_t engine) const;
 
  private:
@@ -68,7 +68,7 @@ class CudnnGraphConv {
   mp_conv2d_desc_t desc_;
   Descriptor tensors_[3], convolution_, operation_, graph_;
   std::vector<Descriptor> configs_, plans_;
-  std::vector<int64_t> plan_bytes_;  ///< of workspace
+  std::vector<int64_t> plan_bytes_;  ///< workspace bytes
 };
 
 }  // namespace mpbench

@@ -1,5 +1,5 @@
-// cuDNN's graph API as far as one convolution needs it, declared here so that the bench builds without
-// cuDNN.  check_cudnn.cpp compares every line with its headers, where they are installed.
+// Declarations of cuDNN's graph API for one convolution, so that the bench builds without cuDNN.
+// check_cudnn.cpp compares them with cuDNN's headers, if they are installed.
 // Source of names and values: cuDNN API reference, "cudnn_graph" (versions 8 and 9).
 #pragma once
 
@@ -11,7 +11,7 @@ namespace mpbench::cudnn {
 
 using GraphDesc = void *;  // cudnnBackendDescriptor_t
 
-// Each enumerator with its value and its name in cuDNN's headers, with which it is compared.
+// Each enumerator with its value and its name in cuDNN's headers, for the comparison.
 #define MPBENCH_ENUMERATOR(ours, value, theirs) ours = value,
 
 #define MPBENCH_CUDNN_GRAPH_DESC_TYPES(X)                                                \
@@ -89,7 +89,7 @@ enum GraphAttribute : int { MPBENCH_CUDNN_GRAPH_ATTRIBUTES(MPBENCH_ENUMERATOR) }
 #define MPBENCH_CUDNN_HEURISTIC_MODES(X) X(kModeA, 3, CUDNN_HEUR_MODE_A)
 enum HeuristicMode : int { MPBENCH_CUDNN_HEURISTIC_MODES(MPBENCH_ENUMERATOR) };
 
-/// What an engine does to the numbers.
+/// Numerical properties of an engine.
 #define MPBENCH_CUDNN_NUMERICAL_NOTES(X)                             \
   X(kDownConvertInputs, 1, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) \
   X(kReducedPrecisionReduction, 2, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)
@@ -105,7 +105,7 @@ struct GraphFunctions {
   Status (*execute)(Handle, GraphDesc plan, GraphDesc pack);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.
 #define MPBENCH_CUDNN_GRAPH_FUNCTIONS(X)    \
   X(create, cudnnBackendCreateDescriptor)   \
   X(destroy, cudnnBackendDestroyDescriptor) \

@@ -90,7 +90,7 @@ void CudnnLayer::enqueue(const LayerTensors &t) const {
 }
 
 void CudnnLayer::enqueue_batch_norm(const LayerTensors &t) const {
-  constexpr double kMomentum = 0.1, kEpsilon = 1e-5;  // the defaults of mpcore
+  constexpr double kMomentum = 0.1, kEpsilon = 1e-5;  // defaults of mpcore
   void *const space = library_.workspace();
   if (shape_.pass == LayerPass::kForward)
     return library_.check(

@@ -1,5 +1,5 @@
-// cuDNN's layers as peers, NHWC: batch normalisation, pooling, and softmax, which has neither loss nor gradient
-// and moves as many bytes as mpcore's loss with its gradient.
+// cuDNN's layers as peers, NHWC: batch normalization, pooling, and softmax.  Softmax has neither
+// loss nor gradient, but moves as many bytes as mpcore's loss with gradient.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace mpbench {
 
-/// Device tensors of one call; what a layer has not is NULL.
+/// Device tensors of one call; NULL if the layer has no such tensor.
 struct LayerTensors {
   void *x = nullptr, *y = nullptr, *dy = nullptr, *dx = nullptr;
   float *gamma = nullptr, *beta = nullptr, *running_mean = nullptr, *running_var = nullptr;
@@ -22,7 +22,7 @@ struct LayerTensors {
 /// One pass of a layer, ready to be enqueued.
 class CudnnLayer {
  public:
-  /// @throws std::runtime_error if cuDNN refuses it, or needs more workspace than Cudnn has.
+  /// @throws std::runtime_error if cuDNN rejects the layer, or needs more workspace than Cudnn has.
   CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype);
   CudnnLayer(const CudnnLayer &) = delete;
   CudnnLayer &operator=(const CudnnLayer &) = delete;

@@ -1,5 +1,5 @@
-// cuDNN's layers around a convolution as far as they are peers, declared here so that the bench builds
-// without cuDNN.  check_cudnn.cpp compares every line with its headers, where they are installed.
+// Declarations of cuDNN's layers around a convolution, so that the bench builds without cuDNN.
+// check_cudnn.cpp compares them with cuDNN's headers, if they are installed.
 // Source of names and values: cuDNN API reference, "cudnn_ops" (versions 8 and 9).
 #pragma once
 
@@ -62,7 +62,7 @@ struct LayerFunctions {
                                 size_t workspace_bytes, void *reserve, size_t reserve_bytes);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.
 #define MPBENCH_CUDNN_LAYER_FUNCTIONS(X)                                                \
   X(softmax_forward, cudnnSoftmaxForward)                                               \
   X(create_pool, cudnnCreatePoolingDescriptor)                                          \

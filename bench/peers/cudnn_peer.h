@@ -1,4 +1,4 @@
-// cuDNN as a peer of a convolution: its own search first, then the engines of its graph API.
+// cuDNN as a peer of a convolution: its algorithm search, then the engines of its graph API.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@ namespace mpbench {
 
 class CudnnPeer : public Peer {
  public:
-  /// @param search  tensors of the search, whose output is overwritten
+  /// @param search  tensors for the search, which overwrites the output
   /// @throws std::runtime_error if cuDNN has no algorithm for it.
   CudnnPeer(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
             const Operands &search, PeerMath math)
       : conv_(library, desc, op, layout, search.first, search.second, search.out, math) {}
 
-  /// @throws std::runtime_error if the graph API has none for it.
+  /// @throws std::runtime_error if the graph API has no engine for the convolution.
   void add_engines(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
     graph_ = std::make_unique<CudnnGraphConv>(library, desc, op);
   }

@@ -33,7 +33,7 @@ void CudnnRnn::create_descriptors(PeerMath math) {
   const auto hidden = static_cast<int>(shape_.hidden), batch = static_cast<int>(shape_.batch);
   const auto timesteps = static_cast<int>(shape_.timesteps);
 
-  // cuDNN wants one even where there is no dropout, and then no states for it, as PyTorch has it.
+  // cuDNN requires a descriptor even without dropout, and then accepts no states (as in PyTorch).
   library_.check(rnn_.create_dropout(&dropout_), "cudnnCreateDropoutDescriptor");
   library_.check(rnn_.set_dropout(dropout_, library_.handle_, 0.0f, nullptr, 0, 0),
                  "cudnnSetDropoutDescriptor");
@@ -51,18 +51,18 @@ void CudnnRnn::create_descriptors(PeerMath math) {
   if (algo_ == cudnn::kPersistDynamic)
     library_.check(rnn_.build_dynamic(library_.handle_, layer_, batch), "cudnnBuildRNNDynamic");
 
-  // Sequences of one length are packed as they lie.
+  // Sequences of equal length need no packing.
   const std::vector<int> lengths(static_cast<size_t>(batch), timesteps);
   library_.check(rnn_.create_data(&steps_), "cudnnCreateRNNDataDescriptor");
   library_.check(rnn_.set_data(steps_, type, cudnn::kSeqMajorPacked, timesteps, batch, hidden,
                                lengths.data(), nullptr),
                  "cudnnSetRNNDataDescriptor");
-  // Before version 8.9.1 the lengths are read on the device too.
+  // cuDNN before 8.9.1 also reads the lengths on the device.
   const auto length_bytes = lengths.size() * sizeof(int);
   lengths_ = Buffer(library_.context_, static_cast<int64_t>(length_bytes));
   check(mp_memcpy(library_.context_, lengths_.data(), lengths.data(), length_bytes,
                   library_.stream_));
-  check(mp_stream_sync(library_.context_, library_.stream_));  // `lengths` is about to go
+  check(mp_stream_sync(library_.context_, library_.stream_));  // `lengths` is about to be freed
 
   for (cudnn::TensorDesc *desc : {&state_, &matrix_, &bias_})
     library_.check(dnn.create_tensor(desc), "cudnnCreateTensorDescriptor");
@@ -109,7 +109,7 @@ CudnnRnn::Param CudnnRnn::param(void *weights, int64_t matrix) const {
   return found;
 }
 
-/// Both libraries have the gates in the same order, each h rows of h elements; cuDNN has biases in the type of
+/// Both libraries order the gates alike, each h rows of h elements; cuDNN has biases in the type of
 /// the weights.
 void CudnnRnn::copy_weights(const Own &own, const RnnTensors &set) const {
   const int64_t gates = shape_.gates(), hidden = shape_.hidden;

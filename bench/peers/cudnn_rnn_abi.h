@@ -1,5 +1,5 @@
-// cuDNN's recurrent layers as far as they are a peer, declared here so that the bench builds without cuDNN.
-// check_cudnn.cpp compares every line with its headers, where they are installed.
+// Declarations of cuDNN's recurrent layers, so that the bench builds without cuDNN. check_cudnn.cpp
+// compares them with cuDNN's headers, if they are installed.
 // Source of names and values: cuDNN API reference, "cudnn_adv" (version 9; version 8 has the same).
 #pragma once
 
@@ -66,7 +66,7 @@ struct RnnFunctions {
                              void *reserve);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.
 #define MPBENCH_CUDNN_RNN_FUNCTIONS(X)              \
   X(set_tensor_nd, cudnnSetTensorNdDescriptor)      \
   X(create_dropout, cudnnCreateDropoutDescriptor)   \

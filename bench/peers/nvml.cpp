@@ -5,7 +5,7 @@
 namespace mpbench {
 namespace {
 
-/// What get(..., &value) fills in.
+/// Returns the value that get(..., &value) stores.
 template <typename Get, typename... Arguments>
 double value_of(Get get, Arguments... arguments) {
   unsigned value = 0;
@@ -14,7 +14,7 @@ double value_of(Get get, Arguments... arguments) {
 
 }  // namespace
 
-// It is never shut down: the process ends with it.
+// nvmlShutdown is not called: NVML is used until the process ends.
 Nvml::Nvml(const std::string &pci_bus_id) : library_({"libnvidia-ml.so.1"}) {
 #define FIND(member, function) library_.find(#function, nvml_.member);
   MPBENCH_NVML_FUNCTIONS(FIND)

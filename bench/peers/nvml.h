@@ -1,6 +1,6 @@
-// NVML, the library that ships with the driver and behind nvidia-smi: clocks, power, temperature.
-// As far as the bench needs it, declared here so that it builds without NVIDIA's headers;
-// check_nvml.cpp compares every line with nvml.h, where that is on the include path.
+// NVML, the driver's library behind nvidia-smi: clocks, power, temperature.  Declared here so that
+// the bench builds without NVIDIA's headers; check_nvml.cpp compares the declarations with nvml.h,
+// if it is on the include path.
 // Source of names and values: NVML API Reference Guide, "Device Queries", "Clocks Event Reasons".
 #pragma once
 
@@ -19,7 +19,7 @@ using Device = struct nvmlDevice_st *;
 enum ClockType : int { kSmClock = 1, kMemoryClock = 2 };
 enum Sensor : int { kGpuDie = 0 };
 
-/// Why the clocks are lower than they could be: bits.
+/// Bits for the reasons of reduced clocks.
 enum Reason : uint64_t {
   kSwPowerCap = 0x4,
   kSwThermal = 0x20,
@@ -40,8 +40,8 @@ struct Functions {
   Status (*get_reasons)(Device, unsigned long long *);
 };
 
-// Each with its name in the library: by these they are found, and compared with its headers.  The newer
-// name of the last, ...ClocksEventReasons, is unknown to drivers before 535.
+// Each function with its symbol name, for dlsym and for the comparison with the headers.  Drivers
+// before 535 lack the newer name of the last one, ...ClocksEventReasons.
 #define MPBENCH_NVML_FUNCTIONS(X)                     \
   X(init, nvmlInit_v2)                                \
   X(error_string, nvmlErrorString)                    \
@@ -56,22 +56,22 @@ struct Functions {
 
 }  // namespace nvml
 
-/// Of one moment; NaN = the driver does not say.
+/// State at one moment; NaN = not reported by the driver.
 struct GpuReading {
   double sm_mhz, memory_mhz, power_w, temperature_c;
-  uint64_t reasons;  ///< of nvml::Reason; 0 where the driver does not say
+  uint64_t reasons;  ///< bits of nvml::Reason; 0 if not reported
 };
 
-/// One GPU.  May be asked from any thread.
+/// One GPU; thread-safe.
 class Nvml {
  public:
-  /// @throws std::runtime_error if the library is not there or does not know the GPU.
+  /// @throws std::runtime_error if the library is missing or does not list the GPU.
   explicit Nvml(const std::string &pci_bus_id);
 
   GpuReading read() const;
-  /// Empty = the driver does not say.
+  /// Empty = not reported by the driver.
   std::string driver_version() const;
-  /// NaN = the driver does not say.
+  /// NaN = not reported by the driver.
   double max_sm_mhz() const;
   double power_limit_w() const;
   const DynamicLibrary &library() const { return library_; }

@@ -1,4 +1,4 @@
-// Another implementation of what mpcore computes, ready for one problem.
+// Another implementation of an operation of mpcore, ready for one problem.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,16 @@
 
 namespace mpbench {
 
-/// One pointer for each item of a batch, in arrays on the device.
+/// Pointer arrays in device memory, one pointer for each matrix of a batch.
 struct ItemPointers {
   const void *const *first = nullptr;
   const void *const *second = nullptr;
   void *const *out = nullptr;
 };
 
-/// What the epilogue of a GEMM reads and writes beside D; NULL = it has none of that.
+/// Further inputs and outputs of a GEMM epilogue; NULL = absent.
 struct EpilogueTensors {
-  void *aux = nullptr;         ///< of D's shape and type
+  void *aux = nullptr;         ///< same shape and type as D
   const void *bias = nullptr;  ///< a row of D
   float *dbias = nullptr;      ///< a row of floats
   float *amax = nullptr;       ///< 1 float
@@ -30,10 +30,10 @@ struct Operands {
   ItemPointers items = {};
 };
 
-/// Bytes of memory beside the operands.
+/// Bytes of device memory in addition to the operands.
 struct PeerWorkspace {
-  int64_t limit;  ///< that it may use
-  int64_t used;   ///< that its choice asks for; -1 = it does not say
+  int64_t limit;  ///< allowed size
+  int64_t used;   ///< size that the algorithm requires; -1 = unknown
 };
 
 class Peer {
@@ -43,11 +43,11 @@ class Peer {
   Peer &operator=(const Peer &) = delete;
   virtual ~Peer() = default;
 
-  /// Algorithms that it offers for the problem, the one that it would take itself first; 0 = that one
-  /// alone, as the others could not be asked for.
+  /// Number of algorithms for the problem, the library's default first; 0 = only the default, which
+  /// the library does not identify.
   virtual size_t choices() const = 0;
   virtual PeerWorkspace workspace(size_t choice) const = 0;
-  /// On the stream of the machine.
+  /// Enqueues the call on the machine's stream.
   virtual void enqueue(const Operands &tensors, size_t choice) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Whether a function declared here and one of a peer's own header are called alike.
+// Comparison of the calling conventions of a declaration here and one in a peer's header.
 #pragma once
 
 #include <type_traits>
@@ -14,7 +14,8 @@ constexpr bool kSamePassing =
 template <typename Ours, typename Theirs>
 struct SameCall : std::false_type {};
 
-/// Parameters and result are passed alike: pointers as pointers, integers and enums of equal size.
+/// True if parameters and result are passed alike: pointers as pointers, integers and enums of
+/// equal size.
 template <typename R, typename... P, typename S, typename... Q>
 requires(sizeof...(P) == sizeof...(Q)) struct SameCall<R (*)(P...), S (*)(Q...)>
     : std::bool_constant<kSamePassing<R, S> && (kSamePassing<P, Q> && ...)> {

@@ -6,7 +6,7 @@
 namespace mpbench {
 namespace {
 
-/// Copied and compared at a time.
+/// Elements copied and compared at a time.
 constexpr int64_t kPieceElems = int64_t{1} << 22;
 
 /// Bytes that are NaN in every type, and bytes that are 1.81 in fp16 and 0.747 in bf16 and fp32.
@@ -21,7 +21,7 @@ void run_into(const Machine &machine, const Work &work, const std::vector<Result
   work();
 }
 
-/// Calls visit(first index, values, count) for pieces of the result, in order.
+/// Calls visit(first index, values, count) for consecutive parts of the result.
 template <typename Visit>
 void for_each_piece(const Machine &machine, const Result &result, Visit visit) {
   const mp_context_t context = machine.context();
@@ -40,7 +40,7 @@ void for_each_piece(const Machine &machine, const Result &result, Visit visit) {
   }
 }
 
-/// Of one result, as difference() says.
+/// Returns the difference of one result, formatted for difference().
 std::string difference_of(const Machine &machine, const std::vector<float> &own,
                           const Result &result, const Tolerance &tolerance) {
   int64_t differing = 0, first = 0;

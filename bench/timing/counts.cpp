@@ -5,14 +5,15 @@ namespace {
 
 using mptools::Json;
 
-/// Over all paths to a memory.
+/// Sum over all paths to a memory.
 int64_t sum(const Json &paths, const char *field) {
   int64_t all = 0;
   for (const Json &path : paths) all += path.at(field).get<int64_t>();
   return all;
 }
 
-/// Classes without instructions, names of files and mangled names say nothing to readers of results.
+/// Removes classes without instructions, file names and mangled names, which readers of results do
+/// not need.
 Json brief(const Json &kernel) {
   Json classes = Json::object();
   for (const auto &[name, count] : kernel.at("classes").items())

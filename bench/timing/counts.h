@@ -1,4 +1,5 @@
-// What a call makes a device do: that is what a software device (tools/softgpu) has instead of a time.
+// Instruction and traffic counts of a call on a software device (tools/softgpu), which has no
+// times.
 #pragma once
 
 #include "support/json.h"
@@ -6,19 +7,19 @@
 
 namespace mpbench {
 
-/// Of one call, as results/schema.json has them.
+/// Counts of one call, with the fields of results/schema.json.
 struct Counts {
   int64_t launches, issue_slots, barriers;
   double tensor_flop;
-  int64_t sectors, least_sectors;  ///< of global memory
+  int64_t sectors, least_sectors;  ///< in global memory
   int64_t wavefronts, least_wavefronts;
-  mptools::Json kernels;  ///< all of it and more, of each
+  mptools::Json kernels;  ///< the counts of each kernel
 };
 
-/// @param taken  what softgpu_take_counts returns
+/// @param taken  the string that softgpu_take_counts returns
 Counts read_counts(const std::string &taken);
 
-/// Of the second call: the first may allocate, and choose what is kept.
+/// Counts the second call: the first one may allocate memory and cache a plan.
 Counts count_call(const Machine &machine, const Work &work);
 
 }  // namespace mpbench

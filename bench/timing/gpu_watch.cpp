@@ -10,13 +10,13 @@
 namespace mpbench {
 namespace {
 
-// A batch lasts 2 ms and a row half a second: some dozens of readings, and the host is left alone.
+// A batch lasts 2 ms and a row half a second: some dozens of readings at little cost to the host.
 constexpr std::chrono::milliseconds kInterval{20};
 
 constexpr uint64_t kPowerReasons = nvml::kSwPowerCap | nvml::kHwPowerBrake;
 constexpr uint64_t kHeatReasons = nvml::kSwThermal | nvml::kHwThermal;
 
-/// In ascending order, without readings that the driver does not give.
+/// Values in ascending order, without those that the driver does not report.
 std::vector<double> known(const std::vector<GpuReading> &readings, double GpuReading::*field) {
   std::vector<double> values;
   for (const GpuReading &reading : readings)

@@ -1,4 +1,4 @@
-// Clocks, power and temperature while something is timed.
+// Clocks, power and temperature of a GPU during a measurement.
 #pragma once
 
 #include <condition_variable>
@@ -10,20 +10,20 @@
 
 namespace mpbench {
 
-/// What a GPU was like over some time.  NaN = the driver does not say.
+/// State of a GPU over some time.  NaN = not reported by the driver.
 struct GpuLoad {
   int64_t readings;
   double sm_mhz, least_sm_mhz;  ///< median and least
   double power_w;               ///< median; the driver averages over up to a second
   double temperature_c;         ///< highest
-  double power_capped;  ///< share of the readings in which power held the clocks down, 0 to 1
-  double heat_capped;   ///< the same for heat
+  double power_capped;          ///< fraction of readings with clocks limited by power, 0 to 1
+  double heat_capped;           ///< fraction with clocks limited by heat
 };
 
 /// @param readings  at least one
 GpuLoad summarize(const std::vector<GpuReading> &readings);
 
-/// Reads in a thread of its own, from when it is made until it is stopped.
+/// Polls the GPU from a separate thread, from construction to stop().
 class GpuWatch {
  public:
   explicit GpuWatch(const Nvml &nvml);
@@ -31,7 +31,7 @@ class GpuWatch {
   GpuWatch &operator=(const GpuWatch &) = delete;
   ~GpuWatch();
 
-  /// Once.  What was over before the first reading was due has one reading, of its end.
+  /// Stops polling; may be called once.  An interval without a reading gets one at its end.
   GpuLoad stop();
 
  private:

@@ -1,6 +1,6 @@
-// Replaces operator new of the whole program.  Shared libraries ask the loader for theirs and find this
-// one, so what libmpcore.so allocates is counted too.  Arrays and the forms that do not throw end up
-// here by the standard's own definitions.
+// Replaces operator new for the entire program.  Shared libraries resolve to this definition too,
+// so allocations in libmpcore.so are counted.  The standard's definitions of the array and nothrow
+// forms call it.
 #include "heap.h"
 
 #include <malloc.h>
@@ -17,7 +17,7 @@ struct HeapUse {
   int64_t bytes = 0, most = 0;
 };
 
-// Without an initializer that runs: operator new is called before main.
+// Constant-initialized: operator new is called before main.
 constinit thread_local HeapUse *t_use = nullptr;
 
 void *counted(void *memory) {
@@ -35,7 +35,7 @@ void release(void *memory) noexcept {
   std::free(memory);
 }
 
-/// Counts for as long as it lives.
+/// Counts while the object exists.
 struct Counting {
   explicit Counting(HeapUse &use) { t_use = &use; }
   ~Counting() { t_use = nullptr; }
@@ -60,7 +60,7 @@ void *operator new(std::size_t bytes) {
 
 void *operator new(std::size_t bytes, std::align_val_t alignment) {
   const auto unit = static_cast<std::size_t>(alignment);
-  // aligned_alloc wants a multiple.
+  // aligned_alloc requires a multiple of the alignment.
   const std::size_t units = std::max((bytes + unit - 1) / unit, std::size_t{1});
   return mpbench::counted(std::aligned_alloc(unit, units * unit));
 }

@@ -1,4 +1,4 @@
-// How much of the heap a call has in use.
+// Heap use of a call.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace mpbench {
 
-/// The most bytes that `call` has from operator new at one time, as malloc rounds them.  What it frees
-/// is taken off, and only its own thread counts.
+/// Peak of the bytes that `call` holds from operator new, as malloc rounds them.  Freed memory is
+/// subtracted.  Only the calling thread is counted.
 int64_t peak_heap_bytes(const std::function<void()> &call);
 
 }  // namespace mpbench

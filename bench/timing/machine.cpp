@@ -14,7 +14,7 @@ namespace {
 // A prime: no row length divides it, so rows of a matrix do not repeat.
 constexpr int64_t kPoolElems = 4194301;
 
-/// Errors come back as exceptions, or were expected; warnings are for the user.
+/// Errors are thrown as exceptions or expected; only warnings are printed.
 void print_warning(mp_log_level_t level, const char *message, void *) {
   if (level != MP_LOG_WARN) return;
   const char *const over_progress = isatty(STDERR_FILENO) ? mptools::kClearLine : "";

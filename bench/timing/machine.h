@@ -1,4 +1,4 @@
-// The device under test: an mpcore context and, on the cuda target, the runtime that times it.
+// Device under test: an mpcore context and, for the cuda target, the runtime that times it.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace mpbench {
 
-/// A moment of a GPU.  NaN = the driver does not say.
+/// State of a GPU at one moment.  NaN = not reported by the driver.
 struct GpuState {
-  std::string during;  ///< what the GPU was doing
+  std::string during;  ///< activity of the GPU
   double sm_mhz, max_sm_mhz, memory_mhz, power_w, power_limit_w, temperature_c;
 };
 
@@ -26,23 +26,24 @@ class Machine {
   mp_context_t context() const { return context_.get(); }
   const mp_device_info_t &info() const { return info_; }
   bool on_host() const { return info_.target == MP_TARGET_HOST; }
-  /// The cuda target without a GPU (tools/softgpu): calls are counted, and nothing is timed.
+  /// True for the cuda target without a GPU (tools/softgpu): calls are counted instead of timed.
   bool is_counted() const { return cuda_ && cuda_->is_software(); }
   /// NULL on the host target.
   const CudaRuntime *cuda() const { return cuda_ ? &*cuda_ : nullptr; }
   mp_stream_t stream() const { return cuda_ ? cuda_->stream() : nullptr; }
   void synchronize() const { check(mp_stream_sync(context(), stream())); }
 
-  /// Whether the constants by which the library chooses kernels here were never measured (mptune).
+  /// True if the cost constants of kernel selection were not measured on this device (mptune).
   bool has_estimated_costs() const;
 
-  /// Data sets of `bytes` that calls must take in turn so that none finds its data in L2; one where calls are counted.
+  /// Number of data sets of `bytes` that calls must cycle through so that none is in L2; 1 if calls
+  /// are counted.
   int64_t sets_beyond_l2(int64_t bytes) const;
 
-  /// NULL on the host target and where it is missing; then nvml_gap() says why.
+  /// NULL on the host target and if NVML is missing; nvml_gap() then returns the reason.
   const Nvml *nvml() const { return nvml_ ? &*nvml_ : nullptr; }
   const std::string &nvml_gap() const { return nvml_gap_; }
-  /// Empty where there is no NVML to ask.
+  /// Empty without NVML.
   std::optional<GpuState> gpu_state(std::string during) const;
 
  private:
@@ -53,8 +54,8 @@ class Machine {
   std::string nvml_gap_;
 };
 
-/// Uniform values in [-1, 1], or as large as is asked for; figures for zeros or constants would flatter a GPU, which clocks
-/// higher when few bits toggle.  Fills continue where the last one stopped, so that no two
+/// Uniform values in [-1, 1], or of the given magnitude.  Zeros or constants would flatter a GPU,
+/// whose clocks rise when few bits toggle.  Each fill continues after the previous one, so no two
 /// matrices are equal.
 class RandomPool {
  public:

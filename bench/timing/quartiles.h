@@ -11,7 +11,7 @@ struct Quartiles {
   double q1, median, q3;
 };
 
-/// With linear interpolation between the two nearest samples.
+/// Quantile with linear interpolation between the two nearest samples.
 inline double quantile(const std::vector<double> &sorted, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(position);
@@ -19,7 +19,7 @@ inline double quantile(const std::vector<double> &sorted, double q) {
   return sorted[below] + (position - std::floor(position)) * (sorted[above] - sorted[below]);
 }
 
-/// Of samples in any order, at least one.
+/// Quartiles of at least one sample, in any order.
 inline Quartiles quartiles_of(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   return {.q1 = quantile(samples, 0.25),

@@ -16,10 +16,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kFillerBytes = int64_t{64} << 20;
-// A stream holds about a thousand launches before the host must wait; one call may be several.
+// A stream holds about a thousand launches before the host must wait; a call may be several
+// launches.
 constexpr int64_t kMaxCalls = 200;
 constexpr int64_t kMaxBatches = 1000;
-// Of time_host: the calls of a batch may each be a dozen launches.
+// Limit in time_host(): a call may be a dozen launches.
 constexpr int64_t kHostCalls = 50;
 
 double us_since(Clock::time_point start) {
@@ -31,12 +32,12 @@ int64_t whole_between(double value, int64_t least, int64_t most) {
       std::clamp(std::round(value), static_cast<double>(least), static_cast<double>(most)));
 }
 
-/// So many calls of `call_us` fill a batch; one more, which is not timed, goes before it.
+/// Number of calls of `call_us` in a batch; one untimed call precedes them.
 int64_t calls_in(double batch_us, double call_us, const Work &work) {
   return whole_between(batch_us / call_us, 1, std::min(kMaxCalls, work.most_calls() - 1));
 }
 
-/// `call_us`: one figure for each batch.
+/// `call_us`: one value per batch.
 void set_quartiles(Timing &timing, std::vector<double> call_us) {
   timing.batches = static_cast<int64_t>(call_us.size());
   const Quartiles quartiles = quartiles_of(call_us);
@@ -46,7 +47,7 @@ void set_quartiles(Timing &timing, std::vector<double> call_us) {
   timing.q3_us = quartiles.q3;
 }
 
-/// Each round has another order: the work before may leave the GPU cool or hot.
+/// Orders of works, another one each round: the work before may leave the GPU cool or hot.
 class Rounds {
  public:
   explicit Rounds(size_t works) : order_(works) {
@@ -95,7 +96,7 @@ Pace pace_of(const Options &options, const Machine &machine) {
 }
 
 double measuring_us(const Machine &machine, const Pace &pace, double flop) {
-  // The software device takes about as long for each call's launches and data as for so many operations.
+  // The software device needs about 1e5 us for the launches and data of a call.
   if (machine.is_counted()) return 1e5 + flop / 1e5;
   const double flop_per_us = machine.on_host() ? 1e4 : 1e8;
   const double call_us = flop / flop_per_us;
@@ -134,7 +135,7 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
     timings[i].enqueue_us = one.enqueue_us;
     timings[i].calls_per_batch = calls_in(pace.batch_us, one.call_us, works[i]);
     const double batch_us = one.call_us * static_cast<double>(timings[i].calls_per_batch);
-    // The slowest decides: all get equally many.
+    // All works get equally many batches: the slowest one decides.
     const int64_t affordable = whole_between(pace.budget_us / batch_us, 1, kMaxBatches);
     batches = std::max(pace.least_batches, std::min(batches, affordable));
   }
@@ -165,7 +166,7 @@ Timing Stopwatch::sustain(const Work &work, double seconds) const {
   Timing timing{};
   timing.enqueue_us = one.enqueue_us;
   timing.calls_per_batch = calls_in(kBatchUs, one.call_us, work);
-  // The first half brings the device to its clocks, the second is what counts; each has a batch at least.
+  // The first half lets the clocks settle, the second is timed; each has at least one batch.
   std::vector<double> call_us;
   const auto run_for = [&](double us) {
     call_us.clear();
@@ -189,7 +190,7 @@ std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works, int64_t
   for (size_t i = 0; i < works.size(); ++i) {
     const int64_t calls = std::min(kHostCalls, works[i].most_calls() - 1);
     timings[i].calls_per_batch = calls;
-    run_batch(works[i], calls, 0);  // the very first call may load code
+    run_batch(works[i], calls, 0);  // the first call may load code
     expected_us.push_back(run_batch(works[i], calls, 0).enqueue_us);
   }
   std::vector<std::vector<double>> host_us(works.size());
@@ -211,7 +212,7 @@ Stopwatch::Batch Stopwatch::run_batch(const Work &work, int64_t calls, double en
   work.prepare();
   if (cuda != nullptr) {
     keep_busy(enqueue_us * static_cast<double>(calls + 1));
-    work();  // not timed: leaves L2 as the calls before it do in the middle of a batch
+    work();  // not timed: leaves L2 in the state of mid-batch
     cuda->record_start();
   }
   const Clock::time_point start = Clock::now();
@@ -227,7 +228,7 @@ Stopwatch::Batch Stopwatch::run_batch(const Work &work, int64_t calls, double en
 }
 
 Stopwatch::Batch Stopwatch::warm_up(const Work &work, const Pace &pace) const {
-  // The very first call may load code; the second tells how many make up a batch.
+  // The first call may load code; the second gives the number of calls per batch.
   run_batch(work, 1, 0);
   Batch one = run_batch(work, 1, 0);
   const Clock::time_point start = Clock::now();

@@ -1,10 +1,10 @@
-// How long a call takes when such calls follow each other on one stream.
+// Time per call of equal calls that follow each other on one stream.
 //
-// Rules.  Whatever is compared is timed in turns in one process, each round in another order, so
-// that a change of clocks meets all of it.  A batch is a run of equal calls between two events, long enough for
-// their resolution; the figure is the median over batches, with its quartiles.  Before a batch the
-// GPU gets work that lasts while the host enqueues it, so that short calls are not measured at the
-// speed of the host.
+// Compared calls are timed interleaved in one process, in another order each round, so that a
+// change of clocks affects all of them.  A batch is a sequence of equal calls between two events,
+// long enough for the events' resolution.  The result is the median over batches, with quartiles.
+// Before a batch the GPU gets work that lasts while the host enqueues it, so that the speed of the
+// host does not limit short calls.
 // Source: CUTLASS, "GEMM performance measurement methodology guidelines".
 #pragma once
 
@@ -28,9 +28,9 @@ class Work {
  public:
   template <typename Call>
   requires std::is_invocable_v<Call &> Work(Call call) : call_(std::move(call)) {}
-  /// For calls that use up what they find, such as a backward pass that overwrites what it reads.
-  /// @param prepare     enqueues what makes `most_calls` calls, at least 2, possible; it comes before each
-  ///                    batch and is not timed
+  /// Work that consumes its input, such as a backward pass that overwrites the tensors it reads.
+  /// @param prepare     enqueues untimed work before each batch that makes `most_calls` calls (at
+  ///                    least 2) possible
   Work(std::function<void()> call, std::function<void()> prepare, int64_t most_calls)
       : call_(std::move(call)), prepare_(std::move(prepare)), most_calls_(most_calls) {}
 
@@ -45,45 +45,45 @@ class Work {
   int64_t most_calls_ = std::numeric_limits<int64_t>::max();
 };
 
-/// Of one call, over all batches.
+/// Times of one call over all batches.
 struct Timing {
   double median_us, q1_us, q3_us;
-  double enqueue_us;  ///< time that the host spends in the call; on the host target all of it
+  double enqueue_us;  ///< host time per call; on the host target the entire call
   int64_t batches, calls_per_batch;
-  std::optional<GpuLoad> gpu = {};    ///< meanwhile: while all that took turns was timed
-  std::vector<double> batch_us = {};  ///< of one call, by batch, in the order of the rounds
+  std::optional<GpuLoad> gpu = {};    ///< state during the interleaved measurement
+  std::vector<double> batch_us = {};  ///< time per call of each batch, in the order of rounds
 
   double iqr_us() const { return q3_us - q1_us; }
   /// `amount` per call -> 1e9 of it per second.
   double giga_per_s(double amount) const { return amount / median_us * 1e-3; }
 };
 
-/// Times of one / times of the other, of two that took turns: a ratio for each round, so that what slows down
-/// both for a while is in neither.
+/// Ratio of the times of two interleaved works, one value per round, so that a slowdown of both
+/// cancels out.
 Quartiles ratio_between(const Timing &one, const Timing &other);
 
-/// Index of the least median.
+/// Index of the smallest median.
 size_t fastest_of(const std::vector<Timing> &timings);
 
-/// How much time to spend.
+/// Time to spend on a measurement.
 struct Pace {
   double warm_up_us;      ///< per work, not timed
-  double batch_us;        ///< aimed at
+  double batch_us;        ///< target
   double budget_us;       ///< per work, for timed batches
-  int64_t least_batches;  ///< at least so many, also beyond the budget
+  int64_t least_batches;  ///< minimum, even if it exceeds the budget
 };
 
 Pace normal_pace(const Machine &machine);
-/// For lists of many works.
+/// Pace for long lists of works.
 Pace brief_pace(const Machine &machine);
 struct Options;
-/// The brief one with --quick or --brief.
+/// Returns brief_pace() with --quick or --brief, otherwise normal_pace().
 Pace pace_of(const Options &options, const Machine &machine);
 
-/// About how long Stopwatch::time takes for a work of so many operations; for progress.
+/// Estimated duration of Stopwatch::time for a work of `flop` operations, for progress reports.
 double measuring_us(const Machine &machine, const Pace &pace, double flop);
 
-/// NVML is asked while the GPU works through a queue of about two seconds.
+/// Reads NVML while the GPU works through a queue of about two seconds.
 std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,
                                         const Timing &timing, const std::string &during);
 
@@ -91,18 +91,19 @@ class Stopwatch {
  public:
   explicit Stopwatch(const Machine &machine);
 
-  /// All of `works`, in turns: each has one batch per round.
-  /// @param other  called once per round, when the device is idle: what is timed elsewhere has its
-  ///               turn then; NULL = nothing is
+  /// Times all `works` interleaved: one batch of each per round.
+  /// @param other  called once per round, when the device is idle, to time work outside this
+  ///               process; may be NULL
   std::vector<Timing> time(const std::vector<Work> &works, const Pace &pace,
                            const std::function<void()> &other = nullptr) const;
 
-  /// `work` alone for so long, so that clocks settle as its own power and heat let them; of the second half.
+  /// Runs `work` alone for `seconds`, so that clocks settle at its power and heat; times the second
+  /// half.
   Timing sustain(const Work &work, double seconds) const;
 
-  /// How long the host spends in a call of each of `works`, in turns.  The device has other work
-  /// meanwhile and its queue is never full, so that no call waits; a call of many launches says by its
-  /// most_calls() how many fit.
+  /// Measures the host time per call of each of `works`, interleaved.  Meanwhile the device has
+  /// other work and its queue is never full, so that no call waits.  For calls of many launches,
+  /// most_calls() is the number that fits the queue.
   std::vector<Timing> time_host(const std::vector<Work> &works,
                                 int64_t batches = kHostBatches) const;
 
@@ -115,7 +116,7 @@ class Stopwatch {
 
   /// @param calls  fewer than work.most_calls()
   Batch run_batch(const Work &work, int64_t calls, double enqueue_us) const;
-  /// Repeats `work` for pace.warm_up_us; what a call costs at the end of it.
+  /// Repeats `work` for pace.warm_up_us and returns the time of a call at the end.
   Batch warm_up(const Work &work, const Pace &pace) const;
   void keep_busy(double us) const;
 
