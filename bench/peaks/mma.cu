@@ -1,5 +1,6 @@
-// mma.sync m16n8k16, FP16 operands and FP32 sums, all in registers.  Random operands that change from
-// one instruction to the next: a GPU that multiplies constants needs less power and clocks higher.
+// mma.sync m16n8k16, FP16 operands and FP32 accumulators, all in registers.  Operands are random
+// and change with each instruction: a GPU that multiplies constants needs less power and clocks
+// higher.
 // Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "... mma.m16n8k8".
 #include "launch.h"
 
@@ -16,7 +17,7 @@ struct Sums {
   float x[4];
 };
 
-/// d += a b.  sm_75 has k = 8 only: the halves of k lie in the halves of the registers.
+/// d += a b.  sm_75 has k = 8 only: the two halves of k are in the two halves of the registers.
 __device__ void mma(Sums &d, const A &a, const B &b) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(

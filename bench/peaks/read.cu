@@ -1,10 +1,10 @@
-// Reads memory and keeps nothing but a checksum: 8 loads of 16 bytes per thread in flight.
+// Reads memory and keeps only a checksum: 8 loads of 16 bytes per thread in flight.
 #include "launch.h"
 
 namespace mpbench::peaks {
 namespace {
 
-/// Data that is read once needs no room in L1.
+/// Bypasses L1, since the data is read once.
 __device__ uint4 load_once(const uint4 *address) {
   uint4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"

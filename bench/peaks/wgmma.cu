@@ -1,5 +1,6 @@
-// wgmma m64n256k16, FP16 operands in shared memory, FP32 sums in registers; sm_90a only.  Random
-// operands as in mma.cu.  The instruction and its descriptors are those of the library's kernels.
+// wgmma m64n256k16, FP16 operands in shared memory, FP32 accumulators in registers; sm_90a only.
+// Operands are random as in mma.cu.  The instruction and its descriptors are those of the library's
+// kernels.
 #include "kernels/simt/sm90_tma.h"
 #include "kernels/simt/sm90_wgmma.h"
 #include "launch.h"
@@ -16,14 +17,14 @@ constexpr uint32_t kRowBytes = kWgmmaTileK * 2;
 constexpr uint32_t kAtomBytes = 8 * kRowBytes;
 constexpr size_t kSmemBytes = kWgmmaOperandElems * 2;
 
-/// Of the 16 k from `k` on, of a matrix in atoms of 8 rows that lie after each other.
+/// Descriptor of the 16 values of k from `k` on, for a matrix in consecutive atoms of 8 rows.
 __device__ uint64_t operand_at(SmemAddress matrix, int k) {
   return wgmma_descriptor(matrix + 2 * k, 0, kAtomBytes, Swizzle::b128);
 }
 
 __global__ void __launch_bounds__(kWgmmaThreads, 1)
     peak_wgmma(const uint4 *operands, int passes, float *sink) {
-  // Without wgmma the body is left out, and enqueue_wgmma refuses.
+  // Without wgmma the body is omitted, and enqueue_wgmma returns an error.
   if constexpr (wgmma_supported<kSmemBytes>()) {
     extern __shared__ __align__(kAtomBytes) uint4 smem[];
     for (int i = threadIdx.x; i < static_cast<int>(kSmemBytes / 16); i += kWgmmaThreads)
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, 1)
                                               !begins || stage > 0 || k > 0);
       }
       wgmma_commit();
-      wgmma_wait<1>();  // those of the pass before; the sums need no more
+      wgmma_wait<1>();  // the previous iteration; the accumulators need no wait
     }
     wgmma_wait<0>();
 
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, 1)
 }  // namespace
 
 const char *enqueue_wgmma(const Gpu &gpu, const void *operands, float *sink) {
-  // Code for another architecture may run here and would do nothing.
+  // Code for another architecture may be loaded and would do nothing.
   cudaFuncAttributes code;
   const cudaError_t error = cudaFuncGetAttributes(&code, peak_wgmma);
   if (error != cudaSuccess) return cudaGetErrorName(error);

@@ -1,10 +1,12 @@
-// What a GEMM of CUTLASS does on the software device, for the same shape as one of ours (bench/peers/count_cutlass).
+// Counts of a CUTLASS GEMM on the software device, for a shape of mpbench
+// (bench/peers/count_cutlass).
 //
-//   cutlass_gemm ORDER M N K    prints what softgpu_take_counts says of one call
+//   cutlass_gemm ORDER M N K    prints the result of softgpu_take_counts for one call
 //
-// ORDER is mpcore's: NT is A B^T of row-major matrices.  The kernel is the one that CUTLASS's profiler finds fastest for
-// large squares on an H100: 128x256x64, clusters of 2x1, two warpgroups on a tile.  NT and NN write FP16, TN, which
-// weight gradients are, adds to FP32, as mpbench's sets have it.
+// ORDER has mpcore's meaning: NT is A B^T of row-major matrices.  The kernel is the fastest one
+// that CUTLASS's profiler finds for large squares on an H100: 128x256x64, clusters of 2x1, two
+// warpgroups per tile.  As in mpbench's sets, NT and NN write FP16; TN, which computes weight
+// gradients, accumulates in FP32.
 #include <cuda_runtime_api.h>
 #include <cutlass/cutlass.h>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
