@@ -7,8 +7,8 @@ double bytes_of(const AllReduceRow &row) {
   return static_cast<double>(row.shape.elems * dtype_bytes(row.dtype));
 }
 
-/// What every link carries at least: each rank sends (ranks - 1) / ranks of it to be added, and as
-/// much of the sum.
+/// Minimum bytes per link: each rank sends (ranks - 1) / ranks of its gradients to be summed, and
+/// as much of the sum.
 /// Source: nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
 double bus_bytes_of(const AllReduceRow &row) {
   const auto ranks = static_cast<double>(row.ranks);

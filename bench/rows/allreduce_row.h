@@ -1,4 +1,4 @@
-// Gradients of several ranks, averaged.
+// Row of an all-reduce: gradients averaged over several ranks.
 #pragma once
 
 #include <optional>

@@ -30,7 +30,7 @@ std::string line_of(const AutocastRow &row, const std::optional<Peak> &) {
 }
 
 Json json_of(const AutocastRow &row, const std::optional<Peak> &) {
-  // A pure function of the host, on whatever machine: nothing here is a device's.
+  // The rewrite runs on the host only and depends on no device.
   Json json{{"bench", "autocast"}, {"runs_on", "host"},           {"graph", row.graph},
             {"nodes", row.nodes},  {"tensors", row.tensors},      {"low_nodes", row.low_nodes},
             {"casts", row.casts},  {"heap_bytes", row.heap_bytes}};

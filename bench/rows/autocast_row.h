@@ -1,4 +1,4 @@
-// What a rewrite of a graph costs the host.
+// Row of a graph rewrite by autocast: host time and memory.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 namespace mpbench {
 
 struct AutocastRow {
-  std::string graph;  ///< its shape
+  std::string graph;  ///< kind of graph
   int64_t nodes, tensors;
-  int64_t low_nodes, casts;  ///< what the rewrite made of it
-  int64_t heap_bytes;        ///< most that the call has in use
-  Timing timing;             ///< of the host
+  int64_t low_nodes, casts;  ///< low-precision nodes and casts after the rewrite
+  int64_t heap_bytes;        ///< peak during the call
+  Timing timing;             ///< host time
 };
 
 std::string heading_of(const AutocastRow &row);

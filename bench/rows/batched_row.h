@@ -1,4 +1,4 @@
-// Many GEMMs in one call.
+// Row of a batched or grouped GEMM.
 #pragma once
 
 #include "bench/shapes/batched_shapes.h"
@@ -8,7 +8,7 @@ namespace mpbench {
 
 struct BatchedRow {
   BatchedShape shape;
-  Figures figures;  ///< times and bytes of all of them
+  Figures figures;  ///< times and bytes of all matrices
 };
 
 std::string heading_of(const BatchedRow &row);

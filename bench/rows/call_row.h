@@ -1,4 +1,4 @@
-// What one call costs the host.
+// Row of an API call: host time.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace mpbench {
 
 struct CallRow {
   std::string call, problem;
-  Timing timing;  ///< of the host, until the call returns
+  Timing timing;  ///< host time until the call returns
   std::optional<PeerResult> peer;
 };
 

@@ -1,4 +1,4 @@
-// One pass of a convolution.
+// Row of one pass of a convolution.
 #pragma once
 
 #include "bench/shapes/conv_shapes.h"

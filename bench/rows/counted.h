@@ -1,4 +1,4 @@
-// Counts of a row, which stand where its times would.
+// Columns with the counts of a row, in place of times.
 #pragma once
 
 #include "bench/timing/counts.h"

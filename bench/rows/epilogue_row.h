@@ -1,4 +1,4 @@
-// One GEMM with an epilogue.
+// Row of a GEMM with an epilogue.
 #pragma once
 
 #include "bench/shapes/epilogue_shapes.h"

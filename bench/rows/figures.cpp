@@ -5,19 +5,19 @@
 namespace mpbench {
 namespace {
 
-/// "fp16>fp32+" reads fp16, writes fp32 and adds to what is there.
+/// Formats types: "fp16>fp32+" reads fp16, writes fp32 and accumulates into it.
 std::string types_text(const Figures &f) {
   return text("%s>%s%s", mp_dtype_name(f.dtype), mp_dtype_name(f.out_dtype),
               f.beta != 0 ? "+" : "");
 }
 
-/// Column "best".
+/// Formats column "best".
 std::string best_text(const std::optional<BestChoice> &best, const Timing &own) {
   if (!best) return "-";
   return is_wrong(best->result) ? "differs" : text("%.3f", ratio_to_peer(best->result, own));
 }
 
-/// Columns "x fp32" and "x tf32".
+/// Formats columns "x fp32" and "x tf32".
 std::string baselines_text(const Baselines &baselines, const Timing &own) {
   const auto speedup = [&](const std::optional<PeerResult> &baseline) {
     return baseline ? text("%.2f", ratio_to_peer(*baseline, own)) : std::string("-");
@@ -25,7 +25,7 @@ std::string baselines_text(const Baselines &baselines, const Timing &own) {
   return text("%7s %7s", speedup(baselines.fp32).c_str(), speedup(baselines.tf32).c_str());
 }
 
-/// Column "ws MiB": own/peer's, of which the limit is in the JSON.
+/// Formats column "ws MiB": mpcore's / peer's workspace; the limit is in the JSON.
 std::string workspace_text(const Figures &f) {
   const auto mib = [](int64_t bytes) {
     return bytes < 0 ? std::string("?") : text("%.3g", static_cast<double>(bytes) / (1 << 20));

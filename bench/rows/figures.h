@@ -1,4 +1,4 @@
-// The figures of a GEMM or a convolution: what its row has beside the shape.
+// Results common to the rows of GEMMs and convolutions.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,19 @@ namespace mpbench {
 struct Figures {
   mp_dtype_t dtype, out_dtype;
   float beta;
-  double flop, min_bytes;  ///< every operand once
+  double flop, min_bytes;  ///< each operand counted once
   std::string kernel;
-  double predicted_us;  ///< by the cost model that chose the kernel; 0 = not known
+  double predicted_us;  ///< predicted by the cost model; 0 = unknown
   int64_t workspace_bytes;
-  int64_t sets;  ///< of operands, taken in turn
+  int64_t sets;  ///< number of operand sets, used cyclically
   Timing timing;
-  std::optional<PeerResult> peer;  ///< its first choice
+  std::optional<PeerResult> peer;  ///< the algorithm that it ranks first
   std::optional<PeerWorkspace> peer_workspace;
   std::optional<BestChoice> peer_best;
   Baselines baselines;
   std::optional<RankResult> rank;
   std::optional<SustainedResult> sustained;
-  std::optional<Counts> counts = {};  ///< instead of all times, and of what follows from them
+  std::optional<Counts> counts = {};  ///< replace all times and values derived from them
 
   double teraflops() const { return 1e-3 * timing.giga_per_s(flop); }
 };

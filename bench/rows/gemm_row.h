@@ -1,4 +1,4 @@
-// One GEMM of the results.
+// Row of a GEMM.
 #pragma once
 
 #include "bench/shapes/shapes.h"

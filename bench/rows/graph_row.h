@@ -1,4 +1,4 @@
-// A training step through mp_graph_* and the same calls by hand.
+// Row of a training step through mp_graph_* and by the same calls without a graph.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,21 @@
 
 namespace mpbench {
 
-/// Both forms, which took turns.
+/// Times of both forms, measured interleaved.
 struct GraphBesideHand {
   Timing graph, by_hand;
 
-  /// Time of the graph / time by hand, round by round.
+  /// Ratio of the graph's time to the time without it, per round.
   Quartiles ratio() const { return ratio_between(graph, by_hand); }
 };
 
 struct GraphRow {
   PerceptronShape shape;
-  mp_dtype_t dtype;  ///< that products compute in; other than fp32: mixed precision
+  mp_dtype_t dtype;  ///< compute type; other than fp32: mixed precision
   int64_t launches;
   GraphBesideHand whole;
-  /// Until the calls return.  Empty on the host target, where they do the work of the device themselves.
+  /// Host time until the calls return.  Empty on the host target, where the calls compute
+  /// synchronously.
   std::optional<GraphBesideHand> host;
 };
 

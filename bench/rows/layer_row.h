@@ -1,4 +1,4 @@
-// One pass of a layer that is bound by memory.
+// Row of one pass of a memory-bound layer.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct LayerRow {
   CopyBeside copy;
   std::optional<PeerResult> peer;
   std::optional<PeerWorkspace> peer_workspace;
-  std::optional<Counts> counts = {};  ///< instead of times
+  std::optional<Counts> counts = {};  ///< replace times
 };
 
 std::string heading_of(const LayerRow &row);

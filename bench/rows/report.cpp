@@ -11,7 +11,7 @@
 namespace mpbench {
 namespace {
 
-/// Of results/schema.json; grows when a reader of older files would misread newer ones.
+/// Version of results/schema.json; incremented if a reader of older files would misread newer ones.
 constexpr int kSchema = 1;
 
 Json json_of(const GpuState &state) {

@@ -1,4 +1,4 @@
-// Results: a table and JSON that grow row by row.
+// Results: a table and JSON, written row by row.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace mpbench {
 
-/// Another library, and where it was found.
+/// A reference library and its path.
 struct UsedLibrary {
   std::string name, version, place, file;
 };
@@ -20,9 +20,9 @@ class Report {
  public:
   Report(const Options &options, const Machine &machine);
 
-  /// Later rows of GEMM and convolution are compared with it.
+  /// Later rows of GEMMs and convolutions are compared with this peak.
   void set_peak(const Peak &peak);
-  /// @param row  one of rows/
+  /// @param row  a row type from this folder
   template <typename Row>
   void add(const Row &row) {
     print_heading(heading_of(row));
@@ -31,17 +31,17 @@ class Report {
   }
   void add(const std::optional<GpuState> &state);
   void add(const MachineRate &rate);
-  /// Another library that is used; repeated calls add it once.
+  /// Adds a library to the report; repeated calls add it once.
   void add_library(const char *name, const std::string &version, const DynamicLibrary &library);
-  /// Something that could have been measured and was not.
+  /// Reports a skipped measurement.
   void add_note(const std::string &sentence);
-  /// The same where it ought to have been, or a result that was wrong: the program has failed.
+  /// Reports a failed measurement or a wrong result; the program then exits with an error.
   void add_failure(const std::string &sentence);
   bool has_failed() const { return has_failed_; }
-  /// Writes what there is, as the result of a run that ended here: when the run is ended by force or its
-  /// device hangs, what has been measured is kept.
+  /// Writes the results so far in the format of a finished run, so that they survive if the run is
+  /// killed or its device hangs.
   void save() const;
-  /// Writes the JSON.
+  /// Writes the final JSON.
   void finish() const;
 
  private:
@@ -59,7 +59,7 @@ class Report {
   std::vector<UsedLibrary> libraries_;
   std::vector<MachineRate> rates_;
   std::vector<std::string> notes_;
-  Json machine_;  ///< what does not change while it is measured
+  Json machine_;  ///< constants of the device
   Json rows_ = Json::array();
 };
 

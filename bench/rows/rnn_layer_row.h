@@ -1,4 +1,4 @@
-// One pass of a whole recurrent layer, beside the time of its GEMMs alone.
+// Row of one pass of a recurrent layer, with the time of its GEMMs alone.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,22 @@
 
 namespace mpbench {
 
-/// torch's layer, which cannot do without a product of its input, and mpcore's with that product too.
+/// torch's layer, which always multiplies its input by W_ih, and mpcore's with that GEMM too.
 struct BesideTorch {
-  std::string what;  ///< calls that both have made
+  std::string what;  ///< calls that both make
   PeerResult own, torch;
 };
 
 struct RnnLayerRow {
   RnnShape shape;
-  Figures figures;  ///< operations are those of the GEMMs
+  Figures figures;  ///< operations count only the GEMMs
   int64_t reserve_bytes;
-  std::optional<PeerResult> products;  ///< the GEMMs one after the other, in turns with the layer
+  std::optional<PeerResult> products;  ///< the GEMMs in sequence, interleaved with the layer
   std::optional<int64_t> peer_reserve_bytes = {};
   std::optional<BesideTorch> torch = {};
 };
 
-/// Time of the layer / time of its GEMMs: what the cells add, above 1, or what is saved, below.
+/// Time of the layer / time of its GEMMs: above 1 the cells add time, below 1 the layer saves time.
 double time_over_products(const RnnLayerRow &row);
 
 std::string heading_of(const RnnLayerRow &row);

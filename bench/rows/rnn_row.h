@@ -1,4 +1,4 @@
-// The GEMMs of one pass of a recurrent layer.
+// Row of the GEMMs of one pass of a recurrent layer.
 #pragma once
 
 #include "bench/shapes/rnn_shapes.h"

@@ -36,7 +36,7 @@ void add_memory(Json &json, const Timing &timing, double bytes, const CopyBeside
                {"percent_of_copy", 100 * rate / copy_rate}});
 }
 
-/// Five digits: GPUs reach hundreds, the host target hundredths.
+/// Formats a rate with five digits: GPUs reach hundreds, the host target hundredths.
 std::string teraflops_text(double tflops) {
   return text(tflops < 1 ? "%8.5f" : "%8.2f", tflops);
 }

@@ -1,4 +1,4 @@
-// What a program waits for before its first result.
+// Row of one phase of a program's startup, until its first result.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@ namespace mpbench {
 
 struct StartupRow {
   std::string phase;  ///< "load", ...
-  std::string what;   ///< is called in it
-  int64_t edge;       ///< of the square GEMM
+  std::string what;   ///< function called in the phase
+  int64_t edge;       ///< edge of the square GEMM
   int64_t library_bytes;
-  Timing timing;  ///< a batch is a process
+  Timing timing;  ///< a batch is one process
 };
 
 std::string heading_of(const StartupRow &row);

@@ -1,4 +1,4 @@
-// The optimizer step, or a part of it.
+// Row of the optimizer step, or of a part of it.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace mpbench {
 struct StepRow {
   std::string op, layout;
   int64_t tensors, parameters;
-  int64_t bytes_per_parameter;  ///< the least that the algorithm moves
+  int64_t bytes_per_parameter;  ///< minimum for the algorithm
   int64_t sets;
   Timing timing;
   CopyBeside copy;
-  std::vector<PeerResult> peers;      ///< the first has the columns
-  std::optional<Counts> counts = {};  ///< instead of times
+  std::vector<PeerResult> peers;      ///< the first one is shown in the table
+  std::optional<Counts> counts = {};  ///< replace times
 };
 
 std::string heading_of(const StepRow &row);

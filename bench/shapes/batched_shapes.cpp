@@ -7,7 +7,7 @@ namespace mpbench {
 
 namespace {
 
-constexpr int64_t kMaxCount = 1'000'000;  // the offsets of all are listed
+constexpr int64_t kMaxCount = 1'000'000;  // the offsets of all matrices are listed
 
 }  // namespace
 

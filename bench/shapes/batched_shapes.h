@@ -1,5 +1,5 @@
-// Many GEMMs in one call: batches with strides or with pointers, groups of different shapes, and groups whose
-// shapes the device alone knows.
+// Shapes of batched GEMMs: strided batches, pointer arrays, groups with different shapes, and
+// groups whose shapes are in device memory.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace mpbench {
 
 enum class BatchForm { kStrided, kPointers, kGrouped, kRagged };
 
-/// "strided"
+/// Name, e.g. "strided".
 const char *name_of(BatchForm form);
 
-/// Each item has an m of its own.
+/// True if each entry has its own m.
 inline bool is_group(BatchForm form) {
   return form == BatchForm::kGrouped || form == BatchForm::kRagged;
 }
 
-/// Where an item of a batch begins, in elements, in the arrays that hold all of them.
+/// Offsets of one entry, in elements, in the arrays that hold all entries.
 struct ItemOffsets {
   int64_t first, second, out;
 };
@@ -28,33 +28,33 @@ struct ItemOffsets {
 struct BatchedShape {
   BatchForm form;
   int64_t count;
-  Shape gemm;  ///< of each; of a group m is the mean
+  Shape gemm;  ///< one entry; m of a group is the mean
 
-  /// e.g. "strided 384 x NT 1024x1024x64"
+  /// Name, e.g. "strided 384 x NT 1024x1024x64".
   std::string name() const;
   std::string label() const { return shape_label(gemm.set, name(), gemm.comment); }
   std::string kind() const;
-  /// m of item i.
+  /// Returns m of entry i.
   int64_t rows_of(int64_t i) const;
-  /// Of all.
+  /// Total number of rows.
   int64_t rows() const;
   double flop() const;
   double effort_flop() const;
-  /// Of each item and, as the last, where all of them end.
+  /// Offsets of each entry, and, as the last element, the total sizes.
   std::vector<ItemOffsets> offsets() const;
 };
 
-/// Of a batch with its strides; of a batch with pointers without them; of the items of a group; of a ragged
-/// one with all rows.
+/// Descriptor of a strided batch with its strides; of a pointer array without strides; of the
+/// entries of a group; of a ragged GEMM with all rows.
 mp_gemm_desc_t make_desc(const BatchedShape &shape, mp_dtype_t dtype);
 
-/// Every operand once.
+/// Bytes of all operands, each counted once.
 double min_bytes(const BatchedShape &shape, mp_dtype_t dtype);
 
-/// "form,count,m,n,k,layout,comment"
+/// Parses "form,count,m,n,k,layout,comment".
 BatchedShape parse_batched(std::string_view line);
 
-/// The shapes that the options ask for.
+/// Returns the shapes that the options select.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<BatchedShape> read_batched_shapes(const Options &options, bool on_host);
 

@@ -1,4 +1,4 @@
-// A line of a file of convolutions -> a layer; a layer and a pass -> what is timed.
+// Shapes of the convolution benchmark: a line of a file is a layer, of which each pass is timed.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace mpbench {
 
 /// One of the three passes of a layer.
 struct ConvShape {
-  std::string set;  ///< of sets.h
+  std::string set;  ///< name in sets.h
   mp_conv_op_t op;
   int32_t n, h, w, c, k, r, s;
   int32_t pad_h, pad_w, stride_h, stride_w;
-  int64_t layers;  ///< of the network that have this shape; 0 = not told
+  int64_t layers;  ///< number of the network's layers with this shape; 0 = unknown
   std::string comment;
 
   const char *pass() const {
@@ -28,7 +28,7 @@ struct ConvShape {
   int64_t p() const { return (h + 2 * int64_t{pad_h} - r) / stride_h + 1; }
   int64_t q() const { return (w + 2 * int64_t{pad_w} - s) / stride_w + 1; }
 
-  /// e.g. "fprop n32 56x56x64 k64 3x3 s1 p1"; unequal strides and pads read "s2x1".
+  /// Name, e.g. "fprop n32 56x56x64 k64 3x3 s1 p1"; unequal strides and pads are written "s2x1".
   std::string name() const {
     const auto by = [](int32_t a, int32_t b) {
       return a == b ? std::to_string(a) : std::to_string(a) + 'x' + std::to_string(b);
@@ -44,9 +44,9 @@ struct ConvShape {
   double x_elems() const { return product({n, h, w, c}); }
   double y_elems() const { return product({n, p(), q(), k}); }
   double filter_elems() const { return product({k, r, s, c}); }
-  /// Of the direct algorithm, padding counted as if it were data: the same for every pass.
+  /// Operations of the direct algorithm, including those on padding; equal for every pass.
   double flop() const { return 2.0 * product({n, p(), q(), k, r, s, c}); }
-  /// Few channels take as long as those of a tile.
+  /// A layer with few channels takes as long as one with a tile's width of channels.
   double effort_flop() const {
     constexpr int32_t kTile = 64;
     return 2.0 * product({n, p(), q(), std::max(k, kTile), r, s, std::max(c, kTile)});
@@ -60,7 +60,7 @@ struct ConvShape {
   }
 };
 
-/// The problem; `out` MP_DTYPE_NONE is `dtype`.
+/// Descriptor of the problem; `out` MP_DTYPE_NONE means `dtype`.
 inline mp_conv2d_desc_t make_desc(const ConvShape &shape, mp_dtype_t dtype, mp_dtype_t out) {
   mp_conv2d_desc_t desc =
       mp_conv2d_desc_default(shape.n, shape.h, shape.w, shape.c, shape.k, shape.r, shape.s, dtype);
@@ -72,7 +72,7 @@ inline mp_conv2d_desc_t make_desc(const ConvShape &shape, mp_dtype_t dtype, mp_d
   return desc;
 }
 
-/// Every tensor once.
+/// Bytes of all tensors, each counted once.
 inline double min_bytes(const ConvShape &shape, const mp_conv2d_desc_t &desc) {
   const double out = shape.op == MP_CONV_FPROP   ? shape.y_elems()
                      : shape.op == MP_CONV_DGRAD ? shape.x_elems()
@@ -82,8 +82,8 @@ inline double min_bytes(const ConvShape &shape, const mp_conv2d_desc_t &desc) {
          out * static_cast<double>(dtype_bytes(desc.dtype_out));
 }
 
-/// "w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h[,layers,comment]": a layer, whose pass
-/// is fprop until it is changed.
+/// Parses "w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h[,layers,comment]", a layer;
+/// its pass is set to fprop.
 inline ConvShape parse_conv(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 12);
   if (fields.size() != 11 && fields.size() != 13)
@@ -118,7 +118,7 @@ inline ConvShape parse_conv(std::string_view line) {
   return shape;
 }
 
-/// The shapes that the options ask for, all passes of a layer after each other.
+/// Returns the shapes that the options select, with consecutive passes of each layer.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host);
 

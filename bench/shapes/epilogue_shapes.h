@@ -1,4 +1,4 @@
-// GEMMs of a transformer's linear layers, each with the epilogues that training gives it.
+// GEMMs of a transformer's linear layers with the epilogues that training uses.
 #pragma once
 
 #include <string>
@@ -13,36 +13,37 @@ enum class Epilogue {
   kNone,
   kBias,
   kBiasRelu,
-  kBiasGeluAux,    ///< GELU, and what it is applied to for the backward pass
-  kDgeluDbias,     ///< gradient of GELU, and the gradient of the bias before it
-  kAmaxFoundInf,   ///< what loss scaling asks of weight gradients in 16 bits
-  kAccumulateFp32  ///< D += of weight gradients over micro-batches
+  kBiasGeluAux,    ///< GELU; its input is stored for the backward pass
+  kDgeluDbias,     ///< gradient of GELU, and of the bias before it
+  kAmaxFoundInf,   ///< statistics of 16-bit weight gradients for loss scaling
+  kAccumulateFp32  ///< weight gradients accumulated over micro-batches
 };
 
-/// "bias+GELU+aux"
+/// Name, e.g. "bias+GELU+aux".
 const char *name_of(Epilogue epilogue);
 
-/// Of what a forward pass (NT), a data gradient (NN) and a weight gradient (TN) take, plain first.
+/// Epilogues of a forward pass (NT), a data gradient (NN) or a weight gradient (TN); the first has
+/// none.
 std::vector<Epilogue> epilogues_of(mp_op_t op_a, mp_op_t op_b);
 
 struct EpilogueShape {
   Shape gemm;
   Epilogue epilogue;
 
-  /// e.g. "NT 8192x4096x1024 bias+ReLU"
+  /// Name, e.g. "NT 8192x4096x1024 bias+ReLU".
   std::string name() const { return gemm.name() + ' ' + name_of(epilogue); }
   std::string label() const { return shape_label(gemm.set, name(), gemm.comment); }
   std::string kind() const { return gemm.kind() + ' ' + name_of(epilogue); }
   double effort_flop() const { return gemm.effort_flop(); }
 };
 
-/// The problem; D has the type of the operands, and is fp32 where it is accumulated.
+/// Descriptor of the problem; D has the type of the operands, or fp32 if it is accumulated.
 mp_gemm_desc_t make_desc(const EpilogueShape &shape, mp_dtype_t dtype);
 
-/// Every operand once, with those of the epilogue.
+/// Bytes of all operands and epilogue tensors, each counted once.
 double min_bytes(const EpilogueShape &shape, const mp_gemm_desc_t &desc);
 
-/// The shapes that the options ask for, each with its epilogues after each other.
+/// Returns the shapes that the options select, with consecutive epilogues of each shape.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<EpilogueShape> read_epilogue_shapes(const Options &options, bool on_host);
 

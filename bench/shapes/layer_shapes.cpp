@@ -50,11 +50,11 @@ double LayerShape::min_bytes(mp_dtype_t dtype) const {
   double elems = 0;
   switch (layer) {
     case Layer::kBatchNorm:
-      // Statistics are known when all of x has been read: it is read again with them, and so is dy.
+      // Normalization requires the statistics of all of x, so it reads x (and dy) a second time.
       elems = is_forward ? 2 * x + y : 2 * x + 2 * y + x;
       break;
     case Layer::kMaxPool:
-      elems = is_forward ? x + y : x + y + x;  // x tells which was the largest
+      elems = is_forward ? x + y : x + y + x;  // backward reads x to find the maximum
       break;
     case Layer::kAvgPool:
       elems = x + y;

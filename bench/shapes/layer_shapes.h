@@ -1,4 +1,4 @@
-// Layers around GEMM and convolution: batch normalisation, pooling, softmax cross-entropy.
+// Layers around GEMMs and convolutions: batch normalization, pooling, softmax cross-entropy.
 #pragma once
 
 #include <string>
@@ -14,35 +14,36 @@ enum class Layer { kBatchNorm, kMaxPool, kAvgPool, kSoftmaxXent };
 enum class LayerPass { kForward, kBackward };
 
 struct LayerShape {
-  std::string set;  ///< of sets.h
+  std::string set;  ///< name in sets.h
   Layer layer;
   LayerPass pass;
   int64_t n, h, w, c;
-  int32_t window, stride, pad;  ///< of pooling
+  int32_t window, stride, pad;  ///< for pooling only
   std::string comment;
 
   bool is_pool() const { return layer == Layer::kMaxPool || layer == Layer::kAvgPool; }
-  /// "maxpool forward"; a loss has its gradient in the same call: "softmax_xent forward, gradient".
+  /// Pass, e.g. "maxpool forward"; a loss computes its gradient in the same call: "softmax_xent
+  /// forward, gradient".
   std::string op() const;
-  /// e.g. "n256 112x112x64 3x3 s2 p1", "8192x50257"
+  /// Size, e.g. "n256 112x112x64 3x3 s2 p1", "8192x50257".
   std::string size() const;
   std::string name() const { return op() + ' ' + size(); }
   std::string label() const { return shape_label(set, name(), comment); }
   std::string kind() const { return op(); }
   int64_t x_elems() const { return n * h * w * c; }
   int64_t y_elems() const;
-  /// Of the larger arrays, each once for every pass over it that the algorithm needs.
+  /// Bytes of the larger arrays, counted once for every pass over them that the algorithm requires.
   double min_bytes(mp_dtype_t dtype) const;
-  /// As many as take about as long on the host target, which computes every element.
+  /// Operations that take the same time on the host target, which computes every element.
   double effort_flop() const { return 100 * min_bytes(MP_FP16); }
 };
 
-/// "layer,n,h,w,c,window,stride,pad,comment", the forward pass of it.
+/// Parses "layer,n,h,w,c,window,stride,pad,comment" as a forward pass.
 LayerShape parse_layer(std::string_view line);
 
 struct Options;
 
-/// The shapes that the options ask for, both passes of a layer after each other.
+/// Returns the shapes that the options select, with consecutive passes of each layer.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<LayerShape> read_layer_shapes(const Options &options, bool on_host);
 

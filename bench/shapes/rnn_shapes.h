@@ -1,16 +1,16 @@
-// A line of a file of recurrent layers -> a layer; a layer and a pass -> the call of mpcore/rnn.h, and the GEMMs
-// that it needs.
+// Shapes of the recurrent benchmark: a line of a file is a layer; each pass of it is a call of
+// mpcore/rnn.h with the GEMMs that it contains.
 //
-// One step of a layer with hidden size h, over a batch of n, has GEMMs with the recurrent weights
-// R (g h, h), where g is the number of gates:
+// One step of a layer with hidden size h, over a batch of n, has GEMMs with the recurrent weights R
+// (g h, h), where g is the number of gates:
 //
-//     fprop   gates_t (n, g h) = h_{t-1} (n, h)  R^T         a GEMM for each time step
-//     dgrad   dh_{t-1} (n, h)  = dgates_t (n, g h)  R        a GEMM for each time step
-//     wgrad   dR (g h, h)      = dgates^T (g h, n t)  h (n t, h)   one for all of them
+//     fprop   gates_t (n, g h) = h_{t-1} (n, h)  R^T         one GEMM per time step
+//     dgrad   dh_{t-1} (n, h)  = dgates_t (n, g h)  R        one GEMM per time step
+//     wgrad   dR (g h, h)      = dgates^T (g h, n t)  h (n t, h)   one GEMM for all steps
 //
-// There is no GEMM with weights of the input: DeepBench lets cuDNN add the input to the gates as
-// it is (CUDNN_SKIP_INPUT), and its figures count 2 g h^2 n t operations for every pass.
-// Its "vanilla" cell is CUDNN_RNN_RELU.
+// There is no GEMM with input weights: DeepBench makes cuDNN add the input to the gates directly
+// (CUDNN_SKIP_INPUT), and counts 2 g h^2 n t operations for every pass.  Its "vanilla" cell is
+// CUDNN_RNN_RELU.
 // Source: DeepBench, code/nvidia/rnn_bench.cu and cudnn_helper.h; cuDNN API, cudnnRNNMode_t.
 #pragma once
 
@@ -26,14 +26,14 @@ enum class RnnPass { kForward, kBackwardData, kBackwardWeights };
 
 /// One pass of a layer.
 struct RnnShape {
-  std::string set;   ///< of sets.h
+  std::string set;   ///< name in sets.h
   std::string pass;  ///< "fprop", "dgrad" or "wgrad"
   std::string cell;  ///< "vanilla", "lstm" or "gru"
   int64_t hidden, batch, timesteps;
 
   int64_t gates() const { return cell == "lstm" ? 4 : cell == "gru" ? 3 : 1; }
 
-  /// e.g. "fprop lstm h512 n16 t25".
+  /// Name, e.g. "fprop lstm h512 n16 t25".
   std::string name() const {
     return pass + ' ' + cell + " h" + std::to_string(hidden) + " n" + std::to_string(batch) + " t" +
            std::to_string(timesteps);
@@ -45,11 +45,11 @@ struct RnnShape {
            : pass == "dgrad" ? RnnPass::kBackwardData
                              : RnnPass::kForward;
   }
-  /// Its set is one of training: forward keeps what the gradients need.
+  /// True if the set is a training set: forward saves data for the gradients.
   bool is_training() const;
   double effort_flop() const { return gemms().effort_flop(); }
 
-  /// The GEMMs of the pass, all of one shape.
+  /// The GEMMs of the pass, all with one shape.
   Shape gemms() const {
     const bool is_wgrad = pass == "wgrad";
     const int64_t gates_size = gates() * hidden;
@@ -67,7 +67,7 @@ struct RnnShape {
   }
 };
 
-/// "hidden,batch,timesteps,type", forward.
+/// Parses "hidden,batch,timesteps,type" as a forward pass.
 inline RnnShape parse_rnn(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);
   if (fields.size() != 4) throw std::runtime_error("a line must be hidden,batch,timesteps,type");
@@ -83,21 +83,21 @@ inline RnnShape parse_rnn(std::string_view line) {
   return shape;
 }
 
-/// The layer as DeepBench has it: one, in one direction, with biases, and without W_ih.
-/// @param out  type of dW; NONE = that of the GEMM of `wgrad`, which is fp32 and added to
+/// Descriptor of a DeepBench layer: one layer, one direction, with biases, without W_ih.
+/// @param out  type of dW; NONE = that of the GEMM of `wgrad`, which accumulates in fp32
 mp_rnn_desc_t make_desc(const RnnShape &shape, mp_dtype_t dtype, mp_dtype_t out);
 
-/// Of what the pass writes: y, dx or dW.
+/// Type of the output of the pass: y, dx or dW.
 inline mp_dtype_t out_dtype(const RnnShape &shape, const mp_rnn_desc_t &desc) {
   return shape.call() == RnnPass::kBackwardWeights ? desc.dtype_dw : desc.dtype;
 }
 
-/// Every array of the call once, what is added to twice: W_hh, x and y, and in training the reserve, which has
-/// what one pass keeps for the next.
-/// @param reserve_bytes  as mp_rnn_get_sizes has it
+/// Bytes of all arrays of the call, each counted once, accumulated ones twice: W_hh, x and y, and
+/// in training the reserve, in which a pass saves data for the next one.
+/// @param reserve_bytes  size from mp_rnn_get_sizes
 double min_bytes(const RnnShape &shape, const mp_rnn_desc_t &desc, int64_t reserve_bytes);
 
-/// The shapes that the options ask for, all passes of a layer after each other.
+/// Returns the shapes that the options select, with consecutive passes of each layer.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<RnnShape> read_rnn_shapes(const Options &options, bool on_host);
 

@@ -1,4 +1,4 @@
-// Which shapes of a list are measured.
+// Selection of the measured shapes from a list.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace mpbench {
 
-/// Of each kind, with --quick.
+/// Number of shapes per kind with --quick.
 constexpr size_t kQuickOfKind = 2;
 
-// The host target takes about 0.1 s for as many operations on two cores.
+// Operations that take the host target about 0.1 s on two cores.
 constexpr double kMaxHostFlop = 1.6e9;
-// The software device takes about 10 s.
+// Operations that take the software device about 10 s.
 constexpr double kMaxCountedFlop = 1.5e11;
 
-/// At most `count` of each kind, spread over those of its kind.
+/// Keeps at most `count` items per kind, spread evenly.
 template <typename Item>
 void keep_spread(std::vector<Item> &items, size_t count) {
   std::map<std::string, size_t> available, seen;
@@ -30,10 +30,10 @@ void keep_spread(std::vector<Item> &items, size_t count) {
   });
 }
 
-/// What --filter, --quick and --limit ask for.
-/// @tparam Item  has label(), in which --filter looks; kind(), of which --quick takes some; and
-///               effort_flop(), operations that take as long, by which --quick knows what
-///               is slow without a GPU
+/// Returns the items that --filter, --quick and --limit select.
+/// @tparam Item  has label(), which --filter matches; kind(), of which --quick takes some; and
+///               effort_flop(), the equivalent number of operations, by which --quick skips items
+///               that are slow without a GPU
 template <typename Item>
 std::vector<Item> selected(std::vector<Item> items, const Options &options, bool on_host) {
   std::erase_if(items, [&](const Item &item) {

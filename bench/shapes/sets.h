@@ -7,7 +7,7 @@
 
 namespace mpbench {
 
-/// Inference runs forward alone.
+/// Inference runs the forward pass only.
 enum class Use { kTraining, kInference };
 
 struct ShapeSet {
@@ -33,14 +33,14 @@ constexpr ShapeSet kShapeSets[] = {
     {"deepbench_allreduce", "allreduce", "deepbench_allreduce.csv", Use::kTraining},
 };
 
-/// NULL = there is none of this name.
+/// NULL = no set has this name.
 constexpr const ShapeSet *find_set(std::string_view name) {
   for (const ShapeSet &set : kShapeSets)
     if (name == set.name) return &set;
   return nullptr;
 }
 
-/// The sets that a suite measures when --set is `asked`, which may be "all".
+/// Returns the sets that a suite measures for --set `asked`, which may be "all".
 inline std::vector<ShapeSet> sets_of(std::string_view suite, const std::string &asked) {
   std::vector<ShapeSet> sets;
   for (const ShapeSet &set : kShapeSets)

@@ -1,5 +1,5 @@
-// Files with one shape a line: comments start with #, the first other line is a heading, fields
-// stand between commas.
+// Files with one shape per line: comments start with #, the first other line is a heading, fields
+// are separated by commas.
 #pragma once
 
 #include <charconv>
@@ -13,7 +13,7 @@
 
 namespace mpbench {
 
-/// The first `count` fields between commas, and what is left of the line.
+/// Splits the first `count` comma-separated fields from the rest of the line.
 inline std::vector<std::string_view> split_line(std::string_view line, size_t count) {
   std::vector<std::string_view> fields;
   while (fields.size() < count) {
@@ -26,10 +26,10 @@ inline std::vector<std::string_view> split_line(std::string_view line, size_t co
   return fields;
 }
 
-/// The largest extent of a shape; the product of two of them is counted in bytes with 64 bits.
+/// Largest extent of a shape; the bytes of two such extents fit in 64 bits.
 constexpr int64_t kMaxExtent = 1'000'000'000;
 
-/// @throws std::runtime_error unless the field is a whole number from `least` to `most`
+/// @throws std::runtime_error unless the field is an integer from `least` to `most`
 inline int64_t parse_field(std::string_view field, int64_t least = 1, int64_t most = kMaxExtent) {
   int64_t number = least;
   const char *const end = field.data() + field.size();
@@ -40,7 +40,7 @@ inline int64_t parse_field(std::string_view field, int64_t least = 1, int64_t mo
   return number;
 }
 
-/// @throws std::runtime_error if 64 bits cannot count the bytes of a tensor of these extents
+/// @throws std::runtime_error if the bytes of a tensor of these extents exceed 64 bits
 inline void require_countable(std::initializer_list<int64_t> extents) {
   double elems = 1;
   for (const int64_t extent : extents) elems *= static_cast<double>(extent);
@@ -48,7 +48,7 @@ inline void require_countable(std::initializer_list<int64_t> extents) {
     throw std::runtime_error("the shape has more than 1e18 elements");
 }
 
-/// `parse` makes a shape of a line, or throws what is wrong with it.
+/// `parse` converts a line to a shape, or throws an error message.
 /// @throws std::runtime_error if the file is missing or malformed.
 template <typename Parse>
 auto read_shape_lines(const std::string &path, Parse parse) {
@@ -71,7 +71,7 @@ auto read_shape_lines(const std::string &path, Parse parse) {
   return shapes;
 }
 
-/// "set name comment", without what is not there.
+/// Returns "set name comment", without empty parts.
 inline std::string shape_label(const std::string &set, const std::string &name,
                                const std::string &comment) {
   return set + ' ' + name + (comment.empty() ? "" : ' ' + comment);

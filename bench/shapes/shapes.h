@@ -1,12 +1,12 @@
-// A line of a shape file -> a row-major GEMM.
+// Shapes of the GEMM benchmark: a line of a file is a row-major GEMM.
 //
 // DeepBench lists column-major problems C(m,n) = op(A) op(B).  A column-major matrix and its
-// transpose in row-major are the same memory, and transposing the product gives
+// row-major transpose have the same memory layout.  Transposing the product gives
 //
 //     C^T (n,m) = op(B)^T (n,k)  op(A)^T (k,m)
 //
-// whose matrices are, in row-major, exactly the arrays at hand: the operands change places, m and
-// n with them, and each keeps its flag.
+// whose matrices in row-major order are the given arrays: the operands and m and n are swapped, and
+// each operand keeps its flag.
 #pragma once
 
 #include <algorithm>
@@ -24,16 +24,16 @@ namespace mpbench {
 
 /// D(m,n) = op_a(A) op_b(B), row-major and dense.
 struct Shape {
-  std::string set;  ///< of sets.h
+  std::string set;  ///< name in sets.h
   int64_t m, n, k;
   mp_op_t op_a, op_b;
-  /// Sums weight gradients over micro-batches: unless told otherwise, D is fp32 and beta is 1.
+  /// Accumulates weight gradients over micro-batches: by default, D is fp32 and beta is 1.
   bool is_wgrad;
   std::string comment;
-  /// GEMMs of this shape after each other, with A and D of their own and one B.
+  /// Number of consecutive GEMMs of this shape, with separate A and D and a shared B.
   int64_t calls = 1;
 
-  /// Of one of them, e.g. "NT 4096x6144x4096".
+  /// Name of a single GEMM, e.g. "NT 4096x6144x4096".
   std::string name() const {
     const auto letter = [](mp_op_t op) { return op == MP_OP_T ? 'T' : 'N'; };
     return std::string{letter(op_a), letter(op_b), ' '} + std::to_string(m) + 'x' +
@@ -42,9 +42,9 @@ struct Shape {
   std::string label() const { return shape_label(set, name(), comment); }
   std::string kind() const { return set + ' ' + name().substr(0, 2); }
 
-  /// Of all of them.
+  /// Operations of all calls.
   double flop() const { return static_cast<double>(calls) * flop_of(m, n, k); }
-  /// A thin matrix takes as long as one of a tile's width.
+  /// A thin matrix takes as long as one with the width of a tile.
   double effort_flop() const {
     constexpr int64_t kTile = 64;
     return static_cast<double>(calls) * flop_of(std::max(m, kTile), std::max(n, kTile), k);
@@ -56,7 +56,7 @@ struct Shape {
   }
 };
 
-/// The problem with its storage; `out` MP_DTYPE_NONE is resolved as Shape::is_wgrad says.
+/// Descriptor of the problem; `out` MP_DTYPE_NONE is resolved as described at Shape::is_wgrad.
 inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t out) {
   const mp_dtype_t usual_out = shape.is_wgrad ? MP_FP32 : dtype;
   mp_gemm_desc_t desc = mp_gemm_desc_default(shape.m, shape.n, shape.k, dtype,
@@ -69,7 +69,8 @@ inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t
   return desc;
 }
 
-/// Every operand once; of so many GEMMs with A and D of their own and one B.
+/// Bytes of all operands, each counted once; for `calls` GEMMs with separate A and D and a shared
+/// B.
 inline double min_bytes(const mp_gemm_desc_t &desc, int64_t calls = 1) {
   const double m = static_cast<double>(calls * desc.m), n = static_cast<double>(desc.n),
                k = static_cast<double>(desc.k);
@@ -84,7 +85,7 @@ inline mp_op_t parse_op(char letter) {
   return letter == 'T' ? MP_OP_T : MP_OP_N;
 }
 
-/// "m,n,k,a_t,b_t", column-major.
+/// Parses "m,n,k,a_t,b_t", column-major.
 inline Shape parse_deepbench(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);
   if (fields.size() != 5) throw std::runtime_error("a line must be m,n,k,a_t,b_t");
@@ -100,7 +101,7 @@ inline Shape parse_deepbench(std::string_view line) {
           .comment = {}};
 }
 
-/// "m,n,k,layout,comment", row-major; TN is a weight gradient dW = dy^T x.
+/// Parses "m,n,k,layout,comment", row-major; TN is a weight gradient dW = dy^T x.
 inline Shape parse_llm(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);
   if (fields.size() != 5 || fields[3].size() != 2)
@@ -115,13 +116,13 @@ inline Shape parse_llm(std::string_view line) {
           .comment = std::string(fields[4])};
 }
 
-/// Of a file in the format of llm_gemm_shapes.csv.
+/// Reads a file in the format of llm_gemm_shapes.csv.
 /// @throws std::runtime_error if it is missing or malformed.
 std::vector<Shape> read_shape_file(const std::string &path);
 
 struct Options;
 
-/// The shapes that the options ask for, set by set in file order.
+/// Returns the shapes that the options select, in the order of sets and files.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<Shape> read_shapes(const Options &options, bool on_host);
 
