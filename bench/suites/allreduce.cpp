@@ -1,6 +1,6 @@
-// mpbench allreduce: gradients of several ranks become their average, mp_grads_all_reduce.
+// mpbench allreduce: averages the gradients of several ranks with mp_grads_all_reduce.
 //
-// Every rank is a thread.  The first one measures, and the others make a call whenever it makes one.
+// Each rank is a thread.  The first one measures; the others repeat each of its calls.
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kHostRanks = 2;
 
-/// Calls that a rank asks of the others.
+/// Counts the calls that the other ranks must make.
 class Calls {
  public:
   void ask() {
@@ -30,8 +30,8 @@ class Calls {
     has_ended_ = true;
     changed_.notify_all();
   }
-  /// Until more than `made` calls are asked for, or none will be.
-  /// @return false: there are no more
+  /// Waits until more than `made` calls are requested, or the measurement has ended.
+  /// @return false if it has ended
   bool wait(int64_t made) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return asked_ > made || has_ended_; });
@@ -45,10 +45,10 @@ class Calls {
   bool has_ended_ = false;
 };
 
-/// Data sets of one rank, taken in turn.
+/// Data sets of one rank, used cyclically.
 class Gradients {
  public:
-  /// @param values  host; of every set
+  /// @param values  host memory; initial value of every set
   Gradients(mp_context_t context, const std::vector<char> &values, int64_t elems, mp_dtype_t dtype,
             int64_t sets) {
     for (int64_t set = 0; set < sets; ++set) {
@@ -89,7 +89,7 @@ class AllReduceBench {
         stopwatch_(machine),
         pool_(machine, options.dtype) {}
 
-  /// The ranks.
+  /// Creates the ranks.
   void begin();
   void measure(const AllReduceShape &shape);
 
@@ -103,7 +103,7 @@ class AllReduceBench {
   Report &report_;
   Stopwatch stopwatch_;
   RandomPool pool_;
-  std::unique_ptr<mptools::Ranks> ranks_;  ///< NULL = there are none, as a note says
+  std::unique_ptr<mptools::Ranks> ranks_;  ///< NULL = none; a note has the reason
 };
 
 int AllReduceBench::available_ranks() const {
@@ -130,7 +130,7 @@ void AllReduceBench::measure(const AllReduceShape &shape) {
                              .transport = machine_.on_host() ? "threads" : "NCCL",
                              .timing = time(shape)});
   } catch (const std::exception &error) {
-    ranks_.reset();  // ranks that have failed cannot meet again
+    ranks_.reset();  // ranks that have failed cannot communicate again
     throw std::runtime_error(error.what() +
                              std::string("; the remaining shapes were not measured"));
   }

@@ -1,4 +1,4 @@
-// mpbench autocast: what a rewrite of a graph costs the host, by the number of its nodes.
+// mpbench autocast: host time of a graph rewrite, by number of nodes.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int32_t kNodes[] = {100, 1000, 10'000, 100'000, 1'000'000};
 
-// A rewrite of a million nodes takes longer than a batch or a brief budget; it has at least so many.
+// A rewrite of a million nodes exceeds a batch or a brief budget; least_batches still applies.
 constexpr Pace kPace{.warm_up_us = 0, .batch_us = 1e3, .budget_us = 1e6, .least_batches = 21};
 constexpr Pace kBriefPace{.warm_up_us = 0, .batch_us = 1e3, .budget_us = 5e4, .least_batches = 5};
 constexpr double kMaxCalls = 1000;
@@ -43,7 +43,7 @@ std::vector<AutocastItem> all_items() {
   return items;
 }
 
-/// Of a function of the host alone, for which no stream is waited.
+/// Times a function that runs on the host only, without stream synchronization.
 Timing time_function(const std::function<void()> &call, const Pace &pace) {
   const auto us_of = [&](int64_t calls) {
     const auto start = std::chrono::steady_clock::now();
@@ -51,7 +51,7 @@ Timing time_function(const std::function<void()> &call, const Pace &pace) {
     const std::chrono::duration<double, std::micro> all = std::chrono::steady_clock::now() - start;
     return all.count() / static_cast<double>(calls);
   };
-  call();  // the first one finds memory that was never touched
+  call();  // touches its memory for the first time
   const double one_us = us_of(1);
   const auto calls =
       static_cast<int64_t>(std::clamp(std::round(pace.batch_us / one_us), 1.0, kMaxCalls));
@@ -72,7 +72,7 @@ Timing time_function(const std::function<void()> &call, const Pace &pace) {
 
 using Policy = std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast_destroy>>;
 
-/// As a host has that asks for fp16, and no environment changes.
+/// Policy of a host that requests fp16, without environment overrides.
 Policy make_policy() {
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
   config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
@@ -91,7 +91,7 @@ class AutocastBench {
     const mp_autocast_graph_t view = graph.view();
     AutocastAnswer answer(graph);
     mp_autocast_result_t &result = answer.view();
-    // Without a context there is no gate, and no device has a part in it.
+    // The rewrite has no context, so no activation condition applies and no device is involved.
     const auto rewrite = [&] {
       check(mp_autocast_rewrite(policy_.get(), nullptr, &view, &result));
     };

@@ -9,10 +9,10 @@ namespace {
 constexpr const char *kMatMul = "MatMul", *kBiasAdd = "BiasAdd", *kRelu = "Relu";
 constexpr const char *kLayer[] = {kMatMul, kBiasAdd, kRelu};
 constexpr size_t kLayers = 4 * std::size(kLayer);
-/// Twice four layers, with what MP_AUTOCAST_PRESET_DEFAULT denies behind each four.
+/// Twice four layers, each four followed by an operation that MP_AUTOCAST_PRESET_DEFAULT denies.
 constexpr size_t kPlaces = 2 * (kLayers + 1);
 
-/// Equal names have one address, as in a host that keeps each once.
+/// Equal names have one address, as in a host that interns them.
 const char *op_at(size_t place) {
   const size_t in_half = place % (kLayers + 1);
   if (in_half < kLayers) return kLayer[in_half % std::size(kLayer)];
@@ -28,7 +28,7 @@ const char *name_of(GraphShape shape) {
 }
 
 AutocastGraph::AutocastGraph(GraphShape shape, int32_t nodes) {
-  // Not of a distribution, whose numbers are a C++ library's own.
+  // A standard distribution would generate other numbers with another C++ library.
   std::mt19937_64 bits(kSeed);
   const auto below = [&](size_t count) { return static_cast<size_t>(bits() % count); };
   const bool is_chain = shape == GraphShape::kChain;

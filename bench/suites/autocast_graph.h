@@ -1,4 +1,4 @@
-// Graphs that mp_autocast_rewrite is timed on: as large as one likes, of the operations of a network.
+// Synthetic network graphs of any size for timing mp_autocast_rewrite.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace mpbench {
 
 enum class GraphShape {
-  kChain,  ///< each node reads the one before it: neighbours of the graph are neighbours in memory
-  kRandom  ///< each node reads any one before it: they are not
+  kChain,  ///< each node reads the previous one: neighbors are adjacent in memory
+  kRandom  ///< each node reads any earlier one: neighbors are not adjacent
 };
 
 const char *name_of(GraphShape shape);
@@ -19,23 +19,23 @@ class AutocastGraph {
  public:
   AutocastGraph(GraphShape shape, int32_t nodes);
 
-  /// Points into this graph.
+  /// Returns a view with pointers into this graph.
   mp_autocast_graph_t view() const;
   int32_t num_tensors() const { return static_cast<int32_t>(tensor_dtype_.size()); }
   int32_t num_inputs() const { return static_cast<int32_t>(input_tensor_.size()); }
 
  private:
-  /// Returns the tensor.
+  /// Adds a tensor and returns its index.
   int32_t add_tensor(int32_t producer, mp_tensor_role_t role);
   void add_node(const char *op, const std::vector<int32_t> &inputs);
 
   std::vector<const char *> node_op_;
   std::vector<int32_t> first_input_{0}, input_tensor_, tensor_producer_;
   std::vector<uint8_t> tensor_dtype_, tensor_role_;
-  std::vector<int32_t> output_;  ///< of each node
+  std::vector<int32_t> output_;  ///< output tensor of each node
 };
 
-/// Room for all that a rewrite of that graph says.
+/// Storage for the complete output of a rewrite.
 class AutocastAnswer {
  public:
   explicit AutocastAnswer(const AutocastGraph &graph);

@@ -1,5 +1,5 @@
-// mpbench batched: many GEMMs in one call.  Batches with strides stand beside cuBLASLt's, batches with
-// pointers beside cublasGemmBatchedEx, groups beside a loop of cuBLASLt and cublasGemmGroupedBatchedEx.
+// mpbench batched: strided batches compared with cuBLASLt, pointer arrays with cublasGemmBatchedEx,
+// groups with a loop over cuBLASLt and with cublasGemmGroupedBatchedEx.
 #include <optional>
 
 #include "batched_operation.h"

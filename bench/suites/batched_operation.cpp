@@ -11,7 +11,7 @@ mp_gemm_desc_t item_desc(const BatchedShape &shape, int64_t i, mp_dtype_t dtype)
   return make_desc(item, dtype, dtype);
 }
 
-/// The descriptor of a group: what its items share.
+/// Descriptor of a group: the fields that its entries share.
 mp_gemm_desc_t group_desc(const BatchedShape &shape, mp_dtype_t dtype) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, dtype, dtype);
   desc.op_a = shape.gemm.op_a;
@@ -75,7 +75,7 @@ void set_group(Operation &operation, const Machine &machine, const BatchedShape 
   };
 }
 
-/// The ends go to the device once, as a layer before would leave them there.
+/// Copies the offsets to the device once; a previous layer would have computed them there.
 void set_ragged(Operation &operation, const Machine &machine, const BatchedShape &shape,
                 mp_dtype_t dtype) {
   const mp_gemm_desc_t desc = make_desc(shape, dtype);

@@ -1,4 +1,4 @@
-// Many GEMMs in one call as an operation, and a loop of cuBLASLt that does the same as a group.
+// Batched GEMMs as an operation, and the equivalent loop over cuBLASLt for a group.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,12 @@ namespace mpbench {
 
 Operation batched_operation(const Machine &machine, const BatchedShape &shape, mp_dtype_t dtype);
 
-/// What programs without a grouped GEMM run, as the first choice; where cuBLAS has
-/// cublasGemmGroupedBatchedEx, that is the second.
+/// Loop over cuBLASLt, as in programs without a grouped GEMM, as the first choice;
+/// cublasGemmGroupedBatchedEx is the second one, if cuBLAS has it.
 class GroupPeer : public Peer {
  public:
-  /// @param grouped  NULL: the loop alone
-  /// @throws std::runtime_error if cuBLASLt has no algorithm for an item.
+  /// @param grouped  NULL: the loop only
+  /// @throws std::runtime_error if cuBLASLt has no algorithm for an entry.
   GroupPeer(const CublasLt &loop, const Cublas *grouped, const BatchedShape &shape,
             mp_dtype_t dtype);
 

@@ -1,4 +1,4 @@
-// What a step calls beside GEMM and convolution.
+// Calls of a step other than GEMM and convolution.
 #include "call_cases.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ const StepOp &step_op(const std::string &name) {
   return *found;
 }
 
-/// An operation of mpbench step on few elements per tensor: the host works for tensors, if anything.
+/// An operation of mpbench step on few elements per tensor, so that host work per tensor dominates.
 CallCase on_tensors(const char *call, const char *op, int64_t tensors) {
   const Layout layout = equal_tensors(tensors, kTensorElems);
   return {.call = call,
@@ -31,7 +31,7 @@ CallCase on_tensors(const char *call, const char *op, int64_t tensors) {
           }};
 }
 
-/// A call on a scaler.
+/// Case of a call on a scaler.
 template <typename Call>
 CallCase on_scaler(const char *name, const char *problem, bool enqueues, const Call &call) {
   return {.call = name,
@@ -39,7 +39,7 @@ CallCase on_scaler(const char *name, const char *problem, bool enqueues, const C
           .enqueues = enqueues,
           .make = [call](const Machine &machine, Pools &) -> Work {
             const auto scaler = std::make_shared<Scaler>(make_scaler(machine));
-            // A first update, so that there is an outcome to ask for.
+            // A first update creates an outcome to query.
             check(mp_scaler_update(scaler->get(), nullptr, machine.stream()));
             machine.synchronize();
             return
@@ -47,7 +47,7 @@ CallCase on_scaler(const char *name, const char *problem, bool enqueues, const C
           }};
 }
 
-/// A call on `count` elements or bytes of an array and as many of another.
+/// Case of a call on two arrays of `count` elements or bytes.
 template <typename Call>
 CallCase on_arrays(const char *name, int64_t count, const char *unit, Call call) {
   constexpr int64_t kLargestBytes = 4;

@@ -1,4 +1,4 @@
-// The calls of a training step whose cost on the host is measured.
+// Calls of a training step whose host time is measured.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@
 namespace mpbench {
 
 struct CallCase {
-  std::string call;     ///< "mp_gemm"
-  std::string problem;  ///< "4096x4096x4096, named kernel"
-  /// Gives the device something to do.  On the host target such a call does that work itself, so
-  /// what it takes there is no cost of calling.
+  std::string call;     ///< e.g. "mp_gemm"
+  std::string problem;  ///< e.g. "4096x4096x4096, named kernel"
+  /// True if the call enqueues device work.  On the host target such a call executes the work
+  /// itself, so its time is not call overhead.
   bool enqueues;
-  /// One data set for all calls; the work owns it.
+  /// Creates work with one data set for all calls; the work owns the data.
   std::function<Work(const Machine &, Pools &)> make;
-  /// The same call of cuBLASLt, with data of its own; NULL = there is none.
+  /// Creates the same call of cuBLASLt with separate data; NULL = there is none.
   std::function<Work(const Machine &, const CublasLt &)> make_peer = nullptr;
 
   std::string label() const { return call + ", " + problem; }
-  /// --quick takes all: they are quick.
+  /// Each case is its own kind: --quick runs all, since they are short.
   std::string kind() const { return label(); }
   double effort_flop() const { return 0; }
 };

@@ -1,4 +1,4 @@
-// The data of a call of GEMM or convolution.
+// Data of a GEMM or convolution call.
 #pragma once
 
 #include "bench/timing/machine.h"

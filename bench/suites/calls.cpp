@@ -1,4 +1,4 @@
-// mpbench calls: how long the host is held up by each call of a training step.
+// mpbench calls: host time of each call of a training step.
 #include <optional>
 
 #include "bench/rows/call_row.h"
@@ -19,7 +19,7 @@ class CallBench {
   void measure(const CallCase &call);
 
  private:
-  /// NULL where there is none for this call.
+  /// Empty if the call has no peer.
   std::optional<Work> make_peer(const CallCase &call);
 
   const Machine &machine_;

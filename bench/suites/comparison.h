@@ -1,4 +1,4 @@
-// mpcore and those it is compared with, timed in turns.
+// mpcore and the works that it is compared with, timed interleaved.
 #pragma once
 
 #include <exception>
@@ -12,7 +12,8 @@
 
 namespace mpbench {
 
-/// The fastest by a brief timing; the first is sure to run, others that fail when tried are left out.
+/// Returns the fastest choice by a brief timing; the first is known to run, others are skipped if
+/// they fail.
 inline size_t fastest_choice(const std::vector<Work> &choices, const Stopwatch &stopwatch,
                              const Machine &machine) {
   std::vector<Work> works;
@@ -34,14 +35,14 @@ class Comparison {
  public:
   explicit Comparison(Work own) : works_{std::move(own)} {}
 
-  /// @param result  filled by run(); where it lies must not change before
+  /// @param result  filled by run(); its address must not change before
   void add(std::optional<PeerResult> &result, std::string name, Work work) {
     works_.push_back(std::move(work));
     entries_.push_back({&result, std::move(name)});
   }
 
-  /// @param other  as Stopwatch::time
-  /// @return mpcore's own time
+  /// @param other  passed to Stopwatch::time
+  /// @return mpcore's time
   Timing run(const Stopwatch &stopwatch, const Pace &pace,
              const std::function<void()> &other = nullptr) {
     const std::vector<Timing> timings = stopwatch.time(works_, pace, other);
@@ -56,7 +57,7 @@ class Comparison {
     std::string name;
   };
 
-  std::vector<Work> works_;  ///< mpcore's own first
+  std::vector<Work> works_;  ///< the first one is mpcore's
   std::vector<Entry> entries_;
 };
 

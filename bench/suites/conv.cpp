@@ -1,5 +1,5 @@
-// mpbench conv: the three passes of convolutional layers, beside cuDNN in the same precision, in
-// FP32 and in TF32.
+// mpbench conv: the three passes of convolutional layers, compared with cuDNN in the same
+// precision, in FP32 and in TF32.
 #include <memory>
 #include <optional>
 
@@ -38,7 +38,7 @@ ConvBench::ConvBench(const Options &options, const Machine &machine, Report &rep
 }
 
 void ConvBench::measure(const ConvShape &shape) {
-  // Clocks once, under the load of the first shape.
+  // Clocks are reported once, under the load of the first shape.
   const std::string during = has_clocks_ ? "" : "mp_conv2d " + shape.name();
   report_.add(ConvRow{.shape = shape, .figures = timer_.time(comparand(shape), during)});
   has_clocks_ = true;

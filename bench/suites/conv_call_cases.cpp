@@ -1,4 +1,4 @@
-// What a call of a convolution costs the host: its checks, the choice of a kernel, and the rest, as in
+// Host time of a convolution call: argument checks, kernel selection, and the rest, as in
 // gemm_call_cases.cpp.
 #include <memory>
 
@@ -29,7 +29,7 @@ CallCase conv(const char *name, Convolve *convolve, mp_conv_op_t op, int32_t ima
           .problem = images > 0 ? kLayer : "empty",
           .enqueues = images > 0,
           .make = [convolve, op, images](const Machine &machine, Pools &) -> Work {
-            // Images and results are equally large; a filter is smaller.
+            // Images and results have the same size; a filter is smaller.
             const mp_conv2d_desc_t full = layer(32);
             const auto x = std::make_shared<Matrices>(
                 matrix(machine, full.n * full.h * full.w, full.c),

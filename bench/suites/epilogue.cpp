@@ -1,4 +1,4 @@
-// mpbench epilogue: GEMMs of linear layers with what training does to their results, beside cuBLASLt's
+// mpbench epilogue: GEMMs of linear layers with the epilogues of training, compared with cuBLASLt's
 // epilogues.
 #include <optional>
 

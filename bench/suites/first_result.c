@@ -1,9 +1,10 @@
-/* What a program waits for that loads libmpcore.so: prints the microseconds of each phase.
+/* Prints the microseconds of each phase until a program that loads libmpcore.so has its first
+ * result.
  *
  *     mpbench_first_result LIBRARY DEVICE EDGE
  *
- * DEVICE is that of mp_context_config.  It multiplies square matrices of that edge.  It is C and not
- * linked with the library, so that dlopen has to load all that the library needs. */
+ * DEVICE is that of mp_context_config; EDGE is the size of the square matrices.  The program is C
+ * and not linked with the library, so that dlopen has to load all that the library needs. */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void check(mp_status_t status, const char *what) {
   if (status != MP_SUCCESS) fail(what, mp.last_error());
 }
 
-/* Of a pointer to a function; POSIX has dlsym give what can be one. */
+/* Stores a function pointer; POSIX guarantees that dlsym's result can be converted to one. */
 static void find(void *library, const char *name, void *function) {
   void *const symbol = dlsym(library, name);
   if (symbol == NULL) fail(name, dlerror());
@@ -63,7 +64,7 @@ static double now_us(void) {
   return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
 }
 
-/* Prints what has passed since the last call. */
+/* Prints the time since the last call. */
 static void print_phase(void) {
   static double then_us = 0;
   const double us = now_us();

@@ -1,5 +1,5 @@
-// mpbench gemm: GEMMs of real networks, beside cuBLASLt and beside the rate that large
-// squares reach in the same run.
+// mpbench gemm: GEMMs of real networks, compared with cuBLASLt and with the rate of large squares
+// in the same run.
 #include "bench/rows/gemm_row.h"
 #include "bench/shapes/shapes.h"
 #include "gemm_timer.h"
@@ -14,7 +14,7 @@ class GemmBench {
   GemmBench(const Options &options, const Machine &machine, Report &report)
       : options_(options), machine_(machine), report_(report), timer_(options, machine, report) {}
 
-  /// The peak.
+  /// Measures the peak.
   void begin();
   void measure(const Shape &shape) {
     report_.add(GemmRow{.shape = shape, .figures = timer_.time(shape)});
@@ -43,7 +43,7 @@ void GemmBench::begin() {
   const std::vector<int64_t> edges =
       machine_.on_host() ? std::vector<int64_t>{512} : std::vector<int64_t>{4096, 8192};
   Pace pace = pace_of(options_, machine_);
-  // The first seconds of load also bring the GPU to the clocks that its power limit allows.
+  // The warm-up also brings the GPU to the clocks that its power limit allows.
   if (!machine_.on_host()) pace.warm_up_us = 1.5e6;
 
   Peak peak{.tflops = 0, .from = {}};

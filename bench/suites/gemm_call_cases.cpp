@@ -1,8 +1,8 @@
-// What a call of GEMM costs the host: its checks (an empty GEMM), the choice of a kernel (a question
-// that launches nothing; a call that names its kernel does without), and the rest.
+// Host time of a GEMM call: argument checks (an empty GEMM), kernel selection (a query without
+// launch; not needed by a call that names its kernel), and the rest.
 //
-// Kernels that use TMA need tensor maps, which a thread keeps for the problems that it ran last:
-// other pointers or shapes in each call are more than it can keep.
+// Kernels that use TMA need tensor maps, which each thread caches for recent problems.  Calls with
+// different pointers or shapes exceed that cache.
 #define MP_ENABLE_EXPERIMENTAL
 #include <memory>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSmall = 128;
 constexpr int64_t kLarge = 4096;
-/// Several times as many as a thread keeps tensor maps.
+/// Several times the size of a thread's tensor map cache.
 constexpr int64_t kOthers = 1024;
 constexpr int32_t kGroup = 8;
 
@@ -34,7 +34,7 @@ mp_gemm_desc_t square(int64_t edge) {
   return mp_gemm_desc_default(edge, edge, edge, MP_FP16, MP_FP16);
 }
 
-/// For call number i of a run: another shape than in the calls before.
+/// Shape of call i of a sequence; differs from the shapes of the calls before.
 mp_gemm_desc_t other_shape(int64_t i) {
   constexpr int64_t kSteps = 32;
   return mp_gemm_desc_default(kSmall + 8 * (i / kSteps), kSmall + 8 * (i % kSteps), kSmall, MP_FP16,
@@ -154,7 +154,7 @@ int64_t workspace_bytes(const Machine &machine, const Group &group) {
   return static_cast<int64_t>(bytes);
 }
 
-/// @param rows  of the first GEMM; the others have more.  0 = all are empty.
+/// @param rows  m of the first GEMM; the others have more.  0 = all are empty.
 std::shared_ptr<Group> make_group(const Machine &machine, int64_t rows) {
   const auto group = std::make_shared<Group>();
   for (int64_t i = 0; i < kGroup; ++i) {

@@ -1,5 +1,5 @@
-// cuBLASLt has no epilogue that measures a result in 16 bits: as a peer its GEMM is followed by a pass of
-// mpcore over D.
+// GEMM of cuBLASLt followed by mpcore's statistics pass over D, as a peer: cuBLASLt has no epilogue
+// that measures a 16-bit result.
 #pragma once
 
 #include <map>
@@ -45,7 +45,7 @@ class GemmThenStats : public Peer {
  private:
   const Machine &machine_;
   CublasLtGemm gemm_;
-  std::map<const void *, TensorList> lists_;  ///< by D
+  std::map<const void *, TensorList> lists_;  ///< key: address of D
 };
 
 }  // namespace mpbench

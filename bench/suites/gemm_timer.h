@@ -1,4 +1,4 @@
-// GEMMs beside cuBLASLt.
+// Times GEMMs together with cuBLASLt.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ class GemmTimer {
  public:
   GemmTimer(const Options &options, const Machine &machine, Report &report);
 
-  /// A shape as the options ask for it.
+  /// Times a shape as the options specify.
   Figures time(const Shape &shape) { return timer_.time(comparand(shape, options_.out_dtype)); }
-  /// A shape in the input type alone and beside its peer alone.
+  /// Times a shape with D in the input type, and its peer; no FP32 baselines.
   Figures time_bare(const Shape &shape, const Pace &pace, const std::string &during) {
     return timer_.time_bare(comparand(shape, MP_DTYPE_NONE), pace, during);
   }

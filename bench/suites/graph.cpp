@@ -1,4 +1,5 @@
-// mpbench graph: what mp_graph_forward and mp_graph_backward cost beside the same calls by hand.
+// mpbench graph: time of mp_graph_forward and mp_graph_backward compared with the same calls
+// without a graph.
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
@@ -15,15 +16,15 @@
 namespace mpbench {
 namespace {
 
-/// One whose launches are most of what it costs, and one whose products are.
+/// One shape dominated by launches, and one dominated by GEMMs.
 constexpr PerceptronShape kShapes[] = {{.layers = 8, .width = 32, .batch = 16},
                                        {.layers = 4, .width = 256, .batch = 128}};
 
-// So many rounds and no more.  One more than a multiple of four: the quartiles are rounds then.
+// Fixed number of rounds: 4 n + 1, so that each quartile is the value of a round.
 constexpr int64_t kRounds = 401, kBriefRounds = 41;
-/// Of one batch, so that a stream's queue is never full.
+/// Launches per batch that never fill the queue of a stream.
 constexpr int64_t kMaxLaunches = 700;
-/// The number of calls ends a batch, and not time, so that both have equally many.
+/// The number of calls ends a batch instead of time, so that both forms have equally many.
 constexpr double kLongerThanBatchesUs = 1e9;
 
 Pace pace_with(const Options &options) {
@@ -51,7 +52,7 @@ std::vector<GraphItem> all_items() {
   return items;
 }
 
-/// "mp_cast, 9 mp_gemm, mp_softmax_xent"
+/// Formats calls, e.g. "mp_cast, 9 mp_gemm, mp_softmax_xent".
 std::string listed(const std::vector<std::string> &calls) {
   std::string all;
   for (auto call = calls.begin(); call != calls.end();) {
@@ -79,12 +80,12 @@ class GraphBench {
 
  private:
   using Bytes = std::vector<std::byte>;
-  static constexpr std::byte kFill{0xff};  ///< no number: what is not written is seen
+  static constexpr std::byte kFill{0xff};  ///< NaN: shows unwritten elements
 
-  /// The arrays that `form` writes, after one step.
+  /// Contents of the arrays that `form` writes, after one step.
   template <typename Form>
   std::vector<Bytes> bytes_after_step(const Form &form) const;
-  /// @throws std::runtime_error  the two do not make the same calls, or not with the same bits
+  /// @throws std::runtime_error if calls or results of the two forms differ in any bit
   void require_equal(const PerceptronAsGraph &graph, const PerceptronByHand &by_hand) const;
 
   const Options &options_;
@@ -119,7 +120,7 @@ void GraphBench::require_equal(const PerceptronAsGraph &graph,
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (own[i] != theirs.at(i))
       throw std::runtime_error(arrays[i].name + " differs from the result of the direct calls");
-    // A comparison of zeros, or of what was never written, would say nothing.
+    // Arrays that are all zero, or were never written, would compare equal.
     const auto is_full_of = [&](std::byte value) { return own[i] == Bytes(own[i].size(), value); };
     if (is_full_of(kFill) || (is_full_of(std::byte{0}) && !arrays[i].may_be_zero))
       throw std::runtime_error(arrays[i].name + " was not written or contains only zeros");
@@ -133,7 +134,7 @@ void GraphBench::measure(const GraphItem &item) const {
   require_equal(graph, by_hand);
 
   const auto launches = static_cast<int64_t>(by_hand.calls().size());
-  // One is not timed.  Where no queue has to be filled they take turns step by step.
+  // One call is not timed.  Without a queue to fill, the forms alternate step by step.
   const int64_t most_calls = machine_.on_host() ? 2 : std::max<int64_t>(2, kMaxLaunches / launches);
   const std::vector<Work> works = {Work([&] { graph.step(); }, /*prepare=*/nullptr, most_calls),
                                    Work([&] { by_hand.step(); }, /*prepare=*/nullptr, most_calls)};
@@ -147,7 +148,7 @@ void GraphBench::measure(const GraphItem &item) const {
                .whole = timed(stopwatch_.time(works, pace)),
                .host = {}};
   if (!machine_.on_host()) row.host = timed(stopwatch_.time_host(works, pace.least_batches));
-  // Not that of one call alone.
+  // Enqueue time per step, not that of one call.
   row.whole.graph.enqueue_us = (row.host ? *row.host : row.whole).graph.median_us;
   report_.add(row);
 }
@@ -157,7 +158,7 @@ void GraphBench::measure(const GraphItem &item) const {
 Suite graph_suite(const Options &options, const Machine &machine, Report &report) {
   const auto cost_us = [&](const GraphItem &item) {
     Pace pace = pace_with(options);
-    pace.batch_us = 2e3;  // about
+    pace.batch_us = 2e3;  // approximate
     return 2 * measuring_us(machine, pace, item.effort_flop());
   };
   return make_suite<GraphBench>("graph", selected(all_items(), options, machine.on_host()), cost_us,

@@ -46,7 +46,7 @@ T *LayerData::take(int64_t count, int64_t elem_bytes) {
   return memory_.back().as<T>();
 }
 
-/// Backward passes find what forward ones leave behind.
+/// Runs the forward pass before a backward pass, which reads its results.
 void LayerData::fill(RandomPool &pool, LayerTensors &set) {
   const int64_t elem_bytes = dtype_bytes(dtype_), x = shape_.x_elems(), y = shape_.y_elems();
   set.x = take<void>(x, elem_bytes);
@@ -60,7 +60,7 @@ void LayerData::fill(RandomPool &pool, LayerTensors &set) {
     for (int32_t &label : labels) label = static_cast<int32_t>(bits() % shape_.c);
     check(mp_memcpy(machine_.context(), set.labels, labels.data(), labels.size() * sizeof(int32_t),
                     machine_.stream()));
-    machine_.synchronize();  // `labels` is about to go
+    machine_.synchronize();  // `labels` is about to be freed
     return;
   }
   set.y = take<void>(y, elem_bytes);
@@ -141,16 +141,17 @@ Work LayerData::peer(const CudnnLayer &layer) {
   return [this, &layer] { layer.enqueue(next_set()); };
 }
 
-/// Softmax is another operation than its loss; among equals, which are frequent in 16 bits, cuDNN may take
-/// another for the largest.
+/// False for softmax, which computes no loss, and for the backward pass of max pooling: ties are
+/// frequent in 16 bits and cuDNN may select another maximum.
 bool LayerData::is_comparable() const {
   const bool has_ties = shape_.layer == Layer::kMaxPool && shape_.pass == LayerPass::kBackward;
   return shape_.layer != Layer::kSoftmaxXent && !has_ties;
 }
 
-/// Largest values are exact.  A mean of w w values is off by w w roundings of fp32.  Statistics of N values
-/// are off by sqrt(N) roundings, in one direction or the other, and are multiplied by at most gamma
-/// inv_std = sqrt(3) and xhat = sqrt(3), in up to three terms: less than 32 of them for two results.
+/// Maxima are exact.  A mean of w w values has an error of w w roundings of fp32.  Statistics of N
+/// values have an error of sqrt(N) roundings in either direction, multiplied by at most gamma
+/// inv_std = sqrt(3) and xhat = sqrt(3), in up to three terms: less than 32 of them for two
+/// results.
 Tolerance LayerData::tolerance() const {
   if (shape_.layer == Layer::kMaxPool) return {.absolute = 0, .relative = 0};
   const double absolute =

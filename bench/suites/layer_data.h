@@ -1,4 +1,4 @@
-// The tensors of a layer, in as many sets as exceed L2, and mpcore's calls on them.
+// Tensors of a layer, in enough sets to exceed L2, and mpcore's calls on them.
 #pragma once
 
 #include <vector>
@@ -19,13 +19,13 @@ class LayerData {
   int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
   int64_t workspace_bytes() const { return workspace_.bytes(); }
 
-  /// Each call takes the next set.
+  /// Work in which each call uses the next set.
   Work own();
   Work peer(const CudnnLayer &layer);
 
-  /// Whether both write the same, and by how much they may differ.
+  /// True if mpcore and cuDNN compute the same result, up to a tolerance.
   bool is_comparable() const;
-  /// As Problem::difference_to.
+  /// Same contract as Problem::difference_to.
   std::string difference_to(const CudnnLayer &layer) const;
 
  private:

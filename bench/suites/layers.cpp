@@ -1,5 +1,5 @@
-// mpbench layers: batch normalisation, pooling and the loss, each timed in turns with a copy that moves as
-// many bytes and with cuDNN.
+// mpbench layers: batch normalization, pooling and the loss, each timed interleaved with a copy of
+// as many bytes and with cuDNN.
 #include <memory>
 #include <optional>
 
@@ -28,7 +28,7 @@ class LayerBench {
   void measure(const LayerShape &shape);
 
  private:
-  /// Fills in its times, in turns with a copy and with the peer.
+  /// Fills in the times, interleaved with a copy and the peer.
   void time(LayerRow &row, LayerData &data);
   std::unique_ptr<CudnnLayer> make_peer(const LayerShape &shape);
   std::string peer_name(const LayerShape &shape) const;
@@ -76,7 +76,7 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
 }
 
 std::unique_ptr<CudnnLayer> LayerBench::make_peer(const LayerShape &shape) {
-  // Its softmax writes as much as the loss with its gradient does, and more than the loss alone.
+  // cuDNN's softmax writes as much as the loss with its gradient, and more than the loss alone.
   const bool is_loss_alone =
       shape.layer == Layer::kSoftmaxXent && shape.pass == LayerPass::kForward;
   if (!library_ || is_loss_alone) return nullptr;

@@ -33,8 +33,8 @@ Layout resnet50() {
   Layout layout{"resnet50", {}};
   const auto add_convolution = [&](int64_t in, int64_t out, int64_t edge) {
     layout.numel.push_back(in * out * edge * edge);
-    layout.numel.push_back(out);  // batch normalisation: scale
-    layout.numel.push_back(out);  // and shift
+    layout.numel.push_back(out);  // batch normalization: scale
+    layout.numel.push_back(out);  // shift
   };
   add_convolution(3, 64, 7);
   constexpr int64_t kExpansion = 4;

@@ -20,7 +20,7 @@ const std::string &set_of(const EpilogueShape &shape) {
   return shape.gemm.set;
 }
 
-/// Of the name "set shape"; DeepBench lists some twice.
+/// Finds the shape named "set shape"; DeepBench lists some twice.
 template <typename Shape>
 const Shape *find_shape(const std::vector<Shape> &shapes, const std::string &name) {
   const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const Shape &shape) {

@@ -1,4 +1,4 @@
-// For profilers: one GEMM or convolution, and no other work that looks like it.
+// Runs one GEMM or convolution for profilers, without other similar work.
 #pragma once
 
 #include "bench/options.h"
@@ -6,8 +6,8 @@
 
 namespace mpbench {
 
-/// Calls what --once names, on data as the bench has them, waits, and prints the kernel.
-/// @throws std::runtime_error if there is none of this name.
+/// Runs the call that --once names on the bench's data, waits, and prints the kernel.
+/// @throws std::runtime_error if there is no shape with this name.
 void call_once(const Options &options, const Machine &machine);
 
 }  // namespace mpbench

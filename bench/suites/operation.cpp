@@ -18,7 +18,7 @@ void set_kernels(Operation &operation, Runnable runnable) {
   operation.predicted_us = static_cast<double>(operation.calls) * runnable.predicted_us;
 }
 
-/// In the order of the arguments of mp_conv2d_*.
+/// Sets the sizes in the order of the arguments of mp_conv2d_*.
 void set_elems(Operation &operation, const ConvShape &shape) {
   const auto x = static_cast<int64_t>(shape.x_elems());
   const auto y = static_cast<int64_t>(shape.y_elems());
@@ -29,9 +29,9 @@ void set_elems(Operation &operation, const ConvShape &shape) {
   operation.out_elems = is_fprop ? y : is_wgrad ? filter : x;
 }
 
-/// cuDNN may take Winograd's algorithm, which rounds transformed images and filters to the type of the
-/// tensors.  F(4x4, 3x3), the largest tile in use, makes their roundings up to an order of magnitude
-/// larger than those of a plain product: 8 roundings of P.
+/// cuDNN may use Winograd's algorithm, which rounds transformed images and filters to the type of
+/// the tensors.  With F(4x4, 3x3), the largest tile in use, these roundings are up to an order of
+/// magnitude larger than those of direct products: 8 roundings of P.
 /// Source: Lavin, Gray, Fast Algorithms for Convolutional Neural Networks, 2016.
 Tolerance tolerance_of(const ConvShape &shape, const mp_conv2d_desc_t &desc) {
   const double terms = shape.op == MP_CONV_FPROP   ? shape.filter_elems() / shape.k
@@ -110,8 +110,8 @@ Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
   operation.row_elems = desc.n;
   operation.min_bytes = min_bytes(shape, desc);
   if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) {
-    // Neither GELU nor its derivative is steeper than 1.13, and tanh may be that of the hardware, whose
-    // relative error is 2^-11 (PTX ISA, tanh.approx.f32).
+    // GELU and its derivative have slopes below 1.13.  tanh may be the hardware's, with a relative
+    // error of 2^-11 (PTX ISA, tanh.approx.f32).
     operation.tolerance.absolute =
         1.13 * operation.tolerance.absolute + 0x1p-10 * magnitude_of_sums(desc.k);
   }

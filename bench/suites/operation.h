@@ -1,4 +1,4 @@
-// A GEMM or a convolution as far as timing needs to know it: both are measured by the same code.
+// Description of a GEMM or a convolution for timing, so that both share one implementation.
 #pragma once
 
 #include <functional>
@@ -18,22 +18,23 @@ struct Operation {
   int64_t first_elems, second_elems, out_elems;
   mp_dtype_t dtype, out_dtype;
   float beta;
-  /// So many after each other, with first and out of their own and one second.
+  /// Number of consecutive calls, with separate first and out and a shared second.
   int64_t calls;
-  double flop, min_bytes;             ///< of all calls; every operand is counted once
-  std::vector<const char *> kernels;  ///< that can run it, the library's choice first
-  double predicted_us;                ///< of all calls, by the cost model that chose the kernel
-  Tolerance tolerance;                ///< of an element of the output, between mpcore and a peer
+  double flop, min_bytes;             ///< for all calls; each operand is counted once
+  std::vector<const char *> kernels;  ///< all that can run it, the library's choice first
+  double predicted_us;                ///< for all calls, by the cost model of kernel selection
+  Tolerance tolerance;                ///< for an output element, between mpcore and a peer
   Epilogue epilogue = Epilogue::kNone;
-  int64_t row_elems = 0;                ///< of the output, where there is an epilogue
-  std::vector<ItemOffsets> items = {};  ///< of a batch: each has a pointer in Operands::items
+  int64_t row_elems = 0;                ///< row length of the output, if there is an epilogue
+  std::vector<ItemOffsets> items = {};  ///< entries of a batch with pointers in Operands::items
 
   /// @param kernel  NULL: the library's choice
   std::function<int64_t(const char *kernel)> workspace_bytes;
   std::function<void(const char *kernel, const Operands &, const Buffer &workspace)> enqueue;
 };
 
-/// Where the library has no question for its choice: of pointers and groups, and with an epilogue.
+/// Kernel name of calls for which the library has no kernel query: pointer arrays, groups,
+/// epilogues.
 inline constexpr const char *kNotNamed = "not named";
 
 /// Fills in the kernels that can run it, and the predicted time.

@@ -1,4 +1,4 @@
-// The passes that a step is made of, and those around it, each as a call of its own.
+// Passes that form a step, and passes around it, each as a separate call.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// A library of kernels beside mpcore.
+// A library of kernels that mpcore is compared with.
 #pragma once
 
 #include <exception>
@@ -9,8 +9,8 @@
 
 namespace mpbench {
 
-/// Stays empty where it is missing; a note says so, and `what` has no peer then.
-/// @tparam Library  CublasLt or Cudnn, made of `arguments`
+/// Empty if the library is missing; a note reports this, and that `what` has no peer.
+/// @tparam Library  CublasLt or Cudnn, constructed from `arguments`
 template <typename Library, typename... Arguments>
 void open_peer_library(std::optional<Library> &library, const char *what, Report &report,
                        const Arguments &...arguments) {
@@ -22,7 +22,7 @@ void open_peer_library(std::optional<Library> &library, const char *what, Report
   }
 }
 
-/// With its version.
+/// Name of the library with its version.
 template <typename Library>
 std::string name_of(const Library &library) {
   return std::string(Library::kName) + ' ' + std::to_string(library.version());

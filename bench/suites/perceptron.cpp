@@ -13,7 +13,7 @@ namespace {
 constexpr const char *kCast = "mp_cast", *kGemm = "mp_gemm", *kMemset = "mp_memset",
                      *kLoss = "mp_softmax_xent";
 
-/// Of [-most, most].
+/// Uniform values in [-most, most].
 std::vector<float> uniform(std::mt19937 &bits, int64_t count, float most) {
   std::vector<float> values(static_cast<size_t>(count));
   for (float &value : values) value = most * (static_cast<float>(bits()) * 0x1p-31f - 1.0f);
@@ -41,7 +41,8 @@ Buffer cast(const Machine &machine, const Buffer &values, mp_dtype_t dtype) {
 
 PerceptronStart::PerceptronStart(const Machine &machine, const PerceptronShape &shape) {
   std::mt19937 bits(1);
-  // As He et al. 2015 begin: relu halves what passes, and gradients are as large in front as behind.
+  // Initialization of He et al. 2015: relu halves the variance, and gradients keep their size
+  // across layers.
   const float most = std::sqrt(6.0f / static_cast<float>(shape.width));
   for (int64_t i = 0; i < shape.products(); ++i) {
     weights.push_back(uniform(bits, shape.width * shape.width, most));
@@ -83,7 +84,7 @@ PerceptronAsGraph::PerceptronAsGraph(const Machine &machine, const PerceptronSha
   machine.synchronize();
 }
 
-/// Returns the loss.
+/// Describes the network and returns the loss tensor.
 int32_t PerceptronAsGraph::describe(const PerceptronShape &shape) {
   mp_graph_t graph = graph_.get();
   const int64_t x_extent[] = {shape.batch, shape.width};
@@ -105,7 +106,7 @@ int32_t PerceptronAsGraph::describe(const PerceptronShape &shape) {
   }
   check(mp_graph_add_input(graph, "labels", MP_DTYPE_NONE, 1, x_extent, &labels_));
   const int32_t inputs[] = {y, labels_};
-  // All that it has, so that it is known which of them a step computes.
+  // All three outputs are requested, to find which of them a step computes.
   int32_t outputs[] = {-1, -1, -1};
   check(mp_graph_add_node(graph, "SoftmaxXent", "loss", inputs, 2, nullptr, 0, outputs, 3));
   std::tie(loss_, row_loss_, correct_) = std::tie(outputs[0], outputs[1], outputs[2]);
@@ -246,7 +247,7 @@ void PerceptronByHand::step() const {
   }
 
   void *dz = dz_[0].data(), *dz_below = dz_[1].data();
-  // mp_softmax_xent adds to it.
+  // mp_softmax_xent adds to the count.
   check(mp_memset(context, correct_.data(), 0, sizeof(int64_t), stream));
   check(mp_softmax_xent(context, &xent_, below, labels_, /*loss_scale=*/nullptr,
                         row_loss_.as<float>(), loss_.as<float>(), correct_.as<int64_t>(), dz,
@@ -267,7 +268,7 @@ std::vector<std::string> PerceptronByHand::calls() const {
   calls.insert(calls.end(), layers_.size(), kGemm);
   calls.emplace_back(kMemset);
   calls.emplace_back(kLoss);
-  // The last bias, all weights, and the data of all layers but the first.
+  // Gradients of the last bias, of all weights, and of the data of all layers except the first.
   calls.insert(calls.end(), 2 * layers_.size(), kGemm);
   return calls;
 }

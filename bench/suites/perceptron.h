@@ -1,5 +1,5 @@
-// A perceptron in training, forward and backward, in two forms that make the same calls with the same bits:
-// described once as a graph, and written out call by call as a program without graphs has it.
+// Training step of a perceptron in two forms that make the same calls with bit-identical results:
+// as a graph, and call by call without a graph.
 #pragma once
 
 #include <memory>
@@ -16,26 +16,26 @@ struct Written {
   std::string name;
   void *data;
   int64_t bytes;
-  bool may_be_zero = false;  ///< throughout
+  bool may_be_zero = false;  ///< all elements may be zero
 };
 
-/// What both forms begin with, on the host but for the batch.
+/// Initial state of both forms, in host memory except for the batch.
 struct PerceptronStart {
   PerceptronStart(const Machine &machine, const PerceptronShape &shape);
 
-  std::vector<std::vector<float>> weights, biases;  ///< of each product
+  std::vector<std::vector<float>> weights, biases;  ///< per GEMM
   Buffer x, labels;                                 ///< fp32, int32_t
 };
 
-/// mp_graph_forward and mp_graph_backward.
+/// The step by mp_graph_forward and mp_graph_backward.
 class PerceptronAsGraph {
  public:
-  /// @param dtype  MP_FP32, or what autocast computes in; also of `start`, which must live as long
+  /// @param dtype  MP_FP32, or the compute type of autocast.  `start` must outlive this object.
   PerceptronAsGraph(const Machine &machine, const PerceptronShape &shape, mp_dtype_t dtype,
                     const PerceptronStart &start);
 
   void step() const;
-  /// The functions that a step calls, in their order, as mp_graph_describe has them.
+  /// Functions that a step calls, in order, as reported by mp_graph_describe.
   std::vector<std::string> calls() const;
   /// Gradients of all weights and biases, and the loss.
   std::vector<Written> written() const;
@@ -53,7 +53,8 @@ class PerceptronAsGraph {
   int32_t x_ = -1, labels_ = -1, loss_ = -1, row_loss_ = -1, correct_ = -1;
 };
 
-/// The same without a graph.  All that does not change from step to step is prepared, as a compiled graph has it.
+/// The step without a graph.  Everything that is constant between steps is prepared, as in a
+/// compiled graph.
 class PerceptronByHand {
  public:
   PerceptronByHand(const Machine &machine, const PerceptronShape &shape, mp_dtype_t dtype,
@@ -66,9 +67,9 @@ class PerceptronByHand {
  private:
   struct Layer {
     Buffer master, model, bias, weight_grad, bias_grad, y;
-    mp_epilogue_t forward;  ///< of the product that makes y
-    mp_epilogue_t below;    ///< of the one that makes the gradient in front of this layer's relu
-    const void *weight;     ///< as products read it
+    mp_epilogue_t forward;  ///< GEMM that computes y
+    mp_epilogue_t below;    ///< GEMM that computes the gradient before this layer's relu
+    const void *weight;     ///< in the type that GEMMs read
   };
 
   Layer make_layer(size_t index, const PerceptronStart &start) const;
@@ -83,7 +84,7 @@ class PerceptronByHand {
   mp_gemm_desc_t forward_, data_gradient_, weight_gradient_, row_sum_;
   mp_xent_desc_t xent_;
   Buffer low_x_, ones_, workspace_, loss_, row_loss_, correct_;
-  Buffer dz_[2];  ///< in turn
+  Buffer dz_[2];  ///< used alternately
   std::vector<Layer> layers_;
 };
 

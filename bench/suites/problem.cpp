@@ -3,7 +3,7 @@
 namespace mpbench {
 namespace {
 
-/// The tensors of an epilogue in one piece of memory; their sizes alone where that is NULL.
+/// Tensors of an epilogue in one allocation; computes sizes only if the base is NULL.
 struct EpilogueMemory {
   EpilogueMemory(const Operation &operation, char *memory) : start(memory) {
     const Epilogue epilogue = operation.epilogue;
@@ -85,7 +85,7 @@ void Problem::put_pointers(Operands &set, char *memory) const {
       items.push_back(static_cast<const char *>(base) + item.*offset * bytes);
     check(mp_memcpy(machine_.context(), to, items.data(), items.size() * sizeof(void *),
                     machine_.stream()));
-    machine_.synchronize();  // `items` is about to go
+    machine_.synchronize();  // `items` is about to be freed
   };
   const int64_t array_bytes = pointer_bytes() / 3;
   put(memory, set.first, &ItemOffsets::first, elem_bytes);

@@ -1,4 +1,4 @@
-// An operation with its data: what mpcore and its peers are given.
+// An operation with the data for mpcore and its peers.
 #pragma once
 
 #include <string>
@@ -19,15 +19,16 @@ class Problem {
   int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
   const Operands &first_set() const { return sets_.front(); }
   const std::vector<Operands> &all_sets() const { return sets_; }
-  /// What the library asks for, and what forced kernels have asked for since.
+  /// Size for the library's choice, and for forced kernels used so far.
   int64_t workspace_bytes() const { return workspace_.bytes(); }
 
-  /// All calls on the next set of operands; makes room for what a forced kernel needs.
+  /// Work that runs all calls on the next set of operands; allocates the workspace of a forced
+  /// kernel.
   Work own(const char *kernel = nullptr);
   Work peer(const Peer &peer, size_t choice = 0);
 
-  /// Compares all that is written, but the sums and flags of an epilogue, with what the peer writes.
-  /// @return a clause that says what differs, "" if nothing does
+  /// Compares the results of mpcore and the peer, except for sums and flags of an epilogue.
+  /// @return a clause that describes the difference, "" if there is none
   std::string difference_to(const Peer &peer, size_t choice);
 
  private:
@@ -47,7 +48,7 @@ class Problem {
   const Machine &machine_;
   Operation operation_;
   Buffer operands_;
-  std::vector<Operands> sets_;  ///< those of later calls follow first and out
+  std::vector<Operands> sets_;  ///< data of further calls follow in first and out
   size_t next_ = 0;
   Buffer workspace_;
 };

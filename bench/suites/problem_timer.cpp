@@ -5,7 +5,7 @@
 namespace mpbench {
 namespace {
 
-/// What is known of it before it is timed.
+/// Fields that are known before timing.
 Figures untimed_figures(const Problem &problem) {
   const Operation &operation = problem.operation();
   return {.dtype = operation.dtype,

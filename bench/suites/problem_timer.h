@@ -1,4 +1,4 @@
-// GEMMs and convolutions beside a peer in the same precision, in FP32 and in TF32.
+// Times GEMMs and convolutions together with a peer in the same precision, in FP32 and in TF32.
 #pragma once
 
 #include <functional>
@@ -14,31 +14,31 @@
 
 namespace mpbench {
 
-/// What is timed, and what makes its peers.
+/// A problem to time, and factories of its peers.
 struct Comparand {
-  std::string name;          ///< of the shape
+  std::string name;          ///< name of the shape
   bool is_headline = false;  ///< also timed alone, unless options say otherwise
   std::function<Operation()> operation, fp32_operation;
-  std::string library;  ///< of the peers, with its version; empty = there is none
-  /// Both throw std::runtime_error where the library has no algorithm for the problem.
+  std::string library;  ///< peer library and version; empty = none
+  /// Both throw std::runtime_error if the library has no algorithm for the problem.
   std::function<std::unique_ptr<Peer>(const Problem &)> make_peer;
   std::function<std::unique_ptr<Peer>(const Problem &, PeerMath)> make_fp32_peer;
 };
 
-/// Where calls are counted, the counts are all that it finds.
+/// Times a problem, or, on a software device, only counts it.
 class ProblemTimer {
  public:
-  /// @param report  gets the notes on peers that are missing and on results that are wrong
+  /// @param report  receives notes on missing peers and on wrong results
   ProblemTimer(const Options &options, const Machine &machine, Report &report);
 
-  /// As the options ask for it.
-  /// @param during  where not empty, the clocks under this load are reported and called so
+  /// Times the problem as the options specify.
+  /// @param during  label for the clocks under this load; empty = not reported
   Figures time(const Comparand &comparand, const std::string &during = {});
-  /// Beside its peer alone.
+  /// Times the problem and its peer only.
   Figures time_bare(const Comparand &comparand, const Pace &pace, const std::string &during);
 
  private:
-  /// The same of FP32 operands, and what computes it.
+  /// The same problem with FP32 operands, and its peers.
   struct Fp32Side {
     std::optional<Problem> problem;
     std::unique_ptr<Peer> fp32, tf32;
@@ -46,13 +46,13 @@ class ProblemTimer {
 
   Figures compare(const Comparand &comparand, Problem &problem, const Pace &pace, bool is_bare);
   Figures count(const Comparand &comparand);
-  /// The peer's algorithm that is fastest.
+  /// Index of the peer's fastest algorithm.
   size_t best_choice(Problem &problem, const Peer &peer) const;
   bool check_agreement(const Comparand &comparand, Problem &problem, const Peer &peer,
                        size_t choice);
   void add_baselines(const Comparand &comparand, Fp32Side &side, Comparison &comparison,
                      Baselines &baselines);
-  /// NULL where there is none for this problem; a note says so, and `what` it would have been.
+  /// NULL if the peer cannot run this problem; a note reports `what` is missing.
   template <typename Make>
   std::unique_ptr<Peer> make_or_note(const char *what, const Comparand &comparand, Make make);
 

@@ -1,4 +1,4 @@
-// How good the choice of the kernel was.
+// Quality of kernel selection.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace mpbench {
 
-/// Each on its own, the library's choice first.
+/// One work per kernel, the library's choice first.
 inline std::vector<Work> works_of_kernels(Problem &problem) {
   std::vector<Work> works;
   for (const char *kernel : problem.operation().kernels) works.push_back(problem.own(kernel));
   return works;
 }
 
-/// @param works  one of each kernel, the library's choice first
+/// @param works  one per kernel, the library's choice first
 inline RankResult rank_of(const std::vector<const char *> &kernels, const std::vector<Work> &works,
                           const Stopwatch &stopwatch, const Machine &machine) {
   const std::vector<Timing> timings = stopwatch.time(works, brief_pace(machine));

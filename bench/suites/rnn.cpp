@@ -1,4 +1,4 @@
-// mpbench rnn: the GEMMs of recurrent layers alone, without what the cells do between them; then the whole layers.
+// mpbench rnn: the GEMMs of recurrent layers without the cells, then the complete layers.
 #include "bench/rows/rnn_row.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "gemm_timer.h"
@@ -26,7 +26,7 @@ class RnnBench {
     const RnnShape &shape = item.shape;
     if (!item.is_layer)
       return report_.add(RnnRow{.shape = shape, .figures = timer_.time(shape.gemms())});
-    // What it keeps on the device, and what it starts, is made when the first layer comes.
+    // Created for the first layer, since it allocates device memory and starts processes.
     if (!layer_timer_) layer_timer_.emplace(options_, machine_, report_);
     report_.add(layer_timer_->measure(shape));
   }
@@ -39,7 +39,7 @@ class RnnBench {
   std::optional<RnnLayerTimer> layer_timer_;
 };
 
-/// One table after the other.
+/// GEMMs first, then layers: one table each.
 std::vector<RnnItem> rnn_items(const Options &options, const Machine &machine) {
   std::vector<RnnItem> items;
   const std::vector<RnnShape> shapes = read_rnn_shapes(options, machine.on_host());

@@ -9,7 +9,7 @@
 namespace mpbench {
 namespace {
 
-/// What comes before a pass in a training step.
+/// Passes before this pass in a training step.
 std::vector<RnnPass> passes_before(RnnPass pass) {
   if (pass == RnnPass::kForward) return {};
   if (pass == RnnPass::kBackwardData) return {RnnPass::kForward};
@@ -46,12 +46,14 @@ RnnData::RnnData(const Machine &machine, const RnnShape &shape, const mp_rnn_des
     reserve_bytes_ = static_cast<int64_t>(sizes_of(machine, desc).reserve_bytes);
   reserve_workspace(nullptr);
 
-  // As torch begins them: with values in [-1, 1] the gradients of a long sequence would leave FP16.
+  // torch's initialization: with values in [-1, 1] the gradients of a long sequence would overflow
+  // FP16.
   const float most = 1 / std::sqrt(static_cast<float>(shape.hidden));
   Pools pools{RandomPool(machine, desc.dtype), RandomPool(machine, desc.dtype, most),
               RandomPool(machine, MP_FP32, most)};
   const auto set_bytes = static_cast<int64_t>(min_bytes(shape, desc, reserve_bytes()));
-  // Backward data uses up what forward has left: each batch has a call that is timed and one before it.
+  // Backward data consumes the results of forward: each batch needs an untimed call and a timed
+  // one.
   const int64_t least = shape.call() == RnnPass::kForward || machine.is_counted() ? 1 : 2;
   const int64_t count = std::max(least, machine.sets_beyond_l2(set_bytes));
   for (int64_t i = 0; i < count; ++i) sets_.push_back(make_set(pools));
@@ -174,7 +176,8 @@ Result RnnData::result() const {
   const bool is_weights = pass == RnnPass::kBackwardWeights;
   const int64_t columns =
       is_weights ? shape_.gates() * shape_.hidden : shape_.timesteps * shape_.batch;
-  // Gradients of weights begin as 0 on both sides, because they do not begin alike in two types.
+  // Gradients of weights start at 0 on both sides, because two types cannot start at the same
+  // nonzero values.
   return {.data = is_weights                  ? set.dw_hh
                   : pass == RnnPass::kForward ? set.y
                                               : set.dx,
@@ -183,7 +186,7 @@ Result RnnData::result() const {
           .is_added_to = false};
 }
 
-/// Where a gate is about 0, rounding decides whether ReLU lets its gradient pass.
+/// Rounding decides whether ReLU passes the gradient of a gate near 0.
 bool RnnData::is_comparable() const {
   return shape_.call() == RnnPass::kForward || desc_.cell != MP_RNN_RELU;
 }
@@ -210,10 +213,11 @@ std::string RnnData::difference_to(const CudnnRnn &layer) {
                     tolerance_of_rnn(shape_, desc_.dtype, largest_of(values)));
 }
 
-/// Rounding of what goes from step to step does not build up: with weights in [-1, 1] / sqrt(h) a step shrinks what is off.
-/// With the same inputs FP16 and BF16 came within 2 roundings of the largest element of what FP32 gives, for LSTM and
-/// GRU up to 150 steps (tests/tools/test_bench_rnn.cpp).  cuDNN may round the sums of gates too, which are a few times as
-/// large as what comes of them.  Sums in fp32 are in another order, whose errors have random signs.
+/// Rounding errors of the recurrence do not accumulate: with weights in [-1, 1] / sqrt(h) a step
+/// shrinks them.  With equal inputs, FP16 and BF16 results of LSTM and GRU were within 2 roundings
+/// of the largest element of the FP32 result for up to 150 steps (tests/tools/test_bench_rnn.cpp).
+/// cuDNN may also round the sums of gates, which are a few times larger.  Sums in fp32 have another
+/// order, and errors with random signs.
 Tolerance tolerance_of_rnn(const RnnShape &shape, mp_dtype_t dtype, double largest) {
   constexpr double kRoundings = 16;
   const auto terms = static_cast<double>(shape.gemms().k);

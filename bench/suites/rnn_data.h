@@ -1,4 +1,4 @@
-// The tensors of a recurrent layer, in as many sets as exceed L2, and mpcore's calls on them.
+// Tensors of a recurrent layer, in enough sets to exceed L2, and mpcore's calls on them.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ namespace mpbench {
 
 class RnnData {
  public:
-  /// The pass finds what the passes before it leave.
-  /// @param desc  of `shape`; where it does not skip the input there is a W_ih too
+  /// Runs the earlier passes whose results the pass reads.
+  /// @param desc  descriptor of `shape`; without MP_RNN_FLAG_SKIP_INPUT it has a W_ih too
   RnnData(const Machine &machine, const RnnShape &shape, const mp_rnn_desc_t &desc);
   RnnData(const RnnData &) = delete;
   RnnData &operator=(const RnnData &) = delete;
@@ -24,23 +24,23 @@ class RnnData {
   const mp_rnn_desc_t &desc() const { return desc_; }
   int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
   const std::vector<RnnTensors> &all_sets() const { return sets_; }
-  /// That can run it, the library's choice first.
+  /// Kernels that can run the pass, the library's choice first.
   const std::vector<const char *> &kernels() const { return kernels_; }
-  /// What the library asks for, and what forced kernels have asked for since.
+  /// Size for the library's choice, and for forced kernels used so far.
   int64_t workspace_bytes() const { return workspace_.bytes(); }
   int64_t reserve_bytes() const { return reserve_bytes_; }
 
-  /// The pass on the next set.
+  /// Work that runs the pass on the next set.
   /// @param kernel  NULL: the library's choice
   Work own(const char *kernel = nullptr);
-  /// The same of the peer, which has been made of all_sets().
+  /// The same pass of the peer, which was constructed from all_sets().
   Work peer(const CudnnRnn &layer);
-  /// Of the shape of backward weights: backward data before it in the same call.
+  /// Backward data and backward weights in one call, for a shape of backward weights.
   Work own_backward();
 
-  /// Whether the peer has to come to the same.
+  /// True if the peer must compute the same result.
   bool is_comparable() const;
-  /// Both from forward on; as Problem::difference_to.
+  /// Runs both from forward on; same contract as Problem::difference_to.
   std::string difference_to(const CudnnRnn &layer);
 
  private:
@@ -54,9 +54,9 @@ class RnnData {
   void enqueue(const char *kernel, RnnPass pass, const RnnTensors &set) const;
   Work own_passes(const char *kernel, std::vector<RnnPass> passes);
   size_t next_set();
-  /// Of a pass on the set with this number.
+  /// Enqueues a pass on the set with this index.
   using Enqueue = std::function<void(RnnPass, size_t)>;
-  /// All of `passes` on the next set.
+  /// Work that runs all `passes` on the next set.
   Work work_of(std::vector<RnnPass> passes, Enqueue enqueue);
   Result result() const;
 
@@ -71,7 +71,7 @@ class RnnData {
   Buffer workspace_;
 };
 
-/// By how much two results may differ of which the largest element is `largest`.
+/// Tolerance between two results whose largest element is `largest`.
 Tolerance tolerance_of_rnn(const RnnShape &shape, mp_dtype_t dtype, double largest);
 
 }  // namespace mpbench

@@ -9,8 +9,8 @@ std::string peer_name(const Cudnn &library, const CudnnRnn &peer) {
   return name_of(library) + ", " + name_of(peer.algo());
 }
 
-/// What is computed of a pass where torch's layer stands beside it, which computes all gradients of weights with those of
-/// the data.
+/// Calls that are compared with torch's layer, which computes all weight gradients together with
+/// those of the data.
 std::string calls_beside_torch(const RnnShape &shape) {
   const std::string call = shape.pass == "fprop"   ? "forward"
                            : shape.pass == "dgrad" ? "backward, data"
@@ -18,7 +18,7 @@ std::string calls_beside_torch(const RnnShape &shape) {
   return call + ", with W_ih";
 }
 
-/// As torch_rnn.py reads it.
+/// Formats the problem for torch_rnn.py.
 std::string command_line_text(const RnnShape &shape, mp_dtype_t dtype) {
   return shape.cell +
          text(" %lld %lld %lld ", static_cast<Long>(shape.hidden), static_cast<Long>(shape.batch),
@@ -102,7 +102,7 @@ void RnnLayerTimer::time(RnnLayerRow &row, RnnData &data) {
   }
 
   figures.timing = comparison.run(stopwatch_, pace_of(options_, machine_), torch_turn);
-  // Gradients of weights have no steps.
+  // Gradients of weights have no time steps.
   if (options_.rank && shape.call() != RnnPass::kBackwardWeights) {
     std::vector<Work> works;
     for (const char *kernel : data.kernels()) works.push_back(data.own(kernel));
@@ -149,7 +149,7 @@ std::unique_ptr<CudnnRnn> RnnLayerTimer::make_peer(const char *what, RnnData &da
   double least_us = 0;
   std::string reason;
   Pace pace = brief_pace(machine_);
-  pace.least_batches = 5;  // of layers that take long: this is a choice, not a figure
+  pace.least_batches = 5;  // layers take long, and this only selects an algorithm
   for (const cudnn::RnnAlgo algo : kRnnAlgos) {
     try {
       auto peer = std::make_unique<CudnnRnn>(*library_, data.shape(), data.desc().dtype, algo,
@@ -160,7 +160,7 @@ std::unique_ptr<CudnnRnn> RnnLayerTimer::make_peer(const char *what, RnnData &da
       fastest = std::move(peer);
     } catch (const std::exception &error) {
       if (reason.empty())
-        reason = error.what();  // of the standard one, which the others need not be
+        reason = error.what();  // reason of the standard algorithm; others are optional
     }
   }
   if (!fastest)

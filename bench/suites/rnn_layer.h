@@ -1,4 +1,5 @@
-// Whole recurrent layers beside their GEMMs alone, cuDNN's, the same in FP32, and torch's.
+// Times complete recurrent layers with their GEMMs alone, cuDNN's layer, both in FP32, and torch's
+// layer.
 #pragma once
 
 #include <memory>
@@ -20,19 +21,20 @@ class RnnLayerTimer {
   RnnLayerRow measure(const RnnShape &shape);
 
  private:
-  /// The layer in FP32, by whoever computes it.
+  /// The layer in FP32, by mpcore and peers.
   struct Fp32Side {
     std::optional<RnnData> data;
     std::unique_ptr<CudnnRnn> fp32, tf32;
   };
 
-  /// Fills in its times, in turns.
+  /// Measures the times of the row, interleaved.
   void time(RnnLayerRow &row, RnnData &data);
   void add_baselines(const RnnShape &shape, Fp32Side &side, Comparison &comparison,
                      Baselines &baselines);
-  /// cuDNN's fastest algorithm; NULL where none runs the layer, and a note says why and `what` it would have been.
+  /// Returns cuDNN's fastest algorithm; NULL if none runs the layer, with a note that `what` is
+  /// missing.
   std::unique_ptr<CudnnRnn> make_peer(const char *what, RnnData &data, PeerMath math);
-  /// Makes torch ready, and what of mpcore stands beside it; else a note says why there is none.
+  /// Prepares torch's layer and mpcore's equivalent; otherwise adds a note with the reason.
   bool prepare_torch(const RnnData &data, std::optional<RnnData> &with_w_ih);
   bool check_agreement(RnnData &data, const CudnnRnn &peer);
 
@@ -42,7 +44,7 @@ class RnnLayerTimer {
   Stopwatch stopwatch_;
   RandomPool pool_;
   std::optional<Cudnn> library_;
-  std::unique_ptr<TorchPeer> torch_;  ///< NULL = it is not asked for, or not there
+  std::unique_ptr<TorchPeer> torch_;  ///< NULL = not requested or not installed
 };
 
 }  // namespace mpbench

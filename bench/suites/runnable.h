@@ -13,10 +13,10 @@ namespace mpbench {
 
 struct Runnable {
   std::vector<const char *> kernels;  ///< the library's choice first
-  double predicted_us = 0;            ///< of that; 0 = the library does not say
+  double predicted_us = 0;            ///< for the first kernel; 0 = unknown
 };
 
-/// @param ask  mp_*_kernel_info of the problem, for the kernel with this index
+/// @param ask  calls mp_*_kernel_info for the kernel with this index
 template <typename Ask>
 Runnable runnable_kernels(Ask ask) {
   Runnable found;
@@ -26,7 +26,7 @@ Runnable runnable_kernels(Ask ask) {
     const mp_status_t status = ask(index, &info);
     if (status == MP_ERROR_NOT_FOUND) return found;
     check(status);
-    if (info.why_not != nullptr) return found;  // those behind it cannot run it either
+    if (info.why_not != nullptr) return found;  // no later kernel can run it either
     found.kernels.push_back(info.name);
     if (index == 0) found.predicted_us = info.predicted_us;
   }

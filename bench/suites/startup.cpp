@@ -1,4 +1,4 @@
-// mpbench startup: from dlopen to the first result, each time in a process of its own.
+// mpbench startup: time from dlopen to the first result, in a new process each time.
 #include <link.h>
 
 #include <array>
@@ -16,7 +16,7 @@ namespace mpbench {
 namespace {
 
 constexpr int kProcesses = 10;
-/// What startup/first_result.c prints, in this order.
+/// Number of values that suites/first_result.c prints, in this order.
 constexpr size_t kPrinted = 5;
 constexpr struct {
   const char *name, *what;
@@ -28,7 +28,7 @@ constexpr struct {
                            {"second", "the same GEMM again"}};
 using Phases = std::array<double, std::size(kPhases)>;  // us
 
-/// As the loader found it.
+/// Path of the library found by the loader.
 std::string library_path() {
   std::string path;
   dl_iterate_phdr(
@@ -74,7 +74,7 @@ class StartupBench {
     const int device = machine_.on_host() ? MP_DEVICE_HOST : machine_.cuda()->ordinal();
     const std::string command = quoted(folder / "mpbench_first_result") + ' ' + quoted(library) +
                                 text(" %d %lld", device, static_cast<long long>(item.edge));
-    parse_phases(output_of(command));  // brings the files into memory
+    parse_phases(output_of(command));  // loads the files into the page cache
     std::vector<Phases> runs;
     for (int process = 0; process < kProcesses; ++process)
       runs.push_back(parse_phases(output_of(command)));

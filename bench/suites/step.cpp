@@ -1,5 +1,5 @@
-// mpbench step: the optimizer step and its parts.  All of them are bound by memory, so each is
-// timed in turns with a copy that moves as many bytes.
+// mpbench step: the optimizer step and its parts.  All are memory-bound, so each is timed
+// interleaved with a copy of as many bytes.
 #include <algorithm>
 #include <functional>
 #include <list>
@@ -15,15 +15,15 @@
 namespace mpbench {
 namespace {
 
-// Beyond this the rate of a copy no longer depends on its size.
+// Above this size the rate of a copy is constant.
 constexpr int64_t kMaxCopyBytes = int64_t{8} << 30;
 
-// More tensors than this, over all data sets, PyTorch needs minutes to make.
+// PyTorch needs minutes to create more tensors than this, over all data sets.
 constexpr int64_t kMaxPeerTensors = 50'000;
-// A tensor starts at an address of its own in each list; a step has five lists.
+// Each tensor is aligned separately in each of the five lists of a step.
 constexpr int64_t kMaxGapBytes = 5 * kAlignment;
 
-/// Of tensors.
+/// Number of tensors.
 int64_t count_of(const Layout &layout) {
   return static_cast<int64_t>(layout.numel.size());
 }
@@ -39,7 +39,7 @@ struct StepItem {
   std::string kind() const {
     return op.name + std::string(count_of(layout) > 1 ? " of a list" : "");
   }
-  /// As many as take about as long as moving its bytes.
+  /// Operations that take about as long as moving the bytes.
   double effort_flop() const {
     return 10.0 * static_cast<double>(op.bytes_per_parameter * layout.parameters());
   }
@@ -57,7 +57,7 @@ class StepBench {
  public:
   StepBench(const Options &options, const Machine &machine, Report &report);
 
-  /// The clocks under load.
+  /// Reports the clocks under load.
   void begin() const;
   void measure(const StepItem &item);
 
@@ -67,7 +67,7 @@ class StepBench {
   };
 
   Plan plan(const StepOp &op, const Layout &layout) const;
-  /// Fills in its times, in turns with a copy and with the peers.
+  /// Fills in the times, interleaved with a copy and the peers.
   void time(StepRow &row, const StepItem &item, const Work &work);
   std::vector<TorchPeer *> prepare_peers(const StepItem &item, int64_t sets);
 
@@ -152,7 +152,7 @@ void StepBench::time(StepRow &row, const StepItem &item, const Work &work) {
     if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
 }
 
-/// After mpcore has taken its memory, so that a peer goes without rather than mpcore.
+/// Called after mpcore has allocated, so that a peer rather than mpcore runs out of memory.
 std::vector<TorchPeer *> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
   std::vector<TorchPeer *> ready;
   if (!item.op.has_torch_peer || peers_.empty()) return ready;

@@ -1,4 +1,4 @@
-// What the operations of mpbench step work on.
+// Data of the operations of mpbench step.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace mpbench {
 
-/// Bytes of an element.
+/// Bytes per element.
 constexpr int64_t kHalf = 2;
 constexpr int64_t kFloat = 4;
 constexpr int64_t kUpdated = kFloat + kFloat;  ///< fp32, read and written
 
-/// The tensors of a layout in one allocation, each where an allocation of its own would start.
+/// Tensors of a layout in one allocation, aligned like separate allocations.
 class Tensors {
  public:
   Tensors(const Machine &machine, const Layout &layout, mp_dtype_t dtype);
@@ -22,7 +22,7 @@ class Tensors {
   mp_tensor_list_t list() const { return list_.get(); }
 
  private:
-  int64_t elems_;  ///< with the gaps
+  int64_t elems_;  ///< including gaps
   Buffer memory_;
   TensorList list_;
 };

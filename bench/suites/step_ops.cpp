@@ -1,4 +1,4 @@
-// The step as a whole, in its forms.
+// Variants of the complete optimizer step.
 #include "step_ops.h"
 
 #include <memory>
@@ -10,11 +10,11 @@
 namespace mpbench {
 namespace {
 
-// No weight may change before the last gradient has been looked at: gradients are read twice.
+// Weights change only after all gradients have been checked: gradients are read twice.
 constexpr int64_t kGradsTwice = 2 * kHalf;
 constexpr int64_t kAdamWBytes = kGradsTwice + 3 * kUpdated + kHalf;  // master, m, v; model
 constexpr int64_t kSgdBytes = kGradsTwice + 2 * kUpdated + kHalf;    // master, m; model
-constexpr int64_t kCheckedAdamWBytes = kAdamWBytes - kHalf;  // what made them looked at them
+constexpr int64_t kCheckedAdamWBytes = kAdamWBytes - kHalf;          // their producer checks them
 static_assert(kAdamWBytes == 30 && kSgdBytes == 22 && kCheckedAdamWBytes == 28);
 
 constexpr int64_t kAdamWStorage = kHalf + 3 * kFloat + kHalf;
@@ -25,14 +25,14 @@ struct Training {
   std::unique_ptr<Tensors> v;
   Scaler scaler;
   Optimizer optimizer;
-  Buffer reports;  ///< of the list, and of each tensor
+  Buffer reports;  ///< one of the list, and one per tensor
 };
 
-/// How the step is to be taken.
+/// Parameters of a variant of the step.
 struct StepForm {
   mp_optimizer_kind_t kind;
   uint32_t step_flags;       ///< mp_step_flags_t
-  uint32_t optimizer_flags;  ///< mp_optimizer_flags_t, beside those of the kind
+  uint32_t optimizer_flags;  ///< mp_optimizer_flags_t, in addition to those of the kind
   bool reports;
 };
 

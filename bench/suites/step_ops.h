@@ -1,4 +1,5 @@
-// The optimizer step and its parts, each with data of its own, and the copy they are measured by.
+// The optimizer step and its parts, each with separate data, and the copy that they are compared
+// with.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +11,29 @@
 
 namespace mpbench {
 
-/// Random values for gradients and for weights.
+/// Random values of gradients and weights.
 struct Pools {
   RandomPool half, single;
 };
 
 struct StepOp {
   const char *name;
-  int64_t bytes_per_parameter;    ///< moved: each array once for every pass that needs it
-  int64_t storage_per_parameter;  ///< of all arrays
+  int64_t bytes_per_parameter;    ///< memory traffic: each array once per pass that needs it
+  int64_t storage_per_parameter;  ///< size of all arrays
   LayoutChoice layouts;
   bool has_torch_peer;
-  /// One data set; the work owns it.
+  /// Creates work with one data set, which the work owns.
   Work (*make)(const Machine &machine, Pools &pools, const Layout &layout);
 };
 
-/// The step in its forms, then its passes.
+/// Returns the variants of the step, then its passes.
 std::vector<StepOp> step_ops();
 
-/// `make` for as many sets as exceed L2, taken in turn.
+/// Creates work that cycles through as many data sets as exceed L2.
 Work make_rotating(const StepOp &op, const Machine &machine, Pools &pools, const Layout &layout,
                    int64_t sets);
 
-/// A device-to-device copy that reads and writes `bytes_moved` in all.
+/// A device-to-device copy that reads and writes `bytes_moved` in total.
 Work make_copy(const Machine &machine, int64_t bytes_moved);
 
 }  // namespace mpbench

@@ -1,4 +1,4 @@
-// A suite of measurements: what it consists of, what each part will cost, and how to measure one.
+// A suite of measurements: its jobs, their cost, and a function that runs a job.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@ namespace mpbench {
 
 struct Job {
   std::string name;
-  double cost_us;  ///< about; only proportions count
+  double cost_us;  ///< estimate; only ratios matter
 };
 
 struct Suite {
   const char *name;
   std::vector<Job> jobs;
-  /// What all jobs need is made now and lives as long as the function, which measures jobs[i].  Both
-  /// throw what went wrong.
+  /// Creates data shared by all jobs and returns a function that measures jobs[i] and owns the
+  /// data. Both throw exceptions on failure.
   std::function<std::function<void(size_t)>()> open;
 };
 
-/// @tparam Bench  made of (options, machine, report), has measure(item), and begin() where something
-///                comes before the first item
+/// @tparam Bench  constructed from (options, machine, report), has measure(item), and optionally
+///                begin(), which runs before the first item
 template <typename Bench, typename Item, typename Cost>
 Suite make_suite(const char *name, std::vector<Item> items, Cost cost_us, const Options &options,
                  const Machine &machine, Report &report) {
@@ -38,8 +38,8 @@ Suite make_suite(const char *name, std::vector<Item> items, Cost cost_us, const 
   return suite;
 }
 
-/// All of them, one after the other, with progress.  What fails becomes a note, and the others are
-/// measured all the same.
+/// Runs all suites in order, with progress.  A failed measurement becomes a note and does not stop
+/// the others.
 void measure(const std::vector<Suite> &suites, Report &report);
 
 }  // namespace mpbench

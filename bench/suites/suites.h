@@ -5,40 +5,40 @@
 
 namespace mpbench {
 
-/// Every GEMM that the options ask for, after the rate of large squares.
+/// GEMMs that the options select, after the rate of large squares.
 Suite gemm_suite(const Options &options, const Machine &machine, Report &report);
 
-/// GEMMs with every epilogue that the options ask for.
+/// GEMMs with epilogues that the options select.
 Suite epilogue_suite(const Options &options, const Machine &machine, Report &report);
 
-/// Every batch and group of GEMMs that the options ask for.
+/// Batches and groups of GEMMs that the options select.
 Suite batched_suite(const Options &options, const Machine &machine, Report &report);
 
-/// The GEMMs of every recurrent layer that the options ask for, and then the layers themselves.
+/// GEMMs of the recurrent layers that the options select, then the layers.
 Suite rnn_suite(const Options &options, const Machine &machine, Report &report);
 
-/// Every convolution that the options ask for.
+/// Convolutions that the options select.
 Suite conv_suite(const Options &options, const Machine &machine, Report &report);
 
-/// Every layer that the options ask for.
+/// Layers that the options select.
 Suite layers_suite(const Options &options, const Machine &machine, Report &report);
 
-/// The optimizer step and its parts, over layouts of 10^5 to 10^9 parameters.
+/// Optimizer step and its parts, over layouts of 10^5 to 10^9 parameters.
 Suite step_suite(const Options &options, const Machine &machine, Report &report);
 
-/// What each call of a training step costs the host.
+/// Host time of each call of a training step.
 Suite calls_suite(const Options &options, const Machine &machine, Report &report);
 
-/// What a program waits for before its first result.
+/// Time from the start of a program to its first result.
 Suite startup_suite(const Options &options, const Machine &machine, Report &report);
 
-/// What a rewrite of a graph for mixed precision costs the host.
+/// Host time of a graph rewrite for mixed precision.
 Suite autocast_suite(const Options &options, const Machine &machine, Report &report);
 
-/// A training step through mp_graph_* against the same calls by hand.
+/// Training step through mp_graph_* compared with the same calls without a graph.
 Suite graph_suite(const Options &options, const Machine &machine, Report &report);
 
-/// Gradients of several ranks, averaged.
+/// Gradients averaged over several ranks.
 Suite allreduce_suite(const Options &options, const Machine &machine, Report &report);
 
 }  // namespace mpbench

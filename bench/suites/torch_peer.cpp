@@ -5,7 +5,7 @@
 namespace mpbench {
 namespace {
 
-/// What follows `"key": ` in a line of flat JSON, without quotes; the script writes no escapes.
+/// Returns the value of `key` in a line of flat JSON, without quotes; the script writes no escapes.
 std::string field(const std::string &line, const std::string &key) {
   const std::string label = '"' + key + "\": ";
   const size_t found = line.find(label);

@@ -1,5 +1,5 @@
-// A peer that is written in Python, because it needs PyTorch.  A script runs it, in a process of its own; it is told when a
-// batch is due, so that it takes turns with mpcore.
+// A peer that uses PyTorch: a Python script in a separate process.  It times a batch on request, so
+// that measurements are interleaved with mpcore's.
 #pragma once
 
 #include <optional>
@@ -14,18 +14,18 @@ namespace mpbench {
 class TorchPeer {
  public:
   /// @param script     file in suites/ under `home`
-  /// @param arguments  beside the device
+  /// @param arguments  arguments after the device
   TorchPeer(const std::string &home, const std::string &script, int ordinal,
             const std::vector<std::string> &arguments = {});
 
-  /// Makes the data of `problem`, as the script reads it, and warms up.
-  /// @return empty, or why there is no such peer
+  /// Creates the data of `problem`, in the format of the script, and warms up.
+  /// @return empty, or the reason why the peer is missing
   std::string prepare(const std::string &problem);
-  /// It answers no more, or its package is not there: for no problem is there such a peer.
+  /// True if the script has ended or its package is missing, so that no problem has this peer.
   bool absent() const { return absent_; }
   /// Times one batch while nothing else runs on the device.
   void take_turn();
-  /// Of all turns since prepare.
+  /// Result of all batches since prepare().
   std::optional<PeerResult> result();
 
  private:

@@ -83,7 +83,7 @@ class Timer(torch_peer.Timer):
         return one
 
     def before_batch(self, calls):
-        """Forward passes of which each call takes the gradients: it uses up what one has kept."""
+        """Runs one forward pass per call; each call consumes its saved data."""
         if self.problem.part != "fprop":
             self.outputs = [(one, one.forward()) for one in (self.next_set() for _ in range(calls))]
 
