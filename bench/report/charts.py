@@ -10,14 +10,14 @@ from matplotlib import pyplot  # noqa: E402
 
 from . import published, results, summary  # noqa: E402
 
-# After Okabe and Ito, whose colours people with colour blindness can tell apart: those that show on
-# white and on black, the blue a little lighter.
+# Palette of Okabe and Ito for readers with color vision deficiency: the colors that are visible on
+# white and on black, with a slightly lighter blue.
 BLUE, ORANGE, GREEN, PINK, YELLOW = "#2b87c8", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 GREY = "#8a8a8a"
-# Stands for the colour of the text around the picture, light or dark.
+# Replaced by the color of the text around the picture, light or dark.
 _INK = "#010203"
 _PHONE = (5.0, 3.4)  # inches; 1 inch is 72 CSS pixels in the SVG
-_LINE = 0.17  # of small text
+_LINE = 0.17  # height of small text
 
 pyplot.rcParams.update({
     "svg.fonttype": "none",
@@ -34,8 +34,7 @@ pyplot.rcParams.update({
 
 def svg(figure, name: str) -> str:
     """Returns SVG to embed, with the width and text color of its surroundings."""
-    # The ids in it follow from this name, so that they are the same every time and no two
-    # pictures of a page share one.
+    # The ids derive from this name, so that they are reproducible and unique on a page.
     with pyplot.rc_context({"svg.hashsalt": name}):
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
@@ -50,7 +49,7 @@ def png(figure, path):
 
 
 def _scatter(axes, rows: list, x, y):
-    """A set has a colour and a form."""
+    """Each set has a color and a marker."""
     colours = (BLUE, ORANGE, GREEN, PINK, YELLOW)
     for index, name in enumerate(sorted({row["set"] for row in rows})):
         own = [row for row in rows if row["set"] == name]
@@ -60,7 +59,7 @@ def _scatter(axes, rows: list, x, y):
 
 
 def _legend(axes):
-    """Above the axes, where it hides no point."""
+    """Places the legend above the axes, where it hides no point."""
     columns = 2
     lines = -(-len(axes.get_legend_handles_labels()[0]) // columns)
     axes.figure.set_figheight(_PHONE[1] + _LINE * lines)
@@ -150,7 +149,7 @@ _PAPERS = (2, 6)
 
 
 def mixed(device, theirs: list):
-    """A panel for each part, the shapes in the order of their operations."""
+    """One panel per part, shapes in the order of their operations."""
     ours = {results.name_of(row): row for row in summary.gemms_and_convs(device) + summary.recurrent_layers(device)}
     panels = {}
     for row in theirs:
@@ -183,7 +182,7 @@ def mixed(device, theirs: list):
 
 
 def change(found: list):
-    """The largest in both directions."""
+    """Largest changes in both directions."""
     if not found:
         return None
     most = 10
@@ -212,7 +211,7 @@ def prediction(device):
 
 
 def prediction_by_family(device):
-    """Every row, the middle half of them, and their median."""
+    """Every row, the interquartile range, and the median."""
     found = summary.predictions(device)
     if not found:
         return None
@@ -233,7 +232,7 @@ def prediction_by_family(device):
 
 
 def shares(rows: list, units: tuple):
-    """A line for each of (name, {unit: share of the one that binds}), a mark for each unit."""
+    """One line for each of (name, {unit: share of the binding unit}), one mark per unit."""
     figure, axes = pyplot.subplots(figsize=(_PHONE[0], 1.3 + 2 * _LINE * len(rows)))
     names = ["\n".join(textwrap.wrap(name, 30)) for name, _ in rows]
     for unit, colour, marker in zip(units, (ORANGE, GREY, PINK, GREEN, BLUE), "D|s^o"):
@@ -254,7 +253,7 @@ def calls(device):
 
 
 def startup(device):
-    rows = device.rows("startup")[::-1]  # the first on top
+    rows = device.rows("startup")[::-1]  # first one at the top
     if not rows:
         return None
     return _bars([row["phase"] for row in rows], [1e-3 * row["median_us"] for row in rows],
@@ -268,7 +267,7 @@ def autocast(device):
     figure, axes = pyplot.subplots(figsize=_PHONE)
     ends = [row["nodes"] for row in rows]
     ends = [min(ends), max(ends)]
-    # Below all rows, through the one whose nodes cost least.
+    # The line is below all rows and passes through the row with the lowest cost per node.
     least = min(1e-6 * row["median_us"] / row["nodes"] for row in rows)
     axes.plot(ends, [least * nodes for nodes in ends], color=_INK, linewidth=0.7, label="slope 1")
     for graph, colour, marker in zip(sorted({row["graph"] for row in rows}), (BLUE, ORANGE), "o^"):

@@ -16,7 +16,7 @@ class Change:
 
     @property
     def within_noise(self) -> bool:
-        """The middle halves of the two overlap."""
+        """The interquartile ranges of the two overlap."""
         return self.new["q1_us"] <= self.old["q3_us"] and self.old["q1_us"] <= self.new["q3_us"]
 
     @property

@@ -14,8 +14,8 @@ class Peaks:
     A100 has its bytes per clock."""
     name: str
     sms: int
-    ghz: float  # at which the figure for tensor cores holds
-    tensor_flop: int  # FP16 with FP32 sums, dense
+    ghz: float  # clock for the tensor core rate
+    tensor_flop: int  # FP16 with FP32 accumulation, dense
     fp32_lanes: int  # that add or multiply
     dram_gb_per_s: float
     sources: str

@@ -1,4 +1,4 @@
-"""An invented result of a GPU, for tests: every shape that mptune predicts, with random times, and
+"""Synthetic result of a GPU, for tests: every shape that mptune predicts, with random times, and
 all other fields of a run on a GPU."""
 import random
 import re

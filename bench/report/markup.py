@@ -9,7 +9,7 @@ def escape(value) -> str:
 
 
 def breakable(value) -> str:
-    """Names may break behind an underscore: a phone is narrow."""
+    """Allows a line break after each underscore of a name, for narrow screens."""
     return escape(value).replace("_", "_<wbr>")
 
 
@@ -18,7 +18,7 @@ def is_number(text: str) -> bool:
 
 
 def table(head: list, rows: list) -> str:
-    """Cells are text; a column of numbers is set to the right."""
+    """Cells are text; columns of numbers are right-aligned."""
     rows = [[str(cell) for cell in row] for row in rows]
     classes = [' class="number"' if rows and all(is_number(row[i]) for row in rows) else ""
                for i in range(len(head))]

@@ -181,7 +181,8 @@ class Device:
     runs: list
 
     def __post_init__(self):
-        # Files with other rows or types complete each other: what counts is the newest of each row.
+        # Files with other rows or types complement each other: the newest value of each row is
+        # used.
         self.latest, self.previous = {}, {}
         for run in self.runs:
             for key, row in keyed_rows(run).items():

@@ -10,7 +10,7 @@ SLOW = 0.85
 
 
 def geometric_mean(values: list):
-    """None of none."""
+    """Returns None for an empty list."""
     return math.exp(statistics.fmean(map(math.log, values))) if values else None
 
 
@@ -25,7 +25,7 @@ def products(device) -> list:
 
 
 def recurrent_layers(device) -> list:
-    """Whole ones, in 16 bits; their GEMMs are among the products."""
+    """Complete layers, in 16 bits; their GEMMs are among the products."""
     return [row for row in device.rows("rnn_layer") if row["dtype"] != "fp32"]
 
 

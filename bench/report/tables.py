@@ -6,7 +6,7 @@ from .markup import GAP, figure, folded, percent, table, time
 
 MOST_WORST = 10
 PEAKS = ("wgmma", "mma.sync", "read")
-# What a graph may take, where the same calls by hand take 1.
+# Limit of a graph's time relative to the same calls without a graph.
 MOST_OF_HAND = 1.03
 
 

@@ -1,16 +1,17 @@
-// A predicted time is linear in the constants but for one maximum: the busiest SM, L2 or DRAM,
-// whichever takes longest.  So the fit takes turns: with the constants at hand, find what bounds
-// each sample; then solve for the constants that fit the samples so bounded, by non-negative least
-// squares of the relative error.  It starts with each price as high as the fastest sample that
-// pays it allows, and keeps what fits best on the way.
+// A predicted time is linear in the constants except for one maximum: the slowest of the busiest
+// SM, L2 and DRAM.  So the fit alternates: with the current constants, it finds the bound of each
+// sample; then it solves for the constants by non-negative least squares of the relative error. It
+// starts with each cost at the maximum that the fastest sample with that cost allows, and keeps the
+// best fit.
 //
-// A bound that the given constants do without (0 us per MB) is not looked for: the host target has
-// none, and where nothing is bound by it, anything could be.
+// A bound whose given constant is 0 (us per MB) is not fitted: the host target has none, and
+// without samples bound by it the constant would be arbitrary.
 //
-// Subtiles and the instructions of epilogues keep the given constants: the grid has no epilogues, and what a plain tile
-// takes to leave by subtiles cannot be told from the rest of its TILE_US.
+// Epilogue subtiles and instructions keep the given constants: the grid has no epilogues, and the
+// cost of storing a plain tile by subtiles cannot be separated from the rest of its TILE_US.
 //
-// Samples far off count less (Huber's weights): on a machine with other work some times are too
+// Outliers have less weight (Huber's weights): on a machine with other work some times are too
+// long, and none are too short.
 // long, and none are too short.
 #include "fit.h"
 
@@ -23,7 +24,7 @@
 
 namespace mptune {
 
-/// Middle of the values, which need no order.
+/// Median of unordered values.
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -51,7 +52,7 @@ class TuningFit {
  private:
   enum class Bound { sm, l2, dram };
 
-  // Unknowns: those of the class first, then four for each kernel.
+  // Unknowns: those of the class first, then four per kernel.
   enum ClassUnknown {
     kLaunch,
     kDram,
@@ -71,16 +72,16 @@ class TuningFit {
   static Eigen::Index unknown(const mp::GemmKernel &kernel, KernelUnknown which) {
     return kClassUnknowns + static_cast<Eigen::Index>(kernel.tile) * kKernelUnknowns + which;
   }
-  /// Blocks of other families have one tile each.
+  /// Blocks of other families compute one tile each.
   static bool starts(const mp::GemmKernel &kernel) {
     return kernel.family == mp::GemmFamily::wgmma || kernel.family == mp::GemmFamily::gemv;
   }
-  /// No transfer can be slower than the fastest sample that includes it, and no kernel slower on an
-  /// SM than its fastest sample.
+  /// Initial constants: no transfer is slower than the fastest sample that includes it, and no
+  /// kernel is slower on an SM than its fastest sample.
   mp::ClassTuning start() const {
     constexpr double kUnknown = std::numeric_limits<double>::infinity();
     double dram = kUnknown, l2 = kUnknown;
-    std::array<double, mp::kNumGemmTiles> speed;  // of its samples, over the given constants
+    std::array<double, mp::kNumGemmTiles> speed;  // of its samples / given constants
     speed.fill(kUnknown);
     for (const Sample &sample : samples_) {
       dram = std::min(dram, sample.us / (sample.cost.dram_mb + sample.cost.post_pass_mb));
@@ -100,7 +101,7 @@ class TuningFit {
     return tuning;
   }
 
-  /// Of the busiest SM alone.
+  /// Time of the busiest SM.
   static double sm_us(const Sample &sample, mp::ClassTuning tuning) {
     tuning.launch_us = tuning.partial_us_per_mb = tuning.copy_us_per_mb = 0;
     tuning.l2_us_per_mb = tuning.dram_us_per_mb = 0;
@@ -116,7 +117,7 @@ class TuningFit {
   }
 
   void keep_if_better(const mp::ClassTuning &tuning) {
-    // Absolute deviations: least squares would let a few disturbed samples decide.
+    // Absolute deviations: with least squares a few disturbed samples would dominate.
     double cost = 0;
     for (const Sample &sample : samples_) cost += std::abs(relative_error(sample, tuning));
     if (!(cost < best_cost_)) return;
@@ -124,7 +125,7 @@ class TuningFit {
     best_ = tuning;
   }
 
-  /// Weights after Huber, with the usual constants for 95 % efficiency.
+  /// Huber's weights, with the usual constants for 95 % efficiency.
   std::vector<double> weights(const mp::ClassTuning &tuning) const {
     std::vector<double> errors;
     for (const Sample &sample : samples_)
@@ -154,14 +155,14 @@ class TuningFit {
     return mp::sm_time(sample.cost, tuning, tuning.of(*sample.kernel));
   }
 
-  /// Of the sample's time, what is not unknown.
+  /// Part of the sample's time that does not depend on unknowns.
   static double given_us(const Sample &sample, Bound bound, const mp::ClassTuning &tuning) {
     const mp::EpilogueCost &epilogue = sample.cost.epilogue;
     const double us = epilogue.tma_store_elems * tuning.tma_store_us + epilogue.ops * tuning.op_us;
     return bound == Bound::sm ? sm_time(sample, tuning).epilogues * us : 0;
   }
 
-  /// What each unknown contributes to the sample's time, as a share of it.
+  /// Contribution of each unknown to the sample's time, as a fraction of it.
   Eigen::RowVectorXd equation(const Sample &sample, Bound bound,
                               const mp::ClassTuning &tuning) const {
     const mp::PlanCost &cost = sample.cost;
@@ -186,7 +187,7 @@ class TuningFit {
     return a / sample.us;
   }
 
-  /// What no sample depends on keeps its value.
+  /// Constants without samples keep their values.
   static mp::ClassTuning from_unknowns(const Eigen::VectorXd &x, const Eigen::MatrixXd &a,
                                        const mp::ClassTuning &before) {
     mp::ClassTuning tuning = before;
@@ -220,7 +221,7 @@ class TuningFit {
   double best_cost_ = std::numeric_limits<double>::infinity();
 };
 
-/// To four digits: more than was measured.
+/// Rounds to four digits, more than the measurement provides.
 double rounded(double value) {
   constexpr double kDigits = 4;
   if (value == 0) return 0;

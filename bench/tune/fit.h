@@ -1,4 +1,4 @@
-// From measured times to the constants of kernels/gemm/tuning.h.
+// Fit of the constants of kernels/gemm/tuning.h to measured times.
 #pragma once
 
 #include <vector>
@@ -17,15 +17,15 @@ inline double predicted(const Sample &sample, const mp::ClassTuning &tuning) {
   return mp::predicted_us(sample.cost, tuning, tuning.of(*sample.kernel));
 }
 
-/// predicted / measured - 1.
+/// Returns predicted / measured - 1.
 inline double relative_error(const Sample &sample, const mp::ClassTuning &tuning) {
   return predicted(sample, tuning) / sample.us - 1;
 }
 
-/// Middle of the values, which need no order.
+/// Median of unordered values.
 double median(std::vector<double> values);
 
-/// To four digits; as `given` where the samples say nothing.
+/// Constants rounded to four digits; those of `given` if no sample depends on them.
 mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTuning &given);
 
 }  // namespace mptune

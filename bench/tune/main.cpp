@@ -1,8 +1,8 @@
 // mptune: measures every GEMM kernel of a device on a list of problems, fits the constants of the
-// predicted times to what it measured, and writes them as a table for MP_GEMM_TUNING.
+// predicted times, and writes them as a table for MP_GEMM_TUNING.
 //
-// It measures through mpcore.h, with the bench's clock and data.  The formula of the prediction, and
-// the form of the table, are those of kernels/gemm/: what is fitted has to be what selects.
+// It measures through mpcore.h, with the bench's clock and data.  The formula of the prediction and
+// the format of the table are those of kernels/gemm/, which selection uses.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,7 +20,7 @@
 namespace mptune {
 namespace {
 
-/// In operations; a thin matrix costs as much as one of a tile's width.
+/// Cost in operations; a thin matrix costs as much as one with the width of a tile.
 double cost_of(const mpbench::Shape &shape) {
   constexpr double kTile = 128;
   return 1e8 + 2 * std::max(kTile, static_cast<double>(shape.m)) *
@@ -66,7 +66,7 @@ void write_table(const std::filesystem::path &path, const std::string &table) {
   mptools::write_file(path, table);
 }
 
-/// To the file, or where it is "-" to stdout.
+/// Writes to the file, or to stdout if the path is "-".
 void write_json(const std::string &path, const std::string &json) {
   if (path == "-")
     std::fputs(json.c_str(), stdout);

@@ -12,15 +12,15 @@
 namespace mptune {
 namespace {
 
-/// Of this thread.
+/// CPU time of this thread.
 double cpu_time_us() {
   std::timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return 1e6 * static_cast<double>(time.tv_sec) + 1e-3 * static_cast<double>(time.tv_nsec);
 }
 
-/// The least of several times of each work, in turns.  A CPU has other things to do, which a clock of
-/// its own does not count; what they do to its caches makes times longer, never shorter.
+/// Minimum of several interleaved times of each work.  CPU time excludes other processes; their
+/// effect on the caches only makes times longer.
 std::vector<double> least_cpu_times(const std::vector<mpbench::Work> &works) {
   constexpr int kRounds = 5;
   std::vector<double> least(works.size(), std::numeric_limits<double>::infinity());
@@ -86,7 +86,7 @@ Measurer::Measurer(const mpbench::Machine &machine)
 
 std::vector<double> Measurer::times_us(const std::vector<mpbench::Work> &works) const {
   if (machine_.on_host()) return least_cpu_times(works);
-  // There are two hundred for each shape, and only large differences between them matter.
+  // There are two hundred works per shape, and only large differences between them matter.
   constexpr mpbench::Pace kPace{
       .warm_up_us = 500, .batch_us = 300, .budget_us = 3e3, .least_batches = 7};
   std::vector<double> us;

@@ -1,4 +1,4 @@
-// Every kernel that can run a problem, timed; and the problem as selection sees it.
+// Times of all kernels that can run a problem, and the problem in the form that selection uses.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@ struct Measured {
   std::vector<Run> runs;  ///< the library's choice first
 };
 
-/// @throws std::runtime_error where mptune does not know the kernel, or not that it runs this.
+/// @throws std::runtime_error if mptune has no such kernel, or the kernel cannot run the problem.
 Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
            double us);
 
-/// Where times are from.
+/// Device and build that measured the times.
 struct Origin {
   std::string name, driver, date;
-  mp::Device device;  ///< what selection knows of it
+  mp::Device device;  ///< in the form that selection uses
 };
 
 struct Measurements {
@@ -39,7 +39,8 @@ struct Measurements {
 
 Origin origin_of(const mpbench::Machine &machine);
 
-/// On the host target, one of its workers, so that its CPU clock sees all that is done.
+/// Opens the device; on the host target with a single worker, so that the thread's CPU clock covers
+/// all work.
 mpbench::Machine open_machine(int32_t device);
 
 class Measurer {

@@ -1,8 +1,8 @@
 // min |A x - b| over x >= 0, by the active-set method of Lawson and Hanson.  (Eigen has it as
 // unsupported/Eigen/NNLS only after 3.4, which is what distributions have.)
 //
-// Unknowns that are positive form the passive set; the others are 0 and enter it while the gradient
-// says that this helps.
+// Positive unknowns form the passive set; the others are 0 and enter it while the gradient shows
+// that this reduces the error.
 // Source: Lawson & Hanson, Solving Least Squares Problems, 1974, chapter 23.
 #pragma once
 
@@ -15,10 +15,10 @@ namespace mptune {
 
 class NonnegativeLeastSquares {
  public:
-  /// @param a  whose columns have length 1, or 0
+  /// @param a  matrix whose columns have length 1 or 0
   NonnegativeLeastSquares(const Eigen::MatrixXd &a, const Eigen::VectorXd &b)
       : gram_(a.transpose() * a), atb_(a.transpose() * b), x_(Eigen::VectorXd::Zero(a.cols())) {
-    constexpr double kRidge = 1e-12;  // for unknowns that the equations cannot tell apart
+    constexpr double kRidge = 1e-12;  // for unknowns that the equations cannot distinguish
     gram_.diagonal().array() += kRidge;
   }
 
@@ -37,8 +37,8 @@ class NonnegativeLeastSquares {
   }
 
  private:
-  /// To the optimum over the passive set, dropping what would become negative on the way.
-  /// @return false if the newcomer itself had to be dropped: rounding, not progress.
+  /// Moves to the optimum over the passive set, dropping unknowns that would become negative.
+  /// @return false if the new unknown itself was dropped: rounding, not progress.
   bool move_to_optimum() {
     const Eigen::Index newcomer = passive_.back();
     while (true) {
@@ -63,7 +63,7 @@ class NonnegativeLeastSquares {
   std::vector<Eigen::Index> passive_;
 };
 
-/// 0 where a column of `a` is 0.
+/// Solution; 0 for a zero column of `a`.
 inline Eigen::VectorXd solve_nonnegative(const Eigen::MatrixXd &a, const Eigen::VectorXd &b) {
   const Eigen::VectorXd length = a.colwise().norm();
   const Eigen::VectorXd scale = (length.array() > 0).select(length.cwiseInverse(), 0);

@@ -1,4 +1,4 @@
-// The command line of mptune.
+// Command line of mptune.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct Options {
   std::string set = "grid";
   bool quick = false;
   double minutes = 0;   ///< 0: no limit
-  std::string from;     ///< a file of measurements; empty = measure
-  std::string predict;  ///< a device class; empty = measure
+  std::string from;     ///< file of measurements; empty = measure
+  std::string predict;  ///< device class; empty = measure
   std::string out = "build/tuning.txt";
-  std::string json;  ///< empty = none, "-" = stdout, then the report is on stderr
+  std::string json;  ///< empty = none, "-" = stdout, which moves the report to stderr
   std::string home = "bench";
-  std::string command;  ///< as it was typed
+  std::string command;  ///< command line as typed
 };
 
 /// @throws mptools::UsageError, mptools::HelpRequest

@@ -19,7 +19,7 @@ const Run &fastest_run(const Measured &measured) {
                            [](const Run &x, const Run &y) { return x.sample.us < y.sample.us; });
 }
 
-/// The first of the ranking; among equals the order of the runs is kept.
+/// First kernel of the ranking; ties keep the order of the runs.
 const Run &chosen_run(const Measured &measured, const mp::ClassTuning &tuning) {
   return *std::min_element(measured.runs.begin(), measured.runs.end(),
                            [&](const Run &x, const Run &y) {

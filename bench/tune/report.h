@@ -1,4 +1,4 @@
-// What mptune says: how well a table predicts, the table itself, and all measurements as JSON.
+// Reports of mptune: accuracy of a table, the table, and all measurements as JSON.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace mptune {
 
-/// How good predictions are.
+/// Accuracy of predictions.
 struct Accuracy {
   double median_error,
-      worst_tenth_error;            ///< |predicted / measured - 1|; 90 % are below the second
-  size_t problems, fastest_chosen;  ///< the first choice was the fastest
+      worst_tenth_error;            ///< |predicted / measured - 1|; worst_tenth: 90th percentile
+  size_t problems, fastest_chosen;  ///< problems whose first choice was the fastest
   double mean_loss, worst_loss;     ///< time of the first choice / of the fastest - 1
 };
 
@@ -26,9 +26,9 @@ struct Outcome {
   const mp::ClassTuning &before, &after;
 };
 
-/// For people.
+/// Report for readers.
 std::string text_report(const Outcome &outcome);
-/// The file that MP_GEMM_TUNING may name.
+/// File for MP_GEMM_TUNING.
 std::string table_text(const Outcome &outcome);
 std::string json_report(const Outcome &outcome);
 

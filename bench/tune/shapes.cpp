@@ -1,6 +1,6 @@
-// The grid has what the constants can be told apart by: few and many tiles (launch, waves), short
-// and long k (tile_us, k_us), thin matrices (DRAM), many small tiles (L2), few tiles with a long
-// k (splits), odd rows (unaligned), and each order of the operands.
+// Grid of problems that separates the constants: few and many tiles (launch, waves), short and long
+// k (tile_us, k_us), thin matrices (DRAM), many small tiles (L2), few tiles with a long k (splits),
+// odd rows (unaligned), and each order of the operands.
 #include "shapes.h"
 
 #include "bench/options.h"
@@ -29,7 +29,7 @@ constexpr GridShape kDeviceGrid[] = {
     {100352, 64, 1024, "NN"}, {50176, 192, 1024, "NT"},
 };
 
-/// A tenth of a second at most for the slowest kernel.
+/// Limited to a tenth of a second for the slowest kernel.
 constexpr GridShape kHostGrid[] = {
     {16, 16, 32, "NT"},     {64, 64, 64, "NN"},    {64, 64, 1024, "NT"},  {128, 128, 128, "TN"},
     {128, 128, 1024, "NN"}, {256, 256, 128, "NT"}, {256, 256, 512, "TN"}, {256, 128, 2048, "NT"},

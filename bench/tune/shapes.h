@@ -1,4 +1,4 @@
-// Which problems are measured.
+// Selection of the measured problems.
 #pragma once
 
 #include <vector>

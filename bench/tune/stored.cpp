@@ -11,9 +11,9 @@ namespace {
 
 using mptools::Json;
 
-constexpr double kMaxUs = 1e9;  // as a table takes them
+constexpr double kMaxUs = 1e9;  // limit of the table format
 
-/// A whole number of a file; JSON's own conversion takes fractions and wraps.
+/// Reads an integer of a file; JSON's own conversion accepts fractions and wraps.
 int64_t integer_at(const Json &json, const char *name, int64_t least, int64_t most) {
   const Json &value = json.at(name);
   if (!value.is_number_integer() || value.get<double>() < static_cast<double>(least) ||
@@ -24,7 +24,7 @@ int64_t integer_at(const Json &json, const char *name, int64_t least, int64_t mo
   return value;
 }
 
-/// The lines of a table's heading are made of these.
+/// Reads a line for the heading of a table.
 std::string line_at(const Json &json, const char *name) {
   const std::string line = json.at(name);
   if (mptools::one_line(line) != line)

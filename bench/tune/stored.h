@@ -1,4 +1,4 @@
-// Measurements that an earlier mptune wrote with --json, on this device or another.
+// Measurements that an earlier mptune wrote with --json, on this device or another one.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,7 @@
 
 namespace mptune {
 
-/// @throws std::runtime_error where the file is missing, is not of mptune, or has a kernel that this
-///         mptune does not know.
+/// @throws std::runtime_error if the file is missing, is not from mptune, or has an unknown kernel.
 Measurements read_measurements(const std::filesystem::path &path);
 
 }  // namespace mptune
