@@ -8,7 +8,7 @@
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
 #include "kernels/backend.h"
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "mpcore.h"
 
 namespace mp {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capi/context.h"
-#include "kernels/step/args.h"
+#include "kernels/step/step_args.h"
 #include "mpcore.h"
 
 namespace mp {

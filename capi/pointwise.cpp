@@ -5,7 +5,7 @@
 #include "capi/overlap.h"
 #include "kernels/backend.h"
 #include "kernels/gemm/problem.h"
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "mpcore.h"
 
 namespace mp {

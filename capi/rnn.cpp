@@ -10,7 +10,7 @@
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
 #include "kernels/backend.h"
-#include "kernels/rnn/problem.h"
+#include "kernels/rnn/rnn_problem.h"
 #include "mpcore.h"
 
 namespace mp {

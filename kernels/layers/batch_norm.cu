@@ -7,8 +7,8 @@
 // A thread computes exact deviations from the mean of 4 rows at a time.  All other statistics are
 // combined as in Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983,
 // formulas 2.1.
-#include "kernels/layers/args.h"
 #include "kernels/layers/batch_norm.h"
+#include "kernels/layers/layer_args.h"
 
 namespace mp::MP_TARGET {
 

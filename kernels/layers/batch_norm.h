@@ -1,7 +1,7 @@
 // Common parts of the batch normalization passes: loads, stores and the formula.
 #pragma once
 
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/columns.h"
 

@@ -8,8 +8,8 @@
 // forward pass, and a second pass computes dx.
 //
 // Source: Ioffe & Szegedy 2015, section 3, with the terms of the mean and the variance combined.
-#include "kernels/layers/args.h"
 #include "kernels/layers/batch_norm.h"
+#include "kernels/layers/layer_args.h"
 
 namespace mp::MP_TARGET {
 

@@ -1,5 +1,5 @@
 // Dropout, forward and backward: y = x mask / (1 - p).  Both passes generate the mask on the fly.
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/runs.h"

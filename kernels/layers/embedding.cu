@@ -1,7 +1,7 @@
 // Embedding lookup.  embedding_backward.cu computes the gradient of the table.
 #include <limits>
 
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/tensors/row_vectors.h"
 
 namespace mp::MP_TARGET {

@@ -9,7 +9,7 @@
 // A window is a block of kEmbeddingStretch sorted rows.  At most one stretch that is not the first
 // of its segment begins in a window, and at most one segment that is longer than a stretch.  Two
 // sums per window therefore suffice.
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/simt/columns.h"
 #include "kernels/simt/sort.h"
 #include "kernels/tensors/row_vectors.h"

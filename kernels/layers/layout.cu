@@ -4,7 +4,7 @@
 // A tile goes through shared memory: it is read along the rows of src and written along the rows of
 // dst, with 16-byte accesses if they are aligned.  Matrices with up to 8 channels (RGB) use tiles
 // of 8 rows or columns, so that threads are not idle for absent channels.
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/simt/vector.h"
 #include "kernels/tensors/elementwise.h"
 

@@ -4,7 +4,7 @@
 // a and y are dense, so each block processes consecutive elements regardless of rows.  b is either
 // dense too, or each of its quads (4 elements) is addressed by row and column: b is then a bias,
 // whose few elements are in the caches, or a matrix with a row stride.
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/simt/activation.h"
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/runs.h"

@@ -1,7 +1,7 @@
 // Common parts of the pooling kernels: windows that contain a pixel, and pixels of a window.
 #pragma once
 
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {

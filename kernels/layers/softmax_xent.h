@@ -19,7 +19,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 #include "kernels/simt/fast_math.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"

@@ -2,7 +2,7 @@
 // matrices.
 #pragma once
 
-#include "kernels/rnn/problem.h"
+#include "kernels/rnn/rnn_problem.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/tensors/row_vectors.h"
 

@@ -4,8 +4,8 @@
 // Non-finite inputs stay in the sums as infinity or NaN, so a window with an overflow is detected
 // even if the flag has been cleared since.
 #include "kernels/simt/reduce.h"
-#include "kernels/step/args.h"
 #include "kernels/step/outcome.h"
+#include "kernels/step/step_args.h"
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/runs.h"
 

@@ -8,8 +8,8 @@
 
 #include "kernels/simt/reproducible_math.h"
 #include "kernels/simt/simt.h"
-#include "kernels/step/args.h"
 #include "kernels/step/outcome.h"
+#include "kernels/step/step_args.h"
 
 namespace mp::MP_TARGET {
 

@@ -1,7 +1,7 @@
 // mp_masters_to_model: the 16-bit copy of an optimizer step as a separate call.
 #include "kernels/step/model_copy.h"
 
-#include "kernels/step/args.h"
+#include "kernels/step/step_args.h"
 #include "kernels/tensors/chunks.h"
 
 namespace mp::MP_TARGET {

@@ -7,7 +7,7 @@
 #include "kernels/simt/philox.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
-#include "kernels/step/args.h"
+#include "kernels/step/step_args.h"
 #include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {

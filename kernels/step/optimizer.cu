@@ -7,8 +7,8 @@
 //
 // Source: Micikevicius et al. 2018, section 3.1.
 #include "kernels/simt/reduce.h"
-#include "kernels/step/args.h"
 #include "kernels/step/loss_scale.h"
+#include "kernels/step/step_args.h"
 #include "kernels/step/step_tensors.h"
 
 namespace mp::MP_TARGET {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/simt/simt.h"
-#include "kernels/step/args.h"
+#include "kernels/step/step_args.h"
 
 namespace mp::MP_TARGET {
 

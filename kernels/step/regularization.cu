@@ -1,7 +1,7 @@
 // Loss of the regularizers.  The sums of |w| and w^2 of a chunk are computed in fp32 and multiplied
 // by the tensor's coefficients in fp64.  The last block adds the chunks in fp64, in a fixed order.
 #include "kernels/simt/reduce.h"
-#include "kernels/step/args.h"
+#include "kernels/step/step_args.h"
 #include "kernels/step/step_tensors.h"
 #include "kernels/tensors/runs.h"
 

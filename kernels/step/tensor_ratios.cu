@@ -114,7 +114,7 @@ measure_tensors(MP_PARAM(StepArgs) args) {
 void tensor_ratios(const Device &device, const StepArgs &args, mp_stream_t stream) {
   const LaunchShape shape{blocks_for(device, args.optimizer.grads.num_chunks), kThreads};
   with_kind(args.optimizer.kind, [&](auto kind) {
-    static_assert(kMeasures<kind> == has_ratios(kind, ~0u), "args.h and the rule differ");
+    static_assert(kMeasures<kind> == has_ratios(kind, ~0u), "step_args.h and the rule differ");
     if constexpr (kMeasures<kind>)
       launch(Rule<kind>::kRatiosName, measure_tensors<kind>, device, shape, stream, args);
   });

@@ -11,8 +11,8 @@
 #include "base/device_info.h"
 #include "kernels/simt/compiler.h"
 #include "kernels/simt/reproducible_math.h"
-#include "kernels/step/args.h"
 #include "kernels/step/schedule.h"
+#include "kernels/step/step_args.h"
 #include "mpcore/optimizer.h"
 
 namespace mp::MP_TARGET {

@@ -1,6 +1,6 @@
 // Softmax cross-entropy on devices that are not there: how much of a row shared memory holds, and on how
 // many multiprocessors the rows are worked on, changes no bit.
-#include "kernels/layers/args.h"
+#include "kernels/layers/layer_args.h"
 
 #include <cstring>
 

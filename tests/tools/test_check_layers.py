@@ -29,7 +29,7 @@ BREAKS = [
     ("kernels/conv/a.cu", '#include "kernels/layers/batch_norm.h"', "kernels/conv"),
     ("kernels/conv/a.cu", '#include "kernels/backend.h"', "kernels/conv"),
     ("kernels/backends.cpp", '#include "capi/check.h"', "backend files"),
-    ("kernels/step/args.h", '#include "kernels/simt/simt.h"', "kernel headers that capi includes"),
+    ("kernels/step/step_args.h", '#include "kernels/simt/simt.h"', "kernel headers that capi includes"),
     ("capi/a.cpp", '#include "kernels/gemm/gemv.h"', "capi"),
     ("capi/a.cpp", "#include <cuda_runtime.h>", "capi"),
     ("examples/c/a.c", '#include "support/text.h"', "bindings and examples"),
@@ -102,14 +102,14 @@ kernels/simt/simt.h <cuda.h> base/device_info.h base/cache.h
 kernels/tensors/lists.h mpcore.h
 kernels/gemm/problem.h base/device_info.h
 kernels/gemm/gemv.h problem.h kernels/simt/simt.h
-kernels/step/args.h kernels/tensors/lists.h kernels/simt/compiler.h
-kernels/step/optimizer.cu kernels/step/args.h kernels/simt/simt.h
+kernels/step/step_args.h kernels/tensors/lists.h kernels/simt/compiler.h
+kernels/step/optimizer.cu kernels/step/step_args.h kernels/simt/simt.h
 kernels/conv/problem.h kernels/gemm/problem.h
 kernels/conv/conv.cu kernels/gemm/gemv.h
 kernels/backend.h kernels/conv/problem.h
 graph/executor/a.cpp graph/rewrite/policy.h capi/context.h base/lazy_init.h mpcore.h
 host/engine.h kernels/simt/tensor_map.h base/fork.h
-capi/conv.cpp kernels/backend.h kernels/step/args.h mpcore.h
+capi/conv.cpp kernels/backend.h kernels/step/step_args.h mpcore.h
 support/text.h <string>
 bench/main.cpp support/text.h
 bench/tune/main.cpp kernels/gemm/cost.h bench/suites/suites.h

@@ -1,5 +1,5 @@
 // Sizes, products, kernel ranking and memory layout of a recurrent network.
-#include "kernels/rnn/problem.h"
+#include "kernels/rnn/rnn_problem.h"
 
 #include <algorithm>
 #include <array>
