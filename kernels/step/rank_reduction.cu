@@ -5,7 +5,7 @@
 // Non-finite values are sent as codes: libraries differ in the maximum of NaN, and infinity would
 // hide the largest finite gradient.
 #include "kernels/simt/reduce.h"
-#include "kernels/step/outcome.h"
+#include "kernels/step/loss_scale.h"
 #include "kernels/step/step_args.h"
 #include "kernels/tensors/clip.h"
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "kernels/step/loss_scale.h"
 #include "kernels/step/model_copy.h"
-#include "kernels/step/outcome.h"
 #include "kernels/step/update_rules.h"
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/clip.h"
