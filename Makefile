@@ -92,8 +92,8 @@ GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(PTX_FOR_LATER)
 # epilogue that round to bf16, or from sm_80 on: it is made once.  They use nothing newer, and with MP_UP_TO_SM75 or
 # MP_UP_TO_SM80 they would not compile if they did.
 UP_TO_SM75 := conv/conv_simt gemm/gemm_simt gemm/gemv step/rank_reduction step/tensor_ratios tensors/statistics
-UP_TO_SM80 := conv/conv_depthwise conv/conv_wmma gemm/gemm_wmma layers/layout layers/pool layers/pool_max_backward \
-  layers/softmax_xent simt/cuda/sort step/list_passes step/optimizer tensors/elementwise
+UP_TO_SM80 := conv/conv_depthwise conv/conv_wmma gemm/gemm_wmma layers/layout layers/pool layers/softmax_xent \
+  simt/cuda/sort step/list_passes step/optimizer tensors/elementwise
 # The PTX that makes code for architecture $(1): that of the first of $(2) that is built, but its own for one of $(3), the older
 # ones.
 ptx_for = $(if $(filter $(3),$(1)),$(1),$(firstword $(foreach a,$(2),$(filter $(a),$(ARCHS))) $(1)))

@@ -140,7 +140,4 @@ struct Largest {
   }
 };
 
-/// Launches the gradient of max pooling for dilations of 1 (pool_max_backward.cu).
-void launch_largest_backward(const Device &, const PoolArgs &, mp_stream_t);
-
 }  // namespace mp::MP_TARGET
