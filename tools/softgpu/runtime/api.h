@@ -1,17 +1,17 @@
-// What every function of the runtime's API begins and ends with.
+// Prologue and epilogue shared by all functions of the runtime API.
 #pragma once
 
 #include <new>
 #include <type_traits>
 
-// The API is all that the library exports.
+// The library exports only the API.
 #pragma GCC visibility push(default)
 #include <cuda_runtime_api.h>
 #pragma GCC visibility pop
 
 namespace softgpu::runtime {
 
-/// Thrown below a function of the API, which then returns the code.
+/// Error code that an API function returns; thrown by its body.
 struct ApiError {
   cudaError_t code;
 };
@@ -20,20 +20,21 @@ inline void require(bool condition, cudaError_t otherwise) {
   if (!condition) throw ApiError{otherwise};
 }
 
-/// What a function of the API asks of the process before it does anything.
+/// Precondition of an API function.
 enum class Needs {
-  kProcess,  ///< only that the process may use the runtime
-  kDevice,   ///< and that nothing has stopped the current device
+  kProcess,  ///< the process can use the runtime
+  kDevice,   ///< kProcess, and no fault has stopped the current device
 };
 
-/// The error with which a call must fail at once: it was injected, the device has stopped, the
-/// process is the child of one that used the runtime, or the thread is in a host function.
+/// Returns the error with which a call must fail immediately: an injected error, the error of a
+/// stopped device, or the error for a forked child of a process that used the runtime or for a call
+/// from a host function.
 cudaError_t begin_call(const char *name, cudaError_t natural_error, Needs);
-/// Remembers an error for cudaGetLastError; returns it.
+/// Stores an error for cudaGetLastError, and returns it.
 cudaError_t end_call(cudaError_t);
 
-/// Runs the body of a function of the API, which may throw.
-/// @param natural_error  what SOFTGPU_FAIL=name:n makes the n-th call return
+/// Runs the body of an API function; the body may throw. @param natural_error  error that
+/// SOFTGPU_FAIL=name:n injects into the n-th call
 template <class Body>
 cudaError_t call(const char *name, cudaError_t natural_error, Body &&body,
                  Needs needs = Needs::kDevice) {
@@ -52,12 +53,12 @@ cudaError_t call(const char *name, cudaError_t natural_error, Body &&body,
   return end_call(error);
 }
 
-/// The device of the calling thread.
+/// Returns the current device of the calling thread.
 int current_device();
-/// Fails unless there is a device of that number.
+/// Fails unless `device` exists.
 void check_device(int device);
 
-/// Runs a function of the user, in which calls of the API fail.
+/// Runs a user function in which API calls fail.
 void call_user(void (*function)(void *), void *argument);
 
 }  // namespace softgpu::runtime

@@ -1,4 +1,4 @@
-// Streams that are captured: what would be put into them becomes nodes of a graph.
+// Stream capture: operations on a captured stream become graph nodes.
 #include <algorithm>
 #include <unordered_set>
 
@@ -9,7 +9,7 @@ namespace softgpu::runtime {
 
 namespace {
 
-/// Under way, guarded by streams_mutex().
+/// Active captures, guarded by streams_mutex().
 std::vector<std::shared_ptr<Capture>> captures;
 uint64_t num_captures = 0;
 
@@ -36,8 +36,8 @@ void begin(Stream &stream, cudaStreamCaptureMode mode) {
   captures.push_back(stream.capture);
 }
 
-/// Whether each node comes before what the origin would do next: all streams that were forked have
-/// joined it.
+/// Returns whether the next node of the origin stream would follow every node, so that all forked
+/// streams have joined.
 bool is_joined(const Capture &capture) {
   std::unordered_set<const GraphNode *> joined;
   std::vector<const GraphNode *> open(capture.origin->front.begin(), capture.origin->front.end());
@@ -50,7 +50,7 @@ bool is_joined(const Capture &capture) {
   return joined.size() == capture.graph.nodes.size();
 }
 
-/// The graph, or an error; the streams are as before in both cases.
+/// Ends a capture and returns the graph, or fails.  Both leave the streams uncaptured.
 Graph *end(Stream &stream) {
   const std::shared_ptr<Capture> capture = stream.capture;
   require(capture != nullptr, cudaErrorIllegalState);
@@ -71,7 +71,8 @@ Graph *end(Stream &stream) {
   return new Graph(std::move(capture->graph));
 }
 
-/// Those of the streams for which the stream would wait, if it is the legacy stream.
+/// Returns the captures of streams that the legacy stream `stream` would wait for; empty for other
+/// streams.
 std::vector<Capture *> captures_before(const Stream &stream) {
   std::vector<Capture *> captures;
   if (!stream.is_legacy) return captures;
@@ -81,7 +82,7 @@ std::vector<Capture *> captures_before(const Stream &stream) {
   return captures;
 }
 
-/// To ask does not make a capture invalid.
+/// Returns the capture status without invalidating the capture.
 cudaStreamCaptureStatus status_of(const Stream &stream) {
   require(captures_before(stream).empty(), cudaErrorStreamCaptureImplicit);
   if (!stream.capture) return cudaStreamCaptureStatusNone;

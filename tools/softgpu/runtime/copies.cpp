@@ -1,4 +1,5 @@
-// Copies and fills.  When they return follows CUDA's "API synchronization behavior".
+// Copies and fills.  Their synchronization follows "API synchronization behavior" of the CUDA
+// Runtime API.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -15,7 +16,7 @@ namespace softgpu::runtime {
 
 namespace {
 
-/// Rows of bytes, at distances of their own in both places.
+/// 2D copy: rows of bytes with a pitch for each side.
 struct Copy {
   std::byte *to;
   size_t to_pitch;
@@ -47,7 +48,7 @@ struct Copy {
   static constexpr char kTo[] = "a copy to", kFrom[] = "a copy from";
 
   static uint64_t address_of(const std::byte *p) { return reinterpret_cast<uint64_t>(p); }
-  /// What the host gets, it will read.
+  /// Reports uninitialized bytes, because the host will read them.
   void check_was_written() const {
     uint64_t count = 0;
     for (size_t row = 0; row < height; row++)
@@ -71,12 +72,12 @@ void check_kind(cudaMemcpyKind kind, Place to, Place from) {
   require(kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault,
           cudaErrorInvalidMemcpyDirection);
   if (kind == cudaMemcpyDefault) return;
-  // Pinned memory has an address on the device too.
+  // Pinned memory is also addressable from the device.
   require(to_device ? to != Place::kPageable : to != Place::kDevice, cudaErrorInvalidValue);
   require(from_device ? from != Place::kPageable : from != Place::kDevice, cudaErrorInvalidValue);
 }
 
-/// The rows as they are now, in memory of ours.
+/// Copies the source rows to a staging buffer now, and returns the copy from that buffer.
 std::function<void()> staged(Copy copy) {
   auto stage = std::make_shared<std::vector<std::byte>>(copy.width * copy.height);
   Copy into = copy;
@@ -142,7 +143,7 @@ cudaError_t fill(void *to, size_t pitch, int byte, size_t width, size_t height, 
   return sticky_error(current_device());
 }
 
-/// A range of a variable of the device.
+/// Returns the address of a range within a device variable.
 std::byte *in_symbol(const void *symbol, size_t bytes, size_t offset) {
   const GlobalVariable variable = variable_of(symbol);
   require(offset <= variable.bytes && bytes <= variable.bytes - offset, cudaErrorInvalidValue);

@@ -19,7 +19,7 @@ void add_to(Json &sum, uint64_t value) {
   sum = sum.get<uint64_t>() + value;
 }
 
-/// All names, with 0.
+/// Returns an object with all names set to 0.
 Json zeros(std::initializer_list<const char *> names) {
   Json object = Json::object();
   for (const char *name : names) object[name] = uint64_t{0};
@@ -38,7 +38,7 @@ Json no_totals() {
   return totals;
 }
 
-/// Of an instruction that has touched global memory, shared memory, or both.
+/// Adds the traffic of an instruction to global memory, shared memory or both.
 void add_paths(Json &totals, const Opcode &opcode, const AccessCount &access) {
   const std::string path(path_of(opcode));
   const auto add = [&](const char *space, std::initializer_list<const char *> names,
@@ -87,7 +87,7 @@ Json totals_of(const Program &program, const KernelCounters &tally) {
   return totals;
 }
 
-/// Adds the numbers of `more`, which may have some that `sum` has not.
+/// Adds the numbers of `more`, which may have keys that `sum` lacks.
 void add_all(Json &sum, const Json &more) {
   for (const auto &[name, value] : more.items()) {
     if (value.is_object())
@@ -113,7 +113,7 @@ Json lines_of(const Program &program, const KernelCounters &tally) {
   return lines;
 }
 
-/// What a report takes of a kernel.
+/// Selects the counters of a kernel that a report contains.
 using TakeTally = KernelCounters (*)(Totals &);
 
 std::string report(TakeTally take, bool has_lines) {

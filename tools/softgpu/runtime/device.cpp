@@ -15,14 +15,14 @@ namespace softgpu::runtime {
 
 namespace {
 
-// The data sheets.
+// Source: data sheets.
 constexpr DeviceLimits kT4 = {kSm75, "softgpu T4 (sm_75)", 4 << 20, 1590'000, 5001'000, 256};
 constexpr DeviceLimits kA100 = {kSm80, "softgpu A100 (sm_80)", 40 << 20, 1410'000, 1215'000, 5120};
 constexpr DeviceLimits kH200 = {kSm90, "softgpu H200 (sm_90)", 60 << 20, 1980'000, 3201'000, 6144};
 
 constexpr int kFirstBus = 0x17;
 
-/// What cudaDeviceGetAttribute tells, but for the bus.
+/// Returns the values for cudaDeviceGetAttribute, except the PCI bus.
 const std::map<cudaDeviceAttr, int> &attributes() {
   const DeviceLimits &limits = device_limits();
   static const std::map<cudaDeviceAttr, int> values = {

@@ -1,4 +1,4 @@
-// The devices of the process.
+// Devices of the process.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace softgpu::runtime {
 
-/// What devices of an architecture have; options.h has what can be chosen.
+/// Fixed limits of an architecture; options.h has the configurable ones.
 struct DeviceLimits : SmLimits {
   const char *name;
   int l2_bytes;

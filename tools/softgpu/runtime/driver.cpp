@@ -1,5 +1,4 @@
-// The functions of the driver that programs look up through the runtime: tensor maps, and the names
-// of errors.
+// Driver functions that programs look up through the runtime: tensor maps and error names.
 #include <cuda.h>
 
 #include <algorithm>
@@ -17,15 +16,15 @@ namespace softgpu::runtime {
 
 namespace {
 
-// CUDA Driver API, "Tensor Map Object Management": what each argument may be.
+// Source for the limits of all arguments: CUDA Driver API, "Tensor Map Object Management".
 constexpr uint64_t kMapAlignment = 64, kBaseAlignment = 16, kStrideAlignment = 16;
 constexpr uint64_t kMaxSize = uint64_t{1} << 32, kMaxStride = uint64_t{1} << 40;
 constexpr uint32_t kMaxBox = 256, kMaxElementStride = 8, kMaxPixels = 1024, kInnerUnit = 16;
 constexpr uint32_t kMaxRank = 5, kMinIm2colRank = 3;
-/// Corners of a box of pixels: by rank.
+/// Limit of the corner coordinates of an im2col pixel box, by rank.
 constexpr int kMaxCorner[] = {0, 0, 0, 32768, 128, 16};
 
-/// Why a tensor map cannot be encoded.
+/// Exception: reason that a tensor map cannot be encoded.
 struct BadMap {
   std::string why;
 };
@@ -33,7 +32,7 @@ void check(bool condition, const char *why) {
   if (!condition) throw BadMap{why};
 }
 
-/// What tiled and im2col maps have in common.
+/// Arguments that tiled and im2col maps share.
 struct Tensor {
   CUtensorMapDataType type;
   uint32_t rank;
@@ -109,7 +108,7 @@ void trace(const TensorMap &map) {
                static_cast<int>(map.swizzle));
 }
 
-/// Makes a map by `make`, which throws BadMap.
+/// Encodes a map by calling `make`, which may throw BadMap.
 template <class Make>
 CUresult encode(CUtensorMap *map, Make &&make) {
   if (options().arch < 90) return CUDA_ERROR_NOT_SUPPORTED;
@@ -209,11 +208,11 @@ CUresult error_text_of(CUresult code, const char **text) {
 
 struct Function {
   const char *name;
-  unsigned since;  ///< the version of the driver that has it
+  unsigned since;  ///< driver version that introduced it
   void *address;
 };
 
-/// A function of ours in place of one of the driver, which has that type.
+/// Returns the entry that replaces a driver function by `ours`, which must have the same type.
 template <class Theirs>
 Function replace(const char *name, unsigned since, Theirs ours) {
   return {name, since, reinterpret_cast<void *>(ours)};

@@ -1,5 +1,4 @@
-// The names and texts of the runtime's errors, as cudaGetErrorName and cudaGetErrorString give
-// them.
+// Names and descriptions of runtime errors, for cudaGetErrorName and cudaGetErrorString.
 #include <algorithm>
 #include <iterator>
 

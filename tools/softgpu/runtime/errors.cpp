@@ -23,17 +23,17 @@ thread_local bool is_in_user_function = false;
 std::array<std::atomic<cudaError_t>, kMaxDevices> sticky_errors;
 std::atomic<bool> is_child = false, has_begun = false;
 
-/// How often the functions of settings().injections were called.
+/// Number of calls of each function in settings().injections.
 struct InjectedCalls {
   std::mutex mutex;
   std::vector<uint64_t> count = std::vector<uint64_t>(settings().injections.size());
 };
 InjectedCalls &injected_calls() {
-  static auto *const calls = new InjectedCalls;  // the report at the end needs it
+  static auto *const calls = new InjectedCalls;  // never destroyed: the exit report uses it
   return *calls;
 }
 
-/// What happens before the first call of the process.
+/// Initializes the process before its first API call.
 void initialise() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -63,7 +63,7 @@ bool can_fail(const std::string &function) {
   if (function == "launch") return true;
   Dl_info found, own;
   void *const address = dlsym(RTLD_DEFAULT, function.c_str());
-  // Another library may have a function of that name: it is asked which one this is in.
+  // The symbol must belong to this library: another library may define the same name.
   return address && dladdr(address, &found) && dladdr(&sticky_errors, &own) &&
          found.dli_fbase == own.dli_fbase;
 }

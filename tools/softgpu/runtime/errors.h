@@ -1,4 +1,4 @@
-// Errors of the runtime: their names, what stops a device, and errors on demand.
+// Runtime errors: names, sticky errors of devices, injected errors.
 #pragma once
 
 #include <string>
@@ -9,29 +9,30 @@
 
 namespace softgpu::runtime {
 
-/// "cudaErrorInvalidValue" and "invalid argument"; null for a code that the runtime does not have.
+/// Return "cudaErrorInvalidValue" and "invalid argument", or null for an unknown code.
 const char *error_name(cudaError_t);
 const char *error_text(cudaError_t);
-/// The code of a name, or -1.
+/// Returns the code of a name, or -1.
 int error_of_name(std::string_view name);
 
-/// What has stopped a device, and is returned by each call from then on.
+/// Returns the error that stopped a device; every later call returns it.
 cudaError_t sticky_error(int device);
 void stop_device(int device, cudaError_t);
 void clear_sticky_error(int device);
 
-/// The error with which SOFTGPU_FAIL makes this call of the function fail, or cudaSuccess.
+/// Returns the error that SOFTGPU_FAIL injects into this call, or cudaSuccess.
 cudaError_t injected_error(std::string_view function, cudaError_t natural_error);
 
-/// Whether SOFTGPU_FAIL may name it: a function that the library exports, or "launch".
+/// Returns whether SOFTGPU_FAIL accepts this name: "launch", or a function that the library
+/// exports.
 bool can_fail(const std::string &function);
-/// Says of each injection that the process has not come to that it has not.
+/// Reports each injection whose call was never reached.
 void report_injections();
 
-/// Whether anything was called so far.
+/// Returns whether the process has called the API.
 bool is_used();
-/// A child of fork() that began after its parent had used the runtime: nothing works in it, as on
-/// hardware.
+/// Returns whether this process is a forked child of a process that had used the runtime.  As on
+/// hardware, no call succeeds in such a child.
 bool is_forked_child();
 
 }  // namespace softgpu::runtime

@@ -1,4 +1,4 @@
-// Events: marks in streams.
+// Events: markers in streams.
 #include <algorithm>
 #include <map>
 
@@ -13,10 +13,10 @@ namespace {
 struct Event {
   int device;
   unsigned flags;
-  WorkPtr work;  ///< the mark of its last record; null: never recorded
+  WorkPtr work;  ///< marker of the last record; null if never recorded
 
-  std::shared_ptr<Capture> capture;  ///< recorded in a stream that is captured
-  std::vector<GraphNode *> front;    ///< of the stream then
+  std::shared_ptr<Capture> capture;  ///< capture of the stream at the last record
+  std::vector<GraphNode *> front;    ///< last nodes of the captured stream at that time
 };
 
 /// Guarded by streams_mutex().
@@ -43,7 +43,7 @@ cudaError_t create_event(const char *name, cudaEvent_t *handle, unsigned flags) 
   });
 }
 
-/// False if the stream is captured.
+/// Records an event.  Returns false if the stream is captured.
 bool submit_record(cudaEvent_t handle, cudaStream_t stream_handle) {
   const std::lock_guard lock(streams_mutex());
   Event &event = event_of(handle);
@@ -64,7 +64,7 @@ cudaError_t record(const char *name, cudaEvent_t handle, cudaStream_t stream_han
   });
 }
 
-/// A stream that waits for an event of a capture is captured too.
+/// Adds the stream to the capture in which the event was recorded.
 void wait_captured(Stream &stream, const Event &event) {
   if (!event.capture) fail_capture(*stream.capture, cudaErrorStreamCaptureIsolation);
   require(!event.capture->is_finished, cudaErrorCapturedEvent);
@@ -91,7 +91,7 @@ void let_wait(cudaStream_t stream_handle, cudaEvent_t handle) {
   append(stream, make_work(stream), std::move(before));
 }
 
-/// The mark that the host asks for.
+/// Marker of an event that the host queries or waits for.
 struct Mark {
   WorkPtr work;
   int device;
@@ -104,7 +104,7 @@ Mark mark_of(cudaEvent_t handle) {
   return {event.work, event.device};
 }
 
-/// When a recorded event was reached.
+/// Returns the completion time of a recorded event.
 Clock::time_point time_of(cudaEvent_t handle) {
   const std::lock_guard lock(streams_mutex());
   const Event &event = event_of(handle);

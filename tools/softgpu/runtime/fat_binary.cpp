@@ -10,12 +10,12 @@ namespace softgpu::runtime {
 
 namespace {
 
-// The layout is not documented.  It was read off what nvcc 13 writes with each --compress-mode.
+// The layout is undocumented; it was inferred from the output of nvcc 13 for each --compress-mode.
 
 struct Header {
   uint32_t magic;
   uint16_t version, header_bytes;
-  uint64_t bytes;  ///< of the entries behind it
+  uint64_t bytes;  ///< size of the entries that follow
 };
 static_assert(sizeof(Header) == 16);
 constexpr uint32_t kMagic = 0xBA55ED50;
@@ -23,7 +23,7 @@ constexpr uint32_t kMagic = 0xBA55ED50;
 struct EntryHeader {
   uint16_t kind, version;
   uint32_t header_bytes;
-  uint64_t bytes;         ///< behind the header, padded
+  uint64_t bytes;         ///< size of the padded data that follows
   uint32_t packed_bytes;  ///< 0: not compressed
   uint32_t options_offset;
   uint16_t minor, major;

@@ -1,4 +1,4 @@
-// The PTX in a fat binary, which nvcc puts into an object file.
+// PTX in a fat binary, which nvcc embeds in object files.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace softgpu::runtime {
 
-/// PTX as it lies in a fat binary, possibly compressed; read when it is asked for.
+/// One PTX image of a fat binary, possibly compressed; parsed at first use.
 class FatImage {
  public:
   FatImage(Target target, const std::byte *data, size_t size, size_t unpacked_size,
@@ -21,7 +21,7 @@ class FatImage {
         unpacked_size_(unpacked_size),
         compression_(compression) {}
   Target target() const { return target_; }
-  /// Null if it cannot be read, which is reported once.
+  /// Returns the module, or null if it cannot be parsed; the error is reported once.
   Module *module();
 
  private:
@@ -35,7 +35,7 @@ class FatImage {
   Module *module_ = nullptr;
 };
 
-/// All PTX of a fat binary.  Machine code in it is passed over.
+/// Returns all PTX images of a fat binary; machine code is skipped.
 std::vector<FatImage> images_of(const void *fat_binary);
 
 }  // namespace softgpu::runtime

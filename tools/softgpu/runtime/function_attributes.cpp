@@ -1,4 +1,4 @@
-// What the runtime says of kernels, and how many of their blocks an SM holds.
+// Attributes and occupancy of kernels.
 #include "tools/softgpu/options.h"
 #include "tools/softgpu/runtime/modules.h"
 
@@ -31,7 +31,7 @@ void set_attribute(Kernel &kernel, cudaFuncAttribute attribute, int value) {
   }
 }
 
-/// Blocks of a kernel that an SM holds at a time; 0 of what cannot be launched.
+/// Returns the number of blocks that fit on an SM; 0 if the configuration cannot be launched.
 int blocks_per_sm(const Kernel &kernel, int threads, size_t dynamic_smem) {
   const Program &program = *kernel.program;
   const uint64_t smem = uint64_t{program.dynamic_smem_offset} + dynamic_smem;

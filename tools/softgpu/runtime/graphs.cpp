@@ -23,7 +23,7 @@ cudaGraphNode_t handle_of(const GraphNode *node) {
   return reinterpret_cast<cudaGraphNode_t>(const_cast<GraphNode *>(node));
 }
 
-/// The nodes that nothing comes after.
+/// Returns the nodes without successors, from index `begin` on.
 std::vector<GraphNode *> leaves_of(const std::vector<std::unique_ptr<GraphNode>> &nodes,
                                    size_t begin) {
   std::vector<bool> is_leaf(nodes.size(), true);
@@ -53,7 +53,7 @@ cudaError_t instantiate(const char *name, cudaGraphExec_t *handle, cudaGraph_t g
   });
 }
 
-/// A mark behind everything that a launch of the graph does.
+/// Returns a marker that follows all work of a graph launch.
 WorkPtr submit(const GraphExec &exec, Stream &stream) {
   std::vector<WorkPtr> before = all_before(stream);
   before.push_back(exec.last);
@@ -64,7 +64,8 @@ WorkPtr submit(const GraphExec &exec, Stream &stream) {
     work->stream += node->index << 32;  // branches are as independent as streams
     std::vector<WorkPtr> inside;
     for (const GraphNode *other : node->before) inside.push_back(works[other->index]);
-    // An edge is programmatic where the stream that was captured would have had one.
+    // A single edge between two kernels is programmatic if it was programmatic in the captured
+    // stream.
     if (node->task.begins_early && inside.size() == 1) work->primary = inside[0];
     scheduler().submit(work, inside.empty() ? before : inside);
     works.push_back(work);
@@ -75,7 +76,8 @@ WorkPtr submit(const GraphExec &exec, Stream &stream) {
   return end;
 }
 
-/// Null if the stream is captured: the nodes belong to that capture then.
+/// Launches a graph.  Returns null if the stream is captured: the nodes then belong to that
+/// capture.
 WorkPtr launch(GraphExec &exec, cudaStream_t handle) {
   const std::lock_guard lock(streams_mutex());
   Stream &stream = stream_of(handle);
@@ -87,7 +89,7 @@ WorkPtr launch(GraphExec &exec, cudaStream_t handle) {
   return nullptr;
 }
 
-/// Why a graph cannot take the place of another one; null if it can.
+/// Reason that a graph cannot replace another one; its node is null if no single node differs.
 struct Difference {
   cudaGraphExecUpdateResult kind = cudaGraphExecUpdateSuccess;
   const GraphNode *node = nullptr;
@@ -104,8 +106,8 @@ Difference compare(const Graph &a, const Graph &b) {
   return {};
 }
 
-/// Copies what fits into an array of the caller, as all functions that list nodes do.
-/// @param count  in: the size of the array; out: how many there are
+/// Copies nodes to an array of the caller, for all functions that list nodes. @param count  in:
+/// size of the array; out: number of nodes
 template <class Nodes>
 void list_nodes(const Nodes &nodes, cudaGraphNode_t *array, size_t *count) {
   require(count, cudaErrorInvalidValue);

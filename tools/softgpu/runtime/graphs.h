@@ -1,4 +1,4 @@
-// Graphs of tasks, and streams that are captured into them.
+// Task graphs, and the capture of streams into them.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace softgpu::runtime {
 
 struct Stream;
 
-/// What a stream does or a node of a graph stands for.  It may run more than once.
+/// Operation of a stream or of a graph node.  Can run more than once.
 struct Task {
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
   std::function<void()> run = nullptr;
-  std::function<std::unique_ptr<Grid>()> make_grid = nullptr;  ///< of a kernel, in place of `run`
-  /// A kernel that may begin before the one ahead of it in the stream has ended, if it is a kernel.
+  std::function<std::unique_ptr<Grid>()> make_grid = nullptr;  ///< for kernels, instead of `run`
+  /// True for a kernel that may start before the preceding kernel of the stream has ended.
   bool begins_early = false;
   int device = 0;
   bool runs_after_fault = false;
@@ -28,23 +28,22 @@ struct Task {
 struct GraphNode {
   Task task;
   std::vector<GraphNode *> before;
-  size_t index = 0;  ///< in the graph; nodes come after those of lower index
+  size_t index = 0;  ///< in the graph; every node follows only nodes with lower indices
 };
 
 struct Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes;
 
   GraphNode *add(Task, std::vector<GraphNode *> before);
-  /// Adds the nodes of another one, the first of them behind `before`; returns those that nothing
-  /// comes after.
+  /// Adds a copy of another graph whose roots follow `before`.  Returns its leaves.
   std::vector<GraphNode *> add_copy(const Graph &, const std::vector<GraphNode *> &before);
 };
 
-/// A graph that can be launched: a copy.
+/// Executable copy of a graph.
 struct GraphExec {
   Graph graph;
   unsigned long long flags = 0;
-  WorkPtr last;  ///< the end of its last launch: it does not overlap itself
+  WorkPtr last;  ///< end of the last launch; launches do not overlap
 };
 
 struct Capture {
@@ -56,21 +55,21 @@ struct Capture {
   bool is_invalid = false, is_finished = false;
 };
 
-// These are called with streams_mutex() held.
+// The following functions require that streams_mutex() is held.
 
-/// Makes a task a node of the graph that the stream is captured into.
+/// Adds a task to the graph into which the stream is captured.
 void capture_task(Stream &, Task);
-/// Fails, and makes captures invalid, when the calling thread must not do what may wait for, or
-/// change, what other streams do (cudaStreamCaptureMode).
+/// Fails and invalidates captures if their mode (cudaStreamCaptureMode) forbids the calling thread
+/// to wait for other streams or to change them.
 void check_no_capture_forbids();
-/// Fails, and makes captures invalid, if this is the legacy stream, and one is captured for which
-/// it would wait.
+/// Fails and invalidates captures if `stream` is the legacy stream and would wait for a captured
+/// stream.
 void check_legacy_is_free(const Stream &);
-/// Fails, and makes the capture invalid, if the stream is captured.
+/// Fails and invalidates the capture if the stream is captured.
 void check_not_captured(Stream &);
 [[noreturn]] void fail_capture(Capture &, cudaError_t);
 
-/// Does the same as check_no_capture_forbids(), and locks the mutex for it.
+/// Locks streams_mutex() and calls check_no_capture_forbids().
 void require_no_capture();
 
 }  // namespace softgpu::runtime

@@ -1,4 +1,4 @@
-// Launches of kernels, and the limits that they must keep.
+// Kernel launches and their limits.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kParameterAlignment = 128;
 constexpr uint32_t kMaxCluster = 8, kMaxLargeCluster = 16;
 
-/// What a launch needs each time that it runs: in a graph, more than once.
+/// Parameters of a launch; a graph launches with the same parameters repeatedly.
 struct Launch {
   const Program *program;
   Dim3 num_blocks, num_threads, cluster{1, 1, 1};
@@ -31,7 +31,7 @@ Dim3 dim3_of(const dim3 &d) {
   return {d.x, d.y, d.z};
 }
 
-/// Says why a launch fails, and fails.
+/// Prints the reason and throws the error.
 [[noreturn]] void reject(const Launch &launch, cudaError_t error, const std::string &why) {
   std::fprintf(stderr, "softgpu: launch of %s: %s\n", launch.program->pretty_name.c_str(),
                why.c_str());
@@ -129,7 +129,7 @@ void trace(const Launch &l) {
                l.cluster[2], l.dynamic_smem);
 }
 
-/// When the kernel begins; null if it does not.
+/// Creates the grid when the kernel begins; null if the launch is invalid.
 std::unique_ptr<Grid> make_grid(const Launch &launch) {
   const cudaError_t injected = injected_error("launch", cudaErrorLaunchFailure);
   if (injected != cudaSuccess) {
@@ -192,7 +192,7 @@ cudaError_t launch_plainly(const void *function, const dim3 &grid, const dim3 &b
               [&] { launch(config_of(grid, block, smem, stream), function, arguments); });
 }
 
-/// What stands between <<< and >>>, until the stub of the kernel asks for it.
+/// Launch configurations from <<< >>>, until the kernel's stub pops them.
 thread_local std::vector<cudaLaunchConfig_t> pushed;
 
 }  // namespace
@@ -201,7 +201,7 @@ thread_local std::vector<cudaLaunchConfig_t> pushed;
 
 using namespace softgpu::runtime;
 
-// crt/device_functions.h and crt/host_runtime.h of the toolkit declare those with underscores.
+// Declared in crt/device_functions.h and crt/host_runtime.h of the CUDA toolkit, with underscores.
 #pragma GCC visibility push(default)
 extern "C" {
 

@@ -27,11 +27,12 @@ namespace softgpu::runtime {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
-/// Larger allocations are not poisoned: that would make all of their pages.
+/// Larger allocations are not poisoned, because this would commit all their pages.
 constexpr uint64_t kMaxPoisoned = uint64_t{256} << 20;
-/// Freed memory is not used again until as much has been freed after it.
+/// Freed memory is reused only after this many more bytes have been freed.
 constexpr uint64_t kQuarantineBytes = uint64_t{64} << 20;
-/// Of freed memory larger than that the addresses are kept, without pages, until as much has been freed after it.
+/// Larger freed blocks keep only their addresses, without pages, until this many more bytes have
+/// been freed.
 constexpr uint64_t kQuarantineAddresses = uint64_t{64} << 30;
 constexpr uint64_t kPage = 4096;
 
@@ -39,13 +40,13 @@ struct Free {
   void operator()(std::byte *memory) const { std::free(memory); }
 };
 
-/// An allocation of ours.  `raw` is null for memory of the user (cudaHostRegister).
+/// Allocation of the runtime, or memory of the user (cudaHostRegister): `raw` is then null.
 struct OwnedMemory {
   std::unique_ptr<std::byte, Free> raw;
   uint64_t begin, bytes;
   MemoryKind kind;
   int device;
-  bool is_leaving = false;  ///< cudaFreeAsync has been called
+  bool is_leaving = false;  ///< cudaFreeAsync was called
 
   bool holds(uint64_t address) const { return address - begin < std::max<uint64_t>(bytes, 1); }
   Origin origin() const {
@@ -54,7 +55,7 @@ struct OwnedMemory {
   }
 };
 
-/// What was freed lately, the host cannot allocate meanwhile: a use of it is noticed.
+/// Recently freed memory.  The host allocator cannot reuse it, so later accesses are detected.
 class Quarantine {
  public:
   explicit Quarantine(uint64_t most_bytes) : most_bytes_(most_bytes) {}
@@ -75,11 +76,12 @@ class Quarantine {
   }
 
  private:
-  /// With the most that make_memory adds, which is more than many allocations have.
+  /// Size including the maximum overhead of make_memory, which exceeds the size of many
+  /// allocations.
   static uint64_t size_of(const OwnedMemory &memory) { return memory.bytes + 2 * kAlignment; }
 
   const uint64_t most_bytes_;
-  /// By begin, as every copy of host memory asks whether it is here.
+  /// Sorted by start address, because every copy of host memory looks up its range.
   std::map<uint64_t, OwnedMemory> freed_;
   std::deque<uint64_t> oldest_first_;
   uint64_t num_bytes_ = 0;
@@ -87,7 +89,7 @@ class Quarantine {
 
 struct Heap {
   std::mutex mutex;
-  std::map<uint64_t, OwnedMemory> live;  ///< by begin
+  std::map<uint64_t, OwnedMemory> live;  ///< key: start address
   Quarantine freed{kQuarantineBytes}, freed_addresses{kQuarantineAddresses};
   std::array<uint64_t, kMaxDevices> used{};
 };
@@ -100,8 +102,8 @@ uint64_t address_of(const void *p) {
   return reinterpret_cast<uint64_t>(p);
 }
 
-/// Aligned to kAlignment but never to twice that, so that kernels cannot rely on more than is
-/// promised.
+/// Aligns to kAlignment but never to twice as much, so that kernels cannot rely on more than the
+/// documented alignment.
 OwnedMemory make_memory(size_t bytes, MemoryKind kind, int device) {
   const size_t padded = (bytes + 2 * kAlignment - 1) / kAlignment * kAlignment;
   OwnedMemory memory{nullptr, 0, bytes, kind, device};
@@ -128,9 +130,10 @@ void *add(OwnedMemory memory, const char *name) {
   return reinterpret_cast<void *>(begin);
 }
 
-/// Gives the pages back that lie wholly inside, and keeps their addresses without reserving memory for them: a process that
-/// has reserved more than the machine has cannot fork.  malloc has made a mapping of its own for anything this large
-/// (mallopt(3), M_MMAP_THRESHOLD), and free unmaps it as a whole.
+/// Unmaps the pages that are entirely within the block, and keeps the addresses without reserving
+/// memory: a process that reserves more memory than the machine has cannot fork.  malloc uses a
+/// separate mapping for a block of this size (mallopt(3), M_MMAP_THRESHOLD); free unmaps it
+/// completely.
 void drop_pages(const OwnedMemory &memory) {
   const uint64_t begin = (memory.begin + kPage - 1) / kPage * kPage;
   const uint64_t end = (memory.begin + memory.bytes) / kPage * kPage;
@@ -138,7 +141,7 @@ void drop_pages(const OwnedMemory &memory) {
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-/// With the mutex held.
+/// Requires that the mutex is held.
 void release(Heap &h, std::map<uint64_t, OwnedMemory>::iterator position) {
   OwnedMemory memory = std::move(position->second);
   h.live.erase(position);
@@ -157,13 +160,14 @@ bool was_freed(uint64_t address) {
   return h.freed.holds(address) || h.freed_addresses.holds(address);
 }
 
-/// What begins at the address and is of this origin, or the end.  With the mutex held.
+/// Returns the block of this origin that begins at the address, or the end.  Requires that the
+/// mutex is held.
 std::map<uint64_t, OwnedMemory>::iterator find(Heap &h, const void *begin, Origin origin) {
   const auto found = h.live.find(address_of(begin));
   return found != h.live.end() && found->second.origin() == origin ? found : h.live.end();
 }
 
-/// The device of what cudaMalloc returned; fails for anything else.
+/// Returns the device of memory from cudaMalloc; fails for any other address.
 int device_of_memory(const void *begin) {
   Heap &h = heap();
   const std::lock_guard lock(h.mutex);
@@ -172,7 +176,7 @@ int device_of_memory(const void *begin) {
   return found->second.device;
 }
 
-/// Whether memory begins there that the runtime has allocated, and not the user.
+/// Returns whether a block that the runtime allocated begins at the address.
 bool is_allocation(const void *begin) {
   Heap &h = heap();
   const std::lock_guard lock(h.mutex);
@@ -180,7 +184,7 @@ bool is_allocation(const void *begin) {
   return found != h.live.end() && found->second.origin() != Origin::kRegistered;
 }
 
-/// Fails if the memory is to be freed already in the order of some stream.
+/// Fails if a cudaFreeAsync of this memory is pending in any stream.
 void check_stays(const void *begin) {
   Heap &h = heap();
   const std::lock_guard lock(h.mutex);
@@ -198,7 +202,8 @@ void note_leaving(const void *begin) {
   if (found != h.live.end()) found->second.is_leaving = true;
 }
 
-/// What is wrong with a range that a copy or a fill touches, "" if nothing; `found` is the allocation in which it begins.
+/// Returns the error of a range that a copy or fill accesses, or "". @param found  allocation that
+/// contains the start of the range
 std::string trouble_with(const void *begin, size_t bytes, const char *what,
                          const std::optional<Allocation> &found) {
   const uint64_t address = address_of(begin);

@@ -8,26 +8,26 @@
 
 namespace softgpu::runtime {
 
-/// Where memory lies, as copies tell it apart.
+/// Kinds of memory that copies distinguish.
 enum class Place { kPageable, kPinned, kDevice };
 
-/// Of a range that a copy touches.  Fails where the range leaves its allocation or was freed, which
-/// is reported.
+/// Returns the kind of memory that a copy accesses.  Reports and fails if the range exceeds its
+/// allocation or was freed.
 Place place_of(const void *begin, size_t bytes, const char *what);
-/// A copy runs later than it was asked for, in a graph again and again: throws a Fault if what was in an allocation then
-/// is in none any more.
+/// Checks a range again when the copy runs, which may be later than its call and repeated in a
+/// graph: throws a Fault if memory that belonged to an allocation was freed meanwhile.
 void check_is_there(Place then, const void *begin, size_t bytes, const char *what);
 
-/// Whose memory it is and how it came to devices, which says what gives it back.
+/// Function that allocated or registered the memory; determines which function releases it.
 enum class Origin { kDevice, kPinned, kRegistered };
 
-/// Memory on a device, poisoned, at a multiple of 256 and of nothing more.
+/// Allocates poisoned device memory, aligned to exactly 256 bytes.
 void *allocate_on_device(int device, size_t bytes);
-/// Memory of the host that devices reach.
+/// Allocates host memory that devices can access.
 void *allocate_pinned(size_t bytes);
-/// What was allocated or registered so; false if nothing of that origin begins there.
+/// Releases a block; returns false if no block of this origin begins at the address.
 bool release_memory(const void *begin, Origin);
-/// All memory of a device.
+/// Releases all memory of a device.
 void release_device_memory(int device);
 
 }  // namespace softgpu::runtime

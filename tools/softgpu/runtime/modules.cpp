@@ -12,7 +12,7 @@ namespace softgpu::runtime {
 
 namespace {
 
-/// Modules of the process.  They are never removed: the report at the end tells of their kernels.
+/// Modules of the process.  Never removed, because the exit report lists their kernels.
 struct Modules {
   std::mutex mutex;
   std::vector<std::unique_ptr<Module>> all;
@@ -37,7 +37,7 @@ std::vector<std::string> Module::entries() const {
   return names;
 }
 
-/// With the mutex held: the variables get memory, and their first values.
+/// Allocates and initializes the variables of the module.  Requires that the mutex is held.
 Module::OnDevice &Module::on_device(int device) {
   std::unique_ptr<OnDevice> &loaded = devices_[device];
   if (loaded) return *loaded;
@@ -79,7 +79,7 @@ Kernel &Module::kernel(const std::string &name, int device) {
   if (kernel) return *kernel;
   try {
     kernel = load(name, device);
-  } catch (const ptx::Error &error) {  // the device lacks something: no test may pass that needs it
+  } catch (const ptx::Error &error) {  // unsupported PTX: a test that needs it must not pass
     violation(error.what());
     throw ApiError{cudaErrorInvalidKernelImage};
   }

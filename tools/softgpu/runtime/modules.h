@@ -1,4 +1,4 @@
-// Modules of PTX, and the kernels and variables of the program that they hold.
+// PTX modules with the kernels and variables of the program.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace softgpu::runtime {
 
-/// The architecture that PTX was made for: code for sm_90a runs on 90 alone, other code on its own
-/// and on newer ones.
+/// Architecture for which PTX was compiled.  sm_90a code runs only on 90; other code also runs on
+/// newer architectures.
 struct Target {
   int arch = 0;
   bool is_specific = false;
@@ -26,7 +26,7 @@ struct Target {
   bool fits(int device_arch) const {
     return is_specific ? arch == device_arch : arch <= device_arch;
   }
-  /// Of several that fit the highest is taken.
+  /// The highest target that fits is selected.
   auto operator<=>(const Target &) const = default;
 };
 
@@ -43,7 +43,7 @@ struct GlobalVariable {
   uint64_t address, bytes;
 };
 
-/// A module, loaded for each device when it is asked for something.  Threads may share it.
+/// A module, loaded for each device at first use.  Thread-safe.
 class Module {
  public:
   /// Throws ptx::Error.
@@ -53,11 +53,11 @@ class Module {
   bool has_entry(const std::string &name) const { return syntax_.entries.contains(name); }
   bool has_global(const std::string &name) const;
   std::vector<std::string> entries() const;
-  /// A kernel that the module has.  Throws ApiError if this device cannot run it, which is
-  /// reported.
+  /// Returns a kernel of the module.  Throws ApiError, and reports the reason, if the device cannot
+  /// run it.
   Kernel &kernel(const std::string &name, int device);
   GlobalVariable global(const std::string &name, int device);
-  /// Calls f for each kernel that was loaded.
+  /// Calls f for each loaded kernel.
   void for_each_kernel(const std::function<void(const Kernel &)> &f);
 
  private:
@@ -74,19 +74,20 @@ class Module {
   std::map<int, std::unique_ptr<OnDevice>> devices_;
 };
 
-/// Adds a module that the process keeps; null if its text cannot be read, which is reported.
+/// Adds a module for the lifetime of the process.  Returns null, and reports the reason, if its
+/// text cannot be parsed.
 Module *add_module(std::string file, std::shared_ptr<const std::string> text);
-/// Calls f for each kernel that was loaded in this process.
+/// Calls f for each kernel that this process has loaded.
 void for_each_kernel(const std::function<void(const Kernel &)> &f);
 
-/// The kernel of a function of the host, or of a cudaKernel_t, on the current device.  Throws
+/// Returns the kernel of a host function or of a cudaKernel_t on the current device.  Throws
 /// ApiError.
 Kernel &kernel_of(const void *function);
-/// The same on a device.
+/// Returns the kernel on a given device.
 Kernel &kernel_of(const void *function, int device);
-/// The name of a kernel.
+/// Returns the name of a kernel.
 const std::string &kernel_name(const void *function);
-/// The variable on the current device for which a variable of the host stands.  Throws ApiError.
+/// Returns the device variable, on the current device, of a host symbol.  Throws ApiError.
 GlobalVariable variable_of(const void *symbol);
 
 }  // namespace softgpu::runtime

@@ -15,7 +15,7 @@ namespace softgpu::runtime {
 
 namespace {
 
-/// The directive .target stands behind a comment of a few lines.
+/// The .target directive follows a comment of a few lines.
 constexpr size_t kHeadBytes = 4096;
 
 std::string read_file(const std::string &path, size_t most = std::string::npos) {
@@ -31,7 +31,7 @@ std::string read_file(const std::string &path, size_t most = std::string::npos) 
   return text;
 }
 
-/// ".target sm_90a"
+/// Parses ".target sm_90a".
 std::optional<Target> target_in(std::string_view text) {
   constexpr std::string_view kDirective = ".target sm_";
   const size_t at = text.find(kDirective);
@@ -44,7 +44,7 @@ std::optional<Target> target_in(std::string_view text) {
   return target;
 }
 
-/// The names behind .entry.
+/// Returns the names after .entry.
 std::vector<std::string> entries_in(std::string_view text) {
   constexpr std::string_view kDirective = ".entry ";
   std::vector<std::string> names;
@@ -68,7 +68,7 @@ void PtxFiles::list_files() {
   if (is_listed_) return;
   is_listed_ = true;
   namespace fs = std::filesystem;
-  std::set<std::string> paths;  // in an order that does not depend on the file system
+  std::set<std::string> paths;  // sorted, for an order that does not depend on the file system
   for (const std::string &folder : settings().ptx_folders) {
     std::error_code error;
     for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;

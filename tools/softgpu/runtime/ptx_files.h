@@ -1,4 +1,4 @@
-// The PTX files that nvcc kept, in the folders of SOFTGPU_PTX.
+// PTX files that nvcc kept, in the folders of SOFTGPU_PTX.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace softgpu::runtime {
 
-/// Files are found when something is first looked for, searched for names when their architecture
-/// is asked for, and read as modules when something in them is used.
+/// The folders are listed at the first lookup, files are searched for names when their architecture
+/// is requested, and parsed as modules when an entry or variable is used.
 class PtxFiles {
  public:
-  /// The architectures of the files.
+  /// Returns the architectures of the files.
   std::vector<Target> targets();
-  /// The module of files of this architecture with that kernel or variable, or null.
+  /// Return the module of this architecture that has the kernel or variable, or null.
   Module *find_entry(const Target &, const std::string &name);
   Module *find_global(const Target &, const std::string &name);
 
@@ -33,7 +33,7 @@ class PtxFiles {
   bool is_listed_ = false;
   std::vector<File> files_;
   std::vector<Target> indexed_;
-  std::unordered_map<std::string, size_t> entries_;  ///< "90a NAME" -> index of the file
+  std::unordered_map<std::string, size_t> entries_;  ///< "90a NAME" -> index in files_
 };
 
 }  // namespace softgpu::runtime

@@ -1,5 +1,5 @@
-// What a program tells the runtime of its kernels and variables: the calls that nvcc makes in every
-// object file, and libraries that are loaded by the program itself.
+// Registration of kernels and variables: the calls that nvcc generates in every object file, and
+// libraries that the program loads itself.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -20,11 +20,11 @@ struct FatBinary {
   std::vector<FatImage> images;
 };
 
-/// A name that the module of a fat binary, of a PTX file or of a library has.
+/// Name of a kernel or variable in the module of a fat binary, a PTX file or a library.
 struct Named {
   std::string name;
   FatBinary *binary = nullptr;
-  Module *module = nullptr;  ///< once it is known
+  Module *module = nullptr;  ///< set when the name is resolved
 };
 
 struct Library {
@@ -35,11 +35,11 @@ struct Library {
 struct Registry {
   std::recursive_mutex mutex;
   PtxFiles files;
-  /// By the address of the host function, and by that of the Named, which is the cudaKernel_t.
+  /// Keys: addresses of host functions, and of Named objects (cudaKernel_t handles).
   std::unordered_map<const void *, Named *> kernels;
   std::unordered_map<const void *, Named *> variables;
   std::unordered_map<cudaLibrary_t, std::unique_ptr<Library>> libraries;
-  /// Of the program.  They stay: the program may end while work is being done.
+  /// Fat binaries of the program.  Never removed: the program may end while work is running.
   std::vector<std::unique_ptr<FatBinary>> binaries;
   std::vector<std::unique_ptr<Named>> names;
 };
@@ -48,7 +48,7 @@ Registry &registry() {
   return *the_registry;
 }
 
-/// The architectures that fit the device, the highest first.
+/// Returns the architectures that fit the device, in descending order.
 std::vector<Target> fitting_targets(const FatBinary &binary) {
   std::vector<Target> targets = registry().files.targets();
   for (const FatImage &image : binary.images) targets.push_back(image.target());
@@ -58,14 +58,13 @@ std::vector<Target> fitting_targets(const FatBinary &binary) {
   return targets;
 }
 
-/// The module for this device in which a name stands; null if there is none.
-/// @param has    whether a module has it
-/// @param files  the search of PTX files
+/// Returns the module that defines a name for this device, or null. @param has    returns whether a
+/// module has the name @param files  lookup in the PTX files
 Module *find_module(FatBinary &binary, const std::string &name,
                     bool (Module::*has)(const std::string &) const,
                     Module *(PtxFiles::*files)(const Target &, const std::string &)) {
   for (const Target &target : fitting_targets(binary)) {
-    // The same PTX may be in both places, and messages can point to lines of a file.
+    // Prefer the file if the same PTX is in both places: messages can then refer to its lines.
     if (Module *const module = (registry().files.*files)(target, name)) return module;
     for (FatImage &image : binary.images) {
       if (image.target() != target) continue;
@@ -85,7 +84,7 @@ void tell_missing(const std::string &kernel) {
                kernel.c_str(), options().arch);
 }
 
-/// With the mutex held.
+/// Requires that the mutex is held.
 Named &named_kernel(const void *function) {
   const auto found = registry().kernels.find(function);
   require(found != registry().kernels.end(), cudaErrorInvalidDeviceFunction);
@@ -186,7 +185,7 @@ GlobalVariable variable_of(const void *symbol) {
 
 using namespace softgpu::runtime;
 
-// crt/host_runtime.h of the toolkit declares these.
+// Declared in crt/host_runtime.h of the CUDA toolkit.
 #pragma GCC visibility push(default)
 extern "C" {
 

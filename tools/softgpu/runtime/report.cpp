@@ -1,4 +1,4 @@
-// What is said when the process ends: violations, counts of the kernels, and lines that never ran.
+// Report at process exit: violations, kernel counters, lines that never ran.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace softgpu::runtime {
 namespace {
 
 constexpr int kExitOfViolation = 99;
-constexpr size_t kMaxStatement = 90;  ///< characters of it in the list of lines that never ran
+constexpr size_t kMaxStatement = 90;  ///< length of a statement in the list of lines that never ran
 
 bool was_launched(const Program &program) {
   const std::lock_guard lock(program.totals->mutex);
@@ -33,12 +33,13 @@ void write_counts(const std::string &file) {
   if (!out) std::fprintf(stderr, "softgpu: %s cannot be written\n", file.c_str());
 }
 
-/// "K kernel instructions executed launches", and "L line statement" of each that never was; with tabs.
+/// Writes "K kernel instructions executed launches" and, for each instruction that never ran, "L
+/// line statement", separated by tabs.
 void write_cover(std::ostream &out, const Program &program) {
   const std::lock_guard lock(program.totals->mutex);
   const std::vector<uint64_t> &executed = program.totals->tally.executed;
   const auto never = [&](size_t i) { return i >= executed.size() || executed[i] == 0; };
-  // The last is a return that the front end puts behind all that stands in the file.
+  // The last instruction is a return that the parser appends.
   const size_t num_code = program.code.size() - 1;
   const auto num_never = std::ranges::count_if(std::views::iota(size_t{0}, num_code), never);
   out << "K\t" << program.pretty_name << '\t' << num_code << '\t'
@@ -50,7 +51,7 @@ void write_cover(std::ostream &out, const Program &program) {
           << program.source[i].text.substr(0, kMaxStatement) << '\n';
 }
 
-/// Appends: a test has many processes.
+/// Appends to the file, because a test consists of many processes.
 void write_cover(const std::string &file) {
   std::ofstream out(file, std::ios::app);
   for_each_kernel([&](const Kernel &kernel) {
@@ -59,7 +60,8 @@ void write_cover(const std::string &file) {
   if (!out) std::fprintf(stderr, "softgpu: %s cannot be written\n", file.c_str());
 }
 
-/// Reports when it is destroyed: behind what the program has to do at its end, since it was made before.
+/// Reports in its destructor.  As a static object constructed early, it is destroyed after the
+/// program's static objects.
 struct Reporter {
   ~Reporter() {
     if (!is_used() || is_forked_child()) return;

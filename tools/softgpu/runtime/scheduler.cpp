@@ -13,30 +13,32 @@ namespace softgpu::runtime {
 
 namespace {
 
-/// With a seed, one in so many calls that submit or wait has something done first, and one in so many that ask.
+/// Odds in seeded runs: one in kEager calls that submit or wait, and one in kAsked calls that poll,
+/// runs work first.
 constexpr uint64_t kEager = 8, kAsked = 2;
 
-/// Then one in so many choices is not by priority: a stream that is always overtaken finds what long chains of work in
-/// another one lack.
+/// Odds in seeded runs: one in kFree choices ignores priorities.  A stream that others always
+/// overtake detects missing synchronization in long chains of another stream.
 constexpr uint64_t kFree = 4;
 
-/// So long a call waits for what it has drawn, which may wait for the program in turn.
+/// Maximum time that a call waits for work that it selected; that work may wait for the program in
+/// turn.
 constexpr std::chrono::seconds kPatience{1};
 
-/// With a seed, work that nobody asks for begins after so many times SOFTGPU_DELAY: nothing of what the program does
-/// between two calls should take as long.
+/// Factor in seeded runs: work that no call waits for begins after kLonger times SOFTGPU_DELAY,
+/// longer than the program should need between two calls.
 constexpr int kLonger = 100;
 
-/// With a seed, one in so many kernels that may begin early does not.
+/// Odds in seeded runs: one in kLate kernels that may begin early does not.
 constexpr int kLate = 4;
 
-/// The thread looks so often for work whose time has come.
+/// Interval at which the thread checks for work that is due.
 constexpr std::chrono::milliseconds kDoze{2};
 
-/// A process that ends waits so long for the kernel that runs.
+/// Maximum time that process exit waits for the running kernel.
 constexpr std::chrono::seconds kLongestEnd{10};
 
-/// A number that looks random: the last step of splitmix64.
+/// Returns a pseudorandom number: the last step of splitmix64.
 uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15;
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
@@ -44,7 +46,7 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// What the host program finds after a fault.
+/// Returns the error code that the host program receives after a fault.
 cudaError_t error_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::kMisaligned:
@@ -94,7 +96,7 @@ void Scheduler::run_some() {
   run_drawn(lock, kEager);
 }
 
-/// Has pieces done as long as chance says so, one time in `odds`.
+/// Runs work while a random draw with probability 1/odds succeeds.
 void Scheduler::run_drawn(std::unique_lock<std::mutex> &lock, uint64_t odds) {
   last_call_ = Clock::now();
   while (!is_running_ && !handed_over_ && !ready_.empty() && random_() % odds == 0) {
@@ -106,7 +108,7 @@ void Scheduler::run_drawn(std::unique_lock<std::mutex> &lock, uint64_t odds) {
   }
 }
 
-/// Marks the work and all that comes before it.
+/// Marks the work and all its predecessors as demanded.
 void Scheduler::demand(const WorkPtr &work) {
   std::vector<Work *> open{work.get()};
   while (!open.empty()) {
@@ -118,8 +120,9 @@ void Scheduler::demand(const WorkPtr &work) {
   }
 }
 
-/// Runs work in the calling thread, since switching to the other one and back takes longer than most kernels, until
-/// all of these are done.  Functions of the host have to run in another thread than that which waits for them.
+/// Runs work until all of `all` is done.  Kernels run in the calling thread, because switching
+/// threads takes longer than most kernels.  Host functions must not run in the thread that waits
+/// for them.
 void Scheduler::run_until_done(std::unique_lock<std::mutex> &lock,
                                const std::vector<WorkPtr> &all) {
   const auto is_done = [](const WorkPtr &work) { return !work || work->is_done; };
@@ -181,11 +184,11 @@ void Scheduler::stop() {
   std::unique_lock lock(mutex_);
   is_stopping_ = true;
   wake_.notify_one();
-  const bool is_own_thread = std::this_thread::get_id() == thread_;  // a host function calls exit
+  const bool is_own_thread = std::this_thread::get_id() == thread_;  // a host function called exit
   if (!is_own_thread) progress_.wait_for(lock, kLongestEnd, [&] { return !is_running_; });
 }
 
-/// What runs next; null if all of it may still wait.
+/// Returns the next work to run, or null if none is due.
 WorkPtr Scheduler::choose() {
   const bool is_random = options().is_random();
   const Clock::time_point now = Clock::now();
@@ -197,7 +200,7 @@ WorkPtr Scheduler::choose() {
   return *std::ranges::max_element(candidates, {}, [](const WorkPtr &w) { return w->number; });
 }
 
-/// The same for the thread of the scheduler.
+/// Returns the next work for the scheduler's thread, or null.
 WorkPtr Scheduler::choose_for_thread() {
   if (!options().is_random()) return choose();
   if (handed_over_) return handed_over_;
@@ -223,14 +226,14 @@ void Scheduler::finish(Work &work) {
   pending_.erase(work.number);
 }
 
-/// The kernel that may begin beside this one, or null.
+/// Returns the kernel that may begin while `primary` runs, or null.
 WorkPtr Scheduler::dependent_of(const Work &primary) {
   for (const WorkPtr &next : primary.after)
     if (next->primary.lock().get() == &primary && next->num_before == 1) return next;
   return nullptr;
 }
 
-/// The grid of a kernel, with its dependent if there is one yet.
+/// Returns the grid of a kernel, connected to its dependent kernel if that is already submitted.
 std::unique_ptr<Grid> Scheduler::make_grid(const WorkPtr &work) {
   std::unique_ptr<Grid> grid = work->make_grid();
   if (!grid) return nullptr;
@@ -254,7 +257,7 @@ std::unique_ptr<Grid> Scheduler::begin_dependent(const WorkPtr &primary) {
   return make_grid(dependent);
 }
 
-/// Runs a piece of work.  Whatever else goes wrong in the device is a fault too.
+/// Runs work.  Converts internal errors of the device to faults.
 void Scheduler::attempt(const WorkPtr &work) {
   try {
     if (work->run) work->run();
@@ -278,9 +281,9 @@ void Scheduler::perform(const WorkPtr &work) {
   }
 }
 
-/// Runs a piece of work that nothing comes before.  No other is running.
+/// Runs work that has no pending predecessor.  No other work runs meanwhile.
 void Scheduler::run(std::unique_lock<std::mutex> &lock, const WorkPtr &chosen) {
-  const WorkPtr work = chosen;  // it may be the scheduler's own
+  const WorkPtr work = chosen;  // a copy: `chosen` may refer to handed_over_
   std::erase(ready_, work);
   handed_over_ = nullptr;
   is_running_ = true;

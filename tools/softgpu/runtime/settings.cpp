@@ -13,9 +13,9 @@ namespace softgpu::runtime {
 
 namespace {
 
-/// Of one device: more than any has.
+/// Per device; more than any device has.
 constexpr uint64_t kMaxMemory = uint64_t{1} << 42;
-/// An hour, in microseconds.
+/// One hour, in microseconds.
 constexpr uint64_t kMaxDelay = 3'600'000'000;
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -46,7 +46,7 @@ Injection read_injection(const std::string &text) {
   return injection;
 }
 
-/// The name of a file that every process of a run can have for itself.
+/// Returns a file name in which %p is replaced by the process ID.
 std::string file_of(const char *name) {
   std::string file(text_of(name));
   const size_t at = file.find("%p");
@@ -63,7 +63,7 @@ Settings read_settings() {
   for (const std::string &text : split(text_of("SOFTGPU_FAIL"), ','))
     s.injections.push_back(read_injection(text));
   s.count_file = file_of("SOFTGPU_COUNT");
-  if (s.count_file == "1") s.count_file.clear();  // counts, and writes nothing
+  if (s.count_file == "1") s.count_file.clear();  // 1 counts without writing a file
   s.cover_file = file_of("SOFTGPU_COVER");
   read_number("SOFTGPU_MEMORY", 1, kMaxMemory, &s.memory_bytes);
   return s;
@@ -73,7 +73,7 @@ Settings read_settings() {
 
 const Settings &settings() {
   static const Settings *const read =
-      new Settings(read_settings());  // the report at the end needs it
+      new Settings(read_settings());  // never destroyed: the exit report uses it
   return *read;
 }
 

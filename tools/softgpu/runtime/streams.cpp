@@ -18,7 +18,7 @@ constexpr int kMinPriority = 0, kGreatestPriority = -5;
 struct Registry {
   std::map<cudaStream_t, std::unique_ptr<Stream>> created;
   std::vector<std::unique_ptr<Stream>> defaults;   ///< legacy and per-thread
-  std::vector<std::unique_ptr<Stream>> destroyed;  ///< which still have work
+  std::vector<std::unique_ptr<Stream>> destroyed;  ///< destroyed, with pending work
   uint64_t num_created = 0;
   std::mutex mutex;
 };
@@ -37,7 +37,7 @@ std::unique_ptr<Stream> make_stream(int device, unsigned flags, int priority) {
   return stream;
 }
 
-/// Keeps a stream that nobody can name any more until its work is done.
+/// Keeps a destroyed stream until its work is done.
 void retire(std::unique_ptr<Stream> stream) {
   Registry &r = registry();
   std::erase_if(r.destroyed, [](const auto &s) { return scheduler().is_done(s->last); });
@@ -58,7 +58,7 @@ Stream &legacy_stream(int device) {
   return *stream;
 }
 
-/// The default streams of a thread, which end with it.
+/// Default streams of a thread; destroyed with the thread.
 struct ThreadStreams {
   std::vector<Stream *> of_device = std::vector<Stream *>(kMaxDevices);
 
@@ -102,7 +102,7 @@ void destroy_stream(cudaStream_t handle) {
   registry().created.erase(found);
 }
 
-/// What a stream has to do yet.
+/// Pending work of a stream.
 struct Rest {
   int device;
   std::vector<WorkPtr> works;
@@ -111,7 +111,7 @@ struct Rest {
   bool poll() const { return scheduler().poll(works); }
 };
 
-/// Who waits for the legacy stream waits for the blocking streams too.
+/// Waiting for the legacy stream includes waiting for all blocking streams.
 Rest rest_of(cudaStream_t handle) {
   const std::lock_guard lock(registry().mutex);
   Stream &stream = stream_of(handle);

@@ -1,4 +1,4 @@
-// Streams, and what is put into them.
+// Streams and their work.
 #pragma once
 
 #include <memory>
@@ -13,41 +13,42 @@ namespace softgpu::runtime {
 
 struct Stream {
   int device = 0;
-  /// The default stream, for which all blocking streams wait and which waits for them.
+  /// Default stream that synchronizes with all blocking streams.
   bool is_legacy = false;
-  bool is_blocking = false;  ///< with the legacy stream
+  bool is_blocking = false;  ///< synchronizes with the legacy stream
   unsigned flags = 0;
   int priority = 0;
   uint64_t id = 0;
-  WorkPtr last;  ///< that was put into it
+  WorkPtr last;  ///< last work in the stream
 
-  std::shared_ptr<Capture> capture;  ///< under way
-  std::vector<GraphNode *> front;    ///< of the capture: what the next node comes after
+  std::shared_ptr<Capture> capture;  ///< active capture
+  std::vector<GraphNode *> front;    ///< nodes that the next captured node follows
 };
 
-/// Guards all streams, events, captures and graphs.  Nobody waits for work while holding it.
+/// Guards all streams, events, captures and graphs.  Must not be held while waiting for work.
 std::mutex &streams_mutex();
 
-// These are called with the mutex held.
+// The following functions require that the mutex is held.
 
-/// The stream of a handle, of the calling thread and its device where the handle is a default stream.
+/// Returns the stream of a handle.  Default handles depend on the calling thread and its device.
 Stream &stream_of(cudaStream_t);
-/// Work that a stream is to do; without a task a mark in the stream.
+/// Creates work for a stream; without a task, a marker.
 WorkPtr make_work(const Stream &, const Task & = {});
-/// What work that is put into the stream now comes after.
+/// Returns the predecessors of work that is appended to the stream now.
 std::vector<WorkPtr> all_before(Stream &);
-/// Puts work into the stream: what all_before said next comes after `work`.
+/// Appends work with the predecessors `before`, usually from all_before().
 void append(Stream &, const WorkPtr &work, std::vector<WorkPtr> before);
-/// Every stream that exists.
+/// Returns all existing streams.
 std::vector<Stream *> all_streams();
 
-// These lock it.
+// The following functions lock the mutex.
 
-/// Puts a task into the stream.  Null if the stream is captured: the task is a node of the graph then.
+/// Appends a task to a stream.  If the stream is captured, adds a graph node instead and returns
+/// null.
 WorkPtr enqueue(cudaStream_t, Task);
-/// What a call does last that has submitted work: some of it is done in the call (runtime/work.h).
+/// Ends a call that submitted work: some of the work may run before the call returns (work.h).
 void settle(const WorkPtr &last);
-/// Whether the stream is being captured.
+/// Returns whether the stream is being captured.
 bool is_captured(cudaStream_t);
 
 }  // namespace softgpu::runtime

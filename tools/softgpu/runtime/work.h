@@ -1,19 +1,21 @@
-// Work of the devices, and the threads that do it: one of its own, and those of the program while they wait.
+// Scheduler of device work: kernels, copies and host functions of all streams.  Work runs in the
+// scheduler's thread or in program threads while they wait.
 //
-// A piece of work begins when those that come before it are done, and not at once: a program that does not wait where
-// it must is to find old values.  Without a seed, work begins when somebody waits for it or asks whether it is done, or
-// after SOFTGPU_DELAY, and of several pieces the one that was submitted last begins first.
+// Work begins after its predecessors, as late as allowed, so that a program with missing
+// synchronization reads stale values.  Without a seed, work begins when a call waits for it or
+// polls it, or after SOFTGPU_DELAY.  The work that was submitted last begins first.
 //
-// With a seed the program's own calls decide, and not the time that they take, so that the order repeats: a call that
-// submits, waits or asks draws how many pieces are done before it returns, of all that could begin.  Streams have random
-// priorities, from which the choice departs now and then.  What such a call draws runs in the other thread, and the call
-// waits for it, though not for ever: a kernel or a function of the host may wait for what the program does next.  Only if
-// the program calls nothing for a hundred times SOFTGPU_DELAY does work begin by itself, as the program may look for a
-// result in mapped memory.
+// With a seed, the calls of the program determine the order, not their timing, so that runs repeat.
+// A call that submits, waits or polls selects at random how much of the ready work runs before it
+// returns.  Streams have random priorities, which some choices ignore.  Selected work runs in the
+// other thread.  The call waits for it with a time limit, because a kernel or a host function may
+// wait for a later action of the program.  Work begins without a call only if the program has made
+// no call for 100 times SOFTGPU_DELAY: it may be polling mapped memory.
 //
-// One piece of work runs at a time: kernels of different devices never run side by side.  (A kernel itself uses all
-// processors of the host.)  Only kernels that were launched to begin early run beside the one before
-// (machine/dependence.h); they are done when all of them are.
+// One kernel, copy or host function runs at a time, even on different devices; a kernel uses all
+// processors of the host.  The exception is programmatic dependent launch: such a kernel overlaps
+// with its predecessor (machine/dependence.h), and both are done when all kernels of the group have
+// ended.
 #pragma once
 
 #include <chrono>
@@ -34,47 +36,48 @@ namespace softgpu::runtime {
 using Clock = std::chrono::steady_clock;
 
 struct Work {
-  std::function<void()> run;  ///< may throw Fault; without this and a grid it is a mark in a stream
-  /// Of a kernel: what runs; null if it cannot be launched.
+  std::function<void()> run;  ///< may throw Fault; a marker has neither `run` nor a grid
+  /// Creates the grid of a kernel; null if it cannot be launched.
   std::function<std::unique_ptr<Grid>()> make_grid;
-  /// The kernel in whose grid it may begin, as soon as that allows it and all else that comes before is done.
+  /// Kernel with which this kernel may overlap.  It begins when the primary allows it and all other
+  /// predecessors are done.
   std::weak_ptr<Work> primary;
   int device = 0;
-  uint64_t stream = 0;            ///< its number
-  bool runs_after_fault = false;  ///< though the device has stopped
-  bool calls_host = false;        ///< runs a function of the program
+  uint64_t stream = 0;            ///< stream number
+  bool runs_after_fault = false;  ///< even if a fault has stopped the device
+  bool calls_host = false;        ///< runs a host function of the program
 
-  // The rest is the scheduler's.
-  uint64_t number = 0;         ///< in the order of submission
-  uint64_t grid = 0;           ///< the same among kernels
-  Clock::time_point earliest;  ///< without a seed: from then on it begins though nobody asks for it
-  uint32_t num_before = 0;     ///< pieces that must be done first and are not
+  // The following fields belong to the scheduler.
+  uint64_t number = 0;         ///< order of submission
+  uint64_t grid = 0;           ///< order of submission among kernels
+  Clock::time_point earliest;  ///< start time if no call waits for it; unused if seeded
+  uint32_t num_before = 0;     ///< pending predecessors
   std::vector<std::shared_ptr<Work>> before, after;
   bool is_demanded = false, is_done = false;
-  bool has_begun = false;  ///< beside its primary
+  bool has_begun = false;  ///< overlaps with its primary
   Clock::time_point done_at;
 };
 using WorkPtr = std::shared_ptr<Work>;
 
 class Scheduler {
  public:
-  /// Null pointers in `before` are skipped.
+  /// Submits work; null pointers in `before` are skipped.
   void submit(const WorkPtr &, const std::vector<WorkPtr> &before);
-  /// With a seed: some of what may begin is done before the call that has submitted something returns.  The caller holds
-  /// no lock.
+  /// Runs some of the ready work, if seeded, before the submitting call returns.  The caller must
+  /// not hold a lock.
   void run_some();
-  /// Until all are done; null pointers are skipped.
+  /// Waits until all work is done; null pointers are skipped.
   void wait(const std::vector<WorkPtr> &);
   void wait(const WorkPtr &work) { wait(std::vector{work}); }
   void wait_for_device(int device);
-  /// Whether all are done; if not, they are to be done soon.
+  /// Returns whether all work is done; if not, requests that it runs soon.
   bool poll(const std::vector<WorkPtr> &);
   bool poll(const WorkPtr &work) { return poll(std::vector{work}); }
-  /// Whether it is done, without asking for it.
+  /// Returns whether the work is done, without requesting it.
   bool is_done(const WorkPtr &);
-  /// When it was done.
+  /// Returns the completion time.
   Clock::time_point time_of(const WorkPtr &);
-  /// Lets the thread end what it is doing, within some seconds; the rest is never done.
+  /// Stops the thread after the running work, within a few seconds; pending work never runs.
   void stop();
 
  private:
@@ -96,17 +99,17 @@ class Scheduler {
   std::mutex mutex_;
   std::condition_variable wake_, progress_;
   std::map<uint64_t, WorkPtr> pending_;  ///< submitted and not done
-  std::vector<WorkPtr> ready_;           ///< those of them that nothing comes before
-  std::vector<WorkPtr> begun_;           ///< beside the piece that runs, in this order
-  WorkPtr handed_over_;                  ///< with a seed: what the thread runs next
-  Clock::time_point last_call_;          ///< with a seed: when the program was here last
+  std::vector<WorkPtr> ready_;           ///< pending work without pending predecessors
+  std::vector<WorkPtr> begun_;   ///< dependent kernels that overlap with the running work, in order
+  WorkPtr handed_over_;          ///< if seeded: next work of the thread
+  Clock::time_point last_call_;  ///< if seeded: time of the last call of the program
   std::mt19937_64 random_;
   uint64_t num_submitted_ = 0, num_grids_ = 0;
   std::thread::id thread_;
   bool is_running_ = false, is_stopping_ = false;
 };
 
-/// Of the process; never destroyed.
+/// Returns the scheduler of the process, which is never destroyed.
 Scheduler &scheduler();
 
 }  // namespace softgpu::runtime
