@@ -1,4 +1,4 @@
-// cp.async: copies of 4, 8 or 16 bytes from global to shared memory that land later.
+// cp.async: asynchronous copies of 4, 8 or 16 bytes from global to shared memory.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct SmallCopy {
   uint64_t source;
   uint32_t destination;
   uint32_t group;
-  uint8_t lane, bytes, valid_bytes;  ///< the rest is filled with 0
+  uint8_t lane, bytes, valid_bytes;  ///< the remaining bytes are filled with 0
 };
 
 struct CopyGroups {
@@ -23,13 +23,14 @@ struct CopyGroups {
   std::array<uint32_t, kWarpSize> num_committed{};
 };
 
-/// Lands one copy, and takes it off.
+/// Completes and removes one copy.
 void land_copy(Warp &, size_t index);
-/// Lands the copies of all but the newest `num_pending` groups of each of these lanes: cp.async.wait_group.
+/// cp.async.wait_group: completes the copies of all groups of these lanes except the `num_pending`
+/// newest.
 void land_groups(Warp &, Lanes, uint32_t num_pending);
-/// Lands all copies of these lanes, committed or not: cp.async.wait_all.
+/// cp.async.wait_all: completes all copies of these lanes, committed or not.
 void land_all_copies(Warp &, Lanes);
-/// Lands what must have landed before the warp ends.
+/// Completes the copies that are pending when the warp ends.
 void finish_copies(Warp &);
 
 }  // namespace softgpu

@@ -1,4 +1,4 @@
-// A bulk copy under way: cp.async.bulk and cp.reduce.async.bulk, with a tensor map or without.
+// Active bulk copies: cp.async.bulk and cp.reduce.async.bulk, with or without a tensor map.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,33 @@ enum class BulkKind : uint8_t { kLoad, kStore, kReduce };
 
 struct BulkCopy {
   BulkKind kind = BulkKind::kLoad;
-  Block *block = nullptr;  ///< that issued it
+  Block *block = nullptr;  ///< issuing block
   Warp *warp = nullptr;
   const Instruction *at = nullptr;
   int lane = 0;
-  uint32_t group = 0;  ///< of a store: bulk group of the lane
-  /// As it was when the copy was issued.  A copy without a tensor is one of a row of bytes, and has a map for that.
+  uint32_t group = 0;  ///< bulk group of the lane, for a store
+  /// Tensor map at the time of the issue.  A copy without a tensor has a map of one row of bytes.
   TensorMap map;
   BoxPlace place;
-  uint32_t num_bytes = 0;           ///< in shared memory
+  uint32_t num_bytes = 0;           ///< size in shared memory
   uint32_t smem = 0, mbarrier = 0;  ///< shared addresses
-  uint32_t multicast = 0;           ///< ranks that a load lands in
+  uint32_t multicast = 0;           ///< destination ranks of a load
   bool has_read = false;            ///< a store has read shared memory
-  uint32_t fenced = 0;              ///< of the lane, at the issue
-  SharedClock issued;               ///< what was known when it was issued, for SOFTGPU_RACECHECK
-  std::vector<std::byte> data;      ///< what a store has read
+  uint32_t fenced = 0;              ///< last proxy fence of the lane before the issue
+  SharedClock issued;               ///< clock of the issue, for SOFTGPU_RACECHECK
+  std::vector<std::byte> data;      ///< data that a store has read
 };
 
-/// Takes over a copy that is complete but for what it has of its lane: checks its shared memory, and poisons it before a
-/// load.  It lands at once if options().completion says so.
+/// Starts a copy: sets the fields that depend on the lane, checks the shared memory, and poisons
+/// the destination of a load.  Completes it immediately if options().completion requires it.
 void issue_bulk_copy(Warp &, const Instruction &, int lane, BulkCopy);
 
-/// Performs a copy; a store only as far as reading, unless `fully`.  A finished one is taken off.
+/// Executes a copy and removes it when complete.  A store only reads unless `fully` is set.
 void land_bulk_copy(Cluster &, size_t index, bool fully);
-/// Before the warp goes: its stores have read, and what is left is performed.
+/// Executes all reads of a warp's stores, and its remaining copies, before the warp ends.
 void finish_bulk_copies(Warp &);
-/// Lets one copy make progress: any if `may_choose`, else one on which somebody could wait.  False if there is none.
+/// Advances one copy: any if `may_choose`, otherwise one that a thread may wait for.  Returns false
+/// if there is none.
 bool advance_bulk_copies(Cluster &, bool may_choose);
 
 }  // namespace softgpu

@@ -1,4 +1,4 @@
-// cp.async.bulk groups of a warp's lanes, and when the lanes have fenced the async proxy.
+// cp.async.bulk groups and async proxy fences of the lanes of a warp.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace softgpu {
 struct BulkGroups {
   std::array<uint32_t, kWarpSize> num_committed{};
   std::array<uint32_t, kWarpSize>
-      fenced{};  ///< SharedMemory::fence() of the lane's last fence.proxy.async
+      fenced{};  ///< value of SharedMemory::fence() at the lane's last fence.proxy.async
 };
 
 }  // namespace softgpu

@@ -10,14 +10,15 @@
 namespace softgpu {
 namespace {
 
-/// Without a seed the grid that began last always goes first, but for one round in so many: it may spin until another one
-/// has written something.
+/// Interval without a seed: the newest grid runs first, except in one round of kHeadStart, because
+/// it may be polling for a write of an older grid.
 constexpr uint64_t kHeadStart = 64;
 
-/// With a seed one at random does, for about so many rounds: one may be overtaken for long.
+/// Mean number of rounds, in seeded runs, for which the same random grid runs first; others may be
+/// delayed for long.
 constexpr uint64_t kLoyalty = 16;
 
-/// What happens while a worker is stuck is up to others, which may be on the same processor.
+/// Yields: the progress of a stuck worker depends on other threads, which may need this processor.
 void let_others_run() {
   std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
@@ -49,7 +50,7 @@ bool DependentLaunches::begin_dependent() {
   const std::shared_ptr<Launch> last = launches_.back();
   GridState &state = *last->state();
   if (!may_grow_ || !state.allows_dependents()) return false;
-  // One that has ended leaves nothing to overlap.
+  // null if the launch has ended: nothing can overlap with it
   std::shared_ptr<const Grid> grid;
   if (!state.has_ended()) grid = last->grid().begin_dependent();
   const bool may_grow = grid != nullptr && grid->begin_dependent != nullptr;
@@ -105,7 +106,7 @@ void Runner::run_to_end() {
 
 Runner::Round Runner::round() {
   const uint64_t epoch = chain_.progress().epoch();
-  const bool may_grow = chain_.may_grow();  // if not, the worker joins the last one now
+  const bool may_grow = chain_.may_grow();  // if false, join() below includes the last launch
   join();
   if (run_a_share() || unblock_a_share(epoch)) {
     chain_.progress().note();
@@ -119,13 +120,13 @@ Runner::Round Runner::round() {
   return Round::kStuck;
 }
 
-/// Takes part in what has begun.
+/// Joins the launches that have begun.
 void Runner::join() {
   for (auto &launch : chain_.begun_since(&num_seen_))
     shares_.push_back(std::make_unique<LaunchPartition>(std::move(launch), index_, worker_));
 }
 
-/// The index of the share that goes first.
+/// Returns the index of the partition that runs first.
 size_t Runner::choose_share() {
   if (shares_.size() <= 1) return 0;
   if (options().is_random()) {
@@ -135,8 +136,9 @@ size_t Runner::choose_share() {
   return ++num_rounds_ % kHeadStart == 0 ? 0 : shares_.size() - 1;
 }
 
-/// A round of the first share that gets on, from that which goes first to older ones, unless one only waited for the next
-/// grid to begin; false if none does.
+/// Runs one round of the first partition that makes progress, starting with the selected one and
+/// continuing with older ones.  Partitions that only wait for the next grid are skipped.  Returns
+/// false if none makes progress.
 bool Runner::run_a_share() {
   const size_t first = choose_share(), n = shares_.size();
   bool any_ended = false, any_ran = false;

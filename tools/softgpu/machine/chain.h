@@ -1,4 +1,4 @@
-// Grids that run at the same time: one, and those that begin before it has ended (machine/dependence.h).
+// Dependent launches: a grid, and the grids that begin before it has ended (machine/dependence.h).
 #pragma once
 
 #include <atomic>
@@ -12,40 +12,42 @@
 
 namespace softgpu {
 
-/// All functions but the constructor may be called by several threads.
+/// Thread-safe, except for the constructor.
 class DependentLaunches {
  public:
   DependentLaunches(const Grid &first, int num_workers);
 
   Progress &progress() { return progress_; }
-  /// Those that have begun since a worker last asked; `num_seen` counts them.
+  /// Returns the launches that have begun since launch number `*num_seen`, and updates the number.
   std::vector<std::shared_ptr<Launch>> begun_since(uint64_t *num_seen);
-  /// Whether the last one has a dependent that has not begun.
+  /// Returns whether the last launch has a dependent launch that has not begun.
   bool may_grow() const { return may_grow_; }
-  /// Begins that dependent if every block allows it; false if it does not begin now.
+  /// Begins the dependent launch if every block allows it.  Returns whether it has begun.
   bool begin_dependent();
-  /// No worker got on since this epoch: a parked cluster goes on, waits give up, or it is a deadlock.
+  /// Called if no worker has made progress since this epoch: releases a parked cluster, lets
+  /// mbarrier waits return false, or reports a deadlock.
   void resolve(uint64_t epoch);
-  /// Whether all that is left at this epoch is that waits give up.
+  /// Returns whether mbarrier waits must return false, because nothing else can make progress.
   bool is_last_resort(uint64_t epoch) const { return last_resort_ == epoch; }
 
  private:
   const int num_workers_;
   Progress progress_;
-  std::mutex mutex_;  // of what follows
-  /// In the order in which they began; the first ones are gone when they have ended.
+  std::mutex mutex_;  // guards the following members
+  /// Sorted by start.  Launches at the front are removed when they have ended.
   std::vector<std::shared_ptr<Launch>> launches_;
   std::atomic<uint64_t> num_begun_{1};
   std::atomic<bool> may_grow_;
   std::atomic<uint64_t> last_resort_{0};
 };
 
-/// What one worker does for a chain.
+/// Work of one worker for a group of dependent launches.
 class Runner {
  public:
   Runner(DependentLaunches &, int index, Worker &);
 
-  /// Until nothing is left to do, or it is stuck or has executed about so many instructions; false if there is more.
+  /// Runs until all work is done, no progress is possible, or about `num_instructions` have been
+  /// executed.  Returns false if work remains.
   bool run_for(uint64_t num_instructions);
   void run_to_end();
 
@@ -63,10 +65,10 @@ class Runner {
   const int index_;
   Worker &worker_;
   std::vector<std::unique_ptr<LaunchPartition>>
-      shares_;             ///< of grids that have not ended, oldest first
-  uint64_t num_seen_ = 0;  ///< launches of the chain
+      shares_;             ///< partitions of grids that have not ended, oldest first
+  uint64_t num_seen_ = 0;  ///< number of launches that this worker has joined
   uint64_t num_rounds_ = 0, num_instructions_ = 0;
-  uint64_t favourite_ = 0;  ///< with a seed: the number of the share that goes first
+  uint64_t favourite_ = 0;  ///< if seeded: selects the partition that runs first
 };
 
 }  // namespace softgpu

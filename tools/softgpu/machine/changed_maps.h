@@ -1,6 +1,6 @@
-// Tensor maps in global memory that kernels have changed.  A change goes through the generic proxy and
-// TMA reads through the proxy of tensor maps, so that a fence.proxy.tensormap has to release it, and
-// another to acquire it: PTX ISA, Tensor Map Proxy.
+// Tensor maps in global memory that kernels have modified.  Modifications use the generic proxy,
+// TMA reads use the tensormap proxy: one fence.proxy.tensormap must release a modification and
+// another must acquire it (PTX ISA, Tensor Map Proxy).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class ChangedMaps {
     const auto found = changes_.find(address);
     return found == changes_.end() ? MapChange::kNone : found->second;
   }
-  /// That memory is freed: a map that lies there later is another one.
+  /// Removes the maps in freed memory: a later map at the same address is unrelated.
   void forget(uint64_t begin, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     changes_.erase(changes_.lower_bound(begin), changes_.lower_bound(begin + bytes));

@@ -13,13 +13,13 @@
 namespace softgpu {
 namespace {
 
-/// Fills memory with a word; what is left over at the end too.
+/// Fills memory with a word, including a partial word at the end.
 void fill_with(std::byte *bytes, size_t size, uint32_t word) {
   for (size_t i = 0; i < size; i += sizeof word)
     std::memcpy(bytes + i, &word, std::min(sizeof word, size - i));
 }
 
-/// Sets a row of a warp's registers; value(lane) is that of a lane.
+/// Sets a register of all lanes to value(lane).
 template <class F>
 void set_row(std::byte *registers, RegisterSlot row, uint8_t width, F &&value) {
   std::byte *to = registers + row;
@@ -38,7 +38,7 @@ uint64_t shared_address(uint64_t offset, uint32_t rank) {
   return kReservedSmem + offset + (uint64_t{rank} << kRankShift);
 }
 
-/// The place of the index-th cell of a box, x first.
+/// Returns the coordinates of the index-th cell of a box, x first.
 Dim3 place_in(const Dim3 &box, uint64_t index) {
   return {static_cast<uint32_t>(index % box[0]), static_cast<uint32_t>(index / box[0] % box[1]),
           static_cast<uint32_t>(index / box[0] / box[1])};
@@ -158,7 +158,7 @@ void ClusterMaker::recycle(Worker &worker, Cluster &cluster) const {
     worker.shared_memories.push_back(std::move(block->smem));
     for (auto &warp : block->warps) {
       AlignedBytes registers(std::exchange(warp->registers, nullptr));
-      // A grid that runs beside this one may have asked for larger ones in the meantime.
+      // A grid that overlaps with this one may have increased the size meanwhile.
       if (warp->register_file_bytes == worker.register_file_bytes)
         worker.register_files.push_back(std::move(registers));
     }

@@ -1,4 +1,4 @@
-// How clusters of a launch begin and end.
+// Start and end of the clusters of a launch.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,17 @@
 
 namespace softgpu {
 
-/// Bytes of shared memory of a block, but for the reserved ones.
+/// Returns the shared memory of a block in bytes, without the reserved part.
 uint32_t smem_of(const Grid &);
 
-/// Makes the clusters of one launch.
+/// Creates the clusters of one launch.
 class ClusterMaker {
  public:
-  /// Throws Fault if the kernel reads a special register that is not known.
+  /// Throws Fault if the kernel reads an unsupported special register.
   explicit ClusterMaker(const Grid &);
 
   std::unique_ptr<Cluster> make(Worker &, KernelCounters &, uint64_t index) const;
-  /// Keeps the memory of a cluster that is not needed any more.
+  /// Keeps the memory of a finished cluster for reuse.
   void recycle(Worker &, Cluster &) const;
 
  private:
@@ -40,12 +40,13 @@ class ClusterMaker {
   void set_registers(Worker &, Warp &) const;
 
   const Grid &grid_;
-  std::vector<std::byte> registers_;  ///< of a warp when it begins, as far as all have the same
+  std::vector<std::byte> registers_;  ///< initial registers that all warps share
   std::vector<Special> specials_;
-  std::vector<SharedAddress> shared_addresses_;  ///< which differ with the rank
+  std::vector<SharedAddress> shared_addresses_;  ///< addresses that depend on the rank
 };
 
-/// A warp whose lanes have all left the kernel: what it has under way is finished, and those who wait for it are told.
+/// Ends a warp whose lanes have all exited: completes its asynchronous operations and updates
+/// barriers.
 void end_warp(Warp &);
 
 }  // namespace softgpu

@@ -1,4 +1,4 @@
-// Where the warps of a launch are that cannot go on.
+// Report of the positions of waiting warps in a deadlock.
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/launch.h"
 #include "tools/softgpu/program/program.h"
@@ -7,7 +7,7 @@ namespace softgpu {
 namespace {
 
 constexpr int kMaxLines = 60;
-constexpr size_t kMaxStatement = 100;  // characters
+constexpr size_t kMaxStatement = 100;  // in characters
 
 std::string describe_group(const Warp &warp, const LaneGroup &group) {
   const Program &program = *warp.program;

@@ -1,10 +1,11 @@
-// Programmatic dependent launch (PTX ISA, griddepcontrol): a grid that was launched so may begin when every block of the
-// grid before it in the stream has executed griddepcontrol.launch_dependents or has exited, and its threads wait for
-// the end of that grid, and for no other, in griddepcontrol.wait.  So what a chain of such grids wrote is there for
-// its last one only if each of them has waited.
+// Programmatic dependent launch (PTX ISA, griddepcontrol).  A dependent grid may begin when every
+// block of the previous grid in the stream has executed griddepcontrol.launch_dependents or has
+// exited.  griddepcontrol.wait waits for the end of that grid only.  In a sequence of such grids,
+// the last one therefore sees all earlier writes only if each grid has waited.
 //
-// Without a seed the worst case that is allowed shows: blocks park in launch_dependents, as many as run side by side, until
-// the dependent grid has begun, which then goes on as far as it can before they do.
+// Without a seed, execution follows the worst case that is allowed.  As many blocks as run
+// concurrently pause in launch_dependents until the dependent grid has begun, which then runs as
+// far as possible before they continue.
 #pragma once
 
 #include <atomic>
@@ -15,21 +16,23 @@ namespace softgpu {
 struct Block;
 struct Cluster;
 
-/// How far a grid is, as the grid that depends on it and its own blocks see it.
+/// Progress of a grid, as seen by its dependent grid and its own blocks.
 struct GridState {
-  std::atomic<uint64_t> num_blocks_holding{0};  ///< that neither allow dependents nor have exited
-  std::atomic<uint64_t> num_clusters_left{0};   ///< that have not ended
-  std::atomic<bool> parks{false};               ///< blocks wait in launch_dependents
-  std::atomic<uint64_t> num_parked{0};          ///< clusters that do
-  std::atomic<bool> may_leave{false};           ///< one of these clusters goes on
+  /// blocks that have neither allowed dependents nor exited
+  std::atomic<uint64_t> num_blocks_holding{0};
+  std::atomic<uint64_t> num_clusters_left{0};  ///< clusters that have not ended
+  std::atomic<bool> parks{false};              ///< blocks pause in launch_dependents
+  std::atomic<uint64_t> num_parked{0};         ///< clusters that pause
+  std::atomic<bool> may_leave{false};          ///< one of these clusters may continue
 
   bool allows_dependents() const { return num_blocks_holding == 0; }
   bool has_ended() const { return num_clusters_left == 0; }
 };
 
-/// The block has executed launch_dependents or exited.
+/// Marks the block as having executed launch_dependents or exited.
 void allow_dependents(Block &);
-/// Whether the blocks of the cluster go on behind launch_dependents, now that one has executed it.
+/// Returns whether the blocks of the cluster continue after launch_dependents, which one of them
+/// has executed.
 bool may_leave_parking(Cluster &);
 
 }  // namespace softgpu

@@ -15,8 +15,8 @@
 namespace softgpu {
 namespace {
 
-constexpr size_t kMaxStatement = 160;  // characters of a statement in a message
-constexpr int kMaxPrinted = 2;         // violations of one kind at one place
+constexpr size_t kMaxStatement = 160;  // maximum characters of a statement in a message
+constexpr int kMaxPrinted = 2;         // violations of one kind at one location
 
 std::atomic<uint64_t> num_found{0};
 ViolationListener listener = nullptr;
@@ -31,7 +31,7 @@ std::string format_list(const char *text, va_list list) {
   return result;
 }
 
-/// "block 3", or "block (3, 1, 0)" in a grid of more than one dimension.
+/// Returns "block 3", or "block (3, 1, 0)" for a grid of more than one dimension.
 std::string name_block(const Block &block) {
   const Dim3 &n = block.grid->num_blocks;
   if (n[1] == 1 && n[2] == 1) return format("block %u", block.id[0]);
@@ -43,7 +43,7 @@ std::mutex &report_mutex() {
   return mutex;
 }
 
-/// False if enough was said of this kind at this place.
+/// Returns false if the limit for this kind at this location is reached.
 bool is_wanted(const std::string &place, const std::string &kind) {
   static auto &seen = *new std::map<std::pair<std::string, std::string>, int>;
   const std::lock_guard lock(report_mutex());

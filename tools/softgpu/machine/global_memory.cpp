@@ -21,10 +21,10 @@ namespace {
 
 struct Entry {
   Allocation allocation;
-  std::shared_ptr<WrittenBytes> written;  ///< null: not watched
+  std::shared_ptr<WrittenBytes> written;  ///< null: initialization is not tracked
 };
 
-/// Entries in order of their addresses.  To insert or to erase one moves pointers to those behind it.
+/// Entries sorted by address.  Inserting and erasing moves pointers.
 class Entries {
  public:
   void insert(std::shared_ptr<const Entry> entry) {
@@ -37,17 +37,17 @@ class Entries {
   }
 
   size_t size() const { return places_.size(); }
-  /// The last entry that begins at the address or before it, or null.
+  /// Returns the last entry that begins at or before the address, or null.
   const std::shared_ptr<const Entry> *before(uint64_t address) const {
     const auto behind = behind_of(address);
     return behind == places_.begin() ? nullptr : &behind[-1].entry;
   }
-  /// The first one that begins behind the address, or null.
+  /// Returns the first entry that begins after the address, or null.
   const Entry *after(uint64_t address) const {
     const auto behind = behind_of(address);
     return behind == places_.end() ? nullptr : behind->entry.get();
   }
-  /// That which begins at the address, or null.
+  /// Returns the entry that begins at the address, or null.
   std::shared_ptr<const Entry> at(uint64_t begin) const {
     const auto *entry = before(begin);
     return entry != nullptr && (*entry)->allocation.begin == begin ? *entry : nullptr;
@@ -65,10 +65,11 @@ class Entries {
   std::vector<Place> places_;
 };
 
-/// What the process has allocated.
+/// Allocations of the process.
 class Registry {
  public:
-  /// Never destroyed: modules of the host program register variables before main and free memory after it.
+  /// Never destroyed: modules of the host program register variables before main and free memory
+  /// after main.
   static Registry &get() {
     static Registry &registry = *new Registry;
     return registry;
@@ -117,13 +118,13 @@ class Registry {
 
   void note_change(uint64_t begin) {
     changes_.push_back(begin);
-    // A thread that has missed more changes than there are entries copies these.
+    // A thread that missed more changes than there are entries copies the entries.
     while (changes_.size() > entries_.size() + kMinChanges) changes_.pop_front();
     version_++;
   }
 
-  /// The entries as this thread of the host saw them last: a look at one number tells that nothing has changed since, and
-  /// nobody else is waited for.
+  /// Returns this host thread's copy of the entries.  Comparing the version detects changes without
+  /// locking.
   const Entries &entries() {
     struct Copy {
       uint64_t version = 0;
@@ -138,7 +139,7 @@ class Registry {
     return copy.entries;
   }
 
-  /// Brings a copy up to date that has missed so many changes.
+  /// Applies the last `num_missed` changes to a copy.
   void update(Entries &copy, uint64_t num_missed) {
     if (num_missed > changes_.size()) {
       copy = entries_;
@@ -152,13 +153,13 @@ class Registry {
 
   std::mutex mutex_;
   Entries entries_;
-  /// First addresses of the last entries that were added or removed.
+  /// Start addresses of the entries that were added or removed last.
   std::deque<uint64_t> changes_;
-  std::deque<Allocation> removed_;    ///< the last ones
-  std::atomic<uint64_t> version_{1};  ///< counts changes
+  std::deque<Allocation> removed_;    ///< removed last
+  std::atomic<uint64_t> version_{1};  ///< number of changes
 };
 
-/// What lies near an address in no allocation, for a message.
+/// Describes the allocations nearest to an address, for a message.
 std::string describe_neighbour(uint64_t address) {
   constexpr uint64_t kNear = 1 << 20;
   const Entry *before = Registry::get().before(address), *after = Registry::get().after(address);
@@ -174,7 +175,7 @@ std::string describe_neighbour(uint64_t address) {
   return "no allocation nearby";
 }
 
-/// What was at an address, for a message.
+/// Describes freed memory at an address, for a message.
 std::string describe_past(uint64_t address) {
   const std::optional<Allocation> a = Registry::get().find_removed(address);
   if (!a) return "";
@@ -188,7 +189,7 @@ std::string describe_place(const Entry *entry, uint64_t address) {
                 address - a.begin);
 }
 
-/// Whether it is known of these bytes which of them somebody wrote.
+/// Returns whether the initialization of these bytes is tracked.
 bool watches(const Entry *entry, uint64_t address, uint64_t bytes) {
   return entry != nullptr && entry->written && entry->allocation.holds(address, bytes);
 }

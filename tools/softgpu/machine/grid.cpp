@@ -1,4 +1,4 @@
-// Runs a launch on the workers.
+// Execution of a launch by the workers.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace softgpu {
 namespace {
 
-/// With a seed everything repeats, which only one thread can promise.
+/// One with a seed: only a single thread is deterministic.
 int num_workers(const Grid &grid) {
   const int wanted = options().num_threads;
   const auto num_processors = static_cast<int>(std::thread::hardware_concurrency());
@@ -24,11 +24,11 @@ int num_workers(const Grid &grid) {
   return static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(most), volume(grid.num_blocks)));
 }
 
-/// Instructions that the calling thread executes before it wakes the others: many grids end within them, and it takes
-/// longer to wake a thread.
+/// Instructions that the calling thread executes before it wakes other threads.  Many grids end
+/// earlier, and waking a thread takes longer.
 constexpr uint64_t kAlone = 2000;
 
-/// Throws a fault if the grids were stopped because they would not end.
+/// Throws a fault if the grids were stopped before their end.
 void check_end(const Grid &grid, const Progress &progress,
                const std::vector<std::unique_ptr<Runner>> &runners) {
   progress.rethrow();

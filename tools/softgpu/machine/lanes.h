@@ -14,8 +14,8 @@ inline void for_each_lane(Lanes lanes, F &&f) {
   for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
 }
 
-/// to[lane] = f(lane) for the lanes of the set.  f must be harmless in the other lanes, where its
-/// value is thrown away: all 32 are computed, so that the loop is one of vector instructions.
+/// Sets to[lane] = f(lane) for the lanes of the set.  All 32 values are computed, so that the
+/// compiler can vectorize the loop; f must be safe to call for the other lanes.
 template <class T, class F>
 inline void set_lanes(T *__restrict to, Lanes lanes, F &&f) {
   if (lanes == kAllLanes) {
@@ -31,7 +31,7 @@ inline void set_lanes(T *__restrict to, Lanes lanes, F &&f) {
     to[lane] = lanes >> lane & 1 ? values[lane] : to[lane];
 }
 
-/// The lanes for which f(lane) is true.
+/// Returns the lanes for which f(lane) is true.
 template <class F>
 inline Lanes lanes_where(F &&f) {
   Lanes lanes = 0;

@@ -11,8 +11,9 @@
 namespace softgpu {
 namespace {
 
-constexpr uint64_t kMaxShuffled = 1 << 24;       // clusters; a larger grid runs in order
-constexpr uint64_t kParkingGenerator = 1 << 16;  // random_seed: no share has this index
+constexpr uint64_t kMaxShuffled = 1 << 24;  // in clusters; larger grids run in order
+// argument of random_seed; differs from the indices of partitions
+constexpr uint64_t kParkingGenerator = 1 << 16;
 
 uint64_t count_clusters(const Grid &grid) {
   for (size_t i = 0; i < 3; i++) {
@@ -25,7 +26,7 @@ uint64_t count_clusters(const Grid &grid) {
 
 using Clock = std::chrono::steady_clock;
 
-/// With a seed, blocks of every other launch park.
+/// Returns whether blocks pause in launch_dependents: always, or in half of the launches if seeded.
 bool blocks_park(const Grid &grid) {
   if (!grid.begin_dependent) return false;
   return !options().is_random() || random_seed(grid, kParkingGenerator) % 2 == 0;

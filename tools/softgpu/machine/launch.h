@@ -1,4 +1,4 @@
-// A grid under way: what its workers share, and the part of it that one worker runs, round by round.
+// Running grid: its shared state, and the partition that one worker runs round by round.
 #pragma once
 
 #include <atomic>
@@ -16,32 +16,32 @@
 
 namespace softgpu {
 
-/// All functions but the constructor may be called by several threads.
+/// Thread-safe, except for the constructor.
 class Launch {
  public:
-  /// @param before  of the grid that this one depends on, if it begins early
+  /// @param before  state of the previous grid, if this grid begins before its end
   Launch(std::shared_ptr<const Grid>, int num_shares,
          std::shared_ptr<const GridState> before = nullptr);
-  /// Adds to the totals of the program.
+  /// Adds the launch to the totals of the program.
   ~Launch();
 
   const Grid &grid() const { return *grid_; }
   const std::shared_ptr<GridState> &state() const { return state_; }
   uint64_t num_clusters() const { return num_clusters_; }
   int num_shares() const { return num_shares_; }
-  /// Whether it runs beside another grid, or is to.
+  /// Returns whether it overlaps, or will overlap, with another grid.
   bool overlaps() const { return before_ != nullptr || grid_->begin_dependent != nullptr; }
-  /// Whether it has begun before the grid that it depends on has ended.
+  /// Returns whether the previous grid has not ended.
   bool waits() const { return before_ != nullptr && !before_->has_ended(); }
 
   uint64_t capacity() const { return capacity_; }
-  /// The index of a cluster that nobody has taken; false if there is none, or if as many run as the device has room for:
-  /// whoever ends one of those asks again.
+  /// Assigns a cluster that has not begun.  Returns false if there is none or if the device is
+  /// full: the worker that ends a cluster must then try again.
   bool take_cluster(uint64_t *index);
   void end_cluster();
   std::unique_ptr<Cluster> make_cluster(Worker &, KernelCounters &, uint64_t index) const;
   void recycle(Worker &, Cluster &) const;
-  /// Counts instructions; false if there were too many.
+  /// Counts executed instructions.  Returns false if they exceed the limit.
   bool note_instructions(uint64_t);
 
  private:
@@ -52,26 +52,28 @@ class Launch {
   const std::shared_ptr<GridState> state_;
   const std::shared_ptr<const GridState> before_;
   ClusterMaker maker_;
-  std::vector<uint32_t> order_;  ///< of the clusters; empty: as they are numbered
-  std::mutex mutex_;             // of the next two
+  std::vector<uint32_t> order_;  ///< order of the clusters; empty: by index
+  std::mutex mutex_;             // guards the next two members
   uint64_t next_cluster_ = 0, num_running_ = 0;
   std::atomic<uint64_t> num_instructions_{0};
 };
 
-/// The part of a launch that one worker runs.
+/// Partition of a launch that one worker runs.
 class LaunchPartition {
  public:
   LaunchPartition(std::shared_ptr<Launch>, int index, Worker &);
-  /// Adds what was counted to the totals of the program.
+  /// Adds the counters to the totals of the program.
   ~LaunchPartition();
 
-  /// Lets each warp run for a while; returns how many instructions that were, and other progress.
+  /// Runs one quantum of each warp.  Returns the number of instructions plus other progress.
   uint64_t round();
-  /// When nothing got on: copies land, or more clusters begin; false if that is impossible.
+  /// Completes copies or begins more clusters after a round without progress.  Returns false if
+  /// neither is possible.
   bool unblock();
-  /// The last resort: waits for mbarriers return though nothing is done; false if all have before, and nothing came of it.
+  /// Lets waits for mbarriers return false, as the last resort.  Returns false if all have done so
+  /// without a change of an mbarrier since.
   bool give_up_waits();
-  /// Whether the last round found no clusters to run.
+  /// Returns whether the last round found no clusters to run.
   bool has_ended() const { return has_ended_; }
 
   Launch &launch() const { return *launch_; }
@@ -93,15 +95,15 @@ class LaunchPartition {
   std::unique_ptr<KernelCounters> tally_;
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Warp *> warps_;  ///< in the order of a round
-  uint64_t num_resident_ = 0;  ///< clusters to run side by side
-  uint64_t num_rounds_ = 0;    ///< since a cluster began or ended
+  uint64_t num_resident_ = 0;  ///< number of clusters to interleave
+  uint64_t num_rounds_ = 0;    ///< rounds since a cluster began or ended
   bool has_ended_ = false;
 };
 
-/// What a generator of random numbers begins with: one of several of a launch.
+/// Returns the seed of one of the random number generators of a launch.
 uint64_t random_seed(const Grid &, uint64_t generator);
 
-/// Where all warps that have not left the kernel are.
+/// Describes the positions of all warps that have not exited.
 std::string describe_waiting(const std::vector<const Cluster *> &);
 
 }  // namespace softgpu

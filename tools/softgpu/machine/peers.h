@@ -1,4 +1,4 @@
-// Which devices may touch each other's memory: cudaDeviceEnablePeerAccess.
+// Peer access between devices: cudaDeviceEnablePeerAccess.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace softgpu {
 
 constexpr int kMaxDevices = 64;
 
-/// A bit for each device that kernels of a device may reach besides their own.
+/// Bit mask, per device, of the other devices whose memory its kernels may access.
 inline std::array<std::atomic<uint64_t>, kMaxDevices> reachable_peers;
 
 inline bool may_reach(int device, int other) {

@@ -1,4 +1,4 @@
-// Whether the workers that run grids get on, and why they stop.
+// Progress of the workers that run grids, and the reason for stopping them.
 #pragma once
 
 #include <atomic>
@@ -9,37 +9,39 @@
 
 namespace softgpu {
 
-/// All functions may be called by several threads.
+/// Thread-safe.
 class Progress {
  public:
   explicit Progress(int num_workers) : stuck_at_(static_cast<size_t>(num_workers), 0) {}
 
   enum class State : uint8_t { kRuns, kFailed, kDeadlocked, kTooLong };
   State state() const { return state_; }
-  /// Stops all of it, unless it has been stopped already.
+  /// Stops all workers, unless they are already stopped.
   void stop(State);
-  /// The same, with the exception that is being handled.
+  /// Stops all workers with the exception that is being handled.
   void fail();
   void rethrow() const;
 
-  // Whether a worker is stuck depends on all of them, since blocks may wait for what others write to global memory.
+  // A worker is stuck only if all are: blocks may wait for writes of other blocks to global memory.
 
-  /// Counts what has happened; a look at it before a round that got nowhere goes with are_all_stuck.
+  /// Returns the progress counter.  Read it before a round and, if the round made no progress, pass
+  /// it to are_all_stuck.
   uint64_t epoch() const { return epoch_; }
-  /// A worker got on.
+  /// Records progress.
   void note() { epoch_++; }
-  /// All that the worker began at this epoch did not get on; true if that is so of every worker: nothing ever will.
+  /// Records that a worker has made no progress since this epoch.  Returns whether this applies to
+  /// all workers, so that none will ever make progress.
   bool are_all_stuck(int worker, uint64_t epoch);
-  /// A worker has nothing left to do.
+  /// Records that a worker has no work left.
   void note_end(int worker);
 
  private:
   std::atomic<uint64_t> epoch_{1};
   std::atomic<State> state_{State::kRuns};
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the following members
   std::exception_ptr failure_;
-  std::vector<uint64_t> stuck_at_;  ///< the epoch, of each worker
+  std::vector<uint64_t> stuck_at_;  ///< epoch of each worker
 };
 
 }  // namespace softgpu

@@ -15,7 +15,7 @@ SharedClock share(const RaceClock &clock) {
   return std::make_shared<const RaceClock>(clock);
 }
 
-/// -1 if there are several.
+/// Returns the lane, or -1 if there are several.
 int only_lane(Lanes lanes) {
   return num_lanes(lanes) == 1 ? first_lane(lanes) : -1;
 }
@@ -63,8 +63,9 @@ void RaceCheck::touch(Warp &warp, const Instruction &i, Lanes lanes, const uint3
   const uint32_t index = index_of(warp);
   RaceAccess now = access_of(warp, i, 0, kind);
   bool was_reported = false;
-  // Lanes of one statement are no race: one of those that write to the same place wins, and if that makes a difference,
-  // store_one_by_one of isa/load_store.cpp says so.  So all are compared with what was before any is added.
+  // Lanes of one statement do not race: one of the writes to an address wins, and store_one_by_one
+  // (isa/load_store.cpp) reports values that differ.  All lanes are therefore compared with earlier
+  // accesses before any of them is added.
   for_each_lane(lanes, [&](int l) {
     now.lanes = Lanes{1} << l;
     const auto happened_before = [&](const RaceAccess &x) {
@@ -153,12 +154,12 @@ void RaceCheck::land_bulk(const BulkCopy &copy, Block &block) {
   now.time = mbarrier.num_phases + 1;
   touch_later(*copy.warp, *copy.at, copy.lane, (copy.smem & kOffsetMask) | rank, copy.num_bytes,
               now, copy.issued);
-  now.is_strong = true;  // of the mbarrier, which must have been initialised
+  now.is_strong = true;  // access to the mbarrier, which must be initialized
   touch_later(*copy.warp, *copy.at, copy.lane, (copy.mbarrier & kOffsetMask) | rank, kMbarrierBytes,
               now, copy.issued);
 }
 
-// ---- what is said of them
+// ---- messages
 
 std::string RaceCheck::describe(const RaceAccess &access) const {
   const uint32_t index = order_.index_of(access.actor);
@@ -190,12 +191,13 @@ void RaceCheck::report(Warp &warp, const Instruction &i, int lane, uint32_t addr
 
 // ---- barriers
 
-/// What an operation releases: a relaxed one what was released by a fence before it.
+/// Returns the clock that an operation releases; for a relaxed operation, the clock of a previous
+/// fence.
 SharedClock RaceCheck::released_by(Warp &warp, int lane, bool releases) {
   return releases ? release(warp, Lanes{1} << lane) : order_.fenced(index_of(warp), lane);
 }
 
-/// A relaxed operation leaves it to the next fence.
+/// Acquires a clock; for a relaxed operation, defers this to the next fence.
 void RaceCheck::acquire(Warp &warp, Lanes lanes, const SharedClock &clock, bool acquires) {
   if (acquires) return order_.acquire(index_of(warp), lanes, clock);
   for_each_lane(lanes, [&](int l) { order_.acquire_at_fence(index_of(warp), l, clock); });
@@ -280,7 +282,7 @@ void RaceCheck::wait_for_mbarriers(Warp &warp, const Instruction &i, Lanes lanes
   }
 }
 
-// ---- waits for what is asynchronous
+// ---- waits for asynchronous operations
 
 void RaceCheck::commit_copies(Warp &warp, Lanes lanes) {
   order_.commit_copies(index_of(warp), lanes);
@@ -311,7 +313,7 @@ void RaceCheck::release_flags(Warp &warp, Lanes lanes, const uint64_t *addresses
                               bool releases) {
   for_each_lane(lanes, [&](int l) {
     const SharedClock released = released_by(warp, l, releases);
-    // An update carries on what was released before it: PTX ISA, Release Pattern.
+    // An update extends the release sequence of previous values: PTX ISA, Release Pattern.
     const auto flag = flags_.find(addresses[l]);
     if (flag != flags_.end())
       flag->second = is_update ? join(flag->second, released) : released;

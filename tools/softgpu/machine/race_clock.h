@@ -8,28 +8,28 @@
 
 namespace softgpu {
 
-/// How much is known of what others did: of each component the time until which all that it did has happened before.
+/// Vector clock: for each component, the time up to which its accesses have happened before.
 class RaceClock {
  public:
   uint32_t operator[](size_t component) const {
     return component < times_.size() ? times_[component] : 0;
   }
   void learn(size_t component, uint32_t time);
-  /// What either knows.
+  /// Sets each component to the maximum.
   void join(const RaceClock &other);
-  /// What both know.
+  /// Sets each component to the minimum.
   void meet(const RaceClock &other);
 
  private:
   std::vector<uint32_t> times_;
 };
 
-/// Threads that came from the same barrier share one; null knows nothing.
+/// Immutable clock that threads share after a barrier; null is the empty clock.
 using SharedClock = std::shared_ptr<const RaceClock>;
 
-/// What either knows.
+/// Returns the component-wise maximum.
 SharedClock join(const SharedClock &, const SharedClock &);
-/// What both know.
+/// Returns the component-wise minimum.
 SharedClock meet(const SharedClock &, const SharedClock &);
 
 }  // namespace softgpu

@@ -5,7 +5,7 @@
 namespace softgpu {
 namespace {
 
-/// Calls f(clock, lanes) for each clock that lanes of the set share.
+/// Calls f(clock, lanes) for each distinct clock of the lanes.
 template <class Clocks, class F>
 void for_each_clock(Clocks &clocks, Lanes lanes, F &&f) {
   while (lanes != 0) {
@@ -21,7 +21,7 @@ void for_each_clock(Clocks &clocks, Lanes lanes, F &&f) {
 
 }  // namespace
 
-// Actors of warps have the numbers kind * warps + warp; mbarriers have those behind.
+// Per-warp logical threads have the indices kind * warps + warp; mbarriers follow.
 
 RaceActorId RaceOrder::id_of(RaceActor actor, uint32_t index) const {
   return static_cast<RaceActorId>(static_cast<uint32_t>(actor) * num_warps_ + index);

@@ -1,4 +1,4 @@
-// Who touched each byte of a block's shared memory last, for SOFTGPU_RACECHECK.
+// Shadow memory for SOFTGPU_RACECHECK: the last accesses to each byte of a block's shared memory.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ class RaceShadow {
  public:
   explicit RaceShadow(uint32_t num_bytes) : words_((num_bytes + kWordBytes - 1) / kWordBytes) {}
 
-  /// An access to these bytes that conflicts with `now` and did not happen before, for which happened_before(access)
-  /// is asked; null if there is none.
+  /// Returns a previous access to these bytes that conflicts with `now` and for which
+  /// happened_before(access) is false, or null.
   template <class F>
   const RaceAccess *find_race(uint32_t offset, uint32_t bytes, const RaceAccess &now,
                               F &&happened_before) {
@@ -26,15 +26,16 @@ class RaceShadow {
     return found;
   }
 
-  /// Remembers an access, and forgets those that are not needed any more: what conflicts with them and comes later
-  /// conflicts with this one.
+  /// Records an access and removes those that it supersedes: a later access that conflicts with
+  /// them also conflicts with this one.
   template <class F>
   void add(uint32_t offset, uint32_t bytes, const RaceAccess &now, F &&happened_before) {
     for_each_cell(offset, bytes, [&](Cell &cell) {
       if (!now.writes || now.is_strong) return add_to_others(cell, now, happened_before);
       const bool is_same = cell.write.actor == now.actor && cell.write.time == now.time &&
                            cell.write.statement == now.statement;
-      const Lanes before = is_same ? cell.write.lanes : 0;  // of one statement: the same value
+      // lanes of one statement write the same value
+      const Lanes before = is_same ? cell.write.lanes : 0;
       cell.write = now;
       cell.write.lanes |= before;
       cell.first = RaceAccess();
@@ -45,15 +46,15 @@ class RaceShadow {
  private:
   static constexpr uint32_t kWordBytes = 4;
 
-  /// A word or, after accesses to parts of it, a byte.
+  /// A word, or a byte after accesses to parts of the word.
   struct Cell {
-    RaceAccess write;   ///< the last that is not strong
-    RaceAccess first;   ///< of the others since: reads, and strong writes
-    uint32_t more = 0;  ///< index in lists_ of the rest of them; 0: none yet
+    RaceAccess write;   ///< last write that is not strong
+    RaceAccess first;   ///< first of the later accesses: reads and strong writes
+    uint32_t more = 0;  ///< index in lists_ of the remaining ones; 0: none
   };
   struct Word {
     Cell cell;
-    uint32_t bytes = 0;  ///< index in bytes_; 0: the word is one cell
+    uint32_t bytes = 0;  ///< index in bytes_; 0: one cell for the word
   };
   using Bytes = std::array<Cell, kWordBytes>;
 
@@ -91,7 +92,8 @@ class RaceShadow {
     (cell.first.lanes == 0 ? cell.first : list.emplace_back()) = now;
   }
 
-  /// True if `now` has become part of an access of the same actor.  Makes it empty if `now` takes its place.
+  /// Merges `now` into an access of the same logical thread and returns true.  Clears the access if
+  /// `now` supersedes it.
   template <class F>
   static bool take_over(RaceAccess &before, const RaceAccess &now, F &&happened_before) {
     if (before.lanes == 0) return false;
@@ -107,7 +109,7 @@ class RaceShadow {
     return false;
   }
 
-  /// Calls f(Cell &) for the cells of a range.
+  /// Calls f(Cell &) for each cell of a range.
   template <class F>
   void for_each_cell(uint32_t offset, uint32_t bytes, F &&f) {
     const uint32_t end = offset + bytes;

@@ -1,4 +1,4 @@
-// The part of a launch that one worker runs.
+// Partition of a launch that one worker runs.
 #include <algorithm>
 
 #include "tools/softgpu/machine/launch.h"
@@ -8,13 +8,14 @@
 namespace softgpu {
 namespace {
 
-constexpr int kQuantum = 200;  // instructions of a warp before another runs
+constexpr int kQuantum = 200;  // instructions per turn of a warp
 
-/// Rounds without a cluster that ends, after which it is supposed that those that run spin: until a copy lands, or until
-/// clusters that have not begun write to global memory.
+/// Rounds without the end of a cluster after which the running clusters are assumed to be polling:
+/// for a copy to complete, or for clusters that have not begun.
 constexpr uint64_t kManyRounds = 256;
 
-/// Clusters, on all threads, of a grid that overlaps another one: what it does too early or too late shows in as many.
+/// Clusters, on all threads, of a grid that overlaps with another one; enough to reveal accesses
+/// that are too early or too late.
 constexpr int kOverlapping = 16;
 
 uint64_t num_side_by_side(const Launch &launch) {
@@ -36,7 +37,7 @@ std::unique_ptr<KernelCounters> take_tally(Worker &worker) {
 LaunchPartition::LaunchPartition(std::shared_ptr<Launch> launch, int index, Worker &worker)
     : launch_(std::move(launch)), worker_(worker), tally_(take_tally(worker)) {
   const auto num_shares = static_cast<uint64_t>(launch_->num_shares());
-  // A small grid is not all for the share that comes first.
+  // Distribute a small grid over the partitions.
   num_resident_ = std::clamp<uint64_t>((launch_->num_clusters() + num_shares - 1) / num_shares, 1,
                                        num_side_by_side(*launch_));
   tally_->reset(launch_->grid().program->code.size());
@@ -77,7 +78,7 @@ bool LaunchPartition::give_up_waits() {
   return any;
 }
 
-/// Begins clusters until enough run side by side.
+/// Begins clusters until `num_resident_` are interleaved.
 void LaunchPartition::take_clusters() {
   const size_t before = clusters_.size();
   uint64_t index = 0;
@@ -86,8 +87,8 @@ void LaunchPartition::take_clusters() {
   if (clusters_.size() != before) list_warps();
 }
 
-/// Twice as many clusters as before are to run side by side; false if the device had no room for more, or if they would
-/// only wait for, or with, another grid.
+/// Doubles the number of interleaved clusters.  Returns false if the device is full, or if the
+/// clusters would only wait for another grid or park.
 bool LaunchPartition::take_more_at_once() {
   if (launch_->waits() || launch_->state()->num_parked != 0) return false;
   const size_t before = clusters_.size();
@@ -97,7 +98,7 @@ bool LaunchPartition::take_more_at_once() {
   return clusters_.size() != before;
 }
 
-/// One quantum for each warp; returns how many instructions that were, and other progress.
+/// Runs one quantum of each warp.  Returns the number of instructions plus other progress.
 uint64_t LaunchPartition::run_warps() {
   if (options().is_random()) std::shuffle(warps_.begin(), warps_.end(), worker_.random);
   uint64_t progress = 0;
@@ -117,8 +118,9 @@ uint64_t LaunchPartition::run_warps() {
   return progress;
 }
 
-/// One quantum in 32 is the first of up to 256 that the warp lets pass: rarely, so that few warps of a block do, and once
-/// in its life, so that those that wait for it in turn do not wait for ever.
+/// Returns whether the warp skips this quantum.  With probability 1/32 per quantum, a warp starts a
+/// pause of up to 256 quanta: rarely, so that few warps of a block pause, and once per warp, so
+/// that waiting warps are not delayed forever.
 bool LaunchPartition::rests(Warp &warp) {
   if (!warp.has_rested && random_below(worker_, 32) == 0) {
     warp.has_rested = true;
@@ -136,7 +138,7 @@ int LaunchPartition::quantum() {
   return 1 + static_cast<int>(random_below(worker_, is_long ? 1000 : 40));
 }
 
-/// Now and then something that is under way takes effect.
+/// Completes pending operations at random.
 uint64_t LaunchPartition::land_at_random(Warp &warp) {
   if (random_below(worker_, 3) != 0) return 0;
   const uint64_t progress = advance_bulk_copies(*warp.block->cluster, true) ? 1 : 0;
@@ -152,7 +154,7 @@ uint64_t LaunchPartition::land_at_random(Warp &warp) {
   return progress;
 }
 
-/// Something that is under way takes effect; false if there is nothing.
+/// Completes a pending copy.  Returns false if there is none.
 bool LaunchPartition::land_something() {
   bool has_landed = false;
   for (auto &cluster : clusters_) has_landed |= advance_bulk_copies(*cluster, false);
@@ -165,7 +167,7 @@ bool LaunchPartition::land_something() {
   return false;
 }
 
-/// Removes clusters of which all warps have left the kernel.
+/// Removes clusters whose warps have all exited.
 void LaunchPartition::end_clusters() {
   const auto has_ended = [&](const std::unique_ptr<Cluster> &cluster) {
     if (cluster->num_running != 0) return false;

@@ -38,7 +38,7 @@ int SharedMemory::unfenced_writer(uint32_t offset, uint32_t bytes,
     const uint32_t thread = (tag & ((1u << kThreadBits) - 1)) - 1;
     if (reader_fence <= time && thread < fences.size() && fences[thread] <= time)
       return static_cast<int>(thread);
-    // The fence stands on the way from the write to whatever reads from now on.
+    // The fence is between the write and all later reads.
     writers_[word] = 0;
   }
   return -1;

@@ -1,7 +1,8 @@
-// The shared memory of a block.
+// Shared memory of a block.
 //
-// An address has the rank of its block in the cluster in the high 8 bits, and an offset below.  The first kReservedSmem
-// bytes are the system's, as on sm_80 and newer, so that offset 0 is no variable.
+// The high 8 bits of an address are the rank of the block in its cluster, the rest is an offset.
+// The first kReservedSmem bytes are reserved, as on sm_80 and newer, so that no variable has offset
+// 0.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +18,13 @@ namespace softgpu {
 constexpr uint32_t kReservedSmem = 1024;
 constexpr uint32_t kRankShift = 24, kOffsetMask = (1u << kRankShift) - 1;
 
-/// What fresh memory holds: as fp16, bf16 and fp32 a NaN, and no small number as an integer.
+/// Contents of fresh memory: a NaN in fp16, bf16 and fp32, and a large integer.
 constexpr uint32_t kPoison = 0x7FFF7FFF;
 
 class SharedMemory {
  public:
-  /// Poisons `size` bytes.  `watches_proxies`: the kernel reads shared memory by the async proxy too.
+  /// Resizes and poisons the memory. @param watches_proxies  the kernel also reads shared memory
+  /// through the async proxy
   void reset(uint32_t rank, uint32_t size, bool watches_proxies);
 
   bool holds(uint32_t offset, uint32_t bytes) const {
@@ -30,11 +32,12 @@ class SharedMemory {
   }
   std::byte *at(uint32_t offset) { return bytes_.data() + offset; }
   uint32_t rank() const { return rank_; }
-  uint32_t end() const { return end_; }  ///< the first offset behind it
+  uint32_t end() const { return end_; }  ///< end of the valid offsets
   uint32_t size() const { return end_ - kReservedSmem; }
 
-  // Generic writes are invisible to the async proxy (TMA, wgmma) until a fence.proxy.async on the way from the write to
-  // the read.  So every word knows who wrote it last by the generic proxy, and when.
+  // Generic writes are invisible to the async proxy (TMA, wgmma) until a fence.proxy.async on the
+  // path from the write to the read.  Each word therefore stores the thread and the time of its
+  // last generic write.
 
   bool watches_proxies() const { return !writers_.empty(); }
   void note_write(int thread, uint32_t offset, uint32_t bytes) {
@@ -43,11 +46,11 @@ class SharedMemory {
     const uint32_t tag = (static_cast<uint32_t>(thread) + 1) | time << kThreadBits;
     for (uint32_t word = offset / 4; word <= (offset + bytes - 1) / 4; word++) writers_[word] = tag;
   }
-  /// The same of a warp: each lane of the set writes `bytes` at its offset.
+  /// Records writes of a warp: each lane of the set writes `bytes` at its offset.
   void note_writes(int first_thread, Lanes lanes, const uint32_t *offsets, uint32_t bytes) {
     if (!writers_.empty()) note_each_write(first_thread, lanes, offsets, bytes);
   }
-  /// Whether unfenced_writer has something to look at.
+  /// Returns whether the range has writes that unfenced_writer must check.
   bool was_written(uint32_t offset, uint32_t bytes) const {
     if (writers_.empty()) return false;
     uint32_t tags = 0;
@@ -55,22 +58,23 @@ class SharedMemory {
       tags |= writers_[word];
     return tags != 0;
   }
-  /// Forgets who wrote: the async proxy writes there itself.
+  /// Clears the generic writes of a range that the async proxy overwrites.
   void forget_writes(uint32_t offset, uint32_t bytes);
-  /// A fence.proxy.async: the time of it, which is later than that of all writes so far.
+  /// Executes a fence.proxy.async and returns its time, which is later than all previous writes.
   uint32_t fence() { return ++clock_; }
-  /// The thread that wrote in this range with no fence since, or -1.  `fences`: when each thread of the block fenced
-  /// last; `reader_fence`: when the reader did.
+  /// Returns the thread whose write in this range is not followed by a fence, or -1. @param fences
+  /// time of the last fence of each thread of the block @param reader_fence  time of the last fence
+  /// of the reader
   int unfenced_writer(uint32_t offset, uint32_t bytes, const std::vector<uint32_t> &fences,
                       uint32_t reader_fence);
 
-  /// Fills a range with kPoison, as nobody has written it: a copy will land there.
+  /// Fills the destination of a pending copy with kPoison and marks it as uninitialized.
   void poison(uint32_t offset, uint32_t bytes) {
     for (uint32_t i = 0; i < bytes; i += sizeof kPoison)
       memcpy(at(offset + i), &kPoison, i + sizeof kPoison <= bytes ? sizeof kPoison : bytes - i);
     if (written_) written_.set(offset, bytes, false);
   }
-  /// Bytes that somebody wrote; false unless options().checks_initialised.
+  /// Returns the initialized bytes; not maintained without options().checks_initialised.
   WrittenBytes &written() { return written_; }
 
  private:
@@ -78,10 +82,10 @@ class SharedMemory {
   void note_each_write(int first_thread, Lanes, const uint32_t *offsets, uint32_t bytes);
 
   std::vector<std::byte> bytes_;
-  /// Per word: 1 + thread, and above it the time; 0: nobody.  Writes at kLastTime, after two million fences, are not
-  /// checked.
+  /// Per word: 1 + thread in the low bits and the time above; 0: no write.  Writes at kLastTime,
+  /// after two million fences, are not checked.
   std::vector<uint32_t> writers_;
-  WrittenBytes written_;  ///< by offset
+  WrittenBytes written_;  ///< index: offset
   uint32_t rank_ = 0, end_ = kReservedSmem;
   uint32_t clock_ = 1;
 };

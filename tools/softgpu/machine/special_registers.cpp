@@ -28,7 +28,7 @@ uint64_t tid(const Warp &w, uint32_t lane) {
   return thread / n[0] / n[1];
 }
 
-/// Registers of three dimensions, along one of them.
+/// Component of a three-dimensional register.
 template <size_t kAxis>
 SpecialValue along_axis(std::string_view name) {
   static constexpr Entry kEntries[] = {
@@ -54,7 +54,7 @@ SpecialValue along_axis(std::string_view name) {
   return nullptr;
 }
 
-/// Which multiprocessor runs the block: they are dealt out in turn.
+/// Returns the multiprocessor of the block; blocks are assigned round robin.
 uint64_t smid(const Warp &w, uint32_t) {
   const uint64_t block = w.block->cluster->index * grid_of(w).blocks_per_cluster() + w.block->rank;
   return block % static_cast<uint64_t>(options().num_sms);

@@ -1,5 +1,4 @@
-// Which bytes of global memory are in a box of a tensor map.  PTX ISA, Tensors: Tiled Mode, Im2col
-// Mode.
+// Bytes of global memory in a box of a tensor map: PTX ISA, Tensors, Tiled Mode and Im2col Mode.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +11,19 @@ namespace softgpu {
 
 struct BoxPlace {
   std::array<int32_t, 5> coordinates{};
-  std::array<uint16_t, 3> offsets{};  ///< of im2col loads
+  std::array<uint16_t, 3> offsets{};  ///< for im2col loads
 };
 
-/// What lies together: `skipped` bytes of the row are outside of the tensor, then `bytes` are in it
-/// at `address`; the rest is outside again.
+/// Contiguous part of a box row: the first `skipped` bytes are outside the tensor, the next `bytes`
+/// are at `address`, the rest is outside.
 struct BoxRow {
-  uint32_t at;  ///< in the box
+  uint32_t at;  ///< offset in the box
   uint64_t address;
   uint32_t skipped, bytes;
 };
 
-/// The part of a row of the box that is inside of the innermost dimension; nothing unless the row
-/// is inside of the others.
+/// Returns the part of a box row that is within the innermost dimension; empty if the row is
+/// outside another dimension.
 inline BoxRow box_row(const TensorMap &map, uint32_t index, int64_t first, uint64_t address,
                       bool is_inside) {
   const uint32_t element = map.element_bytes();
@@ -40,7 +39,7 @@ inline bool is_inside(const TensorMap &map, size_t dimension, int64_t coordinate
   return coordinate >= 0 && coordinate < static_cast<int64_t>(map.sizes[dimension]);
 }
 
-/// Calls f(BoxRow) for the rows of a box of tiles, in the order in which they lie in shared memory.
+/// Calls f(BoxRow) for the rows of a tiled box, in shared memory order.
 template <class F>
 void for_each_tiled_row(const TensorMap &map, const BoxPlace &place, F &&f) {
   std::array<uint32_t, 5> index{};
@@ -57,8 +56,7 @@ void for_each_tiled_row(const TensorMap &map, const BoxPlace &place, F &&f) {
   }
 }
 
-/// The same of im2col: pixels follow each other through the box of pixels, and on in the next
-/// image.
+/// Calls f(BoxRow) for the rows of an im2col box: its pixels continue in the next image.
 template <class F>
 void for_each_im2col_row(const TensorMap &map, const BoxPlace &place, F &&f) {
   const size_t num_spatial = map.rank - 2u, image = map.rank - 1u;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x50414D54;  ///< "TMAP"
 
-/// A size may be 2^32: what lies in the map is the last index.
+/// Stores the last index instead of the size, which may be 2^32.
 struct Packed {
   uint32_t magic;
   uint8_t is_im2col, fills_nan, rank, type, swizzle;

@@ -1,4 +1,4 @@
-// mbarriers of a block whose initialisation other blocks of the cluster need not see yet.
+// mbarriers of a block whose initialization may be invisible to other blocks of the cluster.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace softgpu {
 
-/// Those who use an mbarrier of another block, which may be its asynchronous copies.
+/// Access to an mbarrier of another block: by a thread, or by an asynchronous copy.
 enum class MbarrierUser : uint8_t { kThread, kBulkCopy };
 
-/// A cluster of one block notes nothing, so that the list is empty and costs nothing.
+/// Stays empty in a cluster of one block.
 class UnfencedMbarriers {
  public:
   void initialise(uint32_t offset, int thread) {
@@ -21,15 +21,16 @@ class UnfencedMbarriers {
   void forget(uint32_t offset) {
     std::erase_if(list_, [&](const Entry &x) { return x.offset == offset; });
   }
-  /// fence.mbarrier_init, or fence.proxy.async: all see what these threads have initialised.
+  /// Makes initializations of these threads visible to all: fence.mbarrier_init or
+  /// fence.proxy.async.
   void fence(int first_thread, Lanes lanes) {
     std::erase_if(list_, [&](const Entry &x) { return is_of(x, first_thread, lanes); });
   }
-  /// What releases generic writes to the cluster: other threads see it, and the async proxy does not.
+  /// Releases generic writes to the cluster: other threads see them, the async proxy does not.
   void release(int first_thread, Lanes lanes) {
     for (Entry &x : list_) x.is_released |= is_of(x, first_thread, lanes);
   }
-  /// The thread that has initialised the mbarrier, if the user need not see that; else -1.
+  /// Returns the thread whose initialization of the mbarrier may be invisible to the user, or -1.
   int unfenced_thread(uint32_t offset, MbarrierUser user) const {
     for (const Entry &x : list_)
       if (x.offset == offset && !(x.is_released && user == MbarrierUser::kThread)) return x.thread;

@@ -1,5 +1,4 @@
-// How a warp executes: straight on while all goes well, and group by group after its lanes have
-// diverged.
+// Execution of a warp: by one group while converged, by group after divergence.
 #include "tools/softgpu/machine/warp.h"
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 namespace softgpu {
 namespace {
 
-/// Groups that have met at an instruction are one again.
+/// Merges groups that have reached the same instruction.
 void merge_groups(Warp &warp) {
   auto &groups = warp.groups;
   for (size_t i = 0; i < groups.size(); i++) {
@@ -30,9 +29,9 @@ void merge_groups(Warp &warp) {
   }
 }
 
-/// A lane that spins until another lane of its warp has done something must not keep that one from
-/// running, which it would if the group furthest back always went first.  After so many quanta that
-/// ended with the warp diverged there is one in which any group may go first.
+/// Consecutive diverged quanta after which any group may run first.  Without this limit, a lane
+/// that polls for another lane of its warp could starve that lane, because the group with the
+/// lowest program counter always runs first.
 constexpr uint32_t kPatience = 64;
 
 /// One quantum of a warp.
@@ -72,11 +71,11 @@ class Run {
   const uint32_t num_code_;
   uint64_t *const executed_;
   const bool diverges_;
-  int left_;           ///< instructions of the quantum
-  Lanes blocked_ = 0;  ///< of groups that have to wait, as long as no other group has run since
+  int left_;           ///< remaining instructions of the quantum
+  Lanes blocked_ = 0;  ///< lanes of groups that must wait until another group has run
 };
 
-/// Sets Warp::current to the group that goes next; false if all wait.
+/// Sets Warp::current to the next group.  Returns false if all groups wait.
 bool Run::choose_group() {
   auto &groups = warp_.groups;
   if (groups.size() > 1) merge_groups(warp_);
@@ -91,7 +90,7 @@ bool Run::choose_group() {
   return true;
 }
 
-/// The index of a group that is ready, -1 if there is none.
+/// Returns the index of the ready group with the lowest program counter, or -1.
 int Run::furthest_back() const {
   int best = -1;
   uint32_t best_pc = 0;
@@ -104,7 +103,8 @@ int Run::furthest_back() const {
   return best;
 }
 
-/// Where the current group meets the next one that it may merge with, or the end of the code.
+/// Returns the program counter at which the current group may merge with another one, or the end of
+/// the code.
 uint32_t Run::meeting_point() const {
   const uint32_t pc = warp_.group().pc;
   uint32_t meeting = num_code_;
@@ -114,15 +114,15 @@ uint32_t Run::meeting_point() const {
   return meeting;
 }
 
-/// Lanes of the current group that a guard excludes go on behind the instruction.
+/// Moves lanes of the current group that a guard excludes past the instruction.
 void Run::exclude(Lanes excluded) {
   LaneGroup &g = warp_.group();
   g.lanes &= ~excluded;
   warp_.groups.push_back({g.pc + 1, excluded, false});
 }
 
-/// Runs the current group until there is something to decide: what its last instruction said, or
-/// kNext if it has met another group or used up the quantum.
+/// Runs the current group until a decision is required.  Returns the result of its last
+/// instruction, or kNext if the group has met another one or used up the quantum.
 Step Run::run_group() {
   LaneGroup *group = &warp_.group();
   uint32_t pc = group->pc;
@@ -142,7 +142,7 @@ Step Run::run_group() {
         continue;
       }
     }
-    group->pc = pc;  // the handler may read it
+    group->pc = pc;  // handlers may read it
     if (instruction.is_collective && lanes != group_lanes) {
       exclude(group_lanes & ~lanes);
       group = &warp_.group();
@@ -165,7 +165,7 @@ Step Run::run_group() {
   return pc < num_code_ ? Step::kNext : Step::kExit;
 }
 
-/// What the last instruction of the current group means for the groups of the warp.
+/// Applies the result of the current group's last instruction to the groups of the warp.
 void Run::finish(Step step) {
   const Lanes lanes = warp_.group().lanes;
   if (step == Step::kRetry) blocked_ |= lanes;
@@ -178,7 +178,7 @@ void Run::finish(Step step) {
 void Run::note_divergence() {
   if (left_ > 0) return;
   const bool is_over =
-      warp_.num_diverged_quanta >= kPatience;  // the quantum in which any may go first
+      warp_.num_diverged_quanta >= kPatience;  // quantum in which any group may run first
   const bool is_diverged = warp_.groups.size() > 1;
   warp_.num_diverged_quanta = is_diverged && !is_over ? warp_.num_diverged_quanta + 1 : 0;
 }

@@ -1,4 +1,4 @@
-// wgmma operations under way, and the accumulators that belong to them until they are waited for.
+// Pending wgmma operations and their accumulators.
 #pragma once
 
 #include <array>
@@ -13,36 +13,37 @@ namespace softgpu {
 struct Warp;
 
 struct WgmmaOperation {
-  uint64_t sequence;  ///< of this warp's operations, one higher than that of the one before
+  uint64_t sequence;  ///< increases by one per operation of the warp
   uint32_t group;
   uint64_t descriptor_a, descriptor_b;
   uint32_t accumulator;  ///< index in WgmmaState::accumulators
-  uint32_t fenced;       ///< the earliest of the lanes' fences of the async proxy
+  uint32_t fenced;       ///< earliest async proxy fence of the lanes
   const Instruction *at;
   bool accumulates;  ///< scale-d
   bool is_done = false;
-  SharedClock issued;  ///< what the warp knew when it issued it, for SOFTGPU_RACECHECK
+  SharedClock issued;  ///< clock of the warp at the issue, for SOFTGPU_RACECHECK
   std::array<std::array<uint32_t, kWarpSize>, 4> a;  ///< A in registers
 };
 
-/// Rows that operations in flight own; their values are hidden until the wait.  Behind it they tell until the next
-/// wgmma.fence whether something else has changed the rows.
+/// Registers of pending operations.  Their values are hidden until the wait.  From the wait to the
+/// next wgmma.fence, `values` serves to detect modifications of the registers.
 struct WgmmaAccumulator {
   std::vector<RegisterSlot> rows;
-  std::vector<float> values;  ///< a row of 32 after the other
+  std::vector<float> values;  ///< 32 values per register
   bool is_live = false;
-  bool is_unfenced = false;  ///< was given back, and no wgmma.fence or wgmma has followed
+  bool is_unfenced = false;  ///< returned by a wait, without a wgmma.fence or wgmma since
 };
 
 struct WgmmaState {
   std::vector<WgmmaOperation> operations;
   std::vector<WgmmaAccumulator> accumulators;
-  uint32_t num_live = 0;  ///< of the accumulators
+  uint32_t num_live = 0;  ///< live accumulators
   uint32_t num_committed = 0;
   uint64_t next_sequence = 0;
   bool has_fenced = false;
 
-  /// True of a row that belongs to a live accumulator.  Rows of 32-bit registers lie at least 128 bytes apart.
+  /// Returns whether a register belongs to a live accumulator.  32-bit registers are at least 128
+  /// bytes apart.
   bool owns(RegisterSlot row) const {
     return num_live != 0 && row / 64 < is_owned.size() && is_owned[row / 64];
   }
@@ -52,24 +53,25 @@ struct WgmmaState {
   }
 
  private:
-  std::vector<uint8_t> is_owned;  ///< by row / 64
+  std::vector<uint8_t> is_owned;  ///< index: row / 64
 };
 
-/// What the warp of a warpgroup that came first passed to each wgmma, so that the others can be compared.
+/// Operands of each wgmma in the first warp that issued it, for comparison with the other warps of
+/// the warpgroup.
 struct WgmmaSequence {
   struct Issue {
     uint64_t sequence = ~uint64_t{0}, descriptor_a = 0, descriptor_b = 0;
     const Instruction *at = nullptr;
   };
-  std::array<Issue, 256> issues;  ///< the latest, by sequence modulo 256
+  std::array<Issue, 256> issues;  ///< the last 256, by sequence modulo 256
 };
 
-/// Once all four warps have issued the last operation of the warp: what it will read must be visible to the async proxy
-/// now.
+/// Checks, after all four warps have issued the last operation of the warp, that its operands are
+/// visible to the async proxy.
 void check_wgmma(Warp &);
-/// Performs what all four warps have issued, of the operations before `end`.
+/// Executes the operations before `end` that all four warps have issued.
 void perform_wgmma(Warp &, uint64_t end);
-/// A register that may belong to an operation in flight is copied: what moves is the name.
+/// Copies a register that may belong to a pending operation by renaming it.
 void move_accumulator(Warp &, RegisterSlot to, RegisterSlot from);
 
 }  // namespace softgpu

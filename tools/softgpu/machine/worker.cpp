@@ -7,7 +7,7 @@
 namespace softgpu {
 
 WorkerPool &WorkerPool::get() {
-  static WorkerPool &pool = *new WorkerPool;  // its threads may outlive main
+  static WorkerPool &pool = *new WorkerPool;  // never destroyed: its threads may outlive main
   return pool;
 }
 
@@ -36,7 +36,7 @@ void WorkerPool::wait() {
   done_.wait(lock, [&] { return num_busy_ == 0; });
 }
 
-/// What the thread of a worker does; `seen`: jobs that are over.
+/// Main function of a worker's thread. @param seen  number of finished jobs
 void WorkerPool::loop(int index, Worker &worker, uint64_t seen) {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -1,4 +1,4 @@
-// A thread of the host that runs warps.
+// Host thread that runs warps.
 #pragma once
 
 #include <condition_variable>
@@ -25,28 +25,28 @@ struct FreeMemory {
 /// Memory aligned to 64 bytes.
 using AlignedBytes = std::unique_ptr<std::byte, FreeMemory>;
 
-/// What one thread of the host needs to run clusters, kept from one launch to the next.
+/// State of a host thread that runs clusters, reused by later launches.
 struct Worker {
   std::mt19937_64 random;
 
-  // Memory of launches and blocks that have ended, for those to come.
+  // Memory of finished launches and blocks, for reuse.
   std::vector<std::unique_ptr<KernelCounters>> tallies;
   std::vector<AlignedBytes> register_files;
-  size_t register_file_bytes = 0;  ///< of each of them
+  size_t register_file_bytes = 0;  ///< size of each register file
   std::vector<SharedMemory> shared_memories;
 };
 
-/// The threads of the host that run grids, which live as long as the process.  One grid at a time may use them.
+/// Host threads that run grids, for the lifetime of the process.  Serves one grid at a time.
 class WorkerPool {
  public:
   static WorkerPool &get();
 
-  /// That of the calling thread.
+  /// Returns the worker of the calling thread.
   Worker &own() { return *workers_[0]; }
-  /// Calls f(i, worker) for i from 1 to `num_others`, each in a thread of its own.  f must not throw, and lives until
-  /// wait() has returned.
+  /// Calls f(i, worker) for i from 1 to `num_others`, each in a separate thread.  f must not throw
+  /// and must live until wait() returns.
   void start(int num_others, const std::function<void(int, Worker &)> &f);
-  /// Until all have returned.
+  /// Waits until all calls have returned.
   void wait();
 
  private:
@@ -54,14 +54,15 @@ class WorkerPool {
   void loop(int index, Worker &, uint64_t seen);
 
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the following members
   std::condition_variable wake_, done_;
   const std::function<void(int, Worker &)> *job_ = nullptr;
   int num_wanted_ = 0, num_busy_ = 0;
   uint64_t num_jobs_ = 0;
 };
 
-/// A random number less than n, 0 if n is 0, from the generator of the worker that runs the warp or cluster.
+/// Returns a random number less than n, or 0 if n is 0, from the generator of the worker that runs
+/// the warp or cluster.
 uint64_t random_below(Worker &, uint64_t n);
 uint64_t random_below(Warp &, uint64_t n);
 uint64_t random_below(Cluster &, uint64_t n);

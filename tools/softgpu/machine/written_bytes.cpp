@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kBits = 64;
 
-/// Calls f(word, mask) for the bits of each word that stand for the range.
+/// Calls f(word, mask) for each word of bits that covers a part of the range.
 template <class F>
 void for_each_word(uint64_t begin, uint64_t bytes, F &&f) {
   const uint64_t end = begin + bytes;
@@ -25,7 +25,7 @@ void for_each_word(uint64_t begin, uint64_t bytes, F &&f) {
 }  // namespace
 
 WrittenBytes::WrittenBytes(uint64_t size)
-    // Pages of it come into being as they are touched.  There is a word more, for bits_from.
+    // calloc commits pages on first use.  One extra word for bits_from.
     : bits_(static_cast<uint64_t *>(calloc(size / kBits + 2, sizeof(uint64_t)))) {
   if (bits_ == nullptr) throw std::bad_alloc();
 }
@@ -45,7 +45,7 @@ void WrittenBytes::set(uint64_t begin, uint64_t bytes, bool value) {
   });
 }
 
-/// 64 bits from any one on; those behind the end mean nothing.
+/// Returns 64 bits from any position; bits beyond the end are undefined.
 uint64_t WrittenBytes::bits_from(uint64_t begin) const {
   const uint64_t word = begin / kBits, first = begin % kBits;
   const uint64_t low = std::atomic_ref(bits_[word]).load() >> first;

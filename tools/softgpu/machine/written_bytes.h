@@ -1,4 +1,4 @@
-// Which bytes somebody has written: a bit for each, for SOFTGPU_INITCHECK.
+// Bit map of initialized bytes, for SOFTGPU_INITCHECK.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 namespace softgpu {
 
 struct UnwrittenBytes {
-  uint64_t first = 0;  ///< of them
+  uint64_t first = 0;  ///< address of the first one
   uint64_t count = 0;
 };
 
-/// Threads may write and read at the same time.
+/// Threads may write and read concurrently.
 class WrittenBytes {
  public:
   WrittenBytes() = default;
   explicit WrittenBytes(uint64_t size);
   explicit operator bool() const { return bits_ != nullptr; }
   void set(uint64_t begin, uint64_t bytes, bool value = true);
-  /// Takes over which bytes were written from others, or from a range that does not overlap.
+  /// Copies the state of a range from another map, or from a range that does not overlap.
   void copy(uint64_t to, const WrittenBytes &from, uint64_t begin, uint64_t bytes);
   UnwrittenBytes find_unwritten(uint64_t begin, uint64_t bytes) const;
 
