@@ -11,14 +11,14 @@
 namespace softgpu {
 namespace {
 
-/// CUDA C++ Programming Guide, technical specifications per compute capability.
+/// Source: CUDA C++ Programming Guide, technical specifications per compute capability.
 constexpr uint64_t kMaxLocalBytes = 512 * 1024;
 
 void erase_all(std::string &text, std::string_view part) {
   for (size_t at; (at = text.find(part)) != text.npos;) text.erase(at, part.size());
 }
 
-/// The name as it is in the source, without namespaces that say nothing here.
+/// Returns the demangled name without common namespaces.
 std::string pretty_name(const std::string &mangled) {
   int status = 0;
   char *demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);

@@ -1,4 +1,4 @@
-// The rows that nothing writes: immediates, addresses of symbols, special registers.
+// Read-only register slots: immediates, addresses of symbols, special registers.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 
 namespace softgpu {
 
-/// Each constant has one row.  Where it lies is known when all constants are, so in the first pass
-/// they have no real one: rows of 8 bytes a lane come first, then those of 4, then the predicates.
+/// Assigns one slot to each constant.  Slots are provisional during the first pass, because their
+/// positions depend on all constants: slots with 8 bytes per lane come first, then slots with 4
+/// bytes, then predicates.
 class Constants {
  public:
   RegisterSlot constant(uint8_t width, ConstantKind, uint64_t value);
   RegisterSlot special(uint8_t width, std::string_view name);
 
-  /// Places the rows from 0 on; there must be no new ones later.  Returns the end of them.
+  /// Assigns final slots from 0 on and returns their end.  No constant may be added afterwards.
   uint32_t place();
   std::vector<ConstantRow> constants() const;
   std::vector<SpecialRow> specials() const;

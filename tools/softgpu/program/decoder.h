@@ -1,9 +1,9 @@
-// What the instruction set sees of a statement that it decodes.
+// Interface between the decoder of a kernel and the instruction set.
 //
-// A kernel is decoded twice.  The first time the decoder notes which registers each statement reads
-// and writes; then registers that are never alive together get the same row
-// (program/registers.cpp), since the 8,000 registers of a large kernel would not fit into any
-// cache; the second time the rows are real.
+// A kernel is decoded twice.  The first pass records the registers that each statement reads and
+// writes.  Registers that are never live at the same time then get a common slot (registers.cpp),
+// because the 8,000 registers of a large kernel would exceed any cache.  The second pass uses the
+// final slots.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@
 
 namespace softgpu {
 
-/// An address operand: a row, of 4 or 8 bytes a lane, and an offset.
+/// Address operand: a register slot, with 4 or 8 bytes per lane, and an offset.
 struct Address {
   int64_t offset;
   RegisterSlot base;
@@ -29,40 +29,40 @@ class Decoder {
   const ptx::Statement &statement() const { return *statement_; }
   const std::vector<ptx::Operand> &operands() const { return statement_->operands; }
   std::string_view opcode() const { return statement_->opcode[0]; }
-  /// The i-th part of the opcode, "" behind the last.
+  /// Returns the i-th part of the opcode, or "" if there are fewer parts.
   std::string_view part(size_t i) const;
-  /// The last part: the type of most instructions.
+  /// Returns the last part, which is the type in most instructions.
   std::string_view type() const { return statement_->opcode.back(); }
   bool has(std::string_view modifier) const;
 
-  /// The row of an operand that is read `width` bytes wide: 1 for a predicate, 4 for up to 32 bits,
-  /// 8.  It is a register of just that width (Operand::width tells which it has), an immediate, a
-  /// special register, or the address of a symbol.  An immediate fills all of the width: -1 in an
-  /// instruction of 16 bits has its upper half set.  Negated it is unknown.
+  /// Returns the slot of a source operand with the given width: 1 for a predicate, 4 for up to 32
+  /// bits, 8 for 64 bits.  The operand is a register of exactly this width (Operand::width), an
+  /// immediate, a special register, or the address of a symbol.  Immediates are extended to the
+  /// full width: the upper half of -1 is set even in 16-bit instructions.  Negated operands are
+  /// unsupported.
   virtual RegisterSlot read(const ptx::Operand &, int width) = 0;
-  /// The row of a predicate that may be negated.
+  /// Returns the slot of a predicate that may be negated.
   RegisterSlot read_predicate(const ptx::Operand &, bool *is_negated);
-  /// The row of an operand that is written; of `_` one that nothing reads.  No other register that
-  /// the statement reads or writes has this row, so that results may be written before all operands
-  /// are read.
+  /// Returns the slot of a destination operand; for `_`, an unused slot.  No other operand of the
+  /// statement has this slot, so results may be written before all sources are read.
   virtual RegisterSlot write(const ptx::Operand &, int width) = 0;
-  /// The same of `%r|%p`, whose second part is a predicate and may be missing.
+  /// Returns the slot of the first part of `%r|%p`.  The second part is an optional predicate.
   RegisterSlot write_pair(const ptx::Operand &, int width, bool *has_second, RegisterSlot *second);
   virtual Address address(const ptx::Operand &) = 0;
-  /// Registers that an asynchronous instruction reads and writes until the next wait: keeps them
-  /// alive till there.  Their rows are asked for besides.
+  /// Keeps the registers of an asynchronous instruction live until the next wait.  The handler
+  /// requests their slots separately.
   virtual void hold(const ptx::Operand &) = 0;
-  /// This instruction is such a wait: wgmma.wait_group.
+  /// Marks this instruction as such a wait: wgmma.wait_group.
   virtual void release_held() = 0;
-  /// Appends to Program::lists; returns where.
+  /// Appends to Program::lists and returns the position.
   virtual uint32_t list(const std::vector<RegisterSlot> &) = 0;
-  /// The condition code of add.cc, addc and so on: a predicate.
+  /// Returns the slot of the condition code of add.cc, addc and so on: a predicate.
   virtual RegisterSlot carry() = 0;
-  /// The index in Program::code of a label, and where the table of a brx.idx begins in
-  /// Program::branch_targets.
+  /// Returns the index of a label in Program::code; branch_table() returns the start of a brx.idx
+  /// table in Program::branch_targets.
   virtual uint32_t label(const ptx::Operand &) = 0;
   virtual uint32_t branch_table(const ptx::Operand &, uint32_t *size) = 0;
-  /// True of a variable in the thread's local memory, such as the parameter of a call.
+  /// Returns whether a variable is in local memory, such as the parameter of a call.
   virtual bool is_local(std::string_view symbol) const = 0;
   virtual Program &program() = 0;
 
@@ -74,8 +74,8 @@ class Decoder {
   const Program *for_messages_ = nullptr;
 };
 
-/// Decodes a statement of a part of the instruction set into the instruction; false if it is not of
-/// this part.
+/// Decodes a statement into the instruction.  Returns false if the statement belongs to another
+/// part of the instruction set.
 using Decode = bool (*)(Decoder &, Instruction &);
 bool decode_arithmetic(Decoder &, Instruction &);  // isa/arithmetic.cpp: integer, float, half
 bool decode_move(Decoder &, Instruction &);        // isa/move.cpp: mov, cvt, cvta, selp, predicates

@@ -10,10 +10,10 @@ namespace {
 std::atomic<bool> has_edited = false;
 
 struct Edit {
-  std::string what, by;  ///< what is replaced, and by what; all of the instruction if it is dropped
+  std::string what, by;  ///< replaced text and replacement; a dropped instruction has none
   bool drops = false;
   bool is_single = false;
-  uint64_t number = 0;  ///< of the instruction that is meant, if it is a single one
+  uint64_t number = 0;  ///< index of the instruction, if only one is edited
   std::string kernel;
 };
 
@@ -22,7 +22,7 @@ struct Edit {
                    " must be 'drop TEXT' or 'swap A=>B', optionally with ' @N' and ' in KERNEL'");
 }
 
-/// Cuts ` in KERNEL` and ` @N` off the end.
+/// Removes ` in KERNEL` and ` @N` from the end.
 void take_places(std::string &text, Edit &edit) {
   if (const size_t in = text.rfind(" in "); in != text.npos) {
     edit.kernel = text.substr(in + 4);
@@ -32,7 +32,7 @@ void take_places(std::string &text, Edit &edit) {
   if (at == text.npos) return;
   const char *begin = text.data() + at + 2, *end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(begin, end, edit.number);
-  if (error != std::errc() || stop != end) return;  // a guard
+  if (error != std::errc() || stop != end) return;  // a guard, not an index
   edit.is_single = true;
   text.resize(at);
 }
@@ -54,7 +54,7 @@ Edit parse(const std::string &text) {
   return edit;
 }
 
-/// An edit at work in a kernel.
+/// Applies an edit to one kernel.
 class Editor {
  public:
   Editor(Edit edit, std::string kernel) : edit_(std::move(edit)), kernel_(std::move(kernel)) {}

@@ -1,19 +1,19 @@
-// Sabotage: kernels are changed while they are read, to see whether a test notices (SOFTGPU_EDIT,
+// Mutation of kernels while they are parsed, to check that a test detects the change (SOFTGPU_EDIT,
 // `run --edit`).
 //
 //   edit   = ("drop " TEXT | "swap " A "=>" B) [" @" N] [" in " KERNEL]
 //
-//   drop TEXT     leaves out the instructions that contain TEXT
-//   swap A=>B     puts B in place of the first A in the instructions that contain A
-//   @N            only in the instruction that is the N-th of a kernel to contain it, from 0
-//   in KERNEL     only in kernels whose name, as messages print it, contains KERNEL
+//   drop TEXT     removes the instructions that contain TEXT
+//   swap A=>B     replaces the first A by B in the instructions that contain A
+//   @N            only the N-th instruction of a kernel that contains the text, from 0
+//   in KERNEL     only kernels whose name, as printed in messages, contains KERNEL
 //
-// TEXT and A are compared with an instruction on one line, with its guard and without its
-// semicolon, and with one space wherever there are blanks.  Functions that a kernel calls belong to
-// it, each call anew.  Examples:
+// TEXT and A are compared with the instruction on one line, with its guard, without its semicolon,
+// and with one space for each run of blanks.  Called functions belong to the kernel, separately for
+// each call.  Examples:
 //
 //   drop wgmma.fence @0 in gemm_wgmma
-//   swap mbarrier.try_wait.parity.shared::cta.b64 p, [%r12], 0=>mbarrier.try_wait.parity.shared::cta.b64 p, [%r12], 1
+//   swap wgmma.wait_group.sync.aligned 0=>wgmma.wait_group.sync.aligned 1
 #pragma once
 
 #include <string>
@@ -22,10 +22,10 @@
 
 namespace softgpu {
 
-/// What the edit does to a kernel of this name; empty if nothing.  The first change is printed to
-/// stderr.  Throws ptx::Error if the text is no edit.
+/// Returns the edit of a kernel with this name; empty if there is none.  The first change is
+/// printed to stderr.  Throws ptx::Error if the text is not a valid edit.
 ptx::Rewrite make_edit(const std::string &text, const std::string &kernel);
-/// Whether any edit has changed anything.
+/// Returns whether an edit has changed an instruction.
 bool was_edited();
 
 }  // namespace softgpu

@@ -1,4 +1,4 @@
-// What the front end makes of a PTX statement and a warp executes.
+// Decoded instructions that a warp executes.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,24 @@ namespace softgpu {
 
 struct Warp;
 
-/// A set of lanes of a warp: bit l stands for lane l.
+/// Set of lanes of a warp: bit l is lane l.
 using Lanes = uint32_t;
 constexpr int kWarpSize = 32;
 constexpr Lanes kAllLanes = ~Lanes{0};
 
-/// Where a PTX register lies in Warp::registers, in bytes.  A register of 16 or 32 bits is 32 words
-/// of 4 bytes, one a lane (the upper half of a 16-bit one is 0); a register of 64 bits is 32 words
-/// of 8 bytes; a predicate is one Lanes.  Constants and special registers have rows as well, which
-/// nothing writes after the warp was made.
+/// Byte offset of a PTX register in Warp::registers.  A 16- or 32-bit register has 4 bytes per lane
+/// (the upper half of a 16-bit register is 0), a 64-bit register 8 bytes per lane, and a predicate
+/// is one Lanes.  Constants and special registers also have slots, which are read-only after the
+/// warp has been created.
 using RegisterSlot = uint32_t;
 
-/// What became of an instruction.
+/// Result of an instruction.
 enum class Step : uint8_t {
-  kNext,   ///< done: the group goes on behind it
-  kJump,   ///< done: the handler has set the program counter of the group
-  kRetry,  ///< could not be done yet; it is tried again after others have run
-  kWait,   ///< done as far as the group goes; another warp will wake it behind this instruction
-  kExit,   ///< the lanes of the group have left the kernel
+  kNext,   ///< completed: the group continues with the next instruction
+  kJump,   ///< completed: the handler has set the program counter of the group
+  kRetry,  ///< not possible yet: retried after other warps have run
+  kWait,   ///< waits: another warp wakes the group, which continues with the next instruction
+  kExit,   ///< the lanes of the group have exited the kernel
 };
 
 struct Instruction;
@@ -35,15 +35,14 @@ using Handler = Step (*)(Warp &, const Instruction &, Lanes);
 
 struct Instruction {
   Handler execute = nullptr;
-  RegisterSlot guard = 0;  ///< @%p: of a predicate
+  RegisterSlot guard = 0;  ///< predicate of @%p
   bool has_guard = false;
   bool guard_is_negated = false;
-  /// Lanes that a guard excludes go on without the others, which may have to wait here for other
-  /// warps.
+  /// Lanes that a guard excludes continue separately, because the others may wait for other warps.
   bool is_collective = false;
   alignas(8) std::byte operands[44] = {};
 
-  /// The operands of an instruction are a small struct that belongs to its handler.
+  /// Operands are a small struct that belongs to the handler.
   template <class Operands>
   Operands &make() {
     check<Operands>();

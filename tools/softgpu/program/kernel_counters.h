@@ -1,5 +1,4 @@
-// What a thread of the host counts while it runs the warps of a kernel; summed up when the grid has
-// ended.
+// Counters of a host thread that runs the warps of a kernel; added up at the end of the grid.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +7,18 @@
 
 namespace softgpu {
 
-/// Of a static instruction that touches memory.  Sectors and wavefronts are counted if
-/// options().counts_memory.
+/// Counters of a static instruction that accesses memory.  Sectors and wavefronts are counted only
+/// with options().counts_memory.
 struct AccessCount {
-  uint64_t requests = 0;      ///< warp-instructions
-  uint64_t bytes = 0;         ///< that lanes asked for, or that a box of TMA has inside the tensor
-  uint64_t global_bytes = 0;  ///< the same of global memory; what several lanes ask for counts once
-  uint64_t sectors = 0;       ///< of 32 bytes, global
-  uint64_t least_sectors = 0;  ///< that as many bytes fill
-  uint64_t shared_bytes = 0;   ///< as global_bytes, in whole words
-  uint64_t wavefronts = 0;     ///< shared: passes over the 32 banks
+  uint64_t requests = 0;       ///< warp-instructions
+  uint64_t bytes = 0;          ///< requested by lanes, or inside the tensor for a TMA box
+  uint64_t global_bytes = 0;   ///< global memory; bytes that several lanes request count once
+  uint64_t sectors = 0;        ///< global memory, 32 bytes each
+  uint64_t least_sectors = 0;  ///< minimum for these bytes
+  uint64_t shared_bytes = 0;   ///< shared memory, like global_bytes, in complete words
+  uint64_t wavefronts = 0;     ///< shared memory: passes over the 32 banks
   uint64_t least_wavefronts = 0;
-  uint64_t incomplete = 0;  ///< waits for an mbarrier that found its phase not complete
+  uint64_t incomplete = 0;  ///< mbarrier waits that found the phase incomplete
 };
 
 struct AccessField {
@@ -38,29 +37,29 @@ constexpr AccessField kAccessFields[] = {
     {"incomplete", &AccessCount::incomplete},
 };
 
-/// The allocation that an instruction touched last: most touch one only.
+/// Allocation that an instruction accessed last; most instructions access only one.
 struct TouchedRange {
   uint64_t begin = 0, size = 0;
 };
 
-/// Indexed by the program counter.
+/// Arrays are indexed by the program counter.
 struct KernelCounters {
   std::vector<uint64_t> executed;  ///< warp-instructions
   std::vector<AccessCount> accesses;
   std::vector<TouchedRange> touched;
-  uint64_t num_instructions = 0;  ///< those included whose guard excluded all lanes
+  uint64_t num_instructions = 0;  ///< includes those that a guard excluded for all lanes
   uint64_t num_launches = 0, num_blocks = 0;
   void reset(size_t num_code);
   void add(const KernelCounters &);
-  /// What was added since `before`, which is an earlier state of this one.
+  /// Returns the difference to `before`, an earlier state of these counters.
   KernelCounters since(const KernelCounters &before) const;
 };
 
-/// Of all launches of a program.
+/// Sums over all launches of a program.
 struct Totals {
   std::mutex mutex;
   KernelCounters tally;
-  KernelCounters taken;  ///< as it was when somebody asked for the counts last: counts.h
+  KernelCounters taken;  ///< state at the last softgpu_take_counts()
   double seconds = 0;
 };
 

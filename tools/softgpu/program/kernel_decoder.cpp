@@ -13,7 +13,7 @@ namespace {
 constexpr Decode kDecodes[] = {decode_arithmetic, decode_move,   decode_memory,
                                decode_control,    decode_tensor, decode_async};
 
-/// True if no lane goes on behind the statement.
+/// Returns whether execution never continues with the next statement.
 bool ends_path(const ptx::Statement &s) {
   const std::string_view opcode = s.opcode[0];
   return s.guard < 0 && (opcode == "bra" || opcode == "brx" || opcode == "ret" || opcode == "exit");
@@ -25,7 +25,7 @@ bool is_plain_copy(const ptx::Statement &s) {
          s.operands[1].kind == ptx::OperandKind::kRegister && s.operands[1].width == 4;
 }
 
-/// TMA and wgmma.
+/// Returns whether a statement is TMA or wgmma.
 bool is_of_async_proxy(const ptx::Statement &s) {
   if (s.opcode[0] == "wgmma") return true;
   if (s.opcode[0] != "cp" || s.opcode.size() < 4) return false;
@@ -56,7 +56,8 @@ Flow KernelDecoder::find_flow() {
   return std::move(flow_);
 }
 
-/// The decoding has noted accesses and targets; the rest is seen from the statement.
+/// Adds the information that does not depend on decoding; decoding has recorded accesses and
+/// targets.
 void KernelDecoder::note_statement(const ptx::Statement &s) {
   FlowStatement &noted = flow_.statements[static_cast<size_t>(&s - body_.statements.data())];
   noted.end_of_accesses = static_cast<uint32_t>(flow_.accesses.size());
@@ -104,7 +105,7 @@ void KernelDecoder::decode_statement(const ptx::Statement &s, Instruction &i) {
   try {
     for (Decode decode : kDecodes)
       if (decode(*this, i)) return;
-  } catch (const std::out_of_range &) {  // of operands().at()
+  } catch (const std::out_of_range &) {  // thrown by operands().at()
     unknown("an operand is missing");
   }
   unknown("unknown instruction");
@@ -196,7 +197,7 @@ uint32_t KernelDecoder::list(const std::vector<RegisterSlot> &rows) {
   return begin;
 }
 
-/// Whether the statement reads or writes the flag is not said, so that it counts as both.
+/// Counts as a read and a write, because the direction is unknown here.
 RegisterSlot KernelDecoder::carry() {
   own(kCarry, AccessKind::kRead);
   return own(kCarry, AccessKind::kWrite);

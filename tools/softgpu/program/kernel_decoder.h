@@ -1,4 +1,4 @@
-// The decoder of a kernel, in both passes (decoder.h).
+// Decoder of a kernel, for both passes (decoder.h).
 #pragma once
 
 #include <string_view>
@@ -15,11 +15,11 @@ class KernelDecoder final : public Decoder {
  public:
   KernelDecoder(const ptx::Body &, Symbols &, Program &);
 
-  /// The first pass: notes what statements do with registers.
+  /// First pass: records the register accesses of statements.
   Flow find_flow();
-  /// Between the passes: what the rows are.
+  /// Assigns register slots between the passes.
   void place_rows(const Flow &);
-  /// The second pass: fills Program::code.
+  /// Second pass: fills Program::code.
   void decode();
 
   RegisterSlot read(const ptx::Operand &, int width) override;
@@ -35,7 +35,8 @@ class KernelDecoder final : public Decoder {
   Program &program() override { return program_; }
 
  private:
-  /// Registers of ours behind those of the body: what `_` writes, by width, and the carry flag.
+  /// Additional registers after those of the body: destinations for `_`, by width, and the carry
+  /// flag.
   enum OwnRegister : uint32_t { kDiscarded8, kDiscarded4, kDiscarded1, kCarry, kNumOwn };
 
   void decode_statement(const ptx::Statement &, Instruction &);
@@ -49,11 +50,12 @@ class KernelDecoder final : public Decoder {
   const ptx::Body &body_;
   Symbols &symbols_;
   Program &program_;
-  std::vector<ptx::Register> registers_;  ///< of the body, and kNumOwn
+  std::vector<ptx::Register> registers_;  ///< registers of the body, then kNumOwn additional ones
   Constants constants_;
   bool is_first_pass_ = true;
-  Flow flow_;                       ///< in the first pass
-  std::vector<RegisterSlot> rows_;  ///< of registers; in the first pass all different, but not real
+  Flow flow_;  ///< filled by the first pass
+  /// slot of each register; provisional and distinct in the first pass
+  std::vector<RegisterSlot> rows_;
 };
 
 }  // namespace softgpu

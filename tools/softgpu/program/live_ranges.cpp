@@ -1,16 +1,14 @@
 // Liveness of registers over the control flow of a kernel.
 //
-// A register is alive at a statement if some path of a lane from there reads it before it is
-// written.  The live range is the hull of these statements in code order: registers whose hulls do
-// not meet may share a row.
+// A register is live at a statement if a lane may read it on some path from there before writing
+// it.  Its live range is the hull of these statements in code order.  Registers with disjoint hulls
+// may share a slot.
 //
-// That holds although the lanes of a warp diverge.  Each lane has its own element of a row, which
-// only instructions that this lane executes write (set_lanes blends the others back), and each lane
-// goes its own way through the code.  So what another lane does in the meantime, with registers
-// that are alive elsewhere, touches other elements, and it is enough that no lane, on its own way,
-// writes a row while it still needs what is in it: a write at statement s to one register while
-// another is alive at s puts s into both hulls.  Instructions that read other lanes (shfl) read the
-// operand of that very statement, which those lanes execute as well.
+// This is correct even if lanes diverge.  Each lane has a separate element of a slot, which is
+// written only by instructions that the lane executes (set_lanes keeps the others), so other lanes
+// cannot interfere.  A lane itself never overwrites a live value: if statement s writes one
+// register while another is live, s belongs to both hulls.  Instructions that read other lanes
+// (shfl) read the operand of the same statement, which those lanes also execute.
 //
 // wgmma writes its accumulators after the statement: see held_registers.
 #include <algorithm>
@@ -21,12 +19,12 @@
 namespace softgpu {
 namespace {
 
-/// Statements [begin, end) of which only the first is a target, and only the last goes elsewhere.
+/// Statements [begin, end): only the first is a branch target, only the last branches.
 struct BasicBlock {
   uint32_t begin, end;
 };
 
-/// A row of bits for each of many.
+/// Matrix of bits.
 class BitMatrix {
  public:
   BitMatrix(size_t rows, size_t columns) : words_((columns + 63) / 64), bits_(rows * words_) {}
@@ -90,20 +88,20 @@ class Liveness {
   std::vector<LiveRange> ranges_;
   std::vector<uint32_t> held_;
   std::vector<BasicBlock> blocks_;
-  std::vector<uint32_t> block_at_;  ///< by the statement that it begins with
-  // Most registers are read only in the block that wrote them; sets are of the others, the exposed
-  // ones.
-  std::vector<uint32_t> exposed_;  ///< registers
-  std::vector<uint32_t> number_;   ///< in exposed_, of a register
+  std::vector<uint32_t> block_at_;  ///< index: first statement of the block
+  // Exposed registers: those that are read outside the block that wrote them.  Only these are
+  // tracked in sets, because most registers are not exposed.
+  std::vector<uint32_t> exposed_;  ///< exposed registers
+  std::vector<uint32_t> number_;   ///< index in exposed_ of each register
   std::vector<std::pair<uint32_t, uint32_t>>
-      block_reads_;  ///< block and register that it reads before it writes it
+      block_reads_;  ///< registers that a block reads before it writes them
   BitMatrix live_in_{0, 0};
 };
 
-/// Registers that may belong to a wgmma in flight: those that it was given, and all that plain
-/// copies connect with them, since the copy of an accumulator in flight takes over the accumulator
-/// (move_accumulator).  The wait reads them all, wherever it is, so that none of them loses its row
-/// between a wgmma and a wait for it.
+/// Returns the registers that may belong to a pending wgmma: its operands, and all registers
+/// connected to them by copies, because a copy of a pending accumulator takes it over
+/// (move_accumulator).  Every wait counts as a read of all of them, so that each keeps its slot
+/// from a wgmma to any wait for it.
 std::vector<uint32_t> Liveness::held_registers() const {
   std::vector<bool> is_held(ranges_.size());
   for (const Access &access : flow_.accesses)
@@ -128,7 +126,7 @@ void Liveness::for_each_read(uint32_t statement, F &&f) const {
     for (uint32_t reg : held_) f(reg);
 }
 
-/// Registers whose former value no lane needs that executes or passes the statement.
+/// Calls f for registers whose previous value is dead after the statement.
 template <class F>
 void Liveness::for_each_kill(uint32_t statement, F &&f) const {
   if (flow_.statements[statement].is_guarded) return;
@@ -197,8 +195,8 @@ void Liveness::live_out(size_t block, std::vector<uint64_t> &set) {
   });
 }
 
-/// What a block reads, and what the blocks behind it need and it does not write: to the fixed
-/// point.
+/// Computes live-in sets to the fixed point: registers that a block reads first, or that later
+/// blocks need and the block does not write.
 void Liveness::find_live_in() {
   BitMatrix killed(blocks_.size(), exposed_.size());
   live_in_ = BitMatrix(blocks_.size(), exposed_.size());
@@ -227,8 +225,8 @@ void Liveness::find_live_in() {
   }
 }
 
-/// What is alive where blocks begin or end.  In code order it takes the first block that a register
-/// is alive into, and the last that it is alive out of.
+/// Extends the ranges to block boundaries: in code order, the first block at whose start a register
+/// is live, and the last at whose end it is live.
 void Liveness::include_live() {
   std::vector<uint64_t> seen(live_in_.words()), out(live_in_.words());
   const auto include_new = [&](const uint64_t *set, uint32_t statement) {

@@ -20,7 +20,7 @@ bool is_bulk(const Opcode &opcode) {
   return opcode[0] == "cp" && has(opcode, "bulk");
 }
 
-/// Of ld, st, atom, red and wmma's loads and stores.
+/// Returns the class of ld, st, atom, red and the loads and stores of wmma.
 std::string_view class_of_space(const Opcode &opcode) {
   for (const std::string_view p : opcode) {
     if (p == "global" || p == "local") return p;
@@ -42,7 +42,7 @@ std::string_view class_of_type(const Opcode &opcode) {
 struct OpcodeName {
   std::string_view opcode, name;
 };
-/// Opcodes of which all forms are of one class.
+/// Opcodes whose variants all belong to one class.
 constexpr OpcodeName kClasses[] = {
     {"cos", "special"},      {"ex2", "special"},     {"lg2", "special"},
     {"rcp", "special"},      {"rsqrt", "special"},   {"sin", "special"},
@@ -104,7 +104,7 @@ std::string_view path_of(const Opcode &opcode) {
   const std::string_view name = opcode[0];
   if (is_bulk(opcode)) {
     if (has(opcode, "mbarrier::complete_tx::bytes")) return "tma_load";
-    if (!has(opcode, "global")) return "";  // a group
+    if (!has(opcode, "global")) return "";  // commit_group or wait_group
     return part(opcode, 1) == "reduce" ? "tma_reduce" : "tma_store";
   }
   if (name == "cp") return "cp_async";

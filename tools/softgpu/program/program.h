@@ -1,4 +1,4 @@
-// A kernel that can be run.
+// An executable kernel.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace softgpu {
 
-/// The values of a row that nothing writes, set when a warp begins.
+/// Kinds of read-only values, which are set when a warp begins.
 enum class ConstantKind : uint8_t {
   kValue,
-  kShared,     ///< offset behind kReservedSmem; the address has the rank of the block too
+  kShared,     ///< offset from kReservedSmem; the address includes the rank of the block
   kParameter,  ///< offset in the parameters of the launch
-  kLocal,      ///< offset in the thread's local memory
+  kLocal,      ///< offset in the local memory of the thread
 };
 struct ConstantRow {
   RegisterSlot row;
-  uint8_t width;  ///< 1, 4 or 8, as ptx::Register::width
+  uint8_t width;  ///< 1, 4 or 8, as in ptx::Register::width
   ConstantKind kind;
   uint64_t value;
 };
@@ -40,32 +40,31 @@ struct SourceLine {
 struct Program : ptx::LaunchBounds {
   std::string name, pretty_name, file;
   std::vector<Instruction> code;
-  std::vector<SourceLine> source;  ///< of each instruction
-  std::vector<RegisterSlot>
-      lists;  ///< operands of which an instruction has many: accumulators, coordinates
-  std::vector<uint32_t> branch_targets;  ///< of brx.idx, in lists of their own
+  std::vector<SourceLine> source;        ///< source of each instruction
+  std::vector<RegisterSlot> lists;       ///< operands of variable number: accumulators, coordinates
+  std::vector<uint32_t> branch_targets;  ///< targets of brx.idx
   std::vector<ConstantRow> constants;
   std::vector<SpecialRow> specials;
-  uint32_t register_bytes = 0;  ///< of a warp, constants and specials included
-  uint32_t constant_bytes = 0;  ///< of constants and specials, which lie at the beginning
+  uint32_t register_bytes = 0;  ///< per warp, including constants and special registers
+  uint32_t constant_bytes = 0;  ///< constants and special registers, which are first
   struct Parameter {
     uint32_t offset, size;
   };
   std::vector<Parameter> parameters;
   uint32_t parameter_bytes = 0;
-  uint32_t static_smem = 0, dynamic_smem_offset = 0;  ///< behind kReservedSmem
+  uint32_t static_smem = 0, dynamic_smem_offset = 0;  ///< relative to kReservedSmem
   bool has_dynamic_smem = false;
-  uint32_t local_bytes = 0;       ///< of a thread
-  bool uses_async_proxy = false;  ///< has TMA or wgmma
+  uint32_t local_bytes = 0;       ///< per thread
+  bool uses_async_proxy = false;  ///< contains TMA or wgmma
   std::unique_ptr<Totals> totals = std::make_unique<Totals>();
 
   uint32_t index_of(const Instruction &i) const { return static_cast<uint32_t>(&i - code.data()); }
 };
 
-/// Finds the address of a .global or .const variable of the module.
+/// Returns the address of a .global or .const variable of the module.
 using GlobalAddress = uint64_t (*)(void *context, const std::string &name);
 
-/// Decodes a kernel; throws ptx::Error for what it does not know.
+/// Decodes a kernel.  Throws ptx::Error for unsupported PTX.
 std::unique_ptr<Program> compile(const ptx::Module &, const ptx::Entry &, GlobalAddress,
                                  void *context);
 

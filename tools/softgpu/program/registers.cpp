@@ -6,10 +6,10 @@
 namespace softgpu {
 namespace {
 
-/// The rows of one width, numbered from 0.
+/// Slots of one width, numbered from 0.
 struct RowPool {
   uint32_t num_rows = 0;
-  std::vector<uint32_t> free;  ///< the one that became free last is used first: it is in the cache
+  std::vector<uint32_t> free;  ///< used in LIFO order: the last freed slot is in the cache
 
   uint32_t take() {
     if (free.empty()) return num_rows++;
@@ -33,8 +33,8 @@ std::vector<uint32_t> used_registers(const std::vector<LiveRange> &ranges) {
 
 }  // namespace
 
-/// Linear scan in code order.  The graph of which live ranges meet is one of intervals, so this
-/// takes no more rows than there are live ranges at a statement.
+/// Linear scan in code order.  The interference graph is an interval graph, so the number of slots
+/// equals the maximum number of simultaneous live ranges.
 RowAssignment assign_rows(const std::vector<LiveRange> &ranges,
                           const std::vector<ptx::Register> &registers, uint32_t begin) {
   std::vector<uint32_t> by_first = used_registers(ranges), by_last = by_first;

@@ -1,4 +1,4 @@
-// Which registers share a row.
+// Assignment of registers to slots.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,17 @@
 namespace softgpu {
 
 struct RowAssignment {
-  std::vector<RegisterSlot> rows;  ///< of each register
-  uint32_t end = 0;                ///< behind the last row
+  std::vector<RegisterSlot> rows;  ///< slot of each register
+  uint32_t end = 0;                ///< end of the last slot
 };
 
-/// Bytes of a row of a register of 1, 4 or 8 bytes.
+/// Returns the bytes of a slot for a register of 1, 4 or 8 bytes.
 constexpr uint32_t row_bytes(uint8_t width) {
   return width == 1 ? sizeof(Lanes) : uint32_t{width} * kWarpSize;
 }
 
-/// Gives rows from `begin` on, a multiple of 64, to registers; those whose live ranges do not meet
-/// may have the same.  Rows of 4 and 8 bytes a lane begin at multiples of 64.
+/// Assigns slots from `begin` on, a multiple of 64; registers with disjoint live ranges may share
+/// one.  Slots with 4 or 8 bytes per lane are aligned to 64 bytes.
 RowAssignment assign_rows(const std::vector<LiveRange> &, const std::vector<ptx::Register> &,
                           uint32_t begin);
 

@@ -1,4 +1,4 @@
-// PTX ISA, chapter Special Registers: those that do not change while a warp runs.
+// Special registers that are constant while a warp runs: PTX ISA, chapter Special Registers.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace softgpu {
 
 struct Warp;
 
-/// The value that a lane of a warp finds.
+/// Returns the value for a lane of a warp.
 using SpecialValue = uint64_t (*)(const Warp &, uint32_t lane);
 
-/// Null if there is no such register.
+/// Returns null for an unknown register.
 SpecialValue special_register(std::string_view name);
 
 }  // namespace softgpu

@@ -1,5 +1,4 @@
-// What the names of variables stand for in a kernel, and where its parameters and shared variables
-// lie.
+// Variable names in a kernel, and the layout of its parameters and shared variables.
 #pragma once
 
 #include <optional>
@@ -22,20 +21,21 @@ class Symbols {
   Symbols(const ptx::Module &, const ptx::Entry &, const ptx::Body &, GlobalAddress, void *context,
           Program &);
 
-  /// Shared variables of the module get their place in the kernel when they are first asked for.
-  /// The value of dynamic shared memory is kDynamic until all of these are known.
+  /// Finds a variable.  A shared variable of the module is placed in the kernel at its first
+  /// lookup.  Addresses in dynamic shared memory are relative to kDynamic until all shared
+  /// variables are known.
   std::optional<Symbol> find(std::string_view name);
   bool is_local(std::string_view name) const;
-  /// Puts dynamic shared memory behind the static one.
+  /// Places dynamic shared memory after static shared memory.
   void finish();
-  /// The final value of a kShared constant.
+  /// Returns the final value of a kShared constant.
   uint64_t shared_value(uint64_t value) const;
 
  private:
   void add_parameters(const ptx::Entry &);
   Symbol add_shared(const ptx::Variable &);
 
-  /// Added to offsets in dynamic shared memory, which may be negative.
+  /// Marks offsets in dynamic shared memory, which may be negative.
   static constexpr uint64_t kDynamic = uint64_t{1} << 40;
 
   const ptx::Module &module_;

@@ -1,4 +1,4 @@
-// Reads the statements of a kernel.
+// Parser for the statements of a kernel.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -51,11 +51,11 @@ class BodyReader {
   const Rewrite &rewrite_;
   Body &body_;
   Scopes scopes_;
-  std::string_view last_label_;          ///< may name a table that follows
-  std::vector<uint32_t> return_labels_;  ///< of the functions that are being expanded
-  std::vector<uint64_t> local_bytes_;    ///< in use when each scope began
-  uint64_t num_local_bytes_ = 0;         ///< in use here: scopes that have ended give theirs back
-  std::unordered_map<const char *, std::string_view> shared_;  ///< by place of the declaration
+  std::string_view last_label_;          ///< may be the name of a branch table
+  std::vector<uint32_t> return_labels_;  ///< return labels of the functions that are being expanded
+  std::vector<uint64_t> local_bytes_;  ///< local memory in use at the start of each enclosing scope
+  uint64_t num_local_bytes_ = 0;  ///< local memory in use; a scope releases its part at its end
+  std::unordered_map<const char *, std::string_view> shared_;  ///< key: position of the declaration
   std::unordered_map<std::string, int> num_named_;
 };
 
@@ -66,7 +66,7 @@ void BodyReader::read(const Entry &entry) {
   end_with_return();
 }
 
-/// Reads a body in braces and leaves its scope, which the caller has entered.
+/// Parses a body in braces and leaves its scope, which the caller has entered.
 void BodyReader::read_function(std::string_view text, uint32_t line) {
   Reader reader(module_.file, text, line);
   const size_t depth = scopes_.depth();
@@ -97,7 +97,7 @@ void BodyReader::leave_scope(const Reader &reader) {
   local_bytes_.pop_back();
 }
 
-/// Reads `$L__BB0_1:`; false if no label comes next.
+/// Parses `$L__BB0_1:`.  Returns false if there is no label.
 bool BodyReader::read_label(Reader &reader) {
   Reader ahead = reader;
   const std::string_view name = ahead.word();
@@ -135,7 +135,7 @@ void BodyReader::read_directive(Reader &reader) {
   }
 }
 
-/// Reads `.pred p, q;` or `.b32 %r<5>;`.
+/// Parses `.pred p, q;` or `.b32 %r<5>;`.
 void BodyReader::declare_registers(Reader &reader) {
   const std::string_view type = reader.word();
   const int size = type == ".pred" ? 1 : type_size(type.substr(std::min<size_t>(1, type.size())));
@@ -154,7 +154,7 @@ void BodyReader::declare_registers(Reader &reader) {
   reader.expect(';');
 }
 
-/// Gives a variable a name that no other in the body has.
+/// Assigns a name to a variable that is unique in the body.
 std::string_view BodyReader::name_variable(Variable &v) {
   const int number = num_named_[v.name]++;
   const std::string name = number == 0 ? v.name : v.name + "$" + std::to_string(number);
@@ -164,8 +164,8 @@ std::string_view BodyReader::name_variable(Variable &v) {
   return unique;
 }
 
-/// A shared variable of a function is one for all calls of it: what tells it is the place where it
-/// is declared.
+/// Declares a shared variable.  All calls of a function share it, identified by the position of its
+/// declaration.
 void BodyReader::declare_shared(const char *position, Variable v) {
   if (const auto known = shared_.find(position); known != shared_.end()) {
     scopes_.declare_symbol(body_.storage.emplace_back(v.name), known->second);
@@ -185,7 +185,7 @@ void BodyReader::declare_local(Variable v, uint32_t least_alignment) {
   body_.local.push_back(std::move(v));
 }
 
-/// Reads what follows `NAME: .branchtargets`.
+/// Parses the text after `NAME: .branchtargets`.
 void BodyReader::read_branch_table(Reader &reader) {
   const size_t index = body_.branch_tables.size();
   std::vector<uint32_t> &table = body_.branch_tables.emplace_back();
@@ -233,7 +233,7 @@ void BodyReader::read_instruction(std::string_view text, uint32_t line) {
   }
 }
 
-/// Reads `@%p` or `@!%p`.
+/// Parses `@%p` or `@!%p`.
 void BodyReader::read_guard(Reader &reader, Statement &s) {
   if (!reader.take('@')) return;
   s.guard_is_negated = reader.take('!');
@@ -280,10 +280,9 @@ void BodyReader::place_label(uint32_t label) {
   body_.labels[label] = static_cast<uint32_t>(body_.statements.size());
 }
 
-// ---- Calls: the body of the function stands where it is called, and its parameters are the
-// variables of the caller.
+// ---- Calls: functions are inlined; their parameters become variables of the caller.
 
-/// Reads `(retval0), name, (param0, param1)`; the call itself is not among the statements.
+/// Parses `(retval0), name, (param0, param1)`; the call itself does not become a statement.
 void BodyReader::read_call(Reader &reader, Statement call) {
   std::vector<std::string_view> results, arguments;
   if (reader.peek() == '(') {
@@ -309,7 +308,7 @@ void BodyReader::read_call(Reader &reader, Statement call) {
   place_label(behind);
 }
 
-/// Reads `(param0, param1)`: the unique names of the variables.
+/// Parses `(param0, param1)` and returns the unique names of the variables.
 std::vector<std::string_view> BodyReader::read_arguments(Reader &reader) {
   std::vector<std::string_view> names;
   reader.expect('(');
@@ -341,8 +340,7 @@ void BodyReader::expand_call(const Reader &reader, const Function &function,
   return_labels_.pop_back();
 }
 
-/// Nothing may be behind the last statement: neither a label nor the way out of a branch that is
-/// not taken.
+/// Appends a return, so that a final label or branch has a next statement.
 void BodyReader::end_with_return() {
   Statement end;
   end.opcode = {"ret"};

@@ -12,13 +12,13 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// All of the text as a number to this base.
+/// Converts the complete text to a number.
 bool to_integer(std::string_view text, int base, uint64_t &value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Hexadecimal, octal, binary or decimal, with a U at the end or without.
+/// Converts a hexadecimal, octal, binary or decimal number, with an optional suffix U.
 bool to_integer(std::string_view text, uint64_t &value) {
   if (text.ends_with('U') || text.ends_with('u')) text.remove_suffix(1);
   if (text.starts_with("0x") || text.starts_with("0X"))
@@ -27,7 +27,7 @@ bool to_integer(std::string_view text, uint64_t &value) {
   return to_integer(text, text.size() > 1 && text[0] == '0' ? 8 : 10, value);
 }
 
-/// 0f3F800000 and 0d3FF0000000000000: the bits of a float and of a double.
+/// Converts 0f3F800000 or 0d3FF0000000000000: the bits of a float or a double.
 bool to_float_bits(std::string_view text, Operand &x) {
   const char kind = text.size() > 1 && text[0] == '0' ? static_cast<char>(text[1] | ' ') : '\0';
   if (!(kind == 'f' && text.size() == 10) && !(kind == 'd' && text.size() == 18)) return false;
@@ -36,7 +36,7 @@ bool to_float_bits(std::string_view text, Operand &x) {
   return to_integer(text.substr(2), 16, x.bits);
 }
 
-/// Decimal, such as 1.5 or 1e-5: a double.
+/// Converts a decimal double, such as 1.5 or 1e-5.
 bool to_double(std::string_view text, Operand &x) {
   if (text.find_first_of(".eE") == text.npos) return false;
   double value = 0;
@@ -47,7 +47,7 @@ bool to_double(std::string_view text, Operand &x) {
   return true;
 }
 
-/// The digits of a number; the sign of an exponent belongs to them.
+/// Returns the characters of a number, including the sign of an exponent.
 std::string_view number_word(Reader &reader) {
   std::string_view text = reader.word();
   const bool has_exponent = (text.ends_with('e') || text.ends_with('E')) && !text.starts_with("0x");

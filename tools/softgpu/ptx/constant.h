@@ -1,4 +1,4 @@
-// Types and constants.  PTX ISA, chapters Types and Constants.
+// Types and constants: PTX ISA, chapters Types and Constants.
 #pragma once
 
 #include "tools/softgpu/ptx/reader.h"
@@ -6,8 +6,8 @@
 
 namespace softgpu::ptx {
 
-/// Reads a number, with its sign, into a kImmediate; false, and nothing is taken, if none comes
-/// next.
+/// Parses a signed number into a kImmediate.  Returns false, without consuming text, if there is
+/// none.
 bool read_constant(Reader &, Operand &);
 
 }  // namespace softgpu::ptx

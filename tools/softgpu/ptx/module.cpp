@@ -1,4 +1,4 @@
-// Finds what a module declares; bodies are only skipped.  PTX ISA, chapter Directives.
+// Parser for the declarations of a module; bodies are skipped.  PTX ISA, chapter Directives.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +9,7 @@
 namespace softgpu::ptx {
 namespace {
 
-/// `.target sm_90a, debug`
+/// Parses `.target sm_90a, debug`.
 void read_target(Reader &reader, Module &module) {
   const std::string_view name = reader.word();
   if (!name.starts_with("sm_")) reader.fail("an unknown target " + std::string(name));
@@ -22,7 +22,7 @@ void read_target(Reader &reader, Module &module) {
 
 using Extents = std::array<uint32_t, 3>;
 
-/// `384, 1, 1`; those that are not given are 1.
+/// Parses `384, 1, 1`; omitted values are 1.
 Extents read_extents(Reader &reader) {
   Extents extents{reader.number(), 1, 1};
   for (size_t i = 1; i < extents.size() && reader.take(','); i++) extents[i] = reader.number();
@@ -32,7 +32,7 @@ uint32_t volume(const Extents &extents) {
   return extents[0] * extents[1] * extents[2];
 }
 
-/// Reads the directives between the parameters and the body.
+/// Parses the directives between the parameters and the body.
 void read_performance_directives(Reader &reader, Entry &entry) {
   while (reader.peek() == '.') {
     const std::string_view word = reader.word();
@@ -66,7 +66,7 @@ void read_entry(Reader &reader, Module &module) {
   entry.name = reader.word();
   if (reader.peek() == '(') entry.parameters = read_parameters(reader);
   read_performance_directives(reader, entry);
-  if (reader.take(';')) return;  // only declared
+  if (reader.take(';')) return;  // declaration only
   if (reader.peek() != '{') reader.fail("expected the body of " + entry.name);
   entry.line = reader.line();
   entry.body = reader.block();
@@ -84,15 +84,15 @@ void read_function(Reader &reader, Module &module) {
   if (reader.peek() == '(') function.results = names_of(read_parameters(reader));
   const std::string name(reader.word());
   if (reader.peek() == '(') function.parameters = names_of(read_parameters(reader));
-  while (reader.peek() == '.') reader.word();  // .noreturn and the like
-  if (reader.take(';')) return;                // only declared
+  while (reader.peek() == '.') reader.word();  // such as .noreturn
+  if (reader.take(';')) return;                // declaration only
   if (reader.peek() != '{') reader.fail("expected the body of " + name);
   function.line = reader.line();
   function.body = reader.block();
   module.functions[name] = std::move(function);
 }
 
-/// `.shared .align 4 .b8 name[16];`
+/// Parses `.shared .align 4 .b8 name[16];`.
 void read_variables(Reader &reader, std::vector<Variable> &variables, bool is_extern) {
   Variable v = read_variable(reader);
   v.is_extern |= is_extern;
@@ -100,7 +100,7 @@ void read_variables(Reader &reader, std::vector<Variable> &variables, bool is_ex
   reader.expect(';');
 }
 
-/// True of the directives whose text ends with the line.
+/// Returns whether a directive ends with its line.
 bool is_line(std::string_view directive) {
   return directive == ".version" || directive == ".address_size" || directive == ".file" ||
          directive == ".loc";
@@ -141,7 +141,7 @@ Module parse_module(std::string file, std::shared_ptr<const std::string> text) {
   Module module;
   module.file = std::move(file);
   module.text = std::move(text);
-  // A text may come with a terminating 0.
+  // The text may include a terminating 0.
   const std::string_view all = *module.text;
   Reader reader(module.file, all.substr(0, all.find('\0')), 1);
   for (; reader.peek() != '\0'; reader.take(';')) read_directive(reader, module);

@@ -36,7 +36,7 @@ Operand OperandReader::read_one() {
   return x;
 }
 
-/// Reads a register, special register, symbol or `_`.
+/// Parses a register, special register, symbol or `_`.
 Operand OperandReader::read_named() {
   const std::string_view name = reader_.word();
   Operand x;
@@ -68,7 +68,7 @@ Operand OperandReader::read_register() {
   return x;
 }
 
-/// Reads `+8`, `-8` or `+-8`, or nothing.
+/// Parses `+8`, `-8`, `+-8` or nothing.
 int64_t OperandReader::read_offset() {
   const bool is_positive = reader_.take('+');
   const bool is_negative = !is_positive && reader_.take('-');
@@ -79,7 +79,7 @@ int64_t OperandReader::read_offset() {
   return is_negative ? -offset : offset;
 }
 
-/// Reads `[%rd1+8]`, `[name]`, `[16]` or, of TMA, `[%rd1, {%r1, %r2}]`.
+/// Parses `[%rd1+8]`, `[name]`, `[16]` or, for TMA, `[%rd1, {%r1, %r2}]`.
 Operand OperandReader::read_address() {
   reader_.expect('[');
   Operand x;

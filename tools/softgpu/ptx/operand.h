@@ -1,4 +1,4 @@
-// Operands.  PTX ISA, chapter Instruction Operands.
+// Operands: PTX ISA, chapter Instruction Operands.
 #pragma once
 
 #include "tools/softgpu/ptx/reader.h"
@@ -13,7 +13,7 @@ class OperandReader {
       : reader_(reader), scopes_(scopes), body_(body) {}
 
   Operand read();
-  /// What `%p` stands for; fails if it is no register.
+  /// Returns the operand for `%p`.  Fails if the name is not a register.
   Operand read_register();
 
  private:

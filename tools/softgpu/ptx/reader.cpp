@@ -13,8 +13,8 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
 }
 
-/// For each character whether it is in the set: modules have megabytes, so a character must cost
-/// about a cycle.
+/// Lookup table of characters.  Modules have megabytes of text, so a character must cost about one
+/// cycle.
 using CharacterSet = std::array<bool, 256>;
 
 constexpr CharacterSet set_of(std::string_view characters) {
@@ -40,7 +40,7 @@ bool is_in(const CharacterSet &set, char c) {
 
 }  // namespace
 
-/// At a '/' or '"': behind the comment or string, or behind the character if it begins neither.
+/// Called at '/' or '"': skips a comment or string, or the character if it starts neither.
 void Reader::skip_comment_or_string() {
   const std::string_view rest(at_, static_cast<size_t>(end_ - at_));
   size_t length = 1;

@@ -1,4 +1,4 @@
-// Reads a PTX text from left to right and knows on which line it is.
+// Reader for PTX text that tracks the line number.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,27 @@ class Reader {
   const char *position() const { return at_; }
   bool is_done() const { return at_ == end_; }
 
-  /// White space and comments.
+  /// Skips white space and comments.
   void skip_blanks();
-  /// The next character that is no blank, 0 at the end.
+  /// Returns the next non-blank character, or 0 at the end.
   char peek();
-  /// Takes this character if it comes next.
+  /// Consumes the character if it is next.
   bool take(char);
   void expect(char);
-  /// The longest run of letters, digits and _ $ % . that comes next.
+  /// Reads the longest sequence of letters, digits and the characters _ $ % .
   std::string_view word();
-  /// A word that may have `::` in it.
+  /// Reads a word that may contain `::`.
   std::string_view opcode();
-  /// A decimal number.
+  /// Reads a decimal number.
   uint32_t number();
-  /// What stands before the next such character that is in no comment and no string; takes the
-  /// character too.
+  /// Returns the text before the next such character outside comments and strings, and consumes the
+  /// character.
   std::string_view until(char);
-  /// A block in braces, from the one that comes next to its partner.
+  /// Reads a block from the next brace to the matching one.
   std::string_view block();
   void skip_line();
 
-  /// Throws Error: "FILE.ptx:120: WHAT: what comes next".
+  /// Throws Error: "FILE.ptx:120: WHAT: next text".
   [[noreturn]] void fail(const std::string &what) const;
 
  private:
@@ -52,7 +52,7 @@ class Reader {
 [[noreturn]] void fail_at(const std::string &file, uint32_t line, const std::string &what,
                           std::string_view statement);
 
-/// The text on one line: a run of blanks becomes a space.
+/// Returns the text with each run of blanks replaced by one space.
 std::string on_one_line(std::string_view text);
 
 }  // namespace softgpu::ptx

@@ -3,8 +3,8 @@
 namespace softgpu::ptx {
 namespace {
 
-/// The number at the end of a name such as "%r12", and what stands before it; false if there is
-/// none, as in "%r012".
+/// Splits a name such as "%r12" into prefix and number.  Returns false if it has no number, as in
+/// "%r012".
 bool split_number(std::string_view name, std::string_view &prefix, uint32_t &number) {
   size_t begin = name.size();
   while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') begin--;

@@ -1,6 +1,5 @@
-// What the names in a body stand for: registers, labels, variables.  A block in braces is a scope,
-// which sees those around it, and hides their names behind its own; a function that is called sees
-// none of its caller.
+// Name lookup in a body: registers, labels, variables.  A block in braces is a scope that sees the
+// enclosing scopes and hides their names.  A called function does not see the names of its caller.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +12,16 @@
 
 namespace softgpu::ptx {
 
-/// A place where a label was named before it was known what it is.
+/// Use of a label before its declaration.
 struct LabelUse {
   enum class Kind {
-    kBranch,       ///< operand of a statement: a label
-    kTableBranch,  ///< operand of a statement: the name of a table
-    kTableEntry,   ///< entry of a table: a label
+    kBranch,       ///< operand of a statement: label
+    kTableBranch,  ///< operand of a statement: name of a branch table
+    kTableEntry,   ///< entry of a branch table: label
   };
   Kind kind;
   std::string_view name;
-  size_t user, index;  ///< the statement, or the table, and its operand or entry
+  size_t user, index;  ///< statement and operand, or table and entry
 };
 
 class Scopes {
@@ -31,24 +30,24 @@ class Scopes {
 
   void enter() { scopes_.push_back(Scope{current()}); }
   void enter_function() { scopes_.push_back(Scope{-1}); }
-  /// Leaves the innermost scope; its labels are put in where they are used.  Returns the name of a
-  /// label that there is not, "" if there are all.
+  /// Leaves the innermost scope and resolves the uses of its labels.  Returns the name of an
+  /// undeclared label, or "".
   std::string_view leave();
   size_t depth() const { return scopes_.size(); }
 
   /// Declares `name`, or name0, name1 and so on.
   void declare_register(std::string_view name, Register kind);
   void declare_registers(std::string_view prefix, uint32_t number, Register kind);
-  /// Index in Body::registers, -1: no register.
+  /// Returns the index in Body::registers, or -1.
   int find_register(std::string_view name) const;
 
   void declare_symbol(std::string_view name, std::string_view unique);
-  /// The unique name of a variable of the body, "" if it is none.
+  /// Returns the unique name of a variable of the body, or "".
   std::string_view find_symbol(std::string_view name) const;
 
-  /// A label of the next statement.
+  /// Declares a label of the next statement.
   void declare_label(std::string_view name);
-  /// A label that stands in front of a table.
+  /// Declares a label that precedes a branch table.
   void declare_table(std::string_view name, uint32_t index);
   void use_label(const LabelUse &use) { scopes_.back().uses.push_back(use); }
 
@@ -63,8 +62,9 @@ class Scopes {
     std::vector<Range> ranges{};
     std::unordered_map<std::string_view, int> registers{};
     std::unordered_map<std::string_view, std::string_view> symbols{};
-    std::unordered_map<std::string_view, uint32_t> labels{};  ///< in Body::labels
-    std::unordered_map<std::string_view, uint32_t> tables{};  ///< in Body::branch_tables
+    std::unordered_map<std::string_view, uint32_t> labels{};  ///< values: indices in Body::labels
+    /// values: indices in Body::branch_tables
+    std::unordered_map<std::string_view, uint32_t> tables{};
     std::vector<LabelUse> uses{};
   };
 

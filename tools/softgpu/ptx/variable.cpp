@@ -8,7 +8,7 @@
 namespace softgpu::ptx {
 namespace {
 
-/// Reads the words before the name.
+/// Parses the words before the name.
 void read_type(Reader &reader, Variable &v, uint32_t &element_size) {
   bool is_pointer = false;
   uint32_t vector_length = 1;
@@ -18,7 +18,7 @@ void read_type(Reader &reader, Variable &v, uint32_t &element_size) {
       v.is_extern = true;
     } else if (word == ".ptr") {
       is_pointer = true;
-    } else if (word == ".align") {  // behind .ptr it is that of what the parameter points to
+    } else if (word == ".align") {  // after .ptr: alignment of the pointer's target
       const uint32_t alignment = reader.number();
       if (!is_pointer) v.alignment = alignment;
     } else if (word == ".attribute") {
@@ -35,8 +35,8 @@ void read_type(Reader &reader, Variable &v, uint32_t &element_size) {
   v.alignment = std::max(v.alignment, element_size);
 }
 
-/// Reads `[2][3]`; the first may be empty: then somebody else says how large the variable is, or
-/// its initialiser.
+/// Parses `[2][3]`.  The first dimension may be empty: its size follows from the initializer or is
+/// defined elsewhere.
 void read_dimensions(Reader &reader, Variable &v) {
   while (reader.take('[')) {
     if (reader.take(']')) {
@@ -48,7 +48,7 @@ void read_dimensions(Reader &reader, Variable &v) {
   }
 }
 
-/// Reads `= 5` or `= {1, {2, 3}}`.
+/// Parses `= 5` or `= {1, {2, 3}}`.
 void read_initialiser(Reader &reader, Variable &v) {
   const auto size = static_cast<size_t>(type_size(v.type));
   int depth = 0;

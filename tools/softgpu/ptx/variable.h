@@ -1,4 +1,4 @@
-// Declarations of variables and parameters.  PTX ISA, chapter Variables.
+// Declarations of variables and parameters: PTX ISA, chapter Variables.
 #pragma once
 
 #include "tools/softgpu/ptx/reader.h"
@@ -6,11 +6,10 @@
 
 namespace softgpu::ptx {
 
-/// Reads `.param .align 8 .b8 name[24]` or `.global .u32 name = 5`, up to what separates it from
-/// the next.
+/// Parses `.param .align 8 .b8 name[24]` or `.global .u32 name = 5`, up to the separator.
 Variable read_variable(Reader &);
 
-/// Reads `(.param .b32 a, .param .b32 b)`.
+/// Parses `(.param .b32 a, .param .b32 b)`.
 std::vector<Variable> read_parameters(Reader &);
 
 }  // namespace softgpu::ptx
