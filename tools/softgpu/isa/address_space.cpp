@@ -1,6 +1,6 @@
-// PTX ISA, Data Movement and Conversion Instructions: cvta and isspacep.
+// cvta and isspacep: PTX ISA, Data Movement and Conversion Instructions.
 //
-// A generic address is one of global memory unless it lies in the window of shared or local memory.
+// A generic address is a global address unless it is in the window of shared or local memory.
 #include <cstdint>
 
 #include "tools/softgpu/isa/arithmetic.h"
@@ -11,7 +11,7 @@
 namespace softgpu {
 namespace {
 
-/// Constants and parameters are memory of the process, as global memory is.
+/// Constants and parameters are in process memory, like global memory.
 uint64_t window_of(Space space) {
   switch (space) {
     case Space::kLocal:
@@ -41,7 +41,7 @@ Step to_generic(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// cvta.to of a space with a window.
+/// cvta.to for a space with a window.
 Step from_generic(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<CvtaOperands>();
   const uint64_t *from = warp.row<uint64_t>(o.from);
@@ -57,7 +57,7 @@ Step from_generic(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// cvta.space.u64 and cvta.to.space.u64
+/// Decodes cvta.space.u64 and cvta.to.space.u64.
 void decode_cvta(OpcodeCursor &form) {
   if (form.type != Type::kU64) form.unknown_type();
   form.need_operands(2);
@@ -80,7 +80,7 @@ struct IsspacepOperands {
 Step isspacep(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<IsspacepOperands>();
   const uint64_t *address = warp.row<uint64_t>(o.address);
-  // Of shared::cta the window is that of the block's rank in the cluster.
+  // The window of shared::cta is that of the block's rank in the cluster.
   const uint64_t mask = o.space == Space::kShared ? ~uint64_t{kOffsetMask} : kWindowMask;
   const auto in = [&](uint64_t window, uint64_t of) {
     return lanes_where([&](int lane) { return (address[lane] & of) == window; });
@@ -100,7 +100,7 @@ Step isspacep(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// isspacep.space
+/// Decodes isspacep.space.
 void decode_isspacep(OpcodeCursor &form) {
   form.need_operands(2);
   IsspacepOperands o{};

@@ -1,4 +1,4 @@
-// Arithmetic: which chapter a statement belongs to.
+// Dispatch of arithmetic statements to the chapters of the PTX ISA.
 #include "tools/softgpu/isa/arithmetic.h"
 
 #include "tools/softgpu/isa/form.h"

@@ -1,4 +1,4 @@
-// PTX ISA: mbarrier; asynchronous bulk copies; tensormap; addresses in a cluster.
+// Dispatch of mbarrier, bulk copies, tensormap and cluster addresses.
 #include "tools/softgpu/isa/async.h"
 
 namespace softgpu {

@@ -1,7 +1,7 @@
-// cp.async (PTX ISA, Data Movement and Conversion Instructions: Non-bulk copy).
+// cp.async: PTX ISA, Data Movement and Conversion Instructions, Non-bulk copy.
 //
-// A copy lands when its thread waits for its group (Completion::kLate), at any time before (kRandom), or at once (kEarly).
-// Until then its destination holds kPoison.
+// A copy completes when its thread waits for its group (Completion::kLate), at a random earlier
+// time (kRandom), or immediately (kEarly).  Until then its destination contains kPoison.
 #include "tools/softgpu/machine/async_copy.h"
 
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 
 struct CopyOperands {
   AddressOperand destination, source;
-  RegisterSlot limit;  ///< of each lane: bytes to read (u32), or whether to read none (predicate)
+  RegisterSlot limit;  ///< per lane: bytes to read (u32), or a predicate to read none
   enum class Limit : uint8_t { kNone, kBytes, kIgnore } kind;
   uint8_t bytes;
 };
@@ -26,7 +26,7 @@ struct WaitOperands {
   uint32_t num_pending;
 };
 
-/// How many bytes each lane reads; the others are filled with 0.
+/// Computes the bytes that each lane reads; the rest of its destination is filled with 0.
 void read_valid_bytes(Warp &warp, const Instruction &i, Lanes lanes, uint32_t *valid) {
   const CopyOperands &o = i.as<CopyOperands>();
   for (int l = 0; l < kWarpSize; l++) valid[l] = o.bytes;
@@ -41,7 +41,7 @@ void read_valid_bytes(Warp &warp, const Instruction &i, Lanes lanes, uint32_t *v
   }
 }
 
-/// Hands what is read to those who watch.
+/// Reports the source accesses to the counters and the initialization check.
 void watch_sources(Warp &warp, const Instruction &i, Lanes reading, const LaneAddresses &sources,
                    const uint32_t *valid, bool all_read_all) {
   if (!watches_memory()) return;
@@ -52,7 +52,7 @@ void watch_sources(Warp &warp, const Instruction &i, Lanes reading, const LaneAd
   watch_bulk_global(warp, i, runs, Access::kRead);
 }
 
-/// Checks what is read: by lanes that read all their bytes together, by the others one by one.
+/// Checks the sources: of complete copies together, of partial copies one by one.
 void check_sources(Warp &warp, const Instruction &i, Lanes lanes, const LaneAddresses &sources,
                    const uint32_t *valid, uint32_t bytes) {
   const Lanes reading = lanes & lanes_where([&](int l) { return valid[l] != 0; });
@@ -74,7 +74,8 @@ void check_destinations(Warp &warp, const Instruction &i, Lanes lanes,
                         const LaneAddresses &destinations, uint32_t bytes) {
   check_alignment(warp, i, lanes, destinations, bytes);
   LaneAddresses places = destinations;
-  locate_shared(warp, i, lanes, &places, bytes, Access::kRead);  // it is written when it lands
+  // the write follows at completion
+  locate_shared(warp, i, lanes, &places, bytes, Access::kRead);
   if (options().counts_memory)
     watch_lanes(warp, i, lanes, Space::kShared, destinations, bytes, Access::kWrite);
   if (RaceCheck *races = races_of(warp)) {
@@ -94,7 +95,7 @@ void land(Warp &warp, const SmallCopy &copy) {
     memset(smem.at(offset), 0, copy.bytes);
     memcpy(smem.at(offset), source, copy.valid_bytes);
   }
-  // It writes by the generic proxy: PTX ISA, Async proxy.
+  // cp.async writes through the generic proxy: PTX ISA, Async proxy.
   smem.note_write(warp.thread_of(copy.lane), offset, copy.bytes);
   if (smem.written()) smem.written().set(offset, copy.bytes);
 }
@@ -102,7 +103,8 @@ void land(Warp &warp, const SmallCopy &copy) {
 void poison(SharedMemory &smem, Lanes lanes, const LaneAddresses &destinations, uint32_t bytes) {
   for_each_lane(lanes, [&](int l) {
     const uint32_t offset = static_cast<uint32_t>(destinations.of[l]) & kOffsetMask;
-    smem.poison(offset, bytes == 16 ? 16 : bytes);  // mostly, and then it is one store
+    // the constant size of the usual case compiles to one store
+    smem.poison(offset, bytes == 16 ? 16 : bytes);
   });
 }
 
@@ -120,7 +122,7 @@ Step copy(Warp &warp, const Instruction &i, Lanes lanes) {
   auto &pending = warp.copies.pending;
   const size_t num_before = pending.size();
   for_each_lane(lanes, [&](int l) {
-    // Filled where it is: a copy of what was just written in pieces would wait for them.
+    // Filled in place: copying an object just written in parts would stall.
     SmallCopy &one = pending.emplace_back();
     one.source = sources.of[l];
     one.destination = static_cast<uint32_t>(destinations.of[l]);
@@ -140,7 +142,7 @@ Step copy(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// Lands the copies for which f is true, in the order in which they were issued.
+/// Completes the copies for which f is true, in the order of their issue.
 template <class F>
 void land_where(Warp &warp, F &&f) {
   std::erase_if(warp.copies.pending, [&](const SmallCopy &c) {
@@ -165,20 +167,20 @@ Step wait_for_groups(Warp &warp, const Instruction &i, Lanes lanes) {
 
 Step wait_for_all(Warp &warp, const Instruction &, Lanes lanes) {
   land_all_copies(warp, lanes);
-  if (RaceCheck *races = races_of(warp)) {  // it commits too, as the ISA says
+  if (RaceCheck *races = races_of(warp)) {  // the wait includes a commit (PTX ISA)
     races->commit_copies(warp, lanes);
     races->wait_for_copies(warp, lanes, 0);
   }
   return Step::kNext;
 }
 
-/// cp.async.ca.shared.global [dst], [src], 4, 8 or 16 {, bytes or ignore-src} {, policy}
+/// Decodes cp.async.ca.shared.global [dst], [src], 4, 8 or 16 {, bytes or ignore-src} {, policy}.
 void decode_copy(OpcodeCursor &form) {
   Decoder &decoder = form.decoder;
   const bool is_cg = form.need_any({"ca", "cg"}) == 1;
   form.need_any({"shared", "shared::cta"});
   const bool has_policy = take_cache_hints(form);
-  // The last part of the opcode is no type, but "global", or the size of a prefetch behind it.
+  // The last part of the opcode is "global" or a prefetch size, not a type.
   const std::string_view last = decoder.type();
   const bool has_prefetch = last == "L2::64B" || last == "L2::128B" || last == "L2::256B";
   if (last != "global" && !has_prefetch && last != "L2::cache_hint") decoder.unknown("modifier");

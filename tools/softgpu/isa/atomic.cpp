@@ -1,8 +1,7 @@
-// atom and red (PTX ISA, Parallel Synchronization and Communication Instructions).
+// atom and red: PTX ISA, Parallel Synchronization and Communication Instructions.
 //
-// Threads of the host run clusters side by side, so that an atomic operation on global memory has
-// to be one on the host.  All of them are loops around a compare-exchange.  Shared memory is
-// touched by one thread of the host alone.
+// Host threads run clusters concurrently, so atomics on global memory are host atomics, implemented
+// as compare-exchange loops.  Shared memory is accessed by one host thread only.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,7 +18,7 @@
 namespace softgpu {
 namespace {
 
-/// Lanes of the set in the order in which they are served; the hardware's is not specified.
+/// Lanes of the set in order of execution, which hardware does not specify: random with a seed.
 struct LaneOrder {
   std::array<uint8_t, kWarpSize> lanes;
   int size = 0;
@@ -33,7 +32,7 @@ LaneOrder order_of(Warp &warp, Lanes lanes) {
   return order;
 }
 
-// Operations: what memory holds afterwards, of what it held, and one or two operands.  Values are
+// Operations: the new value in memory, from the old value and one or two operands.  Values are
 // bits.
 
 constexpr auto add_integer = [](auto old, auto b, auto, bool) { return old + b; };
@@ -49,8 +48,8 @@ constexpr auto bit_xor = [](auto old, auto b, auto, bool) { return old ^ b; };
 constexpr auto exchange = [](auto, auto b, auto, bool) { return b; };
 constexpr auto compare_and_swap = [](auto old, auto b, auto c, bool) { return old == b ? c : old; };
 
-/// "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero;
-/// whereas atom.add.f32 on shared memory supports subnormal inputs and results".
+/// PTX ISA: "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving
+/// zero; whereas atom.add.f32 on shared memory supports subnormal inputs and results".
 constexpr auto add_float = [](uint32_t old, uint32_t b, uint32_t, bool is_global) {
   const float x = std::bit_cast<float>(old), y = std::bit_cast<float>(b);
   return std::bit_cast<uint32_t>(canonical(is_global ? flush(flush(x) + flush(y)) : x + y));
@@ -58,20 +57,20 @@ constexpr auto add_float = [](uint32_t old, uint32_t b, uint32_t, bool is_global
 constexpr auto add_double = [](uint64_t old, uint64_t b, uint64_t, bool) {
   return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
 };
-/// fp32 has more than twice the bits of either format, so that rounding its sum is rounding the
-/// exact one.
+/// Adds in fp32.  fp32 has more than twice the significant bits of either format, so the double
+/// rounding is correct.
 template <class Format>
 constexpr auto add_half = [](uint32_t old, uint32_t b, uint32_t, bool) {
   return Format::narrow(Format::widen(old & 0xFFFF) + Format::widen(b & 0xFFFF));
 };
-/// Each half is atomic by itself; both at once is one of the things that may happen.
+/// Updates both halves at once; PTX guarantees atomicity per half only.
 template <class Format>
 constexpr auto add_halves = [](uint32_t old, uint32_t b, uint32_t c, bool is_global) {
   return add_half<Format>(old, b, c, is_global) | add_half<Format>(old >> 16, b >> 16, c, is_global)
                                                       << 16;
 };
 
-/// Returns what was there.
+/// Executes an operation and returns the old value.
 template <class T, auto kOperation>
 T update(uint64_t place, bool is_global, T b, T c) {
   T *const memory = reinterpret_cast<T *>(place);
@@ -87,7 +86,7 @@ T update(uint64_t place, bool is_global, T b, T c) {
   return old;
 }
 
-/// AccessOperands::data: what was there (atom), the operand, and the second operand of cas.
+/// Elements of AccessOperands::data: old value (atom), operand, second operand of cas.
 enum AtomicRow { kResult, kFirst, kSecond };
 
 template <class T, auto kOperation, bool has_result>
@@ -163,7 +162,7 @@ constexpr AtomicType kTypes[] = {
     row<U64, compare_and_swap>("cas", "b64"),
 };
 
-/// Operations whose operands are bits take any type of the size.
+/// Returns the type that an operation uses: operations on bits accept any type of the size.
 std::string_view type_of_bits(std::string_view operation, std::string_view type) {
   static constexpr std::string_view kOfBits[] = {"and", "or", "xor", "exch", "cas"};
   if (std::find(std::begin(kOfBits), std::end(kOfBits), operation) == std::end(kOfBits))
@@ -192,7 +191,7 @@ void decode_atomic(OpcodeCursor &form, bool has_result) {
   if (!has_result && (row.operation == "exch" || row.operation == "cas"))
     form.decoder.unknown("operation of red");
 
-  const size_t first = has_result ? 1 : 0;  // operand that is the address
+  const size_t first = has_result ? 1 : 0;  // operand with the address
   const bool has_second = row.operation == "cas";
   form.need_operands(first + 2 + has_second + has_policy);
   AccessOperands &o = form.instruction.make<AccessOperands>();

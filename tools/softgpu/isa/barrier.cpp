@@ -1,4 +1,5 @@
-// bar, barrier and barrier.cluster.  PTX ISA, Parallel Synchronization and Communication Instructions.
+// bar, barrier and barrier.cluster: PTX ISA, Parallel Synchronization and Communication
+// Instructions.
 #include <algorithm>
 
 #include "tools/softgpu/isa/control_parts.h"
@@ -22,12 +23,13 @@ struct BarrierOperands {
   bool is_aligned, waits;
 };
 
-/// Threads of the block, in whole warps.
+/// Returns the number of threads of the block, rounded up to complete warps.
 uint32_t num_threads_of(const Block &block) {
   return static_cast<uint32_t>(block.warps.size()) * kWarpSize;
 }
 
-/// Threads that have to arrive; those of warps that have left the kernel do not, unless they are counted one by one.
+/// Returns the number of threads that must arrive.  Exited warps are excluded, unless the barrier
+/// has an explicit thread count.
 uint32_t num_needed(const NamedBarrier &barrier, const Block &block) {
   if (barrier.num_expected != num_threads_of(block)) return barrier.num_expected;
   return static_cast<uint32_t>(block.num_running) * kWarpSize;
@@ -51,7 +53,7 @@ void set_result(const NamedBarrier &barrier, const NamedBarrier::Arrival &arriva
   }
 }
 
-/// Wakes those who wait, and makes the barrier as new.
+/// Wakes the waiting lanes and resets the barrier.
 void complete(NamedBarrier &barrier, const Block &block) {
   if (RaceCheck *races = block.cluster->races.get()) races->complete(barrier);
   for (const NamedBarrier::Arrival &arrival : barrier.arrivals) {
@@ -59,7 +61,7 @@ void complete(NamedBarrier &barrier, const Block &block) {
     set_result(barrier, arrival);
     arrival.warp->wake(arrival.lanes);
   }
-  barrier.arrivals.clear();  // keeps its memory
+  barrier.arrivals.clear();  // keeps its capacity
   barrier.num_arrived = barrier.num_expected = 0;
   barrier.num_true = barrier.num_false = 0;
   barrier.has_split_warps = false;
@@ -71,7 +73,7 @@ bool complete_if_all_came(NamedBarrier &barrier, const Block &block) {
   return true;
 }
 
-/// What the lanes of one warp that have arrived without the others amount to.
+/// Summary of the lanes of a warp that have arrived without the other lanes.
 struct SplitWarp {
   Lanes lanes = 0;
   uint32_t num_counted = 0;
@@ -99,7 +101,7 @@ NamedBarrier &barrier_of(Warp &warp, const Instruction &instruction, Lanes lanes
   return barriers[index];
 }
 
-/// Checks that the threads agree on how many are to come.
+/// Checks that all threads specify the same thread count.
 void expect_threads(Warp &warp, const Instruction &instruction, Lanes lanes,
                     NamedBarrier &barrier) {
   const auto &o = instruction.as<BarrierOperands>();
@@ -119,7 +121,8 @@ void expect_threads(Warp &warp, const Instruction &instruction, Lanes lanes,
   barrier.num_expected = expected;
 }
 
-/// Counts the threads of these lanes; the last living ones of a warp bring those that have left the kernel.
+/// Counts the arrival of these lanes.  The last live lanes of a warp also count for its exited
+/// lanes.
 void count_arrival(Warp &warp, const Instruction &instruction, Lanes lanes, NamedBarrier &barrier) {
   const auto &o = instruction.as<BarrierOperands>();
   const SplitWarp before = split_warp(barrier, warp);
@@ -159,7 +162,8 @@ Step block_barrier(Warp &warp, const Instruction &instruction, Lanes lanes) {
   return is_complete ? Step::kJump : Step::kWait;
 }
 
-/// bar{.cta}.sync, .arrive and .red; barrier the same, where lanes may come one by one without .aligned.
+/// Decodes bar{.cta}.sync, .arrive and .red; and barrier, which without .aligned allows lanes to
+/// arrive separately.
 bool decode_block_barrier(Decoder &d, Instruction &instruction) {
   const size_t at = d.part(1) == "cta" ? 2 : 1;
   const bool syncs = d.part(at) == "sync", arrives = d.part(at) == "arrive",
@@ -193,7 +197,7 @@ bool decode_block_barrier(Decoder &d, Instruction &instruction) {
   return true;
 }
 
-// ---- the barrier of a cluster, at which warps are counted
+// ---- cluster barrier, which counts warps
 
 void complete_if_all_came(Cluster &cluster) {
   if (cluster.num_arrived == 0 || cluster.num_arrived < cluster.num_running) return;
@@ -202,7 +206,8 @@ void complete_if_all_came(Cluster &cluster) {
   cluster.generation++;
 }
 
-/// Whether the memory of those who arrive is ordered before that of those who wait.
+/// A relaxed arrival does not order the memory accesses of arriving threads before those of waiting
+/// threads.
 struct ClusterBarrier {
   bool is_relaxed;
 };

@@ -1,4 +1,4 @@
-// PTX ISA, Logic and Shift Instructions, and the Integer Arithmetic Instructions that work on bits.
+// Logic and Shift Instructions of the PTX ISA, and integer instructions on bits.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -18,7 +18,7 @@ constexpr auto bit_xor = []<class T>(T a, T b) { return static_cast<T>(a ^ b); }
 constexpr auto bit_not = []<class T>(T a) { return static_cast<T>(~a); };
 constexpr auto logical_not = []<class T>(T a) { return T{a == 0}; };
 
-// Shifts by the width or more shift everything out.
+// A shift by the width or more shifts out all bits.
 
 constexpr auto shift_left = []<class T>(T a, uint32_t by) {
   return static_cast<T>(by < kBits<T> ? a << (by & (kBits<T> - 1)) : 0);
@@ -28,7 +28,7 @@ constexpr auto shift_right = []<class T>(T a, uint32_t by) {
   return static_cast<T>(by < kBits<T> ? a >> (by & (kBits<T> - 1)) : 0);
 };
 
-/// shf: the upper (to the left) or lower half of b:a, shifted.
+/// shf: returns the upper (left shift) or lower half of the shifted b:a.
 template <bool kLeft, bool kWrap>
 uint32_t funnel_shift(uint32_t a, uint32_t b, uint32_t c) {
   const uint32_t by = kWrap ? c & 31 : std::min(c, 32u);
@@ -36,7 +36,7 @@ uint32_t funnel_shift(uint32_t a, uint32_t b, uint32_t c) {
   return static_cast<uint32_t>(kLeft ? both << by >> 32 : both >> by);
 }
 
-/// The lower n bits; all for n >= the width.
+/// Returns a mask of the lower n bits; all bits for n >= the width.
 template <class T>
 T low_mask(uint32_t n) {
   return n >= kBits<T> ? static_cast<T>(-1) : static_cast<T>((T{1} << (n & (kBits<T> - 1))) - 1);
@@ -45,7 +45,7 @@ T low_mask(uint32_t n) {
 constexpr auto extract_field = []<class T>(T a, uint32_t b, uint32_t c) {
   using U = std::make_unsigned_t<T>;
   const uint32_t position = b & 255, length = c & 255;
-  // What lies beyond the width is filled as what lies beyond the field: with the sign, or with 0.
+  // Bits beyond the register width are filled like bits beyond the field: with the sign or 0.
   const uint32_t last = std::min(position + length - 1, kBits<T> - 1);
   const bool negative = std::is_signed_v<T> && length > 0 && (a >> last & 1) != 0;
   const U inside = position < kBits<T> ? low_mask<U>(std::min(length, kBits<T> - position)) : U{0};
@@ -53,14 +53,14 @@ constexpr auto extract_field = []<class T>(T a, uint32_t b, uint32_t c) {
   return static_cast<T>(negative ? field | static_cast<U>(~inside) : field);
 };
 
-/// b with its field replaced by the lower bits of a.
+/// Returns b with a field replaced by the lower bits of a.
 constexpr auto insert_field = []<class T>(T a, T b, uint32_t c, uint32_t d) {
   const uint32_t position = c & 255, length = d & 255;
   const T field = shift_left(low_mask<T>(length), position);
   return static_cast<T>((b & ~field) | (shift_left(a, position) & field));
 };
 
-/// bmsk: `length` ones from bit `position` on.
+/// bmsk: returns `length` ones from bit `position` on.
 template <bool kWrap>
 uint32_t bit_mask(uint32_t position, uint32_t length) {
   const uint32_t p = kWrap ? position & 31 : position, n = kWrap ? length & 31 : length;
@@ -71,8 +71,8 @@ constexpr auto count_ones = []<class T>(T a) { return static_cast<uint32_t>(std:
 constexpr auto count_leading_zeros = []<class T>(T a) {
   return static_cast<uint32_t>(std::countl_zero(a));
 };
-/// The place of the highest bit that is not as the sign, or how far it is from the top; all ones if
-/// there is none.
+/// Returns the position of the highest bit that differs from the sign, or its distance from the
+/// top; all ones if there is none.
 template <bool kShiftAmount>
 constexpr auto find_bit = []<class T>(T a) {
   const auto bits = static_cast<std::make_unsigned_t<T>>(a < 0 ? ~a : a);
@@ -91,8 +91,8 @@ constexpr auto reverse_bits = []<class T>(T a) {
                                        : __builtin_bswap32(static_cast<uint32_t>(a)));
 };
 
-/// prmt: each byte of the result is one of the eight of b:a, or its sign, as 4 bits of the selector
-/// say.
+/// prmt: selects each byte of the result from the eight bytes of b:a, or its sign bit, by 4 bits of
+/// the selector.
 uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t both = uint64_t{b} << 32 | a;
   uint32_t result = 0;
@@ -109,7 +109,7 @@ template <auto kOp>
 void decode_typeless(OpcodeCursor &form) {
   decode_one_of<kOp, Type::kB16, Type::kB32, Type::kB64>(form);
 }
-/// The same without 16 bits.
+/// Decodes an operation without 16-bit variants.
 template <auto kOp>
 void decode_wide_typeless(OpcodeCursor &form) {
   decode_one_of<kOp, Type::kB32, Type::kB64>(form);
@@ -152,7 +152,7 @@ void decode_prmt(OpcodeCursor &form) {
 
 struct Lop3Operands {
   RegisterSlot to, a, b, c;
-  uint8_t table;  ///< the result for each of the 8 combinations of a bit of a, b and c
+  uint8_t table;  ///< result for each of the 8 combinations of bits of a, b and c
 };
 
 Step lop3(Warp &warp, const Instruction &i, Lanes lanes) {
@@ -161,7 +161,7 @@ Step lop3(Warp &warp, const Instruction &i, Lanes lanes) {
                  *c = warp.row<uint32_t>(o.c);
   uint32_t entries[8];
   for (int k = 0; k < 8; k++) entries[k] = o.table >> k & 1 ? ~0u : 0;
-  // Chooses by the bits of c, then of b, then of a.
+  // Select by the bits of c, then b, then a.
   const auto choose = [](uint32_t by, uint32_t if_0, uint32_t if_1) {
     return if_0 ^ (by & (if_0 ^ if_1));
   };

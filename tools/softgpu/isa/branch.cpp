@@ -1,4 +1,4 @@
-// bra, brx.idx, ret, exit, trap.  PTX ISA, Control Flow Instructions.
+// bra, brx.idx, ret, exit, trap: PTX ISA, Control Flow Instructions.
 #include "tools/softgpu/isa/control_parts.h"
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/faults.h"
@@ -8,7 +8,7 @@
 namespace softgpu {
 namespace {
 
-/// Sends lanes of the current group to another instruction; the others go on behind this one.
+/// Moves lanes of the current group to another instruction; the others continue with the next.
 void send(Warp &warp, Lanes lanes, uint32_t target) {
   LaneGroup &group = warp.group();
   if (lanes == group.lanes) {
@@ -31,10 +31,10 @@ Step branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
 
 struct IndexedBranch {
   RegisterSlot index;
-  uint32_t table, size;  ///< in Program::branch_targets
+  uint32_t table, size;  ///< position in Program::branch_targets
 };
 
-/// Lanes that the guard excludes are no part of the group any more: the instruction is collective.
+/// Lanes that the guard excludes have left the group, because the instruction is collective.
 Step indexed_branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
   const auto &o = instruction.as<IndexedBranch>();
   const uint32_t *index = warp.row<uint32_t>(o.index);

@@ -18,19 +18,19 @@ uint32_t offset_of(const BulkCopy &copy) {
   return copy.smem & kOffsetMask;
 }
 
-/// That of a block that a load lands in.
+/// Returns the mbarrier of a destination block of a load.
 uint32_t mbarrier_of(const BulkCopy &copy, const Block &block) {
   return (copy.mbarrier & kOffsetMask) | block.rank << kRankShift;
 }
 
-/// Calls f(Block) for the blocks that a load lands in.
+/// Calls f(Block) for the destination blocks of a load.
 template <class F>
 void for_each_target(const Cluster &cluster, const BulkCopy &copy, F &&f) {
   for (uint32_t rank = 0; rank < cluster.blocks.size(); rank++)
     if (copy.multicast >> rank & 1) f(*cluster.blocks[rank]);
 }
 
-/// The bytes of a row of the box from `row` on: 16 of them at a time lie together.
+/// Copies the bytes of a box row to swizzled shared memory, in vectors of 16 bytes.
 void scatter(SharedMemory &smem, uint32_t offset, const std::byte *row, uint32_t bytes,
              Swizzle swizzle) {
   for (uint32_t i = 0; i < bytes; i += kChunk)
@@ -41,7 +41,7 @@ void gather(std::byte *row, SharedMemory &smem, uint32_t offset, uint32_t bytes,
     std::memcpy(row + i, smem.at(swizzled(offset + i, swizzle)), kChunk);
 }
 
-/// Counts and checks what the copy does to global memory.
+/// Counts and checks the global memory accesses of a copy.
 void watch_box(const BulkCopy &copy, Access access) {
   uint64_t bytes = 0;
   std::vector<MemoryRun> runs;
@@ -53,7 +53,7 @@ void watch_box(const BulkCopy &copy, Access access) {
   if (watches_memory()) watch_bulk_global(*copy.warp, *copy.at, runs, access);
 }
 
-/// Reads the box into the shared memory of a block.
+/// Loads the box into the shared memory of a block.
 void read_box(const BulkCopy &copy, Block &block) {
   const uint32_t row_bytes = copy.map.row_bytes();
   for_each_row(copy.map, copy.place, [&](const BoxRow &row) {
@@ -88,13 +88,14 @@ void land_load(Cluster &cluster, const BulkCopy &copy) {
   });
 }
 
-/// What a store reads must be visible when it is issued, and what is written until it has read as well.
+/// Checks that the source of a store is visible to the async proxy: at the issue, and again at the
+/// read, for writes in between.
 void check_source(const BulkCopy &copy) {
   check_proxy(*copy.warp, *copy.at, *copy.block, offset_of(copy), copy.num_bytes, copy.fenced,
               "a bulk store");
 }
 
-/// Takes what a store will write from shared memory, which may be used for other things then.
+/// Reads the source of a store, after which its shared memory may be reused.
 void read_shared(BulkCopy &copy) {
   const uint32_t offset = offset_of(copy), row_bytes = copy.map.row_bytes();
   check_source(copy);
@@ -123,7 +124,7 @@ void take_off(Cluster &cluster, size_t index) {
   cluster.copies.erase(cluster.copies.begin() + static_cast<ptrdiff_t>(index));
 }
 
-/// The copy that goes next if somebody may wait for it: stores are performed by whoever waits for them.
+/// Returns the next load to complete.  Stores are executed by the waits for them.
 size_t next_load(Cluster &cluster) {
   const auto &copies = cluster.copies;
   if (options().completion == Completion::kRandom) {
@@ -135,7 +136,7 @@ size_t next_load(Cluster &cluster) {
   return i;
 }
 
-/// Whatever chance says: a store may read and go on later.
+/// Advances a random copy: a store may read now and write later.
 bool advance_any(Cluster &cluster) {
   const size_t any = random_below(cluster, cluster.copies.size());
   const BulkCopy &copy = cluster.copies[any];

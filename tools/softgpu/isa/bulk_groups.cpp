@@ -1,4 +1,5 @@
-// cp.async.bulk.commit_group and wait_group: PTX ISA, Asynchronous Copy: bulk async-groups, which each thread has its own.
+// cp.async.bulk.commit_group and wait_group, with separate groups per thread: PTX ISA, Asynchronous
+// Copy, bulk async-groups.
 #include "tools/softgpu/isa/async.h"
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/race_check.h"
@@ -8,7 +9,7 @@ namespace {
 
 struct WaitGroup {
   uint32_t num_pending;
-  bool until_read;  ///< only until shared memory has been read
+  bool until_read;  ///< .read: waits only until shared memory has been read
 };
 
 Step commit_group(Warp &warp, const Instruction &, Lanes lanes) {
@@ -16,7 +17,7 @@ Step commit_group(Warp &warp, const Instruction &, Lanes lanes) {
   return Step::kNext;
 }
 
-/// What is waited for is done now.
+/// Executes the copies that it waits for.
 Step wait_group(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<WaitGroup>();
   Cluster &cluster = *warp.block->cluster;
@@ -30,7 +31,7 @@ Step wait_group(Warp &warp, const Instruction &i, Lanes lanes) {
       continue;
     }
     land_bulk_copy(cluster, index, !o.until_read);
-    if (o.until_read) index++;  // else it has been taken off
+    if (o.until_read) index++;  // otherwise the copy has been removed
   }
   if (cluster.races) cluster.races->wait_for_bulk(warp, lanes, o.num_pending);
   return Step::kNext;

@@ -11,8 +11,8 @@ struct Operands {
   RegisterSlot to, address, rank;
 };
 
-/// The rank is in the high bits of the 32 that an address of shared memory has; a generic one has
-/// the window above.
+/// Sets the rank in the high bits of a 32-bit shared address, or of the lower half of a generic
+/// address.
 template <class T>
 Step map_address(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Operands>();

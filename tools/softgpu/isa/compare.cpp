@@ -1,4 +1,4 @@
-// PTX ISA, Comparison and Selection Instructions: setp and set, of all types.
+// setp and set for all types: PTX ISA, Comparison and Selection Instructions.
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace softgpu {
 namespace {
 
-/// In the order of float_comparer.  From equ to geu they are true of a NaN too.
+/// Sorted like float_comparer.  The comparisons from equ to geu are also true for a NaN.
 constexpr std::tuple kComparisons = {
     [](auto a, auto b) { return a == b; },             // eq
     [](auto a, auto b) { return a < b || a > b; },     // ne
@@ -38,21 +38,21 @@ Lanes compare_rows(Warp &warp, RegisterSlot a_row, RegisterSlot b_row) {
       [&](int lane) { return std::get<k>(kComparisons)(Value::of(a[lane]), Value::of(b[lane])); });
 }
 
-/// The boolean operator that joins the result with a predicate.
+/// Boolean operator that combines the result with a predicate.
 enum class Combination : uint8_t { kNone, kAnd, kOr, kXor };
 
-/// Of setp and set.
+/// Operands of setp and set.
 struct CompareOperands {
   RegisterSlot to, a, b;
   union {
-    RegisterSlot second;  ///< setp: q of p|q
-    uint32_t value;       ///< set: where it is true
+    RegisterSlot second;  ///< setp: q in p|q
+    uint32_t value;       ///< set: value for true
   };
-  RegisterSlot with;  ///< the predicate of the combination
+  RegisterSlot with;  ///< predicate of the combination
   Combination combination;
   bool with_is_negated;
   bool has_second;
-  CompareRows lower, upper;  ///< upper: of pairs, else null
+  CompareRows lower, upper;  ///< upper: for pairs, otherwise null
 };
 
 Lanes combine(Warp &warp, const CompareOperands &o, Lanes lanes) {
@@ -68,8 +68,8 @@ Lanes combine(Warp &warp, const CompareOperands &o, Lanes lanes) {
   }
 }
 
-/// Both results are made before one is written, as a destination may be the predicate that they are
-/// combined with.
+/// Computes both results before writing, because a destination may be the predicate of the
+/// combination.
 void set_predicates(Warp &warp, const CompareOperands &o, Lanes lanes, Lanes first, Lanes second) {
   first = combine(warp, o, first);
   second = combine(warp, o, second);
@@ -77,7 +77,7 @@ void set_predicates(Warp &warp, const CompareOperands &o, Lanes lanes, Lanes fir
   if (o.has_second) warp.set_predicate(o.second, lanes, second);
 }
 
-/// p is what the comparison says, q the opposite.
+/// Sets p to the result of the comparison and q to its opposite.
 template <class Value, int k>
 [[gnu::flatten]] Step setp(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<CompareOperands>();
@@ -85,7 +85,7 @@ template <class Value, int k>
   set_predicates(warp, o, lanes, result, ~result);
   return Step::kNext;
 }
-/// p is of the lower halves, q of the upper ones.
+/// Sets p to the result for the lower halves and q to that for the upper halves.
 Step setp_of_pairs(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<CompareOperands>();
   set_predicates(warp, o, lanes, o.lower(warp, o.a, o.b), o.upper(warp, o.a, o.b));
@@ -102,7 +102,8 @@ Step set(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// What compares two rows: as the handler of a setp, by itself, and for the upper halves of pairs.
+/// Comparison of two registers: setp handler, separate function, and function for the upper halves
+/// of pairs.
 struct Comparer {
   Handler setp;
   CompareRows rows, upper;
@@ -131,7 +132,7 @@ Comparer half_comparer(OpcodeCursor &form, bool flushes) {
 template <class T>
 Comparer integer_comparer(OpcodeCursor &form) {
   int comparison = form.take_any({"eq", "ne", "lt", "le", "gt", "ge"});
-  // Unsigned numbers have names of their own for lt, le, gt and ge.
+  // lt, le, gt and ge have additional names for unsigned types.
   if (comparison < 0 && std::is_unsigned_v<T>)
     comparison = 2 + form.need_any({"lo", "ls", "hi", "hs"});
   const bool is_bits =
@@ -140,7 +141,7 @@ Comparer integer_comparer(OpcodeCursor &form) {
   return comparer_of<Plain<T>, Plain<T>>(comparison, std::make_integer_sequence<int, 6>());
 }
 
-/// By the type of the sources.
+/// Selects the comparison for the type of the sources.
 Comparer take_comparer(OpcodeCursor &form) {
   using enum Type;
   switch (form.type) {
@@ -168,8 +169,8 @@ bool compares_pairs(const OpcodeCursor &form) {
   return form.type == Type::kF16x2 || form.type == Type::kBf16x2;
 }
 
-/// What setp and set have in common: the sources, and the boolean operator with its predicate, the
-/// last operand.
+/// Decodes the parts that setp and set share: the sources, and the boolean operator with its
+/// predicate, the last operand.
 CompareOperands decode_sources(OpcodeCursor &form, const Comparer &comparer) {
   const int width = register_width(form.type);
   CompareOperands o{};
@@ -193,7 +194,7 @@ void decode_setp(OpcodeCursor &form) {
   form.instruction.execute = compares_pairs(form) ? setp_of_pairs : comparer.setp;
 }
 
-/// What set writes where a comparison is true, in the lower or both halves.
+/// Returns the value that set writes for true, in the lower half or both halves.
 uint32_t value_of_true(OpcodeCursor &form, Type type) {
   switch (type) {
     case Type::kU32:

@@ -1,4 +1,4 @@
-// Control flow, barriers, and exchange between the lanes of a warp.
+// Dispatch of control flow, barriers, and exchange between lanes.
 #include "tools/softgpu/isa/control_parts.h"
 
 namespace softgpu {

@@ -1,4 +1,4 @@
-// The parts of which isa/control.cpp consists.
+// Parts of isa/control.cpp.
 #pragma once
 
 #include "tools/softgpu/program/decoder.h"

@@ -1,4 +1,4 @@
-// PTX ISA, Data Movement and Conversion Instructions: cvt.
+// cvt: PTX ISA, Data Movement and Conversion Instructions.
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
@@ -23,13 +23,13 @@ bool is_float_value(Type type) {
   return type == Type::kF16 || type == Type::kBf16 || type == Type::kF32 || type == Type::kF64;
 }
 
-/// Calls f with a constant of one of the types of integer values.
+/// Calls f with a type constant for an integer type.
 template <class F>
 void with_integer_type(OpcodeCursor &form, Type type, F &&f) {
   using enum Type;
   form.with_type<kU8, kS8, kU16, kS16, kU32, kS32, kU64, kS64>(type, f);
 }
-/// Calls f with a value of the class (register_value.h) of a source of floating point.
+/// Calls f with the value class (register_value.h) of a floating-point source.
 template <class F>
 void with_float_source(OpcodeCursor &form, bool flushes, F &&f) {
   switch (form.type) {
@@ -46,7 +46,7 @@ void with_float_source(OpcodeCursor &form, bool flushes, F &&f) {
 
 // ---- Integers to integers.
 
-/// An integer type.
+/// Integer type: width and signedness.
 struct Layout {
   uint8_t bits;
   bool is_signed;
@@ -62,7 +62,7 @@ Layout layout_of(OpcodeCursor &form, Type type) {
   return layout;
 }
 
-/// Extends the lower bits of a word, as those of an integer type, to the word.
+/// Extends the lower bits of a word by the sign or zeros of an integer type.
 template <class W>
 class Extension {
  public:
@@ -77,10 +77,10 @@ class Extension {
 struct IntegerOperands {
   RegisterSlot to, from;
   Layout to_layout, from_layout;
-  uint32_t kept;  ///< of a result of 32 bits: the upper half of a register of 16 is 0
+  uint32_t kept;  ///< mask of the result: a 16-bit register has an upper half of 0
 };
 
-/// F and T are what the registers hold, which may be wider than the types.
+/// Converts F to T, the types of the registers, which may be wider than the operand types.
 template <class T, class F>
 Step convert(Warp &warp, const Instruction &i, Lanes lanes) {
   using Wide = std::conditional_t<sizeof(T) < sizeof(F), F, T>;
@@ -93,7 +93,7 @@ Step convert(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// .sat: to the nearest value that the destination has.
+/// .sat: clamps to the range of the destination.
 template <class T, class F>
 Step convert_saturated(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<IntegerOperands>();
@@ -167,8 +167,8 @@ void decode_integer_to_float(OpcodeCursor &form, Type to) {
 
 // ---- Floating point to integers.
 
-/// What does not fit becomes the nearest that does; a NaN becomes 0, but the highest bit where one
-/// side has 64 bits.  The rounding mode of the processor is that of the instruction.
+/// Converts with clamping.  A NaN becomes 0, or the highest bit if either type has 64 bits.  Uses
+/// the rounding mode of the processor, which is set to that of the instruction.
 template <class To, class From>
 To round_to_integer(From from) {
   using Limits = std::numeric_limits<To>;
@@ -187,7 +187,7 @@ To round_to_integer(From from) {
     return static_cast<To>(rounded);
   }
 }
-/// A result of 8 or 16 bits is extended to those of the register.
+/// Extends a result of 8 or 16 bits to the register.
 template <class Value, class To, class Register>
 Register float_to_integer(typename Value::Held word) {
   return static_cast<Register>(round_to_integer<To>(Value::of(word)));
@@ -195,7 +195,7 @@ Register float_to_integer(typename Value::Held word) {
 
 void decode_float_to_integer(OpcodeCursor &form, Type to) {
   const int mode = need_rounding(form, {"rni", "rzi", "rmi", "rpi"});
-  form.take("sat");  // which makes no difference: results are always limited
+  form.take("sat");  // no effect: results are always clamped
   const bool flushes = form.type == Type::kF32 && form.take("ftz");
   const bool has_16_bits = form.decoder.operands().at(0).is_half;
   with_float_source(form, flushes, [&]<class Value>(Value) {
@@ -223,7 +223,8 @@ T clamped(T x) {
   return x;
 }
 
-/// The rounding mode of the processor is that of the instruction.  kIntegral: rounds to an integer.
+/// Converts with the rounding mode of the processor, which is set to that of the instruction.
+/// @tparam kIntegral  rounds to an integer
 template <class Value, class To, bool kIntegral, bool kFtz, bool kSat>
 To to_float(typename Value::Held word) {
   auto x = Value::of(word);
@@ -245,7 +246,7 @@ void decode_to_float(OpcodeCursor &form, bool flushes) {
 
 // ---- Floating point to halves.
 
-/// Rounds in a direction: what the nearest half exceeds the value by, a step takes back.
+/// Rounds in a direction: rounds to nearest, then steps back if the result is beyond the value.
 template <class Format, int kMode>
 uint32_t narrow_in_mode(float x) {
   const uint32_t nearest = Format::narrow(x);
@@ -257,7 +258,7 @@ uint32_t narrow_in_mode(float x) {
   return nearest + inwards;
 }
 
-/// .satfinite: what is too large becomes the largest number.
+/// .satfinite: clamps to the largest finite number.
 template <class Format>
 uint32_t finite(uint32_t half) {
   return (half & 0x7FFF) == Format::kInfinity ? half - 1 : half;
@@ -289,7 +290,7 @@ uint32_t half_to_integral(uint32_t half) {
   return Format::narrow(std::nearbyint(Format::widen(half & 0xFFFF)));
 }
 
-/// To the same format, rounded to an integer.
+/// Decodes a conversion to the same format, rounded to an integer.
 void decode_integral(OpcodeCursor &form, int rounding) {
   const bool flushes = form.type == Type::kF32 && form.take("ftz");
   with_float_source(form, flushes, [&]<class Value>(Value) {
@@ -309,7 +310,7 @@ void decode_float_to_float(OpcodeCursor &form, Type to) {
     if (form.type != to) form.decoder.unknown("rounding to an integer");
     return decode_integral(form, integral);
   }
-  // .ftz is of what is fp32.
+  // .ftz applies to the fp32 side.
   const bool flushes = (form.type == Type::kF32 || to == Type::kF32) && form.take("ftz");
   with_float_source(form, flushes, [&]<class Value>(Value) {
     if (to == Type::kF16) return decode_to_half<Value, Fp16>(form);
@@ -321,7 +322,7 @@ void decode_float_to_float(OpcodeCursor &form, Type to) {
   });
 }
 
-// ---- Two fp32 to a pair of halves: the first source is the upper half.
+// ---- Two fp32 to a pair of halves; the first source becomes the upper half.
 
 template <class Format, bool kRelu, bool kFinite, int kMode>
 uint32_t to_pair(float a, float b) {
@@ -341,7 +342,7 @@ void decode_to_pair(OpcodeCursor &form) {
       form.take("relu"), form.take("satfinite"), form.need_any({"rn", "rz"}) == 1);
 }
 
-// ---- tf32 is an fp32 of which the last 13 bits are 0.
+// ---- tf32: an fp32 whose lowest 13 bits are 0.
 
 enum class Tf32Rounding { kAway, kEven, kZero };
 

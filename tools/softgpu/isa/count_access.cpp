@@ -12,10 +12,12 @@
 namespace softgpu {
 namespace {
 
-// Units of memory: CUDA C++ Best Practices Guide, Coalesced Access to Global Memory and Shared Memory and Memory Banks.
+// Source: CUDA C++ Best Practices Guide, Coalesced Access to Global Memory, and Shared Memory and
+// Memory Banks.
 constexpr uint64_t kSectorBytes = 32, kNumBanks = 32;
 constexpr uint32_t kBankBytes = 4;
-/// Bytes that a wavefront of shared memory moves: lanes that ask for 8 or 16 bytes go in two or four parts.
+/// Bytes per shared memory wavefront; requests of 8 or 16 bytes per lane are split into two or four
+/// parts.
 constexpr uint32_t kWavefrontBytes = 128;
 
 AccessCount &count_of(Warp &warp, const Instruction &i) {
@@ -26,7 +28,7 @@ uint64_t divide_up(uint64_t value, uint64_t by) {
   return (value + by - 1) / by;
 }
 
-/// The values of the lanes, sorted, which they mostly are.
+/// Sorts the values of the lanes, which usually are sorted already.
 template <class T>
 class SortedLanes {
  public:
@@ -46,7 +48,8 @@ class SortedLanes {
   bool is_sorted_ = true;
 };
 
-/// Lanes that ask for the same need it once.  Others do not overlap, as addresses are multiples of `bytes`.
+/// Counts sectors.  Lanes with equal addresses count once; other lanes do not overlap, because
+/// addresses are multiples of `bytes`.
 void count_sectors(AccessCount &count, Lanes lanes, const uint64_t *addresses, uint32_t bytes) {
   uint64_t num_places = 0, counted = 0;  // sectors before `counted` are counted
   uint64_t before = ~uint64_t{0};
@@ -62,9 +65,10 @@ void count_sectors(AccessCount &count, Lanes lanes, const uint64_t *addresses, u
   count.least_sectors += divide_up(num_places * bytes, kSectorBytes);
 }
 
-/// What lanes that go together ask of the banks, in units of a word or more: a slot is as many banks as a unit has words.
+/// Bank usage of lanes that are served together, in units of one or more words.  A slot consists of
+/// as many banks as a unit has words.
 struct BankUse {
-  uint32_t num_units = 0;  ///< that differ
+  uint32_t num_units = 0;  ///< distinct units
   uint32_t most_in_slot = 0;
 };
 BankUse bank_use(Lanes lanes, const uint32_t *units, uint32_t num_slots) {
@@ -80,8 +84,8 @@ BankUse bank_use(Lanes lanes, const uint32_t *units, uint32_t num_slots) {
   return use;
 }
 
-/// Passes over the banks: as many as the bank has words to give that has the most.  Lanes that ask for the same word get
-/// it in one pass.
+/// Counts passes over the banks: the maximum number of distinct words in one bank.  Lanes that read
+/// the same word need one pass.
 void count_wavefronts(AccessCount &count, Lanes lanes, const uint32_t *addresses, uint32_t bytes) {
   const uint32_t unit = std::max(bytes, kBankBytes), lanes_at_once = kWavefrontBytes / unit;
   uint32_t units[kWarpSize];
@@ -95,7 +99,7 @@ void count_wavefronts(AccessCount &count, Lanes lanes, const uint32_t *addresses
   }
 }
 
-/// Bytes that lanes of one request read and nobody wrote.
+/// Uninitialized bytes that lanes of one request read.
 class Unwritten {
  public:
   void add(int lane, const UnwrittenBytes &found) {

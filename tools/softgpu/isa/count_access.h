@@ -1,8 +1,9 @@
-// Where every access to memory passes that somebody watches: what is counted (SOFTGPU_COUNT), and what is checked of
-// bytes that nobody wrote (SOFTGPU_INITCHECK).  Races are looked for beside it (race_access.h), where it is known which
-// lane touches what.
+// Observation of memory accesses: traffic counters (SOFTGPU_COUNT) and reads of uninitialized
+// memory (SOFTGPU_INITCHECK).  race_access.h checks races, for which the lane of each access is
+// needed.
 //
-// Instructions that nobody watches do not come here: those that ask watches_memory() when they are decoded pay nothing.
+// Decoders that support observation check watches_memory(), so unobserved instructions have no
+// overhead.
 #pragma once
 
 #include <cstdint>
@@ -24,31 +25,32 @@ inline bool watches_memory() {
   return options().counts_memory || options().checks_initialised || options().checks_races;
 }
 
-/// Counts a request of a warp and its bytes, which is done always.
+/// Counts a request of a warp and its bytes; always enabled.
 inline void count_bytes(Warp &warp, const Instruction &i, uint64_t bytes) {
   AccessCount &count = warp.tally->accesses[warp.program->index_of(i)];
   count.requests++;
   count.bytes += bytes;
 }
 
-// What follows does nothing unless watches_memory(), and is called besides.
+// The following functions have no effect unless watches_memory(), and do not call count_bytes.
 
-/// Each lane of the set touches `bytes` at its address.
+/// Records an access of each lane to `bytes` bytes at its address in global memory.
 void watch_global(Warp &, const Instruction &, Lanes, const uint64_t *addresses, uint32_t bytes,
                   Access);
-/// The same of shared memory; an address may be in any block of the cluster.  For an ldmatrix it is called with 8 lanes
-/// for each of its matrices.
+/// Records an access to shared memory, in any block of the cluster.  ldmatrix calls this once per
+/// matrix, with 8 lanes.
 void watch_shared(Warp &, const Instruction &, Lanes, const uint32_t *addresses, uint32_t bytes,
                   Access);
 
 struct MemoryRun {
   uint64_t address;
   uint64_t bytes;
-  int lane = -1;  ///< that asks for it, if it is one
+  int lane = -1;  ///< requesting lane; -1 if there is no single one
 };
-/// Runs of global memory, of a bulk copy or of lanes that touch different numbers of bytes.
+/// Records contiguous global accesses of a bulk copy, or of lanes with different sizes.
 void watch_bulk_global(Warp &, const Instruction &, std::span<const MemoryRun>, Access);
-/// What the async proxy (TMA, wgmma) does to shared memory, whose banks it is not counted against.
+/// Records an access of the async proxy (TMA, wgmma) to shared memory; bank conflicts are not
+/// counted.
 void watch_bulk_shared(Warp &, const Instruction &, Block &, uint32_t offset, uint32_t bytes,
                        Access);
 

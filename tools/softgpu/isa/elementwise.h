@@ -1,8 +1,8 @@
-// Instructions that do the same in each lane: a function of the values of one to four registers.
+// Element-wise instructions: in each lane, a function of one to four registers.
 //
-// The types of the function say how wide the registers are and how their bits are read, so that
-// decode_elementwise<f>(form) is all that an instruction needs; decode_elementwise<f, T>(form) if f
-// is a lambda that is a template of one type.
+// The parameter types of the function determine the width and interpretation of the registers, so
+// decode_elementwise<f>(form) completely defines an instruction.  If f is a lambda template of one
+// type, use decode_elementwise<f, T>(form).
 #pragma once
 
 #include <array>
@@ -35,11 +35,11 @@ inline Word<T> word_of(T value) {
 struct ElementwiseOperands {
   RegisterSlot to = 0;
   std::array<RegisterSlot, 4> from{};
-  int rounding = 0;           ///< of rounding.h, which then calls
-  Handler rounded = nullptr;  ///< the handler proper
+  int rounding = 0;           ///< mode for the wrapper in rounding.h
+  Handler rounded = nullptr;  ///< handler that the wrapper calls
 };
 
-/// R (*)(A...) of a function, or of a lambda that is a template of one type, for that type.
+/// Signature R (*)(A...) of a function, or of a lambda template for one type.
 template <class F>
 struct Signature {
   using Pointer = F;
@@ -72,7 +72,7 @@ struct Elementwise<kFunction, R (*)(A...)> {
     form.instruction.execute = execute;
   }
 
-  /// Inlines the function into loops that become vector instructions.
+  /// Inlines the function into loops that the compiler vectorizes.
   [[gnu::flatten]] static Step execute(Warp &warp, const Instruction &i, Lanes lanes) {
     const auto &o = i.as<ElementwiseOperands>();
     set_row(warp, o, lanes, std::index_sequence_for<A...>());
@@ -93,7 +93,7 @@ template <auto kFunction, class T = void>
 void decode_elementwise(OpcodeCursor &form) {
   Elementwise<kFunction, SignatureOf<kFunction, T>>::decode(form);
 }
-/// The same for the C++ type of the statement's, which has to be one of these.
+/// Decodes an operation for the C++ type of the statement's type, which must be in `types`.
 template <auto kFunction, Type... types>
 void decode_one_of(OpcodeCursor &form) {
   form.with_type<types...>(form.type,

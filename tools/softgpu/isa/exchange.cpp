@@ -1,6 +1,6 @@
-// Between the lanes of a warp: shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, bar.warp.sync,
-// activemask.  PTX ISA, Data Movement Instructions (shfl) and Parallel Synchronization and
-// Communication Instructions.
+// Exchange between the lanes of a warp: shfl.sync, vote.sync, match.sync, redux.sync, elect.sync,
+// bar.warp.sync, activemask.  PTX ISA, Data Movement Instructions (shfl), and Parallel
+// Synchronization and Communication Instructions.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -15,10 +15,10 @@
 namespace softgpu {
 namespace {
 
-// ---- who takes part
+// ---- member masks
 
-/// The lanes that name the same members as the first of `lanes`; faults if one of them is no
-/// member.
+/// Returns the lanes that specify the same member mask as the first of `lanes`.  Faults if one of
+/// them is not a member.
 Lanes lanes_of_one_set(Warp &warp, const Instruction &instruction, Lanes lanes,
                        const uint32_t *members) {
   const Lanes set = members[first_lane(lanes)];
@@ -30,7 +30,7 @@ Lanes lanes_of_one_set(Warp &warp, const Instruction &instruction, Lanes lanes,
   return same;
 }
 
-/// Lanes of the group of which some can go on and others, that name other members, have to wait.
+/// Separates waiting lanes, which specify other members, from lanes that can continue.
 Step split_off(Warp &warp, Lanes waiting) {
   LaneGroup &group = warp.group();
   const uint32_t pc = group.pc++;
@@ -39,8 +39,7 @@ Step split_off(Warp &warp, Lanes waiting) {
   return Step::kJump;
 }
 
-/// Calls f(lanes) for each set of members that are all here.  Members that have left the kernel are
-/// not waited for.
+/// Calls f(lanes) for each member mask whose lanes have all arrived.  Exited members are ignored.
 template <class F>
 Step exchange(Warp &warp, const Instruction &instruction, Lanes lanes, RegisterSlot row, F &&f) {
   const uint32_t *members = warp.row<uint32_t>(row);
@@ -70,9 +69,9 @@ struct Shuffle {
 
 struct Source {
   int lane;
-  bool is_inside;  ///< of the segment
+  bool is_inside;  ///< source lane is within the segment
 };
-/// PTX ISA, shfl.sync, the pseudocode.
+/// Source: pseudocode of shfl.sync in the PTX ISA.
 template <ShuffleMode kMode>
 inline Source source_of(int lane, uint32_t index, uint32_t clamp) {
   const int b = index & 31, c = clamp & 31, segment = clamp >> 8 & 31;
@@ -92,7 +91,8 @@ Step shuffle(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
     const uint32_t *index = warp.row<uint32_t>(o.index), *clamp = warp.row<uint32_t>(o.clamp);
     uint32_t values[kWarpSize];
     int sources[kWarpSize];
-    std::memcpy(values, warp.row<uint32_t>(o.from), sizeof values);  // which may be overwritten
+    // the destination may be the same register
+    std::memcpy(values, warp.row<uint32_t>(o.from), sizeof values);
     set_lanes(sources, kAllLanes,
               [&](int lane) { return source_of<kMode>(lane, index[lane], clamp[lane]).lane; });
     const Lanes inside = lanes_where(
@@ -147,7 +147,8 @@ Step match(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
   const auto &o = instruction.as<Match>();
   return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
     T values[kWarpSize];
-    std::memcpy(values, warp.row<T>(o.from), sizeof values);  // which may be overwritten
+    // the destination may be the same register
+    std::memcpy(values, warp.row<T>(o.from), sizeof values);
     uint32_t *to = warp.row<uint32_t>(o.to);
     Lanes all_same = 0;
     for (Lanes rest = lanes; rest != 0;) {
@@ -239,7 +240,7 @@ void decode_shuffle(Decoder &d, Instruction &instruction) {
 
 void decode_vote(Decoder &d, Instruction &instruction) {
   const auto &operands = d.operands();
-  // The manual has vote.sync.MODE; CUB writes vote.MODE.sync, which ptxas takes as well.
+  // The manual specifies vote.sync.MODE; CUB uses vote.MODE.sync, which ptxas also accepts.
   const std::string_view mode = d.part(d.part(1) == "sync" ? 2 : 1);
   auto &o = instruction.make<Vote>();
   instruction.execute = vote;

@@ -1,4 +1,4 @@
-// 2^x, in fp32 and in halves.
+// 2^x for fp32 and halves.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace softgpu {
 
-/// 2^x by the series of the exponential in fp64, of which the error is far below the rounding to
-/// fp32.  Without branches, so that loops of it become vector instructions.
+/// Returns 2^x from the power series in fp64, whose error is far below the rounding to fp32.
+/// Branch-free, so that loops are vectorized.
 inline float exp2(float x) {
   constexpr std::array<double, 12> kCoefficients = [] {
     constexpr double kLn2 = 0.693147180559945309417;
@@ -17,9 +17,9 @@ inline float exp2(float x) {
     for (size_t k = 1; k < c.size(); k++) c[k] = c[k - 1] * kLn2 / static_cast<double>(k);
     return c;
   }();
-  // Beyond these the result is 0 or infinite.  A NaN passes both comparisons.
+  // Beyond these limits the result is 0 or infinity.  A NaN passes both comparisons.
   const double limited = x < -200 ? -200 : x > 200 ? 200 : x;
-  // The sum has the nearest integer to x in its lower bits.
+  // The lower bits of the sum are the integer nearest to x.
   constexpr double kShift = 0x1.8p52;
   const double shifted = limited + kShift;
   const double fraction = limited - (shifted - kShift);

@@ -1,5 +1,5 @@
-// PTX ISA, Extended-Precision Integer Arithmetic Instructions: sums longer than a register, with a
-// condition code.
+// Sums of multiple registers with a condition code: PTX ISA, Extended-Precision Integer Arithmetic
+// Instructions.
 #include <cstdint>
 
 #include "tools/softgpu/isa/arithmetic.h"
@@ -9,7 +9,7 @@ namespace softgpu {
 namespace {
 
 struct CarryOperands {
-  RegisterSlot to, a, b, c;  ///< c: of mad
+  RegisterSlot to, a, b, c;  ///< c: for mad
   RegisterSlot carry;
   bool takes_carry, gives_carry;
 };
@@ -24,7 +24,7 @@ constexpr auto add = []<class T>(T a, T b, T, bool carry) -> Sum<T> {
   const T partial = a + b, sum = partial + carry;
   return {sum, partial < a || sum < partial};
 };
-/// The carry of a difference is a borrow.
+/// The carry flag of a subtraction is a borrow.
 constexpr auto subtract = []<class T>(T a, T b, T, bool borrow) -> Sum<T> {
   const T partial = a - b, difference = partial - borrow;
   return {difference, a < b || partial < T{borrow}};
@@ -32,7 +32,7 @@ constexpr auto subtract = []<class T>(T a, T b, T, bool borrow) -> Sum<T> {
 constexpr auto add_low_product = []<class T>(T a, T b, T c, bool carry) -> Sum<T> {
   return add(a * b, c, c, carry);
 };
-/// Of numbers of a type that may be signed.
+/// Converts operands of a possibly signed type.
 template <class N>
 constexpr auto add_high_product = []<class T>(T a, T b, T c, bool carry) -> Sum<T> {
   const auto product = Wide<N>{static_cast<N>(a)} * Wide<N>{static_cast<N>(b)};

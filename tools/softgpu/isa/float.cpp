@@ -1,6 +1,6 @@
-// PTX ISA, Floating-Point Instructions, of fp32 and fp64.
+// fp32 and fp64 instructions: PTX ISA, Floating-Point Instructions.
 //
-// The approximations are as good as the exact forms here; hardware's differ in the last places.
+// Approximate instructions are computed exactly; hardware results differ in the last bits.
 #include <cmath>
 
 #include "tools/softgpu/isa/arithmetic.h"
@@ -15,7 +15,7 @@ constexpr auto multiply_add = []<class T>(T a, T b, T c) { return std::fma(a, b,
 constexpr auto reciprocal = []<class T>(T a) { return 1 / a; };
 constexpr auto square_root = []<class T>(T a) { return std::sqrt(a); };
 
-/// Computed as a * (1 / b), where the reciprocal of what is greater than 2^126 is zero.
+/// Computes a * (1 / b); the reciprocal of a number above 2^126 is zero.
 constexpr auto divide_fast = []<class T>(T a, T b) {
   return std::fabs(b) > 0x1p126f ? a * std::copysign(T{0}, b) : a / b;
 };
@@ -26,14 +26,15 @@ constexpr auto logarithm = []<class T>(T a) { return std::log2(a); };
 constexpr auto sine = []<class T>(T a) { return std::sin(a); };
 constexpr auto cosine = []<class T>(T a) { return std::cos(a); };
 
-/// The fp64 approximations flush subnormal operands, and have the upper 32 bits of the result.
+/// fp64 approximations flush subnormal operands and keep only the upper 32 bits of the result.
 template <auto kOp>
 double approximate_double(double x) {
   if (std::fabs(x) < 0x1p-1022) x = std::copysign(0.0, x);
   return std::bit_cast<double>(std::bit_cast<uint64_t>(kOp(x)) & 0xFFFFFFFF00000000);
 }
 
-/// add, sub, mul: to the nearest if they do not say how.  fma and mad must say.
+/// Decodes add, sub and mul, which round to nearest by default, or fma and mad, which require a
+/// rounding mode.
 template <auto kOp, bool kMustSay = false>
 void decode_rounded(OpcodeCursor &form) {
   const int rounding = kMustSay ? need_rounding(form) : take_rounding(form, FE_TONEAREST);
@@ -50,7 +51,7 @@ void decode_div(OpcodeCursor &form) {
   set_rounding(form, rounding);
 }
 
-/// In fp64 there is an approximation of some.
+/// Decodes an approximation; some also exist in fp64.
 template <auto kOp, bool kHasDouble>
 void decode_approximation(OpcodeCursor &form) {
   form.need_any({"approx"});
@@ -62,7 +63,7 @@ void decode_approximation(OpcodeCursor &form) {
     form.unknown_type();
   }
 }
-/// Without .ftz, that of fp64 is a slow one with all digits.
+/// Decodes rsqrt.  Without .ftz, the fp64 instruction is exact.
 void decode_rsqrt(OpcodeCursor &form) {
   if (form.type == Type::kF32 || form.decoder.has("ftz"))
     return decode_approximation<reciprocal_root, true>(form);
@@ -84,14 +85,14 @@ void decode_extremum(OpcodeCursor &form) {
   decode_float_op<kOp>(form);
 }
 
-// abs, neg and copysign work on bits, those of a NaN too.
+// abs, neg and copysign operate on bits, also for a NaN.
 
 template <class W>
 constexpr W kSign = W{1} << (8 * sizeof(W) - 1);
 
 constexpr auto clear_sign = []<class W>(W a) { return a & ~kSign<W>; };
 constexpr auto flip_sign = []<class W>(W a) { return a ^ kSign<W>; };
-/// The size of b with the sign of a.
+/// Returns the magnitude of b with the sign of a.
 constexpr auto copy_sign = []<class W>(W a, W b) { return (a & kSign<W>) | (b & ~kSign<W>); };
 template <auto kOp>
 uint32_t flushed(uint32_t a) {

@@ -1,4 +1,4 @@
-// A statement while it is decoded: its type, and which parts of its opcode have been understood.
+// Opcode cursor: the type of a statement, and the opcode modifiers consumed so far.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +25,9 @@ class OpcodeCursor {
 
   Decoder &decoder;
   Instruction &instruction;
-  const Type type;  ///< the last part of the opcode
+  const Type type;  ///< last part of the opcode
 
-  /// True if the opcode has this modifier, which is understood then.
+  /// Returns whether the opcode has this modifier, and consumes it.
   bool take(std::string_view modifier) {
     for (size_t i = 1; i < last_; i++)
       if ((taken_ >> i & 1) == 0 && decoder.part(i) == modifier) {
@@ -36,25 +36,25 @@ class OpcodeCursor {
       }
     return false;
   }
-  /// The index of the modifier that the opcode has of a list, -1 if it has none.
+  /// Returns the index of the modifier in the list that the opcode has, or -1, and consumes it.
   int take_any(std::initializer_list<std::string_view> modifiers) {
     for (auto m = modifiers.begin(); m != modifiers.end(); m++)
       if (take(*m)) return static_cast<int>(m - modifiers.begin());
     return -1;
   }
-  /// The same where one of them has to be there.
+  /// Returns the index of the required modifier in the list, and consumes it.
   int need_any(std::initializer_list<std::string_view> modifiers) {
     const int found = take_any(modifiers);
     if (found < 0) decoder.unknown("modifier");
     return found;
   }
-  /// The last part but one, of set and cvt, which have two types.
+  /// Returns the second type of set and cvt, the last part but one.
   Type take_other_type() {
     if (last_ < 2) decoder.unknown("types");
     taken_ |= 1u << (last_ - 1);
     return type_of(decoder.part(last_ - 1));
   }
-  /// Throws for a modifier that nobody has asked for.
+  /// Throws if a modifier was not consumed.
   void finish() const {
     for (size_t i = 1; i < last_; i++)
       if ((taken_ >> i & 1) == 0) decoder.unknown("modifier ." + std::string(decoder.part(i)));
@@ -66,7 +66,7 @@ class OpcodeCursor {
     decoder.unknown("type ." + std::string(decoder.type()));
   }
 
-  /// Calls f with a constant: the one of these types that a type is.
+  /// Calls f with a constant for the matching type of the list.
   template <Type... types, class F>
   void with_type(Type type, F &&f) const {
     if (!((type == types && (f(std::integral_constant<Type, types>()), true)) || ...))
@@ -82,11 +82,11 @@ class OpcodeCursor {
 
  private:
   size_t last_;
-  uint32_t taken_ = 0;  ///< bit i: part i of the opcode is understood
+  uint32_t taken_ = 0;  ///< bit i: part i of the opcode is consumed
 };
 
-/// Calls f with a std::bool_constant for each flag: what is known of a statement becomes a
-/// parameter of templates.
+/// Calls f with a std::bool_constant for each flag, to turn properties of a statement into template
+/// arguments.
 template <class F>
 auto with_flags(F &&f) {
   return f();
@@ -106,7 +106,7 @@ void with_number(int number, F &&f) {
   (std::make_integer_sequence<int, n>());
 }
 
-/// What decodes an opcode, in tables sorted by name.
+/// Decoder of an opcode, in tables sorted by name.
 struct OpcodeEntry {
   std::string_view opcode;
   void (*decode)(OpcodeCursor &);
@@ -117,7 +117,7 @@ constexpr bool is_sorted(const OpcodeEntry (&table)[n]) {
   return std::is_sorted(table, table + n, [](auto &x, auto &y) { return x.opcode < y.opcode; });
 }
 
-/// Decodes a statement by its entry in a table; false if it has none.
+/// Decodes a statement by its table entry.  Returns false if there is none.
 template <size_t n>
 bool decode_by(const OpcodeEntry (&table)[n], OpcodeCursor &form) {
   const std::string_view opcode = form.decoder.opcode();

@@ -1,4 +1,5 @@
-// griddepcontrol.  PTX ISA, Parallel Synchronization and Communication Instructions; machine/dependence.h.
+// griddepcontrol: PTX ISA, Parallel Synchronization and Communication Instructions;
+// machine/dependence.h.
 #include "tools/softgpu/isa/control_parts.h"
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/block.h"
@@ -7,7 +8,7 @@
 namespace softgpu {
 namespace {
 
-/// The first thread of a block that executes it speaks for the block.
+/// The first thread of a block that executes it counts for the block.
 Step launch_dependents(Warp &warp, const Instruction &, Lanes) {
   allow_dependents(*warp.block);
   return may_leave_parking(*warp.block->cluster) ? Step::kNext : Step::kRetry;

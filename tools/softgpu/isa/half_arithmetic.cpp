@@ -1,4 +1,5 @@
-// PTX ISA, Half Precision Floating-Point Instructions: fp16 and bf16, one or two in a register.
+// fp16 and bf16 instructions, with one or two values per register: PTX ISA, Half Precision
+// Floating-Point Instructions.
 //
 // Results are computed in fp32 and rounded once to 16 bits.
 #include <cmath>
@@ -12,12 +13,12 @@
 namespace softgpu {
 namespace {
 
-// Sums and products of two halves, rounded to fp32 and then to 16 bits, are as if rounded once:
-// fp32 has more than twice the digits.  Sums with a product are not; they are rounded to odd first.
+// Sums and products of two halves may be rounded to fp32 and then to 16 bits, because fp32 has more
+// than twice the significant bits.  For a product plus a sum, this requires rounding to odd first.
 
 template <class Format>
 constexpr auto multiply_add_half = []<class T>(T a, T b, T c) {
-  // A product of two fp16 is an fp32; one of two bf16 may be too large or too small for that.
+  // A product of two fp16 is exact in fp32; a product of two bf16 may overflow or underflow fp32.
   if constexpr (std::is_same_v<Format, Fp16>) return add_to_odd(a * b, c);
   return narrow_to_odd(add_to_odd(static_cast<double>(a) * b, static_cast<double>(c)));
 };
@@ -28,7 +29,7 @@ template <class Format, bool kFtz>
 uint32_t flushed(uint32_t half) {
   return kFtz ? flush_half<Format>(half) : half;
 }
-/// An operation on the lower half of registers, and on both.
+/// An operation on the lower halves of registers, and on both halves.
 template <auto kOp, class Format, bool kFtz, Clamp kClamp,
           class Signature = SignatureOf<kOp, float>>
 struct HalfOp;
@@ -47,7 +48,7 @@ struct HalfOp<kOp, Format, kFtz, kClamp, float (*)(A...)> {
     return one(registers...) | one((registers >> 16)...) << 16;
   }
 };
-/// abs and neg: of the sign bit, that of a NaN too.
+/// abs and neg modify the sign bit, also of a NaN.
 template <bool kAbs, bool kFtz>
 struct SignOp {
   static uint32_t one(uint32_t a) {
@@ -98,7 +99,7 @@ void decode_ex2(OpcodeCursor &form) {
   form.need_any({"approx"});
   if (!is_bf16(form))
     return decode_operation<HalfOp<power_of_two, Fp16, false, Clamp::kNone>>(form);
-  // Of bf16 there is no other form than that with .ftz.
+  // For bf16, only the variant with .ftz exists.
   form.need_any({"ftz"});
   decode_operation<HalfOp<power_of_two, Bf16, true, Clamp::kNone>>(form);
 }

@@ -1,4 +1,4 @@
-// PTX ISA, Integer Arithmetic Instructions, but for those that work on bits (bits.cpp).
+// PTX ISA, Integer Arithmetic Instructions, except those on bits (bits.cpp).
 #include <algorithm>
 #include <cstdint>
 
@@ -10,13 +10,13 @@ namespace {
 
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
-/// Of mul.wide: twice as wide.
+/// Result type of mul.wide.
 template <class T>
 using Twice =
     std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
                        Wide<T>>;
 
-// Sums and products wrap around, which in C++ only unsigned ones do.
+// Sums and products wrap around; C++ defines this only for unsigned types.
 
 constexpr auto add = []<class T>(T a, T b) {
   return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
@@ -42,12 +42,12 @@ int32_t saturated(int32_t a, int32_t b) {
       std::clamp<int64_t>(kOp(int64_t{a}, int64_t{b}), INT32_MIN, INT32_MAX));
 }
 
-/// Division by zero gives all ones, as GPUs do; PTX leaves it open.  The quotient of numbers of up
-/// to 32 bits is that of doubles, of which a vector instruction makes several.
+/// Division by zero returns all ones, like GPUs; PTX does not specify it.  Up to 32 bits, the
+/// quotient is computed in double precision, which vectorizes.
 constexpr auto divide = []<class T>(T a, T b) -> T {
   if constexpr (sizeof(T) < 8) {
     const double quotient = static_cast<double>(a) / static_cast<double>(b == 0 ? T{1} : b);
-    // -2^31 / -1 is not an int32_t.
+    // -2^31 / -1 does not fit in an int32_t.
     const T wrapped = static_cast<T>(static_cast<int64_t>(quotient));
     return b == 0 ? static_cast<T>(-1) : wrapped;
   } else {
@@ -64,7 +64,7 @@ constexpr auto minimum = []<class T>(T a, T b) { return std::min(a, b); };
 constexpr auto maximum = []<class T>(T a, T b) { return std::max(a, b); };
 constexpr auto negate = []<class T>(T a) { return subtract(T{0}, a); };
 constexpr auto absolute = []<class T>(T a) { return a < 0 ? negate(a) : a; };
-/// sad: c + |a - b|
+/// sad: c + |a - b|.
 constexpr auto add_difference = []<class T>(T a, T b, T c) {
   return add(c, a < b ? subtract(b, a) : subtract(a, b));
 };
@@ -92,7 +92,7 @@ void decode_sum(OpcodeCursor &form) {
   decode_elementwise<saturated<kOp>>(form);
 }
 
-/// mul, and mad with its products.
+/// mul, and mad, which adds to the same products.
 template <auto kLow, auto kHigh, auto kWide>
 void decode_product(OpcodeCursor &form) {
   using enum Type;

@@ -17,8 +17,8 @@ uint64_t to_place(std::byte *bytes) {
   return reinterpret_cast<uint64_t>(bytes);
 }
 
-/// Replaces the addresses by what f makes of them; lanes that are not in the set get what one gets
-/// that is.
+/// Replaces the addresses by the results of f.  Lanes outside the set receive the result of a lane
+/// of the set.
 template <class F>
 void replace(Lanes lanes, LaneAddresses *addresses, F &&f) {
   for_each_lane(lanes, [&](int l) { addresses->of[l] = f(l, addresses->of[l]); });
@@ -29,7 +29,8 @@ void replace(Lanes lanes, LaneAddresses *addresses, F &&f) {
 uint64_t locate_in_cluster(Warp &warp, const Instruction &i, int lane, uint32_t address,
                            uint32_t bytes, Access access) {
   const SmemPlace place = smem_in_cluster(warp, i, lane, address, bytes);
-  // Other blocks do not know which of their threads could fence what this one writes.
+  // Writes to other blocks are not tracked: the thread that would have to execute the fence is
+  // unknown.
   if (access != Access::kRead && place.block == warp.block)
     place.block->smem.note_write(warp.thread_of(lane), place.offset, bytes);
   return to_place(place.bytes);

@@ -1,5 +1,5 @@
-// From the address operand of ld, st, atom and cp.async to the memory of this process, for a warp
-// at a time.
+// Address operands of ld, st, atom and cp.async, and their translation to process memory for a
+// complete warp.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace softgpu {
 
-/// State spaces (PTX ISA, State Spaces); constant memory lies with global memory, and has a cache of its own.
+/// State spaces (PTX ISA, State Spaces).  Constant memory is global memory with a separate cache.
 enum class Space : uint8_t {
   kGeneric,
   kGlobal,
@@ -28,24 +28,24 @@ enum class Space : uint8_t {
   kParameter
 };
 
-/// The space that an instruction names, kGeneric if none.
+/// Returns the space in the opcode; kGeneric if there is none.
 Space space_of(const Decoder &);
 
-/// [%r + 4].
+/// Operand such as [%r + 4].
 struct AddressOperand {
   int32_t offset;
   RegisterSlot base;
-  uint8_t width;  ///< of the base: 4 or 8
+  uint8_t width;  ///< width of the base: 4 or 8
 };
 AddressOperand decode_address(Decoder &, const ptx::Operand &);
 
-/// An address for each lane, of any space, or a place in this process.
+/// One address per lane, in any space, or one host address per lane.
 struct alignas(64) LaneAddresses {
   uint64_t of[kWarpSize];
 };
 
-/// The addresses of an operand.  A lane that is not in the set has that of a lane that is, so that
-/// loops over all lanes do no harm.
+/// Computes the addresses of an operand.  Lanes outside the set receive the address of a lane of
+/// the set, so that loops may cover all lanes.
 inline void read_addresses(Warp &warp, Lanes lanes, const AddressOperand &operand,
                            LaneAddresses *to) {
   uint64_t *const address = to->of;
@@ -63,11 +63,11 @@ inline void read_addresses(Warp &warp, Lanes lanes, const AddressOperand &operan
   for (int l = 0; l < kWarpSize; l++) address[l] = lanes >> l & 1 ? address[l] : inside;
 }
 
-/// True if `bytes` at each of the addresses are inside of a range.
+/// Returns whether `bytes` bytes at each address are within a range.
 inline bool are_inside(const LaneAddresses &addresses, uint64_t begin, uint64_t size,
                        uint32_t bytes) {
-  // A distance is in [0, last] if neither it nor last less it is negative.  Signs are gathered, as
-  // vector instructions before AVX-512 do not compare numbers of 64 bits without one.
+  // A distance d is in [0, last] if neither d nor last - d is negative.  The signs are combined,
+  // because vector instructions before AVX-512 have no unsigned 64-bit comparison.
   const uint64_t last = size - bytes;
   uint64_t signs = 0;
   for (int l = 0; l < kWarpSize; l++) {
@@ -77,7 +77,7 @@ inline bool are_inside(const LaneAddresses &addresses, uint64_t begin, uint64_t 
   return signs >> 63 == 0;
 }
 
-/// True if each lane is at the place where its predecessor's bytes end.
+/// Returns whether the access of each lane begins at the end of the previous lane's access.
 inline bool are_consecutive(const LaneAddresses &addresses, uint32_t bytes) {
   const uint64_t first = addresses.of[0];
   uint64_t differences = 0;
@@ -97,9 +97,9 @@ inline void check_alignment(Warp &warp, const Instruction &i, Lanes lanes,
     fault_misaligned(warp, i, lanes, addresses, bytes);
 }
 
-// Each of these checks the addresses of one space, and makes them places in this process.  They
-// fault for the first lane that touches what it must not touch.  First, what is to be tried if not
-// all lanes touch what the fast ones expect.
+// Each locate function checks addresses of one space and converts them to host addresses.  It
+// faults for the first lane with an invalid access.  The locate_each functions are the slow paths,
+// for accesses outside the range that the fast paths expect.
 
 void locate_each_global(Warp &, const Instruction &, Lanes, LaneAddresses *, uint32_t bytes,
                         Access);
@@ -119,7 +119,7 @@ inline void locate_global(Warp &warp, const Instruction &i, Lanes lanes, LaneAdd
     locate_each_global(warp, i, lanes, addresses, bytes, access);
 }
 
-/// Of the own block.
+/// Locates addresses in the shared memory of the block.
 inline void locate_shared(Warp &warp, const Instruction &i, Lanes lanes, LaneAddresses *addresses,
                           uint32_t bytes, Access access) {
   SharedMemory &smem = warp.block->smem;
@@ -132,14 +132,14 @@ inline void locate_shared(Warp &warp, const Instruction &i, Lanes lanes, LaneAdd
   for (int l = 0; l < kWarpSize; l++) addresses->of[l] += origin;
 }
 
-/// The lanes whose addresses, not yet places, are in shared memory.
+/// Returns the lanes whose untranslated addresses are in shared memory.
 Lanes lanes_in_shared(Space, const LaneAddresses &);
 
-/// Hands addresses, not yet places, of any space to those who watch.
+/// Reports untranslated addresses in any space to the counters and the initialization check.
 void watch_lanes(Warp &, const Instruction &, Lanes, Space, const LaneAddresses &, uint32_t bytes,
                  Access);
 
-/// Of any space.
+/// Locates addresses in any space.
 void locate(Warp &, const Instruction &, Lanes, Space, LaneAddresses *, uint32_t bytes, Access);
 
 }  // namespace softgpu

@@ -1,7 +1,8 @@
-// Between memory and the registers of a warp: a value, a pair or four at a place for each lane.
+// Moves between memory and the registers of a warp: a scalar or a vector of 2 or 4 elements per
+// lane.
 //
-// PTX ISA, Operand Size Exceeding Instruction-Type Size: a register that is wider than the element
-// in memory is filled by the element's sign or by zeros, and stored in part.
+// PTX ISA, Operand Size Exceeding Instruction-Type Size: a register wider than the element in
+// memory is extended by the sign or zeros when loaded, and truncated when stored.
 #pragma once
 
 #include <array>
@@ -26,16 +27,16 @@ inline void store_value(uint64_t place, T value) {
   memcpy(reinterpret_cast<void *>(place), &value, sizeof value);
 }
 
-/// An element as a register holds it.
+/// Extends an element to a register.
 template <class Register, class Element>
 inline Word<Register> extend(Element e) {
   return static_cast<Register>(e);
 }
 
-/// Four words of four lanes; at a place in memory they are one behind the other.
+/// Four words: of one lane in memory, or of one register in four lanes.
 using FourWords [[gnu::vector_size(16), gnu::may_alias]] = uint32_t;
 
-/// RegisterSlot r of four lanes from what each of them has, or the other way round.
+/// Transposes four registers of four lanes to four words of each lane, or back.
 inline void transpose(FourWords (&x)[4]) {
   const FourWords low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
   const FourWords low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
@@ -47,7 +48,7 @@ inline void transpose(FourWords (&x)[4]) {
   x[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
 }
 
-/// to[e][l] = element e at places[l], of all lanes.
+/// Loads for all lanes: to[e][l] = element e at places[l], for all lanes.
 template <class Element, class Register, int n>
 inline void gather(const LaneAddresses &places, Word<Register> *const (&to)[n]) {
   using W = Word<Register>;
@@ -78,7 +79,7 @@ inline void gather(const LaneAddresses &places, Word<Register> *const (&to)[n]) 
   }
 }
 
-/// rows[e] = element e at each of the places.  The places of all lanes can be read.
+/// rows[e] = element e at each place.  The places of all lanes must be readable.
 template <class Element, class Register, int n>
 inline void load_rows(Warp &warp, Lanes lanes, const LaneAddresses &places,
                       const RegisterSlot *rows) {
@@ -102,7 +103,7 @@ inline void store_lane(uint64_t place, const W *const (&from)[n], int lane) {
   store_value(place, elements);
 }
 
-/// The same of all lanes.
+/// Stores for all lanes: element e at places[l] = from[e][l].
 template <class Element, class W, int n>
 inline void scatter(const LaneAddresses &places, const W *const (&from)[n]) {
   if constexpr (n == 1) {
@@ -129,8 +130,7 @@ inline void scatter(const LaneAddresses &places, const W *const (&from)[n]) {
   }
 }
 
-/// Element e at each of the places = rows[e].  Of lanes that write to the same place the last one
-/// wins.
+/// Element e at each place = rows[e].  The last of several lanes with the same place wins.
 template <class Element, class Register, int n>
 inline void store_rows(Warp &warp, Lanes lanes, const LaneAddresses &places,
                        const RegisterSlot *rows) {

@@ -11,9 +11,9 @@
 namespace softgpu {
 namespace {
 
-constexpr int kMaxBytes = 16;  // of a lane
+constexpr int kMaxBytes = 16;  // bytes per lane
 
-/// Spaces that have handlers of their own; those of kAny look at AccessOperands::space.
+/// Spaces with separate handlers; kAny handlers use AccessOperands::space.
 enum class Path { kGlobal, kShared, kAny };
 
 template <Path path>
@@ -49,7 +49,7 @@ struct ElementType {
   bool is_signed;
 };
 
-/// What is known of an instruction.
+/// Properties that select a handler.
 struct Variant {
   bool is_store;
   Space space;
@@ -72,8 +72,8 @@ Handler handler_of(const Variant &v) {
   return handler;
 }
 
-/// A register may be wider than the element: it is extended by its sign or by zeros, and cut off by
-/// a store.
+/// A register may be wider than the element: a load extends by the sign or zeros, a store
+/// truncates.
 template <class Unsigned>
 Handler handler_of(const Variant &v, bool is_signed, int register_bytes) {
   using Signed = std::make_signed_t<Unsigned>;
@@ -107,7 +107,7 @@ ElementType decode_element(const OpcodeCursor &form) {
   return {ptx::type_size(type), type[0] == 's'};
 }
 
-/// .param means the parameters of the kernel or those of a call, which are variables of the thread.
+/// Resolves .param: kernel parameters, or parameters of a call, which are local variables.
 Space decode_space(const Decoder &decoder, const ptx::Operand &address, bool is_store) {
   const Space space = space_of(decoder);
   if (space != Space::kParameter) return space;
@@ -116,7 +116,7 @@ Space decode_space(const Decoder &decoder, const ptx::Operand &address, bool is_
   return space;
 }
 
-/// Bytes of the registers that hold the elements: 2 and 4 are both one word of a row.
+/// Returns the bytes of the registers of the elements: 2 and 4 both use one word per lane.
 int register_bytes_of(const OpcodeCursor &form, const std::vector<ptx::Operand> &elements,
                       int element) {
   int bytes = 0;
@@ -175,8 +175,8 @@ Step execute_watched(Warp &warp, const Instruction &i, Lanes lanes) {
   const AccessOperands &o = i.as<AccessOperands>();
   LaneAddresses addresses;
   read_addresses(warp, lanes, o.address, &addresses);
-  // Who reads looks at bytes before what tells that they are written, and who writes the other way
-  // round.
+  // A write marks bytes as initialized before it stores them, and a read checks the marks after it
+  // loads, so that concurrent accesses by other host threads cause no false reports.
   if (o.access == Access::kWrite)
     watch_lanes(warp, i, lanes, o.space, addresses, o.bytes, o.access);
   const Step step = options().checks_races ? execute_checked(warp, i, lanes, addresses)

@@ -1,4 +1,4 @@
-// ld and st.
+// ld and st: operands, and observation of their accesses.
 #pragma once
 
 #include "tools/softgpu/isa/lane_addresses.h"
@@ -8,22 +8,21 @@ namespace softgpu {
 
 constexpr int kMaxVector = 4;
 
-/// Of instructions that touch `bytes` at one address per lane.
+/// Operands of instructions that access `bytes` bytes at one address per lane.
 struct AccessOperands {
-  Handler watched;  ///< what executes the instruction, if execute_watched stands before it
+  Handler watched;  ///< handler that execute_watched calls
   AddressOperand address;
-  RegisterSlot data[kMaxVector];  ///< ld, st: of the elements; atom: result, operand, operand
+  RegisterSlot data[kMaxVector];  ///< ld, st: elements; atom: result, operand, operand
   Space space;
   Access access;
-  uint8_t bytes;  ///< of a lane, all elements together
+  uint8_t bytes;  ///< per lane, for all elements
   MemoryOrder order;
 };
 
-/// Tells those who watch, and executes.
+/// Records the access and executes the instruction.
 Step execute_watched(Warp &, const Instruction &, Lanes);
 
-/// Puts execute_watched in front of the handler of an instruction that has these operands, if
-/// anybody watches.
+/// Installs execute_watched if accesses are observed.
 void watch(Instruction &, AccessOperands &);
 
 }  // namespace softgpu

@@ -1,8 +1,7 @@
-// 8 x 8 elements of 16 bits: what a register of a warp holds of a matrix, and what a core matrix of
-// wgmma is.
+// 8 x 8 matrix of 16-bit elements: one register of a matrix fragment, or a core matrix of wgmma.
 //
-// Lane l of a register has elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 (PTX ISA, ldmatrix): a
-// row of 32 registers is the matrix in row order.
+// Lane l of a register has elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 (PTX ISA, ldmatrix),
+// so the 32 lanes are the matrix in row-major order.
 #pragma once
 
 #include <array>
@@ -21,8 +20,7 @@ inline Matrix8x8 matrix_of(const void *bytes) {
   return m;
 }
 
-/// Each round moves the highest bit of an element's place, of 6, to the lowest; three make rows of
-/// columns.
+/// Each round rotates the 6-bit element index by one bit; three rounds transpose the matrix.
 inline Matrix8x8 transposed(Matrix8x8 m) {
   for (int round = 0; round < 3; round++) {
     Matrix8x8 shuffled;

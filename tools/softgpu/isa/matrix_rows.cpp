@@ -14,12 +14,12 @@ namespace {
 
 struct MatrixRows {
   AddressOperand address;
-  uint32_t rows;  ///< list
+  uint32_t rows;  ///< index of a list
   uint8_t num_matrices;
   bool is_transposed;
 };
 
-/// Where the rows lie that the lanes name.
+/// Addresses of the rows.
 struct MemoryRows {
   LaneAddresses addresses, places;
 
@@ -41,12 +41,12 @@ void watch(Warp &warp, const Instruction &i, const MemoryRows &rows, Access acce
     watch_shared(warp, i, 0xFFu << 8 * q, addresses, 16, access);
 }
 
-/// The lane that writes a word of a row, or the second of the two that do.
+/// Returns the lane that writes a word of a row, or the second one of two.
 int writer_of(bool is_transposed, int row, int word) {
   return is_transposed ? (2 * word + 1) * 4 + row / 2 : row * 4 + word;
 }
 
-/// The lanes that hold a word of a row in their registers.
+/// Returns the lanes whose registers hold a word of a row.
 Lanes owners_of(bool is_transposed, int row, int word) {
   const Lanes last = Lanes{1} << writer_of(is_transposed, row, word);
   return is_transposed ? last | last >> 4 : last;

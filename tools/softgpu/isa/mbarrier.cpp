@@ -10,8 +10,8 @@
 namespace softgpu {
 namespace {
 
-/// The opaque 64 bits: from bit 63 down a mark that it is initialised, the phase, the arrivals that a phase expects, the
-/// arrivals that it waits for, and the tx-count, which is signed.
+/// Contents of the opaque 64 bits, from bit 63 down: initialization mark, phase, expected arrivals
+/// of a phase, pending arrivals, and the signed tx-count.
 struct Mbarrier {
   static constexpr uint32_t kMaxCount =
       (1 << 20) - 1;  ///< PTX ISA, Contents of the mbarrier object
@@ -48,7 +48,8 @@ std::byte *place_of(Warp &warp, const Instruction &i, int lane, uint32_t address
                     : shared_at(warp, i, lane, address, 8);
 }
 
-/// A cluster of one block has nobody else: Triton's kernels, which are right on hardware, fence nothing before TMA there.
+/// Not tracked in clusters of one block: Triton's kernels, which are correct on hardware, have no
+/// fence before TMA there.
 void note_initialised(Warp &warp, int lane, uint32_t address) {
   Block &block = *warp.block;
   if (block.cluster->blocks.size() > 1)
@@ -61,7 +62,8 @@ Mbarrier read(Warp &warp, const Instruction &i, int lane, const std::byte *from)
   return Mbarrier::unpack(bits);
 }
 
-/// Writes what has changed; a phase that waits for nothing more is complete, and the next one begins.
+/// Stores the new state.  A phase without pending arrivals and transactions is complete, and the
+/// next one begins.
 void write(Warp &warp, const Instruction &i, int lane, uint32_t address, std::byte *to,
            Mbarrier m) {
   constexpr auto kMaxTx = static_cast<int32_t>(Mbarrier::kMaxCount);
@@ -82,10 +84,10 @@ struct Init {
   RegisterSlot count;
 };
 
-/// A word that several lanes touch is touched by one after the other.
+/// Executes f lane by lane, because several lanes may access the same word.
 template <class Operands, class F>
 void for_each_mbarrier(Warp &warp, const Instruction &i, Lanes lanes, bool in_cluster, F &&f) {
-  uint32_t addresses[kWarpSize];  // rows that are written may be the address's
+  uint32_t addresses[kWarpSize];  // the result may overwrite the address register
   for_each_lane(lanes, [&](int lane) {
     addresses[lane] = shared_address_of(warp, i.as<Operands>().address, lane);
   });
@@ -112,7 +114,7 @@ struct Invalidate {
   AddressOperand address;
 };
 
-/// The place may be used for other things, and is no mbarrier until it is initialised again.
+/// Invalidates an mbarrier, so that its memory may be reused.
 Step invalidate(Warp &warp, const Instruction &i, Lanes lanes) {
   for_each_mbarrier<Invalidate>(warp, i, lanes, false,
                                 [&](int lane, uint32_t address, std::byte *to) {
@@ -130,12 +132,12 @@ struct Arrive {
   RegisterSlot tx_count, num_arrivals, state;
   bool arrives, expects, completes;
   bool has_num_arrivals, has_state;
-  bool drops;  ///< the thread arrives in no phase to come
+  bool drops;  ///< removes the thread from later phases
   bool in_cluster;
   bool is_relaxed;
 };
 
-/// mbarrier.arrive, with or without expect_tx; expect_tx; complete_tx.
+/// Executes mbarrier.arrive, with or without expect_tx, or expect_tx or complete_tx.
 Step arrive(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Arrive>();
   uint64_t states[kWarpSize];
@@ -165,22 +167,23 @@ Step arrive(Warp &warp, const Instruction &i, Lanes lanes) {
 
 struct Wait {
   AddressOperand address;
-  RegisterSlot phase;  ///< a parity, or the state that arrive has returned
+  RegisterSlot phase;  ///< parity, or the state that arrive returned
   RegisterSlot done;
   bool has_parity;
   bool may_block;  ///< try_wait
   bool is_relaxed;
 };
 
-/// Whether a try_wait that finds nothing done returns all the same: PTX limits its time.  It does at random with a seed,
-/// and when nothing else gets on, as the warp may itself do what the phase waits for.
+/// Returns whether a try_wait returns false for an incomplete phase, because PTX limits its time.
+/// This happens at random with a seed, and if no other progress is possible: the warp itself may
+/// have to complete the phase.
 bool gives_up(Warp &warp, const Instruction &i, bool is_first_try) {
   if (is_first_try && options().is_random() && may_give_up(warp))
     warp.gives_up = random_below(warp, 4) == 0;
   if (!warp.gives_up) return false;
   warp.gives_up = false;
   warp.gave_up_at = warp.block->cluster->num_mbarrier_changes;
-  // A wait that is tried again counts once.
+  // A retried wait counts once.
   warp.tally->executed[warp.program->index_of(i)]--;
   warp.tally->num_instructions--;
   return true;
@@ -230,7 +233,7 @@ void decode_invalidate(Decoder &d, Instruction &i) {
   i.execute = invalidate;
 }
 
-/// mbarrier.arrive{_drop}{.expect_tx} {state|_,} [address]{, tx-count | count}
+/// Decodes mbarrier.arrive{_drop}{.expect_tx} {state|_,} [address]{, tx-count | count}.
 void decode_arrive(Decoder &d, Instruction &i, bool drops) {
   allow_parts(d, {d.part(1), "expect_tx", "release", "relaxed", "cta", "cluster", "shared",
                   "shared::cta", "shared::cluster", "b64"});
@@ -255,7 +258,7 @@ void decode_arrive(Decoder &d, Instruction &i, bool drops) {
   i.execute = arrive;
 }
 
-/// mbarrier.expect_tx and complete_tx [address], tx-count
+/// Decodes mbarrier.expect_tx and complete_tx [address], tx-count.
 void decode_transaction(Decoder &d, Instruction &i, bool completes) {
   allow_parts(d, {d.part(1), "relaxed", "cta", "cluster", "shared", "shared::cta",
                   "shared::cluster", "b64"});
@@ -269,7 +272,7 @@ void decode_transaction(Decoder &d, Instruction &i, bool completes) {
   i.execute = arrive;
 }
 
-/// mbarrier.{try,test}_wait{.parity} done, [address], phase{, time}: nothing here waits for a time.
+/// Decodes mbarrier.{try,test}_wait{.parity} done, [address], phase{, time}; the time is ignored.
 void decode_wait(Decoder &d, Instruction &i, bool may_block) {
   allow_parts(d, {d.part(1), "parity", "acquire", "relaxed", "cta", "cluster", "shared",
                   "shared::cta", "b64"});

@@ -1,4 +1,4 @@
-// mbarrier objects: PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier.
+// mbarrier objects: PTX ISA, Parallel Synchronization and Communication Instructions, mbarrier.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace softgpu {
 
-/// Reports an mbarrier of another block if its initialisation need not be visible to the user, who is about to signal it.
+/// Reports an mbarrier of another block if its initialization may be invisible to the user that is
+/// about to signal it.
 void check_mbarrier_visible(Warp &, const Instruction &, int lane, uint32_t mbarrier, MbarrierUser);
-/// The bytes of a copy have arrived: takes them off the tx-count of an mbarrier of the cluster.
+/// Subtracts the bytes of a completed copy from the tx-count of an mbarrier of the cluster.
 void complete_transaction(Warp &, const Instruction &, int lane, uint32_t mbarrier, uint32_t bytes);
 
 }  // namespace softgpu

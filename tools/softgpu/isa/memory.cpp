@@ -1,4 +1,4 @@
-// decode_memory: loads, stores, atomics, cp.async, fences, and hints that mean nothing here.
+// Dispatch of loads, stores, atomics, cp.async, fences and cache hints, which have no effect.
 #include <atomic>
 #include <string_view>
 
@@ -16,8 +16,8 @@ Step do_nothing(Warp &, const Instruction &, Lanes) {
   return Step::kNext;
 }
 
-/// Warps on one thread of the host see each other's accesses in order.  Those on another thread may
-/// see a store after a later load, as on the device.
+/// Warps on one host thread see each other's accesses in order.  Warps on other threads may see a
+/// store after a later load, as on hardware.
 Step fence(Warp &warp, const Instruction &, Lanes lanes) {
   warp.block->unfenced_mbarriers.release(warp.first_thread(), lanes);
   if (RaceCheck *races = races_of(warp)) races->fence(warp, lanes);
@@ -28,14 +28,14 @@ Step fence(Warp &warp, const Instruction &, Lanes lanes) {
 struct PolicyOperands {
   RegisterSlot to;
 };
-/// A cache policy is a number that only cache hints read.
+/// Cache policies are numbers that only cache hints use.
 Step create_policy(Warp &warp, const Instruction &i, Lanes lanes) {
   uint64_t *to = warp.row<uint64_t>(i.as<PolicyOperands>().to);
   set_lanes(to, lanes, [](int) { return uint64_t{0}; });
   return Step::kNext;
 }
 
-/// fence.proxy and fence.mbarrier_init are decoded with what they are about (isa/async.cpp).
+/// fence.proxy and fence.mbarrier_init are decoded in isa/async.cpp.
 bool decode_fence(Decoder &decoder, Instruction &i) {
   const bool is_membar = decoder.opcode() == "membar";
   if (decoder.part(1) == "proxy" || decoder.part(1) == "mbarrier_init") return false;
@@ -61,7 +61,7 @@ bool decode_policy(Decoder &decoder, Instruction &i) {
   return true;
 }
 
-/// prefetch.tensormap is decoded with the other instructions of tensor maps.
+/// prefetch.tensormap is decoded with the other tensor map instructions.
 bool decode_hint(Decoder &decoder, Instruction &i) {
   const std::string_view opcode = decoder.opcode();
   if (opcode == "prefetch" && !decoder.has("tensormap")) {

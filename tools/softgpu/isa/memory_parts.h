@@ -1,4 +1,4 @@
-// The parts of the instruction set that decode_memory is made of.
+// Parts of decode_memory.
 #pragma once
 
 #include "tools/softgpu/isa/form.h"
@@ -9,10 +9,10 @@ void decode_load(OpcodeCursor &);   // load_store.cpp: ld, ldu
 void decode_store(OpcodeCursor &);  // st
 void decode_atom(OpcodeCursor &);   // atomic.cpp
 void decode_red(OpcodeCursor &);
-bool decode_async_copy(OpcodeCursor &);  // async_copy.cpp: cp.async but for its bulk forms
+bool decode_async_copy(OpcodeCursor &);  // async_copy.cpp: cp.async without the bulk variants
 
-/// What others see of an access, and what it orders: PTX ISA, Memory Consistency Model.  All are strong here, and only
-/// SOFTGPU_RACECHECK asks.
+/// Visibility and ordering of an access: PTX ISA, Memory Consistency Model.  Execution is strong
+/// for all accesses; only SOFTGPU_RACECHECK uses this.
 struct MemoryOrder {
   bool is_strong : 1, acquires : 1, releases : 1;
 };
@@ -25,9 +25,8 @@ inline MemoryOrder take_memory_order(OpcodeCursor &form, bool is_atomic) {
   return {is_atomic || order > kWeak, order == kAcquire || order == kBoth,
           order == kRelease || order == kBoth};
 }
-/// Modifiers that say how long a value is kept: nothing is cached here.  PTX ISA, Cache Operators and Cache Eviction
-/// Priority Hints.
-/// Returns true if there is an operand more, the policy.
+/// Consumes cache modifiers, which have no effect: PTX ISA, Cache Operators and Cache Eviction
+/// Priority Hints.  Returns whether there is an additional operand, the policy.
 inline bool take_cache_hints(OpcodeCursor &form) {
   form.take_any({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
                  "L1::no_allocate"});

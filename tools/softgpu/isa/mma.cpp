@@ -8,18 +8,17 @@
 namespace softgpu {
 namespace {
 
-/// tf32 lies in fp32; tensor cores do not look at the lower 13 bits.
+/// tf32 is stored as fp32; tensor cores ignore the lower 13 bits.
 struct Tf32 {
   static float widen(uint32_t bits) { return std::bit_cast<float>(bits & 0xFFFFE000); }
 };
 
 struct Mma {
-  uint32_t d, a, b, c;  ///< lists
+  uint32_t d, a, b, c;  ///< indices of lists
   uint8_t depth;
 };
 
-/// A has a register for each half of the rows and each 8 of k, in this order; B one for each 8 of
-/// k.
+/// A has a register per half of the rows and per 8 of k, in this order; B has one per 8 of k.
 template <class Format>
 void put_factors(Warp &warp, const Mma &o, ProductRows &a, ProductColumns &b) {
   const RegisterSlot *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
@@ -31,7 +30,7 @@ void put_factors(Warp &warp, const Mma &o, ProductRows &a, ProductColumns &b) {
   }
 }
 
-/// The same with 4 of k instead of 8: lane l has row or column l / 4 and k = l % 4.
+/// Layout with 4 of k instead of 8: lane l has row or column l / 4 and k = l % 4.
 template <>
 void put_factors<Tf32>(Warp &warp, const Mma &o, ProductRows &a, ProductColumns &b) {
   const RegisterSlot *rows_a = rows_at(warp, o.a), *rows_b = rows_at(warp, o.b);
@@ -47,8 +46,8 @@ void put_factors<Tf32>(Warp &warp, const Mma &o, ProductRows &a, ProductColumns 
   }
 }
 
-/// D and C in fp32, a register for each half of the rows and each of two columns; or in pairs of
-/// fp16.
+/// D and C in fp32 have a register per half of the rows and per column of two; in fp16, the two
+/// columns share a register.
 template <class Format, bool kHalfSums>
 Step mma(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!has_whole_warp(warp, i, lanes, "mma.sync")) return Step::kRetry;

@@ -1,4 +1,5 @@
-// PTX ISA, Data Movement and Conversion Instructions: mov, and which of the others a statement is.
+// mov, and the dispatch of moves, conversions and predicates: PTX ISA, Data Movement and Conversion
+// Instructions.
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -19,15 +20,15 @@ struct MoveOperands {
 template <class T>
 Step move(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<MoveOperands>();
-  // The compiler may move an accumulator of a wgmma in flight.
+  // The compiler may copy an accumulator of a pending wgmma.
   if (sizeof(T) == 4 && warp.wgmma.owns(o.from)) move_accumulator(warp, o.to, o.from);
   const T *from = warp.row<T>(o.from);
   set_lanes(warp.row<T>(o.to), lanes, [&](int lane) { return from[lane]; });
   return Step::kNext;
 }
 
-/// %clock and %globaltimer: time is the number of instructions, which is brought up to date when
-/// the quantum of the warp ends; until then it passes from one read to the next.
+/// %clock and %globaltimer: the number of executed instructions.  It is updated at the end of a
+/// quantum and increases with each read in between.
 template <class T>
 Step read_clock(Warp &warp, const Instruction &i, Lanes lanes) {
   const T now = static_cast<T>(++warp.num_executed);
@@ -62,7 +63,7 @@ struct VectorOperands {
   std::array<RegisterSlot, kMaxParts> parts;
 };
 
-/// kParts registers of type Part into one that they fill.
+/// Packs kParts registers of type Part into one.
 template <class Whole, class Part, size_t kParts>
 Step pack(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<VectorOperands>();
@@ -76,7 +77,7 @@ Step pack(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// The other way.
+/// Unpacks one register into kParts registers of type Part.
 template <class Whole, class Part, size_t kParts>
 Step unpack(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<VectorOperands>();
@@ -94,7 +95,7 @@ Handler vector_handler(bool packs) {
   return packs ? pack<Whole, Part, kParts> : unpack<Whole, Part, kParts>;
 }
 
-/// Packs, or unpacks: the destination is the vector.
+/// Decodes a vector move; unpacks if the destination is the vector.
 void decode_vector(OpcodeCursor &form, int width, bool packs) {
   Decoder &d = form.decoder;
   const auto &parts = d.operands()[packs ? 1 : 0].items;

@@ -1,4 +1,4 @@
-// What the decoders and handlers of tensor cores and of asynchronous copies share.
+// Shared decoders for tensor cores and asynchronous copies.
 #pragma once
 
 #include <algorithm>
@@ -12,26 +12,26 @@
 
 namespace softgpu {
 
-/// Throws if the opcode has a part that is none of these.
+/// Throws if the opcode has another part.
 inline void allow_parts(const Decoder &d, std::initializer_list<std::string_view> known) {
   for (size_t i = 1; i < d.statement().opcode.size(); i++)
     if (std::find(known.begin(), known.end(), d.part(i)) == known.end())
       d.unknown("modifier ." + std::string(d.part(i)));
 }
 
-/// Throws unless the opcode has all of these parts, and no other.
+/// Throws unless the opcode has exactly these parts.
 inline void need_parts(const Decoder &d, std::initializer_list<std::string_view> parts) {
   allow_parts(d, parts);
   for (std::string_view part : parts)
     if (!d.has(part)) d.unknown("form without ." + std::string(part));
 }
 
-/// Throws unless the statement has between `least` and `most` operands.
+/// Throws unless the statement has `least` to `most` operands.
 inline void need_operands(const Decoder &d, size_t least, size_t most) {
   if (d.operands().size() < least || d.operands().size() > most) d.unknown("number of operands");
 }
 
-/// The registers of a vector operand, or the one that it is.
+/// Returns the registers of a vector operand, or a single register.
 inline std::vector<ptx::Operand> registers_of(const ptx::Operand &operand) {
   if (operand.kind == ptx::OperandKind::kVector) return operand.items;
   return {operand};
@@ -47,7 +47,7 @@ inline std::vector<RegisterSlot> write_rows(Decoder &d, const ptx::Operand &oper
   return rows;
 }
 
-/// An operand that must be written as a number.
+/// Returns the value of an operand that must be a number.
 inline int64_t constant_of(const Decoder &d, const ptx::Operand &operand) {
   if (operand.kind != ptx::OperandKind::kImmediate) d.unknown("operand that is not a constant");
   return static_cast<int64_t>(operand.bits);
@@ -57,7 +57,7 @@ inline const RegisterSlot *rows_at(const Warp &warp, uint32_t list) {
   return warp.program->lists.data() + list;
 }
 
-/// The address that a lane passes.
+/// Returns the address that a lane passes.
 inline uint64_t address_of(Warp &warp, const AddressOperand &address, int lane) {
   const auto offset = static_cast<uint64_t>(int64_t{address.offset});
   if (address.width == 8) return warp.row<uint64_t>(address.base)[lane] + offset;
@@ -67,8 +67,8 @@ inline uint32_t shared_address_of(Warp &warp, const AddressOperand &address, int
   return static_cast<uint32_t>(address_of(warp, address, lane));
 }
 
-/// False as long as other lanes of the warp are elsewhere.  Faults if some have left the kernel:
-/// `what` needs all 32.
+/// Returns whether all lanes of the warp are here.  Faults if some have exited: `what` requires all
+/// 32.
 inline bool has_whole_warp(Warp &warp, const Instruction &i, Lanes lanes, const char *what) {
   if (!warp.is_converged()) return false;
   if (lanes != kAllLanes) fault(warp, i, first_lane(~lanes), "%s without all lanes", what);

@@ -1,4 +1,4 @@
-// PTX ISA, Integer Arithmetic Instructions: add, min and max of two 16-bit integers in a register.
+// add, min and max of pairs of 16-bit integers: PTX ISA, Integer Arithmetic Instructions.
 #include <algorithm>
 #include <cstdint>
 

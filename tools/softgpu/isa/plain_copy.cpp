@@ -1,5 +1,5 @@
-// cp.async.bulk and cp.reduce.async.bulk between global and shared memory, without a tensor: PTX
-// ISA, Data Movement and Conversion Instructions: Non-tensor copy.
+// cp.async.bulk and cp.reduce.async.bulk between global and shared memory without a tensor map: PTX
+// ISA, Data Movement and Conversion Instructions, Non-tensor copy.
 #include <optional>
 
 #include "tools/softgpu/isa/async.h"
@@ -16,11 +16,11 @@ struct PlainCopy {
   AddressOperand global, smem, mbarrier;
   RegisterSlot size;
   BulkKind kind;
-  ElementType type;  ///< of a reduction
+  ElementType type;  ///< type of a reduction
 };
 static_assert(sizeof(PlainCopy) <= sizeof(Instruction::operands));
 
-/// Bytes as a tensor of rows of 16.
+/// Returns a tensor map for bytes, as rows of 16.
 TensorMap map_of(uint64_t address, uint32_t bytes, ElementType type) {
   TensorMap map;
   map.rank = 2;

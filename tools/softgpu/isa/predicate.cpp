@@ -1,4 +1,5 @@
-// PTX ISA, Logic and Shift Instructions and mov, of predicates: a predicate is a set of lanes.
+// Logic instructions and mov for predicates, which are sets of lanes: PTX ISA, Logic and Shift
+// Instructions.
 #include <cstdint>
 
 #include "tools/softgpu/isa/arithmetic.h"
@@ -10,7 +11,7 @@ namespace {
 
 struct PredicateOperands {
   RegisterSlot to, a, b;
-  Lanes a_flip, b_flip;  ///< of !%p
+  Lanes a_flip, b_flip;  ///< negation of the operand: !%p
 };
 
 template <auto kOp>
@@ -29,7 +30,7 @@ RegisterSlot read_flipped(OpcodeCursor &form, size_t operand, Lanes *flip) {
   return row;
 }
 
-/// One operand or two.
+/// Decodes an operation with one or two operands.
 template <auto kOp, size_t kNumOperands = 2>
 void decode_op(OpcodeCursor &form) {
   form.need_operands(1 + kNumOperands);

@@ -13,15 +13,15 @@ Step fence_async(Warp &warp, const Instruction &, Lanes lanes) {
   return Step::kNext;
 }
 
-/// Releases what was initialised to all of the cluster, also to those who learn of it by operations that order nothing
-/// themselves.
+/// Releases initializations to the cluster, including threads that learn of them through relaxed
+/// operations.
 Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
   warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
   if (RaceCheck *races = races_of(warp)) races->fence(warp, lanes);
   return Step::kNext;
 }
 
-/// Execution is sequentially consistent: what has been initialised, or changed, is seen by all.
+/// No operation: execution is sequentially consistent.
 Step nothing(Warp &, const Instruction &, Lanes) {
   return Step::kNext;
 }
@@ -52,7 +52,7 @@ bool decode_proxy_fence(Decoder &d, Instruction &i) {
     i.execute = fence_initialisation;
     return true;
   }
-  // Those of the proxy of tensor maps are in tensor_map_edit.cpp.
+  // Fences of the tensormap proxy are in tensor_map_edit.cpp.
   if (d.part(1) != "proxy") return false;
   check_kind(d);
   need_operands(d, 0, 0);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kMaxBytes = 16;
 
-/// Addresses of shared memory, of the lanes that may touch it; the handler faults for the others.
+/// Shared addresses of the lanes with valid accesses; the handler faults for other lanes.
 struct SharedLanes {
   Lanes lanes;
   uint32_t addresses[kWarpSize];
@@ -35,7 +35,7 @@ SharedLanes shared_lanes(Warp &warp, Lanes lanes, const AccessOperands &o,
   return shared;
 }
 
-/// Lanes that touch bytes which another of them touches too.
+/// Returns the lanes whose bytes overlap with those of another lane.
 Lanes overlapping_lanes(const SharedLanes &shared, uint32_t bytes) {
   std::pair<uint32_t, int> sorted[kWarpSize];
   int n = 0;
@@ -49,8 +49,8 @@ Lanes overlapping_lanes(const SharedLanes &shared, uint32_t bytes) {
   return overlapping;
 }
 
-/// Executes a store lane by lane.  Which of those that write to the same place wins is undefined (CUDA C++ Programming
-/// Guide, SIMT Architecture), so it must make no difference.
+/// Executes a store lane by lane.  Reports different values at one address: the winner is undefined
+/// (CUDA C++ Programming Guide, SIMT Architecture).
 Step store_one_by_one(Warp &warp, const Instruction &i, Lanes lanes, const SharedLanes &shared) {
   const AccessOperands &o = i.as<AccessOperands>();
   if ((lanes & ~shared.lanes) != 0) o.watched(warp, i, lanes & ~shared.lanes);
@@ -86,7 +86,7 @@ Step execute_checked(Warp &warp, const Instruction &i, Lanes lanes,
   RaceCheck &races = *races_of(warp);
   const SharedLanes shared = shared_lanes(warp, lanes, o, addresses);
   const bool writes = o.access != Access::kRead, is_update = o.access == Access::kUpdate;
-  // What it releases includes itself.
+  // The release includes this access.
   races.touch(warp, i, shared.lanes, shared.addresses, o.bytes,
               {.writes = writes, .is_strong = o.order.is_strong});
   if (o.order.is_strong && writes)

@@ -5,7 +5,7 @@
 
 namespace softgpu {
 
-/// Executes an instruction that has AccessOperands, whose addresses are not yet places, and looks for races.
+/// Executes an instruction with AccessOperands and untranslated addresses, and checks for races.
 Step execute_checked(Warp &, const Instruction &, Lanes, const LaneAddresses &);
 
 }  // namespace softgpu

@@ -1,4 +1,4 @@
-// What a bulk reduction does to global memory.
+// Bulk reductions to global memory.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace softgpu {
 
-/// True of the types that add_elements knows.
+/// Returns whether add_elements supports the type.
 bool can_add(ElementType);
-/// to[i] += from[i] for the elements in so many bytes.
+/// Adds to[i] += from[i] for the elements in `bytes` bytes.
 void add_elements(ElementType, std::byte *to, const std::byte *from, uint32_t bytes);
 
 }  // namespace softgpu

@@ -1,4 +1,4 @@
-// What a word of a register stands for, as a parameter of templates: Value::of(Value::Held word).
+// Interpretations of a register word, as template parameters: Value::of(Value::Held word).
 #pragma once
 
 #include <bit>
@@ -15,12 +15,12 @@ struct Plain {
   using Held = Word<T>;
   static T of(Held word) { return value_of<T>(word); }
 };
-/// fp32 with .ftz
+/// fp32 with .ftz.
 struct FlushedFloat {
   using Held = uint32_t;
   static float of(uint32_t word) { return flush(std::bit_cast<float>(word)); }
 };
-/// The lower or the upper half of a register.
+/// The lower or upper half of a register.
 template <class Format, bool kUpper = false, bool kFtz = false>
 struct Half {
   using Held = uint32_t;

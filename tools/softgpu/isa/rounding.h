@@ -1,4 +1,4 @@
-// Rounding modes other than to the nearest.
+// Rounding modes other than to nearest.
 #pragma once
 
 #include <cfenv>
@@ -14,8 +14,8 @@
 
 namespace softgpu {
 
-/// Sets the rounding mode of the processor while it lives.  Arithmetic on x86 obeys MXCSR alone, of
-/// which a change takes a quarter of the time of fesetround, which changes that of the x87 too.
+/// Sets the rounding mode of the processor for its lifetime.  SSE arithmetic uses only MXCSR, whose
+/// change takes a quarter of the time of fesetround, which also sets the mode of the x87.
 class RoundingMode {
  public:
 #ifdef __SSE2_MATH__
@@ -27,7 +27,7 @@ class RoundingMode {
   }
 
  private:
-  static constexpr uint32_t kMask = 0x6000;  ///< the bits of FE_TOWARDZERO, three places up
+  static constexpr uint32_t kMask = 0x6000;  ///< bits of FE_TOWARDZERO, shifted left by three
   uint32_t before_;
 #else
   explicit RoundingMode(int mode) : before_(std::fegetround()) {
@@ -42,18 +42,18 @@ class RoundingMode {
 #endif
 };
 
-/// Performs an elementwise instruction in its rounding mode.
+/// Executes an element-wise instruction with its rounding mode.
 inline Step execute_rounding(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<ElementwiseOperands>();
   const RoundingMode mode(o.rounding);
-  // The call by a pointer keeps the compiler from moving arithmetic out of the mode's lifetime.
+  // An indirect call prevents the compiler from moving arithmetic out of the mode's lifetime.
   return o.rounded(warp, i, lanes);
 }
 
-/// Gives an elementwise instruction, already decoded, a rounding mode as of <cfenv>.
+/// Sets the rounding mode, a <cfenv> constant, of a decoded element-wise instruction.
 inline void set_rounding(OpcodeCursor &form, int mode) {
   if (mode == FE_TONEAREST) return;
-  // The operands remain those of the handler that is called.
+  // Keeps the operands for the handler that is called.
   ElementwiseOperands o = form.instruction.as<ElementwiseOperands>();
   o.rounding = mode;
   o.rounded = form.instruction.execute;
@@ -63,8 +63,8 @@ inline void set_rounding(OpcodeCursor &form, int mode) {
 
 constexpr int kRoundingModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
 
-/// The rounding mode of the one of these modifiers that the opcode has, in the order of
-/// kRoundingModes; or `otherwise`.
+/// Returns the rounding mode for the opcode's modifier in the list, which is in the order of
+/// kRoundingModes, or `otherwise`.
 inline int take_rounding(OpcodeCursor &form, int otherwise,
                          std::initializer_list<std::string_view> names = {"rn", "rz", "rm", "rp"}) {
   const int mode = form.take_any(names);

@@ -1,4 +1,4 @@
-// PTX ISA, Comparison and Selection Instructions: selp and slct.
+// selp and slct: PTX ISA, Comparison and Selection Instructions.
 #include <cstdint>
 
 #include "tools/softgpu/isa/arithmetic.h"
@@ -35,7 +35,7 @@ void decode_selp(OpcodeCursor &form) {
   form.instruction.execute = width == 8 ? selp<uint64_t> : selp<uint32_t>;
 }
 
-/// slct: a where c is not negative; a NaN counts as negative, -0 does not.
+/// slct: selects a if c is not negative.  A NaN counts as negative, -0 does not.
 template <class C, bool kFtz>
 constexpr auto select_by_sign = []<class T>(T a, T b, C c) {
   if constexpr (kFtz) c = flush(c);
@@ -49,7 +49,7 @@ void decode_slct_of(OpcodeCursor &form) {
   with_flags([&](auto ftz) { decode_elementwise<select_by_sign<float, ftz>, T>(form); },
              form.take("ftz"));
 }
-/// slct.dtype.ctype
+/// Decodes slct.dtype.ctype.
 void decode_slct(OpcodeCursor &form) {
   const Type type = form.take_other_type();
   if (!is_scalar(type)) form.unknown_type();

@@ -1,7 +1,7 @@
 // setmaxnreg: PTX ISA, Miscellaneous Instructions.
 //
-// PTX has as many registers as it names, so that the limit itself shows nothing here.  What can be checked is that
-// the block's registers balance: an increase waits until others have given back as many.
+// PTX has an unlimited number of registers, so the limit itself cannot be checked.  The balance of
+// the block can: an increase waits until other warps have released enough registers.
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/isa/tensor.h"
 #include "tools/softgpu/machine/block.h"

@@ -1,4 +1,5 @@
-// PTX ISA, Warp Level Matrix Instructions and Asynchronous Warpgroup Level Matrix Instructions.
+// Dispatch of matrix instructions: PTX ISA, Warp Level Matrix Instructions and Asynchronous
+// Warpgroup Level Matrix Instructions.
 #include "tools/softgpu/isa/tensor.h"
 
 namespace softgpu {

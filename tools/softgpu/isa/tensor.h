@@ -1,4 +1,4 @@
-// The parts of decode_tensor.  Each returns false for a statement that is not its own.
+// Parts of decode_tensor.  Each returns false for other statements.
 #pragma once
 
 #include "tools/softgpu/program/decoder.h"

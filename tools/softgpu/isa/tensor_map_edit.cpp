@@ -1,4 +1,4 @@
-// Tensor maps that change on the device: tensormap.replace, tensormap.cp_fenceproxy,
+// Tensor maps that are modified on the device: tensormap.replace, tensormap.cp_fenceproxy,
 // fence.proxy.tensormap and prefetch.tensormap.  PTX ISA, Tensor Map Proxy and tensormap.replace.
 #include <algorithm>
 #include <cstring>
@@ -40,7 +40,7 @@ constexpr std::string_view kFields[] = {
     "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
     "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"};
 
-/// The numbers that tensormap.replace has for types.
+/// Type codes of tensormap.replace.
 constexpr ElementType kElementTypes[] = {
     ElementType::kU8,     ElementType::kU16, ElementType::kU32,  ElementType::kS32,
     ElementType::kU64,    ElementType::kS64, ElementType::kF16,  ElementType::kF32,
@@ -52,17 +52,17 @@ struct Replace {
   RegisterSlot value;
   Field field;
   uint8_t dimension;
-  uint8_t width;  ///< of the value
+  uint8_t width;  ///< width of the value
   bool is_shared;
 };
 
-/// Sets a field; nullptr if it may have the value, else what is wrong.
+/// Sets a field.  Returns nullptr, or the name of the field if the value is invalid.
 const char *set_field(TensorMap &map, const Replace &o, uint64_t value) {
   switch (o.field) {
     case Field::kGlobalAddress:
       map.base = value;
       return value % 16 == 0 ? nullptr : "a base that is not 16-byte aligned";
-    case Field::kRank:  // one less than the rank
+    case Field::kRank:  // value is rank - 1
       map.rank = static_cast<uint8_t>(value + 1);
       return value <= 4 ? nullptr : "the rank";
     case Field::kBoxDim:
@@ -93,14 +93,14 @@ const char *set_field(TensorMap &map, const Replace &o, uint64_t value) {
   return "the field";
 }
 
-/// After a change the proxy of tensor maps has to be told again.
+/// Records a modification, which requires a new release and acquire by the tensormap proxy.
 void note_changed(Block &block, uint64_t address, MapChange change) {
   ChangedMaps::get().set(address, change);
   block.acquired_maps.erase(address);
   if (change == MapChange::kMade) block.changed_maps.insert(address);
 }
 
-/// What tensormap.replace begins with: a map, or 128 bytes of 0, of which one is being made.
+/// Returns the map that tensormap.replace modifies; 128 zero bytes are an empty map.
 TensorMap map_to_change(Warp &warp, const Instruction &i, int lane, const std::byte *bytes) {
   if (const auto map = unpack(bytes)) return *map;
   if (std::any_of(bytes, bytes + kMapBytes, [](std::byte x) { return x != std::byte{0}; }))
@@ -134,13 +134,14 @@ Step replace(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-// ---- the proxy of tensor maps
+// ---- tensormap proxy
 
 struct CopyMap {
   AddressOperand to, from;
 };
 
-/// tensormap.cp_fenceproxy: from shared memory to global, by the whole warp, and releases it.
+/// tensormap.cp_fenceproxy: copies a map from shared to global memory by the complete warp, and
+/// releases it.
 Step copy_map(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   const auto &o = i.as<CopyMap>();
@@ -167,7 +168,8 @@ Step acquire_map(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// What any thread of the block has changed: one that came behind a barrier releases it as well.
+/// Releases all modifications of the block: a thread after a barrier also releases earlier ones of
+/// other threads.
 Step release_maps(Warp &warp, const Instruction &, Lanes) {
   ChangedMaps::get().release(warp.block->changed_maps);
   warp.block->changed_maps.clear();
@@ -183,7 +185,7 @@ Step prefetch_map(Warp &warp, const Instruction &i, Lanes lanes) {
 
 // ---- decoding
 
-/// The part of an opcode that is a scope.
+/// Returns the scope in an opcode part.
 std::string_view scope_of(const Decoder &d, size_t part) {
   const std::string_view scope = d.part(part);
   if (scope != "cta" && scope != "cluster" && scope != "gpu" && scope != "sys") d.unknown("scope");

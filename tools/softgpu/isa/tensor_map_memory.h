@@ -1,4 +1,4 @@
-// Tensor maps where TMA finds them: in the parameters of a kernel, or in global memory.
+// Tensor maps that TMA reads: in kernel parameters or global memory.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace softgpu {
 
-/// The map at an address; faults if there is none, and reports one that was changed on the device
-/// and is used without fence.proxy.tensormap.
+/// Returns the map at an address.  Faults if there is none, and reports a map that was modified on
+/// the device and is used without fence.proxy.tensormap.
 TensorMap read_tensor_map(Warp &, const Instruction &, int lane, uint64_t address);
 
 }  // namespace softgpu

@@ -6,14 +6,14 @@
 
 #include "tools/softgpu/options.h"
 
-// A product and the sum that follows become one fma, in the vectors below.
+// Contracts products and sums of the vectors below to fma.
 #pragma GCC optimize("fp-contract=fast")
 
 namespace softgpu {
 namespace {
 
-// What a block computes at once: kColumns columns of registers, of kHalves halves of the rows; its
-// sums stay in vector registers, 16 of 32 or 8 of 16.
+// Tile that is computed at once: kColumns columns of registers by kHalves halves of the rows.  Its
+// sums are in 16 vector registers of 32, or 8 of 16.
 #ifdef __AVX512F__
 constexpr int kVectorBytes = 64, kHalves = 2;
 #else
@@ -35,20 +35,20 @@ inline void store(float *to, Vector v) {
   std::memcpy(to, &v, sizeof v);
 }
 
-/// Four lanes have the same row, and columns that are 2 apart: of B, a vector needs the same 4
-/// numbers again and again.
+/// Repeats 4 numbers of B over a vector: four lanes have the same row, and columns that are 2
+/// apart.
 inline Vector repeat(Vector from, int which) {
   Indices indices;
   for (int i = 0; i < kVectorLanes; i++) indices[i] = which * 4 + i % 4;
   return __builtin_shuffle(from, indices);
 }
 
-/// Where the register of `column` (even columns of a group, or odd ones) and `half` begins.
+/// Returns the start of the register of `column` (even or odd columns of a group) and `half`.
 inline float *register_of(float *d, int column, int half) {
   return d + ((column / 2) * 4 + half * 2 + column % 2) * kWarpSize;
 }
 
-/// The sums of kUsed columns of registers from `first`, for all k.
+/// Computes the sums of kUsed columns of registers from `first` on, over all k.
 template <int kUsed>
 void multiply_add_block(float *d, const ProductRows &a, const ProductColumns &b, int depth,
                         int first, int first_half) {
@@ -79,9 +79,9 @@ void multiply_add_block(float *d, const ProductRows &a, const ProductColumns &b,
   for_each_sum([](Vector &sum, float *to) { store(to, sum); });
 }
 
-/// As tensor cores are known to add (Fasi, Higham, Mikaitis, Pranesh: Numerical behavior of NVIDIA
-/// tensor cores, 2021): the products of a block and the accumulator are cut to a common exponent,
-/// with a few bits more, added, and the sum is cut to fp32.
+/// Adds like tensor cores (Fasi, Higham, Mikaitis, Pranesh: Numerical behavior of NVIDIA tensor
+/// cores, 2021): the products of a block and the accumulator are truncated to a common exponent
+/// with a few extra bits and added, and the sum is truncated to fp32.
 float truncated_sum(const double *terms, int num_terms, int extra_bits) {
   double plain = 0;
   int exponent = -1000;

@@ -1,7 +1,7 @@
-// D += A B in the layout in which mma, wmma (ours) and wgmma keep matrices in registers.
+// D += A B in the register layout of mma, wmma (as emulated) and wgmma.
 //
-// 16 rows of D belong to a warp.  Its columns come in groups of 8, of 4 registers each: register
-// (h, c) of a group has in lane l the element of row 8 h + l / 4 and column 2 (l % 4) + c (PTX ISA,
+// A warp has 16 rows of D.  Its columns are in groups of 8 with 4 registers each: register (h, c)
+// of a group has, in lane l, the element of row 8 h + l / 4 and column 2 (l % 4) + c (PTX ISA,
 // Matrix Fragments for mma.m16n8k16).
 #pragma once
 
@@ -15,16 +15,16 @@ namespace softgpu {
 
 constexpr int kMaxProductColumns = 256, kMaxProductDepth = 16;
 
-/// 16 rows of A: for each k and half of the rows, the factor of each lane.
+/// 16 rows of A: the factor of each lane, for each k and half of the rows.
 struct ProductRows {
   alignas(64) float factors[kMaxProductDepth][2][kWarpSize];
 };
 
-/// B: for each k, a group of 8 columns after the other: first the 4 even columns of it, then the
-/// odd ones.
+/// B: for each k, groups of 8 columns; first the 4 even columns of a group, then the odd ones.
 struct ProductColumns {
   alignas(
-      64) float factors[kMaxProductDepth * kMaxProductColumns + 16];  ///< vectors are read beyond
+      /// padded for vector loads beyond the end
+      64) float factors[kMaxProductDepth * kMaxProductColumns + 16];
   int num_columns = 8;
 
   float *group(int k, int j) { return factors + k * num_columns + j * 8; }
@@ -42,8 +42,8 @@ inline Float8 widened(Half8 halves) {
   return numbers;
 }
 
-/// A block of A as it lies in rows of k: element i of row k belongs to row 8 `half` + i of A and
-/// column 8 `block_k` + k.
+/// Sets a block of A from rows of k: element i of row k belongs to row 8 `half` + i of A and column
+/// 8 `block_k` + k.
 template <class Format>
 inline void put_rows(ProductRows &a, int half, int block_k, const Matrix8x8 &rows_of_k) {
   for (int k = 0; k < 8; k++) {
@@ -57,8 +57,8 @@ inline void put_rows(ProductRows &a, int half, int block_k, const Matrix8x8 &row
   }
 }
 
-/// A block of B in rows of k: element i of row k is in row 8 `block_k` + k and column 8 `j` + i of
-/// B.
+/// Sets a block of B from rows of k: element i of row k is in row 8 `block_k` + k and column 8 `j`
+/// + i of B.
 template <class Format>
 inline void put_columns(ProductColumns &b, int j, int block_k, const Matrix8x8 &rows_of_k) {
   for (int k = 0; k < 8; k++) {
@@ -69,9 +69,9 @@ inline void put_columns(ProductColumns &b, int j, int block_k, const Matrix8x8 &
   }
 }
 
-/// d += a b, with sums in order of k by fp32 fma, or cut as options().truncated_sums says; nothing
-/// at all, and no look at the factors, if options().skips_products.  `d`: rows of 32 lanes, 4 for
-/// each group of 8 columns.
+/// Computes d += a b, with sums in order of k by fp32 fma, or truncated according to
+/// options().truncated_sums.  With options().skips_products it neither computes nor reads the
+/// factors. @param d  registers of 32 lanes, 4 for each group of 8 columns
 void multiply_add(float *d, const ProductRows &a, const ProductColumns &b, int depth);
 
 }  // namespace softgpu

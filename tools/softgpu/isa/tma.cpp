@@ -1,5 +1,5 @@
 // cp.async.bulk.tensor and cp.reduce.async.bulk.tensor: PTX ISA, Data Movement and Conversion
-// Instructions: Tensor copy.
+// Instructions, Tensor copy.
 #include "tools/softgpu/isa/async.h"
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/isa/reduce_elements.h"
@@ -11,7 +11,7 @@ namespace {
 
 struct TensorCopy {
   AddressOperand smem, map, mbarrier;
-  uint32_t rows;  ///< list: coordinates, offsets of im2col loads, mask of multicast
+  uint32_t rows;  ///< index of a list: coordinates, offsets of im2col loads, multicast mask
   BulkKind kind;
   uint8_t rank;
   bool is_im2col, is_multicast;
@@ -24,7 +24,7 @@ uint32_t value_of(Warp &warp, const TensorCopy &o, uint32_t index, int lane) {
   return warp.row<uint32_t>(rows_at(warp, o.rows)[index])[lane];
 }
 
-/// The map must be of the same kind as the instruction.
+/// Checks that map and instruction are of the same kind.
 void check_map(Warp &warp, const Instruction &i, int lane, const TensorMap &map) {
   const auto &o = i.as<TensorCopy>();
   if (map.rank != o.rank)
@@ -42,15 +42,15 @@ void check_map(Warp &warp, const Instruction &i, int lane, const TensorMap &map)
     fault(warp, i, lane, "reduction of a type that is not supported");
 }
 
-/// PTX ISA, Im2col Mode: offsets have as many bits as the rank leaves.
+/// PTX ISA, Im2col Mode: the rank determines the number of bits per offset.
 void check_offset(Warp &warp, const Instruction &i, int lane, uint32_t offset) {
   const int rank = i.as<TensorCopy>().rank;
   const uint32_t limit = rank == 3 ? 65535 : rank == 4 ? 255 : 31;
   if (offset > limit) fault(warp, i, lane, "im2col offset %u", offset);
 }
 
-/// The first pixel must be one of the box of pixels, at a multiple of the step from its corner.
-/// That of an image behind the last does not matter.
+/// Checks that the first pixel is in the pixel box, at a multiple of the step from its corner.
+/// Pixels of an image after the last one are not checked.
 void check_first_pixel(Warp &warp, const Instruction &i, int lane, const BulkCopy &copy) {
   const TensorMap &map = copy.map;
   const size_t image = map.rank - 1u;
@@ -66,8 +66,7 @@ void check_first_pixel(Warp &warp, const Instruction &i, int lane, const BulkCop
   }
 }
 
-/// PTX ISA, Swizzling Modes: the pattern is one of addresses, which a box must not begin in the
-/// middle of.
+/// PTX ISA, Swizzling Modes: the pattern depends on the address, so a box must begin at its start.
 void check_shared_address(Warp &warp, const Instruction &i, int lane, const BulkCopy &copy) {
   if (copy.smem % 128 != 0)
     fault(warp, i, lane, "TMA with shared address %#x, not 128-byte aligned", copy.smem);
@@ -77,8 +76,9 @@ void check_shared_address(Warp &warp, const Instruction &i, int lane, const Bulk
               copy.smem, pattern);
 }
 
-/// Three rules that are not in the PTX ISA, but were seen on an H200 (driver 580.159).  The first two ended in
-/// cudaErrorIllegalInstruction; under the third the columns behind the last one were overwritten.
+/// Checks three rules that are not in the PTX ISA, but were observed on an H200 (driver 580.159).
+/// Violations of the first two caused cudaErrorIllegalInstruction; under the third, columns after
+/// the last one were overwritten.
 void check_units(Warp &warp, const Instruction &i, int lane, const BulkCopy &copy) {
   constexpr int kUnitBytes = 16;
   const TensorMap &map = copy.map;
@@ -99,7 +99,7 @@ void check_units(Warp &warp, const Instruction &i, int lane, const BulkCopy &cop
               static_cast<int>(columns), kUnitBytes);
 }
 
-/// Which blocks a load lands in, and the mbarrier that it signals.
+/// Reads the destination blocks of a load and its mbarrier.
 void read_target(Warp &warp, const Instruction &i, int lane, BulkCopy &copy) {
   const auto &o = i.as<TensorCopy>();
   const uint32_t rank = copy.smem >> kRankShift;
@@ -142,7 +142,7 @@ Step copy_tensor(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// A prefetch into the cache of level 2 moves nothing that a program can see.
+/// A prefetch to the L2 cache has no visible effect.
 Step prefetch(Warp &, const Instruction &, Lanes) {
   return Step::kNext;
 }

@@ -1,4 +1,4 @@
-// The fundamental types of PTX instructions.
+// Fundamental types of PTX instructions.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace softgpu {
 
 enum class Type : uint8_t {
-  kNone,  ///< no type, or one that no instruction here has
+  kNone,  ///< no type, or one that no supported instruction uses
   kPred,
   kB16,
   kU16,
@@ -43,16 +43,16 @@ inline Type type_of(std::string_view name) {
   return found == kNames.end() ? Type::kNone : static_cast<Type>(found - kNames.begin());
 }
 
-/// An integer or bits of 16, 32 or 64 bits.
+/// Returns whether the type is an integer or untyped bits of 16, 32 or 64 bits.
 constexpr bool is_integer(Type type) {
   return type >= Type::kB16 && type <= Type::kS64;
 }
-/// Types of 16, 32 and 64 bits that are a register each.
+/// Returns whether the type has 16, 32 or 64 bits and fills a register.
 constexpr bool is_scalar(Type type) {
   return is_integer(type) || type == Type::kF32 || type == Type::kF64;
 }
 
-/// What a value of a type is to C++; void where it takes a template of its own.
+/// C++ type of a value; void for types with separate templates.
 template <Type type>
 using Native =
     std::tuple_element_t<static_cast<size_t>(type),
@@ -60,19 +60,19 @@ using Native =
                                     int32_t, uint64_t, uint64_t, int64_t, uint8_t, int8_t, void,
                                     void, void, void, void, void, float, double, void>>;
 
-/// How a row keeps registers of a C++ type: those of 16 bits have words of 32 with an upper half of
+/// C++ type of a register slot's elements: 16-bit registers use 32-bit words with an upper half of
 /// 0.
 template <class T>
 using Word = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
-/// An integer with room for a product of two of T, of the same sign.
+/// Integer of the same signedness that holds a product of two T.
 template <class T>
 using Wide =
     std::conditional_t<sizeof(T) == 8,
                        std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
                        std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
-/// Bytes of a register that holds a value of the type, as ptx::Register::width.
+/// Returns the bytes of a register for a value of the type, as in ptx::Register::width.
 constexpr int register_width(Type type) {
   switch (type) {
     case Type::kPred:

@@ -1,7 +1,7 @@
 // wgmma: issue, groups and waits.  PTX ISA, Asynchronous Warpgroup Level Matrix Instructions.
 //
-// A wgmma is one operation of the four warps of a warpgroup: it begins when all four have issued it, and when it is
-// complete, so are all of its reads of shared memory.
+// A wgmma is one operation of the four warps of a warpgroup: it begins when all four have issued
+// it, and its completion includes all its reads of shared memory.
 #include "tools/softgpu/isa/wgmma.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace softgpu {
 namespace {
 
-/// The four warps must pass the same descriptors to the same instructions.
+/// Checks that the four warps pass the same descriptors to the same instructions.
 void compare_with_warpgroup(Warp &warp, const Instruction &i, const WgmmaOperation &operation) {
   auto &warpgroups = warp.block->wgmma;
   const auto warpgroup = static_cast<size_t>(warp.index / 4);
@@ -34,7 +34,7 @@ void compare_with_warpgroup(Warp &warp, const Instruction &i, const WgmmaOperati
     fault(warp, i, -1, "the warps of a warpgroup pass different operands to wgmma");
 }
 
-/// The index of the live accumulator that has these rows, or -1.
+/// Returns the index of the live accumulator with these registers, or -1.
 int find_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *rows, size_t num_rows) {
   const auto &accumulators = warp.wgmma.accumulators;
   for (size_t index = 0; warp.wgmma.num_live != 0 && index < accumulators.size(); index++) {
@@ -47,8 +47,9 @@ int find_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *rows,
   return -1;
 }
 
-/// Reports accumulators that are not as a wait has given them back: only wgmma may change them without a wgmma.fence.
-/// What a wgmma does not read is not asked for; it has another value soon.
+/// Reports accumulators that differ from the values that a wait has returned: without a
+/// wgmma.fence, only wgmma may modify them.  Accumulators that the wgmma overwrites without reading
+/// are ignored.
 void check_unchanged(Warp &warp, const Instruction &i, const RegisterSlot *rows, size_t num_rows,
                      bool accumulates) {
   for (WgmmaAccumulator &x : warp.wgmma.accumulators) {
@@ -64,7 +65,7 @@ void check_unchanged(Warp &warp, const Instruction &i, const RegisterSlot *rows,
   }
 }
 
-/// Moves the values of rows into an accumulator, unless nobody will read them.
+/// Moves the values of registers into an accumulator, unless the wgmma does not read them.
 uint32_t take_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *rows,
                           size_t num_rows, bool accumulates) {
   WgmmaState &state = warp.wgmma;
@@ -89,7 +90,7 @@ uint32_t take_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *
   return index;
 }
 
-/// Values come back into the rows, whatever these are called now.
+/// Returns the values to the registers, which may have been renamed.
 void give_back(Warp &warp, WgmmaAccumulator &accumulator) {
   for (size_t r = 0; r < accumulator.rows.size(); r++) {
     std::memcpy(warp.row<uint32_t>(accumulator.rows[r]), &accumulator.values[r * kWarpSize],
@@ -163,7 +164,7 @@ struct WaitGroup {
   uint32_t num_pending;
 };
 
-/// Until at most so many of the latest groups are in flight.
+/// Waits until at most the given number of latest groups is pending.
 Step wait_group(Warp &warp, const Instruction &i, Lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   WgmmaState &state = warp.wgmma;
@@ -175,7 +176,7 @@ Step wait_group(Warp &warp, const Instruction &i, Lanes) {
   if (end != operations.begin()) {
     const auto last = end - 1;
     perform_wgmma(warp, last->sequence + 1);
-    if (!last->is_done) return Step::kRetry;  // another warp of the warpgroup has not issued it yet
+    if (!last->is_done) return Step::kRetry;  // another warp of the warpgroup has not issued it
     if (RaceCheck *races = races_of(warp)) races->wait_for_wgmma(warp, last->sequence + 1);
   }
   operations.erase(operations.begin(), end);
@@ -197,7 +198,8 @@ int num_columns_of(Decoder &d) {
   return columns;
 }
 
-/// wgmma.mma_async.sync.aligned.SHAPE.f32.TYPE.TYPE d, a, b, scale-d, scale-a, scale-b{, trans-a}, trans-b
+/// wgmma.mma_async.sync.aligned.SHAPE.f32.TYPE.TYPE
+///     d, a, b, scale-d, scale-a, scale-b{, trans-a}, trans-b
 void decode_issue(Decoder &d, Instruction &i) {
   const auto &operands = d.operands();
   if (d.statement().opcode.size() != 8 || d.part(5) != "f32" || d.part(6) != d.part(7) ||
@@ -210,7 +212,7 @@ void decode_issue(Decoder &d, Instruction &i) {
   o.a_is_in_registers = operands[1].kind == ptx::OperandKind::kVector;
   if (operands.size() != (o.a_is_in_registers ? 7 : 8)) d.unknown("number of operands of wgmma");
 
-  // The values stay where they are, so that the rows that are read are those that are written.
+  // Accumulators are updated in place: the same registers are read and written.
   read_rows(d, operands[0]);
   const auto accumulators = write_rows(d, operands[0]);
   for (const auto &x : registers_of(operands[0])) d.hold(x);

@@ -1,5 +1,5 @@
-// Matrix descriptors: where in shared memory the core matrices of wgmma lie.  PTX ISA, Asynchronous Warpgroup Level
-// Matrix Shared Memory Layout, and Matrix Descriptor Format.
+// Matrix descriptors: addresses of the core matrices of wgmma in shared memory.  PTX ISA,
+// Asynchronous Warpgroup Level Matrix Shared Memory Layout, and Matrix Descriptor Format.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace softgpu {
 
-/// Eight rows of 16 bytes: where the first begins, and how far apart they are before they are swizzled; in units of 16
-/// bytes, as all of a descriptor.
+/// Core matrix: start of its eight rows of 16 bytes and their distance before swizzling, in units
+/// of 16 bytes, like all descriptor fields.
 struct CoreMatrix {
   uint32_t first, pitch;
 };
@@ -24,15 +24,16 @@ class MatrixDescriptor {
 
   static bool has_base_offset(uint64_t bits) { return (bits >> 49 & 7) != 0; }
 
-  /// K-major: rows of a core matrix are rows of A or columns of B, of which it has the `outer`-th 8; each row has the
-  /// `block_k`-th 8 of k.
+  /// Returns a K-major core matrix: its rows are the `outer`-th 8 rows of A or columns of B; each
+  /// row has the `block_k`-th 8 of k.
   CoreMatrix k_major(uint32_t outer, uint32_t block_k) const {
     const uint32_t first = start_ + outer * stride_;
     if (swizzle_ == Swizzle::kNone) return {first + block_k * leading_, 1};
     return {first + block_k, swizzle_span(swizzle_) / 16};
   }
 
-  /// MN-major: a row has the `outer`-th 8 rows of A or columns of B; the rows are the `block_k`-th 8 of k.
+  /// Returns an MN-major core matrix: each row has the `outer`-th 8 rows of A or columns of B; the
+  /// rows are the `block_k`-th 8 of k.
   CoreMatrix mn_major(uint32_t outer, uint32_t block_k) const {
     if (swizzle_ == Swizzle::kNone) return {start_ + outer * stride_ + block_k * leading_, 1};
     const uint32_t pitch = swizzle_span(swizzle_) / 16;
@@ -40,7 +41,7 @@ class MatrixDescriptor {
     return {first + block_k * stride_, pitch};
   }
 
-  /// The offset in shared memory of a row.
+  /// Returns the shared memory offset of a row.
   uint32_t row(const CoreMatrix &m, uint32_t i) const {
     return swizzled(16 * (m.first + i * m.pitch), swizzle_);
   }
@@ -49,7 +50,7 @@ class MatrixDescriptor {
   static uint32_t field_at(uint64_t bits, int from) {
     return static_cast<uint32_t>(bits >> from & 0x3FFF);
   }
-  /// Descriptors number the modes in the other order: 1 is 128 bytes, 3 is 32.
+  /// Descriptors number the modes in reverse order: 1 is 128 bytes, 3 is 32.
   static Swizzle mode_of(uint64_t mode) { return static_cast<Swizzle>((4 - mode) % 4); }
 
   uint32_t start_, leading_, stride_;

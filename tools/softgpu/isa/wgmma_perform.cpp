@@ -1,4 +1,4 @@
-// wgmma: the arithmetic.  B is read once for the four warps.
+// Arithmetic of wgmma.  B is read once for the four warps.
 #include <algorithm>
 #include <cstring>
 
@@ -12,13 +12,13 @@
 namespace softgpu {
 namespace {
 
-/// Reads core matrices as an operation of a warp does.
+/// Reads core matrices for an operation of a warp.
 struct Reader {
   Warp &warp;
   const WgmmaOperation &operation;
 
-  /// Calls f(r, offset) for the rows of a core matrix, which must be inside of shared memory and visible to the async
-  /// proxy.
+  /// Calls f(r, offset) for the rows of a core matrix, which must be in shared memory and visible
+  /// to the async proxy.
   template <class F>
   void for_each_row(const MatrixDescriptor &descriptor, const CoreMatrix &m, const char *factor,
                     F &&f) const {
@@ -53,7 +53,7 @@ struct Reader {
 
   const Wgmma &wgmma() const { return operation.at->as<Wgmma>(); }
 
-  /// Calls f(descriptor, matrix, half, block_k) for the core matrices of the 16 rows of A that belong to the warp.
+  /// Calls f(descriptor, matrix, half, block_k) for the core matrices of the warp's 16 rows of A.
   template <class F>
   void for_each_of_a(F &&f) const {
     const MatrixDescriptor descriptor(operation.descriptor_a);
@@ -66,7 +66,7 @@ struct Reader {
           static_cast<int>(half), static_cast<int>(block_k));
   }
 
-  /// The same of B, f(descriptor, matrix, j, block_k).
+  /// Calls f(descriptor, matrix, j, block_k) for the core matrices of B.
   template <class F>
   void for_each_of_b(F &&f) const {
     const MatrixDescriptor descriptor(operation.descriptor_b);
@@ -86,7 +86,7 @@ void read_a(const Reader &reader, ProductRows &a) {
   });
 }
 
-/// A from registers: one for each half of the rows and each half of k.
+/// Reads A from registers: one for each half of the rows and each half of k.
 template <class Format>
 void read_a_registers(const Reader &reader, ProductRows &a) {
   const WgmmaOperation &operation = reader.operation;
@@ -133,8 +133,8 @@ WgmmaOperation &operation_of(Warp &warp, uint64_t sequence) {
   return operations[static_cast<size_t>(sequence - operations.front().sequence)];
 }
 
-/// What the async proxy may read of B is what it may read for all four warps: the fence is the earliest of theirs, and B
-/// may have been written by what all four of them know of.
+/// Returns the common operation for reading B: it has the earliest fence of the four warps, and the
+/// minimum of their clocks.
 WgmmaOperation operation_of_all(Warp *const *warps, uint64_t sequence) {
   WgmmaOperation earliest = operation_of(*warps[0], sequence);
   for (int w = 1; w < 4; w++) {
@@ -145,7 +145,8 @@ WgmmaOperation operation_of_all(Warp *const *warps, uint64_t sequence) {
   return earliest;
 }
 
-/// The four warps of the warpgroup, and in `end` the number of operations that all of them have issued.
+/// Returns the four warps of the warpgroup, and in `end` the number of operations that all four
+/// have issued.
 bool find_warpgroup(Warp &warp, Warp **warps, uint64_t *end) {
   const auto &all = warp.block->warps;
   const auto first = static_cast<size_t>(warp.index / 4 * 4);

@@ -1,10 +1,10 @@
-// wmma.m16n16k16 of fp16 and bf16 with sums in fp32: PTX ISA, Warp-level Matrix Instructions Using
+// wmma.m16n16k16 for fp16 and bf16 with fp32 sums: PTX ISA, Warp-level Matrix Instructions Using
 // wmma.
 //
-// Which element lies where in a fragment is not specified.  Ours are those of mma.m16n8k16: A has a
-// register for each half of the rows and each half of k, B for each half of k and each half of the
-// columns, C and D are two groups of 8 columns (tensor_product.h).  Fragments of fp16 have twice
-// the registers that they need; the others repeat them.
+// The layout of fragments is unspecified; this implementation uses that of mma.m16n8k16.  A has a
+// register per half of the rows and half of k, B per half of k and half of the columns; C and D are
+// two groups of 8 columns (tensor_product.h).  fp16 fragments have twice as many registers as
+// required, so the others are copies.
 #include <cstring>
 
 #include "tools/softgpu/isa/operands.h"
@@ -18,23 +18,23 @@ namespace {
 struct WmmaMemory {
   AddressOperand address;
   RegisterSlot stride;  ///< in elements
-  uint32_t rows;        ///< list
+  uint32_t rows;        ///< index of a list
   uint8_t num_rows;
   Space space;
   bool is_by_column;
-  bool is_transposed;  ///< of A and B: k is not the dimension that lies together in memory
+  bool is_transposed;  ///< A and B: the contiguous dimension in memory is not k
   bool is_b;
 };
 struct WmmaProduct {
-  uint32_t d, a, b, c;  ///< lists
+  uint32_t d, a, b, c;  ///< indices of lists
 };
 
 constexpr int kSize = 16;
 
-/// The 16 rows (or columns) of a matrix in memory, each of 16 elements.
+/// The 16 rows (or columns) of a matrix in memory, with 16 elements each.
 struct MemoryRows {
   std::byte *at[kSize];
-  SharedMemory *smem = nullptr;  ///< that they lie in, if any
+  SharedMemory *smem = nullptr;  ///< shared memory that contains the rows, or null
   uint64_t addresses[kSize];
 };
 
@@ -66,7 +66,7 @@ MemoryRows memory_rows(Warp &warp, const Instruction &i, uint32_t element_bytes,
   }
   RaceCheck *races = races_of(warp);
   if (races != nullptr && is_shared) {
-    // Which lane has which element is not specified, so that all touch all of them.
+    // The lane of each element is unspecified, so each lane counts as accessing all elements.
     for (const uint64_t address : rows.addresses)
       races->touch_together(warp, i, kAllLanes, static_cast<uint32_t>(address),
                             kSize * element_bytes, {.writes = is_write, .is_strong = false});
@@ -82,7 +82,7 @@ void watch(Warp &warp, const Instruction &i, const MemoryRows &memory, Lanes lan
   watch_shared(warp, i, lanes, shared, bytes, access);
 }
 
-/// As the hardware does with ldmatrix: four matrices of 8 rows of 16 bytes.
+/// Counts the access of A or B like ldmatrix: four matrices of 8 rows of 16 bytes.
 void watch_factor(Warp &warp, const Instruction &i, const MemoryRows &memory) {
   count_bytes(warp, i, kSize * kSize * 2);
   if (!watches_memory()) return;
@@ -95,7 +95,7 @@ void watch_factor(Warp &warp, const Instruction &i, const MemoryRows &memory) {
   }
 }
 
-/// Calls f(register, lane, row, column) for the elements of an accumulator, as they lie in memory.
+/// Calls f(register, lane, row, column) for the elements of an accumulator in memory order.
 template <class F>
 void for_each_sum(bool is_by_column, F &&f) {
   for (int r = 0; r < 8; r++)
@@ -108,7 +108,8 @@ void for_each_sum(bool is_by_column, F &&f) {
     }
 }
 
-/// Two columns of a row are an access of 8 bytes, two rows of a column are two of 4.
+/// Counts the access of an accumulator: 8 bytes for two columns of a row, 2 x 4 bytes for two rows
+/// of a column.
 void watch_sums(Warp &warp, const Instruction &i, const MemoryRows &memory, Access access) {
   count_bytes(warp, i, kSize * kSize * 4);
   if (!watches_memory()) return;
@@ -141,7 +142,7 @@ Step load_factor(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// A matrix in the order of memory.
+/// A matrix in memory order.
 struct Tile {
   float at[kSize][kSize];
 };
@@ -161,7 +162,7 @@ Step load_sums(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// Each lane has written its elements, for the check of proxies.
+/// Records the generic writes of each lane, for the proxy check.
 void note_writes(Warp &warp, const MemoryRows &memory, bool is_by_column) {
   if (memory.smem == nullptr || !memory.smem->watches_proxies()) return;
   for_each_sum(is_by_column, [&](int, int lane, int row, int column) {
@@ -213,7 +214,7 @@ size_t num_factor_registers(const Decoder &d, std::string_view type) {
   return type == "f16" ? 8 : 4;
 }
 
-/// wmma.load.{a,b,c}.sync.aligned.LAYOUT.SHAPE{.SPACE}.TYPE r, [p], stride; wmma.store.d likewise.
+/// wmma.load.{a,b,c}.sync.aligned.LAYOUT.SHAPE{.SPACE}.TYPE r, [p], stride; and wmma.store.d.
 void decode_memory(Decoder &d, Instruction &i, bool is_store) {
   allow_parts(d, {"load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "m16n16k16",
                   "global", "shared", "shared::cta", "f16", "bf16", "f32"});
