@@ -1,8 +1,10 @@
-/* Counts of what runs on the software device, by region of a program.
+/* Kernel counters of the software device for a region of a program.
  *
- * libcudart.so of the software device exports this function; a program that may also run on the real one looks it up:
+ * The software device's libcudart.so exports this function.  Programs that may also run with the
+ * real runtime look it up:
  *
- *     const char *(*take)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "softgpu_take_counts");
+ *     typedef const char *take_t(void);
+ *     take_t *take = (take_t *)dlsym(RTLD_DEFAULT, "softgpu_take_counts");
  */
 #ifndef TOOLS_SOFTGPU_COUNTS_H_
 #define TOOLS_SOFTGPU_COUNTS_H_
@@ -11,12 +13,13 @@
 extern "C" {
 #endif
 
-/* Waits for all work of all devices, and returns JSON of what ran since the last call, or since the process began: the
- * text that SOFTGPU_COUNT's file has (README.md, Counts) without its lists of lines.  Kernels that did not run in
- * between are not in it.  The file, which is written when the process ends, has all that ran whoever asked before.
+/* Waits for all work of all devices, and returns the counters of kernels that ran since the last
+ * call (at first: since the process began) as JSON.  The text has the format of SOFTGPU_COUNT's
+ * file (README.md, Counts) without the lists of lines.  It does not affect the file, which is
+ * written when the process ends and covers the complete process.
  *
- * Null unless SOFTGPU_COUNT is set (to 1 if there is to be no file).  The text is valid until the next call.  Not to be
- * called by two threads at once, nor by a function that runs in a stream. */
+ * Returns null unless SOFTGPU_COUNT is set (1: no file).  The text is valid until the next call.
+ * Not thread-safe; must not be called from a host function in a stream. */
 __attribute__((visibility("default"))) const char *softgpu_take_counts(void);
 
 #ifdef __cplusplus

@@ -17,8 +17,8 @@ Completion read_landing(bool is_random) {
   refuse("SOFTGPU_COMPLETION", text, "late, random or early");
 }
 
-/// Opt-in maximum of dynamic shared memory: CUDA C++ Programming Guide, technical specifications
-/// per compute capability.  Multiprocessors: those of a T4, an A100 and an H200.
+/// Sets the opt-in maximum of dynamic shared memory (CUDA C++ Programming Guide, technical
+/// specifications per compute capability) and the multiprocessors of a T4, an A100 or an H200.
 void set_architecture(Options &o) {
   switch (o.arch) {
     case 75:
@@ -69,7 +69,8 @@ Options read_options() {
 constinit std::atomic<const Options *> options_when_read = nullptr;
 
 Options &options_for_tests() {
-  static Options *const read = new Options(read_options());  // the report at the end needs it
+  // never destroyed: the exit report uses it
+  static Options *const read = new Options(read_options());
   options_when_read.store(read, std::memory_order_release);
   return *read;
 }

@@ -1,12 +1,13 @@
-# The software device (tools/softgpu/README.md) and what runs on it.  A part of the Makefile.
+# The software device (tools/softgpu/README.md), and programs that run on it.  Included by the
+# Makefile.
 
 SOFTGPU := $(BUILD)/softgpu
 SOFTGPU_OBJS := $(patsubst tools/softgpu/%.cpp,$(SOFTGPU)/%.o,$(wildcard tools/softgpu/*.cpp tools/softgpu/*/*.cpp))
 SOFTGPU_CUDART := $(SOFTGPU)/libcudart.so.$(firstword $(subst ., ,$(CUDA_VERSION)))
-# It runs where it is built, and its handlers are loops over 32 lanes.
+# -march=native: the build machine also runs the device; its handlers are loops over 32 lanes.
 SOFTGPU_CXXFLAGS := -std=c++20 -O3 -g1 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN) -I.
 SOFTGPU_RPATH := -Wl,-rpath,'$$ORIGIN'
-# Fat binaries are compressed with these.
+# Compression of fat binaries.
 SOFTGPU_NEEDS := -lzstd -llz4 -lpthread
 
 $(SOFTGPU)/%.o: tools/softgpu/%.cpp
@@ -14,12 +15,12 @@ $(SOFTGPU)/%.o: tools/softgpu/%.cpp
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(SOFTGPU_CXXFLAGS) $(HIDDEN) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
-# A CUDA runtime whose devices are software.
+# CUDA runtime of the software device.
 $(SOFTGPU_CUDART): $(SOFTGPU_OBJS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,--default-symver -Wl,--no-undefined -o $@ $^ $(SOFTGPU_NEEDS)
 
-# The library again, of the same objects, on that runtime; the loader finds it first through LD_LIBRARY_PATH.
+# The same library linked with this runtime.  LD_LIBRARY_PATH selects it.
 SOFTGPU_LIB := $(SOFTGPU)/libmpcore.so
 SOFTGPU_LDLIBS := -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH) -l:libboost_context.a -lpthread -ldl
 $(SOFTGPU_LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map $(SOFTGPU_CUDART)
@@ -30,7 +31,7 @@ $(SOFTGPU)/conformance: $(CONFORM_OBJS) $(SOFTGPU_CUDART)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(CONFORM_OBJS) $(SOFTGPU_LDLIBS) -o $@
 
-# Graphs are the program's: it calls the CUDA runtime itself.
+# Programs that create CUDA graphs, and therefore call the CUDA runtime.
 $(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c
 $(SOFTGPU)/captured: tests/graph/captured.c
 $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
@@ -38,10 +39,10 @@ $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(CAPI_INCLUDES) -O1 -g1 $(filter %.c,$^) -L$(SOFTGPU) -l:libmpcore.so \
 	  -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH) -o $@
 
-# The device's own tests need no nvcc: their kernels are PTX as text.
+# Tests of the software device.  They do not need nvcc: their kernels are PTX text.
 SOFTGPU_TEST_OBJS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/softgpu/*.cpp))
 $(BUILD)/tests/softgpu/%.o: private TEST_CXXFLAGS += $(CAPI_INCLUDES)
-# The runtime knows the functions that SOFTGPU_FAIL may name by what it exports.
+# -rdynamic: SOFTGPU_FAIL accepts the functions that the program exports.
 $(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) -rdynamic $^ $(LINK_CATCH) $(SOFTGPU_NEEDS) -o $@
@@ -52,28 +53,31 @@ softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/
 
 ifdef HAVE_CUDA
 SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
-# One process is one thread, and JOBS of them run side by side: so each repeats.
+# One thread per process, for repeatable runs; JOBS processes run in parallel.
 ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
-# Nightly runs the first two; [.] are parts that other tests start, and [nightly] (TESTING.md); [pure] use no device.
+# The nightly run includes [slow] and [many_launches].  [.]: parts that other tests start, and
+# [nightly] (TESTING.md).  [pure]: tests without a device.
 COMMA := ,
 SOFTGPU_LEFT_OUT := ~[slow]~[many_launches]~[pure]~[.]
 SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '$(SOFTGPU_LEFT_OUT)'
-# The same files as on the host target, with MP_TEST_DEVICE=cuda.  What is not here, TESTING.md has with its reason.
+# Test files of the host target that also run with MP_TEST_DEVICE=cuda.  TESTING.md lists the others
+# with reasons.
 SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
 SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py mpinfo_doctor.py nvtx.py) $(CUDA_TOOL_TESTS)
 softgpu_library = "sm_$(1): $(2)::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/mptests '$(3)$(SOFTGPU_LEFT_OUT)'"
 softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
-  "sm_$(1): a graph in a CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
+  "sm_$(1): captured graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
   "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/softgpu/counts"
-# Host code that calls the library: the same on every architecture.
+# Callers of the library: host code that is independent of the architecture.
 softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
   "sm_$(1): Rust::$(ON_SOFTGPU) --arch $(1) tests/bindings/test_rust $(BUILD)" \
   "sm_$(1): bindings and examples::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_EXAMPLES)" \
   "sm_$(1): tools::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_TOOLS)" \
   "sm_$(1): the guide::$(ON_SOFTGPU) --arch $(1) tools/check/check_docs $(BUILD) $(CC)"
-# With SOFTGPU_RACECHECK the device takes ten times as long: one of each kind of kernel here, all light tests at night.
+# SOFTGPU_RACECHECK makes the device ten times slower.  One kernel of each kind runs here, all
+# light tests in the nightly run.
 SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
 SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes,wgmma: split k sums in a fixed order,wgmma: backward epilogues,conv wgmma: slices of the sum'" \
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
@@ -82,14 +86,14 @@ SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mpte
 # (UP_TO_SM75, UP_TO_SM80).
 SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
   '$(subst $() ,$(COMMA),$(foreach tag,[gemm] [conv] [rnn],$(tag)~[long]$(SOFTGPU_LEFT_OUT)))'"
-# What takes longest begins first, so that no processor is idle at the end.
+# The longest suites begin first, so that no processor is idle at the end.
 SOFTGPU_SUITES = $(call softgpu_library,90,library) $(SOFTGPU_SM80) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) \
-  "the software device itself::$(BUILD)/tests/softgpu_tests"
-# What CI leaves out of the older architectures.
+  "software device::$(BUILD)/tests/softgpu_tests"
+# Suites of older architectures that CI skips.
 SOFTGPU_OLDER_SUITES = $(call softgpu_library,80,library) $(call softgpu_library,75,library) \
   $(foreach arch,80 75,$(call softgpu_callers,$(arch)))
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
