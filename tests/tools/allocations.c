@@ -1,5 +1,5 @@
-/* Preloaded: how much device memory of the host target is held, a line in the file MP_TEST_ALLOCATIONS after each change.
- * Nothing else asks for an alignment of 256 bytes. */
+/* Preloaded library: appends a line with the held device memory of the host target to the file
+ * MP_TEST_ALLOCATIONS after each change.  Only device memory has an alignment of 256 bytes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void write_held(void) { /* without a FILE, which calls free() */
   if (write(file, line, (size_t)length) != length) abort();
 }
 
-/* The block that lies there becomes another one. */
+/* Replaces the block by another one. */
 static void exchange(void *memory, void *other, size_t bytes) {
   pthread_mutex_lock(&mutex);
   for (int i = 0; i < MOST; i++) {

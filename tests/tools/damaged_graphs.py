@@ -1,8 +1,9 @@
-"""Gives tools/mpautocast damaged graphs: each ends with a sentence, or is a graph.
+"""Passes damaged graphs to tools/mpautocast; each must be rejected with an error message or be a
+valid graph.
 
     damaged_graphs.py MPAUTOCAST GRAPH COUNT
 
-Prints how many were graphs.  Fails with the damaged text where anything else is raised than what mpautocast reports.
+Prints the number of valid graphs.  Prints the damaged text and fails on any other exception.
 """
 import contextlib
 import importlib.machinery

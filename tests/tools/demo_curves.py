@@ -1,8 +1,8 @@
-"""The loss curves of mpdemo's perceptron, for the tests that compare runs of it.
+"""Loss curves of mpdemo's perceptron, for tests that compare runs of it.
 
-Where two runs sum in another order, gradients differ by rounding.  To first order a relative error of every
-gradient changes the loss by that share of what it has fallen so far, at most 2.4 in the steps that are taken
-here, and ten times as much with momentum 0.9.
+Two runs with another order of sums have gradients that differ by rounding.  To first order, a
+relative error of every gradient changes the loss by that fraction of its decrease so far, which
+is at most 2.4 in the steps taken here, and by ten times as much with momentum 0.9.
 """
 import pathlib
 
@@ -19,7 +19,7 @@ def skip_without_demo(build, *arguments, data=DATASET):
 
 
 def train(build, run, out, *arguments) -> dict:
-    """By the names of the runs, (loss, log2 of S) of each step."""
+    """Returns (loss, log2 of S) of each step, by name of the run."""
     skip_without_demo(build, *arguments)
     run(build / "mpdemo", "--net", "mlp", *arguments, "--out", out)
     curves = {}
@@ -32,7 +32,7 @@ def train(build, run, out, *arguments) -> dict:
 
 
 def check_same_path(one: list, other: list, steps: int, error: float):
-    """@param error  relative, of every gradient"""
+    """@param error  relative error of every gradient"""
     assert len(one) == len(other) == steps
     assert max(abs(a[0] - b[0]) for a, b in zip(one, other)) <= FALLEN * MOMENTUM * error
     assert max(abs(a[1] - b[1]) for a, b in zip(one, other)) <= 1

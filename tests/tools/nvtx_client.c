@@ -1,5 +1,5 @@
-/* A profiler that is loaded into a process by NVTX_INJECTION64_PATH and writes one line per range of
- * the domain "mpcore" into the file MP_TEST_NVTX:  push NAME|PAYLOAD  or  pop. */
+/* Injected NVTX profiler (NVTX_INJECTION64_PATH) that writes one line per range of the domain
+ * "mpcore" to the file MP_TEST_NVTX:  push NAME|PAYLOAD  or  pop. */
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static void set(NvtxFunctionTable table, unsigned int size, unsigned int index, 
   if (index < size) memcpy(table[index], &function, sizeof function);
 }
 
-/* What the header of NVTX calls in the library that it has loaded. */
+/* Entry point that the NVTX header calls in the loaded library. */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     NvtxGetExportTableFunc_t get_table) {
   const char *path = getenv("MP_TEST_NVTX");

@@ -1,4 +1,4 @@
-"""tools/check/abi_check on injected changes of the header."""
+"""Tests of tools/check/abi_check on injected changes of the header."""
 import re
 import shutil
 
@@ -9,7 +9,7 @@ ALLOWED = {
     "a new enumerator": (r"^  MP_FP32 = 3.*", "  MP_FP32 = 3, MP_NEW = 4"),
     "a field at the end of a struct": (r"^\} mp_param_group_t;", r"  float added;\n\g<0>"),
 }
-# What changes, and the name that abi_check gives.
+# The change, and the name that abi_check reports.
 REFUSED = {
     "a function less": (r"^MP_API size_t mp_dtype_size.*", "", "mp_dtype_size"),
     "another parameter": (r"mp_dtype_size\(mp_dtype_t dtype\)", "mp_dtype_size(int64_t dtype)", "mp_dtype_size"),
@@ -24,7 +24,7 @@ REFUSED = {
 
 
 def change_headers(root, folder, pattern: str, replacement: str):
-    """A copy of the public headers in `folder`, with that change."""
+    """Copies the public headers with the change to `folder`."""
     headers, is_changed = folder / "include", False
     shutil.copytree(root / "include", headers, dirs_exist_ok=True)
     for header in headers.rglob("*.h"):
@@ -38,7 +38,7 @@ def change_headers(root, folder, pattern: str, replacement: str):
 
 @pytest.fixture(scope="module")
 def check(root, cc, run, need, tmp_path_factory):
-    """check(pattern, replacement, code=0): what abi_check says of the headers with that change."""
+    """check(pattern, replacement, code=0): output of abi_check for the headers with that change."""
     need("abidiff", "compatible headers")
     tool, folder = root / "tools/check/abi_check", tmp_path_factory.mktemp("abi")
     run(tool, "--write", "--baseline", folder / "baseline.abi", cc[-1])

@@ -1,4 +1,5 @@
-// bench/timing/agreement.h: two correct results agree, and wrong ones are noticed wherever they are wrong.
+// Tests of bench/timing/agreement.h: correct results agree, and a wrong element is found at any
+// position.
 #include "bench/timing/agreement.h"
 
 #include "bench/suites/batched_operation.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 300, kCols = 520, kTile = 128;
 
-/// A matrix in device memory, and works that write values into it.
+/// A matrix in device memory, and work that writes values into it.
 class Matrix {
  public:
   Matrix() : machine_(MP_DEVICE_HOST), d_(make_buffer(machine_.context(), kRows * kCols, MP_FP32)) {
@@ -28,7 +29,7 @@ class Matrix {
                       machine_.stream()));
     };
   }
-  /// Between what is right and what `work` writes.
+  /// Compares the correct values with those that `work` writes.
   std::string difference_to(const Work &work, const Tolerance &tolerance) const {
     const std::vector<Result> results = {
         {.data = d_.data(), .count = kRows * kCols, .dtype = MP_FP32, .is_added_to = false}};
@@ -44,7 +45,7 @@ class Matrix {
 
 constexpr Tolerance kSmall = {.absolute = 1e-6, .relative = 1e-6};
 
-/// The same GEMM by another kernel, of other operands where a test has changed them.
+/// The same GEMM by another kernel, with operands that a test may change.
 class OtherKernel : public Peer {
  public:
   explicit OtherKernel(Operation operation) : operation_(std::move(operation)) {}
@@ -73,7 +74,7 @@ Shape shape_of(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N, mp_op_t 
           .comment = {}};
 }
 
-/// What stands in each set of operands for a batch: as many calls of mp_gemm.
+/// Reference for a batch: one call of mp_gemm per matrix, on the operands of each set.
 class Loop : public Peer {
  public:
   Loop(const Machine &machine, const BatchedShape &shape) : machine_(machine), shape_(shape) {}
@@ -100,12 +101,12 @@ class Loop : public Peer {
 
 }  // namespace
 
-TEST_CASE("bench: what is equal agrees", "[bench]") {
+TEST_CASE("bench: equal results agree", "[bench]") {
   const Matrix d;
   CHECK(d.difference_to(d.writing(d.right()), kSmall) == "");
 }
 
-TEST_CASE("bench: one wrong tile in the far corner is noticed", "[bench]") {
+TEST_CASE("bench: a wrong tile in the last corner is found", "[bench]") {
   const Matrix d;
   std::vector<float> values = d.right();
   const int64_t row0 = kRows / kTile * kTile, col0 = kCols / kTile * kTile;
@@ -115,7 +116,7 @@ TEST_CASE("bench: one wrong tile in the far corner is noticed", "[bench]") {
   CHECK_THAT(d.difference_to(d.writing(values), kSmall), StartsWith("352 of 156000 elements"));
 }
 
-TEST_CASE("bench: one element that is twice as large is noticed, wherever it is", "[bench]") {
+TEST_CASE("bench: one doubled element is found at any position", "[bench]") {
   const Matrix d;
   for (const size_t place : {size_t{0}, size_t{65536}, d.right().size() - 1}) {
     std::vector<float> values = d.right();
@@ -126,15 +127,15 @@ TEST_CASE("bench: one element that is twice as large is noticed, wherever it is"
   }
 }
 
-TEST_CASE("bench: a last row that nobody wrote is noticed", "[bench]") {
+TEST_CASE("bench: an unwritten last row is found", "[bench]") {
   const Matrix d;
   const std::vector<float> values(d.right().begin(), d.right().end() - kCols);
   CHECK_THAT(d.difference_to(d.writing(values), kSmall), StartsWith("520 of 156000 elements"));
-  // Even where what was there before is what ought to be there.
+  // Even if the memory already contains the correct values.
   CHECK_THAT(d.difference_to([] {}, kSmall), StartsWith("156000 of 156000 elements"));
 }
 
-TEST_CASE("bench: what is not finite never agrees, with itself neither", "[bench]") {
+TEST_CASE("bench: values that are not finite never agree, even with themselves", "[bench]") {
   for (const float value : {INFINITY, -INFINITY, NAN}) {
     const Matrix d;
     std::vector<float> values = d.right();
@@ -144,7 +145,7 @@ TEST_CASE("bench: what is not finite never agrees, with itself neither", "[bench
   }
 }
 
-TEST_CASE("bench: a difference is allowed up to the bound", "[bench]") {
+TEST_CASE("bench: differences up to the bound are accepted", "[bench]") {
   const Matrix d;
   const Tolerance tolerance{.absolute = 0.25, .relative = 0};
   std::vector<float> values = d.right();
@@ -154,7 +155,8 @@ TEST_CASE("bench: a difference is allowed up to the bound", "[bench]") {
   CHECK_THAT(d.difference_to(d.writing(values), tolerance), StartsWith("1 of "));
 }
 
-TEST_CASE("bench: the bound of a sum of products grows with its length and the type", "[bench]") {
+TEST_CASE("bench: the bound of a sum grows with its length and the roundoff of its type",
+          "[bench]") {
   // 2 (16 + 48) 2^-23 41: 64 products.
   const Tolerance tolerance = tolerance_of_sums(64, MP_FP16);
   CHECK(tolerance.absolute == 2 * 64 * 0x1p-23 * 41);
@@ -162,17 +164,18 @@ TEST_CASE("bench: the bound of a sum of products grows with its length and the t
   CHECK(tolerance_of_sums(64, MP_BF16).relative == 0x1p-7);
   CHECK(tolerance_of_sums(64, MP_FP32).relative == 0x1p-23);
   CHECK(tolerance.of(-2, 1) == tolerance.absolute + 2 * 0x1p-10);
-  // Of values whose size is sqrt(k)/3 it is a small part, even for the longest k of the sets.
+  // The bound is small compared with the size of the sums, sqrt(k)/3, even for the longest k of the
+  // sets.
   for (const double k : {64., 4096., 28672.})
     CHECK(tolerance_of_sums(static_cast<int64_t>(k), MP_FP16).absolute < 0.03 * std::sqrt(k) / 3);
 }
 
-TEST_CASE("bench: two kernels agree, and one that leaves out an element of k does not", "[bench]") {
+TEST_CASE("bench: two kernels agree, and a sum without one element of k does not", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const mp_dtype_t dtype = GENERATE(MP_FP16, MP_BF16);
   const auto k = GENERATE(int64_t{33}, int64_t{512}, int64_t{4096});
   const mp_dtype_t out =
-      GENERATE_COPY(mp_dtype_t{dtype}, MP_FP32);  // of an lvalue it keeps a reference
+      GENERATE_COPY(mp_dtype_t{dtype}, MP_FP32);  // GENERATE_COPY keeps a reference to an lvalue
   CAPTURE(mp_dtype_name(dtype), mp_dtype_name(out), k);
   const Shape shape = shape_of(72, 136, k);
   mp_gemm_desc_t desc = make_desc(shape, dtype, out);
@@ -183,7 +186,7 @@ TEST_CASE("bench: two kernels agree, and one that leaves out an element of k doe
   CHECK(problem.difference_to(OtherKernel(gemm_operation(machine, shape, desc)), 0) != "");
 }
 
-TEST_CASE("bench: sums that leave out what was there do not agree", "[bench]") {
+TEST_CASE("bench: results without the accumulated input do not agree", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   Shape shape = shape_of(64, 64, 128, MP_OP_T, MP_OP_N);
   shape.is_wgrad = true;
@@ -196,8 +199,7 @@ TEST_CASE("bench: sums that leave out what was there do not agree", "[bench]") {
              StartsWith("4096 of 4096"));
 }
 
-TEST_CASE("bench: every epilogue computes the same by two kernels, and misses what is left out",
-          "[bench]") {
+TEST_CASE("bench: two kernels agree for every epilogue, and an omitted part is found", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const Epilogue epilogue =
       GENERATE(Epilogue::kNone, Epilogue::kBias, Epilogue::kBiasRelu, Epilogue::kBiasGeluAux,
@@ -226,7 +228,7 @@ TEST_CASE("bench: every epilogue computes the same by two kernels, and misses wh
   }
 }
 
-TEST_CASE("bench: batches and groups are what a loop computes", "[bench]") {
+TEST_CASE("bench: batches and groups agree with a loop of GEMMs", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const BatchForm form =
       GENERATE(BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped, BatchForm::kRagged);
@@ -235,7 +237,7 @@ TEST_CASE("bench: batches and groups are what a loop computes", "[bench]") {
   RandomPool pool(machine, MP_FP16);
   Problem problem(machine, pool, batched_operation(machine, shape, MP_FP16));
   CHECK(problem.difference_to(Loop(machine, shape), 0) == "");
-  // The last of them left out.
+  // Without the last matrix.
   shape.count = 2;
   if (!is_group(form))
     CHECK_THAT(problem.difference_to(Loop(machine, shape), 0), StartsWith("2880 of 8640"));

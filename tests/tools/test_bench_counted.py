@@ -1,4 +1,5 @@
-"""Counted results: mpbench on the software device, what is checked of its counts, and the bounds that follow from them."""
+"""Tests of counted results: mpbench on the software device, checks of its counts, and bounds
+derived from them."""
 import copy
 import json
 import shlex
@@ -16,7 +17,7 @@ def path(requests, size, unit, actual, least) -> dict:
     return {"requests": requests, "bytes": size, unit: actual, f"least_{unit}": least}
 
 
-# A GEMM of 256 x 256 x 256 by two kernels, of which the second multiplies nothing.
+# A GEMM of 256 x 256 x 256 by two kernels; the second has no tensor core instructions.
 MULTIPLIES = {
     "name": "void mp::gemm_wgmma<half, 128>(Args)", "launches": 1, "blocks": 4, "issue_slots": 6000,
     "classes": {"wgmma": 256, "integer": 4000, "move": 1744},
@@ -54,7 +55,8 @@ def write(file, run: dict):
 
 
 def test_bounds():
-    """By hand: of 132 multiprocessors each does 4096 operations and issues 4, all of which may be FP32, a clock."""
+    """Computed by hand.  Each of 132 multiprocessors executes 4096 operations and issues 4
+    instructions per clock, all of which may be FP32."""
     bound = counted.bound(ROW, counted.PEAKS[90])
     assert bound.clocks == pytest.approx({
         "tensor cores": 33554432 / (132 * 4096),  # 62.1
@@ -67,10 +69,10 @@ def test_bounds():
     assert bound.shares["issue slots"] == pytest.approx(20 * 4800 / (393216 * 1.83))
     # 16384 + 8192 + 8 sectors.
     assert bound.l2_bytes_per_clock == pytest.approx(24584 * 32 * 4800 / (393216 * 1.83))
-    # A T4 has 40 multiprocessors of 1024 operations.
+    # A T4 has 40 multiprocessors with 1024 operations each.
     assert counted.bound(ROW, counted.PEAKS[75]).clocks["tensor cores"] == 819.2
     assert counted.bound(ROW, counted.PEAKS[75]).binds == "DRAM"
-    # A step has its algorithm's bytes.
+    # The bytes of a step are those of its algorithm.
     assert counted.bound(STEP, counted.PEAKS[80]).clocks["DRAM"] == pytest.approx(30000 * 1.41 / 1935)
 
 
@@ -87,7 +89,7 @@ def test_a_kernel_of_cuda_cores_is_bound_by_them_where_they_are_half_as_wide_as_
 @pytest.mark.parametrize("arch, tflops, fp32_lanes, gb_per_s, sms", [
     (75, 65, 64, 320, 40), (80, 312, 64, 1935, 108), (90, 989.5, 128, 4800, 132)])
 def test_peaks_are_those_of_the_data_sheets(arch, tflops, fp32_lanes, gb_per_s, sms):
-    """And the lanes those of the CUDA C++ Programming Guide."""
+    """The lanes are those of the CUDA C++ Programming Guide."""
     peaks = counted.PEAKS[arch]
     assert 1e-3 * peaks.sms * peaks.tensor_flop * peaks.ghz == pytest.approx(tflops, rel=2e-3)
     assert (peaks.sms, peaks.fp32_lanes, peaks.dram_gb_per_s) == (sms, fp32_lanes, gb_per_s)
@@ -128,7 +130,7 @@ def test_counts_are_not_compared_with_times(tool, made, tmp_path):
     file, sample = write(tmp_path / "counted.json", made), results.BENCH / "results" / "sample_host_1.json"
     for files in ((file, sample), (sample, file), (file, file)):
         assert "counted.json was counted, not timed" in tool("--compare", *files, code=2)
-    assert "no results of GPUs" in tool("--below", 0.85, file), "and are no result of a GPU"
+    assert "no results of GPUs" in tool("--below", 0.85, file), "counts are not results of a GPU"
 
 
 def test_page(tool, made, tmp_path):
@@ -147,7 +149,7 @@ def test_page(tool, made, tmp_path):
     assert all(f">{cell}<" in ours for cell in ("wgmma_128x128x64", "2.4%", "2.00", "1.20", "2.58", "DRAM", "41%", "13%", "6%", "5248"))
     assert "CUTLASS 0.0" in section and "split_k_sum" in section
     assert (out / "counted_90_1.png").stat().st_size > 0
-    assert "made up" not in page[:page.index("Counted on the software device")], "it is no device with times"
+    assert "made up" not in page[:page.index("Counted on the software device")], "the device has no times"
 
 
 def test_mpbench_counts_on_the_software_device(root, build, run, tool, tmp_path):
@@ -166,7 +168,7 @@ def test_mpbench_counts_on_the_software_device(root, build, run, tool, tmp_path)
     # Gradients are FP16 and read once.
     loaded = sum(kernel["global"].get("load", {"bytes": 0})["bytes"] for kernel in row["counts"])
     assert 2 * row["parameters"] <= loaded < 2.2 * row["parameters"]
-    # Without SOFTGPU_COUNT there is no row, and the reason is said.
+    # Without SOFTGPU_COUNT there is no row, and the reason is reported.
     assert "SOFTGPU_COUNT" in run(*command, env={"SOFTGPU_COUNT": ""}, code=1)
 
 

@@ -1,5 +1,5 @@
-// bench/timing/gpu_watch.h: what becomes of readings of clocks, power and temperature; bench/peers/nvml.h
-// against a stub for NVML (stub/nvml.c).
+// Tests of bench/timing/gpu_watch.h: summaries of clocks, power and temperature; and of
+// bench/peers/nvml.h with a stub of NVML (tests/stub/nvml.c).
 #include "bench/timing/gpu_watch.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// What is loaded is found by its name before anything that is installed.
+/// Loads the stub, so that the loader finds it by name before an installed library.
 stub_nvml &load_stub() {
   const auto tests = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   void *const library = dlopen((tests / "stub/libnvidia-ml.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -42,7 +42,7 @@ stub_nvml &load_stub() {
 
 }  // namespace
 
-TEST_CASE("bench: readings of a GPU are put together", "[bench]") {
+TEST_CASE("bench: readings of a GPU are summarized", "[bench]") {
   const GpuLoad load = mpbench::summarize({{1980, 2619, 300, 50, 0},
                                            {1500, 2619, 700, 60, 0x4},
                                            {1400, 2619, 690, 64, 0x80 | 0x1},
@@ -56,7 +56,7 @@ TEST_CASE("bench: readings of a GPU are put together", "[bench]") {
   CHECK(load.heat_capped == 0.25);
 }
 
-TEST_CASE("bench: what a GPU does not say does not count", "[bench]") {
+TEST_CASE("bench: values that a GPU does not report are ignored", "[bench]") {
   const GpuLoad some =
       mpbench::summarize({{kUnknown, 1, kUnknown, 40, 0}, {1000, 1, kUnknown, kUnknown, 0x40}});
   CHECK(some.sm_mhz == 1000);
@@ -67,7 +67,7 @@ TEST_CASE("bench: what a GPU does not say does not count", "[bench]") {
   CHECK(some.heat_capped == 0.5);
 }
 
-TEST_CASE("bench: NVML is asked in its units", "[bench]") {
+TEST_CASE("bench: readings of NVML are converted from its units", "[bench]") {
   stub_nvml &gpu = load_stub();
   CHECK_THROWS_AS(mpbench::Nvml("0000:1B:00.0"), std::runtime_error);
   const mpbench::Nvml nvml("0000:1A:00.0");
@@ -88,7 +88,7 @@ TEST_CASE("bench: NVML is asked in its units", "[bench]") {
   CHECK(reading.reasons == 0);
 }
 
-TEST_CASE("bench: a GPU is watched until it is stopped", "[bench]") {
+TEST_CASE("bench: a GPU is polled until the watch is stopped", "[bench]") {
   stub_nvml &gpu = load_stub();
   const mpbench::Nvml nvml("0000:1A:00.0");
   {

@@ -1,4 +1,4 @@
-// bench/peers/dynamic_library.h: where other libraries are looked for, and what results say of it.
+// Tests of bench/peers/dynamic_library.h: search order of libraries, and their paths in results.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder and environment variables of a test, as they were before when it is over.
+/// A temporary folder and environment variables, restored at the end of a test.
 class Surroundings {
  public:
   Surroundings() : folder_(fs::temp_directory_path() / ("libraries_" + std::to_string(getpid()))) {
@@ -39,7 +39,7 @@ class Surroundings {
   std::vector<std::pair<std::string, std::string>> before_;
 };
 
-/// Any library will do; under this name it is in no place of the system.
+/// Copies any library to a name that does not exist in the system's folders.
 void put_library(const fs::path &folder, const char *name) {
   fs::create_directories(folder);
   const auto tests = fs::read_symlink("/proc/self/exe").parent_path();
@@ -48,7 +48,7 @@ void put_library(const fs::path &folder, const char *name) {
 
 }  // namespace
 
-TEST_CASE("bench: the system is looked through in the order that is documented", "[bench]") {
+TEST_CASE("bench: system folders are searched in the documented order", "[bench]") {
   Surroundings here;
   here.set("CUDA_HOME", "/home/somebody/cuda");
   here.set("CUDA_PATH", "");
@@ -97,7 +97,7 @@ TEST_CASE("bench: a library is found in NVIDIA's packages of python3", "[bench]"
   CHECK(library.file() == "nvidia/cu13/lib/libmpbench_wheel.so.1");
 }
 
-TEST_CASE("bench: a library that is nowhere is named", "[bench]") {
+TEST_CASE("bench: the error for a missing library has its name", "[bench]") {
   CHECK_THROWS_WITH(
       mpbench::DynamicLibrary({"libmpbench_none.so.1"}),
       Catch::Matchers::StartsWith("libmpbench_none.so.1 was not found by the loader"));
@@ -109,7 +109,7 @@ TEST_CASE("bench: a library that is nowhere is named", "[bench]") {
                     "libmpbench_broken.so.1 exists but cannot be loaded");
 }
 
-TEST_CASE("bench: a path is shown without whose it is", "[bench]") {
+TEST_CASE("bench: paths are shown without private folders", "[bench]") {
   CHECK(mpbench::public_path("/usr/lib/x86_64-linux-gnu/libcudnn.so.9") ==
         "/usr/lib/x86_64-linux-gnu/libcudnn.so.9");
   CHECK(mpbench::public_path("/home/jo/env/lib/site-packages/nvidia/cudnn/lib/libcudnn.so.9") ==

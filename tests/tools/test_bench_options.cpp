@@ -1,4 +1,4 @@
-// bench/options.h and bench/shapes/selection.h: what was asked for is what is measured.
+// Tests of bench/options.h and bench/shapes/selection.h: options select the measured shapes.
 #include <fstream>
 #include <initializer_list>
 #include <set>
@@ -52,7 +52,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("bench: without flags everything is asked for", "[bench]") {
+TEST_CASE("bench: all suites run without options", "[bench]") {
   const Options options = parse({});
   CHECK(options.has_suite("gemm"));
   CHECK(options.has_suite("step"));
@@ -64,7 +64,7 @@ TEST_CASE("bench: without flags everything is asked for", "[bench]") {
   CHECK(options.command == "mpbench");
 }
 
-TEST_CASE("bench: a set is measured by its own suite alone", "[bench]") {
+TEST_CASE("bench: a set runs only in its suite", "[bench]") {
   const Options options = parse({"--set", "resnet50"});
   CHECK(options.has_suite("conv"));
   CHECK(!options.has_suite("gemm"));
@@ -74,7 +74,7 @@ TEST_CASE("bench: a set is measured by its own suite alone", "[bench]") {
   require_refused({"--set", "resnet"}, "resnet50");
 }
 
-TEST_CASE("bench: peers are named, or none or all of them", "[bench]") {
+TEST_CASE("bench: peers are selected by name, none or all", "[bench]") {
   const Options none = parse({"--peer", "none"});
   CHECK(!none.peers.cublaslt);
   CHECK(!none.peers.cudnn);
@@ -88,7 +88,7 @@ TEST_CASE("bench: peers are named, or none or all of them", "[bench]") {
     require_refused({"--peer", wrong}, std::string("not \"") + wrong + '"');
 }
 
-TEST_CASE("bench: the host target is quick unless shapes are asked for", "[bench]") {
+TEST_CASE("bench: the host target is quick unless shapes are selected", "[bench]") {
   CHECK(parse({}).is_quick(true));
   CHECK(!parse({}).is_quick(false));
   CHECK(parse({"--set", "llm"}).is_quick(true));
@@ -98,14 +98,14 @@ TEST_CASE("bench: the host target is quick unless shapes are asked for", "[bench
   CHECK(parse({"--quick"}).is_quick(false));
 }
 
-TEST_CASE("bench: --brief takes every shape and times it as --quick does", "[bench]") {
+TEST_CASE("bench: --brief times every shape at the pace of --quick", "[bench]") {
   CHECK(parse({"--brief"}).is_brief());
   CHECK(parse({"--quick"}).is_brief());
   CHECK(!parse({}).is_brief());
   CHECK(!parse({"--brief"}).is_quick(false));
 }
 
-TEST_CASE("bench: the headline shape is timed alone on a GPU, others where that is asked for",
+TEST_CASE("bench: sustained times are measured for the headline shape, others by option",
           "[bench]") {
   CHECK(parse({}).sustained_seconds(true, false) == 3);
   CHECK(parse({}).sustained_seconds(false, false) == 0);
@@ -116,7 +116,7 @@ TEST_CASE("bench: the headline shape is timed alone on a GPU, others where that 
   require_refused({"--sustained", "x"}, "--sustained");
 }
 
-TEST_CASE("bench: wrong flags are refused", "[bench]") {
+TEST_CASE("bench: wrong options are rejected", "[bench]") {
   require_refused({"gemv"}, "must be one of gemm, epilogue, batched, rnn, conv, layers");
   require_refused({"--grep", "x"}, "--grep");
   require_refused({"--filter"}, "--filter");
@@ -127,7 +127,7 @@ TEST_CASE("bench: wrong flags are refused", "[bench]") {
   require_refused({"--dtype", "fp16", "--out-dtype", "bf16"}, "--out-dtype");
 }
 
-TEST_CASE("bench: a spread takes as many of each kind, in their order", "[bench]") {
+TEST_CASE("bench: a spread has equally many items of each kind, in order", "[bench]") {
   std::vector<Named> items;
   for (const char *name : {"a0", "b0", "a1", "a2", "a3", "c0", "a4", "c1", "c2"})
     items.push_back({name, std::string(1, name[0])});
@@ -135,7 +135,7 @@ TEST_CASE("bench: a spread takes as many of each kind, in their order", "[bench]
   CHECK(names(items) == Names{"a0", "b0", "a3", "c0", "c2"});
 }
 
-TEST_CASE("bench: flags select", "[bench]") {
+TEST_CASE("bench: options select items", "[bench]") {
   const std::vector<Named> items = {{"x0", "k"}, {"y0", "k"}, {"x1", "k", 1e12},
                                     {"x2", "k"}, {"x3", "k"}, {"x4", "k"}};
   const auto select = [&](std::initializer_list<const char *> words, bool on_host) {
@@ -145,7 +145,7 @@ TEST_CASE("bench: flags select", "[bench]") {
   CHECK(select({"--filter", "x"}, true) == Names{"x0", "x1", "x2", "x3", "x4"});
   CHECK(select({"--filter", "x", "--limit", "2"}, true) == Names{"x0", "x1"});
   CHECK(select({"--filter", "x", "--quick"}, false) == Names{"x0", "x3"});
-  // The slow one is not among those that the spread is over.
+  // The slow item is excluded before the spread.
   CHECK(select({"--filter", "x", "--quick"}, true) == Names{"x0", "x3"});
   CHECK(select({"--filter", "x1", "--quick"}, true).empty());
   CHECK(select({"--filter", "z"}, false).empty());
@@ -171,7 +171,7 @@ TEST_CASE("bench: inference has no gradients", "[bench]") {
   CHECK(layers("deepbench_rnn_infer_device", "") == 3);
 }
 
-TEST_CASE("bench: a quick run has something of every set", "[bench]") {
+TEST_CASE("bench: a quick run has shapes of every set", "[bench]") {
   if (!std::ifstream("bench/shapes/resnet50.csv"))
     return mptest::skip("not started in the repository");
   const bool on_host = GENERATE(false, true);
@@ -195,7 +195,7 @@ TEST_CASE("bench: a quick run has something of every set", "[bench]") {
   }
 }
 
-TEST_CASE("bench: epilogues and batches are measured in every form", "[bench]") {
+TEST_CASE("bench: every epilogue and form of batch is measured", "[bench]") {
   if (!std::ifstream("bench/shapes/transformer_gemm_shapes.csv"))
     return mptest::skip("not started in the repository");
   const bool on_host = GENERATE(false, true);

@@ -1,4 +1,4 @@
-// bench/peaks/kernels.h: what the kernels do in a launch, counted another way.
+// Tests of bench/peaks/kernels.h: work of a launch, compared with an independent count.
 #include "bench/peaks/kernels.h"
 
 #include <bit>
@@ -11,21 +11,21 @@ using namespace mpbench::peaks;
 
 namespace {
 
-/// The sum of the products of an instruction: 16 of values in [-1, 1].
+/// Sum of the products of an instruction: 16 products of values in [-1, 1].
 double products(mptest::Random &random) {
   double sum = 0;
   for (int i = 0; i < 16; ++i) sum += random.real(-1, 1) * random.real(-1, 1);
   return sum;
 }
 
-/// Towards zero, as tensor cores do.
+/// Rounds towards zero, like tensor cores.
 float cut_off(double x) {
   const auto near = static_cast<float>(x);
   return std::abs(near) > std::abs(x) ? std::nextafter(near, 0.0f) : near;
 }
 
-/// Bits of an accumulator that change in an instruction, on average over `instructions` of many sums,
-/// which take `distinct` operands in turn and begin anew after `per_sum`.
+/// Average number of accumulator bits that an instruction changes, over `instructions` instructions
+/// of many sums, which cycle through `distinct` operands and restart after `per_sum` instructions.
 double changing_bits(int instructions, int distinct, int per_sum) {
   constexpr int kSums = 500;
   mptest::Random random(1);
@@ -46,7 +46,7 @@ double changing_bits(int instructions, int distinct, int per_sum) {
 
 }  // namespace
 
-TEST_CASE("bench: as many bits of the sums change as in a GEMM", "[bench]") {
+TEST_CASE("bench: accumulators change as many bits as in a GEMM", "[bench]") {
   constexpr int kOfLaunch = kWgmmaPerPass * kWgmmaPasses;
   static_assert(kOfLaunch == kMmaOperands * kMmaPasses);
   const double in_gemm = changing_bits(4096 / 16, 4096 / 16, 4096 / 16);
@@ -55,12 +55,12 @@ TEST_CASE("bench: as many bits of the sums change as in a GEMM", "[bench]") {
     CHECK(kInstructionsPerSum % distinct == 0);
     const double here = changing_bits(kOfLaunch, distinct, kInstructionsPerSum);
     CHECK(std::abs(here / in_gemm - 1) < 0.05);
-    // What it would be without.
+    // The same without restarts.
     CHECK(changing_bits(kOfLaunch, distinct, kOfLaunch) < 0.8 * in_gemm);
   }
 }
 
-TEST_CASE("bench: a launch of mma.sync is so many operations", "[bench]") {
+TEST_CASE("bench: operations of an mma.sync launch match its configuration", "[bench]") {
   int64_t multiplications = 0;
   for (int warp = 0; warp < kMmaBlocksPerSm * kMmaThreads / 32; ++warp)
     for (int turn = 0; turn < kMmaOperands; ++turn)
@@ -70,7 +70,7 @@ TEST_CASE("bench: a launch of mma.sync is so many operations", "[bench]") {
   CHECK(kMmaOperandElems == int64_t{kMmaThreads} / 32 * kMmaOperands * (16 * 16 + 16 * 8));
 }
 
-TEST_CASE("bench: a launch of wgmma is so many operations", "[bench]") {
+TEST_CASE("bench: operations of a wgmma launch match its configuration", "[bench]") {
   int64_t multiplications = 0, elems = 0;
   for (int stage = 0; stage < kWgmmaStages; ++stage) {
     for (int group = 0; group < kWgmmaGroups; ++group) {
@@ -82,12 +82,13 @@ TEST_CASE("bench: a launch of wgmma is so many operations", "[bench]") {
   CHECK(wgmma_flop(132) == 2.0 * 132 * kWgmmaPasses * static_cast<double>(multiplications));
   CHECK(kWgmmaOperandElems == elems);
   CHECK(2 * elems <= 227 * 1024);  // shared memory of a block, sm_90
-  // Swizzled atoms start at multiples of 1024 bytes: every matrix consists of whole ones.
+  // Swizzled atoms start at multiples of 1024 bytes, so each matrix must have a multiple of that
+  // size.
   CHECK(2 * 64 * kWgmmaTileK % 1024 == 0);
   CHECK(2 * kWgmmaStageElems % 1024 == 0);
 }
 
-TEST_CASE("bench: memory is read in whole pieces", "[bench]") {
+TEST_CASE("bench: memory is read in full blocks", "[bench]") {
   CHECK(kReadPieceBytes == 65536);
   CHECK(sink_elems(132) == 132 * 2048);
 }

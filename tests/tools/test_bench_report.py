@@ -1,4 +1,5 @@
-"""The bench report: what mpbench writes is valid, what became slower is found, the page stands alone."""
+"""Tests of the bench report: output of mpbench is valid, slowdowns are found, the page is
+self-contained."""
 import copy
 import json
 import pathlib
@@ -20,7 +21,7 @@ GRAPHS = results.BENCH / "results" / "sample_host_graph.json"
 
 @pytest.fixture(scope="module")
 def tool(root, run):
-    """tool(argument..., code=0): what tools/bench_report says."""
+    """tool(argument..., code=0): output of tools/bench_report."""
     return lambda *arguments, code=0: run(sys.executable, root / "tools/bench_report", *arguments, code=code)
 
 
@@ -31,7 +32,7 @@ def sample() -> dict:
 
 @pytest.fixture(scope="module")
 def fresh(build, run, tmp_path_factory) -> pathlib.Path:
-    """The results of a run on the host target."""
+    """Results of a run on the host target."""
     file = tmp_path_factory.mktemp("fresh") / "fresh.json"
     run(build / "mpbench", "--quick", "--device", "host", "--peer", "none", "--json", file)
     return file
@@ -39,7 +40,8 @@ def fresh(build, run, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def made_up_gpu(build, run, tmp_path_factory):
-    """made_up_gpu(seed): what a run on a GPU has and one on the host target has not; no figure in it was measured."""
+    """made_up_gpu(seed): the fields of a run on a GPU that the host target lacks, with synthetic
+    values."""
     path = tmp_path_factory.mktemp("predicted") / "sm_90.json"
     run(build / "mptune", "--predict", "sm_90", "--json", path)
     return lambda seed: injected.run(json.loads(path.read_text())["predictions"], seed)
@@ -51,7 +53,7 @@ def write(path: pathlib.Path, run: dict) -> pathlib.Path:
 
 
 def recurrent_layer(run: dict, ratio_to_torch=3, **fields) -> dict:
-    """The whole layer of one whose GEMMs are in the run, twice as slow as they, with fields that may be wrong."""
+    """The complete layer for GEMMs in the run, twice as slow as they; fields may be wrong."""
     row = next(row for row in run["rows"] if row["bench"] == "rnn")
     row = {key: value for key, value in row.items() if not key.startswith(("gemm", "predicted_us"))}
     beside = {"what": "forward", "torch": "torch", "ratio_to_torch": ratio_to_torch} | {
@@ -62,17 +64,17 @@ def recurrent_layer(run: dict, ratio_to_torch=3, **fields) -> dict:
 
 
 def rewrite(**fields) -> dict:
-    """A row of autocast, with fields that may be wrong."""
+    """A row of autocast; fields may be wrong."""
     return injected.rewrite("chain", 1000, 200) | fields
 
 
 def graph(**fields) -> dict:
-    """A row of graph, with fields that may be wrong; without those that are None."""
+    """A row of graph without the fields that are None; fields may be wrong."""
     return {key: value for key, value in (injected.graph(100, 1.01) | fields).items() if value is not None}
 
 
 def slowed(run: dict, kernel: str, factor: float) -> dict:
-    """The same run had this kernel taken `factor` times as long."""
+    """The same run with `factor` times as long times of this kernel."""
     run = copy.deepcopy(run)
     for row in run["rows"]:
         if row.get("kernel") == kernel:
@@ -94,10 +96,10 @@ def test_fresh_run(fresh, tool):
     products = [row for row in run["rows"] if row["bench"] == "rnn"]
     layers = [row for row in run["rows"] if row["bench"] == "rnn_layer"]
     gates = {"vanilla": 1, "lstm": 4, "gru": 3}
-    # A pass of a recurrent layer has DeepBench's operations.
+    # A pass of a recurrent layer counts DeepBench's operations.
     assert all(row["flop"] == 2 * gates[row["cell"]] * row["hidden"] ** 2 * row["batch"] * row["timesteps"]
                for row in products + layers)
-    # Every pass is measured with cells and without, in the same types.
+    # Every pass is measured with and without cells, in the same types.
     assert [row["shape"] for row in layers] == [row["shape"] for row in products]
     assert [results.types_of(row) for row in layers] == [results.types_of(row) for row in products]
     assert {row["pass"] for row in layers} == {"fprop", "dgrad", "wgrad"}
@@ -106,39 +108,39 @@ def test_fresh_run(fresh, tool):
     steps = [row for row in run["rows"] if row["bench"] == "step"]
     assert {row["tensors"] for row in steps} == {1, 100}, "the step is measured in 1 and 100 tensors"
     calls = {(row["call"], row["problem"]): row["median_us"] for row in run["rows"] if row["bench"] == "calls"}
-    # Checks and choice of mp_gemm are timed.
+    # Argument checks and kernel selection of mp_gemm are timed.
     assert ("mp_gemm", "empty") in calls
     assert ("mp_gemm_workspace_size", "4096x4096x4096") in calls
-    # What the host target computes itself is no host cost.
+    # Calls that execute device work on the host target are not timed.
     assert ("mp_gemm", "4096x4096x4096") not in calls
     assert any(note.startswith("calls: on the host target only calls") for note in run["notes"])
     startup = {row["phase"]: row["median_us"] for row in run["rows"] if row["bench"] == "startup"}
-    # Start-up has its phases, and they are shorter than their sum.
+    # Each phase of startup is present and shorter than the total.
     assert set(startup) == {"load", "context", "memory", "first", "total", "second"}
     assert all(startup[phase] < startup["total"] for phase in ("load", "context", "memory", "first"))
     assert all((row["tensors"] == 1) == (row["layout"] == "one") for row in steps), "a layout has its name"
     rewrites = [row for row in run["rows"] if row["bench"] == "autocast"]
-    # Both graphs are rewritten, a small one and a large one of each.
+    # Both graphs are rewritten in a small and a large size.
     assert {(row["graph"], row["nodes"]) for row in rewrites} == {
         (graph, nodes) for graph in ("chain", "random") for nodes in (100, 100000)}
     assert all(0 < row["low_nodes"] < row["nodes"] and row["casts"] > 0 for row in rewrites), "not all of it is low"
-    # The library's own test has the same bounds for a million nodes; fewer bytes, and they were not counted.
+    # The library's test has the same bounds for a million nodes.
     assert all(20 < row["bytes_per_node"] < 100 for row in rewrites)
     graphs = {(row["layers"], row["width"], row["batch"], row["dtype"]): row for row in run["rows"] if row["bench"] == "graph"}
-    # Both networks are there, in fp32 and mixed; where that row is, the same calls by hand had equal bits.
+    # Both networks have rows in fp32 and mixed precision; a row implies bit-identical results.
     assert set(graphs) == {(*shape, dtype) for shape in ((8, 32, 16), (4, 256, 128)) for dtype in ("fp16", "fp32")}
     for (layers, width, _, dtype), row in graphs.items():
         assert row["parameters"] == (layers + 1) * (width ** 2 + width)
-        # Forward, gradients of weights, of data and of the last bias, the loss behind its memset; mixed, the cast of the
-        # input.
+        # Forward, gradients of weights, data and the last bias, the loss after its memset; in mixed
+        # precision the cast of the input.
         assert row["launches"] == 3 * layers + 5 + (dtype == "fp16")
-        # No limit for a figure: the machine that runs tests does other things meanwhile.
+        # No limits for times: the test machine has other work.
         assert row["synchronous"] and "host" not in row and 0.5 < row["time_over_hand"] < 2
 
 
 @pytest.mark.timing
 def test_sustained(build, run, tool, tmp_path):
-    """Each contestant alone: as the flag asks, and only then on the host target."""
+    """Each contestant runs alone if the option requests it; on the host target only then."""
     file = tmp_path / "sustained.json"
     command = (build / "mpbench", "gemm", "--device", "host", "--peer", "none", "--filter", "deepbench_infer_device",
                "--limit", "1", "--json", file)
@@ -149,7 +151,7 @@ def test_sustained(build, run, tool, tmp_path):
         assert ("sustained" in row) == (seconds is not None)
         if seconds:
             alone = row["sustained"]
-            # The second half of the time counts.
+            # The second half of the time is measured.
             lasted_us = alone["median_us"] * alone["batches"] * alone["calls_per_batch"]
             assert alone["q1_us"] <= alone["median_us"] <= alone["q3_us"] and alone["batches"] >= 1
             assert lasted_us > 0 and "peer_sustained" not in row
@@ -157,7 +159,7 @@ def test_sustained(build, run, tool, tmp_path):
 
 @pytest.mark.timing
 def test_predictions(build, run, fresh, tmp_path):
-    """mptune asks the selection for what mpbench asks the library."""
+    """mptune predicts for the kernels that the library selects in mpbench."""
     path = tmp_path / "predicted.json"
     run(build / "mptune", "--predict", "host", "--json", path)
     predicted = {(row["set"], row["shape"]): (row["kernel"], row["predicted_us"], row["flop"], row["min_bytes"])
@@ -173,16 +175,16 @@ def test_predictions(build, run, fresh, tmp_path):
 
 @pytest.mark.timing
 def test_killed_run(build, tool, tmp_path):
-    """What was measured before somebody ended the run is there."""
+    """Results measured before a run was killed are saved."""
     file = tmp_path / "killed.json"
-    # The first shape is quick on the host target, the rest takes minutes.
+    # The first shape is quick on the host target, the others take minutes.
     bench = subprocess.Popen([build / "mpbench", "gemm", "--device", "host", "--filter", "deepbench", "--json", file],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 120
     while not file.exists() and bench.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     bench.kill(), bench.wait()
-    tool("--check", file)  # the file of a killed run is valid
+    tool("--check", file)  # a killed run has a valid file
     run = json.loads(file.read_text())
     assert run["rows"] and "interrupted" in run["notes"][-1], "it has rows and a note"
 
@@ -234,7 +236,7 @@ def test_committed_results(tool):
      "host: time_over_hand is 1.01, its times give"),
     ("a host of its own where calls are synchronous", lambda run: run["rows"].append(graph(synchronous=True)),
      "host: is not allowed here"),
-    ("no time of the host where they are not", lambda run: run["rows"].append(graph(host=None)),
+    ("host times missing though the calls are asynchronous", lambda run: run["rows"].append(graph(host=None)),
      "'host' is a required property"),
     ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
 ])
@@ -250,11 +252,11 @@ def test_compare(tool, sample, tmp_path):
     slow = write(tmp_path / "slow.json", slowed(sample, kernel, 1.5))
     assert own and others, "the sample has that kernel and others"
     said = tool("--compare", SAMPLE, slow, "--limit", "1.2", code=1)  # a slowed kernel is found
-    # Its rows are named, and no others.
+    # Only its rows are named.
     assert said.count("slower:") == len(own)
     assert all(f"slower: {row['set']} {row['shape']}" in said for row in own)
-    tool("--compare", SAMPLE, slow, "--limit", "1.6")  # the limit is heeded
-    tool("--compare", slow, SAMPLE)  # faster is no failure
+    tool("--compare", SAMPLE, slow, "--limit", "1.6")  # the limit is applied
+    tool("--compare", slow, SAMPLE)  # a speedup is not a failure
     tool("--compare", SAMPLE, SAMPLE, "--limit", "1")  # an equal result is equal
 
     calls = [{"bench": "calls", "call": name, "problem": "empty", "median_us": us, "q1_us": us, "q3_us": us,
@@ -270,7 +272,7 @@ def test_compare(tool, sample, tmp_path):
     said = tool("--compare", SAMPLE, write(tmp_path / "fewer.json", fewer), code=None)
     assert f"missing: {lost['set']} {lost['shape']}" in said, "a lost row is named"
     elsewhere = write(tmp_path / "elsewhere.json", sample | {"device": "another"})
-    tool("--compare", SAMPLE, elsewhere, code=2)  # two devices are not compared
+    tool("--compare", SAMPLE, elsewhere, code=2)  # different devices are not compared
 
 
 def test_figures(tool, made_up_gpu, tmp_path):
@@ -286,11 +288,11 @@ def test_figures(tool, made_up_gpu, tmp_path):
     gpu = write(tmp_path / "gpu.json", made_up_gpu(1))
     tool("--figures", own, SAMPLE, gpu)
     text = own.read_text(encoding="utf-8")
-    # The results of a GPU are a table.
+    # The results of a GPU appear as a table.
     assert all(part in text for part in ("**made-up <device>**", "\n| llm | ", "\n| scale_step adamw, "))
     assert "EPYC" not in text
     assert text.count(speed_page.START) == text.count(speed_page.END) == 1, "once"
-    tool("--figures", own, "--check", SAMPLE, gpu)  # which is compared
+    tool("--figures", own, "--check", SAMPLE, gpu)  # compares with the file
     own.write_text("nothing\n", encoding="utf-8")
     tool("--figures", own, code=1)
     assert own.read_text() == "nothing\n", "a file without the two lines is left alone"
@@ -309,7 +311,7 @@ def test_each_row_of_the_figures_has_one_commit_and_file(tool, made_up_gpu, tmp_
     assert [row[1:3] for row in rows if row[0] in ("`older.json`", "`newer.json`")] == [
         ["2026-01-01", "aaaaaaa"], ["2026-01-02", "bbbbbbb"]]
     assert ["set", "shapes", "best of 8", "first choice"] in [row[:4] for row in rows]
-    # A set that two commits measured has two rows.
+    # A set measured at two commits has two rows.
     assert [row[-2:] for row in rows if row[0] == "llm"] == [["aaaaaaa", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
     assert {tuple(row[-2:]) for row in rows if row[0].startswith("scale_step")} == {("bbbbbbb", "`newer.json`")}
 
@@ -330,7 +332,7 @@ def test_below(tool, made_up_gpu, tmp_path):
 
 
 def test_estimated_costs(tool, made_up_gpu, tmp_path):
-    """Each report says whether the constants that chose the kernels were ever measured."""
+    """Each report shows whether the constants of kernel selection were measured."""
     says = "The cost table of sm_90 is estimated"
     page = tmp_path / "page.md"
     for estimated, file in ((True, made_up_gpu(1)), (False, made_up_gpu(2))):
@@ -345,7 +347,7 @@ def test_estimated_costs(tool, made_up_gpu, tmp_path):
 def test_published(sample):
     names = {row.name for row in published.read()}
     sets = {name.split()[0] for name in names}
-    # Of recurrent layers the whole ones are published, not their GEMMs.
+    # For recurrent layers the complete ones are published, not their GEMMs.
     own = {results.recurrent_layer(results.name_of(row)) if row["bench"] == "rnn" else results.name_of(row)
            for row in sample["rows"] if row.get("set") in sets}
     assert own and own <= names, "mpbench's names of DeepBench's rows are known"
@@ -371,7 +373,7 @@ def test_page_of_samples(build, tool, tmp_path):
     pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
     tool("--build", build, "--out", tmp_path / "sample", *sorted(SAMPLE.parent.glob("sample_*.json")))
     page = (tmp_path / "sample" / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
-    # A sample is called one.
+    # Samples are labeled.
     assert "Sample, host target: says nothing about a GPU" in page
     assert "no results of GPUs" in page
     assert all(peer in page for peer in ("cuBLASLt was not", "cuDNN was not", "torch")), "missing peers are named"
@@ -387,7 +389,7 @@ def test_page_of_samples(build, tool, tmp_path):
 
 
 def test_rewrites(build, tool, tmp_path):
-    """The picture and the table of autocast say what the rows of its sample say."""
+    """Picture and table of autocast match the rows of its sample."""
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="the page of the bench report (no matplotlib)")
     from report import charts
     tool("--check", REWRITES)
@@ -420,7 +422,7 @@ def test_rewrites(build, tool, tmp_path):
 
 
 def table_of_graphs(page: pathlib.Path):
-    """(the cells of its lines, the sentence behind it), as the page has them."""
+    """Returns (cells of the lines, paragraph after the table) of the page."""
     text = page.read_text(encoding="utf-8")
     section = text[text.index("<h3>Graphs compared with calls by hand"):]
     section, says = section[:section.index("</p>")].split('<p class="faint">')
@@ -429,7 +431,7 @@ def table_of_graphs(page: pathlib.Path):
 
 
 def test_graphs(build, tool, gpu_page, tmp_path):
-    """The table of graphs says what the rows of its sample say, and a GPU's has the host's times too."""
+    """The table of graphs matches the rows of its sample; a GPU's also has host times."""
     tool("--check", GRAPHS)
     rows = json.loads(GRAPHS.read_text(encoding="utf-8"))["rows"]
     assert len(rows) == 4
@@ -449,7 +451,8 @@ def test_graphs(build, tool, gpu_page, tmp_path):
 
 
 def test_page_of_results(build, tool, tmp_path):
-    """Without a file it is of bench/results/: the GPUs there, and no sample of what they have."""
+    """The page without files shows bench/results/: its GPUs, and no samples of suites that they
+    measured."""
     pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
     tool("--build", build, "--out", tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
@@ -462,15 +465,15 @@ def test_page_with_a_peer(gpu_page):
     assert "Sample," not in page, "samples give way to results"
     assert page.count('class="gap"') == 0, "every section has something to show"
     assert all(gpu_page.with_name(f"{name}_1.png").stat().st_size > 0 for name in CHARTS), "and a picture"
-    # Peaks, libraries and what held the clocks down are there.
+    # Peaks, libraries and reasons of reduced clocks are listed.
     assert all(text in page.replace("<wbr>", "") for text in (
         "<td>read, GB/s</td>", "3000.5", "Peak, wgmma: made up not to be.", "nvidia/none/lib/lib.so",
         "Power limited them most of the time in"))
     assert "<td>another made-up peer</td>" in page, "all the peers of the step are there"
     assert "<td>made-up torch</td>" in page and "All 231 recurrent layers" in page, "and torch beside recurrent layers"
-    assert "deepbench_rnn_train wgrad, layer" in page.replace("<wbr>", ""), "whose sets have a line of their own"
-    assert "Peaks of the device" in page and "% mma.sync" in page, "and what comes nearest to a peak"
-    assert "This build" in page and "Prediction, not a measurement" in page, "what this build knows is there"
+    assert "deepbench_rnn_train wgrad, layer" in page.replace("<wbr>", ""), "each set has a line"
+    assert "Peaks of the device" in page and "% mma.sync" in page, "and the rows nearest to a peak"
+    assert "This build" in page and "Prediction, not a measurement" in page, "facts of this build are listed"
     assert "made-up &lt;device&gt;" in page and "<device>" not in page, "names are escaped"
     assert not re.search(r"<script|<link|<img|@import|url\((?!#)", page), "the page needs nothing beside it"
     ids = re.findall(r'\bid="([^"]+)"', page)
@@ -479,11 +482,11 @@ def test_page_with_a_peer(gpu_page):
 
 
 def test_width(gpu_page, tmp_path):
-    """In a browser, on a phone, all that is folded unfolded: nothing but tables scrolls sideways."""
+    """Only tables scroll sideways on a phone with all details open."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("the width of the page of the bench report (no chromium)")
-    # The window of a headless browser has a least width, a frame has not.
+    # The window of a headless browser has a minimum width, a frame has none.
     (tmp_path / "frame.html").write_text(f"""<iframe id="page" src="{gpu_page}" width="{PHONE}"></iframe>
 <p id="says"></p><script>onload = () => {{
   const inside = document.getElementById("page").contentDocument;

@@ -1,5 +1,5 @@
-// bench/suites/rnn_data.h and bench/peers/cudnn_rnn.h: whole recurrent layers as they are timed, beside a stub for cuDNN
-// (stub/cudnn.c) that computes the same by other code.
+// Tests of bench/suites/rnn_data.h and bench/peers/cudnn_rnn.h: recurrent layers compared with a
+// stub of cuDNN (tests/stub/cudnn.c), an independent implementation.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ RnnShape shape_of(const std::string &cell, const std::string &pass,
   return shape;
 }
 
-/// The loader finds the stub by its name when it is there already, before any real one.
+/// Loads the stub, so that the loader finds it by name before a real library.
 Cudnn stub_cudnn(const Machine &machine) {
   const auto tests = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   REQUIRE(dlopen((tests / "stub/libcudnn.so.9").c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr);
@@ -43,7 +43,7 @@ std::vector<float> values_in(const Machine &machine, const void *data, mp_dtype_
 
 }  // namespace
 
-TEST_CASE("bench: what calls use up is prepared before each batch", "[bench]") {
+TEST_CASE("bench: data that calls consume is prepared before each batch", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   int64_t left = 0, batches = 0;
   bool has_run_short = false;
@@ -59,7 +59,7 @@ TEST_CASE("bench: what calls use up is prepared before each batch", "[bench]") {
   CHECK(timings[0].calls_per_batch <= 3);
 }
 
-TEST_CASE("bench: every batch of backward data finds what forward leaves", "[bench]") {
+TEST_CASE("bench: every batch of backward data reads fresh forward results", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const std::string cell = GENERATE("lstm", "gru");
   CAPTURE(cell);
@@ -78,13 +78,13 @@ TEST_CASE("bench: every batch of backward data finds what forward leaves", "[ben
   const std::vector<float> first = dx();
   CHECK(std::count(first.begin(), first.end(), 0.0f) < 20);
   call_all();
-  CHECK(dx() != first);  // which is why there is prepare()
+  CHECK(dx() != first);  // so prepare() is required
   work.prepare();
   call_all();
   CHECK(dx() == first);
 }
 
-TEST_CASE("bench: other passes of a recurrent layer use up nothing", "[bench]") {
+TEST_CASE("bench: other passes of a recurrent layer consume no data", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const RnnShape forward = shape_of("gru", "fprop"), weights = shape_of("gru", "wgrad");
   RnnData a(machine, forward, make_desc(forward, MP_FP16, MP_DTYPE_NONE));
@@ -98,11 +98,11 @@ TEST_CASE("bench: other passes of a recurrent layer use up nothing", "[bench]") 
   CHECK(std::count(first.begin(), first.end(), 0.0f) < 20);
   for (int64_t i = 0; i < b.sets(); ++i) work();
   CHECK(dw() == first);
-  // Both backward passes in one call do.
+  // Both backward passes in one call consume it.
   CHECK(b.own_backward().most_calls() == std::max<int64_t>(2, b.sets()));
 }
 
-TEST_CASE("bench: a layer with a product of its input, as it stands beside torch", "[bench]") {
+TEST_CASE("bench: a layer with W_ih, for the comparison with torch", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const std::string pass = GENERATE("fprop", "dgrad", "wgrad");
   CAPTURE(pass);
@@ -133,20 +133,20 @@ TEST_CASE("bench: mpcore and cuDNN compute the same recurrent layer", "[bench]")
   CHECK(peer.workspace_bytes() == 512);
   CHECK(peer.reserve_bytes() == 3 * 7 * (shape.gates() + 1) * 24 * 4);
   CHECK(data.difference_to(peer) == "");
-  // As often as it is called, and again beside each other.
+  // Repeatable, and the same when interleaved.
   const Work work = data.peer(peer);
   work.prepare();
   work();
   CHECK(data.difference_to(peer) == "");
 
-  // What is not the same is noticed.
+  // A difference is found.
   std::vector<RnnTensors> others = data.all_sets();
   for (RnnTensors &set : others) set.h0 = set.x;
   const CudnnRnn wrong(library, shape, MP_FP32, algo, others);
   CHECK(data.difference_to(wrong) != "");
 }
 
-TEST_CASE("bench: gates in another order do not agree", "[bench]") {
+TEST_CASE("bench: results with gates in another order do not agree", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const Cudnn library = stub_cudnn(machine);
   const std::string cell = GENERATE("lstm", "gru");
@@ -154,7 +154,7 @@ TEST_CASE("bench: gates in another order do not agree", "[bench]") {
   CAPTURE(cell, pass);
   const RnnShape shape = shape_of(cell, pass);
   RnnData data(machine, shape, make_desc(shape, MP_FP32, MP_DTYPE_NONE));
-  // The second gate first.
+  // Swaps the first two gates.
   std::vector<RnnTensors> others = data.all_sets();
   const int64_t rows = shape.gates() * 24;
   std::vector<float> turned = values_in(machine, others[0].w_hh, MP_FP32, rows * 24);
@@ -164,7 +164,7 @@ TEST_CASE("bench: gates in another order do not agree", "[bench]") {
   CHECK_THAT(data.difference_to(peer), ContainsSubstring(" elements"));
 }
 
-TEST_CASE("bench: inference of recurrent layers keeps nothing", "[bench]") {
+TEST_CASE("bench: inference of recurrent layers saves no data for gradients", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const Cudnn library = stub_cudnn(machine);
   RnnShape shape = shape_of("gru", "fprop");
@@ -176,7 +176,7 @@ TEST_CASE("bench: inference of recurrent layers keeps nothing", "[bench]") {
   CHECK(data.difference_to(peer) == "");
 }
 
-TEST_CASE("bench: an algorithm that cuDNN refuses is none", "[bench]") {
+TEST_CASE("bench: an algorithm that cuDNN rejects is not used", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const Cudnn library = stub_cudnn(machine);
   const RnnShape shape = shape_of("lstm", "fprop");
@@ -185,8 +185,8 @@ TEST_CASE("bench: an algorithm that cuDNN refuses is none", "[bench]") {
                     "cudnnSetRNNDescriptor_v8: NOT_SUPPORTED");
 }
 
-// What tolerance_of_rnn says of roundings.
-TEST_CASE("bench: layers in 16 bits come within two roundings of FP32", "[bench]") {
+// Checks the number of roundings in tolerance_of_rnn.
+TEST_CASE("bench: layers in 16 bits are within two roundings of FP32", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const std::string cell = GENERATE("lstm", "gru");
   const std::string pass = GENERATE("fprop", "dgrad", "wgrad");

@@ -1,5 +1,5 @@
-// bench/rows/step_row.h: a step beside several peers, in the table and in the JSON, and one that was counted.
-// bench/rows/rnn_layer_row.h: a recurrent layer beside its GEMMs, cuDNN and torch.
+// Tests of bench/rows/step_row.h and rnn_layer_row.h: a step with several peers or with counts, and
+// a recurrent layer with its GEMMs, cuDNN and torch, in the table and in the JSON.
 #include "bench/rows/rnn_layer_row.h"
 #include "bench/rows/step_row.h"
 #include "tests/support/testing.h"
@@ -28,7 +28,7 @@ StepRow row_beside(const std::vector<std::pair<std::string, double>> &peers) {
 
 }  // namespace
 
-TEST_CASE("a step beside no, one and several peers", "[bench]") {
+TEST_CASE("rows: a step with no, one and several peers", "[bench]") {
   const Json none = json_of(row_beside({}), {});
   CHECK(none["gb_per_s"] == 3.0);
   CHECK(none["copy_gb_per_s"] == 3.75);
@@ -49,7 +49,7 @@ TEST_CASE("a step beside no, one and several peers", "[bench]") {
   CHECK(three["other_peers"][1]["peer_median_us"] == 25.0);
   CHECK(three["other_peers"][1]["ratio_to_peer"] == 2.5);
 
-  // Each peer has a line, its figures in the columns of the heading.
+  // Each peer has a line with its values in the columns of the heading.
   const std::string heading = heading_of(row), lines = line_of(row, {});
   std::vector<std::string> split;
   for (size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
@@ -62,8 +62,9 @@ TEST_CASE("a step beside no, one and several peers", "[bench]") {
   CHECK_THAT(split[2], ContainsSubstring("TE"));
 }
 
-TEST_CASE("a counted step has counts and no times", "[bench]") {
-  // As softgpu_take_counts says it: two paths to global memory, one to shared memory, no tensor cores.
+TEST_CASE("rows: a counted step has counts and no times", "[bench]") {
+  // Output of softgpu_take_counts: two paths to global memory, one to shared memory, no tensor
+  // cores.
   const std::string totals = R"("launches": 1, "blocks": 2, "issue_slots": 70,
     "classes": {"fp32": 60, "wgmma": 0, "control": 10}, "tensor": {"instructions": 0, "flops": 0},
     "global": {"load": {"requests": 4, "bytes": 500, "sectors": 40, "least_sectors": 16},
@@ -92,10 +93,10 @@ TEST_CASE("a counted step has counts and no times", "[bench]") {
   const std::string line = line_of(row, {});
   CHECK_THAT(line, ContainsSubstring("2.00"));       // sectors over the least
   CHECK_THAT(line, ContainsSubstring("3.00"));       // wavefronts
-  CHECK(line.size() == heading_of(row).size() - 1);  // which begins with an empty line
+  CHECK(line.size() == heading_of(row).size() - 1);  // heading_of() begins with an empty line
 }
 
-TEST_CASE("a recurrent layer beside its products, cuDNN and torch", "[bench]") {
+TEST_CASE("rows: a recurrent layer with its GEMMs, cuDNN and torch", "[bench]") {
   const auto timed = [](const char *name, double us) {
     return PeerResult{.name = name, .median_us = us, .q1_us = us, .q3_us = us, .agrees = {}};
   };
@@ -137,7 +138,7 @@ TEST_CASE("a recurrent layer beside its products, cuDNN and torch", "[bench]") {
   const std::string line = line_of(row, {});
   CHECK(line.find('\n') == line.size() - 1);
   CHECK_THAT(line, ContainsSubstring("8.0   1.250            3 "));
-  // Its figures stand in the columns of the heading.
+  // The values are in the columns of the heading.
   const std::string heading = heading_of(row);
   const size_t columns = heading.rfind('\n', heading.size() - 2) + 1;
   CHECK(heading.find("x GEMMs") + 7 - columns == line.find("1.250") + 5);
@@ -159,7 +160,7 @@ TEST_CASE("a recurrent layer beside its products, cuDNN and torch", "[bench]") {
   CHECK_THAT(line_of(row, {}),
              ContainsSubstring("forward, with W_ih: 11.0 us, torch 1, nn.LSTM 22.0, ratio 2.000"));
 
-  // Inference keeps nothing, and what was counted has no times.
+  // Inference saves no data for gradients, and a counted row has no times.
   row.shape.set = "deepbench_rnn_infer";
   CHECK(json_of(row, {})["training"] == false);
   row.products = {};

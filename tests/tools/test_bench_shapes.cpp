@@ -1,6 +1,6 @@
-// bench/shapes/shapes.h: the row-major problem made of a DeepBench line computes, from the same arrays,
-// the column-major product that DeepBench means; LLM lines mean what their file says.
-// bench/shapes/conv_shapes.h: a line is the layer that it says, and the file of ResNet-50 is that network.
+// Tests of bench/shapes: the row-major problem of a DeepBench line computes the column-major
+// product from the same arrays, LLM lines are row-major, convolution lines are layers, and the file
+// of ResNet-50 is that network.
 #include <cstdint>
 #include <fstream>
 #include <numeric>
@@ -21,7 +21,7 @@ namespace {
 
 using Matrix = std::vector<int64_t>;
 
-/// No two elements alike, so that no exchange of elements can hide.
+/// Distinct elements, so that no exchange of elements is hidden.
 Matrix numbered(int64_t elems, int64_t first) {
   Matrix matrix(static_cast<size_t>(elems));
   std::iota(matrix.begin(), matrix.end(), first);
@@ -43,7 +43,7 @@ Matrix column_major_product(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t,
   return c;
 }
 
-/// mp_gemm by the definition in mpcore.h.
+/// mp_gemm as defined in mpcore.h.
 Matrix row_major_product(const mp_gemm_desc_t &desc, const Matrix &a, const Matrix &b) {
   Matrix d(static_cast<size_t>(desc.m * desc.ld_d));
   for (int64_t row = 0; row < desc.m; ++row)
@@ -59,7 +59,7 @@ Matrix row_major_product(const mp_gemm_desc_t &desc, const Matrix &a, const Matr
 
 }  // namespace
 
-TEST_CASE("bench: a DeepBench line keeps its arrays and its product", "[bench]") {
+TEST_CASE("bench: a DeepBench line maps to the same arrays and product", "[bench]") {
   const int a_t = GENERATE(0, 1);
   const int b_t = GENERATE(0, 1);
   constexpr int64_t kM = 5, kN = 3, kK = 4;
@@ -71,13 +71,13 @@ TEST_CASE("bench: a DeepBench line keeps its arrays and its product", "[bench]")
   const mpbench::Shape shape = mpbench::parse_deepbench(line);
   const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
 
-  // The operands change places: mp_gemm gets B first.
+  // The operands are swapped: mp_gemm gets B first.
   REQUIRE(row_major_product(desc, b, a) == column_major_product(kM, kN, kK, a_t, b_t, a, b));
   REQUIRE(shape.flop() == 2.0 * kM * kN * kK);
   REQUIRE(desc.beta == 0.0f);
 }
 
-TEST_CASE("bench: an LLM line is row-major as it stands", "[bench]") {
+TEST_CASE("bench: an LLM line is row-major", "[bench]") {
   const mpbench::Shape shape = mpbench::parse_llm("6,7,8,NT,a comment, with a comma");
   REQUIRE(shape.m == 6);
   REQUIRE(shape.n == 7);
@@ -93,7 +93,7 @@ TEST_CASE("bench: an LLM line is row-major as it stands", "[bench]") {
   REQUIRE(desc.dtype_cd == MP_BF16);
 }
 
-TEST_CASE("bench: a weight gradient adds to fp32 unless told otherwise", "[bench]") {
+TEST_CASE("bench: a weight gradient accumulates in fp32 by default", "[bench]") {
   const mpbench::Shape wgrad = mpbench::parse_llm("6,7,8,TN,");
   const mp_gemm_desc_t usual = mpbench::make_desc(wgrad, MP_FP16, MP_DTYPE_NONE);
   REQUIRE(usual.dtype_cd == MP_FP32);
@@ -106,7 +106,7 @@ TEST_CASE("bench: a weight gradient adds to fp32 unless told otherwise", "[bench
   REQUIRE(told.beta == 0.0f);
 }
 
-TEST_CASE("bench: a malformed line is refused", "[bench]") {
+TEST_CASE("bench: a malformed line is rejected", "[bench]") {
   for (const char *line : {"", "1,2,3", "1,2,3,0", "1,2,x,0,0", "1,-2,3,0,0", "1,2,3,0,0,0"}) {
     CAPTURE(line);
     REQUIRE_THROWS_AS(mpbench::parse_deepbench(line), std::runtime_error);
@@ -117,8 +117,8 @@ TEST_CASE("bench: a malformed line is refused", "[bench]") {
   }
 }
 
-TEST_CASE("bench: extents are from 1 to what 64 bits can count", "[bench]") {
-  // Sizes of 0 ended the programs in SIGSEGV or SIGFPE, and 2^62 would overflow the bytes of a
+TEST_CASE("bench: extents are limited to 1 and the bytes that 64 bits can count", "[bench]") {
+  // Extents of 0 crashed the programs (SIGSEGV or SIGFPE); 2^62 would overflow the bytes of a
   // matrix.
   for (const char *extent :
        {"0", "-1", "1000000001", "4611686018427387904", "99999999999999999999"}) {
@@ -148,7 +148,7 @@ TEST_CASE("bench: extents are from 1 to what 64 bits can count", "[bench]") {
   CHECK_THROWS_AS(mpbench::parse_deepbench("1,2,3,2,0"), std::runtime_error);
 }
 
-TEST_CASE("bench: a line of convolutions says width before height", "[bench]") {
+TEST_CASE("bench: a convolution line has width before height", "[bench]") {
   mpbench::ConvShape shape = mpbench::parse_conv("700,161,1,4,32,20,5,3,2,2,1");
   CHECK(shape.w == 700);
   CHECK(shape.h == 161);
@@ -181,7 +181,7 @@ TEST_CASE("bench: a line of convolutions says width before height", "[bench]") {
   CHECK(mpbench::make_desc(shape, MP_FP16, MP_FP32).dtype_out == MP_FP32);
 }
 
-TEST_CASE("bench: a malformed line of convolutions is refused", "[bench]") {
+TEST_CASE("bench: a malformed convolution line is rejected", "[bench]") {
   for (const char *line :
        {"", "1,2,3", "8,8,3,4,5,3,3,1,1,1", "8,8,3,4,5,3,3,1,1,1,0", "8,8,3,4,5,3,3,1,1,x,1",
         "8,8,3,4,5,3,3,1,-1,1,1", "8,8,3,4,5,3,3,1,1,1,1,2", "8,8,3,4,5,9,9,0,0,1,1",
@@ -191,7 +191,7 @@ TEST_CASE("bench: a malformed line of convolutions is refused", "[bench]") {
   }
 }
 
-TEST_CASE("bench: the GEMMs of a recurrent layer", "[bench]") {
+TEST_CASE("bench: a recurrent layer has DeepBench's GEMMs", "[bench]") {
   const std::string cell = GENERATE("vanilla", "gru", "lstm");
   const int64_t gates = cell == "vanilla" ? 1 : cell == "gru" ? 3 : 4;
   CAPTURE(cell);
@@ -212,7 +212,7 @@ TEST_CASE("bench: the GEMMs of a recurrent layer", "[bench]") {
   CHECK(gemms("wgrad", "TN " + gates_size + "x32x35", 1).is_wgrad);
 }
 
-TEST_CASE("bench: a recurrent layer is DeepBench's", "[bench]") {
+TEST_CASE("bench: a recurrent layer matches DeepBench's", "[bench]") {
   const std::string cell = GENERATE("vanilla", "gru", "lstm");
   CAPTURE(cell);
   mpbench::RnnShape layer = mpbench::parse_rnn("32,5,7," + cell);
@@ -229,7 +229,7 @@ TEST_CASE("bench: a recurrent layer is DeepBench's", "[bench]") {
   CHECK(forward.hidden_size == 32);
   CHECK(forward.batch == 5);
   CHECK(forward.timesteps == 7);
-  // The type of the output is that of dW alone, as it is of the GEMM.
+  // Only dW has the output type, like the GEMM.
   CHECK(mpbench::out_dtype(layer, forward) == MP_FP16);
   CHECK(mpbench::min_bytes(layer, forward, kept) == 2 * (weights + 2 * elems) + kept);
   CHECK(mpbench::min_bytes(layer, desc("dgrad", MP_FP32), kept) ==
@@ -241,14 +241,14 @@ TEST_CASE("bench: a recurrent layer is DeepBench's", "[bench]") {
   CHECK(mpbench::out_dtype(layer, writes) == MP_FP16);
   CHECK(writes.flags == MP_RNN_FLAG_SKIP_INPUT);
   CHECK(mpbench::min_bytes(layer, writes, kept) == 2 * weights + kept);
-  // Inference keeps nothing.
+  // Inference saves no data for gradients.
   layer.set = "deepbench_rnn_infer";
   layer.pass = "fprop";
   CHECK(!layer.is_training());
   CHECK(mpbench::min_bytes(layer, forward, kept) == 2 * (weights + 2 * elems));
 }
 
-TEST_CASE("bench: malformed lines of layers and all-reduces are refused", "[bench]") {
+TEST_CASE("bench: malformed lines of layers and all-reduces are rejected", "[bench]") {
   for (const char *line :
        {"", "32,5,7", "32,5,7,rnn", "32,5,0,gru", "0,5,7,gru", "32,x,7,gru", "32,5,7,gru,1"}) {
     CAPTURE(line);
@@ -261,7 +261,7 @@ TEST_CASE("bench: malformed lines of layers and all-reduces are refused", "[benc
   CHECK(mpbench::parse_allreduce("100000,10").elems == 100000);
 }
 
-TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {
+TEST_CASE("bench: the files of convolutions are read completely", "[bench]") {
   const auto read = [](const char *name) {
     return mpbench::read_shape_lines(std::string("bench/shapes/") + name, mpbench::parse_conv);
   };
@@ -271,8 +271,8 @@ TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {
   CHECK(read("deepbench_conv_infer.csv").size() == 107);
   CHECK(read("deepbench_conv_infer_device.csv").size() == 16);
 
-  // 53 convolutions of together 4.09e9 multiplications per image, at two batch sizes.  He et al.
-  // 2016, table 1, count 3.8e9 with the strides in the 1 x 1 convolutions.
+  // 53 convolutions with a total of 4.09e9 multiplications per image, at two batch sizes.  He et
+  // al. 2016, table 1, count 3.8e9 with the strides in the 1 x 1 convolutions.
   for (const int32_t batch : {32, 256}) {
     int64_t layers = 0;
     double multiplications = 0;
@@ -286,7 +286,7 @@ TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {
   }
 }
 
-TEST_CASE("bench: a batch, a batch with pointers and a group are so many GEMMs", "[bench]") {
+TEST_CASE("bench: strided batches, pointer arrays and groups have the listed GEMMs", "[bench]") {
   mpbench::BatchedShape shape = mpbench::parse_batched("strided,3,6,8,10,NT,a comment");
   CHECK(shape.name() == "strided 3 x NT 6x8x10");
   CHECK(shape.flop() == 3 * 2.0 * 6 * 8 * 10);
@@ -305,7 +305,7 @@ TEST_CASE("bench: a batch, a batch with pointers and a group are so many GEMMs",
 
   shape.form = mpbench::BatchForm::kGrouped;
   const std::vector<mpbench::ItemOffsets> at = shape.offsets();
-  // 6 rows on average: 3, 6 and 9.
+  // m is 3, 6 and 9, on average 6.
   REQUIRE(at.size() == 4);
   CHECK(shape.rows() == 18);
   CHECK(at[2].first == 90);
@@ -330,13 +330,13 @@ TEST_CASE("bench: a batch, a batch with pointers and a group are so many GEMMs",
   }
 }
 
-TEST_CASE("bench: an epilogue reads and writes what is its own", "[bench]") {
+TEST_CASE("bench: an epilogue reads and writes its own tensors", "[bench]") {
   const mpbench::Shape gemm = mpbench::parse_llm("6,8,10,TN,");
   using mpbench::Epilogue;
   const auto desc = [&](Epilogue epilogue) {
     return mpbench::make_desc(mpbench::EpilogueShape{gemm, epilogue}, MP_FP16);
   };
-  // D is in 16 bits, but where it is accumulated.
+  // D is in 16 bits unless it is accumulated.
   CHECK(desc(Epilogue::kAmaxFoundInf).dtype_cd == MP_FP16);
   CHECK(desc(Epilogue::kAmaxFoundInf).beta == 0);
   CHECK(desc(Epilogue::kAccumulateFp32).dtype_cd == MP_FP32);
@@ -351,7 +351,7 @@ TEST_CASE("bench: an epilogue reads and writes what is its own", "[bench]") {
   CHECK(bytes(Epilogue::kAccumulateFp32) == operands + 2 * 4 * 48);
 }
 
-TEST_CASE("bench: a layer moves each of its arrays as often as it has to", "[bench]") {
+TEST_CASE("bench: a layer moves each array once per required pass", "[bench]") {
   const auto bytes = [](const char *line, mpbench::LayerPass pass) {
     mpbench::LayerShape shape = mpbench::parse_layer(line);
     shape.pass = pass;

@@ -1,4 +1,5 @@
-"""tests/softgpu/calibrate, without the device: it tells what a program found, and what it did not come to."""
+"""Tests of tests/softgpu/calibrate without the device: it reports found changes and skipped
+ones."""
 import json
 import pathlib
 import subprocess
@@ -9,7 +10,7 @@ CALIBRATE = pathlib.Path(__file__).resolve().parents[2] / "tests/softgpu/calibra
 
 
 def calibrate(tmp_path, program):
-    """Runs it with a shell script as the program cub; the outcomes by (case, order)."""
+    """Runs it with a shell script as the program cub; returns the outcomes by (case, order)."""
     path = tmp_path / "calibration/cub"
     path.parent.mkdir()
     path.write_text(f"#!/bin/sh\n{program}\n")

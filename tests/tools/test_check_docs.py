@@ -1,4 +1,5 @@
-"""tools/check/check_docs: the list of environment variables is complete; errors in it are found."""
+"""Tests of tools/check/check_docs: the list of environment variables is complete; errors in it
+are found."""
 import runpy
 import types
 

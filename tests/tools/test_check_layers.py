@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-# File, its text, the start of the rule that it breaks.
+# File, its text, the beginning of the rule that it violates.
 BREAKS = [
     ("include/mpcore.h", "#include <stdio.h>", "mpcore.h needs only stddef.h"),
     ("include/mpcore/gemm.h", '#include "base/device_info.h"', "mpcore.h needs only stddef.h"),
@@ -86,7 +86,7 @@ def test_cycle(tool):
 
 
 def test_cycle_within_bench(tool):
-    """The folders of bench count separately, and so does bench/common.h."""
+    """The folders of bench are separate layers, and so is bench/common.h."""
     files = {"bench/rows/a.h": ['#include "bench/common.h"', '#include "bench/timing/b.h"'],
              "bench/timing/b.h": [], "bench/common.h": [], "bench/main.cpp": ['#include "bench/rows/a.h"']}
     assert not tool.broken_rules(files)

@@ -1,4 +1,4 @@
-"""tools/compile_commands: one entry for each file that make would compile."""
+"""Tests of tools/compile_commands: one entry for each file that make would compile."""
 import json
 import subprocess
 

@@ -1,4 +1,4 @@
-"""tools/check/count_lines in a scratch repository: what grew since the tag."""
+"""Tests of tools/check/count_lines in a scratch repository: growth since the tag."""
 
 
 def test_count_lines(root, run, tmp_path):

@@ -1,5 +1,5 @@
-"""What mpdemo does when it is asked: the LSTM, the model of characters, bf16, a loss scaler by its name.  A few
-steps of each, on the host target; whole trainings are the demo's own business.
+"""Tests of mpdemo's options: the LSTM, the character model, bf16, a loss scaler by name.  Each
+trains a few steps on the host target.
 """
 import gzip
 import json
@@ -11,16 +11,17 @@ import pytest
 
 import demo_curves
 
-# Of the LSTM of 128 units over 28 rows of 28 pixels, and of the linear layer behind it.
+# Sizes of the LSTM of 128 units over 28 rows of 28 pixels, and of the linear layer after it.
 STEPS, PIXELS, HIDDEN, CLASSES, BATCH = 28, 28, 128, 10, 128
 ALIGNED = 256  # tensors of a graph
-# Bytes that mp_rnn_sizes_t says of the reserve, per step, sequence and unit.
+# Bytes of the reserve (mp_rnn_sizes_t), per step, sequence and unit.
 RESERVE = {"FP32": 24, "mixed, none": 14}
 
 
 @pytest.fixture(scope="module")
 def settings(build, run, tmp_path_factory):
-    """settings(argument...): of each setting in report.json its runs, by name; and the folder that has all files."""
+    """settings(argument...): the runs of each setting in report.json, by name; and the folder of
+    all files."""
     def demo(*arguments):
         demo_curves.skip_without_demo(build, *arguments)
         out = tmp_path_factory.mktemp("demo")
@@ -50,7 +51,7 @@ def test_lstm_with_a_small_weight_needs_a_loss_scale(rows):
 
 
 def block(*tensors) -> int:
-    """Bytes of tensors in the graph's block of memory, where each is aligned."""
+    """Bytes of aligned tensors in the graph's block of memory."""
     return sum(-(-size // ALIGNED) * ALIGNED for size in tensors)
 
 
@@ -69,7 +70,7 @@ def test_memory_is_all_that_the_network_needs(rows, name):
     check_parameters(memory, is_mixed, [4 * HIDDEN * PIXELS, 4 * HIDDEN * HIDDEN, HIDDEN * CLASSES],
                      [4 * HIDDEN, 4 * HIDDEN, CLASSES], 1)
     every_h, losses = element * BATCH * STEPS * HIDDEN, block(4 * BATCH, 4, 8)
-    # The gradient of what nobody reads, and the ones that sum the gradient of a bias.
+    # The gradient of an unused output, and the vector of ones that sums the gradient of a bias.
     assert memory["state_bytes"] == block(every_h, element * BATCH)
     image = element * BATCH * STEPS * PIXELS if is_mixed else 0  # cast
     kept = memory["activation_bytes"] - block(image, every_h, element * BATCH * HIDDEN) - losses
@@ -79,12 +80,12 @@ def test_memory_is_all_that_the_network_needs(rows, name):
     assert together == sum(memory.values())
 
 
-OWN = 64 * 1024  # at most: the scalers, scratch memory of the optimizer, tables, and what mp_scaler_query_step reads
+OWN = 64 * 1024  # maximum for scalers, optimizer scratch, tables, step query
 
 
 @pytest.mark.parametrize("net, epochs", [("mlp", 0.02), ("cnn", 0.004)])
 def test_the_sum_is_what_the_allocator_gave(build, root, run, cc, tmp_path, net, epochs):
-    """What is held comes back to that of the dataset alone behind each run."""
+    """The held memory returns to that of the dataset after each run."""
     demo_curves.skip_without_demo(build, "--net", net)
     run(*cc, "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", root / "tests/tools/allocations.c", "-ldl",
         "-o", tmp_path / "allocations.so")
@@ -96,15 +97,15 @@ def test_the_sum_is_what_the_allocator_gave(build, root, run, cc, tmp_path, net,
     dataset = held[3]  # images and labels, of training and test
     most = [max(between) - dataset for between in runs_of(held, dataset)]
     assert len(most) == len(results)
-    record = 2 * block(4 * round(epochs * -(-60000 // BATCH)))  # a loss and a scale of each step
+    record = 2 * block(4 * round(epochs * -(-60000 // BATCH)))  # loss and scale of each step
     for bytes_, result in zip(most, results):
         beside = bytes_ - result["together_bytes"] - record
-        # In the end FP32 makes a second network, whose gradients are looked at.
+        # At the end FP32 creates a second network, to inspect its gradients.
         assert 0 <= beside and (beside <= OWN or result["name"] == "FP32"), result["name"]
 
 
 def runs_of(held: list, dataset: int) -> list:
-    """The values between those at which the dataset alone is held."""
+    """The values between points at which only the dataset is held."""
     starts = [i for i, each in enumerate(held) if each == dataset]
     return [held[i + 1:j] for i, j in zip(starts, starts[1:])]
 
@@ -115,7 +116,7 @@ def test_the_table_says_the_ratio_of_the_totals(build, run, tmp_path):
     runs = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["networks"][0]["settings"][0]["runs"]
     ratio = float(re.search(r"relative to FP32 +(\S+)", said).group(1))
     assert abs(ratio - runs[1]["together_bytes"] / runs[0]["together_bytes"]) <= 0.005
-    assert 1 < ratio < 1.1, "copies of the weights and cast images outweigh what is halved"
+    assert 1 < ratio < 1.1, "weight copies and cast images outweigh the halved tensors"
 
 
 def test_the_table_says_why_each_operation_has_its_type(build, run, tmp_path):
@@ -124,7 +125,7 @@ def test_the_table_says_why_each_operation_has_its_type(build, run, tmp_path):
     table = said.partition("Types assigned by autocast")[2].splitlines()
     assert ["conv1", "Conv2D", "bf16", "on", "the", "allow", "list"] in map(str.split, table)
     assert ["loss", "SoftmaxXent", "fp32", "on", "the", "deny", "list"] in map(str.split, table)
-    # Of the image; of two filters and two matrices.
+    # Casts of the image; of two filters and two matrices.
     assert any(line.endswith("casts: 1 by a kernel, 4 by the optimizer's copy") for line in table)
     fp32, bf16 = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["networks"][0]["settings"][0]["runs"]
     assert "autocast" not in fp32
@@ -141,7 +142,7 @@ def test_bf16_needs_no_scaler(settings):
 
 
 def test_all_types_in_one_table(settings):
-    """Equal seeds give equal bits, whatever else is trained beside."""
+    """Equal seeds give equal bits, independent of the other runs."""
     def runs(dtype):
         standard = settings("--net", "mlp", "--dtype", dtype, "--epochs", 0.01)[0]["standard"]
         return {name: {key: value for key, value in one.items() if key != "seconds"} for name, one in standard.items()}
@@ -157,7 +158,7 @@ def test_a_scaler_by_its_name(settings, word, scale):
     assert found["standard"][f"mixed, {word}"]["final_scale"] == scale
 
 
-# Of the model of characters: symbols, units, verses of a batch, steps of a window.
+# Sizes of the character model: symbols, units, verses per batch, steps per window.
 SYMBOLS, WIDTH, UNITS, VERSES, WINDOW = 96, 64, 256, 32, 64
 DRAWN = random.Random(1)
 WORDS = "and the lord said unto him in that day he shall not be".split()
@@ -165,14 +166,15 @@ LINES = [" ".join(DRAWN.choices(WORDS, k=DRAWN.randint(2, 30))) for _ in range(2
 
 
 def windows_of(lines: list) -> int:
-    """Verses of as many windows as each other make batches; every fiftieth line, from the first on, is held out."""
+    """A batch has verses with equal numbers of windows; every fiftieth line, starting at the
+    first, is held out."""
     counts = [(len(line) + 1 + WINDOW - 1) // WINDOW for i, line in enumerate(lines) if i % 50 != 0]
     return sum(windows * -(-counts.count(windows) // VERSES) for windows in set(counts))
 
 
 @pytest.fixture(scope="module")
 def charlm(build, run, tmp_path_factory):
-    """charlm(lines, argument..., **how): what report.json says, its folder, and what was printed."""
+    """charlm(lines, argument..., **how): report.json, its folder, and the output."""
     def demo(lines, *arguments, **how):
         demo_curves.skip_without_demo(build, *arguments, data=None)
         out = tmp_path_factory.mktemp("charlm")
@@ -194,7 +196,8 @@ def characters(charlm):
 def test_characters_are_foreseen_in_mixed_precision_as_well(characters):
     fp32, mixed = characters[0]["standard"].values()
     assert fp32["test_bits_per_character"] < 4.5, "log2(96) = 6.6 before training"
-    assert abs(mixed["test_bits_per_character"] - fp32["test_bits_per_character"]) < 0.02  # 0.0001 was measured
+    # Measured: 0.0001.
+    assert abs(mixed["test_bits_per_character"] - fp32["test_bits_per_character"]) < 0.02
 
 
 def test_characters_with_a_small_weight_need_a_loss_scale(characters):
@@ -239,7 +242,7 @@ def test_memory_of_the_model_of_characters(characters, name):
 
 def test_the_bible_without_its_labels(charlm, tmp_path):
     program = tmp_path / "bible"
-    # With the label a line would have two windows.
+    # Including the label, a line would have two windows.
     program.write_text("#!/bin/sh\nfor verse in 1 2 3; do echo \"Ge1:$verse %s\"; done\n" % ("a" * (WINDOW - 1)),
                        encoding="utf-8")
     program.chmod(0o755)
@@ -312,7 +315,7 @@ def test_damaged_images(build, run, tmp_path, name, content, says):
                          ids=["checksum", "length", "length, high", "a pixel", "end"])
 def test_a_flipped_bit_of_compressed_data_is_found(build, run, tmp_path, place, mask):
     demo_curves.skip_without_demo(build, "--net", "mlp")
-    # Stored blocks, in which every byte is a pixel: only the checksum shows that one has changed.
+    # Stored blocks, in which every byte is a pixel: only the checksum detects a change.
     images = bytearray(gzip.compress(idx([60000, 28, 28], bytes(60000 * 28 * 28)), 0))
     images[place] ^= mask
     (tmp_path / IMAGES).write_bytes(images if mask else images[:-6])
@@ -351,7 +354,7 @@ def test_programs_of_the_current_folder_are_not_started(build, run, tmp_path):
 
 
 def test_damaged_archive(build, run, tmp_path):
-    """Bytes of the archive changed at random: its checksum says so."""
+    """Random changes of the archive are detected by its checksum."""
     demo_curves.skip_without_demo(build, "--net", "mlp")
     archive = bytearray(gzip.compress(idx([60000, 28, 28], bytes(60000 * 28 * 28)), 1))
     for seed in range(5):

@@ -1,4 +1,5 @@
-"""tools/docs/doxygen_filter: names of the API become links, except in the text of a link."""
+"""Tests of tools/docs/doxygen_filter: names of the API become links, except in the text of a
+link."""
 import sys
 
 import pytest

@@ -1,4 +1,4 @@
-// Headers that the library shares with its programs: escaping, and files.
+// Tests of headers shared by the library and its programs: escaping, and files.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder while it lives.
+/// A temporary folder, removed by the destructor.
 class Folder {
  public:
   Folder() { REQUIRE(mkdtemp(name_) != nullptr); }
@@ -44,7 +44,7 @@ std::string content(const std::string &path) {
 
 }  // namespace
 
-TEST_CASE("escape: every character of UTF-8 stays, unless it is a control", "[tools]") {
+TEST_CASE("escape: UTF-8 characters are kept unless they are controls", "[tools]") {
   int64_t num_escaped = 0;
   for (uint32_t code = 0; code <= 0x10ffff; code++) {
     if (code >= 0xd800 && code <= 0xdfff) continue;
@@ -70,7 +70,7 @@ TEST_CASE("escape: every character of UTF-8 stays, unless it is a control", "[to
   CHECK(num_escaped == 32 + 33 + 7 + 4);  // C0; DEL and C1; separators and overrides; isolates
 }
 
-TEST_CASE("escape: bytes that are not UTF-8 become U+FFFD, each of them", "[tools]") {
+TEST_CASE("escape: each byte that is not UTF-8 becomes U+FFFD", "[tools]") {
   const std::string bad = "\xef\xbf\xbd";
   for (const auto &[text, num_bad] : {std::pair<std::string, int>{"\x80", 1},
                                       {"\xc3", 1},
@@ -88,7 +88,7 @@ TEST_CASE("escape: bytes that are not UTF-8 become U+FFFD, each of them", "[tool
   CHECK(mp::json_string("\"\\\n\xff") == "\"\\\"\\\\\\u000a" + bad + "\"");
 }
 
-TEST_CASE("files: a new file, and one in the place of another, keeps its mode", "[tools]") {
+TEST_CASE("files: new and replaced files have the right mode", "[tools]") {
   const Folder folder;
   const std::string path = folder / "a";
   CHECK(mp::replace_file(path, "first") == 0);
@@ -100,7 +100,7 @@ TEST_CASE("files: a new file, and one in the place of another, keeps its mode", 
   CHECK(folder.files() == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("files: a symbolic link is replaced, and not followed", "[tools]") {
+TEST_CASE("files: a symbolic link is replaced, not followed", "[tools]") {
   const Folder folder;
   std::ofstream(folder / "victim") << "precious";
   fs::create_symlink("victim", folder / "a");
@@ -113,8 +113,7 @@ TEST_CASE("files: a symbolic link is replaced, and not followed", "[tools]") {
   CHECK(folder.files() == std::vector<std::string>{"a", "b", "victim"});
 }
 
-TEST_CASE("files: one that cannot be written stays as it was, and nothing else is left",
-          "[tools]") {
+TEST_CASE("files: a file that cannot be written is unchanged, without leftovers", "[tools]") {
   const Folder folder;
   std::ofstream(folder / "a") << "old";
   rlimit before;
@@ -134,7 +133,7 @@ TEST_CASE("files: one that cannot be written stays as it was, and nothing else i
   CHECK(folder.files() == std::vector<std::string>{"a", "b"});
 }
 
-TEST_CASE("files: devices are written to, and stay devices", "[tools]") {
+TEST_CASE("files: devices are written to, not replaced", "[tools]") {
   CHECK(mp::replace_file("/dev/null", "x") == 0);
   CHECK(fs::is_character_file("/dev/null"));
   CHECK(mp::replace_file("/dev/full", "x") == ENOSPC);
@@ -152,7 +151,7 @@ TEST_CASE("files: devices are written to, and stay devices", "[tools]") {
   CHECK(fs::file_size(folder / "target") == 3);
 }
 
-TEST_CASE("files: only regular files are opened, and a pipe is not waited for", "[tools]") {
+TEST_CASE("files: only regular files are opened, and a pipe does not block", "[tools]") {
   const Folder folder;
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   for (const std::string &path : {folder / "pipe", std::string("/dev/zero"), std::string("/tmp")}) {

@@ -1,4 +1,5 @@
-"""A device that has failed says so to who comes later, and is not taken for one without code of this build."""
+"""A failed device is reported to later callers as failed, not as a device without code in this
+build."""
 import os
 import re
 import sys

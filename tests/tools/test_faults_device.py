@@ -1,10 +1,11 @@
-"""Every function of the CUDA runtime that a call of the library makes fails once: the call says so, and nothing crashes."""
+"""Each CUDA runtime function that an API call uses fails once: the call reports the error, and
+nothing crashes."""
 import os
 import re
 
 import pytest
 
-# What the software device calls them; a failed launch is told with the name of the kernel.
+# Names in the software device; a failed launch is reported with the name of the kernel.
 FUNCTIONS = ["cudaMalloc", "cudaHostAlloc", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaStreamSynchronize",
              "cudaGetDevice", "launch"]
 SCENARIOS = ["steps", "layers", "training of a graph"]
@@ -14,7 +15,7 @@ NEVER_HAPPENED = "never happened"
 
 @pytest.fixture(scope="module")
 def scenario(build, run):
-    """scenario(name, fault): what the calls of a scenario say while the device fails."""
+    """scenario(name, fault): output of the calls of a scenario while the device fails."""
     if "SOFTGPU_ARCH" not in os.environ:
         pytest.skip("errors of a device (the software device injects them)")
     return lambda name, fault: run("sh", "-c", '"$0" "$@"; echo "code $?"', build / "tests/faulttests", "--scenario", name,
@@ -29,7 +30,7 @@ def test_without_a_fault(scenario, name):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_failed_call(scenario, name, function):
-    """Up to a call that does not happen any more."""
+    """Increases the index of the failing call until it no longer occurs."""
     said_of = "" if function == "launch" else f".*{function} failed: "
     for call in CALLS:
         said = scenario(name, f"{function}:{call}")

@@ -1,5 +1,5 @@
-"""tools/gpu/gpu_check without a GPU: stubs for nvidia-smi, compute-sanitizer, ncu and the programs of the
-build pass, fail, hang and crash."""
+"""Tests of tools/gpu/gpu_check without a GPU: stubs of nvidia-smi, compute-sanitizer, ncu and
+the programs of the build pass, fail, hang and crash."""
 import copy
 import json
 import os
@@ -27,7 +27,7 @@ def write_program(path: pathlib.Path, script: str):
 
 
 class Machine:
-    """A build and a PATH of stubs, all of which pass; a test replaces some."""
+    """A build and a PATH of passing stubs; tests replace some of them."""
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
@@ -39,7 +39,7 @@ class Machine:
         (self.build / "libmpcore.so").write_text("a library")
         write_program(self.path / "nvidia-smi", "echo 'A device, 570.1'")
         write_program(self.path / "compute-sanitizer", TALLY)
-        for program in ("sh", "sleep", "mv", "cat", "touch"):  # nothing else of this machine
+        for program in ("sh", "sleep", "mv", "cat", "touch"):  # no other program of this machine
             (self.path / program).symlink_to(shutil.which(program))
 
     def start(self, *arguments):
@@ -70,7 +70,7 @@ def machine(tmp_path) -> Machine:
 
 def test_arguments(machine):
     said = machine.run("--list")
-    # --list shows all stages and how long they take.
+    # --list shows all stages and their durations.
     assert all(f"{stage}: " in said for stage in plan.STAGES)
     assert "about" in said
     assert not (machine.build / "gpu-check").exists(), "and runs nothing"
@@ -88,12 +88,12 @@ def test_arguments(machine):
 def test_no_gpu(machine):
     write_program(machine.path / "nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9")
     said = machine.run(code=NO_GPU)
-    # No driver is one sentence.
+    # A missing driver is reported in one line.
     assert said.count("\n") == 1
     assert "no usable GPU: nvidia-smi failed: NVIDIA-SMI has failed" in said
     (machine.path / "nvidia-smi").unlink()
     said = machine.run(code=NO_GPU)
-    assert said.count("\n") == 1 and "nvidia-smi" in said, "and so is no nvidia-smi"
+    assert said.count("\n") == 1 and "nvidia-smi" in said, "a missing nvidia-smi is reported in one line too"
 
 
 def test_outcomes(machine):
@@ -101,7 +101,7 @@ def test_outcomes(machine):
     run = machine.summary()
     assert run["result"] == "passed", "tests that pass"
     assert run["result_of_all"] == "incomplete" and machine.status("memcheck") == "not run", "are not all there is"
-    # Tests are run on the cuda target and logged with their command.
+    # Tests run on the cuda target and are logged with their command.
     assert "test_capi" in (machine.build / "gpu-check/tests/C-ABI.log").read_text().splitlines()[0]
     entry = next(entry for entry in run["steps"] if entry["step"] == "gemm")
     # The summary has command, time, date and log.
@@ -129,7 +129,7 @@ def test_outcomes(machine):
     ("echo '0 passed, 0 failed'", "failed", "no test ran"),
     (f"{TALLY}; kill -SEGV $$", "crashed", "SIGSEGV"),
     (f"{TALLY}; sh -c 'kill -ABRT $$'; exit $?", "crashed", "SIGABRT"),
-], ids=["a failed test", "one that says why", "an exit code without one", "a program that says nothing",
+], ids=["a failed test", "one with a reason", "an exit code without one", "a program without output",
         "a filter that no test has", "a crash", "a crash below a shell"])
 def test_program_that_fails(machine, script, status, detail):
     write_program(machine.build / "tests/test_capi", script)
@@ -139,15 +139,15 @@ def test_program_that_fails(machine, script, status, detail):
 
 
 def test_missing_tool(machine):
-    machine.run("--stage", "sanitize")  # compute-sanitizer that finds nothing
+    machine.run("--stage", "sanitize")  # compute-sanitizer finds nothing
     write_program(machine.path / "compute-sanitizer", f'{TALLY}; test "$2" != racecheck')
     machine.run("--stage", "sanitize", code=FAILED)
-    # Or something.
+    # It finds an error.
     assert machine.status("racecheck") == "failed"
     assert machine.status("synccheck") == "passed"
     (machine.path / "compute-sanitizer").unlink()
     machine.run("--stage", "sanitize", code=INCOMPLETE)
-    # Or that is missing is a named gap.
+    # A missing program is reported as a gap.
     assert machine.detail("memcheck") == "compute-sanitizer is not in PATH"
 
 
@@ -160,7 +160,7 @@ def is_gone(pid: int) -> bool:
 
 
 def test_limits(machine, monkeypatch):
-    """On the runner itself: the limits of the plan are minutes."""
+    """Tests the runner directly: the limits of the plan are minutes."""
     child = machine.folder / "child"
     write_program(machine.folder / "hang", f"sleep 60 & echo $! > {child}; trap '' TERM; wait; wait; sleep 60")
     hanging = Step("tests", "hang", (str(machine.folder / "hang"),), 0, 1)
@@ -169,7 +169,7 @@ def test_limits(machine, monkeypatch):
     assert result.status == "timed out" and result.seconds < 10, "a step that hangs is ended at its limit"
     assert is_gone(int(child.read_text())), "with all of its processes"
     result = runner.run(hanging, machine.folder, 0.5, os.environ, runner.Request())
-    assert result.status == "cut off", "or with the time of the run, which is no failure"
+    assert result.status == "cut off", "the end of the run's time is not a failure"
     result = runner.run(Step("tests", "long", ("true",), 100, 200), machine.folder, 99, os.environ,
                         runner.Request())
     assert result.status == "not run" and "99 s remain" in result.detail, "a step that does not fit is not begun"
@@ -177,12 +177,12 @@ def test_limits(machine, monkeypatch):
 
 def test_budget(machine):
     said = machine.run("--stage", "tests", "--minutes", "0.2", code=INCOMPLETE)
-    # What does not fit makes the run incomplete.
+    # Steps that exceed the time make the run incomplete.
     assert machine.status("gemm") == "not run"
     assert "not run" in said
     assert machine.status("CUDA graph") == "passed", "what fits is run"
     write_program(machine.build / "examples/cuda_graph", "exit 1")
-    machine.run("--stage", "tests", "--minutes", "0.2", code=FAILED)  # a failure counts more
+    machine.run("--stage", "tests", "--minutes", "0.2", code=FAILED)  # a failure takes precedence
 
 
 MPS = "nvidia-cuda-mps-control"
@@ -202,7 +202,7 @@ def test_shared_gpu(machine):
     folder = program.removeprefix("program ")
     assert folder and begun.split() == ["-d", folder] and ended.split() == ["quit", folder]
     assert not pathlib.Path(folder).exists(), "nothing of it stays"
-    assert "program " in timed, "what is timed has the GPU alone"
+    assert "program " in timed, "timed programs run alone on the GPU"
 
 
 def test_no_shared_gpu(machine):
@@ -212,7 +212,7 @@ def test_no_shared_gpu(machine):
 
 
 def test_jobs(machine):
-    """Two steps that wait for each other, and benches that fail beside anything."""
+    """Two steps that wait for each other, and benches that fail unless they run alone."""
     meet = "touch {here}.$1; while ! test -e {here}.$2; do sleep 0.02; done"
     for program, names in (("tests/test_capi", ("a", "b")), ("examples/cuda_graph", ("b", "a"))):
         write_program(machine.build / program, f"set {' '.join(names)}; {meet.format(here=machine.folder / 'met')}; {TALLY}")
@@ -231,7 +231,7 @@ def test_interruption(machine):
     process.send_signal(signal.SIGTERM)
     said = process.communicate()[0]
     assert is_gone(int(child.read_text())), "ended from outside it ends the step"
-    # And still says what there is.
+    # A summary is still written.
     assert process.returncode == INCOMPLETE
     assert "ended by SIGTERM" in said
     assert machine.status("C ABI") == "passed"
@@ -245,7 +245,7 @@ def test_interruption(machine):
     process.kill()
     process.communicate()
     os.kill(int(child.read_text()), signal.SIGKILL)
-    assert machine.status("CUDA graph") == "cut off", "killed it has said what it was at"
+    assert machine.status("CUDA graph") == "cut off", "a killed run reports its current step"
 
 
 def test_summary(machine):
@@ -256,44 +256,44 @@ def test_summary(machine):
     assert (machine.build / "gpu-check/nvidia-smi.txt").read_text() == "A device, 570.1\n", "nvidia-smi is kept"
     assert "A device, 570.1" in text and "this run: passed" in text, "as text too, with the device"
     said = machine.run("--step", "C ABI", "--json", str(machine.build / "own.json"))
-    # --step and --json.
+    # Options --step and --json.
     assert machine.summary("own.json")["result"] == "passed"
     assert "gemm" not in said.partition("C ABI ...")[0]
     (machine.build / "libmpcore.so").write_text("another library")
     machine.run("--stage", "layouts")
     assert machine.status("gemm") == "not run", "of another library nothing is kept"
     (machine.build / "gpu-check/summary.json").write_text("{")
-    machine.run("--stage", "layouts")  # a damaged summary is written anew
+    machine.run("--stage", "layouts")  # a damaged summary is overwritten
 
 
 def test_pack(machine):
     packed = machine.folder / "packed"
     (machine.build / "an_object.o").write_text("")
     said = machine.run("--pack", str(packed), code=FAILED)
-    assert "mpbench_first_result" in said, "--pack says what was not built"
+    assert "mpbench_first_result" in said, "--pack lists missing programs"
     write_program(machine.build / "mpbench_first_result", "")
     for name in ("libnccl.so.2", "libnvidia-ml.so.1", "libcudnn.so.9"):
         write_program(machine.build / "tests/stub" / name, "")
     machine.run("--pack", str(packed))
-    machine.run("--pack", str(packed))  # over an older one
+    machine.run("--pack", str(packed))  # replaces an older one
     assert not (packed / "an_object.o").exists() and not (packed / "gpu-check").exists(), "takes no more than is needed"
     machine.build = packed
     for stage in ("layouts", "tests", "sanitize", "bench", "tune"):
-        machine.run("--stage", stage)  # it is a build for that
+        machine.run("--stage", stage)  # the package is a build for that stage
 
 
 def test_gap(machine):
     write_program(machine.build / "mptune", "echo 'gap: nothing to tune'; exit 77")
     machine.run("--stage", "tune", code=INCOMPLETE)
-    # A program can name a gap itself.
+    # A program can report a gap itself.
     assert machine.status("mptune") == "missing"
     assert machine.detail("mptune") == "nothing to tune"
     write_program(machine.build / "mptune", "exit 77")
-    machine.run("--stage", "tune", code=FAILED)  # but has to say which
+    machine.run("--stage", "tune", code=FAILED)  # but has to name it
 
 
 def figures(**changed) -> str:
-    """What ncu --page raw --csv prints, of one kernel."""
+    """Output of ncu --page raw --csv for one kernel."""
     metrics = {
         "ID": ("", "0"), "Kernel Name": ("", "void mp::cuda::gemm_wmma<mp::cuda::half, 1>(mp::cuda::GemmArgs)"),
         "gpu__time_duration.sum": ("us", "12.5"),
@@ -310,7 +310,7 @@ def figures(**changed) -> str:
 
 
 class ProfilingMachine(Machine):
-    """With ncu, and results whose ratios are made up: the second row is the worst, then the fifth."""
+    """A machine with ncu, and synthetic results: the second row is the worst, then the fifth."""
 
     def __init__(self, folder: pathlib.Path):
         super().__init__(folder)
@@ -342,31 +342,31 @@ def test_profile(tmp_path):
     machine.run("--stage", "profile", code=INCOMPLETE)
     calls = (machine.folder / "calls").read_text().splitlines()
     first = machine.rows[1]
-    # The worst is called once, under ncu.
+    # The worst shape runs once, under ncu.
     assert f"--once {first['set']} {first['shape']}" in calls[0]
     assert "--set full" in calls[0]
     assert f"mpbench gemm --device cuda --set {first['set']}" in calls[0]
     assert machine.rows[4]["shape"] in calls[2], "then the next"
     text = (machine.build / "gpu-check/profile/1.txt").read_text()
-    # The figures are written down.
+    # The metrics are written down.
     assert all(figure in text for figure in (
         first["shape"], "ratio_to_peer 0.5", "gemm_wmma", "12.5 us", "61.2 %", "55.1 %", "20.3 %", "12.4 %", "1,024",
         "long_scoreboard 3.25, barrier 0.5"))
     assert "L2 throughput          not reported" in text, "and which are not there"
-    # Where there are fewer rows, that is a gap.
+    # Fewer rows than requested are a gap.
     assert machine.status("worst 2") == "passed"
     assert "has only 2 GEMMs and convolutions" in machine.detail("worst 3")
 
     write_program(machine.path / "ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; exit 1")
     machine.run("--stage", "profile", code=INCOMPLETE)
-    # No permission is a named gap.
+    # Missing permission is reported as a gap.
     assert machine.status("worst 1") == "missing"
     assert "no permission to read the counters" in machine.detail("worst 1")
     write_program(machine.path / "ncu", "exit 0")
-    machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # no report is a failure
+    machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # no report: fails
     write_program(machine.path / "ncu", machine.ncu)
     (machine.folder / "figures.csv").write_text("No kernels were profiled.\n")
-    machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # and so is one without kernels
+    machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # no kernels is a failure
     (machine.path / "ncu").unlink()
     machine.run("--stage", "profile", code=INCOMPLETE)
     assert "ncu is not in PATH" in machine.detail("worst 1"), "no ncu is a named gap"
@@ -383,14 +383,14 @@ def test_lists():
 
 @pytest.fixture
 def lines_of(build):
-    """lines_of(program, argument...): what a program of the build says."""
+    """lines_of(program, argument...): output of a program of the build."""
     return lambda program, *arguments: subprocess.run(
         [build / program, *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         check=False).stdout.splitlines()
 
 
 def test_build(build, lines_of):
-    """That the programs of a real build are what the plan takes them for."""
+    """The programs of a real build match the plan."""
     cases = lines_of("tests/conformance", "--list")
     assert cases == list(plan.CONFORMANCE_CASES), "every case of conformance is a step"
     listed = lines_of("tests/mptests", sanitized.test_spec(), "--list-test-names-only")

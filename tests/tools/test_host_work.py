@@ -1,8 +1,9 @@
-"""Work of GEMM kernels on the host target: instructions per multiply-add, counted by Valgrind and so free of noise.
+"""Instructions per multiply-add of GEMM kernels on the host target, counted by Valgrind and so free
+of noise.
 
-The gate beside that of the machine code for GPUs (tools/gpu/kernel_report): a change of the kernels' source that costs
-g++ its registers shows in no test of values.  simt_128x128x16 once had twice these instructions, when its sums lay in
-memory.
+This complements the checks of GPU machine code (tools/gpu/kernel_report): no test of values
+detects a source change after which g++ keeps accumulators in memory.  Such a change once doubled
+the instructions of simt_128x128x16.
 """
 import os
 import re
@@ -24,12 +25,12 @@ WORK = [
     ("wmma_64x64x32_s4", 256, 256, 128, "fp16", 3829),
     ("wgmma_128x128x64_s6", 256, 256, 128, "fp16", 1643),
 ]
-MARGIN = 1.35  # compilers differ by less; lost registers cost more
+MARGIN = 1.35  # compilers differ by less; spilled accumulators cost more
 
 
 @pytest.fixture(scope="module")
 def instructions(root, build, cc, library_path, tmp_path_factory):
-    """instructions(kernel, m, n, k, dtype, count): of a whole process."""
+    """instructions(kernel, m, n, k, dtype, count): instructions of a process."""
     if shutil.which("valgrind") is None:
         pytest.skip("work of host kernels (no valgrind)")
     flags = (build / "flags").read_text()
@@ -53,7 +54,7 @@ def instructions(root, build, cc, library_path, tmp_path_factory):
 @pytest.mark.parametrize("kernel, m, n, k, dtype, expected", WORK)
 def test_instructions(instructions, kernel, m, n, k, dtype, expected):
     product = (kernel, m, n, k, dtype)
-    # The difference leaves out what a process costs, and the first call.
+    # The difference excludes process startup and the first call.
     work = (instructions(*product, 3) - instructions(*product, 2)) * 1000 / (m * n * k)
     assert work < expected * MARGIN, f"{work:.0f} instructions per 1000 multiply-adds"
     assert work > expected / MARGIN, f"{work:.0f} instructions per 1000 multiply-adds: write the table anew"

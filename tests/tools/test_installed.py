@@ -1,5 +1,5 @@
-"""Installs what was built into scratch folders and uses it from there, as others will: pkg-config,
-CMake, the Debian package.  Nothing outside of them is touched."""
+"""Tests of installations: installs the build into scratch folders and uses it through
+pkg-config, CMake and the Debian package.  Nothing outside of these folders is changed."""
 import os
 import re
 import shutil
@@ -29,7 +29,7 @@ SOME_OBJECTS = ("obj/capi/core.o", "obj/kernels/gemm/table.o", "obj/host/mode.o"
 
 @pytest.fixture(scope="module")
 def install(root, build, run):
-    """install(prefix, argument..., code=0): what tools/package/install says."""
+    """install(prefix, argument..., code=0): output of tools/package/install."""
     return lambda *arguments, code=0: run(root / "tools/package/install", "--build", build, "--prefix", *arguments,
                                           code=code)
 
@@ -47,8 +47,8 @@ def test_library(prefix, version, run):
 
 
 def test_hardened_library(prefix, version, run):
-    """What is resolved is resolved at the start and cannot be written later; neither the stack nor other data can be
-    run; nobody is told where to look for libraries."""
+    """Symbols are bound at startup and then read-only; neither the stack nor data are
+    executable; there is no RUNPATH."""
     library = prefix / f"lib/libmpcore.so.{version}"
     segments, dynamic = run("readelf", "-lW", library), run("readelf", "-dW", library)
     assert re.search(r"GNU_RELRO ", segments)
@@ -60,7 +60,7 @@ def test_hardened_library(prefix, version, run):
 
 
 def check_guards(run, path):
-    """Stacks have guards, and string functions of the C library that can check their buffers do."""
+    """Functions have stack protectors, and string functions are fortified."""
     symbols = run("readelf", "--dyn-syms", "-W", path)
     assert "__stack_chk_fail" in symbols, "-fstack-protector-strong"
     assert re.search(r" __\w+_chk(@|\s)", symbols.replace("__stack_chk_fail", "")), "_FORTIFY_SOURCE"
@@ -93,7 +93,7 @@ def test_hardened_programs_of_the_build(build, run, program):
     check_hardened_program(run, path)
 
 
-# A context, a product on all workers, and both freed; threads and mappings afterwards.
+# Creates and frees a context that multiplies on all workers; then checks threads and mappings.
 LOAD_AND_UNLOAD = """
 import _ctypes, ctypes, os, struct, sys, time
 I32, I64, PTR, SIZE = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_size_t
@@ -169,7 +169,7 @@ def test_manual_page(prefix, version, run, need, page):
 
 def test_destdir(install, run, tmp_path):
     install("/opt/mp", "--destdir", tmp_path, "--libdir", "lib64")
-    assert (tmp_path / "opt/mp/lib64/libmpcore.so").exists(), "it stands before the prefix"
+    assert (tmp_path / "opt/mp/lib64/libmpcore.so").exists(), "DESTDIR precedes the prefix"
     assert run("grep", "-rlI", tmp_path, tmp_path, code=1) == "", "and in no file"
 
 
@@ -198,7 +198,7 @@ def test_pkg_config(prefix, version, run, cc, need, tmp_path):
 
 @pytest.fixture(scope="module")
 def cmake(root, run, cc, cxx, need, tmp_path_factory):
-    """cmake(prefix or folder of the package, version, code=0): (what it said, the build folder)"""
+    """cmake(prefix or folder of the package, version, code=0): (output, build folder)"""
     need("cmake", "the CMake package")
     project = tmp_path_factory.mktemp("project")
     (project / "CMakeLists.txt").write_text(CMAKE_PROJECT)
@@ -238,7 +238,7 @@ def package(root, build, run, need):
 
 def test_deb(root, build, run, package, version, tmp_path):
     first = package.read_bytes()
-    time.sleep(1)  # so that a date of today would show
+    time.sleep(1)  # makes the current date differ
     run(root / "tools/package/make_deb", build)
     assert package.read_bytes() == first, "two builds of it are equal"
     assert run("dpkg-deb", "-f", package, "Version") == f"{version}\n"
@@ -262,7 +262,7 @@ def test_cmake_finds_the_deb(run, package, version, cmake, tmp_path):
 
 
 def test_deb_dates_are_source_date_epoch(root, build, run, package):
-    """Files older than SOURCE_DATE_EPOCH included."""
+    """Applies also to files older than SOURCE_DATE_EPOCH."""
     first = package.read_bytes()
     tomorrow = int(time.time()) + 86400
     run(root / "tools/package/make_deb", build, env={"SOURCE_DATE_EPOCH": str(tomorrow), "TZ": "UTC"})

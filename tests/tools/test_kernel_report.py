@@ -1,4 +1,5 @@
-"""tools/gpu/kernel_report on injected builds: each gate can fail, and only it."""
+"""Tests of tools/gpu/kernel_report on injected builds: each check fails only for its own
+violation."""
 import dataclasses
 import json
 import os
@@ -21,7 +22,7 @@ PLAIN, OTHER = mangled("f"), mangled("g")
 TILE = "NS_8WmmaTileILi128ELi128ELi64ELi64ELi3ELi2EEE"
 WMMA = mangled("gemm_wmma").replace("IL5mp_op1E", f"I{TILE}")
 WMMA_NAME = "gemm_wmma<WmmaTile<128, 128, 64, 64, 3, 2>>"
-COLUMNS_SMEM = 61440  # tiles.h: 60 KiB, of A and B by k
+COLUMNS_SMEM = 61440  # tiles.h: 60 KiB for A and B by k
 
 
 @dataclasses.dataclass
@@ -36,7 +37,7 @@ class Report:
                                 code=code)
 
     def disabled_reason(self, what, kernels, code, *texts, **how):
-        """What --check says of this build beside the baseline's."""
+        """Checks the result of --check for this build and the baseline."""
         injected.build(self.work, kernels, **how)
         said = self.run("--check", code=code)
         assert all(text in said for text in texts), what
@@ -56,10 +57,10 @@ def test_gates(report):
     baseline = report.work / "baseline.json"
     written = baseline.read_bytes()
 
-    report.disabled_reason("a build is no worse than itself", [base, other], 0)
+    report.disabled_reason("a build equal to the baseline", [base, other], 0)
     assert report.run("--check").count("\n") == 1, "and has no differences"
     report.disabled_reason("a spill", changed(spill=8), 1, f"{name} spills: 8 bytes of stores, 8 of loads")
-    report.run("--write-baseline", code=1)  # a build with spills is no baseline
+    report.run("--write-baseline", code=1)  # a build with spills is rejected as baseline
     assert baseline.read_bytes() == written, "and leaves the one that is there"
     report.disabled_reason("a spill in a called function", changed(callee_spill=4), 1, f"{name} spills")
     for code in ("C7510", "C7518"):
@@ -102,7 +103,7 @@ def test_tables(report):
     assert (wmma["threads"], wmma["code_bytes"]) == (128, 256), "threads and code are the cubin's"
     assert wmma["occupancy"] == {"blocks": 2, "warps": 8, "percent": 12.5, "limit": "registers"}, "occupancy"
     assert empty["is_empty"] and not empty["occupancy"], "a kernel that an architecture lacks"
-    # Dynamic smem of unknown size.
+    # The size of dynamic smem is unknown.
     assert not without_amount["is_empty"]
     assert without_amount["dynamic_smem"] is without_amount["occupancy"] is None
     markdown = report.run("--markdown", "--arch", "90a")
@@ -123,7 +124,7 @@ kernels/injected.cu , ptxas , /x.ptx  , /x.cubin , sm_80 , nvcc , 1500.0 , ms
     times.unlink()
     injected.build(report.work, [unknown], has_cubins=False)
     (of_log,) = json.loads(report.run("--json"))["kernels"]
-    # The log alone does not say the threads.
+    # The log does not contain the number of threads.
     assert of_log["threads"] is None
     assert of_log["registers"] == 64
     assert of_log["occupancy"] is None
@@ -131,7 +132,8 @@ kernels/injected.cu , ptxas , /x.ptx  , /x.cubin , sm_80 , nvcc , 1500.0 , ms
 
 
 def test_dynamic_smem_of_a_row(report):
-    """Cross-entropy keeps a row: of 8192 classes in a small block, of what there is room for in a large one."""
+    """Cross-entropy keeps a row in smem: of 8192 classes in a small block, of as many as fit in
+    a large one."""
     def kernel(threads, arch):
         name = mangled("xent_block_per_row").replace("IL5mp_op1E", f"INS0_4halfELi{threads}E")
         return injected.Injected(name, arch=arch, threads=threads, registers=56, uses_dynamic_smem=True)
@@ -142,7 +144,7 @@ def test_dynamic_smem_of_a_row(report):
     small, large = (f"xent_block_per_row<half, {threads}>" for threads in (128, 512))
     assert found[small + "75"] == (16384, 3) and found[small + "90a"] == (16384, 9)
     assert found[large + "75"] == (63 * 1024, 1) and found[large + "90a"] == (226 * 1024, 1)
-    assert found[small + "54"] == found[large + "54"] == (None, None), "nobody knows what there is room for"
+    assert found[small + "54"] == found[large + "54"] == (None, None), "the capacity is unknown"
 
 
 def test_instruction_gates(report):
@@ -153,9 +155,9 @@ def test_instruction_gates(report):
     report.disabled_reason("tensor cores in a kernel for them", [base], 0)
     report.run("--write-baseline")
     report.disabled_reason("instructions like the baseline's", [base], 0)
-    assert report.run("--check").count("\n") == 1, "are no difference"
+    assert report.run("--check").count("\n") == 1, "an equal build has no differences"
     report.disabled_reason("no tensor cores", changed(HMMA=0), 1, f"sm_80 {WMMA_NAME} has no HMMA", "HMMA 4 -> 0")
-    report.run("--write-baseline", code=1)  # a build without is no baseline
+    report.run("--write-baseline", code=1)  # a build without MMA is rejected as baseline
     report.disabled_reason("fewer tensor core instructions", changed(HMMA=2), 0, "HMMA 4 -> 2")
     report.disabled_reason("asynchronous copies that are gone", changed(**{"LDGSTS.128": 0, "LDGSTS.32": 8}), 1,
                 "no longer uses LDGSTS.128")
@@ -165,7 +167,7 @@ def test_instruction_gates(report):
                 "4 instead of 0 generic loads, 8 instead of 12 of global memory")
     report.disabled_reason("a loop that is unrolled less", changed(**{"LDG.128": 4, "LDG.32": 2}), 0, "LDG.128 8 -> 4")
     report.disabled_reason("more narrow loads beside", changed(**{"LDG.32": 20}), 0, "LDG.32 4 -> 20")
-    report.disabled_reason("instructions nobody counts on", changed(FADD=5), 0)
+    report.disabled_reason("instructions without a limit", changed(FADD=5), 0)
     report.disabled_reason("code that cannot be read", [base], 0, has_cubins=False)
 
 
@@ -175,7 +177,7 @@ def test_loads_in_flight_gates(report):
     report.disabled_reason("no baseline", [base], 0)
     report.run("--write-baseline")
     report.disabled_reason("as many loads in flight", [base], 0)
-    assert report.run("--check").count("\n") == 1, "are no difference"
+    assert report.run("--check").count("\n") == 1, "an equal build has no differences"
     report.disabled_reason("fewer loads in flight", changed(2), 1, "loads_in_flight 4 -> 2", "fewer loads in flight")
     report.disabled_reason("more loads in flight", changed(8), 0, "loads_in_flight 4 -> 8")
     (kernel,) = json.loads(report.run("--json"))["kernels"]
@@ -227,13 +229,13 @@ def test_early_launch_gate(report):
     report.disabled_reason("a load and a store too early", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
                 "accesses global memory 2 times before its grid-dependency wait")
     report.disabled_reason("a load by TMA while older kernels may run", kernel("PREEXIT", "UTMALDG", "ACQBULK"), 1, "accesses global memory 1 ")
-    report.disabled_reason("a load by TMA of what is settled", kernel("UTMALDG", "ACQBULK", "PREEXIT"), 0)
+    report.disabled_reason("a TMA load of data that the previous kernel does not write", kernel("UTMALDG", "ACQBULK", "PREEXIT"), 0)
     report.disabled_reason("another load then", kernel("UTMALDG", "LDG.32", "ACQBULK", "PREEXIT"), 1, "accesses global memory 1 ")
     report.disabled_reason("a kernel of CUB's", kernel("LDG.32", "ACQBULK", name="_ZN3cub11EmptyKernelIvEEvv"), 0)
 
 
 def test_peers(report):
-    """Beside the peers of 128x256, as many as peers.json has of them."""
+    """Compares with the peers of 128x256 that peers.json lists."""
     toolkit, libraries, loops = peers.read()
     beside = [peer for peer in loops if peer["tile"] == [128, 256]]
     heaviest = max((peer for peer in beside if peer["schedule"] == "cooperative"), key=peers.per_product)
@@ -256,7 +258,7 @@ def test_peers(report):
                 toolkit=toolkit)
     report.disabled_reason("another compiler's", changed(main_loop=heavier), 0, toolkit="12.4.131")
     other = name.replace("Li128ELi256", "Li192ELi256")
-    report.disabled_reason("a tile that nobody else has", changed(mangled=other, main_loop=heavier), 0, toolkit=toolkit)
+    report.disabled_reason("a tile without a peer", changed(mangled=other, main_loop=heavier), 0, toolkit=toolkit)
 
 
 def test_generic_gate(report):
@@ -336,6 +338,6 @@ def test_occupancy(run, cxx, tmp_path):
                                         sm.smem_reserved, *rest])))
     answers = subprocess.run([tmp_path / "oracle"], input="\n".join(lines), text=True, capture_output=True,
                              check=True).stdout.split()
-    known = [pair for pair in zip(cases, answers) if pair[1] != "-1"]  # an older toolkit knows fewer
+    known = [pair for pair in zip(cases, answers) if pair[1] != "-1"]  # old toolkits: -1
     wrong = [pair for pair in known if occupancy(*pair[0]).blocks != int(pair[1])]
     assert len(known) >= len(cases) / len(SMS) and not wrong, "occupancies are those of cuda_occupancy.h"

@@ -1,4 +1,5 @@
-"""What make demo and make test build on a machine, and the bar while they do; with a toolkit and GPUs that are scripts."""
+"""Tests of the targets and the progress bar of make demo and make test, with scripts as toolkit
+and GPUs."""
 import os
 import pty
 import re
@@ -11,7 +12,7 @@ KNOWN = "sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120"
 
 @pytest.fixture
 def chosen(root, tmp_path):
-    """chosen(compute capability...): what tools/local_target prints, and what it says."""
+    """chosen(compute capability...): stdout and stderr of tools/local_target."""
     def script(name, text):
         path = tmp_path / name
         path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
@@ -54,11 +55,11 @@ def test_what_has_been_built_is_built_on(root, tmp_path):
     for goal in ("demo", "bench"):
         assert "-gencode" not in make(root, goal, f"BUILD={tmp_path}", "V=1")
         given = make(root, goal, f"BUILD={tmp_path}", "V=1", "NVCC=/none/nvcc")
-        assert "/none/nvcc" in given, "what is asked for is built"
+        assert "/none/nvcc" in given, "the requested target is built"
 
 
 def on_terminal(command, root):
-    """What a person would see, and the exit code."""
+    """Returns the terminal output and the exit code."""
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     with subprocess.Popen(command, cwd=root, stdin=theirs, stdout=theirs, stderr=theirs,

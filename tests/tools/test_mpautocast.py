@@ -1,4 +1,4 @@
-"""tools/mpautocast: graphs in files, the report in its forms, and what is wrong with a file or an argument."""
+"""Tests of tools/mpautocast: graphs in files, report formats, errors in files and arguments."""
 import json
 import pathlib
 import re
@@ -21,7 +21,7 @@ output exp
 
 @pytest.fixture
 def mpautocast(root, build, run):
-    """mpautocast(argument..., code=0): what it says."""
+    """mpautocast(argument..., code=0): output of the tool."""
     def run_it(*arguments, env=(), **how):
         return run(sys.executable, root / "tools/mpautocast", *arguments, env={"MPCORE_DIR": str(build)} | dict(env),
                    **how)
@@ -30,7 +30,7 @@ def mpautocast(root, build, run):
 
 @pytest.fixture
 def graph(tmp_path):
-    """graph(text): a file of it."""
+    """graph(text): a file with that graph."""
     def write(text: str = GRAPH) -> pathlib.Path:
         (tmp_path / "graph.txt").write_text(text, encoding="utf-8")
         return tmp_path / "graph.txt"
@@ -45,7 +45,7 @@ def low_nodes(said: str) -> list:
 
 
 def test_pictures_of_the_guide(root, mpautocast):
-    """They are committed, for the machine that reads the guide may have no Graphviz."""
+    """The pictures are committed because Graphviz may be missing where the guide is built."""
     graphs = sorted((root / "docs/pictures").glob("*.txt"))
     assert len(graphs) == 2
     for path in graphs:
@@ -132,7 +132,7 @@ def test_environment(mpautocast, graph):
     ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 must be from -9223372036854775808 to 9223372036854775807"),
     ("--nodes encoder", 2, "mpautocast: --nodes = encoder: must be PATTERN=CLASS"),
     ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' must be one of: unlisted, allow, infer, deny, clear, promote"),
-    ("--nodes a[b=deny", 1, "pattern = a[b has an unmatched ["),  # the library's own sentences
+    ("--nodes a[b=deny", 1, "pattern = a[b has an unmatched ["),  # message of the library
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
     ("--low bf16 --level force_all", 1, "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires low = MP_FP16"),
 ])
@@ -227,7 +227,7 @@ NODES = [("Conv", "conv1", ["x", "w"], ["c1"]), ("BatchNormalization", "norm", [
 INITIALIZERS = {"w": [4, 4, 1, 1], "g": [4], "b": [4], "m": [4], "v": [4], "most": []}
 INPUTS = {"x": (FLOAT, [1, 4, 4, 4]), "i": (INT64, [4, 4]), "d": (DOUBLE, [1])}
 OUTPUTS = {"y": FLOAT, "e": DOUBLE}
-# What a batch norm reads in slots of their own has no 16-bit copy.
+# Inputs that only a batch norm reads have no 16-bit copy.
 WANTED = """\
 conv1    Conv                fp16  on the allow list
 norm     BatchNormalization  fp16  between conv1 and conv2
@@ -240,7 +240,7 @@ exp      Exp                 fp32  on the deny list
 same     Identity            fp32  reads and writes no fp32 tensor
 """
 
-# Reads the same from JSON, with the names that the package has.
+# Stub of the package with the same names that reads JSON.
 STAND_IN = """\
 import json, types
 
@@ -278,7 +278,7 @@ def test_onnx_stand_in(mpautocast, tmp_path):
     (tmp_path / "model.onnx").write_text(as_json(NODES), encoding="utf-8")
     path = {"PYTHONPATH": str(tmp_path)}
     check_onnx(mpautocast, tmp_path / "model.onnx", env=path)
-    # The names of ONNX are those of its own preset; another one may be asked for.
+    # ONNX operations have the names of a separate preset; --preset selects another one.
     assert low_nodes(mpautocast(tmp_path / "model.onnx", "--preset", "pytorch", env=path)) == []
     (tmp_path / "twice.onnx").write_text(as_json(NODES + NODES[:1]), encoding="utf-8")
     said = mpautocast(tmp_path / "twice.onnx", env=path, code=2)
@@ -310,7 +310,7 @@ def test_no_onnx(mpautocast, tmp_path):
 
 
 def test_damaged_graphs(root, build, run, graph):
-    """A NUL in a name was a traceback."""
+    """Regression test: a NUL in a name raised an exception."""
     whole = graph(GRAPH + "hidden conv1 conv2\nloop relu norm\n")
     graphs = run(sys.executable, root / "tests/tools/damaged_graphs.py", root / "tools/mpautocast", whole, 3000,
                  env={"MPCORE_DIR": str(build), "MP_LOG": "error"})
@@ -321,7 +321,7 @@ def test_damaged_graphs(root, build, run, graph):
 
 
 def test_lists_are_compared_with_their_source(root, run, tmp_path):
-    """A header made of lists.txt has no differences; then each kind of difference is one line."""
+    """A header generated from lists.txt has no differences; each kind of difference is one line."""
     names = {word: line.split(": ")[1].split() for line in (root / "tests/autocast/lists.txt").read_text().splitlines()
              if line.startswith("pytorch ") for word in [line.split(":")[0].split()[1]]}
 

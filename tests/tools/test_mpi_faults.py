@@ -1,8 +1,9 @@
-"""A training on four ranks of MPI (tests/mpi/training), in which one rank does something wrong in one step.
+"""Tests of training on four MPI ranks (tests/mpi/training), in which one rank has a fault in one
+step.
 
-What it comes to has no tolerance: all sums are exact, so that every rank has the bits of one rank that sees all
-samples, and checkpoints are compared as bytes.  docs/multi-gpu.md says what the other ranks see; it is said here in
-full.
+There is no tolerance: all sums are exact, so every rank has the same bits as a single rank that
+uses all samples, and checkpoints are compared as bytes.  docs/multi-gpu.md describes the effect
+on the other ranks.
 """
 import contextlib
 import os
@@ -15,7 +16,7 @@ import time
 
 import pytest
 
-RANKS, RANK, STEP, STEPS = 4, 2, 20, 30  # RANK does it in STEP, in which nothing overflows
+RANKS, RANK, STEP, STEPS = 4, 2, 20, 30  # the fault occurs on RANK in STEP, which has no overflow
 LONG = 300
 SUMMED = "mp_grads_all_reduce MP_SUCCESS, "
 RANKS_DIFFER, WRONG_OUTCOME, REPORTED = 70, 71, 72  # exit codes of the program (options.h)
@@ -34,7 +35,7 @@ def pids_of(session: int) -> list:
 
 
 def end_session(session: int, seconds=10.0) -> list:
-    """Kills what is left of it; @return what has not ended by itself by then"""
+    """Kills the remaining processes; @return processes that had not ended by themselves"""
     end = time.monotonic() + seconds
     while left := pids_of(session):
         if time.monotonic() > end:
@@ -48,8 +49,8 @@ def end_session(session: int, seconds=10.0) -> list:
 
 @pytest.fixture(scope="module")
 def train(root, build, target, need):
-    """train(folder, argument..., ranks=4, code=0, timeout=60): once the job has ended with that code, and has left no
-    process."""
+    """train(folder, argument..., ranks=4, code=0, timeout=60): runs a job and checks its exit
+    code, and that no process is left."""
     if target != "host":
         pytest.skip("a training on ranks of MPI (mpcore_mpi.h is for memory of the host)")
     need("mpirun", "a training on ranks of MPI")
@@ -88,14 +89,15 @@ def saved(folder, step: int, rank=0) -> bytes:
 
 @pytest.fixture(scope="module")
 def one(train, tmp_path_factory) -> pathlib.Path:
-    """The folder of one rank that sees all samples."""
+    """Folder of the single rank that uses all samples."""
     folder = tmp_path_factory.mktemp("one")
     train(folder, "--steps", LONG, ranks=1)
     return folder
 
 
 def check_saved(folder, one, last: int, every=1):
-    """Up to this step all ranks have checkpoints, and these are those of one rank; nobody has a later one."""
+    """Checks that all ranks have checkpoints up to this step, equal to those of a single rank,
+    and none after it."""
     wanted = {f"step{step:04}.rank{rank}" for step in range(every, last + 1, every) for rank in range(RANKS)}
     assert {path.name for path in folder.glob("step*.rank?")} == wanted
     for name in wanted:
@@ -103,7 +105,7 @@ def check_saved(folder, one, last: int, every=1):
 
 
 def check_stopped(folder, one, steps: list):
-    """The weights of each rank, as the report was written, are those behind this step."""
+    """Checks that the weights of each rank at the time of its report are those after this step."""
     for rank, step in enumerate(steps):
         weights = (folder / f"stopped.rank{rank}").read_bytes()
         assert saved(one, step).startswith(weights), f"rank {rank} has not the weights of step {step}"
@@ -127,13 +129,13 @@ def test_slow_rank(train, one, tmp_path):
     check_saved(tmp_path, one, STEPS)
 
 
-# ---------------------------------------------------------------------------- a call fails on one rank
+# -------------------------------------------------------------------- a call fails on one rank
 
 REFUSED_SUM = "mp_grads_all_reduce: pre = 0 must be positive and finite"
 REFUSED_STEP = "mp_scale_step: max_grad_norm = -1 is negative or NaN"
 FAILED_SUM = r"mp_grads_all_reduce: comm->all_reduce returned \d+"
 FAILED_STEP = r"mp_scale_step: comm->all_reduce returned \d+"
-# What goes wrong; the sentence; how far this rank comes, and the others; whose weights are a step ahead.
+# Fault; message; last call of this rank, and of the others; ranks whose weights are a step ahead.
 CALLS = {
     ("refused", 1): (REFUSED_SUM, "mp_grads_all_reduce MP_ERROR_INVALID_ARGUMENT", "mp_grads_all_reduce waits", 0),
     ("refused", 3): (REFUSED_STEP, SUMMED + "mp_scale_step MP_ERROR_INVALID_ARGUMENT",
@@ -143,7 +145,7 @@ CALLS = {
     # The others have a second gradient to sum.
     ("fails-after", 1): (FAILED_SUM, "mp_grads_all_reduce MP_ERROR_COMM", "mp_grads_all_reduce waits", 0),
     ("fails-after", 2): (FAILED_SUM, "mp_grads_all_reduce MP_ERROR_COMM", SUMMED + "mp_scale_step waits", 0),
-    # They have all they need, and take the step.
+    # The others have all data and execute the step.
     ("fails-after", 3): (FAILED_STEP, SUMMED + "mp_scale_step MP_ERROR_COMM", SUMMED + "mp_scale_step MP_SUCCESS", 1),
 }
 
@@ -160,7 +162,7 @@ def test_one_call_fails(train, one, tmp_path, kind, callback):
 
 @pytest.mark.parametrize("kind, status", [("refused", 1), ("fails-before", 42)])
 def test_the_rank_ends_the_job(train, one, tmp_path, kind, status):
-    """As docs/multi-gpu.md has it: by MPI_Abort, with the status for an exit code."""
+    """Documented in docs/multi-gpu.md: the rank calls MPI_Abort with the status as exit code."""
     train(tmp_path, "--steps", STEPS, *wrong(kind), code=status)
     assert re.fullmatch(f"rank {RANK}, step {STEP}: {CALLS[kind, 1][0]}", "\n".join(told(tmp_path, RANK)))
     check_saved(tmp_path, one, STEP - 1)
@@ -168,7 +170,7 @@ def test_the_rank_ends_the_job(train, one, tmp_path, kind, status):
 
 @pytest.mark.parametrize("kind, callback", [("refused", 1), ("refused", 3), ("fails-before", 1)])
 def test_callbacks_that_give_up(train, one, tmp_path, kind, callback):
-    """Nobody waits for ever: all ranks have an error."""
+    """All ranks return an error instead of waiting forever."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, callback), "--give-up", "--on-failure", "report", code=REPORTED)
     its_call = CALLS[kind, callback][1]
     others = re.sub(r"MP_ERROR_\w+", "MP_ERROR_COMM", its_call)
@@ -180,8 +182,8 @@ def test_callbacks_that_give_up(train, one, tmp_path, kind, callback):
 
 @pytest.mark.parametrize("kind", ["fewer", "more"])
 def test_another_number_of_elements(train, one, tmp_path, kind):
-    """MPI tells those that get more than they have room for, and not each of the others: they wait, or have sums that
-    are wrong.  The step that all have to make together keeps these from the weights."""
+    """MPI reports an error only to ranks whose buffer is too small: the others wait, or have
+    wrong sums. The next collective of all ranks prevents an update with these sums."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, 2), "--on-failure", "report", code=REPORTED)
     assert any(line.endswith("mp_grads_all_reduce MP_ERROR_COMM") for line in told(tmp_path))
     assert not any(line.endswith("mp_scale_step MP_SUCCESS") for line in told(tmp_path))
@@ -189,7 +191,7 @@ def test_another_number_of_elements(train, one, tmp_path, kind):
 
 
 def test_other_flags(train, one, tmp_path):
-    """MP_STEP_FLAG_SHARDED on one rank: it wants a sum more."""
+    """MP_STEP_FLAG_SHARDED on one rank only: that rank calls one more collective."""
     train(tmp_path, "--steps", STEPS, *wrong("sharded", 3), "--on-failure", "report", code=REPORTED)
     assert told(tmp_path) == [f"rank {rank}: {SUMMED}mp_scale_step {'waits' if rank == RANK else 'MP_SUCCESS'}"
                               for rank in range(RANKS)]
@@ -200,7 +202,8 @@ def test_other_flags(train, one, tmp_path):
 
 @pytest.mark.parametrize("kind, callback, code", [("exits", 2, 3), ("killed", 1, 137), ("killed", 3, 137)])
 def test_a_rank_dies(train, one, tmp_path, kind, callback, code):
-    """mpirun ends the others, which have saved nothing of that step; the job goes on from the one before."""
+    """mpirun ends the others, which have saved nothing of that step; the job resumes from the
+    step before."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, callback), code=code)
     check_saved(tmp_path, one, STEP - 1)
     train(tmp_path, "--steps", STEPS, "--resume")
@@ -236,7 +239,8 @@ def test_resumed_on_other_ranks(train, one, short, tmp_path, ranks):
 
 @pytest.mark.parametrize("step, rank, callback", [
     (STEP, RANK, 3),
-    # Something overflows on this rank.  The step behind the checkpoint is a clean one, and shows what is left of that.
+    # This rank has an overflow.  The step after the checkpoint has none, and shows the state after
+    # recovery.
     (7, 2, 2), (7, 2, 3), (9, 3, 2)])
 def test_all_go_back(train, one, tmp_path, step, rank, callback):
     train(tmp_path, "--steps", STEPS, "--save-every", 5, *wrong("fails-after", callback, rank, step), "--on-failure",
@@ -245,7 +249,7 @@ def test_all_go_back(train, one, tmp_path, step, rank, callback):
     check_saved(tmp_path, one, STEPS, every=5)
 
 
-# ---------------------------------------------------------------------------- injected: the checks themselves
+# ------------------------------------------------------------------- injected: the checks themselves
 
 @pytest.mark.parametrize("kind, code, sentence", [
     ("flipped-bit", RANKS_DIFFER, f"step {STEP}: rank {RANK} and rank 0 differ: weights, moments, t or S"),
@@ -274,7 +278,7 @@ def test_injected_checkpoint(train, short, tmp_path):
 
 
 def test_injected_hang(train, tmp_path):
-    """What waits for ever is ended, and leaves no process."""
+    """A job that hangs is ended, and leaves no process."""
     with pytest.raises(subprocess.TimeoutExpired):
         train(tmp_path, "--steps", STEPS, *wrong("sharded", 3), timeout=3)
     programs = [stat.parent / "cmdline" for stat in pathlib.Path("/proc").glob("[0-9]*/stat")]
@@ -282,7 +286,7 @@ def test_injected_hang(train, tmp_path):
 
 
 def test_injected_process():
-    """One that is left by a job which has ended."""
+    """A process left by a job that has ended."""
     with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"], text=True, stdout=subprocess.PIPE,
                           start_new_session=True) as job:
         pid = int(job.stdout.readline())

@@ -1,4 +1,4 @@
-"""What mpinfo prints, of the target under test."""
+"""Tests of mpinfo's output for the target under test."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def mpinfo(build, run, target):
-    """mpinfo(argument..., code=0): what it says of the target under test."""
+    """mpinfo(argument..., code=0): output for the target under test."""
     return lambda *arguments, **how: run(build / "mpinfo", "--device", target, *arguments, **how)
 
 
@@ -28,14 +28,15 @@ def test_machine(as_json):
     cpu, *others = said["devices"]
     assert (cpu["device"], cpu["target"]) == ("host", "host")
     assert others and all("name" in one or one["why_not"] for one in others), "a GPU or why there is none"
-    if "SOFTGPU_ARCH" in os.environ:  # its name says that it is none of hardware
+    if "SOFTGPU_ARCH" in os.environ:  # the name shows that it is not hardware
         assert re.fullmatch(rf"softgpu \w+ \(sm_{os.environ['SOFTGPU_ARCH']}\)", others[0]["name"])
 
 
 def test_environment(root, run, as_json):
     said = {one["name"]: one["value"] for one in as_json(env={"MP_LOG": "info"})["environment"]}
     assert said["MP_LOG"] == "info"
-    # It knows every variable that the library reads: quoted names in the sources, less those of constants of the API.
+    # mpinfo lists every variable that the library reads: quoted names in the sources, without API
+    # constants.
     sources = [path for folder in ("base", "capi", "graph", "host", "kernels")
                for path in (root / folder).rglob("*") if path.is_file()]
     constants = set(run(root / "bindings/generate/generate", "--list", "constants").split())
@@ -93,7 +94,7 @@ def test_warnings_are_passed_on(mpinfo, tmp_path):
     ("gemm 3 4 5 --dtype fp8", 2, "--dtype: fp8 not in"),
     ("gemm 3 4 5 --op XX", 2, "--op: XX not in"),
     ("gemm 3 4 5 --pad 1", 2, "--pad"),
-    ("gemm 3 4 5 --lda 1", 1, "ld_a = 1 is smaller than k = 5"),  # the library's own sentence
+    ("gemm 3 4 5 --lda 1", 1, "ld_a = 1 is smaller than k = 5"),  # message of the library
     ("gemm 0 4 5", 1, "an empty problem requires no kernel"),
 ])
 def test_wrong_arguments(mpinfo, arguments, code, says):
@@ -102,7 +103,7 @@ def test_wrong_arguments(mpinfo, arguments, code, says):
 
 @pytest.mark.parametrize("program", ["mpinfo", "mpdemo"])
 def test_manual(root, build, run, program):
-    """It has the flags of --help."""
+    """The manual has the options of --help."""
     if not (build / program).exists():
         pytest.skip(f"the manual of {program} (it was not built)")
     manual = (root / f"packaging/man/{program}.1").read_text(encoding="utf-8").replace("\\-", "-")

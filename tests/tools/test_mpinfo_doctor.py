@@ -1,4 +1,5 @@
-"""What `mpinfo doctor` finds: nothing on a healthy machine, and each problem that can be made."""
+"""Tests of `mpinfo doctor`: no findings on a healthy machine, and every problem that a test can
+create."""
 import json
 import os
 import re
@@ -12,7 +13,7 @@ UNSUPPORTED, ARCH_MISMATCH, OUT_OF_MEMORY, CUDA_ERROR = "20", "21", "40", "41"
 
 
 class Found:
-    """The exit code and what was found."""
+    """Exit code and findings."""
 
     def __init__(self, code: int, said: dict):
         self.code, self.said, self.findings = code, said, said["findings"]
@@ -25,8 +26,8 @@ class Found:
 
 @pytest.fixture(scope="module")
 def execute(build, root):
-    """execute(argument..., env={}): a run of mpinfo doctor, with no other variables of the library and of CUDA than
-    those; but which devices are seen stays where they are real."""
+    """execute(argument..., env={}): runs mpinfo doctor with only these variables of the library
+    and of CUDA; the visibility of real devices is kept."""
     def execute_it(*arguments, env=()):
         is_real = not any(name.startswith("STUB_CUDA") for name in dict(env))
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("MP_", "CUDA_", "STUB_"))
@@ -38,7 +39,7 @@ def execute(build, root):
 
 @pytest.fixture(scope="module")
 def doctor(execute):
-    """doctor(VARIABLE=value...): what it finds."""
+    """doctor(VARIABLE=value...): its findings."""
     def examine(**env) -> Found:
         done = execute("--json", env=env)
         assert done.returncode in (0, 1), done.stderr
@@ -48,7 +49,7 @@ def doctor(execute):
 
 @pytest.fixture(scope="module")
 def library(root, run, cc, doctor, tmp_path_factory):
-    """library(VARIABLE=value...): the same of a library that is other than this one (tests/stub/mpcore.c)."""
+    """library(VARIABLE=value...): findings with another library (tests/stub/mpcore.c)."""
     stub = tmp_path_factory.mktemp("library") / "libmpcore_stub.so"
     run(*cc, "-std=gnu99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Iinclude", "-fPIC", "-shared",
         root / "tests/stub/mpcore.c", "-o", stub, "-ldl")
@@ -57,11 +58,11 @@ def library(root, run, cc, doctor, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def driver(root, run, cc, library, library_path, tmp_path_factory):
-    """driver(VARIABLE=value...): the same with a driver besides (tests/stub/cuda.c)."""
+    """driver(VARIABLE=value...): findings with a driver stub in addition (tests/stub/cuda.c)."""
     folder = tmp_path_factory.mktemp("driver")
     run(*cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", root / "tests/stub/cuda.c", "-o",
         folder / "libcuda.so.1")
-    # Before all others, as there may be a driver.
+    # First in the path, since a real driver may be installed.
     return lambda place=folder, **env: library(LD_LIBRARY_PATH=f"{place}:{library_path('')}", **env)
 
 
@@ -201,7 +202,7 @@ def test_a_build_without_cuda_beside_a_gpu(driver):
 
 
 def test_a_device_without_code(driver):
-    """The driver tells of what architecture it is."""
+    """The driver reports the architecture of the device."""
     for arch, remedy in (("100", 'Build the library for this device: make ARCHS="75 80 90a 100a"'),
                          ("61", "The library requires compute capability 7.5 or newer"),
                          ("90", "The library has code for this device, but the driver rejects it")):
@@ -290,7 +291,7 @@ def test_values(doctor, name, value, why):
 
 
 def test_all_values_of_autocast_are_judged(doctor):
-    """The library stops at the first that is wrong."""
+    """The library itself stops at the first invalid value."""
     wrong = {"MP_AUTOCAST": "fp8", "MP_AUTOCAST_LEVEL": "high", "MP_AUTOCAST_ALLOW_ADD": "Exp"}
     said = doctor(MP_AUTOCAST_DENY_REMOVE="Softmax", **wrong).of("environment")
     assert {name for name in re.findall(r"problem: .*: (\w+) = ", said)} == set(wrong)
@@ -343,7 +344,7 @@ def test_optional_libraries(build, doctor, library_path):
 
 def test_optional_libraries_that_cannot_be_loaded(tmp_path, library, library_path):
     for name in ("libnccl.so.2", "libnvidia-ml.so.1"):
-        (tmp_path / name).mkdir()  # found, and no library
+        (tmp_path / name).mkdir()  # found, but not a library
     path = f"{tmp_path}:{library_path('')}"
     alone = library(LD_LIBRARY_PATH=path, STUB_CUDA_STATUS=UNSUPPORTED).of("optional")
     assert re.search("ok: NCCL was not found; .*libnccl", alone) and re.search("ok: NVML was not found", alone)

@@ -1,4 +1,4 @@
-"""What mptune measures, fits and predicts, on the target under test."""
+"""Tests of mptune's measurements, fits and predictions on the target under test."""
 import json
 import re
 
@@ -12,7 +12,7 @@ def mptune(build, run):
 
 @pytest.fixture(scope="module")
 def work(mptune, target, tmp_path_factory):
-    """A folder with a measurement and the table fitted to it."""
+    """Folder with a measurement and a table fitted to it."""
     folder = tmp_path_factory.mktemp("mptune")
     said = mptune("--device", target, "--set", "bench/tune/sample_shapes.csv", "--out", folder / "table.txt",
                   "--json", folder / "measured.json")
@@ -38,7 +38,8 @@ def test_fits_again(work, mptune, tmp_path):
     mptune("--from", work / "measured.json", "--out", tmp_path / "again.txt", "--json", tmp_path / "again.json")
     assert constants(tmp_path / "again.txt") == constants(work / "table.txt")
     assert date(tmp_path / "again.txt") == date(work / "table.txt") != [], "that of the measurement"
-    mptune("--from", tmp_path / "again.json", "--out", tmp_path / "third.txt")  # what a fit writes can be read as well
+    # The output of a fit is accepted as input.
+    mptune("--from", tmp_path / "again.json", "--out", tmp_path / "third.txt")
 
 
 def test_other_times_other_constants(work, mptune, tmp_path):
@@ -50,7 +51,7 @@ def test_other_times_other_constants(work, mptune, tmp_path):
 
 @pytest.mark.parametrize("what, pattern, replacement, says", [
     ("a file that ends early", r"[^\n]*\n\Z", "", "parse error"),
-    ("what is no JSON", r"(?s).*", "m,n,k\n", "parse error"),
+    ("not JSON", r"(?s).*", "m,n,k\n", "parse error"),
     ("a kernel that is unknown", r'simt_64x64x16"', 'simt_1x1"', "kernel simt_1x1"),
     ("a field that is missing", r'.*"num_sms".*\n', "", "key 'num_sms' not found"),
     ("text for a number", r'"num_sms": .*,', '"num_sms": "1",', 'num_sms = "1" must be an integer from 1'),
@@ -110,7 +111,7 @@ def test_unknown_device(mptune):
 
 
 def test_minutes(mptune, target, tmp_path):
-    """A limit that is over at once leaves one shape, from which a table is made."""
+    """A limit that expires at once leaves one shape, from which a table is made."""
     mptune("--device", target, "--set", "bench/tune/sample_shapes.csv", "--minutes", "0.00001", "--out",
            tmp_path / "table.txt", "--json", tmp_path / "measured.json")
     assert len(json.loads((tmp_path / "measured.json").read_text())["problems"]) == 1

@@ -1,4 +1,4 @@
-"""Loads a profiler of our own (nvtx_client.c) into programs and counts what it hears."""
+"""Tests of NVTX ranges: loads a profiler (nvtx_client.c) into programs and counts the ranges."""
 import os
 import re
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def listen(root, build, cc, tmp_path_factory):
-    """listen(program, argument...): (the ranges of a run under the profiler, what the program said)"""
+    """listen(program, argument...): (ranges of a run under the profiler, output of the program)"""
     folder = tmp_path_factory.mktemp("nvtx")
     client, ranges = folder / "nvtx_client.so", folder / "ranges"
     cuda = os.environ.get("CUDA_HOME")
@@ -16,7 +16,8 @@ def listen(root, build, cc, tmp_path_factory):
         [*cc, "-std=gnu99", "-Wall", "-Wextra", "-Werror", *(["-isystem", f"{cuda}/include"] if cuda else []), "-fPIC",
          "-shared", root / "tests/tools/nvtx_client.c", "-o", client], text=True, capture_output=True, check=False)
     if compiled.returncode != 0:
-        assert re.search("nvtx3/.*(No such file|not found)", compiled.stderr), compiled.stderr  # only headers may be missing
+        # Only missing headers may cause this.
+        assert re.search("nvtx3/.*(No such file|not found)", compiled.stderr), compiled.stderr
         pytest.skip("ranges of the profiler (no headers of NVTX)")
 
     def listen_to(*command) -> tuple:
@@ -50,7 +51,7 @@ def test_training(listen, build, device):
 
 
 def test_every_function(listen, run, build, root):
-    """test_capi calls every function, most of them wrongly."""
+    """test_capi calls every function, mostly with invalid arguments."""
     ranges, said = listen(build / "tests/test_capi")
     assert " 0 failed" in said, "its checks pass under the profiler"
     pushed = [line for line in ranges if line.startswith("push ")]

@@ -1,4 +1,5 @@
-"""Programs whose output cannot be written: a sentence and exit code 1, and never half a file."""
+"""Tests of programs whose output cannot be written: an error message, exit code 1, and no
+partial file."""
 import json
 import os
 import re
@@ -49,7 +50,7 @@ def command(build, folder, program: str, arguments: list, name: str) -> list:
 
 @pytest.mark.parametrize("program, arguments, name", FILES)
 def test_a_file_that_does_not_fit_stays_as_it_was(build, tmp_path, program, arguments, name):
-    """A limit of 100 bytes a file stands for a full disk."""
+    """A limit of 100 bytes per file simulates a full disk."""
     (tmp_path / name).write_text('{"old": "report"}')
     done = subprocess.run(command(build, tmp_path, program, arguments, name), capture_output=True, text=True, check=False,
                           restore_signals=False,  # Python ignores SIGXFSZ

@@ -1,4 +1,4 @@
-"""tools/parity on reports as mpdemo writes them: the page, the verdict, the comparison."""
+"""Tests of tools/parity on reports in the format of mpdemo: page, verdict, comparison."""
 import json
 
 import pytest
@@ -24,7 +24,8 @@ def a_report(net: str, metric: str, largest_gap: float) -> dict:
 
 @pytest.fixture
 def reports(tmp_path):
-    """change(net, setting, run, **fields): in report.json of that net; without arguments all are written."""
+    """change(net, setting, run, **fields): modifies report.json of that network; without
+    arguments writes all reports."""
     kinds = {"mlp": ("test_accuracy", 0.005), "cnn": ("test_accuracy", 0.005), "rows": ("test_accuracy", 0.005),
              "charlm": ("test_bits_per_character", 0.02)}
 
@@ -45,7 +46,7 @@ def reports(tmp_path):
 
 @pytest.fixture
 def parity(root, run, tmp_path):
-    """parity(argument..., code=0): what it says of those reports."""
+    """parity(argument..., code=0): output for these reports."""
     return lambda *arguments, **how: run(root / "tools/parity", "--from", tmp_path, "--page", tmp_path / "page.md",
                                          *arguments, **how)
 
@@ -123,7 +124,7 @@ def test_demo_that_fails(root, run, tmp_path):
 
 
 def test_how_the_demo_is_called(root, run, tmp_path):
-    """Progress comes from the demo's stderr; its report is read where --out said."""
+    """Progress is read from the demo's stderr; its report is read from the folder of --out."""
     report = json.dumps(a_report("rows", "test_accuracy", 0.005))
     (tmp_path / "mpdemo").write_text('#!/bin/sh\nwhile [ "$1" != --out ]; do said="$said $1"; shift; done\n'
                                      'echo "$said; $MP_HOST_THREADS threads" >&2\nmkdir -p "$2"\n'

@@ -1,4 +1,4 @@
-// support/progress.h: the share that is done and the time that is left.
+// Tests of support/progress.h: completed fraction and remaining time.
 #include <string>
 
 #include "support/progress.h"
@@ -6,14 +6,14 @@
 
 using namespace mptools;
 
-TEST_CASE("progress: the rest takes as long for its cost as what is done", "[progress]") {
+TEST_CASE("progress: remaining time is proportional to remaining cost", "[progress]") {
   WorkLeft work(100);
   CHECK(work.share() == 0);
   CHECK(!work.seconds_left());
   work.finish(20, 4);
   CHECK(work.share() == 0.2);
   CHECK(*work.seconds_left() == 16);
-  // Cheaper than it was thought to be.
+  // Lower cost than estimated.
   work.finish(60, 4);
   CHECK(work.share() == 0.8);
   CHECK(*work.seconds_left() == 2);
@@ -22,7 +22,7 @@ TEST_CASE("progress: the rest takes as long for its cost as what is done", "[pro
   CHECK(*work.seconds_left() == 0);
 }
 
-TEST_CASE("progress: parts without a cost, and none at all", "[progress]") {
+TEST_CASE("progress: jobs without cost, and no jobs", "[progress]") {
   WorkLeft work(10);
   work.finish(0, 5);
   CHECK(!work.seconds_left());
@@ -32,7 +32,7 @@ TEST_CASE("progress: parts without a cost, and none at all", "[progress]") {
   CHECK(WorkLeft(0).share() == 1);
 }
 
-TEST_CASE("progress: text", "[progress]") {
+TEST_CASE("progress: percentage and time as text", "[progress]") {
   CHECK(bar_text(0) == '[' + std::string(32, '.') + "]   0 %");
   CHECK(bar_text(0.25) == "[########" + std::string(24, '.') + "]  25 %");
   CHECK(bar_text(0.999) == '[' + std::string(31, '#') + ".]  99 %");

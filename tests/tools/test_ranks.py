@@ -1,9 +1,10 @@
-"""Training on several ranks takes the path of training on one.
+"""Tests that training on several ranks has the loss curve of training on one rank.
 
-Compares the losses of mpdemo's perceptron on the host target, with --ranks 1 and 2, step by step.  The
-ranks' sums have another order, so that gradients differ by rounding: in FP32 by at most 128 * 2^-24 of
-themselves, a sum having 128 terms; in mixed precision each rank rounds its part to fp16, and the sum is
-rounded again, against once on one rank: 4 * 2^-11.  Measured: 1.2e-7 in FP32, 7e-3 in mixed precision.
+Compares the losses of mpdemo's perceptron on the host target with --ranks 1 and 2, step by step.
+The sums of ranks have another order, so gradients differ by rounding: in FP32 by a relative
+error of at most 128 * 2^-24, since a sum has 128 terms.  In mixed precision each rank rounds its
+part to fp16, and the sum is rounded again, compared with one rounding on a single rank: 4 *
+2^-11. Measured: 1.2e-7 in FP32, 7e-3 in mixed precision.
 """
 import pytest
 
@@ -12,7 +13,7 @@ import demo_curves
 
 @pytest.fixture(scope="module")
 def losses(build, run, tmp_path_factory) -> list:
-    """On one rank and on two."""
+    """Losses on one rank and on two."""
     return [demo_curves.train(build, run, tmp_path_factory.mktemp(f"ranks{ranks}"), "--device", "host", "--epochs", 0.05,
                               "--ranks", ranks) for ranks in (1, 2)]
 

@@ -1,4 +1,5 @@
-"""tests/roots/run, with a debootstrap and an unshare that only say what they were asked for."""
+"""Tests of tests/roots/run with stubs of debootstrap and unshare that only print their
+arguments."""
 import os
 import pathlib
 import subprocess
@@ -13,7 +14,8 @@ echo "debootstrap: $*"
 [[ " $* " != *" sid "* ]] || exit 1
 for folder; do [[ $folder != /* ]] || mkdir -p "$folder/root"; done
 """
-# Of debootstrap and `true` what is asked for, else the command in the root: `make test` fails there.
+# Prints the arguments of debootstrap and `true`, otherwise the command in the root: `make test`
+# fails there.
 UNSHARE = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 case $1 in debootstrap | true) exec "$@" ;; esac

@@ -1,4 +1,4 @@
-"""tests/run: what it makes of the programs that it runs."""
+"""Tests of tests/run: exit code, logs and summary of the programs that it runs."""
 import re
 
 import pytest
@@ -40,8 +40,8 @@ FAILED: bad
 
 
 def test_failures_within_a_run(root, run, tmp_path):
-    """The outer run shows which steps of the inner one failed before anything else, so that a log cut short names them,
-    and how the output of each ends."""
+    """The outer run first lists the failed steps of the inner one, so that a truncated log names
+    them, and then the end of each output."""
     inner = f"{root}/tests/run --log {tmp_path}/inner 'good::echo noise' 'bad::seq 100; echo the reason; false' 'worse::false'"
     said = run(root / "tests/run", "--log", tmp_path, f"all::{inner}", code=1).splitlines()
     at = said.index("FAILED: all")
@@ -51,8 +51,8 @@ def test_failures_within_a_run(root, run, tmp_path):
 
 
 def test_first_failure_of_a_long_log(root, run, tmp_path):
-    """A program of Catch2 tells of a failure where it happens: its test is named however much comes behind it, in an
-    outer run as well."""
+    """Catch2 reports a failure where it occurs: the test is named regardless of the output after
+    it, also in an outer run."""
     (tmp_path / "log").write_text("""---
 the test before
 ---
@@ -85,8 +85,8 @@ def test_reasons_to_skip(root, run):
 
 
 def test_side_by_side(root, run, tmp_path):
-    """Two that wait for each other end only side by side, and are shown as they end; those that run alone see no
-    others."""
+    """Two steps that wait for each other finish only if they run in parallel, and are shown in
+    order of completion; exclusive steps run alone."""
     meet = f"touch {tmp_path}/%s; while [ ! -e {tmp_path}/%s ]; do sleep 0.01; done; sleep %s; rm {tmp_path}/%s"
     alone = f"test -z \"$(ls {tmp_path})\" && touch {tmp_path}/c && sleep 0.1 && rm {tmp_path}/c"
     steps = ["first::" + meet % ("a", "b", 0.3, "b"), "second::" + meet % ("b", "a", 0.1, "a"),

@@ -1,4 +1,5 @@
-"""tools/setup on machines of other kinds, which are folders with a few commands and a compiler of a few headers."""
+"""Tests of tools/setup on simulated machines: folders with a few commands and a compiler with a
+few headers."""
 import os
 import pathlib
 import re
@@ -19,7 +20,7 @@ read -r line
 
 @pytest.fixture(name="machine")
 def machine_fixture(tmp_path):
-    """machine("dnf", headers="zlib.h")("demo"): what tools/setup prints there, and its exit code."""
+    """machine("dnf", headers="zlib.h")("demo"): output and exit code of tools/setup."""
     def script(name, text="#!/bin/sh\nexit 0\n"):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -36,7 +37,7 @@ def machine_fixture(tmp_path):
             script(name, text)
 
         def setup(*arguments, **variables):
-            # HOME: without it matplotlib, which is looked for, gathers the fonts of the machine first.
+            # Without HOME matplotlib first collects the fonts of the machine.
             env = {"PATH": str(tmp_path), "HEADERS": headers, "HOME": os.environ.get("HOME", "/")} | variables
             done = subprocess.run([SETUP, *arguments], env=env, text=True, capture_output=True, check=False)
             assert done.stdout == ""
@@ -122,7 +123,7 @@ def test_nothing_is_installed_if_setup_is_no(machine, tmp_path):
 
 
 def test_make_hands_setup_on():
-    """make demo SETUP=no, as a variable of make's command line."""
+    """Passes `SETUP=no` to make demo as a command-line variable of make."""
     done = subprocess.run(["make", "-C", ROOT, "-s", "setup-build", "SETUP=maybe", "NVCC="], text=True,
                           capture_output=True, check=False)
     assert done.returncode != 0 and "SETUP = maybe: must be yes or no" in done.stderr

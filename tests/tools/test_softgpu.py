@@ -1,4 +1,5 @@
-"""tools/softgpu/run, tools/softgpu/source_line and tests/softgpu/sabotage, without the device; which suites run on it."""
+"""Tests of tools/softgpu/run, tools/softgpu/source_line and tests/softgpu/sabotage without the
+device, and of the list of suites that run on it."""
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN, SOURCE_LINE = ROOT / "tools/softgpu/run", ROOT / "tools/softgpu/source_line"
 SABOTAGE = ROOT / "tests/softgpu/sabotage"
 
-# PTX as nvcc keeps it, and with the line table that -lineinfo adds: the same statements.
+# PTX as written by nvcc, and with the line table of -lineinfo: the same statements.
 PLAIN = """\
 .version 9.0
 .target sm_80
@@ -46,7 +47,8 @@ def run(*arguments, **options):
 
 
 def make_tree(tmp_path):
-    """A folder with a source, its PTX, and the PTX with lines that source_line would make."""
+    """Folder with a source, its PTX, and the PTX with line information that source_line would
+    create."""
     folder = tmp_path / "build/cuda/kernels/f.ptx"
     folder.mkdir(parents=True)
     (tmp_path / "kernels").mkdir()
@@ -149,7 +151,7 @@ def test_wrong_options_are_named():
 
 
 def steps(*variables: str) -> dict:
-    """The commands of the steps in variables of the Makefile, by their labels."""
+    """Commands of the steps in variables of the Makefile, by label."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = run("make", "--no-print-directory", "MP_TEST_DEVICE=host", "NVCC=nvcc", "show",
                f"--eval=show: ; @printf '%s\\n' {' '.join(f'$({name})' for name in variables)}", cwd=ROOT, env=env)
@@ -158,13 +160,14 @@ def steps(*variables: str) -> dict:
 
 
 def python_files(commands) -> set:
-    """The files of tests that the commands give to pytest, by themselves or with their folder."""
+    """Test files that the commands pass to pytest, directly or by folder."""
     named = [ROOT / word.partition("::")[0] for word in " ".join(commands).split() if re.match("(tests|bindings)/.*", word)]
     return {file.name for path in named for file in ([path] if path.suffix == ".py" else path.glob("test_*.py"))}
 
 
 def excluded_tags(command: str) -> set:
-    """Of a command that runs all tests of the library but those; any other choice of tests is one that it excludes."""
+    """Tags excluded by a command that runs all library tests except these; a command with
+    another selection excludes none."""
     chosen = command.partition("/mptests ")[2].strip("' ")
     assert re.fullmatch(r"(~\[[\w.]+\])*", chosen), f"chooses tests by more than excluded tags: {chosen}"
     return set(re.findall(r"~\[([\w.]+)\]", chosen))
@@ -177,9 +180,10 @@ def named_in_testing_md() -> set:
 
 
 def left_out(on_host: dict, on_device: dict) -> set:
-    """What runs on the host target, and of some architecture neither on the software device nor in TESTING.md."""
+    """Suites that run on the host target, but for some architecture neither on the software
+    device nor in TESTING.md."""
     named, missing = named_in_testing_md(), set()
-    # [.] are parts that other tests start.
+    # Tests tagged [.] are started by other tests.
     tags = {tag for name in named if name.startswith("library: ") for tag in re.findall(r"\[(\w+)\]", name)} | {"."}
     labels = {re.sub(r"\b\d+\b", "N", label) for label in on_host}
     for arch in (90, 80, 75):
@@ -212,7 +216,7 @@ def test_injected_exclusions_are_found(label, old, new, missing):
     assert {label, missing} & left_out(on_host, on_device)
 
 
-# A library whose tests run one kernel, and which notices what the marked line says.
+# A library whose tests run one kernel, and which detects changes of the marked line.
 SABOTAGED = """\
 .entry simt(){
 \tbar.sync 0;
@@ -243,7 +247,8 @@ SUITE = """\
 
 
 def sabotage(tmp_path, notices):
-    """The outcome of the case that runs gemm_simt, in a library that fails where `notices` says."""
+    """Outcome of the case that runs gemm_simt, in a library that fails under the condition
+    `notices`."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "simt.ptx").write_text(SABOTAGED)
     suite = tmp_path / "tests/mptests"

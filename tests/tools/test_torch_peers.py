@@ -1,4 +1,4 @@
-"""The peers of the step and of recurrent layers that are written in Python, as far as they go without PyTorch: on stand-ins of it."""
+"""Tests of the Python peers of the step and of recurrent layers, with stubs of PyTorch."""
 import io
 import json
 import types
@@ -26,13 +26,14 @@ def test_layouts():
 
 def test_torch():
     assert answers(torch_step.AdamW, "prepare a=4,2", "turn", "turn", "result")[-1] == {
-        "peer": "torch 2.0.stub, eager", "batches": 2, "median_us": 125.0, "q1_us": 125.0, "q3_us": 125.0}  # 4 of 0.5 ms
+        # Two batches of 4 calls of 0.5 ms.
+        "peer": "torch 2.0.stub, eager", "batches": 2, "median_us": 125.0, "q1_us": 125.0, "q3_us": 125.0}
 
 
 @pytest.fixture(params=[(APEX, torch_stub.FusedAdam), (TE, torch_stub.TransformerEngineFusedAdam)],
                 ids=["apex", "te"])
 def peer(request, monkeypatch):
-    """(what is timed, the optimizer that it finds)"""
+    """(timed class, optimizer that it uses)"""
     kind, optimizer = request.param
     torch_stub.install(monkeypatch, kind.MODULE, optimizer)
     optimizer.made.clear()
@@ -48,7 +49,7 @@ def test_fused_adam(peer, monkeypatch):
     made = optimizer.made[-1]
     assert made.master_weights, "the optimizer keeps the master weights"
     assert [weight.numel() for weight in made.param_groups[0]["params"]] == [4, 2, 2, 2]
-    # Every call finds the gradients of the first, though the step writes them back unscaled.
+    # Every call finds the gradients of the first, though the step writes back unscaled ones.
     assert made.scaler.init_scale == 1.0 and made.scaler.growth_interval == 2**31 - 1
     assert made.scaler.updates == made.param_groups[0]["step"] > 0, "every step moves the scale"
 
@@ -110,7 +111,7 @@ def test_recurrent_layer(layers, cell, name, dtype):
     assert {layer.name for layer in layers} == {name} and layers[0].sizes == (32, 32)
     assert layers[0].dtype == {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}[dtype]
     assert layers[0].nonlinearity == ("relu" if cell == "vanilla" else "tanh"), "DeepBench's vanilla cell is ReLU"
-    # In training forward keeps what gradients need, though none is taken.
+    # In training, forward saves data for gradients even if none is computed.
     assert layers[0].is_training and layers[0].wants_grad and not torch_stub.Autograd.asked
 
 
@@ -121,7 +122,7 @@ def test_recurrent_inference(layers):
 
 @pytest.mark.parametrize("part, wanted", [("dgrad", 2), ("wgrad", 6)])
 def test_gradients_of_recurrent_layers(layers, part, wanted):
-    """Each call finds a forward pass of its own, and is asked for as many gradients."""
+    """Each call has a separate forward pass, and computes the gradients of its part."""
     recurrent(f"prepare lstm 32 2 5 fp16 {part} training", "turn", "result")
     assert set(torch_stub.Autograd.asked) == {wanted}, "x and h_0; of wgrad two weights and two biases more"
     assert layers[0].wants_grad == (part == "wgrad")

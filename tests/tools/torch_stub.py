@@ -1,5 +1,5 @@
-"""As much of PyTorch, Apex and Transformer Engine as bench/suites/torch_step.py and torch_rnn.py ask for, without arithmetic:
-the optimizers and layers have the signatures of the real ones and note what they were given."""
+"""Stubs of PyTorch, Apex and Transformer Engine for bench/suites/torch_step.py and torch_rnn.py,
+without arithmetic: optimizers and layers have the real signatures and record their arguments."""
 import contextlib
 import sys
 import types
@@ -65,7 +65,7 @@ class AdamW:
 
 
 class FusedAdam:
-    """Of Apex; `skips`: whether the steps find overflows."""
+    """FusedAdam of Apex; `skips`: the steps find overflows."""
     made, skips = [], False
 
     def __init__(self, params, lr=1e-3, bias_correction=True, betas=(0.9, 0.999), eps=1e-8, adam_w_mode=True,
@@ -96,7 +96,7 @@ class TransformerEngineFusedAdam(FusedAdam):
 
 
 class Output:
-    """Of a layer; `kept`: whether a backward pass can follow, which uses that up."""
+    """Output of a layer; `kept`: a backward pass can follow, which consumes the saved data."""
 
     def __init__(self, kept):
         self.kept = kept
@@ -147,7 +147,7 @@ def set_grad_enabled(mode):
 
 
 class Autograd:
-    """Notes of what gradients were asked for."""
+    """Records the requested gradients."""
     asked = []
 
     def grad(self, output, wanted, gradient):
@@ -189,7 +189,7 @@ def torch() -> types.SimpleNamespace:
 
 
 def install(monkeypatch, module: str, optimizer) -> None:
-    """`module`: with dots; only the last has the optimizer."""
+    """`module`: dotted name; only the last part has the optimizer."""
     parts = module.split(".")
     for count in range(1, len(parts) + 1):
         monkeypatch.setitem(sys.modules, ".".join(parts[:count]), types.ModuleType(".".join(parts[:count])))
