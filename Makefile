@@ -106,7 +106,7 @@ WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma
   rnn/backward_weights rnn/forward simt/cuda/tensor_map
 GENCODE_WITHOUT_KERNELS := -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
 # No other device runs these.
-FOR_SM90A := conv/conv_wgmma gemm/gemm_wgmma rnn/fused_wgmma_backward rnn/fused_wgmma_forward
+FOR_SM90A := conv/conv_wgmma gemm/gemm_wgmma rnn/fused_wgmma
 GENCODE_FOR_SM90A := $(if $(filter 90a,$(ARCHS)),$(call code_for,90a,sm_90a),$(GENCODE))
 
 # The smallest form, which drivers of CUDA 12.4 and newer can read.

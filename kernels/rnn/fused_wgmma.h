@@ -10,7 +10,7 @@
 // any batch.
 //
 // Bytes per SM and step for 64 sequences on 132 SMs, LSTM of 1024 units: forward 96 KiB, plus 24
-// KiB from other blocks of the cluster (with the tiles of fused_forward.cu 192 KiB); backward 128
+// KiB from other blocks of the cluster (with the tiles of fused_wmma.cu 192 KiB); backward 128
 // KiB plus 14 KiB (384 KiB).
 #pragma once
 

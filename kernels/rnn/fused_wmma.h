@@ -1,12 +1,118 @@
-// Shared code of the fused WMMA steps: tile sizes, iteration over the units of a patch, launch.
+// Shared code of the fused WMMA steps: loaders of W_hh into shared memory, tile sizes, iteration
+// over the units of a patch, launch.
 #pragma once
 
 #include "kernels/gemm/matrix_loader.h"
 #include "kernels/rnn/fused.h"
-#include "kernels/rnn/fused_loaders.h"
 #include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {
+
+// ---------------------------------------------------------------------------- loaders of W_hh
+
+// If rows are aligned, hidden is a multiple of kVec, and each 16-byte vector is full or zero.
+
+/// Forward: kK columns of the rows of all gates for kUnits units, ordered by gate, then unit.
+template <class T, int kGates, int kUnits, class Tile>
+class GateLoader {
+  static constexpr int kRows = 16;  ///< rows that a block copies at a time
+  using Chunks = TileChunks<kRows, Tile::kK, Tile::kThreads>;
+  static_assert(Chunks::kIterations == 1 && kUnits % kRows == 0 && Tile::kN == kGates * kUnits);
+
+ public:
+  static constexpr bool kByK = true;
+  static constexpr int kPitch = Chunks::kPitch;
+
+  /// W_hh has gates x hidden rows of `hidden` elements; the tile begins at unit `unit`.
+  MP_DEVICE GateLoader(const T *w, int64_t hidden, int64_t unit)
+      : gate_step_(hidden * hidden),
+        source_(w + (unit + Chunks::row()) * hidden + Chunks::col()),
+        ld_(hidden),
+        units_left_(static_cast<int>(min_of<int64_t>(hidden - unit, kUnits)) - Chunks::row()),
+        k_left_(hidden - Chunks::col()),
+        place_(Chunks::place()),
+        vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
+
+  MP_DEVICE void load_next(T *smem) {
+    const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(k_left_, 0), kVec));
+    T *target = smem + place_;
+    const auto copy_next = [&](int i, auto copy) {
+      const int gate = i / kPerGate, u = i % kPerGate * kRows;
+      copy(source_ + gate * gate_step_ + u * ld_, u < units_left_ ? valid : 0);
+      target += kRows * kPitch;
+    };
+    if (vectorised_) {
+      MP_UNROLL
+      for (int i = 0; i < kGates * kPerGate; i++)
+        copy_next(i, [&](const T *source, int valid_here) {
+          copy_async_16(target, source, valid_here > 0 ? 16 : 0);
+        });
+    } else {
+      MP_NO_UNROLL
+      for (int i = 0; i < kGates * kPerGate; i++)
+        copy_next(i, [&](const T *source, int valid_here) {
+          copy_elements(target, source, 0, valid_here);
+        });
+    }
+    source_ += Tile::kK;
+    k_left_ -= Tile::kK;
+  }
+
+ private:
+  static constexpr int kPerGate = kUnits / kRows;
+
+  const int64_t gate_step_;
+  const T *source_;
+  const int64_t ld_;
+  const int units_left_;
+  int64_t k_left_;
+  const int place_;
+  const bool vectorised_;
+};
+
+/// Backward: kK rows of W_hh, 16 units wide.
+template <class T, class Tile>
+class NarrowLoader {
+  static_assert(Tile::kN == 16 && Tile::kThreads == 2 * Tile::kK);  // two vectors per row
+
+ public:
+  static constexpr bool kByK = false;
+  static constexpr int kPitch = Tile::kN + Tile::kPad;
+
+  MP_DEVICE NarrowLoader(const T *w, int64_t hidden, int64_t unit, int64_t rows)
+      : source_(w + row() * hidden + unit + col()),
+        step_(Tile::kK * hidden),
+        rows_left_(rows - row()),
+        valid_(static_cast<int>(min_of<int64_t>(max_of<int64_t>(hidden - unit - col(), 0), kVec))),
+        place_(pin_to_register(row() * kPitch + col())),
+        vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
+
+  MP_DEVICE void load_next(T *smem) {
+    const int valid = rows_left_ > 0 ? valid_ : 0;
+    T *const target = smem + place_;
+    if (vectorised_)
+      copy_async_16(target, source_, valid > 0 ? 16 : 0);
+    else
+      copy_elements(target, source_, 0, valid);
+    source_ += step_;
+    rows_left_ -= Tile::kK;
+  }
+
+ private:
+  /// Eight lanes store at a time, to eight rows 48 bytes apart: no bank conflicts.
+  static MP_DEVICE int row() {
+    return warp_index() * 16 + lane_index() / 16 * 8 + lane_index() % 8;
+  }
+  static MP_DEVICE int col() { return lane_index() / 8 % 2 * kVec; }
+
+  const T *source_;
+  const int64_t step_;
+  int64_t rows_left_;
+  const int valid_, place_;
+  const bool vectorised_;
+};
+
+// ---------------------------------------------------------------------------- tiles
 
 /// Forward: kM rows; more gates leave room for fewer units.
 template <class Cell>

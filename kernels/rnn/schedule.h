@@ -6,7 +6,6 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/rnn/rnn_problem.h"
-#include "kernels/rnn/rows.h"
 #include "kernels/rnn/step.h"
 #include "kernels/simt/device.h"
 

@@ -1,8 +1,110 @@
-// Fused backward step on Hopper, for FP16 and BF16; see fused_wgmma.h.
+// Fused steps on Hopper, for FP16 and BF16; see fused_wgmma.h.
 #include "kernels/rnn/fused_wgmma.h"
 #include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {
+
+// ---------------------------------------------------------------------------- forward
+
+namespace {
+
+struct FusedWgmmaForward : FusedForward {
+  TensorMap h_map[2];     ///< per direction: rows of the state
+  TensorMap w_hh_map[2];  ///< per direction: one matrix per gate
+};
+
+/// Forward step.  A stage holds a k-tile of h, and of the W_hh rows of the units, gate by gate.
+template <class Cell>
+class FusedWgmmaForwardStep {
+  static constexpr int kGates = Cell::kGates;
+
+ public:
+  using Tile = FusedWgmmaForwardTile<Cell>;
+
+ private:
+  using A = StagedOperand<Major::k, Tile::kM>;
+  using B = StagedOperand<Major::k, Tile::kN>;
+  static constexpr SmemAddress kGateBytes = Tile::kUnits * Tile::kK * 2;
+
+ public:
+  using Block = FusedWgmmaBlock<A, B, Tile>;
+
+  static MP_HD int64_t k_tiles(const FusedForward &args) {
+    return ceil_div<int64_t>(args.steps[0].hidden, Tile::kK);
+  }
+
+  MP_DEVICE explicit FusedWgmmaForwardStep(const FusedWgmmaForward &args)
+      : args_(args),
+        place_(Tile::Tiles::place(args, block_index() / cluster_size())),
+        step_(args.steps[place_.direction]) {}
+
+  MP_DEVICE void run(const Block &block) const {
+    block.multiply(step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
+    block.template visit<kGates>(true, args_.rows - place_.m0, step_.hidden - place_.u0,
+                                 [&](int row, int unit, int valid, float(&q)[kGates][kVec]) {
+                                   forward_units<Cell>(step_, place_.m0 + row, place_.u0 + unit,
+                                                       valid, q);
+                                 });
+  }
+
+  MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress full) const {
+    tma_load(a, args_.h_map[place_.direction], full, tile * Tile::kK, place_.row(), 0);
+  }
+  MP_DEVICE void weights(int tile, SmemAddress b, SmemAddress full) const {
+    for (int gate = 0; gate < kGates; gate++)
+      tma_load_before_wait(b + static_cast<SmemAddress>(gate) * kGateBytes,
+                           args_.w_hh_map[place_.direction], full, tile * Tile::kK, place_.unit(),
+                           gate);
+  }
+
+ private:
+  const FusedWgmmaForward &args_;
+  const FusedPlace place_;
+  const ForwardStep &step_;
+};
+
+template <class Cell>
+MP_KERNEL(FusedWgmmaForwardTile<Cell>::kThreads, 1)
+rnn_fused_wgmma_forward(MP_PARAM(FusedWgmmaForward) args) {
+  using Work = FusedWgmmaForwardStep<Cell>;
+  if constexpr (wgmma_supported<Work::Tile::kSmemBytes>()) {
+    MP_DYN_SHARED(std::byte, smem);
+    MP_SHARED(uint64_t, barriers, [Barriers<typename Work::Tile>::kCount]);
+    const typename Work::Block block(smem, barriers);
+    Work(args).run(block);
+  }
+}
+
+FusedWgmmaForward with_maps(const FusedForward &args, int gates, int box_units) {
+  FusedWgmmaForward mapped{};
+  static_cast<FusedForward &>(mapped) = args;
+  for (int64_t d = 0; d < args.directions; d++) {
+    const ForwardStep &step = args.steps[d];
+    mapped.h_map[d] = fused_map(step.dtype, step.h, 0, 0, args.rows, step.hidden);
+    mapped.w_hh_map[d] = tensor_map({.base = args.w_hh[d],
+                                     .dtype = step.dtype,
+                                     .extent = {step.hidden, step.hidden, gates},
+                                     .stride = {step.hidden, step.hidden * step.hidden},
+                                     .box = {64, box_units},
+                                     .swizzle_128 = true});
+  }
+  return mapped;
+}
+
+}  // namespace
+
+void launch_fused_wgmma_forward(const Device &device, const FusedForward &args,
+                                mp_stream_t stream) {
+  with_fused_cell(args.steps[0], [&](auto cell) {
+    using Cell = decltype(cell);
+    using Work = FusedWgmmaForwardStep<Cell>;
+    launch("rnn_fused_wgmma_forward", rnn_fused_wgmma_forward<Cell>, device,
+           fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)), stream,
+           with_maps(args, Cell::kGates, Work::Tile::kUnits));
+  });
+}
+
+// ---------------------------------------------------------------------------- backward
 
 namespace {
 
