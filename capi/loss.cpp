@@ -96,7 +96,7 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void
   });
 }
 
-// ---------------------------------------------------------------------------- softmax cross-entropy
+// --------------------------------------------------------------------------- softmax cross-entropy
 
 namespace mp {
 

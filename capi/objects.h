@@ -21,7 +21,8 @@ struct ScaleChange {
   std::optional<float> after;
 };
 
-/// Outcomes of the latest steps, written by the device for mp_scaler_query_step; any thread may read them.
+/// Outcomes of the latest steps, written by the device for mp_scaler_query_step; any thread may
+/// read them.
 class OutcomeRing {
  public:
   explicit OutcomeRing(const ContextPtr &context)
@@ -73,7 +74,8 @@ struct mp_scaler {
   const mp::ScalerRecord *device_history;   ///< config.history records
   std::vector<mp::ScalerRecord> history;    ///< host copy, for mp_scaler_get_history_sync
   std::optional<mp::OutcomeRing> outcomes;  ///< always set after make_scaler()
-  /// True if there was a step with MP_STEP_FLAG_KEEP_SCALER, or an accumulation, since the last update.
+  /// True if there was a step with MP_STEP_FLAG_KEEP_SCALER, or an accumulation, since the last
+  /// update.
   bool has_kept_amax;
   bool is_owned;  ///< an optimizer owns and destroys it
 };

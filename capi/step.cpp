@@ -1,5 +1,5 @@
-// mpcore/step.h: the fused step, two passes over the lists of an optimizer; between them, the results
-// of the first are reduced over ranks.  Queries of outcomes that the device has written
+// mpcore/step.h: the fused step, two passes over the lists of an optimizer; between them, the
+// results of the first are reduced over ranks.  Queries of outcomes that the device has written
 // (kernels/step/loss_scale.h).  Unscaling of gradients to fp32, for sums over micro-batches and for
 // optimizers of the host program.
 #include <bit>

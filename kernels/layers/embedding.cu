@@ -37,7 +37,7 @@ void embedding_forward(const Device &device, const EmbeddingArgs &args, mp_strea
                   kBlocksOfAllRows, args, stream);
 }
 
-// ---------------------------------------------------------------------------- gradient of the table
+// ---------------------------------------------------------------------------- gradient
 
 // Each row of the gradient is the sum of the rows of dout with its index.
 //

@@ -123,7 +123,7 @@ dilated_max_backward(MP_PARAM(PoolArgs) args) {
   });
 }
 
-// ---------------------------------------------------------------------------- backward, maximum without dilation
+// ---------------------------------------------------------------------------- backward, maximum
 
 // The largest pixel of a window is recomputed from x with the comparisons of the forward pass.
 // Windows overlap, so a block does this once for all pixels of a tile.  First each thread processes

@@ -144,10 +144,10 @@ void model_copy(const Device &device, const ModelCopyArgs &args, mp_stream_t str
          stream, args);
 }
 
-// ---------------------------------------------------------------------------- loss of the regularizers
+// ------------------------------------------------------------------------ loss of the regularizers
 
-// The sums of |w| and w^2 of a chunk are computed in fp32 and multiplied by the tensor's coefficients
-// in fp64.  The last block adds the chunks in fp64, in a fixed order.
+// The sums of |w| and w^2 of a chunk are computed in fp32 and multiplied by the tensor's
+// coefficients in fp64.  The last block adds the chunks in fp64, in a fixed order.
 
 namespace {
 

@@ -1,8 +1,8 @@
-// Loss-scale policies as functions from state to state, documented with sources in mpcore/scaler.h, and
-// the outcome of a step, which is published to the host (mp_scaler_query_step) without a wait.
+// Loss-scale policies as functions from state to state, documented with sources in mpcore/scaler.h,
+// and the outcome of a step, which is published to the host (mp_scaler_query_step) without a wait.
 //
-// Policies are pure: the same code runs on the device, on the host and in the tests, with the same bits
-// (reproducible_math.h).
+// Policies are pure: the same code runs on the device, on the host and in the tests, with the same
+// bits (reproducible_math.h).
 #pragma once
 
 #include <cmath>

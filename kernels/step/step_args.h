@@ -18,8 +18,8 @@ struct ScalerRecord {
   int32_t skipped;
 };
 
-/// Number of steps that mp_scaler_query_step can look back.  Step n has slot n % kOutcomes of a ring in
-/// mapped memory.
+/// Number of steps that mp_scaler_query_step can look back.  Step n has slot n % kOutcomes of a
+/// ring in mapped memory.
 constexpr uint64_t kOutcomes = MP_SCALER_QUERY_DEPTH;
 
 /// Outcome of a step, read by the host.  The device may overwrite it during the read, so each word
