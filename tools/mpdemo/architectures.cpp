@@ -15,7 +15,7 @@ void describe_perceptron(Description &d) {
   d.loss(d.linear("logits", x, kClasses));
 }
 
-/// LeNet-5 (LeCun et al. 1998) with batch normalisation and one hidden layer behind it.
+/// LeNet-5 (LeCun et al. 1998) with batch normalization and one hidden layer after it.
 void describe_convnet(Description &d) {
   int32_t x = d.image({kSide, kSide, 1});
   x = d.max_pool("pool1", d.batch_norm_relu("norm1", d.conv2d("conv1", x, 8, 5)));
@@ -24,19 +24,19 @@ void describe_convnet(Description &d) {
   d.loss(d.linear("logits", x, kClasses));
 }
 
-/// The image is read row by row, as a text is word by word.
+/// LSTM over the rows of an image, like a text over its words.
 void describe_row_lstm(Description &d) {
   const int32_t x = d.last_step_lstm("lstm", d.image({kSide, kSide}), 128);
   d.loss(d.linear("logits", x, kClasses));
 }
 
-/// After every character of a verse it foresees the next one.
+/// Predicts the next character after each character of a verse.
 void describe_character_model(Description &d) {
   const int32_t x = d.embedding("embedding", d.symbols(), kSymbols, 64);
   d.loss(d.linear("logits", d.window_lstm("lstm", x, 256), kSymbols));
 }
 
-/// Of images, which have their optimizer, their batch and their metric in common.
+/// Architecture of image networks, which share optimizer, batch size and metric.
 Architecture image_architecture(const char *id, const char *name, const char *title,
                                 void (*describe)(Description &), double due, double sample_epochs,
                                 float peak_lr) {
@@ -50,7 +50,7 @@ Architecture image_architecture(const char *id, const char *name, const char *ti
 const Architecture &perceptron() {
   static const Architecture architecture = image_architecture(
       "mlp", "Perceptron", "perceptron 784-256-128-10", describe_perceptron, 0.86,
-      std::numeric_limits<double>::infinity(), 0.05f);  // so fast that it is never cut short
+      std::numeric_limits<double>::infinity(), 0.05f);  // short enough to run in full
   return architecture;
 }
 

@@ -1,4 +1,4 @@
-// The networks that the demo trains.
+// Networks that the demo trains.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 namespace mpdemo {
 
 struct Architecture {
-  std::string id;     ///< on the command line, in file names and JSON
-  std::string name;   ///< a word
-  std::string title;  ///< one line
+  std::string id;     ///< in options, file names and JSON
+  std::string name;   ///< single word
+  std::string title;  ///< single line
   void (*describe)(Description &description);
   const Metric &metric;
-  double due;  ///< what mixed precision must reach after full_epochs, by that metric
+  double due;  ///< metric that mixed precision must reach after full_epochs
   double full_epochs;
-  double sample_epochs;  ///< without --full: enough to see it learn
+  double sample_epochs;  ///< default without --full: enough to show learning
   mp_optimizer_kind_t optimizer;
-  float peak_lr;    ///< at the first step
+  float peak_lr;    ///< initial learning rate
   int64_t batch;    ///< images or verses
-  int64_t steps;    ///< of a window of text; images: 1
-  bool reads_text;  ///< and can write some
+  int64_t steps;    ///< steps per window of text; images: 1
+  bool reads_text;  ///< can also generate text
 };
 
 const Architecture &perceptron();

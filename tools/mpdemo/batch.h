@@ -1,4 +1,4 @@
-// What a network reads in one step of training, in device memory.
+// Input of a network for one training step, in device memory.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace mpdemo {
 
-/// So many images, or one window of so many sequences: step s of sequence n is element n * steps + s.
+/// `size` images, or one window of `size` sequences: step s of sequence n is element n * steps + s.
 struct Batch {
   const void *x;                     ///< pixels as fp32, or symbols as int32_t
   const int32_t *labels;             ///< one per image or step
   int64_t size;                      ///< images or sequences
   int64_t counted;                   ///< labels that are not padding
-  const int32_t *lengths = nullptr;  ///< steps that each sequence has; NULL: all of them
-  bool continues = false;            ///< the sequences go on where the batch before has left them
+  const int32_t *lengths = nullptr;  ///< steps of each sequence; NULL: all of them
+  bool continues = false;            ///< sequences continue those of the previous batch
 };
 
-/// A dataset, cut into batches once, so that nothing is copied during training.
+/// A dataset, split into batches once, so that nothing is copied during training.
 struct Batches {
-  /// The batches of a series follow one another: an image batch alone, or the windows of a few verses.
-  /// Series may come in any order.
+  /// The batches of a series are consecutive: a single image batch, or the windows of a few verses.
+  /// The order of series is arbitrary.
   std::vector<std::vector<Batch>> series;
-  std::vector<Buffer> memory;  ///< what the batches point into
+  std::vector<Buffer> memory;  ///< memory of the batches
 
   int64_t count() const {
     int64_t sum = 0;

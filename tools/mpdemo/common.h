@@ -1,4 +1,4 @@
-// What mpdemo shares with the other programs: status checks, owners of handles and device memory,
+// Shared parts of mpdemo and other programs: status checks, owners of handles and device memory,
 // printf into a string.
 #pragma once
 

@@ -19,7 +19,7 @@ void RankData::load_images(const Ranks &ranks, const Options &options) {
   Dataset dataset = load_fashion_mnist(options.data);
   Random random(options.seed);
   shuffle(dataset.train, random);
-  const int64_t batch = perceptron().batch;  // that of all networks that see images
+  const int64_t batch = perceptron().batch;  // the batch size of all image networks
   for (int rank = 0; rank < ranks.count(); ++rank) {
     const auto upload = [&](const Samples &samples) {
       return make_batches(ranks.context(rank), samples, batch / ranks.count());

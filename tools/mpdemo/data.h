@@ -1,4 +1,4 @@
-// The dataset in the memory of each rank.
+// Dataset in the memory of each rank.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace mpdemo {
 
 class RankData {
  public:
-  /// Fashion-MNIST, or of the character model a text.
+  /// Loads Fashion-MNIST, or a text for the character model.
   RankData(const Ranks &ranks, const Options &options);
 
   const std::string &name() const { return name_; }

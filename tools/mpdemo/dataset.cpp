@@ -25,7 +25,7 @@ struct GzipCloser {
 };
 using GzipFile = std::unique_ptr<gzFile_s, GzipCloser>;
 
-/// A gzip file that is read from its start to its end.
+/// A gzip file that is read sequentially.
 class GzipReader {
  public:
   explicit GzipReader(const fs::path &path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
@@ -45,7 +45,7 @@ class GzipReader {
     size_ += static_cast<uint32_t>(count);
   }
 
-  /// zlib compares checksum and length too, but not if the file ends before them.
+  /// zlib also checks checksum and length, but not if the file ends before them.
   void require_end() {
     char more;
     if (gzread(file_.get(), &more, 1) > 0) fail("extra bytes after the last element");
@@ -71,7 +71,7 @@ class GzipReader {
   uint32_t size_ = 0;
 };
 
-/// The elements of an idx file of unsigned bytes whose extents must be `extents`.
+/// Returns the elements of an idx file of unsigned bytes, which must have these extents.
 std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> extents) {
   GzipReader file(path);
   std::array<uint8_t, 4> magic;
@@ -110,7 +110,8 @@ Samples read_samples(const fs::path &directory, const std::string &prefix, int64
   return samples;
 }
 
-/// Zero mean and unit deviation over the training images, for the 256 values a pixel can have.
+/// Standardized values of the 256 pixel values: zero mean and unit deviation over the training
+/// images.
 std::array<float, 256> standardised_pixels() {
   constexpr float kMean = 0.2860f;
   constexpr float kDeviation = 0.3530f;

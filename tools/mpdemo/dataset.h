@@ -1,5 +1,5 @@
-// Fashion-MNIST: 60,000 + 10,000 grey images of 28 x 28 pixels in 10 classes, read from the four
-// gzipped idx files, and their copy in device memory.
+// Fashion-MNIST: 60,000 + 10,000 gray images of 28 x 28 pixels in 10 classes, read from four
+// gzipped idx files, and its copy in device memory.
 // Source: Xiao et al., Fashion-MNIST, 2017; idx format: LeCun, The MNIST database.
 #pragma once
 
@@ -28,17 +28,17 @@ struct Dataset {
   Samples test;
 };
 
-/// @throws std::runtime_error with one sentence: which file is missing and which package has it,
-///         or what is wrong with it.
+/// @throws std::runtime_error with one sentence: the missing file and its package, or the error in
+/// a file
 Dataset load_fashion_mnist(const std::filesystem::path &directory);
 
 void shuffle(Samples &samples, Random &random);
 
-/// Of every batch the share of one rank.  The last batch need not be whole, but `ranks` divides every
-/// batch.
+/// Part of each batch that belongs to one rank.  The last batch may be partial, but `ranks` divides
+/// every batch.
 Samples share_of_rank(const Samples &samples, int64_t batch_rows, int rank, int ranks);
 
-/// All samples in device memory, pixels standardised.  The last batch may have fewer rows.
+/// Copies all samples to device memory, pixels standardized.  The last batch may have fewer rows.
 Batches make_batches(mp_context_t context, const Samples &samples, int64_t batch_rows);
 
 }  // namespace mpdemo

@@ -11,7 +11,8 @@ int64_t product(const std::vector<int64_t> &extent) {
   return std::accumulate(extent.begin(), extent.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// After He et al. 2015: a uniform distribution of variance 2 / fan_in keeps the size of activations through relu.
+/// He et al. 2015: a uniform distribution with variance 2 / fan_in preserves the size of
+/// activations through relu.
 double he_bound(int64_t fan_in) {
   return std::sqrt(6.0 / static_cast<double>(fan_in));
 }
@@ -88,7 +89,7 @@ int32_t Description::flatten(const std::string &name, int32_t from) {
 
 int32_t Description::embedding(const std::string &name, int32_t from, int64_t vocabulary,
                                int64_t width) {
-  // Variance 1, as torch.nn.Embedding has it.
+  // Variance 1, like torch.nn.Embedding.
   const int32_t table = parameter(name + ".table", {vocabulary, width}, std::sqrt(3.0));
   return observe(graph.node("Embedding", name.c_str(), {table, from}));
 }
@@ -114,7 +115,7 @@ int32_t Description::window_lstm(const std::string &name, int32_t from, int64_t 
 
 std::vector<int32_t> Description::lstm_inputs(const std::string &name, int32_t from, int64_t hidden,
                                               const std::vector<int32_t> &others) {
-  // As torch.nn.LSTM does it, which gives the forget gate no bias of its own.
+  // Initialization of torch.nn.LSTM, without a special bias of the forget gate.
   const double bound = 1.0 / std::sqrt(static_cast<double>(hidden));
   const int64_t rows = 4 * hidden;
   std::vector<int32_t> inputs = {

@@ -1,5 +1,4 @@
-// Counts in one pass over values that are on the host already; nothing here is on the training
-// path.
+// Counts in one pass over values in host memory, outside of the training loop.
 #include "gradients.h"
 
 #include <algorithm>

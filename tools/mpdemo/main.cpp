@@ -1,10 +1,13 @@
-// mpdemo: trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a model of
-// characters on a text, in FP32 and, with one call more, in mixed precision with each kind of loss
+// mpdemo: trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a character
+// model on a text, in FP32 and, with one more call, in mixed precision with each kind of loss
 // scaling, and compares accuracy, memory and lost gradients.
 //
-// It uses mpcore.hpp and nothing else of the library.  architectures.cpp has the networks in a few lines each,
-// description.cpp what a layer is as a graph, network.cpp the call more, update.cpp the optimizer and loss
-// scaler, training.cpp the loop.
+// The only header of the library that it uses is mpcore.hpp.  Files:
+// - architectures.cpp: the networks, a few lines each
+// - description.cpp: layers as graph nodes
+// - network.cpp: the additional call
+// - update.cpp: optimizer and loss scaler
+// - training.cpp: training loop
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -25,7 +28,7 @@
 namespace mpdemo {
 namespace {
 
-/// Epochs without --full that show what a small task weight does.
+/// Epochs without --full that show the effect of a small task weight.
 constexpr double kGlance = 0.5;
 
 mp_device_info_t device_info(mp_context_t context) {
@@ -43,10 +46,11 @@ double epochs_of(const Architecture &architecture, const Options &options) {
 void show(const Options &options, const std::string &text) {
   if (options.json) return;
   std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);  // it may be a pipe
+  std::fflush(stdout);  // stdout may be a pipe
 }
 
-/// @param settings  in the order of the report; they are trained from the last to the first, which takes longest.
+/// @param settings  in the order of the report; trained in reverse order, since the first takes
+///                  longest.
 Experiment run_experiment(Ranks &ranks, const RankData &data, const Architecture &architecture,
                           const std::vector<Setting> &settings, const Options &options) {
   std::vector<Outcome> outcomes;

@@ -1,6 +1,6 @@
-// What a training holds in device memory, by kind.  Every owner of memory adds its own.  Not in it are the
-// dataset, the record of losses and scales, and what the library keeps for itself: 7 KiB for the perceptron, and 24 KiB
-// that the host reads.
+// Device memory of a training run, by kind.  Every owner of memory adds its part.  Excluded are the
+// dataset, the record of losses and scales, and memory of the library: 7 KiB for the perceptron,
+// and 24 KiB that the host reads.
 #pragma once
 
 #include <array>
@@ -8,14 +8,14 @@
 
 namespace mpdemo {
 
-/// In bytes.
+/// Sizes in bytes.
 struct Memory {
-  int64_t parameters = 0;  ///< fp32: what the optimizer steps
-  int64_t copies = 0;      ///< what products read of them in mixed precision
+  int64_t parameters = 0;  ///< fp32 parameters of the optimizer
+  int64_t copies = 0;      ///< 16-bit copies for GEMMs in mixed precision
   int64_t gradients = 0;
   int64_t optimizer_state = 0;
-  int64_t states = 0;  ///< statistics of batch normalisation, h and c between windows, constants
-  int64_t activations = 0;  ///< and their gradients, which share their memory
+  int64_t states = 0;       ///< batch normalization statistics, h and c between windows, constants
+  int64_t activations = 0;  ///< activations and gradients, which share memory
   int64_t workspace = 0;
 
   int64_t together() const;

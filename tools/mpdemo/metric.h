@@ -1,4 +1,4 @@
-// What tells how good a network is, on data that it was not trained on.
+// Metrics of a network on test data.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct Evaluation {
 
 struct Metric {
   const char *id;       ///< in JSON
-  const char *heading;  ///< of its column
+  const char *heading;  ///< column heading
   bool more_is_better;
-  double largest_gap;  ///< between FP32 and mixed precision
-  const char *gap;     ///< the same in words
+  double largest_gap;  ///< allowed between FP32 and mixed precision
+  const char *gap;     ///< largest_gap as text
   double (*of)(const Evaluation &sums);
   std::string (*shown)(double value);
 };
 
-/// Of 1.
+/// Fraction of correct predictions.
 const Metric &accuracy();
-/// How well each character is foreseen from those before it.
+/// Cross-entropy of each character given those before it.
 const Metric &bits_per_character();
 
 }  // namespace mpdemo

@@ -23,8 +23,7 @@ int64_t numel(const mp_graph_tensor_t &tensor) {
 
 mp::autocast make_policy(mp_dtype_t dtype) {
   mp_autocast_config_t config = mp_autocast_config_default(dtype);
-  config.flags |=
-      MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;  // accuracy and memory are to be seen on a CPU too
+  config.flags |= MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;  // measures accuracy and memory on a CPU too
   return mp::autocast::create(config);
 }
 
@@ -74,7 +73,7 @@ void Network::bind_carried(bool continues) {
   for (size_t i = 0; i < carried_.size(); ++i) {
     const Carried &each = description_.carried[i];
     if (continues) {
-      // backward() reads it again, when the next one lies already where this one was.
+      // Copied because backward() still reads it after the next state overwrites the buffer.
       const mp_graph_tensor_t last = description_.graph.get_tensor(each.to_next);
       check(mp_cast(context_, last.data, last.dtype, carried_[i].data(), MP_FP32, numel(last),
                     kStream));

@@ -1,4 +1,4 @@
-// A network that runs: its description, compiled.  In mixed precision there is one call more, graph.autocast.
+// A compiled network.  Mixed precision takes one more call, graph.autocast.
 #pragma once
 
 #include <cstdint>
@@ -19,35 +19,36 @@ class Network {
   Network(mp_context_t context, const Architecture &architecture, const Form &form);
 
   void initialise(Random &random);
-  /// What a network of the same architecture has learned.
+  /// Copies the parameters of a trained network with the same architecture.
   void copy_from(const Network &trained);
 
-  /// The loss too where the batch has labels; in training backward() computes it.
+  /// Computes the loss too if the batch has labels; in training backward() computes it.
   void forward(const Batch &batch, mp_graph_mode_t mode);
-  /// Gradients of all parameters, after forward() in training.
+  /// Computes gradients of all parameters; follows a forward() in training.
   /// @param scaler  may be NULL: S = 1
   void backward(mp_scaler_t scaler);
 
-  /// Device, 1 float.
+  /// Device memory, 1 float.
   const float *loss() const { return data_of<float>(description_.mean_loss); }
-  /// Device, one per image or step; 0 where there is no label.
+  /// Device memory, one float per image or step; 0 without a label.
   const float *row_loss() const { return data_of<float>(description_.row_loss); }
-  /// Device: for how many labels the largest logit is theirs.
+  /// Device memory: number of labels with the largest logit.
   const int64_t *num_correct() const { return data_of<int64_t>(description_.num_correct); }
 
   mp::graph_lists lists() const { return description_.graph.lists(); }
-  /// Of each parameter, in the order of the lists.
+  /// Number of elements per parameter, in the order of the lists.
   std::vector<int64_t> parameter_sizes() const;
-  /// All but the optimizer's.
+  /// Memory of everything except the optimizer.
   Memory memory() const;
-  /// How each operation came to its type; empty without autocast.
+  /// Reason for the type of each operation; empty without autocast.
   std::string explanation(mp_autocast_format_t form) const;
 
-  /// All parameters as the optimizer has them, on the host.  Waits.
+  /// Copies all master parameters to the host.  Synchronizes.
   std::vector<float> masters_sync() const;
-  /// Of one image or step, as fp32 on the host.  Waits.  For this and the next two the network is observed.
+  /// Copies the logits of one image or step to the host as fp32.  Synchronizes.  This and the next
+  /// two functions require an observed network.
   std::vector<float> logits_sync() const;
-  /// Gradients of all weights, and of what the layers hand on, on the host.  In fp32 alone.  Wait.
+  /// Gradients of all weights, and of layer outputs, in host memory.  FP32 only.  Synchronize.
   std::vector<float> weight_gradients_sync() const;
   std::vector<float> activation_gradients_sync() const;
 
@@ -57,7 +58,7 @@ class Network {
     return static_cast<T *>(description_.graph.get_tensor(tensor).data);
   }
   void append_gradient(int32_t tensor, std::vector<float> &all) const;
-  /// h and c of the batch before, or none.
+  /// Binds h and c of the previous batch, or none.
   void bind_carried(bool continues);
 
   mp_context_t context_;

@@ -43,7 +43,7 @@ double parse_epochs(const std::string &text) {
   return epochs;
 }
 
-/// All ranks must get equally many of 128 images, and of 96 in the last batch.
+/// Checks that `ranks` divides the 128 images of a batch and the 96 of the last batch.
 void check_ranks(int ranks, Net net) {
   if (ranks > 1 && net == Net::charlm)
     throw UsageError("--net charlm requires --ranks 1: its sequences differ in length");

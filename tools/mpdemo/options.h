@@ -1,4 +1,4 @@
-// The command line of mpdemo.
+// Command line of mpdemo.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct Options {
   Net net = Net::all;
   MixedPrecision mixed;
   bool full = false;
-  std::optional<double> epochs;  ///< of ordinary training; none: the network's own
+  std::optional<double> epochs;  ///< for ordinary training; none: the network's default
   int ranks = 1;
   uint64_t seed = 1;
   std::filesystem::path data = "/usr/share/datasets/fashion-mnist";
   std::filesystem::path text;  ///< empty: the King James Bible
-  std::filesystem::path out;   ///< empty: no file is written
+  std::filesystem::path out;   ///< empty: no files are written
   bool json = false;
 };
 

@@ -1,4 +1,4 @@
-// The two programs that mpdemo starts: gnuplot and bible.
+// Programs that mpdemo starts: gnuplot and bible.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@ std::string find_program(const std::string &name);
 /// @return the exit code of gnuplot, or -1 if it cannot be started
 int run_gnuplot(const std::filesystem::path &folder, std::string script);
 
-/// Returns the output of Debian's command bible, a verse a line; empty if it cannot be started or
-/// fails.
+/// Returns the output of Debian's command bible, one verse per line; empty if it cannot be started
+/// or fails.
 std::string text_of_bible();
 
 }  // namespace mpdemo

@@ -1,7 +1,7 @@
-// The gnuplot side of plots.cpp: a start, and the two pictures of one outcome.
+// gnuplot code of plots.cpp: the preamble, and the two pictures of one outcome.
 //
-// They draw from variables that plots.cpp writes in front of them: id (of the file names), heading,
-// num_runs, and the arrays name, log2_scale, flushed_dw and flushed_dz by run.
+// It reads variables that plots.cpp writes before it: id (of the file names), heading, num_runs,
+// and the arrays name, log2_scale, flushed_dw and flushed_dz, by run.
 #pragma once
 
 namespace mpdemo {

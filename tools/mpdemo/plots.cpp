@@ -1,7 +1,7 @@
-// Data files, one gnuplot script for all pictures, and gnuplot itself.
+// Writes data files and one gnuplot script for all pictures, and runs gnuplot.
 //
-// The script is kScriptStart, then for each outcome its variables and its pictures; it stays beside
-// them, so that they can be restyled without training again.
+// The script is kScriptStart, followed by the variables and pictures of each outcome.  It is kept
+// next to the pictures, so that they can be restyled without training again.
 #include "plots.h"
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char *kScriptName = "plots.gp";
 constexpr size_t kSmoothedSteps = 20;
 
-/// One row per bin: left edge, share of weight gradients, of activation gradients, in percent.
+/// One row per bin: left edge, percentage of weight gradients, of activation gradients.
 std::string gradient_data(const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);
   const Histogram weights = histogram(gradients.weights);
@@ -33,7 +33,7 @@ std::string gradient_data(const Outcome &outcome) {
   return rows;
 }
 
-/// One block per run, as gnuplot's `index` counts them.
+/// One block per run, numbered like gnuplot's `index`.
 std::string training_data(const Outcome &outcome) {
   std::string rows;
   for (const RunResult &result : outcome.results) {
@@ -52,8 +52,8 @@ std::string training_data(const Outcome &outcome) {
   return rows;
 }
 
-/// What the pictures of one outcome are drawn from, as gnuplot variables.  Runs count from 1; the
-/// first is FP32, whose entries beside the name are not drawn.
+/// gnuplot variables for the pictures of one outcome.  Runs count from 1; the first is FP32, of
+/// which only the name is used.
 std::string variables(const std::string &id, const Architecture &architecture,
                       const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);

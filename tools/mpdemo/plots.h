@@ -1,4 +1,4 @@
-// Pictures of every outcome: where gradients lie in the range of fp16, and how loss and S went.
+// Pictures of every outcome: histogram of gradients in the range of fp16, and curves of loss and S.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 namespace mpdemo {
 
 /// Writes data files and the gnuplot script plots.gp into `directory` and runs gnuplot there.
-/// @return one line for the user: the pictures, or why there are none.
+/// @return one line for the user: the pictures, or the reason why there are none.
 std::string write_plots(const std::filesystem::path &directory,
                         const std::vector<Experiment> &experiments);
 

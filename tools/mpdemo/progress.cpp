@@ -1,4 +1,4 @@
-// The bar is drawn over itself with a carriage return; the last redraw becomes the run's line.
+// The bar redraws itself after a carriage return; the last state becomes the line of the run.
 #include "progress.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Progress of one run on stderr: a bar that redraws itself on a terminal, else a line per epoch.
+// Progress of one run on stderr: a bar on a terminal, otherwise one line per epoch.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ class Progress {
  public:
   Progress(std::string run_name, int64_t num_steps);
 
-  /// @param loss  the latest that has been fetched.
+  /// @param loss  most recently fetched loss.
   void show(int64_t steps_done, double loss);
   void epoch_done(int64_t steps_done, double loss, const std::string &test, double seconds);
 

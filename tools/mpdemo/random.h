@@ -1,5 +1,5 @@
-// Randomness that depends on the seed and nothing else: the distributions and std::shuffle of the
-// standard library differ from one implementation to the next.
+// Random numbers that depend only on the seed: distributions and std::shuffle differ between
+// implementations of the standard library.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ class Random {
  public:
   explicit Random(uint64_t seed) : bits_(seed) {}
 
-  /// In [0, 1), all 53 bits of a double.
+  /// Uniform in [0, 1), all 53 bits of a double.
   double uniform01() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
 
-  /// Fisher and Yates; `swap_items(i, j)` exchanges two of `count` items.
+  /// Shuffles by Fisher and Yates; `swap_items(i, j)` exchanges two of `count` items.
   template <typename SwapItems>
   void shuffle(int64_t count, SwapItems swap_items) {
     for (int64_t i = count - 1; i > 0; --i)

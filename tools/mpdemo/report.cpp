@@ -1,7 +1,7 @@
-// Tables for people, JSON for programs, and the verdict.
+// Tables for readers, JSON for programs, and the verdict.
 //
-// The last columns of the table are computed, not observed: they apply a run's final S to the
-// gradients of the FP32 run, so that the runs differ in S alone.
+// The last columns of the table apply a run's final S to the gradients of the FP32 run, so that the
+// runs differ only in S.
 #include "report.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ const RunResult &fp32_result(const Outcome &outcome) {
   return *std::find_if(outcome.results.begin(), outcome.results.end(), is_fp32);
 }
 
-/// Any of them: they differ in the scaler only.
+/// Returns any mixed run: they differ only in the scaler.
 const RunResult &mixed_result(const Outcome &outcome) {
   return *std::find_if_not(outcome.results.begin(), outcome.results.end(), is_fp32);
 }
@@ -60,7 +60,7 @@ std::string memory_table(const Circumstances &circumstances, const Outcome &outc
                       static_cast<double>(mixed.together()) / static_cast<double>(fp32.together()));
 }
 
-/// Why the operations of a mixed run have their types, forward and backward.
+/// Reasons for the types of a mixed run's operations, forward and backward.
 std::string autocast_table(const RunResult &mixed) {
   std::string lines = "Types assigned by autocast\n\n";
   size_t first = 0;
@@ -70,7 +70,7 @@ std::string autocast_table(const RunResult &mixed) {
   return lines;
 }
 
-/// The first lines of a text, none longer than `width`.
+/// Returns the first lines of a text, each at most `width` columns wide.
 std::vector<std::string> wrapped(const std::string &text, size_t width, size_t lines) {
   std::vector<std::string> result;
   size_t first = 0;
@@ -87,7 +87,7 @@ std::vector<std::string> wrapped(const std::string &text, size_t width, size_t l
   return result;
 }
 
-/// FP32 and mixed precision side by side.
+/// Generated texts in FP32 and mixed precision, in two columns.
 std::string written_text(const Outcome &outcome) {
   constexpr size_t kWidth = 36;
   constexpr size_t kLines = 16;

@@ -1,4 +1,4 @@
-// What the demo tells: the tables, the verdict, report.json.
+// Output of the demo: tables, verdict, report.json.
 #pragma once
 
 #include <cstdint>
@@ -9,50 +9,51 @@
 
 namespace mpdemo {
 
-/// A setting with the results of its runs, in their order.
+/// A setting with the results of its runs, in order.
 struct Outcome {
   Setting setting;
   std::vector<RunResult> results;
 };
 
-/// Whether mixed precision with loss scaling is as good as FP32.
+/// Result of the check that mixed precision with loss scaling matches FP32.
 struct Verdict {
-  bool is_judged;  ///< only ordinary training of full length is
+  bool is_judged;  ///< ordinary training of full length only
   bool passed;
   std::string sentence;
 };
 
-/// Everything about one network.
+/// All results of one network.
 struct Experiment {
   const Architecture &architecture;
-  std::vector<Outcome> outcomes;  ///< the first is ordinary training
+  std::vector<Outcome> outcomes;  ///< the first one is ordinary training
   Verdict verdict;
 };
 
-/// What all experiments have in common.
+/// Data common to all experiments.
 struct Circumstances {
-  std::string data;  ///< what the networks have learned from
+  std::string data;  ///< training data
   mp_device_info_t device;
   uint64_t seed;
   int ranks;
 };
 
-/// Every run that is judged must reach what is due and stay as close to FP32 as the metric says.
+/// Checks that each judged run reaches the required metric and stays within the metric's gap to
+/// FP32.
 Verdict judge(const Architecture &architecture, const Outcome &standard);
 
-/// Whether a run is in fp16: gradients of the other types do not round to 0.
+/// True if a run uses fp16: gradients of other types do not round to 0.
 bool has_fp16(const Outcome &outcome);
-/// The gradients of the FP32 run: the table says of them which share fp16 would make zero.
+/// Gradients of the FP32 run; the table shows the fraction that fp16 would round to zero.
 const Gradients &fp32_gradients(const Outcome &outcome);
 /// The final loss scale; 1 without a scaler.
 double final_scale(const RunResult &result);
 
-/// For people: what is trained where; a table for each setting, as soon as it has ended; and the rest of an
-/// experiment, which ends with the verdict.
+/// Text for readers: introduction, a table for each setting as soon as it has ended, and the rest
+/// of an experiment with the verdict.
 std::string heading(const Circumstances &circumstances, const Architecture &architecture);
 std::string outcome_table(const Metric &metric, const Outcome &outcome);
 std::string report_behind_tables(const Circumstances &circumstances, const Experiment &experiment);
-/// The same of all experiments and a little more, for programs.
+/// JSON of all experiments, with additional details.
 std::string json_report(const Circumstances &circumstances,
                         const std::vector<Experiment> &experiments);
 

@@ -9,7 +9,7 @@
 namespace mpdemo {
 namespace {
 
-/// What is likely is drawn more often than the network says: less of it is misspelt.
+/// Sharpens the distribution: likely characters are sampled more often, with fewer misspellings.
 constexpr double kTemperature = 0.7;
 
 int32_t draw(const std::vector<float> &logits, Random &random) {
@@ -23,7 +23,7 @@ int32_t draw(const std::vector<float> &logits, Random &random) {
   double left = random.uniform01() * sum;
   for (size_t symbol = 0; symbol < shares.size(); ++symbol)
     if ((left -= shares[symbol]) < 0) return static_cast<int32_t>(symbol);
-  return kLineEnd;  // of a network that has come to foresee NaN
+  return kLineEnd;  // reached only if the network predicts NaN
 }
 
 }  // namespace

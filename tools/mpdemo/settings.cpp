@@ -1,5 +1,5 @@
-// Every setting runs the same network in FP32 and in mixed precision: in fp16 with each scaler and with
-// none; in bf16, which has the exponents of fp32, with none; or with the scaler that the user names.
+// Every setting runs the same network in FP32 and in mixed precision: in fp16 with each scaler and
+// without one; in bf16, which has the exponents of fp32, without one; or with the user's scaler.
 // Settings differ in the weight of the loss.
 #include "settings.h"
 
@@ -12,8 +12,8 @@ namespace mpdemo {
 namespace {
 
 std::vector<RunPlan> runs(float loss_weight, const MixedPrecision &mixed) {
-  // Gradients see only S * loss_weight, so the bound on S moves against the weight.  S starts where it
-  // does all the same: where it goes from there is the policy's business.
+  // Gradients depend on S * loss_weight, so the limit of S changes inversely with the weight.  The
+  // initial S does not change: the policy adapts it.
   const auto weighted = [loss_weight](mp_scaler_config_t config) {
     config.max_scale = std::min(config.max_scale / loss_weight, FLT_MAX);
     return config;
@@ -45,8 +45,8 @@ Setting standard_setting(double epochs, const MixedPrecision &mixed) {
 
 Setting small_weight_setting(double epochs, const MixedPrecision &mixed,
                              mp_optimizer_kind_t optimizer) {
-  // Of 128 images dlogits is at most weight / 128 = 2^-23, twice the smallest fp16 number, and of 32 verses
-  // less than that number.
+  // The largest dlogits is weight / 128 = 2^-23 with 128 images, twice the smallest fp16 number;
+  // with 32 verses it is smaller than that number.
   constexpr float kWeight = 0x1p-16f;
   const std::string made_up =
       optimizer == MP_OPT_ADAM ? "epsilon / 65536" : "learning rate x 65536";

@@ -1,6 +1,6 @@
-// The training loop.
+// Training loop.
 //
-// The learning rate falls linearly to 0, so that the final result does not depend on the last
+// The learning rate decreases linearly to 0, so that the final result does not depend on the last
 // batch.
 #include "training.h"
 
@@ -29,7 +29,7 @@ double mean(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// One rank of a training.
+/// One rank of a training run.
 class Run {
  public:
   Run(mp_context_t context, const mp_comm_t &comm, const DeviceData &data,
@@ -120,7 +120,7 @@ class Run {
     check(mp_memcpy(context_, history.as<float>() + steps_, value, sizeof(float), kStream));
   }
 
-  /// Gradients become the sum of those of all ranks.
+  /// Replaces gradients by the sum over all ranks.
   void all_reduce(const Network &network) {
     check(mp_grads_all_reduce(network.lists().grads, &comm_, 1.0f, 1.0f, kStream));
   }
@@ -180,7 +180,7 @@ class Run {
   const Architecture &architecture_;
   Random random_;
   int64_t num_steps_;
-  int64_t steps_ = 0;  ///< enqueued, skipped ones included
+  int64_t steps_ = 0;  ///< enqueued, including skipped ones
   Form form_;
   Network network_;
   Update update_;

@@ -1,7 +1,7 @@
-// Trains a network once, in one precision and with one loss scaler, and measures it.
+// Trains a network once, in one precision with one loss scaler, and measures it.
 //
-// The training loop only enqueues.  Losses and scales go to a history on the device, which the
-// host fetches every kStepsPerFetch steps; nothing else waits.
+// The training loop only enqueues.  Losses and scales go to a history on the device, which the host
+// reads every kStepsPerFetch steps; nothing else synchronizes.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@
 
 namespace mpdemo {
 
-/// One row of the result table.
+/// Row of the result table.
 struct RunPlan {
   std::string name;
   mp_dtype_t dtype;  ///< MP_FP32, or the 16-bit type of mixed precision
   std::optional<mp_scaler_config_t> scaler;
-  bool is_judged;  ///< the metric of FP32 is asked of it
+  bool is_judged;  ///< must match the metric of FP32
 };
 
-/// What all runs of one table share.
+/// Data common to all runs of a table.
 struct Setting {
   std::string id;     ///< in file names and JSON
-  std::string title;  ///< one line above the table and the pictures
-  double epochs;      ///< need not be whole
-  /// Multiplies the loss, as a task weight does; a power of two.  The optimizer makes up for it, so that the
-  /// weights should take the same path whatever it is.
+  std::string title;  ///< a line above the table and the pictures
+  double epochs;      ///< may be fractional
+  /// Factor of the loss, like a task weight; a power of two.  The optimizer compensates for it, so
+  /// that the weights should not depend on it.
   float loss_weight;
   std::vector<RunPlan> runs;
 };
@@ -42,27 +42,28 @@ struct RunResult {
   std::vector<float> scales;  ///< S of every step; empty without a scaler
   double train_loss;          ///< mean over the last epoch
   double test;                ///< the network's metric after the last epoch
-  double seconds;             ///< training, without the evaluations
+  double seconds;             ///< training without evaluations
   std::optional<mp_scaler_state_t> scaler;
-  Memory memory;               ///< of one rank
+  Memory memory;               ///< per rank
   std::vector<float> weights;  ///< fp32, after training
-  std::string explanation;     ///< how autocast has given each operation its type; empty in FP32
+  std::string explanation;     ///< reasons for the type of each operation; empty in FP32
   std::string explanation_json;
-  std::string text;  ///< that a network which reads text has written after training
-  /// Of the first batch, after training; FP32 runs only.
+  std::string text;  ///< generated after training, for networks that read text
+  /// Gradients of the first batch after training; FP32 runs only.
   std::optional<Gradients> gradients;
 };
 
-/// Device copies of the dataset, for one rank.
+/// Device copies of the dataset for one rank.
 struct DeviceData {
-  Batches train;  ///< its share of every batch
-  Batches test;   ///< all of it, on rank 0; empty on the others
+  Batches train;  ///< the rank's part of every batch
+  Batches test;   ///< complete on rank 0; empty on the others
 };
 
 /// Equal seeds give equal initial weights and an equal order of batches.
 ///
-/// Ranks make the batch of one: each has its rows, the gradients are added, and all step alike.  What
-/// differs from one rank is the order of sums, and that batch normalisation looks at a rank's own rows.
+/// The ranks share each batch: each has some rows, gradients are summed, and all take the same
+/// step. Compared with one rank, sums have another order, and batch normalization uses a rank's
+/// rows only.
 /// @param data  one per rank
 RunResult train(Ranks &ranks, const std::vector<DeviceData> &data, const Architecture &architecture,
                 const Setting &setting, const RunPlan &plan, uint64_t seed);

@@ -1,4 +1,4 @@
-// Ties the network's lists of parameters to an mpcore optimizer.
+// Connects the network's lists of parameters to an mpcore optimizer.
 #include "update.h"
 
 #include <vector>
@@ -8,7 +8,7 @@ namespace {
 
 constexpr float kMomentum = 0.9f;
 
-/// A tensor in fp32 for each parameter, kept in `memory`.
+/// Creates an fp32 tensor per parameter, stored in `memory`.
 TensorList make_state(mp_context_t context, const std::vector<int64_t> &numel,
                       std::vector<Buffer> &memory) {
   std::vector<void *> data;
@@ -35,7 +35,7 @@ Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t
   m_ = make_state(context, numel, state_);
   if (kind == MP_OPT_ADAM) v_ = make_state(context, numel, state_);
 
-  const mp_param_group_t group = hyper(0.0f);  // step() brings the learning rate
+  const mp_param_group_t group = hyper(0.0f);  // step() sets the learning rate
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
   desc.groups = &group;
   const mp::graph_lists lists = network.lists();
@@ -54,8 +54,8 @@ Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t
   scaler_.reset(handle);
 }
 
-/// loss_weight is a power of two, so that it cancels exactly: a step of SGD is linear in the gradient, one of
-/// Adam the same for gradients and eps that are all larger or smaller.
+/// loss_weight is a power of two and cancels exactly: a step of SGD is linear in the gradient, and
+/// a step of Adam does not change if gradients and eps are scaled together.
 mp_param_group_t Update::hyper(float lr) const {
   if (kind_ == MP_OPT_ADAM) {
     mp_param_group_t h = mp_param_group_default(MP_OPT_ADAM, lr);
@@ -70,7 +70,7 @@ mp_param_group_t Update::hyper(float lr) const {
 void Update::step(float lr, const mp_comm_t &comm) {
   const mp_param_group_t group = hyper(lr);
   check(mp_optimizer_set_group(optimizer_.get(), 0, &group, kStream));
-  // The gradients are the same on all ranks, but an activation gradient may overflow on one alone.
+  // The gradients are equal on all ranks, but an activation gradient may overflow on one rank only.
   mp_step_options_t options = mp_step_options_default();
   options.comm = &comm;
   check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, kStream));

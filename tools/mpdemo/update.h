@@ -1,6 +1,6 @@
-// The rest of a training step: SGD with momentum or Adam on fp32 master weights, and the loss scaler, by
-// one call of mp_scale_step.  It checks, unscales, updates, rounds the 16-bit copy and adapts the
-// loss scale on the device; the host does not learn whether a step was skipped, and never waits.
+// Rest of a training step: SGD with momentum or Adam on fp32 master weights, and the loss scaler,
+// in one call of mp_scale_step.  The call checks, unscales, updates, rounds the 16-bit copy and
+// adapts the loss scale on the device; the host never waits for the outcome.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace mpdemo {
 class Update {
  public:
   /// @param kind         MP_OPT_SGD or MP_OPT_ADAM
-  /// @param loss_weight  of the loss; the weights should take the same path whatever it is.
-  /// @param scaler       none: S is 1 and there is no scaler object.
+  /// @param loss_weight  factor of the loss; the weights should not depend on it.
+  /// @param scaler       none: S is 1 without a scaler object.
   Update(mp_context_t context, const Network &network, mp_optimizer_kind_t kind, float loss_weight,
          const std::optional<mp_scaler_config_t> &scaler);
 
-  /// One step with the gradients that are in the network.
+  /// Takes one step with the gradients in the network.
   /// @param lr  for a loss_weight of 1
   void step(float lr, const mp_comm_t &comm);
 
-  /// NULL without one, which mpcore takes as S = 1.
+  /// NULL without a scaler, which mpcore treats as S = 1.
   mp_scaler_t scaler() const { return scaler_.get(); }
 
-  /// Waits; none without a scaler.
+  /// Synchronizes; none without a scaler.
   std::optional<mp_scaler_state_t> scaler_state_sync() const;
   void add_memory(Memory &memory) const;
 

@@ -1,4 +1,4 @@
-// Reads lines, and cuts them into windows.
+// Reads lines, and splits them into windows.
 #include "verses.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr char kFirstCharacter = ' ';
 constexpr char kLastCharacter = '~';
 static_assert(kLastCharacter - kFirstCharacter + 2 == kSymbols);
 
-constexpr int32_t kNoLabel = -100;  // what mp_softmax_xent ignores
+constexpr int32_t kNoLabel = -100;  // ignored by mp_softmax_xent
 
 int32_t symbol_of(char character) {
   return character - kFirstCharacter + 1;
@@ -57,16 +57,16 @@ void check_printable(const std::string &line, int64_t number, const std::string 
 }
 
 int64_t windows_of(const std::string &verse) {
-  return static_cast<int64_t>(verse.size()) / kWindow + 1;  // with the line's end
+  return static_cast<int64_t>(verse.size()) / kWindow + 1;  // includes the line end
 }
 
-/// All windows, one behind the other.
+/// All windows, stored one after the other.
 struct HostWindows {
   std::vector<int32_t> inputs, labels, lengths;
 };
 
-/// Adds the window of a few verses that begins with their character `first`.
-/// @return the rows that have a label.
+/// Adds the window of a few verses that starts at their character `first`.
+/// @return the number of rows with a label.
 int64_t add_window(HostWindows &windows, const std::vector<std::string> &verses, int64_t sequences,
                    int64_t first) {
   const size_t row0 = windows.inputs.size();
@@ -91,7 +91,7 @@ int64_t add_window(HostWindows &windows, const std::vector<std::string> &verses,
   return counted;
 }
 
-/// Up to `sequences` verses of `windows` windows each, in the order in which they come.
+/// Up to `sequences` verses with `windows` windows each, in file order.
 using Group = std::pair<int64_t, std::vector<std::string>>;
 
 std::vector<Group> groups_of(const std::vector<std::string> &verses, int64_t sequences) {

@@ -1,5 +1,5 @@
-// A text as sequences of unequal lengths, one a line: the King James Bible, whose 31,102 verses have 11 to
-// 528 characters, or a file of the user's.
+// A text as sequences of different lengths, one per line: the King James Bible, whose 31,102 verses
+// have 11 to 528 characters, or a file of the user.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace mpdemo {
 
-/// Steps of a window.  Longer verses go on in the next one.
+/// Steps per window.  Longer verses continue in the next window.
 constexpr int32_t kWindow = 64;
 
-/// A symbol for every printable character of ASCII, and one for where a line ends, which also stands before
-/// the first character.
+/// Symbols: every printable ASCII character, and the line end, which also precedes the first
+/// character.
 constexpr int32_t kSymbols = 96;
 constexpr int32_t kLineEnd = 0;
 char character_of(int32_t symbol);
 
 struct Verses {
-  std::string name;  ///< one line
+  std::string name;  ///< single line
   std::vector<std::string> train;
-  std::vector<std::string> test;  ///< every fiftieth
+  std::vector<std::string> test;  ///< every fiftieth verse
 };
 
-/// @param file  empty: the Bible, as Debian's program `bible` prints it.
-/// @throws std::runtime_error with one sentence: what is missing and which package has it, or what is
-///         wrong with the text.
+/// @param file  empty: the Bible, from Debian's program `bible`.
+/// @throws std::runtime_error with one sentence: the missing program and its package, or the error
+/// in the text.
 Verses load_verses(const std::filesystem::path &file);
 
 void shuffle(Verses &verses, Random &random);
 
-/// Verses of as many windows as each other, `sequences` at a time.  They start together, and only their
-/// last window has ends within it.
+/// Groups of `sequences` verses with equal numbers of windows.  They start together, and only their
+/// last window contains line ends.
 Batches make_windows(mp_context_t context, const std::vector<std::string> &verses,
                      int64_t sequences);
 
