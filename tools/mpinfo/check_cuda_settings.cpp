@@ -1,4 +1,4 @@
-// Variables of CUDA that change how long the library takes, or which code of it runs.
+// Environment variables of CUDA that affect the library's speed, or the code that runs.
 // Source: CUDA C++ Programming Guide, "CUDA Environment Variables".
 #include <cstdlib>
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 
 struct Setting {
   const char *name;
-  const char *value;  ///< of which there is something to say
+  const char *value;  ///< value that is reported
   const char *what;
 };
 

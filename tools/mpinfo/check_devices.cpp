@@ -1,4 +1,4 @@
-// CUDA devices one by one: is there a context, and what code would run.
+// Checks each CUDA device: creation of a context, and code for its architecture.
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -9,8 +9,8 @@
 namespace mpinfo {
 namespace {
 
-/// Machine code runs on the later devices of its own generation, that of an architecture with a letter on
-/// that architecture alone.
+/// Machine code runs on later devices of its generation; code for an architecture with a letter
+/// runs on that architecture only.
 bool has_machine_code(const CudaBuild &build, int arch) {
   std::istringstream words(build.archs);
   for (std::string word; words >> word;) {
@@ -21,12 +21,12 @@ bool has_machine_code(const CudaBuild &build, int arch) {
   return false;
 }
 
-/// As make takes it in ARCHS: from Hopper on a generation has instructions that only the letter allows.
+/// Architecture as in make's ARCHS: from Hopper on, some instructions require the letter.
 std::string arch_word(int arch) {
   return std::to_string(arch) + (arch >= 90 ? "a" : "");
 }
 
-/// "make ARCHS="75 80 90a 120a""
+/// Returns a command like "make ARCHS="75 80 90a 120a"".
 std::string build_command(const std::optional<CudaBuild> &build, int arch) {
   return "make ARCHS=\"" + (build ? build->archs + " " : "") + arch_word(arch) + "\"";
 }
@@ -36,13 +36,13 @@ std::string memory_text(uint64_t bytes) {
   return mptools::text("%.1f GiB", static_cast<double>(bytes) / kGiB);
 }
 
-/// What the driver says of the same ordinal; none where there is no driver.
+/// Returns the driver's data of the same ordinal; none without a driver.
 const DriverGpu *driver_gpu(const Machine &machine, size_t ordinal) {
   const std::vector<DriverGpu> &gpus = machine.driver.gpus;
   return ordinal < gpus.size() ? &gpus[ordinal] : nullptr;
 }
 
-/// @param gpu  NULL: its architecture is not known
+/// @param gpu  NULL: unknown architecture
 std::string remedy_without_code(const std::optional<CudaBuild> &build, const DriverGpu *gpu) {
   constexpr int kOldest = 75;
   if (gpu != nullptr && gpu->arch < kOldest)

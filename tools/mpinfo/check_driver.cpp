@@ -1,4 +1,4 @@
-// What stands between the library and a GPU: the driver, its version, and what it may show.
+// Checks the driver: its presence, its version, and the devices visible to it.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -17,12 +17,12 @@ std::string counted_gpus(size_t count) {
   return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
 }
 
-/// Of 13000; the driver's numbers are those of the toolkit.
+/// Formats 13000 as 13.0; the driver uses the toolkit's numbers.
 std::string cuda_text(int version) {
   return mptools::text("CUDA %d.%d", version / 1000, version % 1000 / 10);
 }
 
-/// A driver runs what toolkits of its own major version and of those before it have built.
+/// A driver runs code of toolkits of its major version and of earlier ones.
 /// Source: CUDA Compatibility, "Minor Version Compatibility".
 bool is_too_old(const Machine &machine) {
   const bool is_known = machine.build.has_value() && machine.driver.cuda > 0;
@@ -31,18 +31,18 @@ bool is_too_old(const Machine &machine) {
 
 Findings without_libcuda(const Machine &machine) {
   const NvidiaDriver &driver = machine.driver;
-  // The software device is a CUDA runtime that asks no driver.
+  // The software device is a CUDA runtime that does not use a driver.
   if (!machine.gpus.empty())
     return {ok("libcuda.so.1 was not found; this CUDA runtime provides devices without it")};
   if (driver.module.empty()) return {note("No NVIDIA driver is installed", host_is_used())};
-  // A container without GPUs sees the module of the machine around it, which need not be a mistake.
+  // A container without GPUs sees the kernel module of its host, which is not necessarily an error.
   return {note("The NVIDIA driver " + driver.module +
                    " is loaded, but its library is not: " + driver.why_no_library,
                "The library uses the CPU. To use a GPU, install libcuda.so.1 of that version; in a "
                "container the NVIDIA Container Toolkit provides it (docker run --gpus all).")};
 }
 
-/// The driver has failed before it could list devices.
+/// The driver failed before it could list devices.
 Finding broken(const Machine &machine) {
   const NvidiaDriver &driver = machine.driver;
   if (driver.sees_no_gpu) return note("The NVIDIA driver detects no GPU", host_is_used());

@@ -1,5 +1,4 @@
-// The variables that the library reads: whether it understands what they say, and names that are nearly
-// theirs.
+// Checks the environment variables of the library: valid values, and misspelled names.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,14 +24,14 @@ namespace fs = std::filesystem;
 
 constexpr const char *kCorrect = "Correct or unset it.";
 
-/// Nothing where all is well.
+/// None if the value is valid.
 using Opinion = std::optional<Finding>;
 
 Finding wrong(const std::string &name, const std::string &value, const std::string &why) {
   return problem(name + " = " + value + ": " + why, kCorrect);
 }
 
-/// Returns whether the library takes a text for a number.
+/// Returns whether the library accepts a text as a number.
 bool is_integer(const std::string &text, int64_t least, int64_t most) {
   int64_t number = 0;
   const char *const end = text.data() + text.size();
@@ -67,7 +66,7 @@ Opinion judge_seed(const std::string &value) {
   return wrong("MP_HOST_SEED", value, "must be a 64-bit integer; using the default");
 }
 
-/// The library makes the folder, with those above it, when it first writes.
+/// The library creates the folder, with its parents, at the first write.
 Opinion judge_autocast_log(const std::string &value) {
   std::error_code failed;
   fs::path there = fs::absolute(value, failed);
@@ -77,7 +76,7 @@ Opinion judge_autocast_log(const std::string &value) {
   return wrong("MP_AUTOCAST_LOG", value, "must be a writable folder");
 }
 
-/// MP_GEMM_TUNING is another check's; the library itself judges the others of autocast.
+/// MP_GEMM_TUNING has a separate check; the library checks the other variables of autocast.
 const std::map<std::string, Opinion (*)(const std::string &)> kJudges = {
     {"MP_LOG", judge_log},
     {"MP_HOST_THREADS", judge_threads},
@@ -87,7 +86,7 @@ const std::map<std::string, Opinion (*)(const std::string &)> kJudges = {
 
 // ---------------------------------------------------------------------------- autocast
 
-/// A variable that is not set for a while.
+/// Unsets a variable during its lifetime.
 class Unset {
  public:
   explicit Unset(std::string name) : name_(std::move(name)), value_(std::getenv(name_.c_str())) {
@@ -101,9 +100,10 @@ class Unset {
   std::string name_, value_;
 };
 
-/// What the library says of MP_AUTOCAST_*.  It names the first that is wrong, and without that the next.
-/// @param found  by their names, those that are wrong
-/// @return a failure that has to do with none of them
+/// Checks MP_AUTOCAST_* by creating a policy.  The error message names the first invalid variable;
+/// without it, the next one.
+/// @param found  findings by name of the invalid variable
+/// @return a failure that names none of them
 Opinion judge_autocast(std::vector<const Variable *> variables,
                        std::map<std::string, Finding> &found) {
   std::vector<std::unique_ptr<Unset>> taken;
@@ -128,8 +128,8 @@ Opinion judge_autocast(std::vector<const Variable *> variables,
 
 // ---------------------------------------------------------------------------- misspelled names
 
-/// Letters to insert, remove, replace, or swap with the next, that make one word of the other.
-/// (The "optimal string alignment" distance.)
+/// Number of letters to insert, remove, replace or swap with the next one that converts a word to
+/// the other (the "optimal string alignment" distance).
 size_t edit_distance(const std::string &a, const std::string &b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); i++)
@@ -151,8 +151,8 @@ std::string upper_case(std::string word) {
   return word;
 }
 
-/// The variable that is probably meant; NULL where none is.  Other systems have variables MP_... of their
-/// own, so that a short name may differ in one letter only.
+/// Variable with the most similar name; NULL if none is similar.  Other software has variables
+/// MP_... too, so a short name may differ in one letter only.
 const Variable *nearest(const std::vector<Variable> &variables, const std::string &name) {
   constexpr size_t kShort = 9;
   const Variable *best = nullptr;

@@ -1,4 +1,4 @@
-// The library that was loaded, and its host target.
+// Checks the loaded library and its host target.
 #include <dlfcn.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -14,7 +14,7 @@
 namespace mpinfo {
 namespace {
 
-/// By the symbol that the loader has bound, as a program may hold an address of its own for a function.
+/// File that contains the bound symbol: a program may have its own address for a function.
 std::string library_file() {
   Dl_info info;
   void *const symbol = dlsym(RTLD_DEFAULT, "mp_version");
@@ -32,10 +32,10 @@ Finding compare_versions() {
                  "LD_LIBRARY_PATH.");
 }
 
-/// What an x86-64-v3 build needs; others need less.
+/// CPU features required by an x86-64-v3 build; other builds require fewer.
 std::string vector_units() {
 #if defined(__x86_64__)
-  // Clang 16 does not know the name "f16c".
+  // Clang 16 does not support the name "f16c".
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   const struct {

@@ -1,4 +1,4 @@
-// What is looked for at run time and may be missing; and what the library warned of while it was looked at.
+// Checks optional libraries that are loaded at run time, and remaining warnings of the library.
 #include <dlfcn.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace mpinfo {
 namespace {
 
-/// Empty where it does not say.
+/// Empty if the library does not report it.
 std::string nccl_version(const LoadedLibrary &nccl) {
   using GetVersion = int (*)(int *);
   const auto get = reinterpret_cast<GetVersion>(dlsym(nccl.handle, "ncclGetVersion"));

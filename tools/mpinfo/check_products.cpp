@@ -1,4 +1,4 @@
-// A small product on each device, to the bit: what else is right would be of no use without it.
+// Checks a small GEMM on each device for bit-exact results.
 #define MP_ENABLE_EXPERIMENTAL
 #include <cstdint>
 #include <stdexcept>
@@ -14,12 +14,12 @@ namespace {
 using mptools::Buffer;
 using mptools::kStream;
 
-constexpr int64_t kSize = 64;  // whole tiles of tensor cores
+constexpr int64_t kSize = 64;  // full tiles of tensor cores
 constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
 
-// Whole numbers of at most 3, which every type has; 64 products of two of them are added in FP32 without a
-// rounding, whatever the order.  No two rows or columns next to each other are equal, so that a wrong place
-// shows.
+// Integers of at most 3 are exact in every type, and 64 products of two of them are added in FP32
+// without rounding, in any order.  Neighboring rows or columns differ, so that misplaced elements
+// are found.
 float a_at(int64_t row, int64_t column) {
   return static_cast<float>((5 * row + 3 * column) % 7 - 3);
 }
@@ -39,7 +39,7 @@ Buffer upload(mp_context_t context, Fill at, mp_dtype_t dtype) {
   Buffer narrow = mptools::make_buffer(context, kSize * kSize, dtype);
   mptools::check(
       mp_cast(context, wide.data(), MP_FP32, narrow.data(), dtype, kSize * kSize, kStream));
-  mptools::check(mp_stream_sync(context, kStream));  // `wide` goes
+  mptools::check(mp_stream_sync(context, kStream));  // `wide` is freed
   return narrow;
 }
 
@@ -60,7 +60,7 @@ float exact_at(int64_t row, int64_t column) {
   return sum;
 }
 
-/// @throws std::runtime_error that names the first element that is wrong
+/// @throws std::runtime_error that names the first wrong element
 void compare(const std::vector<float> &d) {
   for (int64_t row = 0; row < kSize; row++)
     for (int64_t column = 0; column < kSize; column++) {

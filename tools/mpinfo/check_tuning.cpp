@@ -1,4 +1,4 @@
-// The constants by which kernels are chosen: the built-in ones, or those of MP_GEMM_TUNING.
+// Checks the constants of kernel selection: the built-in ones, or those of MP_GEMM_TUNING.
 #define MP_ENABLE_EXPERIMENTAL
 #include <cstdlib>
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char *kVariable = "MP_GEMM_TUNING";
 
-/// The first word of the lines of a table that are about such a device (docs/log.md, "The tuning table").
+/// First word of the table lines for such a device (docs/log.md, "The tuning table").
 std::string class_of(const mp_device_info_t &info) {
   if (info.target == MP_TARGET_HOST) return "host";
   return info.arch >= 90 ? "sm_90" : info.arch >= 80 ? "sm_80" : "sm_75";
@@ -28,8 +28,8 @@ bool has_lines_of(const std::string &path, const std::string &device_class) {
   return false;
 }
 
-/// Asks for a kernel: the table is read when the first is chosen.
-/// @throws std::runtime_error with the library's sentence
+/// Queries a kernel: the table is read when the first kernel is selected.
+/// @throws std::runtime_error with the library's error message
 bool is_estimated(const Place &place) {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   mp_kernel_info_t info;
@@ -38,7 +38,7 @@ bool is_estimated(const Place &place) {
   return info.is_estimated != 0;
 }
 
-/// @param table  the file whose constants are used; empty = none is, or none that can be read again
+/// @param table  file whose constants are used; empty = none or unreadable
 Finding constants_of(const Place &place, bool estimated, const std::string &table) {
   const std::string device_class = class_of(place.info), of = place.flag + ": ";
   const bool is_in_table = !table.empty() && has_lines_of(table, device_class);

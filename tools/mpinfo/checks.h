@@ -1,4 +1,4 @@
-// The checks of the doctor.  Each looks at one thing.
+// Checks of mpinfo doctor, each for one subject.
 #pragma once
 
 #include <string>
@@ -22,35 +22,34 @@ inline Finding problem(std::string what, std::string remedy) {
   return {Verdict::problem, std::move(what), std::move(remedy), ""};
 }
 
-/// Returns the path of a page of the guide: of the installation that this program is in, or in the
-/// sources.
+/// Returns the path of a page of the guide: in the installation of this program, or in the sources.
 std::string page(const char *name);
 
-/// Which library was loaded, and whether mpinfo was made for it.
+/// Path and version of the loaded library.
 Findings check_library(Machine &machine);
-/// The host target on this CPU.
+/// Host target on this CPU.
 Findings check_host(Machine &machine);
 
-/// The NVIDIA driver: there, new enough, and seen by a library that can use it.
+/// NVIDIA driver: loaded, new enough, and usable by the library.
 Findings check_driver(Machine &machine);
 /// CUDA_VISIBLE_DEVICES, which can hide devices.
 Findings check_visible_devices(Machine &machine);
-/// Each CUDA device: a context, and code for it.
+/// Each CUDA device: a context, and code for its architecture.
 Findings check_devices(Machine &machine);
 
-/// By which constants kernels are chosen.
+/// Constants of kernel selection.
 Findings check_tuning(Machine &machine);
-/// A small mp_gemm of each type on each device, to the bit.
+/// A small mp_gemm of each type on each device, bit-exact.
 Findings check_products(Machine &machine);
 
-/// The variables that the library reads, and names that are nearly theirs.
+/// Variables that the library reads, and misspelled names.
 Findings check_environment(Machine &machine);
 /// Variables of CUDA that make calls slow.
 Findings check_cuda_settings(Machine &machine);
 
-/// Libraries that are looked for at run time.
+/// Libraries that are loaded at run time.
 Findings check_optional(Machine &machine);
-/// What the library warned of meanwhile, and no other check has said.
+/// Warnings of the library that no other check has reported.
 Findings check_warnings(Machine &machine);
 
 }  // namespace mpinfo

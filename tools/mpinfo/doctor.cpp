@@ -15,8 +15,8 @@ struct Check {
   Findings (*look)(Machine &machine);
 };
 
-/// In this order: what stands behind is explained by what stands before it.  The products run after the
-/// tuning table was looked at, because it is read when the first kernel is chosen.
+/// The order matters: findings of earlier checks explain those of later ones.  GEMMs run after the
+/// tuning check, because the table is read when the first kernel is selected.
 constexpr Check kChecks[] = {
     {"library", check_library},
     {"host", check_host},

@@ -1,4 +1,4 @@
-// mpinfo doctor: whether all is well with the library on this machine, and what to do where it is not.
+// mpinfo doctor: checks the library's installation on this machine and suggests remedies.
 #pragma once
 
 #include <string>
@@ -8,26 +8,26 @@ namespace mpinfo {
 
 enum class Verdict {
   ok,
-  note,  ///< everything works, but not as it could
+  note,  ///< works, but not at its best
   problem
 };
 
-/// One line of the answer.
+/// Line of the report.
 struct Finding {
   Verdict verdict;
-  std::string what;    ///< without the full stop
-  std::string remedy;  ///< what to do, a sentence; empty where all is well
-  std::string check;   ///< that found it
+  std::string what;    ///< no period at the end
+  std::string remedy;  ///< a sentence; empty if there is no problem
+  std::string check;   ///< name of the check
 };
 
-/// All checks, one after the other.  None ends the others: what one cannot find out is a finding.
+/// Runs all checks in order.  A failed check is a finding and does not stop the others.
 std::vector<Finding> examine();
 
 std::string as_text(const std::vector<Finding> &findings);
 std::string as_json(const std::vector<Finding> &findings);
 
-/// Prints what examine() finds.
-/// @return the exit code: 1 where there is a problem
+/// Prints the findings of examine().
+/// @return the exit code: 1 if there is a problem
 int run_doctor(bool json);
 
 }  // namespace mpinfo

@@ -1,4 +1,4 @@
-// What the doctor found, as text and as JSON.
+// Findings of the doctor as text and as JSON.
 #include <algorithm>
 
 #include "doctor.h"

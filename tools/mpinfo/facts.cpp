@@ -42,7 +42,7 @@ std::string title_of(const mp_conv2d_desc_t &d, mp_conv_op_t op) {
       d.pad_top, d.dilation_h, d.groups, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_out));
 }
 
-/// ask(index, &info) as mp_gemm_kernel_info.
+/// ask(index, &info) has the contract of mp_gemm_kernel_info.
 template <class Ask>
 std::vector<Kernel> kernels_of(const Ask &ask) {
   std::vector<Kernel> kernels;

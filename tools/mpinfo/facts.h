@@ -1,4 +1,4 @@
-// What the library says of itself, of this machine and of one problem.
+// Properties of the library, of this machine and of one problem.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@ namespace mpinfo {
 
 struct Device {
   std::string flag;                      ///< for --device
-  std::optional<mp_device_info_t> info;  ///< none: it cannot be used
-  std::string why_not;                   ///< and why, where it cannot
+  std::optional<mp_device_info_t> info;  ///< none: the device is unusable
+  std::string why_not;                   ///< reason
 };
 
 struct Variable {
@@ -23,7 +23,7 @@ struct Variable {
 
 struct Kernel {
   std::string name;
-  std::string why_not;  ///< empty: it can run the problem
+  std::string why_not;  ///< empty: the kernel can run the problem
   double predicted_us;
   size_t workspace_bytes;
 };
@@ -31,19 +31,19 @@ struct Kernel {
 /// A GEMM, or one pass of a convolution.
 struct Problem {
   std::string title;
-  std::vector<Kernel> kernels;  ///< those that can run it first, by predicted time
+  std::vector<Kernel> kernels;  ///< runnable kernels first, by predicted time
 };
 
-/// The CPU and all GPUs; where there is no GPU, one entry says why.
+/// The CPU and all GPUs; without a GPU, one entry with the reason.
 std::vector<Device> find_devices();
 
 /// The environment variables that the library reads.
 std::vector<Variable> environment();
 
-/// @throws std::runtime_error with the library's sentence
+/// @throws std::runtime_error with the library's error message
 std::vector<Problem> explain(const Options &options, mp_context_t context);
 
-/// What the library logs at MP_LOG_WARN from here on.
+/// Collects the library's messages of level MP_LOG_WARN from now on.
 void collect_warnings(std::vector<std::string> *warnings);
 
 }  // namespace mpinfo

@@ -1,21 +1,21 @@
-// Shared libraries that are looked for at run time, and where a file really is.
+// Libraries that are loaded at run time, and their files.
 #pragma once
 
 #include <string>
 
 namespace mpinfo {
 
-/// A library that the loader looks for by a name.  It stays loaded: what it started may outlive the last
-/// call.
+/// A library found by the loader.  It stays loaded: threads and handlers that it started may
+/// outlive the last call.
 struct LoadedLibrary {
   explicit LoadedLibrary(const char *name);
 
   void *handle;         ///< NULL = it cannot be loaded
-  std::string file;     ///< where it is
-  std::string why_not;  ///< the loader's words
+  std::string file;     ///< path of the file
+  std::string why_not;  ///< message of the loader
 };
 
-/// Without symbolic links, as far as they can be followed.
+/// Resolves symbolic links, as far as possible.
 std::string real_path(const char *path);
 
 }  // namespace mpinfo

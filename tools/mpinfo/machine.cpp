@@ -25,14 +25,14 @@ Place open_place(std::string flag, int32_t device) {
   return place;
 }
 
-/// No machine has so many devices.  How the call fails tells whether there is a cuda target, and whether it
-/// has any device.
+/// Opens an ordinal that no machine has.  The error shows whether there is a cuda target, and
+/// whether it has a device.
 Place ask_for_too_many() {
   return open_place("cuda", INT32_MAX);
 }
 
-/// mp_build_info() is for people, but nothing else says this.  Where it comes to say it in other words,
-/// checks go without.
+/// Parses mp_build_info(), the only source, though its format is meant for readers.  If the format
+/// changes, checks are skipped.
 std::optional<CudaBuild> read_build() {
   const std::string info = mp_build_info();
   std::smatch found;
@@ -50,7 +50,7 @@ Log::Log() {
     const std::lock_guard lock(log.mutex_);
     log.lines_.push_back({level, message});
   };
-  // With MP_LOG_INFO it is told that a tuning table is used.
+  // MP_LOG_INFO includes the message that a tuning table is used.
   mp_set_log_callback(keep, this, MP_LOG_INFO);
 }
 
@@ -79,7 +79,8 @@ std::vector<std::string> Log::take_warnings() {
 }
 
 Machine::Machine() : host(open_place("host", MP_DEVICE_HOST)) {
-  // An error may make all further calls fail: the end is also where the runtime has no device any more.
+  // An error may make all later calls fail, so the loop also ends if the runtime has lost its
+  // devices.
   Place beyond = ask_for_too_many();
   for (int32_t ordinal = 0; beyond.status == MP_ERROR_INVALID_ARGUMENT; ordinal++) {
     Place place = open_place("cuda:" + std::to_string(ordinal), ordinal);

@@ -1,4 +1,4 @@
-// What several checks of the doctor look at, asked once.
+// State of the machine that several checks of the doctor use, collected once.
 #pragma once
 
 #include <mutex>
@@ -12,7 +12,7 @@
 
 namespace mpinfo {
 
-/// What the library logs, instead of its lines on stderr.
+/// Captures the library's log instead of printing it to stderr.
 class Log {
  public:
   Log();
@@ -24,9 +24,9 @@ class Log {
     mp_log_level_t level;
     std::string message;
   };
-  /// The first line that contains `words`; it is not there any more.
+  /// Removes and returns the first line that contains `words`.
   std::optional<Line> take(const std::string &words);
-  /// All warnings that nobody has taken.
+  /// Removes and returns all remaining warnings.
   std::vector<std::string> take_warnings();
 
  private:
@@ -34,16 +34,16 @@ class Log {
   std::vector<Line> lines_;
 };
 
-/// A device of the library: a context, or why there is none.
+/// A device of the library: a context, or the reason why there is none.
 struct Place {
   std::string flag;  ///< for --device
   mptools::Context context;
-  mp_device_info_t info;  ///< where there is a context
+  mp_device_info_t info;  ///< if there is a context
   mp_status_t status;
   std::string why_not;
 };
 
-/// What the cuda target was built with.
+/// Build configuration of the cuda target.
 struct CudaBuild {
   std::string toolkit;  ///< "13.0"
   std::string archs;    ///< "75 80 90a"
@@ -52,17 +52,17 @@ struct CudaBuild {
 struct Machine {
   Machine();
 
-  /// With a context, the CPU first.
+  /// Devices with a context, the CPU first.
   std::vector<const Place *> usable() const;
-  /// Without it the library says MP_ERROR_UNSUPPORTED of every CUDA device.
+  /// False if the library returns MP_ERROR_UNSUPPORTED for every CUDA device.
   bool has_cuda_target() const { return why_no_gpu_status != MP_ERROR_UNSUPPORTED; }
 
-  Log log;  ///< before the contexts, whose creation may warn
+  Log log;  ///< created first: creation of contexts may log warnings
   Place host;
-  std::vector<Place> gpus;  ///< all that the CUDA runtime lists, usable or not
+  std::vector<Place> gpus;  ///< listed by the CUDA runtime, usable or not
   mp_status_t why_no_gpu_status;
-  std::string why_no_gpu;          ///< the library's sentence, where gpus is empty
-  std::optional<CudaBuild> build;  ///< none: no cuda target, or it is not said in these words
+  std::string why_no_gpu;          ///< error message of the library, if gpus is empty
+  std::optional<CudaBuild> build;  ///< none: no cuda target, or unknown format
   NvidiaDriver driver;
 };
 

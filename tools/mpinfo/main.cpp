@@ -1,4 +1,5 @@
-// mpinfo: versions, devices and environment; kernels for a GEMM or convolution; checks of the installation.
+// mpinfo: versions, devices and environment; kernels of a GEMM or convolution; checks of the
+// installation.
 #include <cstdio>
 
 #include "doctor.h"

@@ -1,5 +1,7 @@
-// Declared here as far as it is asked, so that mpinfo builds without NVIDIA's headers and links no driver.
-// Source of names and values: CUDA Driver API, "Initialization", "Version Management", "Device Management".
+// Declares the driver functions in use, so that mpinfo builds without NVIDIA's headers and does not
+// link the driver.
+// Source of names and values: CUDA Driver API, "Initialization", "Version Management", "Device
+// Management".
 #include "nvidia_driver.h"
 
 #include <dlfcn.h>
@@ -29,7 +31,7 @@ struct Functions {
   Result (*device_total_mem)(size_t *, Gpu);
 };
 
-/// Inside this file; what() is a clause.
+/// Internal error; what() is a clause.
 struct DriverError : std::runtime_error {
   DriverError(const std::string &what, Result why) : std::runtime_error(what), result(why) {}
   Result result;  ///< 0: no call has failed
@@ -81,7 +83,7 @@ void ask(const Functions &cuda, NvidiaDriver &driver) {
   for (int ordinal = 0; ordinal < count; ordinal++) driver.gpus.push_back(describe(cuda, ordinal));
 }
 
-/// Of a line like "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ..."
+/// Parses a line like "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ...".
 std::string module_version() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;

@@ -1,4 +1,4 @@
-// The NVIDIA driver, asked by itself: mpcore says no more of it than why it has no device.
+// State of the NVIDIA driver, queried directly: mpcore reports only why it has no device.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@ namespace mpinfo {
 
 struct DriverGpu {
   int arch;        ///< 90 is compute capability 9.0
-  uint64_t bytes;  ///< of its memory
+  uint64_t bytes;  ///< memory size
 };
 
 struct NvidiaDriver {
-  std::string module;          ///< version of the module in the kernel; empty = it is not loaded
-  std::string library;         ///< the file of libcuda.so.1; empty = it cannot be loaded
-  std::string why_no_library;  ///< the loader's words
-  int cuda = 0;                ///< the newest CUDA that it runs, 13000 is 13.0; 0 = it does not say
-  std::string error;           ///< why it does not say the rest; empty = it does
-  bool sees_no_gpu = false;    ///< that is the error: none is there, or none may be seen
+  std::string module;           ///< version of the kernel module; empty = not loaded
+  std::string library;          ///< file of libcuda.so.1; empty = not loadable
+  std::string why_no_library;   ///< message of the loader
+  int cuda = 0;                 ///< newest supported CUDA, 13000 is 13.0; 0 = unknown
+  std::string error;            ///< reason for missing data; empty = none missing
+  bool sees_no_gpu = false;     ///< the error: no GPU exists, or none is visible
   std::vector<DriverGpu> gpus;  ///< in the order of CUDA's ordinals
 };
 

@@ -27,7 +27,7 @@ constexpr const char *kDoctorNotes =
 const mptools::Words<mp_conv_op_t> kPasses = {
     {"fprop", MP_CONV_FPROP}, {"dgrad", MP_CONV_DGRAD}, {"wgrad", MP_CONV_WGRAD}};
 
-/// What the command line says of the problem.
+/// Problem as specified on the command line.
 struct Problem {
   mp_dtype_t dtype = MP_FP16;
   std::optional<mp_dtype_t> out;
@@ -71,7 +71,7 @@ void add_size(CLI::App &app, const char *name, Integer &size, const char *descri
   mptools::add_integer(app, name, size, Integer{0}, description)->required()->type_name("");
 }
 
-/// Options of mpinfo itself may stand behind those of the problem.
+/// Options of mpinfo are also accepted after those of the problem.
 CLI::App *add_problem(CLI::App &app, const char *name, const char *description) {
   CLI::App *const problem = app.add_subcommand(name, description);
   problem->fallthrough();
@@ -118,7 +118,7 @@ CLI::App *add_conv(CLI::App &app, Problem &problem) {
   return conv;
 }
 
-/// It looks at everything, so that options which choose something are refused.
+/// The doctor checks everything, so options that select something are rejected.
 CLI::App *add_doctor(CLI::App &app, bool &json) {
   CLI::App *const doctor =
       add_problem(app, "doctor", "checks library, driver, devices, tuning table and environment");

@@ -1,4 +1,4 @@
-// The command line: nothing, one problem, or the doctor.
+// Command line: no arguments, a problem, or the doctor.
 #pragma once
 
 #include <string>

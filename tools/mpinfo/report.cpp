@@ -31,7 +31,7 @@ std::string text_of(const Variable &variable) {
               variable.meaning);
 }
 
-/// Kernels that cannot run, under their reasons, in the order in which these first appear.
+/// Kernels that cannot run, grouped by reason in order of first appearance.
 std::string text_of_rejected(const std::vector<Kernel> &kernels, bool all) {
   constexpr size_t kFew = 3;
   std::vector<std::string> reasons;

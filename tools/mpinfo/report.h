@@ -1,4 +1,4 @@
-// The facts as text and as JSON.
+// Text and JSON of the facts.
 #pragma once
 
 #include "facts.h"
@@ -6,14 +6,14 @@
 namespace mpinfo {
 
 struct Report {
-  std::vector<Device> devices;      ///< without a problem
-  std::vector<Variable> variables;  ///< without a problem
-  std::string device_name;          ///< of the problems
+  std::vector<Device> devices;      ///< empty for a problem
+  std::vector<Variable> variables;  ///< empty for a problem
+  std::string device_name;          ///< device of the problems
   std::vector<Problem> problems;
   std::vector<std::string> warnings;
 };
 
-/// "0.1.0", of the header that mpinfo was compiled with, and of the library that was loaded.
+/// Version, e.g. "0.1.0", of the header at compile time, and of the loaded library.
 std::string header_version();
 std::string loaded_version();
 
