@@ -249,7 +249,7 @@ def test_all_go_back(train, one, tmp_path, step, rank, callback):
     check_saved(tmp_path, one, STEPS, every=5)
 
 
-# ------------------------------------------------------------------- injected: the checks themselves
+# ---------------------------------------------------------------- injected: the checks themselves
 
 @pytest.mark.parametrize("kind, code, sentence", [
     ("flipped-bit", RANKS_DIFFER, f"step {STEP}: rank {RANK} and rank 0 differ: weights, moments, t or S"),
