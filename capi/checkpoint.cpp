@@ -17,11 +17,13 @@ namespace mp {
 
 namespace {
 
-constexpr char kMagic[8] = {'m', 'p', 'c', 'o', 'r', 'e', '\0', 1};  // the last byte: version
+constexpr char kMagic[7] = {'m', 'p', 'c', 'o', 'r', 'e', '\0'};
+constexpr uint8_t kVersion = 2;  // 1: mpcore 0.1
 
 /// Header as stored; its layout must not change within a version.
 struct Header {
   char magic[sizeof kMagic];
+  uint8_t version;
   mp_optimizer_kind_t kind;  ///< must be checked before it is loaded (enum_value)
   uint32_t scaler_bytes;     ///< struct_size of the state at the end
   uint32_t num_tensors;
@@ -42,6 +44,7 @@ std::array<List, 3> lists_of(const mp_optimizer &o) {
 Header header_of(const mp_optimizer &o) {
   Header header{};
   std::copy_n(kMagic, sizeof kMagic, header.magic);
+  header.version = kVersion;
   header.kind = o.desc.kind;
   header.scaler_bytes = sizeof(mp_scaler_state_t);
   header.num_tensors = static_cast<uint32_t>(o.desc.master->numel.size());
@@ -89,6 +92,7 @@ Header read_header(const mp_optimizer &o, const std::byte *checkpoint, size_t by
   std::memcpy(&saved, checkpoint, sizeof saved);
   require(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0,
           "header is invalid; pass the bytes from mp_optimizer_save_sync");
+  require(saved.version == kVersion, "version = ", saved.version, ": must be ", kVersion);
   const Header wanted = header_of(o);
   require(enum_value(saved.kind) == enum_value(wanted.kind), "kind = ", saved.kind,
           " must equal the optimizer's kind = ", wanted.kind);

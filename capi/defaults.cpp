@@ -53,14 +53,15 @@ mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
 
 namespace {
 
-mp_param_group_t default_hyper(const mp_optimizer_kind_t &kind, float lr) {
+mp_param_group_t default_group(const mp_optimizer_kind_t &kind, float lr) {
   auto h = zero_struct<mp_param_group_t>();
   h.lr = lr;
+  h.lr_schedule = MP_LR_CONSTANT;
   h.decay_power = 1.0f;
   switch (enum_value(kind)) {
     case MP_OPT_SGD:
       h.beta1 = 0.9f;
-      h.trust = 0.001f;
+      h.trust_coefficient = 0.001f;
       break;
     case MP_OPT_ADAM:
       h.beta1 = 0.9f;
@@ -196,10 +197,10 @@ mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
                   [&] { return mp::default_scaler_state(mp::read_struct(config, "config")); });
 }
 
-mp_status_t mp_param_group_init(mp_param_group_t *hyper, size_t struct_size,
+mp_status_t mp_param_group_init(mp_param_group_t *group, size_t struct_size,
                                 mp_optimizer_kind_t kind, float lr) {
-  return mp::init(__func__, hyper, "hyper", struct_size,
-                  [&] { return mp::default_hyper(kind, lr); });
+  return mp::init(__func__, group, "group", struct_size,
+                  [&] { return mp::default_group(kind, lr); });
 }
 
 mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
@@ -209,23 +210,23 @@ mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size
 }
 
 mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
-                                        size_t desc_size, mp_param_group_t *hyper,
-                                        size_t hyper_size, float lr) {
+                                        size_t desc_size, mp_param_group_t *group,
+                                        size_t group_size, float lr) {
   mp::NamedOptimizer named{};
   const mp_status_t status = mp::init(__func__, desc, "desc", desc_size, [&] {
     mp::require_pointer(name, "name");
-    mp::require_pointer(hyper, "hyper");
-    mp::require_struct_size<mp_param_group_t>(hyper_size, "hyper", "->",
-                                              "; pass sizeof(mp_param_group_t) as hyper_size");
+    mp::require_pointer(group, "group");
+    mp::require_struct_size<mp_param_group_t>(group_size, "group", "->",
+                                              "; pass sizeof(mp_param_group_t) as group_size");
     named = mp::named_optimizer(name);
     mp_optimizer_desc_t d = mp::default_optimizer_desc(named.kind);
     d.flags |= named.flags;
-    d.groups = hyper;
+    d.groups = group;
     return d;
   });
   if (status != MP_SUCCESS) return status;
-  return mp::init(__func__, hyper, "hyper", hyper_size, [&] {
-    mp_param_group_t h = mp::default_hyper(named.kind, lr);
+  return mp::init(__func__, group, "group", group_size, [&] {
+    mp_param_group_t h = mp::default_group(named.kind, lr);
     if (named.flags & MP_OPT_FLAG_DECOUPLED_DECAY) h.weight_decay = 0.01f;
     return h;
   });

@@ -71,7 +71,7 @@ struct mp_scaler {
   mp_scaler_config_t config;
   mp::DeviceBuffer memory;
   mp::ScalerDevice *device;
-  const mp::ScalerRecord *device_history;   ///< config.history records
+  const mp::ScalerRecord *device_history;   ///< config.history_length records
   std::vector<mp::ScalerRecord> history;    ///< host copy, for mp_scaler_get_history_sync
   std::optional<mp::OutcomeRing> outcomes;  ///< always set after make_scaler()
   /// True if there was a step with MP_STEP_FLAG_KEEP_SCALER, or an accumulation, since the last
@@ -161,11 +161,11 @@ std::vector<mp_param_group_t> read_groups(const mp_optimizer_desc_t &desc);
 std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc);
 
 /// Checks a parameter group of `desc`; `name` is its prefix in messages.
-void check_hyper(const mp_param_group_t &hyper, std::string_view name,
+void check_group(const mp_param_group_t &group, std::string_view name,
                  const mp_optimizer_desc_t &desc);
 
 /// Returns whether a group with these hyperparameters writes a first moment.
-bool needs_m(const mp_param_group_t &hyper, const mp_optimizer_desc_t &desc);
+bool needs_m(const mp_param_group_t &group, const mp_optimizer_desc_t &desc);
 
 /// Allocates required moments that the caller has not provided.
 void make_moments(mp_optimizer &optimizer);

@@ -23,13 +23,13 @@ Message payload_text(const mp_optimizer &optimizer) {
 
 namespace {
 
-bool clips_tensors(const mp_param_group_t &hyper) {
-  return hyper.max_tensor_norm > 0.0f;
+bool clips_tensors(const mp_param_group_t &group) {
+  return group.max_tensor_norm > 0.0f;
 }
 
 /// Returns a group without factors, which depend on the previous hyperparameters.
-ParamGroup group_of(const mp_param_group_t &hyper) {
-  return {hyper, {}};
+ParamGroup group_of(const mp_param_group_t &group) {
+  return {group, {}};
 }
 
 struct RatioOffsets {
@@ -133,25 +133,25 @@ void mp_optimizer_destroy(mp_optimizer_t optimizer) {
   mp::call_void(__func__, [&] { delete optimizer; });
 }
 
-mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t group,
-                                   const mp_param_group_t *hyper, mp_stream_t stream) {
+mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t index,
+                                   const mp_param_group_t *group, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    MP_REQUIRE(group < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "group = ", group,
+    MP_REQUIRE(index < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "index = ", index,
                " is outside [0, num_groups = ", o.desc.num_groups, ")");
-    const mp_param_group_t value = mp::read_struct(hyper, "hyper");
-    mp::check_hyper(value, "hyper->", o.desc);
+    const mp_param_group_t value = mp::read_struct(group, "group");
+    mp::check_group(value, "group->", o.desc);
     MP_REQUIRE(o.desc.m != nullptr || !mp::needs_m(value, o.desc), MP_ERROR_INVALID_ARGUMENT,
-               "hyper->beta1 = ", value.beta1,
+               "group->beta1 = ", value.beta1,
                " (momentum) requires an optimizer created with momentum; this one has no list m");
     MP_REQUIRE(o.tensor_norms != nullptr || !mp::clips_tensors(value), MP_ERROR_INVALID_ARGUMENT,
-               "hyper->max_tensor_norm = ", value.max_tensor_norm,
+               "group->max_tensor_norm = ", value.max_tensor_norm,
                " requires a group with max_tensor_norm when the optimizer is created");
 
     // The source must stay valid: a CUDA graph that captures the copy reads it at each replay.
-    mp::ParamGroup &uploaded = o.groups[group] = mp::group_of(value);
+    mp::ParamGroup &uploaded = o.groups[index] = mp::group_of(value);
     const mp::Context &c = *o.context;
-    c.backend.copy(c.device, o.args.groups + group, &uploaded, sizeof uploaded, stream);
+    c.backend.copy(c.device, o.args.groups + index, &uploaded, sizeof uploaded, stream);
   });
 }
 

@@ -49,8 +49,8 @@ Kind kind_of(mp_optimizer_kind_t kind) {
   return {kCommon, false, true, true, true};
 }
 
-bool has_momentum(const mp_param_group_t &hyper) {
-  return hyper.beta1 != 0.0f;
+bool has_momentum(const mp_param_group_t &group) {
+  return group.beta1 != 0.0f;
 }
 
 /// Returns the sizes of v; NovoGrad has one second moment per tensor.
@@ -59,31 +59,31 @@ std::vector<int64_t> numel_of_v(const mp_optimizer_desc_t &desc) {
   return std::vector<int64_t>(desc.grads->numel.size(), 1);
 }
 
-void check_schedule(const mp_param_group_t &hyper, std::string_view name) {
+void check_schedule(const mp_param_group_t &group, std::string_view name) {
   const auto require = [&](bool good, const char *field, auto value, const char *reason) {
     MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
   };
-  const int32_t schedule = enum_value(hyper.lr_schedule);
-  require_enum(hyper.lr_schedule, Message(name, "lr_schedule").c_str(), MP_LR_CONSTANT,
+  const int32_t schedule = enum_value(group.lr_schedule);
+  require_enum(group.lr_schedule, Message(name, "lr_schedule").c_str(), MP_LR_CONSTANT,
                MP_LR_INVERSE_SQRT);
-  require(hyper.warmup_steps >= 0, "warmup_steps", hyper.warmup_steps, " is negative");
+  require(group.warmup_steps >= 0, "warmup_steps", group.warmup_steps, " is negative");
   if (schedule == MP_LR_CONSTANT || schedule == MP_LR_INVERSE_SQRT) return;
-  require(hyper.decay_steps >= 1, "decay_steps", hyper.decay_steps, " must be at least 1");
-  require(hyper.lr_end >= 0.0f && std::isfinite(hyper.lr_end), "lr_end", hyper.lr_end,
+  require(group.decay_steps >= 1, "decay_steps", group.decay_steps, " must be at least 1");
+  require(group.lr_end >= 0.0f && std::isfinite(group.lr_end), "lr_end", group.lr_end,
           " is negative or not finite");
   if (schedule == MP_LR_POLYNOMIAL) {
-    require(hyper.decay_power > 0.0f && std::isfinite(hyper.decay_power), "decay_power",
-            hyper.decay_power, " must be positive and finite");
+    require(group.decay_power > 0.0f && std::isfinite(group.decay_power), "decay_power",
+            group.decay_power, " must be positive and finite");
   }
   if (schedule == MP_LR_EXPONENTIAL) {
-    require(hyper.decay_rate > 0.0f && std::isfinite(hyper.decay_rate), "decay_rate",
-            hyper.decay_rate, " must be positive and finite");
+    require(group.decay_rate > 0.0f && std::isfinite(group.decay_rate), "decay_rate",
+            group.decay_rate, " must be positive and finite");
   }
 }
 
 }  // namespace
 
-void check_hyper(const mp_param_group_t &hyper, std::string_view name,
+void check_group(const mp_param_group_t &group, std::string_view name,
                  const mp_optimizer_desc_t &desc) {
   const Kind kind = kind_of(desc.kind);
   const auto require = [&](bool good, const char *field, float value, const char *reason) {
@@ -100,41 +100,42 @@ void check_hyper(const mp_param_group_t &hyper, std::string_view name,
     require(value >= 0.0f && std::isfinite(value), field, value, " is negative or not finite");
   };
 
-  finite_not_negative("lr", hyper.lr);
-  finite_not_negative("weight_decay", hyper.weight_decay);
-  finite_not_negative("eps", hyper.eps);
-  require(hyper.eps > 0.0f || desc.kind == MP_OPT_SGD, "eps", hyper.eps,
+  finite_not_negative("lr", group.lr);
+  finite_not_negative("weight_decay", group.weight_decay);
+  finite_not_negative("eps", group.eps);
+  require(group.eps > 0.0f || desc.kind == MP_OPT_SGD, "eps", group.eps,
           " must be positive to avoid 0 / 0");
-  finite("dampening", hyper.dampening);
-  if (kind.has_beta2) decay("beta2", hyper.beta2);
+  finite("dampening", group.dampening);
+  if (kind.has_beta2) decay("beta2", group.beta2);
   if (kind.beta1_is_decay) {
-    decay("beta1", hyper.beta1);
+    decay("beta1", group.beta1);
   } else if (kind.has_m) {
-    require(hyper.beta1 >= 0.0f && std::isfinite(hyper.beta1), "beta1", hyper.beta1,
+    require(group.beta1 >= 0.0f && std::isfinite(group.beta1), "beta1", group.beta1,
             " (momentum) is negative or not finite");
   }
   if (desc.flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS)) {
-    require(hyper.trust > 0.0f && std::isfinite(hyper.trust), "trust", hyper.trust,
+    require(group.trust_coefficient > 0.0f && std::isfinite(group.trust_coefficient),
+            "trust_coefficient", group.trust_coefficient,
             " must be positive and finite with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS");
   }
   const auto not_negative = [&](const char *field, float value) {
     require(value >= 0.0f, field, value, " is negative or NaN");
   };
-  not_negative("max_tensor_norm", hyper.max_tensor_norm);
-  not_negative("max_value", hyper.max_value);
-  finite_not_negative("l1", hyper.l1);
-  finite_not_negative("l2", hyper.l2);
-  check_schedule(hyper, name);
+  not_negative("max_tensor_norm", group.max_tensor_norm);
+  not_negative("clip_value", group.clip_value);
+  finite_not_negative("l1", group.l1);
+  finite_not_negative("l2", group.l2);
+  check_schedule(group, name);
   if ((desc.flags & MP_OPT_FLAG_NESTEROV) == 0) return;
-  require(has_momentum(hyper), "beta1", hyper.beta1,
+  require(has_momentum(group), "beta1", group.beta1,
           ", but MP_OPT_FLAG_NESTEROV requires momentum");
-  require(hyper.dampening == 0.0f, "dampening", hyper.dampening,
+  require(group.dampening == 0.0f, "dampening", group.dampening,
           " must be 0 with MP_OPT_FLAG_NESTEROV");
 }
 
-bool needs_m(const mp_param_group_t &hyper, const mp_optimizer_desc_t &desc) {
+bool needs_m(const mp_param_group_t &group, const mp_optimizer_desc_t &desc) {
   const Kind kind = kind_of(desc.kind);
-  return kind.has_m && (kind.beta1_is_decay || has_momentum(hyper));
+  return kind.has_m && (kind.beta1_is_decay || has_momentum(group));
 }
 
 void make_moments(mp_optimizer &optimizer) {
@@ -154,7 +155,7 @@ std::vector<mp_param_group_t> read_groups(const mp_optimizer_desc_t &desc) {
   std::vector<mp_param_group_t> groups;
   for (uint32_t i = 0; i < desc.num_groups; ++i) {
     groups.push_back(read_element(desc.groups, i, "groups"));
-    check_hyper(groups.back(), Message("groups[", i, "].").c_str(), desc);
+    check_group(groups.back(), Message("groups[", i, "].").c_str(), desc);
   }
   return groups;
 }

@@ -33,7 +33,7 @@ ScalerDevice initial_device(const mp_scaler_config_t &config) {
 }
 
 void set_up_memory(mp_scaler &scaler) {
-  const size_t records = static_cast<size_t>(scaler.config.history);
+  const size_t records = static_cast<size_t>(scaler.config.history_length);
   DeviceImage image;
   const size_t device_at = image.add_zeros<ScalerDevice>(1);
   const size_t history_at = image.add_zeros<ScalerRecord>(records);
@@ -169,9 +169,9 @@ mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, flo
     }
     c.backend.synchronize(c.device, stream);
 
-    const int64_t given = std::min({recorded, int64_t{s.config.history}, capacity});
+    const int64_t given = std::min({recorded, int64_t{s.config.history_length}, capacity});
     for (int64_t i = 0; i < given; i++) {
-      const int64_t slot = (recorded - given + i) % s.config.history;
+      const int64_t slot = (recorded - given + i) % s.config.history_length;
       const mp::ScalerRecord &record = s.history[static_cast<size_t>(slot)];
       if (scales != nullptr) scales[i] = record.scale;
       if (skipped != nullptr) skipped[i] = record.skipped;
@@ -253,8 +253,9 @@ void check_config(const mp_scaler_config_t &config) {
                 backoff ? MP_SCALER_FLAG_REFILL_EACH_STEP | MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED : 0,
                 "flags");
   require_not_negative(config.max_consecutive_skips, "max_consecutive_skips");
-  MP_REQUIRE(config.history >= 0 && config.history <= kMaxHistory, MP_ERROR_INVALID_ARGUMENT,
-             "history = ", config.history, " is outside [0, ", kMaxHistory, "]");
+  MP_REQUIRE(config.history_length >= 0 && config.history_length <= kMaxHistory,
+             MP_ERROR_INVALID_ARGUMENT, "history_length = ", config.history_length,
+             " is outside [0, ", kMaxHistory, "]");
   require_zero(config.reserved0, "reserved0");
   require_limit(config.min_scale, "min_scale", config);
   require_limit(config.max_scale, "max_scale", config);

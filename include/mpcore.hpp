@@ -249,12 +249,12 @@ inline outcome<mp_scaler_config_t> scaler_config_from_name(const char *name) {
 }
 
 /// Returns the optimizer descriptor for a name such as "adamw" (mp_optimizer_desc_from_name).  It
-/// points to `hyper`, which is initialized and must exist until optimizer::create.
+/// points to `group`, which is initialized and must exist until optimizer::create.
 inline outcome<mp_optimizer_desc_t> optimizer_desc_from_name(const char *name,
-                                                             mp_param_group_t &hyper, float lr) {
+                                                             mp_param_group_t &group, float lr) {
   mp_optimizer_desc_t desc;
   const mp_status_t status =
-      mp_optimizer_desc_from_name(name, &desc, sizeof desc, &hyper, sizeof hyper, lr);
+      mp_optimizer_desc_from_name(name, &desc, sizeof desc, &group, sizeof group, lr);
   return detail::finish(status, desc);
 }
 
@@ -830,9 +830,9 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
   }
 
   /// Replaces the hyperparameters of a group (mp_optimizer_set_group).
-  outcome<void> set_hyper(uint32_t group, const mp_param_group_t &hyper,
+  outcome<void> set_group(uint32_t index, const mp_param_group_t &group,
                           mp_stream_t stream = nullptr) const {
-    return check(mp_optimizer_set_group(get(), group, &hyper, stream));
+    return check(mp_optimizer_set_group(get(), index, &group, stream));
   }
 
   /// Updates the weights (mp_optimizer_step).

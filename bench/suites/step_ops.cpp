@@ -37,12 +37,12 @@ struct StepForm {
 };
 
 Optimizer make_optimizer(const Machine &machine, const Training &t, const StepForm &form) {
-  mp_param_group_t hyper = mp_param_group_default(form.kind, 1e-3f);
-  hyper.weight_decay = 0.01f;
+  mp_param_group_t group = mp_param_group_default(form.kind, 1e-3f);
+  group.weight_decay = 0.01f;
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(form.kind);
   if (form.kind == MP_OPT_ADAM) desc.flags = MP_OPT_FLAG_DECOUPLED_DECAY;
   desc.flags |= form.optimizer_flags;
-  desc.groups = &hyper;
+  desc.groups = &group;
   desc.grads = t.grads.list();
   desc.master = t.master.list();
   desc.model = t.model.list();

@@ -60,8 +60,8 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_scaler_policy_t
-    enumerator :: MP_SCALER_POLICY_STATIC = 0, MP_SCALER_POLICY_BACKOFF = 1, &
-      MP_SCALER_POLICY_LOGNORMAL = 2, MP_SCALER_POLICY_LOGMAX = 3
+    enumerator :: MP_SCALER_POLICY_STATIC = 1, MP_SCALER_POLICY_BACKOFF = 2, &
+      MP_SCALER_POLICY_LOGNORMAL = 3, MP_SCALER_POLICY_LOGMAX = 4
   end enum
 
   enum, bind(c)  ! mp_scaler_flags_t
@@ -79,18 +79,18 @@ module mpcore_c
 
   enum, bind(c)  ! mp_optimizer_flags_t
     enumerator :: MP_OPT_FLAG_NESTEROV = 1, MP_OPT_FLAG_DECOUPLED_DECAY = 2, &
-      MP_OPT_FLAG_NO_BIAS_CORRECTION = 4, MP_OPT_FLAG_MODEL_OVERFLOW = 16, &
-      MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 32, MP_OPT_FLAG_LARC = 64, MP_OPT_FLAG_LARS = 128, &
-      MP_OPT_FLAG_NVLAMB = 256, MP_OPT_FLAG_STOCHASTIC_ROUNDING = 512
+      MP_OPT_FLAG_NO_BIAS_CORRECTION = 4, MP_OPT_FLAG_MODEL_OVERFLOW = 8, &
+      MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16, MP_OPT_FLAG_LARC = 32, MP_OPT_FLAG_LARS = 64, &
+      MP_OPT_FLAG_NVLAMB = 128, MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256
   end enum
 
   enum, bind(c)  ! mp_lr_schedule_t
-    enumerator :: MP_LR_CONSTANT = 0, MP_LR_POLYNOMIAL = 1, MP_LR_COSINE = 2, &
-      MP_LR_EXPONENTIAL = 3, MP_LR_INVERSE_SQRT = 4
+    enumerator :: MP_LR_CONSTANT = 1, MP_LR_POLYNOMIAL = 2, MP_LR_COSINE = 3, &
+      MP_LR_EXPONENTIAL = 4, MP_LR_INVERSE_SQRT = 5
   end enum
 
   enum, bind(c)  ! mp_reduce_op_t
-    enumerator :: MP_REDUCE_SUM = 0, MP_REDUCE_MAX = 1
+    enumerator :: MP_REDUCE_SUM = 1, MP_REDUCE_MAX = 2
   end enum
 
   enum, bind(c)  ! mp_step_flags_t
@@ -209,12 +209,12 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_scaler_preset_t
-    enumerator :: MP_SCALER_PRESET_LOGNORMAL = 0, MP_SCALER_PRESET_TORCH = 1, &
-      MP_SCALER_PRESET_APEX_AMP = 2, MP_SCALER_PRESET_APEX_HYSTERESIS = 3, &
-      MP_SCALER_PRESET_MEGATRON = 4, MP_SCALER_PRESET_DEEPSPEED = 5, &
-      MP_SCALER_PRESET_DEEPSPEED_FUSED = 6, MP_SCALER_PRESET_KERAS = 7, &
-      MP_SCALER_PRESET_KERAS_3 = 8, MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9, &
-      MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+    enumerator :: MP_SCALER_PRESET_LOGNORMAL = 1, MP_SCALER_PRESET_TORCH = 2, &
+      MP_SCALER_PRESET_APEX_AMP = 3, MP_SCALER_PRESET_APEX_HYSTERESIS = 4, &
+      MP_SCALER_PRESET_MEGATRON = 5, MP_SCALER_PRESET_DEEPSPEED = 6, &
+      MP_SCALER_PRESET_DEEPSPEED_FUSED = 7, MP_SCALER_PRESET_KERAS = 8, &
+      MP_SCALER_PRESET_KERAS_3 = 9, MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10, &
+      MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
   end enum
 
   type, bind(c) :: mp_grad_stats_t
@@ -314,7 +314,7 @@ module mpcore_c
     real(c_float) :: log2_max = 0.0_c_float, overflow_std_dev = 0.0_c_float, &
       sigma_floor = 0.0_c_float
     integer(c_int32_t) :: growth_interval = 0_c_int32_t, hysteresis = 0_c_int32_t, &
-      max_consecutive_skips = 0_c_int32_t, history = 0_c_int32_t, reserved0 = 0_c_int32_t
+      max_consecutive_skips = 0_c_int32_t, history_length = 0_c_int32_t, reserved0 = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_scaler_state_t
@@ -334,8 +334,9 @@ module mpcore_c
   type, bind(c) :: mp_param_group_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     real(c_float) :: lr = 0.0_c_float, beta1 = 0.0_c_float, beta2 = 0.0_c_float, &
-      eps = 0.0_c_float, weight_decay = 0.0_c_float, dampening = 0.0_c_float, trust = 0.0_c_float, &
-      max_tensor_norm = 0.0_c_float, max_value = 0.0_c_float, l1 = 0.0_c_float, l2 = 0.0_c_float
+      eps = 0.0_c_float, weight_decay = 0.0_c_float, dampening = 0.0_c_float, &
+      trust_coefficient = 0.0_c_float, max_tensor_norm = 0.0_c_float, clip_value = 0.0_c_float, &
+      l1 = 0.0_c_float, l2 = 0.0_c_float
     integer(c_int) :: lr_schedule = 0
     integer(c_int32_t) :: warmup_steps = 0_c_int32_t, decay_steps = 0_c_int32_t
     real(c_float) :: decay_power = 0.0_c_float, decay_rate = 0.0_c_float, lr_end = 0.0_c_float
@@ -964,10 +965,10 @@ module mpcore_c
       integer(c_int64_t), value :: capacity
       integer(c_int) :: answer
     end function
-    function mp_param_group_init(hyper, struct_size, kind, lr) result(answer) bind(c, &
+    function mp_param_group_init(group, struct_size, kind, lr) result(answer) bind(c, &
       name="mp_param_group_init")
       import
-      type(mp_param_group_t), intent(inout) :: hyper
+      type(mp_param_group_t), intent(inout) :: group
       integer(c_size_t), value :: struct_size
       integer(c_int), value :: kind
       real(c_float), value :: lr
@@ -981,13 +982,13 @@ module mpcore_c
       integer(c_int), value :: kind
       integer(c_int) :: answer
     end function
-    function mp_optimizer_desc_from_name(name, desc, desc_size, hyper, hyper_size, &
+    function mp_optimizer_desc_from_name(name, desc, desc_size, group, group_size, &
       lr) result(answer) bind(c, name="mp_optimizer_desc_from_name")
       import
       type(c_ptr), value :: name
       type(mp_optimizer_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: desc_size, hyper_size
-      type(mp_param_group_t), intent(inout) :: hyper
+      integer(c_size_t), value :: desc_size, group_size
+      type(mp_param_group_t), intent(inout) :: group
       real(c_float), value :: lr
       integer(c_int) :: answer
     end function
@@ -1010,12 +1011,12 @@ module mpcore_c
       type(c_ptr), intent(inout), optional :: m, v
       integer(c_int) :: answer
     end function
-    function mp_optimizer_set_group(optimizer, group, hyper, stream) result(answer) bind(c, &
+    function mp_optimizer_set_group(optimizer, index, group, stream) result(answer) bind(c, &
       name="mp_optimizer_set_group")
       import
       type(c_ptr), value :: optimizer, stream
-      integer(c_int32_t), value :: group
-      type(mp_param_group_t), intent(in), optional :: hyper
+      integer(c_int32_t), value :: index
+      type(mp_param_group_t), intent(in), optional :: group
       integer(c_int) :: answer
     end function
     function mp_optimizer_step(optimizer, grad_scale, found_inf, stream) result(answer) bind(c, &

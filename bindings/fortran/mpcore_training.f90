@@ -1,8 +1,8 @@
 !> Optimizers by name, and checkpoints.
 !>
 !>     type(mp_optimizer_desc_t) :: desc
-!>     type(mp_param_group_t), target :: hyper
-!>     call mp_optimizer_from_name(desc, hyper, 'adamw', 1e-3)
+!>     type(mp_param_group_t), target :: group
+!>     call mp_optimizer_from_name(desc, group, 'adamw', 1e-3)
 !>     call net%get_lists(desc%grads, desc%master, desc%model)
 !>     call mp_check(mp_optimizer_create(optimizer, context, desc)) ! allocates the moments
 !>
@@ -15,19 +15,19 @@ module mpcore_training
 
 contains
 
-  !> Initializes desc and hyper, its only group, with the defaults of a method: 'adamw', 'sgd' and
-  !> the other names of mp_optimizer_desc_from_name.  mp_optimizer_create reads hyper, so you can
+  !> Initializes desc and group, its only group, with the defaults of a method: 'adamw', 'sgd' and
+  !> the other names of mp_optimizer_desc_from_name.  mp_optimizer_create reads group, so you can
   !> change it before that call.
-  subroutine mp_optimizer_from_name(desc, hyper, name, lr, stat, errmsg)
+  subroutine mp_optimizer_from_name(desc, group, name, lr, stat, errmsg)
     type(mp_optimizer_desc_t), intent(inout) :: desc
-    type(mp_param_group_t), intent(inout), target :: hyper
+    type(mp_param_group_t), intent(inout), target :: group
     character(*), intent(in) :: name
     real(c_float), intent(in) :: lr
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(:, c_char), allocatable, target :: text
     text = trim(name)//c_null_char
-    call mp_check(mp_optimizer_desc_from_name(c_loc(text), desc, c_sizeof(desc), hyper, c_sizeof(hyper), lr), &
+    call mp_check(mp_optimizer_desc_from_name(c_loc(text), desc, c_sizeof(desc), group, c_sizeof(group), lr), &
                   stat, errmsg)
   end subroutine
 

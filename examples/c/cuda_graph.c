@@ -98,9 +98,9 @@ static void create_training(struct training *t) {
 
   const mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   CHECK(mp_scaler_create(&t->scaler, context, &policy));
-  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 2.0f);
+  const mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 2.0f);
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
-  sgd.groups = &hyper;
+  sgd.groups = &group;
   sgd.grads = t->grad_list;
   sgd.master = t->master_list;
   sgd.model = t->model_list;

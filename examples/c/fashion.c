@@ -87,10 +87,10 @@ int main(int argc, char **argv) {
   initialize(first[1], PIXELS * HIDDEN);
   initialize(second[1], HIDDEN * CLASSES);
 
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
-  hyper.beta1 = 0.0f;
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.1f);
+  group.beta1 = 0.0f;
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
-  sgd.groups = &hyper;
+  sgd.groups = &group;
   CHECK(mp_graph_get_lists(graph, &sgd.grads, &sgd.master, &sgd.model));
   mp_optimizer_t optimizer;
   CHECK(mp_optimizer_create(&optimizer, context, &sgd));

@@ -63,9 +63,9 @@ int main(void) {
   mp_scaler_t scaler;
   CHECK(mp_scaler_create(&scaler, context, &policy));
 
-  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 8.0f);
+  const mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 8.0f);
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
-  sgd.groups = &hyper;
+  sgd.groups = &group;
   sgd.grads = list_of(dw, MP_FP16);
   sgd.master = list_of(master, MP_FP32);
   sgd.model = list_of(w, MP_FP16);

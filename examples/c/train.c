@@ -182,11 +182,11 @@ static void create(struct trainer *t, int device) {
   t->grads = make_list(t, t->grad, MP_DTYPE_NONE, grad_dtypes);
   t->masters = make_list(t, t->master, MP_FP32, NULL);
 
-  mp_param_group_t hyper;
+  mp_param_group_t group;
   mp_optimizer_desc_t adamw;
   CHECK(
-      mp_optimizer_desc_from_name("adamw", &adamw, sizeof adamw, &hyper, sizeof hyper, 0.015625f));
-  hyper.weight_decay = 0.0078125f;
+      mp_optimizer_desc_from_name("adamw", &adamw, sizeof adamw, &group, sizeof group, 0.015625f));
+  group.weight_decay = 0.0078125f;
   adamw.grads = t->grads;
   adamw.master = t->masters;
   adamw.model = t->models;

@@ -65,10 +65,10 @@ float train(const std::string &folder, mp_dtype_t low, int steps) {
   graph.write(w1, random_weights(state, kPixels * kHidden).data());
   graph.write(w2, random_weights(state, kHidden * kClasses).data());
 
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
-  hyper.beta1 = 0.0f;
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.1f);
+  group.beta1 = 0.0f;
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
-  desc.groups = &hyper;
+  desc.groups = &group;
   const mp::graph_lists lists = graph.lists();
   desc.grads = lists.grads;
   desc.master = lists.master;

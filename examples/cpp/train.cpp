@@ -133,9 +133,9 @@ mp::scaler Trainer::make_scaler() const {
 }
 
 mp::optimizer Trainer::make_adamw() const {
-  mp_param_group_t hyper;
-  mp_optimizer_desc_t desc = mp::optimizer_desc_from_name("adamw", hyper, 0.015625f);
-  hyper.weight_decay = 0.0078125f;
+  mp_param_group_t group;
+  mp_optimizer_desc_t desc = mp::optimizer_desc_from_name("adamw", group, 0.015625f);
+  group.weight_decay = 0.0078125f;
   desc.grads = grad_.list();
   desc.master = master_.list();
   desc.model = model_.list();

@@ -20,7 +20,7 @@ program fashion
   type(mp_network) :: net
   type(mp_autocast) :: policy
   type(mp_autocast_config_t) :: config
-  type(mp_param_group_t), target :: hyper
+  type(mp_param_group_t), target :: group
   type(mp_optimizer_desc_t) :: sgd
   type(c_ptr) :: context, optimizer, scaler
   real(c_float), pointer :: x_batch(:, :)
@@ -59,10 +59,10 @@ program fashion
   call net%write(w1, numbers(PIXELS*HIDDEN))
   call net%write(w2, numbers(HIDDEN*CLASSES))
 
-  hyper = mp_param_group_default(MP_OPT_SGD, 0.1)
-  hyper%beta1 = 0
+  group = mp_param_group_default(MP_OPT_SGD, 0.1)
+  group%beta1 = 0
   sgd = mp_optimizer_desc_default(MP_OPT_SGD)
-  sgd%groups = c_loc(hyper)
+  sgd%groups = c_loc(group)
   call net%get_lists(sgd%grads, sgd%master, sgd%model)
   call mp_check(mp_optimizer_create(optimizer, context, sgd))
   call mp_check(mp_scaler_create(scaler, context, mp_autocast_scaler_default(low)))

@@ -108,7 +108,7 @@ contains
   end subroutine
 
   subroutine create_optimizer()
-    type(mp_param_group_t), target :: hyper
+    type(mp_param_group_t), target :: group
     type(mp_optimizer_desc_t) :: adamw
     type(mp_scaler_config_t) :: backoff
     integer(c_int) :: float(3), half(3)
@@ -119,8 +119,8 @@ contains
                              numels, half)
     call mp_make_tensor_list(grads, context, [c_loc(dw1), c_loc(db1), c_loc(dw2)], numels, &
                              [MP_FP16, MP_FP32, MP_FP16])
-    call mp_optimizer_from_name(adamw, hyper, 'adamw', 0.015625)
-    hyper%weight_decay = 0.0078125
+    call mp_optimizer_from_name(adamw, group, 'adamw', 0.015625)
+    group%weight_decay = 0.0078125
     adamw%grads = grads
     adamw%master = masters
     adamw%model = models

@@ -6,7 +6,7 @@
 //! FOLDER contains train-images-idx3-ubyte and train-labels-idx1-ubyte, unpacked.
 
 use mpcore::{
-    Autocast, AutocastConfig, AutocastFlags, Context, Device, Dtype, GraphMode, Hyper, Network,
+    Autocast, AutocastConfig, AutocastFlags, Context, Device, Dtype, GraphMode, ParamGroup, Network,
     OptimizerKind, Result, Scaler, ScalerConfig, StepOptions, Stream,
 };
 
@@ -66,9 +66,9 @@ fn main() -> Result<()> {
         net.write(w, &values, Stream::DEFAULT)?;
     }
 
-    let mut hyper = Hyper::new(OptimizerKind::Sgd, 0.1);
-    hyper.beta1 = 0.0;
-    let sgd = net.optimizer(OptimizerKind::Sgd)?.group(hyper).build()?;
+    let mut group = ParamGroup::new(OptimizerKind::Sgd, 0.1);
+    group.beta1 = 0.0;
+    let sgd = net.optimizer(OptimizerKind::Sgd)?.group(group).build()?;
     let scaler = Scaler::new(&context, &ScalerConfig::for_autocast(low)?)?;
     net.bind(x, &x_batch)?;
     net.bind(y, &y_batch)?;

@@ -79,7 +79,7 @@ fn main() -> Result<()> {
 
     let adamw = Optimizer::named(&c, "adamw", 0.015625, &grads, &master)?
         .model(&model)
-        .change(|hyper| hyper.weight_decay = 0.0078125)
+        .change(|group| group.weight_decay = 0.0078125)
         .build()?; // allocates the moments
     let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
     config.growth_interval = 8;

@@ -13,8 +13,8 @@ extern "C" {
 
 /** Element-wise reduction across ranks. */
 typedef enum mp_reduce_op {
-  MP_REDUCE_SUM = 0,
-  MP_REDUCE_MAX = 1 /**< finite values >= 0 only; handling of NaN differs by library */
+  MP_REDUCE_SUM = 1,
+  MP_REDUCE_MAX = 2 /**< finite values >= 0 only; handling of NaN differs by library */
 } mp_reduce_op_t;
 
 /** Communicator: a table of callbacks, so that mpcore does not link a communication library.

@@ -35,36 +35,36 @@ extern "C" {
  *  DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged. */
 typedef enum mp_scaler_preset {
   /** This library's lognormal policy: mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL). */
-  MP_SCALER_PRESET_LOGNORMAL = 0,
+  MP_SCALER_PRESET_LOGNORMAL = 1,
   /** torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits. */
-  MP_SCALER_PRESET_TORCH = 1,
+  MP_SCALER_PRESET_TORCH = 2,
   /** apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).  Initial S 2^16, interval
    *  2000, no minimum, maximum 2^24. */
-  MP_SCALER_PRESET_APEX_AMP = 2,
+  MP_SCALER_PRESET_APEX_AMP = 3,
   /** Apex csrc/update_scale_hysteresis.cu: torch's rule, but S backs off only after 2 overflows
    *  without a clean step between them.  The kernel has no defaults; the preset uses torch's, and
    *  Megatron's hysteresis of 2. */
-  MP_SCALER_PRESET_APEX_HYSTERESIS = 3,
+  MP_SCALER_PRESET_APEX_HYSTERESIS = 4,
   /** Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  Initial S 2^32, interval 1000,
    *  minimum 1, hysteresis 2, refilled when S grows. */
-  MP_SCALER_PRESET_MEGATRON = 4,
+  MP_SCALER_PRESET_MEGATRON = 5,
   /** DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
    *  "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
    *  For consecutive_hysteresis set MP_SCALER_FLAG_REFILL_EACH_STEP. */
-  MP_SCALER_PRESET_DEEPSPEED = 5,
+  MP_SCALER_PRESET_DEEPSPEED = 6,
   /** DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO).  Like
    *  MP_SCALER_PRESET_DEEPSPEED without hysteresis, but the first growth takes 1001 clean steps. */
-  MP_SCALER_PRESET_DEEPSPEED_FUSED = 6,
+  MP_SCALER_PRESET_DEEPSPEED_FUSED = 7,
   /** tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15, interval
    *  2000, minimum 1. */
-  MP_SCALER_PRESET_KERAS = 7,
+  MP_SCALER_PRESET_KERAS = 8,
   /** keras.optimizers.LossScaleOptimizer of Keras 3.  Initial S 2^15, interval 2000, no limits. */
-  MP_SCALER_PRESET_KERAS_3 = 8,
+  MP_SCALER_PRESET_KERAS_3 = 9,
   /** OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  Initial S 2^14, interval
    *  2000, minimum 1, maximum 2^14. */
-  MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9,
+  MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10,
   /** OpenSeq2Seq LogMaxScaler: MP_SCALER_POLICY_LOGMAX.  Initial S 1, minimum 1, maximum 2^14. */
-  MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+  MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
 } mp_scaler_preset_t;
 
 /** Initializes the configuration of a preset.  In presets of other systems, unlisted fields have

@@ -27,7 +27,7 @@ typedef enum mp_optimizer_kind {
    *
    *  MP_OPT_FLAG_LARS and MP_OPT_FLAG_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
    *
-   *      LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
+   *      LARS: a = trust_coefficient |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
    *
    *  a is 1 if |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
    *  and tensors that are initially 0 stay near 0.)
@@ -80,7 +80,7 @@ typedef enum mp_optimizer_kind {
   MP_OPT_RMSPROP = 6
 } mp_optimizer_kind_t;
 
-/** Bits of mp_optimizer_desc.flags; bit 3 is unused. */
+/** Bits of mp_optimizer_desc.flags. */
 typedef enum mp_optimizer_flags {
   MP_OPT_FLAG_NESTEROV = 1 << 0,           /**< SGD */
   MP_OPT_FLAG_DECOUPLED_DECAY = 1 << 1,    /**< Adam (then AdamW), LAMB, Adagrad */
@@ -88,12 +88,12 @@ typedef enum mp_optimizer_flags {
   /** Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
    *  largest finite value: an infinite weight makes every later gradient non-finite, so every later
    *  step would be skipped and training would never recover. */
-  MP_OPT_FLAG_MODEL_OVERFLOW = 1 << 4,
-  MP_OPT_FLAG_DECAY_AFTER_MOMENTUM =
-      1 << 5,                  /**< SGD; excludes MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS */
-  MP_OPT_FLAG_LARC = 1 << 6,   /**< SGD */
-  MP_OPT_FLAG_LARS = 1 << 7,   /**< SGD; excludes MP_OPT_FLAG_LARC */
-  MP_OPT_FLAG_NVLAMB = 1 << 8, /**< LAMB: also adapts tensors without decay */
+  MP_OPT_FLAG_MODEL_OVERFLOW = 1 << 3,
+  /** SGD; excludes MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS */
+  MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 1 << 4,
+  MP_OPT_FLAG_LARC = 1 << 5,   /**< SGD */
+  MP_OPT_FLAG_LARS = 1 << 6,   /**< SGD; excludes MP_OPT_FLAG_LARC */
+  MP_OPT_FLAG_NVLAMB = 1 << 7, /**< LAMB: also adapts tensors without decay */
   /** Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
    *  weight.  Changes below half a unit in the last place then survive on average.  Weights that
    *  the 16-bit type can represent are unchanged.
@@ -103,7 +103,7 @@ typedef enum mp_optimizer_flags {
    *  to within 2^-32).
    *  @source Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
    *  Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011. */
-  MP_OPT_FLAG_STOCHASTIC_ROUNDING = 1 << 9
+  MP_OPT_FLAG_STOCHASTIC_ROUNDING = 1 << 8
 } mp_optimizer_flags_t;
 
 /** Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
@@ -115,34 +115,34 @@ typedef enum mp_optimizer_flags {
  *  them has s = 0; p = min(s / decay_steps, 1).  Rates are computed in fp64 and rounded once. */
 typedef enum mp_lr_schedule {
   /** lr(t) = lr */
-  MP_LR_CONSTANT = 0,
+  MP_LR_CONSTANT = 1,
   /** lr_end + (lr - lr_end) (1 - p)^decay_power; linear if decay_power is 1 */
-  MP_LR_POLYNOMIAL = 1,
+  MP_LR_POLYNOMIAL = 2,
   /** lr_end + (lr - lr_end) (1 + cos(pi p)) / 2
    *  @source Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts. */
-  MP_LR_COSINE = 2,
+  MP_LR_COSINE = 3,
   /** max(lr_end, lr decay_rate^(s / decay_steps)) */
-  MP_LR_EXPONENTIAL = 3,
+  MP_LR_EXPONENTIAL = 4,
   /** lr sqrt(max(warmup_steps, 1) / t)
    *  @source Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak. */
-  MP_LR_INVERSE_SQRT = 4
+  MP_LR_INVERSE_SQRT = 5
 } mp_lr_schedule_t;
 
 /** Hyperparameters of one parameter group.  0 disables a limit or a regularizer. */
 typedef struct mp_param_group {
-  uint32_t struct_size; /**< in an array, also the distance between elements, in bytes */
-  float lr;             /**< >= 0 */
-  float beta1;          /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
-  float beta2;          /**< Adam, LAMB, NovoGrad, RMSProp */
-  float eps;            /**< > 0; SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: >= 0 */
-  float weight_decay;   /**< >= 0 */
-  float dampening;      /**< SGD, NovoGrad */
-  float trust;          /**< SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: > 0 */
+  uint32_t struct_size;    /**< in an array, also the distance between elements, in bytes */
+  float lr;                /**< >= 0 */
+  float beta1;             /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
+  float beta2;             /**< Adam, LAMB, NovoGrad, RMSProp */
+  float eps;               /**< > 0; SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: >= 0 */
+  float weight_decay;      /**< >= 0 */
+  float dampening;         /**< SGD, NovoGrad */
+  float trust_coefficient; /**< SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: > 0 */
 
   /* g is computed from the gradient in this order: unscale and clip globally (grad_scale), clip by
    * the tensor's norm, clip by value, add the regularizers' gradients, add extra_grads. */
   float max_tensor_norm; /**< g *= min(1, max_tensor_norm / (|g| + 1e-6)) */
-  float max_value;       /**< g = clamp(g, -max_value, max_value) */
+  float clip_value;      /**< g = clamp(g, -clip_value, clip_value) */
   float l1;              /**< >= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w| */
   float l2;              /**< >= 0; g += 2 l2 w: the gradient of l2 sum w^2 */
 
@@ -155,23 +155,24 @@ typedef struct mp_param_group {
 } mp_param_group_t;
 
 /** Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
- *  defined by it.  lr has no default.  The default of trust is for LARS; Apex's LARC uses 0.02.
+ *  defined by it.  lr has no default.  The default of trust_coefficient is for LARS; Apex's LARC
+ *  uses 0.02.
  *
  *                beta1   beta2   eps     others
- *      SGD       0.9     0       0       trust 0.001
+ *      SGD       0.9     0       0       trust_coefficient 0.001
  *      Adam      0.9     0.999   1e-8
  *      LAMB      0.9     0.999   1e-6    weight_decay 0.01
  *      NovoGrad  0.95    0.98    1e-8
  *      Adagrad   0       0       1e-10
  *      RMSProp   0       0.9     1e-8
  *
- *  decay_power is 1; all other fields are 0. */
-MP_API mp_status_t mp_param_group_init(mp_param_group_t *hyper, size_t struct_size,
+ *  lr_schedule is MP_LR_CONSTANT and decay_power 1; all other fields are 0. */
+MP_API mp_status_t mp_param_group_init(mp_param_group_t *group, size_t struct_size,
                                        mp_optimizer_kind_t kind, float lr);
 static inline mp_param_group_t mp_param_group_default(mp_optimizer_kind_t kind, float lr) {
-  mp_param_group_t hyper;
-  mp_param_group_init(&hyper, sizeof hyper, kind, lr);
-  return hyper;
+  mp_param_group_t group;
+  mp_param_group_init(&group, sizeof group, kind, lr);
+  return group;
 }
 
 /** Update rule, hyperparameters and tensors of an optimizer.
@@ -221,19 +222,19 @@ static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t 
   return desc;
 }
 
-/** Initializes a descriptor with the method of that name and one group, `hyper`, with the method's
+/** Initializes a descriptor with the method of that name and one group, `group`, with the method's
  *  defaults.  Case is ignored.
  *
  *      "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
  *      "adamw"   MP_OPT_ADAM with MP_OPT_FLAG_DECOUPLED_DECAY and weight_decay 0.01, as in torch
  *
  *  @param name   host.
- *  @param desc   host, out, desc_size bytes; desc->groups is hyper.  Zeroed on error.
- *  @param hyper  host, out, hyper_size bytes; must live until mp_optimizer_create.
+ *  @param desc   host, out, desc_size bytes; desc->groups is group.  Zeroed on error.
+ *  @param group  host, out, group_size bytes; must live until mp_optimizer_create.
  *  @retval MP_ERROR_NOT_FOUND unknown name */
 MP_API mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
-                                               size_t desc_size, mp_param_group_t *hyper,
-                                               size_t hyper_size, float lr);
+                                               size_t desc_size, mp_param_group_t *group,
+                                               size_t group_size, float lr);
 
 /** Creates an optimizer: uploads the hyperparameters, and allocates the scratch memory of all steps
  *  and any moments that the descriptor lacks. */
@@ -252,8 +253,8 @@ MP_API mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_
  *  captured graph uses the new values when it is replayed.
  *  @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm is not 0, but was 0 in all groups at creation:
  *          a step would need an additional launch */
-MP_API mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t group,
-                                          const mp_param_group_t *hyper, mp_stream_t stream);
+MP_API mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t index,
+                                          const mp_param_group_t *group, mp_stream_t stream);
 
 /** Updates master, m, v and model in one kernel for any number of tensors.
  *
@@ -339,9 +340,10 @@ MP_API mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_
  *  @param bytes   host, out. */
 MP_API mp_status_t mp_optimizer_checkpoint_size(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                                 size_t *bytes);
-/** Writes a checkpoint to host memory; waits for `stream`.  The format is little-endian, and later
- *  versions of the library can read it.  It does not contain hyperparameters, the states of a graph
- *  (running statistics), dropout offsets, or the position in the data.
+/** Writes a checkpoint to host memory; waits for `stream`.  The format is little-endian and has
+ *  version 2, which later versions of the library can read.  Version 1 (mpcore 0.1) is rejected,
+ *  because its scaler policies have other values.  A checkpoint does not contain hyperparameters,
+ *  the states of a graph (running statistics), dropout offsets, or the position in the data.
  *  @param scaler      the scaler passed to mp_scale_step; no other state is saved.
  *                     NULL = mp_optimizer_get_scaler.
  *  @param checkpoint  host, out.

@@ -15,7 +15,7 @@ extern "C" {
  *  MP_STEP_OUTCOME_TAKEN; other steps are skipped.  docs/loss-scaler.md compares the policies. */
 typedef enum mp_scaler_policy {
   /** Constant S.  bf16 training uses this policy with S = 1. */
-  MP_SCALER_POLICY_STATIC = 0,
+  MP_SCALER_POLICY_STATIC = 1,
 
   /** Multiplicative backoff and growth.  An overflow sets S *= backoff_factor.  growth_interval
    *  clean steps in a row set S *= growth_factor, unless the product is not finite.
@@ -24,7 +24,7 @@ typedef enum mp_scaler_policy {
    *  budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_FLAG_REFILL_EACH_STEP, by every
    *  clean step (Apex, update_scale_hysteresis).
    *  @source torch.amp.GradScaler. */
-  MP_SCALER_POLICY_BACKOFF = 1,
+  MP_SCALER_POLICY_BACKOFF = 2,
 
   /** Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
    *  normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
@@ -44,10 +44,10 @@ typedef enum mp_scaler_policy {
    *  changes nothing.
    *  @source OpenSeq2Seq LogMaxScaler, with its defects fixed (there an overflow feeds
    *  2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps). */
-  MP_SCALER_POLICY_LOGNORMAL = 2,
+  MP_SCALER_POLICY_LOGNORMAL = 3,
 
   /** OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h. */
-  MP_SCALER_POLICY_LOGMAX = 3
+  MP_SCALER_POLICY_LOGMAX = 4
 } mp_scaler_policy_t;
 
 /** Bits of mp_scaler_config.flags. */
@@ -82,14 +82,14 @@ typedef struct mp_scaler_config {
    *  frozen until a step is clean; 0 = never.  No S prevents a NaN in the forward pass, and
    *  lowering S further would end at min_scale or 0. */
   int32_t max_consecutive_skips;
-  int32_t history;    /**< updates kept for mp_scaler_get_history_sync; at most 2^24 */
-  uint32_t reserved0; /**< must be 0 */
+  int32_t history_length; /**< updates kept for mp_scaler_get_history_sync; at most 2^24 */
+  uint32_t reserved0;     /**< must be 0 */
 } mp_scaler_config_t;
 
 /** Initializes the defaults of a policy:
  *
  *      init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
- *      growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history 0
+ *      growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history_length 0
  *      beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
  *      overflow_std_dev 3.0902      sigma_floor 0.5
  *
@@ -198,7 +198,7 @@ MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_
  *  @param scales    host, optional: S during each step.
  *  @param skipped   host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
  *                   MP_STEP_OUTCOME_OUT_OF_RANGE or MP_STEP_OUTCOME_NO_SCALE.  0 to 2 differ from mp_step_outcome_t.
- *  @param count     host: elements written, at most config.history. */
+ *  @param count     host: elements written, at most config.history_length. */
 MP_API mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, float *scales,
                                               int32_t *skipped, int64_t *count, mp_stream_t stream);
 

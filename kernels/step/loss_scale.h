@@ -224,7 +224,8 @@ MP_DEVICE void record(ScalerDevice &scaler, mp_step_outcome_t outcome) {
   const int32_t skipped = outcome == MP_STEP_OUTCOME_TAKEN      ? 0
                           : outcome == MP_STEP_OUTCOME_OVERFLOW ? 1 + std::isnan(scaler.amax)
                                                                 : static_cast<int32_t>(outcome);
-  in_gmem(scaler.history)[scaler.num_recorded % scaler.config.history] = {scaler.scale, skipped};
+  in_gmem(scaler.history)[scaler.num_recorded % scaler.config.history_length] = {scaler.scale,
+                                                                                 skipped};
   scaler.num_recorded++;
 }
 

@@ -40,8 +40,8 @@ struct ScalerDevice {
   uint32_t out_of_range;  ///< 1 if one of these steps had the outcome MP_STEP_OUTCOME_OUT_OF_RANGE
   mp_scaler_config_t config;
   mp_scaler_state_t state;
-  ScalerRecord *history;  ///< ring of config.history records; NULL if that is 0
-  int64_t num_recorded;   ///< total; the next one goes to num_recorded % config.history
+  ScalerRecord *history;  ///< ring of config.history_length records; NULL if that is 0
+  int64_t num_recorded;   ///< total; the next one goes to num_recorded % config.history_length
   StepOutcome *outcomes;  ///< ring of kOutcomes, in mapped memory
 };
 

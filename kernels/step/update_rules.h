@@ -85,7 +85,7 @@ MP_OUT_OF_LINE StepFactors step_factors(uint32_t flags, const mp_param_group_t &
 /// @param extra  element of the list extra_grads, else 0
 MP_HD float final_gradient(const RuleParams &p, float gradient, float w, float extra) {
   float g = gradient * p.grad_scale;
-  const float most = p.hyper.max_value;
+  const float most = p.hyper.clip_value;
   if (most > 0.0f) g = g > most ? most : g < -most ? -most : g;
   if (p.hyper.l1 != 0.0f) g += w > 0.0f ? p.hyper.l1 : w < 0.0f ? -p.hyper.l1 : 0.0f;
   if (p.hyper.l2 != 0.0f) g += 2.0f * p.hyper.l2 * w;
@@ -131,8 +131,10 @@ struct Rule<MP_OPT_SGD> : RuleDefaults {
     const float w_norm = norm_of(squares.w), g_norm = norm_of(squares.u);
     if (w_norm == 0.0f || g_norm == 0.0f) return 1.0f;
     const float ratio = finite_quotient(
-        p.hyper.trust * w_norm, g_norm + p.hyper.weight_decay * w_norm + p.hyper.eps, [&] {
-          const double w = sqrt(squares.w), trust = p.hyper.trust, decay = p.hyper.weight_decay;
+        p.hyper.trust_coefficient * w_norm, g_norm + p.hyper.weight_decay * w_norm + p.hyper.eps,
+        [&] {
+          const double w = sqrt(squares.w), trust = p.hyper.trust_coefficient,
+                       decay = p.hyper.weight_decay;
           return trust * w / (sqrt(squares.u) + decay * w + static_cast<double>(p.hyper.eps));
         });
     if (p.flags & MP_OPT_FLAG_LARS) return ratio;

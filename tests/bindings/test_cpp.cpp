@@ -124,8 +124,8 @@ TEST_CASE("C++: every handle frees what it made, once, wherever it has been move
     tensors.data = data + 1;
     const mp::tensor_list grads = mp::tensor_list::create(context, tensors);
     const int before = counts.allocated - counts.freed;
-    mp_param_group_t hyper;
-    mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("AdamW", hyper, 0.5f);
+    mp_param_group_t group;
+    mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("AdamW", group, 0.5f);
     adamw.grads = grads;
     adamw.master = masters;
     mp::optimizer optimizer = mp::optimizer::create(context, adamw);
@@ -157,8 +157,8 @@ TEST_CASE("C++: a checkpoint restores masters, moments, step, scaler and copies"
   };
   const mp::tensor_list masters = list_of(master, MP_FP32), models = list_of(model, MP_FP16),
                         grads = list_of(grad, MP_FP32);
-  mp_param_group_t hyper;
-  mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("adamw", hyper, 0.5f);
+  mp_param_group_t group;
+  mp_optimizer_desc_t adamw = mp::optimizer_desc_from_name("adamw", group, 0.5f);
   adamw.grads = grads;
   adamw.master = masters;
   adamw.model = models;

@@ -64,10 +64,10 @@ struct Perceptron {
   }
 
   mp::optimizer make_sgd() const {
-    mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.5f);
-    hyper.beta1 = 0.0f;
+    mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.5f);
+    group.beta1 = 0.0f;
     mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
-    desc.groups = &hyper;
+    desc.groups = &group;
     const mp::graph_lists lists = graph.lists();
     desc.grads = lists.grads;
     desc.master = lists.master;

@@ -19,7 +19,7 @@ static const mp_scaler_config_t *config_of_state;
     (s, size, MP_SCALER_PRESET_MEGATRON))                                                          \
   X(mp_scaler_config_from_name, mp_scaler_config_t, config, ("LogMax", s, size))                   \
   X(mp_scaler_state_init, mp_scaler_state_t, state, (s, size, config_of_state))                    \
-  X(mp_param_group_init, mp_param_group_t, hyper, (s, size, MP_OPT_ADAM, 0.5f))                    \
+  X(mp_param_group_init, mp_param_group_t, group, (s, size, MP_OPT_ADAM, 0.5f))                    \
   X(mp_optimizer_desc_init, mp_optimizer_desc_t, desc, (s, size, MP_OPT_LAMB))                     \
   X(mp_model_options_init, mp_model_options_t, options, (s, size))                                 \
   X(mp_comm_init, mp_comm_t, comm, (s, size))                                                      \
@@ -127,7 +127,7 @@ static void test_numbers_that_are_no_enumerators(void) {
     const mp_scaler_config_t config = mp_scaler_config_default((mp_scaler_policy_t)n);
     const mp_optimizer_desc_t optimizer = mp_optimizer_desc_default((mp_optimizer_kind_t)n);
     const mp_autocast_config_t autocast = mp_autocast_config_default(dtype);
-    const mp_param_group_t hyper = mp_param_group_default((mp_optimizer_kind_t)n, 0.5f);
+    const mp_param_group_t group = mp_param_group_default((mp_optimizer_kind_t)n, 0.5f);
     const int kept[] = {
         (int)gemm.dtype_ab, (int)gemm.dtype_cd,   (int)conv.dtype,      (int)conv.dtype_out,
         (int)pointwise.op,  (int)pointwise.dtype, (int)rnn.cell,        (int)pointwise.dtype_b,
@@ -136,7 +136,7 @@ static void test_numbers_that_are_no_enumerators(void) {
         (int)dropout.dtype, (int)config.policy,   (int)autocast.low};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
       check(kept[f] == n, "an unknown number is kept");
-    check((int)optimizer.kind == n && hyper.lr == 0.5f, "an unknown number is kept");
+    check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown number is kept");
   }
 }
 
@@ -145,9 +145,11 @@ static void test_without_defaults(void) {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_state_t state;
   MP_INIT_STRUCT(&state);
-  const mp_scaler_preset_t none = (mp_scaler_preset_t)11;
+  const mp_scaler_preset_t none = (mp_scaler_preset_t)0;
   FAILS(mp_scaler_config_init_preset, (&config, sizeof config, none), MP_ERROR_INVALID_ARGUMENT,
         "preset");
+  FAILS(mp_scaler_config_init_preset, (&config, sizeof config, (mp_scaler_preset_t)12),
+        MP_ERROR_INVALID_ARGUMENT, "preset");
   check(all_are((const unsigned char *)&config, sizeof config, 0),
         "an unknown preset leaves zeros");
   config = mp_scaler_config_preset(none);
@@ -184,38 +186,38 @@ static void test_optimizer_names(void) {
                                               MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD, MP_OPT_RMSPROP,
                                               MP_OPT_ADAM};
   mp_optimizer_desc_t desc;
-  mp_param_group_t hyper;
+  mp_param_group_t group;
   for (int i = 0; i < 7; i++) {
     mp_optimizer_desc_t wanted = mp_optimizer_desc_default(kinds[i]);
-    mp_param_group_t wanted_hyper = mp_param_group_default(kinds[i], 0.5f);
+    mp_param_group_t wanted_group = mp_param_group_default(kinds[i], 0.5f);
     if (i == 6) {
       wanted.flags = MP_OPT_FLAG_DECOUPLED_DECAY;
-      wanted_hyper.weight_decay = 0.01f;
+      wanted_group.weight_decay = 0.01f;
     }
-    wanted.groups = &hyper;
-    check(mp_optimizer_desc_from_name(names[i], &desc, sizeof desc, &hyper, sizeof hyper, 0.5f) ==
+    wanted.groups = &group;
+    check(mp_optimizer_desc_from_name(names[i], &desc, sizeof desc, &group, sizeof group, 0.5f) ==
                   MP_SUCCESS &&
               memcmp(&desc, &wanted, sizeof desc) == 0 &&
-              memcmp(&hyper, &wanted_hyper, sizeof hyper) == 0,
+              memcmp(&group, &wanted_group, sizeof group) == 0,
           names[i]);
   }
   static const char *const unknown[] = {"", "adamw ", "adamwx", "MP_OPT_ADAM"};
   for (int i = 0; i < 4; i++) {
     memset(&desc, kPattern, sizeof desc);
-    FAILS(mp_optimizer_desc_from_name, (unknown[i], &desc, sizeof desc, &hyper, sizeof hyper, 0.5f),
+    FAILS(mp_optimizer_desc_from_name, (unknown[i], &desc, sizeof desc, &group, sizeof group, 0.5f),
           MP_ERROR_NOT_FOUND, "adamw");
     check(all_are((const unsigned char *)&desc, sizeof desc, 0), "an unknown name leaves zeros");
   }
   const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
-  FAILS(mp_optimizer_desc_from_name, (NULL, &desc, sizeof desc, &hyper, sizeof hyper, 0.5f), bad,
+  FAILS(mp_optimizer_desc_from_name, (NULL, &desc, sizeof desc, &group, sizeof group, 0.5f), bad,
         "name");
-  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, sizeof desc, NULL, sizeof hyper, 0.5f), bad,
-        "hyper");
-  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, sizeof desc, &hyper, 8, 0.5f),
-        MP_ERROR_STRUCT_SIZE, "hyper");
-  FAILS(mp_optimizer_desc_from_name, ("adam", NULL, sizeof desc, &hyper, sizeof hyper, 0.5f), bad,
+  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, sizeof desc, NULL, sizeof group, 0.5f), bad,
+        "group");
+  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, sizeof desc, &group, 8, 0.5f),
+        MP_ERROR_STRUCT_SIZE, "group");
+  FAILS(mp_optimizer_desc_from_name, ("adam", NULL, sizeof desc, &group, sizeof group, 0.5f), bad,
         "desc");
-  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, 8, &hyper, sizeof hyper, 0.5f),
+  FAILS(mp_optimizer_desc_from_name, ("adam", &desc, 8, &group, sizeof group, 0.5f),
         MP_ERROR_STRUCT_SIZE, "struct_size");
 }
 

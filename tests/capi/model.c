@@ -35,7 +35,7 @@ static mp_status_t call_copy(void *s) {
 static void test_options(void) {
   const struct field_case fields[] = {
       OPTIONS_FIELD(flags, i, MP_OPT_FLAG_NESTEROV, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(flags, i, 1 << 3, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(flags, i, 1 << 9, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(t, p, NULL, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(t, p, at(4), MP_ERROR_MISALIGNED),
       OPTIONS_FIELD(overflows, p, at(4), MP_ERROR_MISALIGNED),
@@ -81,14 +81,14 @@ static void test_lists(void) {
 
 static void test_checkpoint(void) {
   mp_tensor_list_t grads = list_of(context, 4096, MP_FP16, kCount, 24), m, v;
-  mp_param_group_t hyper;
+  mp_param_group_t group;
   mp_optimizer_desc_t desc;
   mp_optimizer_t optimizer;
   mp_scaler_t scaler, foreign;
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   WORKS(mp_scaler_create(&scaler, context, &config));
   WORKS(mp_scaler_create(&foreign, other_context, &config));
-  WORKS(mp_optimizer_desc_from_name("adam", &desc, sizeof desc, &hyper, sizeof hyper, 0.1f));
+  WORKS(mp_optimizer_desc_from_name("adam", &desc, sizeof desc, &group, sizeof group, 0.1f));
   desc.grads = grads;
   desc.master = master;
   desc.model = model;

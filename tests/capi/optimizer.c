@@ -56,11 +56,11 @@ static void destroy_lists(void) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mp_tensor_list_destroy(all[i]);
 }
 
-static mp_param_group_t hyper; /* of the optimizers that the subjects below create */
+static mp_param_group_t group; /* of the optimizers that the subjects below create */
 
 static mp_optimizer_desc_t desc_of(mp_optimizer_kind_t kind) {
   mp_optimizer_desc_t d = mp_optimizer_desc_default(kind);
-  d.groups = &hyper;
+  d.groups = &group;
   d.grads = lists.grads;
   d.master = lists.master;
   d.model = lists.model;
@@ -70,7 +70,7 @@ static mp_optimizer_desc_t desc_of(mp_optimizer_kind_t kind) {
 }
 
 static void init_kind(void *s, mp_optimizer_kind_t kind, uint32_t more_flags) {
-  hyper = mp_param_group_default(kind, 0.1f);
+  group = mp_param_group_default(kind, 0.1f);
   mp_optimizer_desc_t d = desc_of(kind);
   d.flags |= more_flags;
   memcpy(s, &d, sizeof d);
@@ -110,7 +110,7 @@ static void test_create(void) {
       OPTIMIZER_FIELD(kind, i, 0),
       OPTIMIZER_FIELD(kind, i, 7),
       OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NESTEROV),
-      OPTIMIZER_FIELD(flags, i, 1 << 3),
+      OPTIMIZER_FIELD(flags, i, 1 << 9),
       OPTIMIZER_FIELD(num_groups, i, 0),
       OPTIMIZER_FIELD(groups, p, NULL),
       OPTIMIZER_FIELD(tensor_group, p, bad_group),
@@ -194,7 +194,7 @@ static void test_create(void) {
     check_fields(&subject, kinds[i].cases, kinds[i].count);
   }
 
-  hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
+  group = mp_param_group_default(MP_OPT_SGD, 0.1f);
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);
   FAILS(mp_optimizer_create, (NULL, context, &d), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   FAILS(mp_optimizer_create, (&out.optimizer, NULL, &d), MP_ERROR_INVALID_ARGUMENT, "context");
@@ -207,7 +207,7 @@ static void test_create(void) {
   d.grads = lists.grads;
   d.m = NULL; /* allocated */
   WORKS(call_optimizer(&d));
-  hyper.beta1 = 0.0f;
+  group.beta1 = 0.0f;
   WORKS(call_optimizer(&d));
   d.grads = d.extra_grads = lists.m; /* both are read only */
   WORKS(call_optimizer(&d));
@@ -218,7 +218,7 @@ static void test_create(void) {
 
 static uint32_t flags; /* of the optimizers below */
 
-static void init_hyper(void *s) {
+static void init_group(void *s) {
   const mp_param_group_t h =
       mp_param_group_default(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, 0.1f);
   memcpy(s, &h, sizeof h);
@@ -232,48 +232,49 @@ static mp_status_t call_groups(void *s) {
   return call_optimizer(&d);
 }
 
-static mp_optimizer_t optimizer; /* of init_hyper's kind */
+static mp_optimizer_t optimizer; /* of init_group's kind */
 
-static mp_status_t call_set_hyper(void *s) {
+static mp_status_t call_set_group(void *s) {
   return mp_optimizer_set_group(optimizer, 0, s, NULL);
 }
 
-#define HYPER_FIELD(field, v) FIELD(mp_param_group_t, field, f, v, MP_ERROR_INVALID_ARGUMENT)
-#define HYPER_INT_FIELD(field, v) FIELD(mp_param_group_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
+#define GROUP_FIELD(field, v) FIELD(mp_param_group_t, field, f, v, MP_ERROR_INVALID_ARGUMENT)
+#define GROUP_INT_FIELD(field, v) FIELD(mp_param_group_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
 
-static void check_hyper(const char *function, const char *parameter, mp_status_t (*call)(void *)) {
+static void check_group(const char *function, const char *parameter, mp_status_t (*call)(void *)) {
   const struct field_case adam[] = {
-      HYPER_FIELD(lr, NAN),
-      HYPER_FIELD(lr, -0.1f),
-      HYPER_FIELD(eps, 0.0f),
-      HYPER_FIELD(weight_decay, INFINITY),
-      HYPER_FIELD(weight_decay, NAN),
-      HYPER_FIELD(weight_decay, -0.1f),
-      HYPER_FIELD(eps, NAN),
-      HYPER_FIELD(eps, -1e-8f),
-      HYPER_FIELD(dampening, NAN),
-      HYPER_FIELD(beta1, 1.0f),
-      HYPER_FIELD(beta1, -0.1f),
-      HYPER_FIELD(beta2, 1.0f),
-      HYPER_FIELD(beta2, NAN),
-      HYPER_FIELD(l1, NAN),
-      HYPER_FIELD(l1, -0.1f),
-      HYPER_FIELD(l2, INFINITY),
-      HYPER_FIELD(l2, NAN),
-      HYPER_FIELD(l2, -0.1f),
-      HYPER_FIELD(max_value, -1.0f),
-      HYPER_FIELD(max_value, NAN),
-      HYPER_FIELD(max_tensor_norm, -1.0f),
-      HYPER_FIELD(max_tensor_norm, NAN),
-      HYPER_INT_FIELD(lr_schedule, -1),
-      HYPER_INT_FIELD(lr_schedule, 5),
-      HYPER_INT_FIELD(warmup_steps, -1),
+      GROUP_FIELD(lr, NAN),
+      GROUP_FIELD(lr, -0.1f),
+      GROUP_FIELD(eps, 0.0f),
+      GROUP_FIELD(weight_decay, INFINITY),
+      GROUP_FIELD(weight_decay, NAN),
+      GROUP_FIELD(weight_decay, -0.1f),
+      GROUP_FIELD(eps, NAN),
+      GROUP_FIELD(eps, -1e-8f),
+      GROUP_FIELD(dampening, NAN),
+      GROUP_FIELD(beta1, 1.0f),
+      GROUP_FIELD(beta1, -0.1f),
+      GROUP_FIELD(beta2, 1.0f),
+      GROUP_FIELD(beta2, NAN),
+      GROUP_FIELD(l1, NAN),
+      GROUP_FIELD(l1, -0.1f),
+      GROUP_FIELD(l2, INFINITY),
+      GROUP_FIELD(l2, NAN),
+      GROUP_FIELD(l2, -0.1f),
+      GROUP_FIELD(clip_value, -1.0f),
+      GROUP_FIELD(clip_value, NAN),
+      GROUP_FIELD(max_tensor_norm, -1.0f),
+      GROUP_FIELD(max_tensor_norm, NAN),
+      GROUP_INT_FIELD(lr_schedule, -1),
+      GROUP_INT_FIELD(lr_schedule, 0),
+      GROUP_INT_FIELD(lr_schedule, 6),
+      GROUP_INT_FIELD(warmup_steps, -1),
   };
   const struct field_case nesterov[] = {
-      HYPER_FIELD(lr, INFINITY), HYPER_FIELD(beta1, -0.1f),    HYPER_FIELD(beta1, NAN),
-      HYPER_FIELD(beta1, 0.0f),  HYPER_FIELD(dampening, 0.1f),
+      GROUP_FIELD(lr, INFINITY), GROUP_FIELD(beta1, -0.1f),    GROUP_FIELD(beta1, NAN),
+      GROUP_FIELD(beta1, 0.0f),  GROUP_FIELD(dampening, 0.1f),
   };
-  const struct subject subject = {function, parameter, sizeof(mp_param_group_t), init_hyper, call};
+  const struct subject subject = {function, parameter, sizeof(mp_param_group_t), init_group, call};
   if (flags == MP_OPT_FLAG_NESTEROV) {
     check_fields(&subject, nesterov, sizeof nesterov / sizeof *nesterov);
   } else {
@@ -296,16 +297,16 @@ static void check_schedules(void) {
   const struct subject subject = {"mp_optimizer_create", "groups[0] (schedule)",
                                   sizeof(mp_param_group_t), init_schedule, call_groups};
   const struct field_case polynomial[] = {
-      HYPER_INT_FIELD(decay_steps, 0),
-      HYPER_FIELD(lr_end, NAN),
-      HYPER_FIELD(decay_power, 0.0f),
-      HYPER_FIELD(decay_power, INFINITY),
+      GROUP_INT_FIELD(decay_steps, 0),
+      GROUP_FIELD(lr_end, NAN),
+      GROUP_FIELD(decay_power, 0.0f),
+      GROUP_FIELD(decay_power, INFINITY),
   };
-  const struct field_case cosine[] = {HYPER_INT_FIELD(decay_steps, 0),
-                                      HYPER_FIELD(lr_end, INFINITY)};
-  const struct field_case exponential[] = {HYPER_INT_FIELD(decay_steps, -1),
-                                           HYPER_FIELD(decay_rate, 0.0f),
-                                           HYPER_FIELD(decay_rate, NAN)};
+  const struct field_case cosine[] = {GROUP_INT_FIELD(decay_steps, 0),
+                                      GROUP_FIELD(lr_end, INFINITY)};
+  const struct field_case exponential[] = {GROUP_INT_FIELD(decay_steps, -1),
+                                           GROUP_FIELD(decay_rate, 0.0f),
+                                           GROUP_FIELD(decay_rate, NAN)};
   schedule = MP_LR_POLYNOMIAL;
   check_fields(&subject, polynomial, sizeof polynomial / sizeof *polynomial);
   schedule = MP_LR_COSINE;
@@ -314,29 +315,29 @@ static void check_schedules(void) {
   check_fields(&subject, exponential, sizeof exponential / sizeof *exponential);
 }
 
-/** `trust` counts with MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS only. */
+/** `trust_coefficient` counts with MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS only. */
 static void check_trust(void) {
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);
-  hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
-  hyper.trust = 0.0f;
+  group = mp_param_group_default(MP_OPT_SGD, 0.1f);
+  group.trust_coefficient = 0.0f;
   WORKS(call_optimizer(&d));
   static const uint32_t adaptive[] = {MP_OPT_FLAG_LARC, MP_OPT_FLAG_LARS};
   for (int i = 0; i < 2; i++) {
     d.flags = adaptive[i];
-    hyper.trust = 0.0f;
-    check_failure("trust = 0", "mp_optimizer_create", call_optimizer(&d), MP_ERROR_INVALID_ARGUMENT,
-                  "trust");
-    hyper.trust = NAN;
-    check_failure("trust = NAN", "mp_optimizer_create", call_optimizer(&d),
-                  MP_ERROR_INVALID_ARGUMENT, "trust");
-    hyper.trust = 0.001f;
+    group.trust_coefficient = 0.0f;
+    check_failure("trust_coefficient = 0", "mp_optimizer_create", call_optimizer(&d),
+                  MP_ERROR_INVALID_ARGUMENT, "trust_coefficient");
+    group.trust_coefficient = NAN;
+    check_failure("trust_coefficient = NAN", "mp_optimizer_create", call_optimizer(&d),
+                  MP_ERROR_INVALID_ARGUMENT, "trust_coefficient");
+    group.trust_coefficient = 0.001f;
     WORKS(call_optimizer(&d));
   }
 }
 
 static mp_optimizer_t make_optimizer(mp_optimizer_kind_t kind, mp_tensor_list_t m, float beta1) {
-  hyper = mp_param_group_default(kind, 0.1f);
-  hyper.beta1 = beta1;
+  group = mp_param_group_default(kind, 0.1f);
+  group.beta1 = beta1;
   mp_optimizer_desc_t d = desc_of(kind);
   d.flags = flags;
   d.m = m;
@@ -345,14 +346,14 @@ static mp_optimizer_t make_optimizer(mp_optimizer_kind_t kind, mp_tensor_list_t 
   return made;
 }
 
-static void test_hyper(void) {
+static void test_group(void) {
   static const uint32_t kinds[] = {0, MP_OPT_FLAG_NESTEROV};
   for (int i = 0; i < 2; i++) {
     flags = kinds[i];
     optimizer =
         make_optimizer(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, lists.m, 0.9f);
-    check_hyper("mp_optimizer_create", "groups[0]", call_groups);
-    check_hyper("mp_optimizer_set_group", "hyper", call_set_hyper);
+    check_group("mp_optimizer_create", "groups[0]", call_groups);
+    check_group("mp_optimizer_set_group", "group", call_set_group);
     mp_optimizer_destroy(optimizer);
   }
   flags = 0;
@@ -360,8 +361,8 @@ static void test_hyper(void) {
   const mp_param_group_t h = mp_param_group_default(MP_OPT_SGD, 0.1f);
   optimizer = make_optimizer(MP_OPT_SGD, NULL, 0.0f);
   FAILS(mp_optimizer_set_group, (optimizer, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "beta1");
-  FAILS(mp_optimizer_set_group, (optimizer, 1, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "group");
-  FAILS(mp_optimizer_set_group, (optimizer, 0, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "hyper");
+  FAILS(mp_optimizer_set_group, (optimizer, 1, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "index");
+  FAILS(mp_optimizer_set_group, (optimizer, 0, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "group");
   FAILS(mp_optimizer_set_group, (NULL, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   mp_optimizer_destroy(optimizer);
 
@@ -434,7 +435,7 @@ static void test_optimizer_step(void) {
 void test_optimizer(void) {
   make_lists();
   test_create();
-  test_hyper();
+  test_group();
   optimizer = make_optimizer(MP_OPT_ADAM, lists.m, 0.9f);
   test_optimizer_step();
   mp_optimizer_destroy(optimizer);

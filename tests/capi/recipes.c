@@ -70,10 +70,10 @@ static void begin(enum place optimized) {
   window_discarded = at(0);
   fill(kMasters, MP_FP32, 100.0f);
 
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 1.0f);
-  hyper.beta1 = 0.0f;
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 1.0f);
+  group.beta1 = 0.0f;
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
-  desc.groups = &hyper;
+  desc.groups = &group;
   desc.grads = optimized == kSums ? sums : grads;
   desc.master = masters;
   desc.model = models;

@@ -31,16 +31,27 @@ static mp_status_t call_config(void *s) {
 static void test_create(void) {
   policy = MP_SCALER_POLICY_STATIC;
   const struct field_case any[] = {
-      CONFIG_FIELD(policy, i, 4),         CONFIG_FIELD(policy, i, -1),
-      CONFIG_FIELD(flags, i, 2),          CONFIG_FIELD(flags, i, MP_SCALER_FLAG_REFILL_EACH_STEP),
-      CONFIG_FIELD(init_scale, f, 0.0f),  CONFIG_FIELD(init_scale, f, -1.0f),
-      CONFIG_FIELD(init_scale, f, NAN),   CONFIG_FIELD(init_scale, f, INFINITY),
-      CONFIG_FIELD(init_scale, f, 0.5f),  CONFIG_FIELD(init_scale, f, 33554432.0f),
-      CONFIG_FIELD(min_scale, f, 0.0f),   CONFIG_FIELD(min_scale, f, NAN),
-      CONFIG_FIELD(min_scale, f, 1e-40f), CONFIG_FIELD(max_scale, f, INFINITY),
-      CONFIG_FIELD(max_scale, f, NAN),    CONFIG_FIELD(max_scale, f, -1.0f),
-      CONFIG_FIELD(max_scale, f, 0.0f),   CONFIG_FIELD(max_consecutive_skips, i, -1),
-      CONFIG_FIELD(history, i, -1),       CONFIG_FIELD(history, i, 16777217),
+      CONFIG_FIELD(policy, i, 0),
+      CONFIG_FIELD(policy, i, 5),
+      CONFIG_FIELD(policy, i, -1),
+      CONFIG_FIELD(flags, i, 2),
+      CONFIG_FIELD(flags, i, MP_SCALER_FLAG_REFILL_EACH_STEP),
+      CONFIG_FIELD(init_scale, f, 0.0f),
+      CONFIG_FIELD(init_scale, f, -1.0f),
+      CONFIG_FIELD(init_scale, f, NAN),
+      CONFIG_FIELD(init_scale, f, INFINITY),
+      CONFIG_FIELD(init_scale, f, 0.5f),
+      CONFIG_FIELD(init_scale, f, 33554432.0f),
+      CONFIG_FIELD(min_scale, f, 0.0f),
+      CONFIG_FIELD(min_scale, f, NAN),
+      CONFIG_FIELD(min_scale, f, 1e-40f),
+      CONFIG_FIELD(max_scale, f, INFINITY),
+      CONFIG_FIELD(max_scale, f, NAN),
+      CONFIG_FIELD(max_scale, f, -1.0f),
+      CONFIG_FIELD(max_scale, f, 0.0f),
+      CONFIG_FIELD(max_consecutive_skips, i, -1),
+      CONFIG_FIELD(history_length, i, -1),
+      CONFIG_FIELD(history_length, i, 16777217),
       CONFIG_FIELD(reserved0, i, 1),
   };
   CHECK_CONFIG("config", any);
@@ -162,6 +173,7 @@ static void test_state(void) {
                               init_state, call_set_state};
   const struct field_case fields[] = {
       STATE_FIELD(policy, i, MP_SCALER_POLICY_BACKOFF),
+      STATE_FIELD(policy, i, 0),
       STATE_FIELD(policy, i, 77),
       STATE_FIELD(scale, f, 0.0f),
       STATE_FIELD(scale, f, NAN),

@@ -14,11 +14,11 @@ static mp_tensor_list_t list_at(size_t offset, mp_dtype_t dtype) {
 }
 
 static void make_optimizer(mp_tensor_list_t grads, mp_tensor_list_t master, float max_tensor_norm) {
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.1f);
-  hyper.beta1 = 0.0f;
-  hyper.max_tensor_norm = max_tensor_norm;
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.1f);
+  group.beta1 = 0.0f;
+  group.max_tensor_norm = max_tensor_norm;
   mp_optimizer_desc_t d = mp_optimizer_desc_default(MP_OPT_SGD);
-  d.groups = &hyper;
+  d.groups = &group;
   d.grads = grads;
   d.master = master;
   WORKS(mp_optimizer_create(&optimizer, context, &d));

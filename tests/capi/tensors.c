@@ -224,8 +224,8 @@ static void test_overlaps(mp_tensor_list_t list) {
   const mp_comm_t alone = mp_comm_default();
   mp_scaler_t scaler = NULL;
   WORKS(mp_scaler_create(&scaler, context, &config));
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.5f);
-  hyper.beta1 = 0.0f;
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.5f);
+  group.beta1 = 0.0f;
   for (int i = 0; i < 2; i++) {
     mp_tensor_list_t o = overlapping[i];
     FAILS(mp_unscale, (list, o, at(2048), at(2052), NULL), bad, "out: data[2]");
@@ -236,7 +236,7 @@ static void test_overlaps(mp_tensor_list_t list) {
     WORKS(mp_l2norm(o, at(2048), NULL, NULL));
     WORKS(mp_unscale(o, list, at(2048), at(2052), NULL));
     mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
-    sgd.groups = &hyper;
+    sgd.groups = &group;
     sgd.grads = apart;
     sgd.master = o;
     FAILS(mp_optimizer_create, (&out.optimizer, context, &sgd), bad, "master: data[2]");
@@ -245,7 +245,7 @@ static void test_overlaps(mp_tensor_list_t list) {
   WORKS(mp_unscale(list, separate, at(2048), at(2052), NULL));
 
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
-  sgd.groups = &hyper;
+  sgd.groups = &group;
   sgd.grads = overlapping[0];
   sgd.master = list;
   mp_optimizer_t optimizer = NULL;

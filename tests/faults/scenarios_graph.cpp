@@ -257,10 +257,10 @@ void train_graph(Run &run) {
   net.bind(net.labels, run.integers({1, 0, 9, 4}));
   mp_tensor_list_t grads = nullptr, master = nullptr, model = nullptr;
   FAULTY_CALL(run, mp_graph_get_lists, net.graph, &grads, &master, &model);
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.125f);
-  hyper.beta1 = 0.0f;  // no list of momenta
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.125f);
+  group.beta1 = 0.0f;  // no list of momenta
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
-  desc.groups = &hyper;
+  desc.groups = &group;
   desc.grads = grads;
   desc.master = master;
   desc.model = model;

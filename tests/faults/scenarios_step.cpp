@@ -37,7 +37,7 @@ struct Tensors {
 
 mp_scaler_t make_scaler(Run &run, mp_scaler_policy_t policy) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
-  config.history = 5;
+  config.history_length = 5;
   if (policy == MP_SCALER_POLICY_BACKOFF) config.init_scale = 8.0f;
   mp_scaler_t scaler = nullptr;
   FAULTY_CREATE(run, mp_scaler_create, scaler, run.context(), &config);
@@ -63,12 +63,12 @@ struct Training {
         m(run, MP_FP32, 4),
         v(run, MP_FP32, 4, kind == MP_OPT_NOVOGRAD ? kOne : kNumel) {
     for (uint32_t t = 0; t < kCount; ++t) clear(run, m.data[t], t), clear(run, v.data[t], t);
-    mp_param_group_t hyper = mp_param_group_default(kind, 0.125f);
-    hyper.max_tensor_norm = kind == MP_OPT_SGD ? 3.0f : 0.0f;
-    if (kind == MP_OPT_SGD) hyper.beta1 = 0.5f;
+    mp_param_group_t group = mp_param_group_default(kind, 0.125f);
+    group.max_tensor_norm = kind == MP_OPT_SGD ? 3.0f : 0.0f;
+    if (kind == MP_OPT_SGD) group.beta1 = 0.5f;
     mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
     desc.flags = flags;
-    desc.groups = &hyper;
+    desc.groups = &group;
     desc.grads = grads.list;
     desc.master = master.list;
     desc.model = model.list;
@@ -193,8 +193,8 @@ template <mp_optimizer_kind_t kKind>
 void take_steps_of(Run &run) {
   const Training training(run, kKind);
   FAULTY_CALL(run, mp_scale_step, training.optimizer, nullptr, nullptr, nullptr);
-  mp_param_group_t hyper = mp_param_group_default(kKind, 0.25f);
-  FAULTY_CALL(run, mp_optimizer_set_group, training.optimizer, 0, &hyper, nullptr);
+  mp_param_group_t group = mp_param_group_default(kKind, 0.25f);
+  FAULTY_CALL(run, mp_optimizer_set_group, training.optimizer, 0, &group, nullptr);
   FAULTY_CALL(run, mp_optimizer_step, training.optimizer, nullptr, nullptr, nullptr);
   float *const loss = run.floats(1);
   FAULTY_CALL(run, mp_optimizer_regularization, training.optimizer, loss, nullptr);

@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const auto policy = static_cast<mp_scaler_policy_t>(bytes.ConsumeIntegralInRange(0, 3));
   mp_scaler_config_t config = mp_scaler_config_default(policy);
   change_some(config, bytes);
-  config.history = 0;
+  config.history_length = 0;
   mp_scaler_t scaler = nullptr;
   if (mp_scaler_create(&scaler, context, &config) != MP_SUCCESS) return 0;
   mp_scaler_state_t state = mp_scaler_state_default(&config);

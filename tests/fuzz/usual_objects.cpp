@@ -30,8 +30,8 @@ mp_tensor_list_t make_list(World &world, mp_context_t context, mp_dtype_t dtype,
 
 void make_optimizer(World &world, mp_context_t context) {
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_ADAM);
-  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_ADAM, 1e-3f);
-  desc.groups = &hyper;
+  const mp_param_group_t group = mp_param_group_default(MP_OPT_ADAM, 1e-3f);
+  desc.groups = &group;
   desc.grads = make_list(world, context, MP_FP16, 2);
   desc.master = make_list(world, context, MP_FP32, 4);
   desc.m = make_list(world, context, MP_FP32, 6);

@@ -75,10 +75,10 @@ static void create(struct training *t) {
   CHECK(mp_graph_bind(t->graph, t->x, t->images));
   CHECK(mp_graph_bind(t->graph, t->labels, t->classes));
 
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.5f);
-  hyper.beta1 = 0.0f;
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.5f);
+  group.beta1 = 0.0f;
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
-  sgd.groups = &hyper;
+  sgd.groups = &group;
   CHECK(mp_graph_get_lists(t->graph, &sgd.grads, &sgd.master, &sgd.model));
   CHECK(mp_optimizer_create(&t->optimizer, context, &sgd));
   const mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);

@@ -182,9 +182,9 @@ Trainer::Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list
     data.push_back(momentum_.back()->data());
   }
   m_ = make_tensor_list(data, numel, std::vector<mp_dtype_t>(numel.size(), MP_FP32));
-  mp_param_group_t hyper = mp_param_group_default(MP_OPT_SGD, 0.125f);
+  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.125f);
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
-  desc.groups = &hyper;
+  desc.groups = &group;
   desc.grads = grads;
   desc.master = master;
   desc.model = model;

@@ -68,12 +68,12 @@ std::vector<SoakProgram> soak_programs() {
                                                  MP_OPT_FLAG_DECOUPLED_DECAY, 1e-3f));
   all.push_back(
       with<MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX>("logmax", "adagrad", MP_OPT_ADAGRAD, 0, 0.01f));
-  for (SoakProgram &soak : all) soak.program.hyper.weight_decay = 0.01f;
-  all[1].program.hyper.lr_schedule = MP_LR_COSINE;
-  all[1].program.hyper.warmup_steps = 20;
-  all[1].program.hyper.decay_steps = 2000;
-  all[1].program.hyper.lr_end = 1e-4f;
-  all[5].program.hyper.beta1 = 0.9f;
+  for (SoakProgram &soak : all) soak.program.group.weight_decay = 0.01f;
+  all[1].program.group.lr_schedule = MP_LR_COSINE;
+  all[1].program.group.warmup_steps = 20;
+  all[1].program.group.decay_steps = 2000;
+  all[1].program.group.lr_end = 1e-4f;
+  all[5].program.group.beta1 = 0.9f;
   return all;
 }
 

@@ -36,7 +36,7 @@ Training::Training(const Program &program, const mp_allocator_t *allocator)
       scaler_(make_scaler(context_.get(), program.scaler)) {
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(program.rule);
   desc.flags = program.rule_flags;
-  desc.groups = &program.hyper;
+  desc.groups = &program.group;
   desc.num_groups = 1;
   desc.grads = network_.grads();
   desc.master = network_.master();

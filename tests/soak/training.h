@@ -15,7 +15,7 @@ struct Program {
   mp_scaler_config_t scaler;
   mp_optimizer_kind_t rule;
   uint32_t rule_flags;
-  mp_param_group_t hyper;
+  mp_param_group_t group;
 };
 
 /// What is put into a gradient before the step.

@@ -201,7 +201,7 @@ inline std::vector<OptimizerSpec> all_rules() {
   averaged.groups[0].dampening = averaged.groups[0].beta1;
   lars.flags = MP_OPT_FLAG_LARS | MP_OPT_FLAG_NESTEROV;
   lars.groups[0].eps = .5f;
-  eager.groups[0].trust = 1e4f;  // a = 1
+  eager.groups[0].trust_coefficient = 1e4f;  // a = 1
   std::vector<OptimizerSpec> rules = {
       spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0)),
       spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f)),
@@ -236,7 +236,7 @@ inline OptimizerSpec with_everything(OptimizerSpec spec) {
   mp_param_group_t &hyper = spec.groups[0];
   hyper.eps = .01f;  // where the parts of g cancel, g / |g| would amplify their rounding errors
   hyper.max_tensor_norm = 2.0f;
-  hyper.max_value = .75f;
+  hyper.clip_value = .75f;
   hyper.l1 = .03f;
   hyper.l2 = .01f;
   hyper.lr_schedule = MP_LR_COSINE;

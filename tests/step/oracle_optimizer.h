@@ -101,7 +101,7 @@ inline std::vector<Bounded> final_gradients(const TensorStep &s,
   for (size_t i = 0; i < gradients.size(); ++i) {
     Bounded g = Bounded(gradients[i]) * scale;
     const double w = old[i].w.value;
-    if (s.hyper.max_value > 0.0f) g = clamped_to(g, s.hyper.max_value);
+    if (s.hyper.clip_value > 0.0f) g = clamped_to(g, s.hyper.clip_value);
     if (l1.value != 0.0 && w != 0.0) g = w > 0.0 ? g + l1 : g - l1;
     if (l2.value != 0.0) g = g + Bounded(2.0) * l2 * w;
     if (!extra.empty()) g = g + extra[i];
@@ -198,7 +198,7 @@ inline Bounded larc_ratio(const std::vector<Weight> &tensor, const std::vector<B
   const Bounded g_norm = norm_of(g, s.chunk_elems);
   if (w_norm.value == 0.0 || g_norm.value == 0.0) return 1.0;
   const Bounded denominator = g_norm + weight_decay_of(s) * w_norm + Bounded(s.hyper.eps);
-  const Bounded ratio = Bounded(s.hyper.trust) * w_norm / denominator;
+  const Bounded ratio = Bounded(s.hyper.trust_coefficient) * w_norm / denominator;
   return s.flags & MP_OPT_FLAG_LARS ? ratio : min(1.0, ratio / lr);
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("finite: ratios of norms hold at every exponent", "[finite][optimizer]
     const double x = std::ldexp(1.0, exponent);
     OptimizerSpec lars = plain_spec({{MP_FP32, 64}});
     lars.flags = MP_OPT_FLAG_LARS;
-    lars.groups[0].trust = 0.5f;
+    lars.groups[0].trust_coefficient = 0.5f;
     OptimizerSpec lamb = lars;
     lamb.kind = MP_OPT_LAMB;
     lamb.flags = MP_OPT_FLAG_NVLAMB;
@@ -145,7 +145,7 @@ struct ReportedRun {
   explicit ReportedRun(bool has_scaler) {
     mp_scaler_config_t config = kBackoff;
     config.min_scale = 0.0f;
-    config.history = 4;
+    config.history_length = 4;
     if (has_scaler) created = make_scaler(config);
     run.master().upload(constant_values(run.master().specs(), 1.0));
   }

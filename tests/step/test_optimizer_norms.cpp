@@ -41,7 +41,7 @@ TensorValues pair_of(double first, double second) {
 TEST_CASE("optimizer norms: powers of two are exact, LARS and LARC", "[optimizer][strict]") {
   // |w| / (|g| + wd |w|) = 4 / (1 + .25 * 4) = 2 whatever the size; g + wd w = 2.
   mp_param_group_t hyper = sgd_hyper(.5f, 0, 0, .25f);
-  hyper.trust = .25f;
+  hyper.trust_coefficient = .25f;
   CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARS), 1) ==
         pair_of(3.5, 3.5));  // a = .5; w = 4 - .5 * .5 * 2
   CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARC), 1) ==

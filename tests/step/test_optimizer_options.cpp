@@ -314,7 +314,7 @@ TEST_CASE("optimizer options: extra gradients are neither scaled nor clipped",
           "[optimizer][strict]") {
   OptimizerSpec spec = plain_spec();
   spec.has_extra = true;
-  spec.groups[0].max_value = .5f;
+  spec.groups[0].clip_value = .5f;
   OptimizerRun run = plain_run(spec, 4.0, 64.0);
   run.extra()->upload(constant_values(run.extra()->specs(), 3.0));
   const DeviceFloat scale(0.25f);
@@ -331,7 +331,7 @@ TEST_CASE("optimizer options: clipping by value keeps signs and small values",
   OptimizerSpec spec = plain_spec();
   spec.grads = {{MP_FP32, 5}};
   spec.model = {};
-  spec.groups[0].max_value = 1.0f;
+  spec.groups[0].clip_value = 1.0f;
   OptimizerRun run = plain_run(spec, 0.0, 0.0);
   run.grads().upload({{-8, 8, .5, -.25, 0}});
   run.step();

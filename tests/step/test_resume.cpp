@@ -160,6 +160,9 @@ TEST_CASE("resume: a checkpoint of another training is refused and writes nothin
     refuses(bad, i < 24 ? "checkpoint" : "t = ");
   }
   std::vector<uint8_t> bad = good.checkpoint;
+  bad[7] = 1;
+  refuses(bad, "checkpoint: version = 1: must be 2");
+  bad = good.checkpoint;
   bad[32] ^= 1;
   refuses(bad, "master: numel[0] = ");
   bad = good.checkpoint;

@@ -161,7 +161,7 @@ TEST_CASE("scaler state: the history is the last updates", "[scaler][strict]") {
   for (const mp_scaler_policy_t policy : kDynamicPolicies) {
     for (const int32_t length : {1, 2, 7, 100}) {
       mp_scaler_config_t config = mp_scaler_config_default(policy);
-      config.history = length;
+      config.history_length = length;
       config.growth_interval = 2;
       ScalerRun run(config);
       Random random(1);
@@ -180,7 +180,7 @@ TEST_CASE("scaler state: the history is the last updates", "[scaler][strict]") {
 
 TEST_CASE("scaler state: each array of the history is optional", "[scaler][strict]") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  config.history = 4;
+  config.history_length = 4;
   ScalerRun run(config);
   for (const float found_inf : {0.0f, 1.0f, 0.0f}) run.update(found_inf);
   float scales[3];
@@ -197,7 +197,7 @@ TEST_CASE("scaler state: each array of the history is optional", "[scaler][stric
 
 TEST_CASE("scaler state: restoring a state empties the history", "[scaler][strict]") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  config.history = 4;
+  config.history_length = 4;
   ScalerRun run(config);
   for (int i = 0; i < 6; ++i) run.update(1.0f);
   set_state(run.get(), run.state());

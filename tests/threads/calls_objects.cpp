@@ -29,7 +29,7 @@ mptools::TensorList list_of(mp_context_t context, mp_dtype_t dtype, void *data) 
 mptools::Scaler scaler_of(mp_context_t context, mp_scaler_policy_t policy) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
   config.growth_interval = 3;
-  config.history = 8;
+  config.history_length = 8;
   mp_scaler_t scaler = nullptr;
   check(mp_scaler_create(&scaler, context, &config));
   return mptools::Scaler(scaler);
@@ -44,9 +44,9 @@ Bytes step(mp_context_t context, mp_scaler_policy_t policy, mp_optimizer_kind_t 
                             model = list_of(context, MP_FP16, operands.output(MP_FP16, kNumel)),
                             m = list_of(context, MP_FP32, operands.output(MP_FP32, kNumel)),
                             v = list_of(context, MP_FP32, operands.output(MP_FP32, kNumel));
-  const mp_param_group_t hyper = mp_param_group_default(kind, 0.01f);
+  const mp_param_group_t group = mp_param_group_default(kind, 0.01f);
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
-  desc.groups = &hyper;
+  desc.groups = &group;
   desc.grads = grads.get();
   desc.master = master.get();
   desc.model = model.get();

@@ -35,7 +35,7 @@ Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t
   m_ = make_state(context, numel, state_);
   if (kind == MP_OPT_ADAM) v_ = make_state(context, numel, state_);
 
-  const mp_param_group_t group = hyper(0.0f);  // step() sets the learning rate
+  const mp_param_group_t group = param_group(0.0f);  // step() sets the learning rate
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
   desc.groups = &group;
   const mp::graph_lists lists = network.lists();
@@ -56,7 +56,7 @@ Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t
 
 /// loss_weight is a power of two and cancels exactly: a step of SGD is linear in the gradient, and
 /// a step of Adam does not change if gradients and eps are scaled together.
-mp_param_group_t Update::hyper(float lr) const {
+mp_param_group_t Update::param_group(float lr) const {
   if (kind_ == MP_OPT_ADAM) {
     mp_param_group_t h = mp_param_group_default(MP_OPT_ADAM, lr);
     h.eps *= loss_weight_;
@@ -68,7 +68,7 @@ mp_param_group_t Update::hyper(float lr) const {
 }
 
 void Update::step(float lr, const mp_comm_t &comm) {
-  const mp_param_group_t group = hyper(lr);
+  const mp_param_group_t group = param_group(lr);
   check(mp_optimizer_set_group(optimizer_.get(), 0, &group, kStream));
   // The gradients are equal on all ranks, but an activation gradient may overflow on one rank only.
   mp_step_options_t options = mp_step_options_default();

@@ -31,7 +31,7 @@ class Update {
   void add_memory(Memory &memory) const;
 
  private:
-  mp_param_group_t hyper(float lr) const;
+  mp_param_group_t param_group(float lr) const;
 
   mp_optimizer_kind_t kind_;
   float loss_weight_;

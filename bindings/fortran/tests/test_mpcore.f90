@@ -45,7 +45,7 @@ contains
     type(mp_gemm_desc_t) :: gemm
     type(mp_scaler_config_t) :: scaler
     type(mp_context_config_t) :: config
-    type(mp_param_group_t) :: hyper
+    type(mp_param_group_t) :: group
     call expect('a variable begins with its size and zeros', &
       gemm%struct_size == c_sizeof(gemm) .and. gemm%m == 0 .and. .not. c_associated(gemm%kernel))
     gemm = mp_gemm_desc_default(2_c_int64_t, 3_c_int64_t, 5_c_int64_t, MP_FP16, MP_FP32)
@@ -57,8 +57,8 @@ contains
     call expect('a static scaler begins with 1', scaler%init_scale == 1)
     scaler = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
     call expect('a preset', scaler%init_scale == 2.0**32 .and. scaler%hysteresis == 2)
-    hyper = mp_param_group_default(MP_OPT_ADAM, 0.25)
-    call expect('hyperparameters', hyper%lr == 0.25 .and. hyper%beta2 == 0.999)
+    group = mp_param_group_default(MP_OPT_ADAM, 0.25)
+    call expect('hyperparameters', group%lr == 0.25 .and. group%beta2 == 0.999)
   end subroutine
 
   !> Small integers.
@@ -210,7 +210,7 @@ contains
     real(c_float) :: wanted(outputs, inputs), first_loss
     type(c_ptr) :: masters, grads, optimizer, scaler
     type(mp_optimizer_desc_t) :: desc
-    type(mp_param_group_t), target :: hyper
+    type(mp_param_group_t), target :: group
     type(mp_scaler_state_t) :: state
     integer :: step
 
@@ -220,10 +220,10 @@ contains
     call mp_allocate(context, dw, outputs, inputs)
     call mp_make_tensor_list(masters, context, [c_loc(w)], [size(w, kind=c_int64_t)], [MP_FP32])
     call mp_make_tensor_list(grads, context, [c_loc(dw)], [size(dw, kind=c_int64_t)], [MP_FP32])
-    hyper = mp_param_group_default(MP_OPT_SGD, 2.0**(-8))
-    hyper%beta1 = 0
+    group = mp_param_group_default(MP_OPT_SGD, 2.0**(-8))
+    group%beta1 = 0
     desc = mp_optimizer_desc_default(MP_OPT_SGD)
-    desc%groups = c_loc(hyper)
+    desc%groups = c_loc(group)
     desc%grads = grads
     desc%master = masters
     call mp_check(mp_optimizer_create(optimizer, context, desc))

@@ -91,7 +91,7 @@ contains
     type(c_ptr), intent(in) :: context
     type(perceptron) :: p(2)
     type(mp_autocast) :: policy
-    type(mp_param_group_t), target :: hyper
+    type(mp_param_group_t), target :: group
     type(mp_optimizer_desc_t) :: adamw
     type(mp_scaler_config_t) :: config
     type(mp_scaler_state_t) :: state
@@ -103,7 +103,7 @@ contains
     integer :: i
     policy = policy_of(MP_FP16, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE)
     config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF)
-    call mp_optimizer_from_name(adamw, hyper, 'AdamW', 0.125)
+    call mp_optimizer_from_name(adamw, group, 'AdamW', 0.125)
     do i = 1, 2
       call describe_perceptron(p(i), context)
       call p(i)%net%autocast(policy)
@@ -125,7 +125,7 @@ contains
     call expect('a part of a checkpoint is refused', stat == MP_ERROR_INVALID_ARGUMENT)
     call mp_restore_checkpoint(optimizer(2), checkpoint, stat=stat)
     call expect('a checkpoint with a scaler needs one', stat == MP_ERROR_INVALID_ARGUMENT)
-    call mp_optimizer_from_name(adamw, hyper, 'adan', 1.0, stat, errmsg)
+    call mp_optimizer_from_name(adamw, group, 'adan', 1.0, stat, errmsg)
     call expect('an unknown name is refused: '//trim(errmsg), stat == MP_ERROR_NOT_FOUND)
     do i = 1, 2
       call mp_optimizer_destroy(optimizer(i))
@@ -153,7 +153,7 @@ contains
     integer(c_int), intent(in) :: low
     type(perceptron) :: p
     type(mp_autocast) :: policy
-    type(mp_param_group_t), target :: hyper
+    type(mp_param_group_t), target :: group
     type(mp_optimizer_desc_t) :: sgd
     type(c_ptr) :: optimizer, scaler
     type(mp_graph_tensor_t) :: w1
@@ -171,10 +171,10 @@ contains
     call start(p)
     call policy%destroy() ! it is not needed any more
 
-    hyper = mp_param_group_default(MP_OPT_SGD, 0.25)
-    hyper%beta1 = 0
+    group = mp_param_group_default(MP_OPT_SGD, 0.25)
+    group%beta1 = 0
     sgd = mp_optimizer_desc_default(MP_OPT_SGD)
-    sgd%groups = c_loc(hyper)
+    sgd%groups = c_loc(group)
     call p%net%get_lists(sgd%grads, sgd%master, sgd%model)
     call mp_check(mp_optimizer_create(optimizer, context, sgd))
     call mp_check(mp_scaler_create(scaler, context, mp_autocast_scaler_default(low)))

@@ -199,10 +199,10 @@ MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD = mp_conv_op_t
 
 
 class mp_scaler_policy_t(enum.IntEnum):
-    MP_SCALER_POLICY_STATIC = 0
-    MP_SCALER_POLICY_BACKOFF = 1
-    MP_SCALER_POLICY_LOGNORMAL = 2
-    MP_SCALER_POLICY_LOGMAX = 3
+    MP_SCALER_POLICY_STATIC = 1
+    MP_SCALER_POLICY_BACKOFF = 2
+    MP_SCALER_POLICY_LOGNORMAL = 3
+    MP_SCALER_POLICY_LOGMAX = 4
 
 
 (MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL,
@@ -241,12 +241,12 @@ class mp_optimizer_flags_t(enum.IntFlag):
     MP_OPT_FLAG_NESTEROV = 1
     MP_OPT_FLAG_DECOUPLED_DECAY = 2
     MP_OPT_FLAG_NO_BIAS_CORRECTION = 4
-    MP_OPT_FLAG_MODEL_OVERFLOW = 16
-    MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 32
-    MP_OPT_FLAG_LARC = 64
-    MP_OPT_FLAG_LARS = 128
-    MP_OPT_FLAG_NVLAMB = 256
-    MP_OPT_FLAG_STOCHASTIC_ROUNDING = 512
+    MP_OPT_FLAG_MODEL_OVERFLOW = 8
+    MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16
+    MP_OPT_FLAG_LARC = 32
+    MP_OPT_FLAG_LARS = 64
+    MP_OPT_FLAG_NVLAMB = 128
+    MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256
 
 
 (MP_OPT_FLAG_NESTEROV, MP_OPT_FLAG_DECOUPLED_DECAY, MP_OPT_FLAG_NO_BIAS_CORRECTION,
@@ -255,19 +255,19 @@ class mp_optimizer_flags_t(enum.IntFlag):
 
 
 class mp_lr_schedule_t(enum.IntEnum):
-    MP_LR_CONSTANT = 0
-    MP_LR_POLYNOMIAL = 1
-    MP_LR_COSINE = 2
-    MP_LR_EXPONENTIAL = 3
-    MP_LR_INVERSE_SQRT = 4
+    MP_LR_CONSTANT = 1
+    MP_LR_POLYNOMIAL = 2
+    MP_LR_COSINE = 3
+    MP_LR_EXPONENTIAL = 4
+    MP_LR_INVERSE_SQRT = 5
 
 
 MP_LR_CONSTANT, MP_LR_POLYNOMIAL, MP_LR_COSINE, MP_LR_EXPONENTIAL, MP_LR_INVERSE_SQRT = mp_lr_schedule_t
 
 
 class mp_reduce_op_t(enum.IntEnum):
-    MP_REDUCE_SUM = 0
-    MP_REDUCE_MAX = 1
+    MP_REDUCE_SUM = 1
+    MP_REDUCE_MAX = 2
 
 
 MP_REDUCE_SUM, MP_REDUCE_MAX = mp_reduce_op_t
@@ -519,17 +519,17 @@ MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING = mp_graph_mode_t
 
 
 class mp_scaler_preset_t(enum.IntEnum):
-    MP_SCALER_PRESET_LOGNORMAL = 0
-    MP_SCALER_PRESET_TORCH = 1
-    MP_SCALER_PRESET_APEX_AMP = 2
-    MP_SCALER_PRESET_APEX_HYSTERESIS = 3
-    MP_SCALER_PRESET_MEGATRON = 4
-    MP_SCALER_PRESET_DEEPSPEED = 5
-    MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
-    MP_SCALER_PRESET_KERAS = 7
-    MP_SCALER_PRESET_KERAS_3 = 8
-    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
-    MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+    MP_SCALER_PRESET_LOGNORMAL = 1
+    MP_SCALER_PRESET_TORCH = 2
+    MP_SCALER_PRESET_APEX_AMP = 3
+    MP_SCALER_PRESET_APEX_HYSTERESIS = 4
+    MP_SCALER_PRESET_MEGATRON = 5
+    MP_SCALER_PRESET_DEEPSPEED = 6
+    MP_SCALER_PRESET_DEEPSPEED_FUSED = 7
+    MP_SCALER_PRESET_KERAS = 8
+    MP_SCALER_PRESET_KERAS_3 = 9
+    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10
+    MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
 
 
 (MP_SCALER_PRESET_LOGNORMAL, MP_SCALER_PRESET_TORCH, MP_SCALER_PRESET_APEX_AMP,
@@ -640,7 +640,7 @@ class mp_scaler_config_t(_Sized):
         ("min_scale", c_float), ("max_scale", c_float), ("growth_factor", c_double),
         ("backoff_factor", c_double), ("beta1", c_double), ("beta2", c_double), ("log2_max", c_float),
         ("overflow_std_dev", c_float), ("sigma_floor", c_float), ("growth_interval", c_int32),
-        ("hysteresis", c_int32), ("max_consecutive_skips", c_int32), ("history", c_int32),
+        ("hysteresis", c_int32), ("max_consecutive_skips", c_int32), ("history_length", c_int32),
         ("reserved0", c_uint32),
     ]
 
@@ -659,10 +659,10 @@ class mp_scaler_state_t(_Sized):
 class mp_param_group_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("lr", c_float), ("beta1", c_float), ("beta2", c_float), ("eps", c_float),
-        ("weight_decay", c_float), ("dampening", c_float), ("trust", c_float), ("max_tensor_norm", c_float),
-        ("max_value", c_float), ("l1", c_float), ("l2", c_float), ("lr_schedule", c_uint32),
-        ("warmup_steps", c_int32), ("decay_steps", c_int32), ("decay_power", c_float),
-        ("decay_rate", c_float), ("lr_end", c_float),
+        ("weight_decay", c_float), ("dampening", c_float), ("trust_coefficient", c_float),
+        ("max_tensor_norm", c_float), ("clip_value", c_float), ("l1", c_float), ("l2", c_float),
+        ("lr_schedule", c_uint32), ("warmup_steps", c_int32), ("decay_steps", c_int32),
+        ("decay_power", c_float), ("decay_rate", c_float), ("lr_end", c_float),
     ]
 
 
@@ -1094,13 +1094,13 @@ class Library(ctypes.CDLL):
         def mp_scaler_get_state_sync(self, scaler: Handle, state: Pointer, stream: Handle, /) -> int: ...
         def mp_scaler_set_state_sync(self, scaler: Handle, state: Pointer, stream: Handle, /) -> int: ...
         def mp_scaler_get_history_sync(self, scaler: Handle, capacity: int, scales: Pointer, skipped: Pointer, count: Pointer, stream: Handle, /) -> int: ...
-        def mp_param_group_init(self, hyper: Pointer, struct_size: int, kind: int, lr: float, /) -> int: ...
+        def mp_param_group_init(self, group: Pointer, struct_size: int, kind: int, lr: float, /) -> int: ...
         def mp_optimizer_desc_init(self, desc: Pointer, struct_size: int, kind: int, /) -> int: ...
-        def mp_optimizer_desc_from_name(self, name: Optional[bytes], desc: Pointer, desc_size: int, hyper: Pointer, hyper_size: int, lr: float, /) -> int: ...
+        def mp_optimizer_desc_from_name(self, name: Optional[bytes], desc: Pointer, desc_size: int, group: Pointer, group_size: int, lr: float, /) -> int: ...
         def mp_optimizer_create(self, optimizer: Pointer, context: Handle, desc: Pointer, /) -> int: ...
         def mp_optimizer_destroy(self, optimizer: Handle, /) -> None: ...
         def mp_optimizer_get_moments(self, optimizer: Handle, m: Pointer, v: Pointer, /) -> int: ...
-        def mp_optimizer_set_group(self, optimizer: Handle, group: int, hyper: Pointer, stream: Handle, /) -> int: ...
+        def mp_optimizer_set_group(self, optimizer: Handle, index: int, group: Pointer, stream: Handle, /) -> int: ...
         def mp_optimizer_step(self, optimizer: Handle, grad_scale: Pointer, found_inf: Pointer, stream: Handle, /) -> int: ...
         def mp_model_options_init(self, options: Pointer, struct_size: int, /) -> int: ...
         def mp_masters_to_model(self, master: Handle, model: Handle, found_inf: Pointer, options: Pointer, stream: Handle, /) -> int: ...
@@ -1259,13 +1259,13 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_scaler_get_state_sync": (c_uint32, {"scaler": c_void_p, "state": POINTER(mp_scaler_state_t), "stream": c_void_p}),
     "mp_scaler_set_state_sync": (c_uint32, {"scaler": c_void_p, "state": POINTER(mp_scaler_state_t), "stream": c_void_p}),
     "mp_scaler_get_history_sync": (c_uint32, {"scaler": c_void_p, "capacity": c_int64, "scales": c_void_p, "skipped": c_void_p, "count": c_void_p, "stream": c_void_p}),
-    "mp_param_group_init": (c_uint32, {"hyper": POINTER(mp_param_group_t), "struct_size": c_size_t, "kind": c_uint32, "lr": c_float}),
+    "mp_param_group_init": (c_uint32, {"group": POINTER(mp_param_group_t), "struct_size": c_size_t, "kind": c_uint32, "lr": c_float}),
     "mp_optimizer_desc_init": (c_uint32, {"desc": POINTER(mp_optimizer_desc_t), "struct_size": c_size_t, "kind": c_uint32}),
-    "mp_optimizer_desc_from_name": (c_uint32, {"name": c_char_p, "desc": POINTER(mp_optimizer_desc_t), "desc_size": c_size_t, "hyper": POINTER(mp_param_group_t), "hyper_size": c_size_t, "lr": c_float}),
+    "mp_optimizer_desc_from_name": (c_uint32, {"name": c_char_p, "desc": POINTER(mp_optimizer_desc_t), "desc_size": c_size_t, "group": POINTER(mp_param_group_t), "group_size": c_size_t, "lr": c_float}),
     "mp_optimizer_create": (c_uint32, {"optimizer": POINTER(c_void_p), "context": c_void_p, "desc": POINTER(mp_optimizer_desc_t)}),
     "mp_optimizer_destroy": (None, {"optimizer": c_void_p}),
     "mp_optimizer_get_moments": (c_uint32, {"optimizer": c_void_p, "m": POINTER(c_void_p), "v": POINTER(c_void_p)}),
-    "mp_optimizer_set_group": (c_uint32, {"optimizer": c_void_p, "group": c_uint32, "hyper": POINTER(mp_param_group_t), "stream": c_void_p}),
+    "mp_optimizer_set_group": (c_uint32, {"optimizer": c_void_p, "index": c_uint32, "group": POINTER(mp_param_group_t), "stream": c_void_p}),
     "mp_optimizer_step": (c_uint32, {"optimizer": c_void_p, "grad_scale": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
     "mp_model_options_init": (c_uint32, {"options": POINTER(mp_model_options_t), "struct_size": c_size_t}),
     "mp_masters_to_model": (c_uint32, {"master": c_void_p, "model": c_void_p, "found_inf": c_void_p, "options": POINTER(mp_model_options_t), "stream": c_void_p}),

@@ -34,7 +34,7 @@ def _restored(struct: Any, saved: Dict[str, Any]) -> Any:
     return fill(struct, saved)
 
 
-_POLICIES = [policy.name[len("MP_SCALER_"):].lower() for policy in _sys.mp_scaler_policy_t]
+_POLICIES = [policy.name[len("MP_SCALER_POLICY_"):].lower() for policy in _sys.mp_scaler_policy_t]
 
 
 class Scaler(Object):
@@ -152,9 +152,9 @@ class Scaler(Object):
     def history(self, stream: Any = None) -> List[Tuple[float, int]]:
         """Returns (scale, skipped) of the last updates, oldest first.  Waits for the stream.
 
-        The option history= sets the number of updates kept; see mp_scaler_get_history_sync.
+        The option history_length= sets the number of updates kept; see mp_scaler_get_history_sync.
         """
-        capacity = max(1, self.config.history)
+        capacity = max(1, self.config.history_length)
         scales, skipped = (ctypes.c_float * capacity)(), (ctypes.c_int32 * capacity)()
         count = ctypes.c_int64()
         check(lib.mp_scaler_get_history_sync(self.handle, capacity, ctypes.byref(scales), ctypes.byref(skipped),
@@ -244,14 +244,14 @@ class Optimizer(Object):
                                               ctypes.sizeof(desc), self._default, ctypes.sizeof(self._default), 0.0))
         if (lr is None) == (groups is None):
             raise TypeError("exactly one of lr and groups is required")
-        self._hypers = [self._hyper(g) for g in (groups or [dict(options, lr=lr)])]
+        self._groups = [self._group(g) for g in (groups or [dict(options, lr=lr)])]
         if groups is not None and options:
             raise TypeError(f"{', '.join(options)} cannot be combined with groups")
         if flags is not None:
             desc.flags = _flags(flags) | (desc.flags if is_adamw else 0)
         fill(desc, {"rounding_seed": rounding_seed})
-        hypers = (_sys.mp_param_group_t * len(self._hypers))(*self._hypers)
-        desc.num_groups, desc.groups = len(self._hypers), hypers
+        array = (_sys.mp_param_group_t * len(self._groups))(*self._groups)
+        desc.num_groups, desc.groups = len(self._groups), array
         if tensor_group is not None:
             if len(tensor_group) != len(master):
                 raise ValueError(f"tensor_group has {len(tensor_group)} entries for {len(master)} tensors")
@@ -273,7 +273,7 @@ class Optimizer(Object):
         # The library reads the views in every step.
         self._create(lib.mp_optimizer_create, desc, list(self._lists.values()), desc.views)
 
-    def _hyper(self, options: Dict[str, Any]) -> Any:
+    def _group(self, options: Dict[str, Any]) -> Any:
         if "lr" not in options:
             raise TypeError("lr is required in each of groups")
         return fill(type(self._default).from_buffer_copy(self._default), self._fields(options))
@@ -303,17 +303,17 @@ class Optimizer(Object):
         return fields
 
     def _make(self, what: Optional[str]) -> Optional[TensorList]:
-        if what is None or what == "momentum" and all(h.beta1 == 0 for h in self._hypers):
+        if what is None or what == "momentum" and all(h.beta1 == 0 for h in self._groups):
             return None
         sizes: Iterable[int] = [1] * len(self.master) if what == "tensor" else self.master.numels
         return TensorList(self.context, [self.context.zeros(n) for n in sizes])
 
-    def set_hyper(self, group: int = 0, stream: Any = None, **options: Any) -> None:
+    def set_group(self, index: int = 0, stream: Any = None, **options: Any) -> None:
         """Changes the given hyperparameters of a group, in stream order."""
-        hyper = type(self._hypers[group]).from_buffer_copy(self._hypers[group])
-        fill(hyper, self._fields(options))
-        check(lib.mp_optimizer_set_group(self.handle, group, ctypes.byref(hyper), stream_pointer(stream)))
-        self._hypers[group] = hyper
+        group = type(self._groups[index]).from_buffer_copy(self._groups[index])
+        fill(group, self._fields(options))
+        check(lib.mp_optimizer_set_group(self.handle, index, ctypes.byref(group), stream_pointer(stream)))
+        self._groups[index] = group
 
     def step(self, grad_scale: Any = None, found_inf: Any = None, stream: Any = None) -> None:
         """Performs one update without a scaler; see mp_optimizer_step.  Most programs use
@@ -331,7 +331,7 @@ class Optimizer(Object):
     @property
     def lr(self) -> DeviceScalar:
         """Learning rates of the latest applied step, one per group."""
-        return DeviceScalar(self, lib.mp_optimizer_get_lr_address(self.handle), False, size=len(self._hypers))
+        return DeviceScalar(self, lib.mp_optimizer_get_lr_address(self.handle), False, size=len(self._groups))
 
     @property
     def step_counter(self) -> DeviceScalar:

@@ -287,8 +287,8 @@ class Refusals(unittest.TestCase):
             "stream = 18446744073709551616": lambda: here.sync(2**64),
             "stream = -1": lambda: here.sync(-1),
             "t = 9223372036854775808": lambda: optimizer.set_step(2**63),
-            "group = 4294967296": lambda: mpcore.lib.mp_optimizer_set_group(
-                optimizer.handle, 2**32, optimizer._hypers[0], None),
+            "index = 4294967296": lambda: mpcore.lib.mp_optimizer_set_group(
+                optimizer.handle, 2**32, optimizer._groups[0], None),
             "m = 9223372036854775809": lambda: mpcore.gemm_workspace_size(here, 2**63 + 1, 1, 1),
             "batch_count = 9223372036854775808": lambda: mpcore.gemm_workspace_size(here, 1, 1, 1, batch_count=2**63),
             r"numels\[0\] = 18446744073709551617": lambda: mpcore.TensorList(here, [None], numels=[2**64 + 1]),

@@ -149,7 +149,7 @@ class Training(unittest.TestCase):
         self.assertEqual((scaler.scale.item(), scaler.inv_scale.item()), (16, 1 / 16))
         self.assertEqual(values(norm), [values(self.list_of([1, -2]).l2norm())[0]])
         self.assertEqual(values(skipped), [0])
-        optimizer.set_hyper(lr=0.25)
+        optimizer.set_group(lr=0.25)
         grads.arrays[0].copy_from(Floats([16, 16], (2,)))
         mpcore.scale_step(optimizer, scaler)
         self.assertEqual(values(master.arrays[0]), [0.25, 2.75])
@@ -202,9 +202,9 @@ class Training(unittest.TestCase):
                     self.assertEqual(after_two_steps(torch[0], groups=groups), expected)
 
         optimizer = mpcore.Optimizer(self.context, "adamw", self.list_of([1]), self.list_of([1]), lr=0.5)
-        optimizer.set_hyper(betas=(0.5, 0.75))
-        hyper = optimizer._hypers[0]
-        self.assertEqual((hyper.beta1, hyper.beta2, round(hyper.weight_decay, 6)), (0.5, 0.75, 0.01))
+        optimizer.set_group(betas=(0.5, 0.75))
+        group = optimizer._groups[0]
+        self.assertEqual((group.beta1, group.beta2, round(group.weight_decay, 6)), (0.5, 0.75, 0.01))
         for sentence, kind, options in (
                 (r"momentum = 0.9 is not supported by adam, only by sgd and rmsprop", "adam", {"momentum": 0.9}),
                 (r"betas = \(0.9, 0.99\) is not supported by sgd, only by adam, lamb and novograd", "sgd", {"betas": (0.9, 0.99)}),

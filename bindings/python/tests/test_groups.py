@@ -123,7 +123,7 @@ class Rest(unittest.TestCase):
         return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
 
     def test_history(self):
-        scaler = mpcore.Scaler(self.context, "backoff", init_scale=8, growth_interval=1, history=2)
+        scaler = mpcore.Scaler(self.context, "backoff", init_scale=8, growth_interval=1, history_length=2)
         self.assertEqual(scaler.history(), [])
         for bad in (0, 1, 0):
             self.list_of([float("inf") if bad else 0.0]).check_nonfinite(scaler.found_inf)

@@ -236,7 +236,7 @@ class OwnScaler(unittest.TestCase):
         self.assertEqual((own.state().steps, own.state().out_of_range), (1, 1))
         w.copy_from(Floats([3e38, 2], (2,)))
         g.copy_from(Floats([-1e18, 1], (2,)))
-        optimizer.set_hyper(lr=1e21)
+        optimizer.set_group(lr=1e21)
         mpcore.scale_step(optimizer, outcome=outcome, rejected_updates=rejected)
         self.assertEqual(own.query(2), mpcore._sys.MP_STEP_OUTCOME_TAKEN)
         self.assertEqual(list(array.array("q", rejected.tobytes())), [1])

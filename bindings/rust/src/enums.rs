@@ -210,7 +210,7 @@ numbered! {
     /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN); other steps are skipped.  docs/loss-scaler.md compares the policies.
     ScalerPolicy {
         /// Constant S.  bf16 training uses this policy with S = 1.
-        Static = 0,
+        Static = 1,
         /// Multiplicative backoff and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
         /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
         ///
@@ -218,7 +218,7 @@ numbered! {
         /// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP), by every
         /// clean step (Apex, update\_scale\_hysteresis).
         /// Source: torch.amp.GradScaler.
-        Backoff = 1,
+        Backoff = 2,
         /// Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
         /// normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
         /// sigma\_floor):
@@ -239,9 +239,9 @@ numbered! {
         /// changes nothing.
         /// Source: OpenSeq2Seq LogMaxScaler, with its defects fixed (there an overflow feeds
         /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
-        Lognormal = 2,
+        Lognormal = 3,
         /// OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.
-        Logmax = 3,
+        Logmax = 4,
     }
 }
 
@@ -289,7 +289,7 @@ numbered! {
         /// [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS) and [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC): g = a (g + wd w) instead, with a trust ratio a per tensor:
         ///
         /// ```text
-        /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
+        /// LARS: a = trust_coefficient |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
         /// ```
         ///
         /// a is 1 if |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
@@ -344,7 +344,7 @@ numbered! {
 }
 
 flags! {
-    /// Bits of `mp_optimizer_desc`.flags; bit 3 is unused.
+    /// Bits of `mp_optimizer_desc`.flags.
     OptimizerFlags {
         /// SGD
         NESTEROV = 1,
@@ -355,15 +355,15 @@ flags! {
         /// Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
         /// largest finite value: an infinite weight makes every later gradient non-finite, so every later
         /// step would be skipped and training would never recover.
-        MODEL_OVERFLOW = 16,
+        MODEL_OVERFLOW = 8,
         /// SGD; excludes [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC) and [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS)
-        DECAY_AFTER_MOMENTUM = 32,
+        DECAY_AFTER_MOMENTUM = 16,
         /// SGD
-        LARC = 64,
+        LARC = 32,
         /// SGD; excludes [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC)
-        LARS = 128,
+        LARS = 64,
         /// LAMB: also adapts tensors without decay
-        NVLAMB = 256,
+        NVLAMB = 128,
         /// Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
         /// weight.  Changes below half a unit in the last place then survive on average.  Weights that
         /// the 16-bit type can represent are unchanged.
@@ -373,7 +373,7 @@ flags! {
         /// to within 2^-32).
         /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
         /// Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
-        STOCHASTIC_ROUNDING = 512,
+        STOCHASTIC_ROUNDING = 256,
     }
 }
 
@@ -389,17 +389,17 @@ numbered! {
     /// them has s = 0; p = min(s / decay\_steps, 1).  Rates are computed in fp64 and rounded once.
     LrSchedule {
         /// lr(t) = lr
-        Constant = 0,
+        Constant = 1,
         /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear if decay\_power is 1
-        Polynomial = 1,
+        Polynomial = 2,
         /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
         /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
-        Cosine = 2,
+        Cosine = 3,
         /// max(lr\_end, lr decay\_rate^(s / decay\_steps))
-        Exponential = 3,
+        Exponential = 4,
         /// lr sqrt(max(warmup\_steps, 1) / t)
         /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
-        InverseSqrt = 4,
+        InverseSqrt = 5,
     }
 }
 
@@ -407,9 +407,9 @@ numbered! {
     /// Element-wise reduction across ranks.
     ReduceOp {
         /// [`MP_REDUCE_SUM`](crate::sys::MP_REDUCE_SUM)
-        Sum = 0,
+        Sum = 1,
         /// finite values \>= 0 only; handling of NaN differs by library
-        Max = 1,
+        Max = 2,
     }
 }
 
@@ -800,35 +800,35 @@ numbered! {
     /// DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged.
     ScalerPreset {
         /// This library's lognormal policy: [`mp_scaler_config_default`](crate::sys::mp_scaler_config_default)([`MP_SCALER_POLICY_LOGNORMAL`](crate::sys::MP_SCALER_POLICY_LOGNORMAL)).
-        Lognormal = 0,
+        Lognormal = 1,
         /// torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.
-        Torch = 1,
+        Torch = 2,
         /// apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).  Initial S 2^16, interval
         /// 2000, no minimum, maximum 2^24.
-        ApexAmp = 2,
+        ApexAmp = 3,
         /// Apex csrc/update\_scale\_hysteresis.cu: torch's rule, but S backs off only after 2 overflows
         /// without a clean step between them.  The kernel has no defaults; the preset uses torch's, and
         /// Megatron's hysteresis of 2.
-        ApexHysteresis = 3,
+        ApexHysteresis = 4,
         /// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  Initial S 2^32, interval 1000,
         /// minimum 1, hysteresis 2, refilled when S grows.
-        Megatron = 4,
+        Megatron = 5,
         /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
         /// "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
         /// For consecutive\_hysteresis set [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP).
-        Deepspeed = 5,
+        Deepspeed = 6,
         /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO).  Like
         /// [`MP_SCALER_PRESET_DEEPSPEED`](crate::sys::MP_SCALER_PRESET_DEEPSPEED) without hysteresis, but the first growth takes 1001 clean steps.
-        DeepspeedFused = 6,
+        DeepspeedFused = 7,
         /// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15, interval
         /// 2000, minimum 1.
-        Keras = 7,
+        Keras = 8,
         /// keras.optimizers.LossScaleOptimizer of Keras 3.  Initial S 2^15, interval 2000, no limits.
-        Keras3 = 8,
+        Keras3 = 9,
         /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  Initial S 2^14, interval
         /// 2000, minimum 1, maximum 2^14.
-        Openseq2seqBackoff = 9,
+        Openseq2seqBackoff = 10,
         /// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`](crate::sys::MP_SCALER_POLICY_LOGMAX).  Initial S 1, minimum 1, maximum 2^14.
-        Openseq2seqLogmax = 10,
+        Openseq2seqLogmax = 11,
     }
 }

@@ -75,7 +75,7 @@ pub use kernels::KernelInfo;
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use network::{Network, NetworkMemory, NetworkTensor};
 pub use network_builder::{NetworkBuilder, NetworkNode};
-pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
+pub use optimizer::{ParamGroup, Optimizer, OptimizerBuilder, StepOptions};
 pub use pointwise::{ColumnSum, Pointwise};
 pub use rnn::{
     Rnn, RnnBuilder, RnnGradOptions, RnnInputGrads, RnnInputs, RnnOutputs, RnnSteps,
@@ -105,6 +105,6 @@ const _: fn() = || {
     numbers_only::<AutocastConfig>();
     numbers_only::<ScalerConfig>();
     numbers_only::<ScalerState>();
-    numbers_only::<Hyper>();
+    numbers_only::<ParamGroup>();
     numbers_only::<TensorReport>();
 };

@@ -13,9 +13,9 @@ use std::mem::{size_of, size_of_val};
 use std::ptr;
 
 /// Hyperparameters of a parameter group: the learning rate and others.
-pub type Hyper = sys::mp_param_group_t;
+pub type ParamGroup = sys::mp_param_group_t;
 
-impl Hyper {
+impl ParamGroup {
     /// Returns the defaults of the papers.
     pub fn new(kind: OptimizerKind, lr: f32) -> Self {
         sys::mp_param_group_default(kind as u32, lr)
@@ -28,7 +28,7 @@ impl Hyper {
     }
 
     fn sized(mut self) -> Self {
-        self.struct_size = size_of::<Hyper>() as u32; // bytes to read
+        self.struct_size = size_of::<ParamGroup>() as u32; // bytes to read
         self
     }
 }
@@ -39,7 +39,7 @@ pub struct OptimizerBuilder<'a> {
     kind: OptimizerKind,
     flags: OptimizerFlags,
     rounding_seed: u64,
-    groups: Vec<Hyper>,
+    groups: Vec<ParamGroup>,
     tensor_group: Option<Vec<u32>>,
     grads: &'a TensorList,
     master: &'a TensorList,
@@ -89,16 +89,16 @@ impl<'a> OptimizerBuilder<'a> {
     }
 
     /// Adds a parameter group.
-    pub fn group(mut self, hyper: Hyper) -> Self {
-        self.groups.push(hyper.sized());
+    pub fn group(mut self, group: ParamGroup) -> Self {
+        self.groups.push(group.sized());
         self
     }
 
     /// Changes the last added group.
-    pub fn change(mut self, change: impl FnOnce(&mut Hyper)) -> Self {
-        if let Some(hyper) = self.groups.last_mut() {
-            change(hyper);
-            *hyper = hyper.sized();
+    pub fn change(mut self, change: impl FnOnce(&mut ParamGroup)) -> Self {
+        if let Some(group) = self.groups.last_mut() {
+            change(group);
+            *group = group.sized();
         }
         self
     }
@@ -213,10 +213,10 @@ impl<'a> OptimizerBuilder<'a> {
 /// let mut network = network.compile()?;
 /// network.bind(x, &context.upload(&[1.0f32, 2.0])?)?;
 /// network.bind(labels, &context.upload(&[0])?)?;
-/// let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0).with_schedule(LrSchedule::Cosine);
-/// hyper.beta1 = 0.0;
-/// hyper.decay_steps = 10;
-/// let sgd = network.optimizer(OptimizerKind::Sgd)?.group(hyper).build()?;
+/// let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0).with_schedule(LrSchedule::Cosine);
+/// group.beta1 = 0.0;
+/// group.decay_steps = 10;
+/// let sgd = network.optimizer(OptimizerKind::Sgd)?.group(group).build()?;
 /// let scaler = Scaler::new(&context, &ScalerConfig::new(ScalerPolicy::Backoff))?;
 /// let trainer = Trainer { network, sgd, scaler, w };
 ///
@@ -306,17 +306,17 @@ impl Optimizer {
     ) -> Result<OptimizerBuilder<'a>> {
         let name = c_string("name", name)?;
         let mut desc = sys::mp_optimizer_desc_t::zeroed();
-        let mut hyper = Hyper::zeroed();
-        let (of_desc, of_hyper) = (size_of_val(&desc), size_of::<Hyper>());
+        let mut group = ParamGroup::zeroed();
+        let (of_desc, of_group) = (size_of_val(&desc), size_of::<ParamGroup>());
         // SAFETY: the name is read, and both structs are written during the call.
         check(unsafe {
             let (name, desc) = (name.as_ptr(), &mut desc);
-            sys::mp_optimizer_desc_from_name(name, desc, of_desc, &mut hyper, of_hyper, lr)
+            sys::mp_optimizer_desc_from_name(name, desc, of_desc, &mut group, of_group, lr)
         })?;
         let kind = OptimizerKind::from_raw(desc.kind)
             .ok_or_else(|| Error::invalid(format!("named: kind = {} is unknown", desc.kind)))?;
         let builder = Self::builder(context, kind, grads, master);
-        Ok(builder.flags(OptimizerFlags::from_bits(desc.flags)).group(hyper))
+        Ok(builder.flags(OptimizerFlags::from_bits(desc.flags)).group(group))
     }
 
     /// Returns the momentum or first moment, or None if the optimizer has none.
@@ -433,11 +433,11 @@ impl Optimizer {
     }
 
     /// Replaces the hyperparameters of a group, in stream order.
-    pub fn set_hyper(&self, group: u32, hyper: &Hyper, stream: Stream) -> Result<()> {
-        let hyper = hyper.sized();
+    pub fn set_group(&self, index: u32, group: &ParamGroup, stream: Stream) -> Result<()> {
+        let group = group.sized();
         // SAFETY: read during the call.
         self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_set_group(optimizer, group, &hyper, stream.0)
+            sys::mp_optimizer_set_group(optimizer, index, &group, stream.0)
         })
     }
 

@@ -202,7 +202,7 @@ impl Scaler {
     }
 
     /// Returns (scale, status) of the last updates, oldest first, at most `capacity` and
-    /// `config.history`.  Waits for the stream.  The status is 0 = clean, 1 = overflow, 2 =
+    /// `config.history_length`.  Waits for the stream.  The status is 0 = clean, 1 = overflow, 2 =
     /// overflow with NaN, otherwise a [`StepOutcome`].
     pub fn history(&self, capacity: usize, stream: Stream) -> Result<Vec<(f32, i32)>> {
         let (mut scales, mut skipped) = (vec![0.0; capacity], vec![0; capacity]);

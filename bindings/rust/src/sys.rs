@@ -133,10 +133,10 @@ pub const MP_CONV_DGRAD: mp_conv_op_t = 1;
 pub const MP_CONV_WGRAD: mp_conv_op_t = 2;
 
 pub type mp_scaler_policy_t = u32;
-pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 0;
-pub const MP_SCALER_POLICY_BACKOFF: mp_scaler_policy_t = 1;
-pub const MP_SCALER_POLICY_LOGNORMAL: mp_scaler_policy_t = 2;
-pub const MP_SCALER_POLICY_LOGMAX: mp_scaler_policy_t = 3;
+pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 1;
+pub const MP_SCALER_POLICY_BACKOFF: mp_scaler_policy_t = 2;
+pub const MP_SCALER_POLICY_LOGNORMAL: mp_scaler_policy_t = 3;
+pub const MP_SCALER_POLICY_LOGMAX: mp_scaler_policy_t = 4;
 
 pub type mp_scaler_flags_t = u32;
 pub const MP_SCALER_FLAG_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
@@ -158,23 +158,23 @@ pub type mp_optimizer_flags_t = u32;
 pub const MP_OPT_FLAG_NESTEROV: mp_optimizer_flags_t = 1;
 pub const MP_OPT_FLAG_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
 pub const MP_OPT_FLAG_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
-pub const MP_OPT_FLAG_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
-pub const MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 32;
-pub const MP_OPT_FLAG_LARC: mp_optimizer_flags_t = 64;
-pub const MP_OPT_FLAG_LARS: mp_optimizer_flags_t = 128;
-pub const MP_OPT_FLAG_NVLAMB: mp_optimizer_flags_t = 256;
-pub const MP_OPT_FLAG_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
+pub const MP_OPT_FLAG_MODEL_OVERFLOW: mp_optimizer_flags_t = 8;
+pub const MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 16;
+pub const MP_OPT_FLAG_LARC: mp_optimizer_flags_t = 32;
+pub const MP_OPT_FLAG_LARS: mp_optimizer_flags_t = 64;
+pub const MP_OPT_FLAG_NVLAMB: mp_optimizer_flags_t = 128;
+pub const MP_OPT_FLAG_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 256;
 
 pub type mp_lr_schedule_t = u32;
-pub const MP_LR_CONSTANT: mp_lr_schedule_t = 0;
-pub const MP_LR_POLYNOMIAL: mp_lr_schedule_t = 1;
-pub const MP_LR_COSINE: mp_lr_schedule_t = 2;
-pub const MP_LR_EXPONENTIAL: mp_lr_schedule_t = 3;
-pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 4;
+pub const MP_LR_CONSTANT: mp_lr_schedule_t = 1;
+pub const MP_LR_POLYNOMIAL: mp_lr_schedule_t = 2;
+pub const MP_LR_COSINE: mp_lr_schedule_t = 3;
+pub const MP_LR_EXPONENTIAL: mp_lr_schedule_t = 4;
+pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 5;
 
 pub type mp_reduce_op_t = u32;
-pub const MP_REDUCE_SUM: mp_reduce_op_t = 0;
-pub const MP_REDUCE_MAX: mp_reduce_op_t = 1;
+pub const MP_REDUCE_SUM: mp_reduce_op_t = 1;
+pub const MP_REDUCE_MAX: mp_reduce_op_t = 2;
 
 pub type mp_step_flags_t = u32;
 pub const MP_STEP_FLAG_KEEP_SCALER: mp_step_flags_t = 1;
@@ -316,17 +316,17 @@ pub const MP_GRAPH_MODE_INFERENCE: mp_graph_mode_t = 0;
 pub const MP_GRAPH_MODE_TRAINING: mp_graph_mode_t = 1;
 
 pub type mp_scaler_preset_t = u32;
-pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 0;
-pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 1;
-pub const MP_SCALER_PRESET_APEX_AMP: mp_scaler_preset_t = 2;
-pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 3;
-pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 4;
-pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 5;
-pub const MP_SCALER_PRESET_DEEPSPEED_FUSED: mp_scaler_preset_t = 6;
-pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 7;
-pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 8;
-pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
-pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
+pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 1;
+pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 2;
+pub const MP_SCALER_PRESET_APEX_AMP: mp_scaler_preset_t = 3;
+pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 4;
+pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 5;
+pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 6;
+pub const MP_SCALER_PRESET_DEEPSPEED_FUSED: mp_scaler_preset_t = 7;
+pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 8;
+pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 9;
+pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 10;
+pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 11;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -513,7 +513,7 @@ pub struct mp_scaler_config_t {
     pub growth_interval: i32,
     pub hysteresis: i32,
     pub max_consecutive_skips: i32,
-    pub history: i32,
+    pub history_length: i32,
     pub reserved0: u32,
 }
 
@@ -551,9 +551,9 @@ pub struct mp_param_group_t {
     pub eps: f32,
     pub weight_decay: f32,
     pub dampening: f32,
-    pub trust: f32,
+    pub trust_coefficient: f32,
     pub max_tensor_norm: f32,
-    pub max_value: f32,
+    pub clip_value: f32,
     pub l1: f32,
     pub l2: f32,
     pub lr_schedule: mp_lr_schedule_t,
@@ -1287,13 +1287,13 @@ extern "C" {
     pub fn mp_scaler_get_state_sync(scaler: mp_scaler_t, state: *mut mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_param_group_init(hyper: *mut mp_param_group_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
+    pub fn mp_param_group_init(group: *mut mp_param_group_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
     pub fn mp_optimizer_desc_init(desc: *mut mp_optimizer_desc_t, struct_size: usize, kind: mp_optimizer_kind_t) -> mp_status_t;
-    pub fn mp_optimizer_desc_from_name(name: *const c_char, desc: *mut mp_optimizer_desc_t, desc_size: usize, hyper: *mut mp_param_group_t, hyper_size: usize, lr: f32) -> mp_status_t;
+    pub fn mp_optimizer_desc_from_name(name: *const c_char, desc: *mut mp_optimizer_desc_t, desc_size: usize, group: *mut mp_param_group_t, group_size: usize, lr: f32) -> mp_status_t;
     pub fn mp_optimizer_create(optimizer: *mut mp_optimizer_t, context: mp_context_t, desc: *const mp_optimizer_desc_t) -> mp_status_t;
     pub fn mp_optimizer_destroy(optimizer: mp_optimizer_t);
     pub fn mp_optimizer_get_moments(optimizer: mp_optimizer_t, m: *mut mp_tensor_list_t, v: *mut mp_tensor_list_t) -> mp_status_t;
-    pub fn mp_optimizer_set_group(optimizer: mp_optimizer_t, group: u32, hyper: *const mp_param_group_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_optimizer_set_group(optimizer: mp_optimizer_t, index: u32, group: *const mp_param_group_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_optimizer_step(optimizer: mp_optimizer_t, grad_scale: *const f32, found_inf: *const f32, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_model_options_init(options: *mut mp_model_options_t, struct_size: usize) -> mp_status_t;
     pub fn mp_masters_to_model(master: mp_tensor_list_t, model: mp_tensor_list_t, found_inf: *const f32, options: *const mp_model_options_t, stream: mp_stream_t) -> mp_status_t;

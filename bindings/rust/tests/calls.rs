@@ -153,14 +153,14 @@ fn a_wrong_struct_size_reaches_nobody() {
     let mut config = ScalerConfig::preset(ScalerPreset::Torch);
     config.struct_size = 1 << 20;
     Scaler::new(&c, &config).unwrap();
-    let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0);
-    hyper.struct_size = 1 << 20;
+    let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0);
+    group.struct_size = 1 << 20;
     let (w, g) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(1).unwrap());
     let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
     let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
-    hyper.beta1 = 0.0;
-    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(hyper).build();
-    sgd.unwrap().set_hyper(0, &hyper, Stream::DEFAULT).unwrap();
+    group.beta1 = 0.0;
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(group).build();
+    sgd.unwrap().set_group(0, &group, Stream::DEFAULT).unwrap();
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn every_kernel_by_name() {
 fn the_history_of_a_scaler_and_its_clip_factor() {
     let c = context();
     let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
-    (config.init_scale, config.growth_interval, config.history) = (8.0, 1, 2);
+    (config.init_scale, config.growth_interval, config.history_length) = (8.0, 1, 2);
     let scaler = Scaler::new(&c, &config).unwrap();
     let grads = c.upload(&[24.0f32, 32.0]).unwrap();
     let list = TensorList::new(&c, &[Tensor::new(&grads)]).unwrap();
@@ -207,10 +207,10 @@ fn what_an_optimizer_says() {
     let master = TensorList::new(&c, &[Tensor::new(&w), Tensor::new(&v)]).unwrap();
     let grads = TensorList::new(&c, &[Tensor::new(&g), Tensor::new(&h)]).unwrap();
     let kind = OptimizerKind::Sgd;
-    let hyper = |lr, l1, l2| Hyper { l1, l2, beta1: 0.0, ..Hyper::new(kind, lr) };
+    let group = |lr, l1, l2| ParamGroup { l1, l2, beta1: 0.0, ..ParamGroup::new(kind, lr) };
     let sgd = Optimizer::builder(&c, kind, &grads, &master)
-        .group(hyper(0.5, 2.0, 0.0))
-        .group(hyper(0.25, 0.0, 0.5))
+        .group(group(0.5, 2.0, 0.0))
+        .group(group(0.25, 0.0, 0.5))
         .tensor_group(&[0, 1])
         .build()
         .unwrap();

@@ -75,7 +75,7 @@ fn learns(low: Dtype) {
     network.bind(t.labels, classes.slice(0, BATCH)).unwrap();
 
     let sgd = network.optimizer_named("sgd", 0.25).unwrap();
-    let sgd = sgd.change(|hyper| hyper.beta1 = 0.0).build().unwrap();
+    let sgd = sgd.change(|group| group.beta1 = 0.0).build().unwrap();
     let scaler = Scaler::new(&c, &ScalerConfig::for_autocast(low).unwrap()).unwrap();
     let mut losses = Vec::new();
     for _ in 0..STEPS {

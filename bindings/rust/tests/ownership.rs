@@ -30,9 +30,9 @@ fn trainer() -> Result<Trainer> {
     network.bind(x, &context.upload(&[1.0f32, 2.0])?)?;
     network.bind(labels, &context.upload(&[0])?)?;
     let m = TensorList::new(&context, &[Tensor::new(&context.alloc::<f32>(4)?)])?;
-    let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0);
-    hyper.beta1 = 0.5;
-    let optimizer = network.optimizer(OptimizerKind::Sgd)?.m(&m).group(hyper).build()?;
+    let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0);
+    group.beta1 = 0.5;
+    let optimizer = network.optimizer(OptimizerKind::Sgd)?.m(&m).group(group).build()?;
     let scaler = Scaler::new(&context, &ScalerConfig::new(ScalerPolicy::Backoff))?;
     Ok(Trainer { context, network, optimizer, scaler, m, w })
 }
@@ -63,10 +63,10 @@ fn an_optimizer_outlives_its_network_lists_and_buffers() {
         let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
         let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
         let ones = c.upload(&[2.0f32]).unwrap();
-        let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0);
-        hyper.beta1 = 0.0;
+        let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0);
+        group.beta1 = 0.0;
         let builder = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master);
-        (builder.lr_multipliers(&ones).group(hyper).build().unwrap(), w)
+        (builder.lr_multipliers(&ones).group(group).build().unwrap(), w)
     };
     optimizer.step(None, None, STREAM).unwrap();
     assert_eq!(w.to_vec().unwrap(), [0.5]);
@@ -90,9 +90,9 @@ fn a_list_follows_set_data_under_its_optimizer() {
     let w = c.upload(&[8.0f32]).unwrap();
     let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
     let mut grads = TensorList::new(&c, &[Tensor::new(&c.upload(&[1.0f32]).unwrap())]).unwrap();
-    let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0);
-    hyper.beta1 = 0.0;
-    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(hyper);
+    let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0);
+    group.beta1 = 0.0;
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(group);
     let sgd = sgd.build().unwrap();
     grads.set_data(&[Tensor::new(&c.upload(&[3.0f32]).unwrap())], STREAM).unwrap();
     sgd.step(None, None, STREAM).unwrap();
@@ -167,8 +167,8 @@ fn absent_tensors_are_for_models() {
     let (grads, master, m, extra) = (list(), list(), list(), list());
     let absent = TensorList::new(&c, &[Tensor::absent(1)]).unwrap();
     let build = |grads, master, m, extra| {
-        let hyper = Hyper::new(OptimizerKind::Sgd, 1.0);
-        let builder = Optimizer::builder(&c, OptimizerKind::Sgd, grads, master).group(hyper);
+        let group = ParamGroup::new(OptimizerKind::Sgd, 1.0);
+        let builder = Optimizer::builder(&c, OptimizerKind::Sgd, grads, master).group(group);
         builder.m(m).extra_grads(extra).build()
     };
     build(&grads, &master, &m, &extra).unwrap();

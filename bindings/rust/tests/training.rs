@@ -16,11 +16,11 @@ fn a_training_step() {
     let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
     let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
     let model = TensorList::new(&c, &[Tensor::new(&copy)]).unwrap();
-    let mut hyper = Hyper::new(OptimizerKind::Sgd, 0.5);
-    hyper.beta1 = 0.0;
+    let mut group = ParamGroup::new(OptimizerKind::Sgd, 0.5);
+    group.beta1 = 0.0;
     let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master)
         .model(&model)
-        .group(hyper)
+        .group(group)
         .build()
         .unwrap();
     let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
@@ -186,9 +186,9 @@ fn ranks() {
     let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
     grads.all_reduce(&comm, 1.0, 0.25, STREAM).unwrap();
     assert_eq!(g.to_vec().unwrap(), [4.0, -8.0]);
-    let mut hyper = Hyper::new(OptimizerKind::Sgd, 0.5);
-    hyper.beta1 = 0.0;
-    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(hyper);
+    let mut group = ParamGroup::new(OptimizerKind::Sgd, 0.5);
+    group.beta1 = 0.0;
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(group);
     let options = StepOptions { comm: Some(&comm), ..Default::default() };
     let sgd = sgd.build().unwrap();
     sgd.scale_step(None, &options, STREAM).unwrap();
@@ -233,7 +233,7 @@ fn a_checkpoint_restores_masters_moments_steps_copies_and_scaler() {
         let (master, grads) = (list(Tensor::new(&w)), list(Tensor::new(&g)));
         let model = list(Tensor::new(&h));
         let adamw = Optimizer::named(&c, "AdamW", 0.125, &grads, &master).unwrap();
-        let adamw = adamw.model(&model).change(|hyper| hyper.beta2 = 0.75).build().unwrap();
+        let adamw = adamw.model(&model).change(|group| group.beta2 = 0.75).build().unwrap();
         let scaler = Scaler::new(&c, &ScalerConfig::new(ScalerPolicy::Backoff)).unwrap();
         scaler
             .set_state(&ScalerState { scale: 4.0, ..scaler.state(STREAM).unwrap() }, STREAM)
@@ -278,7 +278,7 @@ fn moments_are_allocated_as_the_groups_need_them() {
     let list = || TensorList::new(&c, &[Tensor::new(&c.upload(&[1.0f32; 2]).unwrap())]).unwrap();
     let (grads, master) = (list(), list());
     let named = |name| Optimizer::named(&c, name, 0.5, &grads, &master);
-    let sgd = named("sgd").unwrap().change(|hyper| hyper.beta1 = 0.0).build().unwrap();
+    let sgd = named("sgd").unwrap().change(|group| group.beta1 = 0.0).build().unwrap();
     assert!(sgd.m().is_none() && sgd.v().is_none());
     let novograd = named("novograd").unwrap().build().unwrap();
     assert_eq!(novograd.m().unwrap().to_vec::<f32>(0).unwrap(), [0.0; 2]);

@@ -84,9 +84,9 @@ Trainer::Trainer(mp_context_t context, uint64_t seed, int64_t first_sample, int6
 }
 
 mptools::Optimizer Trainer::make_optimizer() const {
-  const mp_param_group_t hyper = mp_param_group_default(MP_OPT_ADAM, 0.01f);
+  const mp_param_group_t group = mp_param_group_default(MP_OPT_ADAM, 0.01f);
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_ADAM);
-  desc.groups = &hyper;
+  desc.groups = &group;
   desc.grads = grads_.list();
   desc.master = master_.list();
   desc.model = model_.list();
