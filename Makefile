@@ -17,7 +17,7 @@ CXX ?= g++
 CC ?= gcc
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
 ARCHS ?= 75 80 90a
-# Only sm_90a has wgmma, and every device that runs sm_90 runs it.
+# Only sm_90a has wgmma, and every device with sm_90 supports it.
 override ARCHS := $(patsubst 90,90a,$(ARCHS))
 
 VERSION := $(shell tools/version)
@@ -42,23 +42,24 @@ SAN_FLAGS := $(SAN_FLAGS_$(SAN))
 SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
 OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
-# Not for the kernels of the host target and the simulator: tiles are arrays on the stacks of
-# fibers, and barriers are called for each thread of a block, so that all of them would have a
-# guard.  The simulator has guard zones of its own.
+# Excluded are the kernels of the host target and the simulator: tiles are arrays on fiber stacks,
+# and barriers are called for each thread of a block, so all these functions would get guards.  The
+# simulator has guard zones instead.
 HARDENED := $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 LINK_NOW := -Wl,-z,relro,-z,now
 LINK_PROGRAM := -pie $(LINK_NOW) $(SAN_FLAGS)
 
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
-# -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.  -fno-trapping-math:
-# nobody asks which exceptions were raised; so a choice between two numbers is no branch, and loops become vectors.
+# -ffp-contract=off: fused operations are written as fmaf, so that all compilers produce the same
+# bits. -fno-trapping-math: floating-point exceptions are unused, so selects need no branch and
+# loops vectorize.
 HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -fno-trapping-math $(if $(HOST_MARCH),-march=$(HOST_MARCH))
 HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(LINK_NOW) $(SAN_FLAGS)
 LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 
-# ---------------------------------------------------------------- what is built
+# ---------------------------------------------------------------- source files
 
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
 SIM_CPP := $(wildcard host/*.cpp $(if $(filter race,$(SAN)),host/race/*.cpp))
@@ -67,7 +68,7 @@ BASE_CPP := $(wildcard base/*.cpp)
 GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
 CONV_CPP := $(wildcard kernels/conv/*.cpp)
 RNN_CPP := $(wildcard kernels/rnn/*.cpp)
-# GRAPH=0 leaves out autocast and the graph executor, which nothing else in the library uses.
+# GRAPH=0 excludes autocast and the graph executor, which no other part of the library uses.
 GRAPH ?= 1
 GRAPH_CPP := $(if $(filter 1,$(GRAPH)),$(wildcard graph/*.cpp graph/*/*.cpp))
 PURE_CPP := $(BASE_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(RNN_CPP) $(GRAPH_CPP) $(wildcard kernels/*.cpp capi/*.cpp)
@@ -88,35 +89,37 @@ PTX_ARCH := $(lastword $(filter-out %a,$(ARCHS)))
 PTX_FOR_LATER := $(if $(PTX_ARCH),$(call code_for,$(PTX_ARCH),compute_$(PTX_ARCH)))
 GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(PTX_FOR_LATER)
 
-# Half of the time goes into PTX.  That of these kernels is the same from sm_75 on, but for the few instructions of an
-# epilogue that round to bf16, or from sm_80 on: it is made once.  They use nothing newer, and with MP_UP_TO_SM75 or
-# MP_UP_TO_SM80 they would not compile if they did.
+# Half of the compile time is the generation of PTX.  For these kernels, PTX is generated once: it
+# is the same for all architectures from sm_75 on, except for the few epilogue instructions that
+# round to bf16, or for all from sm_80 on.  With MP_UP_TO_SM75 or MP_UP_TO_SM80, newer features do
+# not compile.
 UP_TO_SM75 := conv/conv_simt gemm/gemm_simt gemm/gemv step/rank_reduction step/tensor_ratios tensors/statistics
 UP_TO_SM80 := conv/conv_depthwise conv/conv_wmma gemm/gemm_wmma layers/layout layers/pool layers/softmax_xent \
   simt/cuda/sort step/list_passes step/optimizer tensors/elementwise
-# The PTX that makes code for architecture $(1): that of the first of $(2) that is built, but its own for one of $(3), the older
-# ones.
+# PTX version for machine code of architecture $(1): its own if $(1) is one of $(3), the older ones;
+# otherwise the first of $(2) that is in ARCHS.
 ptx_for = $(if $(filter $(3),$(1)),$(1),$(firstword $(foreach a,$(2),$(filter $(a),$(ARCHS))) $(1)))
 gencode_up_to = -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),sm_$(a))) \
   $(foreach a,$(PTX_ARCH),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),compute_$(call ptx_for,$(a),$(1),$(2))))
 GENCODE_UP_TO_SM75 := -DMP_UP_TO_SM75=1 $(call gencode_up_to,75 80,70 72)
 GENCODE_UP_TO_SM80 := $(call gencode_up_to,80,70 72 75)
-# These launch what others compile, so that one architecture will do; with MP_WITHOUT_KERNELS a kernel is an error.
+# Only launches kernels of other files, so one architecture is enough; with MP_WITHOUT_KERNELS a
+# kernel is an error.
 WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_launch_args rnn/backward_data \
   rnn/backward_weights rnn/forward simt/cuda/tensor_map
 GENCODE_WITHOUT_KERNELS := -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
-# No other device runs these.
+# These kernels run on no other architecture.
 FOR_SM90A := conv/conv_wgmma gemm/gemm_wgmma rnn/fused_wgmma
 GENCODE_FOR_SM90A := $(if $(filter 90a,$(ARCHS)),$(call code_for,90a,sm_90a),$(GENCODE))
 
-# The smallest form, which drivers of CUDA 12.4 and newer can read.
+# The smallest format, which drivers of CUDA 12.4 and newer can read.
 FATBIN := $(if $(shell $(NVCC) --help | grep -e --compress-mode),--compress-mode=size,-Xfatbin=-compress-all)
 NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(FATBIN) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
 CUDA_VERSION := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
-# Where a distribution's package put CUDA into /usr, its headers are found as they are, and naming /usr/include
-# would take it out of its place behind the compiler's own.
+# If a distribution's package installed CUDA into /usr, the compiler finds its headers; -isystem
+# /usr/include would change the search order.
 CAPI_INCLUDES := $(if $(filter /usr,$(CUDA_HOME)),,-isystem $(CUDA_HOME)/include)
 endif
 
@@ -131,10 +134,10 @@ all: lib
 ## lib: build/libmpcore.so, with the CUDA target if nvcc is found
 lib: $(LIB)
 
-# Where the sources lie is nowhere in the objects, so that two builds are the same bytes.
+# Objects do not contain the path of the sources, so that builds are reproducible.
 HERE_IS_DOT := -ffile-prefix-map=$(CURDIR)=.
 
-# Objects made with other flags are made again; without CUDA or with it, those of the host target are the same.
+# Objects are rebuilt if flags change; those of the host target do not depend on CUDA.
 $(BUILD)/flags: FLAGS = $(CXX) $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
 $(BUILD)/flags_cuda: FLAGS = $(NVCC) $(NVCCFLAGS) $(GENCODE)
 $(BUILD)/flags_hardened: FLAGS = $(HARDENED) $(LINK_PROGRAM)
@@ -144,14 +147,14 @@ $(BUILD)/flags $(BUILD)/flags_cuda $(BUILD)/flags_hardened: force
 .PHONY: force
 force:
 
-# demo, test, bench, parity and tune build what this machine can run, unless NVCC or ARCHS is given; and where something
-# has been built already, more of that.
+# demo, test, bench, parity and tune build what this machine can run, unless NVCC or ARCHS is given
+# or a build exists: its targets are kept.
 $(BUILD)/targets: force
 	@mkdir -p $(@D)
 	@echo 'NVCC=$(NVCC) ARCHS="$(ARCHS)"' > $@
 IS_GIVEN := $(filter command environment,$(origin NVCC) $(origin ARCHS))
 LOCAL = $(if $(IS_GIVEN),,$(shell cat $(BUILD)/targets 2>/dev/null || tools/local_target '$(NVCC)'))
-# With a bar that says how long it takes.
+# Shows a progress bar with the remaining time.
 BUILD_LOCAL = +@MAKE='$(MAKE)' tools/build_bar $(LOCAL) BUILD='$(BUILD)'
 
 $(HOST_OBJS) $(BASE_OBJS): $(BUILD)/flags
@@ -161,7 +164,7 @@ $(SIM_OBJS): private HARDENED :=
 $(SIM_OBJS): private WITH_OBJ :=
 $(CUDA_OBJS): $(BUILD)/flags_cuda
 $(LIB): | $(BUILD)/targets
-# What is said of a build to those who have to know.
+# Objects that contain the list of targets.
 KNOWS_TARGETS := $(addprefix $(BUILD)/obj/,capi/core.o kernels/backends.o)
 $(KNOWS_TARGETS): $(BUILD)/flags_cuda
 ifdef HAVE_CUDA
@@ -171,7 +174,7 @@ $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 $(BUILD)/obj/host/device.o: DEFINES += $(HOST_DEFINES)
 
-# The simulator's own arithmetic is for the same processors as the kernels.
+# The arithmetic of the simulator is compiled for the same processors as the kernels.
 $(BUILD)/obj/host/wgmma_arithmetic.o: private COMPILE_OBJ += $(HOST_MATH_FLAGS)
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
@@ -180,9 +183,9 @@ $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	$(Q)ln -sf $(notdir $@).$(VERSION) $@.$(SOMAJOR)
 	$(Q)ln -sf $(notdir $@).$(SOMAJOR) $@
 
-# Standard headers take half of the time of a small file, so they are compiled once for every set of options.  Options
-# of one file are private, or the header might be compiled with them; where they change what the compiler makes of it,
-# clang wants the file to be compiled without.
+# Standard headers take half of the compile time of a small file, so they are precompiled for each
+# set of options.  Options for one file are private, otherwise the header might be compiled with
+# them.  clang rejects a precompiled header if such options affect code generation.
 precompiled = $(BUILD)/$(1)/precompiled.h
 define precompile
 	@mkdir -p $(@D)
@@ -209,7 +212,7 @@ $(BUILD)/obj/%.o: %.cpp $(call precompiled,obj).gch
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(WITH_OBJ) $(COMPILE_OBJ) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
-# PTX and cubins are steps on nvcc's way; they are kept, since the software device runs those, and cuda-gates reads these.
+# PTX and cubins are kept: the software device runs the PTX, and cuda-gates reads the cubins.
 $(BUILD)/cuda/%.o: CODE = $(GENCODE)
 $(UP_TO_SM75:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_UP_TO_SM75)
 $(UP_TO_SM80:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_UP_TO_SM80)
@@ -252,7 +255,7 @@ $(BUILD)/bench/%.o: bench/%.cpp $(call precompiled,tools).gch
 	@echo "  CXX  $<"
 	$(Q)$(COMPILE_TOOL)
 
-# Where the CUDA headers are, the declarations of the peers are compared with them.
+# If the CUDA headers are installed, the declarations of the peers are compared with them.
 $(BUILD)/bench/peers/%.o: private TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 
 $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
@@ -261,12 +264,12 @@ $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 $(BUILD)/mpinfo: $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(LINK_PROGRAM) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -o $@
-# Looked for beside mpbench.
+# mpbench looks for this program in its own folder.
 $(BUILD)/mpbench_first_result: bench/suites/first_result.c $(HEADERS)
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
 	$(Q)$(CC) -std=c99 -O2 -fPIE -pedantic -Wall -Wextra -Iinclude $(HARDENED) $(LINK_PROGRAM) $< -ldl -o $@
-# The peaks are kernels; without nvcc nothing stands in for them.
+# The peaks are CUDA kernels; builds without nvcc have a stub.
 BENCH_OBJS := $(BENCH_CPP:%.cpp=$(BUILD)/%.o) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/peaks/*.cu)),$(BUILD)/bench/peaks/none.o)
 BENCH_CUDART := $(if $(HAVE_CUDA),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt)
@@ -278,7 +281,7 @@ $(BUILD)/mpbench: $(BENCH_OBJS) $(LIB) $(BUILD)/mpbench_first_result
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(LINK_PROGRAM) $(BENCH_OBJS) $(LINK_LIB) $(BENCH_CUDART) -ldl -lpthread -o $@
 
-# The same for PREFIX/bin.
+# The same programs for PREFIX/bin.
 LINK_INSTALLED := -L$(BUILD) -lmpcore -Wl,-rpath,'$$ORIGIN/../lib'
 $(BUILD)/installed/mpdemo: $(BUILD)/mpdemo
 	@mkdir -p $(@D)
@@ -287,12 +290,13 @@ $(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(LINK_PROGRAM) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -o $@
 
-# What it fits is what selects, so it is linked with the selection and the library.
+# The fit uses the cost model of kernel selection, so mptune is linked with selection and the
+# library.
 $(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(BASE_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(LINK_PROGRAM) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
 
-# What clang tools ask for: how each file is compiled for the host target.
+# Compilation database of the host target for clang tools.
 COMPILED = $(LIB) $(TEST_BINS) $(BUILD)/mptune $(BUILD)/mpbench $(BUILD)/mpdemo $(BUILD)/mpinfo
 .PHONY: compile_commands.json
 ## compile_commands.json: compilation database for clangd and other clang tools
@@ -353,8 +357,9 @@ tune: setup-build
 bindings:
 	@bindings/generate/generate
 
-# Its library carries libstdc++, for that of the machine that installs it may be older than this compiler.  Sections that
-# nobody needs go, and with them what libstdc++.a asks of a newer C library.
+# The wheel's library links libstdc++ statically, because the installed version may be older than
+# this compiler.  Unused sections are removed, and with them symbols that libstdc++.a requires from
+# a newer C library.
 WHEEL_LIB := $(BUILD)/wheel/libmpcore.so.$(VERSION)
 $(WHEEL_LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@mkdir -p $(@D)
@@ -382,7 +387,7 @@ check: setup-check
 	@tools/check/check_docs $(BUILD) $(CC)
 	@tools/bench_report --figures --check
 
-# The library of GRAPH=0 from the objects of the other one.
+# Links the library of GRAPH=0 from objects of the default build.
 .PHONY: without-graph
 without-graph:
 	@$(CXX) $(LDFLAGS_SO) -o $(BUILD)/without_graph.so $(filter-out $(BUILD)/obj/graph/%,$(BASE_OBJS)) $(HOST_OBJS) \
@@ -401,7 +406,7 @@ abi-baseline:
 format:
 	@tools/check/check_format --fix
 
-# It compiles the kernels' constants with CXX.
+# Compiles the kernels' constants with CXX.
 KERNEL_REPORT := CXX='$(CXX)' tools/gpu/kernel_report
 ## cuda-gates: check the CUDA code: no spills, no warnings, no kernel worse than its baseline
 cuda-gates: setup-gates
@@ -456,5 +461,5 @@ help:
 	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk tests/threads/tsan.mk tests/fuzz/fuzz.mk tools/softgpu/softgpu.mk \
 	  tests/softgpu/calibration/calibration.mk | expand -t 25
 
-# A root that was kept (tests/roots/run) has a build of its own in it.
+# A chroot that was kept (tests/roots/run) contains another build.
 -include $(shell find $(BUILD) -path $(BUILD)/roots -prune -o -type f -name '*.d' -print 2>/dev/null)

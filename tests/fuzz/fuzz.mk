@@ -1,17 +1,17 @@
-# Fuzzers of the host target (TESTING.md), by libFuzzer, which clang brings along.  A part of the Makefile.
+# Fuzzers of the host target (TESTING.md), by clang's libFuzzer.  Included by the Makefile.
 #
-# Everything that reads what a caller gives is compiled by clang, with AddressSanitizer and UBSan; kernels and the
-# simulator are those of the library.
+# Code that reads a caller's arguments is compiled by clang, with AddressSanitizer and UBSan;
+# kernels and the simulator are those of the library.
 
 FUZZ := $(BUILD)/fuzz
 FUZZ_CXX ?= clang++
 FUZZERS := $(addprefix $(FUZZ)/,calls environment scaler_states tuning)
 FUZZ_SANITIZERS := address,undefined
-# Not enum: what is no enumerator is an argument like any other, and the library reads it as a number (enum_value).
+# Without -fsanitize=enum: the library accepts any integer and checks enumerators (enum_value).
 FUZZ_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-unknown-pragmas $(INCLUDES) -I$(FUZZ) $(HOST_DEFINES) -fno-omit-frame-pointer \
   -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -fno-sanitize=enum -fno-sanitize-recover=undefined
 FUZZ_OBJS := $(PURE_CPP:%.cpp=$(FUZZ)/obj/%.o)
-# For fuzzers whose kernels do nothing (idle_device.cpp) the definitions of these are weak.
+# These definitions become weak for fuzzers whose kernels do nothing (idle_device.cpp).
 REPLACED := $(addprefix host/,device.o workers.o)
 FUZZ_KERNELS := $(filter-out $(REPLACED:%=$(BUILD)/obj/%),$(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)) \
   $(REPLACED:%=$(FUZZ)/weak/%) $(HOST_OBJS)
@@ -35,7 +35,7 @@ $(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_OBJS) $(FUZZ_KERNELS)
 	@echo "  LINK $@"
 	$(Q)$(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) $^ -l:libboost_context.a -lpthread -ldl -o $@
 
-# Debian has clang without what it needs for this, too.
+# Debian also packages clang without the runtime libraries that this requires.
 HAVE_LIBFUZZER = $(shell echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, long) { return 0; }' | \
   $(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -x c++ - -o /dev/null > /dev/null 2>&1 && echo 1)
 FUZZ_SECONDS ?= 60

@@ -1,14 +1,14 @@
-# The library's own code under ThreadSanitizer, and tests/threads with it.  A part of the Makefile.
+# Builds the library's code and tests/threads with ThreadSanitizer.  Included by the Makefile.
 #
-# Kernels are those of the library, and so is what switches fibers: ThreadSanitizer would follow one stack where there
-# are many, and the race detector (make race) knows them.
+# Kernels and the fiber switching code are compiled without it: ThreadSanitizer assumes one stack
+# per thread; the race detector (make race) supports fibers.
 
 TSAN := $(BUILD)/tsan
 TSAN_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-tsan $(INCLUDES) -fsanitize=thread
 TSAN_SIM := $(addprefix host/,workers.o mode.o tensor_box.o device.o)
 TSAN_OBJS := $(PURE_CPP:%.cpp=$(TSAN)/obj/%.o) $(TSAN_SIM:%=$(TSAN)/obj/%)
 TSAN_KERNELS := $(filter-out $(TSAN_SIM:%=$(BUILD)/obj/%),$(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)) $(HOST_OBJS)
-# Engines run fibers below these, whose functions are not left in the order in which they were entered.
+# Engines run fibers below these functions, which do not return in the order of their calls.
 $(TSAN)/obj/host/%.o: TSAN_FLAGS += --param tsan-instrument-func-entry-exit=0
 
 $(TSAN)/obj/%.o: %.cpp

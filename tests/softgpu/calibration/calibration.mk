@@ -1,4 +1,5 @@
-# Kernels that others wrote and that are right on hardware, for tests/softgpu/calibrate.  A part of the Makefile.
+# Third-party kernels that are correct on hardware, for tests/softgpu/calibrate.  Included by the
+# Makefile.
 
 CALIBRATION := $(BUILD)/calibration
 CALIBRATION_SRC := tests/softgpu/calibration
@@ -6,7 +7,7 @@ CALIBRATION_PACKAGES := $(CALIBRATION)/packages
 CALIBRATION_PROGRAMS := $(patsubst $(CALIBRATION_SRC)/%.cu,$(CALIBRATION)/%,$(wildcard $(CALIBRATION_SRC)/*.cu)) \
   $(CALIBRATION)/triton
 CUTLASS := $(CALIBRATION_PACKAGES)/cutlass_library/source
-# PTX alone: what ptxas makes of it is not for this device.
+# PTX only: the software device does not run machine code.
 CALIBRATION_ARCH = compute_$(if $(filter %_sm80,$*),80,90a)
 CALIBRATION_FLAGS = -std=c++17 -O1 --expt-relaxed-constexpr -isystem $(CUTLASS)/include \
   -isystem $(CUTLASS)/tools/util/include -gencode arch=$(CALIBRATION_ARCH),code=$(CALIBRATION_ARCH)
