@@ -13,7 +13,7 @@ namespace softgpu::test {
 
 namespace {
 
-/// The body of a kernel with the index of the thread times 4 in %rd9.
+/// Returns a kernel whose body has 4 times the thread index in %rd9.
 std::string entry(const std::string &name, const std::string &parameters, const std::string &body) {
   return ".visible .entry " + name + "(" + parameters + ")\n{\n" + R"(
 .reg .b32 %r<9>;
@@ -81,7 +81,7 @@ void passes_in_every_order(const std::string &name) {
 }
 
 void is_noticed(const std::string &name) {
-  // Between threads of the host chance decides.
+  // One thread: the order of several host threads is not deterministic.
   const CaseResult result = run_case(name, {{"SOFTGPU_THREADS", "1"}});
   INFO(name << ": " << result);
   CHECK(result.exit_code == 1);
@@ -96,7 +96,7 @@ void is_reported(const std::string &name, const std::string &text, const Environ
   INFO(name << ": " << result);
   CHECK(result.exit_code == 99);
   CHECK(result.says(text));
-  CHECK(!result.says("FAILED"));  // by Catch, of the checks in the case
+  CHECK(!result.says("FAILED"));  // printed by Catch2 if a check of the case fails
 }
 
 std::string kernels_text(const std::string &target) {

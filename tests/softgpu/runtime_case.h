@@ -1,8 +1,8 @@
-// Tests of the runtime that stands for libcudart.
+// Tests of the runtime that replaces libcudart.
 //
-// The runtime reads its environment once, a fault stops a device for good, and violations end the
-// process with code 99.  So what is tested are hidden test cases of this binary, each run by a
-// process of its own.
+// The runtime reads its environment once, a fault stops a device permanently, and violations end
+// the process with code 99.  Test cases are therefore hidden test cases of this binary, each run in
+// a separate process.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,32 +19,34 @@ namespace softgpu::test {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct CaseResult {
-  int exit_code = -1;  ///< 0: all its checks held; 99: violations; else checks that failed
-  std::string output;  ///< of both streams
+  int exit_code = -1;  ///< 0: all checks passed; 99: violations; otherwise failed checks
+  std::string output;  ///< stdout and stderr
   bool passed() const { return exit_code == 0; }
   bool says(const std::string &text) const { return output.find(text) != std::string::npos; }
 };
-/// For messages of Catch.
+/// Prints a result in Catch2 messages.
 std::ostream &operator<<(std::ostream &, const CaseResult &);
 
-/// Runs a hidden test case in a process with these variables added.
+/// Runs a hidden test case in a process with additional environment variables.
 CaseResult run_case(const std::string &name, const Environment &environment = {});
 
-/// Checks that the case passes in the default order, in some random ones, and when work is done in
-/// the call.
+/// Checks that the case passes in the default order, with several seeds, and with SOFTGPU_SYNC.
 void passes_in_every_order(const std::string &name);
-/// Checks that it fails in the default order, and in some random one.
+/// Checks that the case fails in the default order and with at least one seed.
 void is_noticed(const std::string &name);
-/// Checks that the process ends as one with violations, and says the text.
+/// Checks that the process exits with violations and prints the text.
 void is_reported(const std::string &name, const std::string &text, const Environment & = {});
 
-/// The value that work is to leave behind, what was there before, and how many there are.
+/// Value that the work writes, previous value, and number of elements.
 constexpr uint32_t kNew = 42, kOld = 7, kCount = 256;
 constexpr size_t kBytes = kCount * sizeof(uint32_t);
 
-/// Kernels of one module, on the current device, each launched with kCount threads:
-///   set(p, value): p[i] = value        increment(p): p[i] += 1        copy(to, from): to[i] = from[i]
-///   read_table(p): p[i] = table[i % 4], a variable of the module: {10, 11, 12, 13}
+/// Kernels of one module on the current device, each launched with kCount threads:
+///
+///     set(p, value)   p[i] = value
+///     increment(p)    p[i] += 1
+///     copy(to, from)  to[i] = from[i]
+///     read_table(p)   p[i] = table[i % 4], a variable of the module: {10, 11, 12, 13}
 class Kernels {
  public:
   Kernels();
@@ -63,15 +65,15 @@ class Kernels {
   std::map<std::string, cudaKernel_t> handles_;
 };
 
-/// The text of that module.
+/// Returns the text of that module.
 std::string kernels_text(const std::string &target = "sm_75");
 
-/// Memory of the current device as it comes.
+/// Allocates uninitialized memory on the current device.
 void *allocate(size_t bytes);
-/// kCount words on the device and in pinned memory, all kOld.
+/// Returns kCount words on the device or in pinned memory, all kOld.
 uint32_t *device_words();
 uint32_t *pinned_words();
-/// Waits for all work, and checks that all words of the device are `value`.
+/// Waits for all work and checks that all words on the device are `value`.
 void require_words(const uint32_t *on_device, uint32_t value);
 
 cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking);

@@ -1,4 +1,4 @@
-// What the runtime writes when a process ends: counts, and lines that were never executed.
+// Files that the runtime writes at process exit: counters, and lines that never ran.
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ std::string file_text(const std::filesystem::path &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A file that is gone with the test.
+/// File that is removed after the test.
 struct TemporaryFile {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("softgpu_test_" + std::to_string(getpid()));
@@ -34,7 +34,7 @@ TEST_CASE("case: three launches", "[.]") {
   require_words(words, kOld + 3);
 }
 
-TEST_CASE("runtime: counts of what was executed", "[runtime]") {
+TEST_CASE("runtime: SOFTGPU_COUNT writes the counters of kernels", "[runtime]") {
   const TemporaryFile file;
   REQUIRE(run_case("case: three launches", {{"SOFTGPU_COUNT", file.path}}).passed());
   const nlohmann::json counts = nlohmann::json::parse(file_text(file.path));
@@ -55,7 +55,7 @@ TEST_CASE("runtime: counts of what was executed", "[runtime]") {
   CHECK(has_load);
 }
 
-TEST_CASE("runtime: lines that were never executed", "[runtime]") {
+TEST_CASE("runtime: SOFTGPU_COVER lists lines that never ran", "[runtime]") {
   const TemporaryFile file;
   REQUIRE(run_case("case: three launches", {{"SOFTGPU_COVER", file.path}}).passed());
   const std::string text = file_text(file.path);

@@ -1,4 +1,5 @@
-// Kernels that begin before the one ahead of them in the stream has ended (programmatic dependent launch).
+// Programmatic dependent launch: kernels that begin before the previous kernel in the stream has
+// ended.
 #include "tests/softgpu/runtime_case.h"
 #include "tests/support/catch.h"
 
@@ -6,7 +7,8 @@ using namespace softgpu::test;
 
 namespace {
 
-/// A kernel of which each thread stores from[far away] + 1 to `to`, with a statement before and one behind.
+/// Returns a kernel in which each thread stores from[distant index] + 1 to `to`, with statements
+/// before and after it.
 std::string turn(const std::string &name, const std::string &before, const std::string &behind) {
   return ".visible .entry " + name + "(.param .u64 to, .param .u64 from)\n{\n" + R"(
 .reg .b32 %r<9>;
@@ -34,7 +36,7 @@ st.global.u32 [%rd4], %r4;
 
 constexpr char kAllow[] = "griddepcontrol.launch_dependents;\n", kWait[] = "griddepcontrol.wait;\n";
 
-/// What a kernel does for those after it and about the one before.
+/// Behavior of a kernel towards the previous and the next kernel.
 enum Kind { kWaits, kHasty, kSilent, kAllowsAtTheEnd, kFaults };
 constexpr const char *kNames[] = {"waits", "hasty", "silent", "late", "faults"};
 
@@ -44,7 +46,7 @@ std::string early_text() {
          turn("silent", kWait, "") + turn("late", kWait, kAllow) + turn("faults", kWait, "trap;\n");
 }
 
-/// Four buffers of words that are all kOld, and kernels that read one and write another.
+/// Four buffers of words, all kOld, and kernels that read one and write another.
 class Turns {
  public:
   Turns() {
@@ -77,7 +79,7 @@ class Turns {
   cudaLibrary_t library_ = nullptr;
 };
 
-/// One after the other, so that c is kOld + 2 if the second one read what the first one wrote.
+/// Runs two kernels; c is kOld + 2 if the second one reads the result of the first one.
 void run_two(Kind first, Kind second, bool is_early = true) {
   const Turns turn;
   CHECK(turn(first, turn.b, turn.a) == cudaSuccess);
@@ -102,7 +104,7 @@ void run_captured(Kind second) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden
+// ---------------------------------------------------------------- hidden cases
 
 TEST_CASE("case: early kernels that wait", "[.]") {
   const Turns turn;
@@ -123,19 +125,19 @@ TEST_CASE("case: an early kernel that writes without waiting", "[.]") {
   require_words(turn.b, kOld + 1);
 }
 
-TEST_CASE("case: a kernel behind one that allows nothing", "[.]") {
+TEST_CASE("case: a kernel after one that never allows dependents", "[.]") {
   run_two(kSilent, kHasty);
 }
 
-TEST_CASE("case: a kernel behind one that allows it at its end", "[.]") {
+TEST_CASE("case: a kernel after one that allows dependents at its end", "[.]") {
   run_two(kAllowsAtTheEnd, kHasty);
 }
 
-TEST_CASE("case: a kernel that was not launched to begin early", "[.]") {
+TEST_CASE("case: a kernel launched without the early-launch attribute", "[.]") {
   run_two(kWaits, kHasty, false);
 }
 
-TEST_CASE("case: one that does not wait between two that do", "[.]") {
+TEST_CASE("case: a kernel without wait between two that wait", "[.]") {
   const Turns turn;
   constexpr uint32_t kTurns = 8;
   for (uint32_t i = 0; i < kTurns; i++) {
@@ -150,7 +152,7 @@ TEST_CASE("case: a graph of early kernels that wait", "[.]") {
   run_captured(kWaits);
 }
 
-TEST_CASE("case: a graph of early kernels of which one does not wait", "[.]") {
+TEST_CASE("case: a graph of early kernels with one that does not wait", "[.]") {
   run_captured(kHasty);
 }
 
@@ -162,21 +164,21 @@ TEST_CASE("case: an early kernel that faults", "[.]") {
   CHECK(cudaStreamSynchronize(turn.stream) == cudaErrorLaunchFailure);
 }
 
-// ---------------------------------------------------------------- visible
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("early kernels: those that wait find what was written", "[dependent_launch]") {
+TEST_CASE("early kernels: kernels that wait read current data", "[dependent_launch]") {
   passes_in_every_order("case: early kernels that wait");
   passes_in_every_order("case: a graph of early kernels that wait");
 }
 
-TEST_CASE("early kernels: one that does not wait is noticed", "[dependent_launch]") {
+TEST_CASE("early kernels: a missing wait changes the result", "[dependent_launch]") {
   is_noticed("case: an early kernel that reads without waiting");
   is_noticed("case: an early kernel that writes without waiting");
-  is_noticed("case: one that does not wait between two that do");
-  is_noticed("case: a graph of early kernels of which one does not wait");
+  is_noticed("case: a kernel without wait between two that wait");
+  is_noticed("case: a graph of early kernels with one that does not wait");
 }
 
-TEST_CASE("early kernels: by one thread and by several", "[dependent_launch]") {
+TEST_CASE("early kernels: results do not depend on the number of threads", "[dependent_launch]") {
   for (const char *threads : {"1", "2", "3"}) {
     const Environment with{{"SOFTGPU_THREADS", threads}};
     CHECK(run_case("case: early kernels that wait", with).passed());
@@ -185,11 +187,11 @@ TEST_CASE("early kernels: by one thread and by several", "[dependent_launch]") {
   }
 }
 
-TEST_CASE("early kernels: none begins before each block of the one before allows it",
+TEST_CASE("early kernels: a kernel begins after all previous blocks allow it",
           "[dependent_launch]") {
-  passes_in_every_order("case: a kernel behind one that allows nothing");
-  passes_in_every_order("case: a kernel behind one that allows it at its end");
-  passes_in_every_order("case: a kernel that was not launched to begin early");
+  passes_in_every_order("case: a kernel after one that never allows dependents");
+  passes_in_every_order("case: a kernel after one that allows dependents at its end");
+  passes_in_every_order("case: a kernel launched without the early-launch attribute");
 }
 
 TEST_CASE("early kernels: a fault stops all of them", "[dependent_launch]") {

@@ -1,4 +1,4 @@
-// What stops a device, and what the host is told of it.
+// Faults that stop a device, and the errors that the host receives.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -10,7 +10,7 @@ using namespace softgpu::test;
 
 namespace {
 
-/// A kernel without parameters.
+/// Loads a kernel without parameters.
 const void *load(const std::string &body) {
   const std::string text =
       ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n" + body +
@@ -23,7 +23,7 @@ const void *load(const std::string &body) {
   return kernel;
 }
 
-/// Uses so many bytes of local memory.
+/// Returns a body that uses this many bytes of local memory.
 std::string with_local(const std::string &bytes) {
   return ".local .align 4 .b8 big[" + bytes +
          "];\n.reg .b32 %r;\nmov.u32 %r, 1;\nst.local.u32 [big], %r;\n";
@@ -33,14 +33,14 @@ cudaError_t launch(const void *kernel, unsigned num_threads) {
   return cudaLaunchKernel(kernel, dim3(1), dim3(num_threads), nullptr, 0, nullptr);
 }
 
-/// The sticky error of a kernel.
+/// Returns the sticky error of a kernel.
 cudaError_t error_of(const std::string &body) {
   REQUIRE(cudaDeviceReset() == cudaSuccess);
   REQUIRE(launch(load(body), 64) == cudaSuccess);
   return cudaDeviceSynchronize();
 }
 
-/// Lets the process allocate so much more.
+/// Limits the additional memory of the process.
 void limit_memory(uint64_t bytes) {
   uint64_t num_pages = 0;
   std::ifstream("/proc/self/statm") >> num_pages;
@@ -50,7 +50,7 @@ void limit_memory(uint64_t bytes) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden
+// ---------------------------------------------------------------- hidden cases
 
 TEST_CASE("case: the errors of faults", "[.]") {
   CHECK(error_of("trap;\n") == cudaErrorLaunchFailure);
@@ -61,7 +61,7 @@ TEST_CASE("case: the errors of faults", "[.]") {
   CHECK(error_of("barrier.sync 0, 96;\n") == cudaErrorLaunchTimeout);
 }
 
-TEST_CASE("case: the host has no memory for a block", "[.]") {
+TEST_CASE("case: the host runs out of memory for a block", "[.]") {
   const void *const kernel = load(with_local("524288"));
   limit_memory(uint64_t{256} << 20);
   REQUIRE(launch(kernel, 1024) == cudaSuccess);
@@ -74,7 +74,7 @@ TEST_CASE("case: too much local memory", "[.]") {
   CHECK(launch(load(with_local("4294967296")), 32) == cudaErrorInvalidKernelImage);
 }
 
-TEST_CASE("case: a kernel that reaches a variable of a peer", "[.]") {
+TEST_CASE("case: a kernel that accesses a variable of a peer", "[.]") {
   const Kernels kernels;
   void *table = nullptr;
   size_t bytes = 0;
@@ -87,20 +87,20 @@ TEST_CASE("case: a kernel that reaches a variable of a peer", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
-// ---------------------------------------------------------------- the tests
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("runtime: the host is told what kind of fault it was", "[runtime]") {
+TEST_CASE("runtime: the error code depends on the kind of fault", "[runtime]") {
   is_reported("case: the errors of faults", "misaligned");
 }
 
-TEST_CASE("runtime: what goes wrong in the device itself stops it", "[runtime]") {
-  is_reported("case: the host has no memory for a block", "the device itself failed",
+TEST_CASE("runtime: internal errors of the device are faults", "[runtime]") {
+  is_reported("case: the host runs out of memory for a block", "the device itself failed",
               {{"SOFTGPU_THREADS", "1"}});
   is_reported("case: too much local memory", "bytes of local memory per thread");
 }
 
-TEST_CASE("runtime: variables belong to a device", "[runtime]") {
-  is_reported("case: a kernel that reaches a variable of a peer",
+TEST_CASE("runtime: module variables are per device", "[runtime]") {
+  is_reported("case: a kernel that accesses a variable of a peer",
               "the variable table of device 0, by a kernel on device 1",
               {{"SOFTGPU_DEVICES", "2"}});
 }

@@ -1,4 +1,4 @@
-// Memory that is gone when a copy comes to it, that was never written, or that somebody else gives back.
+// Memory that is freed before a copy runs, uninitialized memory, and release by the wrong function.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@ using namespace softgpu::test;
 
 namespace {
 
-/// What `enqueue(stream)` puts into a stream, as a graph.
+/// Returns a graph of the work that `enqueue(stream)` adds to a stream.
 template <class Enqueue>
 cudaGraphExec_t capture(cudaStream_t stream, Enqueue &&enqueue) {
   cudaGraph_t graph = nullptr;
@@ -21,7 +21,7 @@ cudaGraphExec_t capture(cudaStream_t stream, Enqueue &&enqueue) {
   return exec;
 }
 
-/// Launches a graph twice, between which memory is freed.
+/// Launches a graph twice and frees the memory in between.
 template <class Enqueue>
 void free_between_launches(void *memory, Enqueue &&enqueue) {
   const cudaStream_t stream = make_stream();
@@ -35,7 +35,7 @@ void free_between_launches(void *memory, Enqueue &&enqueue) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden
+// ---------------------------------------------------------------- hidden cases
 
 TEST_CASE("case: a graph that copies to freed memory", "[.]") {
   uint32_t *const words = device_words(), *const source = pinned_words();
@@ -61,7 +61,8 @@ TEST_CASE("case: a copy while another stream frees", "[.]") {
   uint32_t *const words = device_words(), *const other = device_words();
   const cudaStream_t first = make_stream(), second = make_stream();
   REQUIRE(cudaMemcpyAsync(words, other, kBytes, cudaMemcpyDeviceToDevice, first) == cudaSuccess);
-  REQUIRE(cudaFreeAsync(words, second) == cudaSuccess);  // begins first: it was submitted last
+  // begins first, because it was submitted last
+  REQUIRE(cudaFreeAsync(words, second) == cudaSuccess);
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
@@ -69,12 +70,12 @@ TEST_CASE("case: a copy to a large allocation that was freed", "[.]") {
   void *const memory = allocate(100 << 20);
   uint32_t word = 0;
   REQUIRE(cudaFree(memory) == cudaSuccess);
-  std::vector<std::byte> other(100 << 20);  // which does not take its place
+  std::vector<std::byte> other(100 << 20);  // does not reuse the addresses
   CHECK(cudaMemcpy(memory, &word, 4, cudaMemcpyDefault) == cudaErrorInvalidValue);
   CHECK(cudaMemcpy(&word, other.data(), 4, cudaMemcpyDefault) == cudaSuccess);
 }
 
-TEST_CASE("case: a process that has freed more than the machine has", "[.]") {
+TEST_CASE("case: a process frees more memory than the machine has", "[.]") {
   const auto machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
   constexpr size_t kPart = size_t{4} << 30;
   for (size_t freed = 0; freed <= 2 * machine; freed += kPart)
@@ -85,7 +86,7 @@ TEST_CASE("case: a process that has freed more than the machine has", "[.]") {
   CHECK(waitpid(child, nullptr, 0) == child);
 }
 
-TEST_CASE("case: each allocation is given back by its own function", "[.]") {
+TEST_CASE("case: each allocation is released by its own function", "[.]") {
   static uint32_t registered[64];
   uint32_t *const device = device_words(), *const pinned = pinned_words();
   REQUIRE(cudaHostRegister(registered, sizeof registered, 0) == cudaSuccess);
@@ -101,14 +102,14 @@ TEST_CASE("case: each allocation is given back by its own function", "[.]") {
   CHECK(cudaHostUnregister(registered) == cudaSuccess);
 }
 
-TEST_CASE("case: memory is freed twice in the order of a stream", "[.]") {
+TEST_CASE("case: cudaFreeAsync frees memory twice", "[.]") {
   const cudaStream_t stream = make_stream();
   uint32_t *const words = device_words();
   CHECK(cudaFreeAsync(words, stream) == cudaSuccess);
   CHECK(cudaFreeAsync(words, stream) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("case: copies of what was written", "[.]") {
+TEST_CASE("case: copies of initialized memory", "[.]") {
   void *const from = allocate(kBytes), *const to = allocate(kBytes);
   std::vector<std::byte> host(kBytes);
   REQUIRE(cudaMemset(static_cast<std::byte *>(from) + 100, 1, 300) == cudaSuccess);
@@ -120,7 +121,7 @@ TEST_CASE("case: copies of what was written", "[.]") {
   CHECK(cudaMemcpy(host.data(), to, 407, cudaMemcpyDeviceToHost) == cudaSuccess);
 }
 
-TEST_CASE("case: a copy to the host of a copy of what nobody wrote", "[.]") {
+TEST_CASE("case: a copy to the host of copied uninitialized memory", "[.]") {
   void *const from = allocate(kBytes), *const to = allocate(kBytes);
   std::vector<std::byte> host(kBytes);
   REQUIRE(cudaMemset(from, 1, 100) == cudaSuccess);
@@ -130,9 +131,9 @@ TEST_CASE("case: a copy to the host of a copy of what nobody wrote", "[.]") {
   CHECK(cudaMemcpy(host.data(), to, kBytes, cudaMemcpyDeviceToHost) == cudaSuccess);
 }
 
-// ---------------------------------------------------------------- the tests
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("runtime: copies and fills of memory that was freed before they ran", "[runtime]") {
+TEST_CASE("runtime: copies and fills of freed memory are reported when they run", "[runtime]") {
   is_reported("case: a graph that copies to freed memory", "a copy to");
   is_reported("case: a graph that copies from freed memory", "a copy from");
   is_reported("case: a graph that fills freed memory", "a fill of");
@@ -140,20 +141,20 @@ TEST_CASE("runtime: copies and fills of memory that was freed before they ran", 
   is_reported("case: a copy to a large allocation that was freed", "which was freed");
 }
 
-TEST_CASE("runtime: addresses of what was freed are kept and not reserved", "[runtime]") {
-  passes_in_every_order("case: a process that has freed more than the machine has");
+TEST_CASE("runtime: addresses of freed memory are quarantined but not reserved", "[runtime]") {
+  passes_in_every_order("case: a process frees more memory than the machine has");
 }
 
-TEST_CASE("runtime: allocations are given back as they were made", "[runtime]") {
-  passes_in_every_order("case: each allocation is given back by its own function");
-  is_reported("case: memory is freed twice in the order of a stream", "for the second time");
+TEST_CASE("runtime: allocations require the matching release function", "[runtime]") {
+  passes_in_every_order("case: each allocation is released by its own function");
+  is_reported("case: cudaFreeAsync frees memory twice", "for the second time");
 }
 
-TEST_CASE("runtime: copies take what nobody wrote along", "[runtime]") {
+TEST_CASE("runtime: copies propagate uninitialized memory", "[runtime]") {
   const Environment checks{{"SOFTGPU_INITCHECK", "1"}};
-  const CaseResult result = run_case("case: copies of what was written", checks);
+  const CaseResult result = run_case("case: copies of initialized memory", checks);
   INFO(result);
   CHECK(result.passed());
-  is_reported("case: a copy to the host of a copy of what nobody wrote",
+  is_reported("case: a copy to the host of copied uninitialized memory",
               "reads 3 uninitialized bytes", checks);
 }

@@ -45,7 +45,7 @@ cudaEvent_t make_event() {
   return event;
 }
 
-/// `to` waits for what is in `from` now.
+/// Makes `to` wait for the current work of `from`.
 void join(cudaStream_t to, cudaStream_t from) {
   const cudaEvent_t event = make_event();
   REQUIRE(cudaEventRecord(event, from) == cudaSuccess);
@@ -62,14 +62,14 @@ std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden
+// ---------------------------------------------------------------- hidden cases
 
-TEST_CASE("case: a captured chain runs when it is launched", "[.]") {
+TEST_CASE("case: a captured sequence runs at its launch", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words(), *const copies = device_words();
   const cudaStream_t stream = begin_capture();
   {
-    uint32_t value = kNew;  // gone when the graph runs
+    uint32_t value = kNew;  // out of scope when the graph runs
     REQUIRE(kernels.set(words, value, stream) == cudaSuccess);
     value = 0;
   }
@@ -108,7 +108,7 @@ TEST_CASE("case: launches of a graph do not overlap", "[.]") {
   CHECK(words[0] == kOld + 4);
 }
 
-TEST_CASE("case: a fork that is joined", "[.]") {
+TEST_CASE("case: a fork and a join", "[.]") {
   const Kernels kernels;
   uint32_t *const made = device_words(), *const left = device_words(),
                   *const right = device_words(), *const both = device_words();
@@ -141,7 +141,7 @@ TEST_CASE("case: a fork that is joined", "[.]") {
   require_words(both, kNew + 1);
 }
 
-TEST_CASE("case: a graph comes between what is around it in its stream", "[.]") {
+TEST_CASE("case: a graph is ordered with the other work of its stream", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words(), *const result = device_words();
   const cudaStream_t stream = begin_capture();
@@ -153,7 +153,7 @@ TEST_CASE("case: a graph comes between what is around it in its stream", "[.]") 
   require_words(result, kNew + 1);
 }
 
-TEST_CASE("case: a graph that is launched into a capture", "[.]") {
+TEST_CASE("case: a graph launched in a capture", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   cudaStream_t stream = begin_capture();
@@ -167,7 +167,7 @@ TEST_CASE("case: a graph that is launched into a capture", "[.]") {
   require_words(words, kNew + 2);
 }
 
-TEST_CASE("case: an instance is updated with a graph of the same form", "[.]") {
+TEST_CASE("case: an instance is updated with a graph of the same topology", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   const auto capture_set = [&](uint32_t value) {
@@ -188,7 +188,7 @@ TEST_CASE("case: an instance is updated with a graph of the same form", "[.]") {
   CHECK(info.result == cudaGraphExecUpdateErrorNodeTypeChanged);
 }
 
-TEST_CASE("case: calls that a capture forbids make it invalid", "[.]") {
+TEST_CASE("case: forbidden calls invalidate a capture", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   void *memory = nullptr;
@@ -213,7 +213,7 @@ TEST_CASE("case: calls that a capture forbids make it invalid", "[.]") {
   require_words(words, kOld);
 }
 
-TEST_CASE("case: modes of capture", "[.]") {
+TEST_CASE("case: capture modes", "[.]") {
   void *memory = nullptr;
   const auto in_other_thread = [&] {
     cudaError_t error = cudaSuccess;
@@ -241,7 +241,7 @@ TEST_CASE("case: modes of capture", "[.]") {
   end_capture(stream);
 }
 
-TEST_CASE("case: errors of capture", "[.]") {
+TEST_CASE("case: capture errors", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   cudaGraph_t graph = nullptr;
@@ -249,11 +249,11 @@ TEST_CASE("case: errors of capture", "[.]") {
         cudaErrorStreamCaptureUnsupported);
   CHECK(cudaStreamEndCapture(make_stream(), &graph) == cudaErrorIllegalState);
 
-  cudaStream_t stream = begin_capture();  // again
+  cudaStream_t stream = begin_capture();  // second capture of the stream
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaErrorIllegalState);
   end_capture(stream);
 
-  stream = begin_capture();  // what was forked is not joined
+  stream = begin_capture();  // the forked stream has not joined
   const cudaStream_t forked = make_stream();
   REQUIRE(kernels.set(words, 1, stream) == cudaSuccess);
   join(forked, stream);
@@ -261,26 +261,27 @@ TEST_CASE("case: errors of capture", "[.]") {
   CHECK(cudaStreamEndCapture(forked, &graph) == cudaErrorStreamCaptureUnmatched);
   CHECK(fail_capture(stream) == cudaErrorStreamCaptureUnjoined);
 
-  stream = begin_capture();  // an event from outside
+  stream = begin_capture();  // event recorded outside the capture
   const cudaEvent_t outside = make_event();
   REQUIRE(cudaEventRecord(outside, forked) == cudaSuccess);
   CHECK(cudaStreamWaitEvent(stream, outside, 0) == cudaErrorStreamCaptureIsolation);
   CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
 
-  stream = begin_capture(cudaStreamCaptureModeRelaxed);  // an event from inside, and the host
+  // event recorded in the capture; synchronization by the host
+  stream = begin_capture(cudaStreamCaptureModeRelaxed);
   const cudaEvent_t inside = make_event();
   REQUIRE(cudaEventRecord(inside, stream) == cudaSuccess);
   CHECK(cudaEventSynchronize(inside) == cudaErrorCapturedEvent);
   CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
 
-  stream = begin_capture(cudaStreamCaptureModeRelaxed);  // two captures meet
+  stream = begin_capture(cudaStreamCaptureModeRelaxed);  // dependency between two captures
   const cudaStream_t other = begin_capture(cudaStreamCaptureModeRelaxed);
   REQUIRE(cudaEventRecord(inside, stream) == cudaSuccess);
   CHECK(cudaStreamWaitEvent(other, inside, 0) == cudaErrorStreamCaptureMerge);
   CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
   CHECK(fail_capture(other) == cudaErrorStreamCaptureInvalidated);
 
-  stream = begin_capture(cudaStreamCaptureModeRelaxed, cudaStreamDefault);  // the legacy stream
+  stream = begin_capture(cudaStreamCaptureModeRelaxed, cudaStreamDefault);  // legacy stream
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   CHECK(cudaStreamIsCapturing(nullptr, &status) == cudaErrorStreamCaptureImplicit);
   REQUIRE(cudaStreamIsCapturing(stream, &status) == cudaSuccess);
@@ -288,7 +289,7 @@ TEST_CASE("case: errors of capture", "[.]") {
   CHECK(kernels.set(words, 3, nullptr) == cudaErrorStreamCaptureImplicit);
   CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
 
-  stream = begin_capture(cudaStreamCaptureModeGlobal);  // another thread
+  stream = begin_capture(cudaStreamCaptureModeGlobal);  // capture ended by another thread
   cudaError_t error = cudaSuccess;
   std::thread([&] { error = cudaStreamEndCapture(stream, &graph); }).join();
   CHECK(error == cudaErrorStreamCaptureWrongThread);
@@ -296,19 +297,19 @@ TEST_CASE("case: errors of capture", "[.]") {
   require_words(words, kOld);
 }
 
-// ---------------------------------------------------------------- the tests
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("runtime: graphs run what was captured", "[runtime]") {
-  passes_in_every_order("case: a captured chain runs when it is launched");
+TEST_CASE("runtime: graphs run the captured work", "[runtime]") {
+  passes_in_every_order("case: a captured sequence runs at its launch");
   passes_in_every_order("case: launches of a graph do not overlap");
-  passes_in_every_order("case: a fork that is joined");
-  passes_in_every_order("case: a graph comes between what is around it in its stream");
-  passes_in_every_order("case: a graph that is launched into a capture");
-  passes_in_every_order("case: an instance is updated with a graph of the same form");
+  passes_in_every_order("case: a fork and a join");
+  passes_in_every_order("case: a graph is ordered with the other work of its stream");
+  passes_in_every_order("case: a graph launched in a capture");
+  passes_in_every_order("case: an instance is updated with a graph of the same topology");
 }
 
-TEST_CASE("runtime: what a capture does not allow", "[runtime]") {
-  passes_in_every_order("case: calls that a capture forbids make it invalid");
-  passes_in_every_order("case: modes of capture");
-  passes_in_every_order("case: errors of capture");
+TEST_CASE("runtime: forbidden calls fail during a capture", "[runtime]") {
+  passes_in_every_order("case: forbidden calls invalidate a capture");
+  passes_in_every_order("case: capture modes");
+  passes_in_every_order("case: capture errors");
 }

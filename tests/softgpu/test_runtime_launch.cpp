@@ -1,4 +1,4 @@
-// Launches and their limits, errors, what devices say of themselves, and the driver's functions.
+// Launches and their limits, errors, device properties, and driver functions.
 #include <cuda.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using namespace softgpu::test;
 
 namespace {
 
-/// Kernels that do nothing, with limits.
+/// Empty kernels with launch bounds.
 constexpr char kLimited[] = R"(
 .version 7.8
 .target sm_75
@@ -28,7 +28,7 @@ constexpr char kLimited[] = R"(
 }
 )";
 
-/// The same for sm_90; `shaped` traps in a cluster of another shape.
+/// Kernels for sm_90 with cluster bounds; `shaped` traps in a cluster of another shape.
 constexpr char kLimitedClusters[] = R"(
 .version 7.8
 .target sm_90
@@ -99,7 +99,7 @@ Function look_up(const char *name) {
   return reinterpret_cast<Function>(function);
 }
 
-/// The arguments of a tensor map that can be encoded; a test breaks one.
+/// Valid arguments of a tensor map; tests invalidate one of them.
 struct TiledMap {
   alignas(64) std::array<std::byte, 256> storage{};
   CUtensorMap *map = reinterpret_cast<CUtensorMap *>(storage.data());
@@ -112,7 +112,7 @@ struct TiledMap {
   CUtensorMapFloatOOBfill fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
   std::array<int, 3> lower{-1, -1, -1}, upper{-1, -1, -1};
   cuuint32_t channels = 64, pixels = 128;
-  const void *missing = nullptr;  ///< one of the lists, null in its place
+  const void *missing = nullptr;  ///< list that is replaced by null
 
   template <class List>
   const typename List::value_type *list(const List &values) const {
@@ -141,9 +141,9 @@ void is_rejected(Change &&change) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden
+// ---------------------------------------------------------------- hidden cases
 
-TEST_CASE("case: limits of launches", "[.]") {
+TEST_CASE("case: launch limits", "[.]") {
   const Limited k;
   CHECK(launch(k.shared, dim3(1), dim3(1024)) == cudaSuccess);
   CHECK(launch(k.shared, dim3(1), dim3(1025)) == cudaErrorInvalidConfiguration);
@@ -166,7 +166,7 @@ TEST_CASE("case: limits of launches", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-TEST_CASE("case: limits of clusters", "[.]") {
+TEST_CASE("case: cluster limits", "[.]") {
   const Limited k;
   CHECK(launch_cluster(k.shared, 8, dim3(4)) == cudaSuccess);
   CHECK(launch_cluster(k.shared, 6, dim3(4)) == cudaErrorInvalidClusterSize);
@@ -193,7 +193,7 @@ TEST_CASE("case: limits of clusters", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-TEST_CASE("case: blocks and clusters that kernels require", "[.]") {
+TEST_CASE("case: required block and cluster shapes", "[.]") {
   cudaLibrary_t library = nullptr;
   REQUIRE(cudaLibraryLoadData(&library, kLimitedClusters, nullptr, nullptr, 0, nullptr, nullptr,
                               0) == cudaSuccess);
@@ -217,7 +217,7 @@ TEST_CASE("case: blocks and clusters that kernels require", "[.]") {
   CHECK(attributes.requiredClusterDepth == 1);
 }
 
-TEST_CASE("case: what kernels say of themselves", "[.]") {
+TEST_CASE("case: function attributes", "[.]") {
   const Limited k;
   cudaFuncAttributes attributes{};
   REQUIRE(cudaFuncGetAttributes(&attributes, k.bounded) == cudaSuccess);
@@ -238,9 +238,10 @@ TEST_CASE("case: what kernels say of themselves", "[.]") {
   };
   CHECK(blocks(k.shared, 1024, 0) == 2);
   CHECK(blocks(k.shared, 32, 0) == 32);
-  CHECK(blocks(k.shared, 32, 98 * 1024) == 2);  // and 1 KiB each of the kernel and the system
+  // 98 KiB plus 1 KiB each for the kernel and the system
+  CHECK(blocks(k.shared, 32, 98 * 1024) == 2);
   CHECK(blocks(k.shared, 32, 1 << 20) == 0);
-  CHECK(blocks(k.bounded, 64, 0) == 4);  // by 255 registers a thread
+  CHECK(blocks(k.bounded, 64, 0) == 4);  // limited by 255 registers per thread
   CHECK(blocks(k.bounded, 65, 0) == 0);
 
   cudaKernel_t kernel = nullptr;
@@ -276,7 +277,7 @@ TEST_CASE("case: a device of this architecture", "[.]") {
   CHECK((TiledMap().tiled() == CUDA_SUCCESS) == (arch == 90));
 }
 
-TEST_CASE("case: limits of tensor maps", "[.]") {
+TEST_CASE("case: tensor map limits", "[.]") {
   CHECK(TiledMap().tiled() == CUDA_SUCCESS);
   CHECK(TiledMap().im2col() == CUDA_SUCCESS);
   is_rejected([](TiledMap &m) { m.map = reinterpret_cast<CUtensorMap *>(m.storage.data() + 32); });
@@ -309,7 +310,7 @@ TEST_CASE("case: limits of tensor maps", "[.]") {
   CHECK(incomplete.tiled() == CUDA_ERROR_INVALID_VALUE);
   incomplete.missing = &incomplete.lower;
   CHECK(incomplete.im2col() == CUDA_ERROR_INVALID_VALUE);
-  TiledMap large;  // its bytes are 2^32
+  TiledMap large;  // 4 GiB
   large.type = CU_TENSOR_MAP_DATA_TYPE_UINT8;
   large.rank = 5;
   large.sizes = {64, 256, 256, 256, 16};
@@ -324,7 +325,7 @@ TEST_CASE("case: limits of tensor maps", "[.]") {
   CHECK(corner.im2col() == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("case: functions of the driver", "[.]") {
+TEST_CASE("case: driver functions", "[.]") {
   void *function = &function;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
   REQUIRE(cudaGetDriverEntryPointByVersion("cuNothing", &function, 12000, 0, &found) ==
@@ -362,7 +363,7 @@ TEST_CASE("case: a fault stops the device until it is reset", "[.]") {
   CHECK(cudaMalloc(&memory, 16) == cudaSuccess);
 }
 
-TEST_CASE("case: PTX that is not known", "[.]") {
+TEST_CASE("case: unsupported PTX", "[.]") {
   constexpr char kText[] =
       ".version 7.8\n.target sm_75\n.address_size 64\n"
       ".visible .entry strange() { frobnicate.u32; ret; }";
@@ -415,16 +416,16 @@ TEST_CASE("case: a child of a process that used the device", "[.]") {
   require_words(words, kNew);
 }
 
-// ---------------------------------------------------------------- the tests
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("runtime: limits of launches", "[runtime]") {
-  passes_in_every_order("case: limits of launches");
-  passes_in_every_order("case: limits of clusters");
-  passes_in_every_order("case: blocks and clusters that kernels require");
-  passes_in_every_order("case: what kernels say of themselves");
+TEST_CASE("runtime: launches beyond the limits are rejected", "[runtime]") {
+  passes_in_every_order("case: launch limits");
+  passes_in_every_order("case: cluster limits");
+  passes_in_every_order("case: required block and cluster shapes");
+  passes_in_every_order("case: function attributes");
 }
 
-TEST_CASE("runtime: devices of three architectures", "[runtime]") {
+TEST_CASE("runtime: device properties match three architectures", "[runtime]") {
   for (const char *arch : {"75", "80", "90"}) {
     const CaseResult result =
         run_case("case: a device of this architecture", {{"SOFTGPU_ARCH", arch}});
@@ -433,17 +434,17 @@ TEST_CASE("runtime: devices of three architectures", "[runtime]") {
   }
 }
 
-TEST_CASE("runtime: functions of the driver", "[runtime]") {
-  passes_in_every_order("case: limits of tensor maps");
-  passes_in_every_order("case: functions of the driver");
+TEST_CASE("runtime: driver functions are available", "[runtime]") {
+  passes_in_every_order("case: tensor map limits");
+  passes_in_every_order("case: driver functions");
 }
 
-TEST_CASE("runtime: faults and what is not known are reported", "[runtime]") {
+TEST_CASE("runtime: faults and unsupported PTX are reported", "[runtime]") {
   is_reported("case: a fault stops the device until it is reset", "FAULT");
-  is_reported("case: PTX that is not known", "frobnicate");
+  is_reported("case: unsupported PTX", "frobnicate");
 }
 
-TEST_CASE("runtime: errors on demand", "[runtime]") {
+TEST_CASE("runtime: SOFTGPU_FAIL injects errors", "[runtime]") {
   const CaseResult result =
       run_case("case: injected errors",
                {{"SOFTGPU_FAIL", "cudaMalloc:2,cudaMemset:1=cudaErrorNotSupported,launch:2"}});
@@ -457,7 +458,7 @@ TEST_CASE("runtime: errors on demand", "[runtime]") {
   }
 }
 
-TEST_CASE("runtime: children of fork", "[runtime]") {
+TEST_CASE("runtime: calls fail in a forked child", "[runtime]") {
   const CaseResult result = run_case("case: a child of a process that used the device");
   INFO(result);
   CHECK(result.passed());

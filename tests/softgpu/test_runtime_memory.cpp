@@ -5,7 +5,7 @@
 
 using namespace softgpu::test;
 
-// ---------------------------------------------------------------- hidden
+// ---------------------------------------------------------------- hidden cases
 
 TEST_CASE("case: fresh memory is poisoned and aligned to 256 bytes only", "[.]") {
   for (const size_t bytes : {4, 100, 256, 1000, 4096, 1 << 20}) {
@@ -23,7 +23,7 @@ TEST_CASE("case: fresh memory is poisoned and aligned to 256 bytes only", "[.]")
   CHECK(cudaFree(nullptr) == cudaSuccess);
 }
 
-TEST_CASE("case: memory runs out", "[.]") {
+TEST_CASE("case: memory is exhausted", "[.]") {
   size_t free = 0, total = 0, after = 0;
   REQUIRE(cudaMemGetInfo(&free, &total) == cudaSuccess);
   CHECK(free == total);
@@ -40,7 +40,7 @@ TEST_CASE("case: memory runs out", "[.]") {
   CHECK(cudaMalloc(&more, free) == cudaSuccess);
 }
 
-TEST_CASE("case: what pointers are", "[.]") {
+TEST_CASE("case: pointer attributes", "[.]") {
   const auto type_of = [](const void *p) {
     cudaPointerAttributes attributes{};
     REQUIRE(cudaPointerGetAttributes(&attributes, p) == cudaSuccess);
@@ -62,7 +62,7 @@ TEST_CASE("case: what pointers are", "[.]") {
   CHECK(type_of(words) == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("case: copies of rows, fills, and directions", "[.]") {
+TEST_CASE("case: 2D copies and fills in all directions", "[.]") {
   uint32_t *const words = device_words();
   const std::vector<uint32_t> source = {1, 2, 3, 4, 5, 6};
   REQUIRE(cudaMemset(words, 0, kBytes) == cudaSuccess);
@@ -108,7 +108,7 @@ TEST_CASE("case: a kernel that uses freed memory", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
-TEST_CASE("case: memory is freed when kernels are done with it", "[.]") {
+TEST_CASE("case: cudaFree waits for kernels that use the memory", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words(), *const pinned = pinned_words();
   REQUIRE(kernels.set(words, kNew, make_stream()) == cudaSuccess);
@@ -118,7 +118,7 @@ TEST_CASE("case: memory is freed when kernels are done with it", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-TEST_CASE("case: variables of a module", "[.]") {
+TEST_CASE("case: module variables", "[.]") {
   const Kernels kernels;
   void *table = nullptr;
   size_t bytes = 0;
@@ -138,7 +138,7 @@ TEST_CASE("case: variables of a module", "[.]") {
   CHECK(read == std::vector<uint32_t>{10, 99, 12, 13, kOld});
 }
 
-TEST_CASE("case: devices have memory, streams and variables of their own", "[.]") {
+TEST_CASE("case: memory and streams and variables are per device", "[.]") {
   int count = 0, device = -1;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
   CHECK(count == 2);
@@ -161,7 +161,7 @@ TEST_CASE("case: devices have memory, streams and variables of their own", "[.]"
   CHECK(attributes.device == 1);
 }
 
-TEST_CASE("case: a kernel that reaches a peer", "[.]") {
+TEST_CASE("case: a kernel that accesses a peer", "[.]") {
   const Kernels kernels;
   uint32_t *const on_0 = device_words();
   int can = 0;
@@ -176,46 +176,46 @@ TEST_CASE("case: a kernel that reaches a peer", "[.]") {
   CHECK(cudaDeviceDisablePeerAccess(0) == cudaErrorPeerAccessNotEnabled);
 }
 
-TEST_CASE("case: a kernel that reaches a peer without being allowed", "[.]") {
+TEST_CASE("case: a kernel that accesses a peer without permission", "[.]") {
   const Kernels kernels;
   uint32_t *const on_0 = device_words();
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
   REQUIRE(kernels.set(on_0, kNew) == cudaSuccess);
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
-  REQUIRE(cudaSetDevice(0) == cudaSuccess);  // which goes on
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);  // device 0 continues
   require_words(on_0, kOld);
 }
 
-// ---------------------------------------------------------------- the tests
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("runtime: allocations", "[runtime]") {
+TEST_CASE("runtime: allocations are poisoned, limited and typed", "[runtime]") {
   passes_in_every_order("case: fresh memory is poisoned and aligned to 256 bytes only");
-  passes_in_every_order("case: what pointers are");
-  passes_in_every_order("case: memory is freed when kernels are done with it");
-  const CaseResult result = run_case("case: memory runs out", {{"SOFTGPU_MEMORY", "1048576"}});
+  passes_in_every_order("case: pointer attributes");
+  passes_in_every_order("case: cudaFree waits for kernels that use the memory");
+  const CaseResult result = run_case("case: memory is exhausted", {{"SOFTGPU_MEMORY", "1048576"}});
   INFO(result);
   CHECK(result.passed());
 }
 
-TEST_CASE("runtime: copies", "[runtime]") {
-  passes_in_every_order("case: copies of rows\\, fills\\, and directions");
-  passes_in_every_order("case: variables of a module");
+TEST_CASE("runtime: copies and module variables match their sources", "[runtime]") {
+  passes_in_every_order("case: 2D copies and fills in all directions");
+  passes_in_every_order("case: module variables");
 }
 
-TEST_CASE("runtime: use of memory that is not there is reported", "[runtime]") {
+TEST_CASE("runtime: accesses to invalid memory are reported", "[runtime]") {
   is_reported("case: a copy beyond its allocation", "leave a cudaMalloc of 1024 bytes");
   is_reported("case: a fill beyond its allocation", "leave a cudaMalloc of 1024 bytes");
   is_reported("case: a copy of freed memory", "which was freed");
   is_reported("case: a kernel that uses freed memory", "FAULT");
 }
 
-TEST_CASE("runtime: several devices", "[runtime]") {
+TEST_CASE("runtime: devices are independent", "[runtime]") {
   const Environment two{{"SOFTGPU_DEVICES", "2"}};
-  for (const char *name : {"case: devices have memory\\, streams and variables of their own",
-                           "case: a kernel that reaches a peer"}) {
+  for (const char *name : {"case: memory and streams and variables are per device",
+                           "case: a kernel that accesses a peer"}) {
     const CaseResult result = run_case(name, two);
     INFO(name << ": " << result);
     CHECK(result.passed());
   }
-  is_reported("case: a kernel that reaches a peer without being allowed", "device 0", two);
+  is_reported("case: a kernel that accesses a peer without permission", "device 0", two);
 }

@@ -1,4 +1,4 @@
-// Where the PTX of a kernel comes from: fat binaries, compressed or not, and files.
+// Sources of PTX: fat binaries, compressed or not, and files.
 #include <lz4.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -10,7 +10,7 @@
 #include "tests/softgpu/runtime_case.h"
 #include "tests/support/catch.h"
 
-// What nvcc's stubs call, and the runtime defines.
+// Functions that nvcc's stubs call and the runtime defines.
 extern "C" {
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFunction(void **binary, const char *function, char *, const char *name, int,
@@ -45,7 +45,7 @@ void append(std::string &bytes, T value) {
   bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
 }
 
-/// An entry of a fat binary as nvcc 13 writes it.
+/// Returns a fat binary entry as written by nvcc 13.
 std::string entry(uint16_t kind, uint32_t arch, bool is_specific, const std::string &text,
                   Packing packing) {
   std::string packed = compressed(text, packing);
@@ -58,7 +58,7 @@ std::string entry(uint16_t kind, uint32_t arch, bool is_specific, const std::str
   std::string bytes;
   append<uint16_t>(bytes, kind);
   append<uint16_t>(bytes, 0x101);
-  append<uint32_t>(bytes, 80);  // bytes of this header
+  append<uint32_t>(bytes, 80);  // size of this header
   append<uint64_t>(bytes, packed.size());
   append<uint32_t>(bytes, packing == Packing::kNone ? 0 : static_cast<uint32_t>(packed_bytes));
   append<uint32_t>(bytes, 64);
@@ -78,7 +78,7 @@ struct Wrapper {
   void *more = nullptr;
 };
 
-/// Registers a fat binary as a program does at its begin; it stays for good.
+/// Registers a fat binary like a program at its start; never unregistered.
 void **register_binary(const std::vector<std::string> &entries) {
   std::string all;
   for (const std::string &e : entries) all += e;
@@ -93,7 +93,7 @@ void **register_binary(const std::vector<std::string> &entries) {
   return __cudaRegisterFatBinary(wrapper);
 }
 
-/// Functions of the host that stand for kernels: only their addresses are used.
+/// Host functions of kernels; only their addresses are used.
 const char which_stub = 0, set_stub = 0;
 char table_stub = 0;
 
@@ -102,7 +102,7 @@ void register_function(void **binary, const char *stub, const char *name) {
                          nullptr);
 }
 
-/// A module with a kernel `which` that stores a number.
+/// Returns a module with a kernel `which` that stores a number.
 std::string which_text(const std::string &target, int number) {
   return ".version 8.0\n.target " + target +
          "\n.address_size 64\n.visible .entry which(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n"
@@ -110,7 +110,7 @@ std::string which_text(const std::string &target, int number) {
          std::to_string(number) + ";\nret;\n}\n";
 }
 
-/// The number that the kernel `which` stores.
+/// Returns the number that the kernel `which` stores.
 uint32_t run_which() {
   uint32_t *words = device_words();
   void *arguments[] = {&words};
@@ -120,7 +120,7 @@ uint32_t run_which() {
   return number;
 }
 
-/// A folder with PTX files, which is gone with the test.
+/// Folder with PTX files, removed after the test.
 struct PtxFolder {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("softgpu_ptx_" + std::to_string(getpid()));
@@ -141,7 +141,7 @@ struct PtxFolder {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden
+// ---------------------------------------------------------------- hidden cases
 
 TEST_CASE("case: kernels of a fat binary", "[.]") {
   for (const Packing packing : {Packing::kNone, Packing::kLz4, Packing::kZstd}) {
@@ -165,7 +165,7 @@ TEST_CASE("case: kernels of a fat binary", "[.]") {
   }
 }
 
-TEST_CASE("case: the highest architecture that fits wins", "[.]") {
+TEST_CASE("case: the highest matching architecture is selected", "[.]") {
   register_function(register_binary({entry(1, 75, false, which_text("sm_75", 1), Packing::kZstd),
                                      entry(1, 80, false, which_text("sm_80", 2), Packing::kZstd),
                                      entry(1, 90, false, which_text("sm_90", 4), Packing::kLz4),
@@ -175,7 +175,7 @@ TEST_CASE("case: the highest architecture that fits wins", "[.]") {
   CHECK(run_which() == (arch == "75" ? 1 : arch == "80" ? 2 : 3));
 }
 
-TEST_CASE("case: PTX of files", "[.]") {
+TEST_CASE("case: PTX from files", "[.]") {
   void **const binary = register_binary({entry(2, 80, false, "machine code", Packing::kNone)});
   register_function(binary, &which_stub, "which");
   register_function(binary, &set_stub, "set");
@@ -189,7 +189,7 @@ TEST_CASE("case: PTX of files", "[.]") {
   CHECK(cudaGetSymbolAddress(&address, &table_stub) == expected);
 }
 
-TEST_CASE("case: no PTX fits", "[.]") {
+TEST_CASE("case: no matching PTX", "[.]") {
   register_function(register_binary({entry(1, 90, true, which_text("sm_90a", 3), Packing::kNone)}),
                     &which_stub, "which");
   CHECK(cudaLaunchKernel(&which_stub, dim3(1), dim3(1), nullptr, 0, nullptr) ==
@@ -209,32 +209,32 @@ TEST_CASE("case: launches by <<<>>>", "[.]") {
   CHECK(__cudaPopCallConfiguration(&grid, &block, &smem, &stream) == cudaErrorMissingConfiguration);
 }
 
-// ---------------------------------------------------------------- the tests
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("runtime: kernels and variables of fat binaries", "[runtime]") {
+TEST_CASE("runtime: kernels and variables of fat binaries are available", "[runtime]") {
   passes_in_every_order("case: kernels of a fat binary");
   passes_in_every_order("case: launches by <<<>>>");
   for (const char *arch : {"75", "80", "90"}) {
     const CaseResult result =
-        run_case("case: the highest architecture that fits wins", {{"SOFTGPU_ARCH", arch}});
+        run_case("case: the highest matching architecture is selected", {{"SOFTGPU_ARCH", arch}});
     INFO(arch << ": " << result);
     CHECK(result.passed());
   }
 }
 
-TEST_CASE("runtime: PTX files", "[runtime]") {
+TEST_CASE("runtime: PTX files are searched in SOFTGPU_PTX", "[runtime]") {
   const PtxFolder folder;
   for (const char *arch : {"75", "80", "90"}) {
     const CaseResult result =
-        run_case("case: PTX of files",
+        run_case("case: PTX from files",
                  {{"SOFTGPU_ARCH", arch}, {"SOFTGPU_PTX", "/absent:" + folder.path.string()}});
     INFO(arch << ": " << result);
     CHECK(result.passed());
   }
 }
 
-TEST_CASE("runtime: without PTX a kernel cannot be launched", "[runtime]") {
-  const CaseResult result = run_case("case: no PTX fits", {{"SOFTGPU_ARCH", "80"}});
+TEST_CASE("runtime: a kernel without PTX cannot be launched", "[runtime]") {
+  const CaseResult result = run_case("case: no matching PTX", {{"SOFTGPU_ARCH", "80"}});
   INFO(result);
   CHECK(result.passed());
   CHECK(result.says("no PTX of which fits sm_80"));

@@ -1,4 +1,4 @@
-// The environment: what cannot be read, and what was asked for and did not happen.
+// Environment variables: invalid values, and settings without effect.
 #include "tests/softgpu/runtime_case.h"
 #include "tests/support/catch.h"
 
@@ -11,7 +11,7 @@ TEST_CASE("case: a kernel runs", "[.]") {
   require_words(words, kNew);
 }
 
-TEST_CASE("runtime: what cannot be read ends the process", "[runtime]") {
+TEST_CASE("runtime: an invalid setting ends the process", "[runtime]") {
   const Environment wrong = {
       {"SOFTGPU_SEED", "18446744073709551616"},
       {"SOFTGPU_SEED", "-1"},
@@ -33,7 +33,7 @@ TEST_CASE("runtime: what cannot be read ends the process", "[runtime]") {
   }
 }
 
-TEST_CASE("runtime: what was asked for and did not happen is said", "[runtime]") {
+TEST_CASE("runtime: a setting without effect is reported", "[runtime]") {
   const auto says = [](const std::string &name, const std::string &value) {
     const CaseResult result = run_case("case: a kernel runs", {{name, value}});
     INFO(result);

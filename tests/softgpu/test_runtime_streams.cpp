@@ -1,4 +1,4 @@
-// What streams and events order, and that nothing else is ordered.
+// Ordering by streams and events, and absence of any other order.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -13,7 +13,7 @@ using namespace softgpu::test;
 
 namespace {
 
-/// Work of one stream, and a second stream that uses what it makes.
+/// Work in one stream, and a second stream that uses its result.
 struct TwoStreams {
   Kernels kernels;
   uint32_t *made = device_words(), *used = device_words();
@@ -46,15 +46,15 @@ cudaEvent_t make_event(unsigned flags = cudaEventDefault) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden: what correct programs do
+// ---------------------------------------------------------------- hidden cases: correct programs
 
-TEST_CASE("case: a result after the stream was waited for", "[.]") {
+TEST_CASE("case: a result after cudaStreamSynchronize", "[.]") {
   const PinnedResult r;
   REQUIRE(cudaStreamSynchronize(r.stream) == cudaSuccess);
   REQUIRE(r.result[0] == kNew);
 }
 
-TEST_CASE("case: a result after an event was waited for", "[.]") {
+TEST_CASE("case: a result after cudaEventSynchronize", "[.]") {
   const PinnedResult r;
   const cudaEvent_t event = make_event();
   REQUIRE(cudaEventRecord(event, r.stream) == cudaSuccess);
@@ -63,14 +63,14 @@ TEST_CASE("case: a result after an event was waited for", "[.]") {
   REQUIRE(cudaEventDestroy(event) == cudaSuccess);
 }
 
-TEST_CASE("case: a result after the device was waited for", "[.]") {
+TEST_CASE("case: a result after cudaDeviceSynchronize", "[.]") {
   const PinnedResult r;
   REQUIRE(cudaStreamDestroy(r.stream) == cudaSuccess);
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   REQUIRE(r.result[0] == kNew);
 }
 
-TEST_CASE("case: a result after the stream was asked until it was ready", "[.]") {
+TEST_CASE("case: a result after cudaStreamQuery succeeds", "[.]") {
   const PinnedResult r;
   cudaError_t error = cudaErrorNotReady;
   while ((error = cudaStreamQuery(r.stream)) == cudaErrorNotReady) std::this_thread::yield();
@@ -78,7 +78,7 @@ TEST_CASE("case: a result after the stream was asked until it was ready", "[.]")
   REQUIRE(r.result[0] == kNew);
 }
 
-TEST_CASE("case: a result that the host looks for, without a call", "[.]") {
+TEST_CASE("case: a result that the host polls without a call", "[.]") {
   const PinnedResult r;
   const std::atomic_ref<uint32_t> word(r.result[kCount - 1]);
   while (word != kNew) std::this_thread::yield();
@@ -94,20 +94,19 @@ TEST_CASE("case: an event between two streams", "[.]") {
   s.require_used();
 }
 
-TEST_CASE("case: an event is the record before the wait", "[.]") {
+TEST_CASE("case: a wait uses the last record of an event", "[.]") {
   TwoStreams s;
   const cudaEvent_t event = make_event();
   s.make(s.first);
   REQUIRE(cudaEventRecord(event, s.first) == cudaSuccess);
   REQUIRE(cudaStreamWaitEvent(s.second, event, 0) == cudaSuccess);
-  REQUIRE(cudaEventRecord(event, s.second) ==
-          cudaSuccess);                             // does not make the stream wait for itself
-  REQUIRE(cudaEventDestroy(event) == cudaSuccess);  // nor is it needed any more
+  REQUIRE(cudaEventRecord(event, s.second) == cudaSuccess);  // the stream does not wait for itself
+  REQUIRE(cudaEventDestroy(event) == cudaSuccess);           // not needed any more
   s.use(s.second);
   s.require_used();
 }
 
-TEST_CASE("case: the legacy stream waits for blocking streams, and they for it", "[.]") {
+TEST_CASE("case: the legacy stream and blocking streams wait for each other", "[.]") {
   TwoStreams s(cudaStreamDefault);
   s.make(s.first);
   s.use(nullptr);
@@ -122,7 +121,7 @@ TEST_CASE("case: the stream of a thread waits for the legacy stream", "[.]") {
   std::thread([&] { s.require_used(); }).join();
 }
 
-TEST_CASE("case: who waits for the legacy stream waits for blocking streams", "[.]") {
+TEST_CASE("case: waiting for the legacy stream includes blocking streams", "[.]") {
   const Kernels kernels;
   const cudaStream_t stream = make_stream(cudaStreamDefault);
   uint32_t *const words = pinned_words();
@@ -155,7 +154,7 @@ TEST_CASE("case: host functions run in the order of the stream", "[.]") {
   REQUIRE(seen.words[0] == kOld);
 }
 
-TEST_CASE("case: a callback is told of no error", "[.]") {
+TEST_CASE("case: a callback receives success", "[.]") {
   const cudaStream_t stream = make_stream();
   cudaError_t told = cudaErrorUnknown;
   const auto callback = [](cudaStream_t, cudaError_t error, void *p) {
@@ -179,7 +178,7 @@ TEST_CASE("case: pageable memory is copied before the call returns", "[.]") {
   REQUIRE(result == std::vector<uint32_t>(kCount, kNew));
 }
 
-TEST_CASE("case: memory that is freed in the order of the stream", "[.]") {
+TEST_CASE("case: cudaFreeAsync frees memory in stream order", "[.]") {
   const Kernels kernels;
   const cudaStream_t stream = make_stream();
   void *memory = nullptr;
@@ -191,15 +190,15 @@ TEST_CASE("case: memory that is freed in the order of the stream", "[.]") {
   require_words(result, kNew);
 }
 
-// ---------------------------------------------------------------- hidden: what wrong programs do
+// ---------------------------------------------------------------- hidden cases: incorrect programs
 
-TEST_CASE("case: a result that nobody waited for", "[.]") {
+TEST_CASE("case: a result without synchronization", "[.]") {
   const PinnedResult r;
   CHECK(r.result[0] == kNew);
   cudaDeviceSynchronize();
 }
 
-TEST_CASE("case: pinned memory that is changed before it was copied", "[.]") {
+TEST_CASE("case: pinned memory modified before its copy", "[.]") {
   uint32_t *const words = device_words(), *const source = pinned_words();
   const cudaStream_t stream = make_stream();
   cudaMemcpyAsync(words, source, kBytes, cudaMemcpyHostToDevice, stream);
@@ -216,7 +215,7 @@ TEST_CASE("case: two streams without an event", "[.]") {
   CHECK(*s.used == kNew);
 }
 
-TEST_CASE("case: the legacy stream and one that does not block", "[.]") {
+TEST_CASE("case: the legacy stream and a non-blocking stream", "[.]") {
   TwoStreams s;
   s.make(s.first);
   s.use(nullptr);
@@ -224,7 +223,7 @@ TEST_CASE("case: the legacy stream and one that does not block", "[.]") {
   CHECK(*s.used == kNew);
 }
 
-TEST_CASE("case: an event that was recorded too early", "[.]") {
+TEST_CASE("case: an event recorded too early", "[.]") {
   TwoStreams s;
   const cudaEvent_t event = make_event();
   cudaEventRecord(event, s.first);
@@ -235,7 +234,7 @@ TEST_CASE("case: an event that was recorded too early", "[.]") {
   CHECK(*s.used == kNew);
 }
 
-// The host takes its time, and never as much.
+// The host pauses between calls, for varying times.
 TEST_CASE("case: the order of four streams", "[.]") {
   const Kernels kernels;
   std::random_device random;
@@ -257,7 +256,7 @@ TEST_CASE("case: the order of four streams", "[.]") {
   std::puts(order.c_str());
 }
 
-// ---------------------------------------------------------------- hidden: what calls return
+// ---------------------------------------------------------------- hidden cases: results of calls
 
 TEST_CASE("case: properties of streams and events", "[.]") {
   const Kernels kernels;
@@ -297,37 +296,37 @@ TEST_CASE("case: properties of streams and events", "[.]") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-// ---------------------------------------------------------------- the tests
+// ---------------------------------------------------------------- tests
 
-TEST_CASE("runtime: what waits for work finds it done", "[runtime]") {
-  passes_in_every_order("case: a result after the stream was waited for");
-  passes_in_every_order("case: a result after an event was waited for");
-  passes_in_every_order("case: a result after the device was waited for");
-  passes_in_every_order("case: a result after the stream was asked until it was ready");
-  passes_in_every_order("case: a result that the host looks for\\, without a call");
+TEST_CASE("runtime: synchronization waits for the work", "[runtime]") {
+  passes_in_every_order("case: a result after cudaStreamSynchronize");
+  passes_in_every_order("case: a result after cudaEventSynchronize");
+  passes_in_every_order("case: a result after cudaDeviceSynchronize");
+  passes_in_every_order("case: a result after cudaStreamQuery succeeds");
+  passes_in_every_order("case: a result that the host polls without a call");
   passes_in_every_order("case: pageable memory is copied before the call returns");
-  passes_in_every_order("case: memory that is freed in the order of the stream");
+  passes_in_every_order("case: cudaFreeAsync frees memory in stream order");
 }
 
-TEST_CASE("runtime: streams are ordered by events and the legacy stream", "[runtime]") {
+TEST_CASE("runtime: events and the legacy stream order streams", "[runtime]") {
   passes_in_every_order("case: an event between two streams");
-  passes_in_every_order("case: an event is the record before the wait");
-  passes_in_every_order("case: the legacy stream waits for blocking streams\\, and they for it");
+  passes_in_every_order("case: a wait uses the last record of an event");
+  passes_in_every_order("case: the legacy stream and blocking streams wait for each other");
   passes_in_every_order("case: the stream of a thread waits for the legacy stream");
-  passes_in_every_order("case: who waits for the legacy stream waits for blocking streams");
+  passes_in_every_order("case: waiting for the legacy stream includes blocking streams");
   passes_in_every_order("case: host functions run in the order of the stream");
-  passes_in_every_order("case: a callback is told of no error");
+  passes_in_every_order("case: a callback receives success");
 }
 
-TEST_CASE("runtime: missing synchronisation is noticed", "[runtime]") {
-  is_noticed("case: a result that nobody waited for");
-  is_noticed("case: pinned memory that is changed before it was copied");
+TEST_CASE("runtime: missing synchronization changes the result", "[runtime]") {
+  is_noticed("case: a result without synchronization");
+  is_noticed("case: pinned memory modified before its copy");
   is_noticed("case: two streams without an event");
-  is_noticed("case: the legacy stream and one that does not block");
-  is_noticed("case: an event that was recorded too early");
+  is_noticed("case: the legacy stream and a non-blocking stream");
+  is_noticed("case: an event recorded too early");
 }
 
-TEST_CASE("runtime: with a seed the order of streams repeats", "[runtime]") {
+TEST_CASE("runtime: a seed determines the order of streams", "[runtime]") {
   const auto order_with = [](int seed) {
     const CaseResult result =
         run_case("case: the order of four streams", {{"SOFTGPU_SEED", std::to_string(seed)}});
@@ -346,13 +345,13 @@ TEST_CASE("runtime: with a seed the order of streams repeats", "[runtime]") {
   CHECK(orders.size() >= 3);
 }
 
-TEST_CASE("runtime: SOFTGPU_SYNC does the work in the call", "[runtime]") {
+TEST_CASE("runtime: SOFTGPU_SYNC runs the work in the call", "[runtime]") {
   const Environment synchronous{{"SOFTGPU_SYNC", "1"}};
-  CHECK(run_case("case: a result that nobody waited for", synchronous).passed());
+  CHECK(run_case("case: a result without synchronization", synchronous).passed());
   CHECK(run_case("case: two streams without an event", synchronous).passed());
 }
 
-TEST_CASE("runtime: properties of streams and events", "[runtime]") {
+TEST_CASE("runtime: streams and events have the documented properties", "[runtime]") {
   const CaseResult result = run_case("case: properties of streams and events");
   INFO(result);
   CHECK(result.passed());
