@@ -18,7 +18,7 @@ std::string bits_type(int bits) {
   return ".b" + std::to_string(bits);
 }
 
-/// Loads an operand from the thread's place in a buffer.
+/// Loads the thread's operand from a buffer.
 std::string load(const std::string &name, int bits, size_t buffer) {
   const std::string address = "add.u64 %at, %p" + std::to_string(buffer) + ", %offset;\n";
   if (bits == 1)
@@ -33,7 +33,7 @@ std::string store(int bits) {
   return address + "st.global" + bits_type(bits) + " [%at], %d;\n";
 }
 
-/// p0: results, p1: lanes that execute, from p2 on: operands.
+/// Buffers: p0 for results, p1 for the executing lanes, p2 and up for operands.
 std::string kernel_text(const std::string &opcode, const std::string &rest, int result_bits,
                         const std::vector<int> &operand_bits) {
   std::string body =
@@ -53,7 +53,7 @@ uint64_t mask_of(int bits) {
   return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
 }
 
-/// The numbers at which formats and instructions change their behaviour.
+/// Integers at which formats and instructions change behavior.
 std::vector<uint64_t> special_integers(int bits) {
   std::vector<uint64_t> values;
   for (uint64_t x : {0, 1, 2, 3, 7, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 0x5555})
@@ -62,7 +62,7 @@ std::vector<uint64_t> special_integers(int bits) {
       values.push_back(y);
   return values;
 }
-/// Of a format with `fraction` bits of fraction and `exponent` bits of exponent.
+/// Numbers of a format with `fraction` fraction bits and `exponent` exponent bits.
 std::vector<uint64_t> special_floats(int exponent, int fraction) {
   const uint64_t one_exponent = uint64_t{1} << fraction;
   const uint64_t infinity = ((uint64_t{1} << exponent) - 1) << fraction;
@@ -103,8 +103,8 @@ std::vector<uint64_t> special_values(int bits, bool is_float) {
   return values;
 }
 
-/// Numbers of all sizes; every other float lies near 1, so that sums do not just swallow one of two
-/// numbers.
+/// Returns numbers of all magnitudes; every other float is near 1, so that sums do not absorb one
+/// of the operands.
 uint64_t random_value(std::mt19937_64 &random, int bits, bool is_float) {
   const uint64_t x = random();
   if (!is_float) return x >> (random() % 64);
@@ -117,7 +117,7 @@ uint64_t random_value(std::mt19937_64 &random, int bits, bool is_float) {
   return bits == 32 ? near_bits : near_bits >> 16;
 }
 
-/// Full warps, single lanes and random sets.
+/// Selects full warps, single lanes and random sets.
 bool executes(size_t thread) {
   const size_t warp = thread / 32, lane = thread % 32;
   if (warp % 4 == 0) return true;

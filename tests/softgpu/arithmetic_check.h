@@ -1,5 +1,5 @@
-// Runs one instruction on many values, in full and in partial warps, and compares with a function
-// of C++.
+// Runs one instruction on many values, in full and partial warps, and compares the results with a
+// C++ function.
 #pragma once
 
 #include <bit>
@@ -14,16 +14,15 @@
 
 namespace softgpu::test {
 
-/// The bits of an fp16 or a bf16 register.
+/// Bits of an fp16 or bf16 register.
 using Bits16 = uint16_t;
 
-/// Bits of the PTX register that holds a value; 1: a predicate.
+/// Bits of the PTX register that holds a value; 1 for a predicate.
 template <class T>
 constexpr int kRegisterBits = std::is_same_v<T, bool> ? 1 : 8 * sizeof(T);
 
-/// Runs "OPCODE result, operand, operand ..., rest" for each row of operands.  Every warp has
-/// another set of lanes that execute it; what the others have is 0x5A5A..., which the result was
-/// before.
+/// Runs "OPCODE result, operand, operand ..., rest" for each row of operands.  Each warp executes
+/// with a different set of lanes.  In other lanes the result keeps its previous value, 0x5A5A...
 struct Run {
   std::vector<uint64_t> results;
   std::vector<bool> executed;
@@ -33,8 +32,8 @@ Run run_instruction(const std::string &opcode, const std::string &rest, int resu
                     const std::vector<std::vector<uint64_t>> &operands);
 uint64_t untouched(int bits);
 
-/// Special and random values of a register, as bits.  `is_float`: numbers of all sizes, infinities
-/// and NaN.
+/// Returns special and random register values as bits. @param is_float  numbers of all magnitudes,
+/// infinities and NaN
 std::vector<uint64_t> values_of(int bits, bool is_float, uint64_t seed, size_t count);
 
 template <class T>
@@ -58,14 +57,14 @@ T from_bits(uint64_t bits) {
     return static_cast<T>(bits);
 }
 
-/// What the result must be, as bits: any NaN of fp32 is the canonical one.
+/// Expected result as bits; any fp32 NaN is the canonical NaN.
 template <class T>
 uint64_t expected_bits(T value) {
   if constexpr (std::is_same_v<T, float>)
     if (value != value) return 0x7FFFFFFF;
   return to_bits(value);
 }
-/// NaNs of fp64 may have any bits.
+/// fp64 NaNs may have any bits.
 template <class R>
 bool agrees(uint64_t result, uint64_t expected) {
   if constexpr (std::is_same_v<R, double>)
@@ -73,13 +72,13 @@ bool agrees(uint64_t result, uint64_t expected) {
   return result == expected;
 }
 
-/// Fails the test with the operands and both results.
+/// Fails the test and prints the operands and both results.
 void report_mismatch(const std::string &opcode, const std::vector<uint64_t> &operands,
                      uint64_t result, uint64_t expected);
 void report_success();
 
-/// Checks an instruction against a function of its operands.  `small` operands are below 70 now and
-/// then, as the counts of shifts are.
+/// Checks an instruction against a function of its operands.  `small` operands are often below 70,
+/// like shift counts.
 template <class R, class... A, class F, size_t... k>
 void check_on(const std::string &opcode, const std::string &rest, F &&function,
               const std::vector<std::vector<uint64_t>> &operands, std::index_sequence<k...>) {
@@ -108,15 +107,15 @@ void check(const std::string &opcode, F &&function, const std::string &rest = ""
   check_on<R, A...>(opcode, rest, function, operands, std::index_sequence_for<A...>());
 }
 
-/// The same with operands of 16 bits that hold fp16 or bf16.
+/// Checks an instruction with 16-bit operands that contain fp16 or bf16.
 template <class R, class... A, class F>
 void check_of_halves(const std::string &opcode, F &&function) {
   check<R, A...>(opcode, function, "", true);
 }
 
-// What the tests have in common.
+// Helpers that the tests share.
 
-/// The name of a type in PTX: "u16", "f32"; or "b16".
+/// PTX name of a type: "u16", "f32" or "b16".
 template <class T>
 std::string name() {
   const char *letter = std::is_floating_point_v<T> ? "f" : std::is_signed_v<T> ? "s" : "u";
@@ -127,7 +126,7 @@ std::string typeless() {
   return "b" + std::to_string(8 * sizeof(T));
 }
 
-/// What .ftz and .sat make of a number.
+/// Reference functions for .ftz and .sat.
 inline float flush(float x) {
   return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
 }
@@ -143,7 +142,7 @@ struct RoundingMode {
 constexpr RoundingMode kModes[] = {
     {".rn", FE_TONEAREST}, {".rz", FE_TOWARDZERO}, {".rm", FE_DOWNWARD}, {".rp", FE_UPWARD}};
 
-/// Rounds as a mode says; what is computed must not be known to the compiler.
+/// Calls a function with a rounding mode; the compiler must not know the operands.
 template <class F>
 auto rounded(int mode, F &&function) {
   std::fesetround(mode);

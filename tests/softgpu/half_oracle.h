@@ -1,4 +1,4 @@
-// fp16 and bf16 by the book: values as fractions of integers, rounded once; slow.
+// Slow reference implementation of fp16 and bf16: exact values, rounded once.
 #pragma once
 
 #include <cfenv>
@@ -9,7 +9,7 @@ namespace softgpu::test {
 
 __extension__ using Float128 = __float128;
 
-/// A format of 16 bits.
+/// A 16-bit format.
 struct HalfFormat {
   int exponent_bits, fraction_bits;
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
@@ -30,14 +30,14 @@ inline double widen(const HalfFormat &f, uint16_t half) {
          std::ldexp(fraction + (1 << f.fraction_bits), exponent - f.bias() - f.fraction_bits);
 }
 
-/// Rounds as a mode of <cfenv> says.
+/// Rounds with a mode of <cfenv>.
 inline uint16_t narrow(const HalfFormat &f, Float128 x, int rounding = FE_TONEAREST) {
   if (x != x) return 0x7FFF;
   const bool negative = std::signbit(static_cast<double>(x));
   const uint16_t sign = negative ? 0x8000 : 0;
   Float128 size = negative ? -x : x;
   if (std::isinf(static_cast<double>(x))) return static_cast<uint16_t>(sign | f.infinity());
-  // In units of the last place of its power of two, or of subnormal numbers.
+  // Units of the last place of the power of two, or of subnormal numbers.
   int exponent = 1 - f.bias();
   while (size >= std::ldexp(2.0, exponent)) exponent++;
   const Float128 scaled = size * static_cast<Float128>(std::ldexp(1.0, f.fraction_bits - exponent));
@@ -47,7 +47,7 @@ inline uint16_t narrow(const HalfFormat &f, Float128 x, int rounding = FE_TONEAR
                   : rounding == FE_TOWARDZERO ? false
                                               : rest > 0 && negative == (rounding == FE_DOWNWARD);
   units += up;
-  // The hidden bit adds one to the exponent.
+  // The hidden bit increments the exponent.
   const uint64_t bits = units + (static_cast<uint64_t>(exponent + f.bias() - 1) << f.fraction_bits);
   if (bits < f.infinity()) return static_cast<uint16_t>(sign | bits);
   const bool to_infinity = rounding == FE_TONEAREST || up;
@@ -55,13 +55,13 @@ inline uint16_t narrow(const HalfFormat &f, Float128 x, int rounding = FE_TONEAR
   return static_cast<uint16_t>(sign | (to_infinity || away ? f.infinity() : f.infinity() - 1));
 }
 
-/// a * b + c as a number that lies on the same side of whatever fp16 or bf16 rounds at.
+/// Returns a number on the same side of every fp16 or bf16 rounding boundary as a * b + c.
 inline Float128 exact_fma(double a, double b, double c) {
-  const double product = a * b;  // of 22 bits at most
+  const double product = a * b;  // at most 22 bits
   if (!std::isfinite(product) || !std::isfinite(c) || product == 0 || c == 0)
     return static_cast<Float128>(product + c);
-  // fp128 holds the sum exactly if the sizes differ little; else any smaller number of the sign
-  // will do.
+  // fp128 holds the sum exactly if the magnitudes are close.  Otherwise any smaller number of the
+  // same sign is sufficient.
   const auto limited = [](double small, double large) {
     const double least = std::ldexp(std::fabs(large), -60);
     return std::fabs(small) < least ? std::copysign(least, small) : small;

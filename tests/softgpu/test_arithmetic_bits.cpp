@@ -1,4 +1,4 @@
-// Instructions on bits, and sums longer than a register, against loops over bits.
+// Bit instructions and multi-word sums, compared with loops over bits.
 #include <algorithm>
 #include <random>
 
@@ -18,7 +18,7 @@ bool bit(T x, int i) {
   return (static_cast<uint64_t>(x) >> i & 1) != 0;
 }
 
-/// A number of which f(i) is bit i.
+/// Returns the number whose bit i is f(i).
 template <class T, class F>
 T from_bits_of(F &&f) {
   uint64_t x = 0;
@@ -26,7 +26,7 @@ T from_bits_of(F &&f) {
   return static_cast<T>(x);
 }
 
-TEMPLATE_TEST_CASE("logic", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
+TEMPLATE_TEST_CASE("logic instructions match C++", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
   using T = TestType;
   check<T, T, T>("and." + typeless<T>(), [](T a, T b) { return static_cast<T>(a & b); });
   check<T, T, T>("or." + typeless<T>(), [](T a, T b) { return static_cast<T>(a | b); });
@@ -35,7 +35,7 @@ TEMPLATE_TEST_CASE("logic", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
   check<T, T>("cnot." + typeless<T>(), [](T a) { return T{a == 0}; });
 }
 
-/// Bit i of a number that goes on beyond its ends with zeros, or upwards with its sign.
+/// Returns bit i of a number that is extended by zeros below, and by zeros or its sign above.
 template <class T>
 bool bit_beyond(T x, int64_t i) {
   if (i < 0) return false;
@@ -50,8 +50,8 @@ template <class T>
 T shift_right(T a, uint32_t by) {
   return from_bits_of<T>([&](int i) { return bit_beyond(a, int64_t{i} + by); });
 }
-TEMPLATE_TEST_CASE("shifts by any count", "[arithmetic]", uint16_t, int16_t, uint32_t, int32_t,
-                   uint64_t, int64_t) {
+TEMPLATE_TEST_CASE("shifts match C++ for any count", "[arithmetic]", uint16_t, int16_t, uint32_t,
+                   int32_t, uint64_t, int64_t) {
   using T = TestType;
   if (!std::is_signed_v<T>) {
     check<T, T, uint32_t>("shl." + typeless<T>(), shift_left<T>);
@@ -60,7 +60,7 @@ TEMPLATE_TEST_CASE("shifts by any count", "[arithmetic]", uint16_t, int16_t, uin
   check<T, T, uint32_t>("shr." + name<T>(), shift_right<T>);
 }
 
-TEST_CASE("funnel shifts", "[arithmetic]") {
+TEST_CASE("shf matches a 64-bit shift", "[arithmetic]") {
   const auto funnel = [](bool left, bool wrap) {
     return [=](uint32_t a, uint32_t b, uint32_t c) {
       const uint32_t by = wrap ? c % 32 : std::min(c, 32u);
@@ -75,7 +75,7 @@ TEST_CASE("funnel shifts", "[arithmetic]") {
   check<T, T, T, T>("shf.r.clamp.b32", funnel(false, false));
 }
 
-TEST_CASE("lop3 by its table", "[arithmetic]") {
+TEST_CASE("lop3 selects bits by its table", "[arithmetic]") {
   using T = uint32_t;
   for (uint32_t table : {0u, 255u, 1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 0xE8u, 0x96u, 0xCAu, 0x6Au})
     check<T, T, T, T>(
@@ -97,11 +97,11 @@ T extract(T a, uint32_t b, uint32_t c) {
     return i < length && position + i < kBits<T> ? bit(a, static_cast<int>(position + i)) : sign;
   });
 }
-TEMPLATE_TEST_CASE("fields are extracted", "[arithmetic]", uint32_t, int32_t, uint64_t, int64_t) {
+TEMPLATE_TEST_CASE("bfe extracts fields", "[arithmetic]", uint32_t, int32_t, uint64_t, int64_t) {
   using T = TestType;
   check<T, T, uint32_t, uint32_t>("bfe." + name<T>(), extract<T>);
 }
-TEMPLATE_TEST_CASE("fields are inserted", "[arithmetic]", uint32_t, uint64_t) {
+TEMPLATE_TEST_CASE("bfi inserts fields", "[arithmetic]", uint32_t, uint64_t) {
   using T = TestType;
   check<T, T, T, uint32_t, uint32_t>("bfi." + typeless<T>(), [](T a, T b, uint32_t c, uint32_t d) {
     const int64_t position = c % 256, length = d % 256;
@@ -118,7 +118,7 @@ int highest_bit(T a) {
     if (bit(a, i)) return i;
   return -1;
 }
-TEMPLATE_TEST_CASE("bits are counted and reversed", "[arithmetic]", uint32_t, uint64_t) {
+TEMPLATE_TEST_CASE("popc, clz and brev match C++", "[arithmetic]", uint32_t, uint64_t) {
   using T = TestType;
   check<uint32_t, T>("popc." + typeless<T>(), [](T a) {
     uint32_t n = 0;
@@ -130,8 +130,8 @@ TEMPLATE_TEST_CASE("bits are counted and reversed", "[arithmetic]", uint32_t, ui
   check<T, T>("brev." + typeless<T>(),
               [](T a) { return from_bits_of<T>([&](int i) { return bit(a, kBits<T> - 1 - i); }); });
 }
-TEMPLATE_TEST_CASE("the highest bit that is not the sign", "[arithmetic]", uint32_t, int32_t,
-                   uint64_t, int64_t) {
+TEMPLATE_TEST_CASE("bfind returns the highest bit that differs from the sign", "[arithmetic]",
+                   uint32_t, int32_t, uint64_t, int64_t) {
   using T = TestType;
   const auto find = [](T a) { return highest_bit(a < 0 ? static_cast<T>(~a) : a); };
   check<uint32_t, T>("bfind." + name<T>(), [&](T a) { return static_cast<uint32_t>(find(a)); });
@@ -140,7 +140,7 @@ TEMPLATE_TEST_CASE("the highest bit that is not the sign", "[arithmetic]", uint3
   });
 }
 
-TEST_CASE("bytes are permuted", "[arithmetic]") {
+TEST_CASE("prmt permutes bytes", "[arithmetic]") {
   check<uint32_t, uint32_t, uint32_t, uint32_t>(
       "prmt.b32", [](uint32_t a, uint32_t b, uint32_t selector) {
         uint8_t bytes[8];
@@ -159,7 +159,7 @@ TEST_CASE("bytes are permuted", "[arithmetic]") {
       });
 }
 
-TEST_CASE("masks of bits", "[arithmetic]") {
+TEST_CASE("bmsk creates bit masks", "[arithmetic]") {
   const auto mask = [](uint64_t position, uint64_t length) {
     return from_bits_of<uint32_t>(
         [&](uint64_t i) { return i >= position && i < position + length; });
@@ -169,8 +169,8 @@ TEST_CASE("masks of bits", "[arithmetic]") {
                                       [&](uint32_t a, uint32_t b) { return mask(a % 32, b % 32); });
 }
 
-/// Runs a body that makes %r0, %r1 and so on of words %a0, %a1, ... %b0, ... and compares with a
-/// function of the numbers that the words form.
+/// Runs a body that computes %r0, %r1, ... from words %a0, %a1, ..., %b0, ..., and compares the
+/// result with a function of the multi-word numbers.
 template <class T, class F>
 void check_long(const std::string &body, F &&expected) {
   constexpr size_t kThreads = 256, kWords = 2;
@@ -205,7 +205,7 @@ void check_long(const std::string &body, F &&expected) {
   }
 }
 
-TEMPLATE_TEST_CASE("sums and differences with carry", "[arithmetic]", uint32_t, uint64_t) {
+TEMPLATE_TEST_CASE("add.cc and sub.cc propagate the carry", "[arithmetic]", uint32_t, uint64_t) {
   using T = TestType;
   const std::string type = name<T>();
   check_long<T>("add.cc." + type + " %r0, %a0, %b0;\naddc.cc." + type + " %r1, %a1, %b1;\naddc." +
@@ -231,10 +231,10 @@ TEMPLATE_TEST_CASE("sums and differences with carry", "[arithmetic]", uint32_t, 
                 });
 }
 
-TEMPLATE_TEST_CASE("products with carry", "[arithmetic]", uint32_t, uint64_t) {
+TEMPLATE_TEST_CASE("mad.cc propagates the carry", "[arithmetic]", uint32_t, uint64_t) {
   using T = TestType;
   const std::string type = name<T>();
-  // (a1:a0 + b0 * b1), of which the product has two words.
+  // (a1:a0 + b0 * b1); the product has two words.
   check_long<T>("mad.lo.cc." + type + " %r0, %b0, %b1, %a0;\nmadc.hi.cc." + type +
                     " %r1, %b0, %b1, %a1;\naddc." + type + " %r2, 0, 0;\n",
                 [](const T *a, const T *b, T *r) {
@@ -256,7 +256,7 @@ TEMPLATE_TEST_CASE("products with carry", "[arithmetic]", uint32_t, uint64_t) {
                 });
 }
 
-TEST_CASE("lanes left out keep their carry", "[arithmetic]") {
+TEST_CASE("inactive lanes keep their carry", "[arithmetic]") {
   Buffer<uint32_t> results(32);
   const Kernel kernel(body_text(1, R"(
     .reg .pred %odd;

@@ -1,4 +1,4 @@
-// setp, set, selp and slct of all types, with boolean operators.
+// setp, set, selp and slct for all types, with boolean operators.
 #include "tests/softgpu/arithmetic_check.h"
 #include "tests/softgpu/half_oracle.h"
 #include "tests/softgpu/harness.h"
@@ -7,7 +7,7 @@
 namespace softgpu::test {
 namespace {
 
-/// Whether a comparison is true where the first number is less, equal, greater, or one is a NaN.
+/// Results of a comparison for less, equal, greater, and unordered operands.
 struct Comparison {
   const char *name;
   bool less, equal, greater, unordered;
@@ -31,7 +31,7 @@ bool holds(const Comparison &c, T a, T b) {
   return a < b ? c.less : b < a ? c.greater : c.equal;
 }
 
-TEMPLATE_TEST_CASE("setp of all types", "[arithmetic]", uint16_t, int16_t, uint32_t, int32_t,
+TEMPLATE_TEST_CASE("setp compares all types", "[arithmetic]", uint16_t, int16_t, uint32_t, int32_t,
                    uint64_t, int64_t, float, double) {
   using T = TestType;
   for (const Comparison &c : kComparisons) {
@@ -40,7 +40,7 @@ TEMPLATE_TEST_CASE("setp of all types", "[arithmetic]", uint16_t, int16_t, uint3
                       [&](T a, T b) { return holds(c, a, b); });
   }
 }
-TEMPLATE_TEST_CASE("setp by names of unsigned and typeless numbers", "[arithmetic]", uint16_t,
+TEMPLATE_TEST_CASE("setp accepts unsigned operators and untyped operands", "[arithmetic]", uint16_t,
                    uint32_t, uint64_t) {
   using T = TestType;
   for (const Comparison &c : kUnsignedNames)
@@ -50,7 +50,7 @@ TEMPLATE_TEST_CASE("setp by names of unsigned and typeless numbers", "[arithmeti
   check<bool, T, T>("setp.eq" + type, [](T a, T b) { return a == b; });
   check<bool, T, T>("setp.ne" + type, [](T a, T b) { return a != b; });
 }
-TEST_CASE("setp of halves and of flushed numbers", "[arithmetic]") {
+TEST_CASE("setp compares halves and flushed numbers", "[arithmetic]") {
   const auto flush16 = [](uint16_t h) {
     return static_cast<uint16_t>(h & 0x7C00 ? h : h & 0x8000);
   };
@@ -72,7 +72,7 @@ TEST_CASE("setp of halves and of flushed numbers", "[arithmetic]") {
   }
 }
 
-TEST_CASE("set gives a number", "[arithmetic]") {
+TEST_CASE("set returns a number", "[arithmetic]") {
   using T = int32_t;
   check<uint32_t, T, T>("set.lt.u32.s32", [](T a, T b) { return a < b ? ~0u : 0; });
   check<uint32_t, T, T, bool>("set.lt.and.s32.s32",
@@ -97,8 +97,8 @@ TEST_CASE("set gives a number", "[arithmetic]") {
                            [&](H a, H b) -> H { return less(kFp16Format, a, b) ? 0xFFFF : 0; });
 }
 
-/// Runs `body`, which sets %p and %q from %x and %y, two words of the thread, and %c, which is true
-/// where the third is not 0; gives p + 2 q.
+/// Runs `body`, which sets %p and %q from the words %x and %y and the predicate %c (third word not
+/// 0).  Returns p + 2 q.
 template <class F>
 void check_predicates(const std::string &body, F &&expected) {
   constexpr size_t kThreads = 1024;
@@ -142,7 +142,7 @@ uint32_t pair(bool p, bool q) {
   return p + 2u * q;
 }
 
-TEST_CASE("a second predicate and boolean operators", "[arithmetic]") {
+TEST_CASE("setp writes a second predicate and applies boolean operators", "[arithmetic]") {
   const auto less = [](uint32_t x, uint32_t y) {
     return static_cast<int32_t>(x) < static_cast<int32_t>(y);
   };
@@ -157,13 +157,13 @@ TEST_CASE("a second predicate and boolean operators", "[arithmetic]") {
                    [&](auto x, auto y, bool c) { return pair(less(x, y) != c, !less(x, y) != c); });
   check_predicates("setp.lt.s32 _|%q, %x, %y;",
                    [&](auto x, auto y, bool) { return pair(false, !less(x, y)); });
-  // The predicate that is combined may be a destination.
+  // A destination may be the predicate of the combination.
   check_predicates("mov.pred %p, %c; setp.lt.and.s32 %p|%q, %x, %y, %p;",
                    [&](auto x, auto y, bool c) { return pair(less(x, y) && c, !less(x, y) && c); });
   check_predicates("@%c setp.lt.s32 %p|%q, %x, %y;",
                    [&](auto x, auto y, bool c) { return pair(c && less(x, y), c && !less(x, y)); });
 }
-TEST_CASE("the predicates of a pair are of its halves", "[arithmetic]") {
+TEST_CASE("setp of a pair writes one predicate per half", "[arithmetic]") {
   const auto holds_of = [](const HalfFormat &f, uint32_t x, uint32_t y, int half) {
     const double a = widen(f, static_cast<uint16_t>(x >> 16 * half));
     const double b = widen(f, static_cast<uint16_t>(y >> 16 * half));
@@ -177,7 +177,7 @@ TEST_CASE("the predicates of a pair are of its halves", "[arithmetic]") {
   });
 }
 
-TEST_CASE("logic of predicates", "[arithmetic]") {
+TEST_CASE("logic instructions work on predicates", "[arithmetic]") {
   const std::string set = "setp.lt.u32 %q, %x, %y;";
   check_predicates(set + "and.pred %p, %q, %c;",
                    [](auto x, auto y, bool c) { return pair(x < y && c, x < y); });
@@ -199,7 +199,7 @@ TEST_CASE("logic of predicates", "[arithmetic]") {
                    [](auto x, auto y, bool c) { return pair(false, (x < y) != c); });
 }
 
-TEMPLATE_TEST_CASE("selp", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
+TEMPLATE_TEST_CASE("selp selects by a predicate", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
   using T = TestType;
   const auto select = [](T a, T b, bool p) { return p ? a : b; };
   for (const char *letter : {".b", ".u", ".s"})
@@ -207,7 +207,7 @@ TEMPLATE_TEST_CASE("selp", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
   if (sizeof(T) > 2)
     check_of_halves<T, T, T, bool>("selp.f" + std::to_string(8 * sizeof(T)), select);
 }
-TEST_CASE("slct", "[arithmetic]") {
+TEST_CASE("slct selects by the sign", "[arithmetic]") {
   using T = uint32_t;
   using L = uint64_t;
   check<T, T, T, int32_t>("slct.b32.s32", [](T a, T b, int32_t c) { return c >= 0 ? a : b; });

@@ -1,4 +1,4 @@
-// cvt between all types against C++, on special and random values.
+// cvt between all types, compared with C++ on special and random values.
 #include <algorithm>
 #include <limits>
 
@@ -12,11 +12,11 @@ namespace {
 __extension__ using Int128 = __int128;
 using H = uint16_t;
 
-/// The C++ type of the register that holds an integer: one of 8 bits lies in one of 16 or 32.
+/// C++ type of the register for an integer: 8-bit integers use registers of 16 or 32 bits.
 template <class T>
 using Register = std::conditional_t<sizeof(T) == 1, uint32_t, T>;
 
-/// What is left of a number in a register: extended if the register is wider than the type.
+/// Truncates a number to a type and extends it to the register.
 template <class To>
 Register<To> in_register(To x) {
   return static_cast<Register<To>>(x);
@@ -34,8 +34,8 @@ void check_integers() {
     return in_register(static_cast<To>(std::clamp<Int128>(exact, Limits::min(), Limits::max())));
   });
 }
-TEMPLATE_TEST_CASE("integers to integers", "[arithmetic]", uint8_t, int8_t, uint16_t, int16_t,
-                   uint32_t, int32_t, uint64_t, int64_t) {
+TEMPLATE_TEST_CASE("cvt between integers matches C++", "[arithmetic]", uint8_t, int8_t, uint16_t,
+                   int16_t, uint32_t, int32_t, uint64_t, int64_t) {
   check_integers<TestType, uint8_t>();
   check_integers<TestType, int8_t>();
   check_integers<TestType, uint16_t>();
@@ -46,7 +46,7 @@ TEMPLATE_TEST_CASE("integers to integers", "[arithmetic]", uint8_t, int8_t, uint
   check_integers<TestType, int64_t>();
 }
 
-TEST_CASE("registers wider than the types of cvt", "[arithmetic]") {
+TEST_CASE("cvt accepts registers wider than its types", "[arithmetic]") {
   using L = uint64_t;
   check<L, L>("cvt.s32.s8", [](L a) { return static_cast<L>(int64_t{static_cast<int8_t>(a)}); });
   check<L, L>("cvt.u16.u32", [](L a) { return a & 0xFFFF; });
@@ -87,7 +87,7 @@ void check_integer_to_float() {
   check<H, R>("cvt.rn.bf16." + name<From>(),
               [](R a) { return narrow(kBf16Format, static_cast<Float128>(static_cast<From>(a))); });
 }
-TEST_CASE("integers to floating point", "[arithmetic]") {
+TEST_CASE("cvt from integers to floating point rounds correctly", "[arithmetic]") {
   check_integer_to_float<uint8_t>();
   check_integer_to_float<int8_t>();
   check_integer_to_float<uint16_t>();
@@ -98,7 +98,7 @@ TEST_CASE("integers to floating point", "[arithmetic]") {
   check_integer_to_float<int64_t>();
 }
 
-/// PTX ISA, cvt, Integer Notes.
+/// Source: PTX ISA, cvt, Integer Notes.
 template <class To>
 Register<To> to_integer(double x, int mode, bool is_from_double = false) {
   const uint64_t highest = uint64_t{1} << (8 * sizeof(To) - 1);
@@ -110,8 +110,8 @@ Register<To> to_integer(double x, int mode, bool is_from_double = false) {
   if (integral < static_cast<double>(Limits::min())) return in_register(Limits::min());
   return in_register(static_cast<To>(integral));
 }
-TEMPLATE_TEST_CASE("floating point to integers", "[arithmetic]", uint8_t, int8_t, uint16_t, int16_t,
-                   uint32_t, int32_t, uint64_t, int64_t) {
+TEMPLATE_TEST_CASE("cvt from floating point to integers rounds and clamps", "[arithmetic]", uint8_t,
+                   int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t) {
   using To = TestType;
   using R = Register<To>;
   for (const RoundingMode &m : kModes) {
@@ -127,7 +127,7 @@ TEMPLATE_TEST_CASE("floating point to integers", "[arithmetic]", uint8_t, int8_t
                   [](float a) { return to_integer<To>(flush(a), FE_UPWARD); });
 }
 
-TEST_CASE("halves to floating point", "[arithmetic]") {
+TEST_CASE("cvt from halves to floating point is exact", "[arithmetic]") {
   check_of_halves<float, H>("cvt.f32.f16",
                             [](H a) { return static_cast<float>(widen(kFp16Format, a)); });
   check_of_halves<float, H>("cvt.f32.bf16",
@@ -140,7 +140,7 @@ TEST_CASE("halves to floating point", "[arithmetic]") {
   });
 }
 
-TEST_CASE("fp32 and fp64 to each other", "[arithmetic]") {
+TEST_CASE("cvt between fp32 and fp64 rounds correctly", "[arithmetic]") {
   check<double, float>("cvt.f64.f32", [](float a) { return static_cast<double>(a); });
   check<double, float>("cvt.ftz.f64.f32", [](float a) { return static_cast<double>(flush(a)); });
   check<float, float>("cvt.sat.f32.f32", [](float a) { return a > 0 ? std::min(a, 1.0f) : 0.0f; });
@@ -164,7 +164,7 @@ TEST_CASE("fp32 and fp64 to each other", "[arithmetic]") {
   }
 }
 
-TEST_CASE("floating point to halves", "[arithmetic]") {
+TEST_CASE("cvt from floating point to halves rounds correctly", "[arithmetic]") {
   struct Format {
     std::string name;
     HalfFormat layout;
@@ -185,7 +185,7 @@ TEST_CASE("floating point to halves", "[arithmetic]") {
   }
 }
 
-TEST_CASE("two numbers to a pair", "[arithmetic]") {
+TEST_CASE("cvt packs two numbers into a pair", "[arithmetic]") {
   struct Format {
     std::string name;
     HalfFormat layout;
@@ -212,12 +212,12 @@ TEST_CASE("two numbers to a pair", "[arithmetic]") {
   }
 }
 
-TEST_CASE("tf32 has ten bits of fraction", "[arithmetic]") {
+TEST_CASE("cvt to tf32 keeps ten fraction bits", "[arithmetic]") {
   const auto to_tf32 = [](float a, auto &&round) -> uint32_t {
     if (std::isnan(a)) return 0x7FFFFFFF;
     if (std::isinf(a)) return static_cast<uint32_t>(to_bits(a));
-    // Down to subnormal numbers the last place is that of the power of two; its size is one of a
-    // double's.
+    // The last place follows the power of two down to subnormal numbers; a double represents it
+    // exactly.
     const int exponent = std::max(a == 0 ? -126 : std::ilogb(a), -126);
     const double units = round(std::ldexp(static_cast<double>(a), 10 - exponent));
     return static_cast<uint32_t>(to_bits(static_cast<float>(std::ldexp(units, exponent - 10))));

@@ -1,4 +1,4 @@
-// fp32 and fp64 arithmetic against that of the processor, on special and random values.
+// fp32 and fp64 arithmetic, compared with the processor on special and random values.
 #include <limits>
 
 #include "tests/softgpu/arithmetic_check.h"
@@ -7,7 +7,7 @@
 namespace softgpu::test {
 namespace {
 
-/// Checks a function of fp32 in each of its forms.
+/// Checks an fp32 function with all modifiers.
 template <class... A, class F>
 void check_flushed(const std::string &opcode, F &&function) {
   check<float, A...>(opcode + ".f32", function);
@@ -21,7 +21,7 @@ void check_saturated(const std::string &opcode, F &&function) {
                      [&](A... a) { return saturate(flush(function(flush(a)...))); });
 }
 
-TEST_CASE("fp32 is not contracted", "[arithmetic]") {
+TEST_CASE("fp32 products and sums are not contracted", "[arithmetic]") {
   using T = float;
   check_saturated<T, T>("add", [](T a, T b) { return a + b; });
   check_saturated<T, T>("sub", [](T a, T b) { return a - b; });
@@ -30,13 +30,14 @@ TEST_CASE("fp32 is not contracted", "[arithmetic]") {
   check<T, T, T, T>("mad.rn.f32", [](T a, T b, T c) { return std::fma(a, b, c); });
 }
 
-TEMPLATE_TEST_CASE("rounding modes", "[arithmetic]", float, double) {
+TEMPLATE_TEST_CASE("fp32 and fp64 arithmetic follows the rounding mode", "[arithmetic]", float,
+                   double) {
   using T = TestType;
   const std::string type = sizeof(T) == 4 ? ".f32" : ".f64";
   for (const RoundingMode &m : kModes) {
     const auto in_mode = [&](auto &&function) {
       return [&m, function](auto... operands) {
-        // volatile: so that nothing is computed before the mode is set
+        // volatile prevents evaluation before the mode is set.
         return std::apply(
             [&](volatile auto... x) { return rounded(m.mode, [&] { return function(T{x}...); }); },
             std::make_tuple(operands...));
@@ -53,14 +54,14 @@ TEMPLATE_TEST_CASE("rounding modes", "[arithmetic]", float, double) {
   }
 }
 
-TEST_CASE("fp64", "[arithmetic]") {
+TEST_CASE("fp64 arithmetic matches C++", "[arithmetic]") {
   using T = double;
   check<T, T, T>("add.f64", [](T a, T b) { return a + b; });
   check<T, T, T>("sub.f64", [](T a, T b) { return a - b; });
   check<T, T, T>("mul.f64", [](T a, T b) { return a * b; });
 }
 
-/// IEEE 754-2019 minimumNumber and maximumNumber.
+/// Reference functions: IEEE 754-2019 minimumNumber and maximumNumber.
 template <class T>
 T least(T a, T b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
@@ -71,7 +72,7 @@ template <class T>
 T greatest(T a, T b) {
   return std::isnan(a) || std::isnan(b) ? least(a, b) : -least(-a, -b);
 }
-TEST_CASE("min and max know -0 and NaN", "[arithmetic]") {
+TEST_CASE("min and max order -0 and NaN", "[arithmetic]") {
   check_flushed<float, float>("min", least<float>);
   check_flushed<float, float>("max", greatest<float>);
   const auto or_nan = [](auto &&function) {
@@ -85,7 +86,7 @@ TEST_CASE("min and max know -0 and NaN", "[arithmetic]") {
   check<double, double, double>("max.f64", greatest<double>);
 }
 
-TEST_CASE("signs are those of the bits", "[arithmetic]") {
+TEST_CASE("abs, neg and copysign change only the sign bit", "[arithmetic]") {
   constexpr uint32_t kSign = 1u << 31;
   constexpr uint64_t kLongSign = uint64_t{1} << 63;
   const auto flushed = [](uint32_t a) { return to_bits(flush(from_bits<float>(a))); };
@@ -102,7 +103,7 @@ TEST_CASE("signs are those of the bits", "[arithmetic]") {
                            [](L a, L b) { return (a & kLongSign) | (b & ~kLongSign); });
 }
 
-TEST_CASE("functions are rounded from fp64", "[arithmetic]") {
+TEST_CASE("fp32 functions are rounded from fp64", "[arithmetic]") {
   using T = float;
   const auto from_double = [](auto &&function) {
     return [function](T a) { return static_cast<T>(function(static_cast<double>(a))); };
@@ -111,7 +112,7 @@ TEST_CASE("functions are rounded from fp64", "[arithmetic]") {
   check_flushed<T>("ex2.approx", from_double([](double a) { return std::exp2(a); }));
   check_flushed<T>("rcp.approx", [](T a) { return 1 / a; });
   check_flushed<T>("sqrt.approx", [](T a) { return std::sqrt(a); });
-  // It is a * (1 / b), and the reciprocal of what is beyond 2^126 is zero.
+  // div.approx is a * (1 / b); the reciprocal of a number above 2^126 is zero.
   check_flushed<T, T>("div.approx", [](T a, T b) {
     return std::fabs(b) > 0x1p126f ? a * std::copysign(0.0f, b) : a / b;
   });
@@ -122,7 +123,7 @@ TEST_CASE("functions are rounded from fp64", "[arithmetic]") {
   check<T, T>("tanh.approx.f32", [](T a) { return std::tanh(a); });
 }
 
-TEST_CASE("fp64 approximations have 32 bits", "[arithmetic]") {
+TEST_CASE("fp64 approximations keep the upper 32 bits", "[arithmetic]") {
   using T = double;
   const auto upper = [](T x) { return from_bits<T>(to_bits(x) & ~uint64_t{0xFFFFFFFF}); };
   const auto flush64 = [](T x) {

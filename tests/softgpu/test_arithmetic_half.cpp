@@ -1,4 +1,4 @@
-// fp16 and bf16 arithmetic against numbers that are rounded once.
+// fp16 and bf16 arithmetic, compared with results that are rounded once.
 #include <algorithm>
 
 #include "tests/softgpu/arithmetic_check.h"
@@ -13,7 +13,7 @@ uint16_t flush(const HalfFormat &f, uint16_t half) {
   return half & f.infinity() ? half : half & 0x8000;
 }
 
-/// The halves of a pair one after the other.
+/// Applies a function to each half of a pair.
 template <class F, class... A>
 uint32_t for_both(F &&function, A... pairs) {
   const uint16_t low = function(static_cast<uint16_t>(pairs)...);
@@ -25,8 +25,8 @@ using Half16 = uint16_t;
 template <class>
 using Pair = uint32_t;
 
-/// Checks "OPCODE.f16" and "OPCODE.f16x2" against a function of halves; A...: as many as there are
-/// operands.
+/// Checks "OPCODE.f16" and "OPCODE.f16x2" against a function of halves; A... has one type per
+/// operand.
 template <class... A, class F>
 void check_halves(const std::string &opcode, const std::string &type, F &&function) {
   check_of_halves<uint16_t, Half16<A>...>(opcode + type, function);
@@ -40,7 +40,7 @@ struct Format {
 };
 const Format kFormats[] = {{".f16", kFp16Format}, {".bf16", kBf16Format}};
 
-/// A function of numbers as one of halves.
+/// Converts a function of numbers to a function of halves.
 template <class F>
 auto on_halves(const HalfFormat &f, F &&function) {
   return [f, function](auto... halves) { return narrow(f, function(widen(f, halves)...)); };
@@ -50,7 +50,7 @@ const auto kAdd = [](double a, double b) { return static_cast<Float128>(a + b); 
 const auto kSub = [](double a, double b) { return static_cast<Float128>(a - b); };
 const auto kMul = [](double a, double b) { return static_cast<Float128>(a * b); };
 
-TEST_CASE("conversions of all halves", "[arithmetic]") {
+TEST_CASE("all halves convert exactly", "[arithmetic]") {
   for (uint32_t half = 0; half < 65536; half++) {
     const auto h = static_cast<uint16_t>(half);
     const double fp16 = widen(kFp16Format, h), bf16 = widen(kBf16Format, h);
@@ -69,8 +69,8 @@ TEST_CASE("conversions of all halves", "[arithmetic]") {
   }
 }
 
-TEST_CASE("halves are rounded at every boundary", "[arithmetic]") {
-  // Every half, the middle between it and the next, and their neighbours in fp32.
+TEST_CASE("halves round correctly at every boundary", "[arithmetic]") {
+  // Every half, the midpoint to the next half, and their neighbors in fp32.
   for (uint32_t half = 0; half < 0x7F80; half++) {
     for (const bool is_fp16 : {true, false}) {
       const HalfFormat &f = is_fp16 ? kFp16Format : kBf16Format;
@@ -91,7 +91,7 @@ TEST_CASE("halves are rounded at every boundary", "[arithmetic]") {
   }
 }
 
-TEST_CASE("halves are rounded once", "[arithmetic]") {
+TEST_CASE("half arithmetic rounds once", "[arithmetic]") {
   for (const Format &format : kFormats) {
     const HalfFormat &f = format.layout;
     check_halves<int, int>("add", format.type, on_halves(f, kAdd));
@@ -106,9 +106,9 @@ TEST_CASE("halves are rounded once", "[arithmetic]") {
   }
 }
 
-TEST_CASE("a sum just beside the middle of two halves", "[arithmetic]") {
-  // (1 + 2^-k) (1 + 2^-l) has its last bit half a unit below that of a half; what is added is far
-  // below that of an fp32.
+TEST_CASE("fma rounds correctly next to the midpoint of two halves", "[arithmetic]") {
+  // (1 + 2^-k) (1 + 2^-l) has its last bit half a unit below that of a half; the addend is far
+  // below the last bit of an fp32.
   struct Case {
     std::string opcode;
     HalfFormat layout;
@@ -129,7 +129,7 @@ TEST_CASE("a sum just beside the middle of two halves", "[arithmetic]") {
   }
 }
 
-TEST_CASE("flushed and saturated fp16", "[arithmetic]") {
+TEST_CASE("fp16 arithmetic supports .ftz and .sat", "[arithmetic]") {
   const HalfFormat &f = kFp16Format;
   const auto flushed = [&](auto function) {
     return [&f, function](auto... halves) {
@@ -147,7 +147,7 @@ TEST_CASE("flushed and saturated fp16", "[arithmetic]") {
   check_halves<int, int, int>("fma.rn.sat", ".f16", saturated(exact_fma));
 }
 
-/// IEEE 754-2019 minimumNumber; of bits, so that -0 is below 0.
+/// Returns IEEE 754-2019 minimumNumber; compares bits, so that -0 is below 0.
 uint16_t least(const HalfFormat &f, uint16_t a, uint16_t b, bool nan_wins) {
   const auto is_nan = [&](uint16_t x) { return (x & 0x7FFF) > f.infinity(); };
   if (is_nan(a) || is_nan(b)) {
@@ -161,7 +161,7 @@ uint16_t greatest(const HalfFormat &f, uint16_t a, uint16_t b, bool nan_wins) {
   const uint16_t x = least(f, a ^ 0x8000, b ^ 0x8000, nan_wins);
   return x == 0x7FFF ? x : x ^ 0x8000;
 }
-TEST_CASE("min and max of halves know -0 and NaN", "[arithmetic]") {
+TEST_CASE("min and max of halves order -0 and NaN", "[arithmetic]") {
   for (const Format &format : kFormats)
     for (const bool nan_wins : {false, true}) {
       const std::string modifier = nan_wins ? ".NaN" : "";
@@ -174,7 +174,7 @@ TEST_CASE("min and max of halves know -0 and NaN", "[arithmetic]") {
     }
 }
 
-TEST_CASE("signs of halves", "[arithmetic]") {
+TEST_CASE("abs and neg of halves change only the sign bit", "[arithmetic]") {
   const auto abs = [](uint16_t a) { return static_cast<uint16_t>(a & 0x7FFF); };
   const auto neg = [](uint16_t a) { return static_cast<uint16_t>(a ^ 0x8000); };
   for (const Format &format : kFormats) {
@@ -185,7 +185,7 @@ TEST_CASE("signs of halves", "[arithmetic]") {
   check_halves<int>("neg.ftz", ".f16", [&](uint16_t a) { return neg(flush(kFp16Format, a)); });
 }
 
-TEST_CASE("functions of halves", "[arithmetic]") {
+TEST_CASE("half functions are rounded correctly", "[arithmetic]") {
   const auto by_float = [](const HalfFormat &f, auto function) {
     return
         [&f, function](uint16_t a) { return narrow(f, function(static_cast<float>(widen(f, a)))); };

@@ -1,4 +1,4 @@
-// Integer arithmetic against C++, on special and random values.
+// Integer arithmetic, compared with C++ on special and random values.
 #include <algorithm>
 
 #include "tests/softgpu/arithmetic_check.h"
@@ -9,7 +9,7 @@ namespace {
 
 __extension__ using Int128 = __int128;
 
-/// What a result keeps of an exact number.
+/// Truncates an exact result to the type.
 template <class T>
 T wrap(Int128 exact) {
   return static_cast<T>(static_cast<uint64_t>(exact));
@@ -36,8 +36,8 @@ T remainder(T a, T b) {
   return b == 0 ? a : wrap<T>(Int128{a} % b);
 }
 
-TEMPLATE_TEST_CASE("sums and products wrap around", "[arithmetic]", uint16_t, int16_t, uint32_t,
-                   int32_t, uint64_t, int64_t) {
+TEMPLATE_TEST_CASE("integer sums and products wrap around", "[arithmetic]", uint16_t, int16_t,
+                   uint32_t, int32_t, uint64_t, int64_t) {
   using T = TestType;
   check<T, T, T>("add." + name<T>(), [](T a, T b) { return wrap<T>(Int128{a} + b); });
   check<T, T, T>("sub." + name<T>(), [](T a, T b) { return wrap<T>(Int128{a} - b); });
@@ -56,22 +56,22 @@ TEMPLATE_TEST_CASE("sums and products wrap around", "[arithmetic]", uint16_t, in
   });
 }
 
-TEMPLATE_TEST_CASE("division by zero gives all ones", "[arithmetic]", uint16_t, int16_t, uint32_t,
-                   int32_t, uint64_t, int64_t) {
+TEMPLATE_TEST_CASE("integer division by zero returns all ones", "[arithmetic]", uint16_t, int16_t,
+                   uint32_t, int32_t, uint64_t, int64_t) {
   using T = TestType;
   check<T, T, T>("div." + name<T>(), quotient<T>);
   check<T, T, T>("rem." + name<T>(), remainder<T>);
 }
 
-TEMPLATE_TEST_CASE("min and max", "[arithmetic]", uint16_t, int16_t, uint32_t, int32_t, uint64_t,
-                   int64_t) {
+TEMPLATE_TEST_CASE("integer min and max match C++", "[arithmetic]", uint16_t, int16_t, uint32_t,
+                   int32_t, uint64_t, int64_t) {
   using T = TestType;
   check<T, T, T>("min." + name<T>(), [](T a, T b) { return std::min(a, b); });
   check<T, T, T>("max." + name<T>(), [](T a, T b) { return std::max(a, b); });
 }
 
-TEMPLATE_TEST_CASE("abs and neg of the least number are itself", "[arithmetic]", int16_t, int32_t,
-                   int64_t) {
+TEMPLATE_TEST_CASE("abs and neg of the smallest integer return it unchanged", "[arithmetic]",
+                   int16_t, int32_t, int64_t) {
   using T = TestType;
   check<T, T>("abs." + name<T>(), [](T a) { return wrap<T>(a < 0 ? -Int128{a} : Int128{a}); });
   check<T, T>("neg." + name<T>(), [](T a) { return wrap<T>(-Int128{a}); });
@@ -83,14 +83,14 @@ void check_wide() {
   check<Wide, T, T, Wide>("mad.wide." + name<T>(),
                           [](T a, T b, Wide c) { return wrap<Wide>(Int128{a} * b + c); });
 }
-TEST_CASE("products of twice the width", "[arithmetic]") {
+TEST_CASE("mul.wide and mul.hi return the full product", "[arithmetic]") {
   check_wide<uint16_t, uint32_t>();
   check_wide<int16_t, int32_t>();
   check_wide<uint32_t, uint64_t>();
   check_wide<int32_t, int64_t>();
 }
 
-TEST_CASE("saturating and rectified integers", "[arithmetic]") {
+TEST_CASE("integers support .sat and .relu", "[arithmetic]") {
   using T = int32_t;
   check<T, T, T>("add.sat.s32", [](T a, T b) { return saturated<T>(Int128{a} + b); });
   check<T, T, T>("sub.sat.s32", [](T a, T b) { return saturated<T>(Int128{a} - b); });
@@ -98,7 +98,7 @@ TEST_CASE("saturating and rectified integers", "[arithmetic]") {
   check<T, T, T>("max.relu.s32", [](T a, T b) { return std::max(0, std::max(a, b)); });
 }
 
-/// Two 16-bit numbers at once.
+/// Applies a function to pairs of 16-bit numbers.
 template <class T, class F>
 void check_pairs(const std::string &opcode, F &&function) {
   check<uint32_t, uint32_t, uint32_t>(opcode, [&](uint32_t a, uint32_t b) {
@@ -108,7 +108,7 @@ void check_pairs(const std::string &opcode, F &&function) {
     return uint32_t{low} | uint32_t{high} << 16;
   });
 }
-TEST_CASE("pairs of integers", "[arithmetic]") {
+TEST_CASE("packed 16-bit integers match C++", "[arithmetic]") {
   const auto add = [](auto a, auto b) { return a + b; };
   const auto min = [](auto a, auto b) { return std::min(a, b); };
   const auto max = [](auto a, auto b) { return std::max(a, b); };

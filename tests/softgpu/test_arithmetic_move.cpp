@@ -1,4 +1,4 @@
-// mov in all forms, cvta and isspacep, and forms that are refused.
+// mov in all forms, cvta and isspacep, and rejected forms.
 #include "tests/softgpu/arithmetic_check.h"
 #include "tests/softgpu/harness.h"
 #include "tests/support/catch.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-TEMPLATE_TEST_CASE("mov copies", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
+TEMPLATE_TEST_CASE("mov copies a register", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
   using T = TestType;
   const auto copy = [](T a) { return a; };
   for (const char *letter : {".b", ".u", ".s"})
@@ -17,8 +17,7 @@ TEMPLATE_TEST_CASE("mov copies", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
   if (sizeof(T) > 2) check_of_halves<T, T>("mov.f" + std::to_string(8 * sizeof(T)), copy);
 }
 
-/// Runs a body in 32 threads, in which %x is a word of 64 bits of the thread; it sets %r, of 64
-/// bits.
+/// Runs a body in 32 threads that computes the 64-bit %r from the thread's 64-bit word %x.
 std::vector<uint64_t> run_body(const std::string &body, const std::vector<uint64_t> &x) {
   Buffer<uint64_t> results(32, 7), inputs(x);
   const Kernel kernel(body_text(2, R"(
@@ -54,7 +53,7 @@ uint64_t halfword(uint64_t x, int i) {
   return x >> 16 * i & 0xFFFF;
 }
 
-TEST_CASE("registers are packed and unpacked", "[arithmetic]") {
+TEST_CASE("mov packs and unpacks vectors", "[arithmetic]") {
   const auto same = [](uint64_t x, uint32_t) { return x; };
   check_body("mov.b64 {%w0, %w1}, %x; mov.b64 %r, {%w0, %w1};", same);
   check_body("mov.b64 {%h0, %h1, %h2, %h3}, %x; mov.b64 %r, {%h0, %h1, %h2, %h3};", same);
@@ -71,7 +70,7 @@ TEST_CASE("registers are packed and unpacked", "[arithmetic]") {
       [](uint64_t x, uint32_t) { return halfword(x, 0) << 16 | halfword(x, 1); });
   check_body("mov.b64 %r, {1, -1};", [](uint64_t, uint32_t) { return 0xFFFFFFFF00000001; });
 }
-TEST_CASE("lanes left out keep what they have", "[arithmetic]") {
+TEST_CASE("inactive lanes keep their registers", "[arithmetic]") {
   const std::string odd = "and.b32 %w0, %t, 1; setp.eq.u32 %p, %w0, 1;";
   check_body(odd + "mov.b64 {%w0, %w1}, %x; @%p mov.b64 %r, {%w1, %w0};",
              [](uint64_t x, uint32_t lane) { return lane % 2 ? x << 32 | x >> 32 : 0; });
@@ -80,10 +79,10 @@ TEST_CASE("lanes left out keep what they have", "[arithmetic]") {
       [](uint64_t x, uint32_t lane) { return lane % 2 ? x : 0x600000005; });
 }
 
-TEST_CASE("special registers", "[arithmetic]") {
+TEST_CASE("mov reads special registers", "[arithmetic]") {
   check_body("mov.u32 %w0, %laneid; cvt.u64.u32 %r, %w0;",
              [](uint64_t, uint32_t lane) { return lane; });
-  // Time passes between two reads of a clock.
+  // The clock increases between two reads.
   check_body(
       "mov.u64 %x, %clock64; mov.u64 %r, %clock64; setp.lt.u64 %p, %x, %r; selp.u64 %r, 1, 0, %p;",
       [](uint64_t, uint32_t) -> uint64_t { return 1; });
@@ -92,7 +91,7 @@ TEST_CASE("special registers", "[arithmetic]") {
       [](uint64_t, uint32_t) -> uint64_t { return 1; });
 }
 
-TEST_CASE("generic addresses", "[arithmetic]") {
+TEST_CASE("cvta and isspacep map generic addresses", "[arithmetic]") {
   const auto yes = [](uint64_t, uint32_t) -> uint64_t { return 1; };
   const auto no = [](uint64_t, uint32_t) -> uint64_t { return 0; };
   const std::string give = " selp.u64 %r, 1, 0, %p;";
@@ -108,7 +107,7 @@ TEST_CASE("generic addresses", "[arithmetic]") {
   check_body(local + "isspacep.shared %p, %x;" + give, no);
   check_body(global + "isspacep.global %p, %x;" + give, yes);
   check_body(global + "isspacep.local %p, %x;" + give, no);
-  // There and back.
+  // Conversion in both directions.
   check_body(shared + "cvta.to.shared.u64 %x, %x; mov.u64 %r, tile; sub.u64 %r, %r, %x;", no);
   check_body(local + "cvta.to.local.u64 %x, %x; mov.u64 %r, depot; sub.u64 %r, %r, %x;", no);
   check_body(global + "cvta.to.global.u64 %x, %x; sub.u64 %r, %p1, %x;", no);
@@ -117,7 +116,7 @@ TEST_CASE("generic addresses", "[arithmetic]") {
       [](uint64_t, uint32_t) -> uint64_t { return 77; });
 }
 
-TEST_CASE("an address that is not in the space it is converted to", "[arithmetic]") {
+TEST_CASE("cvta.to of an address outside its space is a violation", "[arithmetic]") {
   Buffer<uint32_t> buffer(1);
   const Kernel kernel(body_text(1, ".reg .b64 %x;\ncvta.to.shared.u64 %x, %p0;\n"));
   const Outcome outcome = kernel({}, buffer);
@@ -126,7 +125,7 @@ TEST_CASE("an address that is not in the space it is converted to", "[arithmetic
   CHECK_THAT(outcome.violations[0], ContainsSubstring("state space that does not contain it"));
 }
 
-TEST_CASE("what is not known is refused", "[arithmetic]") {
+TEST_CASE("unsupported arithmetic is rejected", "[arithmetic]") {
   const std::string registers =
       ".reg .pred %p; .reg .b16 %h<4>; .reg .b32 %w<4>; .reg .b64 %l<4>; .reg .f32 %f<4>;";
   for (const char *statement : {"add.u32.wrong %w0, %w1, %w2;",
