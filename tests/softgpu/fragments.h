@@ -1,4 +1,4 @@
-// Kernels of tests that hold matrices in registers.
+// Test kernels with matrices in registers.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@ namespace softgpu::test {
 
 enum class Element { kHalf, kBfloat, kTf32 };
 
-/// The bits of a number that the type has exactly.
+/// Returns the bits of a number that is exact in the type.
 inline uint32_t bits_of(Element type, float value) {
   if (type == Element::kHalf) return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
   const auto bits = std::bit_cast<uint32_t>(value);
@@ -22,7 +22,7 @@ inline const char *name_of(Element type) {
   return type == Element::kHalf ? "f16" : type == Element::kBfloat ? "bf16" : "tf32";
 }
 
-/// Rows of small whole numbers, of which fp32 has all sums of products exactly.
+/// Matrix of small integers, for which fp32 sums of products are exact.
 struct Matrix {
   int rows, columns;
   std::vector<float> values;
@@ -41,7 +41,7 @@ struct Matrix {
   }
 };
 
-/// c + scale a b
+/// Returns c + scale a b.
 inline Matrix product(const Matrix &a, const Matrix &b, Matrix c, float scale = 1) {
   for (int i = 0; i < a.rows; i++)
     for (int j = 0; j < b.columns; j++)
@@ -49,15 +49,15 @@ inline Matrix product(const Matrix &a, const Matrix &b, Matrix c, float scale = 
   return c;
 }
 
-/// "{%a0, %a1, %a2}"
+/// Returns "{%a0, %a1, %a2}".
 inline std::string registers(const std::string &name, int count) {
   std::string text;
   for (int i = 0; i < count; i++) text += (i ? ", %" : "{%") + name + std::to_string(i);
   return text + "}";
 }
 
-/// Declares 32-bit registers NAME0, NAME1, ... and reads them from a buffer with a row of threads
-/// for each.
+/// Declares 32-bit registers NAME0, NAME1, ... and loads each from a row of a buffer, with one
+/// element per thread.
 inline std::string load_registers(const std::string &name, int count, int buffer,
                                   int num_threads = 32) {
   const std::string address = "%at_" + name;
@@ -70,7 +70,7 @@ inline std::string load_registers(const std::string &name, int count, int buffer
   return text;
 }
 
-/// Writes them to a buffer in the same way.
+/// Stores such registers to a buffer.
 inline std::string store_registers(const std::string &name, int count, int buffer,
                                    int num_threads = 32) {
   const std::string address = "%to_" + name;

@@ -1,4 +1,4 @@
-// ldmatrix and stmatrix against their fragments, and their checks.
+// ldmatrix and stmatrix, compared with their fragments, and their checks.
 #include "tests/softgpu/fragments.h"
 #include "tests/softgpu/harness.h"
 #include "tests/support/catch.h"
@@ -10,12 +10,12 @@ using Catch::Matchers::ContainsSubstring;
 using Values = std::vector<uint32_t>;
 using Words = Buffer<uint32_t>;
 
-/// Threads lie the other way round in memory: row r of the matrices is at 16 (31 - r).
+/// Rows are in reverse order in memory: row r of the matrices is at 16 (31 - r).
 size_t place_of_row(int row) {
   return static_cast<size_t>(31 - row);
 }
 
-/// %s: the address of this lane's row.
+/// Sets %s to the address of this lane's row.
 const std::string kSharedRows =
     ".shared .align 16 .b8 rows[512];\n.reg .b32 %s;\n.reg .b64 %g;\nmov.u32 %s, rows;\n"
     "mad.lo.u32 %s, %t, -16, %s;\nadd.u32 %s, %s, 496;\n";
@@ -25,7 +25,7 @@ const std::string kFillRows =
     ".reg .b32 %v<4>;\nmad.wide.u32 %g, %t, 16, %p0;\n"
     "ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%g];\n"
     "st.shared.v4.u32 [%s], {%v0, %v1, %v2, %v3};\nbar.warp.sync -1;\n";
-/// And back to buffer 1.
+/// Copies each row to buffer 1.
 const std::string kReadRows =
     ".reg .b32 %w<4>;\nbar.warp.sync -1;\nmad.wide.u32 %g, %t, 16, %p1;\n"
     "ld.shared.v4.u32 {%w0, %w1, %w2, %w3}, [%s];\n"
@@ -36,7 +36,7 @@ std::string form(int count, bool is_transposed) {
          ".shared.b16 ";
 }
 
-/// Element (row, column) of matrix q is in the register of this lane, in this half.
+/// Lane and half of the register that holds element (row, column) of matrix q.
 struct Place {
   int lane, half;
 };
@@ -49,7 +49,7 @@ uint16_t element(int q, int row, int column) {
   return static_cast<uint16_t>(1 + q * 64 + row * 8 + column);
 }
 
-/// The rows as they lie in memory, by lane.
+/// Rows in memory order, by lane.
 Values rows_in_memory(int count) {
   Values words(128);
   auto *halves = reinterpret_cast<uint16_t *>(words.data());
@@ -72,7 +72,7 @@ Values fragments(int count, bool is_transposed) {
   return words;
 }
 
-TEST_CASE("ldmatrix distributes the rows that its lanes name", "[matrix_rows]") {
+TEST_CASE("ldmatrix distributes rows to fragments", "[matrix_rows]") {
   REQUIRE(place_of_row(0) == 31);
   for (const int count : {1, 2, 4})
     for (const bool is_transposed : {false, true}) {
@@ -110,11 +110,11 @@ Outcome run_with_address(const std::string &change) {
   return kernel(Shape{}, out);
 }
 
-TEST_CASE("rows of ldmatrix are aligned and inside of shared memory", "[matrix_rows]") {
+TEST_CASE("ldmatrix rows must be aligned and in shared memory", "[matrix_rows]") {
   CHECK(run_with_address("").is_clean());
   CHECK_THAT(run_with_address("add.u32 %s, %s, 8;\n").fault, ContainsSubstring("misaligned"));
   CHECK_THAT(run_with_address("add.u32 %s, %s, 4096;\n").fault, ContainsSubstring("shared memory"));
-  // Lanes that name no row may pass anything.
+  // Lanes without a row may pass any address.
   CHECK(run_with_address("setp.gt.u32 %q, %t, 7;\n@%q mov.u32 %s, 3;\n").is_clean());
 }
 

@@ -1,4 +1,4 @@
-// mma.sync: every shape and type against plain loops, the order of sums, and its checks.
+// mma.sync: all shapes and types, compared with plain loops; the order of sums; checks.
 #include <cmath>
 
 #include "tests/softgpu/fragments.h"
@@ -41,8 +41,8 @@ Kernel mma_kernel(const MmaShape &shape) {
              mma_statement(shape, "d") + store_registers("d", shape.num_sums(), 3) + "ret;"));
 }
 
-// PTX ISA, Matrix Fragments for mma.m16n8k4, k8 and k16: the k of an element is that of its thread
-// in the group of four, and one half of the depth behind it for the upper registers.
+// PTX ISA, Matrix Fragments for mma.m16n8k4, k8 and k16: k of an element is that of its thread in
+// the group of four, plus half of the depth for the upper registers.
 
 Values fragment_a(const MmaShape &shape, const Matrix &a) {
   Values words(static_cast<size_t>(32 * shape.num_a()));
@@ -116,7 +116,7 @@ constexpr MmaShape kShapes[] = {
     {Element::kTf32, 4},        {Element::kTf32, 8},
 };
 
-TEST_CASE("mma of each shape and type", "[mma]") {
+TEST_CASE("mma matches plain loops for each shape and type", "[mma]") {
   for (const MmaShape &shape : kShapes) {
     INFO(shape.opcode());
     const Matrix a(16, shape.depth, 1), b(shape.depth, 8, 2), c(16, 8, 3);
@@ -124,13 +124,13 @@ TEST_CASE("mma of each shape and type", "[mma]") {
   }
 }
 
-TEST_CASE("mma of numbers that must be rounded is a chain of fma", "[mma]") {
+TEST_CASE("mma of inexact numbers is a chain of fma", "[mma]") {
   std::mt19937 random(7);
   for (const MmaShape &shape : kShapes) {
     if (shape.has_half_sums) continue;
     INFO(shape.opcode());
     Matrix a(16, shape.depth), b(shape.depth, 8), c(16, 8);
-    for (Matrix *m : {&a, &b, &c})  // 8 bits of fraction, which all types have
+    for (Matrix *m : {&a, &b, &c})  // 8 significant bits, which all types have
       for (float &x : m->values)
         x = std::ldexp(static_cast<float>(random() % 511) - 255,
                        static_cast<int>(random() % 12) - 6);
@@ -143,7 +143,7 @@ TEST_CASE("mma of numbers that must be rounded is a chain of fma", "[mma]") {
   }
 }
 
-/// One element of D that sums up c and products with 1.
+/// Returns one element of D: the sum of c and products with 1.
 float sum_of(const MmaShape &shape, float c, const std::vector<float> &terms) {
   Matrix a(16, shape.depth), b(shape.depth, 8), start(16, 8);
   start(3, 5) = c;
@@ -152,15 +152,15 @@ float sum_of(const MmaShape &shape, float c, const std::vector<float> &terms) {
   return run(shape, a, b, start)(3, 5);
 }
 
-TEST_CASE("mma adds in order of k, and rounds each sum", "[mma]") {
+TEST_CASE("mma adds in order of k and rounds each sum", "[mma]") {
   const MmaShape shape{Element::kHalf, 16};
-  // A step from 2^24 is 2, and 1 is rounded to even: away, as often as it is added.
+  // The spacing after 2^24 is 2, so each added 1 is rounded to even and lost.
   CHECK(sum_of(shape, 0x1p24f, {1, 1, 1, 1}) == 0x1p24f);
   CHECK(sum_of(shape, 0, {1, 1}) == 2);
   CHECK(sum_of(shape, -0x1p24f, {1, 1}) == -0x1p24f + 2);
 }
 
-TEST_CASE("tensor cores may cut sums instead", "[mma]") {
+TEST_CASE("SOFTGPU_TRUNCATE truncates the sums of mma", "[mma]") {
   const MmaShape shape{Element::kBfloat, 16};
   const std::vector<float> terms = {0x1p-24f, 0x1p-24f};
   CHECK(sum_of(shape, 1, terms) == 1);
@@ -175,24 +175,24 @@ TEST_CASE("tensor cores may cut sums instead", "[mma]") {
   CHECK(sum_of(shape, 1, {0x1.8p-23f}) == 1 + 0x1p-23f);
 }
 
-TEST_CASE("fp16 sums are rounded once", "[mma]") {
+TEST_CASE("fp16 sums of mma are rounded once", "[mma]") {
   const MmaShape shape{Element::kHalf, 16, true};
   CHECK(sum_of(shape, 2048, {1, 1}) == 2050);
   CHECK(sum_of(shape, 2048, {1}) == 2048);
 }
 
-TEST_CASE("mma knows infinities and NaNs", "[mma]") {
+TEST_CASE("mma propagates infinities and NaNs", "[mma]") {
   const MmaShape shape{Element::kHalf, 16};
   CHECK(std::isinf(sum_of(shape, 1, {INFINITY})));
   CHECK(std::isnan(sum_of(shape, 1, {INFINITY, -INFINITY})));
 }
 
-TEST_CASE("tf32 has 10 bits of fraction", "[mma]") {
+TEST_CASE("mma truncates tf32 to 10 fraction bits", "[mma]") {
   CHECK(sum_of({Element::kTf32, 8}, 0, {1 + 0x1p-11f}) == 1);
   CHECK(sum_of({Element::kTf32, 8}, 0, {1 + 0x1p-10f}) == 1 + 0x1p-10f);
 }
 
-TEST_CASE("mma needs all lanes of a warp", "[mma]") {
+TEST_CASE("mma requires all lanes of a warp", "[mma]") {
   const MmaShape shape{Element::kHalf, 16};
   Shape half_warp;
   half_warp.threads = {16, 1, 1};
@@ -202,7 +202,7 @@ TEST_CASE("mma needs all lanes of a warp", "[mma]") {
              ContainsSubstring("without all lanes"));
 }
 
-TEST_CASE("mma waits for the lanes of a warp that are elsewhere", "[mma]") {
+TEST_CASE("mma waits for diverged lanes", "[mma]") {
   const MmaShape shape{Element::kHalf, 16};
   const Kernel kernel(body_text(
       4, load_registers("a", 4, 0) + load_registers("b", 2, 1) + load_registers("c", 4, 2) +
@@ -218,7 +218,7 @@ TEST_CASE("mma waits for the lanes of a warp that are elsewhere", "[mma]") {
   CHECK(matrix_d(shape, d.values()).values == product(a, b, c).values);
 }
 
-TEST_CASE("forms of mma that are not known are not guessed", "[mma]") {
+TEST_CASE("unsupported forms of mma are rejected", "[mma]") {
   const auto with = [](const std::string &opcode) {
     return body_text(
         0, ".reg .b32 %a<4>, %b<2>, %c<4>;\n" + opcode +

@@ -1,4 +1,4 @@
-// setmaxnreg: the registers of a block balance.
+// setmaxnreg: balance of the registers of a block.
 #include "tests/softgpu/harness.h"
 #include "tests/support/catch.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Eight warps, of which the first four do something else than the others.
+/// Runs eight warps; the first four and the last four have different bodies.
 Outcome run_registers(const std::string &first, const std::string &second) {
   const Kernel kernel(module_text("",
                                   ".reg .b32 %t;\n.reg .pred %q;\nmov.u32 %t, %tid.x;\n"
@@ -18,7 +18,7 @@ Outcome run_registers(const std::string &first, const std::string &second) {
   return kernel(shape);
 }
 
-TEST_CASE("registers that a warp takes have been given back before", "[set_max_registers]") {
+TEST_CASE("setmaxnreg.inc waits for released registers", "[set_max_registers]") {
   // 1024 threads have 64 registers each.
   const std::string inc = "setmaxnreg.inc.sync.aligned.u32 ",
                     dec = "setmaxnreg.dec.sync.aligned.u32 ";

@@ -1,4 +1,4 @@
-// What may be wrong with a TMA operation, and that each is found; and tensor maps that change on the device.
+// Detection of invalid TMA operations, and tensor maps that are modified on the device.
 #include "tests/softgpu/tma_kernel.h"
 #include "tests/support/catch.h"
 
@@ -7,10 +7,10 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// A 2-d load of a tensor of fp32.
+/// A 2D load of an fp32 tensor.
 struct Load {
   Tensor tensor{ElementType::kF32, {64, 32}};
-  std::string before;  ///< in the kernel
+  std::string before;  ///< statements before the load
   Place place;
   Shape shape;
   uint64_t map_offset = 0;
@@ -27,7 +27,7 @@ struct Load {
   }
 };
 
-/// load_box, of a tile, into the blocks of the mask.
+/// load_box for a tile, into the blocks of the mask.
 std::string multicast_box(const TensorMap &map, const std::string &mask) {
   const std::string opcode = "complete_tx::bytes";
   std::string body = load_box(map);
@@ -36,11 +36,11 @@ std::string multicast_box(const TensorMap &map, const std::string &mask) {
   return "mov.u16 %mask, " + mask + ";\n" + body;
 }
 
-TEST_CASE("a load as it should be", "[tma]") {
+TEST_CASE("a valid TMA load is clean", "[tma]") {
   CHECK(Load().run().is_clean());
 }
 
-TEST_CASE("map and instruction fit each other", "[tma]") {
+TEST_CASE("map and TMA instruction must match", "[tma]") {
   Load load;
   TensorMap other = load.tensor.map;
   other.rank = 3;
@@ -50,7 +50,7 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   load.tensor.map.rank = 3;
   CHECK_THAT(load.run(load_box(other)).fault, ContainsSubstring("TMA mode and map differ"));
   Load far;
-  far.map_offset = 64;  // half of the map, and what lies behind it
+  far.map_offset = 64;  // second half of the map and the following bytes
   CHECK_THAT(far.run().fault, ContainsSubstring("no tensor map"));
   Load misaligned;
   misaligned.map_offset = 32;
@@ -58,7 +58,7 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   Load narrow;
   narrow.tensor.map.box[0] = 3;
   CHECK_THAT(narrow.run().fault, ContainsSubstring("rows of 12 bytes"));
-  Load large;  // its bytes are 2^32
+  Load large;  // 4 GiB
   large.tensor.map.rank = 5;
   large.tensor.map.box = {4, 256, 256, 256, 16};
   CHECK_THAT(large.run().fault, ContainsSubstring("4294967296 bytes, which exceeds shared memory"));
@@ -67,7 +67,7 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   CHECK_THAT(fills.run().fault, ContainsSubstring("fills with NaN"));
 }
 
-TEST_CASE("a row of a load begins at a multiple of 16 bytes", "[tma]") {
+TEST_CASE("TMA load rows must begin at a multiple of 16 bytes", "[tma]") {
   Load load;
   for (const int32_t column : {1, 2, 3, 5, 62, 65, -1, -2}) {
     load.place.coordinates[0] = column;
@@ -81,15 +81,15 @@ TEST_CASE("a row of a load begins at a multiple of 16 bytes", "[tma]") {
     CHECK(load.run(multicast_box(load.tensor.map, "1")).is_clean());
   }
   load.place.coordinates[0] = -4;
-  load.place.coordinates[1] = -1;  // which only a store may not
+  load.place.coordinates[1] = -1;  // invalid for stores only
   CHECK(load.run().is_clean());
-  Load other;  // whose last column is within a unit, which a store may not cross
+  Load other;  // last column is within a 16-byte unit, which a store must not cross
   other.tensor.map.sizes[0] = 61;
   other.place.coordinates[0] = 32;
   CHECK(other.run().is_clean());
 }
 
-TEST_CASE("where a load lands is aligned and inside of shared memory", "[tma]") {
+TEST_CASE("the destination of a TMA load must be aligned and in shared memory", "[tma]") {
   CHECK_THAT(Load("add.u32 %s, %s, 64;\n").run().fault, ContainsSubstring("not 128-byte aligned"));
   CHECK_THAT(Load("add.u32 %s, %s, 3968;\n").run().fault, ContainsSubstring("shared memory"));
   Load swizzled("add.u32 %s, %s, 512;\n");
@@ -102,22 +102,22 @@ TEST_CASE("where a load lands is aligned and inside of shared memory", "[tma]") 
   CHECK(Load("add.u32 %s, %s, 128;\n").run().is_clean());
 }
 
-TEST_CASE("a map may not lead out of the allocation", "[tma]") {
+TEST_CASE("a tensor map must not exceed its allocation", "[tma]") {
   Load load;
-  load.tensor.map.sizes[1] = 64;  // twice as many rows as there are
+  load.tensor.map.sizes[1] = 64;  // twice as many rows as the tensor has
   CHECK(load.run().is_clean());
   load.place.coordinates[1] = 40;
   CHECK_THAT(load.run().fault, ContainsSubstring("out of bounds"));
 }
 
-TEST_CASE("the bytes that are expected are those that come", "[tma]") {
+TEST_CASE("expect_tx must match the loaded bytes", "[tma]") {
   const std::string body = load_box(Load().tensor.map);
   std::string less = body;
   less.replace(less.find("1024"), 4, "1008");
   CHECK_THAT(Load().run(less).fault, ContainsSubstring("deadlock"));
 }
 
-TEST_CASE("a load is for blocks of the cluster", "[tma]") {
+TEST_CASE("a multicast mask must select blocks of the cluster", "[tma]") {
   const auto multicast = [](const std::string &mask) {
     return multicast_box(Load().tensor.map, mask);
   };
@@ -134,8 +134,8 @@ TEST_CASE("a load is for blocks of the cluster", "[tma]") {
              ContainsSubstring("mbarrier and destination are in different blocks"));
 }
 
-TEST_CASE("no load writes to a block that has exited", "[tma]") {
-  // Its warp does not wait.
+TEST_CASE("a TMA load to an exited block is a violation", "[tma]") {
+  // The warp does not wait for the load.
   std::string body = load_box(Load().tensor.map);
   body.erase(body.find("wait:"));
   const Outcome outcome = Load().run(body);
@@ -143,7 +143,7 @@ TEST_CASE("no load writes to a block that has exited", "[tma]") {
   CHECK_THAT(outcome.violations[0], ContainsSubstring("writes to a block that has exited"));
 }
 
-TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
+TEST_CASE("im2col must begin at a pixel of the box", "[tma]") {
   const auto run = [](int32_t w, int32_t image, uint16_t offset, int32_t channel = 0) {
     Tensor tensor(ElementType::kF16, {16, 8, 8, 2});
     tensor.map.is_im2col = true;
@@ -162,7 +162,7 @@ TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
     const Outcome outcome = run(w, 0, 0);
     REQUIRE(outcome.violations.size() == 1);
     CHECK_THAT(outcome.violations[0], ContainsSubstring("im2col starts at"));
-    CHECK(run(w, 2, 0).is_clean());  // behind the last image
+    CHECK(run(w, 2, 0).is_clean());  // after the last image
   }
   CHECK_THAT(run(-1, 0, 256).fault, ContainsSubstring("im2col offset 256"));
   for (const int32_t channel : {8, -8, 16}) CHECK(run(-1, 0, 0, channel).is_clean());
@@ -172,7 +172,7 @@ TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
         ContainsSubstring("TMA from column " + std::to_string(channel) + ", not a multiple"));
 }
 
-/// A store of a tile that `fill` writes.
+/// Stores a tile that `fill` writes.
 Outcome run_store(const std::string &fence, const std::string &after) {
   Tensor tensor(ElementType::kU32, {8}, 0);
   tensor.map.box[0] = 8;
@@ -186,22 +186,23 @@ Outcome run_store(const std::string &fence, const std::string &after) {
   return launch(kernel, Shape{}, map.address(), {}, tile.address());
 }
 
-TEST_CASE("what threads wrote needs a proxy fence before a store", "[tma]") {
+TEST_CASE("generic writes require a proxy fence before a TMA store", "[tma]") {
   const std::string wait = "@%one cp.async.bulk.wait_group.read 0;\n";
   CHECK(run_store("fence.proxy.async;\nbar.sync 0;\n", wait).is_clean());
   CHECK(run_store("bar.sync 0;\nfence.proxy.async;\n", wait).is_clean());
-  for (const std::string &after : {wait, "fence.proxy.async;\n" + wait}) {  // which is too late
+  // fence after the store is too late
+  for (const std::string &after : {wait, "fence.proxy.async;\n" + wait}) {
     const Outcome outcome = run_store("bar.sync 0;\n", after);
     REQUIRE(!outcome.violations.empty());
     CHECK_THAT(outcome.violations[0],
                ContainsSubstring("a bulk store reads without fence.proxy.async"));
   }
-  // What is written before the store has read is as wrong.
+  // Writes before the store has read are also invalid.
   CHECK(!run_store("bar.sync 0;\nfence.proxy.async;\n", "st.shared.u32 [%s], %t;\n" + wait)
              .is_clean());
 }
 
-/// Lane 0, which does not fence, stores what stmatrix has written and other lanes but one have fenced.
+/// Lane 0 stores the result of stmatrix.  All other lanes except one have executed the fence.
 Outcome run_store_of_matrix(const std::string &form, int unfenced_lane) {
   Tensor tensor(ElementType::kU32, {4, 8}, 0);
   tensor.map.box = {4, 8, 1, 1, 1};
@@ -218,14 +219,15 @@ Outcome run_store_of_matrix(const std::string &form, int unfenced_lane) {
   return launch(kernel, Shape{}, map.address(), {}, 0);
 }
 
-TEST_CASE("each lane has written its part of an stmatrix", "[tma]") {
-  CHECK(run_store_of_matrix(".trans", 0).is_clean());  // of a word that two lanes write, the second
+TEST_CASE("stmatrix counts as a generic write of each owning lane", "[tma]") {
+  // the fence of the second of two writing lanes counts
+  CHECK(run_store_of_matrix(".trans", 0).is_clean());
   CHECK(!run_store_of_matrix(".trans", 5).is_clean());
   CHECK(!run_store_of_matrix("", 0).is_clean());
   CHECK(!run_store_of_matrix("", 5).is_clean());
 }
 
-TEST_CASE("a warp stays until its stores have read", "[tma]") {
+TEST_CASE("a warp must not exit before its stores have read", "[tma]") {
   const std::string fence = "fence.proxy.async;\nbar.sync 0;\n";
   CHECK(run_store(fence, "@%one cp.async.bulk.wait_group.read 0;\n").is_clean());
   const Outcome outcome = run_store(fence, "");
@@ -233,7 +235,7 @@ TEST_CASE("a warp stays until its stores have read", "[tma]") {
   CHECK_THAT(outcome.violations[0], ContainsSubstring("exits before its bulk store has read"));
 }
 
-TEST_CASE("a map survives its 128 bytes", "[tensor_map]") {
+TEST_CASE("a tensor map is unchanged by packing and unpacking", "[tensor_map]") {
   TensorMap map;
   map.is_im2col = true;
   map.rank = 5;
@@ -265,7 +267,7 @@ TEST_CASE("a map survives its 128 bytes", "[tensor_map]") {
   CHECK(!unpack(nothing.data()).has_value());
 }
 
-/// A kernel that changes the map at %map, in global memory, by thread 0.
+/// Runs a kernel in which thread 0 modifies the map at %map in global memory.
 Outcome replace(const MapInMemory &map, const std::string &what, uint64_t value = 0) {
   const Kernel kernel(
       tma_module(16, "cvt.u32.u64 %v, %out;\n@%one tensormap.replace.tile." + what + ";\n"));
@@ -307,7 +309,8 @@ TEST_CASE("tensormap.replace changes a field", "[tensor_map]") {
   CHECK_THROWS_AS(replace(map, "global_stride.global.b1024.b64 [%map], 4, %out"), ptx::Error);
 }
 
-/// Makes a map of 64 x 32 fp32 from the first, in shared memory, copies it to %copy in global memory, and loads by it.
+/// Creates a map of 64 x 32 fp32 from the first map, in shared memory, copies it to %copy in global
+/// memory, and loads through it.
 std::string copied_map(const std::string &acquire) {
   return R"(
     .shared .align 128 .b8 draft[128];
@@ -338,11 +341,11 @@ Outcome run_copied_map(const std::string &acquire, AlignedBuffer<uint8_t> &out) 
   return launch(kernel, Shape{}, maps.address(), {}, out.address());
 }
 
-TEST_CASE("a map that was made on the device is acquired before it is used", "[tensor_map]") {
+TEST_CASE("a map created on the device must be acquired before use", "[tensor_map]") {
   AlignedBuffer<uint8_t> out(1024, 1);
   CHECK(
       run_copied_map("fence.proxy.tensormap::generic.acquire.gpu [%copy], 128;\n", out).is_clean());
-  for (size_t i = 512; i < 1024; i++) CHECK(out[i] == 0);  // rows 4 and up are outside now
+  for (size_t i = 512; i < 1024; i++) CHECK(out[i] == 0);  // rows from 4 on are now outside
   CHECK(out[0] != 0);
   const std::string acquire = "fence.proxy.tensormap::generic.acquire.gpu [%copy], 128;\n";
   const std::string copy_again =
@@ -356,7 +359,7 @@ TEST_CASE("a map that was made on the device is acquired before it is used", "[t
   }
 }
 
-TEST_CASE("a map that is changed in global memory is released, then acquired", "[tensor_map]") {
+TEST_CASE("a map modified in global memory must be released and acquired", "[tensor_map]") {
   const std::string change =
       "@%one tensormap.replace.tile.global_dim.global.b1024.b32 [%map], 1, 4;\n";
   const std::string release = "fence.proxy.tensormap::generic.release.gpu;\n";
@@ -384,7 +387,7 @@ TEST_CASE("a map that is changed in global memory is released, then acquired", "
              ContainsSubstring("fence.proxy.tensormap acquire"));
 }
 
-TEST_CASE("a prefetch wants a map", "[tensor_map]") {
+TEST_CASE("prefetch.tensormap requires a valid map", "[tensor_map]") {
   Tensor tensor(ElementType::kF32, {64, 32});
   const MapInMemory map(tensor.map);
   const Kernel kernel(tma_module(16, "prefetch.tensormap [%map];\n"));
@@ -393,7 +396,7 @@ TEST_CASE("a prefetch wants a map", "[tensor_map]") {
              ContainsSubstring("no tensor map"));
 }
 
-TEST_CASE("forms of TMA that are not known are not guessed", "[tma]") {
+TEST_CASE("unsupported forms of TMA are rejected", "[tma]") {
   const auto with = [](const std::string &statement) { return tma_module(16, statement); };
   const std::string load = "cp.async.bulk.tensor.2d.shared::cluster.global.";
   CHECK_NOTHROW(

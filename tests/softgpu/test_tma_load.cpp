@@ -1,4 +1,4 @@
-// Boxes that TMA loads, of tiles and of im2col, against plain loops over their elements.
+// Boxes that TMA loads, tiled and im2col, compared with loops over their elements.
 #include "tests/softgpu/tma_kernel.h"
 #include "tests/support/catch.h"
 
@@ -34,7 +34,7 @@ void check_load(const Tensor &tensor, const Place &place) {
   CHECK(num_different == 0);
 }
 
-TEST_CASE("tiles of each rank, inside of the tensor and across its edges", "[tma]") {
+TEST_CASE("TMA loads tiles of each rank inside and across the tensor's edges", "[tma]") {
   const std::vector<uint64_t> sizes = {20, 7, 5, 4, 3};
   const std::array<uint16_t, 5> box = {16, 4, 3, 2, 2};
   for (size_t rank = 1; rank <= 5; rank++) {
@@ -50,7 +50,7 @@ TEST_CASE("tiles of each rank, inside of the tensor and across its edges", "[tma
   }
 }
 
-TEST_CASE("tiles with each swizzle", "[tma]") {
+TEST_CASE("TMA loads tiles with each swizzle", "[tma]") {
   for (const Swizzle swizzle :
        {Swizzle::kNone, Swizzle::k32Bytes, Swizzle::k64Bytes, Swizzle::k128Bytes})
     for (const int32_t column : {0, 8, -8, 64}) {
@@ -61,7 +61,7 @@ TEST_CASE("tiles with each swizzle", "[tma]") {
     }
 }
 
-TEST_CASE("tiles of elements of each size", "[tma]") {
+TEST_CASE("TMA loads tiles of each element size", "[tma]") {
   for (const ElementType type : {ElementType::kU8, ElementType::kF16, ElementType::kF32,
                                  ElementType::kF64, ElementType::kTf32}) {
     Tensor tensor(type, {33, 9});
@@ -72,7 +72,7 @@ TEST_CASE("tiles of elements of each size", "[tma]") {
   }
 }
 
-TEST_CASE("columns of im2col, of each rank", "[tma]") {
+TEST_CASE("TMA loads im2col columns of each rank", "[tma]") {
   for (const size_t num_spatial : {1u, 2u, 3u}) {
     std::vector<uint64_t> sizes = {24};
     for (size_t d = 0; d < num_spatial; d++) sizes.push_back(4 + d);
@@ -102,7 +102,7 @@ TEST_CASE("columns of im2col, of each rank", "[tma]") {
   }
 }
 
-TEST_CASE("columns of im2col with steps and swizzle", "[tma]") {
+TEST_CASE("TMA loads im2col columns with strides and swizzle", "[tma]") {
   Tensor tensor(ElementType::kF16, {64, 9, 8, 2});
   TensorMap &map = tensor.map;
   map.is_im2col = true;
@@ -118,7 +118,7 @@ TEST_CASE("columns of im2col with steps and swizzle", "[tma]") {
         check_load(tensor, {{0, w, h, 0, 0}, {offset, static_cast<uint16_t>(4 - offset), 0}});
 }
 
-TEST_CASE("what is counted of a load are the bytes inside of the tensor", "[tma]") {
+TEST_CASE("TMA loads count only bytes inside the tensor", "[tma]") {
   Tensor tensor(ElementType::kF32, {6, 8});
   tensor.map.box = {4, 4, 1, 1, 1};
   const Kernel kernel(tma_module(64, load_box(tensor.map)));
@@ -132,7 +132,7 @@ TEST_CASE("what is counted of a load are the bytes inside of the tensor", "[tma]
   CHECK(bytes == 2 * 3 * 4);
 }
 
-TEST_CASE("a load lands late, at any time, or early", "[tma]") {
+TEST_CASE("a TMA load may complete late, early or at random", "[tma]") {
   Tensor tensor(ElementType::kF32, {8, 8});
   tensor.map.box = {4, 4, 1, 1, 1};
   const std::string load = load_box(tensor.map);
@@ -160,7 +160,7 @@ TEST_CASE("a load lands late, at any time, or early", "[tma]") {
   }
 }
 
-/// Each of two blocks loads its half of 16 rows, of so many bytes, into both, so that both have them all, and stores them.
+/// Each of two blocks loads its half of 16 rows into both blocks, which then store all rows.
 std::string multicast_module(uint32_t bytes) {
   const std::string body = R"(
     .reg .b32 %rank, %to, %row;
@@ -199,7 +199,7 @@ struct Multicast {
   uint32_t bytes() const { return tensor.map.box_bytes(); }
 };
 
-TEST_CASE("a load may land in several blocks of a cluster", "[tma]") {
+TEST_CASE("a multicast load writes to several blocks of a cluster", "[tma]") {
   const Multicast multicast;
   const uint32_t bytes = multicast.bytes();
   const Kernel kernel(multicast_module(bytes));
@@ -223,7 +223,7 @@ TEST_CASE("a load may land in several blocks of a cluster", "[tma]") {
   }
 }
 
-TEST_CASE("a load that signals other blocks needs a fence of what they initialise", "[tma]") {
+TEST_CASE("a load that signals remote mbarriers requires their fence", "[tma]") {
   const Multicast multicast;
   const MapInMemory map(multicast.tensor.map);
   const auto run = [&](const std::string &fence) {
@@ -234,7 +234,7 @@ TEST_CASE("a load that signals other blocks needs a fence of what they initialis
     return launch(Kernel(text), multicast.shape, map.address(), {}, out.address());
   };
   CHECK(run("fence.proxy.async.shared::cta;\n").is_clean());
-  // Neither the barrier of the cluster nor another thread's fence is enough.
+  // Neither a cluster barrier nor the fence of another thread is sufficient.
   for (const char *fence : {"", "fence.acq_rel.cluster;\n", "fence.proxy.async.global;\n",
                             "@!%one fence.mbarrier_init.release.cluster;\n"}) {
     const Outcome outcome = run(fence);

@@ -1,4 +1,4 @@
-// Boxes that TMA stores and adds, the groups that are waited for, and bulk copies without a tensor.
+// TMA stores and reductions, their groups, and bulk copies without a tensor map.
 #include "tests/softgpu/fragments.h"
 #include "tests/softgpu/tma_kernel.h"
 #include "tests/support/catch.h"
@@ -17,7 +17,7 @@ std::string wait_group(int num_pending, bool until_read = false) {
          std::to_string(num_pending) + ";\n";
 }
 
-/// Thread 0 stores the tile, or adds it.
+/// Thread 0 stores or adds the tile.
 std::string store_box(const TensorMap &map, bool adds = false) {
   return "@%one cp." + std::string(adds ? "reduce." : "") + "async.bulk.tensor." +
          std::to_string(map.rank) + "d.global.shared::cta." + (adds ? "add." : "") +
@@ -53,7 +53,7 @@ void check_store(Tensor &tensor, const Place &place) {
   CHECK(bytes_of(tensor) == expected);
 }
 
-TEST_CASE("TMA stores what is inside of the tensor", "[tma]") {
+TEST_CASE("TMA stores only elements inside the tensor", "[tma]") {
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k64Bytes, Swizzle::k128Bytes})
     for (const Place &place : {Place{}, Place{{8, 2, 2, 0, 0}, {}}, Place{{16, 4, 3, 0, 0}, {}},
                                Place{{32, 5, 0, 0, 0}, {}}, Place{{40, 6, 4, 0, 0}, {}}}) {
@@ -64,7 +64,7 @@ TEST_CASE("TMA stores what is inside of the tensor", "[tma]") {
     }
 }
 
-TEST_CASE("TMA stores columns of im2col", "[tma]") {
+TEST_CASE("TMA stores im2col columns", "[tma]") {
   Tensor tensor(ElementType::kF16, {32, 5, 4, 3});
   tensor.map.is_im2col = true;
   tensor.map.channels = 32;
@@ -73,7 +73,7 @@ TEST_CASE("TMA stores columns of im2col", "[tma]") {
   check_store(tensor, {{8, 0, 3, 2, 0}, {}});
 }
 
-/// What becomes of a store to a tensor, or of an addition.
+/// Returns the outcome of a store or reduction.
 Outcome run_store(const Tensor &tensor, const Place &place, bool adds = false) {
   const uint32_t bytes = tensor.map.box_bytes();
   const Kernel kernel(tma_module(
@@ -83,14 +83,14 @@ Outcome run_store(const Tensor &tensor, const Place &place, bool adds = false) {
   return launch(kernel, Shape{}, map.address(), place, tile.address());
 }
 
-/// Of three dimensions; a unit of 16 bytes has four elements.
+/// Three-dimensional tensor; a unit of 16 bytes has four elements.
 struct Floats : Tensor {
   explicit Floats(uint64_t columns) : Tensor(ElementType::kF32, {columns, 6, 4}) {
     map.box = {8, 4, 2, 1, 1};
   }
 };
 
-TEST_CASE("a row that TMA stores begins at a multiple of 16 bytes", "[tma]") {
+TEST_CASE("TMA store rows must begin at a multiple of 16 bytes", "[tma]") {
   const Floats tensor(12);
   for (const bool adds : {false, true}) {
     for (const int32_t column : {1, 2, 3, 5, 13, -1, -2}) {
@@ -104,7 +104,7 @@ TEST_CASE("a row that TMA stores begins at a multiple of 16 bytes", "[tma]") {
   }
 }
 
-TEST_CASE("TMA stores nothing before the tensor", "[tma]") {
+TEST_CASE("a TMA store before the start of the tensor is a fault", "[tma]") {
   Tensor tensor(ElementType::kF32, {4, 2, 2, 2, 2});
   tensor.map.box = {4, 2, 1, 1, 1};
   for (const bool adds : {false, true})
@@ -113,12 +113,12 @@ TEST_CASE("TMA stores nothing before the tensor", "[tma]") {
       place.coordinates[d] = -4;
       const std::string complaint = "TMA store to -4 in dimension " + std::to_string(d);
       CHECK_THAT(run_store(tensor, place, adds).fault, ContainsSubstring(complaint));
-      place.coordinates[d] = 4;  // behind it
+      place.coordinates[d] = 4;  // after the end
       CHECK(run_store(tensor, place, adds).is_clean());
     }
 }
 
-TEST_CASE("TMA stores whole units of 16 bytes", "[tma]") {
+TEST_CASE("a TMA store across a partial last unit of 16 bytes is a violation", "[tma]") {
   const auto is_reported = [](const Tensor &tensor, int32_t column, bool adds) {
     const Outcome outcome = run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds);
     CHECK(outcome.fault == "");
@@ -135,7 +135,7 @@ TEST_CASE("TMA stores whole units of 16 bytes", "[tma]") {
       CHECK(!is_reported(tensor, 0, adds));  // ends before the last unit
       CHECK(is_reported(tensor, 4, adds));
       CHECK(is_reported(tensor, 8, adds));
-      CHECK(!is_reported(tensor, 12, adds));  // begins behind it
+      CHECK(!is_reported(tensor, 12, adds));  // begins after it
     }
     const Floats whole(12);
     for (const int32_t column : {0, 4, 8, 12}) CHECK(!is_reported(whole, column, adds));
@@ -149,7 +149,7 @@ TEST_CASE("TMA stores whole units of 16 bytes", "[tma]") {
   CHECK(!is_reported(images, 24, false));
 }
 
-/// Adds numbers of a type to others, by TMA.
+/// Reduces numbers of a type by TMA.
 template <class T, class F>
 void check_add(ElementType type, const std::vector<T> &addends, F &&add) {
   Tensor tensor(type, {addends.size()}, 0);
@@ -166,7 +166,7 @@ void check_add(ElementType type, const std::vector<T> &addends, F &&add) {
   CHECK(std::memcmp(&tensor.memory[0], sums.data(), bytes) == 0);
 }
 
-TEST_CASE("TMA adds numbers", "[tma]") {
+TEST_CASE("TMA reductions add each type", "[tma]") {
   check_add<float>(ElementType::kF32, {1, -2, 3.5f, 1e20f}, [](float x, float y) { return x + y; });
   check_add<uint32_t>(ElementType::kU32, {1, 2, ~0u, 7},
                       [](uint32_t x, uint32_t y) { return x + y; });
@@ -187,8 +187,8 @@ TEST_CASE("TMA adds numbers", "[tma]") {
   });
 }
 
-/// The tensor after a kernel that stores a tile of ones, and then does `body` before it overwrites
-/// the tile.
+/// Returns a word of the tensor after a kernel that stores a tile of ones, executes `body`, and
+/// then overwrites the tile.
 uint32_t stored_word(const std::string &body, Completion completion = Completion::kLate) {
   const WithOptions with([&](Options &o) { o.completion = completion; });
   Tensor tensor(ElementType::kU32, {8}, 0);
@@ -204,7 +204,7 @@ uint32_t stored_word(const std::string &body, Completion completion = Completion
   return word;
 }
 
-TEST_CASE("a tile may be used again when the store has read it", "[tma]") {
+TEST_CASE("a tile is reusable after wait_group.read", "[tma]") {
   CHECK(stored_word("") == 5);
   CHECK(stored_word("", Completion::kEarly) == 1);
   CHECK(stored_word(wait_group(1, true)) == 5);
@@ -212,7 +212,7 @@ TEST_CASE("a tile may be used again when the store has read it", "[tma]") {
   CHECK(stored_word(wait_group(0)) == 1);
 }
 
-/// What a thread finds in the tensor after a store and `body`.
+/// Returns the word that a thread reads from the tensor after a store and `body`.
 uint32_t found_word(const std::string &body, Completion completion = Completion::kLate) {
   const WithOptions with([&](Options &o) { o.completion = completion; });
   Tensor tensor(ElementType::kU32, {8}, 0);
@@ -230,9 +230,9 @@ uint32_t found_word(const std::string &body, Completion completion = Completion:
   return tile[1];
 }
 
-TEST_CASE("a store is done when its group has been waited for", "[tma]") {
+TEST_CASE("a store is visible after wait_group", "[tma]") {
   CHECK(found_word("") == 9);
-  CHECK(found_word("", Completion::kEarly) == 9);  // only reads early
+  CHECK(found_word("", Completion::kEarly) == 9);  // only the read is early
   CHECK(found_word(wait_group(0), Completion::kEarly) == 1);
   CHECK(found_word(wait_group(0, true)) == 9);
   CHECK(found_word(wait_group(0)) == 1);
@@ -240,7 +240,7 @@ TEST_CASE("a store is done when its group has been waited for", "[tma]") {
   CHECK(found_word(kCommit + wait_group(2)) == 9);
 }
 
-TEST_CASE("bulk copies without a tensor", "[bulk]") {
+TEST_CASE("bulk copies without a tensor map copy bytes", "[bulk]") {
   const std::string load = R"(
     @%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 4096;
     .reg .b32 %size;

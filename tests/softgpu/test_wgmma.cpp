@@ -1,4 +1,4 @@
-// wgmma: shapes, layouts and types against plain loops.
+// wgmma: shapes, layouts and types, compared with plain loops.
 #include "tests/softgpu/wgmma_kernel.h"
 #include "tests/support/catch.h"
 
@@ -20,7 +20,7 @@ std::ostream &operator<<(std::ostream &stream, const Case &c) {
                 << " B swizzle " << c.b.swizzle << " mn " << c.b.is_mn_major;
 }
 
-/// PTX ISA, Register Fragments: A of a warp is 16 x 16, as that of mma.m16n8k16.
+/// PTX ISA, Register Fragments: A of a warp is 16 x 16, as for mma.m16n8k16.
 std::vector<uint32_t> registers_of_a(Element type, const Matrix &a) {
   std::vector<uint32_t> words(4 * kWarpgroup);
   for (int row = 0; row < 64; row++)
@@ -60,25 +60,25 @@ void check(const Case &c) {
 
 constexpr int kSwizzles[] = {0, 32, 64, 128};
 
-TEST_CASE("wgmma of each number of columns", "[wgmma]") {
+TEST_CASE("wgmma matches plain loops for each number of columns", "[wgmma]") {
   for (int n = 8; n <= 256; n += 8) check({n, Element::kHalf, {}, {}});
 }
 
-TEST_CASE("wgmma with each layout of A", "[wgmma]") {
+TEST_CASE("wgmma supports each layout of A", "[wgmma]") {
   for (const int swizzle : kSwizzles)
     for (const bool is_mn_major : {false, true})
       for (const Element type : {Element::kHalf, Element::kBfloat})
         check({16, type, {swizzle, is_mn_major}, {}});
 }
 
-TEST_CASE("wgmma with each layout of B", "[wgmma]") {
+TEST_CASE("wgmma supports each layout of B", "[wgmma]") {
   for (const int swizzle : kSwizzles)
     for (const bool is_mn_major : {false, true})
       for (const Element type : {Element::kHalf, Element::kBfloat})
         for (const int n : {64, 192, 256}) check({n, type, {}, {swizzle, is_mn_major}});
 }
 
-TEST_CASE("wgmma with A in registers", "[wgmma]") {
+TEST_CASE("wgmma supports A in registers", "[wgmma]") {
   for (const Element type : {Element::kHalf, Element::kBfloat})
     for (const bool is_mn_major : {false, true}) check({64, type, {}, {128, is_mn_major}, true});
 }
@@ -92,7 +92,7 @@ TEST_CASE("wgmma scales A, B and D", "[wgmma]") {
       }
 }
 
-TEST_CASE("wgmma may be performed at any time until the wait", "[wgmma]") {
+TEST_CASE("wgmma may complete at any time until the wait", "[wgmma]") {
   for (const Completion completion : {Completion::kLate, Completion::kRandom, Completion::kEarly})
     for (uint64_t seed = 1; seed < 6; seed++) {
       const WithOptions with([&](Options &o) {
@@ -103,12 +103,12 @@ TEST_CASE("wgmma may be performed at any time until the wait", "[wgmma]") {
     }
 }
 
-TEST_CASE("wgmma with sums that are cut", "[wgmma]") {
+TEST_CASE("SOFTGPU_TRUNCATE truncates the sums of wgmma", "[wgmma]") {
   const WithOptions with([](Options &o) { o.truncated_sums = 3; });
-  check({40, Element::kHalf, {}, {}});  // whole numbers are exact either way
+  check({40, Element::kHalf, {}, {}});  // integers are exact in both modes
 }
 
-TEST_CASE("forms of wgmma that are not known are not guessed", "[wgmma]") {
+TEST_CASE("unsupported forms of wgmma are rejected", "[wgmma]") {
   const auto with = [](std::string opcode, int num_registers) {
     return body_text(0,
                      ".reg .b32 %acc<128>;\n.reg .b64 %da, %db;\n.reg .pred "

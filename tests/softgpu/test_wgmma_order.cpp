@@ -1,4 +1,4 @@
-// wgmma in flight: what may be touched when, and the checks that say so.
+// Pending wgmma operations: valid accesses and the checks of invalid ones.
 #include <cmath>
 
 #include "tests/softgpu/wgmma_kernel.h"
@@ -27,10 +27,11 @@ std::string store(const std::string &accumulators = "acc", int buffer = 2) {
 
 struct Run {
   Outcome outcome;
-  Matrix first, second;  ///< what buffers 2 and 3 hold as accumulators
+  Matrix first, second;  ///< contents of buffers 2 and 3 as accumulators
 };
 
-/// A kernel that begins with wgmma_prologue.  Buffers: the image, descriptors, accumulators, and as many more.
+/// Runs a kernel that begins with wgmma_prologue.  Buffers: image, descriptors, accumulators, and
+/// additional ones.
 Run run(const std::string &body, const std::string &fence = "fence.proxy.async;\n",
         int num_threads = kWarpgroup) {
   const Matrix a(64, 16, 1), b(16, kColumns, 2), start(64, kColumns, 3);
@@ -49,27 +50,27 @@ Run run(const std::string &body, const std::string &fence = "fence.proxy.async;\
           accumulators_of(second.values(), kColumns)};
 }
 
-/// The accumulators after so many products.
+/// Returns the accumulators after a number of products.
 Matrix expected(int num_products) {
   const Matrix a(64, 16, 1), b(16, kColumns, 2), start(64, kColumns, 3);
   return product(a, b, start, static_cast<float>(num_products));
 }
 
-TEST_CASE("accumulators in flight hold no value", "[wgmma]") {
+TEST_CASE("pending accumulators are NaN until the wait", "[wgmma]") {
   const Run r = run(kFence + multiply() + kCommit + store("acc", 3) + wait(0) + store());
   CHECK(r.outcome.is_clean());
   CHECK(std::isnan(r.second(5, 7)));
   CHECK(r.first.values == expected(1).values);
 }
 
-TEST_CASE("wgmma on the same accumulators follow each other", "[wgmma]") {
+TEST_CASE("wgmma on the same accumulators are ordered", "[wgmma]") {
   const Run r =
       run(kFence + multiply() + multiply() + kCommit + multiply() + kCommit + wait(0) + store());
   CHECK(r.outcome.is_clean());
   CHECK(r.first.values == expected(3).values);
 }
 
-TEST_CASE("a wait leaves the latest groups in flight", "[wgmma]") {
+TEST_CASE("wait_group leaves the latest groups pending", "[wgmma]") {
   const std::string copy_accumulators = ".reg .b32 %second<8>;\n" + [] {
     std::string text;
     for (int i = 0; i < kRegisters; i++)
@@ -83,7 +84,7 @@ TEST_CASE("a wait leaves the latest groups in flight", "[wgmma]") {
   CHECK(std::isnan(r.second(0, 0)));
 }
 
-TEST_CASE("a register in flight that is copied takes its accumulator along", "[wgmma]") {
+TEST_CASE("a copy of a pending register takes over its accumulator", "[wgmma]") {
   const Run r = run(".reg .b32 %other;\n" + kFence + multiply() + kCommit +
                     "mov.b32 %other, %acc3;\nmov.b32 %acc3, 0;\n" + wait(0) +
                     "mov.b32 %acc3, %other;\n" + store());
@@ -91,14 +92,14 @@ TEST_CASE("a register in flight that is copied takes its accumulator along", "[w
   CHECK(r.first.values == expected(1).values);
 }
 
-TEST_CASE("the first wgmma needs a wgmma.fence", "[wgmma]") {
+TEST_CASE("the first wgmma requires a wgmma.fence", "[wgmma]") {
   CHECK(run(kFence + multiply() + kCommit + wait(0)).outcome.is_clean());
   const Run r = run(multiply() + kCommit + wait(0));
   REQUIRE(!r.outcome.violations.empty());
   CHECK_THAT(r.outcome.violations[0], ContainsSubstring("first wgmma without wgmma.fence"));
 }
 
-TEST_CASE("accumulators that were changed need another wgmma.fence", "[wgmma]") {
+TEST_CASE("modified accumulators require another wgmma.fence", "[wgmma]") {
   const std::string again = multiply() + kCommit + wait(0), change = "add.f32 %acc3, %acc3, 1.0;\n";
   CHECK(run(kFence + again + again + store()).outcome.is_clean());
   CHECK(run(kFence + again + change + kFence + again + store()).outcome.is_clean());
@@ -107,29 +108,29 @@ TEST_CASE("accumulators that were changed need another wgmma.fence", "[wgmma]") 
     REQUIRE(!r.outcome.violations.empty());
     CHECK_THAT(r.outcome.violations[0], ContainsSubstring("changed without wgmma.fence"));
   }
-  // The first of these does not read what it finds.
+  // The first operation overwrites its accumulators without reading them.
   WgmmaText wgmma{kColumns};
   wgmma.scale_d = "%no";
   CHECK(run(kFence + again + change + wgmma.text() + kCommit + wait(0) + again + store())
             .outcome.is_clean());
 }
 
-TEST_CASE("shared memory that threads wrote needs a proxy fence before wgmma", "[wgmma]") {
+TEST_CASE("generic writes require a proxy fence before wgmma", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
   CHECK(run(body).outcome.is_clean());
-  // The fence may also be the reader's, behind the barrier.
+  // The reader may execute the fence, after the barrier.
   CHECK(run("fence.proxy.async.shared::cta;\n" + body, "").outcome.is_clean());
   const Run r = run(body, "");
   REQUIRE(!r.outcome.violations.empty());
   CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
-  // One of global memory does not help, nor one before the write.
+  // Neither a fence for global memory nor one before the write is sufficient.
   CHECK(!run("fence.proxy.async.global;\n" + body, "").outcome.violations.empty());
   CHECK(!run("fence.proxy.async;\nst.shared.u32 [smem], %v;\nbar.sync 0;\n" + body)
              .outcome.violations.empty());
 }
 
-TEST_CASE("what wgmma reads is fenced before it is issued", "[wgmma]") {
-  // A fence before the wait, for something else, is too late.
+TEST_CASE("the proxy fence must precede the issue of wgmma", "[wgmma]") {
+  // A later fence before the wait is too late.
   for (const Completion completion : {Completion::kLate, Completion::kEarly}) {
     const WithOptions with([&](Options &o) { o.completion = completion; });
     const Run r =
@@ -137,12 +138,12 @@ TEST_CASE("what wgmma reads is fenced before it is issued", "[wgmma]") {
     REQUIRE(!r.outcome.violations.empty());
     CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
   }
-  // Nor may it be changed until the wait.
+  // The operand must not be modified before the wait.
   CHECK(!run(kFence + multiply() + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
              .outcome.violations.empty());
 }
 
-TEST_CASE("B is read for all four warps, each of which may have to fence", "[wgmma]") {
+TEST_CASE("the proxy fence of each warp counts for B", "[wgmma]") {
   WgmmaText wgmma{kColumns};
   wgmma.a_is_in_registers = true;
   const std::string body =
@@ -156,7 +157,7 @@ TEST_CASE("B is read for all four warps, each of which may have to fence", "[wgm
   CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
 }
 
-TEST_CASE("the warps of a warpgroup do the same wgmma", "[wgmma]") {
+TEST_CASE("all warps of a warpgroup must execute the same wgmma", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
   CHECK_THAT(run("setp.gt.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
              ContainsSubstring("pass different operands"));
@@ -165,12 +166,12 @@ TEST_CASE("the warps of a warpgroup do the same wgmma", "[wgmma]") {
   CHECK_THAT(run("setp.eq.u32 %yes, %t, 63;\n" + body).outcome.fault,
              ContainsSubstring("differ in scale-d"));
   CHECK_THAT(run(body, "fence.proxy.async;\n", 96).outcome.fault, ContainsSubstring("four warps"));
-  // A wait for what another warp never issues.
+  // Waits for an operation that another warp never issues.
   CHECK_THAT(run("setp.gt.u32 %q, %t, 95;\n@%q bra end;\n" + body + "end:\n").outcome.fault,
              ContainsSubstring("deadlock"));
 }
 
-TEST_CASE("descriptors stay inside of shared memory", "[wgmma]") {
+TEST_CASE("wgmma descriptors must stay in shared memory", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
   CHECK_THAT(run("add.u64 %db, %db, 4096;\n" + body).outcome.fault,
              ContainsSubstring("B of wgmma reads shared memory"));
@@ -181,7 +182,7 @@ TEST_CASE("descriptors stay inside of shared memory", "[wgmma]") {
   CHECK_THAT(r.outcome.violations[0], ContainsSubstring("base offset"));
 }
 
-TEST_CASE("operations in flight share all accumulators or none", "[wgmma]") {
+TEST_CASE("pending wgmma must share all accumulators or none", "[wgmma]") {
   const std::string other =
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
       "{%acc1, %acc0, %acc2, %acc3, %acc4, %acc5, %acc6, %acc7}, %da, %db, %yes, 1, 1, 0, 0;\n";
@@ -198,7 +199,7 @@ TEST_CASE("operations in flight share all accumulators or none", "[wgmma]") {
       ContainsSubstring("some of these accumulators"));
 }
 
-TEST_CASE("registers of A stay as they are until the wait", "[wgmma]") {
+TEST_CASE("registers of A must not change until the wait", "[wgmma]") {
   WgmmaText wgmma{kColumns};
   wgmma.a_is_in_registers = true;
   const std::string body =
@@ -211,7 +212,7 @@ TEST_CASE("registers of A stay as they are until the wait", "[wgmma]") {
   CHECK_THAT(r.outcome.violations[0], ContainsSubstring("registers of A changed"));
 }
 
-TEST_CASE("no warp exits with wgmma in flight", "[wgmma]") {
+TEST_CASE("a warp must not exit with pending wgmma", "[wgmma]") {
   const Run r = run(kFence + multiply() + kCommit);
   REQUIRE(!r.outcome.violations.empty());
   CHECK_THAT(r.outcome.violations[0], ContainsSubstring("exits with wgmma in flight"));

@@ -1,4 +1,4 @@
-// wmma.m16n16k16: layouts, types and spaces against plain loops, and its checks.
+// wmma.m16n16k16: layouts, types and spaces, compared with plain loops; checks.
 #include "tests/softgpu/aligned_buffer.h"
 #include "tests/softgpu/fragments.h"
 #include "tests/softgpu/harness.h"
@@ -15,7 +15,7 @@ struct Case {
   bool is_shared;
 };
 
-constexpr int kStride = 24;  // elements; rows of 48 bytes are multiples of 16
+constexpr int kStride = 24;  // elements: rows of 48 bytes, a multiple of 16
 
 /// 16 rows or columns of 16 elements, kStride apart.
 std::vector<uint16_t> factor_in_memory(Element type, const Matrix &m, bool by_column) {
@@ -31,8 +31,7 @@ std::string layout(bool by_column) {
   return by_column ? "col" : "row";
 }
 
-// Matrices are 2048 bytes apart in shared memory, where 64 threads copy what is read and back what
-// is written.
+// Copies of 64 threads between buffers and shared memory, where matrices are 2048 bytes apart.
 std::string copy_in(int buffer, const std::string &to, int num_words) {
   return "mov.u32 %i, %t;\nin_" + to + ":\nmad.wide.u32 %g, %i, 4, %p" + std::to_string(buffer) +
          ";\nld.global.u32 %v, [%g];\nmad.lo.u32 %s, %i, 4, %" + to +
@@ -47,7 +46,7 @@ std::string copy_out(int buffer, const std::string &from, int num_words) {
          std::to_string(num_words) + ";\n@%q bra out;\n";
 }
 
-/// D = A B + C; buffers A, B, C, D; C and D are 16 x kStride.
+/// D = A B + C with buffers A, B, C, D; C and D are 16 x kStride.
 std::string wmma_body(const Case &c, const std::string &before_load = "") {
   const int num_factors = c.type == Element::kHalf ? 8 : 4, num_words = 16 * kStride;
   const std::string space = c.is_shared ? ".shared" : ".global", type = name_of(c.type);
@@ -99,7 +98,7 @@ Outcome run(const Case &test, const Operands &o, AlignedBuffer<float> &d,
   return kernel(Shape{}, a.address(), b.address(), c.address(), d.address());
 }
 
-TEST_CASE("wmma with each layout, type and space", "[wmma]") {
+TEST_CASE("wmma matches plain loops for each layout, type and space", "[wmma]") {
   const Operands operands;
   const Matrix expected = product(operands.a, operands.b, operands.c);
   for (const Element type : {Element::kHalf, Element::kBfloat})
@@ -125,7 +124,7 @@ TEST_CASE("wmma with each layout, type and space", "[wmma]") {
     }
 }
 
-TEST_CASE("what wmma passes is checked", "[wmma]") {
+TEST_CASE("wmma with an invalid address or stride is a fault", "[wmma]") {
   const Operands operands;
   AlignedBuffer<float> d(16 * kStride);
   const Case in_global{Element::kHalf, false, false, false, false};
@@ -144,7 +143,7 @@ TEST_CASE("what wmma passes is checked", "[wmma]") {
              ContainsSubstring("shared memory"));
 }
 
-TEST_CASE("forms of wmma that are not known are not guessed", "[wmma]") {
+TEST_CASE("unsupported forms of wmma are rejected", "[wmma]") {
   const auto load = [](const std::string &form, int count) {
     return body_text(1, ".reg .b32 %a<16>;\nwmma.load." + form + " " + registers("a", count) +
                             ", [%p0], %t;\nret;");

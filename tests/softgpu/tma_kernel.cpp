@@ -7,7 +7,7 @@ uint64_t round_up(uint64_t x) {
   return (x + 15) / 16 * 16;
 }
 
-/// Strides of dimensions 1 and up, and behind them the bytes of the whole tensor.
+/// Returns the strides of dimensions 1 and up, followed by the size of the tensor in bytes.
 std::vector<uint64_t> strides_of(ElementType type, const std::vector<uint64_t> &sizes,
                                  uint64_t pitch) {
   std::vector<uint64_t> strides;
@@ -42,7 +42,7 @@ int64_t Tensor::place(const std::array<int64_t, 5> &index) const {
   return static_cast<int64_t>(byte);
 }
 
-/// Behind a map there is room for what a test reads from its middle on.
+/// Extra space, because a test reads a map from the middle of this one.
 MapInMemory::MapInMemory(const TensorMap &map) : memory_(2 * 128) {
   const auto packed = pack(map);
   for (size_t i = 0; i < packed.size(); i++) memory_[i] = static_cast<uint8_t>(packed[i]);

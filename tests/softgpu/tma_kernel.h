@@ -1,4 +1,4 @@
-// Kernels of tests that copy a box of a tensor, and what the box holds.
+// Test kernels that copy a box of a tensor, and the expected contents of the box.
 #pragma once
 
 #include <array>
@@ -12,19 +12,19 @@
 
 namespace softgpu::test {
 
-/// A tensor in global memory whose bytes are all different enough, and a map of it.
+/// Tensor in global memory with distinguishable bytes, and its map.
 struct Tensor {
   TensorMap map;
   AlignedBuffer<uint8_t> memory;
 
-  /// `pitch`: bytes that each dimension has more than it needs.
+  /// @param pitch  additional bytes per dimension
   Tensor(ElementType type, const std::vector<uint64_t> &sizes, uint64_t pitch = 16);
 
-  /// The byte of an element, or -1 outside of the tensor.
+  /// Returns the byte offset of an element, or -1 outside the tensor.
   int64_t place(const std::array<int64_t, 5> &index) const;
 };
 
-/// A map where kernels find it.
+/// Tensor map in global memory.
 class MapInMemory {
  public:
   explicit MapInMemory(const TensorMap &);
@@ -40,25 +40,27 @@ struct Place {
   std::array<uint16_t, 3> offsets{};
 };
 
-/// Calls f(byte of the element in the tensor or -1, its byte in shared memory), element by element
-/// in the order of the box, as the PTX ISA describes tiled and im2col mode.
+/// Calls f(byte offset of the element in the tensor or -1, byte offset in shared memory) for each
+/// element of the box in order, according to tiled and im2col mode of the PTX ISA.
 template <class F>
 void for_each_element(const Tensor &, const Place &, F &&);
 
-/// The begin of kernels whose parameters are a map, a Place and an output: registers %map, %c0 to
-/// %c4, %o0 to %o2, %out; `tile` of so many bytes at a multiple of 1024 in shared memory, its
-/// address in %s; `bar`, an mbarrier that thread 0, %one, has initialised, in %b.
+/// Prologue of kernels with parameters map, Place and output:
+///
+///     %map, %c0 to %c4, %o0 to %o2, %out  registers
+///     tile, %s                            tile_bytes bytes of shared memory, 1024-byte aligned
+///     bar, %b                             mbarrier that thread 0 (%one) has initialized
 std::string tma_module(uint32_t tile_bytes, const std::string &body);
-/// "[%map, {%c0, %c1}]"
+/// Returns "[%map, {%c0, %c1}]".
 std::string tensor_operand(int rank);
-/// Thread 0 loads the box and all wait for it.
+/// Thread 0 loads the box, and all threads wait for it.
 std::string load_box(const TensorMap &);
 /// All threads copy the tile to %out.
 std::string store_tile(uint32_t tile_bytes);
 /// All threads copy %out to the tile.
 std::string fill_tile(uint32_t tile_bytes);
 
-/// What tma_module's kernels get.
+/// Arguments of tma_module's kernels.
 struct TmaArguments {
   uint64_t map;
   std::array<int32_t, 5> coordinates;
@@ -66,7 +68,7 @@ struct TmaArguments {
 };
 Outcome launch(const Kernel &, const Shape &, uint64_t map, const Place &, uint64_t out);
 
-// ---- as templates must stand here
+// ---- templates
 
 inline uint32_t swizzled_place(const TensorMap &map, uint32_t byte) {
   const uint32_t span = 16u << static_cast<int>(map.swizzle);
@@ -89,13 +91,13 @@ void for_each_tiled_element(const Tensor &tensor, const Place &place, F &&f) {
           }
 }
 
-/// Pixels are all positions of the bounding box of all images, in order, from the one that the
-/// coordinates say.
+/// Pixels are all positions of the bounding boxes of all images, in order, starting at the
+/// coordinates.
 template <class F>
 void for_each_im2col_element(const Tensor &tensor, const Place &place, F &&f) {
   const TensorMap &map = tensor.map;
   const size_t num_spatial = map.rank - 2u;
-  std::vector<std::array<int64_t, 5>> positions;  // dimensions 1 and up; more images than there are
+  std::vector<std::array<int64_t, 5>> positions;  // dimensions 1 and up; beyond the last image
   std::array<std::vector<int64_t>, 3> steps;
   for (size_t d = 0; d < 3; d++) {
     if (d >= num_spatial) {

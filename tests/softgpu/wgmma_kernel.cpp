@@ -56,7 +56,7 @@ SharedFactors shared_factors(Element type, const SharedFactor &a, const SharedFa
 
 namespace {
 
-/// PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, Matrix D.
+/// Source: PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, Matrix D.
 size_t place_of(int row, int column) {
   const int thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
   const int reg = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;

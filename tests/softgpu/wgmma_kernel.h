@@ -1,4 +1,4 @@
-// Kernels of tests that do one or more wgmma in a warpgroup.
+// Test kernels with wgmma operations of one warpgroup.
 #pragma once
 
 #include <algorithm>
@@ -11,18 +11,18 @@
 
 namespace softgpu::test {
 
-/// How a factor lies in shared memory (PTX ISA, Shared Memory Matrix Layout).
+/// Layout of a factor in shared memory (PTX ISA, Shared Memory Matrix Layout).
 struct FactorLayout {
-  int swizzle = 0;  ///< bytes of a row that is permuted: 0, 32, 64 or 128
+  int swizzle = 0;  ///< swizzle span in bytes: 0, 32, 64 or 128
   bool is_mn_major = false;
 };
 
-/// 16 of k and `extent` rows of A or columns of B, 16 bits each.
+/// Factor with 16 of k and `extent` rows of A or columns of B, 16 bits per element.
 struct SharedFactor {
   FactorLayout layout;
   int extent;
 
-  /// Bytes between core matrices, or what takes their place with a swizzle.
+  /// Leading dimension byte offset, or its replacement with a swizzle.
   int leading() const {
     if (layout.swizzle == 0) return layout.is_mn_major ? extent / 8 * 128 : 128;
     return layout.is_mn_major ? 2 * 8 * layout.swizzle : 16;  // ignored if K-major
@@ -32,7 +32,7 @@ struct SharedFactor {
     return 8 * layout.swizzle;
   }
 
-  /// The byte of an element: what the ISA draws, element by element.
+  /// Returns the byte offset of an element, from the figures of the PTX ISA.
   int place(int mn, int k) const {
     const int outer = layout.is_mn_major ? k : mn, inner = layout.is_mn_major ? mn : k;
     if (layout.swizzle == 0)
@@ -51,7 +51,7 @@ struct SharedFactor {
     return (last + 2 + 1023) / 1024 * 1024;
   }
 
-  /// Of a factor that begins at a byte of the shared memory.
+  /// Returns the descriptor of a factor at a byte offset in shared memory.
   uint64_t descriptor(int begin) const {
     const uint64_t mode = layout.swizzle == 128  ? 1
                           : layout.swizzle == 64 ? 2
@@ -64,8 +64,9 @@ struct SharedFactor {
 
 constexpr int kWarpgroup = 128;
 
-/// The begin of a kernel with a warpgroup: buffer 0 is copied to shared memory and fenced, %da and %db are descriptors
-/// from buffer 1, whose addresses are relative to it; %acc0, ... are read from buffer 2.
+/// Prologue of a kernel with one warpgroup: copies buffer 0 to shared memory and executes a fence;
+/// reads descriptors %da and %db from buffer 1, relative to that copy, and %acc0, ... from buffer
+/// 2.
 std::string wgmma_prologue(int num_bytes, int num_columns,
                            const std::string &fence = "fence.proxy.async;\n");
 /// wgmma.mma_async of the factors in %da and %db, or of A in %a0 to %a3.
@@ -78,7 +79,7 @@ struct WgmmaText {
   std::string text() const;
 };
 
-/// The image of both factors, A first, and their descriptors relative to it.
+/// Memory image of both factors, A first, and their relative descriptors.
 struct SharedFactors {
   std::vector<uint16_t> image;
   std::vector<uint64_t> descriptors;
@@ -86,11 +87,11 @@ struct SharedFactors {
 SharedFactors shared_factors(Element type, const SharedFactor &a, const SharedFactor &b,
                              const Matrix &matrix_a, const Matrix &matrix_b);
 
-/// Registers of the accumulators, a row of 128 threads each, as a matrix of 64 rows, and back.
+/// Convert accumulator registers, rows of 128 threads, to a matrix of 64 rows, and back.
 Matrix accumulators_of(const std::vector<float> &registers, int num_columns);
 std::vector<float> registers_of(const Matrix &accumulators);
 
-/// The shared memory of a kernel for these factors, and a launch of one warpgroup.
+/// Returns the launch shape of one warpgroup with shared memory for these factors.
 Shape warpgroup_shape();
 
 }  // namespace softgpu::test
