@@ -1,5 +1,5 @@
-// The data gradient of convolutions with strides, which CUTLASS 3 lacks: CUTLASS 2 for sm_80, whose kernel makes a GEMM
-// of each residue of the pixels by the stride.
+// Data gradient of strided convolutions, which CUTLASS 3 lacks: CUTLASS 2 for sm_80, whose kernel
+// computes one GEMM per stride phase.
 #include <cutlass/conv/conv2d_problem_size.h>
 #include <cutlass/conv/device/implicit_gemm_convolution.h>
 #include <cutlass/conv/kernel/default_conv2d_dgrad.h>
@@ -52,7 +52,8 @@ void run(Report &report, const std::string &kind, const ConvProblem &p) {
   report.compare(name, x.read(), want.x);
 }
 
-// Strides alike and different, larger than the filter, that leave pixels without a tap or filters that overlap.
+// Equal and different strides, larger than the filter, with pixels without a tap, or with
+// overlapping filters.
 const ConvProblem kProblems[] = {
     {2, {1, 11, 13}, 72, 40, {1, 3, 3}, {0, 1, 1}, {0, 1, 1}, {1, 2, 2}, {1, 1, 1}},
     {2, {1, 12, 13}, 64, 48, {1, 3, 2}, {0, 1, 0}, {0, 1, 0}, {1, 2, 3}, {1, 1, 1}},

@@ -1,4 +1,4 @@
-// CUB's algorithms for a whole device against those of the host.
+// Device-wide algorithms of CUB, compared with the host.
 #include <algorithm>
 #include <cub/cub.cuh>
 #include <functional>
@@ -9,7 +9,7 @@
 namespace calibration {
 namespace {
 
-/// Calls an algorithm of CUB twice: for the size of its scratch memory, and with it.
+/// Calls an algorithm of CUB twice: for the size of its temporary storage, and to run it.
 template <class Algorithm, class... Arguments>
 void run(Algorithm algorithm, Arguments... arguments) {
   size_t bytes = 0;
@@ -24,7 +24,7 @@ struct IsOdd {
   __host__ __device__ bool operator()(int x) const { return x & 1; }
 };
 
-/// Inputs of a length.
+/// Inputs of one length.
 struct Inputs {
   explicit Inputs(int n) {
     std::mt19937 random(2);
@@ -113,7 +113,7 @@ void check_sorts(Report &report, const std::string &length, const Inputs &in) {
   check_sort_pairs(report, "sort pairs by float, " + length, in.floats);
 }
 
-/// What is selected, and how many.
+/// Compares the selected elements and their number.
 void compare_selected(Report &report, const std::string &name, std::vector<int> got, int num_got,
                       const std::vector<int> &want) {
   got.resize(std::clamp(num_got, 0, int(got.size())));
@@ -158,7 +158,7 @@ void check_histogram(Report &report, const std::string &name, const std::vector<
 int main(int argc, char **argv) {
   using namespace calibration;
   Report report(argc, argv);
-  for (const int n : {1, 33, 5'003, 20'011}) {  // one lane, one warp and one, one block, several
+  for (const int n : {1, 33, 5'003, 20'011}) {  // one lane, one warp plus one, one block, several
     const Inputs in(n);
     const std::string length = std::to_string(n);
     check_reductions(report, length, in);

@@ -1,4 +1,4 @@
-// Convolutions of CUTLASS 3 for sm_90: implicit GEMMs whose image is read by TMA's im2col mode.
+// Convolutions of CUTLASS 3 for sm_90: implicit GEMMs that load the image in TMA's im2col mode.
 #pragma once
 
 #include <cutlass/cutlass.h>
@@ -61,7 +61,7 @@ struct ConvKernel {
   using Conv = cutlass::conv::device::ConvUniversalAdapter<Kernel>;
 };
 
-/// What CUTLASS is told of a problem, of which it has the last `dims` axes.
+/// CUTLASS arguments of a problem, which has the last `dims` axes.
 template <class Shape, int dims>
 Shape shape_of(const ConvProblem &p) {
   typename Shape::TensorExtent image{}, filter{};
@@ -82,7 +82,7 @@ Shape shape_of(const ConvProblem &p) {
                dilation, 1);
 }
 
-/// The strides of what is computed: those of an image are nested.
+/// Strides of the output; strides of an image are nested.
 template <Operator op, class Stride, class Shape>
 Stride result_stride(const Shape &shape) {
   Stride stride{};
@@ -127,7 +127,8 @@ void run_conv(Report &report, const std::string &kind, const ConvProblem &p) {
   report.compare(name, result.read(), want.result(kPass));
 }
 
-// Padding on one side, strides and dilations that differ; the last have strides.
+// One-sided padding, and different strides and dilations; problems from kFirstStrided on are
+// strided.
 constexpr int kFirstStrided = 3;
 const ConvProblem kImages[] = {
     {2, {1, 7, 9}, 72, 40, {1, 3, 3}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}, {1, 1, 1}},
@@ -142,7 +143,8 @@ const ConvProblem kStridedVolume = {2,         {5, 6, 7}, 40,        72,       {
 const ConvProblem kLine = {3,         {1, 1, 37}, 72,        40,       {1, 1, 5},
                            {0, 0, 3}, {0, 0, 1},  {1, 1, 1}, {1, 1, 2}};
 
-/// All of these; strides only if CUTLASS has them.  In a cluster of 1x2 the image is multicast.
+/// Runs all problems; strided ones only if CUTLASS supports them.  A cluster of 1x2 multicasts the
+/// image.
 template <Operator op, class Tile64, class Tile128>
 int run_all(Report &report, const std::string &pass) {
   using Alone = cute::Shape<cute::_1, cute::_1, cute::_1>;

@@ -1,4 +1,4 @@
-// GEMMs of CUTLASS 3 for sm_90 (TMA, wgmma), made by its collective builder.
+// GEMMs of CUTLASS 3 for sm_90 (TMA, wgmma) from its collective builder.
 #pragma once
 
 #include <cutlass/cutlass.h>
@@ -24,7 +24,7 @@ using Column = cutlass::layout::ColumnMajor;
 template <int m, int n, int k>
 using Size = cute::Shape<cute::Int<m>, cute::Int<n>, cute::Int<k>>;
 
-// How the warps share the work, and how a tile leaves.
+// Main loop and epilogue schedules.
 struct Cooperative {
   using Mainloop = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
   using Epilogue = cutlass::epilogue::TmaWarpSpecializedCooperative;
@@ -38,7 +38,7 @@ struct Plain {
   using Epilogue = cutlass::epilogue::NoSmemWarpSpecialized;
 };
 
-/// A kernel; layouts are pointers to layouts in grouped GEMMs.
+/// A kernel type; in grouped GEMMs, layouts are pointers to layouts.
 template <class Problem, class Element, class LayoutA, class LayoutB, class Output, class LayoutD,
           class Tile, class Cluster, class Schedule, class Tiles = void>
 struct GemmKernel {
@@ -62,7 +62,7 @@ Strides strides_of(int rows, int columns) {
   return std::is_same_v<Layout, Row> ? row_major(columns) : column_major(rows);
 }
 
-/// Two products in a batch, D = A B + beta C.
+/// Runs a batch of two products, D = A B + beta C.
 template <class Element, class LayoutA, class LayoutB, class Output, class Tile, class Cluster,
           class Schedule, class Tiles = void>
 void run_gemm(Report &report, const std::string &name, GemmSize size, float beta = 0) {
@@ -91,7 +91,7 @@ void run_gemm(Report &report, const std::string &name, GemmSize size, float beta
                                       stride(typename Kernel::StrideC{}, m, n),
                                       on_device_d.get(),
                                       stride(typename Kernel::StrideD{}, m, n)}};
-  // So few blocks that each has several tiles.
+  // Few enough blocks that each computes several tiles.
   arguments.hw_info.sm_count = int(cute::size(Cluster{})) * 2 + 1;
   const OnDevice<char> workspace = workspace_of<Gemm>(arguments);
   if (const std::string error = launch<Gemm>(arguments, workspace); !error.empty())
@@ -107,7 +107,7 @@ void run_gemm(Report &report, const std::string &name, GemmSize size, float beta
   report.compare(name, on_device_d.read(), want);
 }
 
-/// The kernels that each order of operands has.
+/// Runs the kernels that exist for each order of operands.
 template <class LayoutA, class LayoutB>
 void run_cooperative_and_ping_pong(Report &report, const std::string &order) {
   run_gemm<Half, LayoutA, LayoutB, float, Size<128, 128, 64>, Size<1, 1, 1>, Cooperative>(

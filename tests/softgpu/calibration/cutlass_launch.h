@@ -1,4 +1,4 @@
-// Starting an operation of CUTLASS 3.
+// Launch of a CUTLASS 3 operation.
 #pragma once
 
 #include <cutlass/cutlass.h>
@@ -12,7 +12,7 @@ OnDevice<char> workspace_of(const typename Operation::Arguments &arguments) {
   return OnDevice<char>(std::vector<char>(Operation::get_workspace_size(arguments)));
 }
 
-/// Starts it; its error, or "".
+/// Launches an operation.  Returns its error, or "".
 template <class Operation>
 std::string launch(const typename Operation::Arguments &arguments,
                    const OnDevice<char> &workspace) {

@@ -1,4 +1,4 @@
-// Grouped GEMMs: each block changes its tensor maps on the device, from group to group.
+// Grouped GEMMs: each block modifies its tensor maps on the device for each group.
 #include <cutlass/gemm/group_array_problem_shape.hpp>
 
 #include "cutlass_gemm.h"
@@ -18,7 +18,7 @@ struct GroupedPingPong {
 const GemmSize kSizes[] = {
     {200, 136, 104}, {64, 264, 200}, {8, 8, 8}, {136, 40, 328}, {72, 128, 64}};
 
-/// The operands of all groups, and what a kernel is told about them: a pointer and a stride for each group.
+/// Operands of all groups and the kernel arguments: a pointer and a stride per group.
 template <class Kernel>
 struct Groups {
   template <class LayoutA, class LayoutB>

@@ -1,4 +1,4 @@
-// Both operands column major, and both row major.
+// GEMMs with both operands column major or both row major.
 #include "cutlass_gemm.h"
 
 int main(int argc, char **argv) {

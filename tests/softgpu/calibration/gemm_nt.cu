@@ -1,4 +1,4 @@
-// A is column major, B row major.
+// GEMMs with column-major A and row-major B.
 #include "cutlass_gemm.h"
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-// GEMMs of CUTLASS 2 for sm_80: cp.async, ldmatrix and mma.sync, or the wmma instructions.
+// GEMMs of CUTLASS 2 for sm_80: cp.async, ldmatrix and mma.sync, or wmma.
 #include <cutlass/gemm/device/gemm.h>
 
 #include <algorithm>

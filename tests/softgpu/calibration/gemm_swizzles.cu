@@ -1,4 +1,4 @@
-// Tiles so narrow that shared memory has swizzles of 64 and 32 bytes, bf16, and stream-K.
+// Narrow tiles with swizzles of 64 and 32 bytes, bf16, and stream-K.
 #include "cutlass_gemm.h"
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-// A is row major, B column major.
+// GEMMs with row-major A and column-major B.
 #include "cutlass_gemm.h"
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-// Plain loops.
+// Reference results from plain loops.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct GemmSize {
   int m, n, k;
 };
 
-/// Element (i, j) of a matrix lies at i * row + j * column.
+/// Element (i, j) of a matrix is at i * row + j * column.
 struct Strides {
   size_t row, column;
 };
@@ -25,7 +25,7 @@ inline Strides column_major(int rows) {
   return {1, size_t(rows)};
 }
 
-/// A B, row by row.
+/// Returns A B in row-major order.
 template <class T>
 std::vector<float> product(GemmSize size, const T *a, Strides a_strides, const T *b,
                            Strides b_strides) {
@@ -43,8 +43,8 @@ std::vector<float> product(GemmSize size, const T *a, Strides a_strides, const T
   return d;
 }
 
-/// A convolution of images [n][depth][height][width][c] with filters [k][...][c]; what has three dimensions is in that
-/// order, with ones in front where there are fewer.
+/// A convolution of images [n][depth][height][width][c] with filters [k][...][c].  Lists have three
+/// dimensions in that order, with leading ones for fewer dimensions.
 struct ConvProblem {
   int n, image[3], c, k, filter[3], pad_low[3], pad_high[3], stride[3], dilation[3];
 
@@ -80,7 +80,7 @@ struct ConvTensors {
   }
 };
 
-/// What one tap of the filter adds at one place of the output.
+/// Adds the contribution of one filter tap at one output position.
 inline void add_tap(ConvPass pass, const ConvProblem &p, float *x, float *w, size_t w_stride,
                     float *y) {
   for (int k = 0; k < p.k; k++, w += w_stride)
@@ -102,7 +102,7 @@ void for_each_index(const int (&limits)[4], Visit visit) {
         for (i[3] = 0; i[3] < limits[3]; i[3]++) visit(index++, i);
 }
 
-/// Two tensors of small integers, and the third from them.
+/// Returns two tensors of small integers, and the third computed from them.
 inline ConvTensors convolved(ConvPass pass, const ConvProblem &p) {
   ConvTensors t = {small_integers<float>(p.x_size(), 1), small_integers<float>(p.w_size(), 2),
                    small_integers<float>(p.y_size(), 3)};

@@ -1,5 +1,5 @@
-// What the programs of the calibration share: arrays on the device, small integers, and the lines that
-// tests/softgpu/calibrate reads.
+// Common parts of the calibration programs: device arrays, small integers, and the output format
+// that tests/softgpu/calibrate reads.
 //
 //   PROGRAM [TEXT]    only the cases whose names contain TEXT
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace calibration {
 
-/// Ends the program at an error of the runtime: the cases that it did not come to are missed.
+/// Ends the program after a runtime error; its remaining cases count as missing.
 inline void check(cudaError_t error, const char *what) {
   if (error == cudaSuccess) return;
   std::printf("stopped: %s: %s\n", what, cudaGetErrorString(error));
@@ -29,7 +29,7 @@ class OnDevice {
   explicit OnDevice(const std::vector<T> &values) : OnDevice(values.size()) {
     check(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "upload");
   }
-  /// Memory that nobody has written.
+  /// Allocates uninitialized memory.
   explicit OnDevice(size_t size) : size_(size) {
     void *data = nullptr;
     if (size > 0) check(cudaMalloc(&data, size * sizeof(T)), "cudaMalloc");
@@ -54,7 +54,8 @@ class OnDevice {
   T *data_ = nullptr;
 };
 
-/// Integers from -2 to 2: sums of products of them are exact in fp32, and of up to 512 in fp16.
+/// Returns integers from -2 to 2, for which sums of products are exact in fp32, and up to 512 terms
+/// in fp16.
 template <class T>
 std::vector<T> small_integers(size_t size, unsigned seed) {
   std::minstd_rand random(seed);
@@ -63,14 +64,14 @@ std::vector<T> small_integers(size_t size, unsigned seed) {
   return values;
 }
 
-/// The cases of a program, each told on a line of its own.
+/// Cases of a program, each reported on one line.
 class Report {
  public:
   Report(int argc, char **argv) : only_(argc > 1 ? argv[1] : "") {}
 
   bool wants(const std::string &name) const { return name.find(only_) != std::string::npos; }
 
-  /// `trouble`: how the result is wrong, "" if it is not.
+  /// @param trouble  description of a wrong result, or ""
   void say(const std::string &name, const std::string &trouble) {
     if (trouble.empty())
       std::printf("right: %s\n", name.c_str());
@@ -80,7 +81,7 @@ class Report {
     (trouble.empty() ? passed_ : failed_)++;
   }
 
-  /// Bit for bit, but for the sign of zero.
+  /// Compares bits, ignoring the sign of zero.
   template <class T, class Want>
   void compare(const std::string &name, const std::vector<T> &got, const std::vector<Want> &want) {
     using std::to_string;
@@ -95,7 +96,7 @@ class Report {
                   to_string(double(want[first])));
   }
 
-  /// Prints the sums; returns what main returns.
+  /// Prints the totals.  Returns the exit code for main.
   int finish() const {
     std::printf("%d passed, %d failed\n", passed_, failed_);
     return failed_ > 0;

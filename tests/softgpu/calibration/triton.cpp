@@ -1,4 +1,5 @@
-// Runs the kernels that triton_kernels.py compiled: FOLDER with their PTX is the first argument.
+// Runs the kernels that triton_kernels.py compiled; the first argument is the folder with their
+// PTX.
 #include <cuda_fp16.h>
 
 #include <cmath>
@@ -30,7 +31,8 @@ class Kernel {
           "cudaFuncSetAttribute");
   }
 
-  /// Behind the arguments that the source has, Triton's kernels take scratch memory of the grid and of its profiler.
+  /// Appends the arguments that Triton adds to those of the source: scratch memory of the grid and
+  /// of its profiler.
   template <class... Arguments>
   void operator()(dim3 grid, Arguments... arguments) const {
     const OnDevice<char> scratch(size_t(grid.x) * grid.y * size_t(scratch_bytes_));
@@ -53,7 +55,8 @@ unsigned num_tiles(int size, int tile) {
   return unsigned((size + tile - 1) / tile);
 }
 
-/// `has_maps`: B lies transposed, and the grid has a row of blocks for each row of tiles.
+/// Runs a matmul. @param has_maps  B is transposed, and the grid has one row of blocks per row of
+/// tiles
 void check_matmul(Report &report, const std::string &folder, const std::string &file, GemmSize tile,
                   GemmSize size, bool has_maps) {
   const std::string name = "Triton " + file;
@@ -76,7 +79,7 @@ void check_matmul(Report &report, const std::string &folder, const std::string &
 
 constexpr int kHeadSize = 64;
 
-/// A row of one head: the weights of the keys, times the values.
+/// Returns one row of a head: the softmax weights of the keys, times the values.
 std::vector<double> attend(const __half *q, const __half *k, const __half *v, int num_keys) {
   std::vector<double> weights(num_keys), row(kHeadSize);
   double sum = 0;
@@ -90,7 +93,8 @@ std::vector<double> attend(const __half *q, const __half *k, const __half *v, in
   return row;
 }
 
-/// With keys of zeros all weights are alike, and a power of two of keys makes the mean exact: the result is, too.
+/// Checks a mean: with keys of zeros all weights are equal, and for a power of two of keys the mean
+/// is exact, and so is the result.
 void check_mean(Report &report, const Kernel &kernel) {
   const std::string name = "Triton attention, the mean of 128 values";
   if (!report.wants(name)) return;
@@ -123,8 +127,9 @@ void check_attention(Report &report, const Kernel &kernel) {
   kernel({num_tiles(kRows, 128), kHeads}, q.get(), k.get(), v.get(), o.get(), kRows,
          kLog2E / std::sqrt(float(kHeadSize)));
 
-  // Weights are rounded to fp16, by 2^-11 of themselves, before they meet values of at most 1/2: that is at most 2^-12 of
-  // the sum of the weights, by which they are divided.  The rest is far less.
+  // Weights are rounded to fp16, with a relative error of 2^-11, and then multiplied by values of
+  // at most 1/2: an error of at most 2^-12 of the sum of the weights, by which the result is
+  // divided.  All other errors are far smaller.
   constexpr double kBound = 1.0 / 4096;
   const std::vector<float> got = o.read();
   double worst = 0;
