@@ -1,4 +1,4 @@
-// Memory of the device at an address as round as those of cudaMalloc.
+// Device memory with the alignment of cudaMalloc.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace softgpu::test {
 
 constexpr uint64_t kAlignment = 256;
 
-/// Its address is passed to a kernel as a number: address().
+/// Buffer whose address is passed to a kernel as a number: address().
 template <class T>
 class AlignedBuffer {
  public:

@@ -9,7 +9,7 @@
 namespace softgpu::test {
 namespace {
 
-/// Collects the violations while it lives.
+/// Collects violations during its lifetime.
 class Listener {
  public:
   Listener() { listen_to_violations(&Listener::add, this); }
@@ -22,13 +22,14 @@ class Listener {
   }
 };
 
-/// Variables of the module, which are device memory for as long as the process lives.
+/// Allocates the variables of a module for the lifetime of the process.
 uint64_t address_of_global(void *context, const std::string &name) {
   const auto &module = *static_cast<const ptx::Module *>(context);
   for (const ptx::Variable &variable : module.globals) {
     if (variable.name != name) continue;
     auto *bytes = static_cast<std::byte *>(
-        std::aligned_alloc(256, (variable.size + 255) / 256 * 256));  // kept by its allocation
+        // owned by its allocation record
+        std::aligned_alloc(256, (variable.size + 255) / 256 * 256));
     std::memset(bytes, 0, variable.size);
     std::memcpy(bytes, variable.initial.data(), variable.initial.size());
     const auto address = reinterpret_cast<uint64_t>(bytes);
@@ -38,7 +39,7 @@ uint64_t address_of_global(void *context, const std::string &name) {
   throw std::logic_error("the module has no variable " + name);
 }
 
-/// Lays the arguments out as the parameters of the kernel.
+/// Stores the arguments as kernel parameters.
 void set_parameters(Grid &grid, const std::vector<std::string> &arguments) {
   constexpr size_t kAlignment = 128;
   const Program &program = *grid.program;

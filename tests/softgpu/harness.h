@@ -1,4 +1,4 @@
-// Runs a kernel that is given as PTX text, and says what became of it.
+// Runs a kernel given as PTX text and returns the outcome.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace softgpu::test {
 
-/// Memory of the device: a vector that kernels may touch for as long as it lives.
+/// Device memory: a vector that kernels may access during its lifetime.
 template <class T>
 class Buffer {
  public:
@@ -44,28 +44,28 @@ class Buffer {
 struct Shape {
   Dim3 blocks{1, 1, 1}, threads{32, 1, 1}, cluster{1, 1, 1};
   uint32_t dynamic_smem = 0;
-  uint64_t id = 0;  ///< of the launch, with which a seed is mixed; 0: the next number
+  uint64_t id = 0;  ///< launch number, which is mixed with the seed; 0: next number
 };
 
-/// What became of a launch.
+/// Result of a launch.
 struct Outcome {
-  std::string fault;                    ///< the message, "" if there was none
-  std::vector<std::string> violations;  ///< their messages
+  std::string fault;                    ///< message, or ""
+  std::vector<std::string> violations;  ///< messages
   bool is_clean() const { return fault.empty() && violations.empty(); }
 };
-/// For messages of Catch.
+/// Prints an outcome in Catch2 messages.
 std::ostream &operator<<(std::ostream &, const Outcome &);
 
-/// A kernel that can be launched.
+/// An executable kernel.
 class Kernel {
  public:
-  /// The first kernel of a module that is given as text; throws ptx::Error.
+  /// Compiles the first kernel of a module.  Throws ptx::Error.
   explicit Kernel(std::string module);
 
   const Program &program() const { return *program_; }
 
-  /// Arguments in the order of the parameters: numbers of the parameter's size, structures, and
-  /// buffers, of which the address is passed.
+  /// Launches with arguments in the order of the parameters: numbers of the parameter's size,
+  /// structures, and buffers, which are passed by address.
   template <class... Arguments>
   Outcome operator()(const Shape &shape, const Arguments &...arguments) const {
     std::vector<std::string> bytes{bytes_of(arguments)...};
@@ -87,18 +87,18 @@ class Kernel {
   std::unique_ptr<Program> program_;
 };
 
-/// The text of a module with one kernel `test`.  `parameters`: ".param .u64 out, .param .u32 n";
-/// the body without braces; `module`: what stands before the kernel, such as variables of the
-/// module.
+/// Returns a module with one kernel `test`. @param parameters  such as ".param .u64 out, .param
+/// .u32 n" @param body        text without braces @param module      text before the kernel, such
+/// as variables of the module
 std::string module_text(const std::string &parameters, const std::string &body,
                         const std::string &module = "", const std::string &target = "sm_90a");
 
-/// The shortest way: a kernel whose parameters are 64-bit addresses named p0, p1, ... as many as
-/// there are buffers.  The body finds them in the registers %p0, %p1, ... as global addresses, and
-/// %tid.x in %t (its 32 bits) and %T (64 bits).  Other registers are declared by the body.
+/// Returns a module whose kernel has one 64-bit address parameter per buffer.  The body finds them
+/// in %p0, %p1, ... as global addresses, and %tid.x in %t (32 bits) and %T (64 bits).  It declares
+/// all other registers.
 std::string body_text(size_t num_buffers, const std::string &body);
 
-/// Changes options() while it lives: WithOptions with([](Options &o) { o.seed = 7; });
+/// Changes options() during its lifetime: WithOptions with([](Options &o) { o.seed = 7; });
 class WithOptions {
  public:
   template <class F>

@@ -1,4 +1,4 @@
-// What is allocated, as several threads of the host see it.
+// Allocation table, as seen by several host threads.
 #include <future>
 #include <map>
 #include <random>
@@ -12,14 +12,14 @@ namespace {
 
 constexpr uint64_t kFirst = uint64_t{1} << 40, kStep = 4096, kPlaces = 500;
 
-/// Allocations by place; a look at each place must find what is there.
+/// Reference model: allocations by slot, with a comparison of all slots.
 class Model {
  public:
   ~Model() {
     for (const auto &[place, size] : sizes_) remove_allocation(kFirst + place * kStep);
   }
 
-  /// Adds an allocation at a place, or removes the one that is there.
+  /// Adds an allocation in a slot, or removes the existing one.
   void change(uint64_t place, uint64_t size) {
     const uint64_t begin = kFirst + place * kStep;
     if (sizes_.erase(place) != 0) {
@@ -30,7 +30,7 @@ class Model {
     }
   }
 
-  /// The number of places at which something else is found.
+  /// Returns the number of slots with a different allocation.
   int count_mistakes() const {
     int num_mistakes = 0;
     for (uint64_t place = 0; place < kPlaces; place++) {
@@ -49,8 +49,7 @@ class Model {
   std::map<uint64_t, uint64_t> sizes_;
 };
 
-TEST_CASE("allocations: each thread finds what was added and removed since it last looked",
-          "[allocations]") {
+TEST_CASE("allocations: a thread sees additions and removals by other threads", "[allocations]") {
   Model model;
   std::mt19937 random(1);
   const auto change = [&](int num_changes) {
@@ -72,14 +71,14 @@ TEST_CASE("allocations: each thread finds what was added and removed since it la
   }
   changed_few.set_value();
   CHECK(second.get_future().get() == 0);
-  change(3000);  // more than are kept
+  change(3000);  // more changes than the table keeps
   changed_many.set_value();
   CHECK(third.get_future().get() == 0);
   CHECK(model.count_mistakes() == 0);
   other.join();
 }
 
-TEST_CASE("allocations: one may take the place of another that was removed", "[allocations]") {
+TEST_CASE("allocations: the address of a removed allocation is reusable", "[allocations]") {
   Model model;
   model.change(3, 100);
   CHECK(model.count_mistakes() == 0);

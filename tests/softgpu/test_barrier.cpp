@@ -8,8 +8,8 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
-/// A kernel with registers %r, %i, %j, %w (the warp), predicates %q, %s, and 1 KiB of shared memory at `smem`, in which
-/// thread t has the word at [%o] and its neighbour, 32 threads on, the one at [%n].
+/// Returns a kernel with registers %r, %i, %j, %w (warp), predicates %q, %s, and 1 KiB of shared
+/// memory at `smem`.  [%o] is the word of the thread, [%n] the word of the thread 32 above it.
 std::string with_smem(const std::string &body) {
   return R"(
     .reg .pred %q, %s;
@@ -41,8 +41,8 @@ Shape threads(uint32_t n) {
   return shape;
 }
 
-TEST_CASE("what was written before bar.sync is read after it", "[barrier]") {
-  // Each thread of the first warp reads what the second has written, which runs later.
+TEST_CASE("a write before bar.sync is visible after it", "[barrier]") {
+  // Each thread of the first warp reads a word that the second warp, which runs later, has written.
   const Kernel kernel = kernel_of(R"(
     add.u32 %r, %t, 1000;
     st.shared.u32 [%o], %r;
@@ -59,8 +59,8 @@ TEST_CASE("what was written before bar.sync is read after it", "[barrier]") {
   }
 }
 
-TEST_CASE("a barrier of some of the warps does not wait for the others", "[barrier]") {
-  // Warp 0 spins until warps 1 and 2 have been through their barrier.
+TEST_CASE("a barrier of some warps does not wait for other warps", "[barrier]") {
+  // Warp 0 polls until warps 1 and 2 have passed their barrier.
   const Kernel kernel = kernel_of(R"(
     .shared .align 4 .b32 flag;
     setp.eq.u32 %q, %w, 0;
@@ -120,14 +120,14 @@ TEST_CASE("bar.red counts and combines predicates", "[barrier]") {
   for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == (40 | 24 << 8 | 0x60000));
 }
 
-TEST_CASE("a last warp that is not full counts as a whole one", "[barrier]") {
+TEST_CASE("a partial last warp counts as a full warp at a barrier", "[barrier]") {
   const Kernel kernel = kernel_of("bar.sync 0;\nbar.sync 2, 64;\nmov.u32 %r, 3;\n");
   Words out(40);
   CHECK(kernel(threads(40), out).is_clean());
   CHECK(out[39] == 3);
 }
 
-TEST_CASE("warps that have left the kernel are not waited for", "[barrier]") {
+TEST_CASE("a barrier does not wait for exited warps", "[barrier]") {
   const Kernel kernel = kernel_of(R"(
     setp.eq.u32 %q, %w, 2;
     @%q bra late;
@@ -151,8 +151,8 @@ TEST_CASE("warps that have left the kernel are not waited for", "[barrier]") {
   CHECK(out[32] == 0);
 }
 
-TEST_CASE("lanes come to barrier.sync one by one", "[barrier]") {
-  // Without .aligned the halves of a warp may arrive at different instructions.
+TEST_CASE("lanes may arrive at barrier.sync separately", "[barrier]") {
+  // barrier.sync without .aligned: the halves of a warp may arrive at different instructions.
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 16;
     @%q bra low;
@@ -168,7 +168,7 @@ TEST_CASE("lanes come to barrier.sync one by one", "[barrier]") {
   for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == (i < 16 ? 1 : 2));
 }
 
-TEST_CASE("lanes that exit are not waited for by the rest of their warp", "[barrier]") {
+TEST_CASE("a barrier does not wait for exited lanes of a warp", "[barrier]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 16;
     @!%q bra leave;
@@ -183,7 +183,7 @@ TEST_CASE("lanes that exit are not waited for by the rest of their warp", "[barr
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i < 16 ? 1 : 0));
 }
 
-TEST_CASE("wrong numbers at a barrier are faults", "[barrier]") {
+TEST_CASE("invalid numbers at a barrier are faults", "[barrier]") {
   Words out(64);
   const auto fault_of = [&](const std::string &body) {
     return kernel_of(body)(threads(64), out).fault;
@@ -197,7 +197,8 @@ TEST_CASE("wrong numbers at a barrier are faults", "[barrier]") {
              ContainsSubstring("a barrier of 96 threads, which another warp uses with 128"));
 }
 
-TEST_CASE("a barrier at which some never arrive is a deadlock that says who waits", "[barrier]") {
+TEST_CASE("a barrier without all arrivals is a deadlock that lists the waiting warps",
+          "[barrier]") {
   const Kernel kernel = kernel_of(R"(
     setp.eq.u32 %q, %w, 1;
     @%q bra other;
@@ -214,7 +215,7 @@ TEST_CASE("a barrier at which some never arrive is a deadlock that says who wait
   CHECK_THAT(fault, ContainsSubstring("bar.sync 2, 64"));
 }
 
-TEST_CASE("an aligned barrier in one branch of a warp is a deadlock", "[barrier]") {
+TEST_CASE("an aligned barrier in a divergent branch is a deadlock", "[barrier]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 16;
     @%q bra low;
@@ -227,7 +228,7 @@ TEST_CASE("an aligned barrier in one branch of a warp is a deadlock", "[barrier]
   CHECK_THAT(kernel(threads(32), out).fault, ContainsSubstring("deadlock"));
 }
 
-TEST_CASE("bar.warp.sync brings the lanes of a warp together", "[barrier]") {
+TEST_CASE("bar.warp.sync reconverges the lanes of a warp", "[barrier]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 16;
     st.shared.u32 [%o], %r;
@@ -251,9 +252,9 @@ TEST_CASE("bar.warp.sync brings the lanes of a warp together", "[barrier]") {
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i < 16 ? 77 : 0));
 }
 
-// ---- warps that rest
+// ---- pausing warps
 
-TEST_CASE("with SOFTGPU_LAG a warp falls behind a long computation of another", "[barrier]") {
+TEST_CASE("SOFTGPU_LAG delays a warp beyond a long computation of another", "[barrier]") {
   const Kernel kernel = kernel_of(R"(
     st.shared.u32 [%o], %r;
     bar.sync 0;
@@ -289,7 +290,7 @@ TEST_CASE("with SOFTGPU_LAG a warp falls behind a long computation of another", 
 
 // ---- clusters
 
-/// Four blocks of two warps, two blocks a cluster.
+/// Four blocks of two warps, two blocks per cluster.
 Shape clusters() {
   Shape shape;
   shape.blocks = {4, 1, 1};
@@ -298,7 +299,7 @@ Shape clusters() {
   return shape;
 }
 
-TEST_CASE("blocks of a cluster wait for each other at barrier.cluster", "[barrier]") {
+TEST_CASE("barrier.cluster synchronizes the blocks of a cluster", "[barrier]") {
   // Each thread reads the shared memory of the other block.
   const Kernel kernel = kernel_of(R"(
     mov.u32 %j, %ctaid.x;
@@ -323,7 +324,7 @@ TEST_CASE("blocks of a cluster wait for each other at barrier.cluster", "[barrie
   }
 }
 
-TEST_CASE("warps that have left the kernel count as arrived at barrier.cluster", "[barrier]") {
+TEST_CASE("exited warps count as arrived at barrier.cluster", "[barrier]") {
   const Kernel kernel = kernel_of(R"(
     mov.u32 %i, %cluster_ctarank;
     setp.eq.u32 %q, %i, 1;
@@ -337,7 +338,7 @@ TEST_CASE("warps that have left the kernel count as arrived at barrier.cluster",
   CHECK(out[63] == 4);
 }
 
-TEST_CASE("misuse of barrier.cluster is found", "[barrier]") {
+TEST_CASE("misuse of barrier.cluster is reported", "[barrier]") {
   Words out(64);
   const auto run = [&](const std::string &body) { return kernel_of(body)(clusters(), out); };
   CHECK_THAT(run("barrier.cluster.arrive;\nbarrier.cluster.arrive;\n").fault,
@@ -345,7 +346,7 @@ TEST_CASE("misuse of barrier.cluster is found", "[barrier]") {
   CHECK_THAT(run("barrier.cluster.wait;\n").fault, ContainsSubstring("without an arrival"));
   const Outcome outcome = run("barrier.cluster.arrive;\n");
   CHECK(outcome.fault.empty());
-  REQUIRE(outcome.violations.size() == 8);  // one a warp
+  REQUIRE(outcome.violations.size() == 8);  // one per warp
   CHECK_THAT(outcome.violations[0], ContainsSubstring("between barrier.cluster.arrive and"));
 }
 

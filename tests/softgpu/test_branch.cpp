@@ -1,4 +1,4 @@
-// Branches, exits, and how the lanes of a warp part and meet again.
+// Branches, exits, and divergence and reconvergence of lanes.
 #include "tests/softgpu/harness.h"
 #include "tests/support/catch.h"
 
@@ -8,8 +8,8 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
-/// A kernel that stores %r of each thread to its first buffer, after `body` has computed it.
-/// Behind label `store`.
+/// Returns a kernel that stores %r of each thread to its first buffer after `body`, at label
+/// `store`.
 Kernel kernel_of(const std::string &body, size_t num_buffers = 1) {
   return Kernel(
       body_text(num_buffers, ".reg .pred %q, %s;\n.reg .b32 %r, %i, %j;\n.reg .b64 %a;\n" + body +
@@ -17,7 +17,7 @@ Kernel kernel_of(const std::string &body, size_t num_buffers = 1) {
                                  "st.global.u32 [%a], %r;\nret;"));
 }
 
-/// How often the statement that contains the text was executed, by warps.
+/// Returns the executions, in warps, of the statement that contains the text.
 uint64_t num_executed(const Kernel &kernel, const std::string &text) {
   const Program &program = kernel.program();
   for (size_t i = 0; i < program.source.size(); i++) {
@@ -37,7 +37,7 @@ low:
   mov.u32 %r, 100;
 )";
 
-TEST_CASE("lanes that part at a branch meet again behind it", "[branch]") {
+TEST_CASE("diverged lanes reconverge after the branch", "[branch]") {
   const Kernel kernel = kernel_of(kTwoWays);
   Words out(32);
   CHECK(kernel(Shape{}, out).is_clean());
@@ -46,7 +46,7 @@ TEST_CASE("lanes that part at a branch meet again behind it", "[branch]") {
   CHECK(num_executed(kernel, "mov.u32 %r, 100") == 1);
 }
 
-TEST_CASE("a branch that all lanes take does not split the warp", "[branch]") {
+TEST_CASE("a uniform branch does not split the warp", "[branch]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 32;
     @%q bra low;
@@ -74,7 +74,7 @@ constexpr char kLoopOfOwnLength[] = R"(
     bra.uni again;
 )";
 
-TEST_CASE("lanes leave a loop one by one", "[branch]") {
+TEST_CASE("lanes may leave a loop one by one", "[branch]") {
   const Kernel kernel = kernel_of(kLoopOfOwnLength);
   Words out(32);
   CHECK(kernel(Shape{}, out).is_clean());
@@ -83,7 +83,7 @@ TEST_CASE("lanes leave a loop one by one", "[branch]") {
   CHECK(num_executed(kernel, "st.global") == 1);
 }
 
-TEST_CASE("the result does not depend on which lanes go first", "[branch]") {
+TEST_CASE("the result does not depend on the order of diverged lanes", "[branch]") {
   for (uint64_t seed = 1; seed <= 5; seed++) {
     const WithOptions with([&](Options &o) {
       o.diverges = true;
@@ -96,7 +96,7 @@ TEST_CASE("the result does not depend on which lanes go first", "[branch]") {
   }
 }
 
-TEST_CASE("a guard excludes lanes, or all of them", "[branch]") {
+TEST_CASE("a guard excludes some or all lanes", "[branch]") {
   const Kernel kernel = kernel_of(R"(
     setp.eq.u32 %q, %t, 7;
     setp.eq.u32 %s, %t, 99;
@@ -128,7 +128,7 @@ constexpr char kTable[] = R"(
     bra.uni store;
 )";
 
-TEST_CASE("brx.idx sends each lane where its index says", "[branch]") {
+TEST_CASE("brx.idx branches each lane by its index", "[branch]") {
   const Kernel kernel =
       kernel_of(std::string("table: .branchtargets zero, one, two, store;\n") + kTable);
   Words out(32);
@@ -137,13 +137,13 @@ TEST_CASE("brx.idx sends each lane where its index says", "[branch]") {
   CHECK(num_executed(kernel, "st.global") == 1);
 }
 
-TEST_CASE("brx.idx behind its table is a fault", "[branch]") {
+TEST_CASE("brx.idx beyond its table is a fault", "[branch]") {
   const Kernel kernel = kernel_of(std::string("table: .branchtargets zero, one, two;\n") + kTable);
   Words out(32);
   CHECK_THAT(kernel(Shape{}, out).fault, ContainsSubstring("index 3 in a table of 3"));
 }
 
-TEST_CASE("lanes that exit leave the others alone", "[branch]") {
+TEST_CASE("exiting lanes do not affect other lanes", "[branch]") {
   const Kernel kernel = kernel_of(R"(
     setp.ge.u32 %q, %t, 5;
     @%q exit;
@@ -157,7 +157,7 @@ TEST_CASE("lanes that exit leave the others alone", "[branch]") {
   for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == (i < 5 ? 7 : 0));
 }
 
-TEST_CASE("trap is a fault that says where", "[branch]") {
+TEST_CASE("trap is a fault with its location", "[branch]") {
   const Kernel kernel = kernel_of("setp.eq.u32 %q, %t, 3;\nmov.u32 %r, 0;\n@%q trap;\n");
   Words out(32);
   const Outcome outcome = kernel(Shape{}, out);
@@ -166,8 +166,8 @@ TEST_CASE("trap is a fault that says where", "[branch]") {
   CHECK_THAT(outcome.fault, ContainsSubstring("test.ptx:"));
 }
 
-TEST_CASE("a lane may spin until another of its warp has done something", "[branch]") {
-  // The lanes that spin are further back, and would go first for ever.
+TEST_CASE("a lane may poll for another lane of its warp", "[branch]") {
+  // The polling lanes have the lower program counter and would always run first.
   const Kernel kernel = kernel_of(R"(
     mov.u32 %r, 1;
     setp.eq.u32 %q, %t, 31;
@@ -188,7 +188,7 @@ TEST_CASE("a lane may spin until another of its warp has done something", "[bran
   CHECK(out[0] == 1);
 }
 
-TEST_CASE("a kernel that does not end is stopped at the limit", "[branch]") {
+TEST_CASE("an endless kernel is stopped at the limit", "[branch]") {
   const Kernel kernel = kernel_of("mov.u32 %r, 0;\nforever: bra.uni forever;\n");
   Words out(32);
   const WithOptions with([](Options &o) { o.max_instructions = 10'000; });

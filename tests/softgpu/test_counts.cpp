@@ -1,4 +1,4 @@
-// Classes of instructions, counts by region of a program, and products that are counted and not computed.
+// Classes of instructions, counters per region of a program, and SOFTGPU_SKIP_PRODUCTS.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -63,7 +63,7 @@ uint64_t flops_of(const char *opcode) {
 
 }  // namespace
 
-TEST_CASE("counts: classes and paths of instructions", "[counts]") {
+TEST_CASE("counts: opcodes map to classes and memory paths", "[counts]") {
   for (const Known &known : kKnown) {
     INFO(known.opcode);
     const Opcode opcode = opcode_parts(known.opcode);
@@ -75,7 +75,7 @@ TEST_CASE("counts: classes and paths of instructions", "[counts]") {
   CHECK(opcode_text("ret;") == "ret");
 }
 
-TEST_CASE("counts: operations of tensor cores", "[counts]") {
+TEST_CASE("counts: tensor operations follow from the shape", "[counts]") {
   CHECK(flops_of("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16") == 2 * 16 * 256 * 16);
   CHECK(flops_of("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32") == 2 * 16 * 8 * 8);
   CHECK(flops_of("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32") == 2 * 16 * 16 * 16);
@@ -83,7 +83,7 @@ TEST_CASE("counts: operations of tensor cores", "[counts]") {
   CHECK(flops_of("fma.rn.f32") == 0);
 }
 
-TEST_CASE("counts: what was added since", "[counts]") {
+TEST_CASE("counts: since() returns the difference of two states", "[counts]") {
   KernelCounters before, more;
   before.reset(2);
   before.executed[1] = 5;
@@ -99,11 +99,11 @@ TEST_CASE("counts: what was added since", "[counts]") {
   CHECK(rest.num_launches == 1);
 }
 
-// ---- products that are not computed
+// ---- skipped products
 
 namespace {
 
-/// D of a product of ones, 16 deep, that is added to 5, and what was executed.
+/// Adds a product of ones, 16 deep, to 5; has D and the executed instructions.
 struct Product {
   float d;
   std::vector<uint64_t> executed;
@@ -141,12 +141,12 @@ void check_skipped(const std::string &module) {
 
 }  // namespace
 
-TEST_CASE("counts: products of mma and wmma are left out", "[counts]") {
+TEST_CASE("counts: SOFTGPU_SKIP_PRODUCTS skips mma and wmma but counts them", "[counts]") {
   check_skipped(product_text("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 4, 2, 4));
   check_skipped(product_text("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", 8, 8, 8));
 }
 
-TEST_CASE("counts: products of wgmma are left out", "[counts]") {
+TEST_CASE("counts: SOFTGPU_SKIP_PRODUCTS skips wgmma but counts it", "[counts]") {
   const WithOptions with([](Options &o) { o.skips_products = true; });
   const Matrix a(64, 16, 1), b(16, 8, 2), start(64, 8, 3);
   const SharedFactors factors = shared_factors(Element::kHalf, {{}, 64}, {{}, 8}, a, b);
@@ -164,7 +164,7 @@ TEST_CASE("counts: products of wgmma are left out", "[counts]") {
 
 // ---- regions
 
-TEST_CASE("case: counts of regions", "[.]") {
+TEST_CASE("case: counters of regions", "[.]") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   cudaStream_t stream = make_stream();
@@ -192,7 +192,7 @@ TEST_CASE("case: counts of regions", "[.]") {
   CHECK(kernel["shared"].empty());
   CHECK(!kernel.contains("counts"));
 
-  // Nothing waits for it but this.
+  // Only softgpu_take_counts waits for this kernel.
   REQUIRE(kernels.set(words, kNew, stream) == cudaSuccess);
   const json second = json::parse(softgpu_take_counts());
   REQUIRE(second["kernels"].size() == 1);
@@ -203,21 +203,21 @@ TEST_CASE("case: counts of regions", "[.]") {
   CHECK(nothing["total"]["issue_slots"] == 0);
 }
 
-TEST_CASE("case: nothing is counted", "[.]") {
+TEST_CASE("case: counters are disabled", "[.]") {
   CHECK(softgpu_take_counts() == nullptr);
 }
 
-TEST_CASE("counts: regions of a program", "[counts]") {
-  passes_in_every_order("case: nothing is counted");
+TEST_CASE("counts: softgpu_take_counts returns the counters of a region", "[counts]") {
+  passes_in_every_order("case: counters are disabled");
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("softgpu_counts_" + std::to_string(getpid()));
   for (const char *value : {"1", path.c_str()}) {
-    const CaseResult result = run_case("case: counts of regions", {{"SOFTGPU_COUNT", value}});
+    const CaseResult result = run_case("case: counters of regions", {{"SOFTGPU_COUNT", value}});
     INFO(value << ": " << result);
     CHECK(result.passed());
   }
   std::ifstream file(path);
-  const json whole = json::parse(file);  // whoever has asked before
+  const json whole = json::parse(file);  // the file includes all regions
   std::filesystem::remove(path);
   CHECK(whole["total"]["launches"] == 3);
   REQUIRE(whole["kernels"].size() == 2);

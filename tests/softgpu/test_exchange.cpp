@@ -1,4 +1,4 @@
-// shfl, vote, match, redux, elect and activemask against plain loops.
+// shfl, vote, match, redux, elect and activemask, compared with plain loops.
 #include <functional>
 #include <random>
 
@@ -11,8 +11,8 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
-/// A kernel in which thread t has words p1[t], p2[t] and p3[t] in %x, %y and %z, and that stores %r
-/// and whether %s is true to p0[t] and p0[32 + t].  `body` sits between.
+/// Returns a kernel in which thread t has p1[t], p2[t] and p3[t] in %x, %y and %z.  After `body`,
+/// it stores %r to p0[t] and the predicate %s to p0[32 + t].
 Kernel kernel_of(const std::string &body) {
   return Kernel(body_text(4, R"(
     .reg .pred %q, %s;
@@ -46,7 +46,7 @@ struct Shuffled {
   uint32_t lane;
   bool is_inside;
 };
-/// The lane that a lane reads; PTX ISA, shfl.sync.
+/// Returns the source lane of a lane: PTX ISA, shfl.sync.
 Shuffled shuffled(const std::string &mode, int lane, uint32_t b, uint32_t c) {
   const int index = b % 32, clamp = c % 32, mask = c >> 8 & 31;
   const int last = (lane & mask) | (clamp & ~mask);
@@ -64,7 +64,7 @@ Shuffled shuffled(const std::string &mode, int lane, uint32_t b, uint32_t c) {
   return {static_cast<uint32_t>(is_inside ? j : lane), is_inside};
 }
 
-TEST_CASE("shfl.sync of all lanes", "[exchange]") {
+TEST_CASE("shfl.sync of a full warp matches the PTX ISA", "[exchange]") {
   const std::string mode = GENERATE(as<std::string>(), "up", "down", "bfly", "idx");
   const Kernel kernel = kernel_of("shfl.sync." + mode + ".b32 %r|%s, %x, %y, %z, 0xffffffff;\n");
   const Kernel in_place =
@@ -83,7 +83,7 @@ TEST_CASE("shfl.sync of all lanes", "[exchange]") {
   }
 }
 
-TEST_CASE("shfl.sync of lanes that a guard lets through", "[exchange]") {
+TEST_CASE("shfl.sync works with guarded lanes", "[exchange]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 20;
     @%q shfl.sync.bfly.b32 %r|%s, %x, 1, 31, 0xfffff;
@@ -96,7 +96,7 @@ TEST_CASE("shfl.sync of lanes that a guard lets through", "[exchange]") {
   }
 }
 
-TEST_CASE("shfl.sync of a lane that does not take part is a violation", "[exchange]") {
+TEST_CASE("shfl.sync from an inactive lane is a violation", "[exchange]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 20;
     @%q shfl.sync.down.b32 %r, %x, 1, 31, 0xfffff;
@@ -108,7 +108,7 @@ TEST_CASE("shfl.sync of a lane that does not take part is a violation", "[exchan
   CHECK_THAT(outcome.violations[0], ContainsSubstring("thread 19"));
 }
 
-TEST_CASE("a lane that is not in its member mask is a fault", "[exchange]") {
+TEST_CASE("a lane outside its member mask is a fault", "[exchange]") {
   const std::string statement = GENERATE(
       as<std::string>(), "shfl.sync.idx.b32 %r, %x, 0, 31, 0xffff;",
       "vote.sync.any.pred %s, %s, 0xffff;", "match.any.sync.b32 %r, %x, 0xffff;",
@@ -118,7 +118,7 @@ TEST_CASE("a lane that is not in its member mask is a fault", "[exchange]") {
   CHECK_THAT(kernel(Shape{}, out, x, y, z).fault, ContainsSubstring("not in its member mask"));
 }
 
-TEST_CASE("lanes that diverged meet at shfl.sync if it names them", "[exchange]") {
+TEST_CASE("shfl.sync waits for diverged lanes of its mask", "[exchange]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 16;
     @%q bra meet;
@@ -138,8 +138,8 @@ TEST_CASE("lanes that diverged meet at shfl.sync if it names them", "[exchange]"
   }
 }
 
-TEST_CASE("sets of members in one instruction are apart", "[exchange]") {
-  // As the tiles of cooperative groups: %y is the mask of the half.
+TEST_CASE("member masks in one instruction are independent", "[exchange]") {
+  // Like the tiles of cooperative groups: %y is the mask of the half.
   const Kernel kernel = kernel_of(R"(
     setp.ne.u32 %q, %x, 0;
     setp.lt.u32 %s, %t, 16;
@@ -159,8 +159,8 @@ TEST_CASE("sets of members in one instruction are apart", "[exchange]") {
   }
 }
 
-TEST_CASE("a set of members that is not complete waits alone", "[exchange]") {
-  // Lanes 16 to 23 wait for 24 to 31, which wait for what lane 0 does after its vote.
+TEST_CASE("an incomplete member mask does not block other masks", "[exchange]") {
+  // Lanes 16 to 23 wait for 24 to 31, which wait for an action of lane 0 after its vote.
   const Kernel kernel = kernel_of(R"(
     .reg .pred %low;
     setp.lt.u32 %low, %t, 16;
@@ -184,12 +184,12 @@ TEST_CASE("a set of members that is not complete waits alone", "[exchange]") {
   Words out(64), x(32), y(32), z(32);
   const WithOptions with([](Options &o) { o.max_instructions = 1'000'000; });
   const Outcome outcome = kernel(Shape{}, out, x, y, z);
-  // The two votes are different instructions, at which hardware does not promise that they meet.
+  // The two votes are different instructions, for which hardware does not guarantee convergence.
   CHECK(z[0] == 1);
   CHECK_THAT(outcome.fault, ContainsSubstring("deadlock"));
 }
 
-TEST_CASE("vote.sync", "[exchange]") {
+TEST_CASE("vote.sync combines predicates", "[exchange]") {
   const std::string mode = GENERATE(as<std::string>(), "all", "any", "uni");
   const std::string vote =
       "setp.ne.u32 %q, %x, 0;\nvote." + GENERATE_COPY("sync." + mode, mode + ".sync") + ".pred ";
@@ -209,7 +209,7 @@ TEST_CASE("vote.sync", "[exchange]") {
   }
 }
 
-TEST_CASE("activemask and a ballot of a constant", "[exchange]") {
+TEST_CASE("activemask and a constant ballot return the active lanes", "[exchange]") {
   const Kernel kernel = kernel_of(R"(
     setp.lt.u32 %q, %t, 9;
     @%q bra low;
@@ -224,7 +224,7 @@ TEST_CASE("activemask and a ballot of a constant", "[exchange]") {
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i < 9 ? 0x1ff : 0xfffffe00));
 }
 
-TEST_CASE("match.any and match.all", "[exchange]") {
+TEST_CASE("match.any and match.all compare lanes", "[exchange]") {
   const Kernel any = kernel_of("match.any.sync.b32 %r, %x, -1;\n");
   const Kernel all = kernel_of("match.all.sync.b32 %r|%s, %x, -1;\n");
   const Kernel wide = kernel_of(R"(
@@ -251,7 +251,7 @@ TEST_CASE("match.any and match.all", "[exchange]") {
   }
 }
 
-TEST_CASE("redux.sync", "[exchange]") {
+TEST_CASE("redux.sync reduces over lanes", "[exchange]") {
   using Reduce = std::function<uint32_t(uint32_t, uint32_t)>;
   const auto as_signed = [](uint32_t x) { return static_cast<int32_t>(x); };
   const std::vector<std::pair<std::string, Reduce>> operations = {
@@ -266,7 +266,7 @@ TEST_CASE("redux.sync", "[exchange]") {
       {"xor.b32", [](uint32_t a, uint32_t b) { return a ^ b; }}};
   for (const auto &[name, f] : operations) {
     INFO(name);
-    // Lanes 3 to 30 take part.
+    // Lanes 3 to 30 participate.
     const Kernel kernel =
         kernel_of("add.u32 %y, %t, -3;\nsetp.lt.u32 %q, %y, 28;\n@%q redux.sync." + name +
                   " %r, %x, 0x7ffffff8;\n");

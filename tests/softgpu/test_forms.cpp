@@ -1,12 +1,12 @@
-// Forms of instructions that PTX does not have: a modifier or an operand more or less, an operand that may not be
-// negated.  Each is an error that names the instruction.
+// Invalid forms of instructions: an additional or missing modifier or operand, or an operand that
+// must not be negated.  Each is an error that names the instruction.
 #include "tests/softgpu/harness.h"
 #include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-/// "" if the statement decodes, else the message.
+/// Returns "" if the statement decodes, otherwise the message.
 std::string error_of(const std::string &statement) {
   constexpr char kRegisters[] =
       ".reg .pred %q, %s;\n.reg .b32 %r<9>;\n.reg .f32 %f<4>;\n.reg .b64 %rd<9>;\n";
@@ -88,7 +88,7 @@ constexpr OpcodeCursor kForms[] = {
      "%q, 1, 0, 0, 0"},
 };
 
-TEST_CASE("forms that no instruction has are unknown", "[forms]") {
+TEST_CASE("invalid instruction forms are rejected", "[forms]") {
   for (const OpcodeCursor &form : kForms) {
     CHECK(error_of(form.known) == "");
     CHECK_THAT(error_of(form.unknown), Catch::Matchers::ContainsSubstring(form.unknown));

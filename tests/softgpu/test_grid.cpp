@@ -1,5 +1,5 @@
-// Grids: special registers, blocks that wait for each other, faults and deadlocks among several
-// workers, orders.
+// Grids: special registers, blocks that wait for each other, faults and deadlocks with several
+// workers, execution order.
 #include "tests/softgpu/harness.h"
 #include "tests/support/catch.h"
 
@@ -9,8 +9,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
-/// A kernel that stores the special register, of each thread at its number in the grid, which has 3
-/// dimensions.
+/// Returns a kernel that stores a special register for each thread of a 3D grid.
 Kernel kernel_of_special(const std::string &name) {
   return Kernel(module_text(".param .u64 out", R"(
     .reg .b32 %r, %n, %i;
@@ -40,14 +39,14 @@ Kernel kernel_of_special(const std::string &name) {
   )"));
 }
 
-TEST_CASE("grids: special registers", "[grid]") {
+TEST_CASE("grids: special registers match the thread and block index", "[grid]") {
   Shape shape;
   shape.blocks = {4, 6, 3};
   shape.cluster = {2, 3, 1};
   shape.threads = {5, 3, 4};
   shape.dynamic_smem = 2048;
   constexpr uint32_t kThreads = 60, kBlocks = 72;
-  // What a thread finds, of its place in the block and that of the block in the grid.
+  // Expected value of a special register, for a thread index and a block index.
   struct Special {
     const char *name;
     uint32_t (*value)(uint32_t thread, const Dim3 &block);
@@ -89,7 +88,7 @@ TEST_CASE("grids: special registers", "[grid]") {
   }
 }
 
-TEST_CASE("a grid that is no whole number of clusters is a fault", "[grid]") {
+TEST_CASE("a grid that is not a multiple of the cluster is a fault", "[grid]") {
   Shape shape;
   shape.blocks = {3, 1, 1};
   shape.cluster = {2, 1, 1};
@@ -98,7 +97,8 @@ TEST_CASE("a grid that is no whole number of clusters is a fault", "[grid]") {
              ContainsSubstring("not a multiple of the cluster size"));
 }
 
-/// Each block adds 1 to p0[0] and spins until all blocks have; then it stores the sum to p1[block].
+/// Each block adds 1 to p0[0], polls until all blocks have done so, and stores the sum to
+/// p1[block].
 constexpr char kMeeting[] = R"(
   .reg .pred %q;
   .reg .b32 %r, %n, %i;
@@ -118,7 +118,7 @@ wait:
   bar.sync 0;
 )";
 
-TEST_CASE("all blocks of a grid can wait for each other", "[grid]") {
+TEST_CASE("all blocks of a grid that fits may wait for each other", "[grid]") {
   const int num_threads = GENERATE(1, 2);
   const uint64_t seed = GENERATE(0, 1);
   const WithOptions with([&](Options &o) {
@@ -134,12 +134,12 @@ TEST_CASE("all blocks of a grid can wait for each other", "[grid]") {
   for (uint32_t i = 0; i < 40; i++) CHECK(out[i] == 40);
 }
 
-/// Blocks that wait for each other, on one multiprocessor.
+/// Blocks that wait for each other on one multiprocessor.
 struct Meeting {
   int arch;
   uint32_t num_threads, dynamic_smem;
-  const char *directive;  ///< of the kernel
-  uint32_t room;          ///< blocks at a time
+  const char *directive;  ///< directive of the kernel
+  uint32_t room;          ///< blocks that fit at a time
 
   Outcome run(uint32_t num_blocks) const {
     std::string text = body_text(2, kMeeting);
@@ -153,7 +153,7 @@ struct Meeting {
   }
 };
 
-TEST_CASE("blocks for which the device has no room are not waited for", "[grid]") {
+TEST_CASE("blocks that do not fit on the device do not run concurrently", "[grid]") {
   const Meeting meeting =
       GENERATE(Meeting{75, 1024, 0, "", 1}, Meeting{75, 32, 0, "", 16}, Meeting{90, 1024, 0, "", 2},
                Meeting{90, 32, 0, "", 32}, Meeting{90, 32, 100 << 10, "", 2},
@@ -175,7 +175,7 @@ TEST_CASE("blocks for which the device has no room are not waited for", "[grid]"
   CHECK_THAT(meeting.run(meeting.room + 1).fault, ContainsSubstring("SOFTGPU_LIMIT exceeded"));
 }
 
-TEST_CASE("a loop that only tests whether a copy has landed ends", "[grid]") {
+TEST_CASE("a loop that polls for a copy ends", "[grid]") {
   const WithOptions with([](Options &o) { o.completion = Completion::kLate; });
   const Kernel kernel(body_text(2, R"(
     .reg .pred %q;
@@ -199,7 +199,7 @@ TEST_CASE("a loop that only tests whether a copy has landed ends", "[grid]") {
   CHECK(out[0] == 77);
 }
 
-TEST_CASE("a fault in one block stops blocks that spin", "[grid]") {
+TEST_CASE("a fault in one block stops polling blocks", "[grid]") {
   const WithOptions with([](Options &o) { o.num_threads = 2; });
   const Kernel kernel(body_text(2, R"(
     .reg .pred %q;
@@ -216,9 +216,9 @@ TEST_CASE("a fault in one block stops blocks that spin", "[grid]") {
   CHECK_THAT(kernel(shape, a, b).fault, ContainsSubstring("trap"));
 }
 
-TEST_CASE("a deadlock is found by several workers", "[grid]") {
+TEST_CASE("several workers detect a deadlock", "[grid]") {
   const WithOptions with([](Options &o) { o.num_threads = 2; });
-  // Block 0 runs for long before it comes to the barrier, where its second warp never arrives.
+  // Block 0 runs for long before it reaches the barrier, at which its second warp never arrives.
   const Kernel kernel(body_text(2, R"(
     .reg .pred %q;
     .reg .b32 %i, %n;
@@ -242,7 +242,7 @@ TEST_CASE("a deadlock is found by several workers", "[grid]") {
   CHECK_THAT(fault, ContainsSubstring("block (5, 0, 0) warp 0"));
 }
 
-TEST_CASE("a message of a deadlock has at most 60 lines of warps", "[grid]") {
+TEST_CASE("a deadlock message lists at most 60 warps", "[grid]") {
   const Kernel kernel(body_text(1, "bar.sync 5, 1024;\n"));
   Shape shape;
   shape.blocks = {100, 1, 1};
@@ -250,7 +250,7 @@ TEST_CASE("a message of a deadlock has at most 60 lines of warps", "[grid]") {
   CHECK_THAT(kernel(shape, a).fault, ContainsSubstring("and 40 more"));
 }
 
-/// Each block takes the next number of p0[0], and stores it to p1[block].
+/// Returns the order of blocks: each takes the next number from p0[0] and stores it to p1[block].
 std::vector<uint32_t> order_of_blocks(uint64_t seed, uint64_t id) {
   const WithOptions with([&](Options &o) { o.seed = seed; });
   const Kernel kernel(body_text(2, R"(
@@ -272,13 +272,13 @@ std::vector<uint32_t> order_of_blocks(uint64_t seed, uint64_t id) {
   return out.values();
 }
 
-TEST_CASE("a seed gives an order, always the same", "[grid]") {
+TEST_CASE("a seed determines the order of blocks", "[grid]") {
   CHECK(order_of_blocks(1, 7) == order_of_blocks(1, 7));
   CHECK(order_of_blocks(1, 7) != order_of_blocks(2, 7));
   CHECK(order_of_blocks(1, 7) != order_of_blocks(1, 8));
 }
 
-TEST_CASE("what runs is counted", "[grid]") {
+TEST_CASE("executed instructions are counted", "[grid]") {
   const Kernel kernel = kernel_of_special("%tid.x");
   Shape shape;
   shape.blocks = {10, 1, 1};
@@ -296,7 +296,7 @@ TEST_CASE("what runs is counted", "[grid]") {
   CHECK(totals.seconds > 0);
 }
 
-TEST_CASE("fresh shared memory is poison", "[grid]") {
+TEST_CASE("fresh shared memory is poisoned", "[grid]") {
   const Kernel kernel(module_text(".param .u64 out", R"(
     .reg .b32 %r;
     .reg .b64 %a;

@@ -1,5 +1,5 @@
-// Which registers share a row: by hand for small kernels, and for random ones by walking through
-// them.
+// Assignment of registers to slots: small kernels with known results, and simulation of random
+// kernels.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -16,12 +16,12 @@ namespace {
 
 using Registers = std::vector<uint32_t>;
 
-/// A kernel, statement by statement.
+/// Builds a kernel statement by statement.
 class FlowBuilder {
  public:
   Flow flow;
 
-  /// Writes and reads; the statement goes on to the next.
+  /// Adds a statement with writes and reads that continues with the next statement.
   FlowBuilder &add(Registers writes, Registers reads) {
     for (uint32_t reg : writes) flow.accesses.push_back({reg, AccessKind::kWrite});
     for (uint32_t reg : reads) flow.accesses.push_back({reg, AccessKind::kRead});
@@ -40,7 +40,8 @@ class FlowBuilder {
     last().is_wait = true;
     return *this;
   }
-  /// Goes to one of the targets; also on to the next if a guard says so.
+  /// Adds a branch to one of the targets; a guarded branch may also continue with the next
+  /// statement.
   FlowBuilder &branch(std::vector<uint32_t> targets, std::optional<uint32_t> guard = {}) {
     if (guard) flow.accesses.push_back({*guard, AccessKind::kRead});
     finish(targets);
@@ -48,7 +49,7 @@ class FlowBuilder {
     last().is_end = !guard;
     return *this;
   }
-  /// The statement before is executed by some lanes only.
+  /// Makes the last statement conditional for some lanes.
   FlowBuilder &guarded() {
     last().is_guarded = true;
     return *this;
@@ -77,40 +78,39 @@ std::string text_of(const LiveRange &range) {
 
 }  // namespace
 
-TEST_CASE("live ranges of straight code", "[live_ranges]") {
+TEST_CASE("live ranges of straight-line code", "[live_ranges]") {
   FlowBuilder f;
   f.add({0}, {}).add({1}, {0}).add({0}, {1}).add({}, {0}).add({2}, {}).end();
   const auto ranges = f.ranges(4);
   CHECK(text_of(ranges[0]) == "0-3");
   CHECK(text_of(ranges[1]) == "1-2");
-  CHECK(text_of(ranges[2]) == "4-4");  // written, never read: it has a row where it is written
+  CHECK(text_of(ranges[2]) == "4-4");  // written but never read: needs a slot at the write
   CHECK(text_of(ranges[3]) == "none");
 }
 
-TEST_CASE("live ranges in loops", "[live_ranges]") {
+TEST_CASE("live ranges extend over loops", "[live_ranges]") {
   FlowBuilder f;
   f.add({0, 1, 4}, {})  // 0
       .add({2}, {0})    // 1: head of the loop
       .add({3}, {2})    // 2
-      .branch({1}, 3)   // 3: back
+      .branch({1}, 3)   // 3: branch back
       .add({}, {1})     // 4
       .end();
   const auto ranges = f.ranges(5);
-  CHECK(text_of(ranges[0]) == "0-3");  // read again in the next turn
-  CHECK(text_of(ranges[1]) == "0-4");  // alive through the loop
-  CHECK(text_of(ranges[2]) == "1-2");  // written anew in each turn
+  CHECK(text_of(ranges[0]) == "0-3");  // read again in the next iteration
+  CHECK(text_of(ranges[1]) == "0-4");  // live through the loop
+  CHECK(text_of(ranges[2]) == "1-2");  // written in each iteration
   CHECK(text_of(ranges[3]) == "2-3");
   CHECK(text_of(ranges[4]) == "0-0");
 }
 
-TEST_CASE("a register of the turn before is alive through the loop", "[live_ranges]") {
+TEST_CASE("a register of the previous iteration is live through the loop", "[live_ranges]") {
   FlowBuilder f;
   f.add({0}, {}).add({}, {1}).add({1}, {0}).branch({1}, 0).end();
-  CHECK(text_of(f.ranges(2)[1]) ==
-        "0-3");  // first read where it has not been written: alive from the entry
+  CHECK(text_of(f.ranges(2)[1]) == "0-3");  // read before it is written: live from the entry
 }
 
-TEST_CASE("a guarded definition keeps the former value", "[live_ranges]") {
+TEST_CASE("a guarded definition keeps the previous value live", "[live_ranges]") {
   FlowBuilder f;
   f.add({0, 1, 2}, {}).add({1}, {}).guarded().add({2}, {}).add({}, {1, 2}).end();
   const auto ranges = f.ranges(3);
@@ -120,7 +120,7 @@ TEST_CASE("a guarded definition keeps the former value", "[live_ranges]") {
   CHECK(text_of(g.ranges(2)[1]) == "0-3");
 }
 
-TEST_CASE("both arms of a diamond", "[live_ranges]") {
+TEST_CASE("a live range covers both arms of a diamond", "[live_ranges]") {
   FlowBuilder f;
   f.add({0}, {})       // 0
       .branch({4}, 0)  // 1
@@ -135,7 +135,7 @@ TEST_CASE("both arms of a diamond", "[live_ranges]") {
   CHECK(text_of(ranges[2]) == "0-5");
 }
 
-TEST_CASE("a table of branches leads to all of its targets", "[live_ranges]") {
+TEST_CASE("a branch table reaches all its targets", "[live_ranges]") {
   FlowBuilder f;
   f.add({0, 1, 2}, {}).branch({2, 4}).add({}, {1}).end().add({}, {2}).end();
   const auto ranges = f.ranges(3);
@@ -143,11 +143,11 @@ TEST_CASE("a table of branches leads to all of its targets", "[live_ranges]") {
   CHECK(text_of(ranges[2]) == "0-4");
 }
 
-TEST_CASE("registers of operations in flight live until they are waited for", "[live_ranges]") {
+TEST_CASE("registers of pending operations are live until the wait", "[live_ranges]") {
   FlowBuilder f;
   f.add({0, 1}, {})  // 0
       .hold({0})     // 1
-      .copy(2, 0)    // 2: the accumulator is 2 now
+      .copy(2, 0)    // 2: register 2 becomes the accumulator
       .add({0}, {})  // 3
       .add({}, {0})  // 4
       .wait()        // 5
@@ -155,16 +155,16 @@ TEST_CASE("registers of operations in flight live until they are waited for", "[
       .end();
   const auto ranges = f.ranges(3);
   CHECK(ranges[2].last == 5);
-  CHECK(ranges[0].last == 5);  // it might be the one that is in flight
+  CHECK(ranges[0].last == 5);  // may be the pending register
   CHECK(text_of(ranges[1]) == "0-6");
   FlowBuilder g;
   g.add({0}, {}).hold({0}).add({1}, {}).add({}, {1}).end();
-  CHECK(text_of(g.ranges(2)[0]) == "0-1");  // nobody waits
+  CHECK(text_of(g.ranges(2)[0]) == "0-1");  // without a wait
 }
 
-TEST_CASE("rows are shared, aligned, and no more than needed", "[live_ranges]") {
+TEST_CASE("register slots are shared, aligned and minimal", "[live_ranges]") {
   FlowBuilder f;
-  constexpr uint32_t kChain = 100;  // register i is written from i - 1
+  constexpr uint32_t kChain = 100;  // register i is written from register i - 1
   f.add({0}, {});
   for (uint32_t i = 1; i < kChain; i++) f.add({i}, {i - 1});
   f.end();
@@ -173,7 +173,7 @@ TEST_CASE("rows are shared, aligned, and no more than needed", "[live_ranges]") 
     const auto assignment = assign_rows(f.ranges(kChain), registers, 128);
     CHECK(assignment.end == 128 + 2 * row_bytes(width));
   }
-  // A result does not take the row of an operand that dies in its statement.
+  // A result does not take the slot of an operand that dies in the same statement.
   const auto rows = assign_rows(f.ranges(kChain), {kChain, ptx::Register{4}}, 0).rows;
   for (uint32_t i = 1; i < kChain; i++) CHECK(rows[i] != rows[i - 1]);
 
@@ -186,8 +186,7 @@ TEST_CASE("rows are shared, aligned, and no more than needed", "[live_ranges]") 
   for (uint32_t reg : {0, 3}) CHECK(assignment.rows[reg] % 4 == 0);
 }
 
-// ---- Random kernels: a walk through the kernel must find in each row what the register was given
-// last.
+// ---- Random kernels: a lane must find in each slot the last value of the register.
 
 namespace {
 
@@ -206,7 +205,7 @@ class RandomKernel {
   const Flow &flow() const { return kernel_.flow; }
   const std::vector<ptx::Register> &registers() const { return registers_; }
 
-  /// The statements that a lane executes or passes, and whether it executes them.
+  /// Statements that a lane executes or skips.
   struct Step {
     uint32_t statement;
     bool executes;
@@ -269,15 +268,15 @@ class RandomKernel {
   std::vector<ptx::Register> registers_;
 };
 
-/// A lane that walks through a kernel, with what registers hold, and what rows hold.
+/// Lane that walks through a kernel and tracks the contents of registers and slots.
 class Lane {
  public:
   Lane(RandomKernel &kernel, const std::vector<RegisterSlot> &rows) : kernel_(kernel), rows_(rows) {
     for (uint32_t reg = 0; reg < rows.size(); reg++) values_.push_back(memory_[rows[reg]]);
   }
 
-  /// Until the kernel touches what is in flight, which it must not.  Returns the statement at which
-  /// a register was not what it should be.
+  /// Runs until the kernel accesses a pending register, which is invalid.  Returns the statement at
+  /// which a register has a wrong value.
   std::optional<uint32_t> go() {
     steps_ = kernel_.walk();
     for (size_t i = 0; i < steps_.size(); i++) {
@@ -293,7 +292,7 @@ class Lane {
  private:
   struct Flight {
     uint32_t reg;
-    size_t lands_before;  ///< a step
+    size_t lands_before;  ///< latest step
   };
 
   void set(uint32_t reg, uint64_t value) { values_[reg] = memory_[rows_[reg]] = value; }
@@ -302,13 +301,13 @@ class Lane {
   }
   void check(uint32_t reg) { differs_ |= memory_[rows_[reg]] != values_[reg]; }
 
-  /// Operations write their registers at any time up to the wait.
+  /// Completes operations, which write their registers at any time up to the wait.
   void land(size_t step) {
     for (Flight &flight : flights_)
       if (flight.lands_before == step) set(flight.reg, ++last_value_);
   }
 
-  /// False if it may not be executed now.
+  /// Executes a statement.  Returns false if it is invalid at this point.
   bool execute(uint32_t s, size_t step) {
     const Flow &flow = kernel_.flow();
     const uint32_t begin = s == 0 ? 0 : flow.statements[s - 1].end_of_accesses;
@@ -334,7 +333,7 @@ class Lane {
     return true;
   }
 
-  /// Destination and source if the statement copies a register in flight to one that is not.
+  /// Returns destination and source if the statement copies a pending register to one that is not.
   std::optional<std::pair<uint32_t, uint32_t>> copy_in_flight(
       const std::vector<Access> &accesses) const {
     if (accesses.size() != 2) return {};
@@ -347,7 +346,7 @@ class Lane {
     return pair;
   }
 
-  /// Something is in flight only if a wait is on the way.
+  /// Starts an operation, but only if the path has a wait.
   void start(uint32_t reg, size_t step) {
     for (size_t i = step + 1; i < steps_.size(); i++)
       if (steps_[i].executes && kernel_.flow().statements[steps_[i].statement].is_wait) {
@@ -368,14 +367,14 @@ class Lane {
 
 }  // namespace
 
-TEST_CASE("in random kernels no lane finds another register's value", "[live_ranges]") {
+TEST_CASE("random kernels keep all live registers", "[live_ranges]") {
   size_t num_shared = 0;
   for (uint64_t seed = 0; seed < 3000; seed++) {
     RandomKernel kernel(seed);
     const size_t num_registers = kernel.registers().size();
     const auto ranges = live_ranges(kernel.flow(), num_registers);
     std::vector<RegisterSlot> rows = assign_rows(ranges, kernel.registers(), 0).rows;
-    // Registers that are never alive have no row: they must not look as if they shared the first.
+    // Registers that are never live have no slot; they must not appear to share the first one.
     for (uint32_t reg = 0; reg < num_registers; reg++)
       if (ranges[reg].is_empty()) rows[reg] = 1u << 20 | reg;
     num_shared += num_registers - std::set<RegisterSlot>(rows.begin(), rows.end()).size();
@@ -385,5 +384,5 @@ TEST_CASE("in random kernels no lane finds another register's value", "[live_ran
       REQUIRE_FALSE(wrong);
     }
   }
-  CHECK(num_shared > 1000);  // else the test shows nothing
+  CHECK(num_shared > 1000);  // otherwise the test is not significant
 }

@@ -1,4 +1,4 @@
-// mbarriers: phases, counts and transactions; in a block and across a cluster.
+// mbarriers: phases, counts and transactions, in a block and across a cluster.
 #include "tests/softgpu/harness.h"
 #include "tests/support/catch.h"
 
@@ -8,7 +8,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
-/// Thread 0 initialises the mbarrier at %b for `count` arrivals; %one is a predicate of thread 0.
+/// Thread 0 initializes the mbarrier at %b for `count` arrivals; %one is the predicate of thread 0.
 std::string with_mbarrier(const std::string &count, const std::string &body) {
   return body_text(1,
                    ".shared .align 8 .b64 bar;\n.reg .b32 %b, %r, %i, %n;\n.reg .b64 %g, %state;\n"
@@ -39,9 +39,9 @@ Outcome run(const std::string &count, const std::string &body, uint32_t num_thre
   return run(with_mbarrier(count, body), out, num_threads);
 }
 
-TEST_CASE("a phase is complete when all have arrived", "[mbarrier]") {
+TEST_CASE("a phase completes after all arrivals", "[mbarrier]") {
   Words out(64);
-  // The last thread arrives after all have looked.
+  // The last thread arrives after all have tested the phase.
   CHECK(run(with_mbarrier("2", "@%one " + kArrive + "bar.sync 0;\n" + test_wait(0) + kStore), out)
             .is_clean());
   CHECK(out[0] == 0);
@@ -53,15 +53,15 @@ TEST_CASE("a phase is complete when all have arrived", "[mbarrier]") {
   CHECK(out[63] == 1);
 }
 
-TEST_CASE("waits that find their phase not complete are counted once", "[mbarrier]") {
+TEST_CASE("waits for an incomplete phase are counted once", "[mbarrier]") {
   const WithOptions with([](Options &o) { o.quantum = 1; });
   Words out(64);
-  // The second warp waits for many turns of the first.
+  // The second warp waits for many iterations of the first.
   std::string turns = "setp.lt.u32 %q, %t, 32;\n@!%q bra come;\n";
   for (int i = 0; i < 20; i++) turns += "add.u32 %i, %t, 1;\n";
   const Kernel kernel(
       with_mbarrier("1", turns + "@%one " + kArrive + "come:\n" + try_wait(0) + try_wait(1)));
-  CHECK(!kernel({.threads = {64, 1, 1}}, out).is_clean());  // the second phase has no end
+  CHECK(!kernel({.threads = {64, 1, 1}}, out).is_clean());  // the second phase never completes
   uint64_t incomplete[2] = {0, 0}, executed[2] = {0, 0};
   const Program &program = kernel.program();
   for (size_t i = 0, n = 0; i < program.source.size(); i++) {
@@ -75,7 +75,7 @@ TEST_CASE("waits that find their phase not complete are counted once", "[mbarrie
   CHECK(executed[1] == 0);
 }
 
-TEST_CASE("a wait returns though nothing is done, and the warp does it itself", "[mbarrier]") {
+TEST_CASE("try_wait returns false so that the warp can complete the phase itself", "[mbarrier]") {
   const std::string poll = "mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;\n";
   const Kernel kernel(with_mbarrier(
       "1", poll + "selp.u32 %r, 1, 0, %q;\n" + kStore + "@%one " + kArrive + try_wait(0)));
@@ -87,7 +87,7 @@ TEST_CASE("a wait returns though nothing is done, and the warp does it itself", 
   }
 }
 
-TEST_CASE("with a seed a wait may return before another warp arrives", "[mbarrier]") {
+TEST_CASE("try_wait may return early with a seed", "[mbarrier]") {
   const Kernel kernel(with_mbarrier(
       "1", "setp.lt.u32 %q, %t, 32;\n@!%q bra come;\n@%one " + kArrive + "ret;\ncome:\n" +
                "mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;\nselp.u32 %r, 1, 0, %q;\n" +
@@ -103,7 +103,7 @@ TEST_CASE("with a seed a wait may return before another warp arrives", "[mbarrie
   CHECK(num_done < 32);
 }
 
-TEST_CASE("a deadlock of waits names all warps", "[mbarrier]") {
+TEST_CASE("a deadlock of mbarrier waits lists all warps", "[mbarrier]") {
   for (uint64_t seed = 0; seed < 4; seed++) {
     const WithOptions with([&](Options &o) { o.seed = seed; });
     const std::string fault = run("1", try_wait(0)).fault;
@@ -114,15 +114,15 @@ TEST_CASE("a deadlock of waits names all warps", "[mbarrier]") {
   }
 }
 
-TEST_CASE("the phase before the first has parity 1, and is complete", "[mbarrier]") {
+TEST_CASE("the phase before the first is complete and has parity 1", "[mbarrier]") {
   Words out(64);
   CHECK(run(with_mbarrier("1", test_wait(1) + kStore), out).is_clean());
   CHECK(out[7] == 1);
 }
 
-TEST_CASE("threads hand on a value by phases", "[mbarrier]") {
+TEST_CASE("phases order values passed between threads", "[mbarrier]") {
   Words out(64);
-  // Warp 0 writes three values, one after the other, each as soon as warp 1 has seen the one before.
+  // Warp 0 writes three values, each after warp 1 has received the previous one.
   const Outcome outcome = run(body_text(1, R"(
     .shared .align 8 .b64 bars[2];
     .shared .b32 value;
@@ -166,7 +166,7 @@ TEST_CASE("threads hand on a value by phases", "[mbarrier]") {
   CHECK(out[0] == 71727);
 }
 
-TEST_CASE("arrivals return the state that they found", "[mbarrier]") {
+TEST_CASE("arrive returns the previous state", "[mbarrier]") {
   Words out(64);
   const std::string body =
       "@%one mbarrier.arrive.shared::cta.b64 %state, [%b];\n"
@@ -178,14 +178,14 @@ TEST_CASE("arrivals return the state that they found", "[mbarrier]") {
   CHECK(out[0] == 1);
 }
 
-TEST_CASE("one arrival may count for several", "[mbarrier]") {
+TEST_CASE("an arrival may have a count", "[mbarrier]") {
   Words out(64);
   const std::string arrive = "mov.u32 %n, 3;\n@%one mbarrier.arrive.shared::cta.b64 _, [%b], %n;\n";
   CHECK(run(with_mbarrier("3", arrive + "bar.sync 0;\n" + test_wait(0) + kStore), out).is_clean());
   CHECK(out[1] == 1);
 }
 
-TEST_CASE("a thread that drops out is not expected again", "[mbarrier]") {
+TEST_CASE("arrive_drop reduces the expected arrivals", "[mbarrier]") {
   Words out(64);
   const std::string body = "@%one mbarrier.arrive_drop.shared::cta.b64 _, [%b];\n@%one " + kArrive +
                            "@%one " + kArrive + "bar.sync 0;\n" + test_wait(1) +
@@ -212,7 +212,7 @@ TEST_CASE("a phase waits for its transactions", "[mbarrier]") {
   CHECK(out[0] == 0);
 }
 
-TEST_CASE("wrong use of an mbarrier is found", "[mbarrier]") {
+TEST_CASE("misuse of an mbarrier is a fault", "[mbarrier]") {
   CHECK(run("64", kArrive).is_clean());
   CHECK(run("63", kArrive + try_wait(0)).is_clean());
   CHECK_THAT(run("40", "@%one mbarrier.arrive.shared::cta.b64 _, [%b], 41;\n").fault,
@@ -237,7 +237,7 @@ TEST_CASE("wrong use of an mbarrier is found", "[mbarrier]") {
              ContainsSubstring("not initialized"));
 }
 
-/// Two blocks; thread 0 of each arrives at the mbarrier of the other, and waits at its own.
+/// Two blocks; thread 0 of each arrives at the mbarrier of the other block and waits at its own.
 std::string exchange(const std::string &rank) {
   return body_text(1, R"(
     .shared .align 8 .b64 bar;
@@ -266,7 +266,7 @@ std::string exchange(const std::string &rank) {
     ret;)");
 }
 
-TEST_CASE("blocks of a cluster arrive at each other's mbarriers", "[mbarrier]") {
+TEST_CASE("blocks of a cluster may arrive at remote mbarriers", "[mbarrier]") {
   Shape shape;
   shape.blocks = {2, 1, 1};
   shape.cluster = {2, 1, 1};
@@ -280,7 +280,7 @@ TEST_CASE("blocks of a cluster arrive at each other's mbarriers", "[mbarrier]") 
   CHECK_THAT(Kernel(exchange("2"))(shape, out).fault, ContainsSubstring("mapa of rank 2"));
 }
 
-TEST_CASE("other blocks see an mbarrier behind a fence or a barrier that releases", "[mbarrier]") {
+TEST_CASE("a remote mbarrier is visible after a fence or a releasing barrier", "[mbarrier]") {
   Shape shape;
   shape.blocks = {2, 1, 1};
   shape.cluster = {2, 1, 1};
@@ -304,7 +304,7 @@ TEST_CASE("other blocks see an mbarrier behind a fence or a barrier that release
   }
 }
 
-TEST_CASE("shared::cta is the own block", "[mbarrier]") {
+TEST_CASE("shared::cta addresses the own block", "[mbarrier]") {
   Shape shape;
   shape.blocks = {2, 1, 1};
   shape.cluster = {2, 1, 1};

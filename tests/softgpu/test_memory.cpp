@@ -1,4 +1,4 @@
-// ld and st: every type, vector and state space, any addresses, and lanes that do not take part.
+// ld and st: all types, vectors and state spaces, any addresses, and inactive lanes.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -11,10 +11,10 @@ namespace softgpu::test {
 namespace {
 
 constexpr int kLanes = 32;
-constexpr size_t kBytes = 4096;  // of the memory that is read or written
+constexpr size_t kBytes = 4096;  // size of the accessed memory
 constexpr uint64_t kBefore = 0x5A5A5A5A5A5A5A5A;
 
-/// How a value of a type is in memory and in a register.
+/// Representation of a type in memory and in a register.
 struct TypeCase {
   const char *type;
   int bytes;
@@ -33,7 +33,7 @@ std::string str(int n) {
   return std::to_string(n);
 }
 
-/// What a register holds after a load of these bytes: 64 bits, those above the register 0.
+/// Returns the register after a load of these bytes as 64 bits; bits above the register are 0.
 uint64_t extended(const TypeCase &c, const std::byte *from) {
   uint64_t value = 0;
   std::memcpy(&value, from, static_cast<size_t>(c.bytes));
@@ -49,7 +49,7 @@ std::vector<std::byte> random_bytes(size_t size, uint32_t seed) {
   return bytes;
 }
 
-/// Where the lanes touch memory: offsets in multiples of `bytes`.
+/// Offsets of the lanes in multiples of `bytes`.
 using Offsets = std::array<uint64_t, kLanes>;
 std::vector<std::pair<std::string, Offsets>> patterns(uint64_t bytes) {
   Offsets consecutive, backwards, strided, same, shuffled, almost;
@@ -68,7 +68,7 @@ std::vector<std::pair<std::string, Offsets>> patterns(uint64_t bytes) {
 }
 constexpr uint32_t kMasks[] = {~0u, 0x1, 0x80000000, 0x0FF0A5C3};
 
-/// The operand of n elements: %v0, or {%v0, %v1}.
+/// Returns the operand for n elements: %v0, or {%v0, %v1}.
 std::string registers(int n) {
   if (n == 1) return "%v0";
   std::string text = "{%v0";
@@ -76,8 +76,8 @@ std::string registers(int n) {
   return text + "}";
 }
 
-/// What the kernels below begin with: %a is the lane's number of p0, %g says whether it takes part
-/// by the bits in p1.
+/// Prologue of the kernels: %a is the lane's number of p0, %g whether it is active, from the bits
+/// in p1.
 std::string begin(const TypeCase &c) {
   return R"(
     .reg .b64 %a, %o, %w; .reg .b32 %m, %s, %x; .reg .b16 %zero; .reg .pred %g;
@@ -90,7 +90,7 @@ std::string begin(const TypeCase &c) {
 }
 }  // namespace
 
-TEST_CASE("ld from global memory") {
+TEST_CASE("ld loads all types from global memory") {
   const int vector = GENERATE(1, 2, 4);
   const TypeCase c = GENERATE(from_range(std::begin(kTypes), std::end(kTypes)));
   if (c.bytes * vector > 16) return;
@@ -110,7 +110,7 @@ TEST_CASE("ld from global memory") {
   body += "mul.lo.u64 %o, %T, " + str(8 * vector) + "; add.s64 %o, %p2, %o;\n";
   for (int e = 0; e < vector; e++) {
     const std::string v = "%v" + str(e);
-    // The upper half of a register of 16 bits must be 0 for what takes two of them.
+    // The upper half of a 16-bit register must be 0 when two are packed.
     if (c.register_bits == 16) body += "mov.b32 %x, {" + v + ", %zero}; cvt.u64.u32 %w, %x;\n";
     if (c.register_bits == 32) body += "cvt.u64.u32 %w, " + v + ";\n";
     if (c.register_bits == 64) body += "mov.b64 %w, " + v + ";\n";
@@ -146,7 +146,7 @@ TEST_CASE("ld from global memory") {
       }
 }
 
-TEST_CASE("st to global memory") {
+TEST_CASE("st stores all types to global memory") {
   const int vector = GENERATE(1, 2, 4);
   const TypeCase c = GENERATE(from_range(std::begin(kTypes), std::end(kTypes)));
   if (c.bytes * vector > 16) return;
@@ -184,8 +184,8 @@ TEST_CASE("st to global memory") {
 
 namespace {
 
-/// A kernel that gives 8 bytes of p2 to each lane of a space, lets the lanes exchange them there,
-/// and writes to p3 what they find; p0 are offsets in multiples of 8.
+/// Returns a kernel that gives each lane 8 bytes of p2 in a state space, exchanges them between
+/// lanes there, and writes the result to p3.  p0 has offsets in multiples of 8.
 std::string through(const std::string &space, const std::string &type, const std::string &write,
                     const std::string &read) {
   const std::string r = type == "u64" ? "%d" : "%x";
@@ -232,7 +232,7 @@ constexpr const char *kLocal = R"(
 
 }  // namespace
 
-TEST_CASE("shared memory by addresses of all kinds") {
+TEST_CASE("shared memory is accessible by any kind of address") {
   check_through(through(kShared, "u64", "st.shared.u64 [%s], %d;", "ld.shared.u64 %d, [%s];"),
                 true);
   check_through(through(kShared, "u32", "st.shared.u32 [%s], %x;", "ld.shared.u32 %x, [%s];"),
@@ -244,14 +244,14 @@ TEST_CASE("shared memory by addresses of all kinds") {
   check_through(through(kShared, "u64", "st.shared.u64 [%s], %d;", "ld.u64 %d, [%q];"), true);
 }
 
-TEST_CASE("local memory is each thread's own") {
+TEST_CASE("local memory is private to a thread") {
   check_through(through(kLocal, "u64", "st.local.u64 [%s], %d;", "ld.local.u64 %d, [%s];"), true,
                 true);
   check_through(through(kLocal, "u64", "st.u64 [%q], %d;", "ld.local.u64 %d, [%s];"), true, true);
   check_through(through(kLocal, "u32", "st.local.u32 [%s], %x;", "ld.u32 %x, [%q];"), false, true);
 }
 
-TEST_CASE("a load may write the register that holds its address") {
+TEST_CASE("a load may overwrite its address register") {
   const Kernel kernel(body_text(2, R"(
     .reg .b64 %a, %b, %o;
     shl.b64 %o, %T, 4; add.s64 %a, %p0, %o;
@@ -266,7 +266,7 @@ TEST_CASE("a load may write the register that holds its address") {
   }
 }
 
-TEST_CASE("parameters are read by symbol and by address") {
+TEST_CASE("parameters are readable by symbol and by address") {
   const Kernel kernel(module_text(".param .u64 out, .param .align 16 .b8 s[64]", R"(
     .reg .b64 %o, %a, %T; .reg .b32 %t, %x, %y, %v<4>;
     mov.u32 %t, %tid.x; cvt.u64.u32 %T, %t;
@@ -285,7 +285,7 @@ TEST_CASE("parameters are read by symbol and by address") {
   }
 }
 
-TEST_CASE("constants and variables of the module") {
+TEST_CASE("constants and module variables are accessible") {
   const Kernel kernel(module_text(".param .u64 out", R"(
     .reg .b64 %o; .reg .b32 %x, %y;
     ld.param.u64 %o, [out]; ld.const.u32 %x, [table+4]; ld.global.u32 %y, [counter];
@@ -299,7 +299,7 @@ TEST_CASE("constants and variables of the module") {
   REQUIRE(out[0] == 44);
 }
 
-TEST_CASE("fences, hints and policies do no harm") {
+TEST_CASE("fences, hints and cache policies have no effect on values") {
   const Kernel kernel(body_text(2, R"(
     .reg .b64 %policy; .reg .b32 %x;
     membar.gl; membar.cta; membar.sys; fence.sc.gpu; fence.acq_rel.cluster;
@@ -316,7 +316,7 @@ TEST_CASE("fences, hints and policies do no harm") {
   REQUIRE(out.values() == std::vector<uint32_t>{1, 2, 3, 7});
 }
 
-TEST_CASE("what ld and st do not have is refused") {
+TEST_CASE("invalid forms of ld and st are rejected") {
   const char *const statement = GENERATE(
       "ld.global.f16 %h, [%p0];", "ld.global.b128 %d, [%p0];", "ld.global.v8.u32 %x, [%p0];",
       "ld.global.v4.u64 {%d, %d, %d, %d}, [%p0];", "ld.global.u64 %x, [%p0];",

@@ -1,4 +1,4 @@
-// cp.async: when copies land, what is there before, and what waits for what.
+// cp.async: completion, contents of the destination before it, and groups.
 #include <numeric>
 #include <set>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kLanes = 32;
 
-/// Each thread copies 16 bytes of its own; %s is where they go, %q where they come from, and LOOK writes what is there to
-/// the next of p1's rows of 32 numbers (the first word of the lane's 16 bytes).
+/// Each thread copies 16 bytes from %q to %s.  LOOK writes the first word of the destination to the
+/// next of p1's rows of 32 numbers.
 std::string copies(std::string body) {
   int row = 0;
   for (size_t at; (at = body.find("LOOK")) != std::string::npos; row++)
@@ -32,7 +32,7 @@ std::vector<uint32_t> input() {
   return values;
 }
 
-/// What each LOOK saw, in every lane.
+/// Returns the values of each LOOK in every lane.
 std::vector<std::vector<uint32_t>> looks(const std::string &body, size_t count) {
   const Kernel kernel(copies(body));
   Buffer<uint32_t> in(input()), out(count * kLanes);
@@ -47,7 +47,7 @@ std::vector<std::vector<uint32_t>> looks(const std::string &body, size_t count) 
 std::vector<uint32_t> all(uint32_t value) {
   return std::vector<uint32_t>(kLanes, value);
 }
-/// The first word of each lane's 16 bytes, plus a number.
+/// Returns the first word of each lane's 16 bytes, plus a number.
 std::vector<uint32_t> firsts(uint32_t offset = 0) {
   std::vector<uint32_t> values(kLanes);
   for (uint32_t l = 0; l < kLanes; l++) values[l] = 1 + 4 * l + offset;
@@ -58,7 +58,7 @@ constexpr const char *kCopy = "cp.async.cg.shared.global [%s], [%q], 16; ";
 
 }  // namespace
 
-TEST_CASE("a copy lands when it is waited for") {
+TEST_CASE("cp.async completes at its wait") {
   const std::string copy = kCopy;
   auto seen = looks(copy + "LOOK; cp.async.commit_group; LOOK; cp.async.wait_group 0; LOOK;", 3);
   REQUIRE(seen[0] == all(kPoison));
@@ -67,14 +67,14 @@ TEST_CASE("a copy lands when it is waited for") {
   seen = looks(copy + "LOOK; cp.async.wait_all; LOOK;", 2);
   REQUIRE(seen[0] == all(kPoison));
   REQUIRE(seen[1] == firsts());
-  // A group that nobody has committed is not waited for.
+  // Uncommitted copies are not waited for.
   seen = looks(
       copy + "cp.async.wait_group 0; LOOK; cp.async.commit_group; cp.async.wait_group 0; LOOK;", 2);
   REQUIRE(seen[0] == all(kPoison));
   REQUIRE(seen[1] == firsts());
 }
 
-TEST_CASE("a wait is for all groups but the newest") {
+TEST_CASE("wait_group excludes the newest groups") {
   const std::string next = "cp.async.commit_group; add.u32 %s, %s, 512; ";
   const std::string back = "sub.u32 %s, %s, 512; LOOK; add.u32 %s, %s, 512; LOOK; ";
   const auto seen =
@@ -90,7 +90,7 @@ TEST_CASE("a wait is for all groups but the newest") {
   REQUIRE(seen[5] == firsts(1));
 }
 
-TEST_CASE("a copy hides what was there until it lands") {
+TEST_CASE("a pending cp.async poisons its destination") {
   const auto seen = looks(
       std::string("st.shared.u32 [%s], 77; LOOK; ") + kCopy + "LOOK; cp.async.wait_all; LOOK;", 3);
   REQUIRE(seen[0] == all(77));
@@ -98,7 +98,7 @@ TEST_CASE("a copy hides what was there until it lands") {
   REQUIRE(seen[2] == firsts());
 }
 
-TEST_CASE("lanes wait for themselves") {
+TEST_CASE("cp.async waits are per lane") {
   const auto seen = looks(std::string(kCopy) + "setp.lt.u32 %g, %t, 10; cp.async.commit_group;" +
                               "@%g cp.async.wait_group 0; LOOK; cp.async.wait_all; LOOK;",
                           2);
@@ -108,7 +108,7 @@ TEST_CASE("lanes wait for themselves") {
   REQUIRE(seen[1] == firsts());
 }
 
-TEST_CASE("bytes that a copy does not read are 0") {
+TEST_CASE("cp.async fills bytes that it does not read with 0") {
   const Kernel kernel(body_text(2, R"(
     .reg .b64 %q; .reg .b32 %s, %x, %v<4>; .shared .align 16 .b8 smem[512];
     mov.u32 %s, smem; shl.b32 %x, %t, 4; add.u32 %s, %s, %x;
@@ -121,7 +121,7 @@ TEST_CASE("bytes that a copy does not read are 0") {
     for (size_t b = 0; b < 16; b++) REQUIRE(out[16 * l + b] == (b < l ? in[b] : std::byte{0}));
 }
 
-TEST_CASE("copies of all sizes, and a predicate that leaves them out") {
+TEST_CASE("cp.async supports all sizes and ignore-src") {
   const std::string size = GENERATE("4", "8", "16");
   const auto seen =
       looks("cp.async.ca.shared.global [%s], [%q], " + size + "; cp.async.wait_all; LOOK;" +
@@ -134,7 +134,7 @@ TEST_CASE("copies of all sizes, and a predicate that leaves them out") {
   REQUIRE(seen[1] == half);
 }
 
-TEST_CASE("copies may land early, and at any time between") {
+TEST_CASE("cp.async may complete early or at random") {
   const std::string body = std::string(kCopy) + "LOOK; cp.async.wait_all; LOOK;";
   {
     const WithOptions with([](Options &o) { o.completion = Completion::kEarly; });
@@ -165,7 +165,7 @@ TEST_CASE("copies may land early, and at any time between") {
   REQUIRE(numbers_landed.size() > 1);
 }
 
-TEST_CASE("a kernel may end before its copies have landed") {
+TEST_CASE("a kernel may end with pending cp.async") {
   looks(std::string(kCopy) + "cp.async.commit_group;", 0);
 }
 

@@ -1,5 +1,5 @@
-// atom and red against plain loops, in global and shared memory, and from several threads of the
-// host at once.
+// atom and red, compared with plain loops, in global and shared memory, and from several host
+// threads at once.
 #include <algorithm>
 #include <bit>
 #include <random>
@@ -27,7 +27,7 @@ uint64_t bits_of(T value) {
   return bits;
 }
 
-/// What memory holds after an operation: plain code per name and type.
+/// Reference: contents of memory after an operation, by name and type.
 template <class T>
 uint64_t integer(const std::string &op, T old, T b, T c) {
   using U = std::make_unsigned_t<T>;
@@ -87,8 +87,8 @@ constexpr AtomicCase kCases[] = {
     {"cas", "b64", 8},    {"cas", "b16", 2},
 };
 
-/// Lane l of a kernel of 20 threads performs the operation on number l % `cells` of p0, with
-/// operands of p1 and p2, and writes what it gets to p3.
+/// Lane l of a kernel with 20 threads performs the operation on number l % `cells` of p0, with
+/// operands from p1 and p2, and stores the result to p3.
 std::string kernel_of(const AtomicCase &c, const std::string &space, bool is_red) {
   const std::string bits = std::to_string(8 * c.bytes), type = std::string(".b") + bits;
   std::string name = is_red ? "red" : "atom";
@@ -142,7 +142,7 @@ uint64_t unpack(const Buffer<std::byte> &packed, size_t i, size_t bytes) {
   return value;
 }
 
-/// Operands for which sums are finite, comparisons sometimes equal, and orders matter.
+/// Returns operands with finite sums, occasional equality, and results that depend on the order.
 uint64_t operand(std::mt19937_64 &random, const std::string &type) {
   const float small = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 8;
   if (type == "f32") return bits_of(small);
@@ -156,7 +156,7 @@ uint64_t operand(std::mt19937_64 &random, const std::string &type) {
 
 }  // namespace
 
-TEST_CASE("atom and red") {
+TEST_CASE("atom and red match plain loops") {
   const AtomicCase c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
   const std::string space = GENERATE("global", "shared", "generic");
   const bool is_red = GENERATE(false, true);
@@ -190,7 +190,7 @@ TEST_CASE("atom and red") {
   }
 }
 
-TEST_CASE("sums of fp32 flush subnormal numbers in global memory, and not in shared memory") {
+TEST_CASE("fp32 atomics flush subnormals in global but not in shared memory") {
   const Kernel kernel(body_text(1, R"(
     .reg .f32 %x; .reg .b32 %s; .shared .align 4 .f32 sum;
     atom.global.add.f32 %x, [%p0], 0f80000001;
@@ -204,7 +204,7 @@ TEST_CASE("sums of fp32 flush subnormal numbers in global memory, and not in sha
   REQUIRE(memory[2] == 0);
 }
 
-TEST_CASE("lanes are served in a random order if there is a seed") {
+TEST_CASE("a seed randomizes the order of lanes in an atomic") {
   const Kernel kernel(body_text(2, R"(
     .reg .b64 %o; .reg .b32 %x;
     atom.global.add.u32 %x, [%p0], 1; shl.b64 %o, %T, 2; add.s64 %o, %p1, %o;
@@ -228,7 +228,7 @@ TEST_CASE("lanes are served in a random order if there is a seed") {
   REQUIRE(orders.size() > 1);
 }
 
-TEST_CASE("threads of the host do not lose atomic operations") {
+TEST_CASE("atomics are not lost between host threads") {
   const WithOptions with([](Options &o) { o.num_threads = 4; });
   const Kernel kernel(body_text(1, R"(
     .reg .b32 %i, %x; .reg .pred %g; .reg .f32 %f;
@@ -242,7 +242,7 @@ TEST_CASE("threads of the host do not lose atomic operations") {
   constexpr uint32_t kTimes = 64 * 32 * 100;
   REQUIRE(memory[0] == kTimes);
   REQUIRE(std::bit_cast<float>(memory[1]) == kTimes);
-  REQUIRE(memory[2] == 0x68000000);  // 2048, where adding 1 to an fp16 ends
+  REQUIRE(memory[2] == 0x68000000);  // 2048, at which adding 1 to an fp16 has no effect
   REQUIRE(memory[3] == kTimes);
 }
 

@@ -1,4 +1,4 @@
-// Sectors and wavefronts per instruction, and reads of what nobody wrote.
+// Sectors and wavefronts per instruction, and reads of uninitialized memory.
 #include <mutex>
 
 #include "tests/softgpu/harness.h"
@@ -10,7 +10,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// The counts of the instruction whose statement contains a text, after one launch with counting on.
+/// Returns the counters of the instruction that contains a text, after one launch.
 AccessCount count_of(const std::string &body, const std::string &text, uint32_t threads = 32) {
   const WithOptions with([](Options &o) { o.counts_memory = true; });
   const Kernel kernel(body_text(1, R"(
@@ -18,7 +18,7 @@ AccessCount count_of(const std::string &body, const std::string &text, uint32_t 
     .shared .align 16 .b8 smem[8192]; mov.u32 %s, smem;
     )" + body + " ret;"));
   Buffer<uint32_t> buffer(4096);
-  // The first 256-byte boundary in it, as of a cudaMalloc.
+  // First 256-byte boundary in the buffer, like an address from cudaMalloc.
   const uint64_t aligned = (buffer.address() + 255) / 256 * 256;
   REQUIRE(kernel({.threads = {threads, 1, 1}}, aligned).is_clean());
   const Program &program = kernel.program();
@@ -29,7 +29,7 @@ AccessCount count_of(const std::string &body, const std::string &text, uint32_t 
   return {};
 }
 
-/// Global, with addresses of %p0 + %t * stride + offset.
+/// Returns the counters of a global access at %p0 + %t * stride + offset.
 AccessCount global_count(const std::string &instruction, int stride, int offset = 0) {
   return count_of("mul.lo.u64 %a, %T, " + std::to_string(stride) +
                       "; add.s64 %a, %a, %p0; add.s64 %a, %a, " + std::to_string(offset) + "; " +
@@ -44,13 +44,13 @@ AccessCount shared_count(const std::string &instruction, int stride) {
 
 }  // namespace
 
-TEST_CASE("sectors of global memory") {
+TEST_CASE("sectors of global accesses are counted") {
   AccessCount c = global_count("ld.global.u32 %x, [%a];", 4);
   REQUIRE(c.requests == 1);
   REQUIRE(c.bytes == 128);
   REQUIRE(c.sectors == 4);
   REQUIRE(c.least_sectors == 4);
-  c = global_count("ld.global.u32 %x, [%a];", 4, 4);  // across one more
+  c = global_count("ld.global.u32 %x, [%a];", 4, 4);  // one more sector
   REQUIRE(c.sectors == 5);
   REQUIRE(c.least_sectors == 4);
   c = global_count("st.global.u32 [%a], %x;", 64);
@@ -60,7 +60,7 @@ TEST_CASE("sectors of global memory") {
   REQUIRE(c.bytes == 512);
   REQUIRE(c.sectors == 16);
   REQUIRE(c.least_sectors == 16);
-  c = global_count("ld.global.u32 %x, [%a];", 0);  // all lanes the same
+  c = global_count("ld.global.u32 %x, [%a];", 0);  // all lanes at the same address
   REQUIRE(c.sectors == 1);
   REQUIRE(c.least_sectors == 1);
   c = global_count("atom.global.add.u32 %x, [%a], 1;", 4);
@@ -70,7 +70,7 @@ TEST_CASE("sectors of global memory") {
   REQUIRE(c.bytes == 384);
 }
 
-TEST_CASE("wavefronts of shared memory") {
+TEST_CASE("wavefronts of shared accesses are counted") {
   AccessCount c = shared_count("ld.shared.u32 %x, [%s];", 4);
   REQUIRE(c.requests == 1);
   REQUIRE(c.bytes == 128);
@@ -92,13 +92,13 @@ TEST_CASE("wavefronts of shared memory") {
   c = shared_count("ld.shared.f64 %d, [%s];", 8);
   REQUIRE(c.wavefronts == 2);
   REQUIRE(c.least_wavefronts == 2);
-  // Generic addresses are counted as what they are.
+  // Generic addresses are counted in their actual space.
   c = count_of("cvta.shared.u64 %a, smem; ld.u32 %x, [%a];", "ld.u32");
   REQUIRE(c.wavefronts == 1);
   REQUIRE(c.sectors == 0);
 }
 
-TEST_CASE("cp.async is counted on both sides") {
+TEST_CASE("cp.async counts global and shared traffic") {
   const AccessCount c = count_of(R"(
     shl.b64 %a, %T, 4; add.s64 %a, %a, %p0; shl.b32 %x, %t, 4; add.u32 %s, %s, %x;
     cp.async.cg.shared.global [%s], [%a], 16; cp.async.wait_all;)",
@@ -109,7 +109,7 @@ TEST_CASE("cp.async is counted on both sides") {
   REQUIRE(c.wavefronts == 4);
 }
 
-TEST_CASE("a sector is counted once, though not all of it is copied") {
+TEST_CASE("a partially copied sector is counted once") {
   const std::string copy = R"(
     shl.b64 %a, %T, 4; add.s64 %a, %a, %p0; shl.b32 %x, %t, 4; add.u32 %s, %s, %x;
     and.b32 %x, %t, 1; shl.b32 %x, %x, 3; add.u32 %x, %x, 8;
@@ -122,7 +122,7 @@ TEST_CASE("a sector is counted once, though not all of it is copied") {
   REQUIRE(c.wavefronts == 4);
 }
 
-TEST_CASE("what lanes share is one, and constants and parameters are not global") {
+TEST_CASE("equal addresses count once, constants and parameters not as global") {
   AccessCount c = count_of("ld.global.u32 %x, [%p0];", "ld.global");
   REQUIRE(c.bytes == 128);
   REQUIRE(c.global_bytes == 4);
@@ -137,7 +137,7 @@ TEST_CASE("what lanes share is one, and constants and parameters are not global"
   REQUIRE(c.global_bytes == 0);
 }
 
-TEST_CASE("bytes are counted without being asked for, sectors are not") {
+TEST_CASE("bytes are always counted, sectors only on request") {
   const Kernel kernel(body_text(1, ".reg .b32 %x; ld.global.u32 %x, [%p0]; ret;"));
   Buffer<uint32_t> buffer(1);
   REQUIRE(kernel({}, buffer).is_clean());
@@ -153,7 +153,7 @@ TEST_CASE("bytes are counted without being asked for, sectors are not") {
 
 namespace {
 
-/// What is found with SOFTGPU_INITCHECK=1, when `written` of the first 64 bytes of a buffer are.
+/// Runs with SOFTGPU_INITCHECK=1; the first `written` of 64 bytes of a buffer are initialized.
 Outcome check(const std::string &body, uint64_t written) {
   const WithOptions with([](Options &o) { o.checks_initialised = true; });
   const Kernel kernel(body_text(1, R"(
@@ -172,7 +172,7 @@ std::string message(const Outcome &outcome) {
 
 }  // namespace
 
-TEST_CASE("global memory that nobody wrote") {
+TEST_CASE("a read of uninitialized global memory is a violation") {
   REQUIRE(check("ld.global.u32 %x, [%p0+60];", 64).is_clean());
   REQUIRE_THAT(message(check("ld.global.u32 %x, [%p0+64];", 64)),
                ContainsSubstring("uninitialized read: 4 of 4 bytes of global memory") &&
@@ -185,13 +185,13 @@ TEST_CASE("global memory that nobody wrote") {
   REQUIRE(check("st.global.u32 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64).is_clean());
   REQUIRE_THAT(message(check("st.global.u16 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64)),
                ContainsSubstring("2 of 4 bytes"));
-  // A violation is not repeated for what an atomic operation has written.
+  // The result of an atomic operation is initialized, so the violation is not repeated.
   REQUIRE(
       check("red.global.add.u32 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64).violations.size() ==
       1);
 }
 
-TEST_CASE("shared memory that nobody wrote") {
+TEST_CASE("a read of uninitialized shared memory is a violation") {
   REQUIRE_THAT(message(check("ld.shared.u32 %x, [%s+16];", 64)),
                ContainsSubstring("4 of 4 bytes of shared memory"));
   REQUIRE(check("st.shared.u32 [%s+16], 1; ld.shared.u32 %x, [%s+16];", 64).is_clean());
@@ -199,10 +199,10 @@ TEST_CASE("shared memory that nobody wrote") {
                ContainsSubstring("1 of 2 bytes"));
 }
 
-TEST_CASE("cp.async writes when it lands, and reads") {
+TEST_CASE("cp.async initializes its destination at completion and checks its source") {
   const std::string copy = "cp.async.cg.shared.global [%s], [%p0], 16; ";
   REQUIRE(check(copy + "cp.async.wait_all; ld.shared.u32 %x, [%s];", 16).is_clean());
-  // Not waited for, though it was written before.
+  // The copy is not waited for; the destination was initialized before.
   REQUIRE_THAT(message(check("st.shared.u32 [%s], 1; " + copy + "ld.shared.u32 %x, [%s];", 16)),
                ContainsSubstring("of shared memory"));
   REQUIRE_THAT(message(check(copy + "cp.async.wait_all;", 12)),
@@ -214,13 +214,13 @@ TEST_CASE("cp.async writes when it lands, and reads") {
       ContainsSubstring("4 of 12 bytes of global memory") && ContainsSubstring("thread 0"));
 }
 
-TEST_CASE("without the option nobody asks who wrote") {
+TEST_CASE("without SOFTGPU_INITCHECK uninitialized reads are not reported") {
   const Kernel kernel(body_text(1, ".reg .b32 %x; ld.global.u32 %x, [%p0]; ret;"));
   Buffer<uint32_t> buffer(1);
   REQUIRE(kernel({}, buffer).is_clean());
 }
 
-TEST_CASE("bits of written bytes") {
+TEST_CASE("WrittenBytes finds uninitialized ranges") {
   WrittenBytes written(1000);
   REQUIRE(written.find_unwritten(0, 1000).count == 1000);
   written.set(3, 130);
@@ -235,7 +235,7 @@ TEST_CASE("bits of written bytes") {
   REQUIRE(written.find_unwritten(0, 1000).count == 0);
 }
 
-TEST_CASE("writes that the async proxy would not see") {
+TEST_CASE("unfenced_writer finds generic writes without a proxy fence") {
   SharedMemory smem;
   smem.reset(0, 256, true);
   std::vector<uint32_t> fences(64, 0);
@@ -243,13 +243,14 @@ TEST_CASE("writes that the async proxy would not see") {
   smem.note_write(33, kReservedSmem + 8, 4);
   REQUIRE(smem.unfenced_writer(kReservedSmem, 8, fences, 0) == -1);
   REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == 33);
-  fences[32] = smem.fence();  // another thread's
+  fences[32] = smem.fence();  // fence of another thread
   REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == 33);
   fences[33] = smem.fence();
   REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == -1);
   smem.note_write(33, kReservedSmem + 8, 4);  // after the fence
   REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == 33);
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, smem.fence()) == -1);  // by the reader
+  // the reader has fenced
+  REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, smem.fence()) == -1);
   smem.note_write(5, kReservedSmem + 40, 16);
   smem.forget_writes(kReservedSmem + 40, 16);
   REQUIRE(smem.unfenced_writer(kReservedSmem, 256, fences, 0) == -1);

@@ -1,4 +1,4 @@
-// What must not be touched, and what the messages say.
+// Invalid accesses and their messages.
 #include <unistd.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ constexpr const char *kRegisters = R"(
   mov.u32 %s, smem;
 )";
 
-/// What becomes of a statement, with a buffer of 1024 bytes at %p0.
+/// Returns the fault of a statement, with a buffer of 1024 bytes at %p0.
 std::string fault_of(const std::string &statements) {
   const Kernel kernel(body_text(1, kRegisters + statements + "\nret;"));
   Buffer<uint32_t> buffer(256);
@@ -32,7 +32,7 @@ using Catch::Matchers::ContainsSubstring;
 
 }  // namespace
 
-TEST_CASE("global memory has bounds") {
+TEST_CASE("an out-of-bounds global access is a fault") {
   REQUIRE(fault_of("ld.global.u32 %x, [%p0+1020];").empty());
   REQUIRE(fault_of("st.global.u8 [%p0+1023], %x;").empty());
   REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+1024];"),
@@ -52,14 +52,14 @@ TEST_CASE("global memory has bounds") {
                ContainsSubstring("no allocation nearby"));
 }
 
-TEST_CASE("an access that goes beyond the end of an allocation") {
+TEST_CASE("an access across the end of an allocation is a fault") {
   const Kernel kernel(body_text(1, ".reg .b64 %a; ld.global.u64 %a, [%p0+1016]; ret;"));
   Buffer<std::byte> buffer(1020);
   REQUIRE_THAT(kernel({}, buffer).fault,
                ContainsSubstring("across the end of a test buffer of 1020 bytes, at 1016"));
 }
 
-TEST_CASE("memory that was freed") {
+TEST_CASE("an access to freed memory is a fault") {
   auto buffer = std::make_unique<Buffer<uint32_t>>(64);
   const uint64_t address = buffer->address();
   const Kernel kernel(body_text(1, ".reg .b32 %x; ld.global.u32 %x, [%p0]; ret;"));
@@ -71,7 +71,7 @@ TEST_CASE("memory that was freed") {
   REQUIRE(kernel({}, address).is_clean());
 }
 
-TEST_CASE("one lane in bounds does not excuse another") {
+TEST_CASE("an out-of-bounds lane is a fault if others are in bounds") {
   const Kernel kernel(body_text(1, R"(
     .reg .b64 %a; .reg .b32 %x;
     shl.b64 %a, %T, 2; add.s64 %a, %p0, %a; ld.global.u32 %x, [%a]; ret;)"));
@@ -80,7 +80,7 @@ TEST_CASE("one lane in bounds does not excuse another") {
   REQUIRE_THAT(kernel({.threads = {64, 1, 1}}, short_by_one).fault,
                ContainsSubstring("kernel test, block 0, thread 63, test.ptx:") &&
                    ContainsSubstring("ld.global.u32 %x, [%a]"));
-  // Lanes that do not take part may point anywhere.
+  // Inactive lanes may have any address.
   REQUIRE(kernel({.threads = {20, 1, 1}}, short_by_one).is_clean());
   REQUIRE(kernel({.blocks = {3, 1, 1}}, whole).is_clean());
 }
@@ -96,7 +96,7 @@ TEST_CASE("messages name the block") {
                ContainsSubstring("block (2, 1, 0), thread 0"));
 }
 
-TEST_CASE("addresses are multiples of the size") {
+TEST_CASE("a misaligned access is a fault") {
   REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+2];"),
                ContainsSubstring("misaligned address 0x") && ContainsSubstring("for 4 bytes"));
   REQUIRE_THAT(fault_of("ld.global.v2.u32 {%x, %x}, [%p0+4];"), ContainsSubstring("for 8 bytes"));
@@ -112,7 +112,7 @@ TEST_CASE("addresses are multiples of the size") {
   REQUIRE(fault_of("ld.global.v2.u16 {%x, %x}, [%p0+4];").empty());
 }
 
-TEST_CASE("shared memory has bounds") {
+TEST_CASE("an out-of-bounds shared access is a fault") {
   REQUIRE(fault_of("ld.shared.u32 %x, [%s+252];").empty());
   REQUIRE(fault_of("st.shared.u32 [%s], %x;").empty());
   REQUIRE_THAT(fault_of("ld.shared.u32 %x, [%s+256];"),
@@ -129,7 +129,7 @@ TEST_CASE("shared memory has bounds") {
                ContainsSubstring("out of bounds of shared"));
 }
 
-TEST_CASE("windows of generic addresses are no global memory") {
+TEST_CASE("ld.global of a generic shared or local address is a fault") {
   REQUIRE_THAT(fault_of("cvta.shared.u64 %a, smem; ld.global.u32 %x, [%a];"),
                ContainsSubstring("generic address of shared memory"));
   REQUIRE_THAT(fault_of("cvta.local.u64 %a, stack; st.global.u32 [%a], %x;"),
@@ -139,7 +139,7 @@ TEST_CASE("windows of generic addresses are no global memory") {
                ContainsSubstring("out of bounds of shared"));
 }
 
-TEST_CASE("local memory and parameters have bounds") {
+TEST_CASE("out-of-bounds local and parameter accesses are faults") {
   REQUIRE(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+12];").empty());
   REQUIRE_THAT(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+16];"),
                ContainsSubstring("out of bounds of local memory: 4 bytes at 16 of 16"));
@@ -151,7 +151,7 @@ TEST_CASE("local memory and parameters have bounds") {
                ContainsSubstring("writes a parameter"));
 }
 
-TEST_CASE("cp.async reads no more than it is asked for") {
+TEST_CASE("cp.async reads only src-size bytes") {
   const char *const at_the_end = "cp.async.cg.shared.global [%s], [%p0+1024], 16, ";
   REQUIRE(fault_of(std::string(at_the_end) + "0;").empty());
   REQUIRE_THAT(fault_of(std::string(at_the_end) + "4;"),
@@ -167,7 +167,7 @@ TEST_CASE("cp.async reads no more than it is asked for") {
 
 namespace {
 
-/// What is written to stderr while it lives.
+/// Captures stderr during its lifetime.
 class Stderr {
  public:
   Stderr() : before_(dup(2)) {
@@ -195,7 +195,7 @@ class Stderr {
 
 }  // namespace
 
-TEST_CASE("all faults and violations are counted, and the first at a place are printed") {
+TEST_CASE("all violations are counted, the first per location are printed") {
   const uint64_t before = num_violations();
   REQUIRE_FALSE(fault_of("ld.global.u32 %x, [%p0+1024];").empty());
   REQUIRE(num_violations() == before + 1);

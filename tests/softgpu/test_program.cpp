@@ -1,5 +1,4 @@
-// Kernels as they are compiled: where variables lie, which constants there are, and that what is
-// compiled computes the right thing.
+// Compiled kernels: locations of variables, constants, and correct results.
 #include <algorithm>
 #include <set>
 
@@ -14,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Runs a kernel in one warp that gets a buffer in %p0 and has its thread in %t and %T; returns the
+/// Runs a kernel in one warp, with a buffer in %p0 and the thread in %t and %T.  Returns the
 /// buffer.
 std::vector<uint32_t> results_of(const std::string &body, size_t size = 32) {
   const Kernel kernel(body_text(1, body));
@@ -25,7 +24,7 @@ std::vector<uint32_t> results_of(const std::string &body, size_t size = 32) {
   return out.values();
 }
 
-/// Stores a 32-bit register at the thread's place.
+/// Stores a 32-bit register to the thread's element.
 const std::string kStore = "shl.b64 %T, %T, 2; add.s64 %T, %T, %p0; st.global.b32 [%T], ";
 
 template <class F>
@@ -37,7 +36,7 @@ std::vector<uint32_t> of_each_thread(F &&f) {
 
 }  // namespace
 
-TEST_CASE("constants have one row each, at the beginning", "[program]") {
+TEST_CASE("constants have one slot each, at the beginning", "[program]") {
   const Kernel kernel(module_text(".param .u64 p, .param .u32 n", R"(
     .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %q<3>; .shared .align 8 .b8 s[24];
     add.s32 %r1, %r2, 5;
@@ -62,7 +61,7 @@ TEST_CASE("constants have one row each, at the beginning", "[program]") {
   CHECK(count(1, ConstantKind::kValue, 1) == 1);
   CHECK(count(8, ConstantKind::kParameter, 0) == 1);
   CHECK(count(8, ConstantKind::kParameter, 8) == 1);
-  CHECK(count(8, ConstantKind::kShared, 0) == 1);  // the offset in [s+4] is the instruction's
+  CHECK(count(8, ConstantKind::kShared, 0) == 1);  // the instruction contains the offset of [s+4]
   CHECK(count(8, ConstantKind::kShared, 8) == 1);
   REQUIRE(program.specials.size() == 1);
   CHECK(program.specials[0].name == "%tid.x");
@@ -82,7 +81,7 @@ TEST_CASE("constants have one row each, at the beginning", "[program]") {
   CHECK(program.register_bytes % 64 == 0);
 }
 
-TEST_CASE("parameters, shared and local variables have their places", "[program]") {
+TEST_CASE("parameters, shared and local variables are laid out by alignment", "[program]") {
   const Kernel kernel(
       module_text(".param .u8 a, .param .align 16 .b8 b[20], .param .u16 c, .param .u64 d",
                   R"(.shared .align 4 .b8 own[6];
@@ -96,7 +95,7 @@ TEST_CASE("parameters, shared and local variables have their places", "[program]
   for (const auto &parameter : program.parameters) offsets.push_back(parameter.offset);
   CHECK(offsets == std::vector<uint32_t>{0, 16, 36, 40});
   CHECK(program.parameter_bytes == 48);
-  CHECK(program.static_smem == 48);  // own and used
+  CHECK(program.static_smem == 48);  // declared in the kernel, and used from the module
   CHECK(program.has_dynamic_smem);
   CHECK(program.dynamic_smem_offset == 128);
   CHECK(program.local_bytes == 32);
@@ -106,7 +105,7 @@ TEST_CASE("parameters, shared and local variables have their places", "[program]
   CHECK(shared == std::set<uint64_t>{0, 16, 136});
 }
 
-TEST_CASE("a kernel says what it needs", "[program]") {
+TEST_CASE("a program records its use of the async proxy", "[program]") {
   const auto uses_async_proxy = [](const std::string &body) {
     return Kernel(body_text(1, body)).program().uses_async_proxy;
   };
@@ -118,7 +117,7 @@ TEST_CASE("a kernel says what it needs", "[program]") {
                        "[%m, {%s}], [%s];"));
 }
 
-TEST_CASE("what cannot be compiled is said with its place", "[program]") {
+TEST_CASE("a compile error names its location", "[program]") {
   const auto compile_body = [](const std::string &body) { Kernel(module_text("", body)); };
   CHECK_THROWS_WITH(
       compile_body("\nnonsense.b32;"),
@@ -134,7 +133,7 @@ TEST_CASE("what cannot be compiled is said with its place", "[program]") {
                     ContainsSubstring("destination"));
 }
 
-TEST_CASE("numbers become what the instruction takes", "[program]") {
+TEST_CASE("immediates convert to the type of the instruction", "[program]") {
   const auto result = [](const std::string &body) {
     return results_of(".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .f64 %d<4>; .reg .b64 %rd<4>;" +
                       body + kStore + "%r1;")[0];
@@ -147,7 +146,7 @@ TEST_CASE("numbers become what the instruction takes", "[program]") {
   CHECK(result("mov.u64 %rd1, -2; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r1, %rd1;") == 0xFFFFFFFF);
 }
 
-TEST_CASE("calls in loops, with results", "[program]") {
+TEST_CASE("function calls in loops return results", "[program]") {
   const Kernel kernel(module_text(".param .u64 p0", R"(
     .reg .b32 %r<5>; .reg .b64 %rd<4>; .reg .pred %q<2>;
     mov.u32 %r1, %tid.x;
@@ -193,8 +192,8 @@ ODD:
         }));
 }
 
-TEST_CASE("lanes that take different ways keep their registers", "[program]") {
-  // The arms use registers of their own, which share rows, while the others wait; %r1 lives through
+TEST_CASE("diverged lanes keep their registers", "[program]") {
+  // The arms use separate registers, which share slots, while the other lanes wait; %r1 is live in
   // both.
   const auto results = results_of(R"(
     .reg .b32 %r<20>; .reg .pred %q<3>;
@@ -220,7 +219,7 @@ DONE:)" + kStore + "%r1;");
         }));
 }
 
-TEST_CASE("tables of branches lead where they say", "[program]") {
+TEST_CASE("branch tables lead to their labels", "[program]") {
   const auto results = results_of(R"(
     .reg .b32 %r<3>;
     T: .branchtargets A, B, C, A;
@@ -235,7 +234,7 @@ TEST_CASE("tables of branches lead where they say", "[program]") {
         }));
 }
 
-TEST_CASE("the carry and what is discarded", "[program]") {
+TEST_CASE("the carry flag survives other statements, and _ discards a result", "[program]") {
   const auto results = results_of(R"(
     .reg .b32 %r<5>; .reg .pred %q<2>;
     add.cc.u32 %r1, %t, 0xFFFFFFF0;
@@ -249,11 +248,11 @@ TEST_CASE("the carry and what is discarded", "[program]") {
         of_each_thread([](uint32_t t) -> uint32_t { return (t > 15) + (t > 3 ? 20 : 10); }));
 }
 
-// ---- Sabotage
+// ---- Mutations
 
 namespace {
 
-/// What the edit makes of each of these instructions of a kernel.
+/// Returns the instructions after an edit.
 std::vector<std::string> edited(const std::string &edit, std::vector<std::string> statements,
                                 const std::string &kernel = "gemm<int>(Args)") {
   const ptx::Rewrite rewrite = make_edit(edit, kernel);
@@ -264,7 +263,7 @@ std::vector<std::string> edited(const std::string &edit, std::vector<std::string
 
 }  // namespace
 
-TEST_CASE("edits", "[program]") {
+TEST_CASE("SOFTGPU_EDIT selects and changes statements", "[program]") {
   using Lines = std::vector<std::string>;
   const Lines code = {"bar.sync 0", "@%p1 bra L1", "bar.sync 1", "add.s32 %r1, %r1, 1"};
   CHECK(edited("", code) == code);
@@ -284,7 +283,7 @@ TEST_CASE("edits", "[program]") {
   }
 }
 
-TEST_CASE("an edit changes what is compiled", "[program]") {
+TEST_CASE("SOFTGPU_EDIT changes the compiled kernel", "[program]") {
   const std::string body =
       ".reg .b32 %r<2>; mov.u32\t%r1, 1;\nadd.s32 \t%r1, %r1, 1;" + kStore + "%r1;";
   CHECK(results_of(body)[0] == 2);

@@ -1,4 +1,4 @@
-// The text of PTX modules: what is found in it, and what is refused.
+// Parser for PTX modules: results and errors.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,7 +18,7 @@ Module read_module(const std::string &text) {
                                       ".version 8.3\n.target sm_90a\n.address_size 64\n" + text));
 }
 
-/// A body together with the module whose text its statements are views of.
+/// A body and the module that its statements refer to.
 struct Read {
   Module module;
   Body body;
@@ -42,7 +42,7 @@ Operand operand_of(const std::string &text) {
   return read_body(kRegisters + "test.b32 " + text + ";")[0].operands.at(0);
 }
 
-/// The opcodes of a body with dots between their parts, without the return at its end.
+/// Returns the opcodes of a body, with dots between their parts, without the final return.
 std::vector<std::string> opcodes(const Body &body) {
   std::vector<std::string> all;
   for (const Statement &s : body.statements) {
@@ -58,7 +58,7 @@ std::vector<std::string> opcodes(const Body &body) {
 
 }  // namespace
 
-TEST_CASE("a module says what it declares", "[ptx]") {
+TEST_CASE("parse_module returns the declarations", "[ptx]") {
   const Module module = read_module(R"(
 // .visible .entry commented_out() { }
 .extern .shared .align 1024 .b8 dynamic[];
@@ -121,7 +121,7 @@ TEST_CASE("a module says what it declares", "[ptx]") {
   REQUIRE(first.parameters.size() == 3);
   CHECK(first.parameters[0].size == 4);
   CHECK(first.parameters[1].size == 8);
-  CHECK(first.parameters[1].alignment == 8);  // 16 is that of what it points to
+  CHECK(first.parameters[1].alignment == 8);  // 16 is the alignment of the pointer's target
   CHECK(first.parameters[2].size == 128);
   CHECK(first.parameters[2].alignment == 128);
   const Entry &second = module.entries.at("second");
@@ -130,13 +130,13 @@ TEST_CASE("a module says what it declares", "[ptx]") {
   CHECK(second.max_cluster == 0);
 }
 
-TEST_CASE("lines of statements are those of the file", "[ptx]") {
+TEST_CASE("statements have the line numbers of the file", "[ptx]") {
   const Read read = read_body("\n{ /* a\nb */ }\n  bar.sync\n 0;\n// x\nexit;");
   CHECK(read[0].line == 4 + 4);
   CHECK(read[1].line == 4 + 7);
 }
 
-TEST_CASE("a module made with -lineinfo is read", "[ptx]") {
+TEST_CASE("a module compiled with -lineinfo is accepted", "[ptx]") {
   const Read read = read_kernel(R"(
 .file 1 "/a{b/c.cu", 1700000000, 123
 .visible .entry k()
@@ -196,8 +196,8 @@ TEST_CASE("operands", "[ptx]") {
     CHECK(operand_of("%p1").width == 1);
     CHECK(operand_of("!%p1").is_negated);
     CHECK(operand_of("%r1").reg != operand_of("%r11").reg);
-    CHECK(operand_of("%r12").kind == OperandKind::kSpecial);  // beyond the range
-    CHECK(operand_of("%r01").kind == OperandKind::kSpecial);  // of no range
+    CHECK(operand_of("%r12").kind == OperandKind::kSpecial);  // beyond the declared range
+    CHECK(operand_of("%r01").kind == OperandKind::kSpecial);  // not a name of the range
     CHECK(operand_of("%tid.x").name == "%tid.x");
     CHECK(operand_of("_").kind == OperandKind::kDiscard);
   }
@@ -273,7 +273,7 @@ TEST_CASE("opcodes and guards", "[ptx]") {
   CHECK_THROWS_AS(read_body(kRegisters + "@%nothing exit;"), Error);
 }
 
-TEST_CASE("a block hides names of the blocks around it", "[ptx]") {
+TEST_CASE("a block hides names of enclosing blocks", "[ptx]") {
   const Read read = read_body(R"(
     .reg .b32 x, y<3>;
     .shared .b32 s;
@@ -301,7 +301,7 @@ TEST_CASE("a block hides names of the blocks around it", "[ptx]") {
   CHECK(read.body.shared_bytes == 16);
 }
 
-TEST_CASE("labels of the same name in several blocks", "[ptx]") {
+TEST_CASE("equal labels in several blocks are distinct", "[ptx]") {
   const Read read = read_body(R"(
     .reg .pred %p;
     AGAIN: nop;
@@ -317,7 +317,7 @@ TEST_CASE("labels of the same name in several blocks", "[ptx]") {
   CHECK_THROWS_WITH(read_body("{ HERE: nop; } bra HERE;"), ContainsSubstring("unknown label HERE"));
 }
 
-TEST_CASE("tables of branches", "[ptx]") {
+TEST_CASE("branch tables are parsed", "[ptx]") {
   const Read read = read_body(R"(
     .reg .b32 %r<2>;
     $T: .branchtargets $B, $A, $B;
@@ -337,7 +337,7 @@ TEST_CASE("tables of branches", "[ptx]") {
   CHECK_THROWS_AS(read_body("T: .branchtargets T; bra T;"), Error);
 }
 
-TEST_CASE("a function is expanded where it is called", "[ptx]") {
+TEST_CASE("a called function is inlined", "[ptx]") {
   const Read read = read_kernel(R"(
 .func (.param .b32 f_result) twice(.param .b32 f_x)
 {
@@ -376,7 +376,7 @@ LOOP:
                                              "st.param.b32", "st.shared.b32", "bra"};
   std::vector<std::string> expected = function;
   expected.push_back("ld.param.b32");
-  expected.push_back("bra");  // around the call that is not made
+  expected.push_back("bra");  // skips the call
   expected.insert(expected.end(), function.begin(), function.end());
   expected.push_back("bra");
   REQUIRE(opcodes(read.body) == expected);
@@ -389,18 +389,19 @@ LOOP:
   CHECK(target(9) == 9);
   CHECK(target(13) == 14);
   CHECK(target(14) == 0);
-  // Registers are others in each call; parameters are the variables of the caller.
+  // Registers differ between calls; parameters are variables of the caller.
   CHECK(read[0].operands[0].reg != read[8].operands[0].reg);
   CHECK(read[3].operands[0].name == read[6].operands[1].name);
   CHECK(read[0].operands[1].name != read[3].operands[0].name);
-  // A shared variable of a function is one for all calls; local ones of blocks that have ended
-  // share their place.
+  // Shared variables of a function are common to all calls; local variables of blocks that have
+  // ended share memory.
   CHECK(read[4].operands[0].name == read[12].operands[0].name);
   CHECK(read.body.shared.size() == 1);
   CHECK(read.body.local_bytes == 24);
 }
 
-TEST_CASE("calls that are not expanded", "[ptx]") {
+TEST_CASE("vprintf is ignored, __assertfail traps, and other external calls are rejected",
+          "[ptx]") {
   const Read read = read_body(R"(
     .reg .pred %p<2>; .reg .b64 %rd<2>; .param .b64 a; .param .b32 r;
     call.uni (r), vprintf, (a, a);
@@ -417,7 +418,7 @@ TEST_CASE("calls that are not expanded", "[ptx]") {
                     ContainsSubstring("number of parameters"));
 }
 
-TEST_CASE("statements can be rewritten before they are read", "[ptx]") {
+TEST_CASE("statements can be rewritten before they are parsed", "[ptx]") {
   std::vector<std::string> shown;
   const Read read = read_body(".reg .b32 %r<3>;\nadd.s32 \t%r1,\n %r2, 1;\nbar.sync 0;\nexit;",
                               [&](const std::string &statement) -> std::optional<std::string> {
@@ -431,7 +432,7 @@ TEST_CASE("statements can be rewritten before they are read", "[ptx]") {
   CHECK(read[0].operands[2].bits == 2);
 }
 
-TEST_CASE("what is wrong in a text is said with file and line", "[ptx]") {
+TEST_CASE("a syntax error names file and line", "[ptx]") {
   CHECK_THROWS_WITH(read_module("\n.nonsense 5;"),
                     ContainsSubstring("test.ptx:5: ") && ContainsSubstring(".nonsense"));
   CHECK_THROWS_WITH(read_body("\nadd.s32 [;"), ContainsSubstring("test.ptx:6: "));

@@ -1,4 +1,4 @@
-// Races of threads for shared memory: each instruction that orders memory is there, and then it is left out.
+// Races of threads on shared memory, with and without each instruction that orders memory.
 #include "tests/softgpu/race_kernel.h"
 #include "tests/support/catch.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// A race without some instructions, and none with them.
+/// Checks that there is a race without some instructions and none with them.
 void check_needed(const std::string &before, const std::string &needed, const std::string &after,
                   uint32_t num_threads = 64, uint32_t cluster = 1) {
   INFO(before << "    >>> " << needed << after);
@@ -28,7 +28,7 @@ TEST_CASE("race: bar.sync orders the threads of a block", "[race]") {
   CHECK(race(kWriteOwn + kReadOwn + kWriteOwn).is_clean());
 }
 
-TEST_CASE("race: the report names both", "[race]") {
+TEST_CASE("race: the report names both accesses", "[race]") {
   const Outcome outcome = race(kWriteOwn + "setp.eq.u32 %q, %t, 5;\n@%q " + kReadNext);
   REQUIRE(outcome.violations.size() == 1);
   const std::string &message = outcome.violations[0];
@@ -40,43 +40,44 @@ TEST_CASE("race: the report names both", "[race]") {
   CHECK_THAT(message, ContainsSubstring("ld.shared.u32 %v, [%next]"));
 }
 
-TEST_CASE("race: what one barrier gave, another passes on", "[race]") {
-  // Warp 0 to 1 by barrier 1, warp 1 to 2 by barrier 2.
+TEST_CASE("race: order is transitive over several barriers", "[race]") {
+  // Barrier 1 orders warp 0 before warp 1, barrier 2 orders warp 1 before warp 2.
   const auto body = [](const std::string &first, const std::string &second) {
     return "setp.eq.u32 %q, %w, 0;\n@%q st.shared.u32 [%own], 1;\n@%q " + first +
            "setp.eq.u32 %q, %w, 1;\n@%q bar.sync 1, 64;\n@%q " + second +
            "setp.eq.u32 %q, %w, 2;\n@%q bar.sync 2, 64;\n@%q ld.shared.u32 %v, [%first];\n";
   };
   CHECK(race(body("bar.arrive 1, 64;\n", "bar.arrive 2, 64;\n"), 96).is_clean());
-  // Who arrives releases, and learns nothing: here warp 0 reads what warp 1 wrote before its own arrival.
+  // An arrival releases but does not acquire: warp 0 reads data that warp 1 wrote before its own
+  // arrival.
   CHECK(
       is_race(race("setp.eq.u32 %q, %w, 1;\n@%q st.shared.u32 [%own], 1;\n@%q bar.sync 1, 64;\n"
                    "setp.eq.u32 %q, %w, 0;\n@%q bar.arrive 1, 64;\n@%q ld.shared.u32 %v, "
                    "[%first+128];\n")));
-  // A write behind the arrival is not released by it.
+  // An arrival does not release later writes.
   CHECK(
       is_race(race("setp.eq.u32 %q, %w, 0;\n@%q bar.arrive 1, 64;\n@%q st.shared.u32 [%own], 1;\n"
                    "setp.eq.u32 %q, %w, 1;\n@%q bar.sync 1, 64;\n@%q ld.shared.u32 %v, "
                    "[%first];\n")));
 }
 
-TEST_CASE("race: bar.warp.sync orders the lanes of its mask alone", "[race]") {
+TEST_CASE("race: bar.warp.sync orders only the lanes of its mask", "[race]") {
   const std::string read_next_lane = R"(
     xor.b32 %x, %t, 1;
     mad.lo.u32 %next, %x, 4, %first;
   )" + kReadNext;
   check_needed(kWriteOwn, "bar.warp.sync -1;\n", read_next_lane);
-  // Halves of the warp: the other lane is in the own half, or in the other one.
+  // Masks of half warps: the other lane is in the same half, or in the other one.
   const std::string halves =
       "setp.lt.u32 %q, %x, 16;\nselp.b32 %x, 0xffff, 0xffff0000, %q;\n"
       "bar.warp.sync %x;\n";
   CHECK(race(kWriteOwn + halves + read_next_lane).is_clean());
   CHECK(is_race(race(kWriteOwn + halves +
                      "xor.b32 %x, %t, 16;\nmad.lo.u32 %next, %x, 4, %first;\n" + kReadNext)));
-  CHECK(is_race(race(kWriteOwn + "bar.warp.sync -1;\n" + kReadNext)));  // of the other warp
+  CHECK(is_race(race(kWriteOwn + "bar.warp.sync -1;\n" + kReadNext)));  // lane of the other warp
 }
 
-TEST_CASE("race: exchanging values orders no memory", "[race]") {
+TEST_CASE("race: exchanges between lanes do not order memory", "[race]") {
   const std::string read_next_lane =
       "xor.b32 %x, %t, 1;\nmad.lo.u32 %next, %x, 4, %first;\n" + kReadNext;
   for (const char *exchange :
@@ -85,8 +86,8 @@ TEST_CASE("race: exchanging values orders no memory", "[race]") {
     CHECK(is_race(race(kWriteOwn + exchange + read_next_lane)));
 }
 
-TEST_CASE("race: every concurrent reader is remembered", "[race]") {
-  // All read word 0, and lanes of either warp that did not wait for the others overwrite it.
+TEST_CASE("race: all concurrent readers are tracked", "[race]") {
+  // All lanes read word 0; lanes of either warp that did not wait for the others overwrite it.
   const std::string read = "ld.shared.u32 %v, [%first];\n",
                     write = "@%one st.shared.u32 [%first], 1;\n";
   check_needed(read, kBarrier, write);
@@ -94,7 +95,7 @@ TEST_CASE("race: every concurrent reader is remembered", "[race]") {
   check_needed(read + kBarrier + read, "bar.warp.sync -1;\n", write, 32);
 }
 
-TEST_CASE("race: parts of a word are told apart", "[race]") {
+TEST_CASE("race: parts of a word are distinguished", "[race]") {
   const std::string halves = "mad.lo.u32 %own, %t, 2, %first;\ncvt.u16.u32 %h, %t;\n";
   const std::string declare = ".reg .b16 %h;\n" + halves + "st.shared.u16 [%own], %h;\n";
   CHECK(race(declare + "ld.shared.u16 %h, [%own];\n").is_clean());
@@ -110,7 +111,7 @@ TEST_CASE("race: lanes of one statement may write the same value", "[race]") {
   REQUIRE(outcome.violations.size() == 1);
   CHECK_THAT(outcome.violations[0],
              ContainsSubstring("race: thread 0 concurrently writes a different value to byte 0"));
-  // Of two warps it is a race.
+  // Two warps race.
   CHECK(is_race(race("mov.u32 %v, 3;\nst.shared.u32 [%first], %v;\n")));
 }
 
@@ -124,20 +125,20 @@ TEST_CASE("race: barrier.cluster orders the blocks of a cluster", "[race]") {
   const std::string relaxed = "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait;\n";
   CHECK(is_race(race(kWriteOwn + relaxed + read_other, 64, 2)));
   check_needed(kWriteOwn, "fence.acq_rel.cluster;\n", relaxed + read_other, 64, 2);
-  CHECK(is_race(race(kWriteOwn + kBarrier + read_other, 64, 2)));  // of the block alone
+  CHECK(is_race(race(kWriteOwn + kBarrier + read_other, 64, 2)));  // barrier of the block only
 }
 
-TEST_CASE("race: atomics race with others alone", "[race]") {
+TEST_CASE("race: atomics conflict only with other kinds of access", "[race]") {
   const std::string add = "atom.shared.add.u32 %v, [%first], 1;\n";
   CHECK(race(add + "red.shared.max.u32 [%first], 9;\n").is_clean());
   check_needed("@%one st.shared.u32 [%first], 0;\n", kBarrier, add);
   check_needed(add, kBarrier, "ld.shared.u32 %v, [%first];\n");
   CHECK(race(add + "ld.volatile.shared.u32 %v, [%first];\n").is_clean());
-  // Each of them is remembered, not the last alone.
+  // All atomics are remembered, not only the last one.
   check_needed(add + "bar.warp.sync -1;\n", kBarrier, "@%one st.shared.u32 [%first], 0;\n");
 }
 
-/// Warp 0 writes word 64 and then the flag, warp 1 spins until it sees it, and reads.
+/// Warp 0 writes word 64 and then the flag; warp 1 polls the flag and reads the word.
 std::string by_flag(const std::string &space, const std::string &write, const std::string &read) {
   const std::string flag = space == "shared" ? "[%first]" : "[%p0]";
   const auto put = [&](std::string text) {
@@ -161,7 +162,7 @@ std::string by_flag(const std::string &space, const std::string &write, const st
   )";
 }
 
-TEST_CASE("race: flags order memory by their fences", "[race]") {
+TEST_CASE("race: flags order memory through fences", "[race]") {
   const auto run = [](const std::string &space, const std::string &write, const std::string &read,
                       const std::string &after) {
     std::string body = by_flag(space, write, read);
@@ -181,7 +182,7 @@ TEST_CASE("race: flags order memory by their fences", "[race]") {
     CHECK(run(space, release, acquire, "").is_clean());
     CHECK(is_race(run(space, set, acquire, "")));
     CHECK(is_race(run(space, release, get, "")));
-    // Tickets.
+    // Atomic counters.
     const std::string add = "atom.add." + space + ".u32 %v, FLAG, 1;\n",
                       look = "atom.or." + space + ".b32 %v, FLAG, 0;\n";
     CHECK(run(space, fence + add, look, fence).is_clean());
@@ -192,7 +193,8 @@ TEST_CASE("race: flags order memory by their fences", "[race]") {
   }
 }
 
-TEST_CASE("race: the lanes of ldmatrix and stmatrix have what is in their registers", "[race]") {
+TEST_CASE("race: ldmatrix and stmatrix access memory for the lanes that own the elements",
+          "[race]") {
   const std::string rows = "mad.lo.u32 %x, %t, 16, %first;\n",
                     load = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [%x];\n",
                     store = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%x], {%v};\n";
@@ -203,12 +205,12 @@ TEST_CASE("race: the lanes of ldmatrix and stmatrix have what is in their regist
   check_needed(other + "st.shared.u32 [%next], %t;\n", "bar.warp.sync -1;\n", rows + load, 32);
   check_needed(other + rows + store, "bar.warp.sync -1;\n", kReadNext, 32);
   check_needed(other + rows + load, "bar.warp.sync -1;\n", "st.shared.u32 [%next], %t;\n", 32);
-  // Transposed, two lanes have halves of a word.
+  // Transposed, two lanes hold halves of a word.
   check_needed(kWriteOwn + rows, "bar.warp.sync -1;\n",
                "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%v}, [%x];\n", 32);
 }
 
-TEST_CASE("race: nobody knows which lane has which element of a wmma", "[race]") {
+TEST_CASE("race: each lane of wmma counts as accessing all elements", "[race]") {
   const std::string registers = "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}";
   const std::string declare = ".reg .f32 %f<8>;\nmov.u32 %x, 16;\n",
                     load = "wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 " + registers +

@@ -1,4 +1,4 @@
-// Races with what works asynchronously: cp.async, mbarriers, bulk copies and wgmma.
+// Races with asynchronous operations: cp.async, mbarriers, bulk copies and wgmma.
 #include "tests/softgpu/race_kernel.h"
 #include "tests/softgpu/wgmma_kernel.h"
 #include "tests/support/catch.h"
@@ -18,25 +18,25 @@ std::string wait(int num_pending) {
   return "cp.async.wait_group " + std::to_string(num_pending) + ";\n";
 }
 
-TEST_CASE("race: a copy of cp.async is its thread's after the wait", "[race]") {
+TEST_CASE("race: a wait orders cp.async before its thread", "[race]") {
   CHECK(race(kCopy + kCommit + wait(0) + kReadCopy).is_clean());
   CHECK(race(kCopy + "cp.async.wait_all;\n" + kReadCopy).is_clean());
   CHECK(is_race(race(kCopy + kCommit + kReadCopy)));
   CHECK(is_race(race(kCopy + kCommit + wait(1) + kReadCopy)));
-  CHECK(is_race(race(kCopy + wait(0) + kReadCopy)));  // of no group
-  // It may write as soon as it is started, and until it is waited for.
+  CHECK(is_race(race(kCopy + wait(0) + kReadCopy)));  // no committed group
+  // The copy may write from its issue until the wait.
   CHECK(is_race(race(kCopy + "st.shared.u32 [%x], 1;\n" + kCommit + wait(0))));
   CHECK(race("mad.lo.u32 %x, %t, 16, %first;\nst.shared.u32 [%x], 1;\n" + kCopy).is_clean());
 }
 
-TEST_CASE("race: a wait covers the older groups", "[race]") {
+TEST_CASE("race: a wait covers only the older groups", "[race]") {
   const std::string both =
       kCopy + kCommit + "cp.async.cg.shared.global [%x+4096], [%g], 16;\n" + kCommit + wait(1);
   CHECK(race(both + kReadCopy).is_clean());
   CHECK(is_race(race(both + kReadCopy + "ld.shared.u32 %v, [%x+4096];\n")));
 }
 
-TEST_CASE("race: copies of other threads need a barrier behind their waits", "[race]") {
+TEST_CASE("race: copies of other threads require a barrier after their waits", "[race]") {
   const std::string read_next =
       "xor.b32 %x, %t, 33;\nmad.lo.u32 %x, %x, 16, %first;\nld.shared.u32 %v, [%x];\n";
   CHECK(race(kCopy + kCommit + wait(0) + kBarrier + read_next).is_clean());
@@ -57,7 +57,7 @@ std::string wait_for(int parity, const std::string &label, const std::string &or
          std::to_string(parity) + ";\n@!%q bra " + label + ";\n";
 }
 
-TEST_CASE("race: an mbarrier orders what was before an arrival and behind a wait", "[race]") {
+TEST_CASE("race: an mbarrier orders accesses before an arrival and after a wait", "[race]") {
   const std::string begin = initialise(64) + kBarrier;
   CHECK(race(begin + kWriteOwn + kArrive + wait_for(0, "w") + kReadNext).is_clean());
   CHECK(is_race(race(begin + kWriteOwn + kArrive + kReadNext)));
@@ -71,23 +71,23 @@ TEST_CASE("race: an mbarrier orders what was before an arrival and behind a wait
             .is_clean());
 }
 
-/// Of another lane of the other warp.
+/// Reads the word of a lane in the other warp.
 const std::string kReadOther =
     "xor.b32 %x, %t, 33;\nmad.lo.u32 %x, %x, 4, %first;\nld.shared.u32 %v, [%x];\n";
 
-TEST_CASE("race: one lane arrives for its warp", "[race]") {
+TEST_CASE("race: one lane may arrive for its warp after bar.warp.sync", "[race]") {
   const std::string begin = initialise(2) + kBarrier + kReadOther, arrive = "@%lane0 " + kArrive;
   CHECK(race(begin + "bar.warp.sync -1;\n" + arrive + wait_for(0, "w") + kWriteOwn).is_clean());
   CHECK(is_race(race(begin + arrive + wait_for(0, "w") + kWriteOwn)));
-  // And one lane waits for it.
+  // Only one lane waits.
   const std::string one_waits = "@!%lane0 bra behind;\n" + wait_for(0, "w") + "behind:\n";
   const std::string released = begin + "bar.warp.sync -1;\n" + arrive + one_waits;
   CHECK(race(released + "bar.warp.sync -1;\n" + kWriteOwn).is_clean());
   CHECK(is_race(race(released + kWriteOwn)));
 }
 
-TEST_CASE("race: a phase orders what was released in it, and not behind it", "[race]") {
-  // Warp 0 arrives for phase 0, writes, and arrives for phase 1; warp 1 reads after either.
+TEST_CASE("race: a phase orders only accesses released in it", "[race]") {
+  // Warp 0 arrives for phase 0, writes, and arrives for phase 1; warp 1 reads after either phase.
   const auto body = [](int parity) {
     return initialise(32) + kBarrier + "setp.eq.u32 %q, %w, 1;\n@%q bra reader;\n" + kArrive +
            wait_for(0, "first") + kWriteOwn + kArrive + "bra done;\nreader:\n" +
@@ -98,10 +98,10 @@ TEST_CASE("race: a phase orders what was released in it, and not behind it", "[r
              kArrive + "bra done;\nreader:\n" + wait_for(0, "w") +
              "ld.shared.u32 %v, [%own+-128];\ndone:\n")
             .is_clean());
-  CHECK(is_race(race(body(1))));  // which the first phase passes, as the one before it
+  CHECK(is_race(race(body(1))));  // a wait for parity 1 passes while phase 0 is incomplete
 }
 
-TEST_CASE("race: mbarriers are initialised before others use them", "[race]") {
+TEST_CASE("race: an mbarrier must be initialized before other threads use it", "[race]") {
   CHECK(race(initialise(64) + kBarrier + kArrive).is_clean());
   const Outcome outcome = race(initialise(64) + "setp.lt.u32 %q, %t, 2;\n@%q " + kArrive);
   CHECK(is_race(outcome));
@@ -116,7 +116,7 @@ const std::string kLoad =
                       "[%b];\n",
                   kLoadBegin = initialise(1) + "fence.mbarrier_init.release.cluster;\n" + kBarrier;
 
-TEST_CASE("race: a bulk load is there after a wait for its phase", "[race]") {
+TEST_CASE("race: a wait for the phase orders a bulk load before its readers", "[race]") {
   CHECK(race(kLoadBegin + kLoad + wait_for(0, "w") + kReadNext).is_clean());
   CHECK(is_race(race(kLoadBegin + kLoad + kReadOwn)));
   // One warp has waited, the other has not.
@@ -126,13 +126,13 @@ TEST_CASE("race: a bulk load is there after a wait for its phase", "[race]") {
   CHECK(is_race(race(kLoadBegin + kLoad + one_waits + kReadNext)));
 }
 
-TEST_CASE("race: a bulk load overwrites what others have read", "[race]") {
+TEST_CASE("race: a bulk load must follow reads of its destination", "[race]") {
   const std::string body = kLoadBegin + kReadNext;
   CHECK(race(body + kBarrier + kLoad + wait_for(0, "w")).is_clean());
   CHECK(is_race(race(body + kLoad + wait_for(0, "w"))));
 }
 
-TEST_CASE("race: a bulk store reads until its thread has waited", "[race]") {
+TEST_CASE("race: a bulk store reads until the wait of its thread", "[race]") {
   const std::string begin = kWriteOwn + "fence.proxy.async.shared::cta;\n" + kBarrier +
                             "@%one cp.async.bulk.global.shared::cta.bulk_group [%p0], [%first], "
                             "256;\n@%one cp.async.bulk.commit_group;\n",
@@ -145,7 +145,7 @@ TEST_CASE("race: a bulk store reads until its thread has waited", "[race]") {
     CHECK(is_race(race(begin + wait + write)));
     CHECK(is_race(race(begin + kBarrier + write + wait)));
   }
-  // What is stored must have been written before.
+  // The source of a store must be written before the store.
   CHECK(is_race(race(kWriteOwn + "fence.proxy.async.shared::cta;\n"
                                  "@%one cp.async.bulk.global.shared::cta.bulk_group [%p0], "
                                  "[%first], 256;\n@%one cp.async.bulk.commit_group;\n"
@@ -172,8 +172,8 @@ Outcome multiply(const std::string &between, const std::string &behind,
   return kernel(warpgroup_shape(), image, descriptors, accumulators);
 }
 
-TEST_CASE("race: wgmma reads its factors until it is waited for", "[race]") {
-  // Thread 77 writes to the rows of warp 0 of A, or to B, which begins behind A.
+TEST_CASE("race: wgmma reads its factors until the wait", "[race]") {
+  // Thread 77 writes to the rows of A for warp 0, or to B, which follows A.
   for (const std::string offset : {"0", "8192"}) {
     const std::string write =
         "setp.eq.u32 %q, %t, 77;\nmov.u32 %s, smem;\n@%q st.shared.u32 [%s+" + offset + "], 0;\n";
@@ -184,8 +184,8 @@ TEST_CASE("race: wgmma reads its factors until it is waited for", "[race]") {
   }
 }
 
-TEST_CASE("race: wgmma reads what was before it in every warp of the warpgroup", "[race]") {
-  // Thread 77 changes A, which all see with a barrier.
+TEST_CASE("race: wgmma follows the accesses of all warps of its warpgroup", "[race]") {
+  // Thread 77 modifies A; a barrier orders this before all warps.
   const std::string write =
       "setp.eq.u32 %q, %t, 77;\nmov.u32 %s, smem;\n@%q st.shared.u32 [%s], "
       "0;\nfence.proxy.async;\n";
