@@ -1,5 +1,5 @@
-// How the programs hold mpcore objects: one check() for every status, owners that destroy handles and
-// free device memory.
+// Ownership of mpcore objects in the programs: one check() for every status, owners that destroy
+// handles and free device memory.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace mptools {
 
-/// Of what is here: the default stream.
+/// Default stream, on which all functions of this header run.
 constexpr mp_stream_t kStream = nullptr;
 
-/// Turns a status into an exception with the library's own sentence.
+/// Converts an error status to an exception with the library's message.
 inline void check(mp_status_t status) {
   if (status == MP_SUCCESS) return;
   throw std::runtime_error(std::string(mp_status_string(status)) + ": " + mp_last_error());
@@ -46,7 +46,7 @@ inline Context make_context(int32_t device, int32_t sm_limit = 0) {
   return Context(context);
 }
 
-/// Device memory, zero when it is new.  Must go before its context.
+/// Device memory, zero-initialized.  Must be destroyed before its context.
 class Buffer {
  public:
   Buffer() = default;
@@ -90,7 +90,7 @@ inline Buffer make_buffer(mp_context_t context, int64_t count, mp_dtype_t dtype)
   return Buffer(context, count * static_cast<int64_t>(mp_dtype_size(dtype)));
 }
 
-/// Waits for everything enqueued so far, then copies `count` elements to the host.
+/// Synchronizes, then copies `count` elements to the host.
 template <typename T>
 std::vector<T> download_sync(mp_context_t context, const T *device, int64_t count) {
   std::vector<T> host(static_cast<size_t>(count));

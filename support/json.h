@@ -1,4 +1,4 @@
-// JSON of the programs: nlohmann's, in the order in which it was made.
+// JSON of the programs: nlohmann's, in insertion order.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@ namespace mptools {
 using Json = nlohmann::ordered_json;
 
 /// Text of a JSON file: one line per member of the outer object and per element of its arrays of
-/// objects, so that a difference of two files shows rows.  Numbers that are not finite are null; bytes
+/// objects, so that a diff of two files shows rows.  Numbers that are not finite are null; bytes
 /// that are not UTF-8 (possible in a command line) are replaced.
 inline std::string json_text(const Json &json) {
   const auto compact = [](const Json &value) {

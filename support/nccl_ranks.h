@@ -15,7 +15,7 @@ namespace mptools {
 
 class NcclRanks {
  public:
-  /// @param ordinals  of the devices, one per rank
+  /// @param ordinals  device of each rank
   explicit NcclRanks(const std::vector<int> &ordinals) : comms_(ordinals.size(), nullptr) {
     void *const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error("several CUDA devices require libnccl.so.2");

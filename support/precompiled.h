@@ -1,5 +1,5 @@
-// The standard headers that most files include, compiled once for each set of options (Makefile).  Every file includes
-// what it uses all the same: nvcc compiles the kernels without this.
+// Frequently used standard headers, compiled once per set of options (Makefile).  Every file still
+// includes the headers that it uses: nvcc compiles the kernels without this one.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How far a program has come and how long the rest will take, on a line of stderr that is drawn over
-// itself.  Where stderr is not a terminal nothing is drawn.
+// Progress of a program and its remaining time, on a line of stderr that redraws itself.  Nothing
+// is printed if stderr is not a terminal.
 #pragma once
 
 #include <unistd.h>
@@ -16,25 +16,25 @@
 namespace mptools {
 
 constexpr const char *kClearLine = "\r\033[K";
-/// Around what may be wider than the terminal: the end is cut off instead of starting a new line.
+/// Disables line wrapping around text that may be wider than the terminal.
 constexpr const char *kCutLines = "\033[?7l";
 constexpr const char *kWrapLines = "\033[?7h";
 
-/// Parts of unequal cost.  Costs are estimates in any unit: only their proportions count.
+/// Jobs of unequal cost.  Costs are estimates in any unit: only their ratios matter.
 class WorkLeft {
  public:
   explicit WorkLeft(double total_cost) : total_cost_(total_cost) {}
 
-  /// A part is done and has taken so long.
+  /// Records a finished job and its duration.
   void finish(double cost, double seconds) {
     done_cost_ += cost;
     seconds_ += seconds;
   }
-  /// From 0 to 1.
+  /// Completed fraction, from 0 to 1.
   double share() const {
     return total_cost_ > 0 ? std::clamp(done_cost_ / total_cost_, 0.0, 1.0) : 1.0;
   }
-  /// As long as the finished parts took for their cost; empty before the first of them.
+  /// Remaining time at the average time per cost of the finished jobs; empty before the first one.
   std::optional<double> seconds_left() const {
     if (!(done_cost_ > 0)) return std::nullopt;
     return seconds_ / done_cost_ * std::max(0.0, total_cost_ - done_cost_);
@@ -44,7 +44,7 @@ class WorkLeft {
   double total_cost_, done_cost_ = 0, seconds_ = 0;
 };
 
-/// "[########........................]  25 %"
+/// Formats a bar, e.g. "[########........................]  25 %".
 inline std::string bar_text(double share) {
   constexpr size_t kWidth = 32;
   const auto filled = static_cast<size_t>(kWidth * share);
@@ -52,7 +52,7 @@ inline std::string bar_text(double share) {
          text("] %3.0f %%", std::floor(100 * share));
 }
 
-/// "40 s left", "12 min left", "3 h 5 min left"
+/// Formats a time, e.g. "40 s left", "12 min left", "3 h 5 min left".
 inline std::string left_text(double seconds) {
   if (seconds < 99.5) return text("%.0f s left", seconds);
   const auto minutes = static_cast<long>(seconds / 60 + 0.5);
@@ -60,7 +60,7 @@ inline std::string left_text(double seconds) {
   return text("%ld h %ld min left", minutes / 60, minutes % 60);
 }
 
-/// What is done and left of all parts, and the part at hand.
+/// Text with the completed fraction, the remaining time, and the current job.
 inline std::string progress_text(const WorkLeft &work, const std::string &part) {
   const std::optional<double> seconds = work.seconds_left();
   return bar_text(work.share()) + "  " + (seconds ? left_text(*seconds) + "  " : "") + part;
@@ -77,7 +77,7 @@ class Progress {
                  kWrapLines);
     std::fflush(stderr);
   }
-  /// The part that was started last.
+  /// Records the end of the current job.
   void finish(double cost) {
     work_.finish(cost, std::chrono::duration<double>(Clock::now() - start_).count());
   }

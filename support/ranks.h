@@ -1,5 +1,5 @@
-// Several ranks in one process: every rank is a thread with a context.  On the host target the ranks
-// share memory, on CUDA each has a device of its own and NCCL between them.
+// Several ranks in one process: every rank is a thread with a context.  On the host target the
+// ranks share memory; on CUDA each has a separate device, and they use NCCL.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace mptools {
 
 class Ranks {
  public:
-  /// @param device  as in mp_context_config; several ranks on CUDA take this device and the next ones
+  /// @param device  mp_context_config.device; several CUDA ranks use this device and the next ones
   Ranks(int32_t device, int count) {
     contexts_.push_back(make_context(device));
     if (count == 1) return;
@@ -39,8 +39,8 @@ class Ranks {
   int count() const { return static_cast<int>(contexts_.size()); }
   mp_context_t context(int rank) const { return contexts_[static_cast<size_t>(rank)].get(); }
 
-  /// Calls body on every rank at the same time and waits for all.
-  /// @throws what the first rank that failed has thrown; afterwards there are no ranks
+  /// Calls body on all ranks concurrently and waits for them.
+  /// @throws the exception of the first rank that failed; the ranks are then unusable
   void run(const std::function<void(int rank, const mp_comm_t &comm)> &body) {
     std::mutex mutex;
     std::exception_ptr failure;
@@ -76,8 +76,8 @@ class Ranks {
   }
 
   std::vector<Context> contexts_;
-  std::unique_ptr<ThreadRanks> threads_;  ///< several on the host target
-  std::unique_ptr<NcclRanks> nccl_;       ///< several on CUDA
+  std::unique_ptr<ThreadRanks> threads_;  ///< for several ranks on the host target
+  std::unique_ptr<NcclRanks> nccl_;       ///< for several ranks on CUDA
 };
 
 }  // namespace mptools

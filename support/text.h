@@ -1,5 +1,5 @@
-// printf into a std::string (std::format is missing from the oldest supported g++, 12), the date as
-// one, and a std::string into a file.
+// Formatting with printf (std::format is missing from the oldest supported g++, 12), dates as text,
+// and writing of files.
 #pragma once
 
 #include <cstdarg>
@@ -27,13 +27,13 @@ namespace mptools {
   return result;
 }
 
-/// The same text on one line: control characters, which a name or a command line may have, are
-/// escaped.
+/// Escapes control characters, which a name or a command line may contain, so that the text is one
+/// line.
 inline std::string one_line(std::string_view line) {
   return mp::escaped(line);
 }
 
-/// ISO 8601.
+/// Date and time in ISO 8601.
 inline std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   char date[32];
@@ -41,7 +41,7 @@ inline std::string utc_now() {
   return date;
 }
 
-/// Writes all of it or nothing; see mp::replace_file.
+/// Writes the complete file or nothing; see mp::replace_file.
 inline void write_file(const std::filesystem::path &path, const std::string &content) {
   const int error = mp::replace_file(path.string(), content);
   if (error != 0)

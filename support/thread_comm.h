@@ -1,10 +1,10 @@
-// mp_comm_t between the threads of one process and one device, of either target: every rank is a
-// thread, and device memory is memory that all of them can read.
+// mp_comm_t between the threads of one process and one device, for both targets: every rank is a
+// thread, and all ranks can read the device memory.
 //
-// Each rank combines its own share of the elements, reading those of all ranks and writing the
-// result to all of them.  Sums are taken on the host in fp64 in the order of the ranks and rounded to
-// fp32, then to the type.  A call waits for its stream and returns when the result is there, which no
-// stream capture allows.
+// Each rank combines its part of the elements: it reads the part of all ranks and writes the result
+// to all of them.  Sums are computed on the host in fp64 in the order of the ranks, rounded to
+// fp32, then to the type.  A call synchronizes its stream before and after, so it cannot be
+// captured.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 
 namespace mptools {
 
-/// Threads that wait for each other, again and again, until one of them gives up.
+/// Reusable barrier for threads, until one of them aborts it.
 class Barrier {
  public:
   explicit Barrier(int count) : count_(count) {}
 
-  /// @return false once anybody has given up
+  /// @return false after an abort
   bool wait() {
     std::unique_lock lock(mutex_);
     const uint64_t generation = generation_;
@@ -53,7 +53,7 @@ class Barrier {
 
 class ThreadRanks {
  public:
-  /// What the callbacks return.
+  /// Error codes of the callbacks.
   enum Code { kGaveUp = 1, kDifferentCalls = 2, kCallFailed = 3 };
 
   explicit ThreadRanks(int count) : barrier_(count), ranks_(static_cast<size_t>(count)) {
@@ -64,7 +64,8 @@ class ThreadRanks {
 
   int count() const { return static_cast<int>(ranks_.size()); }
 
-  /// The table of one rank, for the thread that is this rank; good for as long as this object.
+  /// Callback table of one rank, for the thread that is this rank; valid during the lifetime of
+  /// this object.
   /// @param context  of the same device on every rank
   mp_comm_t comm(int rank, mp_context_t context) {
     at(rank).context = context;
@@ -76,7 +77,8 @@ class ThreadRanks {
     return comm;
   }
 
-  /// For a thread that ends early: the callbacks of the others fail instead of waiting for it.
+  /// Called by a thread that ends early: the callbacks of the others fail instead of waiting for
+  /// it.
   void give_up() { barrier_.give_up(); }
 
  private:
@@ -127,8 +129,8 @@ class ThreadRanks {
     return kCallFailed;
   }
 
-  /// Elements [begin, begin + count).
-  /// @param wide  device memory for as many
+  /// Combines elements [begin, begin + count).
+  /// @param wide  device memory for `count` fp32 elements
   void combine(const Rank &self, size_t begin, size_t count, float *wide) {
     const auto [send, recv, all, dtype, op] = self.call;
     const size_t offset = begin * mp_dtype_size(dtype);
@@ -149,7 +151,7 @@ class ThreadRanks {
     check(mp_memcpy(self.context, wide, result.data(), count * sizeof(float), kStream));
     for (const Rank &other : ranks_)
       check(mp_cast(self.context, wide, MP_FP32, other.call.recv + offset, dtype, elems, kStream));
-    check(mp_stream_sync(self.context, kStream));  // `result` goes
+    check(mp_stream_sync(self.context, kStream));  // `result` is freed
   }
 
   Barrier barrier_;
