@@ -4,11 +4,12 @@
 // any order of summation |fl(x.y) - x.y| <= gamma_n |x|.|y|, gamma_n = n u / (1 - n u).  Tensor
 // cores may truncate where IEEE rounds to nearest, so one operation is charged 2 u instead of u.
 //
-// GELU.  With u the unit roundoff of fp32, w = 2 sqrt(2/pi) (x + 0.044715 x^3) takes six operations on
-// terms of one sign: relative error 6 u.  s = 1 / (1 + exp(-w)) turns a relative error e of w into an
-// error of at most |w| s (1 - s) e <= 0.23 e; the exponential adds 2 ulp = 4 u, of which s (1 - s) <= 1/4
-// reach s, the sum 2 u and the reciprocal 1 ulp = 2 u (PTX ISA, ex2.approx and rcp.approx).  Together
-// |ds| <= (0.23 * 6 + 1 + 2 + 2) u < 6.5 u.  All else follows by the product rule.
+// GELU.  With u the unit roundoff of fp32, w = 2 sqrt(2/pi) (x + 0.044715 x^3) takes six operations
+// on terms with the same sign: relative error 6 u.  s = 1 / (1 + exp(-w)) converts a relative error
+// e of w to an error of at most |w| s (1 - s) e <= 0.23 e.  The exponential adds 2 ulp = 4 u,
+// multiplied by s (1 - s) <= 1/4; the sum adds 2 u and the reciprocal 1 ulp = 2 u (PTX ISA,
+// ex2.approx and rcp.approx). Total: |ds| <= (0.23 * 6 + 1 + 2 + 2) u < 6.5 u.  The other bounds
+// follow from the product rule.
 #pragma once
 
 #include <cmath>
@@ -51,47 +52,50 @@ inline double dgelu_error(double x) {
   return (kLogisticError + second + 1.0) * unit_roundoff(MP_FP32);
 }
 
-/// Both forms of gelu are Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2), and silu too (1.10 at
-/// 2.4): an error of z grows by no more.  silu is x s as gelu is, of an s with fewer roundings.
+/// Both forms of gelu are Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2), and so is silu (1.10
+/// at 2.4): an error of z grows by at most this factor.  silu is x s like gelu, with fewer
+/// roundings in s.
 constexpr double kGeluSlope = 1.13;
 
-/// Error of sigmoid: an argument of two roundings, and else s of GELU.
+/// Error of sigmoid: an argument with two roundings, otherwise s of GELU.
 inline double sigmoid_error() {
   return kLogisticError * unit_roundoff(MP_FP32);
 }
 
-/// Error of gelu_erf that has this value: 6 ulp (kernels/simt/logistic.h).
+/// Error of gelu_erf with this value: 6 ulp (kernels/simt/logistic.h).
 inline double gelu_erf_error(double value) {
   return 12.0 * (unit_roundoff(MP_FP32) * std::fabs(value) + half_subnormal(MP_FP32));
 }
 
-/// Error of its derivative, the distribution, 6 ulp, and x times the density, which is at most 0.25
-/// and takes 3 ulp of a power and two products; and of their sum.
+/// Error of the derivative of gelu_erf: the distribution, 6 ulp; x times the density, which is at
+/// most 0.25 and takes 3 ulp of a power and two products; and their sum.
 constexpr double kDgeluErfError = 12.0 + 0.25 * (6.0 + 2.0) + 2.0;
 inline double dgelu_erf_error() {
   return kDgeluErfError * unit_roundoff(MP_FP32);
 }
 
-/// tanh(x) = 2 s(2 x) - 1, 2 ds where |x| >= 0.625 and tanh > 0.55, and below 5 u of itself (kernels/simt/logistic.h).
+/// tanh(x) = 2 s(2 x) - 1: 2 ds if |x| >= 0.625 (tanh > 0.55), otherwise below 5 u relative
+/// (kernels/simt/logistic.h).
 inline double tanh_error(double value) {
   return 2.0 * kLogisticError / 0.55 * unit_roundoff(MP_FP32) * std::fabs(value);
 }
 
-/// Error of s (1 - s) = e / (1 + e)^2, e = exp(-|w|), that has this value.  Relative: |w| 2 u and 4 u of e, no more of 1 + e,
-/// whose reciprocal adds 3 u and is squared; two products.  Where e is subnormal it may be 0.
+/// Error of s (1 - s) = e / (1 + e)^2, e = exp(-|w|), with this value.  Relative errors: |w| 2 u
+/// and 4 u of e, at most the same of 1 + e, whose reciprocal adds 3 u and is squared; two products.
+/// A subnormal e may be flushed to 0.
 inline double dsigmoid_error(double w, double value) {
   const double of_e = 2.0 * std::fabs(w) + 4.0;
   return (of_e + 2.0 * (of_e + 3.0) + 2.0) * unit_roundoff(MP_FP32) * value +
          static_cast<double>(std::numeric_limits<float>::min());
 }
 
-/// Error of silu'(x) = s + x s (1 - s), of a sigmoid whose s (1 - s) has this value.
+/// Error of silu'(x) = s + x s (1 - s), for a sigmoid whose s (1 - s) has this value.
 inline double dsilu_error(double x, double value) {
   return sigmoid_error() + std::fabs(x) * dsigmoid_error(x, value) +
          fp32_operation() * (1.0 + 2.0 * std::fabs(x) * value);
 }
 
-/// |got - exact| may be `error`, the error before rounding, plus the rounding to `dtype`.
+/// Bound of |got - exact|: `error`, the error before rounding, plus the rounding to `dtype`.
 inline double rounded_error(mp_dtype_t dtype, double exact, double error) {
   return error + unit_roundoff(dtype) * (std::fabs(exact) + error) + half_subnormal(dtype);
 }

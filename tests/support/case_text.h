@@ -1,5 +1,5 @@
-// A case to one line of key=value and back: one list of fields, each_field(case, visit), which calls
-// visit(key, field) for every field, serves both directions.
+// Conversion of a test case to one line of key=value and back.  One list of fields,
+// each_field(case, visit), which calls visit(key, field) for every field, serves both directions.
 #pragma once
 
 #include <iterator>
@@ -68,7 +68,7 @@ void from_text(const std::string &text, T &value) {
   }
 }
 
-/// The first `always` fields, and whatever differs from a default Case.
+/// Text of the first `always` fields, and of all that differ from a default Case.
 template <typename Case, typename EachField>
 std::string to_line(const Case &c, size_t always, EachField each_field) {
   std::vector<std::string> defaults;

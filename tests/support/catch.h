@@ -1,8 +1,8 @@
-// Catch2 in whichever version is here: 3, else 2 (Debian 12, Ubuntu 22.04).  Tests are written in the words of
+// Catch2 in the installed version: 3, else 2 (Debian 12, Ubuntu 22.04).  Tests use the API of
 // version 3.
 //
-// Which of the two it is the compiler finds out by the same header as tests/tests.mk, which links -lCatch2 with
-// version 3.  Of that only what tests use is included, for all of it takes the compiler seconds per file.
+// The version is detected by the same header as in tests/tests.mk, which links -lCatch2 with
+// version 3. Only headers that tests use are included: all of Catch2 takes seconds per file.
 #pragma once
 
 #if __has_include(<catch2/catch_test_macros.hpp>)

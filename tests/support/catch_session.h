@@ -1,5 +1,5 @@
-// Of Catch2 what runs tests and listens to them, for the one file of a program that does.  Included before all that
-// includes catch.h, as version 2 is compiled here.
+// Catch2's test runner and listeners, for the one file per program that needs them.  Must be
+// included before headers that include catch.h, since it compiles version 2.
 #pragma once
 
 #if __has_include(<catch2/catch_test_macros.hpp>)

@@ -1,10 +1,11 @@
-// Values for the tests: a seeded generator, and integer fills small enough to be exact.
+// Values for the tests: a seeded generator, and integer input generators small enough for exact
+// results.
 //
-// Exact fills.  A sum of k products of integers |a| <= range_a, |b| <= range_b is exact in any
-// order while k range_a range_b stays below 2^digits of the accumulator, and D is exact too when
-// the sum stays below 2^digits of its type.  Where even range 1 is too much, A keeps only every
-// period-th element of a row (row i those with (p + i) % period == 0, so that each position along
-// k is used by some row).  A kernel must then equal the oracle bit for bit.
+// Exact values.  A sum of k products of integers |a| <= range_a, |b| <= range_b is exact in any
+// order if k range_a range_b is below 2^digits of the accumulator, and D is exact too if the sum is
+// below 2^digits of its type.  If even range 1 is too large, A keeps only every period-th element
+// of a row (row i keeps those with (p + i) % period == 0, so that each position along k is used by
+// some row).  A kernel must then equal the oracle bit for bit.
 //
 // Source of the idea: oneDNN, benchdnn's safe-accumulation ranges and density.
 #pragma once
@@ -28,7 +29,7 @@ class Random {
     return x ^ (x >> 31);
   }
 
-  /// Uniform in [low, high], both included.
+  /// Uniform in [low, high], inclusive.
   int64_t integer(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(bits() % static_cast<uint64_t>(high - low + 1));
   }
@@ -47,7 +48,7 @@ struct ExactPlan {
   int64_t period;  ///< one element of A in `period` along k may be nonzero
 };
 
-/// The widest fill, up to `max_range`, with |sum over k of a b| <= budget.
+/// The widest range, up to `max_range`, with |sum over k of a b| <= budget.
 inline ExactPlan exact_plan(int64_t k, int64_t budget, int64_t max_range) {
   const int64_t terms = std::max<int64_t>(k, 1);
   if (terms > budget) return {1, (terms + budget - 1) / budget};

@@ -1,4 +1,5 @@
-// The names of the kernels that can run a problem, best first.  Include it after MP_ENABLE_EXPERIMENTAL.
+// Names of the kernels that can run a problem, best first.  Include it after
+// MP_ENABLE_EXPERIMENTAL.
 #pragma once
 
 #include <functional>
@@ -8,7 +9,7 @@
 
 namespace mptest {
 
-/// info(index, &answer) as mp_gemm_kernel_info.
+/// info(index, &answer) has the contract of mp_gemm_kernel_info.
 inline std::vector<const char *> runnable_kernels(
     const std::function<mp_status_t(int32_t, mp_kernel_info_t *)> &info) {
   std::vector<const char *> names;

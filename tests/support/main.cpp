@@ -1,8 +1,8 @@
 // Runs the tests of the library.
 //
-// Which device is meant is in the first line.  On the host target the library itself reads
-// MP_HOST_MODE (strict or plain) and MP_HOST_SEED; they are printed because a failure in the
-// strict mode is reproduced by the same seed.
+// The first line shows the device.  On the host target the library reads MP_HOST_MODE (strict or
+// plain) and MP_HOST_SEED; they are printed because the same seed reproduces a failure in strict
+// mode.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,8 +1,8 @@
-// The number formats as IEEE 754 defines them, for the tests' own use.
+// Number formats as defined by IEEE 754, for the tests only.
 //
-// Rounding is done in fp64 with powers of two and nearbyint, encoding from the definition of the fields.
-// Nothing is shared with the library or with the compiler's half types, so a conversion error on
-// either side shows.
+// Rounding uses fp64 with powers of two and nearbyint; encoding follows the definition of the
+// fields. Nothing is shared with the library or the compiler's half types, so that conversion
+// errors on either side are found.
 //
 // Source: IEEE 754-2019, sections 3.3, 3.4 and 4.3.1; bfloat16 is binary32 without its low half.
 #pragma once
@@ -18,12 +18,12 @@
 
 namespace mptest {
 
-/// Every type of elements.
+/// All element types.
 inline constexpr mp_dtype_t kDtypes[] = {MP_FP16, MP_BF16, MP_FP32};
 
 struct Format {
-  int bits;          ///< of storage
-  int digits;        ///< of the significand, the implicit one included
+  int bits;          ///< storage bits
+  int digits;        ///< significand bits, including the implicit one
   int min_exponent;  ///< the smallest subnormal is 2^min_exponent
   int max_exponent;  ///< all finite values are below 2^max_exponent
 };
@@ -41,8 +41,8 @@ inline Format format_of(mp_dtype_t dtype) {
   }
 }
 
-/// 2^exponent, which is a normal fp64.  ldexp, called for each value that is stored or compared, was a tenth of
-/// the tests' time.
+/// 2^exponent, which is a normal fp64.  ldexp, called for each stored or compared value, took a
+/// tenth of the tests' time.
 inline double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52);
 }
@@ -61,7 +61,7 @@ inline double largest_finite(mp_dtype_t dtype) {
   return (1.0 - unit_roundoff(dtype)) * power_of_two(format_of(dtype).max_exponent);
 }
 
-/// x rounded to nearest, ties to even; what exceeds the range becomes infinite.
+/// Returns x rounded to nearest, ties to even; overflow gives infinity.
 inline double round_to(mp_dtype_t dtype, double x) {
   if (!std::isfinite(x) || x == 0.0) return x;
   const Format format = format_of(dtype);
@@ -74,7 +74,7 @@ inline double round_to(mp_dtype_t dtype, double x) {
              : rounded;
 }
 
-/// The storage bits of round_to(dtype, x).
+/// Storage bits of round_to(dtype, x).
 inline uint32_t encode(mp_dtype_t dtype, double x) {
   const Format format = format_of(dtype);
   const int fraction_bits = format.digits - 1;
@@ -97,7 +97,7 @@ inline uint32_t encode(mp_dtype_t dtype, double x) {
          ((static_cast<uint32_t>(field) << fraction_bits) + static_cast<uint32_t>(significand));
 }
 
-/// The value that the storage bits stand for.
+/// Value of storage bits.
 inline double decode(mp_dtype_t dtype, uint32_t bits) {
   const Format format = format_of(dtype);
   const int fraction_bits = format.digits - 1;
@@ -113,8 +113,8 @@ inline double decode(mp_dtype_t dtype, uint32_t bits) {
   return sign * (fraction + (1u << fraction_bits)) * power_of_two(format.min_exponent + field - 1);
 }
 
-/// Equal values; any NaN equals any NaN.  The sign of zero is not compared: it depends on the
-/// order of a sum, which the library leaves open.
+/// True for equal values and for two NaNs.  The sign of zero is not compared: it depends on the
+/// order of a sum, which the library does not specify.
 inline bool same_value(double x, double y) {
   return x == y || (std::isnan(x) && std::isnan(y));
 }

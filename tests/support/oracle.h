@@ -1,9 +1,9 @@
-// GEMM and its epilogue as mpcore.h documents them, in plain fp64 loops.
+// GEMM and its epilogue as documented in mpcore.h, in plain fp64 loops.
 //
 //   z = alpha scale acc + beta C + bias;  aux = z;  y = activation(z);  D = round(y)
 //
-// op() has been applied before: A is m x k and B is k x n.  Rounding happens once, in the stores
-// to aux and D; where the fp32 arithmetic of a kernel is exact this is bit for bit its result.
+// op() has already been applied: A is m x k and B is k x n.  Rounding happens once, when aux and D
+// are stored; if a kernel's fp32 arithmetic is exact, its result is bit-identical.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,8 @@
 
 namespace mptest::oracle {
 
-/// A B for each item; a single matrix serves all items of the other operand.
+/// Product of each pair of matrices; a single matrix is used with all matrices of the other
+/// operand.
 inline Matrices multiply(const Matrices &a, const Matrices &b, int64_t count) {
   Matrices product(count, a.rows, b.cols);
   for (int64_t item = 0; item < count; ++item) {
@@ -51,7 +52,7 @@ inline double sigmoid(double x) {
   return 1.0 / (1.0 + std::exp(-x));
 }
 
-/// Both derivatives from the square of the hyperbolic cosine, in which nothing cancels.
+/// Both derivatives use the square of the hyperbolic cosine, without cancellation.
 inline double dtanh(double x) {
   return 1.0 / (std::cosh(x) * std::cosh(x));
 }
@@ -67,7 +68,7 @@ inline double dsilu(double x) {
   return sigmoid(x) + x * dsigmoid(x);
 }
 
-/// erfc, in which nothing of a small result is lost.
+/// erfc keeps the precision of small results.
 inline double gelu_erf(double x) {
   return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
 }
@@ -75,7 +76,7 @@ inline double dgelu_erf(double x) {
   return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * M_PI);
 }
 
-/// A NaN passes through ReLU: hidden there it would never reach found_inf.
+/// A NaN passes through ReLU; otherwise it would not set found_inf.
 inline double activate(mp_activation_t activation, double z, double aux) {
   switch (activation) {
     case MP_ACT_RELU:
@@ -107,20 +108,20 @@ inline double activate(mp_activation_t activation, double z, double aux) {
   }
 }
 
-/// Of z times a derivative, neither of which is exact, in fp32.
+/// Error of z times a derivative in fp32, with errors in both factors.
 inline double derivative_error(double derivative, double derivative_error, double z, double error) {
   const double most = std::fabs(z) + error;
   return derivative * error + most * (derivative_error + fp32_operation() * derivative);
 }
 
-/// The same of a derivative of any sign, at most kGeluSlope.
+/// derivative_error() for a derivative of any sign, at most kGeluSlope.
 inline double bounded_derivative_error(double derivative, double derivative_error, double z,
                                        double error) {
   const double most = std::fabs(z) + error;
   return std::fabs(derivative) * error + most * (derivative_error + fp32_operation() * kGeluSlope);
 }
 
-/// How far y may be off when z is off by `error`; see bounds.h.
+/// Error of y for an error of z; see bounds.h.
 inline double activation_error(mp_activation_t activation, double z, double aux, double error) {
   switch (activation) {
     case MP_ACT_GELU:
@@ -149,9 +150,9 @@ inline double activation_error(mp_activation_t activation, double z, double aux,
   }
 }
 
-/// What becomes of a sum of products.  All matrices have the shape of D.
+/// Inputs of the epilogue.  All matrices have the shape of D.
 struct EpilogueInputs {
-  Matrices c;  ///< looked at only when beta != 0
+  Matrices c;  ///< used only if beta != 0
   double alpha = 1.0, beta = 0.0;
   double scale = 1.0;
   std::vector<double> bias;  ///< empty, or one per column
@@ -161,21 +162,21 @@ struct EpilogueInputs {
 
 struct GemmInputs : EpilogueInputs {
   int64_t count = 1;
-  Matrices a;  ///< m x k; one for all items, or `count`
+  Matrices a;  ///< m x k; one matrix, or `count`
   Matrices b;  ///< k x n; likewise
 };
 
-/// For each element of D the sum of its products, and of their absolute values.
+/// Sum of products for each element of D, and sum of their absolute values.
 struct Sums {
   Matrices sum, sum_abs;
   int64_t terms;  ///< products in the longest sum
 };
 
-/// Before rounding.  The errors bound what fp32 arithmetic may add; see bounds.h.
+/// Results before rounding.  The errors bound those of fp32 arithmetic; see bounds.h.
 struct EpilogueResult {
   Matrices z, y;
   Matrices z_error, y_error;
-  /// Empty, or for each element whether a NaN is right too; see oracle_conv.h.
+  /// Empty, or true for elements where NaN is also correct; see oracle_conv.h.
   std::vector<bool> may_be_nan;
 };
 
@@ -189,7 +190,7 @@ inline EpilogueResult apply_epilogue(const Sums &sums, const EpilogueInputs &in)
         const double c = in.beta == 0.0 ? 0.0 : in.beta * in.c.at(item, i, j);
         const double bias = in.bias.empty() ? 0.0 : in.bias[static_cast<size_t>(j)];
         const double aux = in.aux.count == 0 ? 0.0 : in.aux.at(item, i, j);
-        // BLAS: a product that counts 0 times is not there, even if it is a NaN.
+        // BLAS: a product with factor 0 is omitted, even if it is a NaN.
         const bool counts = alpha_scale != 0.0;
         const double z = (counts ? alpha_scale * acc.at(item, i, j) : 0.0) + c + bias;
         const double sum_abs = counts ? sums.sum_abs.at(item, i, j) : 0.0;
@@ -212,7 +213,7 @@ inline EpilogueResult gemm(const GemmInputs &in) {
                         in);
 }
 
-/// What the reductions of the epilogue make of D as stored.
+/// Results of the epilogue's reductions over D as stored.
 struct ColumnSums {
   std::vector<double> sum, sum_abs;
 };
@@ -228,7 +229,7 @@ inline ColumnSums column_sums(const Matrices &d) {
   return sums;
 }
 
-/// max(start, |x|) over `values`; NaN once any of them is NaN.
+/// Returns max(start, |x|) over `values`; NaN if any of them is NaN.
 inline double amax(const std::vector<double> &values, double start) {
   double largest = start;
   for (const double value : values) {

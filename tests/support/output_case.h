@@ -1,4 +1,4 @@
-// What the cases of mp_gemm and of a convolution have in common: types, scalars, fills, epilogue.
+// Common parts of GEMM and convolution test cases: types, scalars, input values, epilogue.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace mptest {
 
-/// Input values (input_values.h): integers with an exact D, integers exact in fp32, which show the
+/// Input values (input_values.h): integers with an exact D, integers exact in fp32, which test the
 /// rounding to D, or reals in [-1, 1).
 enum class Fill { kExact, kRounding, kReal };
 
-/// A non-finite element put into an input, and where along its dimensions.
+/// A non-finite element in an input, and its position along each dimension.
 enum class Special { kNone, kInfinity, kNan };
 enum class Place { kFirst, kMiddle, kLast };
 
-/// Of the two inputs, of what is written.
+/// Types of the inputs and of the output.
 struct Types {
   mp_dtype_t ab, cd;
 };
@@ -28,16 +28,16 @@ inline constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {M
 inline constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
 
 struct OutputCase {
-  mp_dtype_t ab = MP_FP16, cd = MP_FP32;  ///< of the two inputs, of what is written
-  float alpha = 1.0f, beta = 0.0f;        ///< integers, where the fill is to be exact
-  int64_t offset = 0;                     ///< elements by which all operands miss 256 bytes
+  mp_dtype_t ab = MP_FP16, cd = MP_FP32;  ///< types of inputs and output
+  float alpha = 1.0f, beta = 0.0f;        ///< integers, if the result must be exact
+  int64_t offset = 0;                     ///< misalignment of all operands in elements
   Fill fill = Fill::kExact;
   Special special = Special::kNone;
   Place place = Place::kFirst;
   mp_activation_t activation = MP_ACT_NONE;
   mp_dtype_t bias = MP_DTYPE_NONE;
-  float scale = 0.0f;       ///< what epilogue.scale points to; 0 = no pointer
-  bool zero_scale = false;  ///< *epilogue.scale = 0, whatever `scale`
+  float scale = 0.0f;       ///< value of *epilogue.scale; 0 = no pointer
+  bool zero_scale = false;  ///< *epilogue.scale = 0, overrides `scale`
   bool aux = false;         ///< written by forward activations, read by MP_ACT_D*
   bool dbias = false, amax = false, found_inf = false;
   int64_t seed = 1;
@@ -53,7 +53,7 @@ inline bool reads_aux(const OutputCase &c) {
   return std::ranges::find(kBackwardActivations, c.activation) != std::end(kBackwardActivations);
 }
 
-/// Whether fp32 arithmetic adds nothing to the error of the last rounding.
+/// True if fp32 arithmetic is exact, so that the final rounding is the only error.
 inline bool is_exact(const OutputCase &c) {
   const bool is_piecewise_linear =
       c.activation == MP_ACT_NONE || c.activation == MP_ACT_RELU || c.activation == MP_ACT_DRELU;

@@ -1,4 +1,3 @@
-// See output_run.h.
 #include "output_run.h"
 
 #include <algorithm>
@@ -11,8 +10,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// The largest |sum| of products for which the rest of the epilogue stays exact too.  For D in fp32
-/// it is kept below 2^14, so that dbias over 2^10 rows is exact.
+/// Largest |sum| of products for which the rest of the epilogue is exact too.  For fp32 D it is
+/// below 2^14, so that dbias over 2^10 rows is exact.
 int64_t exact_budget(const OutputCase &c) {
   const int digits = c.fill == Fill::kExact ? std::min(format_of(c.cd).digits, 14) : 24;
   const double others =
@@ -50,7 +49,7 @@ double value_of(Special special) {
 OutputRun::OutputRun(const OutputCase &common, int64_t columns)
     : common_(common), scale_(1), dbias_(columns), amax_(1), found_inf_(1) {}
 
-/// With beta == 0 C must not be read: it holds NaN then.
+/// C must not be read if beta == 0: it then contains NaN.
 void OutputRun::fill_epilogue_inputs(oracle::EpilogueInputs &inputs, Random &random,
                                      const Matrices &shape) {
   const OutputCase &c = common_;
@@ -88,7 +87,7 @@ void OutputRun::place_outputs(const oracle::EpilogueInputs &inputs, const Matric
   input_bits_ = input_bits();
 }
 
-/// Whatever the call does not write keeps a NaN.
+/// Fills outputs with NaN, so that unwritten elements are found.
 void OutputRun::reset_outputs() {
   d_->upload(d_before_);
   if (aux_) aux_->upload(aux_before_);
@@ -163,7 +162,7 @@ std::string OutputRun::verify_matrix(const char *name, const DeviceMatrices &got
   for (size_t at = 0; at < values.values.size(); ++at) {
     const double value = values.values[at];
     const double wanted = round_to(common_.cd, exact.values[at]);
-    // fp32 sums of reals may differ by what bounds.h derives, non-finite values not at all.
+    // Sums of reals in fp32 may differ by the bound of bounds.h; non-finite values must match.
     const double bound = is_exact(common_) || !std::isfinite(wanted)
                              ? 0.0
                              : rounded_error(common_.cd, exact.values[at], error.values[at]);
@@ -195,7 +194,7 @@ std::string OutputRun::verify_dbias(const Matrices &d) const {
   return "";
 }
 
-/// amax and found_inf follow from D as stored, exactly.
+/// Checks amax and found_inf exactly, from D as stored.
 std::string OutputRun::verify_flags(const Matrices &d) const {
   const double amax_wanted =
       common_.amax ? oracle::amax(d.values, amax_start) : static_cast<double>(amax_start);

@@ -1,6 +1,5 @@
-// A GEMM or a convolution on the device: its output D with all that the epilogue
-// reads and writes, between guard zones; a launch with any kernel; and the check of all that the
-// call may and may not touch.  Inputs and the call itself are those of a GemmRun or a ConvRun.
+// Base of GemmRun and ConvRun: output D with all tensors of the epilogue between guard zones; a
+// launch with any kernel; and the check of all memory that the call may and may not write.
 #pragma once
 
 #include <optional>
@@ -20,27 +19,27 @@ class OutputRun {
   /// Names of the kernels that can run the case, the library's choice first.
   virtual std::vector<std::string> kernels() const = 0;
   virtual size_t workspace_bytes(const std::string &kernel) const = 0;
-  /// The last launch as a line.
+  /// Text that reproduces the last launch.
   virtual std::string repro() const = 0;
 
-  /// Resets the outputs and makes the call, with as much workspace as the library asks for or as
-  /// given; it holds NaN garbage.  "" leaves the choice of the kernel to the library.
+  /// Resets the outputs and makes the call with the library's workspace size, or a given one,
+  /// filled with NaN.  "" leaves the choice of the kernel to the library.
   mp_status_t launch(const std::string &kernel);
   mp_status_t launch(const std::string &kernel, size_t workspace_bytes);
 
-  /// What launch() does before the call, for a call that others make.
+  /// Prepares the outputs for a call that launch() does not make.
   virtual void reset_outputs();
 
-  /// Empty, or what the last launch did wrong.
+  /// Returns the errors of the last launch, or "".
   std::string verify() const;
-  /// Empty, or that a launch which failed has written something.
+  /// Returns the outputs that a failed launch has written, or "".
   std::string verify_untouched() const;
-  /// All outputs, for the comparison of two launches.
+  /// Returns all outputs, to compare two launches.
   std::vector<uint8_t> output_bits() const;
 
   const oracle::EpilogueResult &expected() const { return expected_; }
   Matrices d() const { return d_->download(); }
-  std::vector<uint8_t> workspace() const { return workspace_->download(); }  ///< of the last launch
+  std::vector<uint8_t> workspace() const { return workspace_->download(); }  ///< contents after the last launch
   float amax() const { return amax_.download()[0]; }
   float found_inf() const { return found_inf_.download()[0]; }
 
@@ -52,17 +51,17 @@ class OutputRun {
     int64_t ld, stride;
   };
 
-  /// `common` is the derived class's own case; `columns` that of D.
+  /// `common` is the case of the derived class; `columns` is the number of columns of D.
   OutputRun(const OutputCase &common, int64_t columns);
 
   virtual mp_status_t call(const std::string &kernel, const mp_epilogue_t *epilogue,
                            void *workspace, size_t workspace_bytes) = 0;
   virtual std::vector<uint8_t> input_bits() const = 0;
 
-  /// Random C, bias and aux, rounded to their types, and the scalars.
+  /// Generates C, bias and aux, rounded to their types, and the scalars.
   void fill_epilogue_inputs(oracle::EpilogueInputs &inputs, Random &random, const Matrices &shape);
-  /// Once the inputs are on the device and `expected_` is known.
-  /// @param before    what D holds before each call
+  /// Creates the outputs; the inputs must be on the device and `expected_` computed.
+  /// @param before    contents of D before each call
   /// @param stray_*   see DeviceMatrices
   void place_outputs(const oracle::EpilogueInputs &inputs, const Matrices &before, Layout d,
                      Layout aux, int64_t stray_d, int64_t stray_aux);
@@ -90,32 +89,32 @@ class OutputRun {
 
 // ---------------------------------------------------------------------------- fills
 
-constexpr int64_t kSmallInteger = 4;  ///< |C|, |bias|, |aux| in integer fills
+constexpr int64_t kSmallInteger = 4;  ///< |C|, |bias|, |aux| for integer values
 
-/// The fill for sums of `terms` products with which D, or for Fill::kRounding the accumulator, is
-/// exact with the rest of the epilogue.
+/// Returns input ranges for sums of `terms` products such that D (for Fill::kRounding: the
+/// accumulator) and the rest of the epilogue are exact.
 ExactPlan plan_fill(const OutputCase &c, int64_t terms);
-/// Reals in [-1, 1) or integers in [-range, range], rounded to `dtype`.
+/// Fills with reals in [-1, 1) or integers in [-range, range], rounded to `dtype`.
 void fill(std::vector<double> &values, Random &random, Fill fill, int64_t range, mp_dtype_t dtype);
-/// The index at that place of a dimension.
+/// Index of a position in a dimension.
 int64_t place_in(int64_t extent, Place place);
 double value_of(Special special);
 
 // ---------------------------------------------------------------------------- checks
 
-/// A launch must succeed and verify; a kernel that was asked for by name may decline a case whose
-/// pointers are misaligned, leaving its outputs alone.
+/// A launch must succeed and verify.  With kYes, a kernel selected by name may reject misaligned
+/// pointers, and then must not write its outputs.
 enum class Misaligned { kNo, kYes };
 void check_launch(OutputRun &run, const std::string &kernel, Misaligned misaligned);
 void check_launch(OutputRun &run, const std::string &kernel, size_t workspace_bytes,
                   Misaligned misaligned = Misaligned::kNo);
 
-/// All kernels that can run the product and are wanted.  Returns how many.
+/// Checks all selected kernels that can run the problem.  Returns their number.
 int check_kernels(OutputRun &run, Misaligned misaligned,
                   bool (*is_wanted)(const std::string &kernel));
 
-/// Two launches with the same kernel, the second with more workspace at another address, must give
-/// the same bits.
+/// Checks that two launches with the same kernel give the same bits, the second with more workspace
+/// at another address.
 void check_same_bits(OutputRun &run, const std::string &kernel);
 
 }  // namespace mptest

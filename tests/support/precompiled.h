@@ -1,4 +1,4 @@
-// What is compiled once for all tests (support/precompiled.h); Catch2 is most of it.
+// Headers that are precompiled for all tests (support/precompiled.h), mainly Catch2.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// For what the library reads from the environment once per process: runs this test program again.
+// Runs this test program again, for environment variables that the library reads once per process.
 #pragma once
 
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 namespace mptest {
 
-/// What that test prints, the log included, in a process of its own with these variables:
+/// Returns the output of the test, including the log, in a new process with these variables:
 /// "NAME=value ...", after any options of env.  The test may be a hidden one.
 inline std::string output_of_test(const std::string &name, const std::string &variables) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
@@ -23,7 +23,7 @@ inline std::string output_of_test(const std::string &name, const std::string &va
   return output;
 }
 
-/// How often `part` occurs in the text.
+/// Number of occurrences of `part` in the text.
 inline size_t times(const std::string &text, const std::string &part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;

@@ -1,9 +1,9 @@
-// Running error analysis: a value in fp64 and how far fp32 arithmetic may be from it.
+// Running error analysis: an fp64 value with a bound on the error of fp32 arithmetic.
 //
-// Formulas are written once, with the operators below; the bound follows the operands, so it is
-// small where nothing cancels and grows where something does.  An operation adds its own rounding,
-// charged as in bounds.h with 2 u (CUDA fuses a product and a sum where it can), and half of the
-// smallest subnormal for results that underflow.
+// Formulas are written once, with the operators below; the bound is computed from the operands, so
+// it is small without cancellation and grows with it.  An operation adds one rounding, with the
+// error of bounds.h, 2 u (CUDA contracts products and sums), and half of the smallest subnormal for
+// results that underflow.
 //
 // Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. 2002, section 3.3.
 #pragma once
@@ -24,7 +24,7 @@ struct Bounded {
   Bounded(double value, double error) : value(value), error(error) {}
 };
 
-/// The result of one operation with `roundings` times the error of an addition.
+/// Result of one operation with `roundings` times the error of an addition.
 inline Bounded rounded(double value, double error, double roundings = 1.0) {
   const double own = fp32_operation() * (std::fabs(value) + error) + half_subnormal(MP_FP32);
   return {value, error + roundings * own};
@@ -52,8 +52,8 @@ inline Bounded sqrt(const Bounded &a) {
                            (a.value > a.error ? 0.0 : std::sqrt(a.value + a.error)));
 }
 
-/// expf and logf are good to 2 ulp (CUDA Programming Guide, accuracy of single-precision functions;
-/// C libraries do better): two additions.
+/// expf and logf have errors of 2 ulp (CUDA Programming Guide, accuracy of single-precision
+/// functions; C libraries are more accurate): two additions.
 inline Bounded exp(const Bounded &a) {
   const double power = std::exp(a.value);
   return rounded(power, power * std::expm1(a.error), 2.0);
@@ -70,7 +70,7 @@ inline Bounded min(const Bounded &a, const Bounded &b) {
   return {std::min(a.value, b.value), std::max(a.error, b.error)};
 }
 
-/// Terms of any sign in any order: gamma_n on top of their own errors.
+/// Terms with any sign in any order: gamma_n in addition to their own errors.
 class BoundedSum {
  public:
   void add(const Bounded &term) {
@@ -89,8 +89,8 @@ class BoundedSum {
   int64_t terms_ = 0;
 };
 
-/// Whether `got`, of type `dtype`, may be `exact` computed in fp32 and rounded once more.  A NaN or
-/// an infinity must be met exactly.
+/// True if `got`, of type `dtype`, is within the error of `exact` computed in fp32 and rounded once
+/// more.  NaN and infinity must match exactly.
 inline bool within(const Bounded &exact, double got, mp_dtype_t dtype = MP_FP32) {
   if (!std::isfinite(exact.value)) return same_value(exact.value, got);
   const double error =

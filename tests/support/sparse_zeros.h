@@ -1,4 +1,4 @@
-// Zeros by the billion, for tests of tensors that are larger than the memory.
+// Sparse device memory with billions of zeros, for tests of tensors larger than physical memory.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,10 +11,10 @@
 
 namespace mptest {
 
-/// `bytes` zeros on the device.  On the host all of them are the same few MiB, mapped again and
-/// again, except around the addresses that a test is to write and read: what is written elsewhere
-/// must be zeros.  Page tables and the places written are all that takes memory, though the resident
-/// size, in which a page counts each time that it is mapped, reads gigabytes.
+/// `bytes` zeros in device memory.  On the host the same few MiB are mapped repeatedly, except
+/// around the addresses that a test writes and reads: data written elsewhere must be zeros.  Only
+/// page tables and the written addresses use memory; the resident size counts each mapping and so
+/// shows gigabytes.
 class SparseZeros {
  public:
   /// @param written  byte offsets
@@ -31,7 +31,7 @@ class SparseZeros {
   SparseZeros(const SparseZeros &) = delete;
   SparseZeros &operator=(const SparseZeros &) = delete;
 
-  /// NULL where there is not enough memory.
+  /// NULL if there is not enough memory.
   uint8_t *data() const { return data_; }
 
  private:

@@ -1,6 +1,6 @@
-// See tally.h.  Not every version of Catch2 knows skipped test cases, and they end programs with different codes.
+// Not all versions of Catch2 have skipped test cases, and their exit codes differ.
 #include "catch_session.h"
-// Behind it, as that makes the main part of Catch2.
+// Must follow it, since it compiles the main part of Catch2.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +37,7 @@ class Counter : public Catch::EventListenerBase {
 };
 CATCH_REGISTER_LISTENER(Counter)
 
-/// Version 3 has another option for the names alone, which scripts ask for; both are understood here.
+/// Version 3 renamed the option that lists names, which scripts use; both names are accepted here.
 std::vector<const char *> arguments_of(int argc, char **argv) {
   std::vector<const char *> arguments;
   for (int i = 0; i < argc; ++i) {

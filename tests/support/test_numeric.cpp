@@ -1,8 +1,8 @@
 // Conversions between the element types, bit for bit against the definitions of IEEE 754.
 //
-// Names an internal: kernels/simt/half.h of the host target, of which there are two versions, in
-// plain C++ (soft::) and with the F16C instructions where this file is compiled for them.  The
-// vectorised one inside the kernels, and the CUDA one, are reached through mp_cast.
+// Tests kernels/simt/half.h of the host target directly, which has two versions: plain C++ (soft::)
+// and F16C instructions, if this file is compiled for them.  mp_cast covers the vectorized one
+// inside the kernels, and the CUDA one.
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -33,14 +33,14 @@ bool is_nan(mp_dtype_t dtype, uint32_t bits) {
   return std::isnan(decode(dtype, bits));
 }
 
-/// Equal bits; any NaN for any NaN, because payloads are left open.
+/// True for equal bits and for two NaNs: payloads are unspecified.
 bool agrees(mp_dtype_t dtype, uint32_t got, uint32_t wanted) {
   return got == wanted || (is_nan(dtype, got) && is_nan(dtype, wanted));
 }
 
 // ---------------------------------------------------------------------------- host conversions
 
-/// One version of the conversions of one 16-bit type.
+/// One version of the conversions of a 16-bit type.
 struct Conversion {
   const char *name;
   mp_dtype_t dtype;
@@ -66,8 +66,8 @@ std::vector<Conversion> conversions() {
   };
 }
 
-/// fp32 numbers at which a rounding to `dtype` may go wrong: all its values, the midpoints between
-/// neighbours (exact in fp32) with the floats on either side, and the ends of the range.
+/// fp32 numbers at rounding boundaries of `dtype`: all its values, the midpoints between neighbors
+/// (exact in fp32) with the floats on either side, and the ends of the range.
 std::vector<float> rounding_cases(mp_dtype_t dtype) {
   const uint32_t infinity = encode(dtype, kInfinity);
   std::vector<float> cases;
@@ -91,7 +91,7 @@ std::vector<float> rounding_cases(mp_dtype_t dtype) {
   return cases;
 }
 
-/// Quiet and signalling, of both signs, with payloads in the high bits, the low bits and all.
+/// Quiet and signaling NaNs of both signs, with payloads in the high bits, the low bits and all.
 std::vector<uint32_t> nan_bits(mp_dtype_t dtype) {
   const int fraction_bits = format_of(dtype).digits - 1;
   const uint32_t infinity = encode(dtype, kInfinity);
@@ -119,7 +119,7 @@ TEST_CASE("numeric: every 16-bit value widens exactly", "[numeric]") {
   }
 }
 
-TEST_CASE("numeric: rounding at every value and every midpoint", "[numeric]") {
+TEST_CASE("numeric: values and midpoints round to nearest even", "[numeric]") {
   for (const Conversion &conversion : conversions()) {
     int wrong = 0;
     float first_wrong = 0.0f;
@@ -132,7 +132,7 @@ TEST_CASE("numeric: rounding at every value and every midpoint", "[numeric]") {
   }
 }
 
-TEST_CASE("numeric: rounding of arbitrary floats", "[numeric]") {
+TEST_CASE("numeric: arbitrary floats round to nearest even", "[numeric]") {
   for (const Conversion &conversion : conversions()) {
     Random random(11);
     int wrong = 0;
@@ -146,7 +146,8 @@ TEST_CASE("numeric: rounding of arbitrary floats", "[numeric]") {
   }
 }
 
-TEST_CASE("numeric: a packed pair is both roundings, the first in the low half", "[numeric]") {
+TEST_CASE("numeric: packed conversion rounds both values, the first into the low half",
+          "[numeric]") {
   const auto check = [](auto pack, mp_dtype_t dtype) {
     const std::vector<float> cases = rounding_cases(dtype);
     int wrong = 0;
@@ -161,7 +162,7 @@ TEST_CASE("numeric: a packed pair is both roundings, the first in the low half",
   check(mp::host::pack_pair<mp::host::bf16>, MP_BF16);
 }
 
-TEST_CASE("numeric: NaN of any payload stays NaN", "[numeric]") {
+TEST_CASE("numeric: NaN with any payload stays NaN", "[numeric]") {
   for (const Conversion &conversion : conversions()) {
     CAPTURE(conversion.name);
     for (const uint32_t bits : nan_bits(MP_FP32)) {
@@ -175,7 +176,7 @@ TEST_CASE("numeric: NaN of any payload stays NaN", "[numeric]") {
   }
 }
 
-TEST_CASE("numeric: the ends of fp16", "[numeric]") {
+TEST_CASE("numeric: limits of fp16 convert exactly", "[numeric]") {
   for (const Conversion &conversion : conversions()) {
     if (conversion.dtype != MP_FP16) continue;
     CAPTURE(conversion.name);
@@ -191,8 +192,7 @@ TEST_CASE("numeric: the ends of fp16", "[numeric]") {
   }
 }
 
-TEST_CASE("numeric: magnitudes as bits put NaN above infinity above all finite values",
-          "[numeric]") {
+TEST_CASE("numeric: magnitudes as bits order NaN above infinity above finite values", "[numeric]") {
   using mp::host::is_nonfinite;
   using mp::host::magnitude_bits;
   CHECK(magnitude_bits(-2.0f) == magnitude_bits(2.0f));
@@ -209,7 +209,7 @@ TEST_CASE("numeric: magnitudes as bits put NaN above infinity above all finite v
 
 namespace {
 
-/// `src` on the device, cast, and compared with the definition; bits of the source type.
+/// Number of wrong results of a cast of `src`, given as bits of the source type.
 int wrong_casts(mp_dtype_t from, mp_dtype_t to, const std::vector<uint32_t> &src, int64_t offset) {
   const int64_t count = static_cast<int64_t>(src.size());
   const size_t src_size = mp_dtype_size(from), dst_size = mp_dtype_size(to);
@@ -230,7 +230,7 @@ int wrong_casts(mp_dtype_t from, mp_dtype_t to, const std::vector<uint32_t> &src
   return wrong;
 }
 
-/// Storage bits that exercise a conversion from `from` to `to`.
+/// Storage bits that test a conversion from `from` to `to`.
 std::vector<uint32_t> cast_cases(mp_dtype_t from, mp_dtype_t to) {
   std::vector<uint32_t> cases = nan_bits(from);
   if (from == MP_FP32) {
@@ -244,7 +244,7 @@ std::vector<uint32_t> cast_cases(mp_dtype_t from, mp_dtype_t to) {
 
 }  // namespace
 
-TEST_CASE("cast: all pairs of types, all 16-bit values, all midpoints", "[numeric][cast]") {
+TEST_CASE("cast: correct for all pairs of types, 16-bit values and midpoints", "[numeric][cast]") {
   for (const mp_dtype_t from : kDtypes) {
     for (const mp_dtype_t to : kDtypes) {
       CAPTURE(mp_dtype_name(from), mp_dtype_name(to));
@@ -253,7 +253,8 @@ TEST_CASE("cast: all pairs of types, all 16-bit values, all midpoints", "[numeri
   }
 }
 
-TEST_CASE("cast: any count and alignment leaves the neighbours alone", "[numeric][cast][strict]") {
+TEST_CASE("cast: neighbors are not written for any count and alignment",
+          "[numeric][cast][strict]") {
   for (const mp_dtype_t from : kDtypes) {
     for (const mp_dtype_t to : kDtypes) {
       for (const int64_t offset : {0, 1, 3, 8}) {
@@ -268,7 +269,8 @@ TEST_CASE("cast: any count and alignment leaves the neighbours alone", "[numeric
   }
 }
 
-TEST_CASE("cast: in place between types of equal size", "[numeric][cast][strict]") {
+TEST_CASE("cast: in-place casts between types of equal size are correct",
+          "[numeric][cast][strict]") {
   for (const mp_dtype_t from : kHalfTypes) {
     const mp_dtype_t to = from == MP_FP16 ? MP_BF16 : MP_FP16;
     const std::vector<double> values = {1.0, -0.5, 65504.0, 0x1p-24, 0.0, 3.140625};

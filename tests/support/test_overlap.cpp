@@ -1,4 +1,4 @@
-// capi/overlap.h against a list of every byte.
+// Tests of capi/overlap.h against a list of every byte.
 #include <set>
 
 #include "capi/check.h"
@@ -10,7 +10,7 @@ using namespace mptest;
 
 namespace {
 
-constexpr uintptr_t kBase = 1 << 20;  // there is no memory, and none is looked at
+constexpr uintptr_t kBase = 1 << 20;  // an address without memory; it is not accessed
 
 std::set<uintptr_t> bytes_of(const mp::Region &r) {
   std::set<uintptr_t> bytes;
@@ -47,11 +47,11 @@ mp::Region random_region(Random &random, const char *name, int64_t pitch, int64_
 
 }  // namespace
 
-TEST_CASE("overlap: regions with equal distances are refused if and only if they share a byte") {
+TEST_CASE("overlap: regions with equal strides are rejected if and only if they share a byte") {
   Random random(41);
   int64_t refused = 0;
   for (int i = 0; i < 20000; i++) {
-    // Dense items, items one behind the other with gaps, items beside each other in a row.
+    // Dense items, items with gaps in sequence, items adjacent in a row.
     const int64_t pitch = random.integer(7, 12);
     const int64_t item_pitch = 4 * pitch + (i % 2 == 0 ? random.integer(0, 9) : 0);
     const bool interleaved = i % 4 == 3;
@@ -67,7 +67,7 @@ TEST_CASE("overlap: regions with equal distances are refused if and only if they
   CHECK(refused < 19000);
 }
 
-TEST_CASE("overlap: no region that shares a byte passes, whatever the distances") {
+TEST_CASE("overlap: regions that share a byte are rejected for all strides") {
   Random random(42);
   for (int i = 0; i < 20000; i++) {
     const mp::Region a = random_region(random, "a", random.integer(0, 20), random.integer(0, 40));

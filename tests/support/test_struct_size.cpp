@@ -1,5 +1,5 @@
-// The struct_size protocol between versions, which no caller of version 0.1 can exercise: a struct
-// that has grown since.  Names the internals of capi/check.h.
+// Tests of the struct_size protocol between versions, with a struct that has grown, since callers
+// of version 0.1 cannot test it.  Uses the internal functions of capi/check.h.
 #include <cstring>
 
 #include "capi/check.h"
@@ -13,7 +13,7 @@ struct Grown {
   uint64_t since_second;
 };
 
-/// The memory of a caller: a struct of the first version, and what happens to lie behind it.
+/// Memory of a caller: a struct of the first version, and other data after it.
 struct Caller {
   alignas(Grown) unsigned char bytes[sizeof(Grown)];
 
@@ -38,20 +38,19 @@ TEST_CASE("struct_size: new fields of an older caller read as 0", "[capi]") {
   CHECK(read.since_second == 0);
 }
 
-TEST_CASE("struct_size: nothing behind an older caller's struct is written", "[capi]") {
+TEST_CASE("struct_size: memory after an older caller's struct is not written", "[capi]") {
   Caller caller(8, 7);
   const Caller expected(8, 9);
   mp::write_struct(caller.as_grown(), "s", Grown{sizeof(Grown), 9, 9});
   CHECK(std::memcmp(caller.bytes, expected.bytes, sizeof caller.bytes) == 0);
 }
 
-TEST_CASE("struct_size: smaller than in the first version is an error", "[capi]") {
+TEST_CASE("struct_size: a size smaller than in the first version is an error", "[capi]") {
   Caller caller(7, 7);
   CHECK_THROWS_AS(mp::read_struct(caller.as_grown(), "s"), mp::CallError);
 }
 
-TEST_CASE("struct_size: the structs of version 0.1 have the size that every caller counts on",
-          "[capi]") {
+TEST_CASE("struct_size: structs of version 0.1 have the documented sizes", "[capi]") {
   CHECK(sizeof(mp_conv2d_desc_t) == 96);
   CHECK(mp::kFirstSize<mp_conv2d_desc_t> == 96);
   CHECK(sizeof(mp_tensor_report_t) == 64);

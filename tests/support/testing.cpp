@@ -1,4 +1,3 @@
-// The context under test, guarded device memory, statuses, skips: see testing.h.
 #include "testing.h"
 
 #include <algorithm>
@@ -161,7 +160,7 @@ void encode_row(mp_dtype_t dtype, const double *values, int64_t count, uint8_t *
   }
 }
 
-/// The values of all bit patterns of 16 bits.
+/// Values of all 16-bit patterns.
 const std::vector<double> &values_of_16_bits(mp_dtype_t dtype) {
   const auto all = [](mp_dtype_t d) {
     std::vector<double> values(1 << 16);
@@ -230,7 +229,7 @@ Matrices transposed(const Matrices &matrices) {
 
 namespace {
 
-/// Up to the last element of the last row, so that the guard zone follows at once.
+/// Ends at the last element of the last row, so that the guard zone follows immediately.
 size_t spanned_bytes(mp_dtype_t dtype, int64_t count, int64_t rows, int64_t cols, int64_t ld,
                      int64_t stride, int64_t stray_item) {
   if (count == 0 || rows == 0 || cols == 0) return 0;

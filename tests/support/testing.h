@@ -1,10 +1,10 @@
-// What every test needs: the context under test, guarded device memory, statuses, skips.
+// Common test utilities: the context under test, guarded device memory, statuses, skips.
 //
-// The target is chosen by MP_TEST_DEVICE: host (default) or cuda.
+// MP_TEST_DEVICE selects the target: host (default) or cuda.
 //
-// Device memory comes with guard zones.  They and the padding of matrices hold a byte pattern that
-// must survive.  kPoison is a NaN in every element type: what a kernel reads there spoils its
-// result.  kCanary is a finite number in every type: a stray NaN written over it shows as well.
+// Device memory has guard zones.  They and the padding of matrices contain a byte pattern that must
+// not change.  kPoison is a NaN in every element type: reading it makes results NaN.  kCanary is a
+// finite number in every type, so that a NaN written over it is found.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 #include "numeric.h"
 #include "tally.h"
 
-// Of a vector Catch2 prints the first elements: whole tensors would take it minutes.
+// Catch2 prints only the first elements of a vector: complete tensors would take minutes.
 template <class T>
 struct Catch::is_range<std::vector<T>> : std::false_type {};
 template <class T>
@@ -37,7 +37,7 @@ namespace mptest {
 
 // ---------------------------------------------------------------------------- the target
 
-/// Created at the first use, destroyed by main.
+/// Created at first use, destroyed by main.
 mp_context_t context();
 void destroy_context();
 mp_device_info_t device_info();
@@ -45,21 +45,21 @@ bool on_host();
 
 constexpr mp_stream_t kStream = nullptr;
 
-/// Tests provoke errors on purpose and check them by status; the library's log of them would
-/// drown the report.  MP_LOG brings it back.
+/// Disables the log, since tests provoke errors on purpose and check their status.  MP_LOG enables
+/// it again.
 void quiet_log();
 
 // ---------------------------------------------------------------------------- outcomes
 
-/// The status must be `wanted`; require_ok ends the test when it is not MP_SUCCESS.
+/// Checks that the status is `wanted`; require_ok ends the test if it is not MP_SUCCESS.
 void expect_status(mp_status_t got, mp_status_t wanted,
                    std::source_location where = std::source_location::current());
 void require_ok(mp_status_t status, std::source_location where = std::source_location::current());
 
-/// `damage` says what is wrong and is empty when all is well; `repro` reproduces it.
+/// Fails if `damage` is not empty, which describes an error; `repro` reproduces it.
 void expect_none(const std::string &damage, const std::string &repro);
 
-/// printf into a string.
+/// Formats like printf.
 std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 
 // ---------------------------------------------------------------------------- device memory
@@ -72,7 +72,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &operator=(const DeviceMemory &) = delete;
 
-  /// False when there was not enough memory; all other failures end the test.
+  /// False if there was not enough memory; all other failures end the test.
   bool allocated() const { return data_ != nullptr; }
   uint8_t *data() const { return data_; }
 
@@ -85,10 +85,10 @@ void copy_bytes(void *dst, const void *src, size_t bytes);
 constexpr uint8_t kPoison = 0xff;
 constexpr uint8_t kCanary = 0xa7;
 
-/// Bytes between two guard zones, all filled with `pattern` at first.
+/// Bytes between two guard zones, initially filled with `pattern`.
 class GuardedBytes {
  public:
-  /// `offset`: bytes by which data() misses 256-byte alignment.
+  /// `offset`: misalignment of data() relative to 256 bytes.
   GuardedBytes(size_t bytes, size_t offset, uint8_t pattern);
   ~GuardedBytes();
 
@@ -97,7 +97,7 @@ class GuardedBytes {
   uint8_t pattern() const { return pattern_; }
   void upload(const void *src, size_t bytes, size_t at = 0);
   std::vector<uint8_t> download() const;
-  /// Empty, or which guard byte was overwritten.  The destructor checks it too.
+  /// Returns which guard byte was overwritten, or "".  The destructor checks it too.
   std::string guard_damage() const;
 
  private:
@@ -137,7 +137,7 @@ class DeviceBuffer {
   GuardedBytes bytes_;
 };
 
-/// As DeviceBuffer, with the element type chosen at run time; the host side is fp64.
+/// Like DeviceBuffer, with the element type chosen at run time; the host side is fp64.
 class DeviceArray {
  public:
   DeviceArray(mp_dtype_t dtype, int64_t count, int64_t offset = 0, uint8_t pattern = kPoison);
@@ -181,8 +181,8 @@ struct Matrices {
 
 Matrices transposed(const Matrices &matrices);
 
-/// Matrices on the device: `ld` elements from row to row, `stride` from item to item.  A stray item
-/// lies one element further than that.
+/// Matrices on the device: `ld` elements between rows, `stride` between matrices.  A stray matrix
+/// is one element further.
 class DeviceMatrices {
  public:
   DeviceMatrices(mp_dtype_t dtype, int64_t count, int64_t rows, int64_t cols, int64_t ld,
@@ -193,7 +193,7 @@ class DeviceMatrices {
   void upload(const Matrices &values);
   Matrices download() const;
   std::vector<uint8_t> download_bits() const { return bytes_.download(); }
-  /// Empty, or where a guard zone or the padding was overwritten.
+  /// Returns where a guard zone or the padding was overwritten, or "".
   std::string damage() const;
 
  private:

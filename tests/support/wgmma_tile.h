@@ -1,17 +1,18 @@
-// Where TMA puts the elements of a wgmma operand in smem, by formulas of the tests' own.
+// Locations where TMA stores the elements of a wgmma operand in shared memory, by independent
+// formulas.
 #pragma once
 
 namespace mptest {
 
-/// An operand X[mn][k] of 16-bit elements.  TMA writes it in boxes of the swizzle's width; without a
-/// swizzle it consists of 8x8 matrices of 128 bytes.
+/// An operand X[mn][k] of 16-bit elements.  TMA writes it in boxes as wide as the swizzle; without
+/// a swizzle it consists of 8x8 matrices of 128 bytes.
 struct WgmmaTile {
   bool k_major;
-  int width;  ///< of the swizzle in bytes; 0 is none
+  int width;  ///< swizzle width in bytes; 0 = none
   int mn, k;
   int base;  ///< a multiple of 8 widths
 
-  // What the descriptor should say; tests of mistakes change it.
+  // Expected values of the descriptor; tests of injected errors change them.
   int leading_bytes, stride_bytes;
 
   WgmmaTile(bool k_major, int width, int mn, int k, int base = 0)
