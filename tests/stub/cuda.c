@@ -1,8 +1,8 @@
-/* Built as libcuda.so.1: what mpinfo asks a driver, answered from the environment.
- *   STUB_DRIVER_CUDA  the version that it runs, 13000 by default; 0 = it does not say, as the stub of CUDA
- *   STUB_DRIVER_INIT  what cuInit returns
- *   STUB_DRIVER_GPUS  how many GPUs it lists, 0 by default
- *   STUB_DRIVER_ARCH  of these, 90 by default */
+/* Stub of libcuda.so.1 for mpinfo, configured by environment variables:
+ *   STUB_DRIVER_CUDA  supported CUDA version, default 13000; 0 = cuDriverGetVersion fails
+ *   STUB_DRIVER_INIT  result of cuInit
+ *   STUB_DRIVER_GPUS  number of GPUs, default 0
+ *   STUB_DRIVER_ARCH  their architecture, default 90 */
 #include <stddef.h>
 #include <stdlib.h>
 

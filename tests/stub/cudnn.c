@@ -1,6 +1,6 @@
-/* A cuDNN of the tests: recurrent layers of fp32 in the host's memory, with CUDNN_SKIP_INPUT and one layer, by their
- * formulas; nothing else.  Sizes that do not fit together are refused.  As in the real one, backward data uses up
- * what forward has left, and gradients of weights are added to what is there. */
+/* Stub of cuDNN for tests: recurrent layers of fp32 in host memory, with CUDNN_SKIP_INPUT and one
+ * layer.  Inconsistent sizes are rejected.  Like the real library, backward data consumes the
+ * results of forward, and gradients of weights are accumulated. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct {
 #define REQUIRE(condition) \
   if (!(condition)) return BAD_PARAM
 
-/* ---- what has to be there and is never called ---- */
+/* ---- required symbols that are never called ---- */
 
 #define NOTHING(name)     \
   int name(void) {        \
@@ -122,7 +122,7 @@ int cudnnSetRNNDataDescriptor(Data *data, int type, int layout, int timesteps, i
   return SUCCESS;
 }
 
-/* ---- sizes, and where a weight is: biases first, the last gate before the others ---- */
+/* ---- sizes, and offsets of weights: biases first, the last gate before the others ---- */
 
 static int gates_of(const Rnn *rnn) {
   return rnn->cell == LSTM ? 4 : rnn->cell == GRU ? 3 : 1;
@@ -131,7 +131,7 @@ static size_t weight_elems(const Rnn *rnn) {
   const size_t h = (size_t)rnn->hidden;
   return (size_t)gates_of(rnn) * h * (h + 2);
 }
-/* Of a step and sequence: the gates, or their gradients, and c' or q_n. */
+/* Saved elements per step and sequence: the gates, or their gradients, and c' or q_n. */
 static size_t kept_elems(const Rnn *rnn) {
   return (size_t)((gates_of(rnn) + 1) * rnn->hidden);
 }
@@ -188,7 +188,7 @@ static int sizes_fit(const Rnn *rnn, const Data *x, const Data *y, const int32_t
          (reserve_bytes == 0 || reserve_bytes == reserve_elems(rnn, x) * sizeof(float));
 }
 
-/* h of the step before, of one sequence. */
+/* h of the previous step, for one sequence. */
 static const float *h_before(const Data *d, int step, int b, const float *hx, const float *y) {
   return step == 0 ? hx + b * d->elems : y + ((step - 1) * d->batch + b) * d->elems;
 }

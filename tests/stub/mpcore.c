@@ -1,10 +1,11 @@
-/* Loaded before libmpcore.so (LD_PRELOAD): the library, but for what the environment says of it.
- *   STUB_VERSION      of mp_version
- *   STUB_BUILD        of mp_build_info
- *   STUB_HOST_STATUS  with which contexts on the host target are refused
- *   STUB_CUDA_STATUS  with which those on every CUDA device are
- *   STUB_CUDA_ARCHS   "90 86 0": CUDA devices that compute on the host target; 0 = there is no code for it
- *   STUB_PRODUCT      "wrong": mp_gemm writes nothing; "fails": it says so; "warns": it warns and works */
+/* Loaded before libmpcore.so (LD_PRELOAD): the library with results replaced by environment
+ * variables:
+ *   STUB_VERSION      result of mp_version
+ *   STUB_BUILD        result of mp_build_info
+ *   STUB_HOST_STATUS  error of contexts on the host target
+ *   STUB_CUDA_STATUS  error of contexts on every CUDA device
+ *   STUB_CUDA_ARCHS   "90 86 0": CUDA devices, run by the host target; 0 = no code for one
+ *   STUB_PRODUCT      "wrong": mp_gemm writes nothing; "fails", "warns": it does so */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,12 @@
 #include "mpcore.h"
 
 enum { MOST = 8 };
-static mp_context_t contexts[MOST]; /* by the ordinals that they stand for */
-static const char *why;             /* of the last call, where it failed here */
+static mp_context_t contexts[MOST]; /* by ordinal */
+static const char *why;             /* message of the last call that failed here */
 static mp_log_callback_t log_callback;
 static void *log_user;
 
-/* The library's own function. */
+/* Function of the real library. */
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static mp_status_t refuse(mp_status_t status, const char *words) {
@@ -25,7 +26,7 @@ static mp_status_t refuse(mp_status_t status, const char *words) {
   return status;
 }
 
-/** @return the architecture of the CUDA device, -1 where there is none */
+/** @return the architecture of the CUDA device, -1 if there is none */
 static int arch_of(int ordinal) {
   const char *list = getenv("STUB_CUDA_ARCHS");
   for (char *end; list != NULL; list = end) {

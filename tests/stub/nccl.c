@@ -1,4 +1,4 @@
-/* Built as libnccl.so.2: the five functions that mp_comm_init_nccl looks for, without a GPU. */
+/* Stub of libnccl.so.2: the five functions that mp_comm_init_nccl loads, without a GPU. */
 #include "nccl.h"
 
 struct stub_groups stub_groups;

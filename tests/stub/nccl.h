@@ -1,10 +1,10 @@
-/* What a test asks of the NCCL that is none, see nccl.c. */
+/* Interface between tests and the stub of NCCL (nccl.c). */
 #ifndef STUB_NCCL_H
 #define STUB_NCCL_H
 
 #include <stddef.h>
 
-/** An ncclComm_t.  Calls are answered with `code`, and written down. */
+/** An ncclComm_t.  Calls return `code` and are recorded. */
 struct ncclComm {
   int rank, count;
   int code;
@@ -16,7 +16,7 @@ struct ncclComm {
   void *stream;
 };
 
-/** ncclGroupStart and ncclGroupEnd get no communicator. */
+/** ncclGroupStart and ncclGroupEnd have no communicator. */
 struct stub_groups {
   int starts, ends, code;
 };

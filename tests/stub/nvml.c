@@ -1,4 +1,4 @@
-/* Built as libnvidia-ml.so.1: the functions that the bench looks for, without a GPU. */
+/* Stub of libnvidia-ml.so.1: the functions that the bench loads, without a GPU. */
 #include "nvml.h"
 
 #include <string.h>
