@@ -10,17 +10,17 @@ namespace mptest::faults {
 
 namespace {
 
-constexpr int kSeconds = 100;  // that a child may take
+constexpr int kSeconds = 100;  // time limit of a child
 constexpr int kMaxCrashes = 4;
-constexpr size_t kMaxText = 2000;  // of findings; more do not say more
+constexpr size_t kMaxText = 2000;  // limit of findings; more would not help
 
 struct Outcome {
   uint64_t results = 0;
-  int64_t growth = 0;  ///< blocks that are there and were not before
+  int64_t growth = 0;  ///< leaked blocks
   bool has_struck = false;
 };
 
-/// FNV-1a.
+/// FNV-1a hash.
 uint64_t hash_of(const std::vector<uint8_t> &bytes) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
@@ -63,7 +63,7 @@ void compare(const Outcome &outcome, uint64_t wanted, bool counts_blocks) {
     add_findings("  " + std::to_string(outcome.growth) + " blocks are left\n");
 }
 
-/// In a child, before anything else.
+/// Configures a child, before any other call.
 void set_up(const Campaign &campaign) {
   setenv("MP_HOST_MODE", campaign.is_strict ? "strict" : "plain", 1);
   setenv("MP_HOST_SEED", "2", 1);
@@ -74,7 +74,7 @@ void set_up(const Campaign &campaign) {
 
 void run_warm(const Scenario &scenario, const Campaign &campaign, int64_t first) {
   const bool has_allocator = campaign.source == Source::kAllocator;
-  // One failure leaves room for its sentence, for ever.
+  // The findings of a failure always fit in the buffer.
   set_up(campaign);
   (void)mp_context_create(nullptr, nullptr);
   for (int i = 0; i < 2; ++i) (void)run_once(scenario, {}, has_allocator);
@@ -112,7 +112,7 @@ void run_cold(const Scenario &scenario, const Campaign &campaign, int64_t at, ui
 
 namespace {
 
-/// In one child, and from where it was killed on in another.
+/// Runs in one child; if it is killed, continues after that fault in another one.
 Found run_warm_campaign(const Scenario &scenario, const Campaign &campaign) {
   Found found;
   progress() = {};

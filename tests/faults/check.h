@@ -1,4 +1,4 @@
-// Every fault of a kind, one after the other, until a scenario has gone through without any.
+// Runs a scenario with every fault of a kind, one per run, until a run reaches no fault.
 #pragma once
 
 #include <initializer_list>
@@ -14,22 +14,22 @@ namespace mptest::faults {
 struct Campaign {
   Source source = Source::kNone;
   bool persists = false;
-  /// Every fault in a process in which nothing of the library has been used; else in one where the
-  /// scenario has gone through before, so that what it leaves behind can be counted.
+  /// Runs every fault in a process that has not used the library before; otherwise in one that has
+  /// completed the scenario, so that leaks can be counted.
   bool is_cold = false;
-  int threads = 1;  ///< with several, which of them asks first is not always the same
+  int threads = 1;  ///< several make the order of requests vary
   bool is_strict = false;
 };
 
 struct Found {
-  std::string findings;  ///< empty where all is well
-  int64_t faults = 0;    ///< that have struck
+  std::string findings;  ///< empty = none
+  int64_t faults = 0;    ///< number of faults that occurred
 };
 Found run_campaign(const Scenario &scenario, const Campaign &campaign);
 
 std::vector<Scenario> scenarios(std::initializer_list<std::string_view> names);
 
-/// Prints how many faults there were; there must have been some.
+/// Runs all scenarios and prints the number of faults; fails if there were none.
 void check_all(const std::vector<Scenario> &scenarios, const Campaign &campaign);
 
 }  // namespace mptest::faults

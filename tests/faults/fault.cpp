@@ -19,7 +19,7 @@ Fault the_fault;
 std::atomic<bool> is_armed{false}, struck{false};
 std::atomic<int64_t> requests{0}, live{0};
 
-/// Counts a block that has been given out.
+/// Counts an allocated block.
 void *given(void *block) {
   if (block != nullptr) live.fetch_add(1, std::memory_order_relaxed);
   return block;
@@ -82,7 +82,7 @@ int64_t num_live() {
 
 }  // namespace mptest::faults
 
-// ---------------------------------------------------------------------------- what the library calls
+// ---------------------------------------------------------------------------- interposed functions
 
 using mptest::faults::given;
 using mptest::faults::is_without_memory;

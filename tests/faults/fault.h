@@ -1,31 +1,31 @@
-// One planned fault: what the library asks its environment for is refused at the n-th time.
+// One planned fault: the n-th request of the library to its environment fails.
 //
-// The program defines malloc and its kin, mmap and pthread_create itself, so that those of the library
-// come here; the callbacks that it hands to the library ask here as well.  Requests count only between
-// arm() and disarm(), which stand around a call of the library.
+// The program defines malloc and related functions, mmap and pthread_create, which intercept those
+// of the library; its callbacks use the same counter.  Requests count only between arm() and
+// disarm(), which surround a call of the library.
 #pragma once
 
 #include <cstdint>
 
 namespace mptest::faults {
 
-/// Whom the library asks.
+/// Kind of request.
 enum class Source { kNone, kMemory, kAllocator, kComm, kThreads };
 
 struct Fault {
   Source source = Source::kNone;
-  int64_t at = 0;         ///< the number of the request that is refused, from 1
-  bool persists = false;  ///< so are all that follow, until the call has returned
+  int64_t at = 0;         ///< index of the request that fails, from 1
+  bool persists = false;  ///< all later requests of the call fail too
 };
 
-/// Counts from the beginning.
+/// Plans a fault and resets the counters.
 void plan(const Fault &fault);
 const Fault &planned_fault();
 void arm();
-/// From here on nothing is refused if something has been.
+/// Stops counting and failing.
 void disarm();
 
-/// While one lives, nothing is counted: for callbacks.
+/// Pauses counting during its lifetime, for use in callbacks.
 class Paused {
  public:
   Paused();
@@ -34,14 +34,14 @@ class Paused {
   Paused &operator=(const Paused &) = delete;
 };
 
-/// Whether this request is refused; to be asked once for each.
+/// Returns whether this request fails; called once per request.
 bool is_refused(Source source);
-/// Whether any has been since plan().
+/// True if a request has failed since plan().
 bool has_struck();
-/// Of the planned source, since plan().
+/// Number of requests of the planned kind since plan().
 int64_t num_requests();
 
-/// Blocks and mappings that the process holds, whoever made them.
+/// Blocks and mappings of the process, from all callers.
 int64_t num_live();
 
 }  // namespace mptest::faults

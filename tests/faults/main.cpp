@@ -1,10 +1,10 @@
-// Runs the tests of what happens when the environment of the library fails.
+// Runs the fault tests: failures in the environment of the library.
 //
-// Nothing of the library is used in this process: each test forks, and its children begin where a program
-// begins.
+// This process does not use the library: each test forks, and its children start without library
+// state.
 //
-// With --scenario NAME it makes the calls of one scenario instead, without a fault of its own, and prints the
-// call that has failed: for the software device, which has faults of the CUDA runtime.
+// With --scenario NAME it makes the calls of one scenario without injected faults, and prints the
+// call that failed: for the software device, which injects faults of the CUDA runtime.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

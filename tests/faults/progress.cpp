@@ -36,7 +36,7 @@ void Progress::add(const std::string &text) {
 namespace {
 
 [[noreturn]] void be_child(int seconds, const std::function<void()> &body) noexcept {
-  // Catch2 would tell of signals in its own words.
+  // Disables Catch2's signal handlers.
   for (const int number : {SIGABRT, SIGFPE, SIGILL, SIGSEGV, SIGTERM}) signal(number, SIG_DFL);
   alarm(static_cast<unsigned>(seconds));
   body();

@@ -1,4 +1,4 @@
-// What a child process tells its parent, who reads it even when the child has been killed.
+// Results of a child process for its parent, which are readable even if the child was killed.
 #pragma once
 
 #include <atomic>
@@ -11,26 +11,26 @@
 
 namespace mptest::faults {
 
-/// In memory that both see.
+/// Data in memory shared by parent and child.
 struct Progress {
-  Fault fault;             ///< of the run in progress
-  char function[64];       ///< the call of the library that was entered last
-  int64_t faults;          ///< that have struck
-  bool is_over;            ///< no request has that number any more
-  uint64_t results;        ///< a hash of those of the run that came last
-  size_t size;             ///< of findings
-  char findings[1 << 14];  ///< cut off where it ends
+  Fault fault;             ///< planned for the current run
+  char function[64];       ///< last called function of the library
+  int64_t faults;          ///< number of faults that occurred
+  bool is_over;            ///< the run had no request with that index
+  uint64_t results;        ///< hash of the results of the last run
+  size_t size;             ///< length of findings
+  char findings[1 << 14];  ///< truncated to this size
 
   void enter(const char *name);
   void add(const std::string &text);
 };
 
-/// Of this process and its children.
+/// Returns the data of this process and its children.
 Progress &progress();
 
-/// Runs `body` in a child process of its own, in which nothing of the library has been used before, and
-/// waits for it.  A child that is killed, or takes longer than `seconds`, is a finding.
-/// @return what was found; empty where all is well
+/// Runs `body` in a child process that has not used the library before, and waits for it.  A child
+/// that is killed, or takes longer than `seconds`, is a finding.
+/// @return the findings; empty = none
 std::string in_child(int seconds, const std::function<void()> &body);
 
 }  // namespace mptest::faults

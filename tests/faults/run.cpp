@@ -11,7 +11,7 @@ namespace mptest::faults {
 
 namespace {
 
-constexpr int kCode = 7;  // of a communicator that fails
+constexpr int kCode = 7;  // error code of a failing communicator
 
 int32_t device_of_environment() {
   const char *const name = std::getenv("MP_TEST_DEVICE");
@@ -80,7 +80,7 @@ void Run::check_failure(mp_status_t status) {
   const std::string sentence = mp_last_error();
   const std::string said = std::string(mp_status_string(status)) + ": " + sentence;
   if (had_struck_ || !has_struck()) stop("failed without a fault: " + said);
-  // Where nothing at all is left the library has words that need none.
+  // Message of the library if it cannot allocate another one.
   constexpr const char *kWordsWithoutMemory =
       "a call failed; out of memory while storing its message";
   const Failure wanted = failure_of(source_);
@@ -175,7 +175,7 @@ int Run::group_begin(void *user) {
   return 0;
 }
 
-/// A group has ended even where its end reports a failure.
+/// A group has ended even if its end reports a failure.
 int Run::group_end(void *user) {
   --static_cast<Run *>(user)->group_depth_;
   return is_refused(Source::kComm) ? kCode : 0;

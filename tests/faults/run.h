@@ -1,8 +1,8 @@
-// One run of a scenario: calls of the library under the planned fault, and what they computed.
+// One run of a scenario: calls of the library under the planned fault, and their results.
 //
-// A call that fails must say so as the header has it, and the same call must then succeed, so that a
-// scenario goes to its end whatever is refused on the way; and there its results are those of a run
-// without any fault.  Catch2 has no part in it: it would allocate.
+// A call that fails must report the documented error, and the same call must then succeed, so that
+// the scenario completes despite the fault, with the results of a run without faults.  Catch2 is
+// not used here, because it allocates.
 #pragma once
 
 #include <cstddef>
@@ -17,29 +17,29 @@
 
 namespace mptest::faults {
 
-/// A run that cannot go on; the finding has been noted.
+/// A run cannot continue; the finding has been noted.
 struct Stuck : std::exception {};
 
-/// What a fault must lead to.
+/// Expected error of a fault.
 struct Failure {
   mp_status_t status;
-  const char *words;  ///< of the sentence
+  const char *words;  ///< part of the message
 };
 Failure failure_of(Source source);
 
 class Run {
  public:
   /// Creates the context; with MP_TEST_DEVICE=cuda, of the GPU.
-  /// @param has_allocator  its objects have their memory from an allocator that may refuse
-  /// @param findings  appended to, also where this throws Stuck
+  /// @param has_allocator  its objects allocate through an allocator that may fail
+  /// @param findings  output, also if the constructor throws Stuck
   Run(bool has_allocator, std::string &findings);
   Run(const Run &) = delete;
   Run &operator=(const Run &) = delete;
 
   mp_context_t context() const { return context_; }
 
-  /// Makes a call, twice where the fault strikes.
-  /// @param put_back  () -> anything: what the header says a failed call may have spoilt
+  /// Makes a call, and repeats it after a fault.
+  /// @param put_back  restores data that a failed call may have changed according to the header
   template <class Body, class PutBack>
   void call(const char *function, const Body &body, const PutBack &put_back) {
     if (succeeds(function, body)) return;
@@ -51,7 +51,7 @@ class Run {
     call(function, body, [] {});
   }
 
-  /// The same for one that makes an object, which only success may write.
+  /// The same for a call that creates an object; a failed call must not write the handle.
   template <class Handle, class Body>
   void create(const char *function, Handle &handle, const Body &body) {
     const auto untouched = reinterpret_cast<Handle>(uintptr_t{0x5a5a5a5a});
@@ -61,13 +61,13 @@ class Run {
     if (!succeeds(function, body)) stop("failed again, without a fault");
   }
 
-  /// One that is not made again where it fails.
+  /// Makes a call once, even if it fails.
   template <class Body>
   void attempt(const char *function, const Body &body) {
     (void)succeeds(function, body);
   }
 
-  /// A call without a status, which must do its work under every fault.
+  /// Makes a call without a status, which must succeed under every fault.
   template <class Body>
   void destroy(const char *function, const Body &body) {
     begin(function);
@@ -75,20 +75,20 @@ class Run {
     end();
   }
 
-  /// Between these nothing is refused: what another scenario is about.
+  /// Disables faults between these two calls, in parts that other scenarios test.
   void spare() { is_spared_ = true; }
   void spare_no_more() { is_spared_ = false; }
 
-  /// Device memory until finish(), with small numbers in it.
+  /// Device memory until finish(), filled with small numbers.
   void *tensor(mp_dtype_t dtype, int64_t count, int seed = 1);
   float *floats(int64_t count, int seed = 1) {
     return static_cast<float *>(tensor(MP_FP32, count, seed));
   }
   int32_t *integers(const std::vector<int32_t> &values);
-  /// Zeros.
+  /// Device memory until finish(), filled with zeros.
   void *bytes(size_t count);
 
-  /// Makes `bytes` of the host, or of the device, a part of the results.
+  /// Adds `bytes` of host or device memory to the results.
   void record(const void *host, size_t bytes);
   void record_device(const void *device, size_t bytes);
 
@@ -97,7 +97,7 @@ class Run {
 
   const std::vector<uint8_t> &results() const { return results_; }
 
-  /// A communicator of two ranks, of which the other has only zeros.
+  /// A communicator of two ranks; the other rank has only zeros.
   mp_comm_t comm();
 
  private:
@@ -125,16 +125,16 @@ class Run {
   static int group_end(void *user);
 
   mp_context_t context_ = nullptr;
-  const Source source_;  ///< of the fault
+  const Source source_;  ///< kind of the fault
   const bool persists_;
   const char *function_ = "";
   std::vector<void *> memory_;
   std::vector<uint8_t> results_;
   std::string &findings_;
-  std::vector<std::pair<void *, size_t>> blocks_;  ///< that the allocator has given out
-  int group_depth_ = 0;                            ///< of the communicator
+  std::vector<std::pair<void *, size_t>> blocks_;  ///< allocated through the allocator
+  int group_depth_ = 0;                            ///< groups of the communicator
   bool is_spared_ = false;
-  bool had_struck_ = false;  ///< before the call that runs
+  bool had_struck_ = false;  ///< value before the current call
 };
 
 #define FAULTY_CALL(run, function, ...) (run).call(#function, [&] { return function(__VA_ARGS__); })

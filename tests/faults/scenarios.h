@@ -1,4 +1,5 @@
-// What is done while something is refused: every object made and destroyed, every family of calls once.
+// Scenarios for fault tests: every object is created and destroyed, every family of calls is used
+// once.
 #pragma once
 
 #include <string_view>
@@ -13,11 +14,11 @@ struct Scenario {
   void (*run)(Run &);
 };
 
-/// All of them, and by name; the name must be one.
+/// Returns all scenarios, or the one with a name, which must exist.
 std::vector<Scenario> all_scenarios();
 Scenario scenario(std::string_view name);
 
-// In one file each.
+// One file per group.
 void make_context(Run &run);
 void describe_tensors(Run &run);
 void scale_losses(Run &run);

@@ -1,4 +1,4 @@
-// Autocast, and graphs in mixed precision.
+// Scenarios of autocast and of graphs in mixed precision.
 #include <array>
 #include <initializer_list>
 #include <utility>
@@ -27,7 +27,7 @@ void record_text(Run &run, const char *function, const Write &write) {
   run.record(text.data(), bytes);
 }
 
-/// A graph under construction.  Descriptions are where most is allocated.
+/// A graph under construction, the part of the API with the most allocations.
 struct Network {
   Run &run;
   mp_graph_t graph = nullptr;
@@ -67,7 +67,7 @@ struct Network {
     const float *const values = run.floats(count, tensor);
     FAULTY_CALL(run, mp_graph_write, graph, tensor, values, nullptr);
   }
-  /// Backward overwrites what forward has left for it; forward draws the masks of its step again.
+  /// Backward consumes the data of forward, so forward is repeated, with the masks of its step.
   void pass(mp_scaler_t scaler) const {
     int64_t step = 0;
     FAULTY_CALL(run, mp_graph_get_step_sync, graph, &step, nullptr);
@@ -178,7 +178,7 @@ void decide_types(Run &run) {
 
 namespace {
 
-/// A convolutional network, up to mp_graph_compile.
+/// A convolutional network, before mp_graph_compile.
 struct Classifier : Network {
   static constexpr int64_t kRows = 4, kSide = 4, kClasses = 10;
   mp_autocast_t policy;
@@ -204,7 +204,7 @@ struct Classifier : Network {
   }
 };
 
-/// The same for a recurrent one.
+/// A recurrent network, before mp_graph_compile.
 struct LanguageModel : Network {
   mp_autocast_t policy;
   int32_t words, labels, table, w_ih, w_hh, w;
@@ -224,7 +224,7 @@ struct LanguageModel : Network {
 
 }  // namespace
 
-// An input that was not taken has not told the batch.
+// A rejected input must not set the batch size.
 void begin_graph(Run &run) {
   const Network net(run);
   int64_t batch = 4;
@@ -258,7 +258,7 @@ void train_graph(Run &run) {
   mp_tensor_list_t grads = nullptr, master = nullptr, model = nullptr;
   FAULTY_CALL(run, mp_graph_get_lists, net.graph, &grads, &master, &model);
   mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.125f);
-  group.beta1 = 0.0f;  // no list of momenta
+  group.beta1 = 0.0f;  // without momentum
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
   desc.groups = &group;
   desc.grads = grads;

@@ -1,4 +1,4 @@
-// The layers around a product, and recurrent ones.
+// Scenarios of layers around GEMMs, and of recurrent layers.
 #include <array>
 
 #include "scenarios.h"
@@ -78,7 +78,7 @@ void embed(Run &run) {
   run.record_device(dtable, 12 * 8 * sizeof(uint16_t));
 }
 
-/// Rates and offsets of elementwise calls.
+/// Scalar arguments of elementwise calls.
 void compute_by_element(Run &run) {
   void *const a = run.tensor(MP_FP16, 64, 1), *const b = run.tensor(MP_FP16, 64, 2);
   void *const y = run.tensor(MP_FP16, 64, 3);
@@ -145,7 +145,7 @@ void run_recurrent_layers(Run &run) {
                                      sizes.workspace_bytes, nullptr);
     };
     run.call("mp_rnn_forward_training", forward);
-    // The gradients of the gates take the place of the gates.
+    // The gradients of the gates overwrite the gates.
     run.call(
         "mp_rnn_backward_data",
         [&] {

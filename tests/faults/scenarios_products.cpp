@@ -1,4 +1,4 @@
-// Products and convolutions, on enough blocks for several workers.
+// Scenarios of GEMMs and convolutions, with enough blocks for several workers.
 #define MP_ENABLE_EXPERIMENTAL
 #include <array>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace mptest::faults {
 
 namespace {
 
-/// A product with all that its epilogue can do.
+/// A GEMM with all features of the epilogue.
 void multiply(Run &run, mp_dtype_t dtype, int64_t m, int64_t n, int64_t k, const char *kernel) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, dtype, dtype);
   desc.kernel = kernel;
@@ -140,7 +140,7 @@ void ask_for_kernels(Run &run) {
   });
 }
 
-// The pipelines for Hopper have most to set up.
+// The pipelines of Hopper kernels have the most setup.
 void multiply_in_a_pipeline(Run &run) {
   const mp_gemm_desc_t gemm = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   for (int32_t index = 0;; ++index) {

@@ -1,4 +1,4 @@
-// Contexts, lists, scalers, optimizers and steps.
+// Scenarios of contexts, lists, scalers, optimizers and steps.
 #include <array>
 
 #include "scenarios.h"
@@ -11,12 +11,12 @@ constexpr int64_t kNumel[] = {40, 9};
 constexpr int64_t kOne[] = {1, 1};  // a second moment per tensor
 constexpr uint32_t kCount = 2;
 
-/// Two tensors and the list over them, whose memory the run frees.
+/// Two tensors and their list; the run frees the memory.
 struct Tensors {
   std::array<void *, kCount> data;
   mp_tensor_list_t list = nullptr;
 
-  /// @param numel  of each
+  /// @param numel  number of elements of each tensor
   Tensors(Run &run, mp_dtype_t dtype, int seed, const int64_t *numel = kNumel) {
     for (uint32_t t = 0; t < kCount; ++t)
       data[t] = run.tensor(dtype, kNumel[t], seed + static_cast<int>(t));
@@ -51,7 +51,7 @@ void record_state(Run &run, mp_scaler_t scaler) {
   run.record(&state, sizeof state);
 }
 
-/// An optimizer and all that it works on.
+/// An optimizer with all its tensors.
 struct Training {
   Tensors grads, master, model, m, v;
   mp_optimizer_t optimizer = nullptr;
@@ -74,7 +74,7 @@ struct Training {
     desc.model = model.list;
     const bool has_v = kind != MP_OPT_SGD;
     const bool has_m = kind != MP_OPT_ADAGRAD && kind != MP_OPT_RMSPROP;
-    if (has_m && kind != MP_OPT_LAMB) desc.m = m.list;  // of LAMB they are allocated
+    if (has_m && kind != MP_OPT_LAMB) desc.m = m.list;  // LAMB allocates them
     if (has_v && kind != MP_OPT_LAMB) desc.v = v.list;
     FAULTY_CREATE(run, mp_optimizer_create, optimizer, run.context(), &desc);
   }
@@ -95,7 +95,7 @@ struct Training {
   }
 };
 
-/// An infinity in a tensor of fp16.
+/// Writes an infinity into an fp16 tensor.
 void overflow(Run &run, void *data) {
   const uint16_t infinity = 0x7c00;
   FAULTY_CALL(run, mp_memcpy, run.context(), data, &infinity, sizeof infinity, nullptr);
@@ -217,7 +217,8 @@ template void take_steps_of<MP_OPT_NOVOGRAD>(Run &);
 template void take_steps_of<MP_OPT_ADAGRAD>(Run &);
 template void take_steps_of<MP_OPT_RMSPROP>(Run &);
 
-// Without a scaler the optimizer has a flag of its own: what was found in a step that failed is not to skip the next.
+// The optimizer has its own flag without a scaler: an overflow found in a failed step must not skip
+// the next step.
 void give_up_a_step(Run &run) {
   const mp_comm_t comm = run.comm();
   const Training training(run, MP_OPT_ADAM);
@@ -255,7 +256,7 @@ void use_another_optimizer(Run &run) {
   for (const Tensors *tensors : {&grads, &wide, &model}) tensors->destroy(run);
 }
 
-// A failed sum leaves gradients of which some are sums, as the header says.
+// A failed all-reduce leaves some gradients reduced, as documented in the header.
 void reduce_over_ranks(Run &run) {
   const Tensors grads(run, MP_FP16, 1), saved(run, MP_FP16, 1);
   const auto put_back = [&] {
@@ -291,7 +292,7 @@ void step_over_ranks(Run &run) {
     if (step == 1) overflow(run, training.grads.data[0]);
     query(run, scaler, step);
   }
-  // Without a scaler the flag is the optimizer's own.
+  // The flag belongs to the optimizer if there is no scaler.
   if (kFlags != MP_STEP_FLAG_CHECKED)
     FAULTY_CALL(run, mp_scale_step, training.optimizer, nullptr, &options, nullptr);
   record_state(run, scaler);

@@ -1,9 +1,9 @@
-// Callbacks that fail: the allocator of a context, a communicator.
+// Faults of callbacks: the allocator of a context, a communicator.
 #include "check.h"
 
 using namespace mptest::faults;
 
-TEST_CASE("faults: any allocation of an allocator", "[callbacks]") {
+TEST_CASE("faults: each failed allocation of an allocator is handled", "[callbacks]") {
   for (const bool persists : {false, true})
     check_all(
         scenarios({"tensors", "scaler", "steps", "sgd", "lamb", "novograd", "adagrad", "rmsprop",
@@ -12,7 +12,7 @@ TEST_CASE("faults: any allocation of an allocator", "[callbacks]") {
         {.source = Source::kAllocator, .persists = persists});
 }
 
-TEST_CASE("faults: any callback of a communicator", "[callbacks]") {
+TEST_CASE("faults: each failed callback of a communicator is handled", "[callbacks]") {
   for (const bool persists : {false, true})
     check_all(scenarios({"all-reduce", "steps of ranks", "sharded steps", "checked steps",
                          "step that is given up"}),

@@ -1,4 +1,5 @@
-// Files that the environment names: each case in a process of its own, since the library reads them once.
+// Faults of files named by environment variables, each in a new process, since the library reads
+// them once.
 #define MP_ENABLE_EXPERIMENTAL
 #include <signal.h>
 #include <sys/resource.h>
@@ -16,7 +17,7 @@ using namespace mptest::faults;
 
 namespace {
 
-/// A folder of the test's own, while it lives.
+/// A temporary folder, removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -35,7 +36,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// A variable of the environment, while it lives.
+/// Sets an environment variable during its lifetime.
 class Variable {
  public:
   Variable(const char *name, const std::string &value) : name_(name) {
@@ -56,7 +57,7 @@ void limit(__rlimit_resource resource, rlim_t most) {
   if (setrlimit(resource, &both) != 0) std::abort();
 }
 
-/// In a child: the kernel that is chosen, behind the warnings.
+/// Runs in a child: reports warnings, then the selected kernel.
 void choose_kernel() {
   mp_set_log_callback(tell_warnings, nullptr, MP_LOG_WARN);
   mp_context_config_t config = mp_context_config_default();
@@ -70,7 +71,7 @@ void choose_kernel() {
   progress().add(status == MP_SUCCESS ? info.name : mp_last_error());
 }
 
-/// In a child: what a rewrite of nothing says.
+/// Runs in a child: reports the warnings of a rewrite of an empty graph.
 void rewrite() {
   mp_set_log_callback(tell_warnings, nullptr, MP_LOG_WARN);
   mp_autocast_t policy = nullptr;
@@ -85,7 +86,7 @@ void rewrite() {
 
 }  // namespace
 
-TEST_CASE("faults: a tuning table that cannot be read, or is none", "[files]") {
+TEST_CASE("faults: an unreadable or invalid tuning table causes a warning", "[files]") {
   const Folder folder;
   const std::string usual = in_child(20, choose_kernel);
   const auto expect_warning = [&](const std::string &path, const std::string &why) {
@@ -93,7 +94,7 @@ TEST_CASE("faults: a tuning table that cannot be read, or is none", "[files]") {
     CHECK(in_child(20, choose_kernel) == "mp_gemm: MP_GEMM_TUNING = " + path + ": " + why +
                                              "; using the built-in table\n" + usual);
   };
-  // Opens, but cannot be read, whoever reads it.
+  // A file that can be opened, but not read.
   expect_warning("/proc/self/mem", "cannot be read");
   expect_warning("/dev/zero", "must be a regular file");
   expect_warning(folder.file("large", std::string((1 << 20) + 1, '\n')), "exceeds 1 MiB");
@@ -104,7 +105,7 @@ TEST_CASE("faults: a tuning table that cannot be read, or is none", "[files]") {
                  R"(line 1: class "\u0001\u0000\u0002" must be sm_75, sm_80, sm_90 or host)");
 }
 
-TEST_CASE("faults: no file can be opened", "[files]") {
+TEST_CASE("faults: the library works if no file can be opened", "[files]") {
   const Folder folder;
   const std::string usual = in_child(20, choose_kernel);
   const std::string path = folder.file("table", "host simt_64x64x16 0 0\n");
@@ -117,7 +118,7 @@ TEST_CASE("faults: no file can be opened", "[files]") {
                     "; using the built-in table\n" + usual);
 }
 
-TEST_CASE("faults: a log of autocast that cannot be written", "[files]") {
+TEST_CASE("faults: a log of autocast that cannot be written causes a warning", "[files]") {
   const Folder folder;
   const auto expect_warning = [&](const std::string &path, const std::function<void()> &body) {
     const Variable variable("MP_AUTOCAST_LOG", path);
@@ -125,7 +126,7 @@ TEST_CASE("faults: a log of autocast that cannot be written", "[files]") {
                                     ": cannot write to this folder\nMP_SUCCESS");
   };
   expect_warning(folder.file("file", "no folder"), rewrite);
-  expect_warning(folder.path(), [] {  // as on a device that is full
+  expect_warning(folder.path(), [] {  // like a full disk
     signal(SIGXFSZ, SIG_IGN);
     limit(RLIMIT_FSIZE, 10);
     rewrite();
@@ -136,7 +137,7 @@ TEST_CASE("faults: a log of autocast that cannot be written", "[files]") {
   });
 }
 
-TEST_CASE("faults: any allocation while files are read and written", "[files]") {
+TEST_CASE("faults: each failed allocation during file access is handled", "[files]") {
   const Folder folder;
   const Variable tuning("MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n"));
   const Variable log("MP_AUTOCAST_LOG", folder.path());

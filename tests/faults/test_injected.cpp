@@ -1,4 +1,4 @@
-// What the checks of this folder must report: calls of the library that do one thing wrong when they fail.
+// Tests of the fault checks: simulated errors in failing calls must be reported.
 #include <unistd.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char *kFunction = "mp_autocast_create";
 
-/// A call that may fail, and what is done wrong then.
+/// A call that may fail, with an injected error.
 template <class Wrong>
 void create_policy(Run &run, const Wrong &wrong) {
   mp_autocast_t policy = nullptr;
@@ -28,7 +28,7 @@ void create_policy(Run &run, const Wrong &wrong) {
 void leak(Run &run) {
   create_policy(run, [](mp_status_t status, mp_autocast_t) {
     const Paused paused;
-    static void *volatile lost;  // a compiler may leave out the malloc that nobody sees
+    static void *volatile lost;  // volatile, or the compiler may omit malloc
     lost = std::malloc(8);
     return lost != nullptr ? status : MP_ERROR_INTERNAL;
   });
@@ -101,7 +101,7 @@ void forget_a_group(Run &run) {
 
 }  // namespace
 
-TEST_CASE("faults: the checks find what is injected", "[injected]") {
+TEST_CASE("faults: the checks find injected errors", "[injected]") {
   struct {
     void (*run)(Run &);
     const char *finding;
