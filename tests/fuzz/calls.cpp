@@ -1,14 +1,16 @@
-// Any calls of any public function in any order, as tests/fuzz/generate_calls makes them from the headers.
+// Random calls of all public functions in any order, generated from the headers by
+// tests/fuzz/generate_calls.
 //
-// None may crash, read behind what it was given, leak, or return MP_ERROR_INTERNAL; a call that fails says why in a
-// sentence that begins with its name, and has written nothing (World::end_call).
+// No call may crash, read outside of its arguments, leak, or return MP_ERROR_INTERNAL.  A call that
+// fails must set a message that begins with its name, and must not write its outputs
+// (World::end_call).
 #define MP_ENABLE_EXPERIMENTAL
 #include "tests/fuzz/usual_objects.h"
 
 namespace fuzz {
 namespace {
 
-struct Block;  // of mp_malloc
+struct Block;  // memory of mp_malloc
 
 void ignore_log(mp_log_level_t, const char *message, void *) {
   if (message == nullptr || std::strchr(message, '\n') != nullptr) found("log", "not one line");

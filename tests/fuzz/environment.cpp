@@ -1,4 +1,5 @@
-// Any values of the variables that mp_autocast_create reads: a policy, or a sentence that names the variable.
+// Random values of the variables that mp_autocast_create reads: it must succeed, or name the
+// variable.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstring>
@@ -9,7 +10,7 @@
 
 namespace {
 
-// Not the two that name a folder, in which the library writes.
+// Excludes the two variables of folders, in which the library would write.
 constexpr const char *kVariables[] = {"MP_AUTOCAST",
                                       "MP_AUTOCAST_LEVEL",
                                       "MP_AUTOCAST_ALLOW_ADD",

@@ -1,4 +1,4 @@
-// How a fuzzer reports.
+// Reports a finding to libFuzzer.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace fuzz {
 
-/// Ends the process, as libFuzzer wants to see a finding.
+/// Ends the process, which libFuzzer records as a finding.
 [[noreturn]] inline void found(const char *what, const char *detail) {
   std::fprintf(stderr, "fuzz: %s: %s\n", what, detail);
   std::abort();

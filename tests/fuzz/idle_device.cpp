@@ -1,4 +1,5 @@
-// Instead of parts of host: launches do nothing, for the device pointers of a fuzzer point nowhere.
+// Replaces parts of host/: launches do nothing, because the device pointers of a fuzzer are
+// invalid.
 #include <cstring>
 
 #include "base/device_info.h"
@@ -11,7 +12,8 @@ namespace engine {
 void run_on_workers(const Clusters &, int) {}
 }  // namespace engine
 
-// What is larger than the memory behind any pointer is a copy that only kernels' arguments say the size of.
+// Copies larger than the memory after a device pointer have sizes that only kernels' arguments
+// specify.
 void copy(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t) {
   if (bytes <= fuzz::kMaxBytes) std::memmove(dst, src, bytes);
 }

@@ -1,6 +1,6 @@
-// Any state that a checkpoint may hold: it is refused, or a scaler goes on from it for as long as anybody likes.  Kernels
-// run here: whatever the updates find, the state that they leave is one that can be saved and restored again, and the
-// same updates after it leave the same bits.
+// Random states of a checkpoint: each is rejected, or a scaler continues from it.  Kernels run
+// here: after any updates, the state can be saved and restored, and the same updates then give the
+// same bits.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <array>
@@ -51,7 +51,8 @@ void run(mp_scaler_t scaler, const mp_scaler_state_t &state, FuzzedDataProvider 
         bytes.ConsumeBool() ? bytes.PickValueInArray(kAmax) : bytes.ConsumeFloatingPoint<float>();
   const mp_scaler_state_t before = state_of(scaler);
   const mp_scaler_state_t then = after(scaler, amaxes);
-  // From the logarithm of 0 LogMaxScaler makes S = NaN for good (mpcore/compat.h), which is refused.
+  // LogMaxScaler computes S = NaN from the logarithm of 0 permanently (mpcore/compat.h); this state
+  // is rejected.
   if (state.policy == MP_SCALER_POLICY_LOGMAX && std::isnan(then.scale)) return;
   require(mp_scaler_set_state_sync(scaler, &then, nullptr), "a state that updates have left");
   require(mp_scaler_set_state_sync(scaler, &before, nullptr), "a state that was accepted");

@@ -1,4 +1,5 @@
-// Any text as the table that MP_GEMM_TUNING names: it is refused with a reason, or it makes kernels slow, not wrong.
+// Random text as MP_GEMM_TUNING table: it is rejected with a reason, or selects slower but correct
+// kernels.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 namespace fuzz {
 namespace {
 
-/// Every problem has a kernel, whatever is predicted of it.
+/// Every problem must have a kernel for any predicted times.
 void check_choices(const mp::GemmTuning &tuning) {
   using namespace mptest;
   for (const mp::Device &device : {h200(), host_device()})

@@ -49,7 +49,7 @@ void make_scaler(World &world, mp_context_t context) {
   world.has_created(scaler, mp_scaler_destroy);
 }
 
-/// A perceptron of one layer, with its loss: described, and compiled where `is_compiled`.
+/// A perceptron with one layer and its loss; compiled if `is_compiled`.
 void make_graph(World &world, mp_context_t context, bool is_compiled) {
   mp_graph_t graph = nullptr;
   succeed(mp_graph_create(&graph, context));

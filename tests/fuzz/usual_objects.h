@@ -1,11 +1,12 @@
-// Objects that most calls need, so that not every input of a fuzzer has to find out how they are made.
+// Creates objects that most calls need, so that inputs of a fuzzer need not create them first.
 #pragma once
 
 #include "tests/fuzz/world.h"
 
 namespace fuzz {
 
-/// A context, and some of a list, an optimizer, a scaler and a graph.  Until they are there no memory runs out.
+/// Creates a context, and some of a list, an optimizer, a scaler and a graph, without out-of-memory
+/// errors.
 void make_usual_objects(World &world);
 
 }  // namespace fuzz

@@ -24,7 +24,7 @@ constexpr const char *kTexts[] = {
     "wgmma_128x128x64_s4", "gemv", "direct", "%s%n", "\xff\xfe", "x"};
 // clang-format on
 
-/// Says at the end what the fuzzer has done, and what it never got to work.
+/// Prints statistics at exit: calls, and functions that never succeeded.
 class Statistics {
  public:
   ~Statistics() {
@@ -50,7 +50,7 @@ class Statistics {
  private:
   struct Function {
     int64_t calls = 0, succeeded = 0;
-    std::string why;  ///< it failed the last time
+    std::string why;  ///< message of the last failure
   };
   std::map<std::string, Function> functions_;
 };
@@ -230,7 +230,7 @@ void World::first_needs_others() {
       object.needs.insert(object.needs.end(), used_.begin() + 1, used_.end());
 }
 
-/// What was lent goes with its owner, unless something needs that.
+/// A borrowed object is destroyed with its owner, unless another object needs the owner.
 bool World::is_needed(const Object &object) const {
   return std::any_of(objects_.begin(), objects_.end(), [&](const Object &other) {
     const auto &needs = other.needs;

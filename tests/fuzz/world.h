@@ -1,8 +1,9 @@
-// What a random call is made of: numbers, memory and objects, all of them chosen by the bytes of a fuzzer.
+// Arguments of random calls: numbers, memory and objects, derived from the bytes of a fuzzer.
 //
-// A caller is trusted with pointers and handles (SECURITY.md), so those given here are good: host arrays and structs
-// are of exactly the size that the call says, so that AddressSanitizer sees a read behind them; objects are
-// destroyed when nothing that lives was made of them.  All else is anything.
+// The library trusts pointers and handles of a caller (SECURITY.md), so they are valid: host arrays
+// and structs have exactly the required size, so that AddressSanitizer detects reads past their
+// end; objects are destroyed only when no existing object depends on them.  All other values are
+// arbitrary.
 #pragma once
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -20,48 +21,49 @@
 
 namespace fuzz {
 
-/// Whether FUZZ_INJECT names this mistake, which a fuzzer then makes and has to find.
+/// True if FUZZ_INJECT names this error, which the fuzzer then makes and must detect.
 bool has_injected(const char *mistake);
 
-/// No list that a call gets is longer.
+/// Maximum length of lists.
 constexpr uint32_t kMaxElements = 40;
-/// So much lies behind every device pointer, and no block of a context is larger: graphs are zeroed when they are made,
-/// and that of 16 GB takes minutes.
+/// Bytes after every device pointer, and limit of a context's allocations: graphs are zeroed when
+/// they are created, which takes minutes for 16 GB.
 constexpr size_t kMaxBytes = 1 << 20;
 
 class World {
  public:
   World(const uint8_t *bytes, size_t size);
-  /// Destroys every object; then the allocator of the contexts must have got all of its memory back.
+  /// Destroys every object, and checks that the allocator of the contexts got all memory back.
   ~World();
   World(const World &) = delete;
   World &operator=(const World &) = delete;
 
   bool has_bytes() { return bytes_.remaining_bytes() > 0; }
-  /// Everything until the next one belongs to one call, whose host arrays have that many elements.
+  /// Begins a call with a new length of its host arrays.
   void begin_call();
-  /// What a call has returned, and what it was to leave untouched if it failed.
+  /// Checks the status of a call, and that a failed call has not written its outputs.
   void end_call(const char *function, mp_status_t status);
 
   // ------------------------------------------------------------------------- numbers
 
   bool once_in(int times) { return bytes_.ConsumeIntegralInRange(1, times) == times; }
-  /// Of a struct that has been filled in.  In half of the calls that is so seldom that most structs make sense.
+  /// True if a field of an initialized struct is changed.  In half of the calls this is rare, so
+  /// that most structs are valid.
   bool changes_field() { return once_in(is_careful_ ? 100 : 8); }
   uint32_t index_below(uint32_t count) {
     return bytes_.ConsumeIntegralInRange<uint32_t>(0, count - 1);
   }
-  /// In a careful call mostly one and the same, so that shapes fit each other.
+  /// Returns mostly the same value in a careful call, so that shapes match.
   int64_t integer();
   double real();
-  /// Elements of a host array of this call; for a signed argument seldom a number below 0.
+  /// Length of a host array of this call; rarely negative for a signed argument.
   int64_t count(bool is_signed);
-  /// At most of a megabyte.
+  /// Size of at most one megabyte.
   size_t number_of_bytes();
-  /// What a pointer to the bytes of a text says is behind that text.
+  /// Returns a pointer to the size of a text buffer.
   size_t *room();
 
-  /// Seldom no enumerator at all.
+  /// Rarely not an enumerator.
   template <class Enum, size_t kCount>
   Enum one_of(const Enum (&values)[kCount]) {
     return once_in(16) ? static_cast<Enum>(integer()) : values[index_below(kCount)];
@@ -69,21 +71,22 @@ class World {
 
   // ------------------------------------------------------------------------- memory
 
-  /// One that operations, attributes, kernels, patterns and lists have, or any bytes.
+  /// Name of an operation, attribute, kernel, pattern or list, or random bytes.
   const char *text();
-  /// What a call writes one to; of the size that *room() says.
+  /// Text buffer for output, with the size in *room().
   char *written_text();
-  /// Of device memory, of any alignment where `alignment` is 1; seldom NULL.  No kernel looks there, and copies are of
-  /// at most the size of number_of_bytes().
+  /// Device memory, with any alignment if `alignment` is 1; rarely NULL.  Kernels do not access it,
+  /// and copies are limited by number_of_bytes().
   void *device(size_t alignment);
-  /// The same, of the best alignment; other places have other addresses.
+  /// Aligned device memory; other places have other addresses.
   static void *good_device(uint32_t place);
-  /// From now on.  The allocator of a context may fail then, whenever the bytes say so.
+  /// Allows failures of the contexts' allocators from now on.
   void let_memory_run_out() { memory_may_run_out_ = true; }
 
-  /// Of exactly that size, and zeros; lives as long as the World.
+  /// Zeroed memory of exactly that size; lives as long as the World.
   void *keep(size_t bytes);
-  /// A host array of one element more than the longest count of this call, filled by `value`; seldom NULL.
+  /// Host array with one element more than the longest count of this call, filled by `value`;
+  /// rarely NULL.
   template <class T, class Value>
   T *array(const Value &value, uint32_t count = 0) {
     if (once_in(16)) return nullptr;
@@ -96,10 +99,11 @@ class World {
     return made;
   }
 
-  /// Where parts of a list begin and end, in a list of a call's length; seldom something else.
+  /// Offsets of the parts of a list with the length of this call; rarely invalid.
   int32_t *ascending();
 
-  /// As its caller compiled it: of another size now and then, and then with that many bytes, no more.
+  /// Struct as compiled by its caller: sometimes with another size, and then exactly that many
+  /// bytes.
   template <class T>
   T *as_compiled(const T &value) {
     if (once_in(16)) return nullptr;
@@ -109,7 +113,7 @@ class World {
     std::memcpy(made, &size, sizeof size);
     return made;
   }
-  /// For the functions that fill in a struct of last_size() bytes.
+  /// Pointer for functions that initialize a struct of last_size() bytes.
   template <class T>
   T *uninitialised() {
     last_size_ = size_of_struct(sizeof(T));
@@ -119,18 +123,18 @@ class World {
     return static_cast<T *>(made);
   }
   size_t last_size() const { return last_size_; }
-  /// Without a struct_size.
+  /// Struct without struct_size.
   template <class T>
   T *plain(const T &value) {
     return once_in(16) ? nullptr : new (keep(sizeof value)) T(value);
   }
 
-  /// What a call writes to, which an error below 40 leaves as it is.
+  /// Marks an output, which an error below 40 must leave unchanged.
   template <class T>
   T *output(T *value) {
     return is_output(value, sizeof *value), value;
   }
-  /// The same for what as_compiled() has just made.
+  /// Marks the last result of as_compiled() as output.
   template <class T>
   T *compiled_output(T *value) {
     return is_output(value, last_bytes_), value;
@@ -138,32 +142,32 @@ class World {
 
   // ------------------------------------------------------------------------- objects
 
-  /// One that lives; seldom NULL.
+  /// An existing object; rarely NULL.
   template <class Handle>
   Handle handle() {
     return static_cast<Handle>(pick(&tag<Handle>));
   }
-  /// As if handle() had given it out.
+  /// Marks an object as used by the call, like handle().
   void uses(void *handle) { used_.push_back(handle); }
-  /// After a call that took the handles given out since begin_call().
+  /// Registers an object that depends on the handles used since begin_call().
   template <class Handle, class Destroy>
   void has_created(Handle made, const Destroy &destroy) {
     add(&tag<Handle>, made, [=] { destroy(made); });
   }
-  /// Lives as long as what it was borrowed from.
+  /// Registers a borrowed object, which lives as long as its owner.
   template <class Handle>
   void has_lent(Handle made) {
     add(&tag<Handle>, made, nullptr);
   }
-  /// The first handle of this call needs the others from now on.
+  /// Makes the first handle of this call depend on the others.
   void first_needs_others();
-  /// Destroys one that nothing needs, and says whether there was one.
+  /// Destroys an object that no other one needs; returns whether there was one.
   template <class Handle>
   bool destroys_one() {
     return destroy_one(&tag<Handle>);
   }
 
-  /// The callbacks of an mp_allocator and an mp_comm; `user` is the World.
+  /// Callbacks of mp_allocator and mp_comm; `user` is the World.
   static void *allocate(size_t bytes, void *user);
   static void release(void *block, size_t bytes, void *user);
   static int all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype,
@@ -177,7 +181,7 @@ class World {
   struct Object {
     const void *kind;
     void *handle;
-    std::function<void()> destroy;  ///< empty: lent
+    std::function<void()> destroy;  ///< empty: borrowed
     std::vector<void *> needs;
   };
   struct Untouched {
