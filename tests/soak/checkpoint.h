@@ -1,4 +1,4 @@
-// What a program writes to disk, one thing after the other.
+// Serialization of a checkpoint: values in sequence.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// soak: trainings of many steps in fp16, on the host target.  See soak.h.
+// soak: long fp16 training runs on the host target.  See soak.h.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 constexpr const char *kDescription =
     "soak trains a small network in fp16 under every policy of the loss scale, with overflows at\n"
     "random steps, once without interruption and once saved, destroyed and resumed again and\n"
-    "again.  All bits of both must agree, the skips must be those that were foretold, and memory\n"
+    "again.  All bits of both must agree, the skips must be those that were predicted, and memory\n"
     "must not grow.";
 constexpr const char *kNotes =
     "Equal options give equal results.\n"
@@ -46,9 +46,9 @@ Options parse_options(int argc, char **argv) {
   return options;
 }
 
-/// Where a chunk comes from decides how much larger than asked for it is.
+/// The rounding of an allocation's size depends on the position of its chunk.
 constexpr int64_t kMaxAllocatedGrowth = 64 << 10;
-/// Pages that the C library keeps for later.
+/// Pages that the C library keeps.
 constexpr int64_t kMaxResidentGrowth = 1 << 20;
 
 class SoakRun {
@@ -63,7 +63,7 @@ class SoakRun {
   }
 
  private:
-  /// What is read by people; JSON has standard output for itself.
+  /// Output for readers; with --json, stdout has only JSON.
   std::FILE *text() const { return options_.json ? stderr : stdout; }
 
   void judge(bool is_well) { ++(is_well ? passed_ : failed_); }
@@ -74,7 +74,7 @@ class SoakRun {
   }
 
   void run_soak() {
-    // What the library and the C library keep for the life of the process is there after this.
+    // Allocations for the lifetime of the process are complete after this.
     constexpr int64_t kWarmSteps = 1000;
     SoakPlan warm = plan();
     warm.steps = std::min(warm.steps, kWarmSteps / static_cast<int64_t>(programs_.size()));
@@ -141,7 +141,7 @@ class SoakRun {
                        {"resident_bytes", after.resident_bytes}};
   }
 
-  /// Each is met by a training that would notice nothing else.
+  /// Runs each injected error with a training that fails only because of it.
   void run_sabotage() {
     struct Mistake {
       const char *name;
@@ -149,7 +149,7 @@ class SoakRun {
       size_t program;
       const char *sentence;
     };
-    constexpr int64_t kResumes = 5;  // so many show whether memory grows
+    constexpr int64_t kResumes = 5;  // enough to show growth of memory
     constexpr size_t kAdam = 1, kRoundedAtRandom = 5;
     constexpr Mistake kMistakes[] = {
         {"growth_tracker", Sabotage::tracker, kAdam, "after it is restored, first in byte 12 "},
@@ -158,7 +158,7 @@ class SoakRun {
         {"master weight", Sabotage::weight, kAdam, "after it is restored, first in byte 120 "},
         {"moment", Sabotage::moment, kAdam, "after it is restored, first in byte 2808 "},
         {"16-bit copy", Sabotage::copy, kRoundedAtRandom, "after it is restored, first in byte "},
-        {"overflow that is not foretold", Sabotage::skip, kAdam, "step 1: it was skipped"},
+        {"overflow that is not predicted", Sabotage::skip, kAdam, "step 1: it was skipped"},
         {"leak", Sabotage::leak, kAdam, "growth of memory, in blocks, is "}};
     for (const Mistake &mistake : kMistakes) {
       SoakPlan plan = this->plan();
@@ -182,8 +182,8 @@ class SoakRun {
 }  // namespace mptest
 
 int main(int argc, char **argv) {
-  // Each thread of the host target keeps what its largest launch has needed, and which thread has launched
-  // what is chance.  Alone, memory is exact.
+  // Each thread of the host target keeps the memory of its largest launch, and launches are
+  // assigned to threads at random.  With a single thread, memory use is exact.
   setenv("MP_HOST_THREADS", "1", 0);
   return mptools::run_program(
       "soak", [&] { return mptest::SoakRun(mptest::parse_options(argc, argv)).run(); });

@@ -1,5 +1,5 @@
-// The operators new and delete of this program are those of the library too: the loader takes them from
-// the program first.
+// The operators new and delete of this program also replace those of the library: the loader
+// resolves them to the program first.
 #include "tests/soak/memory_use.h"
 
 #include <malloc.h>

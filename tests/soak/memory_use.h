@@ -1,4 +1,4 @@
-// What the process holds.
+// Memory use of the process.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,15 @@
 namespace mptest {
 
 struct MemoryUse {
-  int64_t blocks;        ///< of operator new, in this program and in the library: exact
-  int64_t device_bytes;  ///< of counting_allocator: exact
-  int64_t
-      allocated_bytes;     ///< by malloc; a few hundred more or less by where a chunk has come from
-  int64_t resident_bytes;  ///< of which the C library keeps some for later
+  int64_t blocks;           ///< operator new, in program and library: exact
+  int64_t device_bytes;     ///< counting_allocator: exact
+  int64_t allocated_bytes;  ///< malloc; varies by some hundred bytes with the position of chunks
+  int64_t resident_bytes;   ///< includes pages that the C library keeps
 };
 
 MemoryUse memory_use();
 
-/// For contexts: counts what objects hold of device memory.
+/// Allocator for contexts that counts the device memory of objects.
 const mp_allocator_t &counting_allocator();
 
 }  // namespace mptest

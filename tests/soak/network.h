@@ -1,5 +1,6 @@
-// A small network as a graph in mixed precision: fp16 with fp32 master weights, running statistics and a
-// dropout that draws another mask in every step.  No test macro is in it: threads may run it.
+// A small network as a graph in mixed precision: fp16 with fp32 master weights, running statistics,
+// and a dropout with a new mask in every step.  Contains no test macros, so that threads may run
+// it.
 #pragma once
 
 #include <array>
@@ -15,10 +16,10 @@ namespace mptest {
 
 class Network {
  public:
-  /// Multiples of 8, which need no slower path.
+  /// Multiples of 8, which avoid slower code paths.
   static constexpr int64_t kRows = 8, kIn = 16, kHidden = 24, kClasses = 8;
 
-  /// What save() writes: w1, gamma, beta and w2, mean and variance.
+  /// Size of save()'s output: w1, gamma, beta and w2, mean and variance.
   static constexpr size_t kSavedBytes =
       sizeof(float) * (kIn * kHidden + 2 * kHidden + kHidden * kClasses + 2 * kHidden);
 
@@ -26,22 +27,22 @@ class Network {
   Network(const Network &) = delete;
   Network &operator=(const Network &) = delete;
 
-  /// Forward and backward on data that follow from the step's number.
+  /// Runs forward and backward on data derived from the step's number.
   void forward_and_backward(uint64_t step, mp_scaler_t scaler);
 
   mp_tensor_list_t grads() const { return grads_; }
   mp_tensor_list_t master() const { return master_; }
   mp_tensor_list_t model() const { return model_; }
-  /// Elements of each parameter.
+  /// Number of elements of each parameter.
   const std::vector<int64_t> &numel() const { return numel_; }
-  /// The gradient of the first weights: 16 bits wide, `dtype` of its own.
+  /// Gradient of the first weights, in its own 16-bit `dtype`.
   mp_graph_tensor_t first_weights() const;
   std::string describe() const;
 
-  /// Master weights and running statistics, which a checkpoint needs.
+  /// Saves master weights and running statistics for a checkpoint.
   void save(CheckpointWriter &to) const;
   void restore(CheckpointReader &from);
-  /// The 16-bit copies, which follow from the masters unless they are rounded at random.
+  /// Returns the 16-bit copies, which are derived from the masters unless rounding is stochastic.
   Bytes copies() const;
   void restore_copies(CheckpointReader &from);
 
@@ -55,7 +56,7 @@ class Network {
   void describe_nodes();
   void write_first_weights();
   mp_graph_tensor_t tensor(int32_t index) const;
-  /// Parameters, then states.
+  /// Returns parameters, then states.
   std::vector<int32_t> lasting() const;
 
   mp_context_t context_;

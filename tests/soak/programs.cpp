@@ -8,10 +8,10 @@ namespace mptest {
 
 namespace {
 
-/// So short that S grows between two overflows, and soon meets the next one.
+/// Short enough for S to grow between two overflows, and reach the next one soon.
 constexpr int kInterval = 8;
 constexpr int kHysteresis = 3;
-constexpr float kStaticScale = 96.0f;  // with an inexact reciprocal
+constexpr float kStaticScale = 96.0f;  // has an inexact reciprocal
 
 class Static : public upstream::Scaler {
  public:
@@ -77,12 +77,12 @@ std::vector<SoakProgram> soak_programs() {
   return all;
 }
 
-/// One gradient is always between 4 and 8, so that S stays below 2^14 and nothing else in the network
-/// overflows: what does is known.  Some steps are larger, and some have an infinity or a NaN.
+/// One gradient is always between 4 and 8, so that S stays below 2^14 and only injected faults
+/// overflow. Some steps have larger gradients, and some have an infinity or a NaN.
 Fault fault_of(uint64_t seed, int64_t number) {
   constexpr int64_t kOneIn = 48;
   Random random(seed * 1000003 + static_cast<uint64_t>(number));
-  // Bursts of three, for the hysteresis: this step's draw, or that of one of the two before.
+  // Bursts of three, for the hysteresis: random numbers of this step and the two before.
   for (int64_t back = 0; back < 3; ++back) {
     Random burst(seed * 7919 + static_cast<uint64_t>(number - back));
     const int64_t draw = burst.integer(0, kOneIn - 1);
@@ -96,7 +96,7 @@ Fault fault_of(uint64_t seed, int64_t number) {
 }
 
 bool overflows(const Fault &fault, double scale) {
-  // From the middle between 65504 and the next number, which there is none of in fp16, rounds to infinity.
+  // Half way between 65504 and the next larger number, which fp16 lacks: rounds to infinity.
   constexpr double kRoundsToInfinity = 65520;
   return fault.kind != Fault::Kind::hot || std::ldexp(scale, fault.log2) >= kRoundsToInfinity;
 }

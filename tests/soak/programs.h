@@ -1,4 +1,4 @@
-// Which policies are soaked with which rules, and what is known of their scales beforehand.
+// Scaler policies and optimizers of the soak tests, and models that predict the scales.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@ namespace mptest {
 
 struct SoakProgram {
   Program program;
-  /// A policy as it is described elsewhere, in the arithmetic of the host.
+  /// Reference model of the policy, in host arithmetic.
   std::unique_ptr<upstream::Scaler> (*model)();
 };
 
 std::vector<SoakProgram> soak_programs();
 
-/// What happens in a step: it follows from the seed and the step's number alone.
+/// Faults of a step, derived only from the seed and the step's number.
 Fault fault_of(uint64_t seed, int64_t number);
 
-/// Whether that overflows with a scale of S.
+/// True if the fault overflows with a scale of S.
 bool overflows(const Fault &fault, double scale);
 
 }  // namespace mptest

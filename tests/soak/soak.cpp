@@ -21,7 +21,7 @@ uint64_t hash_of(const Bytes &bytes) {
   return hash;
 }
 
-/// Where the first bit is that is turned; the order of a checkpoint is that of Training::checkpoint.
+/// Offset of the first flipped bit; Training::checkpoint defines the order.
 size_t place_of(Sabotage sabotage, const Bytes &saved) {
   switch (sabotage) {
     case Sabotage::tracker:
@@ -94,7 +94,7 @@ class Soak {
     result_.hot_overflows += fault.kind == Fault::Kind::hot && skips;
   }
 
-  /// The resumed training is gone, its context too, before the next one is there.
+  /// Destroys the resumed training, including its context, before creating the next one.
   void save_and_resume(int64_t n) {
     {
       const Bytes wanted = uninterrupted_.checkpoint();
@@ -111,7 +111,7 @@ class Soak {
     watch_memory();
   }
 
-  /// Everything but the two trainings is gone here.  The first resumes grow what is kept for later ones.
+  /// Called when only the two trainings exist.  The first resumes fill caches.
   void watch_memory() {
     constexpr int64_t kWarm = 3;
     const MemoryUse now = memory_use();
@@ -145,7 +145,7 @@ class Soak {
     expect("steps", state.steps, result_.steps);
     expect("skipped", state.skipped,
            result_.injected_infinities + result_.injected_nans + result_.hot_overflows);
-    // Where S is that large, what overflows in the network may have become a NaN before it is seen.
+    // An overflow in the network may become a NaN before it is detected at such a large S.
     const int64_t other_nans = state.skipped_nan - result_.injected_nans;
     if (other_nans < 0 || other_nans > above_all_faults_)
       fail(plan_.steps, "skipped_nan is " + std::to_string(state.skipped_nan) + " with " +

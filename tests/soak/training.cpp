@@ -93,7 +93,7 @@ mptools::TensorList Training::zeros(const std::vector<int64_t> &numel,
   return mptools::TensorList(list);
 }
 
-/// On the device: the value is multiplied by S and rounded to fp16 there.
+/// Writes on the device: the value is multiplied by S and rounded to fp16 there.
 void Training::put(const Fault &fault) {
   const mp_graph_tensor_t weights = network_.first_weights();
   const double magnitude = fault.kind == Fault::Kind::infinity ? HUGE_VAL
@@ -106,7 +106,7 @@ void Training::put(const Fault &fault) {
       mp_scale_loss(scaler_.get(), fault_value_.data(), fault_value_.data(), MP_FP32, 1, kStream));
   check(
       mp_cast(context, fault_value_.data(), MP_FP32, weights.grad, weights.dtype_grad, 1, kStream));
-  check(mp_stream_sync(context, kStream));  // `value` goes
+  check(mp_stream_sync(context, kStream));  // `value` is freed
 }
 
 void Training::step(int64_t number, const Fault &fault) {

@@ -1,4 +1,5 @@
-// A training of the network: context, graph, optimizer and scaler, all of its own, and its checkpoint.
+// A training run of the network, with its own context, graph, optimizer and scaler, and its
+// checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace mptest {
 
-/// What is trained with what.
+/// Parameters of a training run.
 struct Program {
   std::string scaler_name, rule_name;
   mp_scaler_config_t scaler;
@@ -18,9 +19,9 @@ struct Program {
   mp_param_group_t group;
 };
 
-/// What is put into a gradient before the step.
+/// A value written into a gradient before the step.
 struct Fault {
-  /// hot: a gradient of +-2^log2, which overflows in fp16 where S is large.
+  /// hot: a gradient of +-2^log2, which overflows in fp16 if S is large.
   enum class Kind { hot, infinity, nan } kind = Kind::hot;
   int log2 = 0;
   bool is_negative = false;
@@ -28,24 +29,24 @@ struct Fault {
 
 class Training {
  public:
-  /// @param allocator  optional: where device memory comes from
+  /// @param allocator  optional; allocates device memory
   explicit Training(const Program &program, const mp_allocator_t *allocator = nullptr);
   Training(const Program &program, const mp_allocator_t *allocator, const Bytes &saved);
 
-  /// @param number  from 1 on, counted as in mp_scaler_state.steps
+  /// @param number  from 1, counted like mp_scaler_state.steps
   void step(int64_t number, const Fault &fault);
   Bytes checkpoint() const;
 
   mp_step_outcome_t outcome(int64_t number) const;
   mp_scaler_state_t scaler_state() const;
-  /// Steps that the optimizer has applied.
+  /// Number of steps that the optimizer has applied.
   int64_t applied() const;
   float scale() const;
-  /// Of the last step: the largest gradient as it was measured, for policies that learn from it; else 0.
+  /// Measured amax of the last step, for policies that use it; otherwise 0.
   float scaled_amax() const;
 
  private:
-  /// m and v, as the rule needs them.
+  /// Tensors m and v, if the optimizer uses them.
   struct Moments {
     mptools::TensorList m, v;
     mptools::Buffer m_memory, v_memory;
