@@ -1,10 +1,10 @@
-// Runs the same tests on every rank of an MPI program; rank 0 prints the sum.
+// Runs the same tests on every rank of an MPI program; rank 0 prints the summary.
 //
 //   mpirun -n 4 build/tests/mpitests
 //
-// A rank that fails cannot keep in step with the others, so that the first failure ends them all.
+// A rank that fails would leave the others waiting, so the first failure ends all ranks.
 #include "tests/support/catch_session.h"
-// Behind it, as that makes the main part of Catch2.
+// Must follow it, since it compiles the main part of Catch2.
 #include <mpi.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@
 namespace {
 
 int passed = 0;
-std::ostringstream report;  ///< of this rank; shown when it fails
+std::ostringstream report;  ///< report of this rank; printed on failure
 
 class EndsAllRanks : public Catch::EventListenerBase {
  public:

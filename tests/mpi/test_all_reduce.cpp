@@ -1,11 +1,11 @@
-// The MPI adapter: its 16-bit floats, exact sums, and what becomes of MPI's errors.
+// Tests of the MPI adapter: its 16-bit floats, exact sums, and errors of MPI.
 #include <bit>
 
 #include "world.h"
 
 using namespace mptest;
 
-TEST_CASE("mpi: 16-bit floats are those of IEEE 754") {
+TEST_CASE("mpi: 16-bit floats match IEEE 754") {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const uint16_t x = static_cast<uint16_t>(bits);
     const double half = decode(MP_FP16, bits), brain = decode(MP_BF16, bits);
@@ -27,7 +27,7 @@ TEST_CASE("mpi: 16-bit floats are those of IEEE 754") {
   }
 }
 
-TEST_CASE("mpi: sums of integers are exact, on every rank") {
+TEST_CASE("mpi: sums of integers are exact on every rank") {
   const World world;
   TensorSet grads(awkward_tensors());
   Random random(2);
@@ -43,7 +43,7 @@ TEST_CASE("mpi: sums of integers are exact, on every rank") {
   CHECK(grads.download() == wanted);
 }
 
-TEST_CASE("mpi: ranks that hold the same gradient average to it, bit for bit") {
+TEST_CASE("mpi: the average of equal gradients is bit-identical to them") {
   const World world;
   if (std::popcount(static_cast<unsigned>(world.size())) != 1) return;  // 1 / 3 is not a float
   const float share = 1.0f / static_cast<float>(world.size());
@@ -58,7 +58,7 @@ TEST_CASE("mpi: ranks that hold the same gradient average to it, bit for bit") {
   }
 }
 
-TEST_CASE("mpi: every rank sees what is not finite on one") {
+TEST_CASE("mpi: a non-finite value of one rank reaches all ranks") {
   const World world;
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     TensorSet grads({{dtype, 40}});
@@ -73,7 +73,7 @@ TEST_CASE("mpi: every rank sees what is not finite on one") {
   }
 }
 
-TEST_CASE("mpi: the maximum of every type") {
+TEST_CASE("mpi: the maximum is correct for every type") {
   const World world;
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     DeviceArray send(dtype, std::vector<double>{1.0 * world.rank(), 7.0, 5.0 - world.rank()});
@@ -85,7 +85,7 @@ TEST_CASE("mpi: the maximum of every type") {
   }
 }
 
-TEST_CASE("mpi: its errors return, with their codes") {
+TEST_CASE("mpi: errors of MPI are returned with their codes") {
   World world;
   TensorSet grads({{MP_FP16, 4}});
   grads.upload(constant_values(grads.specs(), 1.0));

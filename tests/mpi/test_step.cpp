@@ -1,6 +1,6 @@
-// mp_scale_step over MPI: every rank takes the same decision and has the same S; a sharded optimizer
-// does what one optimizer does with all tensors.  Each rank also runs the whole optimizer by itself, to
-// compare.
+// Tests of mp_scale_step over MPI: every rank takes the same decision and has the same S; a sharded
+// optimizer gives the result of a single optimizer with all tensors, which each rank runs for
+// comparison.
 #include "world.h"
 
 using namespace mptest;
@@ -11,7 +11,7 @@ OptimizerSpec small_spec() {
   return spec_of(MP_OPT_SGD, sgd_hyper(0.5f, 0.9f));
 }
 
-/// What this rank has after a step; plain data.
+/// State of this rank after a step; plain data.
 struct Result {
   mp_scaler_state_t state;
   float skipped, grad_norm;
@@ -47,7 +47,7 @@ TensorValues shard(const World &world, const TensorValues &values) {
 
 }  // namespace
 
-TEST_CASE("mpi: what is not finite on one rank makes all skip") {
+TEST_CASE("mpi: a non-finite gradient on one rank makes all ranks skip") {
   const World world;
   for (const mp_scaler_policy_t policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
@@ -69,7 +69,7 @@ TEST_CASE("mpi: what is not finite on one rank makes all skip") {
   }
 }
 
-TEST_CASE("mpi: a state that is restored behind a failed step forgets what that step has found") {
+TEST_CASE("mpi: a state restored after a failed step has no overflow of that step") {
   const World world;
   mp_comm_t failing = world.comm();
   failing.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
@@ -95,7 +95,7 @@ TEST_CASE("mpi: lognormal scalers stay equal over random steps") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   config.growth_interval = 3;
   RankOfSteps mine(small_spec(), &config);
-  // The gradients are this rank's alone, when it overflows is known to all.
+  // Each rank has other gradients; overflows are the same on all ranks.
   Random own(100 + static_cast<uint64_t>(world.rank())), shared(7);
   for (int step = 0; step < 60; ++step) {
     mine.set_grads(std::exp2(own.real(-20.0, 10.0)));
@@ -108,7 +108,7 @@ TEST_CASE("mpi: lognormal scalers stay equal over random steps") {
   CHECK(state_of(mine.scaler.get()).skipped > 0);
 }
 
-TEST_CASE("mpi: a sharded optimizer equals one, bit for bit, where the squares are exact") {
+TEST_CASE("mpi: a sharded optimizer is bit-identical to a single one if squares are exact") {
   const World world;
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float max_grad_norm : {0.0f, 0.01f}) {
@@ -138,10 +138,10 @@ TEST_CASE("mpi: a sharded optimizer equals one, bit for bit, where the squares a
   }
 }
 
-TEST_CASE("mpi: the clipped norm of a sharded optimizer is that of one, within its rounding") {
+TEST_CASE("mpi: the clipped norm of a sharded optimizer matches a single one up to rounding") {
   const World world;
-  // Every rank rounds its sum of squares to fp32, and so does every addition; the root halves that
-  // and is rounded itself, on both sides.
+  // Every rank rounds its sum of squares to fp32, and so does every addition; the root halves the
+  // relative error and adds its own rounding, on both sides.
   const double u = unit_roundoff(MP_FP32);
   const double error = (0.5 * (2 * world.size() - 1) + 2.0) * u * (1.0 + 64.0 * u);
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);

@@ -1,4 +1,4 @@
-// MPI_COMM_WORLD as a table of mpcore, for the tests that run on every rank.
+// MPI_COMM_WORLD as an mpcore callback table, for the tests that run on every rank.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ class World {
   int rank() const { return comm_.rank; }
   int size() const { return comm_.world_size; }
 
-  /// Of plain data: the values of all ranks, in their order.
+  /// Gathers plain data: the values of all ranks, in rank order.
   template <typename T>
   std::vector<T> gather(const T &mine) const {
     std::vector<T> all(static_cast<size_t>(size()));

@@ -1,4 +1,4 @@
-// A table of callbacks that goes wrong once.
+// A callback table that fails once.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +22,7 @@ class FaultyComm {
 
   const mp_comm_t &table() const { return table_; }
 
-  /// The fault of the step that begins, of kind kNone as a rule.
+  /// Sets the fault of the next step, usually of kind kNone.
   void begin_step(const Fault &fault) {
     fault_ = fault;
     calls_ = 0;

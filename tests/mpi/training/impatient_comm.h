@@ -1,6 +1,5 @@
-// A table over MPI whose callbacks do not wait for ever: a rank that is left alone gets an error
-// instead.  What it has begun cannot be taken back, and may still write into the tensor, so that the
-// program has nothing left but to end.
+// An MPI callback table with timeouts: a rank that waits in vain gets an error.  Its MPI call
+// cannot be cancelled and may still write into the tensor, so the program must end.
 #pragma once
 
 #include <mpi.h>
@@ -14,7 +13,7 @@ namespace mptest {
 
 class ImpatientComm {
  public:
-  static constexpr int kGaveUp = 1000000;  ///< no code of MPI
+  static constexpr int kGaveUp = 1000000;  ///< not an error code of MPI
 
   explicit ImpatientComm(const mp_mpi_t &mpi) : mpi_(mpi) {}
 

@@ -1,5 +1,5 @@
-// What one rank tells.  To stderr, and to a file of its own: of what is printed right before MPI_Abort,
-// mpirun may lose the end.
+// Log of one rank, on stderr and in a separate file: mpirun may lose output printed right before
+// MPI_Abort.
 #pragma once
 
 #include <cstdio>
@@ -16,7 +16,7 @@ class Log {
     std::filesystem::remove(path_);
   }
 
-  /// May be called by any thread.
+  /// Thread-safe.
   void tell(const std::string &line) const {
     std::ofstream(path_, std::ios::app) << line + '\n' << std::flush;
     std::fprintf(stderr, "%s\n", line.c_str());

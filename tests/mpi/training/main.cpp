@@ -1,11 +1,11 @@
-// A whole training on all ranks of an MPI program, in which things go wrong.
+// Trains a network on all ranks of an MPI program, with injected faults.
 //
 //   mpirun -n 4 build/tests/mpitraining --folder FOLDER --steps 300
-//   mpirun -n 4 build/tests/mpitraining --folder FOLDER --fault killed --rank 2 --at 25 --callback 1
+//   mpirun -n 4 .../mpitraining --folder FOLDER --fault killed --rank 2 --at 25 --callback 1
 //
-// Random samples overflow.  After every step all ranks compare what they have, bit by bit; what differs
-// ends the job.  At the end each rank has checkpoints of the same bytes, whatever the number of ranks:
-// that of the last step is the result, and tests/tools/test_mpi_faults.py compares it.
+// Random samples overflow.  After every step the ranks compare their states bit by bit; a
+// difference ends the job.  At the end every rank has the same checkpoints, for any number of
+// ranks. tests/tools/test_mpi_faults.py compares the checkpoint of the last step.
 #include <mpi.h>
 
 #include "options.h"
@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
     mptest::Run(mptest::parse_options(argc, argv)).run();
     return 0;
   });
-  // The others may wait for this rank.
+  // Other ranks may wait for this one.
   if (code != 0) MPI_Abort(MPI_COMM_WORLD, code);
   MPI_Finalize();
   return 0;

@@ -13,7 +13,7 @@ using mptools::kStream;
 
 namespace {
 
-constexpr double kGate = 8.0;  ///< |z| up to which a gradient passes its sign
+constexpr double kGate = 8.0;  ///< largest |z| for which gradients pass the sign
 constexpr int64_t kStepsPerOverflow = 6;
 
 std::vector<double> signs(Random &random, int64_t count) {
@@ -26,7 +26,7 @@ double sign(double value) {
   return value < 0.0 ? -1.0 : 1.0;
 }
 
-/// What the network is to learn: one of its own kind.
+/// Targets of the training: outputs of a network of the same kind.
 std::vector<double> teacher(uint64_t seed, const std::vector<double> &x) {
   Random random(seed);
   const std::vector<double> w1 = signs(random, kIn * kHidden), w2 = signs(random, kHidden * kOut);
@@ -141,7 +141,7 @@ int64_t Network::load_loss_gradient(const Batch &batch, float scale) {
 
 void Network::overflow_unseen(mp_scaler_t scaler) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(count_, kHidden, kIn, MP_FP16, MP_FP16);
-  desc.alpha = 65504.0f;  // |z| is 2 at least, somewhere
+  desc.alpha = 65504.0f;  // some |z| is at least 2
   mp_epilogue_t epilogue = mp_epilogue_default();
   epilogue.found_inf = mp_scaler_get_found_inf_address(scaler);
   check(mp_gemm(context_, &desc, x_.data(), w1_.data(), nullptr, dz_.data(), &epilogue, nullptr, 0,

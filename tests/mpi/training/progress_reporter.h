@@ -1,8 +1,8 @@
-// Tells how far each rank has come in a step in which one of them fails.
+// Reports how far each rank has come in a step in which one of them fails.
 //
-// A rank that waits for another one in a collective cannot say so itself.  A thread of its own says it,
-// once the call has taken a second.  A thread of rank 0 hears all ranks, prints what they
-// say in their order, and ends the job with the code kReported.
+// A rank that waits in a collective cannot report.  A separate thread reports for it when the call
+// has taken a second.  A thread of rank 0 receives the reports of all ranks, prints them in order,
+// and ends the job with the code kReported.
 #pragma once
 
 #include <mpi.h>
@@ -24,16 +24,16 @@ constexpr std::array<const char *, 2> kCallNames = {"mp_grads_all_reduce", "mp_s
 
 class ProgressReporter {
  public:
-  /// @param comm       of all ranks, for the witnesses alone
+  /// @param comm       contains all ranks; used by the reporters only
   /// @param on_report  called once before this rank reports, on any thread
   ProgressReporter(MPI_Comm comm, const Log &log, std::function<void()> on_report);
-  ~ProgressReporter() = delete;  // a job with a witness is ended by it
+  ~ProgressReporter() = delete;  // ends the job
   ProgressReporter(const ProgressReporter &) = delete;
   ProgressReporter &operator=(const ProgressReporter &) = delete;
 
   void enter(Call call);
   void leave(Call call, mp_status_t status);
-  /// This rank has no more to do; does not return.
+  /// Reports that this rank has finished; does not return.
   [[noreturn]] void finish();
 
  private:

@@ -109,7 +109,7 @@ bool Run::update(const Fault &mine) {
   return make_call(kStep, [&] { return trainer_->step(options); });
 }
 
-/// @return whether this rank, and with kRestore every rank, may go on
+/// @return whether this rank, and with kRestore every rank, may continue
 bool Run::make_call(Call call, const std::function<mp_status_t()> &function) {
   if (progress_ != nullptr) progress_->enter(call);
   const mp_status_t status = function();
@@ -125,7 +125,7 @@ bool Run::make_call(Call call, const std::function<mp_status_t()> &function) {
   return status == MP_SUCCESS;
 }
 
-/// Ranks may have taken the step or not, so that none of them knows better than the checkpoint.
+/// Restores the last checkpoint: some ranks may have taken the step, and others not.
 void Run::go_back() {
   const int64_t step = last_saved(options_.fault.step - 1);
   load(step);
@@ -134,7 +134,7 @@ void Run::go_back() {
     log_->tell(mptools::text("all ranks go back to step %lld", static_cast<long long>(step)));
 }
 
-/// Called on all ranks; none of them changes anything any more.
+/// Called on all ranks; none of them changes its state afterwards.
 void Run::end_job(const std::string &why, ExitCode code) {
   if (rank_ == 0) {
     log_->tell(why);
@@ -169,7 +169,7 @@ void Run::require_equal(int64_t step, const char *what, const std::string &mine)
   }
 }
 
-/// Of this rank.
+/// Returns the fault of this rank.
 Fault Run::fault_of(int64_t step) const {
   const Fault &fault = options_.fault;
   return fault.rank == rank_ && fault.step == step ? fault : Fault{};
@@ -179,7 +179,7 @@ std::filesystem::path Run::checkpoint_path(int64_t step) const {
   return options_.folder / mptools::text("step%04lld.rank%d", static_cast<long long>(step), rank_);
 }
 
-/// A rank that is ended on the way leaves no half of a checkpoint.
+/// A rank that is killed during the call leaves no partial checkpoint.
 void Run::save(int64_t step) {
   mptools::write_file(checkpoint_path(step), trainer_->checkpoint());
 }

@@ -1,4 +1,4 @@
-// The training loop of one rank, with the fault that it is told to have.
+// Training loop of one rank, with its fault.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ class Run {
   Run(const Run &) = delete;
   Run &operator=(const Run &) = delete;
 
-  /// Ends the job by MPI_Abort where something is found to be wrong.
+  /// Runs the training; ends the job by MPI_Abort after a failed check.
   void run();
 
  private:
@@ -40,7 +40,7 @@ class Run {
   Fault fault_of(int64_t step) const;
   std::filesystem::path checkpoint_path(int64_t step) const;
   void save(int64_t step);
-  /// The last step of which this rank has a checkpoint, no later than `most`; 0: there is none.
+  /// Last step with a checkpoint of this rank, at most `most`; 0: there is none.
   int64_t last_saved(int64_t most) const;
   void load(int64_t step);
   void tell_end() const;
@@ -56,9 +56,9 @@ class Run {
   std::optional<Trainer> trainer_;
   std::optional<Tensors> others_;  ///< gradients of another size, for a rank that disagrees
   MPI_Comm progress_comm_ = MPI_COMM_NULL;
-  ProgressReporter *progress_ = nullptr;  ///< of the fault's step; it ends the job
-  std::vector<int64_t> losses_;           ///< of all ranks together, of each step taken here
-  int64_t overflows_[4] = {};             ///< of each kind
+  ProgressReporter *progress_ = nullptr;  ///< used in the step of the fault; ends the job
+  std::vector<int64_t> losses_;           ///< sum over all ranks, for each step taken here
+  int64_t overflows_[4] = {};             ///< count per kind
   int64_t compared_ = 0;
 };
 

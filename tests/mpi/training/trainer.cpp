@@ -17,7 +17,7 @@ std::string bytes_of(const T &plain) {
   return std::string(reinterpret_cast<const char *>(&plain), sizeof plain);
 }
 
-/// From the front of `bytes`.
+/// Removes data from the front of `bytes`.
 void take(std::string_view &bytes, void *to, size_t size) {
   if (bytes.size() < size) throw std::runtime_error("the checkpoint ends too early.");
   std::memcpy(to, bytes.data(), size);

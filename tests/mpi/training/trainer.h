@@ -1,4 +1,4 @@
-// The network, its weights, optimizer and scaler: what one rank has.
+// State of one rank: network, weights, optimizer and scaler.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace mptest {
 
-/// One fp16 or fp32 buffer per tensor of the network, and the list over them.
+/// One fp16 or fp32 buffer per tensor of the network, and their list.
 class Tensors {
  public:
   Tensors(mp_context_t context, mp_dtype_t dtype, const std::array<int64_t, 2> &numels = kNumels);
@@ -21,9 +21,9 @@ class Tensors {
   T *at(size_t t) const {
     return buffers_[t].as<T>();
   }
-  /// The host target's memory, as bytes.
+  /// Memory of the host target, as bytes.
   std::string bytes() const;
-  /// What bytes() gave; takes it from the front of `bytes`.
+  /// Restores the output of bytes(); removes it from the front of `bytes`.
   void take(std::string_view &bytes);
 
  private:
@@ -35,24 +35,24 @@ class Trainer {
  public:
   Trainer(mp_context_t context, uint64_t seed, int64_t first_sample, int64_t num_samples);
 
-  /// Forward and backward; @return the sum of this rank's losses.
+  /// Runs forward and backward; @return the sum of this rank's losses.
   int64_t compute_gradients(const Batch &batch);
   mp_tensor_list_t grads() const { return grads_.list(); }
   mp_status_t step(mp_step_options_t options);
 
-  /// Steps so far, skipped ones included.
+  /// Steps so far, including skipped ones.
   int64_t steps() const { return state().steps; }
   mp_scaler_state_t state() const;
   mp_scaler_t scaler() const { return scaler_.get(); }
-  /// What the latest step has told, bit by bit: its outcome, found_inf and the gradients' norm.
+  /// Results of the latest step, bit by bit: its outcome, found_inf and the gradients' norm.
   std::string outcome() const;
   bool was_skipped() const { return found_inf_.as<float>()[0] != 0.0f; }
   Tensors &master() { return master_; }
 
-  /// Weights, moments, t and S: all that a step changes, but for the scaler's counts.  Reads memory
-  /// alone, so that another thread may look while a call has not returned.
+  /// Weights, moments, t and S: all data that a step changes, except for the scaler's counts.  Only
+  /// reads memory, so that another thread may call it during a call of the library.
   std::string weights() const;
-  /// weights() and the scaler's state: a checkpoint.
+  /// Checkpoint: weights() and the scaler's state.
   std::string checkpoint() const;
   void restore(std::string_view checkpoint);
 
