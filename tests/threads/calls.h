@@ -1,4 +1,4 @@
-// Calls of every part of the library, each of which is right in any thread at any time.
+// Calls of every part of the library that may be made in any thread at any time.
 #pragma once
 
 #include <functional>
@@ -11,26 +11,26 @@ namespace mptest {
 
 struct Call {
   std::string name;
-  /// Everything that the call says; throws where it fails.
+  /// Returns all results of the call; throws on failure.
   std::function<Bytes(mp_context_t)> run;
 };
 
-/// Products and convolutions, and what the library says of their kernels.
+/// GEMMs and convolutions, and queries of their kernels.
 void add_products(std::vector<Call> &calls);
 /// Layers, casts and reductions.
 void add_layers(std::vector<Call> &calls);
-/// Objects that are made, used and destroyed within the call.
+/// Objects that are created, used and destroyed within the call.
 void add_objects(std::vector<Call> &calls);
 
 std::vector<Call> all_calls();
 
-/// Call `index` of `calls`, whose own failure names it.
+/// Runs call `index` of `calls`; an exception names the call.
 Bytes run_call(const std::vector<Call> &calls, size_t index, mp_context_t context);
 
-/// What each call says when nothing else runs.
+/// Results of each call without concurrency.
 std::vector<Bytes> results_alone(const std::vector<Call> &calls, mp_context_t context);
 
-/// "" where all calls say the same, else the first that does not.
+/// Returns the first call with different results, or "".
 std::string difference(const std::vector<Call> &calls, const std::vector<Bytes> &results,
                        const std::vector<Bytes> &wanted);
 

@@ -1,4 +1,4 @@
-// Layers, casts and reductions; none of them chooses between kernels, but for the recurrent one.
+// Layers, casts and reductions; only the recurrent layer selects between kernels.
 #include "calls.h"
 
 namespace mptest {

@@ -1,4 +1,5 @@
-// Objects that are made, used and destroyed within a call: what belongs to one thread belongs to this one.
+// Objects that are created, used and destroyed within a call, so that they belong to the calling
+// thread.
 #include <array>
 
 #include "calls.h"
@@ -35,7 +36,7 @@ mptools::Scaler scaler_of(mp_context_t context, mp_scaler_policy_t policy) {
   return mptools::Scaler(scaler);
 }
 
-/// Every third step overflows.
+/// Takes steps of which every third overflows.
 Bytes step(mp_context_t context, mp_scaler_policy_t policy, mp_optimizer_kind_t kind) {
   Operands operands(context);
   void *const g = operands.input(MP_FP16, kNumel), *const w = operands.output(MP_FP32, kNumel);
@@ -103,7 +104,7 @@ Bytes train_graph(mp_context_t context) {
   return all;
 }
 
-/// A context of its own, beside the one of all threads.
+/// Uses a separate context in addition to the shared one.
 Bytes make_context(mp_context_t) {
   const mptools::Context own = mptools::make_context(MP_DEVICE_HOST, 3);
   Operands operands(own.get());

@@ -1,4 +1,4 @@
-// Products and convolutions of several shapes and types, and what the library says of its kernels.
+// GEMMs and convolutions of several shapes and types, and queries of their kernels.
 #define MP_ENABLE_EXPERIMENTAL
 #include "calls.h"
 
@@ -17,7 +17,7 @@ struct Product {
   mp_activation_t activation = MP_ACT_NONE;
 };
 
-/// Whole tiles, edges, a vector, types that change on the way, and shapes that want workspace.
+/// Full tiles, edge tiles, a vector, conversions of types, and shapes that need a workspace.
 constexpr Product kProducts[] = {
     {"gemm fp16", 64, 64, 64, MP_FP16, MP_FP16},
     {"gemm bf16 to fp32", 96, 40, 72, MP_BF16, MP_FP32, MP_OP_T},
@@ -58,7 +58,7 @@ Bytes multiply(mp_context_t context, const Product &p) {
   return operands.bytes();
 }
 
-/// Of the first ones; each look takes as long as ranking all kernels.
+/// Returns only the first kernels: each query takes as long as ranking all of them.
 template <typename Info>
 Bytes kernels_by(mp_context_t context, const Info &info_of) {
   constexpr int32_t kMax = 2;

@@ -1,4 +1,4 @@
-// Processes whose first calls are made by 16 threads at once: whatever the library makes once, it makes there.
+// Processes whose first calls are made by 16 threads at once, which race for lazy initialization.
 #include <atomic>
 
 #include "calls.h"
@@ -62,7 +62,7 @@ TEST_CASE("child: fail", "[.][child]") {
   CHECK(sentences == std::vector<std::string>(kThreads, "mp_context_create: context = NULL"));
 }
 
-TEST_CASE("child: ask names", "[.][child]") {
+TEST_CASE("child: query names", "[.][child]") {
   std::vector<std::string> infos(kThreads);
   together(kThreads, [&](int thread) {
     infos[static_cast<size_t>(thread)] =
@@ -71,7 +71,7 @@ TEST_CASE("child: ask names", "[.][child]") {
   CHECK(infos == std::vector<std::string>(kThreads, infos.front()));
 }
 
-// With MP_GEMM_TUNING: a file is told of once, however many threads have come to read it.
+// Runs with MP_GEMM_TUNING: the log has one message per file, for any number of threads.
 TEST_CASE("child: read tuning", "[.][child]") {
   mp_set_log_callback(
       [](mp_log_level_t, const char *line, void *) {
@@ -94,7 +94,7 @@ TEST_CASE("child: set callbacks", "[.][child]") {
   CHECK(statuses == std::vector<mp_status_t>(kThreads, MP_ERROR_INVALID_ARGUMENT));
 }
 
-TEST_CASE("child: ask policies", "[.][child]") {
+TEST_CASE("child: query policies", "[.][child]") {
   std::vector<mp_op_class_t> classes(kThreads);
   together(kThreads, [&](int thread) {
     mp_autocast_t policy = nullptr;

@@ -1,7 +1,7 @@
-// Threads that begin together.
+// Threads that start at the same time.
 //
-// Catch2 belongs to one thread: what the threads do is to call the library and to keep what it says, and
-// that is looked at when all of them have ended.
+// Catch2 is not thread-safe: threads only call the library and keep the results, which are checked
+// when all have ended.
 #pragma once
 
 #include <exception>
@@ -13,18 +13,20 @@
 
 namespace mptest {
 
-/// As many as a server runs beside each other; more than most machines of CI have cores, so that threads
-/// are also stopped in the middle of a call.
+/// Number of threads, like in a server; more than most CI machines have cores, so that threads are
+/// also preempted within a call.
 inline constexpr int kThreads = 16;
 
-/// Where every access takes ten times as long, but a race need not happen to be seen.
+/// True with ThreadSanitizer, which makes accesses ten times slower but finds races that do not
+/// occur.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kUnderThreadSanitizer = true;
 #else
 inline constexpr bool kUnderThreadSanitizer = false;
 #endif
 
-/// Calls work(0) ... work(count - 1), each in a thread of its own, all at once; throws what one of them threw.
+/// Calls work(0) ... work(count - 1) concurrently, each in a separate thread; rethrows an exception
+/// of one of them.
 inline void together(int count, const std::function<void(int)> &work) {
   mptools::Barrier start(count);
   std::vector<std::exception_ptr> thrown(static_cast<size_t>(count));

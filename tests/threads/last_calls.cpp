@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kSize = 64;
 
-/// Whether a product is right.
+/// Returns whether a GEMM is correct.
 bool multiplies(mp_context_t context) {
   const std::vector<float> ones(kSize * kSize, 1.0f);
   std::vector<float> d(kSize * kSize, 0.0f);
@@ -33,7 +33,7 @@ bool fails_with_a_sentence() {
          std::string(mp_last_error()) == "mp_context_create: context = NULL";
 }
 
-/// Calls the library where it is destroyed, behind what the library has made in the meantime.
+/// Calls the library in its destructor, after later initializations of the library.
 class UsedAtTheEnd {
  public:
   explicit UsedAtTheEnd(std::atomic<int> &failures) : failures_(failures) {}
@@ -41,7 +41,7 @@ class UsedAtTheEnd {
     if (!multiplies(context_.get()) || !fails_with_a_sentence()) ++failures_;
     context_.reset();
   }
-  /// Only now the library is called for the first time.
+  /// Makes the first call of the library.
   bool use() {
     context_ = mptools::make_context(MP_DEVICE_HOST);
     return multiplies(context_.get()) && fails_with_a_sentence();
@@ -58,7 +58,7 @@ void quiet() {
 
 std::atomic<int> failures_at_the_end = 0;
 
-/// As late as a program can say it: behind the tests and their report.
+/// Sets the exit code as late as possible: after the tests and their report.
 class ExitCode {
  public:
   ~ExitCode() {
@@ -99,7 +99,7 @@ TEST_CASE("child: use in destructors of threads", "[.][child]") {
   CHECK(failures_at_the_end == 0);
 }
 
-// The process ends by exit() while threads that nobody joins are in calls.
+// The process calls exit() while detached threads are in calls.
 TEST_CASE("child: exit while threads multiply", "[.][child]") {
   quiet();
   static std::atomic<int64_t> done = 0;
@@ -113,7 +113,7 @@ TEST_CASE("child: exit while threads multiply", "[.][child]") {
   CHECK(done >= 100);
 }
 
-// A thread that is cancelled in a call ends behind it, and leaves everything as others need it.
+// A thread that is cancelled in a call ends after it, with shared state intact.
 TEST_CASE("child: cancel threads that multiply", "[.][child]") {
   quiet();
   static mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
@@ -149,7 +149,7 @@ int64_t threads_now() {
 
 }  // namespace
 
-// The last context takes the workers with it; the next one has workers again.
+// The last context ends the workers; the next one creates new ones.
 TEST_CASE("child: count threads", "[.][child]") {
   quiet();
   const int64_t before = threads_now();
@@ -162,14 +162,14 @@ TEST_CASE("child: count threads", "[.][child]") {
     CHECK(multiplies(second.get()));
     CHECK(threads_now() == before + 3);
     second.reset();
-    // A thread that was joined may be listed for a moment.
+    // A joined thread may be listed for a moment.
     for (int i = 0; i < 1000 && threads_now() > before; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK(threads_now() == before);
   }
 }
 
-// While some threads destroy the last context, others create one and multiply.
+// Some threads destroy the last context while others create one and multiply.
 TEST_CASE("child: create and destroy contexts", "[.][child]") {
   quiet();
   std::atomic<int> failures = 0;
@@ -180,7 +180,7 @@ TEST_CASE("child: create and destroy contexts", "[.][child]") {
   CHECK(failures == 0);
 }
 
-// A thread is gone before the next line is written, and its callback stays.
+// The thread ends before the next line is logged; its callback remains set.
 TEST_CASE("child: end while the callback is set", "[.][child]") {
   static std::atomic<int64_t> lines = 0;
   for (int round = 0; round < 20; ++round) {

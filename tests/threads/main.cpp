@@ -1,4 +1,4 @@
-// Tests of threads, to be run as they are and under ThreadSanitizer.  See gang.h.
+// Tests of threads, run without and with ThreadSanitizer.  See gang.h.
 #include <string_view>
 
 #include "children.h"

@@ -17,7 +17,7 @@ void *Operands::input(mp_dtype_t dtype, int64_t count) {
                            mptools::kStream));
   void *const data = add(inputs_, count * static_cast<int64_t>(mp_dtype_size(dtype)));
   mptools::check(mp_cast(context_, wide.data(), MP_FP32, data, dtype, count, mptools::kStream));
-  mptools::check(mp_stream_sync(context_, mptools::kStream));  // `values` and `wide` go
+  mptools::check(mp_stream_sync(context_, mptools::kStream));  // `values` and `wide` are freed
   return data;
 }
 

@@ -1,6 +1,6 @@
-// The data of one call: inputs made from their order alone, outputs to compare bit for bit.
+// Data of one call: inputs that depend only on their order, outputs for bit-exact comparison.
 //
-// Belongs to one thread, and no test macro is in it.
+// Used by one thread; contains no test macros.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ class Operands {
   explicit Operands(mp_context_t context) : context_(context) {}
 
   mp_context_t context() const { return context_; }
-  /// Values in [-1, 1] in steps of 1/8: sums of a few hundred products of them are exact.
+  /// Values in [-1, 1] in steps of 1/8: sums of a few hundred products are exact.
   void *input(mp_dtype_t dtype, int64_t count);
-  /// In [0, below).
+  /// Values in [0, below).
   int32_t *indices(int64_t count, int32_t below);
-  /// Begins as zeros, whatever the type; told by bytes().
+  /// Initially zero; its contents become part of bytes().
   void *output(mp_dtype_t dtype, int64_t count);
   int64_t *counter();
-  /// Anything.
+  /// Undefined contents.
   void *scratch(size_t bytes);
 
-  /// Text or numbers of the host that belong to the result.
+  /// Adds text or numbers of the host to the result.
   void tell(const std::string &text) { told_.add_bytes({text.begin(), text.end()}); }
   template <typename T>
   void tell_plain(const T &value) {
     told_.add(value);
   }
-  /// What was told, then all outputs in their order.
+  /// Returns the added data, then all outputs in order.
   Bytes bytes() const;
 
  private:

@@ -1,11 +1,11 @@
-// What no program may do, and ThreadSanitizer has to see in the library.
+// Misuse of the library that ThreadSanitizer must detect.
 #include "gang.h"
 #include "support/device.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
 
-// A scaler belongs to one thread at a time; two threads use this one.
+// Two threads use a scaler, which is not thread-safe.
 TEST_CASE("child: share a scaler", "[.][injected]") {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);

@@ -1,4 +1,5 @@
-// Every part of the library by 16 threads at once: results are those of one thread alone, bit for bit.
+// Calls of every part of the library by 16 threads at once: results are bit-identical to those of a
+// single thread.
 #include "calls.h"
 #include "gang.h"
 #include "tests/support/testing.h"
@@ -7,7 +8,7 @@ using namespace mptest;
 
 namespace {
 
-/// What went wrong in each thread, by what all of them have called in another order.
+/// Returns the differences of each thread; each calls everything in another order.
 std::vector<std::string> differences(const std::vector<Call> &calls,
                                      const std::vector<Bytes> &wanted,
                                      const std::function<mp_context_t(int)> &context_of) {
@@ -27,14 +28,15 @@ const std::vector<std::string> kNone(kThreads);
 
 }  // namespace
 
-TEST_CASE("threads: one context for all of them, new to all of them", "[threads]") {
+TEST_CASE("threads: a new context shared by all threads gives the results of one thread",
+          "[threads]") {
   const std::vector<Call> calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   const mptools::Context fresh = mptools::make_context(MP_DEVICE_HOST);
   CHECK(differences(calls, wanted, [&](int) { return fresh.get(); }) == kNone);
 }
 
-TEST_CASE("threads: a context for each of them", "[threads]") {
+TEST_CASE("threads: a context per thread gives the results of one thread", "[threads]") {
   const std::vector<Call> calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   std::vector<mptools::Context> contexts;
@@ -43,7 +45,7 @@ TEST_CASE("threads: a context for each of them", "[threads]") {
   CHECK(differences(calls, wanted, own) == kNone);
 }
 
-TEST_CASE("threads: a thread that is new for every call, and ends behind it", "[threads]") {
+TEST_CASE("threads: a new thread per call gives the results of one thread", "[threads]") {
   const std::vector<Call> calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   std::vector<Bytes> results(calls.size());

@@ -1,4 +1,4 @@
-// mp_last_error: each thread has its own sentence.
+// Tests of mp_last_error: each thread has its own message.
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -10,7 +10,7 @@ using namespace mptest;
 
 namespace {
 
-/// Fails with a sentence that only this thread and round have.
+/// Fails with a message that is unique to this thread and round.
 std::string fail(int64_t number) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(4, 4, 100000, MP_FP16, MP_FP16);
   desc.ld_a = number;
@@ -26,7 +26,7 @@ std::string sentence(int64_t number) {
 
 }  // namespace
 
-TEST_CASE("threads: each has the sentence of its own failure", "[threads]") {
+TEST_CASE("threads: each thread has the message of its own failure", "[threads]") {
   constexpr int64_t kRounds = 200;
   REQUIRE(fail(7) == sentence(7));
   std::vector<std::string> wrong(kThreads);
@@ -43,7 +43,7 @@ TEST_CASE("threads: each has the sentence of its own failure", "[threads]") {
   CHECK(fail(8) == sentence(8));
 }
 
-TEST_CASE("threads: a new one has no sentence", "[threads]") {
+TEST_CASE("threads: a new thread has no message", "[threads]") {
   REQUIRE(fail(9) == sentence(9));
   std::vector<std::string> said(kThreads, "not called");
   together(kThreads, [&](int thread) { said[static_cast<size_t>(thread)] = mp_last_error(); });
@@ -51,13 +51,13 @@ TEST_CASE("threads: a new one has no sentence", "[threads]") {
   CHECK(mp_last_error() == sentence(9));
 }
 
-// ---------------------------------------------------------------------------- exceptions of callbacks
+// -------------------------------------------------------------------- exceptions of callbacks
 
 namespace {
 
 struct Unknown {};
 
-/// Throws what user points to: 1 a runtime_error, 2 another type.
+/// Throws the exception that user selects: 1 a runtime_error, 2 another type.
 void throw_it(void *user) {
   const int kind = *static_cast<int *>(user);
   if (kind == 1) throw std::runtime_error("ran away");
@@ -79,7 +79,7 @@ mp_context_t context_with(const mp_allocator_t &allocator) {
 
 }  // namespace
 
-TEST_CASE("errors: an exception of an allocator is a status that names it",
+TEST_CASE("errors: an exception of an allocator becomes a status with its message",
           "[threads][callbacks]") {
   mp_allocator_t allocator;
   MP_INIT_STRUCT(&allocator);
@@ -99,7 +99,7 @@ TEST_CASE("errors: an exception of an allocator is a status that names it",
           std::string("mp_scaler_create: allocator->alloc") + said_of(kind));
     mp_context_destroy(made);
   }
-  // What free throws is an error of the log, as a destroy call returns no status.
+  // An exception of free is logged as an error, since a destroy call returns no status.
   for (const int kind : {1, 2}) {
     int user = kind;
     allocator.user = &user;
@@ -124,7 +124,7 @@ TEST_CASE("errors: an exception of an allocator is a status that names it",
   }
 }
 
-TEST_CASE("errors: an exception of a communicator is a status that names it",
+TEST_CASE("errors: an exception of a communicator becomes a status with its message",
           "[threads][callbacks]") {
   float values[4] = {1, 2, 3, 4};
   void *data = values;
@@ -139,8 +139,8 @@ TEST_CASE("errors: an exception of a communicator is a status that names it",
   mp_tensor_list_t list = nullptr;
   REQUIRE(mp_tensor_list_create(&list, made.get(), &desc) == MP_SUCCESS);
   struct User {
-    int kind;           // of throw_it, and the first member
-    const char *where;  // the callback that throws
+    int kind;           // for throw_it; must be the first member
+    const char *where;  // callback that throws
   };
   const auto is = [](void *user, const char *name) {
     return std::string(static_cast<User *>(user)->where) == name;
@@ -163,7 +163,7 @@ TEST_CASE("errors: an exception of a communicator is a status that names it",
       CHECK(mp_grads_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
       CHECK(std::string(mp_last_error()) ==
             std::string("mp_grads_all_reduce: comm->") + where + said_of(kind));
-      // A call that fails for another reason ends its group, whatever that throws.
+      // A call that fails for another reason ends its group even if that throws.
       user.where = "group_end";
       comm.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
                            void *) { return 7; };

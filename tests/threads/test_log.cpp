@@ -13,7 +13,7 @@ using namespace mptest;
 
 namespace {
 
-/// What one callback has heard, and whether it is the one that is set.
+/// Lines received by one callback, and whether it is currently set.
 struct Listener {
   mp_log_level_t level;
   std::atomic<bool> is_set = false;
@@ -31,7 +31,7 @@ struct Listener {
   }
 };
 
-/// One line of error and a few of debug.
+/// Logs one error and several debug lines.
 void make_noise() {
   size_t bytes = 0;
   mp_gemm_desc_t desc = mp_gemm_desc_default(4, 4, 4, MP_FP16, MP_FP16);
@@ -48,7 +48,8 @@ int64_t lines_of(const Listeners &listeners) {
   return lines;
 }
 
-/// Sets the listeners in turn while 16 threads write, until that many lines are heard in as many turns.
+/// Sets the listeners alternately while 16 threads log, for at least `lines` lines and `turns`
+/// turns.
 void take_turns(Listeners &listeners, int64_t lines, size_t turns) {
   std::atomic<bool> is_over = false;
   together(kThreads + 1, [&](int thread) {
@@ -60,7 +61,7 @@ void take_turns(Listeners &listeners, int64_t lines, size_t turns) {
     for (size_t turn = 0; turn < turns || lines_of(listeners) < lines; ++turn) {
       Listener &next = listeners[turn % listeners.size()];
       next.set();
-      if (last != nullptr) last->is_set = false;  // it has returned for the last time
+      if (last != nullptr) last->is_set = false;  // its last call has returned
       last = &next;
     }
     is_over = true;
@@ -70,7 +71,7 @@ void take_turns(Listeners &listeners, int64_t lines, size_t turns) {
 
 }  // namespace
 
-TEST_CASE("threads: a callback that was replaced is not called again", "[threads][log]") {
+TEST_CASE("threads: a replaced callback is not called again", "[threads][log]") {
   Listeners listeners{{{MP_LOG_DEBUG}, {MP_LOG_DEBUG}, {MP_LOG_DEBUG}}};
   take_turns(listeners, 20000, 1000);
   for (const Listener &listener : listeners) {
@@ -79,13 +80,13 @@ TEST_CASE("threads: a callback that was replaced is not called again", "[threads
   }
 }
 
-TEST_CASE("threads: a callback hears nothing below its own level", "[threads][log]") {
+TEST_CASE("threads: a callback receives no lines below its level", "[threads][log]") {
   Listeners listeners{{{MP_LOG_DEBUG}, {MP_LOG_ERROR}, {MP_LOG_WARN}}};
   take_turns(listeners, kUnderThreadSanitizer ? 20000 : 1500000, 1000);
   for (const Listener &listener : listeners) CHECK(listener.too_unimportant == 0);
 }
 
-TEST_CASE("threads: each failure is one line, whichever thread has it", "[threads][log]") {
+TEST_CASE("threads: each failure is logged once, by any thread", "[threads][log]") {
   constexpr int64_t kRounds = 100;
   Listener listener{MP_LOG_ERROR};
   listener.set();
@@ -97,13 +98,12 @@ TEST_CASE("threads: each failure is one line, whichever thread has it", "[thread
   CHECK(listener.too_unimportant == 0);
 }
 
-TEST_CASE("threads: what is said once of a context is said once for all threads",
-          "[threads][log]") {
+TEST_CASE("threads: a once-per-context message is logged once for all threads", "[threads][log]") {
   Listener listener{MP_LOG_WARN};
   const mptools::Context fresh = mptools::make_context(MP_DEVICE_HOST);
   listener.set();
   together(kThreads, [&](int) {
-    // A long k without workspace is predicted to be slow, which is worth a warning.
+    // A long k without workspace is predicted to be slow, which causes a warning.
     constexpr int64_t kSide = 64, kLong = 8192;
     const std::vector<uint16_t> zeros(kSide * kLong);
     std::vector<uint16_t> d(kSide * kSide);
@@ -117,7 +117,7 @@ TEST_CASE("threads: what is said once of a context is said once for all threads"
 
 // ---------------------------------------------------------------------------- the default log
 
-// A returned error, an error that no status returns, and the warning of a context without a device.
+// Logs a returned error, an error without status, and the warning of a context without a device.
 TEST_CASE("child: write to the default log", "[.][child]") {
   mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
   CHECK(mp_context_create(nullptr, nullptr) == MP_ERROR_INVALID_ARGUMENT);
@@ -128,7 +128,7 @@ TEST_CASE("child: write to the default log", "[.][child]") {
   mp_context_destroy(any);
 }
 
-TEST_CASE("log: returned errors are not on stderr by default", "[threads][log][children]") {
+TEST_CASE("log: returned errors are not printed to stderr by default", "[threads][log][children]") {
   const std::string returned = "mpcore: error: mp_context_create: context = NULL\n",
                     lost = "mpcore: error: mp_free: context = NULL\n",
                     warning = "mpcore: warn: mp_context_create: using the host target: device = ";
@@ -165,7 +165,7 @@ TEST_CASE("child: throw from the log callback", "[.][child]") {
   mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
 }
 
-TEST_CASE("log: a line whose callback throws goes to stderr", "[threads][log][children]") {
+TEST_CASE("log: a line is printed to stderr if its callback throws", "[threads][log][children]") {
   const std::string output = output_of_test("child: throw from the log callback", "-u MP_LOG");
   CAPTURE(output);
   CHECK(times(output, "mpcore: error: mp_context_create: context = NULL\n") == 1);

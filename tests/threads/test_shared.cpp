@@ -1,4 +1,4 @@
-// Objects that threads share, or hand to each other.
+// Tests of objects that threads share or pass to each other.
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -14,7 +14,7 @@ using namespace mptest;
 
 namespace {
 
-/// All that a policy says of a graph.
+/// Returns the complete output of a rewrite.
 Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_graph_t &graph) {
   const size_t nodes = graph.num_nodes, tensors = graph.num_tensors;
   std::vector<uint8_t> tensor_dtype(tensors), node_dtype(nodes), why(nodes);
@@ -49,7 +49,8 @@ Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_grap
 
 }  // namespace
 
-TEST_CASE("threads: a policy of autocast, shared from its first use on", "[threads][autocast]") {
+TEST_CASE("threads: a shared autocast policy gives equal results from its first use",
+          "[threads][autocast]") {
   autocast::Graph graph = autocast::Graph::parse(autocast::kDenyChain);
   const mp_autocast_graph_t &view = graph.view();
   for (const mp_context_t device : {mp_context_t{nullptr}, context()}) {
@@ -76,7 +77,7 @@ TEST_CASE("threads: a policy of autocast, shared from its first use on", "[threa
   }
 }
 
-TEST_CASE("threads: objects that go from thread to thread", "[threads]") {
+TEST_CASE("threads: objects can be passed between threads", "[threads]") {
   constexpr int64_t kSteps = 96;
   const SoakProgram soak = std::move(soak_programs().at(1));
   Training alone(soak.program);

@@ -1,4 +1,4 @@
-// mp_scaler_query_step while another thread steps: what it says is what became of the step, at every moment.
+// Tests of mp_scaler_query_step while another thread steps: the answer is correct at every moment.
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -25,13 +25,13 @@ mp_step_outcome_t wanted_of(int64_t step) {
   return is_to_overflow(step) ? MP_STEP_OUTCOME_OVERFLOW : MP_STEP_OUTCOME_TAKEN;
 }
 
-/// A scaler that one thread steps, as far as it has come.
+/// A scaler that one thread steps, with the number of completed steps.
 class Stepped {
  public:
   mp_scaler_t get() const { return scaler_.get(); }
   int64_t done() const { return done_; }
 
-  /// No test macro, as everything here.
+  /// Contains no test macros, like all functions of this class.
   bool step() {
     const float flag = is_to_overflow(done_ + 1) ? 1.0f : 0.0f;
     *mp_scaler_get_found_inf_address(get()) = flag;
@@ -51,7 +51,7 @@ class Stepped {
   std::atomic<int64_t> done_ = 0;
 };
 
-/// Answers of one thread, by what they are.
+/// Counts of one thread's answers, by kind.
 struct Answers {
   int64_t pending = 0, taken = 0, skipped = 0, forgotten = 0;
   std::string wrong;
@@ -63,7 +63,7 @@ struct Answers {
     const int64_t after = stepped.done();
     if (status == MP_ERROR_NOT_FOUND) {
       ++forgotten;
-      // One step more may be known than `after` says.
+      // The outcome may be known for one step more than `after`.
       if (!may_be_restored && after + 1 - step < kDepth) note(step, before, after, "forgotten");
       return;
     }
@@ -85,7 +85,7 @@ struct Answers {
   }
 };
 
-/// The first thread steps, the others ask until it has done.
+/// The first thread steps; the others query until it has finished.
 std::array<Answers, kAskers> ask_meanwhile(Stepped &stepped, const std::function<bool()> &step,
                                            bool may_be_restored) {
   std::array<Answers, kAskers> answers;
@@ -94,14 +94,14 @@ std::array<Answers, kAskers> ask_meanwhile(Stepped &stepped, const std::function
     if (thread == 0) {
       while (stepped.done() < kSteps && !has_failed) {
         has_failed = !step();
-        if (stepped.done() % 16 == 0) std::this_thread::yield();  // one core is enough
+        if (stepped.done() % 16 == 0) std::this_thread::yield();  // works on a single core too
       }
       is_over = true;
       return;
     }
     Random random(static_cast<uint64_t>(thread));
     while (!is_over) {
-      // Most are about the newest steps, some about those that are just forgotten.
+      // Most queries are about the newest steps, some about the ones just forgotten.
       const int64_t back = random.integer(0, 7) == 0 ? random.integer(kDepth - 20, kDepth + 20)
                                                      : random.integer(-2, 30);
       const int64_t step = std::max<int64_t>(stepped.done() - back, 1);
@@ -112,7 +112,7 @@ std::array<Answers, kAskers> ask_meanwhile(Stepped &stepped, const std::function
   return answers;
 }
 
-/// How often each step was logged.
+/// Counts how often each step was logged.
 class LoggedSteps {
  public:
   LoggedSteps() { mp_set_log_callback(hear, this, MP_LOG_INFO); }
@@ -139,7 +139,8 @@ class LoggedSteps {
 
 }  // namespace
 
-TEST_CASE("threads: outcomes of thousands of steps, asked for meanwhile", "[threads][query]") {
+TEST_CASE("threads: outcomes of thousands of steps are correct for concurrent queries",
+          "[threads][query]") {
   Stepped stepped;
   const LoggedSteps logged;
   Answers all;
@@ -162,7 +163,7 @@ TEST_CASE("threads: outcomes of thousands of steps, asked for meanwhile", "[thre
   CHECK(state_of(stepped.get()).skipped == skipped);
 }
 
-TEST_CASE("threads: a step whose outcome was known is never pending, though a state is restored",
+TEST_CASE("threads: a step with a known outcome is not pending after a restore",
           "[threads][query]") {
   Stepped stepped;
   const auto step = [&] {
