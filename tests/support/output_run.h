@@ -39,7 +39,8 @@ class OutputRun {
 
   const oracle::EpilogueResult &expected() const { return expected_; }
   Matrices d() const { return d_->download(); }
-  std::vector<uint8_t> workspace() const { return workspace_->download(); }  ///< contents after the last launch
+  /// Contents of the workspace after the last launch.
+  std::vector<uint8_t> workspace() const { return workspace_->download(); }
   float amax() const { return amax_.download()[0]; }
   float found_inf() const { return found_inf_.download()[0]; }
 
