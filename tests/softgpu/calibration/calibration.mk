@@ -23,7 +23,7 @@ $(CALIBRATION)/%: $(CALIBRATION)/%.o | $(SOFTGPU_CUDART)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -o $@
 
-# Triton compiles to PTX ahead of time.
+# Triton kernels are compiled to PTX ahead of time.
 $(CALIBRATION)/triton: $(BUILD)/$(CALIBRATION_SRC)/triton.o | $(SOFTGPU_CUDART) $(CALIBRATION)/triton_ptx/made
 	@echo "  LINK $@"
 	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -o $@

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compiles Triton's kernels ahead of time, to PTX.
+"""Compiles Triton kernels ahead of time to PTX.
 
     PYTHONPATH=PACKAGES triton_kernels.py OUT
 
-Writes OUT/NAME.ptx for each kernel that triton.cpp runs, and OUT/NAME.launch, a line with what its launch needs:
-the kernel's name, warps, bytes of dynamic shared memory and of scratch memory in global memory for each block.
+Writes OUT/NAME.ptx for each kernel that triton.cpp runs, and OUT/NAME.launch, one line of launch
+parameters: kernel name, warps, bytes of dynamic shared memory, and bytes of global scratch memory
+per block.
 """
 import pathlib
 import sys
@@ -44,7 +45,7 @@ def matmul(a, b, c, M, N, K, row_a, row_b, row_c, BM: tl.constexpr, BN: tl.const
 
 @triton.jit
 def matmul_maps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """A B^T; each block makes its tensor maps in its scratch memory."""
+    """Computes A B^T; each block creates its tensor maps in scratch memory."""
     tile_m = tl.program_id(0)
     tile_n = tl.program_id(1)
     map_a = tl.make_tensor_descriptor(a, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
@@ -60,7 +61,7 @@ def matmul_maps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.con
 
 @triton.jit
 def attention(q, k, v, o, T, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
-    """Of heads of T rows of D values; scale has log2(e) in it."""
+    """Computes attention over heads of T rows of D values; scale includes log2(e)."""
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     base = tl.program_id(1) * T * D
     d = tl.arange(0, D)
@@ -86,7 +87,7 @@ def attention(q, k, v, o, T, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.co
 
 def emit(out: pathlib.Path, name: str, function, arguments: dict, constants: dict, aligned: list, warps: int,
          stages: int, arch=90):
-    """`aligned`: the arguments that are multiples of 16."""
+    """Writes the files of a kernel.  aligned: indices of arguments that are multiples of 16."""
     source = ASTSource(function, arguments | {constant: "constexpr" for constant in constants}, constants,
                        {(i,): [["tt.divisibility", 16]] for i in aligned})
     kernel = triton.compile(source, target=GPUTarget("cuda", arch, 32),
@@ -105,7 +106,7 @@ def main():
     products = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
     with_rows = products | {"row_a": "i32", "row_b": "i32", "row_c": "i32"}
     small = {"BM": 64, "BN": 64, "BK": 32, "GROUP": 2}
-    # Where N and K are multiples of 16 the loads are pipelined, through cp.async.
+    # If N and K are multiples of 16, loads are pipelined with cp.async.
     pointers, rows, n_and_k = [0, 1, 2], [6, 7, 8], [4, 5]
     emit(out, "matmul_128", matmul, with_rows, {"BM": 128, "BN": 128, "BK": 64, "GROUP": 4},
          pointers + n_and_k + rows, 8, 3)
