@@ -1,4 +1,4 @@
-"""What tests/softgpu/sabotage breaks: the cases, the changes, and what need not be noticed, with the reasons."""
+"""Mutations of tests/softgpu/sabotage: cases, changes, and exceptions with their reasons."""
 import collections
 
 # One run of mptests: a test, and the case in MP_REPRO.
@@ -19,8 +19,10 @@ def conv(op: str, kernel: str, *options: str, size="n=13 r=3 s=3", image="h=9 w=
 
 
 def conv_wmma(op: str) -> list:
-    """Sums that end within a tile of k, of more tiles than stages and of fewer.  What lies outside is multiplied with
-    zeros, which hide all of it but infinity: dgrad would go on with the filter's next channels, in whose middle it is."""
+    """Products that end within a tile of k, with more and with fewer tiles than stages.
+    Out-of-bounds elements are multiplied by zeros, which hide everything except infinity; dgrad
+    would continue with the next channels of the filter, in the middle of which the infinity is
+    placed."""
     c, k = (72, 8) if op == "dgrad" else (8, 72)
     layers = [f"op={op} {layer} cd=fp32 kernel=conv_wmma_64x64x32_s4" for layer in (
         f"n=2 h=9 w=11 c=72 k={40 if op == 'dgrad' else 72} r=3 s=3 pad_top=1 pad_bottom=1 pad_left=1 pad_right=1",
@@ -28,16 +30,16 @@ def conv_wmma(op: str) -> list:
     place = "middle" if op == "dgrad" else "first"
     infinity = f" special=inf place={place} special_in_second={int(op != 'wgrad')}"
     others = {
-        # The next channels come right behind the last tap.
+        # The next channels follow the last tap directly.
         "dgrad": [f"op=dgrad n=1 h=9 w=11 c=72 k=8 r=5 s=5 pad_left=2 pad_right=2 cd=fp32 kernel=conv_wmma_64x64x32_s4{infinity}"],
-        # Of three taps of four channels the second chunk has a half.
+        # The second vector is half of the three taps of four channels.
         "fprop": ["op=fprop n=1 h=5 w=10 c=4 k=8 r=3 s=3 cd=fp32 kernel=conv_wmma_64x64x32_s4 special=inf place=middle"]}
     return gemm(*layers, *(layer + infinity for layer in layers), *others.get(op, []), of="[.repro-conv]")
 
 
-# What runs: a name, the architecture, multiprocessors (few, so that a block has several tiles one behind the other),
-# the kernels that are broken (an expression that finds their names), and the tests: what one does not execute another
-# does.  And the opcodes that are broken there.
+# name, architecture, number of multiprocessors (few, so that a block computes several tiles),
+# regular expression for the mutated kernels, tests that together execute all their statements, and
+# pattern of the mutated opcodes.
 Case = collections.namedtuple("Case", "name arch sms kernel tests opcodes", defaults=["*"])
 WGMMA = ["m=300 n=264 k=392 {} cd=fp16", "m=300 n=264 k=392 {} cd=fp16 beta=1 activation=drelu aux=1 amax=1 dbias=1",
          "m=300 n=264 k=392 {} cd=fp32 beta=1", "m=300 n=264 k=200 {} cd=fp16 beta=1",
@@ -50,7 +52,7 @@ POINTERS = "m=256 n=256 k=72 batch=3 pointers=1 op=NT cd=fp16 kernel=wgmma_128x1
 GROUP = "m=1 n=1 k=1 op=NT cd=fp16 kernel={} items=300x264x200,64x8x16,136x72x400"
 RAGGED = ["m=300 n=264 k=72 op=NT cd=fp16 kernel={} ragged=m ends=10,10,150,300",
           "m=300 n=72 k=24 op=NT cd=fp16 kernel={} ragged=m ends=" + ",".join(str(7 * i) for i in range(43))]
-# TMA loads no groups that lie beside each other in a row, as those of k do in NT.
+# Groups of k in NT are adjacent within rows, which TMA cannot load.
 RAGGED_K = "m=136 n=264 k=300 op={} cd=fp32 kernel={} ragged=k ends=10,10,150,300"
 WGMMA_RAGGED_K = gemm(RAGGED_K.format("TN", "wgmma_128x128x64_s6"), of="[.repro-ragged]")
 CASES = [
@@ -59,7 +61,7 @@ CASES = [
         *gemm(GROUP.format("wgmma_128x128x64_s6"), of="[.repro-group]"),
         *gemm(*(r.format("wgmma_128x128x64_s6") for r in RAGGED), of="[.repro-ragged]"),
         *library("wgmma: one misaligned pointer among many*")]),
-    # What is made for them.
+    # Tensor maps of the groups.
     Case("wgmma, groups of k", 90, 2, "gemm_wgmma<", WGMMA_RAGGED_K, "*tensor*"),
     Case("wgmma, cluster of 2", 90, 2, "gemm_wgmma<", gemm(
         *(w.format("op=TN kernel=wgmma_128x128x64_s6_c2") for w in WGMMA))),
@@ -67,7 +69,7 @@ CASES = [
         *(w.format("op=NN kernel=wgmma_128x256x64_s4_c2") for w in WGMMA))),
     Case("conv wgmma, fprop", 90, 2, "conv_wgmma<", conv("fprop", TILE, *CONV)),
     Case("conv wgmma, dgrad", 90, 2, "conv_wgmma<", conv("dgrad", TILE, *CONV)),
-    # Eight pixels of every other column leave by TMA if they are in one row: some of wide images are, none of narrow ones.
+    # Eight pixels with a stride of 2 are stored by TMA if they are in one row: only in wide images.
     Case("conv wgmma, strided dgrad", 90, 2, "dgrad_wgmma<", [
         *conv("dgrad", TILE, *("stride_h=2 stride_w=2 " + option for option in CONV)),
         *conv("dgrad", TILE, *("stride_h=2 stride_w=2 " + option for option in CONV), size="n=2 r=3 s=3", image="h=9 w=75")]),
@@ -76,7 +78,8 @@ CASES = [
         *conv("wgrad", ALONE, "cd=fp16", size="n=4 r=3 s=2")]),
     *(Case(f"conv wmma, {op}", 80, 3, "conv_wmma<", conv_wmma(op)) for op in ("fprop", "dgrad", "wgrad")),
     Case("wmma with cp.async", 80, 3, "gemm_wmma<", gemm(
-        *(f"m=148 n=264 {d} op=NT kernel=wmma_128x128x32_s3" for d in (  # tiles of 20 and 8 rows at the end
+        # The last tiles have 20 and 8 rows.
+        *(f"m=148 n=264 {d} op=NT kernel=wmma_128x128x32_s3" for d in (
             "k=200 pad=8 cd=fp32", "k=200 pad=8 cd=fp16 beta=1", "k=8 pad=8 cd=fp32", "k=197 pad=3 cd=fp32")))),
     Case("wmma, tables", 80, 3, "gemm_wmma<|fill_.*_table", [
         *gemm(GROUP.format("wmma_128x128x32_s3"), of="[.repro-group]"),
@@ -96,7 +99,7 @@ CASES = [
     Case("gemv", 80, 3, "gemv<", gemm("m=70 n=1 k=1100 op=TN kernel=gemv", "m=2000 n=1 k=300 op=TN kernel=gemv",
                                         "m=5 n=70 k=3000 op=NN kernel=gemv", "m=70 n=1 k=3000 op=NN kernel=gemv",
                                         "m=7 n=90 k=3000 op=NT kernel=gemv")),
-    Case("sums behind products", 80, 3, "split_k_sum|column_sum", [
+    Case("reductions after products", 80, 3, "split_k_sum|column_sum", [
         *gemm("m=66 n=8 k=1100 op=TN cd=fp16 amax=1 kernel=wmma_64x64x32_s4_k4",
               "m=66 n=8 k=1900 op=TN cd=fp16 amax=1 kernel=wmma_64x64x32_s4_k12",
               "m=300 n=70 k=40 op=TN cd=fp16 dbias=1 kernel=wmma_64x64x32_s4",
@@ -153,126 +156,136 @@ CASES = [
     Case("recurrent steps by wgmma", 90, 70, r"rnn_fused_wgmma_\w+<LstmCell", library(
         "rnn: more tiles of k than a product has stages, all cells", "rnn: so many units*",
         "rnn: gradients that overflow raise found_inf")),
-    Case("recurrent steps behind one another", 90, 3, "rnn_(?!.*bf16)", library(
+    Case("consecutive recurrent steps", 90, 3, "rnn_(?!.*bf16)", library(
         "rnn: a few networks of integers, exactly", "rnn: x itself*", "rnn: steps behind products*"), "griddepcontrol.wait"),
-    Case("kernels behind one another", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
-    Case("a kernel behind a sort", 90, 3, "embedding_begins", library("sequences: a table whose*"), "griddepcontrol.wait"),
+    Case("consecutive kernels", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
+    Case("kernel after a sort", 90, 3, "embedding_begins", library("sequences: a table whose*"), "griddepcontrol.wait"),
     Case("transposes", 80, 3, "transpose_tiles", library("layout: from every type to every type, aligned or not")),
 ]
 
-# Opcodes that are left out.
+# Opcodes that are removed.
 DROPPED = ("bar.sync", "bar.warp.sync", "barrier.cluster.*", "fence.*", "membar.*", "mbarrier.init.*",
            "mbarrier.arrive.*", "cp.async.commit_group", "cp.async.wait_*", "cp.async.bulk.commit_group",
            "cp.async.bulk.wait_group*", "wgmma.fence.*", "wgmma.commit_group.*", "wgmma.wait_group.*", "setmaxnreg.*",
            "griddepcontrol.*", "prefetch.*", "atom.*", "st.release.*", "tensormap.replace.*")
 
-# Branches over nothing but straight code that stores are left out too.
-GUARD = "stores though the branch says no"
+# Branches over straight-line code that stores are also removed.
+GUARD = "stores despite the branch"
 
-# What is changed: opcodes, a pattern of the statement, what stands for it (None: its last number and one), and a name.
+# Changes: pattern of opcodes, regular expression for a part of the statement, replacement (None:
+# increments its last number), name.
 CHANGED = [
     ("mbarrier.try_wait.*", r"mbarrier\.try_wait\S* (%?\w+), .*", r"setp.eq.u32 \1, 0, 0", "does not wait"),
-    ("mbarrier.try_wait.parity.*", r", %r\d+$", r", 0", "always for the even phases"),
+    ("mbarrier.try_wait.parity.*", r", %r\d+$", r", 0", "always waits for even phases"),
     ("mbarrier.init.*", r", (%r\d+|\d+)$", r", 5", "five arrivals"),
     ("setmaxnreg.inc*", r"\d+$", r"240", "takes 240 registers"),
     ("setmaxnreg.dec*", r"\d+$", r"56", "keeps 56 registers"),
     ("atom.global.inc.*", r", %r\d+$", r", 0", "counts to 0"),
     ("tensormap.replace.*global_dim*", r", (%r\d+|\d+)$", r", 7", "a dimension of 7"),
     ("tensormap.replace.*global_stride*", r", %rd\d+$", r", 48", "a stride of 48 bytes"),
-    ("cp.async.c?.shared.global", r", (\d+), %r\d+$", r", \1", "copies what lies outside too"),
-    ("cp.async.wait_group", r" \d+$", None, "one group more may be under way"),
-    ("cp.async.bulk.wait_group*", r" \d+$", None, "one group more may be under way"),
-    ("wgmma.wait_group.*", r" \d+$", None, "one group more may be under way"),
+    ("cp.async.c?.shared.global", r", (\d+), %r\d+$", r", \1", "copies out-of-bounds elements"),
+    ("cp.async.wait_group", r" \d+$", None, "one more group may be pending"),
+    ("cp.async.bulk.wait_group*", r" \d+$", None, "one more group may be pending"),
+    ("wgmma.wait_group.*", r" \d+$", None, "one more group may be pending"),
     ("mbarrier.arrive.expect_tx.*", r", (%r\d+|\d+)$", r", 16", "fewer bytes are expected"),
     ("cp.async.bulk.tensor.*", r"\{(%r\d+), (%r\d+)", r"{\2, \1", "coordinates exchanged"),
     ("cp.async.bulk.tensor.*", r"(\{%r\d+, %r\d+), %r\d+", r"\1, 1", "third coordinate 1"),
     ("cp.async.bulk.tensor.*", r"(\{%r\d+, %r\d+, %r\d+), %r\d+", r"\1, 1", "fourth coordinate 1"),
     ("cp.async.bulk.tensor.*", r"\{(%rs\d+), (%rs\d+)\}", r"{\2, \1}", "offsets exchanged"),
     ("cp.async.bulk.tensor.*.multicast*", r", (%rs\d+)(?=$|, )", r", 1", "multicast to one block"),
-    ("mapa.*", r", (%r\d+|\d+)$", r", 0", "of the first block"),
-    ("wgmma.mma_async.*", r"p, 1, 1, 0", r"p, 1, 1, 1", "A the other way round"),
-    ("wgmma.mma_async.*", r"p, 1, 1, 1", r"p, 1, 1, 0", "A the other way round"),
-    ("wgmma.mma_async.*", r"0$", r"1", "B the other way round"),
-    ("wgmma.mma_async.*", r"1$", r"0", "B the other way round"),
-    ("shfl.sync.*", r", \S+$", r", 1", "with lane 0 alone"),
+    ("mapa.*", r", (%r\d+|\d+)$", r", 0", "always block 0"),
+    ("wgmma.mma_async.*", r"p, 1, 1, 0", r"p, 1, 1, 1", "A transposed"),
+    ("wgmma.mma_async.*", r"p, 1, 1, 1", r"p, 1, 1, 0", "A transposed"),
+    ("wgmma.mma_async.*", r"0$", r"1", "B transposed"),
+    ("wgmma.mma_async.*", r"1$", r"0", "B transposed"),
+    ("shfl.sync.*", r", \S+$", r", 1", "only lane 0"),
 ]
 
-# Fields of a wgmma descriptor and the bit that is changed in each, by their names in PTX: Matrix Descriptor Format.  Which
-# of the distances is along k depends on the operand's order.  Start addresses are computed, and the base offset is 0.
+# Fields of a wgmma descriptor (PTX ISA, Matrix Descriptor Format) and the bit that is flipped in
+# each. The order of the operand determines which stride is along k.  Start addresses are computed
+# at run time, and the base offset is 0.
 DESCRIPTOR = [("swizzle", 1 << 62), ("stride", 1 << 37), ("leading dimension", 1 << 21)]
 
-# What need not be noticed: in which cases, an opcode, a change, of how many statements of a kernel at most, and why.
-# Without a number, and of descriptors, two orders are tried, all otherwise.
+# Mutations that may remain undetected: patterns of cases, opcode and change, maximum number of
+# statements per kernel, and reason.  Without a number, and for descriptors, only two orders are
+# tried.
 Reason = collections.namedtuple("Reason", "cases opcode what most why")
 STEPS = "recurrent steps by wgmma"
-AT_ONCE = "the four warps of a warpgroup read their operands at one time here, and each on its own on hardware"
-REDUCE = "block_reduce, arrive_last: another barrier stands between, or thread 0 alone writes and reads"
+AT_ONCE = "the four warps of a warpgroup read their operands at the same time here, but separately on hardware"
+REDUCE = "block_reduce, arrive_last: another barrier is in between, or only thread 0 writes and reads"
 REASONS = [
     Reason("*", "prefetch.*", "left out", None, "a hint"),
     Reason("*", "griddepcontrol.launch_dependents", "left out", None, "a hint"),
-    *(Reason(cases, "griddepcontrol.wait", "left out", None, "one call; kernels behind one another are a case of their own")
+    *(Reason(cases, "griddepcontrol.wait", "left out", None, "a single call; consecutive kernels are a separate case")
       for cases in ("*wgmma*", "copied operands", "padded images")),
-    Reason("recurrent steps behind one another", "griddepcontrol.wait", "left out", 1,
-           "of the last step, from which a backward pass begins: behind copies, which let no kernel begin before their end"),
-    Reason("a kernel behind a sort", "griddepcontrol.wait", "left out", None,
-           "no kernel of CUB's lets another one begin before its end"),
-    Reason("wgmma, ping-pong", "fence.mbarrier_init*", "left out", None, "a cluster of one block, where bar.sync is enough"),
+    Reason("consecutive recurrent steps", "griddepcontrol.wait", "left out", 1,
+           "last step, from which a backward pass starts: follows copies, which do not allow an early start"),
+    Reason("kernel after a sort", "griddepcontrol.wait", "left out", None,
+           "kernels of CUB do not allow an early start"),
+    Reason("wgmma, ping-pong", "fence.mbarrier_init*", "left out", None,
+           "a cluster of one block, for which bar.sync is sufficient"),
     Reason("*", "membar.*", "left out", None, "execution is sequentially consistent"),
     Reason("*", "setmaxnreg.inc*", "left out", None, "ptxas spills"),
     *(Reason(case, "or.b64", "descriptor: leading dimension", most,
-             "where rows run along k, a slice lies in one row of an atom; A by m: the 64 rows of a wgmma are as wide as one")
+             "K-major: a slice is in one row of a swizzle atom; MN-major A: the 64 rows of a wgmma are one atom wide")
       for case, most in (("wgmma, ping-pong", 12), ("wgmma, cluster of 2", 8), ("wgmma, cooperative", 4),
                          ("conv wgmma, fprop", 12), ("conv wgmma, dgrad", 8), ("conv wgmma, strided dgrad", 8),
                          ("conv wgmma, wgrad", 8), (STEPS, 8))),
     *(Reason(case, "bar.warp.sync", "left out", most,
-             "reuse_all before lane 0 fetches, and before patches; WgmmaStagingBuffers::get, as ldmatrix and stmatrix have a lane's row; "
-             "behind the last patch; behind what one lane waits for before it exits")
+             "reuse_all before lane 0 fetches, and before the staged store; loads from WgmmaStagingBuffers, "
+             "because ldmatrix and stmatrix access the lane's own row; after the last staged subtile; "
+             "after waits of one lane before it exits")
       for case, most in (("wgmma, c*", 9), ("conv wgmma, [fds]*", 13))),
-    Reason("wgmma, ping-pong", "bar.warp.sync", "left out", 9, "the same"),
-    Reason("conv wgmma, wgrad", "bar.warp.sync", "left out", 4, "reuse_all before patches; behind the last patch; exits"),
-    *(Reason(case, "mbarrier.init.*", "*", most, "Barriers::order: only ping-pong waits for it")
+    Reason("wgmma, ping-pong", "bar.warp.sync", "left out", 9, "as in the other wgmma cases"),
+    Reason("conv wgmma, wgrad", "bar.warp.sync", "left out", 4,
+           "reuse_all before the staged store; after the last staged subtile; exits"),
+    *(Reason(case, "mbarrier.init.*", "*", most, "Barriers::order: only ping-pong kernels wait for it")
       for case, most in (("wgmma, cooperative", 2), (STEPS, 1))),
-    Reason(STEPS, "fence.mbarrier_init*", "left out", None, "no block signals another's, and a cluster_sync follows"),
-    Reason(STEPS, "mbarrier.try_wait.*", "does not wait", 3, "fill: stages that nobody has used yet; then, that " + AT_ONCE),
-    Reason(STEPS, "mbarrier.arrive.shared::cluster.b64", "left out", 1, "behind the last tile of k: nobody fills its stage"),
-    Reason(STEPS, "bar.sync", "left out", 1, "before the sums lie where stages were: " + AT_ONCE),
-    Reason(STEPS, "bar.warp.sync", "left out", 3, "behind what lane 0 does alone: lanes meet at the next wait or product"),
-    Reason(STEPS, "mapa.*", "of the first block", 1, "the first part's sums are there"),
-    Reason(STEPS, "cp.async.bulk.tensor.*", "third coordinate 1", 3, "the second gate's is 1"),
-    Reason("wgmma, ping-pong", "bar.sync", "left out", 1, "block_reduce: no call before has used its storage"),
+    Reason(STEPS, "fence.mbarrier_init*", "left out", None,
+           "no block signals a remote mbarrier, and a cluster_sync follows"),
+    Reason(STEPS, "mbarrier.try_wait.*", "does not wait", 3, "fill: first use of a stage; later, " + AT_ONCE),
+    Reason(STEPS, "mbarrier.arrive.shared::cluster.b64", "left out", 1,
+           "after the last tile of k: its stage is not refilled"),
+    Reason(STEPS, "bar.sync", "left out", 1, "before the sums overwrite the stages: " + AT_ONCE),
+    Reason(STEPS, "bar.warp.sync", "left out", 3,
+           "after a single-lane section: lanes reconverge at the next wait or product"),
+    Reason(STEPS, "mapa.*", "always block 0", 1, "block 0 has the sums of the first part"),
+    Reason(STEPS, "cp.async.bulk.tensor.*", "third coordinate 1", 3, "the coordinate of the second gate is 1"),
+    Reason("wgmma, ping-pong", "bar.sync", "left out", 1, "block_reduce: its storage has not been used before"),
     Reason("statistics", "bar.sync", "left out", 5, REDUCE),
     Reason("gradients", "bar.sync", "left out", 3, REDUCE),
     Reason("statistics with reports", "bar.sync", "left out", 10, REDUCE),
     Reason("norms of tensors", "bar.sync", "left out", 3,
-           "the params of a chunk, its first sum, arrive_last: as " + REDUCE),
+           "parameters of a chunk, its first sum, arrive_last: as " + REDUCE),
     Reason("softmax cross-entropy", "bar.sync", "left out", 4, REDUCE),
     Reason("softmax cross-entropy", "bar.warp.sync", "left out", 2,
-           "between reads and writes of global memory, on which no races are looked for, of lanes that go together"),
-    Reason("softmax cross-entropy", "bra", GUARD, 1, "the loss of a row that is ignored: all lanes write the same 0"),
+           "between reads and writes of global memory, for which races are not detected, by converged lanes"),
+    Reason("softmax cross-entropy", "bra", GUARD, 1, "loss of an ignored row: all lanes write the same 0"),
     Reason("regularization", "bar.sync", "left out", 3, REDUCE),
     Reason("conv depthwise", "bar.sync", "left out", 1,
-           "conv_depthwise_wgrad: behind the last tap of a work item, and no launch gives a block another"),
-    Reason("sums behind products", "bar.sync", "left out", 1,
-           "split_k_sum: behind the last shares of a block, and no launch but of a D larger than any memory gives it others"),
-    Reason("transposes", "bar.sync", "left out", 1, "behind the last tile of a block, and no launch gives it another"),
+           "conv_depthwise_wgrad: after the last tap of a work item; each block has only one"),
+    Reason("reductions after products", "bar.sync", "left out", 1,
+           "split_k_sum: after the last slice groups of a block; more would require a D larger than memory"),
+    Reason("transposes", "bar.sync", "left out", 1, "after the last tile of a block; each block has only one"),
     *(Reason("wgmma, ping-pong", f"tensormap.replace.*{field}*", what, 3,
-             "the third dimensions of three maps: an item is one matrix, and nothing is read beyond their first place")
+             "third dimensions of three maps: a group entry is one matrix, so only index 0 is read")
       for field, what in (("global_dim", "left out"), ("global_dim", "a dimension of 7"), ("global_stride", "left out"),
                           ("global_stride", "a stride of 48 bytes"))),
-    Reason("wgmma, ping-pong", "bra", GUARD, 1, "header().misaligned, where it stays 0: all threads write the same"),
-    Reason("wgmma, ping-pong", "mapa.*", "of the first block", None, "a cluster of one block"),
-    *(Reason(cases, "cp.async.wait_group", "*", most, "WmmaLoop: the groups behind the last tile of k are empty")
-      for cases, most in (("*wmma*", 1), ("recurrent steps", 2))),  # which have a loop for each type of 16 bits
-    Reason("conv wmma, wgrad", "cp.async.cg.shared.global", "copies what lies outside too", 1,
-           "columns beside the last tap, whose sums nobody stores"),
-    Reason("recurrent steps", "bar.warp.sync", "left out", 1, "behind the last patch"),
+    Reason("wgmma, ping-pong", "bra", GUARD, 1,
+           "header().misaligned, if it remains 0: all threads write the same value"),
+    Reason("wgmma, ping-pong", "mapa.*", "always block 0", None, "a cluster of one block"),
+    *(Reason(cases, "cp.async.wait_group", "*", most, "WmmaLoop: the groups after the last tile of k are empty")
+      for cases, most in (("*wmma*", 1), ("recurrent steps", 2))),  # one main loop per 16-bit type
+    Reason("conv wmma, wgrad", "cp.async.cg.shared.global", "copies out-of-bounds elements", 1,
+           "columns after the last tap, whose sums are not stored"),
+    Reason("recurrent steps", "bar.warp.sync", "left out", 1, "after the last staged subtile"),
     Reason("recurrent steps", "cp.async.commit_group", "left out", 2,
-           "forward, 32 rows: its products have one tile of k, for a launch of more units has tiles of 64 rows"),
-    Reason("recurrent steps", "cp.async.cg.shared.global", "copies what lies outside too", 8,
-           "rows and units that are none, whose sums nobody stores; backward, gates of LSTM end with a tile of k"),
+           "forward, 32 rows: products have one tile of k, because launches with more units use tiles of 64 rows"),
+    Reason("recurrent steps", "cp.async.cg.shared.global", "copies out-of-bounds elements", 8,
+           "rows and units out of bounds, whose sums are not stored; backward, the gates of LSTM end with a tile of k"),
     Reason("conv wgmma, wgrad", "mbarrier.init.*", "*", 16,
-           "Barriers::arrived, of eight warps with two buffers each: set_output gives wgrad no map of what stands beside the "
-           "filter, so that nothing is fetched into a buffer"),
+           "Barriers::arrived, for eight warps with two buffers each: set_output passes no epilogue source map "
+           "to wgrad, so nothing is loaded into the buffers"),
     Reason("*wgmma*", "cp.async.bulk.wait_group.read", "*", 1,
-           "Buffers::reuse_all before patches: where tiles leave by patches, none of the launch leaves by TMA"),
+           "Buffers::reuse_all before the staged store: a launch with staged stores has no TMA stores"),
 ]

@@ -261,7 +261,7 @@ def sabotage(tmp_path, notices):
 
 def test_a_sabotage_that_every_test_survives_fails_the_run(tmp_path):
     done, rows = sabotage(tmp_path, "'bra' in edit or '@1' in edit and os.environ.get('SOFTGPU_SEED')")
-    assert rows == [(2, "left out", ""), (3, "stores though the branch says no", "as it should"),
+    assert rows == [(2, "left out", ""), (3, "stores despite the branch", "as it should"),
                     (6, "left out", "as it should")]
     assert done.returncode == 1 and "2 passed, 1 failed" in done.stdout
     assert "NOT NOTICED" in done.stdout and "as it should (seed 1)" in done.stdout
