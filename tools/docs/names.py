@@ -26,6 +26,6 @@ def title(page):
 
 
 def slug(heading):
-    """The anchor that GitHub and others give a heading."""
+    """Returns the anchor that GitHub and others give a heading."""
     text = re.sub(r"[`*]|\[|\]\([^)]*\)", "", heading.strip()).lower()
     return re.sub(r" ", "-", re.sub(r"[^\w\- ]", "", text))
