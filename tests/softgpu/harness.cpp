@@ -28,7 +28,7 @@ uint64_t address_of_global(void *context, const std::string &name) {
   for (const ptx::Variable &variable : module.globals) {
     if (variable.name != name) continue;
     auto *bytes = static_cast<std::byte *>(
-        // owned by its allocation record
+        // Owned by its allocation record.
         std::aligned_alloc(256, (variable.size + 255) / 256 * 256));
     std::memset(bytes, 0, variable.size);
     std::memcpy(bytes, variable.initial.data(), variable.initial.size());

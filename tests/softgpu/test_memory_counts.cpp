@@ -249,7 +249,7 @@ TEST_CASE("unfenced_writer finds generic writes without a proxy fence") {
   REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == -1);
   smem.note_write(33, kReservedSmem + 8, 4);  // after the fence
   REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == 33);
-  // the reader has fenced
+  // The reader has executed a fence.
   REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, smem.fence()) == -1);
   smem.note_write(5, kReservedSmem + 40, 16);
   smem.forget_writes(kReservedSmem + 40, 16);

@@ -61,7 +61,7 @@ TEST_CASE("case: a copy while another stream frees", "[.]") {
   uint32_t *const words = device_words(), *const other = device_words();
   const cudaStream_t first = make_stream(), second = make_stream();
   REQUIRE(cudaMemcpyAsync(words, other, kBytes, cudaMemcpyDeviceToDevice, first) == cudaSuccess);
-  // begins first, because it was submitted last
+  // Begins first, because it was submitted last.
   REQUIRE(cudaFreeAsync(words, second) == cudaSuccess);
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }

@@ -267,7 +267,7 @@ TEST_CASE("case: capture errors", "[.]") {
   CHECK(cudaStreamWaitEvent(stream, outside, 0) == cudaErrorStreamCaptureIsolation);
   CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
 
-  // event recorded in the capture; synchronization by the host
+  // The host synchronizes with an event recorded in the capture.
   stream = begin_capture(cudaStreamCaptureModeRelaxed);
   const cudaEvent_t inside = make_event();
   REQUIRE(cudaEventRecord(inside, stream) == cudaSuccess);

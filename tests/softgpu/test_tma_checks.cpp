@@ -190,7 +190,7 @@ TEST_CASE("generic writes require a proxy fence before a TMA store", "[tma]") {
   const std::string wait = "@%one cp.async.bulk.wait_group.read 0;\n";
   CHECK(run_store("fence.proxy.async;\nbar.sync 0;\n", wait).is_clean());
   CHECK(run_store("bar.sync 0;\nfence.proxy.async;\n", wait).is_clean());
-  // fence after the store is too late
+  // A fence after the store is too late.
   for (const std::string &after : {wait, "fence.proxy.async;\n" + wait}) {
     const Outcome outcome = run_store("bar.sync 0;\n", after);
     REQUIRE(!outcome.violations.empty());
@@ -220,7 +220,7 @@ Outcome run_store_of_matrix(const std::string &form, int unfenced_lane) {
 }
 
 TEST_CASE("stmatrix counts as a generic write of each owning lane", "[tma]") {
-  // the fence of the second of two writing lanes counts
+  // If two lanes write a word, the fence of the second lane counts.
   CHECK(run_store_of_matrix(".trans", 0).is_clean());
   CHECK(!run_store_of_matrix(".trans", 5).is_clean());
   CHECK(!run_store_of_matrix("", 0).is_clean());

@@ -69,7 +69,7 @@ Options read_options() {
 constinit std::atomic<const Options *> options_when_read = nullptr;
 
 Options &options_for_tests() {
-  // never destroyed: the exit report uses it
+  // Never destroyed: the exit report uses it.
   static Options *const read = new Options(read_options());
   options_when_read.store(read, std::memory_order_release);
   return *read;

@@ -17,8 +17,8 @@ struct Options {
   uint64_t smem_per_block = 232448;  ///< maximum dynamic shared memory of the architecture
   /// SOFTGPU_SEED: 0 runs blocks and warps in order, other values in a random order.
   uint64_t seed = 0;
-  Completion completion =
-      Completion::kLate;  ///< SOFTGPU_COMPLETION=late|random|early; random with a seed
+  /// SOFTGPU_COMPLETION=late|random|early; random with a seed.
+  Completion completion = Completion::kLate;
   bool diverges = false;  ///< SOFTGPU_DIVERGE=1: any group of a diverged warp may run first
   bool lags = false;      ///< SOFTGPU_LAG=1: many warps pause for long while others run far ahead
   /// SOFTGPU_QUANTUM: instructions per turn of a warp.  0: 200, or random with a seed.

@@ -74,7 +74,7 @@ void check_destinations(Warp &warp, const Instruction &i, Lanes lanes,
                         const LaneAddresses &destinations, uint32_t bytes) {
   check_alignment(warp, i, lanes, destinations, bytes);
   LaneAddresses places = destinations;
-  // the write follows at completion
+  // The write follows at completion.
   locate_shared(warp, i, lanes, &places, bytes, Access::kRead);
   if (options().counts_memory)
     watch_lanes(warp, i, lanes, Space::kShared, destinations, bytes, Access::kWrite);
@@ -103,7 +103,7 @@ void land(Warp &warp, const SmallCopy &copy) {
 void poison(SharedMemory &smem, Lanes lanes, const LaneAddresses &destinations, uint32_t bytes) {
   for_each_lane(lanes, [&](int l) {
     const uint32_t offset = static_cast<uint32_t>(destinations.of[l]) & kOffsetMask;
-    // the constant size of the usual case compiles to one store
+    // The constant size of the usual case compiles to one store.
     smem.poison(offset, bytes == 16 ? 16 : bytes);
   });
 }

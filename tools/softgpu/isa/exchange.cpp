@@ -91,7 +91,7 @@ Step shuffle(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
     const uint32_t *index = warp.row<uint32_t>(o.index), *clamp = warp.row<uint32_t>(o.clamp);
     uint32_t values[kWarpSize];
     int sources[kWarpSize];
-    // the destination may be the same register
+    // The destination may be the same register.
     std::memcpy(values, warp.row<uint32_t>(o.from), sizeof values);
     set_lanes(sources, kAllLanes,
               [&](int lane) { return source_of<kMode>(lane, index[lane], clamp[lane]).lane; });
@@ -147,7 +147,7 @@ Step match(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
   const auto &o = instruction.as<Match>();
   return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
     T values[kWarpSize];
-    // the destination may be the same register
+    // The destination may be the same register.
     std::memcpy(values, warp.row<T>(o.from), sizeof values);
     uint32_t *to = warp.row<uint32_t>(o.to);
     Lanes all_same = 0;

@@ -22,9 +22,8 @@ struct ProductRows {
 
 /// B: for each k, groups of 8 columns; first the 4 even columns of a group, then the odd ones.
 struct ProductColumns {
-  alignas(
-      /// padded for vector loads beyond the end
-      64) float factors[kMaxProductDepth * kMaxProductColumns + 16];
+  /// Padded for vector loads beyond the end.
+  alignas(64) float factors[kMaxProductDepth * kMaxProductColumns + 16];
   int num_columns = 8;
 
   float *group(int k, int j) { return factors + k * num_columns + j * 8; }

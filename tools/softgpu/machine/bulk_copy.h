@@ -41,10 +41,10 @@ void issue_bulk_copy(Warp &, const Instruction &, int lane, BulkCopy);
 
 /// Executes a copy and removes it when complete.  A store only reads unless `fully` is set.
 void land_bulk_copy(Cluster &, size_t index, bool fully);
-/// Executes all reads of a warp's stores, and its remaining copies, before the warp ends.
+/// Completes the stores of a warp that ends, and reports those that have not read shared memory.
 void finish_bulk_copies(Warp &);
-/// Advances one copy: any if `may_choose`, otherwise one that a thread may wait for.  Returns false
-/// if there is none.
+/// Advances one copy: a random one if `may_choose`, otherwise one that a thread may wait for.
+/// Returns whether a copy has advanced.
 bool advance_bulk_copies(Cluster &, bool may_choose);
 
 }  // namespace softgpu

@@ -50,7 +50,7 @@ bool DependentLaunches::begin_dependent() {
   const std::shared_ptr<Launch> last = launches_.back();
   GridState &state = *last->state();
   if (!may_grow_ || !state.allows_dependents()) return false;
-  // null if the launch has ended: nothing can overlap with it
+  // Null if the launch has ended: nothing can overlap with it.
   std::shared_ptr<const Grid> grid;
   if (!state.has_ended()) grid = last->grid().begin_dependent();
   const bool may_grow = grid != nullptr && grid->begin_dependent != nullptr;

@@ -12,7 +12,7 @@
 
 namespace softgpu {
 
-/// Thread-safe, except for the constructor.
+/// Group of grids that overlap.  Thread-safe, except for the constructor.
 class DependentLaunches {
  public:
   DependentLaunches(const Grid &first, int num_workers);
@@ -64,8 +64,8 @@ class Runner {
   DependentLaunches &chain_;
   const int index_;
   Worker &worker_;
-  std::vector<std::unique_ptr<LaunchPartition>>
-      shares_;             ///< partitions of grids that have not ended, oldest first
+  /// Partitions of grids that have not ended, oldest first.
+  std::vector<std::unique_ptr<LaunchPartition>> shares_;
   uint64_t num_seen_ = 0;  ///< number of launches that this worker has joined
   uint64_t num_rounds_ = 0, num_instructions_ = 0;
   uint64_t favourite_ = 0;  ///< if seeded: selects the partition that runs first

@@ -18,7 +18,7 @@ struct Cluster;
 
 /// Progress of a grid, as seen by its dependent grid and its own blocks.
 struct GridState {
-  /// blocks that have neither allowed dependents nor exited
+  /// Blocks that have neither allowed dependents nor exited.
   std::atomic<uint64_t> num_blocks_holding{0};
   std::atomic<uint64_t> num_clusters_left{0};  ///< clusters that have not ended
   std::atomic<bool> parks{false};              ///< blocks pause in launch_dependents

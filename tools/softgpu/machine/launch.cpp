@@ -12,7 +12,7 @@ namespace softgpu {
 namespace {
 
 constexpr uint64_t kMaxShuffled = 1 << 24;  // in clusters; larger grids run in order
-// argument of random_seed; differs from the indices of partitions
+// Argument of random_seed; differs from the indices of partitions.
 constexpr uint64_t kParkingGenerator = 1 << 16;
 
 uint64_t count_clusters(const Grid &grid) {

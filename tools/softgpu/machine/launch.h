@@ -16,7 +16,7 @@
 
 namespace softgpu {
 
-/// Thread-safe, except for the constructor.
+/// Running grid.  Thread-safe, except for the constructor.
 class Launch {
  public:
   /// @param before  state of the previous grid, if this grid begins before its end

@@ -9,7 +9,7 @@
 
 namespace softgpu {
 
-/// Thread-safe.
+/// Progress and state of all workers of a launch.  Thread-safe.
 class Progress {
  public:
   explicit Progress(int num_workers) : stuck_at_(static_cast<size_t>(num_workers), 0) {}

@@ -34,7 +34,7 @@ class RaceShadow {
       if (!now.writes || now.is_strong) return add_to_others(cell, now, happened_before);
       const bool is_same = cell.write.actor == now.actor && cell.write.time == now.time &&
                            cell.write.statement == now.statement;
-      // lanes of one statement write the same value
+      // Lanes of one statement write the same value.
       const Lanes before = is_same ? cell.write.lanes : 0;
       cell.write = now;
       cell.write.lanes |= before;
@@ -92,8 +92,8 @@ class RaceShadow {
     (cell.first.lanes == 0 ? cell.first : list.emplace_back()) = now;
   }
 
-  /// Merges `now` into an access of the same logical thread and returns true.  Clears the access if
-  /// `now` supersedes it.
+  /// Merges `now` into an equal access of the same logical thread and returns true.  Otherwise
+  /// clears the access if `now` supersedes it.
   template <class F>
   static bool take_over(RaceAccess &before, const RaceAccess &now, F &&happened_before) {
     if (before.lanes == 0) return false;

@@ -11,7 +11,7 @@ namespace softgpu {
 /// Access to an mbarrier of another block: by a thread, or by an asynchronous copy.
 enum class MbarrierUser : uint8_t { kThread, kBulkCopy };
 
-/// Stays empty in a cluster of one block.
+/// List of these mbarriers; always empty in a cluster of one block.
 class UnfencedMbarriers {
  public:
   void initialise(uint32_t offset, int thread) {

@@ -32,7 +32,7 @@ struct Flow {
   std::vector<FlowStatement> statements;
   std::vector<Access> accesses;
   std::vector<uint32_t> targets;  ///< possible next statements
-  /// copies between registers: destination and source
+  /// Copies between registers: destination and source.
   std::vector<std::pair<uint32_t, uint32_t>> renames;
 };
 

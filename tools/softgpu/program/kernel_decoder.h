@@ -54,7 +54,7 @@ class KernelDecoder final : public Decoder {
   Constants constants_;
   bool is_first_pass_ = true;
   Flow flow_;  ///< filled by the first pass
-  /// slot of each register; provisional and distinct in the first pass
+  /// Slot of each register; provisional and distinct in the first pass.
   std::vector<RegisterSlot> rows_;
 };
 

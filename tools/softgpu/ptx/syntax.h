@@ -42,17 +42,16 @@ struct Operand {
   OperandKind kind = OperandKind::kDiscard;
   uint8_t width = 0;      ///< register width, as in Register::width
   bool is_half = false;   ///< as in Register::is_half
-  bool is_float = false;  ///< written as 0f...  (32 bits), 0d..., or with a decimal point (64 bits)
+  bool is_float = false;  ///< written as 0f... (32 bits), 0d..., or with a decimal point (64 bits)
   bool is_double = false;
   bool is_negated = false;  ///< !%p
   int reg = -1;             ///< kRegister or base of an address: index in Body::registers; -1: none
-  std::string_view
-      name;  ///< kSpecial ("%tid.x"), kSymbol, kLabel, or the symbol that is the base of an address
+  /// kSpecial ("%tid.x"), kSymbol, kLabel, or the symbol that is the base of an address.
+  std::string_view name;
   uint64_t bits = 0;   ///< kImmediate; kLabel: index in Body::labels or Body::branch_tables
   int64_t offset = 0;  ///< offset from the base of an address or a symbol
-  std::vector<Operand>
-      /// elements of a vector; in an address, the operands after the base, such as coordinates
-      items;
+  /// Elements of a vector; in an address, the operands after the base, such as coordinates.
+  std::vector<Operand> items;
   std::shared_ptr<const Operand> second;  ///< %r|%p
 };
 
@@ -93,16 +92,16 @@ struct Body {
   std::vector<Statement> statements;
   std::vector<uint32_t> labels;                      ///< statement index of each label
   std::vector<std::vector<uint32_t>> branch_tables;  ///< tables of brx.idx: indices in `labels`
-  std::vector<Variable> shared,
-      local;  ///< variables of the body, with unique names; parameters of calls are local
+  /// Variables of the body, with unique names; parameters of calls are local.
+  std::vector<Variable> shared, local;
   uint64_t shared_bytes = 0, local_bytes = 0;
   std::deque<std::string> storage;  ///< texts that are not part of the module's text
 };
 
 /// Limits that the directives of a kernel set for its launches; 0: not specified.
 struct LaunchBounds {
-  uint32_t max_threads = 0, min_blocks = 0,
-           max_registers = 0;                ///< .maxntid or .reqntid, .minnctapersm, .maxnreg
+  /// .maxntid or .reqntid, .minnctapersm, .maxnreg
+  uint32_t max_threads = 0, min_blocks = 0, max_registers = 0;
   uint32_t max_cluster = 0;                  ///< .maxclusterrank
   std::array<uint32_t, 3> required_block{},  ///< .reqntid
       required_cluster{};                    ///< .reqnctapercluster
