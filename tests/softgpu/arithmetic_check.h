@@ -32,8 +32,8 @@ Run run_instruction(const std::string &opcode, const std::string &rest, int resu
                     const std::vector<std::vector<uint64_t>> &operands);
 uint64_t untouched(int bits);
 
-/// Returns special and random register values as bits. @param is_float  numbers of all magnitudes,
-/// infinities and NaN
+/// Returns special and random register values as bits.
+/// @param is_float  numbers of all magnitudes, infinities and NaN
 std::vector<uint64_t> values_of(int bits, bool is_float, uint64_t seed, size_t count);
 
 template <class T>

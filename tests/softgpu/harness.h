@@ -87,9 +87,10 @@ class Kernel {
   std::unique_ptr<Program> program_;
 };
 
-/// Returns a module with one kernel `test`. @param parameters  such as ".param .u64 out, .param
-/// .u32 n" @param body        text without braces @param module      text before the kernel, such
-/// as variables of the module
+/// Returns a module with one kernel `test`.
+/// @param parameters  such as ".param .u64 out, .param .u32 n"
+/// @param body        text without braces
+/// @param module      text before the kernel, such as variables of the module
 std::string module_text(const std::string &parameters, const std::string &body,
                         const std::string &module = "", const std::string &target = "sm_90a");
 

@@ -55,8 +55,8 @@ unsigned num_tiles(int size, int tile) {
   return unsigned((size + tile - 1) / tile);
 }
 
-/// Runs a matmul. @param has_maps  B is transposed, and the grid has one row of blocks per row of
-/// tiles
+/// Runs a matmul.
+/// @param has_maps  B is transposed, and the grid has one row of blocks per row of tiles
 void check_matmul(Report &report, const std::string &folder, const std::string &file, GemmSize tile,
                   GemmSize size, bool has_maps) {
   const std::string name = "Triton " + file;

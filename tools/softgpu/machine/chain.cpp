@@ -136,9 +136,8 @@ size_t Runner::choose_share() {
   return ++num_rounds_ % kHeadStart == 0 ? 0 : shares_.size() - 1;
 }
 
-/// Runs one round of the first partition that makes progress, starting with the selected one and
-/// continuing with older ones.  Partitions that only wait for the next grid are skipped.  Returns
-/// false if none makes progress.
+/// Runs a round of partitions, from the selected one to older ones, until one makes progress or the
+/// dependent grid begins.  Returns false if nothing has happened.
 bool Runner::run_a_share() {
   const size_t first = choose_share(), n = shares_.size();
   bool any_ended = false, any_ran = false;

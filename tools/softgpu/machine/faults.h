@@ -23,8 +23,8 @@ struct Fault : std::runtime_error {
 /// printf to a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char *text, ...);
 
-/// Returns "kernel K, block 3, thread 17, FILE.ptx:120: the statement". @param lane  -1 for the
-/// complete warp
+/// Returns "kernel K, block 3, thread 17, FILE.ptx:120: the statement".
+/// @param lane  -1 for the complete warp
 std::string location(Warp &, const Instruction &, int lane);
 
 /// Throws a Fault with a message and the location.

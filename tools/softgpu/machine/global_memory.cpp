@@ -24,7 +24,7 @@ struct Entry {
   std::shared_ptr<WrittenBytes> written;  ///< null: initialization is not tracked
 };
 
-/// Entries sorted by address.  Inserting and erasing moves pointers.
+/// Entries sorted by address.  Inserting and erasing moves the pointers of later entries.
 class Entries {
  public:
   void insert(std::shared_ptr<const Entry> entry) {

@@ -15,7 +15,7 @@
 namespace softgpu {
 namespace {
 
-/// One with a seed: only a single thread is deterministic.
+/// Returns the number of workers: one with a seed, because only a single thread is deterministic.
 int num_workers(const Grid &grid) {
   const int wanted = options().num_threads;
   const auto num_processors = static_cast<int>(std::thread::hardware_concurrency());

@@ -26,8 +26,8 @@ int initial_registers(const Program &);
 /// Returns initial_registers() if the PTX specifies the bounds, otherwise 0.
 int register_bound(const Program &);
 
-/// Returns the number of blocks that fit on a multiprocessor. @param smem  bytes per block, without
-/// the reserved part
+/// Returns the number of blocks that fit on a multiprocessor.
+/// @param smem  bytes per block, without the reserved part
 int blocks_per_sm(const Program &, int num_threads, uint64_t smem);
 /// Returns the number of clusters of a grid that fit on the device, at least 1.
 uint64_t clusters_per_device(const Grid &);

@@ -64,8 +64,8 @@ void RaceCheck::touch(Warp &warp, const Instruction &i, Lanes lanes, const uint3
   RaceAccess now = access_of(warp, i, 0, kind);
   bool was_reported = false;
   // Lanes of one statement do not race: one of the writes to an address wins, and store_one_by_one
-  // (isa/load_store.cpp) reports values that differ.  All lanes are therefore compared with earlier
-  // accesses before any of them is added.
+  // (isa/race_access.cpp) reports values that differ.  All lanes are therefore compared with
+  // earlier accesses before any of them is added.
   for_each_lane(lanes, [&](int l) {
     now.lanes = Lanes{1} << l;
     const auto happened_before = [&](const RaceAccess &x) {

@@ -43,7 +43,8 @@ class RaceCheck {
                       RaceKind);
   /// Records the writes of a cp.async by each lane of the set.
   void copy(Warp &, const Instruction &, Lanes, const uint32_t *addresses, uint32_t bytes);
-  /// Records a read of wgmma. @param issued    common clock of the participating warps at the issue
+  /// Records a read of wgmma.
+  /// @param issued    common clock of the participating warps at the issue
   /// @param sequence  number of the operation within the warpgroup
   void read_wgmma(Warp &, const Instruction &, const SharedClock &issued, uint64_t sequence,
                   uint32_t offset, uint32_t bytes);

@@ -23,8 +23,8 @@ constexpr uint32_t kPoison = 0x7FFF7FFF;
 
 class SharedMemory {
  public:
-  /// Resizes and poisons the memory. @param watches_proxies  the kernel also reads shared memory
-  /// through the async proxy
+  /// Resizes and poisons the memory.
+  /// @param watches_proxies  the kernel also reads shared memory through the async proxy
   void reset(uint32_t rank, uint32_t size, bool watches_proxies);
 
   bool holds(uint32_t offset, uint32_t bytes) const {
@@ -62,9 +62,9 @@ class SharedMemory {
   void forget_writes(uint32_t offset, uint32_t bytes);
   /// Executes a fence.proxy.async and returns its time, which is later than all previous writes.
   uint32_t fence() { return ++clock_; }
-  /// Returns the thread whose write in this range is not followed by a fence, or -1. @param fences
-  /// time of the last fence of each thread of the block @param reader_fence  time of the last fence
-  /// of the reader
+  /// Returns the thread whose write in this range is not followed by a fence, or -1.
+  /// @param fences        time of the last fence of each thread of the block
+  /// @param reader_fence  time of the last fence of the reader
   int unfenced_writer(uint32_t offset, uint32_t bytes, const std::vector<uint32_t> &fences,
                       uint32_t reader_fence);
 

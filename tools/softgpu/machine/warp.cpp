@@ -1,4 +1,4 @@
-// Execution of a warp: by one group while converged, by group after divergence.
+// Execution of a warp: all lanes together while converged, group by group after divergence.
 #include "tools/softgpu/machine/warp.h"
 
 #include <algorithm>

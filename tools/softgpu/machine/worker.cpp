@@ -36,7 +36,8 @@ void WorkerPool::wait() {
   done_.wait(lock, [&] { return num_busy_ == 0; });
 }
 
-/// Main function of a worker's thread. @param seen  number of finished jobs
+/// Main function of a worker's thread.
+/// @param seen  number of finished jobs
 void WorkerPool::loop(int index, Worker &worker, uint64_t seen) {
   std::unique_lock lock(mutex_);
   while (true) {

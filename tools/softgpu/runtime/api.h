@@ -33,8 +33,8 @@ cudaError_t begin_call(const char *name, cudaError_t natural_error, Needs);
 /// Stores an error for cudaGetLastError, and returns it.
 cudaError_t end_call(cudaError_t);
 
-/// Runs the body of an API function; the body may throw. @param natural_error  error that
-/// SOFTGPU_FAIL=name:n injects into the n-th call
+/// Runs the body of an API function; the body may throw.
+/// @param natural_error  error that SOFTGPU_FAIL=name:n injects into the n-th call
 template <class Body>
 cudaError_t call(const char *name, cudaError_t natural_error, Body &&body,
                  Needs needs = Needs::kDevice) {

@@ -106,8 +106,8 @@ Difference compare(const Graph &a, const Graph &b) {
   return {};
 }
 
-/// Copies nodes to an array of the caller, for all functions that list nodes. @param count  in:
-/// size of the array; out: number of nodes
+/// Copies nodes to an array of the caller, for all functions that list nodes.
+/// @param count  in: size of the array; out: number of nodes
 template <class Nodes>
 void list_nodes(const Nodes &nodes, cudaGraphNode_t *array, size_t *count) {
   require(count, cudaErrorInvalidValue);

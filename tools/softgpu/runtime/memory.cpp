@@ -202,8 +202,8 @@ void note_leaving(const void *begin) {
   if (found != h.live.end()) found->second.is_leaving = true;
 }
 
-/// Returns the error of a range that a copy or fill accesses, or "". @param found  allocation that
-/// contains the start of the range
+/// Returns the error of a range that a copy or fill accesses, or "".
+/// @param found  allocation that contains the start of the range
 std::string trouble_with(const void *begin, size_t bytes, const char *what,
                          const std::optional<Allocation> &found) {
   const uint64_t address = address_of(begin);

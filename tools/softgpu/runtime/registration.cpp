@@ -58,8 +58,9 @@ std::vector<Target> fitting_targets(const FatBinary &binary) {
   return targets;
 }
 
-/// Returns the module that defines a name for this device, or null. @param has    returns whether a
-/// module has the name @param files  lookup in the PTX files
+/// Returns the module that defines a name for this device, or null.
+/// @param has    returns whether a module has the name
+/// @param files  lookup in the PTX files
 Module *find_module(FatBinary &binary, const std::string &name,
                     bool (Module::*has)(const std::string &) const,
                     Module *(PtxFiles::*files)(const Target &, const std::string &)) {
