@@ -246,7 +246,7 @@ void decode_to_float(OpcodeCursor &form, bool flushes) {
 
 // ---- Floating point to halves.
 
-/// Rounds in a direction: rounds to nearest, then steps back if the result is beyond the value.
+/// Rounds in a direction: rounds to nearest, then corrects a result on the wrong side by one step.
 template <class Format, int kMode>
 uint32_t narrow_in_mode(float x) {
   const uint32_t nearest = Format::narrow(x);

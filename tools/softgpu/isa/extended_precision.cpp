@@ -32,7 +32,7 @@ constexpr auto subtract = []<class T>(T a, T b, T, bool borrow) -> Sum<T> {
 constexpr auto add_low_product = []<class T>(T a, T b, T c, bool carry) -> Sum<T> {
   return add(a * b, c, c, carry);
 };
-/// Converts operands of a possibly signed type.
+/// Adds c and the upper half of a product; N may be signed.
 template <class N>
 constexpr auto add_high_product = []<class T>(T a, T b, T c, bool carry) -> Sum<T> {
   const auto product = Wide<N>{static_cast<N>(a)} * Wide<N>{static_cast<N>(b)};

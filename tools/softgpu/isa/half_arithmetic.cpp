@@ -14,7 +14,7 @@ namespace softgpu {
 namespace {
 
 // Sums and products of two halves may be rounded to fp32 and then to 16 bits, because fp32 has more
-// than twice the significant bits.  For a product plus a sum, this requires rounding to odd first.
+// than twice the significant bits.  The sum of a product and a half must be rounded to odd first.
 
 template <class Format>
 constexpr auto multiply_add_half = []<class T>(T a, T b, T c) {
