@@ -8,7 +8,7 @@
 // never spans two of them; memory has no padding.
 #pragma once
 
-#include "kernels/simt/fast_divisor.h"
+#include "kernels/simt/fast_math.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {

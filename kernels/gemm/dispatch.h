@@ -1,13 +1,13 @@
 // Dispatch from run-time values to the template arguments of compiled kernels.
 //
 // Each function calls f with empty values whose types carry the result: `decltype(x)::value`.
-// kernels/simt/dtype.h does the same for element types.
+// kernels/simt/half.h does the same for element types.
 #pragma once
 
 #include <type_traits>
 
 #include "kernels/gemm/select.h"
-#include "kernels/simt/dtype.h"
+#include "kernels/simt/half.h"
 
 namespace mp::MP_TARGET {
 

@@ -1,7 +1,7 @@
 // Launch of the gemv kernels: which operand is the matrix, and how a block shares its tile.
 #include "kernels/gemm/gemv.h"
 
-#include "kernels/simt/dtype.h"
+#include "kernels/simt/half.h"
 
 namespace mp::MP_TARGET {
 

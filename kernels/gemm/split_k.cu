@@ -10,7 +10,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/partial_sums.h"
 #include "kernels/simt/device.h"
-#include "kernels/simt/fast_divisor.h"
+#include "kernels/simt/fast_math.h"
 
 namespace mp::MP_TARGET {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/simt/fast_divisor.h"
+#include "kernels/simt/fast_math.h"
 #include "kernels/simt/simt.h"
 
 namespace mp::MP_TARGET {

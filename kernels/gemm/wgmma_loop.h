@@ -14,7 +14,7 @@
 #include "kernels/gemm/wgmma_epilogue.h"
 #include "kernels/gemm/wgmma_multiply.h"
 #include "kernels/gemm/wgmma_tile_scheduler.h"
-#include "kernels/simt/dtype.h"
+#include "kernels/simt/half.h"
 #include "kernels/simt/sm90.h"
 
 namespace mp::MP_TARGET {

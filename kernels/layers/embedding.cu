@@ -4,7 +4,7 @@
 #include "kernels/layers/layer_args.h"
 #include "kernels/simt/columns.h"
 #include "kernels/simt/sort.h"
-#include "kernels/tensors/row_vectors.h"
+#include "kernels/tensors/runs.h"
 #include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {

@@ -6,7 +6,7 @@
 // of 8 rows or columns, so that threads are not idle for absent channels.
 #include "kernels/layers/layer_args.h"
 #include "kernels/simt/vector.h"
-#include "kernels/tensors/elementwise.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 

@@ -6,8 +6,7 @@
 // whose few elements are in the caches, or a matrix with a row stride.
 #include "kernels/layers/layer_args.h"
 #include "kernels/simt/activation.h"
-#include "kernels/simt/dropout.h"
-#include "kernels/tensors/chunks.h"
+#include "kernels/simt/random.h"
 #include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {

@@ -7,7 +7,7 @@
 
 #include "kernels/rnn/fused.h"
 #include "kernels/rnn/schedule.h"
-#include "kernels/tensors/elementwise.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 

@@ -17,7 +17,7 @@
 #include "kernels/gemm/wgmma_multiply.h"
 #include "kernels/rnn/fused.h"
 #include "kernels/simt/device.h"
-#include "kernels/simt/dtype.h"
+#include "kernels/simt/half.h"
 #include "kernels/simt/sm90_pdl.h"
 #include "kernels/simt/vector.h"
 

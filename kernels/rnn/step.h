@@ -7,8 +7,8 @@
 
 #include "kernels/rnn/cell.h"
 #include "kernels/rnn/rnn_problem.h"
-#include "kernels/simt/dropout.h"
-#include "kernels/tensors/row_vectors.h"
+#include "kernels/simt/random.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 

@@ -1,4 +1,5 @@
-// 16-bit storage types and their conversions.  Arithmetic is always fp32.
+// 16-bit storage types, their conversions, and the dispatch from a run-time type.  Arithmetic is
+// always fp32.
 //
 // fp32 is rounded to fp16 and bf16 to nearest, ties to even; overflow becomes infinity, NaN stays
 // NaN.  Both targets give the same bits, except for the payload of a NaN.
@@ -8,6 +9,7 @@
 #include <type_traits>
 
 #include "kernels/simt/compiler.h"
+#include "mpcore/core.h"
 
 #if !MP_ON_CUDA
 #include <bit>
@@ -207,6 +209,26 @@ MP_DEVICE uint32_t magnitude_bits(float x) {
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 MP_DEVICE bool is_nonfinite(float x) {
   return magnitude_bits(x) >= kInfinityBits;
+}
+
+// ---------------------------------------------------------------------------- dispatch by type
+
+// f receives an empty value that carries the type: `typename decltype(x)::type`.
+
+/// Calls f with half or bf16.
+MP_CALLS_EITHER
+template <class F>
+MP_HD auto with_half_type(mp_dtype_t dtype, const F &f) {
+  if (dtype == MP_FP16) return f(std::type_identity<half>{});
+  return f(std::type_identity<bf16>{});
+}
+
+/// Calls f with float, half or bf16.
+MP_CALLS_EITHER
+template <class F>
+MP_HD auto with_type(mp_dtype_t dtype, const F &f) {
+  if (dtype == MP_FP32) return f(std::type_identity<float>{});
+  return with_half_type(dtype, f);
 }
 
 }  // namespace mp::MP_TARGET

@@ -6,7 +6,7 @@
 // tensor-core accumulator has vectors of 2.
 #pragma once
 
-#include "kernels/simt/dtype.h"
+#include "kernels/simt/half.h"
 #include "kernels/simt/simt.h"
 
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)

@@ -5,7 +5,6 @@
 #include "kernels/step/model_copy.h"
 #include "kernels/step/step_args.h"
 #include "kernels/step/step_tensors.h"
-#include "kernels/tensors/chunks.h"
 #include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {

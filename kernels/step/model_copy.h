@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/simt/philox.h"
+#include "kernels/simt/random.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
 #include "kernels/step/step_args.h"

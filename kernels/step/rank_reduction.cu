@@ -7,7 +7,7 @@
 #include "kernels/simt/reduce.h"
 #include "kernels/step/loss_scale.h"
 #include "kernels/step/step_args.h"
-#include "kernels/tensors/clip.h"
+#include "kernels/tensors/norm.h"
 
 namespace mp::MP_TARGET {
 

@@ -7,8 +7,7 @@
 #include "kernels/step/loss_scale.h"
 #include "kernels/step/model_copy.h"
 #include "kernels/step/update_rules.h"
-#include "kernels/tensors/chunks.h"
-#include "kernels/tensors/clip.h"
+#include "kernels/tensors/norm.h"
 #include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {

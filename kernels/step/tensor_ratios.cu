@@ -1,12 +1,12 @@
 // First pass of the rules with tensor norms: LAMB, LARC, LARS and NovoGrad.
 //
 // It computes the same values as the update and stores only sums of squares: one pair per chunk
-// (fp32 in a fixed tree; kernels/tensors/squares.h), added per tensor in a fixed order (fp64) by
+// (fp32 in a fixed tree; kernels/tensors/norm.h), added per tensor in a fixed order (fp64) by
 // the last block.  The result therefore does not depend on the launch geometry.  Outputs are the
 // ratios and NovoGrad's second moments, one number per tensor.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/step_tensors.h"
-#include "kernels/tensors/squares.h"
+#include "kernels/tensors/norm.h"
 
 namespace mp::MP_TARGET {
 

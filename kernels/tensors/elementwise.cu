@@ -1,7 +1,5 @@
 // Elementwise scaling, out[i] = round(in[i] * factor): mp_cast and mp_scale_loss on arrays, the
 // factors of mp_grads_all_reduce on lists.
-#include "kernels/tensors/chunks.h"
-#include "kernels/tensors/elementwise.h"
 #include "kernels/tensors/lists.h"
 #include "kernels/tensors/runs.h"
 

@@ -9,7 +9,7 @@
 
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
-#include "kernels/tensors/chunks.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 

@@ -1,14 +1,62 @@
-// Vector accesses of a thread: 8 elements each, several at a time, so that their loads are in
-// flight together.  Waiting for each 16 bytes before the next load would leave the memory of a
-// large GPU idle; tools/gpu/codegen/loads_in_flight.py contains the calculation and the check.
+// Elementwise passes over arrays, tensor lists and the rows of a matrix.  Blocks stride over chunks
+// of a list, threads over vectors of 8 elements.
+//
+// A thread accesses several vectors at a time, so that their loads are in flight together.  Waiting
+// for each 16 bytes before the next load would leave the memory of a large GPU idle;
+// tools/gpu/codegen/loads_in_flight.py contains the calculation and the check.
 //
 // A vector consists of two quads, half a warp span apart.  Eight consecutive fp32 elements per lane
 // would take two requests, each for half of every sector.
 #pragma once
 
+#include <cstdint>
+
+#include "kernels/simt/simt.h"
 #include "kernels/simt/vector.h"
+#include "kernels/tensors/lists.h"
 
 namespace mp::MP_TARGET {
+
+// ---------------------------------------------------------------------------- lists
+
+/// Elements [begin, begin + count) of tensor `tensor`.
+struct ChunkRange {
+  uint32_t tensor;
+  int64_t begin;
+  int count;
+};
+
+MP_DEVICE ChunkRange chunk_range(const TensorList &list, int64_t number) {
+  const Chunk chunk = list.chunks[number];
+  const int64_t begin = chunk.index * kChunkElems;
+  const int64_t left = list.numel[chunk.tensor] - begin;
+  return {chunk.tensor, begin, static_cast<int>(min_of(left, kChunkElems))};
+}
+
+MP_DEVICE mp_dtype_t dtype_of(const TensorList &list, uint32_t tensor) {
+  return static_cast<mp_dtype_t>(list.dtype[tensor]);
+}
+
+/// Returns the elements of a tensor, known to the compiler to be in gmem.
+template <class T = void>
+MP_DEVICE T *data_of(const TensorList &list, uint32_t tensor) {
+  return static_cast<T *>(in_gmem(list.data[tensor]));
+}
+
+/// data_of, or NULL if the list or the tensor is absent.
+template <class T = void>
+MP_DEVICE T *optional_data_of(const TensorList &list, uint32_t tensor) {
+  return static_cast<T *>(in_gmem(list.data != nullptr ? list.data[tensor] : nullptr));
+}
+
+/// Returns the number of blocks: enough to fill the device, at most num_pieces, and at least one,
+/// so that an empty list has a last block.
+inline int64_t blocks_for(const Device &device, int64_t num_pieces) {
+  constexpr int64_t kBlocksPerSm = 8;
+  return max_of<int64_t>(min_of<int64_t>(num_pieces, device.num_sms * kBlocksPerSm), 1);
+}
+
+// ---------------------------------------------------------------------------- vectors
 
 /// Elements that a warp covers in one step: first one quad of every lane, then the second quads.
 constexpr int kWarpSpan = kWarpSize * kVec;
@@ -148,5 +196,47 @@ MP_DEVICE void for_each_single_run(int64_t begin, int count, bool is_aligned, co
   for (int i = first_element(); i < count; i += kThreads * kVec)
     visit(Run{begin + i, count - i, i < whole});
 }
+
+// ---------------------------------------------------------------------------- rows of a matrix
+
+constexpr int kRowRunThreads = 128;  ///< per block if the grid has more than one
+
+/// Calls visit(row, column, valid) for each of this thread's vectors.
+template <class Visit>
+MP_DEVICE void for_each_row_run(int64_t rows, int64_t columns, Visit visit) {
+  const int64_t runs_per_row = ceil_div<int64_t>(columns, kVec);
+  for (int64_t i = block_index() * kRowRunThreads + thread_index(); i < rows * runs_per_row;
+       i += grid_size() * kRowRunThreads) {
+    const int64_t row = i / runs_per_row, column = (i - row * runs_per_row) * kVec;
+    visit(row, column, static_cast<int>(min_of<int64_t>(columns - column, kVec)));
+  }
+}
+
+/// Launches a kernel that begins with wait_for_previous_kernel() and whose warps are independent.
+/// If the grid would exceed `blocks_per_sm` blocks per SM, a thread processes several vectors.  A
+/// recurrent step needs few blocks: on the host target, every thread costs as much as a vector.  A
+/// single block therefore has only the warps that it needs.
+template <class Args>
+void launch_row_runs(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
+                     int64_t rows, int64_t columns, int blocks_per_sm, const Args &args,
+                     mp_stream_t stream) {
+  const int64_t runs = rows * ceil_div<int64_t>(columns, kVec);
+  if (runs == 0) return;
+  const int64_t warps =
+      min_of<int64_t>(ceil_div<int64_t>(runs, kWarpSize), kRowRunThreads / kWarpSize);
+  launch(name, kernel, device,
+         {.num_blocks = min_of(ceil_div<int64_t>(runs, kRowRunThreads),
+                               int64_t{device.num_sms} * blocks_per_sm),
+          .num_threads = static_cast<int>(warps) * kWarpSize,
+          .uses_pdl = true},
+         stream, args);
+}
+constexpr int kBlocksOfStep = 2, kBlocksOfAllRows = 8;  // blocks per SM
+
+// ---------------------------------------------------------------------------- conversion
+
+/// dst[i] = src[i], rounded to the type of dst, to nearest, ties to even.
+void cast(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count,
+          mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -2,13 +2,12 @@
 // A separate kernel instance also computes reports (report.h), so that other passes are not slower.
 //
 // Each chunk yields the maximum of |x|, compared as bits so that NaN orders above infinity and is
-// kept, and a sum of squares (fp32 in a fixed tree; squares.h).  The last block reduces them in a
+// kept, and a sum of squares (fp32 in a fixed tree; norm.h).  The last block reduces them in a
 // fixed order (fp64), so the result does not depend on the launch geometry.
-#include "kernels/tensors/clip.h"
 #include "kernels/tensors/lists.h"
+#include "kernels/tensors/norm.h"
 #include "kernels/tensors/report.h"
 #include "kernels/tensors/runs.h"
-#include "kernels/tensors/squares.h"
 
 namespace mp::MP_TARGET {
 

@@ -1,5 +1,5 @@
-// Division by a known number (kernels/simt/fast_divisor.h): exact up to its documented limit.
-#include "kernels/simt/fast_divisor.h"
+// Division by a known number (kernels/simt/fast_math.h): exact up to its documented limit.
+#include "kernels/simt/fast_math.h"
 #include "testing.h"
 #include "tests/support/input_values.h"
 

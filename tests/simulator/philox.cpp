@@ -1,4 +1,4 @@
-// The random numbers of the 16-bit copy (kernels/simt/philox.h), and the rounding that they decide
+// The random numbers of the 16-bit copy (kernels/simt/random.h), and the rounding that they decide
 // (kernels/step/model_copy.h), whose probabilities can be counted out here.
 #include "kernels/step/model_copy.h"
 #include "testing.h"
