@@ -77,7 +77,7 @@ def test_bounds():
 
 
 @pytest.mark.parametrize("arch, binds", [(75, "FP32"), (80, "FP32"), (90, "issue slots")])
-def test_a_kernel_of_cuda_cores_is_bound_by_them_where_they_are_half_as_wide_as_the_issue(arch, binds):
+def test_cuda_core_kernel_is_bound_by_half_rate_fp32_units(arch, binds):
     row = copy.deepcopy(ROW) | {"min_bytes": 1, "counts": [SUMS | {
         "issue_slots": 10000, "classes": {"fp32": 6000, "integer": 4000}}]}
     peaks = counted.PEAKS[arch]
@@ -120,7 +120,7 @@ def test_totals():
     ("a count that is a part", lambda run: run["rows"][1]["counts"][0].update(issue_slots=0.5), "0.5 is not of type 'integer'"),
     ("counts in a run that is not counted", lambda run: run.pop("counted"), "rows[0]"),
 ])
-def test_broken_counts_are_noticed(tool, made, tmp_path, what, change, says):
+def test_inconsistent_counts_are_rejected(tool, made, tmp_path, what, change, says):
     tool("--check", write(tmp_path / "whole.json", made))
     change(made)
     assert says in tool("--check", write(tmp_path / "broken.json", made), code=1), f"{what} is found"
@@ -172,7 +172,7 @@ def test_mpbench_counts_on_the_software_device(root, build, run, tool, tmp_path)
     assert "SOFTGPU_COUNT" in run(*command, env={"SOFTGPU_COUNT": ""}, code=1)
 
 
-def test_mptune_measures_no_software_device(root, build, run):
+def test_mptune_rejects_software_devices(root, build, run):
     if not (build / "softgpu/libmpcore.so").exists():
         pytest.skip("mptune on the software device (make softgpu)")
     said = run(root / "tools/softgpu/run", "--build", build, build / "mptune", "--device", "cuda", code=1)

@@ -481,7 +481,7 @@ def test_page_with_a_peer(gpu_page):
     assert not shared, "no two pictures share an id that is referred to"
 
 
-def test_width(gpu_page, tmp_path):
+def test_only_tables_scroll_on_a_phone(gpu_page, tmp_path):
     """Only tables scroll sideways on a phone with all details open."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:

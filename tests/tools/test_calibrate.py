@@ -28,7 +28,7 @@ fi
 """
 
 
-def test_right_in_all_orders(tmp_path):
+def test_correct_results_in_all_orders_pass(tmp_path):
     done, outcomes = calibrate(tmp_path, NOTICED + "echo 'right: sum'; echo '1 passed, 0 failed'")
     assert done.returncode == 0, done.stdout
     assert sum(case == "sum" for case, _ in outcomes) == 6
@@ -42,7 +42,7 @@ def test_right_in_all_orders(tmp_path):
      "seed 4, short quanta"),
     ('[ "$SOFTGPU_DIVERGE" ] && echo "0 passed, 0 failed" && exit 0', "the program", "seed 3, diverging"),
 ], ids=["a wrong case", "no last line", "a complaint of the device", "no cases"])
-def test_what_is_wrong_in_one_order(tmp_path, program, case, order):
+def test_an_error_in_one_order_fails(tmp_path, program, case, order):
     done, outcomes = calibrate(tmp_path, NOTICED + program + "\necho 'right: sum'; echo '1 passed, 0 failed'")
     assert done.returncode == 1
     assert {where for where, trouble in outcomes.items() if trouble} == {(case, order)}
@@ -50,7 +50,7 @@ def test_what_is_wrong_in_one_order(tmp_path, program, case, order):
 
 
 @pytest.mark.parametrize("said, trouble", [("", "NOT APPLIED"), ("softgpu: edit: k: dropped it", "NOT NOTICED")])
-def test_a_change_that_nobody_notices(tmp_path, said, trouble):
+def test_an_undetected_change_fails(tmp_path, said, trouble):
     done, outcomes = calibrate(tmp_path, f"""[ -n "$SOFTGPU_EDIT" ] && echo "{said}" >&2
 echo 'right: sum'; echo '1 passed, 0 failed'""")
     assert done.returncode == 1

@@ -48,7 +48,7 @@ def tool(root):
 
 
 @pytest.mark.parametrize("rule, file, bad, good", RULES)
-def test_a_rule_finds_its_mistake_alone(tool, rule, file, bad, good):
+def test_each_rule_finds_only_its_violation(tool, rule, file, bad, good):
     check = lambda text: {found.rule for found in tool.check_text(file, text + "\n", {file}, set())}
     assert (check(bad), check(good)) == ({rule}, set())
 

@@ -84,7 +84,7 @@ OWN = 64 * 1024  # maximum for scalers, optimizer scratch, tables, step query
 
 
 @pytest.mark.parametrize("net, epochs", [("mlp", 0.02), ("cnn", 0.004)])
-def test_the_sum_is_what_the_allocator_gave(build, root, run, cc, tmp_path, net, epochs):
+def test_reported_memory_matches_the_allocator(build, root, run, cc, tmp_path, net, epochs):
     """The held memory returns to that of the dataset after each run."""
     demo_curves.skip_without_demo(build, "--net", net)
     run(*cc, "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", root / "tests/tools/allocations.c", "-ldl",
@@ -110,7 +110,7 @@ def runs_of(held: list, dataset: int) -> list:
     return [held[i + 1:j] for i, j in zip(starts, starts[1:])]
 
 
-def test_the_table_says_the_ratio_of_the_totals(build, run, tmp_path):
+def test_the_table_has_the_ratio_of_the_totals(build, run, tmp_path):
     demo_curves.skip_without_demo(build)
     said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--epochs", 0.01, "--out", tmp_path)
     runs = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["networks"][0]["settings"][0]["runs"]
@@ -119,7 +119,7 @@ def test_the_table_says_the_ratio_of_the_totals(build, run, tmp_path):
     assert 1 < ratio < 1.1, "weight copies and cast images outweigh the halved tensors"
 
 
-def test_the_table_says_why_each_operation_has_its_type(build, run, tmp_path):
+def test_the_table_has_the_reason_of_each_type(build, run, tmp_path):
     demo_curves.skip_without_demo(build)
     said = run(build / "mpdemo", "--device", "host", "--net", "cnn", "--dtype", "bf16", "--epochs", 0.004, "--out", tmp_path)
     table = said.partition("Types assigned by autocast")[2].splitlines()
@@ -152,7 +152,7 @@ def test_all_types_in_one_table(settings):
 
 
 @pytest.mark.parametrize("word, scale", [("DYNAMIC", 2**16), ("backoff", 2**14), ("128", 128)])
-def test_a_scaler_by_its_name(settings, word, scale):
+def test_a_scaler_is_selected_by_name(settings, word, scale):
     found, _ = settings("--net", "mlp", "--loss-scale", word, "--epochs", 0.01)
     assert list(found["standard"]) == ["FP32", f"mixed, {word}"]
     assert found["standard"][f"mixed, {word}"]["final_scale"] == scale
@@ -193,7 +193,7 @@ def characters(charlm):
     return {one["id"]: {each["name"]: each for each in one["runs"]} for one in settings}, *others
 
 
-def test_characters_are_foreseen_in_mixed_precision_as_well(characters):
+def test_character_model_in_mixed_precision_matches_fp32(characters):
     fp32, mixed = characters[0]["standard"].values()
     assert fp32["test_bits_per_character"] < 4.5, "log2(96) = 6.6 before training"
     # Measured: 0.0001.
@@ -209,13 +209,13 @@ def test_characters_with_a_small_weight_need_a_loss_scale(characters):
     assert mixed["flushed_activation_gradients"] > 0.5
 
 
-def test_every_window_of_every_line_is_a_part_of_a_step(characters):
+def test_every_window_is_used_in_a_step(characters):
     rows = (characters[1] / "charlm_standard_training.dat").read_text(encoding="utf-8").split("\n\n")[0]
     assert windows_of(LINES) == 14
     assert rows.count("\n") == 7, "in half an epoch"
 
 
-def test_what_is_written_is_text(characters):
+def test_generated_text_is_printed(characters):
     fp32, mixed = (run["text"] for run in characters[0]["standard"].values())
     assert len(fp32) == len(mixed) == 600 and re.fullmatch(r"[ -~\n]+", fp32 + mixed)
     table = characters[2].partition("Generated text")[2].splitlines()[4:20]
@@ -225,7 +225,7 @@ def test_what_is_written_is_text(characters):
 
 
 @pytest.mark.parametrize("name", ["FP32", "mixed, none"])
-def test_memory_of_the_model_of_characters(characters, name):
+def test_memory_of_the_character_model(characters, name):
     memory = characters[0]["standard"][name]
     is_mixed, element, rows = name != "FP32", 2 if name != "FP32" else 4, VERSES * WINDOW
     check_parameters(memory, is_mixed,
@@ -240,7 +240,7 @@ def test_memory_of_the_model_of_characters(characters, name):
     assert 0 <= kept - rows * UNITS * RESERVE[name] < ALIGNED
 
 
-def test_the_bible_without_its_labels(charlm, tmp_path):
+def test_verse_labels_are_removed(charlm, tmp_path):
     program = tmp_path / "bible"
     # Including the label, a line would have two windows.
     program.write_text("#!/bin/sh\nfor verse in 1 2 3; do echo \"Ge1:$verse %s\"; done\n" % ("a" * (WINDOW - 1)),

@@ -22,7 +22,7 @@ except mpcore.Error as error:
 """
 
 
-def test_a_later_context(run, root):
+def test_a_later_context_reports_the_failure(run, root):
     if "SOFTGPU_ARCH" not in os.environ:
         pytest.skip("errors of a device (the software device injects them)")
     said = run(sys.executable, "-B", "-c", PROGRAM, env={"PYTHONPATH": str(root / "bindings/python"),

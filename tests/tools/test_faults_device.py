@@ -23,13 +23,13 @@ def scenario(build, run):
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_without_a_fault(scenario, name):
+def test_scenarios_pass_without_a_fault(scenario, name):
     assert scenario(name, "") == "code 0\n"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_failed_call(scenario, name, function):
+def test_a_failed_runtime_call_is_reported(scenario, name, function):
     """Increases the index of the failing call until it no longer occurs."""
     said_of = "" if function == "launch" else f".*{function} failed: "
     for call in CALLS:

@@ -123,7 +123,7 @@ print(resident[-1] - resident[10], len(os.listdir("/proc/self/task")))
 """
 
 
-def test_unloading_leaves_nothing(build, root, run):
+def test_unloading_releases_threads_and_memory(build, root, run):
     header = (root / "capi/check.h").read_text(encoding="utf-8")
     size = re.search(r"kFirstSize<mp_gemm_desc_t> = (\d+);", header)[1]
     kib, threads = map(int, run("python3", "-c", LOAD_AND_UNLOAD, build / "libmpcore.so", size,
@@ -136,11 +136,11 @@ def without_library_path(run, *command, **others) -> str:
     return run("env", "-u", "LD_LIBRARY_PATH", *command, **others)
 
 
-def test_mpinfo_runs_from_there(prefix, version, run):
+def test_installed_mpinfo_runs(prefix, version, run):
     assert f"mpcore {version}" in without_library_path(run, prefix / "bin/mpinfo")
 
 
-def test_pages_that_the_doctor_names_are_installed(prefix, run):
+def test_pages_named_by_the_doctor_are_installed(prefix, run):
     for env in ({}, {"MP_GEMM_TUNING": "/nowhere"}):
         said = without_library_path(run, prefix / "bin/mpinfo", "doctor", env=env, code=None)
         pages = re.findall(r"(\S*docs/\S+?\.md)", said)

@@ -30,7 +30,7 @@ def chosen(root, tmp_path):
     return ask
 
 
-def test_what_this_machine_can_run(chosen):
+def test_targets_match_the_gpus(chosen):
     assert chosen("9.0") == ('ARCHS="90"', 'tools/local_target: building for sm_90 only; "make" builds all architectures\n')
     assert chosen("9.0", "8.0", "9.0")[0] == 'ARCHS="80 90"'
     assert chosen("10.0")[0] == 'ARCHS="100"'
@@ -38,7 +38,7 @@ def test_what_this_machine_can_run(chosen):
     assert chosen("9.0", driver_works=False)[0] == "NVCC="
 
 
-def test_a_gpu_that_the_toolkit_does_not_know(chosen):
+def test_a_gpu_unknown_to_the_toolkit(chosen):
     target, said = chosen("7.0")
     assert target == "NVCC=" and "supports sm_75 and newer, the GPU is sm_70" in said
     assert chosen("13.0") == ("", ""), "the PTX of all architectures runs there"
@@ -50,7 +50,7 @@ def make(root, *arguments, **variables):
                           env={**environment, **variables}).stdout
 
 
-def test_what_has_been_built_is_built_on(root, tmp_path):
+def test_targets_of_an_existing_build_are_kept(root, tmp_path):
     (tmp_path / "targets").write_text('NVCC= ARCHS="75 80"\n', encoding="utf-8")
     for goal in ("demo", "bench"):
         assert "-gencode" not in make(root, goal, f"BUILD={tmp_path}", "V=1")

@@ -149,7 +149,7 @@ def test_no_library(root, run, graph, tmp_path):
 # ---------------------------------------------------------------- files
 
 
-def test_everything_that_a_line_has(mpautocast, graph):
+def test_all_line_syntax_is_accepted(mpautocast, graph):
     said = json.loads(mpautocast(graph("""\
         integer i
         half h
@@ -171,7 +171,7 @@ def test_everything_that_a_line_has(mpautocast, graph):
     assert said["nodes"][3]["why"] in ("cluster_low", "clear_next_to_low")
 
 
-def test_the_graphs_of_the_other_tests_are_read(mpautocast, root, graph):
+def test_graphs_of_other_tests_are_accepted(mpautocast, root, graph):
     texts = [text for path in sorted((root / "tests/autocast").iterdir())
              for text in re.findall(r'R"\((\n.*?)\)"', path.read_text(encoding="utf-8"), re.S)]
     assert len(texts) > 10
@@ -206,7 +206,7 @@ def test_two_writers(mpautocast, graph):
     assert mpautocast(file, code=2) == f"mpautocast: {file}:2: outputs[0] is already an output of a node\n"
 
 
-def test_what_the_library_refuses(mpautocast, graph):
+def test_library_errors_are_reported(mpautocast, graph):
     assert "graph->node_depth[0] = -3 is negative" in mpautocast(graph("product MatMul x ~-3"), code=1)
 
 
@@ -273,7 +273,7 @@ def check_onnx(mpautocast, file, **how):
     assert as_numbers["num_casts"] == json.loads(mpautocast(file, "--json", **how))["num_casts"]
 
 
-def test_onnx_stand_in(mpautocast, tmp_path):
+def test_onnx_stub(mpautocast, tmp_path):
     (tmp_path / "onnx.py").write_text(STAND_IN, encoding="utf-8")
     (tmp_path / "model.onnx").write_text(as_json(NODES), encoding="utf-8")
     path = {"PYTHONPATH": str(tmp_path)}

@@ -113,7 +113,7 @@ def check_stopped(folder, one, steps: list):
 
 
 @pytest.mark.parametrize("ranks", [2, RANKS])
-def test_ranks_do_what_one_does(train, one, tmp_path, ranks):
+def test_ranks_match_a_single_rank(train, one, tmp_path, ranks):
     train(tmp_path, "--steps", LONG, ranks=ranks)
     for step in range(1, LONG + 1):
         for rank in range(ranks):
@@ -124,7 +124,7 @@ def test_ranks_do_what_one_does(train, one, tmp_path, ranks):
     assert told(tmp_path) == told(one) == ["300 steps, 46 skipped: 21 infinite, 9 NaN, 16 unseen", "900 comparisons"]
 
 
-def test_slow_rank(train, one, tmp_path):
+def test_a_slow_rank_changes_no_result(train, one, tmp_path):
     train(tmp_path, "--steps", STEPS, *wrong("slow"))
     check_saved(tmp_path, one, STEPS)
 
@@ -151,7 +151,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("kind, callback", CALLS)
-def test_one_call_fails(train, one, tmp_path, kind, callback):
+def test_one_failed_call_is_reported(train, one, tmp_path, kind, callback):
     sentence, its_call, others, ahead = CALLS[kind, callback]
     train(tmp_path, "--steps", STEPS, *wrong(kind, callback), "--on-failure", "report", code=REPORTED)
     assert told(tmp_path) == [f"rank {rank}: {its_call if rank == RANK else others}" for rank in range(RANKS)]
@@ -161,7 +161,7 @@ def test_one_call_fails(train, one, tmp_path, kind, callback):
 
 
 @pytest.mark.parametrize("kind, status", [("refused", 1), ("fails-before", 42)])
-def test_the_rank_ends_the_job(train, one, tmp_path, kind, status):
+def test_the_failed_rank_aborts_the_job(train, one, tmp_path, kind, status):
     """Documented in docs/multi-gpu.md: the rank calls MPI_Abort with the status as exit code."""
     train(tmp_path, "--steps", STEPS, *wrong(kind), code=status)
     assert re.fullmatch(f"rank {RANK}, step {STEP}: {CALLS[kind, 1][0]}", "\n".join(told(tmp_path, RANK)))
@@ -169,7 +169,7 @@ def test_the_rank_ends_the_job(train, one, tmp_path, kind, status):
 
 
 @pytest.mark.parametrize("kind, callback", [("refused", 1), ("refused", 3), ("fails-before", 1)])
-def test_callbacks_that_give_up(train, one, tmp_path, kind, callback):
+def test_callbacks_with_timeout_fail_on_all_ranks(train, one, tmp_path, kind, callback):
     """All ranks return an error instead of waiting forever."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, callback), "--give-up", "--on-failure", "report", code=REPORTED)
     its_call = CALLS[kind, callback][1]
@@ -181,7 +181,7 @@ def test_callbacks_that_give_up(train, one, tmp_path, kind, callback):
 
 
 @pytest.mark.parametrize("kind", ["fewer", "more"])
-def test_another_number_of_elements(train, one, tmp_path, kind):
+def test_different_element_counts_update_no_weights(train, one, tmp_path, kind):
     """MPI reports an error only to ranks whose buffer is too small: the others wait, or have
     wrong sums. The next collective of all ranks prevents an update with these sums."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, 2), "--on-failure", "report", code=REPORTED)
@@ -190,7 +190,7 @@ def test_another_number_of_elements(train, one, tmp_path, kind):
     check_stopped(tmp_path, one, [STEP - 1] * RANKS)
 
 
-def test_other_flags(train, one, tmp_path):
+def test_sharded_flag_on_one_rank_is_reported(train, one, tmp_path):
     """MP_STEP_FLAG_SHARDED on one rank only: that rank calls one more collective."""
     train(tmp_path, "--steps", STEPS, *wrong("sharded", 3), "--on-failure", "report", code=REPORTED)
     assert told(tmp_path) == [f"rank {rank}: {SUMMED}mp_scale_step {'waits' if rank == RANK else 'MP_SUCCESS'}"
@@ -201,7 +201,7 @@ def test_other_flags(train, one, tmp_path):
 # ---------------------------------------------------------------------------- a rank is gone
 
 @pytest.mark.parametrize("kind, callback, code", [("exits", 2, 3), ("killed", 1, 137), ("killed", 3, 137)])
-def test_a_rank_dies(train, one, tmp_path, kind, callback, code):
+def test_the_job_resumes_after_a_rank_dies(train, one, tmp_path, kind, callback, code):
     """mpirun ends the others, which have saved nothing of that step; the job resumes from the
     step before."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, callback), code=code)
@@ -222,7 +222,7 @@ def copy_of(folder, tmp_path) -> pathlib.Path:
     return shutil.copytree(folder, tmp_path / "copy")
 
 
-def test_resumed_from_what_all_have(train, one, short, tmp_path):
+def test_resumes_from_the_last_common_checkpoint(train, one, short, tmp_path):
     folder = copy_of(short, tmp_path)
     (folder / f"step{STEP:04}.rank1").unlink()
     train(folder, "--steps", STEPS, "--save-every", 10, "--resume")
@@ -231,7 +231,7 @@ def test_resumed_from_what_all_have(train, one, short, tmp_path):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_resumed_on_other_ranks(train, one, short, tmp_path, ranks):
+def test_resumes_with_another_number_of_ranks(train, one, short, tmp_path, ranks):
     folder = copy_of(short, tmp_path)
     train(folder, "--steps", STEPS, "--resume", ranks=ranks)
     assert all(saved(folder, STEPS, rank) == saved(one, STEPS) for rank in range(ranks))
@@ -242,7 +242,7 @@ def test_resumed_on_other_ranks(train, one, short, tmp_path, ranks):
     # This rank has an overflow.  The step after the checkpoint has none, and shows the state after
     # recovery.
     (7, 2, 2), (7, 2, 3), (9, 3, 2)])
-def test_all_go_back(train, one, tmp_path, step, rank, callback):
+def test_all_ranks_restore_the_last_checkpoint(train, one, tmp_path, step, rank, callback):
     train(tmp_path, "--steps", STEPS, "--save-every", 5, *wrong("fails-after", callback, rank, step), "--on-failure",
           "restore")
     assert told(tmp_path)[0] == f"all ranks go back to step {(step - 1) // 5 * 5}"

@@ -76,7 +76,7 @@ def test_all_shows_more(mpinfo):
     assert mpinfo(*problem, "--all").count("\n") > mpinfo(*problem).count("\n") + 20
 
 
-def test_warnings_are_passed_on(mpinfo, tmp_path):
+def test_library_warnings_are_printed(mpinfo, tmp_path):
     (tmp_path / "table").write_text("no table\n")
     said = mpinfo("gemm", 64, 64, 64, env={"MP_GEMM_TUNING": str(tmp_path / "table"), "MP_LOG": "warn"})
     assert str(tmp_path / "table") in said

@@ -97,11 +97,11 @@ def test_text_and_json_agree(execute):
     assert text.returncode == execute("--json", env=env).returncode == 1
 
 
-def test_json_may_be_asked_for_before(build, run):
+def test_json_option_precedes_the_subcommand(build, run):
     assert json.loads(run(build / "mpinfo", "--json", "doctor", code=None, env={"MP_LOG": "error"}))["findings"]
 
 
-def test_notes_and_problems_say_what_to_do(library):
+def test_notes_and_problems_have_remedies(library):
     found = library(STUB_CUDA_ARCHS="120 0", STUB_BUILD=CUDA_BUILD, MP_LOG="loud", MP_HOST_MODE="strict")
     for one in found.findings:
         assert one["verdict"] in ("ok", "note", "problem")
@@ -153,14 +153,14 @@ def test_devices(library):
     assert "cuda:3" not in found.of("products")
 
 
-def test_a_build_in_other_words(library):
+def test_an_unknown_build_info_is_ignored(library):
     found = library(STUB_CUDA_ARCHS="120", STUB_BUILD="mpcore, the one with cuda")
     assert re.match(r"ok: cuda:0 is .*, \d+ SMs\. $", found.of("devices")), "nothing is guessed of code"
 
 
 @pytest.mark.skipif("SOFTGPU_ARCH" not in os.environ, reason="errors of a device (the software device injects them)")
 @pytest.mark.parametrize("fault, why", [("cudaMalloc:1", "cudaMalloc"), ("launch:2", "MP_ERROR_CUDA")])
-def test_a_device_that_fails(doctor, fault, why):
+def test_a_failing_device_is_reported(doctor, fault, why):
     found = doctor(SOFTGPU_FAIL=fault)
     assert found.code == 1
     assert re.search(f"problem: cuda:0: GEMM in fp16 fails: .*{why}", found.of("products"))
@@ -186,13 +186,13 @@ def test_a_driver_and_its_devices(driver):
     ({"STUB_DRIVER_GPUS": "2"}, "problem", "lists 2 GPUs, but the library cannot use any: refused by the test"),
     ({"STUB_DRIVER_INIT": "100"}, "note", "detects no GPU. The library uses the CPU; see docs/no-gpu.md"),
 ])
-def test_a_driver_that_does_not_serve(driver, stub, verdict, says):
+def test_an_unusable_driver_is_reported(driver, stub, verdict, says):
     found = driver(STUB_CUDA_STATUS=CUDA_ERROR, STUB_BUILD=CUDA_BUILD, **stub)
     assert re.search(f"{verdict}: .*{says}", found.of("driver")), found.of("driver")
     assert found.code == (verdict == "problem")
 
 
-def test_a_build_without_cuda_beside_a_gpu(driver):
+def test_a_build_without_cuda_on_a_gpu_machine(driver):
     host_only = {"STUB_CUDA_STATUS": UNSUPPORTED, "STUB_BUILD": HOST_BUILD}
     found = driver(STUB_DRIVER_GPUS="1", **host_only)
     assert found.code == 1
@@ -210,7 +210,7 @@ def test_a_device_without_code(driver):
         assert re.match(f"problem: cuda:0 cannot be used: no code for an old device. {remedy}", found.of("devices"))
 
 
-def test_a_libcuda_that_is_none(driver, run, cc, tmp_path):
+def test_an_invalid_libcuda_is_reported(driver, run, cc, tmp_path):
     (tmp_path / "empty.c").write_text("int nothing;\n")
     run(*cc, "-fPIC", "-shared", tmp_path / "empty.c", "-o", tmp_path / "libcuda.so.1")
     found = driver(tmp_path, STUB_CUDA_STATUS=CUDA_ERROR)
@@ -290,7 +290,7 @@ def test_values(doctor, name, value, why):
     assert found.of("environment").count("problem") == 1
 
 
-def test_all_values_of_autocast_are_judged(doctor):
+def test_all_autocast_variables_are_checked(doctor):
     """The library itself stops at the first invalid value."""
     wrong = {"MP_AUTOCAST": "fp8", "MP_AUTOCAST_LEVEL": "high", "MP_AUTOCAST_ALLOW_ADD": "Exp"}
     said = doctor(MP_AUTOCAST_DENY_REMOVE="Softmax", **wrong).of("environment")
@@ -326,7 +326,7 @@ def test_misspelled_names(doctor, name, meant):
 
 
 @pytest.mark.parametrize("name", ["MP_TEST_DEVICE", "MP_NODES", "MP_BIND", "MP_HOSTFILE", "MPI_LOG", "TMP_LOG"])
-def test_names_of_others(doctor, name):
+def test_variables_of_other_software_are_ignored(doctor, name):
     assert name not in doctor(**{name: "1"}).of("environment")
 
 
@@ -353,7 +353,7 @@ def test_optional_libraries_that_cannot_be_loaded(tmp_path, library, library_pat
     assert re.search("note: NVML was not found; mpbench reads", several)
 
 
-def test_warnings_of_the_library_are_passed_on(library):
+def test_warnings_of_the_library_are_reported(library):
     found = library(STUB_PRODUCT="warns")
     assert "note: The library warns: mp_gemm: slow. docs/log.md lists a remedy" in found.of("warnings")
     assert "ok: host: GEMM results are exact" in found.of("products")

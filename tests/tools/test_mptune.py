@@ -28,7 +28,7 @@ def date(table) -> list:
     return [line for line in table.read_text().splitlines() if line.startswith("# date")]
 
 
-def test_library_takes_the_table(work, build, run):
+def test_the_library_accepts_the_table(work, build, run):
     said = run(build / "tests/mptests", "the first kernel",
                env={"MP_LOG": "info", "MP_GEMM_TUNING": str(work / "table.txt")})
     assert "using MP_GEMM_TUNING" in said
@@ -64,7 +64,7 @@ def test_other_times_other_constants(work, mptune, tmp_path):
     *((f"a newline in {name}", rf'"{name}": .*,', rf'"{name}": "1\\nsm_90 launch_us=1e9",', f"{name} = ")
       for name in ("device", "driver", "date")),
 ])
-def test_refuses(work, mptune, tmp_path, what, pattern, replacement, says):
+def test_invalid_measurements_are_rejected(work, mptune, tmp_path, what, pattern, replacement, says):
     text = (work / "measured.json").read_text()
     changed = re.sub(pattern, replacement, text)
     assert changed != text, what
@@ -74,7 +74,7 @@ def test_refuses(work, mptune, tmp_path, what, pattern, replacement, says):
 
 
 @pytest.mark.parametrize("line", ["0,5,5,NN,a", "5,0,5,NN,a", "5,5,0,NN,a", "-1,5,5,NN,a"])
-def test_refuses_shapes(mptune, target, tmp_path, line):
+def test_invalid_shapes_are_rejected(mptune, target, tmp_path, line):
     (tmp_path / "shapes.csv").write_text(f"m,n,k,layout,comment\n{line}\n")
     said = mptune("--device", target, "--set", tmp_path / "shapes.csv", "--out", tmp_path / "none.txt", code=1)
     assert "shapes.csv:2: " in said and "is not an integer from 1 to 1000000000" in said and said.count("\n") == 1
@@ -91,12 +91,12 @@ def test_no_such_file(mptune, tmp_path):
     assert "cannot read" in mptune("--from", tmp_path / "missing.json", "--out", tmp_path / "none.txt", code=1)
 
 
-def test_measured_table_is_no_estimate(work):
+def test_a_measured_table_is_not_an_estimate(work):
     lines = constants(work / "table.txt")
     assert " estimated=0" in lines[0] and not any("estimated=1" in line for line in lines)
 
 
-def test_predicts_a_device_that_is_not_there(mptune, tmp_path):
+def test_predicts_for_a_missing_device(mptune, tmp_path):
     assert "(estimated constants) for sm_80" in mptune("--predict", "sm_80")
     assert "estimated" not in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
     rows = json.loads((tmp_path / "predicted.json").read_text())["predictions"]

@@ -49,7 +49,7 @@ def command(build, folder, program: str, arguments: list, name: str) -> list:
 
 
 @pytest.mark.parametrize("program, arguments, name", FILES)
-def test_a_file_that_does_not_fit_stays_as_it_was(build, tmp_path, program, arguments, name):
+def test_a_file_is_unchanged_on_a_full_disk(build, tmp_path, program, arguments, name):
     """A limit of 100 bytes per file simulates a full disk."""
     (tmp_path / name).write_text('{"old": "report"}')
     done = subprocess.run(command(build, tmp_path, program, arguments, name), capture_output=True, text=True, check=False,
@@ -71,7 +71,7 @@ def test_a_symbolic_link_is_not_followed(build, run, tmp_path, program, argument
     assert not [file for file in os.listdir(tmp_path) if file.endswith(".part")]
 
 
-def test_signals_leave_no_half_of_a_file(build, tmp_path):
+def test_signals_leave_no_partial_file(build, tmp_path):
     """mpbench writes its file after each row."""
     rows = command(build, tmp_path, "mpbench", ["calls", "--quick", "--device", "host", "--peer", "none", "--json", "{file}"],
                    "result.json")

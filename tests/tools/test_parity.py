@@ -77,7 +77,7 @@ def test_check_repeats(reports, parity):
     ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, backoff: only on the page"),
     ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, dynamic: not on the page"),
 ])
-def test_check_notices(reports, parity, changed, says):
+def test_check_finds_violations(reports, parity, changed, says):
     parity()
     reports("charlm", "standard", "mixed, backoff", **changed)
     said = parity("--check", code=1)
@@ -123,7 +123,7 @@ def test_demo_that_fails(root, run, tmp_path):
     assert "parity: charlm, 1 of 1\nno text\nparity: mpdemo --net charlm failed with exit code 1\n" == said
 
 
-def test_how_the_demo_is_called(root, run, tmp_path):
+def test_the_demo_gets_its_arguments(root, run, tmp_path):
     """Progress is read from the demo's stderr; its report is read from the folder of --out."""
     report = json.dumps(a_report("rows", "test_accuracy", 0.005))
     (tmp_path / "mpdemo").write_text('#!/bin/sh\nwhile [ "$1" != --out ]; do said="$said $1"; shift; done\n'

@@ -20,6 +20,6 @@ def losses(build, run, tmp_path_factory) -> list:
 
 @pytest.mark.parametrize("name, error", [
     ("FP32", 128 * 2**-24), ("mixed, backoff", 4 * 2**-11), ("mixed, lognormal", 4 * 2**-11)])
-def test_same_path(losses, name, error):
+def test_losses_match_a_single_rank(losses, name, error):
     one, two = (rank[name] for rank in losses)
     demo_curves.check_same_path(one, two, 23, error)

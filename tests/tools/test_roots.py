@@ -81,7 +81,7 @@ def test_ubuntu_is_elsewhere(tmp_path):
 
 
 @needs_root
-def test_why_it_is_skipped(tmp_path):
+def test_the_reason_to_skip_is_printed(tmp_path):
     said, code = roots(tmp_path, path="/nowhere")
     assert (said, code) == ("skipped: roots: there is no debootstrap\n0 passed, 0 failed, 1 skipped\n", 0)
     said, code = roots(tmp_path, debootstrap=DEBOOTSTRAP, unshare="#!/bin/sh\nexit 1\n")

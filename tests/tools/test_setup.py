@@ -46,7 +46,7 @@ def machine_fixture(tmp_path):
     return make
 
 
-def test_elsewhere_every_name_is_said(machine):
+def test_an_unknown_distribution_lists_all_package_names(machine):
     said, code = machine()("install")
     assert code == 1
     assert "tools/setup: missing: libcli11-dev\n" in said
@@ -59,12 +59,12 @@ def test_elsewhere_every_name_is_said(machine):
 
 
 @pytest.mark.parametrize("manager, distribution", [("dnf", "Fedora"), ("pacman", "Arch")])
-def test_where_its_package_manager_is_only_its_names(machine, manager, distribution):
+def test_a_known_package_manager_lists_its_names(machine, manager, distribution):
     said, _ = machine(manager)("install")
     assert re.findall("on (Debian|Fedora|Arch)", said) == [distribution]
 
 
-def test_what_only_debian_has(machine):
+def test_debian_only_packages_have_alternatives(machine):
     said, _ = machine("dnf")("parity")
     for package, instead in (("bible-kjv", "--net charlm --text FILE"), ("dataset-fashion-mnist", "--data DIR")):
         if f"missing: {package}\n" in said:
@@ -72,14 +72,14 @@ def test_what_only_debian_has(machine):
     assert not re.search(r"dnf install .*(-mnist|bible| - )", said)
 
 
-def test_nothing_is_said_where_nothing_is_missing(machine):
+def test_nothing_is_printed_if_nothing_is_missing(machine):
     assert machine(headers="source_location boost/context/detail/fcontext.hpp CLI/Version.hpp nlohmann/json_fwd.hpp "
                            "eigen3/Eigen/Core zlib.h")("build", "install") == ("", 0)
 
 
 @pytest.mark.parametrize("header, is_enough", [("catch2/catch_test_macros.hpp", True), ("catch2/catch.hpp", True),
                                                ("catch.hpp", False)])
-def test_either_version_of_catch2_will_do(machine, header, is_enough):
+def test_either_version_of_catch2_is_accepted(machine, header, is_enough):
     assert ("missing: catch2\n" in machine(headers=f"source_location {header}")("test")[0]) is not is_enough
 
 
@@ -99,7 +99,7 @@ def test_every_package_has_its_names():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="apt-get is for root")
-def test_a_release_without_something_optional_has_the_rest(machine):
+def test_a_missing_optional_package_is_skipped(machine):
     apt_get = """#!/bin/bash
 case "$*" in *" gnuplot-nox"*) echo "E: Unable to locate package gnuplot-nox"; exit 100 ;; esac
 """
@@ -122,8 +122,8 @@ def test_nothing_is_installed_if_setup_is_no(machine, tmp_path):
     assert setup("demo")[1] == 0 and (tmp_path / "apt-get-was-called").exists()
 
 
-def test_make_hands_setup_on():
-    """Passes `SETUP=no` to make demo as a command-line variable of make."""
+def test_make_passes_setup_on():
+    """SETUP is a variable on make's command line, as in make demo SETUP=no."""
     done = subprocess.run(["make", "-C", ROOT, "-s", "setup-build", "SETUP=maybe", "NVCC="], text=True,
                           capture_output=True, check=False)
     assert done.returncode != 0 and "SETUP = maybe: must be yes or no" in done.stderr

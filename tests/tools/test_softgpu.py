@@ -102,7 +102,7 @@ def test_a_file_without_a_source_is_named(tmp_path):
     assert done.returncode == 1 and f"no source of {stray}" in done.stderr
 
 
-def test_run_tells_the_program_its_device(tmp_path):
+def test_run_sets_the_device_variables(tmp_path):
     command = program(tmp_path, """\
         import os
         for name in ("ARCH", "SEED", "SMS", "PTX", "EDIT"):
@@ -117,7 +117,7 @@ def test_run_tells_the_program_its_device(tmp_path):
     assert done.returncode == 0 and done.stderr == ""
 
 
-def test_run_explains_the_places_of_a_complaint_and_repeats_it(tmp_path):
+def test_run_adds_source_lines_to_diagnostics(tmp_path):
     ptx = make_tree(tmp_path)
     command = program(tmp_path, f"""\
         import sys
@@ -132,12 +132,12 @@ def test_run_explains_the_places_of_a_complaint_and_repeats_it(tmp_path):
         f"repro: MP_REPRO='m=1 n=2' tools/softgpu/run --arch 80 {command[0]} {command[1]}"
 
 
-def test_run_kills_what_does_not_end(tmp_path):
+def test_run_kills_a_hanging_program(tmp_path):
     done = run(RUN, "--limit", 0.2, *program(tmp_path, "import time; time.sleep(60)"))
     assert done.returncode == 124 and "killed after 0.2 s" in done.stderr
 
 
-def test_run_kills_what_the_program_has_started(tmp_path):
+def test_run_kills_child_processes(tmp_path):
     command = program(tmp_path, "import subprocess; subprocess.run(['sleep', '60'])")
     begin = time.monotonic()
     done = run(RUN, "--limit", 0.5, *command)
@@ -267,12 +267,12 @@ def test_a_sabotage_that_every_test_survives_fails_the_run(tmp_path):
     assert "NOT NOTICED" in done.stdout and "as it should (seed 1)" in done.stdout
 
 
-def test_sabotages_that_are_noticed_pass(tmp_path):
+def test_detected_sabotages_pass(tmp_path):
     done, rows = sabotage(tmp_path, notices="edit")
     assert done.returncode == 0 and len(rows) == 3 and "3 passed, 0 failed" in done.stdout
 
 
-def test_a_whole_run_breaks_every_kernel_in_every_way(tmp_path):
+def test_a_complete_run_breaks_every_kernel_in_every_way(tmp_path):
     (tmp_path / "cuda/kernels").mkdir(parents=True)
     kernels = ".entry _Z4lonev(){\n\tbar.sync 0;\n}\n.entry _Z5plainv(){\n\tret;\n}\n"
     (tmp_path / "cuda/kernels/a.ptx").write_text(kernels)
@@ -281,7 +281,7 @@ def test_a_whole_run_breaks_every_kernel_in_every_way(tmp_path):
     assert "nothing was changed to: counts to 0" in lacking
 
 
-def test_sabotage_of_tests_that_fail_anyway_says_nothing(tmp_path):
+def test_sabotage_of_failing_tests_is_rejected(tmp_path):
     (tmp_path / "report.json").write_text("[]")
     done, _ = sabotage(tmp_path, notices="True")
     assert done.returncode == 1 and "fails as it is" in done.stderr

@@ -25,7 +25,7 @@ def losses(build, run, target, tmp_path_factory) -> list:
 
 @pytest.mark.parametrize("name, error", [
     ("FP32", TERMS * 2**-24), ("mixed, backoff", 7 * 2**-10), ("mixed, lognormal", 7 * 2**-10)])
-def test_same_path(losses, name, error):
+def test_losses_match_the_host_target(losses, name, error):
     host, cuda = (device[name] for device in losses)
     demo_curves.check_same_path(host, cuda, 9, error)
     assert host != cuda, "as on one target: did both run there?"

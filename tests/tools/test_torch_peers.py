@@ -54,7 +54,7 @@ def test_fused_adam(peer, monkeypatch):
     assert made.scaler.updates == made.param_groups[0]["step"] > 0, "every step moves the scale"
 
 
-def test_skipped_steps_have_no_figure(peer, monkeypatch):
+def test_skipped_steps_have_no_time(peer, monkeypatch):
     kind, optimizer = peer
     monkeypatch.setattr(optimizer, "skips", True)
     assert answers(kind, "prepare a=4", "turn", "result")[-1] == {"error": "a step with finite gradients was skipped"}
