@@ -50,7 +50,7 @@ TEST_CASE("struct_size: a size smaller than in the first version is an error", "
   CHECK_THROWS_AS(mp::read_struct(caller.as_grown(), "s"), mp::CallError);
 }
 
-TEST_CASE("struct_size: structs of version 0.1 have the documented sizes", "[capi]") {
+TEST_CASE("struct_size: structs of version 0.1 keep their sizes", "[capi]") {
   CHECK(sizeof(mp_conv2d_desc_t) == 96);
   CHECK(mp::kFirstSize<mp_conv2d_desc_t> == 96);
   CHECK(sizeof(mp_tensor_report_t) == 64);

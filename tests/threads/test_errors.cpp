@@ -79,7 +79,7 @@ mp_context_t context_with(const mp_allocator_t &allocator) {
 
 }  // namespace
 
-TEST_CASE("errors: an exception of an allocator becomes a status with its message",
+TEST_CASE("errors: an exception of an allocator becomes a status that names the callback",
           "[threads][callbacks]") {
   mp_allocator_t allocator;
   MP_INIT_STRUCT(&allocator);
@@ -124,7 +124,7 @@ TEST_CASE("errors: an exception of an allocator becomes a status with its messag
   }
 }
 
-TEST_CASE("errors: an exception of a communicator becomes a status with its message",
+TEST_CASE("errors: an exception of a communicator becomes a status that names the callback",
           "[threads][callbacks]") {
   float values[4] = {1, 2, 3, 4};
   void *data = values;

@@ -102,7 +102,7 @@ TEST_CASE("bench: other passes of a recurrent layer consume no data", "[bench]")
   CHECK(b.own_backward().most_calls() == std::max<int64_t>(2, b.sets()));
 }
 
-TEST_CASE("bench: a layer with W_ih, for the comparison with torch", "[bench]") {
+TEST_CASE("bench: a layer with input weights has their gradients, as in torch", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const std::string pass = GENERATE("fprop", "dgrad", "wgrad");
   CAPTURE(pass);

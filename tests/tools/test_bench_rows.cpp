@@ -28,7 +28,7 @@ StepRow row_beside(const std::vector<std::pair<std::string, double>> &peers) {
 
 }  // namespace
 
-TEST_CASE("rows: a step with no, one and several peers", "[bench]") {
+TEST_CASE("rows: a step has a line for each peer", "[bench]") {
   const Json none = json_of(row_beside({}), {});
   CHECK(none["gb_per_s"] == 3.0);
   CHECK(none["copy_gb_per_s"] == 3.75);
@@ -96,7 +96,7 @@ TEST_CASE("rows: a counted step has counts and no times", "[bench]") {
   CHECK(line.size() == heading_of(row).size() - 1);  // heading_of() begins with an empty line
 }
 
-TEST_CASE("rows: a recurrent layer with its GEMMs, cuDNN and torch", "[bench]") {
+TEST_CASE("rows: a recurrent layer has columns for its GEMMs, cuDNN and torch", "[bench]") {
   const auto timed = [](const char *name, double us) {
     return PeerResult{.name = name, .median_us = us, .q1_us = us, .q3_us = us, .agrees = {}};
   };

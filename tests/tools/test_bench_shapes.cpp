@@ -117,7 +117,7 @@ TEST_CASE("bench: a malformed line is rejected", "[bench]") {
   }
 }
 
-TEST_CASE("bench: extents are limited to 1 and the bytes that 64 bits can count", "[bench]") {
+TEST_CASE("bench: extents below 1 or beyond 64-bit sizes are rejected", "[bench]") {
   // Extents of 0 crashed the programs (SIGSEGV or SIGFPE); 2^62 would overflow the bytes of a
   // matrix.
   for (const char *extent :

@@ -88,7 +88,7 @@ TEST_CASE("escape: each byte that is not UTF-8 becomes U+FFFD", "[tools]") {
   CHECK(mp::json_string("\"\\\n\xff") == "\"\\\"\\\\\\u000a" + bad + "\"");
 }
 
-TEST_CASE("files: new and replaced files have the right mode", "[tools]") {
+TEST_CASE("files: a replaced file keeps its mode", "[tools]") {
   const Folder folder;
   const std::string path = folder / "a";
   CHECK(mp::replace_file(path, "first") == 0);

@@ -22,7 +22,7 @@ TEST_CASE("progress: remaining time is proportional to remaining cost", "[progre
   CHECK(*work.seconds_left() == 0);
 }
 
-TEST_CASE("progress: jobs without cost, and no jobs", "[progress]") {
+TEST_CASE("progress: nothing is estimated from jobs without cost", "[progress]") {
   WorkLeft work(10);
   work.finish(0, 5);
   CHECK(!work.seconds_left());
