@@ -70,7 +70,7 @@ def _in_one_call(bench: str, what: dict, peak: float, rng) -> dict:
 
 
 def _recurrent_layer(products: dict, peak: float, rng) -> dict:
-    """The whole layer of a row of its GEMMs."""
+    """Returns the complete layer for a row of its GEMMs."""
     left_out = ("gemm", "predicted_us", "rank", "fastest_kernel", "chosen_us", "fastest_us", "peer_best",
                 "ratio_to_peer_best", "sustained", "peer_sustained", "ratio_to_peer_sustained")
     row = {key: value for key, value in products.items() if not key.startswith(left_out)}
