@@ -337,6 +337,10 @@ inline constexpr uint32_t kFirstSize<mp_rnn_sizes_t> = 32;
 template <>
 inline constexpr uint32_t kFirstSize<mp_rnn_tensors_t> = 176;
 template <>
+inline constexpr uint32_t kFirstSize<mp_rnn_weights_t> = 40;
+template <>
+inline constexpr uint32_t kFirstSize<mp_rnn_weight_grads_t> = 40;
+template <>
 inline constexpr uint32_t kFirstSize<mp_embedding_desc_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_dropout_desc_t> = 32;

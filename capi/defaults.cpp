@@ -139,6 +139,7 @@ mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t 
                               int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_gemm_desc_t>();
+    d.op_a = d.op_b = MP_OP_N;
     mp::set_enum(dtype_ab, d.dtype_ab);
     mp::set_enum(dtype_cd, d.dtype_cd);
     d.alpha = 1.0f;

@@ -35,7 +35,7 @@ void require_batched_epilogue(const Epilogue &e) {
   };
   require_none(e.aux, "aux");
   require_none(e.dbias, "dbias");
-  require_none(e.amax, "amax");
+  require_none(e.amax, "stats.amax");
 }
 
 /// Fails if the array of outputs is also one of inputs; the pointers in it are in device memory.

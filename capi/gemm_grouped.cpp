@@ -40,7 +40,7 @@ mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
 
 Epilogue read_common_epilogue(const mp_epilogue_t *user) {
   const Epilogue e = read_scaling_epilogue(user, "mp_gemm_grouped");
-  MP_REQUIRE(e.amax == nullptr, MP_ERROR_UNSUPPORTED, "amax = ", e.amax,
+  MP_REQUIRE(e.amax == nullptr, MP_ERROR_UNSUPPORTED, "stats.amax = ", e.amax,
              " is not supported by mp_gemm_grouped");
   return e;
 }

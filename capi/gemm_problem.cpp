@@ -84,10 +84,6 @@ void check_operation(const mp_gemm_desc_t &d) {
 }
 
 void check_shape(const mp_gemm_desc_t &d) {
-  MP_REQUIRE(
-      d.batch_count != 0 || d.alpha != 0.0f, MP_ERROR_INVALID_ARGUMENT,
-      "batch_count = 0 and alpha = 0: the descriptor is not initialized; call mp_gemm_desc_default "
-      "or mp_gemm_desc_init");
   require_not_negative(d.batch_count, "batch_count");
   require_not_negative(d.m, "m");
   require_not_negative(d.n, "n");
@@ -121,11 +117,25 @@ void require_separate_items(const Matrix &matrix, int32_t batch_count) {
 
 // ---------------------------------------------------------------------------- data
 
-Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
+namespace {
+
+/// Reads an epilogue, and checks the fields that every function has.
+mp_epilogue_t read_common(const mp_epilogue_t *user) {
   const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_t{};
   require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
-  require_zero(e.reserved0, "reserved0");
+  require_flags(e.flags, MP_EPILOGUE_FLAG_GATED, "flags");
+  MP_REQUIRE(e.flags == 0, MP_ERROR_UNSUPPORTED, "flags = ", Flags{e.flags},
+             ": MP_EPILOGUE_FLAG_GATED is not supported by this version");
   require_aligned(e.scale, "scale");
+  require_aligned(e.stats.found_inf, "stats.found_inf");
+  require_aligned(e.stats.amax, "stats.amax");
+  return e;
+}
+
+}  // namespace
+
+Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
+  const mp_epilogue_t e = read_common(user);
   if (e.bias != nullptr) {
     require_dtype(e.dtype_bias, "dtype_bias");
     require_aligned(e.bias, "bias", mp_dtype_size(e.dtype_bias));
@@ -137,8 +147,6 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   check_matrix(aux, out.batch_count);
   require_aligned(e.aux, "aux", mp_dtype_size(out.dtype));
   require_aligned(e.dbias, "dbias");
-  require_aligned(e.amax, "amax");
-  require_aligned(e.found_inf, "found_inf");
   return {.activation = e.activation,
           .scale = e.scale,
           .bias = e.bias,
@@ -147,12 +155,12 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
           .ld_aux = aux.ld,
           .stride_aux = aux.stride,
           .dbias = e.dbias,
-          .amax = e.amax,
-          .found_inf = e.found_inf};
+          .amax = e.stats.amax,
+          .found_inf = e.stats.found_inf};
 }
 
 Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) {
-  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_t{};
+  const mp_epilogue_t e = read_common(user);
   const auto require_unset = [&](const auto &value, const char *name) {
     bool is_unset;
     if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(value)>>)
@@ -162,21 +170,16 @@ Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) 
     MP_REQUIRE(is_unset, MP_ERROR_UNSUPPORTED, name, " = ", value, " is not supported by ",
                function);
   };
-  require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   require_unset(e.activation, "activation");
   require_unset(e.bias, "bias");
   require_unset(e.dtype_bias, "dtype_bias");
-  require_zero(e.reserved0, "reserved0");
   require_unset(e.aux, "aux");
   require_unset(e.ld_aux, "ld_aux");
   require_unset(e.dbias, "dbias");
-  require_aligned(e.scale, "scale");
-  require_aligned(e.amax, "amax");
-  require_aligned(e.found_inf, "found_inf");
   Epilogue epilogue{};
   epilogue.scale = e.scale;
-  epilogue.amax = e.amax;
-  epilogue.found_inf = e.found_inf;
+  epilogue.amax = e.stats.amax;
+  epilogue.found_inf = e.stats.found_inf;
   return epilogue;
 }
 
@@ -211,8 +214,9 @@ void check_overlap(const Output &out, const Region &d, std::initializer_list<Reg
   const Region aux{
       e.aux, "aux", out.n * elem, {out.m, e.ld_aux * elem}, {out.batch_count, e.stride_aux * elem}};
   const bool is_aux_read = reads_aux(e.activation);
-  const Region dbias = dense_region(e.dbias, "dbias", out.n), amax = dense_region(e.amax, "amax");
-  const Region found_inf = dense_region(e.found_inf, "found_inf");
+  const Region dbias = dense_region(e.dbias, "dbias", out.n);
+  const Region amax = dense_region(e.amax, "stats.amax");
+  const Region found_inf = dense_region(e.found_inf, "stats.found_inf");
   const auto require_written_apart = [&](const Region &written) {
     if (written.data == nullptr) return;
     require_apart(written, inputs);

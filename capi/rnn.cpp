@@ -172,6 +172,7 @@ class TensorReader {
   TensorReader(const RnnShape &shape, RnnPass pass, const mp_rnn_tensors_t *user)
       : s_(shape), pass_(pass), t_(read_struct(user, "tensors")) {}
 
+  /// Returns the tensors; the arrays of weights are copies that the reader owns.
   mp_rnn_tensors_t read() {
     const uint32_t wanted = static_cast<uint32_t>(s_.layers * s_.directions);
     MP_REQUIRE(t_.num_weights == wanted, MP_ERROR_INVALID_ARGUMENT,
@@ -210,10 +211,21 @@ class TensorReader {
       require_device(pointer, name, element());
   }
 
-  void read_weights() const {
-    require_pointer(t_.weights, "tensors->weights");
+  /// Copies an array whose elements may be shorter than those of this version.
+  template <class Element>
+  void read_array(const Element *&array, std::vector<Element> &copies, const char *name) {
     for (uint32_t i = 0; i < t_.num_weights; i++) {
-      const mp_rnn_weights_t &w = t_.weights[i];
+      copies.push_back(read_element(array, i, name));
+      if (copies[i].reserved0 != 0)
+        require_zero(copies[i].reserved0, Message(name, "[", i, "].reserved0").c_str());
+    }
+    array = copies.data();
+  }
+
+  void read_weights() {
+    read_array(t_.weights, weights_, "tensors->weights");
+    for (uint32_t i = 0; i < t_.num_weights; i++) {
+      const mp_rnn_weights_t &w = weights_[i];
       if (!s_.skips_input(i / s_.directions))
         require_element(w.w_ih, "weights", i, "w_ih", element());
       require_element(w.w_hh, "weights", i, "w_hh", element());
@@ -249,15 +261,15 @@ class TensorReader {
     require_aligned(t_.c0, "tensors->c0");
     require_aligned(t_.dcn, "tensors->dcn");
     require_aligned(t_.dc0, "tensors->dc0");
-    require_aligned(t_.found_inf, "tensors->found_inf");
+    require_aligned(t_.stats.found_inf, "tensors->stats.found_inf");
   }
 
-  void read_backward_weights() const {
-    require_pointer(t_.weight_grads, "tensors->weight_grads");
+  void read_backward_weights() {
+    read_array(t_.weight_grads, weight_grads_, "tensors->weight_grads");
     const size_t element_dw = mp_dtype_size(s_.dtype_dw);
     bool reads_x = false;
     for (uint32_t i = 0; i < t_.num_weights; i++) {
-      const mp_rnn_weight_grads_t &g = t_.weight_grads[i];
+      const mp_rnn_weight_grads_t &g = weight_grads_[i];
       const auto check = [&](const void *pointer, const char *field, size_t alignment) {
         if (pointer != nullptr) require_element(pointer, "weight_grads", i, field, alignment);
       };
@@ -269,8 +281,8 @@ class TensorReader {
       check(g.b_ih, "b_ih", alignof(float));
       check(g.b_hh, "b_hh", alignof(float));
     }
-    require_aligned(t_.found_inf, "tensors->found_inf");
-    require_aligned(t_.amax, "tensors->amax");
+    require_aligned(t_.stats.found_inf, "tensors->stats.found_inf");
+    require_aligned(t_.stats.amax, "tensors->stats.amax");
     if (reads_x) required(t_.x, "tensors->x");
   }
 
@@ -285,6 +297,8 @@ class TensorReader {
   const RnnShape &s_;
   const RnnPass pass_;
   mp_rnn_tensors_t t_;
+  std::vector<mp_rnn_weights_t> weights_;
+  std::vector<mp_rnn_weight_grads_t> weight_grads_;
 };
 
 /// Returns the first row of each step of a packed batch, then the total; empty if not packed.
@@ -381,7 +395,8 @@ void run(mp_context_t context, const mp_rnn_desc_t *desc, RnnPass pass,
          mp_stream_t stream) {
   const Context &c = *require_context(context);
   const RnnShape shape = read_shape(desc);
-  const mp_rnn_tensors_t t = TensorReader(shape, pass, tensors).read();
+  TensorReader reader(shape, pass, tensors);
+  const mp_rnn_tensors_t t = reader.read();
   std::vector<int64_t> steps = read_steps(shape, t);
   check_overlap(shape, pass, t, steps);
   const RnnPlan plan = plan_of(c, shape, pass);

@@ -41,7 +41,7 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_op_t
-    enumerator :: MP_OP_N = 0, MP_OP_T = 1
+    enumerator :: MP_OP_N = 1, MP_OP_T = 2
   end enum
 
   enum, bind(c)  ! mp_activation_t
@@ -51,12 +51,16 @@ module mpcore_c
       MP_ACT_DGELU_ERF = 12
   end enum
 
+  enum, bind(c)  ! mp_epilogue_flags_t
+    enumerator :: MP_EPILOGUE_FLAG_GATED = 1
+  end enum
+
   enum, bind(c)  ! mp_ragged_t
-    enumerator :: MP_RAGGED_M = 0, MP_RAGGED_K = 1
+    enumerator :: MP_RAGGED_M = 1, MP_RAGGED_K = 2
   end enum
 
   enum, bind(c)  ! mp_conv_op_t
-    enumerator :: MP_CONV_FPROP = 0, MP_CONV_DGRAD = 1, MP_CONV_WGRAD = 2
+    enumerator :: MP_CONV_FPROP = 1, MP_CONV_DGRAD = 2, MP_CONV_WGRAD = 3
   end enum
 
   enum, bind(c)  ! mp_scaler_policy_t
@@ -246,10 +250,11 @@ module mpcore_c
     integer(c_int) :: activation = 0
     type(c_ptr) :: scale = c_null_ptr, bias = c_null_ptr
     integer(c_int) :: dtype_bias = 0
-    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    integer(c_int32_t) :: flags = 0_c_int32_t
     type(c_ptr) :: aux = c_null_ptr
     integer(c_int64_t) :: ld_aux = 0_c_int64_t
-    type(c_ptr) :: dbias = c_null_ptr, amax = c_null_ptr, found_inf = c_null_ptr
+    type(c_ptr) :: dbias = c_null_ptr
+    type(mp_grad_stats_t) :: stats = 0
   end type
 
   type, bind(c) :: mp_gemm_desc_t
@@ -484,10 +489,12 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_rnn_weights_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t, reserved0 = 0_c_int32_t
     type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
   end type
 
   type, bind(c) :: mp_rnn_weight_grads_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t, reserved0 = 0_c_int32_t
     type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
   end type
 
@@ -504,8 +511,8 @@ module mpcore_c
       y = c_null_ptr, hn = c_null_ptr, cn = c_null_ptr, reserve = c_null_ptr
     integer(c_size_t) :: reserve_bytes = 0_c_size_t
     type(c_ptr) :: dy = c_null_ptr, dhn = c_null_ptr, dcn = c_null_ptr, dx = c_null_ptr, &
-      dh0 = c_null_ptr, dc0 = c_null_ptr, weight_grads = c_null_ptr, found_inf = c_null_ptr, &
-      amax = c_null_ptr
+      dh0 = c_null_ptr, dc0 = c_null_ptr, weight_grads = c_null_ptr
+    type(mp_grad_stats_t) :: stats = 0
   end type
 
   type, bind(c) :: mp_embedding_desc_t

@@ -121,7 +121,7 @@ static void backward(struct trainer *t) {
   drelu.activation = MP_ACT_DRELU;
   drelu.aux = t->h; /* relu'(z) = relu'(relu(z)), so z is not stored */
   drelu.dbias = t->grad[B1];
-  drelu.found_inf = mp_scaler_get_found_inf_address(t->scaler);
+  drelu.stats.found_inf = mp_scaler_get_found_inf_address(t->scaler);
   gemm(t, &dh, dlogits, t->model[W2], t->dh, &drelu);
 
   mp_gemm_desc_t dw1 = mp_gemm_desc_default(IN, HIDDEN, BATCH, MP_FP16, MP_FP16);

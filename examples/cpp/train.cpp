@@ -202,7 +202,7 @@ void Trainer::backward() {
   drelu.activation = MP_ACT_DRELU;
   drelu.aux = h_;  // relu'(z) = relu'(relu(z)), so z is not stored
   drelu.dbias = grad_[kB1].as<float>();
-  drelu.found_inf = scaler_.found_inf();
+  drelu.stats.found_inf = scaler_.found_inf();
   context_.gemm(dh, dlogits, model_[kW2], nullptr, dh_, &drelu);
 
   mp_gemm_desc_t dw1 = mp_gemm_desc_default(kIn, kHidden, kBatch, MP_FP16, MP_FP16);

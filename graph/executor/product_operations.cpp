@@ -33,7 +33,7 @@ struct Epilogue {
     epilogue.bias = run.at(bias);
     epilogue.aux = run.at(aux);
     epilogue.dbias = run.floats_at(dbias);
-    if (raises_found_inf) epilogue.found_inf = run.found_inf;
+    if (raises_found_inf) epilogue.stats.found_inf = run.found_inf;
     return epilogue;
   }
 };

@@ -77,7 +77,7 @@ struct Shared {
         reserve_bytes(reserve_bytes) {}
 
   mp_rnn_weights_t weights(const Run &run) const {
-    return {run.at(w_ih), run.at(w_hh), run.floats_at(b_ih), run.floats_at(b_hh)};
+    return {sizeof(mp_rnn_weights_t), 0, run.at(w_ih), run.at(w_hh), run.floats_at(b_ih), run.floats_at(b_hh)};
   }
   /// Returns the tensors without weights.
   mp_rnn_tensors_t tensors(const Run &run) const {
@@ -223,7 +223,7 @@ class RecurrentGrad final : public BackwardOperation {
                 db_hh = e.out(n, 4), dh0 = e.out(n, 5), dc0 = e.out(n, 6);
     e.append("mp_rnn_backward", [=](const Run &run) {
       const mp_rnn_weights_t weights = shared.weights(run);
-      const mp_rnn_weight_grads_t grads = {run.at(dw_ih), run.at(dw_hh), run.floats_at(db_ih),
+      const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t), 0, run.at(dw_ih), run.at(dw_hh), run.floats_at(db_ih),
                                            run.floats_at(db_hh)};
       mp_rnn_tensors_t t = shared.tensors(run);
       t.weights = &weights;
@@ -234,7 +234,7 @@ class RecurrentGrad final : public BackwardOperation {
       t.dx = run.at(dx);
       t.dh0 = run.at(dh0);
       t.dc0 = run.floats_at(dc0);
-      t.found_inf = run.found_inf;
+      t.stats.found_inf = run.found_inf;
       const mp_status_t status = mp_rnn_backward_data(run.context, &desc, &t, run.workspace,
                                                       run.workspace_bytes, run.stream);
       return status != MP_SUCCESS ? status

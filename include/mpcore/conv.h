@@ -55,7 +55,7 @@ static inline mp_conv2d_desc_t mp_conv2d_desc_default(int32_t n, int32_t h, int3
 }
 
 /** Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad). */
-typedef enum mp_conv_op { MP_CONV_FPROP = 0, MP_CONV_DGRAD = 1, MP_CONV_WGRAD = 2 } mp_conv_op_t;
+typedef enum mp_conv_op { MP_CONV_FPROP = 1, MP_CONV_DGRAD = 2, MP_CONV_WGRAD = 3 } mp_conv_op_t;
 
 /** Returns the output height P and width Q; 0 if the filter is larger than the padded image.
  *  @param p,q  host, out. */

@@ -14,7 +14,7 @@ extern "C" {
  *
  *  Structs that may grow begin with `struct_size`: the size of the struct in the header that the
  *  caller was compiled with.  Small structs with a fixed layout do not have it, for example
- *  mp_graph_attribute_t, mp_rnn_weights_t, mp_tensor_report_t and mp_torch_scaler_t.
+ *  mp_graph_attribute_t, mp_tensor_report_t and mp_torch_scaler_t.
  *
  *  The function mp_*_init(&s, sizeof s, ...) fills a struct with its defaults, and
  *  mp_*_default(...) returns one by value.  If every default is 0, MP_INIT_STRUCT is enough.

@@ -19,7 +19,7 @@ extern "C" {
  *  @{ */
 
 /** Form of an operand: as stored (N) or transposed (T). */
-typedef enum mp_op { MP_OP_N = 0, MP_OP_T = 1 } mp_op_t;
+typedef enum mp_op { MP_OP_N = 1, MP_OP_T = 2 } mp_op_t;
 
 /** Activation function, or its derivative, applied to each element of a result. */
 typedef enum mp_activation {
@@ -37,6 +37,11 @@ typedef enum mp_activation {
   MP_ACT_GELU_ERF = 11, /**< exact form: 0.5 z (1 + erf(z / sqrt(2))) */
   MP_ACT_DGELU_ERF = 12 /**< backward: multiplies by gelu'(aux) of the exact form */
 } mp_activation_t;
+
+/** Bits of mp_epilogue_t.flags. */
+typedef enum mp_epilogue_flags {
+  MP_EPILOGUE_FLAG_GATED = 1 << 0 /**< reserved for gated activations; not supported */
+} mp_epilogue_flags_t;
 
 /** Operations on the fp32 accumulators before they are rounded and stored, in this order:
  *
@@ -62,12 +67,11 @@ typedef struct mp_epilogue {
   const float *scale; /**< 1 float; multiplies alpha, e.g. mp_scaler_get_inv_scale_address() */
   const void *bias;   /**< n elements */
   mp_dtype_t dtype_bias;
-  uint32_t reserved0; /**< must be 0 */
-  void *aux;          /**< m x n, type and batch layout of D; written, or read by MP_ACT_D* */
-  int64_t ld_aux;     /**< 0 = ld_d */
-  float *dbias;       /**< n floats, overwritten; zeros if m or batch_count is 0 */
-  float *amax;        /**< 1 float, updated; clear it first */
-  float *found_inf;   /**< 1 float, set to 1 and never cleared (sticky) */
+  uint32_t flags;        /**< mp_epilogue_flags_t, or-ed */
+  void *aux;             /**< m x n, type and batch layout of D; written, or read by MP_ACT_D* */
+  int64_t ld_aux;        /**< 0 = ld_d */
+  float *dbias;          /**< n floats, overwritten; zeros if m or batch_count is 0 */
+  mp_grad_stats_t stats; /**< of D */
 } mp_epilogue_t;
 
 /** Initializes an identity epilogue: no activation, bias or statistics. */
@@ -86,9 +90,7 @@ typedef struct mp_gemm_desc {
   mp_dtype_t dtype_ab; /**< MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores */
   mp_dtype_t dtype_cd; /**< any type, independent of dtype_ab */
   float alpha, beta;
-  /** Number of products, >= 0.  batch_count = 0 with alpha = 0 is an error: it indicates a
-   *  descriptor that mp_gemm_desc_init has not initialized. */
-  int32_t batch_count;
+  int32_t batch_count; /**< number of products, >= 0 */
   int64_t m, n, k; /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
   int64_t ld_a, ld_b, ld_c, ld_d;
   /** Elements between batch items.  0 for a or b: all items share one matrix. */
@@ -229,8 +231,8 @@ MP_API mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *d
 
 /** Dimension that is divided among the groups of mp_gemm_ragged. */
 typedef enum mp_ragged {
-  MP_RAGGED_M = 0, /**< rows: forward pass and input gradients of experts */
-  MP_RAGGED_K = 1  /**< k: weight gradients of experts */
+  MP_RAGGED_M = 1, /**< rows: forward pass and input gradients of experts */
+  MP_RAGGED_K = 2  /**< k: weight gradients of experts */
 } mp_ragged_t;
 
 /** Returns the workspace size for the fastest mp_gemm_ragged, for any ends.

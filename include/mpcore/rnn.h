@@ -107,18 +107,22 @@ static inline mp_rnn_desc_t mp_rnn_desc_default(mp_rnn_cell_t cell, int32_t batc
   return desc;
 }
 
-/** Weights of one layer and direction, device, dense:
+/** Weights of one layer and direction, device, dense.  Initialize with MP_INIT_STRUCT:
  *
  *      w_ih          G hidden_size x I              G = 1, 3 or 4 gates
  *      w_hh          G hidden_size x hidden_size    I = input_size in the first layer,
  *      b_ih, b_hh    G hidden_size                      directions * hidden_size in the others */
 typedef struct mp_rnn_weights {
+  uint32_t struct_size; /**< in an array, also the distance between elements, in bytes */
+  uint32_t reserved0;   /**< must be 0 */
   const void *w_ih, *w_hh;
   const float *b_ih, *b_hh;
 } mp_rnn_weights_t;
 
 /** Gradients of mp_rnn_weights_t, device, of the same shapes; each is optional. */
 typedef struct mp_rnn_weight_grads {
+  uint32_t struct_size; /**< as in mp_rnn_weights_t */
+  uint32_t reserved0;   /**< must be 0 */
   void *w_ih, *w_hh;
   float *b_ih, *b_hh;
 } mp_rnn_weight_grads_t;
@@ -175,8 +179,7 @@ typedef struct mp_rnn_tensors {
   float *dc0;       /**< shape of c0, written, optional */
   const mp_rnn_weight_grads_t
       *weight_grads; /**< host, read before the call returns; indexed like `weights` */
-  float *found_inf;  /**< 1 float, optional: set to 1 and never cleared, see mp_epilogue_t */
-  float *amax;       /**< 1 float, optional, updated: largest |gradient| of weights and biases */
+  mp_grad_stats_t stats; /**< of gate gradients and dx, without amax, or of weight gradients */
 } mp_rnn_tensors_t;
 
 /** Returns the sizes of reserve and workspace and the number of weights.
@@ -210,10 +213,10 @@ MP_API mp_status_t mp_rnn_forward_inference(mp_context_t context, const mp_rnn_d
 
 /** Computes dx, dh0 and dc0, and overwrites the saved gates in the reserve with their gradients.
  *  @param tensors  host: weights, lengths or batch_sizes, dropout_offset, h0 and c0 with the values
- *                  of the forward pass; reserve, dy, dhn, dcn, dx, dh0, dc0, found_inf.
+ *                  of the forward pass; reserve, dy, dhn, dcn, dx, dh0, dc0, stats.found_inf.
  *
  *  Gate gradients, dx and dh0 are rounded to desc->dtype.  Non-finite gate gradients or dx set
- *  found_inf.  The gradient of a clipped c' is 0. */
+ *  stats.found_inf.  The gradient of a clipped c' is 0. */
 MP_API mp_status_t mp_rnn_backward_data(mp_context_t context, const mp_rnn_desc_t *desc,
                                         const mp_rnn_tensors_t *tensors, void *workspace,
                                         size_t workspace_bytes, mp_stream_t stream);
@@ -223,7 +226,7 @@ MP_API mp_status_t mp_rnn_backward_data(mp_context_t context, const mp_rnn_desc_
  *  They are sums over all time steps and sequences, in fp32 and in a fixed order; 0 if there are no
  *  time steps.  MP_RNN_FLAG_ACCUMULATE adds them to the previous values.
  *  @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional if the first layer's
- *                  w_ih gradients are NULL), h0, reserve, weight_grads, found_inf, amax. */
+ *                  w_ih gradients are NULL), h0, reserve, weight_grads, stats. */
 MP_API mp_status_t mp_rnn_backward_weights(mp_context_t context, const mp_rnn_desc_t *desc,
                                            const mp_rnn_tensors_t *tensors, void *workspace,
                                            size_t workspace_bytes, mp_stream_t stream);

@@ -375,7 +375,7 @@ bool plan_named_conv(const ConvProblem &problem, const PlanRequest &request, con
 
 std::span<const char *const> conv_names(mp_conv_op_t op) {
   const auto &names = lazy_init([] {
-    std::array<std::vector<const char *>, 3> all;
+    std::array<std::vector<const char *>, MP_CONV_WGRAD + 1> all;
     for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
       for (const ConvFamily family : kGemmFamilies)
         for (const GemmVariant &variant : gemm_variants())

@@ -106,7 +106,7 @@ class BackwardWalk {
     args.dh = dh_;
     args.dc = dc_;
     args.d_reset_h = d_reset_h_;
-    args.found_inf = f_.t.found_inf;
+    args.found_inf = f_.t.stats.found_inf;
     return args;
   }
 
@@ -187,7 +187,7 @@ void sum_gates(const RnnSchedule &f, int64_t layer, const StepTensor &dx) {
   args.dx = const_cast<void *>(dx.base);
   args.dx_step = dx.step;
   args.dx_row = dx.row;
-  args.found_inf = f.t.found_inf;
+  args.found_inf = f.t.stats.found_inf;
   launch_sum_gates(f.device, args, f.stream);
 }
 
@@ -203,7 +203,7 @@ void backward_inputs(const RnnSchedule &f, int64_t layer) {
     product.set_rows(gradients, dx, 1, f.all_rows());
   else
     product.set_rows(gradients, dx, s.timesteps, s.batch);
-  product.problem.out.epilogue.found_inf = f.t.found_inf;
+  product.problem.out.epilogue.found_inf = f.t.stats.found_inf;
   product.run();
 }
 

@@ -36,8 +36,8 @@ class WeightGrads {
     product.set_b(b.base);
     product.problem.b.ld = b.ld;
     product.set_d({to, product.problem.out.n});
-    product.problem.out.epilogue.found_inf = f_.t.found_inf;
-    product.problem.out.epilogue.amax = f_.t.amax;
+    product.problem.out.epilogue.found_inf = f_.t.stats.found_inf;
+    product.problem.out.epilogue.amax = f_.t.stats.amax;
     product.run();
   }
 
@@ -128,8 +128,8 @@ class WeightGrads {
       args.b_ih[direction] = grads(direction).b_ih;
       args.b_hh[direction] = grads(direction).b_hh;
     }
-    args.found_inf = f_.t.found_inf;
-    args.amax = f_.t.amax;
+    args.found_inf = f_.t.stats.found_inf;
+    args.amax = f_.t.stats.amax;
     launch_bias_grads(f_.device, args, f_.stream);
   }
 

@@ -188,12 +188,12 @@ static void test_wgrad_epilogue(void) {
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(bias, p, at(kBias), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(dtype_bias, i, MP_FP16, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(flags, i, MP_EPILOGUE_FLAG_GATED, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(aux, p, at(kAux), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(ld_aux, i, 72, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(dbias, p, at(kBias), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
-      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(stats.amax, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(stats.found_inf, p, at(2), MP_ERROR_MISALIGNED),
   };
   const struct subject epilogue = {current->function, "epilogue", sizeof(mp_epilogue_t),
                                    init_epilogue, call_epilogue};
@@ -313,7 +313,7 @@ static void test_empty_problems(void) {
 
 static void test_queries(void) {
   mp_conv2d_desc_t d = good_desc();
-  const mp_conv_op_t bad_op = (mp_conv_op_t)3;
+  const mp_conv_op_t bad_op = (mp_conv_op_t)0;
   check_desc("mp_conv2d_workspace_size", call_workspace_size);
   check_desc_types("mp_conv2d_workspace_size", call_workspace_size);
   FAILS(mp_conv2d_workspace_size, (NULL, &d, MP_CONV_FPROP, &out.bytes), MP_ERROR_INVALID_ARGUMENT,

@@ -62,7 +62,7 @@ static mp_status_t call_workspace_size(void *s) {
 
 static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      DESC_FIELD(op_a, 2, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(op_a, 0, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(op_b, -1, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(dtype_ab, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(dtype_cd, 4, MP_ERROR_INVALID_ARGUMENT),
@@ -248,7 +248,7 @@ static void test_distance(void) {
 static void init_epilogue(void *s) {
   mp_epilogue_t e = mp_epilogue_default();
   e.scale = at(kExtra);
-  e.found_inf = at(kExtra + 4);
+  e.stats.found_inf = at(kExtra + 4);
   memcpy(s, &e, sizeof e);
 }
 

@@ -253,14 +253,15 @@ void check_epilogue(const struct subject *subject, int64_t cols) {
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(bias, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(dtype_bias, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(flags, i, MP_EPILOGUE_FLAG_GATED, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(flags, i, 1 << 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(aux, p, at(1), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(ld_aux, i, cols - 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(ld_aux, i, -1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(ld_aux, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(dbias, p, at(2), MP_ERROR_MISALIGNED),
-      EPILOGUE_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
-      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(stats.amax, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(stats.found_inf, p, at(2), MP_ERROR_MISALIGNED),
   };
   check_fields(subject, fields, sizeof fields / sizeof *fields);
   check_struct_size(subject);
@@ -272,13 +273,14 @@ void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_
       EPILOGUE_FIELD(activation, i, MP_ACT_DTANH, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(bias, p, at(0), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(dtype_bias, i, MP_FP16, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(flags, i, MP_EPILOGUE_FLAG_GATED, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(flags, i, 1 << 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(aux, p, at(0), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(ld_aux, i, 16, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(dbias, p, at(0), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(amax, p, amax, of_amax),
+      EPILOGUE_FIELD(stats.amax, p, amax, of_amax),
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
-      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(stats.found_inf, p, at(2), MP_ERROR_MISALIGNED),
   };
   check_fields(subject, fields, sizeof fields / sizeof *fields);
   check_struct_size(subject);

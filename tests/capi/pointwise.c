@@ -191,7 +191,7 @@ static void test_column_sum(void) {
   e.dbias = at(kB);
   check_failure("dbias", "mp_column_sum", sum(&d, &e), MP_ERROR_UNSUPPORTED, "dbias");
   e = mp_epilogue_default();
-  e.amax = at(kB + 1);
+  e.stats.amax = at(kB + 1);
   check_failure("amax", "mp_column_sum", sum(&d, &e), misaligned, "amax");
   d.columns = d.ld = 0;
   WORKS(mp_column_sum(context, &d, NULL, NULL, NULL, NULL, 0, NULL));

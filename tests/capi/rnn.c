@@ -37,8 +37,8 @@ static void set_arguments(void) {
   set_desc();
   for (size_t i = 0; i < kWeights; i++) {
     const size_t w = kW + 512 * i, dw = kDw + 512 * i;
-    const mp_rnn_weights_t weights = {at(w), at(w + 256), at(w + 384), at(w + 448)};
-    const mp_rnn_weight_grads_t grads = {at(dw), at(dw + 256), at(dw + 384), at(dw + 448)};
+    const mp_rnn_weights_t weights = {sizeof(mp_rnn_weights_t), 0, at(w), at(w + 256), at(w + 384), at(w + 448)};
+    const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t), 0, at(dw), at(dw + 256), at(dw + 384), at(dw + 448)};
     args.weights[i] = weights;
     args.grads[i] = grads;
   }
@@ -48,7 +48,7 @@ static void set_arguments(void) {
   t->x = at(kX), t->y = at(kY), t->dy = at(kDy), t->dx = at(kDx);
   t->h0 = at(kH0), t->hn = at(kHn), t->dhn = at(kDhn), t->dh0 = at(kDh0);
   t->c0 = at(kC0), t->cn = at(kCn), t->dcn = at(kDcn), t->dc0 = at(kDc0);
-  t->found_inf = at(kFoundInf), t->amax = at(kAmax);
+  t->stats.found_inf = at(kFoundInf), t->stats.amax = at(kAmax);
   t->reserve = at(kReserve), t->reserve_bytes = kReserveBytes;
   args.workspace = at(kWorkspace), args.workspace_bytes = kWorkspaceBytes;
 }
@@ -301,8 +301,8 @@ static const struct pointer_case {
     POINTER(dx, 1, 0, kData),
     POINTER(dh0, 1, 0, kData),
     POINTER(dc0, 2, 0, kData),
-    POINTER(found_inf, 2, 0, kData | kGrads),
-    POINTER(amax, 2, 0, kGrads),
+    POINTER(stats.found_inf, 2, 0, kData | kGrads),
+    POINTER(stats.amax, 2, 0, kGrads),
 };
 
 static void set_pointer(const struct pointer_case *p, void *value) {
@@ -328,7 +328,7 @@ static void test_pointers(void) {
   set_arguments();
   for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
     if (pointers[i].required == 0) set_pointer(&pointers[i], NULL);
-  memset(args.grads, 0, sizeof args.grads);
+  for (size_t i = 0; i < kWeights; i++) MP_INIT_STRUCT(&args.grads[i]);
   work(kAll, "without anything optional");
 
   set_arguments();
@@ -422,6 +422,32 @@ static void check_elements(uint32_t flags) {
   work(kGrads, "gradients of weights that the flags take away are not looked at");
 }
 
+/** The fields beside the pointers, of weights and of gradients. */
+static void test_element_structs(void) {
+  const uint32_t size = sizeof(mp_rnn_weights_t);
+  const struct {
+    const char *sentence;
+    size_t index;
+    uint32_t struct_size, reserved0;
+    mp_status_t status;
+  } cases[] = {
+      {"struct_size = 0 must be", 0, 0, 0, MP_ERROR_STRUCT_SIZE},
+      {"struct_size = 36 must be a multiple of 8", 0, size - 4, 0, MP_ERROR_STRUCT_SIZE},
+      {"struct_size = 32 must equal", 1, size - 8, 0, MP_ERROR_STRUCT_SIZE},
+      {"reserved0 = 7", 1, size, 7, MP_ERROR_INVALID_ARGUMENT},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    set_arguments();
+    args.weights[cases[i].index].struct_size = cases[i].struct_size;
+    args.weights[cases[i].index].reserved0 = cases[i].reserved0;
+    fail(kUsesWeights, "weights", cases[i].status, cases[i].sentence);
+    set_arguments();
+    args.grads[cases[i].index].struct_size = cases[i].struct_size;
+    args.grads[cases[i].index].reserved0 = cases[i].reserved0;
+    fail(kGrads, "weight_grads", cases[i].status, cases[i].sentence);
+  }
+}
+
 /* ---------------------------------------------------------------- the tensors as a whole */
 
 static void init_tensors(void *s) {
@@ -491,6 +517,7 @@ void test_rnn(void) {
   test_desc_works();
   test_bytes();
   test_pointers();
+  test_element_structs();
   check_elements(0);
   check_elements(MP_RNN_FLAG_NO_BIAS);
   check_elements(MP_RNN_FLAG_SKIP_INPUT);

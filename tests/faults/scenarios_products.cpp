@@ -17,8 +17,8 @@ void multiply(Run &run, mp_dtype_t dtype, int64_t m, int64_t n, int64_t k, const
   epilogue.activation = MP_ACT_RELU;
   epilogue.bias = run.tensor(dtype, n);
   epilogue.dtype_bias = dtype;
-  epilogue.amax = static_cast<float *>(run.bytes(sizeof(float)));
-  epilogue.found_inf = static_cast<float *>(run.bytes(sizeof(float)));
+  epilogue.stats.amax = static_cast<float *>(run.bytes(sizeof(float)));
+  epilogue.stats.found_inf = static_cast<float *>(run.bytes(sizeof(float)));
   size_t bytes = 0;
   FAULTY_CALL(run, mp_gemm_workspace_size, run.context(), &desc, &bytes);
   void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
@@ -27,7 +27,7 @@ void multiply(Run &run, mp_dtype_t dtype, int64_t m, int64_t n, int64_t k, const
   FAULTY_CALL(run, mp_gemm, run.context(), &desc, a, b, nullptr, d, &epilogue, workspace, bytes,
               nullptr);
   run.record_device(d, static_cast<size_t>(m * n) * mp_dtype_size(dtype));
-  run.record_device(epilogue.amax, sizeof(float));
+  run.record_device(epilogue.stats.amax, sizeof(float));
 }
 
 /// The best kernels of a problem.

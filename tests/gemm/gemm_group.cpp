@@ -130,8 +130,8 @@ mp_status_t GroupRun::launch(const std::string &kernel, size_t workspace_bytes) 
   std::vector<mp_gemm_group_item_t> all = items();
   mp_epilogue_t e = mp_epilogue_default();
   if (case_.common.scale != 0.0f || case_.common.zero_scale) e.scale = scale_.data();
-  if (case_.common.found_inf) e.found_inf = found_inf_.data();
-  const bool has_options = e.scale != nullptr || e.found_inf != nullptr;
+  if (case_.common.found_inf) e.stats.found_inf = found_inf_.data();
+  const bool has_options = e.scale != nullptr || e.stats.found_inf != nullptr;
   const mp_status_t status =
       mp_gemm_grouped(context(), &d, static_cast<int32_t>(all.size()), all.data(),
                       has_options ? &e : nullptr, workspace_->data(), workspace_bytes, kStream);

@@ -72,7 +72,7 @@ mp_status_t multiply(float *amax) {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   const DeviceBuffer<uint16_t> a(64 * 64, 0, 0), d(64 * 64);
   mp_epilogue_t epilogue = mp_epilogue_default();
-  epilogue.amax = amax;
+  epilogue.stats.amax = amax;
   return mp_gemm(context(), &desc, a.data(), a.data(), nullptr, d.data(), &epilogue, nullptr, 0,
                  kStream);
 }

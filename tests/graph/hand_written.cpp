@@ -95,7 +95,7 @@ class ByHand : public Trained {
   }
   static mp_epilogue_t below(mp_scaler_t scaler) {
     mp_epilogue_t epilogue = mp_epilogue_default();
-    if (scaler != nullptr) epilogue.found_inf = mp_scaler_get_found_inf_address(scaler);
+    if (scaler != nullptr) epilogue.stats.found_inf = mp_scaler_get_found_inf_address(scaler);
     return epilogue;
   }
 

@@ -44,8 +44,8 @@ SumResult run(const SumCase &c, const Matrices &x, const std::vector<double> &be
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes), 0, scratch_pattern);
   mp_epilogue_t e = mp_epilogue_default();
   if (c.has_scale) e.scale = scale.data();
-  e.found_inf = found_inf.data();
-  e.amax = amax.data();
+  e.stats.found_inf = found_inf.data();
+  e.stats.amax = amax.data();
   require_ok(
       mp_column_sum(context(), &d, in.data(), sum.data(), &e, workspace.data(), bytes, kStream));
   CHECK(in.damage() == "");

@@ -127,9 +127,9 @@ RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
                     gradient(MP_FP32, w.b_ih, accumulates ? &before->b_ih : nullptr),
                     gradient(MP_FP32, w.b_hh, accumulates ? &before->b_hh : nullptr)});
     const auto floats = [](const DeviceArray &array) { return static_cast<float *>(array.data()); };
-    weight_pointers_.push_back({weights_[i]->w_ih.data(), weights_[i]->w_hh.data(),
+    weight_pointers_.push_back({sizeof(mp_rnn_weights_t), 0, weights_[i]->w_ih.data(), weights_[i]->w_hh.data(),
                                 floats(weights_[i]->b_ih), floats(weights_[i]->b_hh)});
-    grad_pointers_.push_back({grads_[i]->w_ih.data(), grads_[i]->w_hh.data(),
+    grad_pointers_.push_back({sizeof(mp_rnn_weight_grads_t), 0, grads_[i]->w_ih.data(), grads_[i]->w_hh.data(),
                               floats(grads_[i]->b_ih), floats(grads_[i]->b_hh)});
   }
   desc.x_step = x_.step();
@@ -167,8 +167,8 @@ RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
   }
   tensors.reserve = reserve_->data();
   tensors.reserve_bytes = sizes.reserve_bytes;
-  tensors.found_inf = found_inf_.data();
-  tensors.amax = amax_.data();
+  tensors.stats.found_inf = found_inf_.data();
+  tensors.stats.amax = amax_.data();
 }
 
 mp_status_t RnnRun::call(Call function) {

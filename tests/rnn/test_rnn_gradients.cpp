@@ -263,7 +263,7 @@ TEST_CASE("rnn: nothing given that is optional", "[rnn][strict]") {
     const RnnData data = real_data(c, ++seed);
     RnnRun run(c, data);
     run.tensors.dx = nullptr;
-    run.tensors.found_inf = run.tensors.amax = nullptr;
+    run.tensors.stats.found_inf = run.tensors.stats.amax = nullptr;
     require_ok(run.forward_training());
     require_ok(run.backward_data());
     require_ok(run.backward_weights());

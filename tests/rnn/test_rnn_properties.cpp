@@ -388,7 +388,7 @@ TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]")
     require_ok(run.backward_data());
     const RnnResult got = run.result();
     CHECK(got.found_inf == 1.0f);
-    run.tensors.found_inf = nullptr;
+    run.tensors.stats.found_inf = nullptr;
     require_ok(run.backward_data());
   }
 }

@@ -202,8 +202,8 @@ TEST_CASE("checked step: the epilogue of a GEMM is such an inspector", "[step][s
         const mp_gemm_desc_t gemm = mp_gemm_desc_default(kRows, kCols, 1, MP_FP16, MP_FP16);
         mp_epilogue_t epilogue = mp_epilogue_default();
         if (side == &checked) {
-          epilogue.amax = side->amax.data();
-          epilogue.found_inf = side->flag();
+          epilogue.stats.amax = side->amax.data();
+          epilogue.stats.found_inf = side->flag();
         }
         require_ok(mp_gemm(context(), &gemm, left.data(), right.data(), nullptr,
                            side->run.grads().at(0).data(), &epilogue, nullptr, 0, kStream));

@@ -21,7 +21,7 @@ inline constexpr const char *kActivationNames[] = {
 inline constexpr const char *kFillNames[] = {"exact", "rounding", "real"};
 inline constexpr const char *kPlantNames[] = {"none", "inf", "nan"};
 inline constexpr const char *kPlaceNames[] = {"first", "middle", "last"};
-inline constexpr const char *kConvOpNames[] = {"fprop", "dgrad", "wgrad"};
+inline constexpr const char *kConvOpNames[] = {"", "fprop", "dgrad", "wgrad"};
 
 inline const auto &names(mp_dtype_t) {
   return kDtypeNames;

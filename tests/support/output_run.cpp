@@ -111,8 +111,8 @@ mp_epilogue_t OutputRun::epilogue() const {
     e.ld_aux = layout_aux_.ld == layout_d_.ld ? 0 : layout_aux_.ld;
   }
   if (c.dbias) e.dbias = dbias_.data();
-  if (c.amax) e.amax = amax_.data();
-  if (c.found_inf) e.found_inf = found_inf_.data();
+  if (c.amax) e.stats.amax = amax_.data();
+  if (c.found_inf) e.stats.found_inf = found_inf_.data();
   return e;
 }
 

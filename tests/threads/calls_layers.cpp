@@ -135,7 +135,8 @@ Bytes lstm(mp_context_t context) {
   mp_rnn_sizes_t sizes;
   MP_INIT_STRUCT(&sizes);
   check(mp_rnn_get_sizes(context, &desc, &sizes));
-  mp_rnn_weights_t weights{};
+  mp_rnn_weights_t weights;
+  MP_INIT_STRUCT(&weights);
   weights.w_ih = operands.input(MP_FP16, 4 * kHidden * kIn);
   weights.w_hh = operands.input(MP_FP16, 4 * kHidden * kHidden);
   weights.b_ih = static_cast<const float *>(operands.input(MP_FP32, 4 * kHidden));

@@ -49,8 +49,8 @@ Bytes multiply(mp_context_t context, const Product &p) {
   epilogue.activation = p.activation;
   epilogue.bias = operands.input(MP_FP32, p.n);
   epilogue.dtype_bias = MP_FP32;
-  epilogue.amax = static_cast<float *>(operands.output(MP_FP32, 1));
-  epilogue.found_inf = static_cast<float *>(operands.output(MP_FP32, 1));
+  epilogue.stats.amax = static_cast<float *>(operands.output(MP_FP32, 1));
+  epilogue.stats.found_inf = static_cast<float *>(operands.output(MP_FP32, 1));
   epilogue.dbias = static_cast<float *>(operands.output(MP_FP32, p.n));
   void *const d = operands.output(p.cd, p.m * p.n);
   check(mp_gemm(context, &desc, a, b, nullptr, d, &epilogue, operands.scratch(bytes), bytes,

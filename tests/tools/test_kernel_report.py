@@ -13,14 +13,14 @@ from codegen.occupancy import SMS, occupancy
 
 
 def mangled(name, file_hash="b8cf07f2"):
-    """void mp::cuda::(anonymous namespace)::NAME<(mp_op)1>(Args), with the hashes that nvcc adds"""
+    """void mp::cuda::(anonymous namespace)::NAME<(mp_op)2>(Args), with the hashes that nvcc adds"""
     space = f"_GLOBAL__N__8f05c8c9_7_file_cu_{file_hash}"
-    return f"_ZN2mp4cuda{len(space)}{space}{len(name)}{name}IL5mp_op1EEEvNS0_4ArgsE"
+    return f"_ZN2mp4cuda{len(space)}{space}{len(name)}{name}IL5mp_op2EEEvNS0_4ArgsE"
 
 
 PLAIN, OTHER = mangled("f"), mangled("g")
 TILE = "NS_8WmmaTileILi128ELi128ELi64ELi64ELi3ELi2EEE"
-WMMA = mangled("gemm_wmma").replace("IL5mp_op1E", f"I{TILE}")
+WMMA = mangled("gemm_wmma").replace("IL5mp_op2E", f"I{TILE}")
 WMMA_NAME = "gemm_wmma<WmmaTile<128, 128, 64, 64, 3, 2>>"
 COLUMNS_SMEM = 61440  # tiles.h: 60 KiB for A and B by k
 
@@ -135,7 +135,7 @@ def test_dynamic_smem_of_a_row(report):
     """Cross-entropy keeps a row in smem: of 8192 classes in a small block, of as many as fit in
     a large one."""
     def kernel(threads, arch):
-        name = mangled("xent_block_per_row").replace("IL5mp_op1E", f"INS0_4halfELi{threads}E")
+        name = mangled("xent_block_per_row").replace("IL5mp_op2E", f"INS0_4halfELi{threads}E")
         return injected.Injected(name, arch=arch, threads=threads, registers=56, uses_dynamic_smem=True)
 
     injected.build(report.work, [kernel(threads, arch) for threads in (128, 512) for arch in ("75", "90a", "54")])
@@ -240,7 +240,7 @@ def test_peers(report):
     beside = [peer for peer in loops if peer["tile"] == [128, 256]]
     heaviest = max((peer for peer in beside if peer["schedule"] == "cooperative"), key=peers.per_product)
     most = int(4 * peers.MORE * peers.per_product(heaviest))
-    name = mangled("gemm_wgmma").replace("IL5mp_op1E", "INS_9WgmmaTileILi128ELi256ELi4ELb0EEE")
+    name = mangled("gemm_wgmma").replace("IL5mp_op2E", "INS_9WgmmaTileILi128ELi256ELi4ELb0EEE")
     loop = lambda length: ("HGMMA",) * 4 + ("other",) * (length - 5)  # noqa: E731  and a branch
     base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=loop(most))
     changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
@@ -264,7 +264,7 @@ def test_peers(report):
 def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.disabled_reason("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
-    clusters = mangled("rnn_fused_wgmma_forward").replace("IL5mp_op1E", "INS0_9PlainCellE")
+    clusters = mangled("rnn_fused_wgmma_forward").replace("IL5mp_op2E", "INS0_9PlainCellE")
     of_clusters = {"HGMMA": 1, "UTMALDG": 1, "LD.128": 2}
     report.disabled_reason("shared memory of a cluster", [injected.Injected(clusters, arch="90a", instructions=of_clusters)], 0)
     report.disabled_reason("other accesses beside it", [injected.Injected(clusters, arch="90a", instructions=of_clusters | generic)], 1,

@@ -161,7 +161,7 @@ contains
     epilogue%dtype_bias = MP_FP32
     epilogue%activation = MP_ACT_RELU
     epilogue%dbias = c_loc(dbias)
-    epilogue%amax = c_loc(amax)
+    epilogue%stats%amax = c_loc(amax)
     epilogue%aux = c_loc(aux)
     call mp_gemm(context, a, b, c, epilogue=epilogue)
     z = matmul(a, b) + spread(bias, 2, n)
@@ -349,8 +349,13 @@ contains
     call expect('sizes', sizes%directions == 1 .and. sizes%gates == 1 .and. sizes%num_weights == 1)
     call mp_allocate(context, reserve, int(sizes%reserve_bytes + 3)/4)
     call mp_allocate(context, workspace, int(sizes%workspace_bytes + 3)/4)
-    weights = [mp_rnn_weights_t(c_loc(w_ih), c_loc(w_hh), c_loc(b), c_loc(b))]
-    grads = [mp_rnn_weight_grads_t(c_loc(dw_ih), c_loc(dw_hh), c_loc(db), c_null_ptr)]
+    weights(1)%w_ih = c_loc(w_ih)
+    weights(1)%w_hh = c_loc(w_hh)
+    weights(1)%b_ih = c_loc(b)
+    weights(1)%b_hh = c_loc(b)
+    grads(1)%w_ih = c_loc(dw_ih)
+    grads(1)%w_hh = c_loc(dw_hh)
+    grads(1)%b_ih = c_loc(db)
     tensors%num_weights = size(weights)
     tensors%weights = c_loc(weights)
     tensors%weight_grads = c_loc(grads)

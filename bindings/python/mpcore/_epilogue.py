@@ -24,11 +24,12 @@ def make(context: Context, columns: int, *, bias: Any = None, activation: Any = 
     if bias is not None:
         got = context.check_array(bias, "bias", size=columns)
         point(epilogue, bias=got).dtype_bias = got.mp_dtype
-    for name, array, size in (("dbias", dbias, columns), ("amax", amax, 1), ("found_inf", found_inf, 1),
-                              ("scale", scale, 1)):
+    for struct, name, array, size in ((epilogue, "dbias", dbias, columns), (epilogue.stats, "amax", amax, 1),
+                                      (epilogue.stats, "found_inf", found_inf, 1), (epilogue, "scale", scale, 1)):
         if array is not None:
             got = context.check_array(array, name, dtype="float32", size=size, writable=name != "scale")
-            point(epilogue, **{name: got})
+            setattr(struct, name, got.address)
+            epilogue.views = {**getattr(epilogue, "views", {}), name: got}
     return epilogue
 
 

@@ -154,8 +154,8 @@ MP_TARGET_CUDA, MP_TARGET_HOST = mp_target_t
 
 
 class mp_op_t(enum.IntEnum):
-    MP_OP_N = 0
-    MP_OP_T = 1
+    MP_OP_N = 1
+    MP_OP_T = 2
 
 
 MP_OP_N, MP_OP_T = mp_op_t
@@ -181,18 +181,25 @@ class mp_activation_t(enum.IntEnum):
  MP_ACT_DSIGMOID, MP_ACT_DTANH, MP_ACT_SILU, MP_ACT_DSILU, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF) = mp_activation_t
 
 
+class mp_epilogue_flags_t(enum.IntFlag):
+    MP_EPILOGUE_FLAG_GATED = 1
+
+
+MP_EPILOGUE_FLAG_GATED, = mp_epilogue_flags_t
+
+
 class mp_ragged_t(enum.IntEnum):
-    MP_RAGGED_M = 0
-    MP_RAGGED_K = 1
+    MP_RAGGED_M = 1
+    MP_RAGGED_K = 2
 
 
 MP_RAGGED_M, MP_RAGGED_K = mp_ragged_t
 
 
 class mp_conv_op_t(enum.IntEnum):
-    MP_CONV_FPROP = 0
-    MP_CONV_DGRAD = 1
-    MP_CONV_WGRAD = 2
+    MP_CONV_FPROP = 1
+    MP_CONV_DGRAD = 2
+    MP_CONV_WGRAD = 3
 
 
 MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD = mp_conv_op_t
@@ -577,8 +584,8 @@ class mp_device_info_t(_Sized):
 class mp_epilogue_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("activation", c_uint32), ("scale", c_void_p), ("bias", c_void_p),
-        ("dtype_bias", c_uint32), ("reserved0", c_uint32), ("aux", c_void_p), ("ld_aux", c_int64),
-        ("dbias", c_void_p), ("amax", c_void_p), ("found_inf", c_void_p),
+        ("dtype_bias", c_uint32), ("flags", c_uint32), ("aux", c_void_p), ("ld_aux", c_int64),
+        ("dbias", c_void_p), ("stats", mp_grad_stats_t),
     ]
 
 
@@ -802,15 +809,17 @@ class mp_rnn_desc_t(_Sized):
     ]
 
 
-class mp_rnn_weights_t(Structure):
+class mp_rnn_weights_t(_Sized):
     _fields_ = [
-        ("w_ih", c_void_p), ("w_hh", c_void_p), ("b_ih", c_void_p), ("b_hh", c_void_p),
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("w_ih", c_void_p), ("w_hh", c_void_p),
+        ("b_ih", c_void_p), ("b_hh", c_void_p),
     ]
 
 
-class mp_rnn_weight_grads_t(Structure):
+class mp_rnn_weight_grads_t(_Sized):
     _fields_ = [
-        ("w_ih", c_void_p), ("w_hh", c_void_p), ("b_ih", c_void_p), ("b_hh", c_void_p),
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("w_ih", c_void_p), ("w_hh", c_void_p),
+        ("b_ih", c_void_p), ("b_hh", c_void_p),
     ]
 
 
@@ -828,7 +837,7 @@ class mp_rnn_tensors_t(_Sized):
         ("h0", c_void_p), ("c0", c_void_p), ("y", c_void_p), ("hn", c_void_p), ("cn", c_void_p),
         ("reserve", c_void_p), ("reserve_bytes", c_size_t), ("dy", c_void_p), ("dhn", c_void_p),
         ("dcn", c_void_p), ("dx", c_void_p), ("dh0", c_void_p), ("dc0", c_void_p),
-        ("weight_grads", POINTER(mp_rnn_weight_grads_t)), ("found_inf", c_void_p), ("amax", c_void_p),
+        ("weight_grads", POINTER(mp_rnn_weight_grads_t)), ("stats", mp_grad_stats_t),
     ]
 
 

@@ -203,7 +203,7 @@ class Rnn:
         tensors = _sys.mp_rnn_tensors_t(num_weights=self.sizes.num_weights)
         for name, value in fields.items():
             if isinstance(value, View):
-                setattr(tensors, name, value.address)
+                setattr(tensors.stats if hasattr(tensors.stats, name) else tensors, name, value.address)
             elif name == "batch_sizes":
                 tensors.batch_sizes = ctypes.addressof(value)
             elif name != "rows":

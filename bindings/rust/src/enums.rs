@@ -145,9 +145,9 @@ numbered! {
     /// Form of an operand: as stored (N) or transposed (T).
     Op {
         /// [`MP_OP_N`](crate::sys::MP_OP_N)
-        N = 0,
+        N = 1,
         /// [`MP_OP_T`](crate::sys::MP_OP_T)
-        T = 1,
+        T = 2,
     }
 }
 
@@ -183,13 +183,21 @@ numbered! {
     }
 }
 
+flags! {
+    /// Bits of [`mp_epilogue_t`](crate::sys::mp_epilogue_t).flags.
+    EpilogueFlags {
+        /// reserved for gated activations; not supported
+        FLAG_GATED = 1,
+    }
+}
+
 numbered! {
     /// Dimension that is divided among the groups of [`mp_gemm_ragged`](crate::sys::mp_gemm_ragged).
     Ragged {
         /// rows: forward pass and input gradients of experts
-        M = 0,
+        M = 1,
         /// k: weight gradients of experts
-        K = 1,
+        K = 2,
     }
 }
 
@@ -197,11 +205,11 @@ numbered! {
     /// Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad).
     ConvOp {
         /// [`MP_CONV_FPROP`](crate::sys::MP_CONV_FPROP)
-        Fprop = 0,
+        Fprop = 1,
         /// [`MP_CONV_DGRAD`](crate::sys::MP_CONV_DGRAD)
-        Dgrad = 1,
+        Dgrad = 2,
         /// [`MP_CONV_WGRAD`](crate::sys::MP_CONV_WGRAD)
-        Wgrad = 2,
+        Wgrad = 3,
     }
 }
 

@@ -154,8 +154,8 @@ impl<'a> Epilogue<'a> {
         raw.aux = pointer(self.aux);
         raw.dbias = pointer(self.dbias).cast();
         raw.scale = pointer(self.scale).cast();
-        raw.amax = pointer(self.amax).cast();
-        raw.found_inf = pointer(self.found_inf).cast();
+        raw.stats.amax = pointer(self.amax).cast();
+        raw.stats.found_inf = pointer(self.found_inf).cast();
         Ok(raw)
     }
 }

@@ -295,7 +295,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
         call.tensors.dx = self.optional("dx", dinputs.x, call.of_x)?.cast();
         call.tensors.dh0 = self.state("dh0", dinputs.h0)?.cast();
         call.tensors.dc0 = self.state("dc0", dinputs.c0)?;
-        call.tensors.found_inf = self.optional("found_inf", found_inf, 1)?;
+        call.tensors.stats.found_inf = self.optional("found_inf", found_inf, 1)?;
         call.run(sys::mp_rnn_backward_data, stream)
     }
 
@@ -320,13 +320,14 @@ impl<T: Float, G: Float> Rnn<T, G> {
                     w_hh: self.optional(&name("w_hh"), g.w_hh, of_hh)?.cast(),
                     b_ih: self.optional(&name("b_ih"), g.b_ih, of_bias)?,
                     b_hh: self.optional(&name("b_hh"), g.b_hh, of_bias)?,
+                    ..sys::mp_rnn_weight_grads_t::zeroed()
                 })
             })
             .collect();
         let raw = raw?;
         call.tensors.weight_grads = raw.as_ptr();
-        call.tensors.found_inf = self.optional("found_inf", options.found_inf, 1)?;
-        call.tensors.amax = self.optional("amax", options.amax, 1)?;
+        call.tensors.stats.found_inf = self.optional("found_inf", options.found_inf, 1)?;
+        call.tensors.stats.amax = self.optional("amax", options.amax, 1)?;
         if options.accumulate {
             call.desc.flags |= sys::MP_RNN_FLAG_ACCUMULATE;
         }
@@ -409,6 +410,7 @@ impl<'a, T: Float, G: Float> Call<'a, T, G> {
                 w_hh: rnn.required(&name("w_hh"), w.w_hh, of_hh)?.cast(),
                 b_ih: rnn.optional(&name("b_ih"), w.b_ih, of_bias)?,
                 b_hh: rnn.optional(&name("b_hh"), w.b_hh, of_bias)?,
+                ..sys::mp_rnn_weights_t::zeroed()
             };
             call.weights.push(raw);
         }

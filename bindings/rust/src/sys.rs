@@ -105,8 +105,8 @@ pub const MP_TARGET_CUDA: mp_target_t = 1;
 pub const MP_TARGET_HOST: mp_target_t = 2;
 
 pub type mp_op_t = u32;
-pub const MP_OP_N: mp_op_t = 0;
-pub const MP_OP_T: mp_op_t = 1;
+pub const MP_OP_N: mp_op_t = 1;
+pub const MP_OP_T: mp_op_t = 2;
 
 pub type mp_activation_t = u32;
 pub const MP_ACT_NONE: mp_activation_t = 0;
@@ -123,14 +123,17 @@ pub const MP_ACT_DSILU: mp_activation_t = 10;
 pub const MP_ACT_GELU_ERF: mp_activation_t = 11;
 pub const MP_ACT_DGELU_ERF: mp_activation_t = 12;
 
+pub type mp_epilogue_flags_t = u32;
+pub const MP_EPILOGUE_FLAG_GATED: mp_epilogue_flags_t = 1;
+
 pub type mp_ragged_t = u32;
-pub const MP_RAGGED_M: mp_ragged_t = 0;
-pub const MP_RAGGED_K: mp_ragged_t = 1;
+pub const MP_RAGGED_M: mp_ragged_t = 1;
+pub const MP_RAGGED_K: mp_ragged_t = 2;
 
 pub type mp_conv_op_t = u32;
-pub const MP_CONV_FPROP: mp_conv_op_t = 0;
-pub const MP_CONV_DGRAD: mp_conv_op_t = 1;
-pub const MP_CONV_WGRAD: mp_conv_op_t = 2;
+pub const MP_CONV_FPROP: mp_conv_op_t = 1;
+pub const MP_CONV_DGRAD: mp_conv_op_t = 2;
+pub const MP_CONV_WGRAD: mp_conv_op_t = 3;
 
 pub type mp_scaler_policy_t = u32;
 pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 1;
@@ -375,12 +378,11 @@ pub struct mp_epilogue_t {
     pub scale: *const f32,
     pub bias: *const c_void,
     pub dtype_bias: mp_dtype_t,
-    pub reserved0: u32,
+    pub flags: u32,
     pub aux: *mut c_void,
     pub ld_aux: i64,
     pub dbias: *mut f32,
-    pub amax: *mut f32,
-    pub found_inf: *mut f32,
+    pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
@@ -828,6 +830,8 @@ pub struct mp_rnn_desc_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_weights_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
     pub w_ih: *const c_void,
     pub w_hh: *const c_void,
     pub b_ih: *const f32,
@@ -837,6 +841,8 @@ pub struct mp_rnn_weights_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_weight_grads_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
     pub w_ih: *mut c_void,
     pub w_hh: *mut c_void,
     pub b_ih: *mut f32,
@@ -878,8 +884,7 @@ pub struct mp_rnn_tensors_t {
     pub dh0: *mut c_void,
     pub dc0: *mut f32,
     pub weight_grads: *const mp_rnn_weight_grads_t,
-    pub found_inf: *mut f32,
-    pub amax: *mut f32,
+    pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
@@ -1017,6 +1022,8 @@ zeroed! {
     mp_pointwise_desc_t
     mp_column_sum_desc_t
     mp_rnn_desc_t
+    mp_rnn_weights_t
+    mp_rnn_weight_grads_t
     mp_rnn_sizes_t
     mp_rnn_tensors_t
     mp_embedding_desc_t
@@ -1031,8 +1038,6 @@ zeroed! {
     mp_grad_stats_t
     mp_tensor_report_t
     mp_autocast_cast_t
-    mp_rnn_weights_t
-    mp_rnn_weight_grads_t
     mp_graph_attribute_t
     mp_torch_scaler_t
     mp_megatron_scaler_t

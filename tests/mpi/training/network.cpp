@@ -143,7 +143,7 @@ void Network::overflow_unseen(mp_scaler_t scaler) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(count_, kHidden, kIn, MP_FP16, MP_FP16);
   desc.alpha = 65504.0f;  // some |z| is at least 2
   mp_epilogue_t epilogue = mp_epilogue_default();
-  epilogue.found_inf = mp_scaler_get_found_inf_address(scaler);
+  epilogue.stats.found_inf = mp_scaler_get_found_inf_address(scaler);
   check(mp_gemm(context_, &desc, x_.data(), w1_.data(), nullptr, dz_.data(), &epilogue, nullptr, 0,
                 kStream));
 }
