@@ -34,7 +34,7 @@ class ProblemTimer {
   /// Times the problem as the options specify.
   /// @param during  label for the clocks under this load; empty = not reported
   Figures time(const Comparand &comparand, const std::string &during = {});
-  /// Times the problem and its peer only.
+  /// Times the problem and its peer, without FP32 baselines.
   Figures time_bare(const Comparand &comparand, const Pace &pace, const std::string &during);
 
  private:

@@ -22,7 +22,7 @@ struct Fault {
 void plan(const Fault &fault);
 const Fault &planned_fault();
 void arm();
-/// Stops counting and failing.
+/// Stops counting; cancels the planned fault if it has struck.
 void disarm();
 
 /// Pauses counting during its lifetime, for use in callbacks.

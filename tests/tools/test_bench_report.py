@@ -159,7 +159,7 @@ def test_sustained(build, run, tool, tmp_path):
 
 @pytest.mark.timing
 def test_predictions(build, run, fresh, tmp_path):
-    """mptune predicts for the kernels that the library selects in mpbench."""
+    """mptune --predict selects the same kernels with the same times as the library in mpbench."""
     path = tmp_path / "predicted.json"
     run(build / "mptune", "--predict", "host", "--json", path)
     predicted = {(row["set"], row["shape"]): (row["kernel"], row["predicted_us"], row["flop"], row["min_bytes"])

@@ -135,7 +135,7 @@ REFUSED_SUM = "mp_grads_all_reduce: pre = 0 must be positive and finite"
 REFUSED_STEP = "mp_scale_step: max_grad_norm = -1 is negative or NaN"
 FAILED_SUM = r"mp_grads_all_reduce: comm->all_reduce returned \d+"
 FAILED_STEP = r"mp_scale_step: comm->all_reduce returned \d+"
-# Fault; message; last call of this rank, and of the others; ranks whose weights are a step ahead.
+# Fault; message; last call of this rank, and of the others; steps by which the others are ahead.
 CALLS = {
     ("refused", 1): (REFUSED_SUM, "mp_grads_all_reduce MP_ERROR_INVALID_ARGUMENT", "mp_grads_all_reduce waits", 0),
     ("refused", 3): (REFUSED_STEP, SUMMED + "mp_scale_step MP_ERROR_INVALID_ARGUMENT",

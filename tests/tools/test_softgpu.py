@@ -166,8 +166,7 @@ def python_files(commands) -> set:
 
 
 def excluded_tags(command: str) -> set:
-    """Tags excluded by a command that runs all library tests except these; a command with
-    another selection excludes none."""
+    """Tags that a command of the library's tests excludes; it may select tests in no other way."""
     chosen = command.partition("/mptests ")[2].strip("' ")
     assert re.fullmatch(r"(~\[[\w.]+\])*", chosen), f"chooses tests by more than excluded tags: {chosen}"
     return set(re.findall(r"~\[([\w.]+)\]", chosen))
