@@ -52,7 +52,7 @@ class ProblemTimer {
                        size_t choice);
   void add_baselines(const Comparand &comparand, Fp32Side &side, Comparison &comparison,
                      Baselines &baselines);
-  /// NULL if the peer cannot run this problem; a note reports `what` is missing.
+  /// NULL if the peer cannot run this problem; a note reports the missing `what`.
   template <typename Make>
   std::unique_ptr<Peer> make_or_note(const char *what, const Comparand &comparand, Make make);
 

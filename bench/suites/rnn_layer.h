@@ -31,8 +31,8 @@ class RnnLayerTimer {
   void time(RnnLayerRow &row, RnnData &data);
   void add_baselines(const RnnShape &shape, Fp32Side &side, Comparison &comparison,
                      Baselines &baselines);
-  /// Returns cuDNN's fastest algorithm; NULL if none runs the layer, with a note that `what` is
-  /// missing.
+  /// Returns cuDNN's fastest algorithm; NULL if none runs the layer, with a note on the missing
+  /// `what`.
   std::unique_ptr<CudnnRnn> make_peer(const char *what, RnnData &data, PeerMath math);
   /// Prepares torch's layer and mpcore's equivalent; otherwise adds a note with the reason.
   bool prepare_torch(const RnnData &data, std::optional<RnnData> &with_w_ih);

@@ -67,7 +67,7 @@ using Values = std::vector<std::vector<float>>;
 Values values_of(const Machine &machine, const Work &work, const std::vector<Result> &results);
 
 /// Compares the results that `work` writes with `own`.
-/// @return a clause that describes the first difference, "" if there is none.  Values that are not
+/// @return a clause that describes the difference, "" if there is none.  Values that are not
 ///     finite always differ.
 std::string difference(const Machine &machine, const Values &own, const Work &work,
                        const std::vector<Result> &results, const Tolerance &tolerance);
