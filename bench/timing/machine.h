@@ -33,7 +33,7 @@ class Machine {
   mp_stream_t stream() const { return cuda_ ? cuda_->stream() : nullptr; }
   void synchronize() const { check(mp_stream_sync(context(), stream())); }
 
-  /// True if the cost constants of kernel selection were not measured on this architecture (mptune).
+  /// True if the constants of kernel selection were not measured on this architecture (mptune).
   bool has_estimated_costs() const;
 
   /// Number of data sets of `bytes` that calls must cycle through so that none is in L2; 1 if calls
