@@ -104,7 +104,7 @@ def test_fresh_run(fresh, tool):
     assert [results.types_of(row) for row in layers] == [results.types_of(row) for row in products]
     assert {row["pass"] for row in layers} == {"fprop", "dgrad", "wgrad"}
     assert all((row["reserve_bytes"] > 0) == row["training"] == (row["set"] == "deepbench_rnn_train") for row in layers)
-    assert not any("with_w_ih" in row or "peer" in row for row in layers), "no peer, no figure of one"
+    assert not any("with_w_ih" in row or "peer" in row for row in layers), "rows without a peer have no peer times"
     steps = [row for row in run["rows"] if row["bench"] == "step"]
     assert {row["tensors"] for row in steps} == {1, 100}, "the step is measured in 1 and 100 tensors"
     calls = {(row["call"], row["problem"]): row["median_us"] for row in run["rows"] if row["bench"] == "calls"}
@@ -123,7 +123,7 @@ def test_fresh_run(fresh, tool):
     # Both graphs are rewritten in a small and a large size.
     assert {(row["graph"], row["nodes"]) for row in rewrites} == {
         (graph, nodes) for graph in ("chain", "random") for nodes in (100, 100000)}
-    assert all(0 < row["low_nodes"] < row["nodes"] and row["casts"] > 0 for row in rewrites), "not all of it is low"
+    assert all(0 < row["low_nodes"] < row["nodes"] and row["casts"] > 0 for row in rewrites), "some nodes are in low precision, not all"
     # The library's test has the same bounds for a million nodes.
     assert all(20 < row["bytes_per_node"] < 100 for row in rewrites)
     graphs = {(row["layers"], row["width"], row["batch"], row["dtype"]): row for row in run["rows"] if row["bench"] == "graph"}
@@ -213,15 +213,15 @@ def test_committed_results(tool):
     ("a torch that its times contradict", lambda run: run["rows"].append(recurrent_layer(run, ratio_to_torch=9)),
      "ratio_to_torch is 9, its times give 3"),
     ("a ratio without a peer", lambda run: run["rows"][0].update(ratio_to_peer=1), "without 'peer_median_us'"),
-    ("a rewrite whose nodes its time contradicts", lambda run: run["rows"].append(rewrite(ns_per_node=300)),
+    ("a rewrite whose time per node contradicts its time", lambda run: run["rows"].append(rewrite(ns_per_node=300)),
      "ns_per_node is 300, its times give 200"),
-    ("a rewrite whose nodes its heap contradicts", lambda run: run["rows"].append(rewrite(heap_bytes=10)),
+    ("a rewrite whose bytes per node contradict its heap", lambda run: run["rows"].append(rewrite(heap_bytes=10)),
      "bytes_per_node is 64.05, its times give 0.01"),
     ("a rewrite on a device", lambda run: run["rows"].append(rewrite(runs_on="cuda")),
      "runs_on: 'host' was expected"),
     ("a rewrite of a graph that is none", lambda run: run["rows"].append(rewrite(graph="tree")),
      "graph: 'tree' is not one of"),
-    ("a rewrite beside a peer", lambda run: run["rows"].append(rewrite(peer="made up", peer_median_us=1)),
+    ("a rewrite with a peer", lambda run: run["rows"].append(rewrite(peer="made up", peer_median_us=1)),
      "peer: is not allowed here"),
     ("a graph without the same by hand", lambda run: run["rows"].append(graph(by_hand_median_us=None)),
      "'by_hand_median_us' is a required property"),
@@ -234,7 +234,7 @@ def test_committed_results(tool):
     ("a host that its times contradict",
      lambda run: run["rows"].append(graph(host=graph()["host"] | {"by_hand_median_us": 9, "by_hand_q1_us": 9, "by_hand_q3_us": 9})),
      "host: time_over_hand is 1.01, its times give"),
-    ("a host of its own where calls are synchronous", lambda run: run["rows"].append(graph(synchronous=True)),
+    ("separate host times though the calls are synchronous", lambda run: run["rows"].append(graph(synchronous=True)),
      "host: is not allowed here"),
     ("host times missing though the calls are asynchronous", lambda run: run["rows"].append(graph(host=None)),
      "'host' is a required property"),
@@ -265,12 +265,12 @@ def test_compare(tool, sample, tmp_path):
     calls = copy.deepcopy(calls)
     calls[1].update(median_us=5, q1_us=5, q3_us=5)
     said = tool("--compare", was, write(tmp_path / "slow_calls.json", sample | {"rows": calls}), code=1)
-    assert said.count("slower:") == 1 and "slower: two, empty: 2.0 -> 5.0 us" in said, "a slower call is named"
+    assert said.count("slower:") == 1 and "slower: two, empty: 2.0 -> 5.0 us" in said, "a slower call is listed"
 
     fewer = copy.deepcopy(sample)
     lost = fewer["rows"].pop(0)
     said = tool("--compare", SAMPLE, write(tmp_path / "fewer.json", fewer), code=None)
-    assert f"missing: {lost['set']} {lost['shape']}" in said, "a lost row is named"
+    assert f"missing: {lost['set']} {lost['shape']}" in said, "a missing row is listed"
     elsewhere = write(tmp_path / "elsewhere.json", sample | {"device": "another"})
     tool("--compare", SAMPLE, elsewhere, code=2)  # different devices are not compared
 
@@ -280,7 +280,7 @@ def test_figures(tool, made_up_gpu, tmp_path):
     own = tmp_path / "page.md"
     own.write_text(f"before\n{speed_page.START}\nold\n{speed_page.END}\nbehind\n", encoding="utf-8")
     said = tool("--figures", own, "--check", code=1)
-    assert "page.md: differs from bench/results/" in said, "other figures are found"
+    assert "page.md: differs from bench/results/" in said, "different tables are found"
     tool("--figures", own, SAMPLE)
     text = own.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{speed_page.START}\nNo GPU") and text.endswith(f"{speed_page.END}\nbehind\n")
@@ -328,7 +328,7 @@ def test_below(tool, made_up_gpu, tmp_path):
     assert "2 of 3 rows below 0.85" in said
     assert 0 < places[1] < places[0] and places[2] == -1, "rows below the ratio are listed, the slowest first"
     said = tool("--below", "0.85", SAMPLE)
-    assert "no results of GPUs" in said, "none without a GPU"
+    assert "no results of GPUs" in said, "no results without a GPU"
 
 
 def test_estimated_costs(tool, made_up_gpu, tmp_path):
@@ -447,7 +447,7 @@ def test_graphs(build, tool, gpu_page, tmp_path):
     lines, says = table_of_graphs(gpu_page)
     made_up = injected.graph(50, 1.02)
     assert lines[0] == [made_up["network"], "fp16", "29", *shown(made_up), *shown(made_up["host"])]
-    assert "In 1 of 2 rows" in says and "at most 3 % more" in says, "one of the two is beyond the limit"
+    assert "In 1 of 2 rows" in says and "at most 3 % more" in says, "one of two rows exceeds the limit"
 
 
 def test_page_of_results(build, tool, tmp_path):
@@ -470,12 +470,12 @@ def test_page_with_a_peer(gpu_page):
         "<td>read, GB/s</td>", "3000.5", "Peak, wgmma: made up not to be.", "nvidia/none/lib/lib.so",
         "Power limited them most of the time in"))
     assert "<td>another made-up peer</td>" in page, "all the peers of the step are there"
-    assert "<td>made-up torch</td>" in page and "All 231 recurrent layers" in page, "and torch beside recurrent layers"
+    assert "<td>made-up torch</td>" in page and "All 231 recurrent layers" in page, "torch's times of recurrent layers"
     assert "deepbench_rnn_train wgrad, layer" in page.replace("<wbr>", ""), "each set has a line"
     assert "Peaks of the device" in page and "% mma.sync" in page, "and the rows nearest to a peak"
     assert "This build" in page and "Prediction, not a measurement" in page, "facts of this build are listed"
     assert "made-up &lt;device&gt;" in page and "<device>" not in page, "names are escaped"
-    assert not re.search(r"<script|<link|<img|@import|url\((?!#)", page), "the page needs nothing beside it"
+    assert not re.search(r"<script|<link|<img|@import|url\((?!#)", page), "the page is self-contained"
     ids = re.findall(r'\bid="([^"]+)"', page)
     shared = {one for one in ids if ids.count(one) > 1 and f"#{one}" in page}
     assert not shared, "no two pictures share an id that is referred to"

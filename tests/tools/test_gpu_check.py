@@ -79,10 +79,10 @@ def test_arguments(machine):
     assert "Exit code" in machine.run("--help")
     for wrong in (["--stage", "nothing"], ["--minutes", "0"], ["--minutes", "nan"], ["--step", "no such"], ["--jobs", "0"], ["--none"]):
         said = machine.run(*wrong, code=WRONG_ARGUMENTS)
-        assert "error:" in said, f"{wrong} is refused"
+        assert "error:" in said, f"{wrong} is rejected"
     (machine.build / "libmpcore.so").unlink()
     said = machine.run(code=WRONG_ARGUMENTS)
-    assert "make gpu-check" in said, "a build without a library is refused"
+    assert "make gpu-check" in said, "a build without a library is rejected"
 
 
 def test_no_gpu(machine):
@@ -180,7 +180,7 @@ def test_budget(machine):
     # Steps that exceed the time make the run incomplete.
     assert machine.status("gemm") == "not run"
     assert "not run" in said
-    assert machine.status("CUDA graph") == "passed", "what fits is run"
+    assert machine.status("CUDA graph") == "passed", "steps that fit the time run"
     write_program(machine.build / "examples/cuda_graph", "exit 1")
     machine.run("--stage", "tests", "--minutes", "0.2", code=FAILED)  # a failure takes precedence
 
@@ -251,7 +251,7 @@ def test_interruption(machine):
 def test_summary(machine):
     machine.run("--stage", "tests")
     said = machine.run("--stage", "layouts")
-    assert machine.status("gemm") == "passed", "the summary keeps what other stages said"
+    assert machine.status("gemm") == "passed", "the summary keeps results of other stages"
     text = (machine.build / "gpu-check/summary.txt").read_text()
     assert (machine.build / "gpu-check/nvidia-smi.txt").read_text() == "A device, 570.1\n", "nvidia-smi is kept"
     assert "A device, 570.1" in text and "this run: passed" in text, "as text too, with the device"
@@ -377,7 +377,7 @@ def test_lists():
                if "simt" not in path.relative_to(ROOT / "kernels").parts
                for kernel in sanitized.kernels_of(path.read_text(encoding="utf-8"))}
     assert kernels <= sanitized.TESTS.keys(), "every kernel has a test that is run under compute-sanitizer"
-    assert kernels >= sanitized.TESTS.keys(), "and no other has"
+    assert kernels >= sanitized.TESTS.keys(), "no other kernel is listed"
     assert len(kernels) > 30, "kernels are found at all"
 
 

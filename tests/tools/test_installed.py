@@ -183,7 +183,7 @@ def test_uninstall(install, tmp_path):
     for path in others:
         path.touch()
     install(tmp_path / "usr", "--uninstall")
-    assert sorted(path for path in tmp_path.rglob("*") if not path.is_dir()) == others, "what others put there is left"
+    assert sorted(path for path in tmp_path.rglob("*") if not path.is_dir()) == others, "other files are kept"
 
 
 def test_pkg_config(prefix, version, run, cc, need, tmp_path):

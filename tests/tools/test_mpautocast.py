@@ -268,7 +268,7 @@ def as_json(nodes: list) -> str:
 def check_onnx(mpautocast, file, **how):
     said = mpautocast(file, **how)
     assert said == WANTED + said.splitlines()[-1] + "\n"
-    assert said.endswith(" by a kernel, 2 by the optimizer's copy\n"), "w, and what the Clip reads"
+    assert said.endswith(" by a kernel, 2 by the optimizer's copy\n"), "w, and the input of Clip"
     as_numbers = json.loads(mpautocast(file, "--json", "--keep-io", **how))
     assert as_numbers["num_casts"] == json.loads(mpautocast(file, "--json", **how))["num_casts"]
 

@@ -82,7 +82,7 @@ def test_check_finds_violations(reports, parity, changed, says):
     reports("charlm", "standard", "mixed, backoff", **changed)
     said = parity("--check", code=1)
     assert f"parity: {says}\n" in said and "parity: NOT ok" in said
-    assert "on another device" not in said, "it is the same device"
+    assert "on another device" not in said, "the device is the same"
     assert parity("--check", "--net", "cnn") == "parity: ok, 10 runs\n"
 
 

@@ -117,7 +117,7 @@ def test_nothing_is_installed_if_setup_is_no(machine, tmp_path):
     assert "sudo apt-get install --no-install-recommends " in said
     assert not (tmp_path / "apt-get-was-called").exists()
     said, code = setup("demo", SETUP="0")
-    assert code == 2 and "SETUP = 0: must be yes or no" in said, "another value is refused"
+    assert code == 2 and "SETUP = 0: must be yes or no" in said, "other values are rejected"
     assert not (tmp_path / "apt-get-was-called").exists()
     assert setup("demo")[1] == 0 and (tmp_path / "apt-get-was-called").exists()
 

@@ -124,7 +124,7 @@ def test_recurrent_inference(layers):
 def test_gradients_of_recurrent_layers(layers, part, wanted):
     """Each call has a separate forward pass, and computes the gradients of its part."""
     recurrent(f"prepare lstm 32 2 5 fp16 {part} training", "turn", "result")
-    assert set(torch_stub.Autograd.asked) == {wanted}, "x and h_0; of wgrad two weights and two biases more"
+    assert set(torch_stub.Autograd.asked) == {wanted}, "x and h_0; wgrad also two weights and two biases"
     assert layers[0].wants_grad == (part == "wgrad")
     assert sum(layer.forwards for layer in layers) == len(torch_stub.Autograd.asked)
 
