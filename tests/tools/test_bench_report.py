@@ -123,7 +123,7 @@ def test_fresh_run(fresh, tool):
     # Both graphs are rewritten in a small and a large size.
     assert {(row["graph"], row["nodes"]) for row in rewrites} == {
         (graph, nodes) for graph in ("chain", "random") for nodes in (100, 100000)}
-    assert all(0 < row["low_nodes"] < row["nodes"] and row["casts"] > 0 for row in rewrites), "some nodes are in low precision, not all"
+    assert all(0 < row["low_nodes"] < row["nodes"] and row["casts"] > 0 for row in rewrites), "some nodes are low"
     # The library's test has the same bounds for a million nodes.
     assert all(20 < row["bytes_per_node"] < 100 for row in rewrites)
     graphs = {(row["layers"], row["width"], row["batch"], row["dtype"]): row for row in run["rows"] if row["bench"] == "graph"}
