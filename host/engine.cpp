@@ -12,7 +12,7 @@
 
 #include "base/target_error.h"
 #include "base/thread_local_object.h"
-#include "host/cluster_state.h"
+#include "host/cluster.h"
 #include "host/fiber.h"
 #include "host/race.h"
 #include "host/scheduler.h"

@@ -23,7 +23,7 @@
 //     engine.cpp                      launches and failures
 //     scheduler.h                     choice of the next thread
 //     fiber.h                         fibers
-//     threads.h, cluster_state.h      state of threads, warps and blocks
+//     threads.h, cluster.h            state of threads, warps and blocks
 //     collectives.cpp                 block_sync and warp collectives
 //     cluster.cpp                     cluster_sync and addresses in a cluster
 //     barriers.cpp                    mbarriers and named barriers
@@ -34,10 +34,31 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/mode.h"
 #include "host/threads.h"
 
 namespace mp::host::engine {
+
+// ---------------------------------------------------------------------------- mode
+
+enum class CopyTiming { immediate, late, random };
+
+struct Mode {
+  bool strict = false;
+  uint64_t seed = 0;
+  CopyTiming copies = CopyTiming::immediate;
+
+  static Mode plain() { return {}; }
+  /// Returns a strict mode.  Seeds 0 (mod 8) make every copy late, seeds 1 (mod 8) immediate; all
+  /// others choose at random for each copy.
+  static Mode strict_with(uint64_t seed);
+};
+
+/// Returns the mode of the process, at first from the environment.  Set it only between launches.
+Mode mode();
+void set_mode(const Mode &);
+
+/// Returns the maximum number of OS threads per launch.
+int max_workers();
 
 /// Running GPU thread.  Fibers never change their OS thread.
 extern constinit thread_local Thread *current;

@@ -1,5 +1,5 @@
 // Simulator settings from the environment: mode, seed and number of OS threads.
-#include "host/mode.h"
+#include "host/engine.h"
 
 #include <algorithm>
 #include <limits>

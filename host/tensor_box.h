@@ -1,17 +1,49 @@
-// Boxes of bulk tensor copies: each is a box of a tensor in gmem and a contiguous range of smem.
+// Contents of tensor maps in the simulator, and boxes of bulk tensor copies: each is a box of a
+// tensor in gmem and a contiguous range of smem.
 //
 // Rows of the box are consecutive in smem.  With the 128-byte swizzle, 16-byte chunk c of row r is
 // stored at chunk c ^ (r % 8) of its row: address bits 4 to 6 are XORed with bits 7 to 9, since the
 // box begins at a multiple of 1024 bytes.  (PTX ISA, Tensors, swizzling modes.)
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
-#include "host/tensor_map_fields.h"
 #include "kernels/simt/sm90_tma.h"
+#include "kernels/simt/tensor_map.h"
 
 namespace mp::host::engine {
+
+// ---------------------------------------------------------------------------- tensor maps
+
+struct TensorMapFields {
+  static constexpr uint64_t kMagic = 0x50414d524f534e54;  // identifies an encoded map
+
+  uint64_t magic;
+  std::byte *base;
+  int64_t extent[4];        ///< extent[3] and stride_bytes[2]: im2col maps only
+  int64_t stride_bytes[3];  ///< for dimensions 1, 2, 3
+  int32_t box[2];           ///< columns and rows; channels and pixels
+  int32_t element_bytes;
+  bool swizzle_128;
+  bool made_by_kernel;        ///< built by tensor_map_copy_with_base or _with_matrix
+  bool released;              ///< tensor_map_release called; tensor_map_acquire may follow
+  bool im2col;                ///< true for an im2col map; only these have the fields below
+  int8_t lower[2], upper[2];  ///< Im2colSpec
+  int8_t step[2];             ///< Im2colSpec
+  uint8_t unused[34];
+
+  int row_bytes() const { return box[0] * element_bytes; }
+  int box_bytes() const { return box[1] * row_bytes(); }
+};
+static_assert(sizeof(TensorMapFields) == sizeof(TensorMap));
+
+inline TensorMapFields fields_of(const TensorMap &map) {
+  return std::bit_cast<TensorMapFields>(map);
+}
+
+// ---------------------------------------------------------------------------- boxes
 
 struct TensorBox {
   TensorMapFields map;

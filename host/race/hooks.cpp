@@ -1,5 +1,9 @@
-// Implementation of race.h: forwards events to the detector of the running OS thread.
+// Implementation of race.h: forwards events to the detector of the running OS thread, and records
+// device memory, which the detector distinguishes from the simulator's own memory.
 #include "host/race.h"
+
+#include <map>
+#include <mutex>
 
 #include "host/barriers.h"
 #include "host/race/detector.h"
@@ -61,6 +65,39 @@ void wgmma_started(const void *smem, size_t bytes, int64_t group, const void *co
 }
 void wgmma_done(int64_t groups) {
   detector->completed(Agent::multiplies, groups);
+}
+
+// ---------------------------------------------------------------------------- device memory
+
+namespace {
+
+struct Allocations {
+  std::mutex mutex;
+  std::map<const std::byte *, size_t> bytes_at;
+};
+Allocations &allocations() {
+  static Allocations all;
+  return all;
+}
+
+}  // namespace
+
+void gmem_allocated(const void *address, size_t bytes) {
+  const std::lock_guard lock(allocations().mutex);
+  allocations().bytes_at[static_cast<const std::byte *>(address)] = bytes;
+}
+void gmem_released(const void *address) {
+  const std::lock_guard lock(allocations().mutex);
+  allocations().bytes_at.erase(static_cast<const std::byte *>(address));
+}
+
+bool is_gmem(const void *address) {
+  const std::byte *const byte = static_cast<const std::byte *>(address);
+  const std::lock_guard lock(allocations().mutex);
+  const auto next = allocations().bytes_at.upper_bound(byte);
+  if (next == allocations().bytes_at.begin()) return false;
+  const auto [begin, bytes] = *std::prev(next);
+  return byte < begin + bytes;
 }
 
 }  // namespace mp::host::engine::race

@@ -63,7 +63,7 @@ const char *why_no_tensor_map(const Im2colSpec &);
 const char *why_no_tensor_layout(const TensorMapSpec &);
 const char *why_no_tensor_layout(const Im2colSpec &);
 
-/// CUtensorMap on CUDA (aligned as in CUDA 13.0); on the host, see host/tensor_map_fields.h.
+/// CUtensorMap on CUDA (aligned as in CUDA 13.0); on the host, see host/tensor_box.h.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };

@@ -1,6 +1,6 @@
 // TMA in the simulator: a kernel that breaks a rule gets a report with the rule and the line.
 #include "tma_rules.h"
-#include "host/tensor_map_fields.h"
+#include "host/tensor_box.h"
 
 using namespace mp::host;
 using namespace mptest;

@@ -1,4 +1,5 @@
-#include "host/bulk_stores.h"
+// TMA stores of a thread.
+#include "host/async_proxy.h"
 
 #include <algorithm>
 
