@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <cmath>
 
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"

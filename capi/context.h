@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "capi/check.h"
 #include "kernels/backend.h"
 #include "mpcore.h"

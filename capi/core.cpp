@@ -8,9 +8,8 @@
 #include <shared_mutex>
 
 #include "base/environment.h"
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "base/target_error.h"
-#include "base/thread_local_object.h"
 #include "capi/check.h"
 #include "kernels/backend.h"
 #include "mpcore.h"

@@ -11,8 +11,7 @@
 
 #include "base/environment.h"
 #include "base/files.h"
-#include "base/fork.h"
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "capi/check.h"
 #include "capi/plan_cache.h"
 #include "kernels/gemm/tuning_text.h"

@@ -7,8 +7,7 @@
 
 #include <mutex>
 
-#include "base/fork.h"
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 
 namespace mp {
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/cache.h"
-#include "base/thread_local_object.h"
+#include "base/lifetime.h"
 #include "capi/context.h"
 #include "kernels/gemm/plan.h"
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "base/fork.h"
+#include "base/lifetime.h"
 #include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"

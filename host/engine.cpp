@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/target_error.h"
-#include "base/thread_local_object.h"
 #include "host/cluster.h"
 #include "host/fiber.h"
 #include "host/race.h"

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/environment.h"
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 
 namespace mp::host::engine {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fork.h"
+#include "base/lifetime.h"
 #include "host/engine.h"
 
 namespace mp::host::engine {

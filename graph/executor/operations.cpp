@@ -3,7 +3,7 @@
 #include <iterator>
 #include <limits>
 
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "graph/executor/families.h"
 #include "graph/executor/operation.h"
 

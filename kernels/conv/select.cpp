@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/padded_image.h"

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "base/column_partition.h"
+#include "base/workspace_layout.h"
 #include "kernels/gemm/problem.h"
 
 namespace mp {

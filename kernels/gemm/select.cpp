@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tiles.h"
 

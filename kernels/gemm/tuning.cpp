@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/lazy_init.h"
+#include "base/lifetime.h"
 #include "kernels/gemm/tuning_text.h"
 
 namespace mp {

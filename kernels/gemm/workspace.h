@@ -1,25 +1,12 @@
-// Layout of a workspace.
+// Workspace of grouped products on Hopper.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "base/workspace_layout.h"
+
 namespace mp {
-
-/// Regions of a workspace, one after the other, each 256-byte aligned.
-class WorkspaceLayout {
- public:
-  /// Returns the offset of the next region.
-  size_t add(size_t bytes) {
-    const size_t offset = size_;
-    size_ = (offset + bytes + 255) / 256 * 256;
-    return offset;
-  }
-  size_t size() const { return size_; }
-
- private:
-  size_t size_ = 0;
-};
 
 /// Hopper: a table of products begins with a header, followed by the entries.
 constexpr size_t kWgmmaTableHeaderBytes = 256, kWgmmaItemBytes = 512;

@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/column_partition.h"
-#include "base/sort_scratch.h"
+#include "base/workspace_layout.h"
 #include "mpcore/layers.h"
 #include "mpcore/sequences.h"
 
@@ -98,20 +97,17 @@ struct EmbeddingWorkspace {
 
   explicit EmbeddingWorkspace(const mp_embedding_desc_t &desc) {
     if (desc.rows == 0) return;
-    const auto take = [&](size_t needed) {
-      const size_t at = bytes;
-      bytes += (needed + 255) / 256 * 256;
-      return at;
-    };
+    WorkspaceLayout layout;
     const size_t rows = static_cast<size_t>(desc.rows);
     for (int i = 0; i < 2; i++) {
-      keys[i] = take(rows * sizeof(uint32_t));
-      values[i] = take(rows * sizeof(uint32_t));
+      keys[i] = layout.add(rows * sizeof(uint32_t));
+      values[i] = layout.add(rows * sizeof(uint32_t));
     }
-    begins = take((static_cast<size_t>(desc.vocabulary) + 1) * sizeof(int32_t));
+    begins = layout.add((static_cast<size_t>(desc.vocabulary) + 1) * sizeof(int32_t));
     const int64_t stretches = (desc.rows + kEmbeddingStretch - 1) / kEmbeddingStretch;
-    sums = take(2 * static_cast<size_t>(stretches * desc.width) * sizeof(float));
-    scratch = take(sort_scratch_bytes(desc.rows));
+    sums = layout.add(2 * static_cast<size_t>(stretches * desc.width) * sizeof(float));
+    scratch = layout.add(sort_scratch_bytes(desc.rows));
+    bytes = layout.size();
   }
 };
 

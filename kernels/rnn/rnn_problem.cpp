@@ -233,71 +233,64 @@ GemmPlan adapt_plan(const GemmShape &shape, const GemmPlan &planned, const PlanR
 
 namespace {
 
-class PlaceMaker {
- public:
-  /// Adds `count` elements if needed, and returns their offset.
-  size_t add(bool needed, int64_t count, int64_t elem_bytes) {
-    return layout_.add(needed ? static_cast<size_t>(count * elem_bytes) : 0);
-  }
-  size_t size() const { return layout_.size(); }
-
- private:
-  WorkspaceLayout layout_;
-};
-
-void add_forward(const RnnShape &s, bool is_training, PlaceMaker &make, RnnWorkspace &w) {
-  const int64_t chunk_rows = rnn_chunk_steps(s) * s.batch, elem = s.elem_bytes();
-  const int64_t state = int64_t{s.batch} * s.hidden_size, states = s.directions * state;
-  w.p = make.add(!s.skips_input(0) || s.layers > 1, s.directions * chunk_rows * s.gate_rows,
-                 sizeof(float));
-  w.q = make.add(true, s.batch * s.gate_rows, sizeof(float));
-  w.inputs = make.add(is_training && s.drops(s.layers - 1), chunk_rows * s.outputs(), elem);
-  w.h = make.add(true, 2 * states, elem);
-  w.c = make.add(s.cell == MP_RNN_LSTM, states, sizeof(float));
-  w.reset_h = make.add(s.resets_first(), state, elem);
-  for (int i = 0; i < 2; i++)
-    w.outputs[i] = make.add(!is_training && s.layers > 1 + i, s.rows * s.outputs(), elem);
+/// Adds `count` elements, 0 unless `needed`, and returns their offset.
+size_t add(WorkspaceLayout &layout, bool needed, int64_t count, int64_t elem_bytes) {
+  return layout.add(needed ? static_cast<size_t>(count * elem_bytes) : 0);
 }
 
-void add_backward_data(const RnnShape &s, PlaceMaker &make, RnnWorkspace &w) {
+void add_forward(const RnnShape &s, bool is_training, WorkspaceLayout &layout, RnnWorkspace &w) {
+  const int64_t chunk_rows = rnn_chunk_steps(s) * s.batch, elem = s.elem_bytes();
+  const int64_t state = int64_t{s.batch} * s.hidden_size, states = s.directions * state;
+  w.p = add(layout, !s.skips_input(0) || s.layers > 1, s.directions * chunk_rows * s.gate_rows,
+            sizeof(float));
+  w.q = add(layout, true, s.batch * s.gate_rows, sizeof(float));
+  w.inputs = add(layout, is_training && s.drops(s.layers - 1), chunk_rows * s.outputs(), elem);
+  w.h = add(layout, true, 2 * states, elem);
+  w.c = add(layout, s.cell == MP_RNN_LSTM, states, sizeof(float));
+  w.reset_h = add(layout, s.resets_first(), state, elem);
+  for (int i = 0; i < 2; i++)
+    w.outputs[i] = add(layout, !is_training && s.layers > 1 + i, s.rows * s.outputs(), elem);
+}
+
+void add_backward_data(const RnnShape &s, WorkspaceLayout &layout, RnnWorkspace &w) {
   const int64_t state = int64_t{s.batch} * s.hidden_size, states = s.directions * state;
   const int64_t widest =
       std::max(s.skips_input(0) ? 0 : s.inputs(0), s.layers > 1 ? s.inputs(1) : 0);
-  w.dh = make.add(true, states, sizeof(float));
-  w.dc = make.add(s.cell == MP_RNN_LSTM, states, sizeof(float));
-  w.d_reset_h = make.add(s.resets_first(), state, sizeof(float));
-  w.dy = make.add(s.layers > 1, s.rows * s.outputs(), s.elem_bytes());
-  w.w_ih = make.add(s.directions > 1, s.directions * s.gate_rows * widest, s.elem_bytes());
+  w.dh = add(layout, true, states, sizeof(float));
+  w.dc = add(layout, s.cell == MP_RNN_LSTM, states, sizeof(float));
+  w.d_reset_h = add(layout, s.resets_first(), state, sizeof(float));
+  w.dy = add(layout, s.layers > 1, s.rows * s.outputs(), s.elem_bytes());
+  w.w_ih = add(layout, s.directions > 1, s.directions * s.gate_rows * widest, s.elem_bytes());
 }
 
-void add_backward_weights(const RnnShape &s, PlaceMaker &make, RnnWorkspace &w) {
+void add_backward_weights(const RnnShape &s, WorkspaceLayout &layout, RnnWorkspace &w) {
   const int64_t widest = std::max<int64_t>(
       {s.hidden_size, s.skips_input(0) ? 0 : s.inputs(0), s.drops(s.layers - 1) ? s.outputs() : 0});
-  w.inputs = make.add(true, s.rows * widest, s.elem_bytes());
-  w.sums = make.add(true, s.slot_columns, sizeof(float));
+  w.inputs = add(layout, true, s.rows * widest, s.elem_bytes());
+  w.sums = add(layout, true, s.slot_columns, sizeof(float));
   w.sum_chunk_bytes = s.rows == 0 ? 0 : plan_column_sum(shape_of(slot_sums(s)), SIZE_MAX).bytes;
-  w.sum_chunks = make.add(true, static_cast<int64_t>(w.sum_chunk_bytes), 1);
+  w.sum_chunks = layout.add(w.sum_chunk_bytes);
 }
 
 }  // namespace
 
 RnnWorkspace rnn_workspace(const RnnShape &s, RnnPass pass, size_t gemm_bytes) {
   RnnWorkspace w{};
-  PlaceMaker make;
-  w.gemm = make.add(true, static_cast<int64_t>(gemm_bytes), 1);
+  WorkspaceLayout layout;
+  w.gemm = layout.add(gemm_bytes);
   switch (pass) {
     case RnnPass::training:
     case RnnPass::inference:
-      add_forward(s, pass == RnnPass::training, make, w);
+      add_forward(s, pass == RnnPass::training, layout, w);
       break;
     case RnnPass::backward_data:
-      add_backward_data(s, make, w);
+      add_backward_data(s, layout, w);
       break;
     case RnnPass::backward_weights:
-      add_backward_weights(s, make, w);
+      add_backward_weights(s, layout, w);
       break;
   }
-  w.bytes = make.size();
+  w.bytes = layout.size();
   return w;
 }
 

@@ -2,7 +2,7 @@
 // and reduction of the partial sums of threads, then of row chunks.
 #pragma once
 
-#include "base/column_partition.h"
+#include "base/workspace_layout.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/vector.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/device_info.h"
-#include "base/sort_scratch.h"
+#include "base/workspace_layout.h"
 #include "kernels/simt/compiler.h"
 
 namespace mp::MP_TARGET {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/cache.h"
-#include "base/thread_local_object.h"
+#include "base/lifetime.h"
 
 namespace mp {
 

@@ -107,8 +107,8 @@ kernels/step/optimizer.cu kernels/step/step_args.h kernels/simt/simt.h
 kernels/conv/problem.h kernels/gemm/problem.h
 kernels/conv/conv.cu kernels/gemm/gemv.h
 kernels/backend.h kernels/conv/problem.h
-graph/executor/a.cpp graph/rewrite/policy.h capi/context.h base/lazy_init.h mpcore.h
-host/engine.h kernels/simt/tensor_map.h base/fork.h
+graph/executor/a.cpp graph/rewrite/policy.h capi/context.h base/lifetime.h mpcore.h
+host/engine.h kernels/simt/tensor_map.h base/lifetime.h
 capi/conv.cpp kernels/backend.h kernels/step/step_args.h mpcore.h
 support/text.h <string>
 bench/main.cpp support/text.h

@@ -1,12 +1,29 @@
-// Partition of rows x columns into row blocks whose column sums are computed separately.
-//
-// Depends on the shape only, so that sums are the same on all devices.
+// Layout of a workspace, as capi/ sizes it and kernels divide it, and the partitions that it
+// depends on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace mp {
 
+/// Regions of a workspace, one after the other, each 256-byte aligned.
+class WorkspaceLayout {
+ public:
+  /// Returns the offset of the next region.
+  size_t add(size_t bytes) {
+    const size_t offset = size_;
+    size_ = (offset + bytes + 255) / 256 * 256;
+    return offset;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_ = 0;
+};
+
+/// Partition of rows x columns into row blocks whose column sums are computed separately.  Depends
+/// on the shape only, so that sums are the same on all devices.
 struct ColumnPartition {
   static constexpr int kThreads = 256;
   static constexpr int kRun = 8;  ///< columns per thread
@@ -33,5 +50,13 @@ struct ColumnPartition {
   /// Divides with rounding up; a + b may exceed 64 bits.
   static int64_t ceil(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 };
+
+/// Returns the bytes of 256-byte aligned scratch of sort_pairs (kernels/simt/sort.h) for `count`
+/// pairs of 32-bit keys and values, as an upper bound for all devices.  CUB's onesweep uses 1 KiB
+/// per block, which sorts thousands of pairs, and some KiB of histograms.
+inline size_t sort_scratch_bytes(int64_t count) {
+  constexpr size_t kHistograms = 64 * 1024;
+  return kHistograms + static_cast<size_t>(count);
+}
 
 }  // namespace mp
