@@ -315,6 +315,8 @@ inline constexpr uint32_t kFirstSize<mp_autocast_result_t> = 72;
 template <>
 inline constexpr uint32_t kFirstSize<mp_graph_tensor_t> = 120;
 template <>
+inline constexpr uint32_t kFirstSize<mp_graph_attribute_t> = 56;
+template <>
 inline constexpr uint32_t kFirstSize<mp_graph_memory_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 56;

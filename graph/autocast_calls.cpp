@@ -26,9 +26,11 @@ using autocast::Rewritten;
 
 // ---------------------------------------------------------------------------- policies
 
-mp_autocast_config_t default_config(const mp_dtype_t &low) {
+mp_autocast_config_t default_config(const mp_dtype_t &dtype_low) {
   auto c = zero_struct<mp_autocast_config_t>();
-  set_enum(low, c.low);
+  set_enum(dtype_low, c.dtype_low);
+  c.preset = MP_AUTOCAST_PRESET_DEFAULT;
+  c.level = MP_AUTOCAST_LEVEL_NORMAL;
   return c;
 }
 
@@ -39,7 +41,7 @@ void require_low(const mp_dtype_t &low, const char *name) {
 
 void check_config(const mp_autocast_config_t &c) {
   require_enum(c.preset, "config->preset", MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_ONNX);
-  require_low(c.low, "config->low");
+  require_low(c.dtype_low, "config->dtype_low");
   require_enum(c.level, "config->level", MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_FORCE_ALL);
   require_flags(c.flags,
                 MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE |
@@ -67,9 +69,9 @@ void require_class(const mp_op_class_t &value, const char *name) {
   require_enum(value, name, MP_OP_CLASS_UNLISTED, MP_OP_CLASS_PROMOTE);
 }
 
-mp_scaler_config_t scaler_for(mp_dtype_t low) {
-  require_dtype(low, "low");
-  if (low != MP_FP16) return default_scaler_config(MP_SCALER_POLICY_STATIC);
+mp_scaler_config_t scaler_for(mp_dtype_t dtype_low) {
+  require_dtype(dtype_low, "dtype_low");
+  if (dtype_low != MP_FP16) return default_scaler_config(MP_SCALER_POLICY_STATIC);
   auto c = zero_struct<mp_scaler_config_t>();
   (void)mp_scaler_config_init_preset(&c, sizeof c, MP_SCALER_PRESET_KERAS);
   return c;
@@ -115,9 +117,10 @@ int32_t write_nodes(const PrecisionAssignment &painting, mp_dtype_t low, uint32_
 }
 
 void require_level(const Policy &policy) {
-  MP_REQUIRE(policy.config.level != MP_AUTOCAST_LEVEL_FORCE_ALL || policy.config.low != MP_BF16,
-             MP_ERROR_INVALID_ARGUMENT,
-             "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires low = MP_FP16, but low = MP_BF16");
+  MP_REQUIRE(
+      policy.config.level != MP_AUTOCAST_LEVEL_FORCE_ALL || policy.config.dtype_low != MP_BF16,
+      MP_ERROR_INVALID_ARGUMENT,
+      "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires dtype_low = MP_FP16, but dtype_low = MP_BF16");
 }
 
 // ---------------------------------------------------------------------------- one operation
@@ -140,7 +143,7 @@ mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtyp
   if (given == MP_DTYPE_NONE) return MP_DTYPE_NONE;
   switch (policy.class_of(op)) {
     case MP_OP_CLASS_ALLOW:
-      return policy.config.low;
+      return policy.config.dtype_low;
     case MP_OP_CLASS_DENY:
       return MP_FP32;
     default:
@@ -166,7 +169,7 @@ const char *find_disabled_reason(const Policy &policy, const Context *context) {
     return nullptr;
   const Device &device = context->device;
   if (device.target == MP_TARGET_HOST) return "16-bit arithmetic is not faster on the CPU";
-  const bool is_bf16 = policy.config.low == MP_BF16;
+  const bool is_bf16 = policy.config.dtype_low == MP_BF16;
   if (device.arch >= (is_bf16 ? 80 : 70)) return nullptr;
   return in_static_storage(Message(is_bf16 ? "bf16" : "fp16", " products are not faster on sm_",
                                    device.arch,
@@ -178,13 +181,15 @@ const char *find_disabled_reason(const Policy &policy, const Context *context) {
 // ---------------------------------------------------------------------------- calls
 
 mp_status_t mp_autocast_config_init(mp_autocast_config_t *config, size_t struct_size,
-                                    mp_dtype_t low) {
-  return mp::init(__func__, config, "config", struct_size, [&] { return mp::default_config(low); });
+                                    mp_dtype_t dtype_low) {
+  return mp::init(__func__, config, "config", struct_size,
+                  [&] { return mp::default_config(dtype_low); });
 }
 
 mp_status_t mp_autocast_scaler_init(mp_scaler_config_t *config, size_t struct_size,
-                                    mp_dtype_t low) {
-  return mp::init(__func__, config, "config", struct_size, [&] { return mp::scaler_for(low); });
+                                    mp_dtype_t dtype_low) {
+  return mp::init(__func__, config, "config", struct_size,
+                  [&] { return mp::scaler_for(dtype_low); });
 }
 
 mp_status_t mp_autocast_create(mp_autocast_t *policy, const mp_autocast_config_t *config) {
@@ -257,11 +262,11 @@ mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
       if (device != nullptr && !device->logged.autocast_gate.test_and_set())
         mp::log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.disabled_reason);
       mp::write_unchanged(g, r);
-      mp::log_rewrite(p, {g, p.config.low, r.disabled_reason, nullptr, nullptr});
+      mp::log_rewrite(p, {g, p.config.dtype_low, r.disabled_reason, nullptr, nullptr});
     } else {
       const mp::Rewrite done(p, g);
-      mp::log_rewrite(p, {g, p.config.low, nullptr, &done.painting, &done.casts});
-      r.num_low_nodes = mp::write_nodes(done.painting, p.config.low, g.num_nodes, r);
+      mp::log_rewrite(p, {g, p.config.dtype_low, nullptr, &done.painting, &done.casts});
+      r.num_low_nodes = mp::write_nodes(done.painting, p.config.dtype_low, g.num_nodes, r);
       r.num_casts = done.casts.count();
       r.num_parameters_low = done.casts.num_model_copies();
       done.casts.write(r.tensor_dtype, r.input_cast, r.casts);
@@ -271,22 +276,22 @@ mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
 }
 
 mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t *graph,
-                                const mp_autocast_result_t *result, mp_autocast_format_t form,
+                                const mp_autocast_result_t *result, mp_autocast_format_t format,
                                 char *text, size_t *bytes) {
   return mp::call(__func__, [&] {
     const mp::autocast::Policy &p = mp::use(policy);
     const mp_autocast_graph_t g = mp::read_autocast_graph(graph);
     const mp_autocast_result_t r = mp::read_struct(result, "result");
-    mp::require_enum(form, "form", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
+    mp::require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
     mp::require_pointer(bytes, "bytes");
     mp::require_level(p);
 
     std::optional<mp::Rewrite> done;
     if (r.disabled_reason == nullptr) done.emplace(p, g);
     const std::string report =
-        mp::autocast::report({g, p.config.low, r.disabled_reason, done ? &done->painting : nullptr,
-                              done ? &done->casts : nullptr},
-                             form);
+        mp::autocast::report({g, p.config.dtype_low, r.disabled_reason,
+                              done ? &done->painting : nullptr, done ? &done->casts : nullptr},
+                             format);
     const size_t needed = report.size() + 1;
     MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
                "*bytes = ", *bytes, " must be at least ", needed);

@@ -146,9 +146,9 @@ void read_switch(Policy &policy) {
   if (equals_ignore_case(variable.value, "off"))
     policy.is_off = true;
   else if (equals_ignore_case(variable.value, "fp16"))
-    policy.config.low = MP_FP16;
+    policy.config.dtype_low = MP_FP16;
   else if (equals_ignore_case(variable.value, "bf16"))
-    policy.config.low = MP_BF16;
+    policy.config.dtype_low = MP_BF16;
   else
     fail_on(variable, "off, fp16 or bf16");
 }
@@ -176,7 +176,7 @@ void read_autocast_environment(Policy &policy) {
               {"infer_as_deny", MP_AUTOCAST_LEVEL_INFER_AS_DENY},
               {"tensor_cores_only", MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY},
               {"force_all", MP_AUTOCAST_LEVEL_FORCE_ALL}});
-  read_ignore_performance(policy, Variable("MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE"));
+  read_ignore_performance(policy, Variable("MP_AUTOCAST_IGNORE_PERFORMANCE"));
   read_folder(policy, Variable("MP_AUTOCAST_LOG"));
   read_lists(policy, reads_tensorflow);
 }

@@ -119,13 +119,13 @@ mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user) {
   const mp_autocast_graph_t g = read_struct(user, "graph");
   require_counts(g);
   require_nodes(g);
-  const int64_t num_inputs = require_ranges(g.first_input, "first_input", g.num_nodes);
+  const int64_t num_inputs = require_ranges(g.input_offsets, "input_offsets", g.num_nodes);
   require_indices(g.input_tensor, "input_tensor", num_inputs, -1, g.num_tensors, "num_tensors");
   require_tensors(g);
   require_slots(g, num_inputs);
   require_indices(g.hidden_src, "hidden_src", g.num_hidden_edges, 0, g.num_nodes, "num_nodes");
   require_indices(g.hidden_dst, "hidden_dst", g.num_hidden_edges, 0, g.num_nodes, "num_nodes");
-  const int64_t members = require_ranges(g.first_member, "first_member", g.num_clusters);
+  const int64_t members = require_ranges(g.member_offsets, "member_offsets", g.num_clusters);
   require_indices(g.member, "member", members, 0, g.num_nodes, "num_nodes");
   require_at_most(g.cluster_kind, "cluster_kind", g.num_clusters, 1, " must be 0 or 1");
 

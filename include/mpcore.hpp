@@ -31,6 +31,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <variant>
@@ -982,7 +983,7 @@ class autocast_graph {
       input_tensor_.push_back(input.tensor);
       input_slot_.push_back(input.slot);
     }
-    end_range(first_input_, input_tensor_);
+    end_range(input_offsets_, input_tensor_);
     return static_cast<int32_t>(node_op_.size()) - 1;
   }
 
@@ -1010,7 +1011,7 @@ class autocast_graph {
     graph.node_name = node_name_.data();
     graph.node_flags = node_flags_.data();
     graph.node_depth = node_depth_.data();
-    graph.first_input = first_input_.data();
+    graph.input_offsets = input_offsets_.data();
     graph.input_tensor = input_tensor_.data();
     graph.input_slot = input_slot_.data();
     graph.tensor_producer = tensor_producer_.data();
@@ -1020,7 +1021,7 @@ class autocast_graph {
     graph.tensor_amax = tensor_amax_.data();
     graph.hidden_src = hidden_src_.data();
     graph.hidden_dst = hidden_dst_.data();
-    graph.first_member = first_member_.data();
+    graph.member_offsets = member_offsets_.data();
     graph.member = member_.data();
     graph.cluster_kind = cluster_kind_.data();
     return graph;
@@ -1043,7 +1044,7 @@ class autocast_graph {
 
   void add_cluster(const std::vector<int32_t> &members, uint8_t kind) {
     member_.insert(member_.end(), members.begin(), members.end());
-    end_range(first_member_, member_);
+    end_range(member_offsets_, member_);
     cluster_kind_.push_back(kind);
   }
 
@@ -1053,8 +1054,8 @@ class autocast_graph {
       cluster_kind_;
   std::vector<uint16_t> node_flags_;
   std::vector<int64_t> node_depth_;
-  std::vector<int32_t> first_input_, input_tensor_, tensor_producer_, hidden_src_, hidden_dst_,
-      first_member_, member_;
+  std::vector<int32_t> input_offsets_, input_tensor_, tensor_producer_, hidden_src_, hidden_dst_,
+      member_offsets_, member_;
   std::vector<float> tensor_amax_;
 };
 
@@ -1109,8 +1110,8 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
 
   /// Determines the type of each node and the casts (mp_autocast_rewrite); fills all arrays.
   outcome<autocast_result> rewrite(mp_context_t context, const mp_autocast_graph_t &graph) const {
-    const bool has_inputs = graph.num_nodes > 0 && graph.first_input != nullptr;
-    const int32_t end = has_inputs ? graph.first_input[graph.num_nodes] : 0;
+    const bool has_inputs = graph.num_nodes > 0 && graph.input_offsets != nullptr;
+    const int32_t end = has_inputs ? graph.input_offsets[graph.num_nodes] : 0;
     // An invalid end is rejected by the library.
     const size_t tensors = graph.num_tensors, inputs = end > 0 ? static_cast<size_t>(end) : 0;
     // Sized for MP_AUTOCAST_FLAG_EMULATE, which cannot be queried from the handle.  Uninitialized, so
@@ -1141,7 +1142,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
 
   /// Returns a report on a rewrite (mp_autocast_explain).
   outcome<std::string> explain(const mp_autocast_graph_t &graph, const autocast_result &result,
-                               mp_autocast_format_t form = MP_AUTOCAST_FORMAT_TEXT) const {
+                               mp_autocast_format_t format = MP_AUTOCAST_FORMAT_TEXT) const {
     mp_autocast_result_t without_arrays;
     MP_INIT_STRUCT(&without_arrays);
     without_arrays.num_casts = static_cast<int32_t>(result.casts.size());
@@ -1149,7 +1150,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     without_arrays.num_parameters_low = result.num_parameters_low;
     without_arrays.disabled_reason = result.disabled_reason;
     return detail::read_text([&](char *text, size_t *bytes) {
-      return mp_autocast_explain(get(), &graph, &without_arrays, form, text, bytes);
+      return mp_autocast_explain(get(), &graph, &without_arrays, format, text, bytes);
     });
   }
 
@@ -1162,6 +1163,36 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
 };
 
 // ---------------------------------------------------------------------------- graphs
+
+/// Attribute of an operation: mp_graph_attribute_t, with the kind of the value.
+class attribute {
+ public:
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  attribute(const char *name, T value)
+      : c_(std::is_integral_v<T> ? mp_graph_int(name, static_cast<int64_t>(value))
+                                 : mp_graph_float(name, static_cast<double>(value))) {}
+  attribute(const char *name, std::vector<int64_t> values)
+      : c_(mp_graph_ints(name, nullptr, 0)), ints_(std::move(values)) {}
+  attribute(const char *name, std::initializer_list<int64_t> values)
+      : attribute(name, std::vector<int64_t>(values)) {}
+  attribute(const char *name, std::vector<double> values)
+      : c_(mp_graph_floats(name, nullptr, 0)), floats_(std::move(values)) {}
+
+  /// Returns the attribute for C.  Its pointers are valid until this object is modified or moved.
+  mp_graph_attribute_t get() const &noexcept {
+    mp_graph_attribute_t c = c_;
+    c.ints = ints_.data();
+    c.floats = floats_.data();
+    c.count = static_cast<uint32_t>(ints_.size() + floats_.size());
+    return c;
+  }
+  mp_graph_attribute_t get() const && = delete;
+
+ private:
+  mp_graph_attribute_t c_;
+  std::vector<int64_t> ints_;
+  std::vector<double> floats_;
+};
 
 /// Lists for an mp_optimizer_desc_t, which belong to their graph.
 struct graph_lists {
@@ -1206,16 +1237,17 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
 
   /// Adds a node and returns its first output (mp_graph_add_node).
   outcome<int32_t> node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
-                        const std::vector<mp_graph_attribute_t> &attributes = {}) const {
+                        const std::vector<attribute> &attributes = {}) const {
     int32_t output = -1;
     const mp_status_t status = add_node(op_type, name, inputs, attributes, &output, 1);
     return detail::finish(status, output);
   }
 
   /// Adds a node and returns its first `num_outputs` outputs (mp_graph_add_node).
-  outcome<std::vector<int32_t>> node_outputs(
-      const char *op_type, const char *name, const std::vector<int32_t> &inputs,
-      uint32_t num_outputs, const std::vector<mp_graph_attribute_t> &attributes = {}) const {
+  outcome<std::vector<int32_t>> node_outputs(const char *op_type, const char *name,
+                                             const std::vector<int32_t> &inputs,
+                                             uint32_t num_outputs,
+                                             const std::vector<attribute> &attributes = {}) const {
     std::vector<int32_t> outputs(num_outputs);
     const mp_status_t status =
         add_node(op_type, name, inputs, attributes, outputs.data(), num_outputs);
@@ -1315,9 +1347,9 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   }
 
   /// Returns the reason for the type of each operation (mp_graph_explain).
-  outcome<std::string> explain(mp_autocast_format_t form = MP_AUTOCAST_FORMAT_TEXT) const {
+  outcome<std::string> explain(mp_autocast_format_t format = MP_AUTOCAST_FORMAT_TEXT) const {
     return detail::read_text(
-        [&](char *text, size_t *bytes) { return mp_graph_explain(get(), form, text, bytes); });
+        [&](char *text, size_t *bytes) { return mp_graph_explain(get(), format, text, bytes); });
   }
 
   /// Returns the calls of the graph as text (mp_graph_describe).
@@ -1328,11 +1360,13 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
 
  private:
   mp_status_t add_node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
-                       const std::vector<mp_graph_attribute_t> &attributes, int32_t *outputs,
+                       const std::vector<attribute> &attributes, int32_t *outputs,
                        uint32_t num_outputs) const {
+    std::vector<mp_graph_attribute_t> read;
+    for (const attribute &each : attributes) read.push_back(each.get());
     return mp_graph_add_node(get(), op_type, name, inputs.data(),
-                             static_cast<uint32_t>(inputs.size()), attributes.data(),
-                             static_cast<uint32_t>(attributes.size()), outputs, num_outputs);
+                             static_cast<uint32_t>(inputs.size()), read.data(),
+                             static_cast<uint32_t>(read.size()), outputs, num_outputs);
   }
 };
 

@@ -62,7 +62,7 @@ void AutocastGraph::add_node(const char *op, const std::vector<int32_t> &inputs)
   const auto node = static_cast<int32_t>(node_op_.size());
   node_op_.push_back(op);
   input_tensor_.insert(input_tensor_.end(), inputs.begin(), inputs.end());
-  first_input_.push_back(num_inputs());
+  input_offsets_.push_back(num_inputs());
   output_.push_back(add_tensor(node, MP_TENSOR_ROLE_ACTIVATION));
 }
 
@@ -72,7 +72,7 @@ mp_autocast_graph_t AutocastGraph::view() const {
   graph.num_nodes = static_cast<uint32_t>(node_op_.size());
   graph.num_tensors = static_cast<uint32_t>(num_tensors());
   graph.node_op = node_op_.data();
-  graph.first_input = first_input_.data();
+  graph.input_offsets = input_offsets_.data();
   graph.input_tensor = input_tensor_.data();
   graph.tensor_producer = tensor_producer_.data();
   graph.tensor_dtype = tensor_dtype_.data();

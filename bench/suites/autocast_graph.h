@@ -30,7 +30,7 @@ class AutocastGraph {
   void add_node(const char *op, const std::vector<int32_t> &inputs);
 
   std::vector<const char *> node_op_;
-  std::vector<int32_t> first_input_{0}, input_tensor_, tensor_producer_;
+  std::vector<int32_t> input_offsets_{0}, input_tensor_, tensor_producer_;
   std::vector<uint8_t> tensor_dtype_, tensor_role_;
   std::vector<int32_t> output_;  ///< output tensor of each node
 };

@@ -29,8 +29,8 @@ module mpcore_autocast
     integer(c_int), allocatable :: node_dtype(:) !< MP_FP32 or the 16-bit type
     integer(c_int), allocatable :: why(:) !< reason for each node, MP_WHY_*
     integer, allocatable :: because(:) !< a node that caused the type
-    !> First input of each node: the inputs of node i are first_input(i) to first_input(i + 1) - 1.
-    integer, allocatable :: first_input(:)
+    !> First input of each node: the inputs of node i are input_offsets(i) to input_offsets(i + 1) - 1.
+    integer, allocatable :: input_offsets(:)
     integer, allocatable :: input_cast(:) !< index into casts, per input; 0: no cast
     type(mp_autocast_cast_t), allocatable :: casts(:) !< ordered by tensor
     integer :: num_low_nodes = 0
@@ -201,7 +201,7 @@ contains
     rewritten%node_dtype = int(node_dtype(:nodes), c_int)
     rewritten%why = int(why(:nodes), c_int)
     rewritten%because = because(:nodes) + 1
-    rewritten%first_input = lent%first_input + 1
+    rewritten%input_offsets = lent%input_offsets + 1
     rewritten%input_cast = input_cast(:inputs) + 1
     rewritten%casts = casts(:raw%num_casts)
     rewritten%casts%tensor = rewritten%casts%tensor + 1
@@ -212,12 +212,12 @@ contains
   end subroutine
 
   !> Returns a report on a rewrite of this graph by this policy; default format: MP_AUTOCAST_FORMAT_TEXT.
-  subroutine explain(policy, graph, rewritten, report, form, stat, errmsg)
+  subroutine explain(policy, graph, rewritten, report, format, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     type(mp_graph), intent(in), target :: graph
     type(mp_rewritten), intent(in) :: rewritten
     character(:), allocatable, intent(out) :: report
-    integer(c_int), intent(in), optional :: form
+    integer(c_int), intent(in), optional :: format
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(lent_graph), target :: lent
@@ -226,7 +226,7 @@ contains
     integer(c_size_t), target :: bytes
     integer(c_int) :: chosen, status
     chosen = MP_AUTOCAST_FORMAT_TEXT
-    if (present(form)) chosen = form
+    if (present(format)) chosen = format
     call lend(graph, lent)
     raw%disabled_reason = rewritten%reason_of_c
     status = mp_autocast_explain(policy%handle(), lent%raw, raw, chosen, c_null_ptr, c_loc(bytes))

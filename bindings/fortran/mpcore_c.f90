@@ -118,14 +118,14 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_autocast_preset_t
-    enumerator :: MP_AUTOCAST_PRESET_DEFAULT = 0, MP_AUTOCAST_PRESET_TENSORFLOW = 1, &
-      MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 2, MP_AUTOCAST_PRESET_PYTORCH = 3, &
-      MP_AUTOCAST_PRESET_ONNX = 4
+    enumerator :: MP_AUTOCAST_PRESET_DEFAULT = 1, MP_AUTOCAST_PRESET_TENSORFLOW = 2, &
+      MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3, MP_AUTOCAST_PRESET_PYTORCH = 4, &
+      MP_AUTOCAST_PRESET_ONNX = 5
   end enum
 
   enum, bind(c)  ! mp_autocast_level_t
-    enumerator :: MP_AUTOCAST_LEVEL_NORMAL = 0, MP_AUTOCAST_LEVEL_INFER_AS_DENY = 1, &
-      MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 2, MP_AUTOCAST_LEVEL_FORCE_ALL = 3
+    enumerator :: MP_AUTOCAST_LEVEL_NORMAL = 1, MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2, &
+      MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 3, MP_AUTOCAST_LEVEL_FORCE_ALL = 4
   end enum
 
   enum, bind(c)  ! mp_autocast_flags_t
@@ -163,8 +163,8 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_autocast_format_t
-    enumerator :: MP_AUTOCAST_FORMAT_TEXT = 0, MP_AUTOCAST_FORMAT_JSON = 1, &
-      MP_AUTOCAST_FORMAT_DOT = 2
+    enumerator :: MP_AUTOCAST_FORMAT_TEXT = 1, MP_AUTOCAST_FORMAT_JSON = 2, &
+      MP_AUTOCAST_FORMAT_DOT = 3
   end enum
 
   enum, bind(c)  ! mp_xent_flags_t
@@ -208,8 +208,13 @@ module mpcore_c
     enumerator :: MP_EMBEDDING_FLAG_PADDING = 1, MP_EMBEDDING_FLAG_ACCUMULATE = 2
   end enum
 
+  enum, bind(c)  ! mp_attribute_kind_t
+    enumerator :: MP_ATTRIBUTE_KIND_INT = 1, MP_ATTRIBUTE_KIND_FLOAT = 2, &
+      MP_ATTRIBUTE_KIND_INTS = 3, MP_ATTRIBUTE_KIND_FLOATS = 4
+  end enum
+
   enum, bind(c)  ! mp_graph_mode_t
-    enumerator :: MP_GRAPH_MODE_INFERENCE = 0, MP_GRAPH_MODE_TRAINING = 1
+    enumerator :: MP_GRAPH_MODE_INFERENCE = 1, MP_GRAPH_MODE_TRAINING = 2
   end enum
 
   enum, bind(c)  ! mp_scaler_preset_t
@@ -383,7 +388,7 @@ module mpcore_c
 
   type, bind(c) :: mp_autocast_config_t
     integer(c_int32_t) :: struct_size = 32_c_int32_t
-    integer(c_int) :: preset = 0, low = 0, level = 0
+    integer(c_int) :: preset = 0, dtype_low = 0, level = 0
     integer(c_int32_t) :: flags = 0_c_int32_t
     real(c_float) :: amax_limit = 0.0_c_float
     integer(c_int64_t) :: depth_limit = 0_c_int64_t
@@ -394,11 +399,11 @@ module mpcore_c
       num_tensors = 0_c_int32_t, num_hidden_edges = 0_c_int32_t, num_clusters = 0_c_int32_t, &
       reserved0 = 0_c_int32_t
     type(c_ptr) :: node_op = c_null_ptr, node_class = c_null_ptr, node_name = c_null_ptr, &
-      node_flags = c_null_ptr, node_depth = c_null_ptr, first_input = c_null_ptr, &
+      node_flags = c_null_ptr, node_depth = c_null_ptr, input_offsets = c_null_ptr, &
       input_tensor = c_null_ptr, input_slot = c_null_ptr, tensor_producer = c_null_ptr, &
       tensor_slot = c_null_ptr, tensor_dtype = c_null_ptr, tensor_role = c_null_ptr, &
       tensor_amax = c_null_ptr, hidden_src = c_null_ptr, hidden_dst = c_null_ptr, &
-      first_member = c_null_ptr, member = c_null_ptr, cluster_kind = c_null_ptr
+      member_offsets = c_null_ptr, member = c_null_ptr, cluster_kind = c_null_ptr
   end type
 
   type, bind(c) :: mp_autocast_cast_t
@@ -534,8 +539,13 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_graph_attribute_t
+    integer(c_int32_t) :: struct_size = 56_c_int32_t
+    integer(c_int) :: kind = 0
     type(c_ptr) :: name = c_null_ptr
-    real(c_double) :: value = 0.0_c_double
+    integer(c_int64_t) :: int_value = 0_c_int64_t
+    real(c_double) :: float_value = 0.0_c_double
+    type(c_ptr) :: ints = c_null_ptr, floats = c_null_ptr
+    integer(c_int32_t) :: count = 0_c_int32_t, reserved0 = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_graph_tensor_t
@@ -1166,20 +1176,20 @@ module mpcore_c
       integer(c_int), intent(inout) :: outcome
       integer(c_int) :: answer
     end function
-    function mp_autocast_config_init(config, struct_size, low) result(answer) bind(c, &
+    function mp_autocast_config_init(config, struct_size, dtype_low) result(answer) bind(c, &
       name="mp_autocast_config_init")
       import
       type(mp_autocast_config_t), intent(inout) :: config
       integer(c_size_t), value :: struct_size
-      integer(c_int), value :: low
+      integer(c_int), value :: dtype_low
       integer(c_int) :: answer
     end function
-    function mp_autocast_scaler_init(config, struct_size, low) result(answer) bind(c, &
+    function mp_autocast_scaler_init(config, struct_size, dtype_low) result(answer) bind(c, &
       name="mp_autocast_scaler_init")
       import
       type(mp_scaler_config_t), intent(inout) :: config
       integer(c_size_t), value :: struct_size
-      integer(c_int), value :: low
+      integer(c_int), value :: dtype_low
       integer(c_int) :: answer
     end function
     function mp_autocast_create(policy, config) result(answer) bind(c, &
@@ -1229,13 +1239,13 @@ module mpcore_c
       type(mp_autocast_result_t), intent(inout) :: result
       integer(c_int) :: answer
     end function
-    function mp_autocast_explain(policy, graph, result, form, text, &
+    function mp_autocast_explain(policy, graph, result, format, text, &
       bytes) result(answer) bind(c, name="mp_autocast_explain")
       import
       type(c_ptr), value :: policy, text, bytes
       type(mp_autocast_graph_t), intent(in), optional :: graph
       type(mp_autocast_result_t), optional :: result
-      integer(c_int), value :: form
+      integer(c_int), value :: format
       integer(c_int) :: answer
     end function
     function mp_autocast_op(policy, op_type, input_dtype, count, cast_to, &
@@ -1683,11 +1693,11 @@ module mpcore_c
       type(mp_graph_memory_t), intent(inout) :: memory
       integer(c_int) :: answer
     end function
-    function mp_graph_explain(graph, form, text, bytes) result(answer) bind(c, &
+    function mp_graph_explain(graph, format, text, bytes) result(answer) bind(c, &
       name="mp_graph_explain")
       import
       type(c_ptr), value :: graph, text, bytes
-      integer(c_int), value :: form
+      integer(c_int), value :: format
       integer(c_int) :: answer
     end function
     function mp_graph_describe(graph, text, bytes) result(answer) bind(c, &
@@ -1862,18 +1872,18 @@ contains
     if (mp_step_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  function mp_autocast_config_default(low) result(answer)
-    integer(c_int), value :: low
+  function mp_autocast_config_default(dtype_low) result(answer)
+    integer(c_int), value :: dtype_low
     type(mp_autocast_config_t) :: answer
     if (mp_autocast_config_init(answer, c_sizeof(answer), &
-      low) /= MP_SUCCESS) answer%struct_size = 0
+      dtype_low) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  function mp_autocast_scaler_default(low) result(answer)
-    integer(c_int), value :: low
+  function mp_autocast_scaler_default(dtype_low) result(answer)
+    integer(c_int), value :: dtype_low
     type(mp_scaler_config_t) :: answer
     if (mp_autocast_scaler_init(answer, c_sizeof(answer), &
-      low) /= MP_SUCCESS) answer%struct_size = 0
+      dtype_low) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   function mp_xent_desc_default(rows, classes, dtype) result(answer)

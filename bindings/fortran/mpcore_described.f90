@@ -7,14 +7,17 @@ module mpcore_described
   private
   public :: mp_described, mp_attribute
 
-  !> A named number, an attribute of an operation.
+  !> An attribute of an operation: an integer, a real number, or a list of integers.
   type :: mp_attribute
     character(32) :: name
-    real(c_double) :: value
+    integer(c_int) :: kind
+    integer(c_int64_t) :: int_value = 0
+    real(c_double) :: float_value = 0
+    integer(c_int64_t), allocatable :: ints(:)
   end type
 
   interface mp_attribute
-    module procedure whole_attribute, real_attribute
+    module procedure int_attribute, int64_attribute, float_attribute, double_attribute, ints_attribute
   end interface
 
   !> Number of elements bound to an input; 0: not bound.
@@ -55,20 +58,45 @@ module mpcore_described
 
 contains
 
-  function whole_attribute(name, value) result(it)
+  function int_attribute(name, value) result(it)
     character(*), intent(in) :: name
     integer, intent(in) :: value
     type(mp_attribute) :: it
-    it%name = name
-    it%value = value
+    it = int64_attribute(name, int(value, c_int64_t))
   end function
 
-  function real_attribute(name, value) result(it)
+  function int64_attribute(name, value) result(it)
+    character(*), intent(in) :: name
+    integer(c_int64_t), intent(in) :: value
+    type(mp_attribute) :: it
+    it%name = name
+    it%kind = MP_ATTRIBUTE_KIND_INT
+    it%int_value = value
+  end function
+
+  function float_attribute(name, value) result(it)
     character(*), intent(in) :: name
     real(c_float), intent(in) :: value
     type(mp_attribute) :: it
+    it = double_attribute(name, real(value, c_double))
+  end function
+
+  function double_attribute(name, value) result(it)
+    character(*), intent(in) :: name
+    real(c_double), intent(in) :: value
+    type(mp_attribute) :: it
     it%name = name
-    it%value = value
+    it%kind = MP_ATTRIBUTE_KIND_FLOAT
+    it%float_value = value
+  end function
+
+  function ints_attribute(name, values) result(it)
+    character(*), intent(in) :: name
+    integer, intent(in) :: values(:)
+    type(mp_attribute) :: it
+    it%name = name
+    it%kind = MP_ATTRIBUTE_KIND_INTS
+    it%ints = values
   end function
 
   ! ---------------------------------------------------------------- describing
@@ -202,29 +230,40 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(shared_network), pointer :: it ! as in input
     type(strings), target :: text
-    type(mp_graph_attribute_t), allocatable :: pairs(:)
+    type(mp_graph_attribute_t), allocatable :: given(:)
+    integer(c_int64_t), allocatable, target :: lists(:) !< elements of all lists
     integer(c_int32_t), target :: read_tensors(size(inputs) + 1), numbers(size(outputs) + 1)
     integer(c_int64_t) :: first_of_op, first_of_name
     integer(c_int64_t), allocatable :: first(:)
     integer(c_int) :: status
-    integer :: i, count
+    integer :: i, used, count
     count = 0
     if (present(attributes)) count = size(attributes)
-    allocate (pairs(count + 1), first(count))
+    allocate (given(count + 1), first(count))
     first_of_op = text%add(op)
     first_of_name = text%add(name)
+    used = 1
     do i = 1, count
       first(i) = text%add(attributes(i)%name)
+      if (allocated(attributes(i)%ints)) used = used + size(attributes(i)%ints)
     end do
+    allocate (lists(used))
+    used = 0
     do i = 1, count ! addresses, after the last reallocation of the text
-      pairs(i)%name = text%address(first(i))
-      pairs(i)%value = attributes(i)%value
+      given(i)%name = text%address(first(i))
+      given(i)%kind = attributes(i)%kind
+      given(i)%int_value = attributes(i)%int_value
+      given(i)%float_value = attributes(i)%float_value
+      if (.not. allocated(attributes(i)%ints)) cycle
+      given(i)%count = size(attributes(i)%ints)
+      lists(used + 1:used + given(i)%count) = attributes(i)%ints(given(i)%count:1:-1) ! order of C
+      given(i)%ints = c_loc(lists(used + 1))
+      used = used + given(i)%count
     end do
-    if (op == 'Reshape') pairs(:count) = pairs(count:1:-1)
     read_tensors = [inputs - 1, 0]
     numbers = -1
     status = mp_graph_add_node(net%handle(), text%address(first_of_op), text%address(first_of_name), c_loc(read_tensors), &
-                           size(inputs), pairs(1), count, numbers(1), size(outputs))
+                           size(inputs), given(1), count, numbers(1), size(outputs))
     outputs = numbers(:size(outputs)) + 1
     call mp_check(status, stat, errmsg)
     if (status /= MP_SUCCESS) return

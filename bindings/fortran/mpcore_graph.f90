@@ -50,8 +50,8 @@ module mpcore_graph
     integer(c_int8_t), allocatable :: tensor_role(:), cluster_kind(:)
     integer(c_int16_t), allocatable :: node_flags(:)
     integer(c_int64_t), allocatable :: node_depth(:)
-    integer(c_int32_t), allocatable :: first_input(:), input_tensor(:), tensor_producer(:)
-    integer(c_int32_t), allocatable :: hidden_src(:), hidden_dst(:), first_member(:), member(:)
+    integer(c_int32_t), allocatable :: input_offsets(:), input_tensor(:), tensor_producer(:)
+    integer(c_int32_t), allocatable :: hidden_src(:), hidden_dst(:), member_offsets(:), member(:)
     real(c_float), allocatable :: tensor_amax(:)
   end type
 
@@ -306,7 +306,7 @@ contains
     lent%node_class = byte(graph%node_class%used())
     lent%node_flags = word(graph%node_flags%used())
     lent%node_depth = graph%node_depth%used()
-    lent%first_input = begins(graph%inputs_end)
+    lent%input_offsets = begins(graph%inputs_end)
     lent%input_tensor = indices(graph%input_tensor)
     lent%input_slot = byte(graph%input_slot%used())
     lent%tensor_producer = indices(graph%tensor_producer)
@@ -315,7 +315,7 @@ contains
     lent%tensor_role = byte(graph%tensor_role%used())
     lent%hidden_src = indices(graph%hidden_src)
     lent%hidden_dst = indices(graph%hidden_dst)
-    lent%first_member = begins(graph%members_end)
+    lent%member_offsets = begins(graph%members_end)
     lent%member = indices(graph%member)
     lent%cluster_kind = byte(graph%cluster_kind%used())
 
@@ -323,8 +323,8 @@ contains
     lent%raw%num_tensors = graph%tensor_dtype%count
     lent%raw%num_hidden_edges = graph%hidden_src%count
     lent%raw%num_clusters = graph%cluster_kind%count
-    lent%raw%first_input = c_loc(lent%first_input)
-    lent%raw%first_member = c_loc(lent%first_member)
+    lent%raw%input_offsets = c_loc(lent%input_offsets)
+    lent%raw%member_offsets = c_loc(lent%member_offsets)
     if (any(lent%node_class /= 0)) lent%raw%node_class = c_loc(lent%node_class)
     if (any(lent%node_flags /= 0)) lent%raw%node_flags = c_loc(lent%node_flags)
     if (any(lent%node_depth /= 0)) lent%raw%node_depth = c_loc(lent%node_depth)

@@ -306,17 +306,17 @@ contains
   end subroutine
 
   !> Explains the types of the operations; default format: MP_AUTOCAST_FORMAT_TEXT.
-  subroutine explain(net, report, form, stat, errmsg)
+  subroutine explain(net, report, format, stat, errmsg)
     class(mp_network), intent(in) :: net
     character(:), allocatable, intent(out) :: report
-    integer(c_int), intent(in), optional :: form
+    integer(c_int), intent(in), optional :: format
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: text(:)
     integer(c_size_t), target :: bytes
     integer(c_int) :: chosen, status
     chosen = MP_AUTOCAST_FORMAT_TEXT
-    if (present(form)) chosen = form
+    if (present(format)) chosen = format
     status = mp_graph_explain(net%handle(), chosen, c_null_ptr, c_loc(bytes))
     if (status == MP_SUCCESS) then
       allocate (text(bytes))

@@ -311,13 +311,15 @@ class Reader:
                 calls.append(call.name.name)
 
         Calls().visit(node.body)
+        self.takes_comment(node, lambda text: None)
+        if not any(name.startswith("mp_") for name in calls):
+            return  # a constructor of a small struct: the layers have natural forms for it
         init = next((f for f in self.model.functions if [f.name] == calls), None)
         if init is None:
             raise HeaderError(f"{node.coord}: {node.decl.name} should call one function")
         kind = node.decl.type
         inline = Inline(node.decl.name, kind_of(kind.type), params_of(kind), init.name)
         self.model.inlines.append(inline)
-        self.takes_comment(node, lambda text: None)
 
 
 def host_outputs(doc: str, more: str = "") -> set:

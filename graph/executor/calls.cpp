@@ -1,6 +1,5 @@
 // Implementation of mpcore/graph.h: validates arguments.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -123,41 +122,58 @@ void require_number(const Operation &op, uint32_t count, const graph::Count &all
              is_exact ? Message::Part("") : Message::Part(allowed.most));
 }
 
-void read_attribute(Node &node, const char *name, double value) {
-  const Operation &op = *node.operation;
-  const auto all = op.attributes();
-  const auto found = std::ranges::find(all, std::string_view(name), &graph::Attribute::name);
-  if (found == all.end())
-    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", op.type, ": attribute ", name,
-         " is unknown");
-  if (!(value >= found->least && value <= found->most))
-    fail_at(node, name, " = ", value, " is outside [", found->least, ", ", found->most, "]");
-  if (found->is_whole && value != std::floor(value))
-    fail_at(node, name, " = ", value, " must be an integer");
-  node.attributes[static_cast<size_t>(found - all.begin())] = value;
+template <class T>
+void require_range(const Node &node, const char *name, T value, T min, T max) {
+  if (!(value >= min && value <= max))
+    fail_at(node, name, " = ", value, " is outside [", min, ", ", max, "]");
 }
 
-void read_extent(Node &node, const char *name, double value) {
-  if (std::strcmp(name, "extent") != 0)
-    fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, ": attribute ", name,
-         " is unknown");
-  if (!(value >= -1 && value <= static_cast<double>(kMaxElements)) || value != std::floor(value))
-    fail_at(node, "extent = ", value, " must be -1 or the size of a dimension");
-  if (node.attributes.size() == MP_GRAPH_MAX_RANK)
-    fail_at(node, "number of extents exceeds ", MP_GRAPH_MAX_RANK);
-  node.attributes.push_back(value);
+/// Converts an attribute to its row; an INT is accepted for a FLOAT.
+graph::Value read_value(const Node &node, const graph::Attribute &row,
+                        const mp_graph_attribute_t &given) {
+  const bool is_widened =
+      row.kind == MP_ATTRIBUTE_KIND_FLOAT && given.kind == MP_ATTRIBUTE_KIND_INT;
+  if (given.kind != row.kind && !is_widened)
+    fail_at(node, "kind of ", given.name, " = ", given.kind, ": must be ", row.kind);
+  graph::Value value;
+  if (row.kind == MP_ATTRIBUTE_KIND_INT) {
+    value.integer = given.int_value;
+    require_range(node, given.name, value.integer, row.min_int, row.max_int);
+  } else if (row.kind == MP_ATTRIBUTE_KIND_FLOAT) {
+    value.real = is_widened ? static_cast<double>(given.int_value) : given.float_value;
+    require_range(node, given.name, value.real, row.min, row.max);
+  } else {
+    if (given.count > MP_GRAPH_MAX_RANK)
+      fail_at(node, given.name, " has ", given.count, " elements: exceeds ", MP_GRAPH_MAX_RANK);
+    if (given.count > 0 && given.ints == nullptr)
+      fail_at(node, "ints of ", given.name, " = NULL, but count = ", given.count);
+    value.integers.assign(given.ints, given.ints + given.count);
+    for (size_t i = 0; i < value.integers.size(); ++i)
+      require_range(node, Message(given.name, "[", i, "]").c_str(), value.integers[i], row.min_int,
+                    row.max_int);
+  }
+  return value;
 }
 
 void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_t count) {
-  if (count > 0) require_pointer(attributes, "attributes");
-  if (!node.operation->has_extents())
-    for (const graph::Attribute &attribute : node.operation->attributes())
-      node.attributes.push_back(attribute.initial);
+  const auto rows = node.operation->attributes();
+  for (const graph::Attribute &row : rows)
+    node.attributes.push_back({row.initial_int, row.initial, {}});
+  std::vector<bool> is_given(rows.size());
   for (uint32_t i = 0; i < count; ++i) {
-    MP_REQUIRE(attributes[i].name != nullptr, MP_ERROR_INVALID_ARGUMENT, "attributes[", i,
-               "].name = NULL");
-    const auto read = node.operation->has_extents() ? read_extent : read_attribute;
-    read(node, attributes[i].name, attributes[i].value);
+    const mp_graph_attribute_t given = read_element(attributes, i, "attributes");
+    MP_REQUIRE(given.name != nullptr, MP_ERROR_INVALID_ARGUMENT, "attributes[", i, "].name = NULL");
+    require_enum(given.kind, Message("attributes[", i, "].kind").c_str(), MP_ATTRIBUTE_KIND_INT,
+                 MP_ATTRIBUTE_KIND_FLOATS);
+    require_zero(given.reserved0, Message("attributes[", i, "].reserved0").c_str());
+    const auto row = std::ranges::find(rows, std::string_view(given.name), &graph::Attribute::name);
+    if (row == rows.end())
+      fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, ": attribute ",
+           given.name, " is unknown");
+    const auto index = static_cast<size_t>(row - rows.begin());
+    if (is_given[index]) fail_at(node, "attribute ", given.name, " must be given only once");
+    is_given[index] = true;
+    node.attributes[index] = read_value(node, *row, given);
   }
 }
 
@@ -447,14 +463,14 @@ mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memory) {
       __func__, [&] { mp::write_struct(memory, "memory", mp::require_compiled(graph).memory()); });
 }
 
-mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t form, char *text,
+mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t format, char *text,
                              size_t *bytes) {
   return mp::call(__func__, [&] {
     const mp::Executor &e = mp::require_compiled(graph);
-    mp::require_enum(form, "form", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
+    mp::require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
     MP_REQUIRE(graph->policy != nullptr, MP_ERROR_INVALID_ARGUMENT,
                "graph was compiled without mp_graph_set_autocast");
-    mp::write_text(e.reports()[static_cast<size_t>(form)], text, bytes);
+    mp::write_text(e.reports()[static_cast<size_t>(format)], text, bytes);
   });
 }
 

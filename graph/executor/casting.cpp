@@ -46,7 +46,7 @@ class Arrays {
     g.node_name = name_.data();
     g.node_flags = flags_.data();
     g.node_depth = depth_.data();
-    g.first_input = first_.data();
+    g.input_offsets = first_.data();
     g.input_tensor = input_.data();
     g.input_slot = input_slot_.data();
     g.tensor_producer = producer_.data();
@@ -101,7 +101,7 @@ void write_as_read(Graph &graph, Node &node) {
 /// Casts 16-bit inputs of the graph to fp32 for nodes that compute in fp32.  Autocast assigns no
 /// type to these inputs.
 void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
-  const mp_dtype_t low = policy != nullptr ? policy->policy.config.low : MP_DTYPE_NONE;
+  const mp_dtype_t low = policy != nullptr ? policy->policy.config.dtype_low : MP_DTYPE_NONE;
   const auto is_low_input = [&](const Input &input) {
     if (input.tensor == kNone) return false;
     const Tensor &t = graph.tensor(input.tensor);
@@ -137,13 +137,13 @@ Reports rewrite(Graph &graph, mp_autocast_t policy, mp_context_t context) {
   require_success(mp_autocast_rewrite(policy, context, &view, &result));
 
   Reports reports;
-  for (const auto form :
+  for (const auto format :
        {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT}) {
     size_t bytes = 0;
-    require_success(mp_autocast_explain(policy, &view, &result, form, nullptr, &bytes));
-    std::string &report = reports[form];
+    require_success(mp_autocast_explain(policy, &view, &result, format, nullptr, &bytes));
+    std::string &report = reports[format];
     report.resize(bytes);
-    require_success(mp_autocast_explain(policy, &view, &result, form, report.data(), &bytes));
+    require_success(mp_autocast_explain(policy, &view, &result, format, report.data(), &bytes));
     report.resize(bytes - 1);
   }
 

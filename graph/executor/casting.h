@@ -8,8 +8,8 @@
 
 namespace mp::graph {
 
-/// Reports of mp_autocast_explain, by mp_autocast_format_t.
-using Reports = std::array<std::string, 3>;
+/// Reports of mp_autocast_explain, indexed by mp_autocast_format_t.
+using Reports = std::array<std::string, MP_AUTOCAST_FORMAT_DOT + 1>;
 
 /// Assigns a type to every node and tensor.  One rewrite covers forward and backward nodes, so the
 /// types of gradients follow from the same rules.

@@ -51,6 +51,13 @@ struct Input {
   bool reads_copy = false;  ///< reads the copy in the other type
 };
 
+/// Value of an attribute; its kind selects the member.
+struct Value {
+  int64_t integer = 0;
+  double real = 0.0;
+  std::vector<int64_t> integers;
+};
+
 /// Operations fused into a product.
 struct Fused {
   mp_activation_t activation = MP_ACT_NONE;
@@ -66,7 +73,7 @@ struct Node {
   std::string name;
   std::vector<Input> inputs;
   std::vector<int32_t> outputs;
-  std::vector<double> attributes;  ///< in the order of Operation::attributes(); extents of Reshape
+  std::vector<Value> attributes;  ///< in the order of Operation::attributes()
   bool is_backward = false;
   bool is_deferred = false;  ///< forward node that depends on the loss (phases.h)
   int32_t number = 0;  ///< earlier mp_graph_add_node calls; backward: those of its forward node

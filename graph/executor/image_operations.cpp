@@ -10,24 +10,24 @@ namespace {
 // ---------------------------------------------------------------------------- pools
 
 constexpr Attribute kPool[] = {
-    {"window", 2, 1, kMaxWhole, true}, {"stride", 0, 0, kMaxWhole, true},
-    {"pad", 0, 0, kMaxWhole, true},    {"dilation", 1, 1, kMaxWhole, true},
-    {"ceil_mode", 0, 0, 1, true},      {"include_pad", 0, 0, 1, true}};
+    integer("window", 2, 1, kMaxInt32), integer("stride", 0, 0, kMaxInt32),
+    integer("pad", 0, 0, kMaxInt32),    integer("dilation", 1, 1, kMaxInt32),
+    integer("ceil_mode", 0, 0, 1),      integer("include_pad", 0, 0, 1)};
 constexpr std::span<const Attribute> kMaxPool{kPool, 5};
 
 /// @param x  shape of the input
 mp_pool2d_desc_t pool_desc(const Node &n, const Extent &x, bool is_max, mp_dtype_t dtype) {
-  const auto window = static_cast<int32_t>(n.attributes[0]);
-  const auto stride = static_cast<int32_t>(n.attributes[1]);
-  const mp_pool_mode_t mode = is_max                 ? MP_POOL_MAX
-                              : n.attributes[5] != 0 ? MP_POOL_AVG_INCLUDE_PAD
-                                                     : MP_POOL_AVG_EXCLUDE_PAD;
+  const auto window = narrow(n.attributes[0].integer);
+  const auto stride = narrow(n.attributes[1].integer);
+  const mp_pool_mode_t mode = is_max                         ? MP_POOL_MAX
+                              : n.attributes[5].integer != 0 ? MP_POOL_AVG_INCLUDE_PAD
+                                                             : MP_POOL_AVG_EXCLUDE_PAD;
   mp_pool2d_desc_t d = mp_pool2d_desc_default(mode, narrow(x[0]), narrow(x[1]), narrow(x[2]),
                                               narrow(x[3]), window, window, dtype);
   if (stride != 0) d.stride_h = d.stride_w = stride;
-  d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = static_cast<int32_t>(n.attributes[2]);
-  d.dilation_h = d.dilation_w = static_cast<int32_t>(n.attributes[3]);
-  if (n.attributes[4] != 0) d.flags |= MP_POOL_FLAG_CEIL;
+  d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = narrow(n.attributes[2].integer);
+  d.dilation_h = d.dilation_w = narrow(n.attributes[3].integer);
+  if (n.attributes[4].integer != 0) d.flags |= MP_POOL_FLAG_CEIL;
   return d;
 }
 
@@ -45,7 +45,7 @@ class Pool final : public Operation {
     int32_t p = 0, q = 0;
     if (mp_pool2d_get_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
     if (p == 0 || q == 0)
-      fail_at(n, "window = ", n.attributes[0],
+      fail_at(n, "window = ", n.attributes[0].integer,
               " exceeds the padded height or width of x = ", x.name);
     set_extent(g, n, 0, {x.extent[0], p, q, x.extent[3]});
   }
@@ -93,8 +93,7 @@ class PoolGrad final : public BackwardOperation {
 
 // ---------------------------------------------------------------------------- BatchNorm
 
-constexpr Attribute kBatchNorm[] = {{"epsilon", 1e-5, 0, 1e30, false},
-                                    {"momentum", 0.1, 0, 1, false}};
+constexpr Attribute kBatchNorm[] = {real("epsilon", 1e-5, 0, 1e30), real("momentum", 0.1, 0, 1)};
 
 enum : size_t { kX, kGamma, kBeta, kMean, kVariance };            // inputs, forward
 enum : size_t { kY, kSavedMean, kSavedInvStd };                   // outputs, forward
@@ -104,8 +103,8 @@ enum : size_t { kSavedMeanIn = 3, kSavedInvStdIn = 4, kDy = 5 };  // inputs, bac
 mp_batchnorm_desc_t batch_norm_desc(const Node &n, const Tensor &x) {
   mp_batchnorm_desc_t d = mp_batchnorm_desc_default(x.rows(), narrow(x.columns()), n.dtype);
   d.activation = n.fused.activation;
-  d.epsilon = static_cast<float>(n.attributes[0]);
-  d.momentum = static_cast<float>(n.attributes[1]);
+  d.epsilon = static_cast<float>(n.attributes[0].real);
+  d.momentum = static_cast<float>(n.attributes[1].real);
   return d;
 }
 

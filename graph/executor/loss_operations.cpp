@@ -10,9 +10,9 @@ namespace mp::graph {
 
 namespace {
 
-constexpr Attribute kXent[] = {{"weight", 1, -3e38, 3e38, false},
-                               {"label_smoothing", 0, 0, 0.99999994, false},
-                               {"ignore_label", -100, -2147483648.0, kMaxWhole, true}};
+constexpr Attribute kXent[] = {real("weight", 1, -3e38, 3e38),
+                               real("label_smoothing", 0, 0, 0.99999994),
+                               integer("ignore_label", -100, -kMaxInt32 - 1, kMaxInt32)};
 
 enum : size_t { kLogits, kLabels };           // inputs
 enum : size_t { kLoss, kRowLoss, kCorrect };  // outputs
@@ -23,9 +23,9 @@ void emit_xent(Emitter &e, const Node &n, const Node &forward, Place dlogits) {
   const Tensor &logits = g.in(n, kLogits);
   const mp_dtype_t dtype = g.dtype_read(n.inputs[kLogits]);
   mp_xent_desc_t desc = mp_xent_desc_default(logits.rows(), logits.columns(), dtype);
-  desc.weight = static_cast<float>(n.attributes[0]);
-  desc.label_smoothing = static_cast<float>(n.attributes[1]);
-  desc.ignore_label = static_cast<int32_t>(n.attributes[2]);
+  desc.weight = static_cast<float>(n.attributes[0].real);
+  desc.label_smoothing = static_cast<float>(n.attributes[1].real);
+  desc.ignore_label = narrow(n.attributes[2].integer);
   const bool is_backward = n.is_backward;
   const Place x = e.in(n, kLogits), labels = e.in(n, kLabels), loss = e.out(forward, kLoss),
               row_loss = e.out(forward, kRowLoss), correct = e.out(forward, kCorrect);
@@ -102,7 +102,7 @@ class SoftmaxXentGrad final : public BackwardOperation {
 
 // ---------------------------------------------------------------------------- element-wise losses
 
-constexpr Attribute kElements[] = {{"weight", 1, -3e38, 3e38, false}};
+constexpr Attribute kElements[] = {real("weight", 1, -3e38, 3e38)};
 
 enum : size_t { kPrediction, kTarget, kWeight };  // inputs; the only output is kLoss
 
@@ -123,7 +123,7 @@ void emit_elements(Emitter &e, const Node &n, const Node &forward, mp_loss_kind_
   mp_loss_desc_t desc =
       mp_loss_desc_default(kind, g.in(n, kPrediction).numel(), g.dtype_read(n.inputs[kPrediction]));
   desc.dtype_target = g.dtype_read(n.inputs[kTarget]);
-  desc.weight = static_cast<float>(n.attributes[0]);
+  desc.weight = static_cast<float>(n.attributes[0].real);
   size_t bytes = 0;
   require_success(mp_loss_workspace_size(e.context(), &desc, &bytes));
   e.needs_workspace(bytes);

@@ -18,10 +18,21 @@ class Emitter;
 
 struct Attribute {
   std::string_view name;
-  double initial;
-  double least, most;
-  bool is_whole;
+  mp_attribute_kind_t kind;
+  int64_t initial_int, min_int, max_int;  ///< INT, and limits of the elements of INTS
+  double initial, min, max;               ///< FLOAT
 };
+
+constexpr Attribute integer(std::string_view name, int64_t initial, int64_t min, int64_t max) {
+  return {name, MP_ATTRIBUTE_KIND_INT, initial, min, max, 0, 0, 0};
+}
+constexpr Attribute real(std::string_view name, double initial, double min, double max) {
+  return {name, MP_ATTRIBUTE_KIND_FLOAT, 0, 0, 0, initial, min, max};
+}
+/// List of at most MP_GRAPH_MAX_RANK elements, empty by default.
+constexpr Attribute integers(std::string_view name, int64_t min, int64_t max) {
+  return {name, MP_ATTRIBUTE_KIND_INTS, 0, min, max, 0, 0, 0};
+}
 
 /// Allowed number of inputs or outputs.
 struct Count {
@@ -76,24 +87,15 @@ class Operation {
   virtual mp_activation_t activation(const Node &) const { return MP_ACT_NONE; }
   /// Returns whether the output is the input with another shape.
   virtual bool is_view() const { return false; }
-  /// Returns whether the attributes are a list of extents.
-  virtual bool has_extents() const { return false; }
   /// Returns whether the first output has the type in which the node reads its first input.
   virtual bool writes_as_it_reads() const { return false; }
-
- protected:
-  /// Returns the value of an attribute of a node.
-  double attribute(const Node &node, std::string_view name) const;
-  int32_t whole(const Node &node, std::string_view name) const {
-    return static_cast<int32_t>(attribute(node, name));
-  }
 };
 
 /// Index of an input or output that an operation does not have.
 constexpr size_t kAbsent = ~size_t{0};
 
 /// Largest 32-bit integer attribute.
-constexpr double kMaxWhole = 2147483647;
+constexpr int64_t kMaxInt32 = 2147483647;
 
 /// Returns nullptr for unknown operations and for those of the backward pass.
 const Operation *find_operation(std::string_view type);

@@ -38,12 +38,6 @@ const Operation &operation(std::string_view type) {
   return *found;
 }
 
-double Operation::attribute(const Node &node, std::string_view name) const {
-  const auto all = attributes();
-  const auto found = std::ranges::find(all, name, &Attribute::name);
-  return node.attributes[static_cast<size_t>(found - all.begin())];
-}
-
 void BackwardOperation::infer(Graph &graph, const Node &node) const {
   for (const int32_t output : node.outputs)
     if (output != kNone && graph.tensor(output).gradient_of != kNone)

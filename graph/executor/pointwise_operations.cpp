@@ -33,7 +33,7 @@ constexpr Kind kKinds[] = {{"Relu", "ReluGrad", MP_ACT_RELU, MP_ACT_DRELU, true}
                            {"Sigmoid", "SigmoidGrad", MP_ACT_SIGMOID, MP_ACT_DSIGMOID, false},
                            {"Tanh", "TanhGrad", MP_ACT_TANH, MP_ACT_DTANH, false}};
 
-constexpr Attribute kErf[] = {{"erf", 0, 0, 1, true}};
+constexpr Attribute kErf[] = {integer("erf", 0, 0, 1)};
 
 std::span<const Attribute> attributes_of(const Kind &kind) {
   return kind.activation == MP_ACT_GELU ? kErf : std::span<const Attribute>();
@@ -41,7 +41,7 @@ std::span<const Attribute> attributes_of(const Kind &kind) {
 
 /// GELU with erf has separate enumerators.
 bool is_erf(const Node &n) {
-  return !n.attributes.empty() && n.attributes[0] != 0;
+  return !n.attributes.empty() && n.attributes[0].integer != 0;
 }
 
 class Activation final : public Operation {
@@ -193,19 +193,22 @@ class BiasAdd final : public Operation {
 
 // ---------------------------------------------------------------------------- Reshape
 
+constexpr Attribute kReshape[] = {integers("extent", -1, int64_t{1} << 48)};
+
 class Reshape final : public Operation {
  public:
   Reshape() : Operation("Reshape", {1, 1}, {1, 1}) {}
   bool is_view() const override { return true; }
-  bool has_extents() const override { return true; }
+  std::span<const Attribute> attributes() const override { return kReshape; }
 
   void infer(Graph &g, const Node &n) const override {
     const Tensor &x = require_floats(g, n, 0, "x");
+    const std::vector<int64_t> &given = n.attributes[0].integers;
     Extent y;
     int64_t known = 1;
-    size_t open = n.attributes.size();
-    for (size_t i = 0; i < n.attributes.size(); ++i) {
-      auto extent = static_cast<int64_t>(n.attributes[i]);
+    size_t open = given.size();
+    for (size_t i = 0; i < given.size(); ++i) {
+      int64_t extent = given[i];
       if (extent == 0) {
         if (i >= x.extent.size())
           fail_at(n, "extent ", i, " = 0, but x = ", x.name, " has only ", x.extent.size(),
@@ -213,7 +216,7 @@ class Reshape final : public Operation {
         extent = x.extent[i];
       }
       if (extent == -1) {
-        if (open != n.attributes.size())
+        if (open != given.size())
           fail_at(n, "extents ", open, " and ", i, " = -1: at most one extent can be -1");
         open = i;
       }

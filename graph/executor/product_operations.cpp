@@ -84,7 +84,11 @@ uint8_t slot_of_bias_grad(size_t output) {
 
 // ---------------------------------------------------------------------------- Linear
 
-constexpr Attribute kLinear[] = {{"transposed", 0, 0, 1, true}};
+constexpr Attribute kLinear[] = {integer("transposed", 0, 0, 1)};
+
+bool is_transposed(const Node &n) {
+  return n.attributes[0].integer != 0;
+}
 
 class Linear final : public Operation {
  public:
@@ -97,9 +101,8 @@ class Linear final : public Operation {
   void infer(Graph &g, const Node &n) const override {
     const Tensor &x = require_floats(g, n, 0, "x");
     const Tensor &w = require_floats(g, n, 1, "w", 2);
-    const bool is_transposed = attribute(n, "transposed") != 0;
-    const int64_t in = w.extent[is_transposed ? 1 : 0];
-    const int64_t out = w.extent[is_transposed ? 0 : 1];
+    const int64_t in = w.extent[is_transposed(n) ? 1 : 0];
+    const int64_t out = w.extent[is_transposed(n) ? 0 : 1];
     if (x.columns() != in)
       fail_at(n, "x = ", x.name, " has ", x.columns(), " features, but w = ", w.name, " expects ",
               in);
@@ -118,7 +121,7 @@ class Linear final : public Operation {
     const Tensor &y = e.graph().out(n, 0);
     mp_gemm_desc_t desc =
         mp_gemm_desc_default(y.rows(), y.columns(), e.graph().in(n, 0).columns(), n.dtype, y.dtype);
-    if (attribute(n, "transposed") != 0) {
+    if (is_transposed(n)) {
       desc.op_b = MP_OP_T;
       desc.ld_b = desc.k;
     }
@@ -138,7 +141,7 @@ class LinearBackpropInput final : public BackwardOperation {
     const Tensor &dx = e.graph().out(n, 0);
     mp_gemm_desc_t desc = mp_gemm_desc_default(dx.rows(), dx.columns(),
                                                e.graph().in(n, 0).columns(), n.dtype, dx.dtype);
-    if (attribute(n, "transposed") == 0) {
+    if (!is_transposed(n)) {
       desc.op_b = MP_OP_T;
       desc.ld_b = desc.k;
     }
@@ -158,8 +161,7 @@ class LinearBackpropWeight final : public BackwardOperation {
   void emit(Emitter &e, const Node &n) const override {
     if (n.has_output(1)) emit_row_sum(e, n, 1, 1);
     if (!n.has_output(0)) return;
-    const bool is_transposed = attribute(n, "transposed") != 0;
-    const size_t a = is_transposed ? 1 : 0;
+    const size_t a = is_transposed(n) ? 1 : 0;
     const Tensor &dw = e.graph().out(n, 0);
     mp_gemm_desc_t desc = mp_gemm_desc_default(dw.extent[0], dw.extent[1],
                                                e.graph().in(n, 0).rows(), n.dtype, dw.dtype);
@@ -181,10 +183,9 @@ class BiasAddGrad final : public BackwardOperation {
 
 // ---------------------------------------------------------------------------- Conv2D
 
-constexpr Attribute kConv[] = {{"stride", 1, 1, kMaxWhole, true},
-                               {"pad", 0, 0, kMaxWhole, true},
-                               {"dilation", 1, 1, kMaxWhole, true},
-                               {"groups", 1, 1, kMaxWhole, true}};
+constexpr Attribute kConv[] = {integer("stride", 1, 1, kMaxInt32), integer("pad", 0, 0, kMaxInt32),
+                               integer("dilation", 1, 1, kMaxInt32),
+                               integer("groups", 1, 1, kMaxInt32)};
 
 using ConvCall = mp_status_t (*)(mp_context_t, const mp_conv2d_desc_t *, const void *, const void *,
                                  void *, const mp_epilogue_t *, void *, size_t, mp_stream_t);
@@ -205,7 +206,7 @@ void emit_conv(Emitter &e, const Node &n, const char *name, ConvCall call, mp_co
 
 /// Attributes that the three passes share.
 struct ConvShape {
-  double stride, pad, dilation, groups;
+  int64_t stride, pad, dilation, groups;
 
   mp_conv2d_desc_t desc(const Extent &x, const Extent &filter, mp_dtype_t dtype,
                         mp_dtype_t dtype_out) const {
@@ -213,16 +214,17 @@ struct ConvShape {
         mp_conv2d_desc_default(narrow(x[0]), narrow(x[1]), narrow(x[2]), narrow(x[3]),
                                narrow(filter[0]), narrow(filter[1]), narrow(filter[2]), dtype);
     d.dtype_out = dtype_out;
-    d.stride_h = d.stride_w = static_cast<int32_t>(stride);
-    d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = static_cast<int32_t>(pad);
-    d.dilation_h = d.dilation_w = static_cast<int32_t>(dilation);
-    d.groups = static_cast<int32_t>(groups);
+    d.stride_h = d.stride_w = narrow(stride);
+    d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = narrow(pad);
+    d.dilation_h = d.dilation_w = narrow(dilation);
+    d.groups = narrow(groups);
     return d;
   }
 };
 
 ConvShape conv_shape(const Node &n) {
-  return {n.attributes[0], n.attributes[1], n.attributes[2], n.attributes[3]};
+  return {n.attributes[0].integer, n.attributes[1].integer, n.attributes[2].integer,
+          n.attributes[3].integer};
 }
 
 int64_t filter_depth(const Tensor &filter) {
@@ -241,7 +243,7 @@ class Conv2D final : public Operation {
     const Tensor &x = require_floats(g, n, 0, "x", 4);
     const Tensor &filter = require_floats(g, n, 1, "w", 4);
     for (const Tensor *const t : {&x, &filter}) require_narrow(n, *t);
-    const auto groups = static_cast<int64_t>(attribute(n, "groups"));
+    const int64_t groups = conv_shape(n).groups;
     if (filter.extent[3] * groups != x.extent[3])
       fail_at(n, "x = ", x.name, " has ", x.extent[3], " channels, but w = ", filter.name,
               " expects ", filter.extent[3], " in each of ", groups, " groups");

@@ -7,7 +7,7 @@ namespace mp::graph {
 
 namespace {
 
-constexpr Attribute kRnn[] = {{"relu", 0, 0, 1, true}};
+constexpr Attribute kRnn[] = {integer("relu", 0, 0, 1)};
 
 /// Inputs of a cell in the order of its node; only LSTM has c0.
 struct Inputs {
@@ -43,7 +43,7 @@ constexpr Cell kPlain = {"RNN", "RNNGrad", MP_RNN_TANH, 1, kOtherInputs, 2};
 mp_rnn_desc_t rnn_desc(const Cell &cell, const Node &n, const Graph &g, mp_dtype_t dtype_dw) {
   const Extent &x = g.in(n, Inputs::x).extent;
   const int64_t hidden = g.in(n, Inputs::w_hh).extent[1];
-  const bool is_relu = cell.kind == MP_RNN_TANH && n.attributes[0] != 0;
+  const bool is_relu = cell.kind == MP_RNN_TANH && n.attributes[0].integer != 0;
   mp_rnn_desc_t d = mp_rnn_desc_default(is_relu ? MP_RNN_RELU : cell.kind, narrow(x[0]),
                                         narrow(x[1]), narrow(x[2]), narrow(hidden), n.dtype);
   d.dtype_dw = dtype_dw;

@@ -67,16 +67,16 @@ class EmbeddingGrad final : public BackwardOperation {
 
 // ---------------------------------------------------------------------------- Dropout
 
-constexpr Attribute kDropout[] = {{"p", 0.5, 0, 0.99999994, false},
-                                  {"seed", 0, 0, 9007199254740992.0, true}};
+constexpr Attribute kDropout[] = {real("p", 0.5, 0, 0.99999994),
+                                  integer("seed", 0, INT64_MIN, INT64_MAX)};
 
 /// Difference between the seeds of consecutive nodes (mpcore/graph.h).
 constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;
 
 void emit_dropout(Emitter &e, const Node &n) {
-  mp_dropout_desc_t desc = mp_dropout_desc_default(e.graph().out(n, 0).numel(),
-                                                   static_cast<float>(n.attributes[0]), n.dtype);
-  desc.seed = static_cast<uint64_t>(n.attributes[1]);
+  mp_dropout_desc_t desc = mp_dropout_desc_default(
+      e.graph().out(n, 0).numel(), static_cast<float>(n.attributes[0].real), n.dtype);
+  desc.seed = static_cast<uint64_t>(n.attributes[1].integer);
   const uint64_t own_seed = desc.seed + kSeedStep * static_cast<uint64_t>(n.number);
   const Place x = e.in(n, 0), offset = e.in(n, 1), y = e.out(n, 0), steps = e.steps();
   const size_t pass = phase_of(e.graph(), n) == Phase::forward ? 0 : 1;

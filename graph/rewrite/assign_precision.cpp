@@ -45,7 +45,7 @@ PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast
     sweep();
   } else {
     between_allow();
-    if (policy_.config.low == MP_BF16) follow_allow();
+    if (policy_.config.dtype_low == MP_BF16) follow_allow();
     clear_next_to_low();
   }
   revert_unsupported();

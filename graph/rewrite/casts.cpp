@@ -6,7 +6,7 @@ Casts::Casts(const Policy &policy, const mp_autocast_graph_t &graph,
              const PrecisionAssignment &painting)
     : graph_(graph),
       painting_(painting),
-      low_(policy.config.low),
+      low_(policy.config.dtype_low),
       keeps_io_((policy.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0),
       emulates_((policy.config.flags & MP_AUTOCAST_FLAG_EMULATE) != 0) {
   count_readers();
@@ -117,7 +117,7 @@ void Casts::write(uint8_t *tensor_dtype, int32_t *input_cast, mp_autocast_cast_t
     for (int32_t t = 0; t < num_tensors; t++) tensor_dtype[t] = static_cast<uint8_t>(dtype(t));
   if (input_cast != nullptr)
     for (int32_t i = 0; i < static_cast<int32_t>(graph_.num_nodes); i++)
-      for (int32_t j = graph_.first_input[i]; j < graph_.first_input[i + 1]; j++)
+      for (int32_t j = graph_.input_offsets[i]; j < graph_.input_offsets[i + 1]; j++)
         input_cast[j] = cast_of_input(i, j);
   if (casts == nullptr) return;
 

@@ -101,7 +101,7 @@ void PrecisionAssignment::absorb_casts() {
 
   std::vector<bool> is_clustered(graph_.num_nodes, false);
   const int32_t num_members =
-      graph_.num_clusters > 0 ? graph_.first_member[graph_.num_clusters] : 0;
+      graph_.num_clusters > 0 ? graph_.member_offsets[graph_.num_clusters] : 0;
   for (int32_t m = 0; m < num_members; m++)
     is_clustered[static_cast<size_t>(graph_.member[m])] = true;
 
@@ -135,7 +135,7 @@ void PrecisionAssignment::absorb_casts() {
   for (size_t next = 0; next < queue_.size(); next++) {
     const int32_t v = queue_[next];
     const int32_t node = vertices_.node(v);
-    for (int32_t j = graph_.first_input[node]; j < graph_.first_input[node + 1]; j++) {
+    for (int32_t j = graph_.input_offsets[node]; j < graph_.input_offsets[node + 1]; j++) {
       if (graph_.input_tensor[j] < 0 || vertices_.slots.of_input(j) != vertices_.slot(v)) continue;
       const int32_t cast = cast_of(graph_.input_tensor[j]);
       if (cast < 0) continue;

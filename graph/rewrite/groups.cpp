@@ -38,7 +38,7 @@ Groups::Groups(const mp_autocast_graph_t &graph, unsigned kinds) {
   std::vector<std::pair<int32_t, uint32_t>> clusters_of;  // node, cluster
   for (uint32_t c = 0; c < graph.num_clusters; c++) {
     if ((kinds & 1U << kind_of(graph, c)) == 0) continue;
-    for (int32_t m = graph.first_member[c]; m < graph.first_member[c + 1]; m++)
+    for (int32_t m = graph.member_offsets[c]; m < graph.member_offsets[c + 1]; m++)
       clusters_of.emplace_back(graph.member[m], c);
   }
   std::sort(clusters_of.begin(), clusters_of.end());

@@ -47,7 +47,7 @@ static_assert(std::is_sorted(std::begin(kNeverForced), std::end(kNeverForced)));
 }  // namespace
 
 mp_op_class_t ListedOp::op_class(mp_autocast_preset_t preset) const {
-  switch (letters[preset]) {
+  switch (letter(preset)) {
     case 'A':
       return MP_OP_CLASS_ALLOW;
     case 'I':

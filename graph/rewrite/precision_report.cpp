@@ -107,7 +107,7 @@ std::string_view word_of(mp_autocast_reason_t why) {
     case MP_AUTOCAST_REASON_KEPT:
       return "kept";
     case MP_AUTOCAST_REASON_OTHER_DEVICE:
-      return "elsewhere";
+      return "other_device";
     case MP_AUTOCAST_REASON_NO_KERNEL:
       return "no_kernel";
     case MP_AUTOCAST_REASON_NO_ALLOW_NEARBY:
@@ -279,8 +279,8 @@ std::string as_dot(const Rewritten &r) {
 
 }  // namespace
 
-std::string report(const Rewritten &rewritten, mp_autocast_format_t form) {
-  switch (form) {
+std::string report(const Rewritten &rewritten, mp_autocast_format_t format) {
+  switch (format) {
     case MP_AUTOCAST_FORMAT_JSON:
       return as_json(rewritten);
     case MP_AUTOCAST_FORMAT_DOT:

@@ -18,6 +18,6 @@ struct Rewritten {
   const Casts *casts;
 };
 
-std::string report(const Rewritten &rewritten, mp_autocast_format_t form);
+std::string report(const Rewritten &rewritten, mp_autocast_format_t format);
 
 }  // namespace mp::autocast

@@ -28,7 +28,7 @@ void PrecisionAssignment::sweep() {
     for (int32_t v = vertices_.of_node(node); v < vertices_.end_of_node(node); v++) {
       if (vertices_.slot(v) != slot) continue;
       set(v, kInside);
-      if (dtype != policy_.config.low) fp32_inputs[static_cast<size_t>(v)]++;
+      if (dtype != policy_.config.dtype_low) fp32_inputs[static_cast<size_t>(v)]++;
     }
   });
 

@@ -51,7 +51,8 @@ void Slots::move_statistics(const mp_autocast_graph_t &graph) {
     const FirstBatchNorm *const norm = first_batch_norm(graph, i);
     if (norm == nullptr) continue;
     awaits_data_output[i] = true;
-    for (int32_t j = graph.first_input[i] + norm->data_inputs; j < graph.first_input[i + 1]; j++)
+    for (int32_t j = graph.input_offsets[i] + norm->data_inputs; j < graph.input_offsets[i + 1];
+         j++)
       moved_input_[static_cast<size_t>(j)] = MP_AUTOCAST_SLOT_FP32;
   }
   for (uint32_t t = 0; t < graph.num_tensors; t++) {

@@ -75,12 +75,12 @@ class Vertices {
 template <class Visit>
 void for_each_input(const mp_autocast_graph_t &graph, const Visit &visit) {
   for (uint32_t i = 0; i < graph.num_nodes; i++)
-    for (int32_t j = graph.first_input[i]; j < graph.first_input[i + 1]; j++)
+    for (int32_t j = graph.input_offsets[i]; j < graph.input_offsets[i + 1]; j++)
       if (graph.input_tensor[j] >= 0) visit(static_cast<int32_t>(i), j, graph.input_tensor[j]);
 }
 
 inline int32_t num_inputs(const mp_autocast_graph_t &graph) {
-  return graph.num_nodes > 0 ? graph.first_input[graph.num_nodes] : 0;
+  return graph.num_nodes > 0 ? graph.input_offsets[graph.num_nodes] : 0;
 }
 
 inline bool is_fp32(const mp_autocast_graph_t &graph, int32_t tensor) {

@@ -26,8 +26,8 @@ extern "C" {
  *  Terms:
  *
  *  - **Low precision**: the 16-bit type of the policy, MP_FP16 or MP_BF16.
- *  - **Class**: the list that contains an operation, such as MP_OP_CLASS_ALLOW; determines whether it
- *    may run in low precision.
+ *  - **Class**: the list that contains an operation, such as MP_OP_CLASS_ALLOW; determines
+ *    whether it may run in low precision.
  *  - **Tensor**: has one producer, or comes from outside the graph, and any number of readers.
  *  - **Slot**: inputs and outputs of a node with the same slot share one type.  Most operations use
  *    only slot 0.
@@ -45,23 +45,23 @@ typedef enum mp_op_class {
   MP_OP_CLASS_ALLOW = 1,    /**< always low precision: numerically safe, and faster */
   MP_OP_CLASS_INFER =
       2, /**< low precision between low-precision nodes, except downstream of a DENY */
-  /** fp32.  Propagates downstream through MP_OP_CLASS_INFER nodes, and through MP_OP_CLASS_CLEAR nodes that
-   *  lead to another MP_OP_CLASS_INFER or MP_OP_CLASS_DENY. */
+  /** fp32.  Propagates downstream through MP_OP_CLASS_INFER nodes, and through MP_OP_CLASS_CLEAR
+   *  nodes that lead to another MP_OP_CLASS_INFER or MP_OP_CLASS_DENY. */
   MP_OP_CLASS_DENY = 3,
   MP_OP_CLASS_CLEAR = 4, /**< no numerical effect: takes the precision of its neighbors */
-  /** MP_AUTOCAST_PRESET_PYTORCH: low precision if all floating-point inputs are.  Other presets treat it
-   *  as MP_OP_CLASS_INFER. */
+  /** MP_AUTOCAST_PRESET_PYTORCH: low precision if all floating-point inputs are.  Other presets
+   *  treat it as MP_OP_CLASS_INFER. */
   MP_OP_CLASS_PROMOTE = 5
 } mp_op_class_t;
 
 /** Lists of operations and rules of propagation. */
 typedef enum mp_autocast_preset {
   /** Names of mpcore, ONNX, TensorFlow and PyTorch.  MP_OP_CLASS_ALLOW: products, convolutions,
-   *  attention, recurrent layers.  MP_OP_CLASS_INFER: batch norm.  MP_OP_CLASS_DENY: softmax, norms over a
-   *  row, losses, sums. */
-  MP_AUTOCAST_PRESET_DEFAULT = 0,
-  MP_AUTOCAST_PRESET_TENSORFLOW = 1,      /**< lists of TensorFlow 2.21 for fp16 */
-  MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 2, /**< lists of TensorFlow 2.21 for bf16 */
+   *  attention, recurrent layers.  MP_OP_CLASS_INFER: batch norm.  MP_OP_CLASS_DENY: softmax, norms
+   *  over a row, losses, sums. */
+  MP_AUTOCAST_PRESET_DEFAULT = 1,
+  MP_AUTOCAST_PRESET_TENSORFLOW = 2,      /**< lists of TensorFlow 2.21 for fp16 */
+  MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3, /**< lists of TensorFlow 2.21 for bf16 */
   /** Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
    *  of listed operations, such as cross_entropy and interpolate.  Unknown operations are
    *  MP_OP_CLASS_CLEAR.
@@ -69,21 +69,21 @@ typedef enum mp_autocast_preset {
    *  Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
    *  is MP_OP_CLASS_ALLOW, or if all its floating-point inputs are and no list requires fp32.
    *  MP_OP_CLASS_DENY does not propagate. */
-  MP_AUTOCAST_PRESET_PYTORCH = 3,
-  MP_AUTOCAST_PRESET_ONNX =
-      4 /**< names of ONNX; the block list of onnxconverter-common is unlisted */
+  MP_AUTOCAST_PRESET_PYTORCH = 4,
+  /** Names of ONNX; the block list of onnxconverter-common is unlisted. */
+  MP_AUTOCAST_PRESET_ONNX = 5
 } mp_autocast_preset_t;
 
 /** Override of all lists. */
 typedef enum mp_autocast_level {
-  MP_AUTOCAST_LEVEL_NORMAL = 0, /**< no override */
-  MP_AUTOCAST_LEVEL_INFER_AS_DENY =
-      1, /**< conservative: MP_OP_CLASS_INFER becomes MP_OP_CLASS_DENY */
-  MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY =
-      2, /**< all but MP_OP_CLASS_ALLOW become MP_OP_CLASS_UNLISTED */
+  MP_AUTOCAST_LEVEL_NORMAL = 1, /**< no override */
+  /** Conservative: MP_OP_CLASS_INFER becomes MP_OP_CLASS_DENY. */
+  MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2,
+  /** All but MP_OP_CLASS_ALLOW become MP_OP_CLASS_UNLISTED. */
+  MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 3,
   /** Low precision wherever possible, except constants, state and cross-entropies.  For tests;
    *  MP_FP16 only. */
-  MP_AUTOCAST_LEVEL_FORCE_ALL = 3
+  MP_AUTOCAST_LEVEL_FORCE_ALL = 4
 } mp_autocast_level_t;
 
 /** Bits of mp_autocast_config.flags. */
@@ -102,7 +102,7 @@ typedef enum mp_autocast_flags {
 typedef struct mp_autocast_config {
   uint32_t struct_size;
   mp_autocast_preset_t preset;
-  mp_dtype_t low; /**< MP_FP16 or MP_BF16 */
+  mp_dtype_t dtype_low; /**< MP_FP16 or MP_BF16 */
   mp_autocast_level_t level;
   uint32_t flags; /**< mp_autocast_flags_t, or-ed */
   /** Limit of |x|, >= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
@@ -114,24 +114,24 @@ typedef struct mp_autocast_config {
   int64_t depth_limit;
 } mp_autocast_config_t;
 
-/** Initializes a configuration: preset MP_AUTOCAST_PRESET_DEFAULT, level MP_AUTOCAST_LEVEL_NORMAL, no flags, no
- *  limits. */
+/** Initializes a configuration: preset MP_AUTOCAST_PRESET_DEFAULT, level MP_AUTOCAST_LEVEL_NORMAL,
+ *  no flags, no limits. */
 MP_API mp_status_t mp_autocast_config_init(mp_autocast_config_t *config, size_t struct_size,
-                                           mp_dtype_t low);
-static inline mp_autocast_config_t mp_autocast_config_default(mp_dtype_t low) {
+                                           mp_dtype_t dtype_low);
+static inline mp_autocast_config_t mp_autocast_config_default(mp_dtype_t dtype_low) {
   mp_autocast_config_t config;
-  mp_autocast_config_init(&config, sizeof config, low);
+  mp_autocast_config_init(&config, sizeof config, dtype_low);
   return config;
 }
 
-/** Initializes the loss scaler for `low`.  MP_FP16: MP_SCALER_PRESET_KERAS, which TensorFlow calls
- *  "dynamic".  MP_BF16 and MP_FP32: S = 1.
- *  @retval MP_ERROR_INVALID_ARGUMENT low is any other value */
+/** Initializes the loss scaler for `dtype_low`.  MP_FP16: MP_SCALER_PRESET_KERAS, which TensorFlow
+ *  calls "dynamic".  MP_BF16 and MP_FP32: S = 1.
+ *  @retval MP_ERROR_INVALID_ARGUMENT dtype_low is any other value */
 MP_API mp_status_t mp_autocast_scaler_init(mp_scaler_config_t *config, size_t struct_size,
-                                           mp_dtype_t low);
-static inline mp_scaler_config_t mp_autocast_scaler_default(mp_dtype_t low) {
+                                           mp_dtype_t dtype_low);
+static inline mp_scaler_config_t mp_autocast_scaler_default(mp_dtype_t dtype_low) {
   mp_scaler_config_t config;
-  mp_autocast_scaler_init(&config, sizeof config, low);
+  mp_autocast_scaler_init(&config, sizeof config, dtype_low);
   return config;
 }
 
@@ -139,13 +139,13 @@ static inline mp_scaler_config_t mp_autocast_scaler_default(mp_dtype_t low) {
  *  first use, so threads can share it. */
 typedef struct mp_autocast *mp_autocast_t;
 
-/** Creates a policy.  Unless MP_AUTOCAST_FLAG_NO_ENVIRONMENT is set, it reads environment variables:
+/** Creates a policy.  Reads environment variables unless MP_AUTOCAST_FLAG_NO_ENVIRONMENT is set:
  *
  *      MP_AUTOCAST=off|fp16|bf16
  *      MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
  *      MP_AUTOCAST_ALLOW_ADD=Op,Op     also INFER, DENY and CLEAR instead of ALLOW
  *      MP_AUTOCAST_ALLOW_REMOVE=Op,Op  likewise
- *      MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE=1
+ *      MP_AUTOCAST_IGNORE_PERFORMANCE=1
  *      MP_AUTOCAST_LOG=folder          each rewrite writes its lists, report and two pictures there
  *
  *  These variables override `config`; mp_autocast_set_class and mp_autocast_set_nodes override
@@ -173,8 +173,8 @@ MP_API mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const
 MP_API mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
                                          mp_op_class_t node_class);
 /** Returns the class of an operation, before the level is applied.  Names are case-sensitive.
- *  Returns MP_OP_CLASS_UNLISTED if the operation is unknown (with MP_AUTOCAST_PRESET_PYTORCH MP_OP_CLASS_CLEAR),
- *  or if op_type or policy is NULL. */
+ *  Returns MP_OP_CLASS_UNLISTED if the operation is unknown (with MP_AUTOCAST_PRESET_PYTORCH
+ *  MP_OP_CLASS_CLEAR), or if op_type or policy is NULL. */
 MP_API mp_op_class_t mp_autocast_get_class(mp_autocast_t policy, const char *op_type);
 
 /** Returns why autocast is disabled on a device, or NULL if it is enabled.
@@ -182,8 +182,8 @@ MP_API mp_op_class_t mp_autocast_get_class(mp_autocast_t policy, const char *op_
  *  Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
  *  requires Tensor Cores (sm_70), bf16 requires sm_80, and the host target has no faster 16-bit
  *  arithmetic.  This is not an error: mp_autocast_rewrite leaves the graph unchanged and logs one
- *  warning.  MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always disables
- *  autocast.
+ *  warning.  MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always
+ *  disables autocast.
  *  @param context         optional; NULL = no performance condition.
  *  @param disabled_reason  host, out: a clause in static storage; NULL = enabled. */
 MP_API mp_status_t mp_autocast_get_disabled_reason(mp_autocast_t policy, mp_context_t context,
@@ -229,9 +229,9 @@ typedef struct mp_autocast_graph {
   const char *const *node_name; /**< optional, for patterns and reports; elements may be NULL */
   const uint16_t *node_flags;   /**< optional: mp_node_flags_t, or-ed */
   const int64_t *node_depth;    /**< optional: terms of a sum, e.g. k of a GEMM; 0 = unknown */
-  /** Inputs of node i are [first_input[i], first_input[i + 1]); num_nodes + 1 values, the first
+  /** Inputs of node i are [input_offsets[i], input_offsets[i + 1]); num_nodes + 1 values, the first
    *  is 0. */
-  const int32_t *first_input;
+  const int32_t *input_offsets;
   const int32_t *input_tensor;    /**< tensor of each input; -1 = absent optional input */
   const uint8_t *input_slot;      /**< optional: slot of each input */
   const int32_t *tensor_producer; /**< node that writes the tensor; -1 = outside the graph */
@@ -244,14 +244,15 @@ typedef struct mp_autocast_graph {
   /** Hidden edges, e.g. through a container or through state: precision propagates from slot 0 of
    *  hidden_src[i] to slot 0 of hidden_dst[i] without a tensor of this graph. */
   const int32_t *hidden_src, *hidden_dst;
-  /** Clusters: members [first_member[i], first_member[i + 1]) have equal precision in slot 0;
+  /** Clusters: members [member_offsets[i], member_offsets[i + 1]) have equal precision in slot 0;
    *  num_clusters + 1 values, the first is 0. */
-  const int32_t *first_member;
+  const int32_t *member_offsets;
   const int32_t *member; /**< nodes of the clusters */
   /** Rule of each cluster, optional.  0, a container such as a list of tensors: fp32 if a member is
-   *  MP_OP_CLASS_DENY or downstream of one, or has MP_NODE_FLAG_KEEP_FP32, _ELSEWHERE or _NO_LOW; otherwise low
-   *  precision if any member is, regardless of classes.  1, a loop: low precision if all members
-   *  without MP_NODE_FLAG_BACK_EDGE are and the others can be; otherwise fp32. */
+   *  MP_OP_CLASS_DENY or downstream of one, or has MP_NODE_FLAG_KEEP_FP32, _OTHER_DEVICE or
+   *  _NO_LOW; otherwise low precision if any member is, regardless of classes.  1, a loop: low
+   *  precision if all members without MP_NODE_FLAG_BACK_EDGE are and the others can be; otherwise
+   *  fp32. */
   const uint8_t *cluster_kind;
 } mp_autocast_graph_t;
 
@@ -309,8 +310,8 @@ typedef enum mp_autocast_reason {
  *  Input j reads its tensor t as written, in type tensor_dtype[t], or the result of cast
  *  input_cast[j] if that is >= 0.  A tensor has at most one cast.
  *
- *  MP_AUTOCAST_FLAG_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the number
- *  of inputs:
+ *  MP_AUTOCAST_FLAG_EMULATE requires more casts; `casts` must have room for 2 num_tensors + the
+ *  number of inputs:
  *
  *  - All tensors stay MP_FP32.
  *  - Each tensor that is read, and written or read by a low-precision node, has one cast to low
@@ -348,9 +349,9 @@ MP_API mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t contex
 typedef enum mp_autocast_format {
   /** One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
    *  a summary. */
-  MP_AUTOCAST_FORMAT_TEXT = 0,
-  MP_AUTOCAST_FORMAT_JSON = 1,
-  MP_AUTOCAST_FORMAT_DOT = 2 /**< for Graphviz: low precision green, fp32 red, casts on the edges */
+  MP_AUTOCAST_FORMAT_TEXT = 1,
+  MP_AUTOCAST_FORMAT_JSON = 2,
+  MP_AUTOCAST_FORMAT_DOT = 3 /**< for Graphviz: low precision green, fp32 red, casts on the edges */
 } mp_autocast_format_t;
 
 /** Writes a report: the type of each node and the reason.
@@ -361,7 +362,7 @@ typedef enum mp_autocast_format {
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
 MP_API mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t *graph,
                                        const mp_autocast_result_t *result,
-                                       mp_autocast_format_t form, char *text, size_t *bytes);
+                                       mp_autocast_format_t format, char *text, size_t *bytes);
 
 /** Determines the casts of a single operation, for programs that execute eagerly:
  *

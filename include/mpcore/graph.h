@@ -28,7 +28,8 @@ extern "C" {
  *  ## Operations
  *
  *  Inputs and outputs are listed with their shapes; "..." is any number of dimensions and "?" marks
- *  an optional tensor.  Attributes follow with their defaults.
+ *  an optional tensor.  Attributes follow with their defaults: INT, or FLOAT where the default has a
+ *  decimal point (mp_attribute_kind_t).
  *
  *      Linear         x [... in], w [in out], b? [out] -> y [... out]
  *                       transposed = 0     1: w is [out in]
@@ -44,12 +45,12 @@ extern "C" {
  *      AvgPool        x [n h w c] -> y [n p q c]
  *                       attributes of MaxPool; include_pad = 0
  *      BatchNorm      x [... c], gamma? [c], beta? [c], mean [c], variance [c] -> y [... c]
- *                       epsilon = 1e-5, momentum = 0.1
+ *                       epsilon = 1.0e-5, momentum = 0.1
  *      Embedding      table [vocabulary width], indices [...] -> y [... width]
  *      Dropout        x, offset? [] -> y
  *                       p = 0.5, seed = 0
  *      Reshape        x -> y
- *                       extent             once per dimension of y: 0 = that of x at the same
+ *                       extent             INTS, one per dimension of y: 0 = that of x at the same
  *                                          position, -1 = computed from the others
  *      LSTM           x [batch steps in], w_ih, w_hh, b_ih?, b_hh?, h0? [batch hidden],
  *                     c0? [batch hidden], lengths? [batch]
@@ -57,9 +58,9 @@ extern "C" {
  *      GRU, RNN       inputs of LSTM without c0 -> y, h?
  *                       relu = 0           RNN only; 0: tanh, 1: ReLU
  *      SoftmaxXent    logits [... classes], labels [...] -> loss [], row_loss? [rows], correct?
- *                       weight = 1, label_smoothing = 0, ignore_label = -100
+ *                       weight = 1.0, label_smoothing = 0.0, ignore_label = -100
  *      MSE, L1, BCEWithLogits     prediction, target, weight? of equal shape -> loss []
- *                       weight = 1
+ *                       weight = 1.0
  *
  *  They are computed by mp_gemm, mp_conv2d_*, mp_pointwise, mp_pool2d_*, mp_batchnorm_*,
  *  mp_embedding_*, mp_dropout, mp_rnn_*, mp_softmax_xent and mp_loss (MP_LOSS_REDUCTION_MEAN).
@@ -82,7 +83,7 @@ extern "C" {
  *  Masks differ between nodes and between forward passes in training.  The offset of mp_dropout is
  *  the step of the graph: the number of previous forward passes in training, see
  *  mp_graph_get_step_sync.  Its seed is seed + n * 0x9E3779B97F4A7C15 modulo 2^64, where seed is
- *  the attribute and n the number of nodes created before this one.  Ranks of data-parallel
+ *  the attribute, read as uint64_t, and n the number of nodes created before this one.  Ranks of data-parallel
  *  training need different seeds.
  *
  *  If an offset is bound, mp_dropout gets that offset and the attribute unchanged; nodes with
@@ -129,11 +130,70 @@ MP_API mp_status_t mp_graph_add_parameter(mp_graph_t graph, const char *name, in
 MP_API mp_status_t mp_graph_add_state(mp_graph_t graph, const char *name, int32_t rank,
                                       const int64_t *extent, int32_t *tensor);
 
-/** Attribute of an operation.  Has no struct_size: 16 bytes in every version. */
+/** Type of an attribute. */
+typedef enum mp_attribute_kind {
+  MP_ATTRIBUTE_KIND_INT = 1,   /**< int_value, all 64 bits; also accepted for a FLOAT attribute */
+  MP_ATTRIBUTE_KIND_FLOAT = 2, /**< float_value */
+  MP_ATTRIBUTE_KIND_INTS = 3,  /**< count elements of ints */
+  MP_ATTRIBUTE_KIND_FLOATS = 4 /**< count elements of floats; no operation has such an attribute */
+} mp_attribute_kind_t;
+
+/** Attribute of an operation, e.g. from mp_graph_int.  Fields that `kind` does not select are not
+ *  read. */
 typedef struct mp_graph_attribute {
+  uint32_t struct_size; /**< equal for all elements of an array */
+  mp_attribute_kind_t kind;
   const char *name;
-  double value;
+  int64_t int_value;
+  double float_value;
+  const int64_t *ints;
+  const double *floats;
+  uint32_t count;
+  uint32_t reserved0; /**< must be 0 */
 } mp_graph_attribute_t;
+
+/** Returns an attribute of kind INT. */
+static inline mp_graph_attribute_t mp_graph_int(const char *name, int64_t value) {
+  mp_graph_attribute_t attribute;
+  MP_INIT_STRUCT(&attribute);
+  attribute.kind = MP_ATTRIBUTE_KIND_INT;
+  attribute.name = name;
+  attribute.int_value = value;
+  return attribute;
+}
+/** Returns an attribute of kind FLOAT. */
+static inline mp_graph_attribute_t mp_graph_float(const char *name, double value) {
+  mp_graph_attribute_t attribute;
+  MP_INIT_STRUCT(&attribute);
+  attribute.kind = MP_ATTRIBUTE_KIND_FLOAT;
+  attribute.name = name;
+  attribute.float_value = value;
+  return attribute;
+}
+/** Returns an attribute of kind INTS.
+ *  @param values  host, count elements, which must exist until mp_graph_add_node returns. */
+static inline mp_graph_attribute_t mp_graph_ints(const char *name, const int64_t *values,
+                                                 uint32_t count) {
+  mp_graph_attribute_t attribute;
+  MP_INIT_STRUCT(&attribute);
+  attribute.kind = MP_ATTRIBUTE_KIND_INTS;
+  attribute.name = name;
+  attribute.ints = values;
+  attribute.count = count;
+  return attribute;
+}
+/** Returns an attribute of kind FLOATS.
+ *  @param values  host, count elements, which must exist until mp_graph_add_node returns. */
+static inline mp_graph_attribute_t mp_graph_floats(const char *name, const double *values,
+                                                   uint32_t count) {
+  mp_graph_attribute_t attribute;
+  MP_INIT_STRUCT(&attribute);
+  attribute.kind = MP_ATTRIBUTE_KIND_FLOATS;
+  attribute.name = name;
+  attribute.floats = values;
+  attribute.count = count;
+  return attribute;
+}
 
 /** Adds a node: an operation from the list above.
  *  @param op_type     host, e.g. "Linear".
@@ -142,7 +202,8 @@ typedef struct mp_graph_attribute {
  *  @param attributes  host, num_attributes values, copied; NULL if num_attributes is 0.
  *  @param outputs     host, out, num_outputs tensors; the last optional outputs can be omitted.
  *  @retval MP_ERROR_NOT_FOUND unknown operation or attribute
- *  @retval MP_ERROR_INVALID_ARGUMENT shapes that do not match; the message names the node */
+ *  @retval MP_ERROR_INVALID_ARGUMENT shapes that do not match, an attribute of another kind, or one
+ *          that is given twice; the message names the node */
 MP_API mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char *name,
                                      const int32_t *inputs, uint32_t num_inputs,
                                      const mp_graph_attribute_t *attributes,
@@ -203,10 +264,10 @@ MP_API mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float 
 typedef enum mp_graph_mode {
   /** BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
    *  are computed only if labels or target are bound. */
-  MP_GRAPH_MODE_INFERENCE = 0,
+  MP_GRAPH_MODE_INFERENCE = 1,
   /** Prepares mp_graph_backward, which computes the loss together with its gradient, and tensors
    *  that depend on the loss. */
-  MP_GRAPH_MODE_TRAINING = 1
+  MP_GRAPH_MODE_TRAINING = 2
 } mp_graph_mode_t;
 
 /** Computes the outputs from the bound inputs.
@@ -253,8 +314,8 @@ typedef struct mp_graph_tensor {
  *  @param info  host, out; initialize it with MP_INIT_STRUCT. */
 MP_API mp_status_t mp_graph_get_tensor(mp_graph_t graph, int32_t tensor, mp_graph_tensor_t *info);
 
-/** Device memory of a compiled graph, in bytes.  The sum of all fields except activations_unshared is
- *  the allocated memory, apart from the tables of the lists. */
+/** Device memory of a compiled graph, in bytes.  The sum of all fields except activations_unshared
+ *  is the allocated memory, apart from the tables of the lists. */
 typedef struct mp_graph_memory {
   uint32_t struct_size;
   uint32_t reserved0;           /**< out: 0 */
@@ -277,7 +338,7 @@ MP_API mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memo
  *  @param bytes  host.  In: size of text.  Out: required size, including the NUL.
  *  @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_set_autocast
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
-MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t form, char *text,
+MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t format, char *text,
                                     size_t *bytes);
 /** Writes the calls of a compiled graph in order, one per line: pass, operations, function,
  *  tensors, types and shapes.

@@ -86,7 +86,7 @@ TEST_CASE("autocast: the environment", "[autocast]") {
               .low(kThree) == "a:fp16 b:fp16 c:fp16 ");
   }
   for (const auto &[word, is_ignored] : {std::pair{"1", true}, std::pair{"false", false}}) {
-    const Environment e({{"MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE", word}});
+    const Environment e({{"MP_AUTOCAST_IGNORE_PERFORMANCE", word}});
     const UnderEnvironment made(MP_AUTOCAST_PRESET_DEFAULT,
                                 is_ignored ? 0 : MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE);
     mp_context_config_t config = mp_context_config_default();
@@ -147,7 +147,7 @@ TEST_CASE("autocast: an environment that means nothing is refused", "[autocast]"
   };
   refused("MP_AUTOCAST", "fp8", {"fp8", "off, fp16 or bf16"});
   refused("MP_AUTOCAST_LEVEL", "fast", {"fast", "tensor_cores_only"});
-  refused("MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE", "maybe", {"maybe", "0 or 1"});
+  refused("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", {"maybe", "0 or 1"});
   refused("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL", "normal", {"normal", "UNSAFE_FORCE_ALL"});
   refused("MP_AUTOCAST_ALLOW_ADD", "Tanh", {"Tanh", "infer"});
   refused("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_CLEARLIST_ADD", "Exp", {"Exp", "deny"});

@@ -463,7 +463,7 @@ x2 MatMul bng1 bng1.1)");
   const Result result = rewrite(policy, graph);
   CHECK(low_nodes(graph, result) == "x0 fbn1 x1 bng1 x2");
   const auto reads_cast = [&](const char *node, int32_t input) {
-    const int32_t first = graph.view().first_input[graph.find_node(node)];
+    const int32_t first = graph.view().input_offsets[graph.find_node(node)];
     return result.input_cast[static_cast<size_t>(first + input)] >= 0;
   };
   CHECK(!reads_cast("fbn1", 0));

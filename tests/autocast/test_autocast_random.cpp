@@ -70,7 +70,8 @@ Drawn draw(uint64_t seed, size_t num_nodes) {
   Drawn d{};
   d.config = mp_autocast_config_default(chance(random, 60) ? MP_FP16 : MP_BF16);
   d.config.preset = chance(random, 75) ? MP_AUTOCAST_PRESET_TENSORFLOW : MP_AUTOCAST_PRESET_PYTORCH;
-  d.config.level = static_cast<mp_autocast_level_t>(below(random, d.config.low == MP_FP16 ? 4 : 3));
+  d.config.level = static_cast<mp_autocast_level_t>(
+      MP_AUTOCAST_LEVEL_NORMAL + below(random, d.config.dtype_low == MP_FP16 ? 4 : 3));
   if (chance(random, 20)) d.config.flags |= MP_AUTOCAST_FLAG_KEEP_IO;
   d.has_clusters = chance(random, 40);
   d.has_casts = chance(random, 40);
@@ -129,7 +130,7 @@ std::string repro(uint64_t seed, size_t num_nodes) {
 }
 
 OracleConfig oracle_config(const Drawn &d) {
-  return {d.config.low, d.config.level, d.config.preset == MP_AUTOCAST_PRESET_PYTORCH,
+  return {d.config.dtype_low, d.config.level, d.config.preset == MP_AUTOCAST_PRESET_PYTORCH,
           (d.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0};
 }
 
@@ -211,7 +212,7 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
         gets = static_cast<uint8_t>(c.to);
         cast_readers[static_cast<size_t>(cast)]++;
       }
-      if (!reads_either && gets != (wants_low ? d.config.low : MP_FP32))
+      if (!reads_either && gets != (wants_low ? d.config.dtype_low : MP_FP32))
         return format("input %zu gets type %d", input - 1, gets);
     }
   }
@@ -227,7 +228,8 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
     if (cast.readers == 0) return format("cast %zu has no readers", c);
     if (c > 0 && r.casts[c - 1].tensor >= cast.tensor)
       return "casts are not in order of their tensors";
-    const bool is_copy = g.tensors[t].role == MP_TENSOR_ROLE_PARAMETER && cast.to == d.config.low;
+    const bool is_copy =
+        g.tensors[t].role == MP_TENSOR_ROLE_PARAMETER && cast.to == d.config.dtype_low;
     if (is_copy != (cast.kind == MP_CAST_KIND_MODEL_COPY))
       return format("cast %zu has the wrong kind", c);
     model_copies += is_copy ? 1 : 0;
@@ -253,7 +255,7 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
         (!is_output || keeps_io);
     const bool writes_other = can_write && others > 0 && others == want.all;
     const uint8_t written =
-        is_low != writes_other ? static_cast<uint8_t>(d.config.low) : uint8_t{MP_FP32};
+        is_low != writes_other ? static_cast<uint8_t>(d.config.dtype_low) : uint8_t{MP_FP32};
     if (r.tensor_dtype[t] != written)
       return format("tensor %zu is written as %d", t, r.tensor_dtype[t]);
     if (casts_of[t] != (others > 0 && !writes_other ? 1 : 0))
@@ -421,7 +423,7 @@ std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
         return format("input %zu is not rounded as it should", input - 1);
       if (cast < 0) continue;
       const mp_autocast_cast_t &c = r.casts[static_cast<size_t>(cast)];
-      if (c.tensor != in.tensor || c.to != MP_FP32 || c.from != config.low)
+      if (c.tensor != in.tensor || c.to != MP_FP32 || c.from != config.dtype_low)
         return format("input %zu reads cast %d", input - 1, cast);
       if (is_low && c.readers != 1) return format("input %zu shares its cast", input - 1);
       cast_readers[static_cast<size_t>(cast)]++;

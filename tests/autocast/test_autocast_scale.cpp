@@ -17,24 +17,24 @@ namespace {
 /// A chain of nodes, each of which reads the one before it and the one that lies `back` before that.
 struct Chain {
   std::vector<const char *> op;
-  std::vector<int32_t> first_input, input, producer;
+  std::vector<int32_t> input_offsets, input, producer;
   std::vector<uint8_t> dtype;
   mp_autocast_graph_t graph;
 
   Chain(int32_t nodes, int32_t back, std::initializer_list<const char *> ops) {
-    first_input.push_back(0);
+    input_offsets.push_back(0);
     for (int32_t i = 0; i < nodes; i++) {
       op.push_back(ops.begin()[static_cast<size_t>(i) % ops.size()]);
       if (i > 0) input.push_back(i - 1);
       if (i > back) input.push_back(i - 1 - back);
-      first_input.push_back(static_cast<int32_t>(input.size()));
+      input_offsets.push_back(static_cast<int32_t>(input.size()));
       producer.push_back(i);
       dtype.push_back(MP_FP32);
     }
     MP_INIT_STRUCT(&graph);
     graph.num_nodes = graph.num_tensors = static_cast<uint32_t>(nodes);
     graph.node_op = op.data();
-    graph.first_input = first_input.data();
+    graph.input_offsets = input_offsets.data();
     graph.input_tensor = input.data();
     graph.tensor_producer = producer.data();
     graph.tensor_dtype = dtype.data();
@@ -132,25 +132,25 @@ TEST_CASE("autocast: a node with very many inputs, and clusters that are linked 
   Chain wide(kNodes, kNodes, {"MatMul"});
   wide.op[kNodes - 1] = "AddN";
   wide.input.clear();
-  wide.first_input.assign(kNodes, 0);
+  wide.input_offsets.assign(kNodes, 0);
   for (int32_t i = 0; i + 1 < kNodes; i++) wide.input.push_back(i);
-  wide.first_input.push_back(kNodes - 1);
-  wide.graph.first_input = wide.first_input.data();
+  wide.input_offsets.push_back(kNodes - 1);
+  wide.graph.input_offsets = wide.input_offsets.data();
   wide.graph.input_tensor = wide.input.data();
   CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16), wide).num_low_nodes ==
         kNodes);
 
   Chain linked(kNodes, kNodes, {"Merge"});
   linked.op[0] = "MatMul";
-  std::vector<int32_t> first_member(1, 0), member;
+  std::vector<int32_t> member_offsets(1, 0), member;
   std::vector<uint8_t> kind;
   for (int32_t i = 0; i + 1 < kNodes; i++) {
     member.insert(member.end(), {i, i + 1});
-    first_member.push_back(static_cast<int32_t>(member.size()));
+    member_offsets.push_back(static_cast<int32_t>(member.size()));
     kind.push_back(static_cast<uint8_t>(i % 2));
   }
   linked.graph.num_clusters = static_cast<uint32_t>(kind.size());
-  linked.graph.first_member = first_member.data();
+  linked.graph.member_offsets = member_offsets.data();
   linked.graph.member = member.data();
   linked.graph.cluster_kind = kind.data();
   CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), linked).num_low_nodes == kNodes);
@@ -195,8 +195,8 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
     return first;
   };
   size_t inputs, members;
-  const auto first_input = ranges(nodes, &inputs);
-  const auto first_member = ranges(clusters, &members);
+  const auto input_offsets = ranges(nodes, &inputs);
+  const auto member_offsets = ranges(clusters, &members);
   constexpr const char *kOps[] = {
       "MatMul", "Exp", "Relu", "Tanh", "", "FusedBatchNorm", "FusedBatchNormGrad"};
   auto op = std::make_unique<const char *[]>(nodes);
@@ -228,12 +228,12 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
   g.num_clusters = static_cast<uint32_t>(clusters);
   g.node_op = or_null(op.get()), g.node_class = or_null(node_class.get());
   g.node_name = nullptr, g.node_flags = or_null(flags.get()), g.node_depth = or_null(depth.get());
-  g.first_input = bytes.chance(1) ? nullptr : first_input.get(), g.input_tensor = input.get();
+  g.input_offsets = bytes.chance(1) ? nullptr : input_offsets.get(), g.input_tensor = input.get();
   g.input_slot = or_null(input_slot.get()), g.tensor_producer = producer.get();
   g.tensor_slot = or_null(tensor_slot.get()), g.tensor_dtype = dtype.get();
   g.tensor_role = or_null(role.get()), g.tensor_amax = or_null(amax.get());
   g.hidden_src = src.get(), g.hidden_dst = dst.get();
-  g.first_member = first_member.get(), g.member = member.get(),
+  g.member_offsets = member_offsets.get(), g.member = member.get(),
   g.cluster_kind = or_null(kind.get());
 
   const auto node_dtype = std::make_unique<uint8_t[]>(nodes),

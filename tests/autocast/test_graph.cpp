@@ -116,7 +116,7 @@ int32_t Graph::num_inputs() const {
 const mp_autocast_graph_t &Graph::view() {
   op_.clear(), name_.clear(), class_.clear(), flags_.clear(), depth_.clear();
   input_.clear(), input_slot_.clear();
-  first_input_ = {0};
+  input_offsets_ = {0};
   for (const Node &n : nodes) {
     op_.push_back(n.op.empty() ? nullptr : n.op.c_str());
     name_.push_back(n.name.empty() ? nullptr : n.name.c_str());
@@ -127,7 +127,7 @@ const mp_autocast_graph_t &Graph::view() {
       input_.push_back(in.tensor);
       input_slot_.push_back(in.slot);
     }
-    first_input_.push_back(static_cast<int32_t>(input_.size()));
+    input_offsets_.push_back(static_cast<int32_t>(input_.size()));
   }
   producer_.clear(), tensor_slot_.clear(), dtype_.clear(), role_.clear(), amax_.clear();
   for (const Tensor &t : tensors) {
@@ -142,11 +142,11 @@ const mp_autocast_graph_t &Graph::view() {
     hidden_src_.push_back(e.src);
     hidden_dst_.push_back(e.dst);
   }
-  first_member_ = {0};
+  member_offsets_ = {0};
   member_.clear(), kind_.clear();
   for (const Cluster &c : clusters) {
     member_.insert(member_.end(), c.members.begin(), c.members.end());
-    first_member_.push_back(static_cast<int32_t>(member_.size()));
+    member_offsets_.push_back(static_cast<int32_t>(member_.size()));
     kind_.push_back(c.kind);
   }
   MP_INIT_STRUCT(&view_);
@@ -159,7 +159,7 @@ const mp_autocast_graph_t &Graph::view() {
   view_.node_name = name_.data();
   view_.node_flags = flags_.data();
   view_.node_depth = depth_.data();
-  view_.first_input = first_input_.data();
+  view_.input_offsets = input_offsets_.data();
   view_.input_tensor = input_.data();
   view_.input_slot = input_slot_.data();
   view_.tensor_producer = producer_.data();
@@ -169,7 +169,7 @@ const mp_autocast_graph_t &Graph::view() {
   view_.tensor_amax = amax_.data();
   view_.hidden_src = hidden_src_.data();
   view_.hidden_dst = hidden_dst_.data();
-  view_.first_member = first_member_.data();
+  view_.member_offsets = member_offsets_.data();
   view_.member = member_.data();
   view_.cluster_kind = kind_.data();
   return view_;

@@ -73,7 +73,7 @@ class Graph {
   std::vector<uint8_t> class_, input_slot_, tensor_slot_, dtype_, role_, kind_;
   std::vector<uint16_t> flags_;
   std::vector<int64_t> depth_;
-  std::vector<int32_t> first_input_, input_, producer_, hidden_src_, hidden_dst_, first_member_,
+  std::vector<int32_t> input_offsets_, input_, producer_, hidden_src_, hidden_dst_, member_offsets_,
       member_;
   std::vector<float> amax_;
 };

@@ -150,8 +150,10 @@ TEST_CASE("C++: a smaller batch, inference, and what cannot be", "[cpp][graph]")
   CHECK(sentence_of([&] {
           open.node("Linear", "fc", {x, counts}, {{"transposed", 1}});
         }).find("node fc: ") != std::string::npos);
-  const int32_t y =
-      open.node("Reshape", "turned", {x}, {{"extent", 0}, {"extent", 3}, {"extent", -1}});
+  CHECK(sentence_of([&] {
+          open.node("Linear", "fc", {x, counts}, {{"transposed", std::vector<double>{0.5}}});
+        }).find("kind of transposed = MP_ATTRIBUTE_KIND_FLOATS") != std::string::npos);
+  const int32_t y = open.node("Reshape", "turned", {x}, {{"extent", {0, 3, -1}}});
   CHECK(open.get_tensor(y).extent[2] == 2);
   open.node("Dropout", "dropped", {y, -1});
   open.output(open.node("Linear", "fc", {x, counts}));

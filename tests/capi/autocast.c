@@ -18,13 +18,13 @@ static struct arrays {
   uint8_t node_class[kNodes];
   uint16_t flags[kNodes];
   int64_t depth[kNodes];
-  int32_t first_input[kNodes + 1], input[kInputs];
+  int32_t input_offsets[kNodes + 1], input[kInputs];
   uint8_t input_slot[kInputs];
   int32_t producer[kTensors];
   uint8_t tensor_slot[kTensors], dtype[kTensors], role[kTensors];
   float amax[kTensors];
   int32_t hidden_src[kHidden], hidden_dst[kHidden];
-  int32_t first_member[kClusters + 1], member[kMembers];
+  int32_t member_offsets[kClusters + 1], member[kMembers];
   uint8_t kind[kClusters];
 } a;
 
@@ -67,7 +67,7 @@ static mp_autocast_graph_t good_graph(void) {
   g.node_name = a.name;
   g.node_flags = a.flags;
   g.node_depth = a.depth;
-  g.first_input = a.first_input;
+  g.input_offsets = a.input_offsets;
   g.input_tensor = a.input;
   g.input_slot = a.input_slot;
   g.tensor_producer = a.producer;
@@ -77,7 +77,7 @@ static mp_autocast_graph_t good_graph(void) {
   g.tensor_amax = a.amax;
   g.hidden_src = a.hidden_src;
   g.hidden_dst = a.hidden_dst;
-  g.first_member = a.first_member;
+  g.member_offsets = a.member_offsets;
   g.member = a.member;
   g.cluster_kind = a.kind;
   return g;
@@ -135,7 +135,7 @@ static void test_good(void) {
   tensors.num_nodes = tensors.num_hidden_edges = tensors.num_clusters = 0;
   memset(a.producer, 0xff, sizeof a.producer);
   tensors.node_op = NULL;
-  tensors.first_input = NULL;
+  tensors.input_offsets = NULL;
   WORKS(mp_autocast_rewrite(policy, NULL, &tensors, &result));
 }
 
@@ -149,11 +149,11 @@ static void test_good(void) {
   } while (0)
 
 static void test_indices(void) {
-  WRONG(a.first_input[0] = 1, "graph->first_input[0] = 1");
-  WRONG(a.first_input[0] = -1, "graph->first_input[0] = -1");
-  WRONG(a.first_input[1] = 4, "graph->first_input[2] = 3");
-  WRONG(a.first_input[3] = 2, "graph->first_input[3] = 2");
-  WRONG(a.first_input[3] = INT32_MIN, "graph->first_input[3] = -2147483648");
+  WRONG(a.input_offsets[0] = 1, "graph->input_offsets[0] = 1");
+  WRONG(a.input_offsets[0] = -1, "graph->input_offsets[0] = -1");
+  WRONG(a.input_offsets[1] = 4, "graph->input_offsets[2] = 3");
+  WRONG(a.input_offsets[3] = 2, "graph->input_offsets[3] = 2");
+  WRONG(a.input_offsets[3] = INT32_MIN, "graph->input_offsets[3] = -2147483648");
   WRONG(a.input[0] = -2, "graph->input_tensor[0] = -2");
   WRONG(a.input[3] = kTensors, "graph->input_tensor[3] = 4");
   WRONG(a.input[2] = INT32_MAX, "graph->input_tensor[2] = 2147483647");
@@ -163,8 +163,8 @@ static void test_indices(void) {
   WRONG(a.hidden_src[0] = kNodes, "graph->hidden_src[0] = 3");
   WRONG(a.hidden_dst[1] = -1, "graph->hidden_dst[1] = -1");
   WRONG(a.hidden_dst[0] = kNodes, "graph->hidden_dst[0] = 3");
-  WRONG(a.first_member[0] = 1, "graph->first_member[0] = 1");
-  WRONG(a.first_member[1] = 4, "graph->first_member[2] = 3");
+  WRONG(a.member_offsets[0] = 1, "graph->member_offsets[0] = 1");
+  WRONG(a.member_offsets[1] = 4, "graph->member_offsets[2] = 3");
   WRONG(a.member[0] = -1, "graph->member[0] = -1");
   WRONG(a.member[2] = kNodes, "graph->member[2] = 3");
 }
@@ -193,13 +193,13 @@ static void test_counts_and_arrays(void) {
   WRONG(g.reserved0 = 1, "graph->reserved0 = 1");
   WRONG(g.node_op = NULL, "graph->node_op[0] = NULL");
   WRONG((g.node_op = NULL, g.node_class = NULL), "graph->node_op = NULL");
-  WRONG(g.first_input = NULL, "graph->first_input = NULL");
+  WRONG(g.input_offsets = NULL, "graph->input_offsets = NULL");
   WRONG(g.input_tensor = NULL, "graph->input_tensor = NULL");
   WRONG(g.tensor_producer = NULL, "graph->tensor_producer = NULL");
   WRONG(g.tensor_dtype = NULL, "graph->tensor_dtype = NULL");
   WRONG(g.hidden_src = NULL, "graph->hidden_src = NULL");
   WRONG(g.hidden_dst = NULL, "graph->hidden_dst = NULL");
-  WRONG(g.first_member = NULL, "graph->first_member = NULL");
+  WRONG(g.member_offsets = NULL, "graph->member_offsets = NULL");
   WRONG(g.member = NULL, "graph->member = NULL");
 
   mp_autocast_graph_t g = good_graph();
@@ -257,20 +257,14 @@ static void test_structs(void) {
   const struct subject config = {"mp_autocast_create", "config", sizeof(mp_autocast_config_t),
                                  init_config, call_create};
   const struct field_case fields[] = {
-      CONFIG_FIELD(preset, i, -1),
-      CONFIG_FIELD(preset, i, 5),
-      CONFIG_FIELD(low, i, MP_DTYPE_NONE),
-      CONFIG_FIELD(low, i, MP_FP32),
-      CONFIG_FIELD(low, i, 4),
-      CONFIG_FIELD(level, i, 4),
-      CONFIG_FIELD(level, i, -1),
-      CONFIG_FIELD(flags, i, 16),
-      CONFIG_FIELD(flags, i, 1u << 31),
-      CONFIG_FIELD(amax_limit, f, -1.0f),
-      CONFIG_FIELD(amax_limit, f, NAN),
-      CONFIG_FIELD(amax_limit, f, -FLT_MIN),
-      CONFIG_FIELD(depth_limit, i, -1),
-      CONFIG_FIELD(depth_limit, i, INT64_MIN),
+      CONFIG_FIELD(preset, i, -1),         CONFIG_FIELD(preset, i, 0),
+      CONFIG_FIELD(preset, i, 6),          CONFIG_FIELD(dtype_low, i, MP_DTYPE_NONE),
+      CONFIG_FIELD(dtype_low, i, MP_FP32), CONFIG_FIELD(dtype_low, i, 4),
+      CONFIG_FIELD(level, i, 0),           CONFIG_FIELD(level, i, 5),
+      CONFIG_FIELD(level, i, -1),          CONFIG_FIELD(flags, i, 16),
+      CONFIG_FIELD(flags, i, 1u << 31),    CONFIG_FIELD(amax_limit, f, -1.0f),
+      CONFIG_FIELD(amax_limit, f, NAN),    CONFIG_FIELD(amax_limit, f, -FLT_MIN),
+      CONFIG_FIELD(depth_limit, i, -1),    CONFIG_FIELD(depth_limit, i, INT64_MIN),
   };
   check_struct_size(&graph);
   check_struct_size(&result);
@@ -335,8 +329,10 @@ static void test_calls(void) {
         "graph");
   FAILS(mp_autocast_explain, (policy, &g, NULL, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes), wrong,
         "result");
-  FAILS(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)3, NULL, &bytes), wrong,
-        "form");
+  FAILS(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)0, NULL, &bytes), wrong,
+        "format");
+  FAILS(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)4, NULL, &bytes), wrong,
+        "format");
   FAILS(mp_autocast_explain, (policy, &g, &r, MP_AUTOCAST_FORMAT_TEXT, NULL, NULL), wrong, "bytes");
   char text[4];
   bytes = sizeof text;

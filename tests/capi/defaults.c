@@ -133,7 +133,7 @@ static void test_numbers_that_are_no_enumerators(void) {
         (int)pointwise.op,  (int)pointwise.dtype, (int)rnn.cell,        (int)pointwise.dtype_b,
         (int)rnn.dtype,     (int)rnn.dtype_dw,    (int)embedding.dtype, (int)embedding.dtype_dtable,
         (int)pool.mode,     (int)pool.dtype,      (int)xent.dtype,      (int)norm.dtype,
-        (int)dropout.dtype, (int)config.policy,   (int)autocast.low};
+        (int)dropout.dtype, (int)config.policy,   (int)autocast.dtype_low};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
       check(kept[f] == n, "an unknown number is kept");
     check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown number is kept");

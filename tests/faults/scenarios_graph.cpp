@@ -131,7 +131,7 @@ void decide_types(Run &run) {
   // x -> MatMul(w) -> MyOp -> Softmax
   const char *const node_op[] = {"MatMul", "MyOp", "Softmax"};
   const char *const node_name[] = {"first/product", "second", "block1/softmax"};
-  const int32_t first_input[] = {0, 2, 3, 4}, input_tensor[] = {0, 1, 2, 3};
+  const int32_t input_offsets[] = {0, 2, 3, 4}, input_tensor[] = {0, 1, 2, 3};
   const int32_t producer[] = {-1, -1, 0, 1, 2};
   const uint8_t dtype[] = {MP_FP32, MP_FP32, MP_FP32, MP_FP32, MP_FP32};
   const uint8_t role[] = {MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_PARAMETER,
@@ -143,7 +143,7 @@ void decide_types(Run &run) {
   graph.num_tensors = 5;
   graph.node_op = node_op;
   graph.node_name = node_name;
-  graph.first_input = first_input;
+  graph.input_offsets = input_offsets;
   graph.input_tensor = input_tensor;
   graph.tensor_producer = producer;
   graph.tensor_dtype = dtype;
@@ -191,11 +191,12 @@ struct Classifier : Network {
     gamma = parameter("gamma", {8}), beta = parameter("beta", {8});
     const int32_t mean = state("mean", {8}), variance = state("variance", {8});
     w = parameter("w", {32, kClasses}), bias = parameter("bias", {kClasses});
-    const int32_t features = node("Conv2D", "conv", {x, filter}, {{"pad", 1.0}});
+    const int32_t features = node("Conv2D", "conv", {x, filter}, {mp_graph_int("pad", 1)});
     const int32_t normal = node("BatchNorm", "norm", {features, gamma, beta, mean, variance});
     const int32_t pooled = node("MaxPool", "pool", {node("Relu", "relu", {normal})});
-    const int32_t flat = node("Reshape", "flat", {pooled}, {{"extent", 0.0}, {"extent", 32.0}});
-    const int32_t dropped = node("Dropout", "dropout", {flat}, {{"p", 0.25}});
+    const int64_t extent[] = {0, 32};
+    const int32_t flat = node("Reshape", "flat", {pooled}, {mp_graph_ints("extent", extent, 2)});
+    const int32_t dropped = node("Dropout", "dropout", {flat}, {mp_graph_float("p", 0.25)});
     const int32_t logits = node("Linear", "logits", {dropped, w, bias});
     const int32_t loss = node("SoftmaxXent", "loss", {logits, labels});
     FAULTY_CALL(run, mp_graph_add_output, graph, logits);

@@ -21,7 +21,7 @@ constexpr const char *kVariables[] = {"MP_AUTOCAST",
                                       "MP_AUTOCAST_DENY_REMOVE",
                                       "MP_AUTOCAST_CLEAR_ADD",
                                       "MP_AUTOCAST_CLEAR_REMOVE",
-                                      "MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE",
+                                      "MP_AUTOCAST_IGNORE_PERFORMANCE",
                                       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL",
                                       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ALLOWLIST_ADD",
                                       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_WHITELIST_REMOVE",
@@ -45,7 +45,7 @@ constexpr const char *kWords[] = {"off",
 
 void read_environment(FuzzedDataProvider &bytes) {
   mp_autocast_config_t config = mp_autocast_config_default(bytes.ConsumeBool() ? MP_FP16 : MP_BF16);
-  config.preset = static_cast<mp_autocast_preset_t>(bytes.ConsumeIntegralInRange<int>(0, 5));
+  config.preset = static_cast<mp_autocast_preset_t>(bytes.ConsumeIntegralInRange<int>(0, 6));
   mp_autocast_t policy = nullptr;
   const mp_status_t status = mp_autocast_create(&policy, &config);
   if ((status == MP_SUCCESS) != (policy != nullptr)) fuzz::found("mp_autocast_create", "no policy");

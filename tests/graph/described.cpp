@@ -68,9 +68,11 @@ std::vector<int32_t> Described::node_of(const char *op, const char *name,
                                         const std::vector<int32_t> &inputs, uint32_t num_outputs,
                                         const Attributes &attributes) {
   std::vector<int32_t> outputs(num_outputs, -1);
-  require_ok(mp_graph_add_node(
-      handle, op, name, inputs.data(), static_cast<uint32_t>(inputs.size()), attributes.data(),
-      static_cast<uint32_t>(attributes.size()), outputs.data(), num_outputs));
+  std::vector<mp_graph_attribute_t> read;
+  for (const mp::attribute &attribute : attributes) read.push_back(attribute.get());
+  require_ok(mp_graph_add_node(handle, op, name, inputs.data(),
+                               static_cast<uint32_t>(inputs.size()), read.data(),
+                               static_cast<uint32_t>(read.size()), outputs.data(), num_outputs));
   return outputs;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpcore.hpp"
 #include "support/device.h"
 #include "tests/support/testing.h"
 
@@ -16,7 +17,7 @@ using OptimizerHandle = mptools::Optimizer;
 using ListHandle = mptools::TensorList;
 using PolicyHandle = std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast_destroy>>;
 
-using Attributes = std::vector<mp_graph_attribute_t>;
+using Attributes = std::vector<mp::attribute>;
 using Floats32 = std::vector<float>;
 
 /// Without the environment, and without a gate: the tests want the casts, fast or not.

@@ -393,7 +393,7 @@ class ConvnetAsGraph final : public AsGraph {
     x_ = graph_.input("x", MP_FP32, {C::rows, C::side, C::side, 1});
     int32_t h = block("1", x_, 1, C::channels);
     h = block("2", h, C::channels, C::more_channels);
-    h = graph_.node("Reshape", "flat", {h}, {{"extent", 0}, {"extent", -1}});
+    h = graph_.node("Reshape", "flat", {h}, {{"extent", {0, -1}}});
     h = graph_.node("Relu", "relu",
                     {linear("fc1", h, C::side * C::side / 16 * C::more_channels, C::hidden)});
     finish(linear("fc2", h, C::hidden, C::classes), C::rows, low, convnet_parameters());

@@ -389,7 +389,7 @@ TEST_CASE("graph: a backward pass needs a forward pass of its own", "[graph]") {
 TEST_CASE("graph: a batch that does not fit changes nothing", "[graph]") {
   Described g;
   const int32_t x = g.input("x", MP_FP32, {8, 6});
-  const int32_t y = g.node("Reshape", "pairs", {x}, {{"extent", 4}, {"extent", -1}});
+  const int32_t y = g.node("Reshape", "pairs", {x}, {{"extent", {4, -1}}});
   const int32_t z = g.node("Tanh", "tanh", {y});
   g.output(z);
   g.compile();

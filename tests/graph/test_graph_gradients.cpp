@@ -38,7 +38,7 @@ class Net {
         std::accumulate(extent.begin(), extent.end(), int64_t{1}, std::multiplies<>());
     const int32_t x = graph.input("x", subject.reads_integers ? MP_DTYPE_NONE : MP_FP32, extent);
     int32_t y = subject.build(graph, x);
-    y = graph.node("Reshape", "flat", {y}, {{"extent", 0}, {"extent", -1}});
+    y = graph.node("Reshape", "flat", {y}, {{"extent", {0, -1}}});
     const int64_t columns = graph.info(y).extent[1];
     const int32_t logits =
         graph.node("Linear", "head", {y, graph.parameter("head.w", {columns, kClasses})});

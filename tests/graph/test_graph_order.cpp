@@ -53,7 +53,7 @@ TEST_CASE("graph: a bias that is computed behind its product is added behind it"
       if (is_behind) b = g.node("Add", "b", {b0, b1});
       const int32_t y = g.node("BiasAdd", "bias", {z, b});
       g.output(y);
-      const WithLoss loss(g, g.node("Reshape", "flat", {y}, {{"extent", 0}, {"extent", 5}}));
+      const WithLoss loss(g, g.node("Reshape", "flat", {y}, {{"extent", {0, 5}}}));
       CHECK(has(g.describe(), "forward  product, bias  ") == !is_behind);
       const DeviceBuffer<float> data(whole_numbers(6, 1));
       g.bind(x, data.data());
@@ -106,10 +106,10 @@ TEST_CASE("graph: a bias gradient of an epilogue is cast for its readers", "[gra
     Described g;
     const int32_t x = g.input("x", MP_FP32, {2, 4, 4, 8});
     const int32_t row = g.parameter("row", {8, 1});
-    const int32_t b = g.node("Reshape", "b", {row}, {{"extent", 8}});
+    const int32_t b = g.node("Reshape", "b", {row}, {{"extent", {8}}});
     int32_t y = g.node("Conv2D", "first", {x, g.parameter("f1", {8, 1, 1, 8}), b});
     y = g.node("Conv2D", "second", {y, g.parameter("f2", {8, 1, 1, 8})});
-    y = g.node("Reshape", "flat", {y}, {{"extent", 0}, {"extent", -1}});
+    y = g.node("Reshape", "flat", {y}, {{"extent", {0, -1}}});
     const int32_t labels = g.input("labels", MP_DTYPE_NONE, {2});
     g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
     g.compile(low);
@@ -147,16 +147,16 @@ TEST_CASE("graph: parameters that are added have separate gradients", "[graph]")
       {"two weights, one of another shape",
        [](Described &g, int32_t x) {
          const int32_t turned =
-             g.node("Reshape", "turned", {g.parameter("w1", {6})}, {{"extent", 3}, {"extent", 2}});
+             g.node("Reshape", "turned", {g.parameter("w1", {6})}, {{"extent", {3, 2}}});
          const int32_t w = g.node("Add", "w", {g.parameter("w0", {3, 2}), turned});
          return g.node("Linear", "fc", {x, w});
        }},
       {"a bias that is added to a bias",
        [](Described &g, int32_t x) {
          const int32_t row =
-             g.node("Reshape", "row", {g.parameter("b0", {2})}, {{"extent", 1}, {"extent", 2}});
+             g.node("Reshape", "row", {g.parameter("b0", {2})}, {{"extent", {1, 2}}});
          const int32_t sum = g.node("BiasAdd", "sum", {row, g.parameter("b1", {2})});
-         const int32_t b = g.node("Reshape", "b", {sum}, {{"extent", 2}});
+         const int32_t b = g.node("Reshape", "b", {sum}, {{"extent", {2}}});
          return g.node("Linear", "fc", {x, g.parameter("w", {3, 2}), b});
        }},
       {"a gradient that is looked at",

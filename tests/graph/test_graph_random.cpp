@@ -136,9 +136,7 @@ class RandomNet {
     if (kind == 0) {
       const int64_t count =
           std::accumulate(extent.begin(), extent.end(), int64_t{1}, std::multiplies<>());
-      Attributes same;
-      for (const int64_t e : extent) same.push_back({"extent", static_cast<double>(e)});
-      return node("Reshape", number, {parameter({count}, fan_in)}, same);
+      return node("Reshape", number, {parameter({count}, fan_in)}, {{"extent", extent}});
     }
     const int32_t p = parameter(extent, fan_in);
     if (kind == 1) return node("Tanh", number, {p});
@@ -181,10 +179,8 @@ class RandomNet {
         return add(node("Add", i, {x, other}));
       }
       case 6:
-        if (is_flat)
-          return add(node("Reshape", i, {x},
-                          {{"extent", 0}, {"extent", 1}, {"extent", 1}, {"extent", -1}}));
-        return add(node("Reshape", i, {x}, {{"extent", 0}, {"extent", -1}}));
+        if (is_flat) return add(node("Reshape", i, {x}, {{"extent", {0, 1, 1, -1}}}));
+        return add(node("Reshape", i, {x}, {{"extent", {0, -1}}}));
       case 7:
         return add(node("Dropout", i, {x}, {{"p", 0.25}}));
       case 8:
@@ -207,7 +203,7 @@ class RandomNet {
     int number = 1000;
     for (const int32_t tensor : std::vector<int32_t>(tensors_)) {
       if (is_read_[tensor]) continue;
-      const int32_t flat = node("Reshape", ++number, {tensor}, {{"extent", 0}, {"extent", -1}});
+      const int32_t flat = node("Reshape", ++number, {tensor}, {{"extent", {0, -1}}});
       const int64_t columns = graph.info(flat).extent[1];
       const int32_t w = weights({columns, kClasses}, kHeads * columns);
       const int32_t part = node("Linear", ++number, {flat, w});
@@ -223,8 +219,7 @@ class RandomNet {
     // Some of these depend on the loss and on activations, some on activations alone.
     const int32_t x = pick(2);
     const int64_t columns = graph.info(x).extent[1];
-    const int32_t column =
-        graph.node("Reshape", "column", {twice_row_loss}, {{"extent", 0}, {"extent", 1}});
+    const int32_t column = graph.node("Reshape", "column", {twice_row_loss}, {{"extent", {0, 1}}});
     ones_ = graph.state("ones", {1, columns});
     const int32_t wide = graph.node("Linear", "wide", {column, ones_});
     watch(graph.node("Dropout", "late", {graph.node("Tanh", "early", {x})}));

@@ -74,8 +74,7 @@ TEST_CASE("graph: a batch that was not planned for gets workspace when it is set
   {
     Described g(counted);
     const int32_t x = g.input("x", MP_FP32, {kBatch, 1024});
-    g.output(
-        g.node("Tanh", "tanh", {g.node("Reshape", "flat", {x}, {{"extent", 17}, {"extent", -1}})}));
+    g.output(g.node("Tanh", "tanh", {g.node("Reshape", "flat", {x}, {{"extent", {17, -1}}})}));
     const int32_t y = perceptron(g, x, {1024, 64});
     g.output(y);
     g.compile();

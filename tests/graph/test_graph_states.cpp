@@ -90,13 +90,13 @@ class Dropped {
   static constexpr int64_t kRows = 4, kColumns = 64;
 
   /// @param has_offset  the first node has one, which is an input
-  explicit Dropped(bool has_offset = false) {
+  explicit Dropped(bool has_offset = false, int64_t seed = 5) {
     x = g.input("x", MP_FP32, {kRows, kColumns});
     offset = g.input("offset", MP_DTYPE_NONE, {});
     const int32_t w = g.parameter("w", {kColumns, kColumns});
     const int32_t h = g.node("Linear", "h", {x, w});
     for (const int32_t at : {has_offset ? offset : -1, -1})
-      y.push_back(g.node("Dropout", "drop", {h, at}, {{"seed", 5}}));
+      y.push_back(g.node("Dropout", "drop", {h, at}, {{"seed", seed}}));
     for (const int32_t tensor : y) {
       g.output(tensor);
       require_ok(mp_graph_keep_gradient(g.handle, tensor));
@@ -197,4 +197,14 @@ TEST_CASE("graph: a bound offset draws the mask of mp_dropout, an unbound one th
   net.g.bind(net.offset, nullptr);
   require_ok(mp_graph_set_step_sync(net.g.handle, 0, kStream));
   CHECK(net.step() == own);
+}
+
+TEST_CASE("graph: all 64 bits of a seed reach dropout", "[graph]") {
+  const DeviceBuffer<uint64_t> at(std::vector<uint64_t>{9});
+  for (const uint64_t seed : {(uint64_t{1} << 53) + 1, ~uint64_t{0}}) {
+    Dropped net(true, static_cast<int64_t>(seed));
+    net.g.bind(net.offset, at.data());
+    CHECK(net.step()[0] == net.mask_of(seed, 9));
+    CHECK(net.step()[0] != net.mask_of(seed - 1, 9));
+  }
 }

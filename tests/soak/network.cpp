@@ -92,7 +92,8 @@ void Network::describe_nodes() {
   const int32_t mean = state("mean"), variance = state("variance");
   y = node("BatchNorm", "norm", {y, gamma, beta, mean, variance});
   y = node("Relu", "relu", {y});
-  y = node("Dropout", "dropout", {y, offset_input_}, {{"p", 0.25}, {"seed", 9}});
+  y = node("Dropout", "dropout", {y, offset_input_},
+           {mp_graph_float("p", 0.25), mp_graph_int("seed", 9)});
   y = node("Linear", "fc2", {y, parameter("w2", {kHidden, kClasses})});
   check(mp_graph_set_loss(graph_.get(), node("SoftmaxXent", "loss", {y, labels_input_})));
 }

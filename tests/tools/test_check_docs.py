@@ -23,7 +23,7 @@ def test_all_variables_are_listed(tool, page):
     assert tool.unread_variables(page) == []
 
 
-@pytest.mark.parametrize("name", ["MP_LOG", "MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE", "MP_AUTOCAST_INFER_REMOVE", "MPCORE_DIR",
+@pytest.mark.parametrize("name", ["MP_LOG", "MP_AUTOCAST_IGNORE_PERFORMANCE", "MP_AUTOCAST_INFER_REMOVE", "MPCORE_DIR",
                                   "MP_TEST_DEVICE", "SOFTGPU_FAIL", "ARCHS", "FUZZ_SECONDS"])
 def test_a_missing_variable_is_found(tool, page, name):
     assert tool.unlisted_variables(page.replace(f"`{name}`", "`PATH`")) == [name]

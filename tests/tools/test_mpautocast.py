@@ -134,7 +134,7 @@ def test_environment(mpautocast, graph):
     ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' must be one of: unlisted, allow, infer, deny, clear, promote"),
     ("--nodes a[b=deny", 1, "pattern = a[b has an unmatched ["),  # message of the library
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
-    ("--low bf16 --level force_all", 1, "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires low = MP_FP16"),
+    ("--low bf16 --level force_all", 1, "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires dtype_low = MP_FP16"),
 ])
 def test_wrong_arguments(mpautocast, graph, options, code, says):
     assert says in mpautocast(graph(), *options.split(), code=code)
@@ -182,7 +182,7 @@ def test_graphs_of_other_tests_are_accepted(mpautocast, root, graph):
 @pytest.mark.parametrize("line, says", [
     ("alone", "'alone' has no operation"),
     ("relu Relu conv1", "node 'relu' is defined twice"),
-    ("more Relu conv1 !kep", "unknown flag '!kep'; must be one of keep, elsewhere, no_low,"),
+    ("more Relu conv1 !kep", "unknown flag '!kep'; must be one of keep_fp32, other_device, no_low,"),
     ("more Relu conv1 !depth", "unknown flag '!depth'"),
     ("more Relu conv1@300", "the slot of 'conv1@300' must be from 0 to 255"),
     ("more Relu conv1@one", "the slot of 'conv1@one' must be a number, not 'one'"),

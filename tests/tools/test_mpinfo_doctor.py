@@ -280,7 +280,7 @@ def test_tuning_tables(doctor, tmp_path):
     ("MP_HOST_SEED", "first", "must be a 64-bit integer; using the default"),
     ("MP_AUTOCAST", "fp8", "must be off, fp16 or bf16"),
     ("MP_AUTOCAST_LEVEL", "high", "must be normal, infer_as_deny, tensor_cores_only or force_all"),
-    ("MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE", "maybe", "must be 0 or 1"),
+    ("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", "must be 0 or 1"),
     ("MP_AUTOCAST_LOG", "/dev/null/folder", "must be a writable folder"),
 ])
 def test_values(doctor, name, value, why):

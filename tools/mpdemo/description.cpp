@@ -66,8 +66,7 @@ int32_t Description::relu(int32_t from) {
 int32_t Description::conv2d(const std::string &name, int32_t from, int64_t channels, int64_t size) {
   const int64_t in = extent_of(from).back();
   const int32_t w = parameter(name + ".w", {channels, size, size, in}, he_bound(size * size * in));
-  return observe(
-      graph.node("Conv2D", name.c_str(), {from, w}, {{"pad", static_cast<double>(size / 2)}}));
+  return observe(graph.node("Conv2D", name.c_str(), {from, w}, {{"pad", size / 2}}));
 }
 
 int32_t Description::batch_norm_relu(const std::string &name, int32_t from) {
@@ -84,7 +83,7 @@ int32_t Description::max_pool(const std::string &name, int32_t from) {
 }
 
 int32_t Description::flatten(const std::string &name, int32_t from) {
-  return graph.node("Reshape", name.c_str(), {from}, {{"extent", 0}, {"extent", -1}});
+  return graph.node("Reshape", name.c_str(), {from}, {{"extent", {0, -1}}});
 }
 
 int32_t Description::embedding(const std::string &name, int32_t from, int64_t vocabulary,

@@ -70,7 +70,7 @@ contains
     call expect('casts to', all(r%casts%to == [MP_FP16, MP_FP16, MP_FP16, MP_FP32]))
     call expect('kinds of casts', all(r%casts%kind == [MP_CAST_KIND_KERNEL, MP_CAST_KIND_MODEL_COPY, &
       MP_CAST_KIND_MODEL_COPY, MP_CAST_KIND_KERNEL]) .and. all(r%casts%readers == 1))
-    call expect('what inputs read', all(r%first_input == [1, 3, 6, 7, 9, 10]) .and. &
+    call expect('what inputs read', all(r%input_offsets == [1, 3, 6, 7, 9, 10]) .and. &
       all(r%input_cast == [1, 2, 0, 0, 0, 0, 0, 3, 4]) .and. size(r%input_cast) == 9)
     call expect('counts', r%num_low_nodes == 4 .and. r%num_parameters_low == 2 .and. r%disabled_reason == '')
 
@@ -79,7 +79,7 @@ contains
       'norm   BatchNorm  fp16  between conv1 and conv2'//new_line('a')) > 0)
     call policy%explain(small_graph(), r, report, MP_AUTOCAST_FORMAT_JSON)
     call expect('report in JSON', index(report, '"num_low_nodes": 4') > 0)
-    call policy%explain(small_graph(), r, report, form=MP_AUTOCAST_FORMAT_DOT)
+    call policy%explain(small_graph(), r, report, format=MP_AUTOCAST_FORMAT_DOT)
     call expect('picture', index(report, 'digraph autocast {') == 1)
 
     call policy%rewrite(nothing, r)
@@ -97,7 +97,7 @@ contains
     integer(c_int) :: stat
     character(200) :: errmsg
     c = config()
-    c%low = MP_BF16
+    c%dtype_low = MP_BF16
     c%depth_limit = 575
     call policy%create(c)
     call policy%rewrite(small_graph(), r)

@@ -273,8 +273,7 @@ contains
     variance = net%state('variance', [3])
     gamma = net%parameter('gamma', [3])
     beta = net%parameter('beta', [3])
-    y = net%node('Reshape', 'turned', [x], [mp_attribute('extent', -1), mp_attribute('extent', 2), &
-                                            mp_attribute('extent', 0)])
+    y = net%node('Reshape', 'turned', [x], [mp_attribute('extent', [-1, 2, 0])])
     call net%get_tensor(y, info)
     call expect('extents of Fortran', info%rank == 3 .and. all(info%extent(:3) == [3, 2, 2]))
     y = net%node('BatchNorm', 'norm', [y, gamma, beta, mean, variance], [mp_attribute('epsilon', 0)])
@@ -334,6 +333,10 @@ contains
     t = net%node('Linear', 'n', [x, w], [mp_attribute('stride', 2)], stat, sentence)
     call expect('an attribute', stat == MP_ERROR_NOT_FOUND .and. &
       sentence == 'mp_graph_add_node: node n: Linear: attribute stride is unknown')
+    t = net%node('Linear', 'n', [x, w], [mp_attribute('transposed', 0.0d0)], stat, sentence)
+    call expect('the kind of an attribute', index(sentence, 'kind of transposed = MP_ATTRIBUTE_KIND_FLOAT') > 0)
+    t = net%node('Linear', 'n', [x, w], [mp_attribute('transposed', [0])], stat, sentence)
+    call expect('a list for an integer', index(sentence, 'kind of transposed = MP_ATTRIBUTE_KIND_INTS') > 0)
     t = net%node('Linear', 'n', [x, 0], stat=stat, errmsg=sentence)
     call expect('an absent input', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'inputs[1] = -1') > 0)
     call net%node_outputs('Relu', 'n', [x], two, stat=stat, errmsg=sentence)

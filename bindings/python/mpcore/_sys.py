@@ -325,11 +325,11 @@ class mp_op_class_t(enum.IntEnum):
 
 
 class mp_autocast_preset_t(enum.IntEnum):
-    MP_AUTOCAST_PRESET_DEFAULT = 0
-    MP_AUTOCAST_PRESET_TENSORFLOW = 1
-    MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 2
-    MP_AUTOCAST_PRESET_PYTORCH = 3
-    MP_AUTOCAST_PRESET_ONNX = 4
+    MP_AUTOCAST_PRESET_DEFAULT = 1
+    MP_AUTOCAST_PRESET_TENSORFLOW = 2
+    MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3
+    MP_AUTOCAST_PRESET_PYTORCH = 4
+    MP_AUTOCAST_PRESET_ONNX = 5
 
 
 (MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_TENSORFLOW, MP_AUTOCAST_PRESET_TENSORFLOW_BF16,
@@ -337,10 +337,10 @@ class mp_autocast_preset_t(enum.IntEnum):
 
 
 class mp_autocast_level_t(enum.IntEnum):
-    MP_AUTOCAST_LEVEL_NORMAL = 0
-    MP_AUTOCAST_LEVEL_INFER_AS_DENY = 1
-    MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 2
-    MP_AUTOCAST_LEVEL_FORCE_ALL = 3
+    MP_AUTOCAST_LEVEL_NORMAL = 1
+    MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2
+    MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 3
+    MP_AUTOCAST_LEVEL_FORCE_ALL = 4
 
 
 (MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_INFER_AS_DENY, MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY,
@@ -423,9 +423,9 @@ class mp_autocast_reason_t(enum.IntEnum):
 
 
 class mp_autocast_format_t(enum.IntEnum):
-    MP_AUTOCAST_FORMAT_TEXT = 0
-    MP_AUTOCAST_FORMAT_JSON = 1
-    MP_AUTOCAST_FORMAT_DOT = 2
+    MP_AUTOCAST_FORMAT_TEXT = 1
+    MP_AUTOCAST_FORMAT_JSON = 2
+    MP_AUTOCAST_FORMAT_DOT = 3
 
 
 MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT = mp_autocast_format_t
@@ -517,9 +517,19 @@ class mp_embedding_flags_t(enum.IntFlag):
 MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE = mp_embedding_flags_t
 
 
+class mp_attribute_kind_t(enum.IntEnum):
+    MP_ATTRIBUTE_KIND_INT = 1
+    MP_ATTRIBUTE_KIND_FLOAT = 2
+    MP_ATTRIBUTE_KIND_INTS = 3
+    MP_ATTRIBUTE_KIND_FLOATS = 4
+
+
+(MP_ATTRIBUTE_KIND_INT, MP_ATTRIBUTE_KIND_FLOAT, MP_ATTRIBUTE_KIND_INTS, MP_ATTRIBUTE_KIND_FLOATS) = mp_attribute_kind_t
+
+
 class mp_graph_mode_t(enum.IntEnum):
-    MP_GRAPH_MODE_INFERENCE = 0
-    MP_GRAPH_MODE_TRAINING = 1
+    MP_GRAPH_MODE_INFERENCE = 1
+    MP_GRAPH_MODE_TRAINING = 2
 
 
 MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING = mp_graph_mode_t
@@ -710,7 +720,7 @@ class mp_step_options_t(_Sized):
 
 class mp_autocast_config_t(_Sized):
     _fields_ = [
-        ("struct_size", c_uint32), ("preset", c_uint32), ("low", c_uint32), ("level", c_uint32),
+        ("struct_size", c_uint32), ("preset", c_uint32), ("dtype_low", c_uint32), ("level", c_uint32),
         ("flags", c_uint32), ("amax_limit", c_float), ("depth_limit", c_int64),
     ]
 
@@ -720,11 +730,11 @@ class mp_autocast_graph_t(_Sized):
         ("struct_size", c_uint32), ("num_nodes", c_uint32), ("num_tensors", c_uint32),
         ("num_hidden_edges", c_uint32), ("num_clusters", c_uint32), ("reserved0", c_uint32),
         ("node_op", POINTER(c_char_p)), ("node_class", c_void_p), ("node_name", POINTER(c_char_p)),
-        ("node_flags", c_void_p), ("node_depth", c_void_p), ("first_input", c_void_p),
+        ("node_flags", c_void_p), ("node_depth", c_void_p), ("input_offsets", c_void_p),
         ("input_tensor", c_void_p), ("input_slot", c_void_p), ("tensor_producer", c_void_p),
         ("tensor_slot", c_void_p), ("tensor_dtype", c_void_p), ("tensor_role", c_void_p),
         ("tensor_amax", c_void_p), ("hidden_src", c_void_p), ("hidden_dst", c_void_p),
-        ("first_member", c_void_p), ("member", c_void_p), ("cluster_kind", c_void_p),
+        ("member_offsets", c_void_p), ("member", c_void_p), ("cluster_kind", c_void_p),
     ]
 
 
@@ -856,9 +866,11 @@ class mp_dropout_desc_t(_Sized):
     ]
 
 
-class mp_graph_attribute_t(Structure):
+class mp_graph_attribute_t(_Sized):
     _fields_ = [
-        ("name", c_char_p), ("value", c_double),
+        ("struct_size", c_uint32), ("kind", c_uint32), ("name", c_char_p), ("int_value", c_int64),
+        ("float_value", c_double), ("ints", c_void_p), ("floats", c_void_p), ("count", c_uint32),
+        ("reserved0", c_uint32),
     ]
 
 
@@ -970,15 +982,15 @@ def mp_step_options_default() -> mp_step_options_t:
     return value
 
 
-def mp_autocast_config_default(low: int) -> mp_autocast_config_t:
+def mp_autocast_config_default(dtype_low: int) -> mp_autocast_config_t:
     value = mp_autocast_config_t()
-    _library.mp_autocast_config_init(value, ctypes.sizeof(value), low)
+    _library.mp_autocast_config_init(value, ctypes.sizeof(value), dtype_low)
     return value
 
 
-def mp_autocast_scaler_default(low: int) -> mp_scaler_config_t:
+def mp_autocast_scaler_default(dtype_low: int) -> mp_scaler_config_t:
     value = mp_scaler_config_t()
-    _library.mp_autocast_scaler_init(value, ctypes.sizeof(value), low)
+    _library.mp_autocast_scaler_init(value, ctypes.sizeof(value), dtype_low)
     return value
 
 
@@ -1131,8 +1143,8 @@ class Library(ctypes.CDLL):
         def mp_grads_accumulate(self, scaler: Handle, grads: Handle, sums: Handle, weight: float, flags: int, stream: Handle, /) -> int: ...
         def mp_grads_to_fp32(self, scaler: Handle, grads: Handle, out: Handle, stream: Handle, /) -> int: ...
         def mp_scaler_query_step(self, scaler: Handle, step: int, outcome: Pointer, /) -> int: ...
-        def mp_autocast_config_init(self, config: Pointer, struct_size: int, low: int, /) -> int: ...
-        def mp_autocast_scaler_init(self, config: Pointer, struct_size: int, low: int, /) -> int: ...
+        def mp_autocast_config_init(self, config: Pointer, struct_size: int, dtype_low: int, /) -> int: ...
+        def mp_autocast_scaler_init(self, config: Pointer, struct_size: int, dtype_low: int, /) -> int: ...
         def mp_autocast_create(self, policy: Pointer, config: Pointer, /) -> int: ...
         def mp_autocast_destroy(self, policy: Handle, /) -> None: ...
         def mp_autocast_set_class(self, policy: Handle, op_types: Pointer, count: int, op_class: int, /) -> int: ...
@@ -1140,7 +1152,7 @@ class Library(ctypes.CDLL):
         def mp_autocast_get_class(self, policy: Handle, op_type: Optional[bytes], /) -> int: ...
         def mp_autocast_get_disabled_reason(self, policy: Handle, context: Handle, disabled_reason: Pointer, /) -> int: ...
         def mp_autocast_rewrite(self, policy: Handle, context: Handle, graph: Pointer, result: Pointer, /) -> int: ...
-        def mp_autocast_explain(self, policy: Handle, graph: Pointer, result: Pointer, form: int, text: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_autocast_explain(self, policy: Handle, graph: Pointer, result: Pointer, format: int, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_autocast_op(self, policy: Handle, op_type: Optional[bytes], input_dtype: Pointer, count: int, cast_to: Pointer, output: Pointer, /) -> int: ...
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int: ...
         def mp_softmax_xent(self, context: Handle, desc: Pointer, logits: Pointer, labels: Pointer, loss_scale: Pointer, row_loss: Pointer, loss: Pointer, correct: Pointer, dlogits: Pointer, stream: Handle, /) -> int: ...
@@ -1197,7 +1209,7 @@ class Library(ctypes.CDLL):
         def mp_graph_get_lists(self, graph: Handle, grads: Pointer, master: Pointer, model: Pointer, /) -> int: ...
         def mp_graph_get_tensor(self, graph: Handle, tensor: int, info: Pointer, /) -> int: ...
         def mp_graph_get_memory(self, graph: Handle, memory: Pointer, /) -> int: ...
-        def mp_graph_explain(self, graph: Handle, form: int, text: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_graph_explain(self, graph: Handle, format: int, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_graph_describe(self, graph: Handle, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_scaler_config_init_preset(self, config: Pointer, struct_size: int, preset: int, /) -> int: ...
         def mp_scaler_config_from_name(self, name: Optional[bytes], config: Pointer, struct_size: int, /) -> int: ...
@@ -1296,8 +1308,8 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_grads_accumulate": (c_uint32, {"scaler": c_void_p, "grads": c_void_p, "sums": c_void_p, "weight": c_float, "flags": c_uint32, "stream": c_void_p}),
     "mp_grads_to_fp32": (c_uint32, {"scaler": c_void_p, "grads": c_void_p, "out": c_void_p, "stream": c_void_p}),
     "mp_scaler_query_step": (c_uint32, {"scaler": c_void_p, "step": c_int64, "outcome": c_void_p}),
-    "mp_autocast_config_init": (c_uint32, {"config": POINTER(mp_autocast_config_t), "struct_size": c_size_t, "low": c_uint32}),
-    "mp_autocast_scaler_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "low": c_uint32}),
+    "mp_autocast_config_init": (c_uint32, {"config": POINTER(mp_autocast_config_t), "struct_size": c_size_t, "dtype_low": c_uint32}),
+    "mp_autocast_scaler_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "dtype_low": c_uint32}),
     "mp_autocast_create": (c_uint32, {"policy": POINTER(c_void_p), "config": POINTER(mp_autocast_config_t)}),
     "mp_autocast_destroy": (None, {"policy": c_void_p}),
     "mp_autocast_set_class": (c_uint32, {"policy": c_void_p, "op_types": POINTER(c_char_p), "count": c_uint32, "op_class": c_uint32}),
@@ -1305,7 +1317,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_autocast_get_class": (c_uint32, {"policy": c_void_p, "op_type": c_char_p}),
     "mp_autocast_get_disabled_reason": (c_uint32, {"policy": c_void_p, "context": c_void_p, "disabled_reason": POINTER(c_char_p)}),
     "mp_autocast_rewrite": (c_uint32, {"policy": c_void_p, "context": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t)}),
-    "mp_autocast_explain": (c_uint32, {"policy": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t), "form": c_uint32, "text": c_char_p, "bytes": c_void_p}),
+    "mp_autocast_explain": (c_uint32, {"policy": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t), "format": c_uint32, "text": c_char_p, "bytes": c_void_p}),
     "mp_autocast_op": (c_uint32, {"policy": c_void_p, "op_type": c_char_p, "input_dtype": c_void_p, "count": c_uint32, "cast_to": c_void_p, "output": c_void_p}),
     "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
     "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "logits": c_void_p, "labels": c_void_p, "loss_scale": c_void_p, "row_loss": c_void_p, "loss": c_void_p, "correct": c_void_p, "dlogits": c_void_p, "stream": c_void_p}),
@@ -1362,7 +1374,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_graph_get_lists": (c_uint32, {"graph": c_void_p, "grads": POINTER(c_void_p), "master": POINTER(c_void_p), "model": POINTER(c_void_p)}),
     "mp_graph_get_tensor": (c_uint32, {"graph": c_void_p, "tensor": c_int32, "info": POINTER(mp_graph_tensor_t)}),
     "mp_graph_get_memory": (c_uint32, {"graph": c_void_p, "memory": POINTER(mp_graph_memory_t)}),
-    "mp_graph_explain": (c_uint32, {"graph": c_void_p, "form": c_uint32, "text": c_char_p, "bytes": c_void_p}),
+    "mp_graph_explain": (c_uint32, {"graph": c_void_p, "format": c_uint32, "text": c_char_p, "bytes": c_void_p}),
     "mp_graph_describe": (c_uint32, {"graph": c_void_p, "text": c_char_p, "bytes": c_void_p}),
     "mp_scaler_config_init_preset": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "preset": c_uint32}),
     "mp_scaler_config_from_name": (c_uint32, {"name": c_char_p, "config": POINTER(mp_scaler_config_t), "struct_size": c_size_t}),

@@ -89,7 +89,7 @@ class AutocastGraph:
         outputs     number of outputs, or existing tensors
         node_class  "allow", "deny", ... (mp_op_class_t); None: the class of the operation
         depth       number of terms in a sum; 0: unknown
-        node_flags  keep, elsewhere, no_low, cast, reads_variable, back_edge, reads_either,
+        node_flags  keep_fp32, other_device, no_low, cast, reads_variable, back_edge, reads_either,
                     writes_either (mp_node_flags_t)
         """
         read = [-1 if tensor is None else self._own(tensor, f"inputs[{i}]") for i, tensor in enumerate(inputs)]
@@ -174,7 +174,7 @@ class AutocastGraph:
         array("node_class", ctypes.c_uint8, [node.node_class for node in nodes])
         array("node_flags", ctypes.c_uint16, [node.flags for node in nodes])
         array("node_depth", ctypes.c_int64, [node.depth for node in nodes])
-        array("first_input", ctypes.c_int32, _starts(node.inputs for node in nodes))
+        array("input_offsets", ctypes.c_int32, _starts(node.inputs for node in nodes))
         array("input_tensor", ctypes.c_int32, [tensor for node in nodes for tensor in node.inputs])
         array("input_slot", ctypes.c_uint8, [slot for node in nodes for slot in node.slots])
         array("tensor_producer", ctypes.c_int32, [-1 if t.producer is None else t.producer for t in tensors])
@@ -184,7 +184,7 @@ class AutocastGraph:
         array("tensor_amax", ctypes.c_float, [math.nan if t.amax is None else t.amax for t in tensors])
         array("hidden_src", ctypes.c_int32, [src for src, _ in self._hidden])
         array("hidden_dst", ctypes.c_int32, [dst for _, dst in self._hidden])
-        array("first_member", ctypes.c_int32, _starts(members for _, members in clusters))
+        array("member_offsets", ctypes.c_int32, _starts(members for _, members in clusters))
         array("member", ctypes.c_int32, [member for _, members in clusters for member in members])
         array("cluster_kind", ctypes.c_uint8, [kind for kind, _ in clusters])
         return graph
@@ -307,12 +307,12 @@ class Autocast(Handle):
         disabled_reason(context) is not None."""
         return AutocastResult(self, context, graph)
 
-    def explain(self, graph: AutocastGraph, result: AutocastResult, form: Any = "text") -> str:
+    def explain(self, graph: AutocastGraph, result: AutocastResult, format: Any = "text") -> str:
         """Returns a report on a rewrite by this policy: "text", "json", or "dot" for Graphviz
         (mp_autocast_format_t)."""
         if result._policy is not self or result._graph is not graph:
             raise ValueError("result belongs to another graph or policy")
-        number, size = enumerator(_sys.mp_autocast_format_t, form, "form"), ctypes.c_size_t()
+        number, size = enumerator(_sys.mp_autocast_format_t, format, "format"), ctypes.c_size_t()
 
         def write(text: Any) -> None:
             check(lib.mp_autocast_explain(self.handle, ctypes.byref(result._arrays), ctypes.byref(result._result),

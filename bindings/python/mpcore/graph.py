@@ -105,21 +105,16 @@ class Graph(Object):
         is 1.
 
         inputs      tensors; None: an absent optional input
-        attributes  numbers, e.g. stride=2, or extent=[0, -1] for a Reshape
+        attributes  integers, floats or lists, e.g. stride=2, or extent=[0, -1] for a Reshape
         """
-        named = [(_bytes(key, "attributes"), value) for key, given in attributes.items()
-                 for value in (given if isinstance(given, (list, tuple)) else [given])]
-        values = array_of("attributes", ctypes.c_double, [value for _, value in named])
-        pairs = (_sys.mp_graph_attribute_t * len(named))()
-        for pair, (key, _), value in zip(pairs, named, values):
-            pair.name, pair.value = key, value
+        given, _lists = _attributes(attributes)
         read = array_of("inputs", ctypes.c_int32, [-1 if tensor is None else tensor for tensor in inputs])
         if not (is_integer(outputs) and 0 <= outputs <= 100):  # the library checks the exact number
             raise ValueError(f"outputs = {outputs} must be an integer from 0 to 100")
         outputs = operator.index(outputs)
         written = (ctypes.c_int32 * outputs)()
-        check(lib.mp_graph_add_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), pairs, len(pairs),
-                                written, outputs))
+        check(lib.mp_graph_add_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), given,
+                                    len(given), written, outputs))
         if op == "Dropout" and len(read) > 1 and read[1] >= 0:
             self._integers[read[1]] = "int64"
         if op == "SoftmaxXent" and outputs > 2:
@@ -286,10 +281,10 @@ class Graph(Object):
         check(lib.mp_graph_get_memory(self.handle, ctypes.byref(memory)))
         return memory
 
-    def explain(self, form: Any = "text") -> str:
+    def explain(self, format: Any = "text") -> str:
         """Explains the types of the operations: "text", "json", or "dot" for Graphviz
         (mp_autocast_format_t)."""
-        number = enumerator(_sys.mp_autocast_format_t, form, "form")
+        number = enumerator(_sys.mp_autocast_format_t, format, "format")
         return _text(lambda text, size: lib.mp_graph_explain(self.handle, number, text, size))
 
     def describe(self) -> str:
@@ -328,6 +323,27 @@ class _LentList(TensorList):
 
     def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
         raise TypeError("this list belongs to a graph and cannot be changed")
+
+
+def _attributes(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
+    """Returns the attributes for C, and the arrays that they point to."""
+    kinds, lists, given = _sys.mp_attribute_kind_t, [], []
+    for name, value in values.items():
+        one = _sys.mp_graph_attribute_t(name=_bytes(name, "attributes"))
+        if isinstance(value, (list, tuple)):
+            is_int = all(map(is_integer, value))
+            lists.append(array_of(f"attributes: {name}", ctypes.c_int64 if is_int else ctypes.c_double, value))
+            address = ctypes.addressof(lists[-1])
+            one.ints, one.floats = (address, None) if is_int else (None, address)
+            one.kind, one.count = kinds.MP_ATTRIBUTE_KIND_INTS if is_int else kinds.MP_ATTRIBUTE_KIND_FLOATS, len(value)
+        elif is_integer(value):
+            one.kind, number = kinds.MP_ATTRIBUTE_KIND_INT, operator.index(value)
+            kind = ctypes.c_uint64 if number >= 0 else ctypes.c_int64  # a seed may be a uint64_t
+            one.int_value = array_of(f"attributes: {name}", kind, [number])[0]
+        else:
+            one.kind, one.float_value = kinds.MP_ATTRIBUTE_KIND_FLOAT, array_of(f"attributes: {name}", ctypes.c_double, [value])[0]
+        given.append(one)
+    return (_sys.mp_graph_attribute_t * len(given))(*given), lists
 
 
 def _one(tensor: int) -> int:

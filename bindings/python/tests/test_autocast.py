@@ -83,7 +83,7 @@ class Rewrites(unittest.TestCase):
         self.assertEqual(result.reasons[1], _sys.MP_AUTOCAST_REASON_DENY_LIST)
 
     def test_flags_of_nodes(self):
-        reasons = {"keep": _sys.MP_AUTOCAST_REASON_KEPT, "elsewhere": _sys.MP_AUTOCAST_REASON_OTHER_DEVICE, "no_low": _sys.MP_AUTOCAST_REASON_NO_KERNEL}
+        reasons = {"keep_fp32": _sys.MP_AUTOCAST_REASON_KEPT, "other_device": _sys.MP_AUTOCAST_REASON_OTHER_DEVICE, "no_low": _sys.MP_AUTOCAST_REASON_NO_KERNEL}
         for flag, why in reasons.items():
             graph = mpcore.AutocastGraph()
             graph.node("MatMul", [graph.input()], **{flag: True})
@@ -281,13 +281,13 @@ class Refusals(unittest.TestCase):
             call(*arguments, **options)
 
     def test_policies(self):
-        self.refused(mpcore.Error, "config->low = MP_FP32 must be MP_FP16 or MP_BF16", mpcore.Autocast, "fp32")
+        self.refused(mpcore.Error, "config->dtype_low = MP_FP32 must be MP_FP16 or MP_BF16", mpcore.Autocast, "fp32")
         self.refused(TypeError, "dtype fp8 is not supported", mpcore.Autocast, "fp8")
         self.refused(ValueError, "preset = 'caffe' must be one of: default, tensorflow", mpcore.Autocast, preset="caffe")
         self.refused(ValueError, "level = 'high' must be one of: normal,", mpcore.Autocast, level="high")
         self.refused(mpcore.Error, "config->amax_limit = -1 is negative", mpcore.Autocast, amax_limit=-1)
         self.refused(ValueError, "depth_limit = 9223372036854775808 must be from ", mpcore.Autocast, depth_limit=2**63)
-        self.refused(mpcore.Error, "low = MP_DTYPE_NONE must be MP_FP16, MP_BF16 or MP_FP32",
+        self.refused(mpcore.Error, "dtype_low = MP_DTYPE_NONE must be MP_FP16, MP_BF16 or MP_FP32",
                      mpcore.Autocast.scaler_config, None)
         self.refused(mpcore.Error, "MP_AUTOCAST_LEVEL_FORCE_ALL", policy("bf16", level="force_all").rewrite, net())
         one = policy()
@@ -295,7 +295,7 @@ class Refusals(unittest.TestCase):
         self.refused(TypeError, r"ops\[1\] = 3 must be a string", one.set_class, ["Relu", 3], "deny")
         self.refused(ValueError, r"pattern = 'a\\x00b' contains a NUL", one.set_nodes, "a\0b", "deny")
         self.refused(mpcore.Error, r"pattern = a\[b has an unmatched", one.set_nodes, "a[b", "deny")
-        self.refused(ValueError, "form = 'svg' must be one of: text, json", one.explain, *self.rewritten(one), "svg")
+        self.refused(ValueError, "format = 'svg' must be one of: text, json", one.explain, *self.rewritten(one), "svg")
 
     @staticmethod
     def rewritten(one):
@@ -320,7 +320,7 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, r"outputs\[0\] is already an output of a node", node, "Add", outputs=[graph.tensors[-1]])
         self.refused(ValueError, r"outputs\[1\] is already an output of a node", node, "Add", outputs=[x, x])
         self.refused(ValueError, "outputs = -1 is negative", node, "Add", outputs=-1)
-        self.refused(ValueError, "node_flags = 'kep' must be one of: keep, elsewhere,", node, "Add", kep=True)
+        self.refused(ValueError, "node_flags = 'kep' must be one of: keep_fp32, other_device,", node, "Add", kep=True)
         self.refused(ValueError, "node_class = 'good' must be one of: unlisted,", node, "Add", node_class="good")
         self.refused(ValueError, "node = 'conv3': unknown name", graph.hidden, "conv1", "conv3")
         self.refused(ValueError, "node = <mpcore.AutocastTensor 0> must be an output of a node", graph.container, [x])

@@ -269,7 +269,14 @@ class Refusals(unittest.TestCase):
             node = graph.node
             self.refused(mpcore.Error, "op_type = Nonlinear is not supported", node, "Nonlinear", "n", [x, w])
             self.refused(mpcore.Error, "node n: Linear: attribute stride is unknown", node, "Linear", "n", [x, w], stride=2)
-            self.refused(TypeError, "attributes", node, "Linear", "n", [x, w], transposed="yes")
+            self.refused(TypeError, "attributes: transposed", node, "Linear", "n", [x, w], transposed="yes")
+            self.refused(ValueError, "attributes: seed", node, "Dropout", "n", [x], seed=2**64)
+            for op, sentence, value in (("Linear", "kind of transposed = MP_ATTRIBUTE_KIND_FLOAT: must be MP_ATTRIBUTE_KIND_INT", 0.0),
+                                        ("Linear", "kind of transposed = MP_ATTRIBUTE_KIND_INTS", [0]),
+                                        ("Linear", "kind of transposed = MP_ATTRIBUTE_KIND_FLOATS", [0.5, 1]),
+                                        ("Linear", "transposed = 2 is outside", 2)):
+                self.refused(mpcore.Error, f"node n: {op}: {sentence}", node, op, "n", [x, w], transposed=value)
+            node("Dropout", "seeded", [x], seed=2**64 - 1, p=0)
             self.refused(mpcore.Error, r"inputs\[1\] = -1", node, "Linear", "n", [x, None])
             self.refused(ValueError, r"inputs\[1\] = 4294967296 must be from ", node, "Linear", "n", [x, 2**32])
             self.refused(mpcore.Error, "num_outputs = 0", node, "Linear", "n", [x, w], 0)

@@ -152,7 +152,7 @@ impl Autocast {
         casts.truncate(raw.num_casts as usize);
 
         let casts_of = |node: usize| {
-            let first = graph.first_input();
+            let first = graph.input_offsets();
             let own = &input_cast[first[node] as usize..first[node + 1] as usize];
             own.iter().map(|&cast| usize::try_from(cast).ok()).collect()
         };
@@ -178,7 +178,7 @@ impl Autocast {
         &self,
         graph: &Graph,
         rewritten: &Rewritten,
-        form: AutocastFormat,
+        format: AutocastFormat,
     ) -> Result<String> {
         let lent = graph.lend();
         let raw = sys::mp_autocast_result_t {
@@ -188,7 +188,7 @@ impl Autocast {
         read_text(|text, bytes| {
             // SAFETY: graph and result as in `rewrite`; text is NULL or has `size` bytes.
             check(unsafe {
-                sys::mp_autocast_explain(self.raw, &lent.raw, &raw, form as u32, text, bytes)
+                sys::mp_autocast_explain(self.raw, &lent.raw, &raw, format as u32, text, bytes)
             })
         })
     }

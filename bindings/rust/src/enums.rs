@@ -500,13 +500,13 @@ numbered! {
         Allow = 1,
         /// low precision between low-precision nodes, except downstream of a DENY
         Infer = 2,
-        /// fp32.  Propagates downstream through [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) nodes, and through [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR) nodes that
-        /// lead to another [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) or [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY).
+        /// fp32.  Propagates downstream through [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) nodes, and through [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR)
+        /// nodes that lead to another [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) or [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY).
         Deny = 3,
         /// no numerical effect: takes the precision of its neighbors
         Clear = 4,
-        /// [`MP_AUTOCAST_PRESET_PYTORCH`](crate::sys::MP_AUTOCAST_PRESET_PYTORCH): low precision if all floating-point inputs are.  Other presets treat it
-        /// as [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER).
+        /// [`MP_AUTOCAST_PRESET_PYTORCH`](crate::sys::MP_AUTOCAST_PRESET_PYTORCH): low precision if all floating-point inputs are.  Other presets
+        /// treat it as [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER).
         Promote = 5,
     }
 }
@@ -515,13 +515,13 @@ numbered! {
     /// Lists of operations and rules of propagation.
     AutocastPreset {
         /// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW): products, convolutions,
-        /// attention, recurrent layers.  [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER): batch norm.  [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY): softmax, norms over a
-        /// row, losses, sums.
-        Default = 0,
+        /// attention, recurrent layers.  [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER): batch norm.  [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY): softmax, norms
+        /// over a row, losses, sums.
+        Default = 1,
         /// lists of TensorFlow 2.21 for fp16
-        Tensorflow = 1,
+        Tensorflow = 2,
         /// lists of TensorFlow 2.21 for bf16
-        TensorflowBf16 = 2,
+        TensorflowBf16 = 3,
         /// Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
         /// of listed operations, such as cross\_entropy and interpolate.  Unknown operations are
         /// [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR).
@@ -529,9 +529,9 @@ numbered! {
         /// Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
         /// is [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW), or if all its floating-point inputs are and no list requires fp32.
         /// [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY) does not propagate.
-        Pytorch = 3,
-        /// names of ONNX; the block list of onnxconverter-common is unlisted
-        Onnx = 4,
+        Pytorch = 4,
+        /// Names of ONNX; the block list of onnxconverter-common is unlisted.
+        Onnx = 5,
     }
 }
 
@@ -539,14 +539,14 @@ numbered! {
     /// Override of all lists.
     AutocastLevel {
         /// no override
-        Normal = 0,
-        /// conservative: [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) becomes [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY)
-        InferAsDeny = 1,
-        /// all but [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) become [`MP_OP_CLASS_UNLISTED`](crate::sys::MP_OP_CLASS_UNLISTED)
-        TensorCoresOnly = 2,
+        Normal = 1,
+        /// Conservative: [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) becomes [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY).
+        InferAsDeny = 2,
+        /// All but [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) become [`MP_OP_CLASS_UNLISTED`](crate::sys::MP_OP_CLASS_UNLISTED).
+        TensorCoresOnly = 3,
         /// Low precision wherever possible, except constants, state and cross-entropies.  For tests;
         /// [`MP_FP16`](crate::sys::MP_FP16) only.
-        ForceAll = 3,
+        ForceAll = 4,
     }
 }
 
@@ -661,11 +661,11 @@ numbered! {
     AutocastFormat {
         /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
         /// a summary.
-        Text = 0,
+        Text = 1,
         /// [`MP_AUTOCAST_FORMAT_JSON`](crate::sys::MP_AUTOCAST_FORMAT_JSON)
-        Json = 1,
+        Json = 2,
         /// for Graphviz: low precision green, fp32 red, casts on the edges
-        Dot = 2,
+        Dot = 3,
     }
 }
 
@@ -787,14 +787,28 @@ flags! {
 }
 
 numbered! {
+    /// Type of an attribute.
+    AttributeKind {
+        /// int\_value, all 64 bits; also accepted for a FLOAT attribute
+        Int = 1,
+        /// float\_value
+        Float = 2,
+        /// count elements of ints
+        Ints = 3,
+        /// count elements of floats; no operation has such an attribute
+        Floats = 4,
+    }
+}
+
+numbered! {
     /// Mode of a forward pass.
     GraphMode {
         /// BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
         /// are computed only if labels or target are bound.
-        Inference = 0,
+        Inference = 1,
         /// Prepares [`mp_graph_backward`](crate::sys::mp_graph_backward), which computes the loss together with its gradient, and tensors
         /// that depend on the loss.
-        Training = 1,
+        Training = 2,
     }
 }
 

@@ -88,7 +88,7 @@ pub struct Graph {
     node_class: Vec<u8>,
     node_flags: Vec<u16>,
     node_depth: Vec<i64>,
-    first_input: Vec<i32>,
+    input_offsets: Vec<i32>,
     input_tensor: Vec<i32>,
     input_slot: Vec<u8>,
     tensor_producer: Vec<i32>,
@@ -98,7 +98,7 @@ pub struct Graph {
     tensor_amax: Vec<f32>,
     hidden_src: Vec<i32>,
     hidden_dst: Vec<i32>,
-    first_member: Vec<i32>,
+    member_offsets: Vec<i32>,
     member: Vec<i32>,
     cluster_kind: Vec<u8>,
 }
@@ -118,7 +118,7 @@ impl Graph {
             node_class: Vec::new(),
             node_flags: Vec::new(),
             node_depth: Vec::new(),
-            first_input: vec![0],
+            input_offsets: vec![0],
             input_tensor: Vec::new(),
             input_slot: Vec::new(),
             tensor_producer: Vec::new(),
@@ -128,7 +128,7 @@ impl Graph {
             tensor_amax: Vec::new(),
             hidden_src: Vec::new(),
             hidden_dst: Vec::new(),
-            first_member: vec![0],
+            member_offsets: vec![0],
             member: Vec::new(),
             cluster_kind: Vec::new(),
         }
@@ -148,7 +148,7 @@ impl Graph {
         self.node_class.push(0);
         self.node_flags.push(0);
         self.node_depth.push(0);
-        self.first_input.push(number(self.input_tensor.len()));
+        self.input_offsets.push(number(self.input_tensor.len()));
         let node = GraphNode { graph: self, id };
         Ok(inputs.iter().fold(node, |node, &tensor| node.input(tensor, 0)))
     }
@@ -162,7 +162,7 @@ impl Graph {
     /// Adds a cluster of nodes with equal types in slot 0.
     pub fn cluster(&mut self, kind: ClusterKind, members: &[NodeId]) {
         self.member.extend(members.iter().map(|node| node.0));
-        self.first_member.push(number(self.member.len()));
+        self.member_offsets.push(number(self.member.len()));
         self.cluster_kind.push(kind as u8);
     }
 
@@ -182,8 +182,8 @@ impl Graph {
     }
 
     /// Returns the offset of the inputs of each node, and the end of the last.
-    pub(crate) fn first_input(&self) -> &[i32] {
-        &self.first_input
+    pub(crate) fn input_offsets(&self) -> &[i32] {
+        &self.input_offsets
     }
 
     fn add_tensor(&mut self, producer: i32, tensor: GraphTensor) -> TensorId {
@@ -212,7 +212,7 @@ impl Graph {
             node_name: if_set(&name, ptr::null()),
             node_flags: if_set(&self.node_flags, 0),
             node_depth: if_set(&self.node_depth, 0),
-            first_input: self.first_input.as_ptr(),
+            input_offsets: self.input_offsets.as_ptr(),
             input_tensor: self.input_tensor.as_ptr(),
             input_slot: if_set(&self.input_slot, 0),
             tensor_producer: self.tensor_producer.as_ptr(),
@@ -222,7 +222,7 @@ impl Graph {
             tensor_amax: if_set(&self.tensor_amax, UNKNOWN_AMAX),
             hidden_src: self.hidden_src.as_ptr(),
             hidden_dst: self.hidden_dst.as_ptr(),
-            first_member: self.first_member.as_ptr(),
+            member_offsets: self.member_offsets.as_ptr(),
             member: self.member.as_ptr(),
             cluster_kind: if_set(&self.cluster_kind, ClusterKind::Container as u8),
             ..sys::mp_autocast_graph_t::zeroed()
@@ -275,7 +275,7 @@ impl GraphNode<'_> {
         self.graph.input_tensor.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
         self.graph.input_slot.push(slot);
         let inputs = number(self.graph.num_inputs());
-        *last(&mut self.graph.first_input) = inputs;
+        *last(&mut self.graph.input_offsets) = inputs;
         self
     }
 

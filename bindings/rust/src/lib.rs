@@ -74,7 +74,7 @@ pub use half::{Bf16, F16};
 pub use kernels::KernelInfo;
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use network::{Network, NetworkMemory, NetworkTensor};
-pub use network_builder::{NetworkBuilder, NetworkNode};
+pub use network_builder::{Attribute, NetworkBuilder, NetworkNode};
 pub use optimizer::{ParamGroup, Optimizer, OptimizerBuilder, StepOptions};
 pub use pointwise::{ColumnSum, Pointwise};
 pub use rnn::{

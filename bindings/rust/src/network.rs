@@ -346,11 +346,11 @@ impl Network {
     }
 
     /// Explains the types of the operations.
-    pub fn explain(&self, form: AutocastFormat) -> Result<String> {
+    pub fn explain(&self, format: AutocastFormat) -> Result<String> {
         read_text(|text, bytes| {
             // SAFETY: the graph lives; text is NULL or has `size` bytes.
             self.handle
-                .call(|graph| unsafe { sys::mp_graph_explain(graph, form as u32, text, bytes) })
+                .call(|graph| unsafe { sys::mp_graph_explain(graph, format as u32, text, bytes) })
         })
     }
 

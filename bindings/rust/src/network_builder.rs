@@ -8,7 +8,7 @@ use crate::graph::{count, TensorId};
 use crate::network::{Network, NetworkTensor};
 use crate::owner::{Handle, Owner};
 use crate::sys;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::ptr;
 
 const NO_TENSOR: i32 = -1;
@@ -191,6 +191,91 @@ impl<'a> NetworkBuilder<'a> {
     }
 }
 
+/// Value of an attribute of an operation, e.g. `2.into()`, `0.5.into()` or `[0, -1].into()`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attribute {
+    /// An integer, also accepted for a real number.
+    Int(i64),
+    /// A real number.
+    Float(f64),
+    /// A list of integers.
+    Ints(Vec<i64>),
+    /// A list of real numbers.
+    Floats(Vec<f64>),
+}
+
+impl From<i32> for Attribute {
+    fn from(value: i32) -> Self {
+        Attribute::Int(value.into())
+    }
+}
+
+impl From<i64> for Attribute {
+    fn from(value: i64) -> Self {
+        Attribute::Int(value)
+    }
+}
+
+/// A seed: all 64 bits are kept.
+impl From<u64> for Attribute {
+    fn from(value: u64) -> Self {
+        Attribute::Int(value as i64)
+    }
+}
+
+impl From<f64> for Attribute {
+    fn from(value: f64) -> Self {
+        Attribute::Float(value)
+    }
+}
+
+impl<const N: usize> From<[i32; N]> for Attribute {
+    fn from(values: [i32; N]) -> Self {
+        Attribute::Ints(values.map(i64::from).to_vec())
+    }
+}
+
+impl From<Vec<i64>> for Attribute {
+    fn from(values: Vec<i64>) -> Self {
+        Attribute::Ints(values)
+    }
+}
+
+impl From<Vec<f64>> for Attribute {
+    fn from(values: Vec<f64>) -> Self {
+        Attribute::Floats(values)
+    }
+}
+
+impl Attribute {
+    /// Returns the attribute for C, which points to `name` and to the values of `self`.
+    fn raw(&self, name: &CStr) -> sys::mp_graph_attribute_t {
+        let mut raw = sys::mp_graph_attribute_t::zeroed();
+        raw.name = name.as_ptr();
+        match self {
+            Attribute::Int(value) => {
+                raw.kind = sys::MP_ATTRIBUTE_KIND_INT;
+                raw.int_value = *value;
+            }
+            Attribute::Float(value) => {
+                raw.kind = sys::MP_ATTRIBUTE_KIND_FLOAT;
+                raw.float_value = *value;
+            }
+            Attribute::Ints(values) => {
+                raw.kind = sys::MP_ATTRIBUTE_KIND_INTS;
+                raw.ints = values.as_ptr();
+                raw.count = count(values.len());
+            }
+            Attribute::Floats(values) => {
+                raw.kind = sys::MP_ATTRIBUTE_KIND_FLOATS;
+                raw.floats = values.as_ptr();
+                raw.count = count(values.len());
+            }
+        }
+        raw
+    }
+}
+
 /// An operation that has not yet been added to its [`Network`].
 #[derive(Debug)]
 pub struct NetworkNode<'n, 'a> {
@@ -198,7 +283,7 @@ pub struct NetworkNode<'n, 'a> {
     op: String,
     name: String,
     inputs: Vec<i32>,
-    attributes: Vec<(String, f64)>,
+    attributes: Vec<(String, Attribute)>,
 }
 
 impl NetworkNode<'_, '_> {
@@ -208,8 +293,8 @@ impl NetworkNode<'_, '_> {
         self
     }
 
-    /// Adds an attribute; repeat "extent" of a Reshape for each dimension.
-    pub fn attribute(mut self, name: &str, value: impl Into<f64>) -> Self {
+    /// Adds an attribute.
+    pub fn attribute(mut self, name: &str, value: impl Into<Attribute>) -> Self {
         self.attributes.push((name.to_string(), value.into()));
         self
     }
@@ -227,7 +312,7 @@ impl NetworkNode<'_, '_> {
             self.attributes.iter().map(|(name, _)| c_string("attribute", name)).collect();
         let names = names?;
         let attributes: Vec<_> = (names.iter().zip(&self.attributes))
-            .map(|(name, &(_, value))| sys::mp_graph_attribute_t { name: name.as_ptr(), value })
+            .map(|(name, (_, value))| value.raw(name))
             .collect();
         let mut outputs = [NO_TENSOR; N];
         // SAFETY: the graph lives; the numbers of inputs, attributes and outputs are passed.

@@ -206,17 +206,17 @@ pub const MP_OP_CLASS_CLEAR: mp_op_class_t = 4;
 pub const MP_OP_CLASS_PROMOTE: mp_op_class_t = 5;
 
 pub type mp_autocast_preset_t = u32;
-pub const MP_AUTOCAST_PRESET_DEFAULT: mp_autocast_preset_t = 0;
-pub const MP_AUTOCAST_PRESET_TENSORFLOW: mp_autocast_preset_t = 1;
-pub const MP_AUTOCAST_PRESET_TENSORFLOW_BF16: mp_autocast_preset_t = 2;
-pub const MP_AUTOCAST_PRESET_PYTORCH: mp_autocast_preset_t = 3;
-pub const MP_AUTOCAST_PRESET_ONNX: mp_autocast_preset_t = 4;
+pub const MP_AUTOCAST_PRESET_DEFAULT: mp_autocast_preset_t = 1;
+pub const MP_AUTOCAST_PRESET_TENSORFLOW: mp_autocast_preset_t = 2;
+pub const MP_AUTOCAST_PRESET_TENSORFLOW_BF16: mp_autocast_preset_t = 3;
+pub const MP_AUTOCAST_PRESET_PYTORCH: mp_autocast_preset_t = 4;
+pub const MP_AUTOCAST_PRESET_ONNX: mp_autocast_preset_t = 5;
 
 pub type mp_autocast_level_t = u32;
-pub const MP_AUTOCAST_LEVEL_NORMAL: mp_autocast_level_t = 0;
-pub const MP_AUTOCAST_LEVEL_INFER_AS_DENY: mp_autocast_level_t = 1;
-pub const MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY: mp_autocast_level_t = 2;
-pub const MP_AUTOCAST_LEVEL_FORCE_ALL: mp_autocast_level_t = 3;
+pub const MP_AUTOCAST_LEVEL_NORMAL: mp_autocast_level_t = 1;
+pub const MP_AUTOCAST_LEVEL_INFER_AS_DENY: mp_autocast_level_t = 2;
+pub const MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY: mp_autocast_level_t = 3;
+pub const MP_AUTOCAST_LEVEL_FORCE_ALL: mp_autocast_level_t = 4;
 
 pub type mp_autocast_flags_t = u32;
 pub const MP_AUTOCAST_FLAG_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
@@ -265,9 +265,9 @@ pub const MP_AUTOCAST_REASON_CAST_ABSORBED: mp_autocast_reason_t = 37;
 pub const MP_AUTOCAST_REASON_PATTERN: mp_autocast_reason_t = 38;
 
 pub type mp_autocast_format_t = u32;
-pub const MP_AUTOCAST_FORMAT_TEXT: mp_autocast_format_t = 0;
-pub const MP_AUTOCAST_FORMAT_JSON: mp_autocast_format_t = 1;
-pub const MP_AUTOCAST_FORMAT_DOT: mp_autocast_format_t = 2;
+pub const MP_AUTOCAST_FORMAT_TEXT: mp_autocast_format_t = 1;
+pub const MP_AUTOCAST_FORMAT_JSON: mp_autocast_format_t = 2;
+pub const MP_AUTOCAST_FORMAT_DOT: mp_autocast_format_t = 3;
 
 pub type mp_xent_flags_t = u32;
 pub const MP_XENT_FLAG_IGNORE_LABEL: mp_xent_flags_t = 1;
@@ -314,9 +314,15 @@ pub type mp_embedding_flags_t = u32;
 pub const MP_EMBEDDING_FLAG_PADDING: mp_embedding_flags_t = 1;
 pub const MP_EMBEDDING_FLAG_ACCUMULATE: mp_embedding_flags_t = 2;
 
+pub type mp_attribute_kind_t = u32;
+pub const MP_ATTRIBUTE_KIND_INT: mp_attribute_kind_t = 1;
+pub const MP_ATTRIBUTE_KIND_FLOAT: mp_attribute_kind_t = 2;
+pub const MP_ATTRIBUTE_KIND_INTS: mp_attribute_kind_t = 3;
+pub const MP_ATTRIBUTE_KIND_FLOATS: mp_attribute_kind_t = 4;
+
 pub type mp_graph_mode_t = u32;
-pub const MP_GRAPH_MODE_INFERENCE: mp_graph_mode_t = 0;
-pub const MP_GRAPH_MODE_TRAINING: mp_graph_mode_t = 1;
+pub const MP_GRAPH_MODE_INFERENCE: mp_graph_mode_t = 1;
+pub const MP_GRAPH_MODE_TRAINING: mp_graph_mode_t = 2;
 
 pub type mp_scaler_preset_t = u32;
 pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 1;
@@ -633,7 +639,7 @@ pub struct mp_step_options_t {
 pub struct mp_autocast_config_t {
     pub struct_size: u32,
     pub preset: mp_autocast_preset_t,
-    pub low: mp_dtype_t,
+    pub dtype_low: mp_dtype_t,
     pub level: mp_autocast_level_t,
     pub flags: u32,
     pub amax_limit: f32,
@@ -654,7 +660,7 @@ pub struct mp_autocast_graph_t {
     pub node_name: *const *const c_char,
     pub node_flags: *const u16,
     pub node_depth: *const i64,
-    pub first_input: *const i32,
+    pub input_offsets: *const i32,
     pub input_tensor: *const i32,
     pub input_slot: *const u8,
     pub tensor_producer: *const i32,
@@ -664,7 +670,7 @@ pub struct mp_autocast_graph_t {
     pub tensor_amax: *const f32,
     pub hidden_src: *const i32,
     pub hidden_dst: *const i32,
-    pub first_member: *const i32,
+    pub member_offsets: *const i32,
     pub member: *const i32,
     pub cluster_kind: *const u8,
 }
@@ -917,8 +923,15 @@ pub struct mp_dropout_desc_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_graph_attribute_t {
+    pub struct_size: u32,
+    pub kind: mp_attribute_kind_t,
     pub name: *const c_char,
-    pub value: f64,
+    pub int_value: i64,
+    pub float_value: f64,
+    pub ints: *const i64,
+    pub floats: *const f64,
+    pub count: u32,
+    pub reserved0: u32,
 }
 
 #[repr(C)]
@@ -1028,6 +1041,7 @@ zeroed! {
     mp_rnn_tensors_t
     mp_embedding_desc_t
     mp_dropout_desc_t
+    mp_graph_attribute_t
     mp_graph_tensor_t
     mp_graph_memory_t
     mp_kernel_info_t
@@ -1038,7 +1052,6 @@ zeroed! {
     mp_grad_stats_t
     mp_tensor_report_t
     mp_autocast_cast_t
-    mp_graph_attribute_t
     mp_torch_scaler_t
     mp_megatron_scaler_t
 }
@@ -1139,19 +1152,19 @@ pub fn mp_step_options_default() -> mp_step_options_t {
     value
 }
 
-pub fn mp_autocast_config_default(low: mp_dtype_t) -> mp_autocast_config_t {
+pub fn mp_autocast_config_default(dtype_low: mp_dtype_t) -> mp_autocast_config_t {
     let mut value = mp_autocast_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_autocast_config_init(&mut value, size, low) };
+    unsafe { mp_autocast_config_init(&mut value, size, dtype_low) };
     value
 }
 
-pub fn mp_autocast_scaler_default(low: mp_dtype_t) -> mp_scaler_config_t {
+pub fn mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_autocast_scaler_init(&mut value, size, low) };
+    unsafe { mp_autocast_scaler_init(&mut value, size, dtype_low) };
     value
 }
 
@@ -1320,8 +1333,8 @@ extern "C" {
     pub fn mp_grads_accumulate(scaler: mp_scaler_t, grads: mp_tensor_list_t, sums: mp_tensor_list_t, weight: f32, flags: u32, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_grads_to_fp32(scaler: mp_scaler_t, grads: mp_tensor_list_t, out: mp_tensor_list_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_scaler_query_step(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
-    pub fn mp_autocast_config_init(config: *mut mp_autocast_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
-    pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
+    pub fn mp_autocast_config_init(config: *mut mp_autocast_config_t, struct_size: usize, dtype_low: mp_dtype_t) -> mp_status_t;
+    pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, dtype_low: mp_dtype_t) -> mp_status_t;
     pub fn mp_autocast_create(policy: *mut mp_autocast_t, config: *const mp_autocast_config_t) -> mp_status_t;
     pub fn mp_autocast_destroy(policy: mp_autocast_t);
     pub fn mp_autocast_set_class(policy: mp_autocast_t, op_types: *const *const c_char, count: u32, op_class: mp_op_class_t) -> mp_status_t;
@@ -1329,7 +1342,7 @@ extern "C" {
     pub fn mp_autocast_get_class(policy: mp_autocast_t, op_type: *const c_char) -> mp_op_class_t;
     pub fn mp_autocast_get_disabled_reason(policy: mp_autocast_t, context: mp_context_t, disabled_reason: *mut *const c_char) -> mp_status_t;
     pub fn mp_autocast_rewrite(policy: mp_autocast_t, context: mp_context_t, graph: *const mp_autocast_graph_t, result: *mut mp_autocast_result_t) -> mp_status_t;
-    pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, form: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, format: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
@@ -1386,7 +1399,7 @@ extern "C" {
     pub fn mp_graph_get_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
     pub fn mp_graph_get_tensor(graph: mp_graph_t, tensor: i32, info: *mut mp_graph_tensor_t) -> mp_status_t;
     pub fn mp_graph_get_memory(graph: mp_graph_t, memory: *mut mp_graph_memory_t) -> mp_status_t;
-    pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_graph_explain(graph: mp_graph_t, format: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
     pub fn mp_scaler_config_from_name(name: *const c_char, config: *mut mp_scaler_config_t, struct_size: usize) -> mp_status_t;

@@ -100,7 +100,7 @@ fn a_small_graph() {
 
 #[test]
 fn configurations() {
-    let bf16 = AutocastConfig { low: Dtype::Bf16 as u32, ..config() };
+    let bf16 = AutocastConfig { dtype_low: Dtype::Bf16 as u32, ..config() };
     let r = Autocast::new(&bf16).unwrap().rewrite(None, &small_graph()).unwrap();
     assert_eq!(r.nodes[0].dtype, Dtype::Bf16);
     let onnx = AutocastConfig { preset: AutocastPreset::Onnx as u32, ..config() };

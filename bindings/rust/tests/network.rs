@@ -197,8 +197,8 @@ fn states_reshape_and_dropout() {
     let offset = n.input("offset", Dtype::DtypeNone, &[]).unwrap();
     let (mean, variance) = (n.state("mean", &[3]).unwrap(), n.state("variance", &[3]).unwrap());
     let (gamma, beta) = (n.parameter("gamma", &[3]).unwrap(), n.parameter("beta", &[3]).unwrap());
-    let turned = n.node("Reshape", "turned", &[input]).attribute("extent", 0);
-    let turned = turned.attribute("extent", 2).attribute("extent", -1).output().unwrap();
+    let turned = n.node("Reshape", "turned", &[input]).attribute("extent", [0, 2, -1]);
+    let turned = turned.output().unwrap();
     assert_eq!(n.tensor(turned).unwrap().shape, [2, 2, 3]);
     let norm = n.node("BatchNorm", "norm", &[turned, gamma, beta, mean, variance]);
     let norm = norm.attribute("epsilon", 0.0).output().unwrap();
@@ -251,6 +251,11 @@ fn wrong_descriptions() {
     assert_eq!(unknown.status(), Some(Status::ErrorNotFound));
     let sentence = "mp_graph_add_node: node n: Linear: attribute stride is unknown";
     assert_eq!(unknown.to_string(), sentence);
+    let sentence = "n: Linear: kind of transposed = MP_ATTRIBUTE_KIND_";
+    for value in [Attribute::from(0.0), vec![0_i64].into(), vec![0.5].into()] {
+        refused(n.node("Linear", "n", &[x, w]).attribute("transposed", value).output(), sentence);
+    }
+    n.node("Dropout", "seeded", &[x]).attribute("seed", u64::MAX).output().unwrap();
     let config = AutocastConfig::new(Dtype::Fp16).with_flags(AutocastFlags::EMULATE);
     let emulating = Autocast::new(&config).unwrap();
     let error = n.autocast(&emulating).unwrap_err();
