@@ -63,8 +63,9 @@ contains
       MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. size(r%tensor_dtype) == TENSORS)
     call expect('types of nodes', all(r%node_dtype == [MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. &
       size(r%node_dtype) == NODES)
-    call expect('reasons', all(r%why == [MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW, MP_AUTOCAST_REASON_BETWEEN_ALLOW, &
-      MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_DENY_LIST]) .and. all(r%because == [0, 4, 4, 0, 0]))
+    call expect('reasons', all(r%why == [MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW, &
+      MP_AUTOCAST_REASON_BETWEEN_ALLOW, MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_DENY_LIST]) .and. &
+      all(r%because == [0, 4, 4, 0, 0]))
     call expect('casts of which tensors', all(r%casts%tensor == [1, 2, 4, 8]) .and. size(r%casts) == 4)
     call expect('casts from', all(r%casts%from == [MP_FP32, MP_FP32, MP_FP32, MP_FP16]))
     call expect('casts to', all(r%casts%to == [MP_FP16, MP_FP16, MP_FP16, MP_FP32]))
@@ -137,8 +138,9 @@ contains
     call expect('a wrong pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
       errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has an unmatched [')
     call policy%rewrite(small_graph(), r)
-    call expect('patterns', all(r%why == [MP_AUTOCAST_REASON_PATTERN, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, MP_AUTOCAST_REASON_UNLISTED, &
-      MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED]) .and. all(r%because == [0, 1, 0, 0, 0]))
+    call expect('patterns', all(r%why == [MP_AUTOCAST_REASON_PATTERN, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, &
+      MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED]) .and. &
+      all(r%because == [0, 1, 0, 0, 0]))
     call policy%set_class(['Exp'], MP_OP_CLASS_ALLOW, stat, errmsg)
     call expect('a policy that was used: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
       'mp_autocast_set_class: policy is in use and cannot be modified; create a new one')
@@ -168,7 +170,8 @@ contains
     c%amax_limit = 1000
     call policy%create(c)
     call policy%rewrite(g, r)
-    call expect('reasons of a chain', all(r%why == [MP_AUTOCAST_REASON_RANGE, MP_AUTOCAST_REASON_KEPT, MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_ALLOW_LIST]))
+    call expect('reasons of a chain', all(r%why == [MP_AUTOCAST_REASON_RANGE, MP_AUTOCAST_REASON_KEPT, &
+      MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_ALLOW_LIST]))
     call expect('a slot of fp32, and what is no float', all(r%tensor_dtype(6:) == [MP_FP32, MP_DTYPE_NONE]))
     call policy%explain(g, r, report)
     call expect('without names', index(report, '#0  MatMul  fp32  a tensor exceeds amax_limit') > 0)
