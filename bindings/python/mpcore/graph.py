@@ -338,8 +338,9 @@ def _attributes(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
             one.kind, one.count = kinds.MP_ATTRIBUTE_KIND_INTS if is_int else kinds.MP_ATTRIBUTE_KIND_FLOATS, len(value)
         elif is_integer(value):
             one.kind, number = kinds.MP_ATTRIBUTE_KIND_INT, operator.index(value)
-            kind = ctypes.c_uint64 if number >= 0 else ctypes.c_int64  # a seed may be a uint64_t
-            one.int_value = array_of(f"attributes: {name}", kind, [number])[0]
+            if number >= 2**63:  # a seed, which is a uint64_t
+                number = array_of(f"attributes: {name}", ctypes.c_uint64, [number])[0] - 2**64
+            one.int_value = array_of(f"attributes: {name}", ctypes.c_int64, [number])[0]
         else:
             one.kind, one.float_value = kinds.MP_ATTRIBUTE_KIND_FLOAT, array_of(f"attributes: {name}", ctypes.c_double, [value])[0]
         given.append(one)

@@ -251,9 +251,14 @@ fn wrong_descriptions() {
     assert_eq!(unknown.status(), Some(Status::ErrorNotFound));
     let sentence = "mp_graph_add_node: node n: Linear: attribute stride is unknown";
     assert_eq!(unknown.to_string(), sentence);
-    let sentence = "n: Linear: kind of transposed = MP_ATTRIBUTE_KIND_";
-    for value in [Attribute::from(0.0), vec![0_i64].into(), vec![0.5].into()] {
-        refused(n.node("Linear", "n", &[x, w]).attribute("transposed", value).output(), sentence);
+    for (kind, value) in
+        [("FLOAT", Attribute::from(0.0)), ("INTS", vec![0_i64].into()), ("FLOATS", vec![0.5].into())]
+    {
+        let kind = format!("kind of transposed = MP_ATTRIBUTE_KIND_{kind}");
+        let sentence = format!(
+            "mp_graph_add_node: node n: Linear: {kind}: must be MP_ATTRIBUTE_KIND_INT"
+        );
+        refused(n.node("Linear", "n", &[x, w]).attribute("transposed", value).output(), &sentence);
     }
     n.node("Dropout", "seeded", &[x]).attribute("seed", u64::MAX).output().unwrap();
     let config = AutocastConfig::new(Dtype::Fp16).with_flags(AutocastFlags::EMULATE);
