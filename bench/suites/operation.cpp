@@ -50,8 +50,8 @@ mp_epilogue_t epilogue_of(Epilogue epilogue, mp_dtype_t dtype, const EpilogueTen
   description.dtype_bias = dtype;
   description.aux = t.aux;
   description.dbias = t.dbias;
-  description.amax = t.amax;
-  description.found_inf = t.found_inf;
+  description.stats.amax = t.amax;
+  description.stats.found_inf = t.found_inf;
   description.activation = epilogue == Epilogue::kBiasRelu      ? MP_ACT_RELU
                            : epilogue == Epilogue::kBiasGeluAux ? MP_ACT_GELU
                            : epilogue == Epilogue::kDgeluDbias  ? MP_ACT_DGELU
