@@ -219,6 +219,11 @@ inline void require_not_negative(int64_t value, const char *name) {
   MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
 }
 
+/// Fails unless `value` is at least 1.
+inline void require_positive(int64_t value, const char *name) {
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
+}
+
 /// Limit of step counters: fp64 represents t exactly, and random counters reserve 52 bits for it.
 constexpr int64_t kMaxSteps = int64_t{1} << 52;
 
@@ -271,81 +276,54 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
 
 // ---------------------------------------------------------------------------- struct_size
 
-/// Size of a struct in version 0.1, the minimum for any caller.  Must never change.
+/// Structs of callers and their sizes in version 0.1, the minimum for any caller.  Sizes must never
+/// change.
+#define MP_FIRST_SIZES(X)        \
+  X(mp_allocator_t, 32)          \
+  X(mp_context_config_t, 24)     \
+  X(mp_device_info_t, 96)        \
+  X(mp_epilogue_t, 72)           \
+  X(mp_gemm_desc_t, 128)         \
+  X(mp_gemm_group_item_t, 96)    \
+  X(mp_conv2d_desc_t, 96)        \
+  X(mp_tensor_list_desc_t, 40)   \
+  X(mp_stats_outputs_t, 64)      \
+  X(mp_scaler_config_t, 88)      \
+  X(mp_scaler_state_t, 112)      \
+  X(mp_param_group_t, 72)        \
+  X(mp_optimizer_desc_t, 104)    \
+  X(mp_model_options_t, 32)      \
+  X(mp_comm_t, 48)               \
+  X(mp_step_options_t, 96)       \
+  X(mp_autocast_config_t, 32)    \
+  X(mp_autocast_graph_t, 168)    \
+  X(mp_autocast_result_t, 72)    \
+  X(mp_graph_tensor_t, 120)      \
+  X(mp_graph_attribute_t, 56)    \
+  X(mp_graph_memory_t, 64)       \
+  X(mp_xent_desc_t, 56)          \
+  X(mp_loss_desc_t, 40)          \
+  X(mp_pool2d_desc_t, 72)        \
+  X(mp_batchnorm_desc_t, 32)     \
+  X(mp_batchnorm_tensors_t, 104) \
+  X(mp_pointwise_desc_t, 48)     \
+  X(mp_column_sum_desc_t, 40)    \
+  X(mp_rnn_desc_t, 96)           \
+  X(mp_rnn_sizes_t, 32)          \
+  X(mp_rnn_tensors_t, 176)       \
+  X(mp_rnn_weights_t, 40)        \
+  X(mp_rnn_weight_grads_t, 40)   \
+  X(mp_embedding_desc_t, 64)     \
+  X(mp_dropout_desc_t, 32)
+
 template <class Struct>
 inline constexpr uint32_t kFirstSize = 0;
-template <>
-inline constexpr uint32_t kFirstSize<mp_allocator_t> = 32;
-template <>
-inline constexpr uint32_t kFirstSize<mp_context_config_t> = 24;
-template <>
-inline constexpr uint32_t kFirstSize<mp_device_info_t> = 96;
-template <>
-inline constexpr uint32_t kFirstSize<mp_epilogue_t> = 72;
-template <>
-inline constexpr uint32_t kFirstSize<mp_gemm_desc_t> = 128;
-template <>
-inline constexpr uint32_t kFirstSize<mp_gemm_group_item_t> = 96;
-template <>
-inline constexpr uint32_t kFirstSize<mp_conv2d_desc_t> = 96;
-template <>
-inline constexpr uint32_t kFirstSize<mp_tensor_list_desc_t> = 40;
-template <>
-inline constexpr uint32_t kFirstSize<mp_stats_outputs_t> = 64;
-template <>
-inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 88;
-template <>
-inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 112;
-template <>
-inline constexpr uint32_t kFirstSize<mp_param_group_t> = 72;
-template <>
-inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 104;
-template <>
-inline constexpr uint32_t kFirstSize<mp_model_options_t> = 32;
-template <>
-inline constexpr uint32_t kFirstSize<mp_comm_t> = 48;
-template <>
-inline constexpr uint32_t kFirstSize<mp_step_options_t> = 96;
-template <>
-inline constexpr uint32_t kFirstSize<mp_autocast_config_t> = 32;
-template <>
-inline constexpr uint32_t kFirstSize<mp_autocast_graph_t> = 168;
-template <>
-inline constexpr uint32_t kFirstSize<mp_autocast_result_t> = 72;
-template <>
-inline constexpr uint32_t kFirstSize<mp_graph_tensor_t> = 120;
-template <>
-inline constexpr uint32_t kFirstSize<mp_graph_attribute_t> = 56;
-template <>
-inline constexpr uint32_t kFirstSize<mp_graph_memory_t> = 64;
-template <>
-inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 56;
-template <>
-inline constexpr uint32_t kFirstSize<mp_loss_desc_t> = 40;
-template <>
-inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 72;
-template <>
-inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
-template <>
-inline constexpr uint32_t kFirstSize<mp_batchnorm_tensors_t> = 104;
-template <>
-inline constexpr uint32_t kFirstSize<mp_pointwise_desc_t> = 48;
-template <>
-inline constexpr uint32_t kFirstSize<mp_column_sum_desc_t> = 40;
-template <>
-inline constexpr uint32_t kFirstSize<mp_rnn_desc_t> = 96;
-template <>
-inline constexpr uint32_t kFirstSize<mp_rnn_sizes_t> = 32;
-template <>
-inline constexpr uint32_t kFirstSize<mp_rnn_tensors_t> = 176;
-template <>
-inline constexpr uint32_t kFirstSize<mp_rnn_weights_t> = 40;
-template <>
-inline constexpr uint32_t kFirstSize<mp_rnn_weight_grads_t> = 40;
-template <>
-inline constexpr uint32_t kFirstSize<mp_embedding_desc_t> = 64;
-template <>
-inline constexpr uint32_t kFirstSize<mp_dropout_desc_t> = 32;
+#define MP_FIRST_SIZE(Struct, size) \
+  template <>                       \
+  inline constexpr uint32_t kFirstSize<Struct> = size;
+MP_FIRST_SIZES(MP_FIRST_SIZE)
+#undef MP_FIRST_SIZE
+#undef MP_FIRST_SIZES
 
 /// Limit of struct_size, so that an uninitialized value does not cause reads far past the struct.
 inline constexpr size_t kLargestStruct = 4096;

@@ -47,8 +47,7 @@ void sum_over_ranks(const mp_tensor_list &list, const mp_comm_t &comm, mp_stream
 mp_comm_t read_comm(const mp_comm_t *user) {
   const mp_comm_t comm = read_struct(user, "comm");
   require_zero(comm.reserved0, "comm->reserved0");
-  MP_REQUIRE(comm.world_size >= 1, MP_ERROR_INVALID_ARGUMENT,
-             "comm->world_size = ", comm.world_size, " must be at least 1");
+  require_positive(comm.world_size, "comm->world_size");
   MP_REQUIRE(comm.rank >= 0 && comm.rank < comm.world_size, MP_ERROR_INVALID_ARGUMENT,
              "comm->rank = ", comm.rank, " is outside [0, world_size = ", comm.world_size, ")");
   MP_REQUIRE(comm.world_size == 1 || comm.all_reduce != nullptr, MP_ERROR_INVALID_ARGUMENT,

@@ -19,10 +19,6 @@ namespace {
 
 // ---------------------------------------------------------------------------- descriptor
 
-void require_at_least_1(int32_t value, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
-}
-
 void require_divides(int32_t groups, int32_t channels, const char *name) {
   MP_REQUIRE(channels % groups == 0, MP_ERROR_INVALID_ARGUMENT, "groups = ", groups,
              " must divide ", name, " = ", channels);
@@ -32,21 +28,21 @@ void require_divides(int32_t groups, int32_t channels, const char *name) {
 mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
   const mp_conv2d_desc_t d = read_struct(user, "desc");
   require_not_negative(d.n, "n");
-  require_at_least_1(d.h, "h");
-  require_at_least_1(d.w, "w");
-  require_at_least_1(d.c, "c");
-  require_at_least_1(d.k, "k");
-  require_at_least_1(d.r, "r");
-  require_at_least_1(d.s, "s");
+  require_positive(d.h, "h");
+  require_positive(d.w, "w");
+  require_positive(d.c, "c");
+  require_positive(d.k, "k");
+  require_positive(d.r, "r");
+  require_positive(d.s, "s");
   require_not_negative(d.pad_top, "pad_top");
   require_not_negative(d.pad_bottom, "pad_bottom");
   require_not_negative(d.pad_left, "pad_left");
   require_not_negative(d.pad_right, "pad_right");
-  require_at_least_1(d.stride_h, "stride_h");
-  require_at_least_1(d.stride_w, "stride_w");
-  require_at_least_1(d.dilation_h, "dilation_h");
-  require_at_least_1(d.dilation_w, "dilation_w");
-  require_at_least_1(d.groups, "groups");
+  require_positive(d.stride_h, "stride_h");
+  require_positive(d.stride_w, "stride_w");
+  require_positive(d.dilation_h, "dilation_h");
+  require_positive(d.dilation_w, "dilation_w");
+  require_positive(d.groups, "groups");
   require_divides(d.groups, d.c, "c");
   require_divides(d.groups, d.k, "k");
   require_zero(d.reserved0, "reserved0");

@@ -71,10 +71,6 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
 
 // ---------------------------------------------------------------------------- pooling
 
-void require_positive(int64_t value, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
-}
-
 /// Height or width of a pooling layer, with the names of its fields.
 struct PoolSide {
   int64_t size, window, stride, dilation;

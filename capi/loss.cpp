@@ -115,8 +115,7 @@ mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
   const mp_xent_desc_t desc = read_struct(user, "desc");
   require_dtype(desc.dtype, "dtype");
   require_not_negative(desc.rows, "rows");
-  MP_REQUIRE(desc.classes >= 1, MP_ERROR_INVALID_ARGUMENT, "classes = ", desc.classes,
-             " must be at least 1");
+  require_positive(desc.classes, "classes");
   require_rows(desc, desc.ld_logits, "ld_logits");
   require_rows(desc, desc.ld_dlogits, "ld_dlogits");
   require_finite(desc.weight, "weight");

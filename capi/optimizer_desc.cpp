@@ -282,8 +282,7 @@ mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr 
   const mp_optimizer_desc_t desc = read_struct(user, "desc");
   require_enum(desc.kind, "kind", MP_OPT_SGD, MP_OPT_RMSPROP);
   check_flags(desc);
-  MP_REQUIRE(desc.num_groups >= 1, MP_ERROR_INVALID_ARGUMENT, "num_groups = ", desc.num_groups,
-             " must be at least 1");
+  require_positive(desc.num_groups, "num_groups");
   check_lists(desc, context);
   check_overlaps(desc);
   require_aligned(desc.lr_multipliers, "lr_multipliers");

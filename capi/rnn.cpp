@@ -21,10 +21,6 @@ constexpr int32_t kMaxLayers = 65535;  // dropout masks have 16 bits for the lay
 
 // ---------------------------------------------------------------------------- descriptor
 
-void require_at_least_1(int32_t value, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
-}
-
 /// Names of the strides of a tensor.
 struct StrideNames {
   const char *step, *row, *columns;
@@ -79,8 +75,8 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
   require_dtype(d.dtype_dw, "dtype_dw");
   MP_REQUIRE(d.layers >= 1 && d.layers <= kMaxLayers, MP_ERROR_INVALID_ARGUMENT,
              "layers = ", d.layers, " is outside [1, ", kMaxLayers, "]");
-  require_at_least_1(d.input_size, "input_size");
-  require_at_least_1(d.hidden_size, "hidden_size");
+  require_positive(d.input_size, "input_size");
+  require_positive(d.hidden_size, "hidden_size");
   require_not_negative(d.batch, "batch");
   require_not_negative(d.timesteps, "timesteps");
   MP_REQUIRE(d.dropout >= 0.0f && d.dropout < 1.0f, MP_ERROR_INVALID_ARGUMENT,

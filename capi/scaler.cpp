@@ -205,11 +205,6 @@ void require_limit(float value, const char *name, const mp_scaler_config_t &conf
   if (!is_absent) require_scale(value, name);
 }
 
-void require_at_least_one(int32_t value, const char *prefix, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, prefix, name, " = ", value,
-             " must be at least 1");
-}
-
 void require_decay(double value, const char *name) {
   MP_REQUIRE(value >= 0.0 && value < 1.0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
              " is outside [0, 1)");
@@ -230,7 +225,7 @@ void check_statistics(const mp_scaler_config_t &config) {
 
 void check_lognormal(const mp_scaler_config_t &config) {
   require_backoff_factor(config.backoff_factor, "");
-  require_at_least_one(config.growth_interval, "", "growth_interval");
+  require_positive(config.growth_interval, "growth_interval");
   MP_REQUIRE(config.sigma_floor >= 0.0f && std::isfinite(config.sigma_floor),
              MP_ERROR_INVALID_ARGUMENT, "sigma_floor = ", config.sigma_floor,
              " is negative or not finite");
@@ -243,7 +238,7 @@ void check_growth(const mp_scaler_config_t &config, const char *prefix) {
              MP_ERROR_INVALID_ARGUMENT, prefix, "growth_factor = ", config.growth_factor,
              " must be greater than 1 and finite");
   require_backoff_factor(config.backoff_factor, prefix);
-  require_at_least_one(config.growth_interval, prefix, "growth_interval");
+  require_positive(config.growth_interval, Message(prefix, "growth_interval").c_str());
 }
 
 void check_config(const mp_scaler_config_t &config) {
@@ -263,7 +258,7 @@ void check_config(const mp_scaler_config_t &config) {
   require_scale_within(config.init_scale, "init_scale", config);
   if (backoff) {
     check_growth(config, "");
-    require_at_least_one(config.hysteresis, "", "hysteresis");
+    require_positive(config.hysteresis, "hysteresis");
   }
   if (config.policy == MP_SCALER_POLICY_LOGNORMAL) check_lognormal(config);
   if (has_statistics(config.policy)) check_statistics(config);

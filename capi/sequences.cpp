@@ -40,13 +40,12 @@ mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
   require_not_negative(d.rows, "rows");
   MP_REQUIRE(d.rows <= kMaxRows, MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " exceeds ",
              kMaxRows);
-  MP_REQUIRE(d.vocabulary >= 1, MP_ERROR_INVALID_ARGUMENT, "vocabulary = ", d.vocabulary,
-             " must be at least 1");
+  require_positive(d.vocabulary, "vocabulary");
   MP_REQUIRE((d.flags & MP_EMBEDDING_FLAG_PADDING) == 0 ||
                  (d.padding_index >= 0 && d.padding_index < d.vocabulary),
              MP_ERROR_INVALID_ARGUMENT, "padding_index = ", d.padding_index,
              " is outside [0, vocabulary = ", d.vocabulary, ")");
-  MP_REQUIRE(d.width >= 1, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width, " must be at least 1");
+  require_positive(d.width, "width");
   MP_REQUIRE(d.width <= kMaxColumns, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width,
              ": size in bytes exceeds 2^63 - 1");
   require_ld(d.ld_table, "ld_table", d, {d.vocabulary, "vocabulary"});

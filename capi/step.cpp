@@ -278,7 +278,7 @@ void OutcomeRing::restart(int64_t steps) {
 mp_status_t mp_scaler_query_step(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
   return mp::call(__func__, [&] {
     mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    MP_REQUIRE(step >= 1, MP_ERROR_INVALID_ARGUMENT, "step = ", step, " must be at least 1");
+    mp::require_positive(step, "step");
     mp_step_outcome_t found;
     mp::require_pointer(outcome, "outcome");
     MP_REQUIRE(s.outcomes->find(step, found), MP_ERROR_NOT_FOUND, "step = ", step,

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
-#include "kernels/gemm/workspace.h"
 
 namespace mp {
 

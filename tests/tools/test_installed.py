@@ -125,7 +125,7 @@ print(resident[-1] - resident[10], len(os.listdir("/proc/self/task")))
 
 def test_unloading_releases_threads_and_memory(build, root, run):
     header = (root / "capi/check.h").read_text(encoding="utf-8")
-    size = re.search(r"kFirstSize<mp_gemm_desc_t> = (\d+);", header)[1]
+    size = re.search(r"X\(mp_gemm_desc_t, (\d+)\)", header)[1]
     kib, threads = map(int, run("python3", "-c", LOAD_AND_UNLOAD, build / "libmpcore.so", size,
                                 env={"MP_HOST_THREADS": "4"}).split())
     assert kib < 500, "in 50 rounds, of which each left 31 to 85 KiB"
