@@ -21,7 +21,7 @@ constexpr size_t kMemoryAlignment = 256;  // guaranteed by mp_malloc, required o
 
 // ---------------------------------------------------------------------------- device selection
 
-struct Place {
+struct DeviceId {
   const Backend *backend;
   int ordinal;
 };
@@ -40,7 +40,7 @@ std::string text_of(int32_t device) {
   }
 }
 
-Place host_place(int32_t device) {
+DeviceId host_id(int32_t device) {
   const Backend *host = host_backend();
   MP_REQUIRE(host != nullptr, MP_ERROR_UNSUPPORTED, "device = ", text_of(device),
              ", but this build has no host target");
@@ -49,7 +49,7 @@ Place host_place(int32_t device) {
   return {host, 0};
 }
 
-Place cuda_place(int32_t device) {
+DeviceId cuda_id(int32_t device) {
   const Backend *cuda = cuda_backend();
   MP_REQUIRE(cuda != nullptr, MP_ERROR_UNSUPPORTED, "device = ", text_of(device),
              ", but this build has no CUDA target");
@@ -66,12 +66,12 @@ Place cuda_place(int32_t device) {
   return {cuda, ordinal};
 }
 
-Place any_place() {
+DeviceId any_id() {
   static std::atomic_flag warned;
   try {
-    return cuda_place(MP_DEVICE_AUTO);
+    return cuda_id(MP_DEVICE_AUTO);
   } catch (const CallError &error) {
-    const Place host = host_place(MP_DEVICE_AUTO);
+    const DeviceId host = host_id(MP_DEVICE_AUTO);
     if (log_enabled(MP_LOG_WARN) && !warned.test_and_set()) {
       log(MP_LOG_WARN, "mp_context_create: using the host target: ", error.why.c_str());
     }
@@ -79,14 +79,14 @@ Place any_place() {
   }
 }
 
-Place find_place(int32_t device) {
+DeviceId find_id(int32_t device) {
   switch (device) {
     case MP_DEVICE_AUTO:
-      return any_place();
+      return any_id();
     case MP_DEVICE_HOST:
-      return host_place(device);
+      return host_id(device);
     default:
-      return cuda_place(device);
+      return cuda_id(device);
   }
 }
 
@@ -109,8 +109,8 @@ ContextPtr make_context(const mp_context_config_t &config) {
   const std::optional<mp_allocator_t> allocator = read_allocator(config.allocator);
   const LazyInit::User user;
 
-  const Place place = find_place(config.device);
-  Device device = place.backend->describe(place.ordinal);
+  const DeviceId id = find_id(config.device);
+  Device device = id.backend->describe(id.ordinal);
   if (device.arch == 90 && !device.has_wgmma) {
     log(MP_LOG_WARN, "mp_context_create: ", device.name,
         " supports wgmma, but this build has no sm_90a code; using slower kernels");
@@ -118,7 +118,7 @@ ContextPtr make_context(const mp_context_config_t &config) {
   if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
   static std::atomic<uint64_t> contexts;
   return ContextPtr(
-      new Context{++contexts, *place.backend, device, allocator, {}, BackendUse(*place.backend)});
+      new Context{++contexts, *id.backend, device, allocator, {}, BackendUse(*id.backend)});
 }
 
 // ---------------------------------------------------------------------------- objects' memory

@@ -50,31 +50,32 @@ mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
 }
 
 /// Dimension of a tensor, with its name in the API.
-struct Extent {
+struct NamedExtent {
   const char *name;
   int64_t value;
 };
 
-Extent height(const mp_conv2d_desc_t &d) {
+NamedExtent height(const mp_conv2d_desc_t &d) {
   return {"h + pad_top + pad_bottom", padded_h(d)};
 }
-Extent width(const mp_conv2d_desc_t &d) {
+NamedExtent width(const mp_conv2d_desc_t &d) {
   return {"w + pad_left + pad_right", padded_w(d)};
 }
 
 /// Formats extents: "n = 1, h = 2".
-std::string text_of(std::initializer_list<Extent> extents) {
+std::string text_of(std::initializer_list<NamedExtent> extents) {
   std::string text;
-  for (const Extent &extent : extents)
+  for (const NamedExtent &extent : extents)
     text += (text.empty() ? "" : ", ") + (extent.name + (" = " + std::to_string(extent.value)));
   return text;
 }
 
 /// Fails unless the product is less than 2^30: kernels index images and filters with 32 bits.
-void require_countable(const char *what, const char *of, std::initializer_list<Extent> extents) {
+void require_countable(const char *what, const char *of,
+                       std::initializer_list<NamedExtent> extents) {
   constexpr int64_t kLimit = int64_t{1} << 30;
   int64_t product = 1;
-  const bool fits = std::all_of(extents.begin(), extents.end(), [&](const Extent &extent) {
+  const bool fits = std::all_of(extents.begin(), extents.end(), [&](const NamedExtent &extent) {
     return multiply_add(product, extent.value, 0, &product) && product < kLimit;
   });
   MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, text_of(extents), ": ", what,
@@ -86,10 +87,10 @@ mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_out, "dtype_out");
   const auto [p, q] = conv_extents(d);
-  const Extent n{"n", d.n}, c{"c", d.c}, k{"k", d.k}, r{"r", d.r}, s{"s", d.s};
-  const Extent rows{"p", p}, cols{"q", q};
+  const NamedExtent n{"n", d.n}, c{"c", d.c}, k{"k", d.k}, r{"r", d.r}, s{"s", d.s};
+  const NamedExtent rows{"p", p}, cols{"q", q};
   // Kernels pad channels to multiples of 8.  The limit also covers r s (k / groups + 7).
-  const Extent padded_c{"c / groups + 7", int64_t{d.c} / d.groups + 7};
+  const NamedExtent padded_c{"c / groups + 7", int64_t{d.c} / d.groups + 7};
   require_countable("a padded image of x", "elements", {height(d), width(d), c});
   require_countable("an image of y", "elements", {rows, cols, k});
   require_countable("filter", "elements", {r, s, padded_c, k});
@@ -135,7 +136,7 @@ void log_plan(const Context &context, const char *function, const ConvShape &s,
 // ---------------------------------------------------------------------------- calls
 
 /// Tensor argument with its name.
-struct Tensor {
+struct TensorArgument {
   const void *data;
   const char *name;
 };
@@ -144,10 +145,10 @@ struct Tensor {
 struct ConvCall {
   const char *function;
   mp_conv_op_t op;
-  Tensor image, other, out;
+  TensorArgument image, other, out;
 };
 
-void check_tensor(const Tensor &tensor, mp_dtype_t dtype, bool is_used) {
+void check_tensor(const TensorArgument &tensor, mp_dtype_t dtype, bool is_used) {
   require_aligned(tensor.data, tensor.name, mp_dtype_size(dtype));
   MP_REQUIRE(tensor.data != nullptr || !is_used, MP_ERROR_INVALID_ARGUMENT, tensor.name, " = NULL");
 }
@@ -156,7 +157,7 @@ void check_overlap(const ConvCall &call, const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
   const int64_t x = int64_t{s.n} * s.h * s.w * s.c, y = int64_t{s.n} * s.p * s.q * s.k;
   const int64_t filter = int64_t{s.k} * s.r * s.s * group_c(s);
-  const auto input = [&](const Tensor &tensor, int64_t elems) {
+  const auto input = [&](const TensorArgument &tensor, int64_t elems) {
     return dense_region(reads_inputs(problem) ? tensor.data : nullptr, tensor.name, elems,
                         problem.dtype);
   };

@@ -15,13 +15,14 @@ namespace {
 
 // ---------------------------------------------------------------------------- embeddings
 
-struct Extent {
+struct NamedRows {
   int64_t rows;
   const char *name;
 };
 
 /// Checks the leading dimension of a matrix of `width` columns.
-void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d, const Extent &rows) {
+void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d,
+                const NamedRows &rows) {
   MP_REQUIRE(ld >= d.width, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
              " is smaller than width = ", d.width);
   int64_t elems;

@@ -45,11 +45,11 @@ Mbarrier *find(Block &block, uint32_t offset) {
 }
 
 /// Location of an mbarrier.
-struct Place {
+struct MbarrierAddress {
   Block &block;
   uint32_t offset;
 };
-Place place_of(SmemAddress address, const char *primitive, source_location where) {
+MbarrierAddress locate_mbarrier(SmemAddress address, const char *primitive, source_location where) {
   Block &block = block_of(address, primitive, where);
   const std::byte *const memory = smem_at(block, address, sizeof(uint64_t), primitive, where);
   const uint32_t offset = static_cast<uint32_t>(memory - block.smem->begin());
@@ -72,15 +72,15 @@ enum class User {
 
 Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
                       source_location where) {
-  const auto [block, offset] = place_of(address, primitive, where);
+  const auto [block, offset] = locate_mbarrier(address, primitive, where);
   Mbarrier *const bar = find(block, offset);
   if (bar == nullptr)
     violation(where, "uses mbarrier %s in %s, which is not initialized",
               block.smem->locate(block.smem->at(offset)).text, primitive);
-  if (!bar->is_fenced && (bar->initialised_by != current || user == User::async_proxy))
+  if (!bar->is_fenced && (bar->initialized_by != current || user == User::async_proxy))
     violation(where,
               "uses mbarrier %s in %s, which thread %d initialized without mbarrier_init_fence",
-              name_of(*bar).text, primitive, bar->initialised_by->index);
+              name_of(*bar).text, primitive, bar->initialized_by->index);
   if (std::memcmp(block.smem->at(offset), &bar->word, sizeof bar->word) != 0)
     violation(where, "finds mbarrier %s overwritten in %s", name_of(*bar).text, primitive);
   return *bar;
@@ -249,7 +249,7 @@ void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
   check_own(address, "mbarrier_init", where);
   if (arrivals < 1 || arrivals > kMaxCount)
     violation(where, "passes %d arrivals to mbarrier_init", arrivals);
-  const auto [block, offset] = place_of(address, "mbarrier_init", where);
+  const auto [block, offset] = locate_mbarrier(address, "mbarrier_init", where);
   if (const Mbarrier *const bar = find(block, offset); bar != nullptr)
     violation(where, "initializes mbarrier %s a second time", name_of(*bar).text);
   block.barriers->offsets.push_back(offset);
@@ -257,14 +257,14 @@ void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
   bar.block = &block;
   bar.offset = offset;
   bar.id = block.cluster->num_mbarriers++;
-  bar.initialised_by = current;
+  bar.initialized_by = current;
   store(bar, {0, static_cast<uint64_t>(arrivals), static_cast<uint64_t>(arrivals), 0});
-  race::mbarrier_initialised(bar);
+  race::mbarrier_initialized(bar);
 }
 
 void mbarrier_init_fence() {
   for (Mbarrier &bar : current->block->barriers->mbarriers)
-    if (bar.initialised_by == current) bar.is_fenced = true;
+    if (bar.initialized_by == current) bar.is_fenced = true;
 }
 
 void mbarrier_arrive(SmemAddress address, source_location where) {

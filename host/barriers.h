@@ -26,7 +26,7 @@ struct Mbarrier {
   int id;                ///< in the cluster, from 0
   uint64_t word;         ///< expected word in the arena
   int64_t num_complete;  ///< phases; also the index of the current phase
-  const Thread *initialised_by;
+  const Thread *initialized_by;
   bool is_fenced;
   uint32_t waiting[kMaxWarps];  ///< lanes, by warp
 };

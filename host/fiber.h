@@ -123,15 +123,15 @@ class FiberPool {
   // power-of-two distances would compete for the same cache sets and make a switch three times as
   // expensive.
   static constexpr size_t kStride = kStackBytes + 2 * kGuardBytes;
-  static constexpr size_t kColours = 64, kColourBytes = 64;
-  static_assert(kColours * kColourBytes <= kGuardBytes);
+  static constexpr size_t kColors = 64, kColorBytes = 64;
+  static_assert(kColors * kColorBytes <= kGuardBytes);
 
   Fiber &create() {
     const size_t index = fibers_.size();
     if (index == capacity_) throw std::bad_alloc();
     std::byte *const bottom = static_cast<std::byte *>(memory_) + index * kStride;
     mprotect(bottom, kGuardBytes, PROT_NONE);  // traps a stack overflow
-    std::byte *const top = bottom + kStride - (index * 5 % kColours) * kColourBytes;
+    std::byte *const top = bottom + kStride - (index * 5 % kColors) * kColorBytes;
     Fiber fiber{};
     fiber.stack_bottom = bottom + kGuardBytes;
     fiber.stack_bytes = static_cast<size_t>(top - bottom) - kGuardBytes;

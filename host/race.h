@@ -38,7 +38,7 @@ void copies_landed(int64_t groups);
 
 // ---- mbarriers and named barriers: arrivals release, waits acquire.  Waits are reported before
 // the thread sleeps, and phase completion before the sleeping threads are woken.
-void mbarrier_initialised(const Mbarrier &);
+void mbarrier_initialized(const Mbarrier &);
 void mbarrier_arrived(const Mbarrier &);
 void mbarrier_completed(const Mbarrier &);
 void mbarrier_waited(const Mbarrier &);
@@ -67,7 +67,7 @@ inline void begin_cluster(const Cluster &) {}
 inline void join(const Warp *, size_t) {}
 inline void copy_started(const void *, size_t, const void *) {}
 inline void copies_landed(int64_t) {}
-inline void mbarrier_initialised(const Mbarrier &) {}
+inline void mbarrier_initialized(const Mbarrier &) {}
 inline void mbarrier_arrived(const Mbarrier &) {}
 inline void mbarrier_completed(const Mbarrier &) {}
 inline void mbarrier_waited(const Mbarrier &) {}

@@ -59,8 +59,8 @@ std::byte *gmem_row(const TensorBox &box, int row) {
 }
 
 /// Traversal of an im2col load: input coordinates of the filter's first tap, from pixel to pixel.
-struct Walk {
-  explicit Walk(const Im2colBox &box)
+struct Im2colCursor {
+  explicit Im2colCursor(const Im2colBox &box)
       : map(box.map), w(box.place.w), h(box.place.h), n(box.place.n) {}
 
   void advance() {
@@ -88,9 +88,10 @@ void load_box(const Im2colBox &box, std::byte *smem) {
   const size_t first_byte = bytes_from_c(-int64_t{box.place.c});
   const size_t end_byte = bytes_from_c(map.extent[0] - box.place.c);
   alignas(kChunkBytes) std::byte pixel[kMaxRowBytes] = {};
-  Walk walk(box);
-  for (int row = 0; row < map.box[1]; row++, smem += row_bytes, walk.advance()) {
-    const int64_t w = walk.w + box.place.w_offset, h = walk.h + box.place.h_offset, n = walk.n;
+  Im2colCursor cursor(box);
+  for (int row = 0; row < map.box[1]; row++, smem += row_bytes, cursor.advance()) {
+    const int64_t w = cursor.w + box.place.w_offset, h = cursor.h + box.place.h_offset,
+                  n = cursor.n;
     const bool inside = w >= 0 && w < map.extent[1] && h >= 0 && h < map.extent[2] && n >= 0 &&
                         n < map.extent[3] && first_byte < end_byte;
     if (!inside) {

@@ -65,7 +65,7 @@ void Detector::copy_started(const void *smem, size_t bytes, const void *code) {
 }
 
 void Detector::load_started(const Mbarrier &bar, const void *smem, size_t bytes, const void *code) {
-  check_initialised(bar);
+  check_initialized(bar);
   const Epoch epoch{Agent::loads, static_cast<uint32_t>(bar.id), clock_of_group(bar.num_complete),
                     0, code};
   check_range(smem, bytes, {epoch, Access::write, running()});
@@ -159,18 +159,18 @@ Detector::MbarrierState &Detector::state_of(const Mbarrier &bar) {
   return mbarriers_[id];
 }
 
-void Detector::initialised(const Mbarrier &bar) {
-  state_of(bar).initialised = epoch_of_thread(nullptr);
+void Detector::initialized(const Mbarrier &bar) {
+  state_of(bar).initialized = epoch_of_thread(nullptr);
 }
 
-void Detector::check_initialised(const Mbarrier &bar) {
-  const Epoch &epoch = state_of(bar).initialised;
+void Detector::check_initialized(const Mbarrier &bar) {
+  const Epoch &epoch = state_of(bar).initialized;
   if (happens_before_.happened_before(epoch, running())) return;
-  report_initialisation(bar, epoch);
+  report_initialization(bar, epoch);
 }
 
 void Detector::arrived(const Mbarrier &bar) {
-  check_initialised(bar);
+  check_initialized(bar);
   happens_before_.release(running_thread(), state_of(bar).released);
 }
 
@@ -184,7 +184,7 @@ void Detector::completed(const Mbarrier &bar) {
 }
 
 void Detector::waited(const Mbarrier &bar) {
-  check_initialised(bar);
+  check_initialized(bar);
   const MbarrierState &state = state_of(bar);
   if (state.phase_clock != nullptr) happens_before_.acquire(running_thread(), state.phase_clock);
 }

@@ -64,7 +64,7 @@ class Detector {
   void completed(Agent, int64_t groups);
   void fenced();
 
-  void initialised(const Mbarrier &);
+  void initialized(const Mbarrier &);
   void arrived(const Mbarrier &);
   void completed(const Mbarrier &);
   void waited(const Mbarrier &);
@@ -93,7 +93,7 @@ class Detector {
     size_t used;
   };
   struct MbarrierState {
-    Epoch initialised;
+    Epoch initialized;
     BarrierClock released;
     SharedClock phase_clock;  ///< clock at completion of the last phase
   };
@@ -120,7 +120,7 @@ class Detector {
     return static_cast<size_t>(static_cast<const std::byte *>(address) - arena.begin);
   }
   MbarrierState &state_of(const Mbarrier &);
-  void check_initialised(const Mbarrier &);
+  void check_initialized(const Mbarrier &);
   void acquire(const Block &, const uint32_t *waiting, const SharedClock &clock);
   BarrierClock &released_at(const NamedBarrier &);
 
@@ -131,7 +131,7 @@ class Detector {
   [[noreturn]] void report_race(const Arena &, const Granule &, const Operation &,
                                 const Epoch &before, Access access_before) const;
   [[noreturn]] void report_unfenced(const Arena &, const Granule &, const Operation &) const;
-  [[noreturn]] void report_initialisation(const Mbarrier &, const Epoch &) const;
+  [[noreturn]] void report_initialization(const Mbarrier &, const Epoch &) const;
 
   const Cluster *cluster_ = nullptr;
   HappensBefore happens_before_;

@@ -26,8 +26,8 @@ void copies_landed(int64_t groups) {
   detector->completed(Agent::copies, groups);
 }
 
-void mbarrier_initialised(const Mbarrier &bar) {
-  detector->initialised(bar);
+void mbarrier_initialized(const Mbarrier &bar) {
+  detector->initialized(bar);
 }
 void mbarrier_arrived(const Mbarrier &bar) {
   detector->arrived(bar);

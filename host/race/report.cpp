@@ -113,9 +113,9 @@ void Detector::early_access(const void *address, Access access, const void *code
   current->may_use_gmem = false;
 }
 
-void Detector::report_initialisation(const Mbarrier &bar, const Epoch &initialised) const {
+void Detector::report_initialization(const Mbarrier &bar, const Epoch &initialized) const {
   const Report report("has a race in mbarrier " + mbarrier_name(static_cast<uint32_t>(bar.id)) +
-                      ": its use races with mbarrier_init by " + actor(initialised));
+                      ": its use races with mbarrier_init by " + actor(initialized));
   violation({}, "%s", report.text);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 [[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;       // for statistics
-constexpr int kRowsToNormalise = 4;  // at once; more would spill
+constexpr int kRowsToNormalize = 4;  // at once; more would spill
 
 // ---------------------------------------------------------------------------- statistics
 
@@ -147,14 +147,14 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
 
 // ---------------------------------------------------------------------------- normalization
 
-struct NormaliseArgs {
+struct NormalizeArgs {
   BatchNormArgs call;
   ColumnPartition partition;
   const float *mean;
   const float *inv_std;  ///< NULL: computed from call.running_var
 };
 
-MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const RowsOfThread &rows,
+MP_DEVICE Normalization read_normalization(const NormalizeArgs &args, const RowsOfThread &rows,
                                            bool is_affine) {
   float mean[kVec], inv_std[kVec];
   load_channels(mean, args.mean, rows);
@@ -169,33 +169,33 @@ MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const Rows
 /// Normalizes the rows.  kIsAffine: gamma and beta are present, which saves registers.
 template <bool kIsAffine>
 MP_KERNEL(kThreads, kIsAffine ? 2 : 1)
-normalise(MP_PARAM(NormaliseArgs) args) {
+normalise(MP_PARAM(NormalizeArgs) args) {
   const mp_batchnorm_desc_t &desc = args.call.desc;
   const bool has_relu = desc.activation == MP_ACT_RELU;
   for_each_part<PartOrder::last_to_first>(args.partition, desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
-    const Normalisation normalised = read_normalisation(args, rows, kIsAffine);
-    const auto normalise_rows = [&](auto type, auto whole) {
+    const Normalization normalized = read_normalization(args, rows, kIsAffine);
+    const auto normalize_rows = [&](auto type, auto whole) {
       using T = typename decltype(type)::type;
-      for (int64_t row = rows.first; row < part.end; row += kRowsToNormalise * rows.stride) {
-        float x[kRowsToNormalise][kVec];
+      for (int64_t row = rows.first; row < part.end; row += kRowsToNormalize * rows.stride) {
+        float x[kRowsToNormalize][kVec];
         load_rows<T, whole>(x, desc, args.call.x, rows, row, part.end);
         MP_UNROLL
-        for (int r = 0; r < kRowsToNormalise; r++) {
+        for (int r = 0; r < kRowsToNormalize; r++) {
           MP_UNROLL
           for (int i = 0; i < kVec; i++) {
-            const float z = normalised.z(x[r][i], i);
+            const float z = normalized.z(x[r][i], i);
             x[r][i] = has_relu ? relu(z) : z;
           }
         }
         store_rows<T>(x, desc, args.call.y, rows, row, part.end);
       }
     };
-    with_rows(desc, rows, normalise_rows, args.call.x);
+    with_rows(desc, rows, normalize_rows, args.call.x);
   });
 }
 
-void launch_normalise(const Device &device, const NormaliseArgs &args, mp_stream_t stream) {
+void launch_normalize(const Device &device, const NormalizeArgs &args, mp_stream_t stream) {
   const bool is_affine = args.call.gamma != nullptr && args.call.beta != nullptr;
   launch_parts("batch_norm_normalise", is_affine ? normalise<true> : normalise<false>, device, args,
                stream);
@@ -208,15 +208,15 @@ void batch_norm_training(const Device &device, const BatchNormArgs &args, mp_str
   launch_parts("batch_norm_measure", measure_pieces, device, statistics, stream);
   launch_combine("batch_norm_finish", finish_statistics, device, args.desc.channels, statistics,
                  stream);
-  const NormaliseArgs normalising{args, elementwise_partition(args.desc), args.saved_mean,
+  const NormalizeArgs normalizing{args, elementwise_partition(args.desc), args.saved_mean,
                                   args.saved_inv_std};
-  launch_normalise(device, normalising, stream);
+  launch_normalize(device, normalizing, stream);
 }
 
 void batch_norm_inference(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
-  const NormaliseArgs normalising{args, elementwise_partition(args.desc), args.running_mean,
+  const NormalizeArgs normalizing{args, elementwise_partition(args.desc), args.running_mean,
                                   nullptr};
-  launch_normalise(device, normalising, stream);
+  launch_normalize(device, normalizing, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -73,10 +73,10 @@ MP_DEVICE float inverse_std(float var, float epsilon) {
 
 /// Normalization up to the activation.  Forward and backward must compute identical bits, because
 /// the gradient of ReLU depends on the sign.
-struct Normalisation {
+struct Normalization {
   float mean[kVec], factor[kVec], shift[kVec];
 
-  MP_DEVICE Normalisation(const float (&mean_)[kVec], const float (&inv_std)[kVec],
+  MP_DEVICE Normalization(const float (&mean_)[kVec], const float (&inv_std)[kVec],
                           const float *gamma, const float *beta, const RowsOfThread &rows,
                           bool is_affine = false) {
     if (is_affine) {  // both are present
@@ -92,8 +92,8 @@ struct Normalisation {
       factor[i] *= inv_std[i];
     }
   }
-  MP_DEVICE float centred(float x, int i) const { return x - mean[i]; }
-  MP_DEVICE float z(float x, int i) const { return fmaf(centred(x, i), factor[i], shift[i]); }
+  MP_DEVICE float centered(float x, int i) const { return x - mean[i]; }
+  MP_DEVICE float z(float x, int i) const { return fmaf(centered(x, i), factor[i], shift[i]); }
 };
 
 }  // namespace mp::MP_TARGET

@@ -20,9 +20,9 @@ constexpr int kRowsAtOnce = 2;
 
 template <class Real>
 struct Sums {
-  Real g, g_centred;  ///< sums of g and of g (x - mean)
+  Real g, g_centered;  ///< sums of g and of g (x - mean)
 
-  MP_DEVICE Sums operator+(const Sums &b) const { return {g + b.g, g_centred + b.g_centred}; }
+  MP_DEVICE Sums operator+(const Sums &b) const { return {g + b.g, g_centered + b.g_centered}; }
 };
 
 struct BackwardArgs {
@@ -32,12 +32,12 @@ struct BackwardArgs {
   MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
     return call.workspace[chunk * call.desc.channels + channel];
   }
-  MP_DEVICE float &g_centred(int64_t chunk, int64_t channel) const {
+  MP_DEVICE float &g_centered(int64_t chunk, int64_t channel) const {
     return call.workspace[(partition.chunks + chunk) * call.desc.channels + channel];
   }
 };
 
-MP_DEVICE Normalisation read_normalisation(const BatchNormArgs &call, const RowsOfThread &rows) {
+MP_DEVICE Normalization read_normalization(const BatchNormArgs &call, const RowsOfThread &rows) {
   float mean[kVec], inv_std[kVec];
   load_channels(mean, call.saved_mean, rows);
   load_channels(inv_std, call.saved_inv_std, rows);
@@ -46,7 +46,7 @@ MP_DEVICE Normalisation read_normalisation(const BatchNormArgs &call, const Rows
 
 /// Calls visit(type, row, x, g) for this thread's rows of the part, kRowsAtOnce at a time.
 template <class Visit>
-MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation &normalised,
+MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalization &normalized,
                                  const RowsOfThread &rows, const Part &part, Visit visit) {
   const bool has_relu = call.desc.activation == MP_ACT_RELU;
   const auto visit_rows = [&](auto type, auto whole) {
@@ -59,7 +59,7 @@ MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation 
       for (int r = 0; r < kRowsAtOnce; r++) {
         MP_UNROLL
         for (int i = 0; i < kVec; i++)
-          if (has_relu && !(normalised.z(x[r][i], i) > 0.0f)) g[r][i] = 0.0f;
+          if (has_relu && !(normalized.z(x[r][i], i) > 0.0f)) g[r][i] = 0.0f;
       }
       visit(type, row, x, g);
     }
@@ -72,24 +72,25 @@ sum_pieces(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
   for_each_part(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
-    const Normalisation normalised = read_normalisation(call, rows);
+    const Normalization normalized = read_normalization(call, rows);
     Sums<float> sums[kVec] = {};
     for_each_gradient(
-        call, normalised, rows, part,
+        call, normalized, rows, part,
         [&](auto, int64_t, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
           MP_UNROLL
           for (int r = 0; r < kRowsAtOnce; r++) {
             MP_UNROLL
             for (int i = 0; i < kVec; i++) {
               sums[i].g += g[r][i];
-              sums[i].g_centred = fmaf(g[r][i], normalised.centred(x[r][i], i), sums[i].g_centred);
+              sums[i].g_centered =
+                  fmaf(g[r][i], normalized.centered(x[r][i], i), sums[i].g_centered);
             }
           }
         });
     combine_rows(sums, args.partition, call.desc.channels, part.tile,
                  [&](int64_t channel, const Sums<float> &all) {
                    args.g(part.chunk, channel) = all.g;
-                   args.g_centred(part.chunk, channel) = all.g_centred;
+                   args.g_centered(part.chunk, channel) = all.g_centered;
                  });
   });
 }
@@ -100,28 +101,28 @@ finish_sums(MP_PARAM(BackwardArgs) args) {
   combine_chunks<Sums<double>>(
       args.partition.chunks, call.desc.channels,
       [&](int64_t chunk, int64_t channel) {
-        return Sums<double>{args.g(chunk, channel), args.g_centred(chunk, channel)};
+        return Sums<double>{args.g(chunk, channel), args.g_centered(chunk, channel)};
       },
       [&](int64_t channel, const Sums<double> &all) {
         call.dbeta[channel] = static_cast<float>(all.g);
-        call.dgamma[channel] = static_cast<float>(all.g_centred * call.saved_inv_std[channel]);
+        call.dgamma[channel] = static_cast<float>(all.g_centered * call.saved_inv_std[channel]);
       });
 }
 
 /// Terms subtracted from g: the gradients through the mean and through the variance.
 struct Correction {
-  float constant[kVec], per_centred[kVec];
+  float constant[kVec], per_centered[kVec];
 
   MP_DEVICE Correction(const BatchNormArgs &call, const RowsOfThread &rows) {
     float inv_std[kVec];
     load_channels(inv_std, call.saved_inv_std, rows);
     load_channels(constant, call.dbeta, rows);
-    load_channels(per_centred, call.dgamma, rows);
+    load_channels(per_centered, call.dgamma, rows);
     const float share = 1.0f / static_cast<float>(call.desc.rows);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       constant[i] *= share;
-      per_centred[i] *= share * inv_std[i];
+      per_centered[i] *= share * inv_std[i];
     }
   }
 };
@@ -131,10 +132,10 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
   for_each_part<PartOrder::last_to_first>(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
-    const Normalisation normalised = read_normalisation(call, rows);
+    const Normalization normalized = read_normalization(call, rows);
     const Correction correction(call, rows);
     for_each_gradient(
-        call, normalised, rows, part,
+        call, normalized, rows, part,
         [&](auto type, int64_t row, const float(&x)[kRowsAtOnce][kVec],
             const float(&g)[kRowsAtOnce][kVec]) {
           float dx[kRowsAtOnce][kVec];
@@ -142,9 +143,9 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
           for (int r = 0; r < kRowsAtOnce; r++) {
             MP_UNROLL
             for (int i = 0; i < kVec; i++) {
-              const float centred = normalised.centred(x[r][i], i);
+              const float centered = normalized.centered(x[r][i], i);
               const float rest = g[r][i] - correction.constant[i];
-              dx[r][i] = normalised.factor[i] * fmaf(-centred, correction.per_centred[i], rest);
+              dx[r][i] = normalized.factor[i] * fmaf(-centered, correction.per_centered[i], rest);
             }
           }
           store_rows<typename decltype(type)::type>(dx, call.desc, call.dx, rows, row, part.end);

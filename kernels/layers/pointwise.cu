@@ -36,11 +36,11 @@ struct ElementsArgs {
 // ---------------------------------------------------------------------------- loading
 
 /// Index of an element of b, and the number of elements from there to the end of its row.
-struct PlaceInB {
+struct IndexInB {
   int64_t index, left;
 
   /// Finds the element of b that belongs to element `i` of y.
-  MP_DEVICE PlaceInB(const mp_pointwise_desc_t &desc, int64_t i) {
+  MP_DEVICE IndexInB(const mp_pointwise_desc_t &desc, int64_t i) {
     const int64_t row = i / desc.columns, column = i - row * desc.columns;
     index = row * desc.ld_b + column;
     left = desc.columns - column;
@@ -58,7 +58,7 @@ struct PlaceInB {
 template <class Runs, class T>
 MP_DEVICE void load_quad_of_b(float (&x)[kQuad], const Runs &runs, int run, int i,
                               const mp_pointwise_desc_t &desc, const T *b) {
-  PlaceInB place(desc, runs.at(run, i));
+  IndexInB place(desc, runs.at(run, i));
   if (desc.columns % kQuad == 0) {  // each quad is within one row
     load_vector(x, b + place.index, runs.has(run, i) ? kQuad : 0);
     return;

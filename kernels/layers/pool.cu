@@ -10,9 +10,9 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Calls visit(place) for this thread's share of the pixels of `height` x `width` images.
+/// Calls visit(coord) for this thread's share of the pixels of `height` x `width` images.
 template <class Visit>
-MP_DEVICE void for_each_place(const Shape &shape, int64_t n, int64_t height, int64_t width,
+MP_DEVICE void for_each_coord(const Shape &shape, int64_t n, int64_t height, int64_t width,
                               Visit visit) {
   const int64_t total = n * height * width * shape.runs;
   const int64_t step = grid_size() * kThreads;
@@ -20,9 +20,9 @@ MP_DEVICE void for_each_place(const Shape &shape, int64_t n, int64_t height, int
     const int64_t pixel = item / shape.runs;
     const int64_t row = pixel / width, image = row / height;
     const auto channel = static_cast<int32_t>(item - pixel * shape.runs) * kVec;
-    visit(Place{static_cast<int32_t>(image), static_cast<int32_t>(row - image * height),
-                static_cast<int32_t>(pixel - row * width), channel,
-                min_of(shape.channels - channel, kVec)});
+    visit(PixelCoord{static_cast<int32_t>(image), static_cast<int32_t>(row - image * height),
+                     static_cast<int32_t>(pixel - row * width), channel,
+                     min_of(shape.channels - channel, kVec)});
   }
 }
 
@@ -39,7 +39,7 @@ MP_DEVICE float pixels_in_mean(const PoolArgs &args, const Shape &shape, int32_t
 MP_KERNEL(kThreads, 4)
 largest_of_windows(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
-  for_each_place(shape, args.desc.n, args.p, args.q, [&](const Place &at) {
+  for_each_coord(shape, args.desc.n, args.p, args.q, [&](const PixelCoord &at) {
     const Span rows = shape.h.pixels(at.i), cols = shape.w.pixels(at.j);
     const Largest largest(args, shape, at, rows, cols);
     store_vector(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, largest.value,
@@ -50,7 +50,7 @@ largest_of_windows(MP_PARAM(PoolArgs) args) {
 /// Adds the pixels of a window by rows, with kAtOnce loads in flight to hide latency for small
 /// outputs.
 template <class T>
-MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const Place &at,
+MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const PixelCoord &at,
                           const Span &rows, const Span &cols, float (&sum)[kVec]) {
   constexpr int kAtOnce = 4;
   for (int32_t i = rows.begin; i < rows.end; i += rows.step) {
@@ -73,7 +73,7 @@ template <bool kIsDilated>
 MP_KERNEL(kThreads, kIsDilated ? 2 : 3)
 mean_of_windows(MP_PARAM(PoolArgs) args) {
   const Shape shape(args, kIsDilated);
-  for_each_place(shape, args.desc.n, args.p, args.q, [&](const Place &at) {
+  for_each_coord(shape, args.desc.n, args.p, args.q, [&](const PixelCoord &at) {
     const Span rows = shape.h.pixels(at.i), cols = shape.w.pixels(at.j);
     float sum[kVec] = {};
     with_type(args.desc.dtype, [&](auto type) {
@@ -91,7 +91,7 @@ mean_of_windows(MP_PARAM(PoolArgs) args) {
 MP_KERNEL(kThreads, 4)
 mean_backward(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
-  for_each_place(shape, args.desc.n, args.desc.h, args.desc.w, [&](const Place &at) {
+  for_each_coord(shape, args.desc.n, args.desc.h, args.desc.w, [&](const PixelCoord &at) {
     float dx[kVec] = {};
     for_each_window(shape, at, [&](int32_t p, int32_t q) {
       float dy[kVec];
@@ -108,7 +108,7 @@ mean_backward(MP_PARAM(PoolArgs) args) {
 MP_KERNEL(kThreads, 3)
 dilated_max_backward(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
-  for_each_place(shape, args.desc.n, args.desc.h, args.desc.w, [&](const Place &at) {
+  for_each_coord(shape, args.desc.n, args.desc.h, args.desc.w, [&](const PixelCoord &at) {
     float dx[kVec] = {};
     for_each_window(shape, at, [&](int32_t p, int32_t q) {
       const Span rows = shape.h.pixels(p), cols = shape.w.pixels(q);
@@ -198,14 +198,14 @@ class LargestBackward {
   /// Returns this thread's vector of channels in the tile, the same for all its pixels and windows.
   MP_DEVICE int run_in_tile() const { return thread_index() % args_.runs; }
 
-  MP_DEVICE Place place(int32_t i, int32_t j) const {
+  MP_DEVICE PixelCoord place(int32_t i, int32_t j) const {
     const int32_t channel = (tile_.run + run_in_tile()) * kVec;
     return {tile_.n, i, j, channel, min_of(shape_.channels - channel, kVec)};
   }
   /// Returns a pixel of dx, with valid = 0 if it is outside the image.
-  MP_DEVICE Place pixel(int item) const {
+  MP_DEVICE PixelCoord pixel(int item) const {
     const int number = (thread_index() + item * kThreads) / args_.runs;
-    Place at = place(tile_.i + number / args_.width, tile_.j + number % args_.width);
+    PixelCoord at = place(tile_.i + number / args_.width, tile_.j + number % args_.width);
     if (at.i >= shape_.h.size || at.j >= shape_.w.size) at.valid = 0;
     return at;
   }
@@ -214,7 +214,8 @@ class LargestBackward {
     for (int32_t slot = thread_index(); slot < count * args_.runs; slot += kThreads) {
       const int32_t window = first + slot / args_.runs;
       const int32_t down = window / tile_.q.count();
-      const Place at = place(tile_.p.begin + down, tile_.q.begin + window - down * tile_.q.count());
+      const PixelCoord at =
+          place(tile_.p.begin + down, tile_.q.begin + window - down * tile_.q.count());
       if (at.valid <= 0) continue;
       const Largest largest(args_.pool, shape_, at, shape_.h.pixels(at.i), shape_.w.pixels(at.j));
       MP_UNROLL
@@ -226,7 +227,7 @@ class LargestBackward {
     }
   }
 
-  MP_DEVICE void add(float (&dx)[kVec], const Place &at, int32_t first, int32_t count) const {
+  MP_DEVICE void add(float (&dx)[kVec], const PixelCoord &at, int32_t first, int32_t count) const {
     if (at.valid <= 0) return;
     for_each_pixel(shape_.h.windows(at.i), shape_.w.windows(at.j), [&](int32_t p, int32_t q) {
       const int32_t window = (p - tile_.p.begin) * tile_.q.count() + q - tile_.q.begin - first;
@@ -239,7 +240,7 @@ class LargestBackward {
   }
 
   /// Returns the index of a pixel in a window, like Largest::pixel.
-  MP_DEVICE int32_t number_in(int32_t p, int32_t q, const Place &at) const {
+  MP_DEVICE int32_t number_in(int32_t p, int32_t q, const PixelCoord &at) const {
     const Span rows = shape_.h.pixels(p), cols = shape_.w.pixels(q);
     return rows.number(at.i) * cols.count() + cols.number(at.j);
   }
@@ -255,7 +256,7 @@ class LargestBackward {
     }
   }
 
-  MP_DEVICE void store(const float (&dx)[kVec], const Place &at) const {
+  MP_DEVICE void store(const float (&dx)[kVec], const PixelCoord &at) const {
     if (at.valid > 0)
       store_vector(args_.pool.desc.dtype, args_.pool.dx, shape_.in_x(at.n, at.i, at.j) + at.channel,
                    dx, at.valid);

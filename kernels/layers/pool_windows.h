@@ -95,7 +95,7 @@ struct Shape {
 };
 
 /// Work of a thread: channels [channel, channel + valid) of pixel (i, j) of image n.
-struct Place {
+struct PixelCoord {
   int32_t n, i, j, channel;
   int32_t valid;
 };
@@ -109,7 +109,7 @@ MP_DEVICE void for_each_pixel(const Span &rows, const Span &cols, Visit visit) {
 
 /// Calls visit(p, q) for the windows that contain a pixel, by rows.
 template <class Visit>
-MP_DEVICE void for_each_window(const Shape &shape, const Place &pixel, Visit visit) {
+MP_DEVICE void for_each_window(const Shape &shape, const PixelCoord &pixel, Visit visit) {
   if (shape.h.dilation == 1 && shape.w.dilation == 1)
     return for_each_pixel(shape.h.windows(pixel.i), shape.w.windows(pixel.j), visit);
   for (int32_t r = shape.h.window; r-- > 0;) {
@@ -127,8 +127,8 @@ struct Largest {
   float value[kVec];
   int32_t pixel[kVec] = {};
 
-  MP_DEVICE Largest(const PoolArgs &args, const Shape &shape, const Place &at, const Span &rows,
-                    const Span &cols) {
+  MP_DEVICE Largest(const PoolArgs &args, const Shape &shape, const PixelCoord &at,
+                    const Span &rows, const Span &cols) {
     MP_UNROLL
     for (float &v : value) v = -INFINITY;
     int32_t number = 0;

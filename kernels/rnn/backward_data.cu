@@ -118,7 +118,7 @@ class BackwardWalk {
   const int64_t layer_, direction_;
   const void *const w_hh_;
   RnnMultiplier recurrent_, candidate_;
-  Rows dh_, dc_, d_reset_h_;
+  RowMatrix dh_, dc_, d_reset_h_;
 };
 
 using Walks = std::vector<BackwardWalk>;

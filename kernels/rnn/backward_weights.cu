@@ -28,7 +28,7 @@ class WeightGrads {
   }
 
   /// Computes to = G^T b, where G are the gradients in the slots from `column` on.
-  void multiply(RnnProduct kind, int64_t column, const Rows &b, void *to) const {
+  void multiply(RnnProduct kind, int64_t column, const RowMatrix &b, void *to) const {
     RnnMultiplier product(f_, kind, layer_);
     product.problem.k = f_.all_rows();
     product.problem.out.beta = s_.has(MP_RNN_FLAG_ACCUMULATE) ? 1.0f : 0.0f;
@@ -46,7 +46,7 @@ class WeightGrads {
   GatherRows gather_all(int64_t direction, int64_t columns, int64_t parts) const {
     GatherRows gather{};
     gather.dtype = s_.dtype;
-    gather.walk = f_.walk(direction);
+    gather.order = f_.order(direction);
     gather.range = {0, s_.timesteps, s_.batch, parts};
     gather.columns = columns;
     gather.to = inputs_;
@@ -54,7 +54,7 @@ class WeightGrads {
   }
 
   /// Returns the layer's input as one matrix, with zeros after the end of a sequence.
-  Rows inputs() const {
+  RowMatrix inputs() const {
     if (layer_ > 0 && !s_.drops(layer_)) return {f_.saved_h(layer_ - 1), s_.outputs()};
     if (layer_ > 0) {
       GatherRows gather = gather_all(0, s_.hidden_size, s_.directions);
@@ -71,7 +71,7 @@ class WeightGrads {
 
   void multiply_inputs() const {
     if (!wants(&mp_rnn_weight_grads_t::w_ih)) return;
-    const Rows x = inputs();
+    const RowMatrix x = inputs();
     for (int64_t direction = 0; direction < s_.directions; direction++)
       if (void *const to = grads(direction).w_ih)
         multiply(RnnProduct::weights_ih, slot_column(s_, direction, 0), x, to);
@@ -79,7 +79,7 @@ class WeightGrads {
 
   // ---- W_hh
   /// Returns a matrix with h of the step before each row.
-  Rows states_before(int64_t direction) const {
+  RowMatrix states_before(int64_t direction) const {
     GatherRows gather = gather_all(direction, s_.hidden_size, 1);
     gather.before = true;
     gather.initial = f_.state(f_.t.h0, layer_, direction);
@@ -92,14 +92,14 @@ class WeightGrads {
     void *const to = grads(direction).w_hh;
     if (to == nullptr) return;
     const int64_t hidden = s_.hidden_size;
-    const Rows h = states_before(direction);
+    const RowMatrix h = states_before(direction);
     multiply(RnnProduct::weights_hh, slot_column(s_, direction, 0), h, to);
     if (s_.cell != MP_RNN_GRU) return;
     const int64_t element = s_.dtype_dw == MP_FP32 ? 4 : 2;
     void *const to_n = advanced(to, 2 * hidden * hidden * element);
     const int64_t last = slot_column(s_, direction, s_.gates);
     if (!s_.resets_first()) return multiply(RnnProduct::weights_n, last, h, to_n);
-    const Rows reset_h{f_.elements(f_.slots(layer_), last), s_.slot_columns};
+    const RowMatrix reset_h{f_.elements(f_.slots(layer_), last), s_.slot_columns};
     multiply(RnnProduct::weights_n, slot_column(s_, direction, 2), reset_h, to_n);
   }
 

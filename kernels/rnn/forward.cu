@@ -114,7 +114,7 @@ class ForwardWalk {
 
   void prepare_products() {
     const int64_t hidden = s_.hidden_size;
-    const Rows q = q_rows();
+    const RowMatrix q = q_rows();
     inputs_.set_b(weights_.w_ih);
     recurrent_.set_a(h_[0]);
     recurrent_.set_b(weights_.w_hh);
@@ -124,8 +124,8 @@ class ForwardWalk {
     candidate_.set_d({static_cast<float *>(q.base) + 2 * hidden, q.ld});
   }
 
-  Rows q_rows() const { return {f_.place(f_.problem.places.q), s_.gate_rows}; }
-  Rows reset_h_rows() const { return {f_.place(f_.problem.places.reset_h), s_.hidden_size}; }
+  RowMatrix q_rows() const { return {f_.place(f_.problem.places.q), s_.gate_rows}; }
+  RowMatrix reset_h_rows() const { return {f_.place(f_.problem.places.reset_h), s_.hidden_size}; }
 
   /// Returns the input of the layer.
   StepTensor source() const {
@@ -153,7 +153,7 @@ class ForwardWalk {
   StepTensor dropped(const StepTensor &from, int32_t steps) const {
     GatherRows gather{};
     gather.dtype = s_.dtype;
-    gather.walk = f_.walk(direction_);
+    gather.order = f_.order(direction_);
     gather.range = {first_, steps, s_.batch, s_.directions};
     gather.columns = s_.hidden_size;
     gather.dropout = f_.dropout(layer_);
@@ -168,7 +168,7 @@ class ForwardWalk {
   const bool is_training_, is_fused_;
   const mp_rnn_weights_t &weights_;
   RnnMultiplier inputs_, recurrent_, candidate_;
-  Rows h_[2], c_;  ///< h_[i % 2] is the input of step i
+  RowMatrix h_[2], c_;  ///< h_[i % 2] is the input of step i
   float *p_ = nullptr;
   int32_t first_ = 0;  ///< first time step of the chunk
 };

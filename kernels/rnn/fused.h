@@ -31,7 +31,7 @@ struct FusedForward {
 struct FusedBackward {
   BackwardStep steps[2];
   const void *w_hh[2];
-  Rows behind[2];           ///< slots of the next time step; absent for the last
+  RowMatrix behind[2];      ///< slots of the next time step; absent for the last
   int64_t count_behind[2];  ///< rows of the next time step
   int64_t directions;
   int64_t rows;
@@ -40,7 +40,7 @@ struct FusedBackward {
 };
 
 /// Direction, first row and first unit of a tile.
-struct FusedPlace {
+struct FusedCoord {
   int64_t direction, m0, u0;
 
   MP_DEVICE int row() const { return static_cast<int>(m0); }
@@ -59,7 +59,7 @@ struct FusedTiles {
 
   /// Returns tile `number`.  Numbers iterate over directions first, then units, then rows.
   template <class Args>
-  static MP_DEVICE FusedPlace place(const Args &args, int64_t number) {
+  static MP_DEVICE FusedCoord place(const Args &args, int64_t number) {
     const int64_t tile = number / args.directions, in_row = per_row(args.steps[0].hidden);
     return {number % args.directions, tile / in_row * kM, tile % in_row * kUnits};
   }

@@ -59,7 +59,7 @@ class FusedWgmmaForwardStep {
 
  private:
   const FusedWgmmaForward &args_;
-  const FusedPlace place_;
+  const FusedCoord place_;
   const ForwardStep &step_;
 };
 
@@ -181,7 +181,7 @@ class FusedWgmmaBackwardStep {
   }
 
   const FusedWgmmaBackward &args_;
-  const FusedPlace place_;
+  const FusedCoord place_;
   const BackwardStep &step_;
 };
 
@@ -202,7 +202,8 @@ FusedWgmmaBackward with_maps(const FusedBackward &args) {
   static_cast<FusedBackward &>(mapped) = args;
   for (int64_t d = 0; d < args.directions; d++) {
     const BackwardStep &step = args.steps[d];
-    const Rows &behind = args.behind[d], weights{const_cast<void *>(args.w_hh[d]), step.hidden};
+    const RowMatrix &behind = args.behind[d],
+                    weights{const_cast<void *>(args.w_hh[d]), step.hidden};
     if (!mapped.is_multiplied(d)) continue;
     const int64_t columns[2] = {0, step.last_slot}, rows[2] = {0, args.gate_rows[0]};
     for (int part = 0; part < 2; part++) {

@@ -177,7 +177,7 @@ LaunchShape fused_launch_shape(const Device &device, const Args &args, int64_t k
 }
 
 /// Returns a tensor map of a submatrix, with boxes of 64 x 64.
-inline TensorMap fused_map(mp_dtype_t dtype, const Rows &matrix, int64_t row, int64_t column,
+inline TensorMap fused_map(mp_dtype_t dtype, const RowMatrix &matrix, int64_t row, int64_t column,
                            int64_t rows, int64_t columns) {
   const auto *const base = static_cast<const uint16_t *>(matrix.base) + matrix.at(row, column);
   return tensor_map({.base = base,

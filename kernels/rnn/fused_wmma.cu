@@ -62,7 +62,7 @@ class FusedForwardBlock {
   }
 
   const FusedForward &args_;
-  const FusedPlace place_;
+  const FusedCoord place_;
   const ForwardStep &step_;
 };
 
@@ -156,7 +156,7 @@ class FusedBackwardBlock {
   template <class T>
   MP_DEVICE void multiply(std::byte *smem, Loop &loop, int64_t column, int64_t first,
                           int64_t count) const {
-    const Rows &behind = args_.behind[place_.direction];
+    const RowMatrix &behind = args_.behind[place_.direction];
     const int64_t hidden = step_.hidden,
                   rows_left = args_.count_behind[place_.direction] - place_.m0;
     if (behind.base == nullptr || rows_left <= 0) return;
@@ -178,7 +178,7 @@ class FusedBackwardBlock {
   }
 
   const FusedBackward &args_;
-  const FusedPlace place_;
+  const FusedCoord place_;
   const BackwardStep &step_;
 };
 

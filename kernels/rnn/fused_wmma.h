@@ -31,7 +31,7 @@ class GateLoader {
         units_left_(static_cast<int>(min_of<int64_t>(hidden - unit, kUnits)) - Chunks::row()),
         k_left_(hidden - Chunks::col()),
         place_(Chunks::place()),
-        vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
+        vectorized_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(k_left_, 0), kVec));
@@ -41,7 +41,7 @@ class GateLoader {
       copy(source_ + gate * gate_step_ + u * ld_, u < units_left_ ? valid : 0);
       target += kRows * kPitch;
     };
-    if (vectorised_) {
+    if (vectorized_) {
       MP_UNROLL
       for (int i = 0; i < kGates * kPerGate; i++)
         copy_next(i, [&](const T *source, int valid_here) {
@@ -67,7 +67,7 @@ class GateLoader {
   const int units_left_;
   int64_t k_left_;
   const int place_;
-  const bool vectorised_;
+  const bool vectorized_;
 };
 
 /// Backward: kK rows of W_hh, 16 units wide.
@@ -85,12 +85,12 @@ class NarrowLoader {
         rows_left_(rows - row()),
         valid_(static_cast<int>(min_of<int64_t>(max_of<int64_t>(hidden - unit - col(), 0), kVec))),
         place_(pin_to_register(row() * kPitch + col())),
-        vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
+        vectorized_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = rows_left_ > 0 ? valid_ : 0;
     T *const target = smem + place_;
-    if (vectorised_)
+    if (vectorized_)
       copy_async_16(target, source_, valid > 0 ? 16 : 0);
     else
       copy_elements(target, source_, 0, valid);
@@ -109,7 +109,7 @@ class NarrowLoader {
   const int64_t step_;
   int64_t rows_left_;
   const int valid_, place_;
-  const bool vectorised_;
+  const bool vectorized_;
 };
 
 // ---------------------------------------------------------------------------- tiles
@@ -128,7 +128,7 @@ using FusedBackwardTile = WmmaTile<kM, kUnits, kM / 2, kUnits, 6, 1>;
 /// assigned to this lane and in bounds.
 /// @param patch  begins at row `row0` and the first column of the tile
 template <int kUnits, int kPitch, class Visit>
-MP_DEVICE void visit_units(const float *patch, const FusedPlace &place, int row0, int64_t rows,
+MP_DEVICE void visit_units(const float *patch, const FusedCoord &place, int row0, int64_t rows,
                            int64_t hidden, Visit visit) {
   for (int i = lane_index(); i < wmma::kTile * kUnits / kVec; i += kWarpSize) {
     // Adjacent lanes have adjacent rows: no bank conflicts, and two lanes fill a sector.

@@ -8,11 +8,11 @@ namespace mp::MP_TARGET {
 namespace {
 
 /// Step, sequence and part of a row of a range.
-struct RangePlace {
+struct RangeCoord {
   int32_t step;  ///< relative to the first step of the range
   int64_t n, part;
 
-  MP_DEVICE RangePlace(const StepRange &range, int64_t row) {
+  MP_DEVICE RangeCoord(const StepRange &range, int64_t row) {
     const int64_t sequence = row / range.parts;
     part = row - sequence * range.parts;
     step = static_cast<int32_t>(sequence / range.count);
@@ -21,11 +21,11 @@ struct RangePlace {
 };
 
 /// Returns the tensor of the row to copy and its offset; NULL = zeros.
-MP_DEVICE const void *source_of(const GatherRows &args, const RangePlace &place, int64_t *row_at) {
+MP_DEVICE const void *source_of(const GatherRows &args, const RangeCoord &place, int64_t *row_at) {
   const int32_t t = args.range.t + place.step;
   *row_at = 0;
-  if (!args.walk.has(place.n, t)) return nullptr;
-  if (args.before && (place.n >= args.count_before || args.walk.is_first(place.n, t))) {
+  if (!args.order.has(place.n, t)) return nullptr;
+  if (args.before && (place.n >= args.count_before || args.order.is_first(place.n, t))) {
     *row_at = place.n * args.columns;
     return args.initial;
   }
@@ -38,7 +38,7 @@ rnn_gather_rows(MP_PARAM(GatherRows) args) {
   wait_for_previous_kernel();
   const int64_t rows = args.range.steps * args.range.count * args.range.parts;
   for_each_row_run(rows, args.columns, [&](int64_t row, int64_t column, int valid) {
-    const RangePlace place(args.range, row);
+    const RangeCoord place(args.range, row);
     int64_t at;
     const void *const from = source_of(args, place, &at);
     float x[kVec] = {};
@@ -54,7 +54,7 @@ rnn_sum_gates(MP_PARAM(SumGates) args) {
   AmaxTracker watch(args.found_inf, nullptr);
   const int64_t rows = args.range.steps * args.range.count;
   for_each_row_run(rows, args.hidden, [&](int64_t row, int64_t unit, int valid) {
-    const RangePlace place(args.range, row);
+    const RangeCoord place(args.range, row);
     float sum[kVec] = {};
     for (int64_t i = 0; i < args.summands; i++) {
       float x[kVec];

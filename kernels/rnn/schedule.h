@@ -50,7 +50,7 @@ class RnnSchedule {
     const int32_t before = direction == 0 ? step - 1 : step + 1;
     return before < s.timesteps ? before : -1;
   }
-  Walk walk(int64_t direction) const {
+  StepOrder order(int64_t direction) const {
     return {t.lengths, s.timesteps, static_cast<int32_t>(direction)};
   }
 
@@ -82,7 +82,7 @@ class RnnSchedule {
   StepTensor outside(const void *base, int64_t step, int64_t row) const {
     return {base, is_packed() ? 0 : step, row};
   }
-  Rows rows_of(const StepTensor &tensor, int32_t step, int64_t column) const {
+  RowMatrix rows_of(const StepTensor &tensor, int32_t step, int64_t column) const {
     const int64_t row = is_packed() ? first_row(step) * tensor.row : step * tensor.step;
     return {elements(tensor.base, row + column), tensor.row};
   }
@@ -94,15 +94,15 @@ class RnnSchedule {
   void *saved_h(int64_t layer) const {
     return reserve(problem.reserve.h, problem.reserve.h_layer, layer);
   }
-  Rows slot_rows(int64_t layer, int64_t direction, int32_t step) const {
+  RowMatrix slot_rows(int64_t layer, int64_t direction, int32_t step) const {
     return {elements(slots(layer), first_row(step) * s.slot_columns + slot_column(s, direction, 0)),
             s.slot_columns};
   }
-  Rows saved_h_rows(int64_t layer, int64_t direction, int32_t step) const {
+  RowMatrix saved_h_rows(int64_t layer, int64_t direction, int32_t step) const {
     return {elements(saved_h(layer), first_row(step) * s.outputs() + direction * s.hidden_size),
             s.outputs()};
   }
-  Rows saved_c_rows(int64_t layer, int64_t direction, int32_t step) const {
+  RowMatrix saved_c_rows(int64_t layer, int64_t direction, int32_t step) const {
     if (s.cell != MP_RNN_LSTM) return {};
     const int64_t index = first_row(step) * s.outputs() + direction * s.hidden_size;
     void *const base = reserve(problem.reserve.c, problem.reserve.c_layer, layer);
@@ -118,7 +118,7 @@ class RnnSchedule {
             .flags = s.flags,
             .dtype = s.dtype,
             .hidden = s.hidden_size,
-            .walk = walk(direction),
+            .order = order(direction),
             .t = step,
             .count = count(step),
             .slots = {},
@@ -156,11 +156,11 @@ class RnnSchedule {
     const int64_t row_bytes = all.parts * args.columns * s.elem_bytes();
     for (int32_t i = 0; i < all.steps; i++) {
       const int32_t step = all.t + i;
-      const int32_t from = args.before ? step_before(args.walk.direction, step) : step;
+      const int32_t from = args.before ? step_before(args.order.direction, step) : step;
       args.range = {step, is_packed() ? 1 : all.steps, count(step), all.parts};
       args.count_before = is_packed() && from < 0 ? 0 : count(is_packed() ? from : step);
       // The kernel checks for the first step, whose previous rows lie outside the tensor.
-      const int64_t shift = args.walk.direction == 0 ? -tensor.step : tensor.step;
+      const int64_t shift = args.order.direction == 0 ? -tensor.step : tensor.step;
       args.from = is_packed()
                       ? (from < 0 ? nullptr : rows_of(tensor, from, column).base)
                       : elements(rows_of(tensor, step, column).base, args.before ? shift : 0);
@@ -186,12 +186,12 @@ class RnnMultiplier {
 
   GemmProblem problem;
 
-  void set_a(const Rows &rows) {
+  void set_a(const RowMatrix &rows) {
     problem.a.base = rows.base;
     problem.a.ld = rows.ld;
   }
   void set_b(const void *base) { problem.b.base = base; }
-  void set_d(const Rows &rows) {
+  void set_d(const RowMatrix &rows) {
     problem.out.d.base = rows.base;
     problem.out.d.ld = rows.ld;
     problem.out.c = problem.out.d;

@@ -34,7 +34,7 @@ rnn_reset_h(MP_PARAM(ForwardStep) step) {
   wait_for_previous_kernel();
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
     float p[1][kVec] = {}, q[1][kVec] = {}, h[kVec] = {};
-    if (step.walk.has(n, step.t)) {
+    if (step.order.has(n, step.t)) {
       load_products(q, step, n, unit, valid);
       load_arguments(p, q, step, n, unit, valid);
       load_vector(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
@@ -80,7 +80,7 @@ rnn_reset_backward(MP_PARAM(BackwardStep) step) {
   wait_for_previous_kernel();
   AmaxTracker watch(step.found_inf, nullptr);
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
-    if (!step.walk.has(n, step.t)) return;
+    if (!step.order.has(n, step.t)) return;
     float r[kVec], h[kVec], d_reset[kVec], dh[kVec];
     load_vector(r, step.dtype, step.slots.base, step.slots.at(n, unit), valid);
     load_before(h, step, step.dtype, step.h_before, step.h0, n, unit, valid);

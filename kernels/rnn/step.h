@@ -15,7 +15,7 @@ namespace mp::MP_TARGET {
 // ---------------------------------------------------------------------------- sequences
 
 /// Order and number of the steps of each sequence, in one direction.
-struct Walk {
+struct StepOrder {
   const int32_t *lengths;  ///< NULL: all timesteps, or packed (see StepCommon::count)
   int32_t timesteps;
   int32_t direction;
@@ -35,7 +35,7 @@ struct Walk {
 };
 
 /// Matrix whose element type is stored elsewhere; base is NULL if absent.
-struct Rows {
+struct RowMatrix {
   void *base;
   int64_t ld;
 
@@ -43,13 +43,13 @@ struct Rows {
 };
 
 /// Loads up to kVec elements, or zeros if the matrix is absent.
-MP_DEVICE void load_or_zero(float (&x)[kVec], mp_dtype_t dtype, const Rows &rows, int64_t row,
+MP_DEVICE void load_or_zero(float (&x)[kVec], mp_dtype_t dtype, const RowMatrix &rows, int64_t row,
                             int64_t col, int valid) {
   if (rows.base != nullptr) return load_vector(x, dtype, rows.base, rows.at(row, col), valid);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) x[i] = 0.0f;
 }
-MP_DEVICE void store_if_there(mp_dtype_t dtype, const Rows &rows, int64_t row, int64_t col,
+MP_DEVICE void store_if_there(mp_dtype_t dtype, const RowMatrix &rows, int64_t row, int64_t col,
                               const float (&x)[kVec], int valid) {
   if (rows.base != nullptr) store_vector(dtype, rows.base, rows.at(row, col), x, valid);
 }
@@ -89,10 +89,10 @@ struct StepCommon {
   uint32_t flags;
   mp_dtype_t dtype;
   int64_t hidden;
-  Walk walk;
+  StepOrder order;
   int32_t t;
   int64_t count;      ///< rows
-  Rows slots;         ///< dtype; absent in inference
+  RowMatrix slots;    ///< dtype; absent in inference
   int64_t last_slot;  ///< column of the slot that is not a gate
   float clip;         ///< see CellOptions
 
@@ -103,29 +103,29 @@ struct StepCommon {
 };
 
 struct ForwardStep : StepCommon {
-  Rows p;                    ///< fp32: x_t W_ih^T
-  Rows x;                    ///< dtype: x_t, if the layer has no W_ih
-  Rows q;                    ///< fp32: h W_hh^T
+  RowMatrix p;               ///< fp32: x_t W_ih^T
+  RowMatrix x;               ///< dtype: x_t, if the layer has no W_ih
+  RowMatrix q;               ///< fp32: h W_hh^T
   const float *b_ih, *b_hh;  ///< NULL = 0
-  Rows h, h_next;            ///< dtype: h of the previous step and of this one; may be equal
-  Rows c;                    ///< fp32: c of the previous step, replaced by that of this one
-  Rows reset_h;              ///< dtype: r h
-  Rows saved_c, saved_h, y;
+  RowMatrix h, h_next;       ///< dtype: h of the previous step and of this one; may be equal
+  RowMatrix c;               ///< fp32: c of the previous step, replaced by that of this one
+  RowMatrix reset_h;         ///< dtype: r h
+  RowMatrix saved_c, saved_h, y;
 };
 
 struct BackwardStep : StepCommon {
-  Rows saved_c, saved_h;    ///< c' and h' of this step
-  Rows c_before, h_before;  ///< same, previous step
-  int64_t count_before;     ///< rows of the previous step; later rows begin with this step
-  Rows c0, h0;
-  Rows dy;
-  Dropout dropout;  ///< dropout of the layer's output
-  Rows dh, dc;      ///< fp32: of this step, replaced by those of the previous step
-  Rows d_reset_h;   ///< fp32
+  RowMatrix saved_c, saved_h;    ///< c' and h' of this step
+  RowMatrix c_before, h_before;  ///< same, previous step
+  int64_t count_before;          ///< rows of the previous step; later rows begin with this step
+  RowMatrix c0, h0;
+  RowMatrix dy;
+  Dropout dropout;      ///< dropout of the layer's output
+  RowMatrix dh, dc;     ///< fp32: of this step, replaced by those of the previous step
+  RowMatrix d_reset_h;  ///< fp32
   float *found_inf;
 
   /// True if the previous state of sequence n is h_0.
-  MP_DEVICE bool is_first(int64_t n) const { return n >= count_before || walk.is_first(n, t); }
+  MP_DEVICE bool is_first(int64_t n) const { return n >= count_before || order.is_first(n, t); }
 };
 
 void launch_step_forward(const Device &, const ForwardStep &, mp_stream_t);
@@ -148,7 +148,7 @@ struct StepRange {
 /// With `before`, each row is that of the previous step.
 struct GatherRows {
   mp_dtype_t dtype;
-  Walk walk;
+  StepOrder order;
   StepRange range;
   int64_t columns;
   const void *from;  ///< row 0 of the first step; with `before`, of the step before it

@@ -17,10 +17,11 @@ MP_DEVICE void fill(float (&x)[kRows][kVec], float value) {
   }
 }
 
-MP_DEVICE void load_fp32(float (&x)[kVec], const Rows &rows, int64_t row, int64_t col, int valid) {
+MP_DEVICE void load_fp32(float (&x)[kVec], const RowMatrix &rows, int64_t row, int64_t col,
+                         int valid) {
   load_vector(x, static_cast<const float *>(rows.base) + rows.at(row, col), valid);
 }
-MP_DEVICE void store_fp32(const Rows &rows, int64_t row, int64_t col, const float (&x)[kVec],
+MP_DEVICE void store_fp32(const RowMatrix &rows, int64_t row, int64_t col, const float (&x)[kVec],
                           int valid) {
   store_vector(static_cast<float *>(rows.base) + rows.at(row, col), x, valid);
 }
@@ -91,14 +92,14 @@ MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, i
                              float (&q)[Cell::kGates][kVec]) {
   float state[2][kVec] = {};
   auto &h = state[0], &c = state[1];
-  const bool has_row = n < step.count, has_step = has_row && step.walk.has(n, step.t);
+  const bool has_row = n < step.count, has_step = has_row && step.order.has(n, step.t);
   const bool moves_h = step.h.base != step.h_next.base;
   if (has_step ? Cell::kReadsH : moves_h)
     load_vector(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
   if (has_step) {
     if (Cell::kHasC) load_fp32(c, step.c, n, unit, valid);
     advance<Cell>(step, n, unit, valid, q, h, c);
-    if (step.walk.is_broken(n)) fill(state, float_from_bits(0x7fffffffu));
+    if (step.order.is_broken(n)) fill(state, float_from_bits(0x7fffffffu));
     if (Cell::kHasC) store_fp32(step.c, n, unit, c, valid);
     if (Cell::kHasC) store_if_there(MP_FP32, step.saved_c, n, unit, c, valid);
   }
@@ -114,8 +115,8 @@ MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, i
 
 /// Loads h or c of the previous step: the saved one, or h_0 or c_0.
 MP_DEVICE void load_before(float (&x)[kVec], const BackwardStep &step, mp_dtype_t dtype,
-                           const Rows &before, const Rows &initial, int64_t n, int64_t unit,
-                           int valid) {
+                           const RowMatrix &before, const RowMatrix &initial, int64_t n,
+                           int64_t unit, int valid) {
   load_or_zero(x, dtype, step.is_first(n) ? initial : before, n, unit, valid);
 }
 
@@ -124,7 +125,7 @@ MP_DEVICE void add_dy(float (&dh)[kVec], const BackwardStep &step, int64_t n, in
                       int valid) {
   float dy[kVec];
   load_vector(dy, step.dtype, step.dy.base, step.dy.at(n, unit), valid);
-  step.dropout.apply(dy, step.t, n, step.walk.direction, unit);
+  step.dropout.apply(dy, step.t, n, step.order.direction, unit);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) dh[i] += dy[i];
 }
@@ -176,10 +177,10 @@ MP_DEVICE void backward_units(const BackwardStep &step, int64_t n, int64_t unit,
   load_fp32(dh, step.dh, n, unit, valid);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) dh[i] += product[i];
-  if (has_row && step.walk.has(n, step.t)) go_back<Cell>(step, n, unit, valid, slots, dh);
+  if (has_row && step.order.has(n, step.t)) go_back<Cell>(step, n, unit, valid, slots, dh);
   store_fp32(step.dh, n, unit, dh, valid);
   if (!has_row) return;
-  if (step.walk.is_broken(n)) fill(slots, float_from_bits(0x7fffffffu));
+  if (step.order.is_broken(n)) fill(slots, float_from_bits(0x7fffffffu));
   MP_UNROLL
   for (int s = 0; s < Cell::kSlots; s++) {
     store_vector(step.dtype, step.slots.base,

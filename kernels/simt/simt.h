@@ -311,12 +311,12 @@ inline void opt_in_to_smem(const char *name, const void *kernel, const Device &d
                            size_t bytes) {
   constexpr size_t kWithoutOptIn = 48 * 1024;
   if (bytes <= kWithoutOptIn) return;
-  struct Asked {
+  struct OptedIn {
     const void *kernel;
     int ordinal;
   };
-  static thread_local Asked asked[256];
-  Asked &entry = asked[reinterpret_cast<uintptr_t>(kernel) / 16 % 256];
+  static thread_local OptedIn opted_in[256];
+  OptedIn &entry = opted_in[reinterpret_cast<uintptr_t>(kernel) / 16 % 256];
   if (entry.kernel == kernel && entry.ordinal == device.ordinal) return;
   cudaFuncAttributes attributes;
   check_cuda(cudaFuncGetAttributes(&attributes, kernel), name);

@@ -109,8 +109,8 @@ namespace {
 template <bool kPlain>
 MP_DEVICE int copy_chunk(const ModelCopyArgs &args, int64_t number, int64_t t) {
   const ChunkRange range = chunk_range(args.master, number);
-  const CopyPlace place{data_of(args.model, range.tensor), dtype_of(args.model, range.tensor),
-                        range.tensor, t};
+  const CopyTarget place{data_of(args.model, range.tensor), dtype_of(args.model, range.tensor),
+                         range.tensor, t};
   if (place.model == nullptr) return 0;
   const float *const master = data_of<const float>(args.master, range.tensor);
   const bool is_aligned = is_aligned_16(master) && is_aligned_16(place.model);

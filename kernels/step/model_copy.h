@@ -13,7 +13,7 @@
 namespace mp::MP_TARGET {
 
 /// Destination of the copy of one tensor in one step.
-struct CopyPlace {
+struct CopyTarget {
   void *model;
   mp_dtype_t dtype;
   uint32_t tensor;
@@ -54,7 +54,7 @@ MP_DEVICE float stochastically_rounded(float w, mp_dtype_t dtype, uint32_t rando
 
 /// Rounds a vector stochastically.  Random numbers depend only on seed, t, tensor and element.
 template <class Runs>
-MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, const Runs &runs,
+MP_DEVICE void round_stochastically(uint64_t seed, const CopyTarget &place, const Runs &runs,
                                     int run, float (&w)[kVec]) {
   // Tensors have less than 2^46 elements, so the high word of at / 4 has 12 bits.
   const uint64_t t = static_cast<uint64_t>(place.t);
@@ -75,7 +75,7 @@ MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, const
 /// Applies the policy to a vector of 8 weights, whose halves begin at multiples of 4.
 /// @return number of weights that overflow; 0 if kPlain
 template <bool kPlain, class Runs>
-MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, const Runs &runs,
+MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyTarget &place, const Runs &runs,
                            int run, float (&w)[kVec]) {
   int count = 0;
   if constexpr (!kPlain) {
@@ -95,7 +95,7 @@ MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, con
 /// @tparam kPlain  round to nearest and do not count: the common case
 /// @return number of copies that overflowed; 0 if kPlain
 template <bool kPlain, class Runs>
-MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, const Runs &runs,
+MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyTarget &place, const Runs &runs,
                          float (&w)[Runs::kRuns][kVec]) {
   int count = 0;
   MP_UNROLL

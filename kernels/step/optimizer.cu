@@ -34,7 +34,7 @@ MP_DEVICE float finite_probe(const Elements &e) {
 /// m was not computed (without momentum it is unused) and is ignored.
 /// @return number of restored elements
 template <mp_optimizer_kind_t kind>
-MP_DEVICE int reject_elements(Elements &e, const Tensors &tensors, const Run &run) {
+MP_DEVICE int reject_elements(Elements &e, const Tensors &tensors, const AnyVector &run) {
   Elements old;
   run.visit([&](auto runs) {
     runs.load(old.w, tensors.master);
@@ -56,7 +56,7 @@ MP_DEVICE int reject_elements(Elements &e, const Tensors &tensors, const Run &ru
 /// Returns the number of copies that overflowed.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const UpdateArgs &update,
-                         const CopyPolicy &policy, const CopyPlace &place, const Run &run) {
+                         const CopyPolicy &policy, const CopyTarget &place, const AnyVector &run) {
   Elements e;
   load_elements<kind>(e, tensors, params, run);
   MP_UNROLL
@@ -90,10 +90,10 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   }
   block_sync();
   const Tensors tensors = tensors_of(o, range.tensor);
-  const CopyPlace place = copy_place_of(o, range.tensor, t);
+  const CopyTarget place = copy_place_of(o, range.tensor, t);
   const bool is_aligned = tensors.are_aligned() && is_aligned_16(place.model);
   int overflows = 0;
-  for_each_single_run<kThreads>(range.begin, range.count, is_aligned, [&](const Run &run) {
+  for_each_single_vector<kThreads>(range.begin, range.count, is_aligned, [&](const AnyVector &run) {
     overflows += update_run<kind, kPlainCopy>(tensors, params[0], args.update, o.copy, place, run);
   });
   return overflows;

@@ -106,7 +106,7 @@ MP_DEVICE Tensors tensors_of(const OptimizerArgs &o, uint32_t t) {
 }
 
 /// Returns the destination of a tensor's copy in step t; its model is NULL if there is none.
-MP_DEVICE CopyPlace copy_place_of(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
+MP_DEVICE CopyTarget copy_place_of(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
   const mp_dtype_t dtype = o.model.data != nullptr ? dtype_of(o.model, tensor) : MP_FP16;
   return {optional_data_of(o.model, tensor), dtype, tensor, t};
 }
@@ -120,7 +120,7 @@ struct Elements {
 /// are in flight by then.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void load_elements(Elements &e, const Tensors &tensors, const RuleParams &params,
-                             const Run &run) {
+                             const AnyVector &run) {
   float extra[1][kVec] = {};
   run.visit([&](auto runs) {
     runs.load(e.w, tensors.master);

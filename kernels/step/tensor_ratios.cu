@@ -42,7 +42,7 @@ MP_DEVICE void add_squares(const RuleParams &params, const Tensors &tensors,
                            const ChunkRange &range, ScaledSquares &w_squares,
                            ScaledSquares &u_squares) {
   const bool is_aligned = tensors.are_aligned();
-  for_each_single_run<kThreads>(range.begin, range.count, is_aligned, [&](const Run &run) {
+  for_each_single_vector<kThreads>(range.begin, range.count, is_aligned, [&](const AnyVector &run) {
     Elements e;
     load_elements<kind>(e, tensors, params, run);
     MP_UNROLL

@@ -136,7 +136,7 @@ struct PartialVector {
 };
 
 /// A full or partial vector.
-struct Run {
+struct AnyVector {
   int64_t begin;
   int left;
   bool is_whole;
@@ -189,12 +189,13 @@ MP_DEVICE void for_each_vector(int64_t begin, int count, bool is_aligned, const 
     visit(PartialVector{begin + i, count - i});
 }
 
-/// for_each_vector with visit(Run), for kernels that issue enough loads for a single vector.
+/// for_each_vector with visit(AnyVector), for kernels that issue enough loads for a single vector.
 template <int kThreads, class Visit>
-MP_DEVICE void for_each_single_run(int64_t begin, int count, bool is_aligned, const Visit &visit) {
+MP_DEVICE void for_each_single_vector(int64_t begin, int count, bool is_aligned,
+                                      const Visit &visit) {
   const int whole = is_aligned ? count / kWarpSpan * kWarpSpan : 0;
   for (int i = first_element(); i < count; i += kThreads * kVec)
-    visit(Run{begin + i, count - i, i < whole});
+    visit(AnyVector{begin + i, count - i, i < whole});
 }
 
 // ---------------------------------------------------------------------------- rows of a matrix

@@ -1,5 +1,5 @@
-// Mistakes with mbarriers and named barriers: each has a report of its own, in every mode.  Also what the
-// report of a deadlock says of barriers.
+// Mistakes with mbarriers and named barriers: each has a report of its own, in every mode.  Also
+// what the report of a deadlock says of barriers.
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 
@@ -17,7 +17,7 @@ MP_DEVICE Bars bars() {
   MP_SHARED(uint64_t, bars, [2]);
   return {bars};
 }
-/// The second mbarrier, correctly initialised.
+/// The second mbarrier, correctly initialized.
 MP_DEVICE SmemAddress good_bar(int arrivals) {
   const SmemAddress bar = bars().second();
   if (thread_index() == 0) mbarrier_init(bar, arrivals), mbarrier_init_fence();
@@ -64,7 +64,7 @@ MP_KERNEL(32, 1) wait_mapped(MP_PARAM(Lines) lines) {
   lines.first = __LINE__, mbarrier_wait(bar, 0);
 }
 
-// ---------------------------------------------------------------- initialisation
+// ---------------------------------------------------------------- initialization
 
 MP_KERNEL(32, 1) init_without_arrivals(MP_PARAM(Lines) lines) {
   if (is_first()) lines.first = __LINE__, mbarrier_init(bars().first(), 0);
@@ -76,11 +76,11 @@ MP_KERNEL(32, 1) init_twice(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(1);
   if (is_first()) lines.first = __LINE__, mbarrier_init(bar, 1);
 }
-MP_KERNEL(32, 1) arrive_uninitialised(MP_PARAM(Lines) lines) {
+MP_KERNEL(32, 1) arrive_uninitialized(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(1) - 8;
   if (is_first()) lines.first = __LINE__, mbarrier_arrive(bar);
 }
-MP_KERNEL(32, 1) wait_uninitialised(MP_PARAM(Lines) lines) {
+MP_KERNEL(32, 1) wait_uninitialized(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(1) - 8;
   if (is_first()) lines.first = __LINE__, mbarrier_wait(bar, 0);
 }
@@ -242,13 +242,13 @@ TEST_CASE("simulator: places where no mbarrier can be") {
   check_violation(wait_mapped, {1, 32}, {"from in_block to mbarrier_wait,"});
 }
 
-TEST_CASE("simulator: mbarriers are initialised once, by one thread, and fenced") {
+TEST_CASE("simulator: mbarriers are initialized once, by one thread, and fenced") {
   check_violation(init_without_arrivals, {1, 32}, {"0 arrivals to mbarrier_init"});
   check_violation(init_too_many_arrivals, {1, 32}, {"1048576 arrivals to mbarrier_init"});
   check_violation(init_twice, {1, 32}, {"initializes mbarrier bars + 8 bytes a second time"});
-  check_violation(arrive_uninitialised, {1, 32},
+  check_violation(arrive_uninitialized, {1, 32},
                   {"mbarrier bars + 0 bytes in mbarrier_arrive, which is not initialized"});
-  check_violation(wait_uninitialised, {1, 32},
+  check_violation(wait_uninitialized, {1, 32},
                   {"mbarrier bars + 0 bytes in mbarrier_wait, which is not initialized"});
   const std::string unfenced = "which thread 0 initialized without mbarrier_init_fence";
   check_violation(use_without_fence, {1, 64}, {"thread 40 ", unfenced});

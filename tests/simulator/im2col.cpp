@@ -232,7 +232,7 @@ struct Fixture {
   }
 };
 
-SmemAddress initialised_barrier() {
+SmemAddress initialized_barrier() {
   MP_SHARED(uint64_t, loaded, [1]);
   const SmemAddress bar = smem_address(loaded);
   if (thread_index() == 0) {
@@ -249,7 +249,7 @@ TEST_CASE_METHOD(Fixture, "im2col: places where no filter can stand") {
   const mp::TensorMap m = map;
   const auto load_at = [m](const Im2colCoord &at) {
     return [m, at] {
-      const SmemAddress bar = initialised_barrier();
+      const SmemAddress bar = initialized_barrier();
       if (thread_index() != 0) return;
       noted_line = __LINE__, tma_load_im2col(smem_address(aligned_smem()), m, bar, at);
     };
@@ -278,7 +278,7 @@ TEST_CASE_METHOD(Fixture, "im2col: the first channel is a multiple of 16 bytes")
   const auto load_from = [m, bytes](int channel, bool multicast) {
     return [=] {
       const Im2colCoord at{channel, 0, -2, 0, 0, 0};
-      const SmemAddress bar = initialised_barrier(), to = smem_address(aligned_smem());
+      const SmemAddress bar = initialized_barrier(), to = smem_address(aligned_smem());
       if (thread_index() == 0) {
         mbarrier_arrive_expect(bar, bytes);
         if (multicast)
@@ -308,7 +308,7 @@ TEST_CASE_METHOD(Fixture, "im2col: maps and places in smem of the wrong kind") {
   const Im2colCoord origin{0, 0, -2, 0, 0, 0};
   const auto in_one_thread = [](const auto &body) {
     return [body] {
-      const SmemAddress bar = initialised_barrier();
+      const SmemAddress bar = initialized_barrier();
       if (thread_index() == 0) body(smem_address(aligned_smem()), bar);
     };
   };
@@ -344,7 +344,7 @@ TEST_CASE_METHOD(Fixture, "im2col: every pixel counts, wherever it lies") {
   const uint32_t bytes = static_cast<uint32_t>(shape_of(images).box_bytes());
   const auto load_expecting = [=, beyond = images.images](uint32_t expected) {
     return [=] {
-      const SmemAddress bar = initialised_barrier();
+      const SmemAddress bar = initialized_barrier();
       if (thread_index() == 0) {
         mbarrier_arrive_expect(bar, expected);
         const Im2colCoord at{0, 0, -2, beyond, 0, 0};

@@ -27,7 +27,7 @@ MP_DEVICE Shared shared() {
   return {bars, slots};
 }
 
-/// With both mbarriers initialised correctly.
+/// With both mbarriers initialized correctly.
 MP_DEVICE Shared with_barriers(int arrivals0, int arrivals1 = 1) {
   const Shared smem = shared();
   if (thread_index() == 0) {
@@ -49,7 +49,8 @@ MP_DEVICE void read_of(int thread) {
   use(slot_of(thread));
 }
 
-// ---- asynchronous operations on the 16 bytes of a thread, as the simulator reports them to the detector
+// ---- asynchronous operations on the 16 bytes of a thread, as the simulator reports them to the
+// detector
 
 [[gnu::noinline]] void start_load(int thread, int bar, int rank) {
   const Shared smem = shared();
@@ -212,9 +213,9 @@ TEST_CASE("race: a slot is released when it has been read", "[race]") {
   expect_race([=] { reuse_slot(true); });
 }
 
-TEST_CASE("race: mbarriers are initialised before others use them", "[race]") {
+TEST_CASE("race: mbarriers are initialized before others use them", "[race]") {
   skip_without_detector();
-  // In this schedule the initialising lane happens to run first.
+  // In this schedule the initializing lane happens to run first.
   const auto use_without_sync = [] {
     const Shared smem = shared();
     if (thread_index() == 0) mbarrier_init(smem.bar(0), 1), mbarrier_init_fence();

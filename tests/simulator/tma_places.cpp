@@ -1,5 +1,5 @@
-// TMA in the simulator: where a box may begin, and where it may end that is stored.  The PTX ISA does not
-// have these rules; they were seen on an H200 with driver 580.159.
+// TMA in the simulator: where a box may begin, and where it may end that is stored.  The PTX ISA
+// does not have these rules; they were seen on an H200 with driver 580.159.
 #include <array>
 #include <climits>
 
@@ -14,7 +14,7 @@ constexpr TensorShape kHalves{MP_FP16, 100, 30, 3, 104, 104 * 30, 64, 8, false};
 constexpr TensorShape kFloats{MP_FP32, 100, 30, 3, 104, 104 * 30, 32, 8, false};
 
 void load(const mp::TensorMap &map, int x, int y, int z) {
-  const SmemAddress bar = initialised_barrier();
+  const SmemAddress bar = initialized_barrier();
   if (thread_index() == 0) {
     mbarrier_arrive_expect(bar, kBytes);
     noted_line = __LINE__, tma_load(box(0), map, bar, x, y, z);
@@ -22,7 +22,7 @@ void load(const mp::TensorMap &map, int x, int y, int z) {
   mbarrier_wait(bar, 0);
 }
 void load_multicast(const mp::TensorMap &map, int x, int y, int z) {
-  const SmemAddress bar = initialised_barrier();
+  const SmemAddress bar = initialized_barrier();
   if (thread_index() == 0) {
     mbarrier_arrive_expect(bar, kBytes);
     noted_line = __LINE__, tma_load_multicast(box(0), map, bar, x, y, z, 1);

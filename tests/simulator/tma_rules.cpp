@@ -26,7 +26,7 @@ TEST_CASE_METHOD(Fixture, "tma: places in shared memory that no box can have") {
   const Maps m = maps;
   const auto load_to = [m](SmemAddress offset, bool swizzled) {
     return [map = swizzled ? m.swizzled : m.plain, offset] {
-      const SmemAddress bar = initialised_barrier();
+      const SmemAddress bar = initialized_barrier();
       if (thread_index() != 0) return;
       noted_line = __LINE__ + 1;
       tma_load(box(0) + offset, map, bar, 0, 0, 0);
@@ -69,7 +69,7 @@ TEST_CASE_METHOD(Fixture, "tma: an mbarrier that expects other bytes than come")
   const Maps m = maps;
   const auto load_expecting = [m](uint32_t bytes) {
     return [m, bytes] {
-      const SmemAddress bar = initialised_barrier();
+      const SmemAddress bar = initialized_barrier();
       if (thread_index() == 0) {
         mbarrier_arrive_expect(bar, bytes);
         // Most of the box lies outside of the tensor; the mbarrier counts all of it.
@@ -117,7 +117,7 @@ TEST_CASE_METHOD(Fixture, "tma: a thread that returns before its stores have rea
 TEST_CASE_METHOD(Fixture, "tma: a load that nobody waits for lands in a block that has returned") {
   const Maps m = maps;
   const auto load_and_return = [m] {
-    const SmemAddress bar = initialised_barrier();
+    const SmemAddress bar = initialized_barrier();
     if (thread_index() != 0) return;
     mbarrier_arrive_expect(bar, kBytes);
     noted_line = __LINE__, tma_load(box(0), m.plain, bar, 0, 0, 0);
@@ -133,7 +133,7 @@ TEST_CASE_METHOD(Fixture, "tma: blocks of a cluster") {
   const Maps m = maps;
   const auto multicast_to = [m](uint32_t mask) {
     return [m, mask] {
-      const SmemAddress bar = initialised_barrier();
+      const SmemAddress bar = initialized_barrier();
       if (thread_index() == 0 && cluster_rank() == 0)
         noted_line = __LINE__, tma_load_multicast(box(0), m.plain, bar, 0, 0, 0, mask);
       cluster_sync();
@@ -144,7 +144,7 @@ TEST_CASE_METHOD(Fixture, "tma: blocks of a cluster") {
   check_violation(multicast_to(3), {"the mask 0x3 ", "a cluster of 1 blocks"}, 1);
   check_violation(
       [m] {
-        const SmemAddress bar = initialised_barrier();
+        const SmemAddress bar = initialized_barrier();
         if (thread_index() == 0 && cluster_rank() == 0)
           noted_line = __LINE__, tma_load(in_block(box(0), 1), m.plain, bar, 0, 0, 0);
         cluster_sync();
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(Fixture, "tma: blocks of a cluster") {
   // A load into another block, which waits for it.
   check_fine(
       [m] {
-        const SmemAddress bar = initialised_barrier();
+        const SmemAddress bar = initialized_barrier();
         if (thread_index() == 0 && cluster_rank() == 1) mbarrier_arrive_expect(bar, kBytes);
         cluster_sync();
         if (thread_index() == 0 && cluster_rank() == 0)
@@ -197,7 +197,7 @@ struct UseArgs {
 
 /// Warp 1 loads the boxes of all tensors; thread `acquirer`, if it exists, acquires their maps.
 MP_KERNEL(kThreads, 1) load_with_made_maps(MP_PARAM(UseArgs) args) {
-  const SmemAddress bar = initialised_barrier();
+  const SmemAddress bar = initialized_barrier();
   uint8_t *const smem = aligned_smem();
   for (int i = 0; i < kTensors; i++) {
     if (thread_index() == args.acquirer) tensor_map_acquire(args.made + i);

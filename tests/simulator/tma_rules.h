@@ -1,4 +1,5 @@
-// What the tests of TMA's rules share: kernels with boxes of 1 KB, and the reports of those that break a rule.
+// What the tests of TMA's rules share: kernels with boxes of 1 KB, and the reports of those that
+// break a rule.
 #pragma once
 
 #include <filesystem>
@@ -27,7 +28,7 @@ inline SmemAddress box(int index) {
   return smem_address(aligned_smem()) + static_cast<SmemAddress>(index) * kBytes;
 }
 
-inline SmemAddress initialised_barrier() {
+inline SmemAddress initialized_barrier() {
   MP_SHARED(uint64_t, loaded, [1]);
   const SmemAddress bar = smem_address(loaded);
   if (thread_index() == 0) {
@@ -56,7 +57,7 @@ void check_violation(const Body &body, const std::vector<std::string> &texts, in
     for (const std::string &text : texts) CHECK(complaint.find(text) != std::string::npos);
     if (noted_line != 0)
       CHECK(complaint.find(file + ":" + std::to_string(noted_line)) != std::string::npos);
-    CHECK(outcome_of([] { initialised_barrier(); }, cluster) == "");
+    CHECK(outcome_of([] { initialized_barrier(); }, cluster) == "");
   });
 }
 
