@@ -105,7 +105,7 @@ GENCODE_UP_TO_SM75 := -DMP_UP_TO_SM75=1 $(call gencode_up_to,75 80,70 72)
 GENCODE_UP_TO_SM80 := $(call gencode_up_to,80,70 72 75)
 # Only launches kernels of other files, so one architecture is enough; with MP_WITHOUT_KERNELS a
 # kernel is an error.
-WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_launch_args rnn/backward_data \
+WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm rnn/backward_data \
   rnn/backward_weights rnn/forward simt/cuda/tensor_map
 GENCODE_WITHOUT_KERNELS := -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
 # These kernels run on no other architecture.

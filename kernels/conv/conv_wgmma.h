@@ -1,4 +1,4 @@
-// Convolution on Hopper's tensor cores: the loop of wgmma_loop.h with patches loaded by im2col TMA
+// Convolution on Hopper's tensor cores: the loop of wgmma_kernel.h with patches loaded by im2col TMA
 // and the filter or gradient by tiled TMA.
 //
 //     pass    A                       B                       k
@@ -12,7 +12,7 @@
 #pragma once
 
 #include "kernels/conv/conv_wgmma_args.h"
-#include "kernels/gemm/wgmma_loop.h"
+#include "kernels/gemm/wgmma_kernel.h"
 
 namespace mp::MP_TARGET {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/conv/conv_wgmma_args.h"
-#include "kernels/gemm/wgmma_launch.h"
+#include "kernels/gemm/wgmma_args.h"
 
 namespace mp::MP_TARGET {
 

@@ -61,7 +61,7 @@ struct ConvLoaders<T, MP_CONV_WGRAD, Tile> {
 };
 
 /// Computation of a work tile.  The type is selected at run time, once per tile, like in
-/// wgmma_loop.h.
+/// wgmma_kernel.h.
 template <mp_conv_op_t op, class Tile>
 class ConvWmma {
   template <class T>

@@ -8,8 +8,7 @@
 // A kernel can have 32,764 bytes of parameters on sm_70 and newer, with CUDA 12.1 or newer (CUDA
 // C++ Programming Guide, chapter on function parameters).  All of them are copied, used or not, so
 // small groups have a separate kernel.
-#include "kernels/gemm/wgmma_launch.h"
-#include "kernels/gemm/wgmma_table.h"
+#include "kernels/gemm/wgmma_args.h"
 #include "kernels/simt/device.h"
 
 namespace mp::MP_TARGET {

@@ -5,8 +5,7 @@
 // beyond the end and stores nothing there, and coordinates may begin anywhere.
 #include "kernels/gemm/ragged.h"
 
-#include "kernels/gemm/wgmma_launch.h"
-#include "kernels/gemm/wgmma_table.h"
+#include "kernels/gemm/wgmma_args.h"
 #include "kernels/simt/device.h"
 
 namespace mp::MP_TARGET {

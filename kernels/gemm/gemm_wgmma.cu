@@ -1,14 +1,14 @@
-// D = epilogue(op(A) op(B)) on Hopper's tensor cores: the loop of wgmma_loop.h over two matrices.
+// D = epilogue(op(A) op(B)) on Hopper's tensor cores: the loop of wgmma_kernel.h over two matrices.
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/wgmma_launch.h"
-#include "kernels/gemm/wgmma_loop.h"
+#include "kernels/gemm/wgmma_args.h"
+#include "kernels/gemm/wgmma_kernel.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
-/// Stages (wgmma_loop.h) of two matrices, or of a batch or group of them.
+/// Stages (wgmma_kernel.h) of two matrices, or of a batch or group of them.
 template <class Tile>
 struct GemmStages {
   using Args = WgmmaArgs;

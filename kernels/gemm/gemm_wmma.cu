@@ -12,7 +12,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// One tile.  Types and layouts are selected at run time, once per tile, like in wgmma_loop.h.
+/// One tile.  Types and layouts are selected at run time, once per tile, like in wgmma_kernel.h.
 template <class Tile>
 class GemmWmma {
   template <class T, bool kByK>

@@ -1,11 +1,14 @@
-// Launch arguments of the wgmma kernels.
+// Arguments of the wgmma kernels, their table of group entries, and the functions that make and
+// launch them.
 #pragma once
 
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/wgmma_store.h"
 #include "kernels/gemm/workspace.h"
 #include "kernels/simt/sm90.h"
+#include "kernels/simt/tensor_map.h"
 
 namespace mp::MP_TARGET {
 
@@ -58,5 +61,71 @@ struct WgmmaArgs {
   }
   MP_HD WgmmaTableHeader &header() const { return *reinterpret_cast<WgmmaTableHeader *>(table); }
 };
+
+/// Tile of D over one slice of k.
+struct WgmmaWorkTile {
+  int32_t m0, n0;       ///< first row and column in D
+  int32_t k0, k_tiles;  ///< first k, and number of k-tiles
+  int32_t batch_item;
+  int32_t slice;
+  const GroupEntry *item;  ///< NULL if the batch items have common strides
+  bool inside;             ///< the tile overlaps D
+};
+
+// ---------------------------------------------------------------------------- table of a group
+
+// Filled on the device: each entry has separate tensor maps, made from the templates of
+// make_wgmma_group_args.
+
+/// Describes a matrix.  `ld` is ignored if there is only one row.
+MP_DEVICE TensorMapMatrix map_matrix(const void *base, int32_t rows, int32_t cols, int64_t ld) {
+  constexpr int64_t kElemBytes = 2, kRowUnit = 8;  // elements: 16 bytes
+  const int64_t step = rows > 1 ? ld : ceil_div<int64_t>(cols, kRowUnit) * kRowUnit;
+  return {base, cols, rows, step * kElemBytes};
+}
+
+/// Fills one entry, in one thread.  Even if m0 or k0 is nonzero, the maps begin at row and k 0;
+/// they stop at the end of the entry.
+MP_DEVICE void store_group_entry(const WgmmaArgs &args, int64_t index,
+                                 const GroupEntryShape &product) {
+  GroupEntry &item = args.item(index);
+  static_cast<GroupEntryShape &>(item) = product;
+  const auto operand = [&](const void *base, int32_t mn, int64_t ld, bool by_k) {
+    return map_matrix(base, by_k ? mn : product.k, by_k ? product.k : mn, ld);
+  };
+  const GemmProblem &p = args.problem;
+  tensor_map_copy_with_matrix(&item.a, args.a,
+                              operand(product.a_data, product.m, product.ld_a, p.op_a == MP_OP_N));
+  tensor_map_copy_with_matrix(&item.b, args.b,
+                              operand(product.b_data, product.n, product.ld_b, p.op_b == MP_OP_T));
+  if (args.store == StorePath::tma)
+    tensor_map_copy_with_matrix(&item.d, args.d,
+                                map_matrix(product.d_data, product.m, product.n, product.ld_d));
+  tensor_map_release();
+}
+
+// ---------------------------------------------------------------------------- launch, on the host
+
+/// Problem, scheduler and slices of k, without maps and workspace.
+WgmmaArgs make_wgmma_args(const GemmPlan &, const GemmArgs &);
+
+/// Maps of the whole batch, in boxes of the kernel's tile.  k > 0.
+TensorMap wgmma_map_a(const GemmProblem &, const GemmPlan &);
+TensorMap wgmma_map_b(const GemmProblem &, const GemmPlan &);
+
+/// Sets the store path of the plan, and its maps if that is TMA.
+void set_wgmma_store(const GemmPlan &, const TensorMapSpec &d, const TensorMapSpec &source,
+                     WgmmaArgs *);
+/// Sets the destination of split-k: partial sums of each slice in place of `d`, for
+/// launch_split_k_sum.
+void set_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *);
+
+/// Arguments of one launch for the products of a group: store path, patterns of the maps of a
+/// product, and the address of the table, which is not yet filled.
+WgmmaArgs make_wgmma_group_args(const Device &, const GemmProblem &common, int64_t count,
+                                const GemmPlan &, std::byte *workspace);
+
+/// The kernel alone, as launch_wmma.
+void launch_wgmma_kernel(const GemmPlan &, const Device &, const WgmmaArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -1,94 +1,396 @@
-// Epilogue of the wgmma kernels: stores the accumulators to D through one of three store paths.
+// A consumer warp's part of a tile: accumulators, their rows and columns in D, and staging buffers;
+// and the store paths without TMA (wgmma_tma_store.h has the other).
 //
-//     tma     (wgmma_tma_store.h)     16-bit D, through shared memory and TMA
-//     direct  (wgmma_direct_store.h)  fp32 D with alpha and beta, directly from registers
-//     staged  (wgmma_staged_store.h)  all other cases
-//
-// With split-k, the sums of each slice are stored as an fp32 D, and split_k.cu adds the slices.
-//
-// Each warp stores its rows without synchronizing with other warps.  It starts before the main
-// loop, so that its loads overlap with the tensor cores.
+// Lane l holds columns 8 j + 2 (l % 4) + {0, 1} of two of its warp's 16 rows: row l / 4 in
+// registers 4 j and 4 j + 1, row l / 4 + 8 in registers 4 j + 2 and 4 j + 3.  Source: PTX ISA,
+// wgmma, matrix D.
 #pragma once
 
-#include "kernels/gemm/wgmma_direct_store.h"
-#include "kernels/gemm/wgmma_staged_store.h"
-#include "kernels/gemm/wgmma_tma_store.h"
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/wgmma_args.h"
+#include "kernels/gemm/wgmma_mainloop.h"
 
 namespace mp::MP_TARGET {
 
+/// Columns of the product that are contiguous in D.
+struct ColumnSegment {
+  int64_t col;    ///< first column, in D
+  int64_t count;  ///< number of columns from `col` on
+};
+
+/// Coordinates of a staging buffer's 64 columns in the tensor map of D.
+struct TmaCoord {
+  int x, z;
+};
+
+/// Placement of a product whose rows and columns are those of D.  Other placements may omit
+/// columns, but keep 32 columns that begin at a multiple of 32 contiguous, and 64 in one staging
+/// buffer.  A placement with strided rows also maps rows to D and provides the TMA coordinates of a
+/// subtile (StridePhasePlacement in conv_wgmma.cu).
+struct DensePlacement {
+  static constexpr bool kHasPaddedColumns = false, kHasStridedRows = false;
+  static constexpr int kBoxRows = kSubtileRows;  ///< rows per TMA store
+
+  MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
+  /// Returns the segment that begins at column `col` of the product, which has `n` columns.
+  MP_DEVICE ColumnSegment run(int64_t col, int64_t n) const { return {col, n - col}; }
+  MP_DEVICE TmaCoord buffer(int col, int z) const { return {col, z}; }
+  /// Returns the row in D of a row of the batch item's product; negative: not in D.
+  MP_DEVICE int64_t row(int, int64_t row) const { return row; }
+};
+
+/// Rows of a warp: 16 of each 64 rows of its consumer warpgroup, shared with no other warp.
 template <class Tile, class Placement>
-class WgmmaEpilogue {
-  using WarpTile = WgmmaWarpTile<Tile, Placement>;
-  using Buffers = WgmmaStagingBuffers<Tile>;
-  using Subtiles = WgmmaTmaStore<Tile, Placement>;
-  using Pairs = WgmmaDirectStore<Tile, Placement>;
-  using Patches = WgmmaStagedStore<Tile, Placement>;
+struct WgmmaWarpTile {
+  static constexpr int kRows = kSubtileRows;
+  static constexpr int kBlocks = Tile::kRows / 64;
+  static constexpr int kRegs = Tile::kN / 2;
+  using Accumulators = float[kBlocks][kRegs];
 
- public:
-  using Accumulators = typename WarpTile::Accumulators;
+  const WgmmaArgs &args;
+  const Placement placement;
+  const WgmmaWorkTile &work;
+  const int row0;  ///< first row, in the product; that of block i is row0 + 64 i
 
-  MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Placement &placement,
-                          const WgmmaWorkTile &work, int consumer, Buffers &buffers)
-      : args_(args), tile_(args, placement, work, consumer), buffers_(buffers) {}
+  MP_DEVICE WgmmaWarpTile(const WgmmaArgs &args, const Placement &placement,
+                          const WgmmaWorkTile &work, int consumer)
+      : args(args),
+        placement(placement),
+        work(work),
+        row0(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + subtile() * kRows) {}
 
-  /// Starts loads of the epilogue, before the main loop.  A branch between the wgmmas and their
-  /// wait is not allowed: ptxas would serialize the wgmmas.
-  MP_DEVICE void start() {
-    const Output &out = args_.problem.out;
-    // A single test for the most frequent case: the tests below are far apart in the code.
-    if (out.beta == 0.0f && out.epilogue.bias == nullptr && out.epilogue.aux == nullptr) return;
-    if (path() == StorePath::tma) subtiles().start();
-    if (path() == StorePath::direct) pairs().start();
+  // The following values are recomputed on use: keeping them would cost registers in the main loop.
+
+  MP_DEVICE int64_t m() const { return args.group_count == 0 ? args.problem.out.m : item().m; }
+  MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : item().n; }
+  /// Returns whether the full tile is in D, which may have 2^31 - 1 rows; false with strided rows.
+  MP_DEVICE bool is_whole() const {
+    return !Placement::kHasStridedRows && int64_t{work.m0} + Tile::kM <= m() &&
+           int64_t{work.n0} + Tile::kN <= n();
   }
 
-  MP_DEVICE void store(Accumulators &acc) {
-    const StorePath way = path();
-    // The TMA store computes the target only for subtiles that TMA cannot store.
-    EpilogueWriter writer(args_.problem.out,
-                          way == StorePath::tma ? EpilogueTarget{} : tile_.target(),
-                          tile_.has_product());
-    if (writer.alpha() == 0.0f) clear(acc);
-    switch (way) {
-      case StorePath::tma:
-        subtiles().store(acc, writer);
-        break;
-      case StorePath::direct:
-        pairs().store(acc, writer);
-        break;
-      case StorePath::staged:
-        buffers_.reuse_all();
-        Patches(tile_, buffers_.smem()).store(acc, writer);
-        break;
-    }
-    writer.finish();
+  /// Returns whether k has elements; false for an empty group of mp_gemm_ragged.
+  MP_DEVICE bool has_product() const { return args.group_count == 0 || item().k0 < item().k; }
+
+  /// Returns the row in D of a row of the product; negative: not in D.
+  MP_DEVICE int64_t row_in_d(int64_t row) const {
+    return row < m() ? placement.row(work.batch_item, row) : -1;
+  }
+
+  MP_DEVICE EpilogueTarget target() const {
+    EpilogueTarget to = args.group_count == 0 ? epilogue_target(args.problem.out, work.batch_item)
+                                              : target_of_item(item());
+    // in_gmem() is repeated because the conditional loses the address space.
+    to.c = in_gmem(to.c);
+    to.d = in_gmem(static_cast<char *>(to.d) + work.slice * args.slice_bytes);
+    return to;
   }
 
  private:
-  /// Clears the accumulators once, so that the many places that scale elements need no test for
-  /// alpha = 0.
-  static MP_DEVICE void clear(Accumulators &acc) {
+  MP_DEVICE const GroupEntry &item() const { return *in_gmem(work.item); }
+  static MP_DEVICE int subtile() { return warp_index() % 4; }
+  static MP_DEVICE EpilogueTarget target_of_item(const GroupEntry &item) {
+    return {item.m, item.n, item.c_data, item.ld_c, item.d_data, item.ld_d, 0};
+  }
+};
+
+// ---------------------------------------------------------------------------- staging buffers
+
+/// Staging buffers of a warp: shared memory between registers and TMA, for loads and stores.
+///
+/// A buffer holds 16 rows of 64 16-bit elements in the 128-byte swizzle of TMA.  A load completes
+/// on an mbarrier, whose phases are counted for the lifetime of the kernel, as for the stages.
+template <class Tile>
+class WgmmaStagingBuffers {
+ public:
+  static constexpr int kStagingBuffers = Tile::kStagingBuffers;
+  static constexpr int kCols = 64;
+  static constexpr int kBytes = 16 * kCols * 2;
+  static_assert(kBytes * 4 == Tile::kStagingBytes);
+
+  /// A lane's elements of 16 x 16: pairs of columns, like in accumulators.
+  using Fragment = uint32_t[4];
+
+  MP_DEVICE WgmmaStagingBuffers(std::byte *buffers, const Barriers<Tile> &barriers, int consumer)
+      : warp_(consumer * 4 + warp_index() % 4),
+        smem_(buffers + warp_ * kStagingBuffers * kBytes),
+        barriers_(barriers) {}
+
+  MP_DEVICE std::byte *smem() const { return smem_; }
+
+  // ---- loads
+
+  /// Issues a TMA load into a buffer, in one lane.  All accesses to the buffer must have ended.
+  MP_DEVICE void fetch(int buffer, const TensorMap &map, int x, int y, int z) const {
+    tma_load(address(buffer), map, expect(buffer), x, y, z);
+  }
+  /// Issues a load with an im2col map.
+  MP_DEVICE void fetch(int buffer, const TensorMap &map, const Im2colCoord &at) const {
+    tma_load_im2col(address(buffer), map, expect(buffer), at);
+  }
+
+  /// Waits for the last load into the buffer.
+  MP_DEVICE void wait(int buffer) {
+    mbarrier_wait(barriers_.arrived(warp_, buffer), parities_ >> buffer & 1);
+    parities_ ^= 1u << buffer;
+  }
+
+  // ---- stores
+
+  /// Waits until TMA has read all buffers but the last kStagingBuffers - 1 that were stored.
+  MP_DEVICE void reuse() const {
+    if (lane_index() == 0) tma_store_wait_read<kStagingBuffers - 1>();
+    warp_sync();
+  }
+  /// Waits until TMA has read all buffers.
+  MP_DEVICE void reuse_all() const {
+    if (lane_index() == 0) tma_store_wait_read<0>();
+    warp_sync();
+  }
+
+  /// Makes stores to a buffer visible to TMA, in all lanes, before one lane issues the TMA store.
+  MP_DEVICE void fence_for_tma() const {
+    async_proxy_fence();
+    warp_sync();
+  }
+  /// Issues a TMA store of a box, from `row` of the buffer on, in one lane.
+  MP_DEVICE void store(int buffer, int row, const TensorMap &map, int x, int y, int z) const {
+    tma_store(map, address(buffer) + static_cast<SmemAddress>(row * 128), x, y, z);
+  }
+  /// Commits the stores of a buffer as one group.
+  MP_DEVICE void commit() const { tma_store_commit(); }
+
+  // ---- columns [16 j, 16 j + 16) of a buffer
+
+  MP_DEVICE void load_matrices(int buffer, int j, Fragment &fragment) const {
+    load_matrix_x4(chunk(buffer, j), fragment);
+    warp_sync();  // before new values are stored in their place
+  }
+  MP_DEVICE void store_matrices(int buffer, int j, const Fragment &fragment) const {
+    store_matrix_x4(chunk(buffer, j), fragment);
+  }
+
+  /// Returns columns 2 l and 2 l + 1 of a row, in lane l.
+  MP_DEVICE uint32_t pair(int buffer, int row) const {
+    const int chunk = lane_index() / 4 ^ (row % 8);
+    return *reinterpret_cast<const uint32_t *>(smem_ + buffer * kBytes + row * 128 + chunk * 16 +
+                                               lane_index() % 4 * 4);
+  }
+
+  /// Returns columns [8 c, 8 c + 8) of a row, of either 16-bit type.
+  MP_DEVICE Packed<half> load_8(int buffer, int row, int c) const {
+    Packed<half> x;
+    x.load(reinterpret_cast<const half *>(smem_ + buffer * kBytes + row * 128 +
+                                          ((c ^ (row % 8)) << 4)));
+    return x;
+  }
+
+  /// Waits for all stores, before the warp returns: TMA may still read its buffers.
+  MP_DEVICE void finish() const {
+    if (lane_index() == 0) tma_store_wait<0>();
+    warp_sync();
+  }
+
+ private:
+  /// Announces the bytes of a load, and returns the buffer's mbarrier.
+  MP_DEVICE SmemAddress expect(int buffer) const {
+    const SmemAddress arrived = barriers_.arrived(warp_, buffer);
+    mbarrier_arrive_expect(arrived, kBytes);
+    return arrived;
+  }
+  MP_DEVICE SmemAddress address(int buffer) const {
+    return smem_address(smem_) + static_cast<SmemAddress>(buffer * kBytes);
+  }
+  /// Returns the address of this lane's row of one of the four matrices in columns [16 j,
+  /// 16 j + 16): 16 swizzled bytes.
+  MP_DEVICE SmemAddress chunk(int buffer, int j) const {
+    const int row = lane_index() % 16, column = 2 * j + lane_index() / 16;
+    return address(buffer) + static_cast<SmemAddress>(row * 128 + ((column ^ (row % 8)) << 4));
+  }
+
+  const int warp_;
+  std::byte *const smem_;
+  const Barriers<Tile> barriers_;
+  uint32_t parities_ = 0;  ///< parity of the next load, one bit per buffer
+};
+
+// ---------------------------------------------------------------------------- store paths
+
+/// Store path for fp32 D with alpha and beta, used for weight gradients: directly from registers.
+///
+/// The four lanes of a quad have eight neighboring columns, a sector of 32 bytes, so staging in
+/// shared memory has no advantage.  C is prefetched into L2 during the main loop.
+template <class Tile, class Placement>
+class WgmmaDirectStore {
+  using WarpTile = WgmmaWarpTile<Tile, Placement>;
+  using Accumulators = typename WarpTile::Accumulators;
+  using Pair = Pack<float, 2>;
+
+ public:
+  MP_DEVICE explicit WgmmaDirectStore(const WarpTile &tile) : tile_(tile), to_(tile.target()) {}
+
+  /// Returns whether D has an even number of columns, and C and D are aligned to pairs.
+  MP_DEVICE bool can_store() const {
+    const auto aligned = [](const void *p, int64_t ld) {
+      return has_aligned_pairs(reinterpret_cast<uintptr_t>(p), ld);
+    };
+    return to_.n % 2 == 0 && aligned(to_.d, to_.ld_d) && (!reads_c() || aligned(to_.c, to_.ld_c));
+  }
+
+  /// Prefetches C before the main loop: two lanes share a row and alternate between its lines.
+  MP_DEVICE void start() const {
+    if (!reads_c()) return;
+    constexpr int kLine = 32;  // elements: 128 bytes
     MP_UNROLL
-    for (auto &block : acc) {
-      MP_UNROLL
-      for (float &x : block) x = 0.0f;
+    for (int i = 0; i < WarpTile::kBlocks; i++) {
+      const int64_t row = tile_.row0 + i * 64 + lane_index() / 2;
+      if (row >= to_.m) return;
+      for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine) {
+        const ColumnSegment run = tile_.placement.run(tile_.work.n0 + col, to_.n);
+        if (run.count > 0) prefetch_l2(c() + row * to_.ld_c + run.col);
+      }
     }
   }
 
-  static_assert(Patches::kStagedBytes <= Buffers::kStagingBuffers * Buffers::kBytes);
-
-  MP_DEVICE Subtiles subtiles() { return {tile_, buffers_, bias_}; }
-  MP_DEVICE Pairs pairs() const { return Pairs(tile_); }
-
-  MP_DEVICE StorePath path() {
-    if (args_.store == StorePath::direct && (Placement::kHasStridedRows || !pairs().can_store()))
-      return StorePath::staged;
-    return args_.store;
+  MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) const {
+    MP_UNROLL
+    for (int i = 0; i < WarpTile::kBlocks; i++) {
+      MP_UNROLL
+      for (int r = 0; r < WarpTile::kRegs; r += kGroup)
+        store_group(coord(i, r), *reinterpret_cast<float(*)[kGroup]>(acc[i] + r), writer);
+    }
   }
 
-  const WgmmaArgs &args_;
-  const WarpTile tile_;
-  Buffers &buffers_;
-  SubtileBias::Words bias_;
+ private:
+  static constexpr int kGroup = 16, kPairs = kGroup / 2;
+
+  /// Position in D of 16 registers: 32 columns of rows l / 4 and l / 4 + 8 for lane l.  Pairs of
+  /// the two rows alternate; pairs of a row are eight columns apart.
+  struct RegisterCoord {
+    int64_t row, col;
+    int rows, cols;  ///< rows and columns of D from there on
+
+    MP_DEVICE bool has(int pair) const { return pair % 2 * 8 < rows && pair / 2 * 8 < cols; }
+    MP_DEVICE int64_t offset(int pair, int64_t ld) const {
+      return (row + pair % 2 * 8) * ld + col + pair / 2 * 8;
+    }
+  };
+
+  MP_DEVICE RegisterCoord coord(int block, int reg) const {
+    const int64_t row = tile_.row0 + block * 64 + lane_index() / 4;
+    const int first = lane_index() % 4 * 2;
+    const ColumnSegment run = tile_.placement.run(tile_.work.n0 + reg * 2, to_.n);
+    const auto left = [](int64_t count) { return static_cast<int>(min_of<int64_t>(count, 64)); };
+    return {row, run.col + first, left(to_.m - row), left(run.count - first)};
+  }
+
+  MP_DEVICE bool reads_c() const { return tile_.args.problem.out.beta != 0.0f; }
+  MP_DEVICE const float *c() const { return static_cast<const float *>(to_.c); }
+  MP_DEVICE float *d() const { return static_cast<float *>(to_.d); }
+
+  MP_DEVICE void store_group(const RegisterCoord &at, float (&z)[kGroup],
+                             EpilogueWriter &writer) const {
+    MP_UNROLL
+    for (int r = 0; r < kGroup; r++) z[r] *= writer.alpha();
+    if (reads_c()) add_c(at, z);
+    MP_UNROLL
+    for (int p = 0; p < kPairs; p++)
+      if (at.has(p)) store_pack(d() + at.offset(p, to_.ld_d), Pair{z[2 * p], z[2 * p + 1]});
+    if (!writer.measures()) return;
+    MP_UNROLL
+    for (int r = 0; r < kGroup; r++) {
+      // A separate copy: otherwise the compiler holds the products as integers, because their bits
+      // are read.
+      float measured[1] = {z[r]};
+      fence_accumulators(measured);
+      if (at.has(r / 2)) writer.count(magnitude_bits(measured[0]));
+    }
+  }
+
+  MP_DEVICE void add_c(const RegisterCoord &at, float (&z)[kGroup]) const {
+    Pair read[kPairs]{};
+    MP_UNROLL
+    for (int p = 0; p < kPairs; p++)
+      if (at.has(p)) read[p] = *reinterpret_cast<const Pair *>(c() + at.offset(p, to_.ld_c));
+    MP_UNROLL
+    for (int r = 0; r < kGroup; r++) z[r] += tile_.args.problem.out.beta * read[r / 2].x[r % 2];
+  }
+
+  const WarpTile &tile_;
+  const EpilogueTarget to_;
+};
+
+/// Store path for all cases that the other paths do not support.  16 x 32 fp32 elements at a time
+/// pass through a patch of shared memory, which makes elements of a row contiguous, and then
+/// through EpilogueWriter.
+template <class Tile, class Placement>
+class WgmmaStagedStore {
+  using WarpTile = WgmmaWarpTile<Tile, Placement>;
+  using Accumulators = typename WarpTile::Accumulators;
+
+  static constexpr int kCols = 32, kPatchRegs = kCols / 2;
+  static constexpr int kPitch = kCols + 8;
+
+ public:
+  static constexpr size_t kStagedBytes = WarpTile::kRows * kPitch * sizeof(float);
+
+  /// `patch`: shared memory for this warp only.
+  MP_DEVICE WgmmaStagedStore(const WarpTile &tile, std::byte *patch)
+      : tile_(tile), patch_(reinterpret_cast<float *>(patch)) {}
+
+  /// Stores the tile.  The loops are not unrolled, so that the general epilogue is compiled once.
+  MP_DEVICE void store(const Accumulators &acc, EpilogueWriter &writer) {
+    const bool is_fp32 = tile_.args.problem.out.dtype == MP_FP32;
+    MP_NO_UNROLL
+    for (int i = 0; i < WarpTile::kBlocks; i++) {
+      MP_NO_UNROLL
+      for (int c = 0; c < Tile::kN / kCols; c++) {
+        warp_sync();
+        fill(acc, i, c);
+        warp_sync();
+        const int row0 = tile_.row0 + i * 64, col0 = tile_.work.n0 + c * kCols;
+        if (is_fp32)
+          write<kQuad>(row0, col0, writer);
+        else
+          write<kVec>(row0, col0, writer);
+      }
+    }
+    warp_sync();
+  }
+
+ private:
+  /// Copies a part of the accumulators to the patch.  Registers cannot be indexed at run time, so
+  /// every index is compared.
+  MP_DEVICE void fill(const Accumulators &acc, int block, int part) {
+    MP_UNROLL
+    for (int i = 0; i < WarpTile::kBlocks; i++) {
+      MP_UNROLL
+      for (int c = 0; c < Tile::kN / kCols; c++)
+        if (i == block && c == part)
+          store_accumulators<kPitch, kPatchRegs>(patch_, acc[i] + c * kPatchRegs);
+    }
+  }
+
+  /// Writes the patch to D in vectors of 16 bytes.
+  template <int kRun>
+  MP_DEVICE void write(int64_t row0, int64_t col0, EpilogueWriter &writer) {
+    constexpr int kRunsPerRow = kCols / kRun;
+    const int run = lane_index() % kRunsPerRow * kRun;
+    const ColumnSegment to = tile_.placement.run(col0, tile_.n());
+    const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kRun));
+    if (valid <= 0) return;
+    MP_NO_UNROLL
+    for (int r = lane_index() / kRunsPerRow; r < WarpTile::kRows; r += kWarpSize / kRunsPerRow) {
+      const int64_t to_row = tile_.row_in_d(row0 + r);
+      if (to_row < 0) continue;
+      float z[kRun];
+      load_smem_run(z, patch_ + r * kPitch + run);
+      writer.write(to_row, to.col + run, z, valid);
+    }
+  }
+
+  const WarpTile &tile_;
+  float *const patch_;
 };
 
 }  // namespace mp::MP_TARGET

@@ -12,8 +12,7 @@
 
 #include <utility>
 
-#include "kernels/gemm/wgmma_staging.h"
-#include "kernels/gemm/wgmma_warp_tile.h"
+#include "kernels/gemm/wgmma_epilogue.h"
 
 namespace mp::MP_TARGET {
 
@@ -95,7 +94,7 @@ class WgmmaTmaStore {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
   using Buffers = WgmmaStagingBuffers<Tile>;
-  using Pairs = typename Buffers::Pairs;
+  using Fragment = typename Buffers::Fragment;
 
  public:
   /// `bias`: elements that start() loads for store().
@@ -209,8 +208,8 @@ class WgmmaTmaStore {
       });
     }
     if (writer.measures() && !tile_.is_whole()) clear_outside(subtile, z);
-    store_matrices(buffer, z, [&](const Pairs &pairs) {
-      if (writer.measures()) measure(pairs);
+    store_matrices(buffer, z, [&](const Fragment &fragment) {
+      if (writer.measures()) measure(fragment);
     });
     buffers_.fence_for_tma();
     if (tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
@@ -361,37 +360,37 @@ class WgmmaTmaStore {
   MP_DEVICE void for_each_source(int buffer, Subtile &z, const F &f) const {
     MP_UNROLL
     for (int j = 0; j < kRegs / 8; j++) {
-      Pairs pairs;
+      Fragment fragment;
       float source[8];
-      buffers_.load_matrices(buffer, j, pairs);
+      buffers_.load_matrices(buffer, j, fragment);
       with_half_type(out_.dtype, [&](auto type) {
         using T = typename decltype(type)::type;
         MP_UNROLL
         for (int r = 0; r < 8; r++)
-          source[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
+          source[r] = to_float(element_from<T>(fragment[r / 2] >> (r % 2 * 16)));
       });
       f(*reinterpret_cast<float(*)[8]>(z + 8 * j), source);
     }
   }
 
-  /// Rounds a subtile and stores it to a buffer; calls rounded(pairs) for the rounded elements.
+  /// Rounds a subtile and stores it to a buffer; calls rounded(fragment) for the rounded elements.
   template <class Rounded>
   MP_DEVICE void store_matrices(int buffer, const Subtile &z, const Rounded &rounded) const {
     with_half_type(out_.dtype, [&](auto type) {
       MP_UNROLL
       for (int j = 0; j < kRegs / 8; j++) {
-        Pairs pairs;
+        Fragment fragment;
         MP_UNROLL
         for (int p = 0; p < 4; p++)
-          pairs[p] =
+          fragment[p] =
               pack_pair<typename decltype(type)::type>(z[8 * j + 2 * p], z[8 * j + 2 * p + 1]);
-        rounded(pairs);
-        buffers_.store_matrices(buffer, j, pairs);
+        rounded(fragment);
+        buffers_.store_matrices(buffer, j, fragment);
       }
     });
   }
   MP_DEVICE void store_matrices(int buffer, const Subtile &z) const {
-    store_matrices(buffer, z, [](const Pairs &) {});
+    store_matrices(buffer, z, [](const Fragment &) {});
   }
 
   // ---- statistics
@@ -438,9 +437,9 @@ class WgmmaTmaStore {
 
   /// Updates the largest magnitudes.  Magnitudes of both types are ordered like integers, with
   /// infinity and NaN last.
-  MP_DEVICE void measure(const Pairs &pairs) {
+  MP_DEVICE void measure(const Fragment &fragment) {
     MP_UNROLL
-    for (const uint32_t pair : pairs) largest_ = max_of_pairs(largest_, pair & 0x7fff7fffu);
+    for (const uint32_t pair : fragment) largest_ = max_of_pairs(largest_, pair & 0x7fff7fffu);
   }
   MP_DEVICE void count_largest(EpilogueWriter &writer) const {
     with_half_type(out_.dtype, [&](auto type) {

@@ -14,7 +14,7 @@
 // KiB plus 14 KiB (384 KiB).
 #pragma once
 
-#include "kernels/gemm/wgmma_multiply.h"
+#include "kernels/gemm/wgmma_mainloop.h"
 #include "kernels/rnn/fused.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/half.h"

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "kernels/gemm/tiles.h"
-#include "kernels/gemm/wgmma_tile_scheduler.h"
+#include "kernels/gemm/wgmma_kernel.h"
 #include "testing.h"
 
 using namespace mp::host;
