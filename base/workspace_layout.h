@@ -4,8 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace mp {
+
+/// Rounds up to a multiple of `multiple`.
+template <class T>
+constexpr T align_up(T value, std::type_identity_t<T> multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 /// Regions of a workspace, one after the other, each 256-byte aligned.
 class WorkspaceLayout {
@@ -13,7 +20,7 @@ class WorkspaceLayout {
   /// Returns the offset of the next region.
   size_t add(size_t bytes) {
     const size_t offset = size_;
-    size_ = (offset + bytes + 255) / 256 * 256;
+    size_ = align_up(offset + bytes, 256);
     return offset;
   }
   size_t size() const { return size_; }

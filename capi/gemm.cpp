@@ -7,7 +7,7 @@
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
 #include "capi/plan_cache.h"
-#include "kernels/gemm/select_reasons.h"
+#include "kernels/gemm/plan_text.h"
 
 namespace mp {
 

@@ -10,7 +10,7 @@
 #include "capi/gemm_problem.h"
 #include "capi/nvtx_payload.h"
 #include "capi/plan_cache.h"
-#include "kernels/gemm/select_reasons.h"
+#include "kernels/gemm/plan_text.h"
 
 namespace mp {
 

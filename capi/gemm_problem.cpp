@@ -14,7 +14,7 @@
 #include "base/lifetime.h"
 #include "capi/check.h"
 #include "capi/plan_cache.h"
-#include "kernels/gemm/tuning_text.h"
+#include "kernels/gemm/plan_text.h"
 
 namespace mp {
 

@@ -15,7 +15,7 @@
 #include "capi/overlap.h"
 #include "capi/plan_cache.h"
 #include "kernels/backend.h"
-#include "kernels/gemm/select_reasons.h"
+#include "kernels/gemm/plan_text.h"
 #include "mpcore.h"
 
 namespace mp {

@@ -107,8 +107,10 @@ void RnnData::reserve_workspace(const char *kernel) {
 
 void RnnData::enqueue(const char *kernel, RnnPass pass, const RnnTensors &set) const {
   const mp_rnn_desc_t forced = with_kernel(desc_, kernel);
-  const mp_rnn_weights_t weights{sizeof(mp_rnn_weights_t), 0, set.w_ih, set.w_hh, set.b_ih, set.b_hh};
-  const mp_rnn_weight_grads_t grads{sizeof(mp_rnn_weight_grads_t), 0, set.dw_ih, set.dw_hh, set.db_ih, set.db_hh};
+  const mp_rnn_weights_t weights{
+      sizeof(mp_rnn_weights_t), 0, set.w_ih, set.w_hh, set.b_ih, set.b_hh};
+  const mp_rnn_weight_grads_t grads{
+      sizeof(mp_rnn_weight_grads_t), 0, set.dw_ih, set.dw_hh, set.db_ih, set.db_hh};
   mp_rnn_tensors_t t;
   MP_INIT_STRUCT(&t);
   t.num_weights = 1;

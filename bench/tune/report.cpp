@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/gemm/tuning_text.h"
+#include "kernels/gemm/plan_text.h"
 #include "support/json.h"
 #include "support/text.h"
 

@@ -77,7 +77,8 @@ struct Shared {
         reserve_bytes(reserve_bytes) {}
 
   mp_rnn_weights_t weights(const Run &run) const {
-    return {sizeof(mp_rnn_weights_t), 0, run.at(w_ih), run.at(w_hh), run.floats_at(b_ih), run.floats_at(b_hh)};
+    return {sizeof(mp_rnn_weights_t), 0, run.at(w_ih), run.at(w_hh), run.floats_at(b_ih),
+            run.floats_at(b_hh)};
   }
   /// Returns the tensors without weights.
   mp_rnn_tensors_t tensors(const Run &run) const {
@@ -223,8 +224,9 @@ class RecurrentGrad final : public BackwardOperation {
                 db_hh = e.out(n, 4), dh0 = e.out(n, 5), dc0 = e.out(n, 6);
     e.append("mp_rnn_backward", [=](const Run &run) {
       const mp_rnn_weights_t weights = shared.weights(run);
-      const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t), 0, run.at(dw_ih), run.at(dw_hh), run.floats_at(db_ih),
-                                           run.floats_at(db_hh)};
+      const mp_rnn_weight_grads_t grads = {
+          sizeof(mp_rnn_weight_grads_t), 0, run.at(dw_ih), run.at(dw_hh), run.floats_at(db_ih),
+          run.floats_at(db_hh)};
       mp_rnn_tensors_t t = shared.tensors(run);
       t.weights = &weights;
       t.weight_grads = &grads;

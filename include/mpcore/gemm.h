@@ -91,7 +91,7 @@ typedef struct mp_gemm_desc {
   mp_dtype_t dtype_cd; /**< any type, independent of dtype_ab */
   float alpha, beta;
   int32_t batch_count; /**< number of products, >= 0 */
-  int64_t m, n, k; /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
+  int64_t m, n, k;     /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
   int64_t ld_a, ld_b, ld_c, ld_d;
   /** Elements between batch items.  0 for a or b: all items share one matrix. */
   int64_t stride_a, stride_b, stride_c, stride_d;

@@ -178,7 +178,7 @@ typedef struct mp_rnn_tensors {
   void *dh0;        /**< shape of h0, written, optional */
   float *dc0;       /**< shape of c0, written, optional */
   const mp_rnn_weight_grads_t
-      *weight_grads; /**< host, read before the call returns; indexed like `weights` */
+      *weight_grads;     /**< host, read before the call returns; indexed like `weights` */
   mp_grad_stats_t stats; /**< of gate gradients and dx, without amax, or of weight gradients */
 } mp_rnn_tensors_t;
 

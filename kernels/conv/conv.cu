@@ -1,7 +1,6 @@
 // One mp_conv2d_*: the launch of a plan, and the passes before and after it.
 #include "kernels/conv/conv.h"
 
-#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
 
 namespace mp::MP_TARGET {
@@ -95,7 +94,7 @@ void launch_implicit(const ConvPlan &plan, const ConvProblem &problem, const Dev
                     static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
                     static_cast<uint32_t>(product.count), static_cast<uint32_t>(plan.gemm.split_k),
                     raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
-  args.slice_k = slice_elems(kernel, product.k, plan.gemm.split_k);
+  args.slice_k = k_per_slice(kernel, product.k, plan.gemm.split_k);
   if (kernel.family == GemmFamily::simt)
     launch_conv_simt(plan, problem.op, device, args, stream);
   else

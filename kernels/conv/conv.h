@@ -18,7 +18,7 @@
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/patches.h"
 #include "kernels/conv/plan.h"
-#include "kernels/gemm/operand.h"
+#include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/tile_scheduler.h"
 
 namespace mp::MP_TARGET {

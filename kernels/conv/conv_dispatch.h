@@ -1,7 +1,7 @@
-// Conversion of a convolution pass to a template argument; kernels/gemm/dispatch.h has the others.
+// Conversion of a convolution pass to a template argument; kernels/gemm/gemm.h has the others.
 #pragma once
 
-#include "kernels/gemm/dispatch.h"
+#include "kernels/gemm/gemm.h"
 #include "mpcore/conv.h"
 
 namespace mp::MP_TARGET {

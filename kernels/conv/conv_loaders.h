@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/conv/conv.h"
-#include "kernels/gemm/matrix_loader.h"
+#include "kernels/gemm/wmma_loop.h"
 
 namespace mp::MP_TARGET {
 

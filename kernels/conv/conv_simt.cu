@@ -6,7 +6,6 @@
 #include "kernels/conv/skinny_m_loop.h"
 #include "kernels/conv/skinny_n_loop.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/simt_loop.h"
 

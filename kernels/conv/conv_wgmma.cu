@@ -1,6 +1,6 @@
 // wgmma convolution kernels for FP16 and BF16.
 #include "kernels/conv/dgrad_wgmma.h"
-#include "kernels/gemm/dispatch.h"
+#include "kernels/gemm/gemm.h"
 
 namespace mp::MP_TARGET {
 

@@ -2,8 +2,7 @@
 #include "kernels/conv/conv_dispatch.h"
 #include "kernels/conv/conv_loaders.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/matrix_loader.h"
-#include "kernels/gemm/partial_sums.h"
+#include "kernels/gemm/wmma_loop.h"
 
 namespace mp::MP_TARGET {
 

@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "base/lifetime.h"
+#include "base/workspace_layout.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/padded_image.h"
 #include "kernels/conv/plan.h"
 #include "kernels/conv/select_reasons.h"
 #include "kernels/gemm/cost.h"
+#include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
-#include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
 
 namespace mp {
@@ -269,8 +270,8 @@ ConvProblem without_slow_path(const ConvProblem &problem, const Device &device) 
     return better;
   }
   ConvShape &s = better.shape;
-  s.c = s.groups * ((group_c(s) + 7) / 8 * 8);
-  s.k = s.groups * ((group_k(s) + 7) / 8 * 8);
+  s.c = s.groups * align_up(group_c(s), 8);
+  s.k = s.groups * align_up(group_k(s), 8);
   const Output whole = output_matrix(s, problem.op);
   better.out.m = whole.m;
   better.out.n = whole.n;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/wgmma_store.h"
-#include "kernels/gemm/workspace.h"
 
 namespace mp {
 
@@ -91,7 +91,7 @@ int64_t scalar_elems(const GemmKernel &kernel, const GemmShape &s) {
   const bool both = has_vector_rows(s);
   const auto elems = [&](const MatrixLayout &x, int64_t extent, int tile) {
     const bool one_by_one = both || (x.ld | x.stride) % 8 != 0;
-    return one_by_one ? std::min(round_up(extent, 8), int64_t{tile}) : 0;
+    return one_by_one ? std::min(align_up(extent, 8), int64_t{tile}) : 0;
   };
   return elems(s.a, s.out.m, kernel.tile_m) + elems(s.b, s.out.n, kernel.tile_n);
 }
@@ -256,7 +256,7 @@ PlanCost CostCounter::count(int split_k) const {
         cost.waves - kernel_.blocks_per_sm * std::floor(cost.waves / kernel_.blocks_per_sm);
     if (left > 0) cost.waves += std::max(kernel_.single_block_slowdown - left, 0.0);
   }
-  cost.slice_k = static_cast<double>(slice_elems(kernel_, k_, split_k)) / kElemsPerK;
+  cost.slice_k = static_cast<double>(k_per_slice(kernel_, k_, split_k)) / kElemsPerK;
   if (is_producer_bound_) cost.producer_stages = cost.slice_k * kElemsPerK / kernel_.tile_k;
   cost.epilogues = cost.waves;
   if (split_k > 1) add_split(cost, split_k);

@@ -1,4 +1,5 @@
-// Epilogue of every GEMM kernel: from fp32 accumulators to D.
+// Addresses of operands and partial sums, and the epilogue of every GEMM kernel: from fp32
+// accumulators to D.
 //
 //      z = alpha * *scale * acc + beta * C + bias[col]
 //      aux = z                     (forward activations, if aux != NULL)
@@ -9,12 +10,43 @@
 // stores partial sums, and split_k.cu adds them in order and applies the epilogue.
 #pragma once
 
-#include "kernels/gemm/operand.h"
+#include "kernels/gemm/problem.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/reduce.h"
+#include "kernels/simt/simt.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
+
+// ---------------------------------------------------------------------------- addresses
+
+MP_HD int64_t dtype_bytes(mp_dtype_t dtype) {
+  return dtype == MP_FP32 ? 4 : 2;
+}
+
+/// Returns the address of a batch item.
+MP_DEVICE const void *item_address(const Operand &operand, mp_dtype_t dtype, int64_t item) {
+  const void *address = nullptr;
+  if (operand.items != nullptr)
+    address = operand.items[item];
+  else if (operand.base != nullptr)
+    address = static_cast<const char *>(operand.base) + item * operand.stride * dtype_bytes(dtype);
+  return in_gmem(address);
+}
+
+/// Returns the elements of the partial sums of one slice of k.  Layout: [slice][batch item][m][n].
+MP_HD int64_t elems_per_partial(const Output &out) {
+  return out.batch_count * out.m * out.n;
+}
+
+/// Returns the address of the element (row, col) of a slice and batch item.
+template <class T>
+MP_DEVICE T *partial_sum(T *partial_sums, const Output &out, int slice, int64_t item, int64_t row,
+                         int64_t col) {
+  return partial_sums + slice * elems_per_partial(out) + (item * out.m + row) * out.n + col;
+}
+
+// ---------------------------------------------------------------------------- epilogue
 
 /// Sizes and addresses of C and D of one batch item or group entry.
 struct EpilogueTarget {

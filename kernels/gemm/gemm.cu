@@ -1,8 +1,6 @@
 // One mp_gemm: the main loop, and the passes before and after it that some plans need.
 #include "kernels/gemm/gemm.h"
 
-#include "kernels/gemm/dispatch.h"
-
 namespace mp::MP_TARGET {
 
 namespace {
@@ -28,7 +26,7 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmKernel &kernel, in
                     static_cast<uint32_t>(ceil_div<int64_t>(problem.out.n, kernel.tile_n)),
                     static_cast<uint32_t>(problem.out.batch_count), static_cast<uint32_t>(split_k),
                     raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
-  args.slice_k = slice_elems(kernel, problem.k, split_k);
+  args.slice_k = k_per_slice(kernel, problem.k, split_k);
   return args;
 }
 

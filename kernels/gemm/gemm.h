@@ -1,10 +1,14 @@
-// Launch arguments of the GEMM kernels, and the launch functions of each family.
+// Launch arguments of the GEMM kernels, the launch functions of each family, and the dispatch to
+// compiled kernels.
 #pragma once
 
-#include "kernels/gemm/operand.h"
+#include <type_traits>
+
+#include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/tiles.h"
+#include "kernels/simt/half.h"
 
 namespace mp::MP_TARGET {
 
@@ -49,5 +53,41 @@ ColumnPartials column_partials(const std::optional<DbiasPlan> &, void *workspace
 /// Enqueues epilogue.dbias[col] = sum of D over rows and batch items.
 void launch_column_sum(const Device &, const Output &, const DbiasPlan &, void *workspace,
                        mp_stream_t);
+
+// ---------------------------------------------------------------------------- dispatch
+
+// From run-time values to the template arguments of compiled kernels; kernels/simt/half.h does the
+// same for element types.
+
+template <auto value>
+using Value = std::integral_constant<decltype(value), value>;
+
+/// Calls f(op of A, op of B).
+MP_CALLS_EITHER
+template <class F>
+MP_HD void with_ops(mp_op_t a, mp_op_t b, const F &f) {
+  const auto with_b = [&](auto of_a) {
+    if (b == MP_OP_N)
+      f(of_a, Value<MP_OP_N>{});
+    else
+      f(of_a, Value<MP_OP_T>{});
+  };
+  if (a == MP_OP_N)
+    with_b(Value<MP_OP_N>{});
+  else
+    with_b(Value<MP_OP_T>{});
+}
+
+/// Calls f(tile) for the kernel's tile, which must be in the list.
+template <GemmTile... tiles, class F>
+void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
+  const auto is = [&](auto tile) {
+    if (kernel.tile != decltype(tile)::value) return false;
+    f(TileOf<decltype(tile)::value>{});
+    return true;
+  };
+  if (!(... || is(Value<tiles>{})))
+    throw_target_error(MP_ERROR_INTERNAL, "kernel %s is not compiled", kernel.name);
+}
 
 }  // namespace mp::MP_TARGET

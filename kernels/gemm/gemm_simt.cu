@@ -1,10 +1,9 @@
 // D = epilogue(op(A) op(B)) on the CUDA cores: the loop of simt_loop.h over matrices.
 //
 // Used for fp32 layers, and as the last row of the kernel table, because it runs every problem.
-#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_work.h"
-#include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/simt_loop.h"
 
 namespace mp::MP_TARGET {

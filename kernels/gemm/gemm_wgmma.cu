@@ -1,5 +1,4 @@
 // D = epilogue(op(A) op(B)) on Hopper's tensor cores: the loop of wgmma_kernel.h over two matrices.
-#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/gemm/wgmma_kernel.h"

@@ -1,12 +1,9 @@
 // D = epilogue(op(A) op(B)) on the tensor cores through WMMA, sm_70 and newer: the loop of
 // wmma_loop.h over matrices.
-#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_work.h"
-#include "kernels/gemm/matrix_loader.h"
-#include "kernels/gemm/operand.h"
-#include "kernels/gemm/partial_sums.h"
+#include "kernels/gemm/wmma_loop.h"
 
 namespace mp::MP_TARGET {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/wgmma_store.h"
-#include "kernels/gemm/workspace.h"
 
 namespace mp {
 
@@ -14,9 +14,9 @@ namespace mp {
 namespace {
 
 AlignedCopy copy_of(const MatrixLayout &x, int64_t rows, int64_t cols, int64_t batch_count) {
-  AlignedCopy copy{rows, cols, x.stride != 0 ? batch_count : 1, round_up(cols, 8), 0};
+  AlignedCopy copy{rows, cols, x.stride != 0 ? batch_count : 1, align_up(cols, 8), 0};
   if ((x.ld | x.stride) % 8 == 0) return copy;
-  copy.bytes = static_cast<size_t>(round_up(copy.rows * copy.ld * copy.count * 2, 256));
+  copy.bytes = static_cast<size_t>(align_up(copy.rows * copy.ld * copy.count * 2, 256));
   return copy;
 }
 
@@ -73,7 +73,7 @@ size_t chunk_bytes(const ColumnPartition &partition, int64_t columns) {
 
 DbiasPlan plan_dbias(const OutputShape &out, bool can_fuse, size_t product_bytes,
                      size_t workspace_bytes) {
-  const ColumnPartials subtiles{nullptr, round_up(out.n, 8),
+  const ColumnPartials subtiles{nullptr, align_up(out.n, 8),
                                 (out.m + kSubtileRows - 1) / kSubtileRows};
   const int64_t rows = subtiles.rows_per_item * out.batch_count;
 

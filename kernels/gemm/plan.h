@@ -82,7 +82,7 @@ struct DbiasPlan {
 /// Offsets in workspace.
 struct GemmWorkspace {
   size_t table;   ///< Hopper: header and entries of batch items behind pointers, or of groups
-  size_t slices;  ///< partial sums of split-k (partial_sums.h)
+  size_t slices;  ///< partial sums of split-k (epilogue.h)
   size_t bytes;   ///< in all; the copies are at offset 0
 };
 

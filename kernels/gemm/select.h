@@ -8,6 +8,7 @@
 #include <bit>
 #include <span>
 
+#include "base/workspace_layout.h"
 #include "kernels/gemm/plan.h"
 #include "kernels/gemm/tiles.h"
 
@@ -105,11 +106,6 @@ const auto &first_that_fits(const Ranking &ranked, size_t workspace_bytes) {
 
 // Inline and mostly free of divisions: a ranking calls these a hundred times.
 
-/// Rounds up to a multiple of `multiple`, which must be a power of two.
-inline int64_t round_up(int64_t elems, int multiple) {
-  return (elems + multiple - 1) & -int64_t{multiple};
-}
-
 /// Returns whether `extent` is a power of two, or three times one.
 constexpr bool is_tile_extent(int extent) {
   const unsigned bits = static_cast<unsigned>(extent);
@@ -128,14 +124,14 @@ struct TileCounts {
 };
 inline TileCounts tile_counts(const GemmKernel &kernel, int cluster, int64_t m, int64_t n) {
   TileCounts tiles{tiles_in(m, kernel.tile_m), tiles_in(n, kernel.tile_n)};
-  int64_t &paired = kernel.cluster_along_m ? tiles.m : tiles.n;
-  paired = round_up(paired, cluster);
+  int64_t &clustered = kernel.cluster_along_m ? tiles.m : tiles.n;
+  clustered = align_up(clustered, cluster);
   return tiles;
 }
 
 /// Returns the elements of k per slice: complete k-tiles, so that only the last has a remainder.
-inline int64_t slice_elems(const GemmKernel &kernel, int64_t k, int split_k) {
-  return round_up((k + split_k - 1) / split_k, kernel.tile_k);
+inline int64_t k_per_slice(const GemmKernel &kernel, int64_t k, int split_k) {
+  return tiles_in((k + split_k - 1) / split_k, kernel.tile_k) * kernel.tile_k;
 }
 
 /// Every row of A and B, of every item, starts 16-byte aligned if the first does.

@@ -8,7 +8,6 @@
 
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/partial_sums.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/fast_math.h"
 
@@ -28,7 +27,7 @@ struct SplitKArgs {
   int32_t split_k;
   int32_t log2_shares;  ///< log2 of the slice groups, each of which has one thread per element
   const float *partial_sums;
-  int64_t slice_elems;
+  int64_t elems_per_partial;
   FastDivisor blocks;         ///< divides by the blocks of a batch item
   FastDivisor quads_per_row;  ///< divides by the quads of a row, of 4 columns each
   int32_t quads;              ///< quads of a batch item
@@ -41,7 +40,8 @@ MP_DEVICE void add_slices(const SplitKArgs &args, const float *x, int count, int
                           float (&sum)[kQuad]) {
   for (int slice = 0; slice < count; slice += kAtOnce) {
     float parts[kAtOnce][kQuad];
-    load_rows(parts, x + slice * args.slice_elems, args.slice_elems, 1, count - slice, valid);
+    load_rows(parts, x + slice * args.elems_per_partial, args.elems_per_partial, 1, count - slice,
+              valid);
     MP_UNROLL
     for (int s = 0; s < kAtOnce; s++) {
       MP_UNROLL
@@ -113,7 +113,7 @@ void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k
                         split_k,
                         log2_shares,
                         partial_sums,
-                        slice_elems(out),
+                        elems_per_partial(out),
                         fast_divisor(blocks_per_item),
                         fast_divisor(quads_per_row),
                         static_cast<int32_t>(quads),

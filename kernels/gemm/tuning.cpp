@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/lifetime.h"
-#include "kernels/gemm/tuning_text.h"
+#include "kernels/gemm/plan_text.h"
 
 namespace mp {
 

@@ -2,11 +2,10 @@
 // launch them.
 #pragma once
 
+#include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/wgmma_store.h"
-#include "kernels/gemm/workspace.h"
 #include "kernels/simt/sm90.h"
 #include "kernels/simt/tensor_map.h"
 

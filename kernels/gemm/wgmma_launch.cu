@@ -1,8 +1,8 @@
 // Launch of a Hopper kernel: its arguments and tensor maps, and the table of batch items behind
 // pointers.
 
-#include "kernels/gemm/dispatch.h"
-#include "kernels/gemm/partial_sums.h"
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/reduce.h"
@@ -70,7 +70,7 @@ void set_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {
   Output sums{product.m, product.n, product.batch_count, MP_FP32, 1.0f, 0.0f, {}, {}, {}};
   sums.d = {partial_sums, nullptr, d.n, d.batch_count > 1 ? d.m * d.n : 0};
   args->problem.out = sums;
-  args->slice_bytes = slice_elems(d) * int64_t{sizeof(float)};
+  args->slice_bytes = elems_per_partial(d) * int64_t{sizeof(float)};
   args->store = StorePath::direct;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/workspace_layout.h"
+
 namespace mp {
 
 namespace {
@@ -78,8 +80,8 @@ StorePath wgmma_store_path(const GemmGroup &group) {
 OutputShape aligned_for_tma_store(OutputShape out) {
   for (MatrixLayout *const x : {&out.c, &out.d, &out.epilogue.aux}) {
     x->alignment = 16;
-    x->ld = (x->ld + 7) / 8 * 8;
-    x->stride = (x->stride + 7) / 8 * 8;
+    x->ld = align_up(x->ld, 8);
+    x->stride = align_up(x->stride, 8);
   }
   return out;
 }

@@ -1,6 +1,9 @@
 // Store paths of the tiles of a Hopper kernel (wgmma_epilogue.h), and the tensor maps of D and of
-// the epilogue source. Pure.
+// the epilogue source.  Pure.
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
 
 #include "kernels/gemm/plan.h"
 #include "kernels/simt/tensor_map.h"
@@ -51,5 +54,17 @@ TensorMapSpec wgmma_spec_d(const Output &);
 /// C or aux, whichever the epilogue reads or writes.
 TensorMapSpec wgmma_spec_source(const Output &);
 Operand wgmma_source_operand(const Output &);
+
+// ---------------------------------------------------------------------------- table of products
+
+/// The table of a group or batch by pointers: a header, followed by the entries (wgmma_args.h).
+constexpr size_t kWgmmaTableHeaderBytes = 256, kWgmmaItemBytes = 512;
+/// mp_gemm_grouped: products in the parameters of one launch that fills the table.
+constexpr int kWgmmaProductsPerLaunch = 320;
+constexpr int64_t kWgmmaItemsPerBlock = 512;  ///< in the kernel that fills a table
+
+constexpr size_t wgmma_table_bytes(int64_t items) {
+  return kWgmmaTableHeaderBytes + static_cast<size_t>(items) * kWgmmaItemBytes;
+}
 
 }  // namespace mp

@@ -2,7 +2,7 @@
 // over the units of a patch, launch.
 #pragma once
 
-#include "kernels/gemm/matrix_loader.h"
+#include "kernels/gemm/wmma_loop.h"
 #include "kernels/rnn/fused.h"
 #include "kernels/rnn/units.h"
 

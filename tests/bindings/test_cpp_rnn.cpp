@@ -92,9 +92,14 @@ TEST_CASE("C++: the passes of a recurrent layer", "[cpp][rnn]") {
   const mp::workspace workspace = {space, sizes.workspace_bytes};
 
   Result got{};
-  const mp_rnn_weights_t weights = {sizeof(mp_rnn_weights_t), 0, &kWeights.ih, &kWeights.hh, kWeights.b_ih.data(),
-                                    kWeights.b_hh.data()};
-  const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t), 0, &got.dw.ih, &got.dw.hh, got.dw.b_ih.data(),
+  const mp_rnn_weights_t weights = {
+      sizeof(mp_rnn_weights_t), 0, &kWeights.ih, &kWeights.hh, kWeights.b_ih.data(),
+      kWeights.b_hh.data()};
+  const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t),
+                                       0,
+                                       &got.dw.ih,
+                                       &got.dw.hh,
+                                       got.dw.b_ih.data(),
                                        got.dw.b_hh.data()};
   mp_rnn_tensors_t tensors;
   MP_INIT_STRUCT(&tensors);

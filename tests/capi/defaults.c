@@ -128,12 +128,13 @@ static void test_numbers_that_are_no_enumerators(void) {
     const mp_optimizer_desc_t optimizer = mp_optimizer_desc_default((mp_optimizer_kind_t)n);
     const mp_autocast_config_t autocast = mp_autocast_config_default(dtype);
     const mp_param_group_t group = mp_param_group_default((mp_optimizer_kind_t)n, 0.5f);
-    const int kept[] = {
-        (int)gemm.dtype_ab, (int)gemm.dtype_cd,   (int)conv.dtype,      (int)conv.dtype_out,
-        (int)pointwise.op,  (int)pointwise.dtype, (int)rnn.cell,        (int)pointwise.dtype_b,
-        (int)rnn.dtype,     (int)rnn.dtype_dw,    (int)embedding.dtype, (int)embedding.dtype_dtable,
-        (int)pool.mode,     (int)pool.dtype,      (int)xent.dtype,      (int)norm.dtype,
-        (int)dropout.dtype, (int)config.policy,   (int)autocast.dtype_low};
+    const int kept[] = {(int)gemm.dtype_ab,     (int)gemm.dtype_cd,     (int)conv.dtype,
+                        (int)conv.dtype_out,    (int)pointwise.op,      (int)pointwise.dtype,
+                        (int)rnn.cell,          (int)pointwise.dtype_b, (int)rnn.dtype,
+                        (int)rnn.dtype_dw,      (int)embedding.dtype,   (int)embedding.dtype_dtable,
+                        (int)pool.mode,         (int)pool.dtype,        (int)xent.dtype,
+                        (int)norm.dtype,        (int)dropout.dtype,     (int)config.policy,
+                        (int)autocast.dtype_low};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
       check(kept[f] == n, "an unknown number is kept");
     check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown number is kept");

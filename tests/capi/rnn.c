@@ -37,8 +37,10 @@ static void set_arguments(void) {
   set_desc();
   for (size_t i = 0; i < kWeights; i++) {
     const size_t w = kW + 512 * i, dw = kDw + 512 * i;
-    const mp_rnn_weights_t weights = {sizeof(mp_rnn_weights_t), 0, at(w), at(w + 256), at(w + 384), at(w + 448)};
-    const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t), 0, at(dw), at(dw + 256), at(dw + 384), at(dw + 448)};
+    const mp_rnn_weights_t weights = {
+        sizeof(mp_rnn_weights_t), 0, at(w), at(w + 256), at(w + 384), at(w + 448)};
+    const mp_rnn_weight_grads_t grads = {
+        sizeof(mp_rnn_weight_grads_t), 0, at(dw), at(dw + 256), at(dw + 384), at(dw + 448)};
     args.weights[i] = weights;
     args.grads[i] = grads;
   }

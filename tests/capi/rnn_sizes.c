@@ -144,8 +144,10 @@ static mp_rnn_weight_grads_t grads;
 static mp_rnn_tensors_t tensors;
 
 static void set_arguments(int32_t batch, int32_t timesteps) {
-  const mp_rnn_weights_t w = {sizeof(mp_rnn_weights_t), 0, at(kW), at(kW + 512), at(kW + 1024), at(kW + 1280)};
-  const mp_rnn_weight_grads_t dw = {sizeof(mp_rnn_weight_grads_t), 0, at(kDw), at(kDw + 512), at(kDw + 1024), at(kDw + 1280)};
+  const mp_rnn_weights_t w = {
+      sizeof(mp_rnn_weights_t), 0, at(kW), at(kW + 512), at(kW + 1024), at(kW + 1280)};
+  const mp_rnn_weight_grads_t dw = {
+      sizeof(mp_rnn_weight_grads_t), 0, at(kDw), at(kDw + 512), at(kDw + 1024), at(kDw + 1280)};
   desc = mp_rnn_desc_default(MP_RNN_LSTM, batch, timesteps, kInput, kHidden, MP_FP16);
   weights = w, grads = dw;
   MP_INIT_STRUCT(&tensors);

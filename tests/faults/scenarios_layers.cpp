@@ -121,11 +121,13 @@ void run_recurrent_layers(Run &run) {
     MP_INIT_STRUCT(&sizes);
     FAULTY_CALL(run, mp_rnn_get_sizes, run.context(), &desc, &sizes);
     const int64_t count = int64_t{kBatch} * kSteps * kSize, matrix = int64_t{gates} * kSize * kSize;
-    const mp_rnn_weights_t weights = {sizeof(mp_rnn_weights_t), 0, run.tensor(MP_FP16, matrix, 1),
-                                      run.tensor(MP_FP16, matrix, 2), run.floats(gates * kSize, 3),
-                                      run.floats(gates * kSize, 4)};
-    const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t), 0, run.tensor(MP_FP16, matrix), run.tensor(MP_FP16, matrix),
-                                         run.floats(gates * kSize), run.floats(gates * kSize)};
+    const mp_rnn_weights_t weights = {
+        sizeof(mp_rnn_weights_t),       0,
+        run.tensor(MP_FP16, matrix, 1), run.tensor(MP_FP16, matrix, 2),
+        run.floats(gates * kSize, 3),   run.floats(gates * kSize, 4)};
+    const mp_rnn_weight_grads_t grads = {sizeof(mp_rnn_weight_grads_t), 0,
+                                         run.tensor(MP_FP16, matrix),   run.tensor(MP_FP16, matrix),
+                                         run.floats(gates * kSize),     run.floats(gates * kSize)};
     mp_rnn_tensors_t tensors;
     MP_INIT_STRUCT(&tensors);
     tensors.num_weights = sizes.num_weights;

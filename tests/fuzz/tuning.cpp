@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
-#include "kernels/gemm/tuning_text.h"
 #include "tests/fuzz/found.h"
 #include "tests/select/select_cases.h"
 

@@ -127,10 +127,12 @@ RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
                     gradient(MP_FP32, w.b_ih, accumulates ? &before->b_ih : nullptr),
                     gradient(MP_FP32, w.b_hh, accumulates ? &before->b_hh : nullptr)});
     const auto floats = [](const DeviceArray &array) { return static_cast<float *>(array.data()); };
-    weight_pointers_.push_back({sizeof(mp_rnn_weights_t), 0, weights_[i]->w_ih.data(), weights_[i]->w_hh.data(),
-                                floats(weights_[i]->b_ih), floats(weights_[i]->b_hh)});
-    grad_pointers_.push_back({sizeof(mp_rnn_weight_grads_t), 0, grads_[i]->w_ih.data(), grads_[i]->w_hh.data(),
-                              floats(grads_[i]->b_ih), floats(grads_[i]->b_hh)});
+    weight_pointers_.push_back({sizeof(mp_rnn_weights_t), 0, weights_[i]->w_ih.data(),
+                                weights_[i]->w_hh.data(), floats(weights_[i]->b_ih),
+                                floats(weights_[i]->b_hh)});
+    grad_pointers_.push_back({sizeof(mp_rnn_weight_grads_t), 0, grads_[i]->w_ih.data(),
+                              grads_[i]->w_hh.data(), floats(grads_[i]->b_ih),
+                              floats(grads_[i]->b_hh)});
   }
   desc.x_step = x_.step();
   desc.x_row = x_.row();

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "kernels/gemm/cost.h"
+#include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
-#include "kernels/gemm/tuning_text.h"
 #include "tests/support/catch.h"
 #include "tests/support/input_values.h"
 

@@ -113,7 +113,7 @@ class Work {
   }
 
   double sm_us() const {
-    const double k = double(mp::slice_elems(kernel_, p_.k, variant_.split_k));
+    const double k = double(mp::k_per_slice(kernel_, p_.k, variant_.split_k));
     const double macs = double(kernel_.tile_m) * kernel_.tile_n * k;
     double main = macs / rate_of(kernel_, device_);
     if (kernel_.family == mp::GemmFamily::wmma)

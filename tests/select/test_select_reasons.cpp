@@ -1,6 +1,6 @@
 // When the log says that a call takes longer than it could: where the prediction is a fifth better with more workspace,
 // or with a D that TMA can store, and only there.
-#include "kernels/gemm/select_reasons.h"
+#include "kernels/gemm/plan_text.h"
 #include "select_cases.h"
 
 using namespace mptest;

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <set>
 
-#include "kernels/gemm/select_reasons.h"
+#include "kernels/gemm/plan_text.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -275,7 +275,7 @@ TEST_CASE("select: tiles and slices cover the problem") {
       CHECK(whole(tiles.m, kernel.tile_m, kernel.cluster_along_m));
       CHECK(whole(tiles.n, kernel.tile_n, !kernel.cluster_along_m));
 
-      const int64_t slice = mp::slice_elems(kernel, extent, variant.split_k);
+      const int64_t slice = mp::k_per_slice(kernel, extent, variant.split_k);
       CHECK(slice % kernel.tile_k == 0);
       CHECK(slice * variant.split_k >= extent);
       CHECK((slice - kernel.tile_k) * variant.split_k < extent);

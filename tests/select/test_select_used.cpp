@@ -48,7 +48,8 @@ void add_gemms(const mp::GemmTuning &tuning, TilesOfKernels &used) {
 
 std::string kernel_of(const mp::ConvProblem &p, const mp::ConvPlan &choice) {
   if (choice.family == mp::ConvFamily::gemm) return "gemm";
-  if (choice.family == mp::ConvFamily::implicit) return std::string("conv ") + kPasses[p.op - MP_CONV_FPROP];
+  if (choice.family == mp::ConvFamily::implicit)
+    return std::string("conv ") + kPasses[p.op - MP_CONV_FPROP];
   if (p.op == MP_CONV_WGRAD) return "wgrad by wgmma";
   return mp::is_strided_dgrad(p) ? "strided dgrad by wgmma" : "fprop by wgmma";
 }

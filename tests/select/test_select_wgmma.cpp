@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "bench/shapes/shapes.h"
-#include "kernels/gemm/workspace.h"
+#include "kernels/gemm/wgmma_store.h"
 #include "select_cases.h"
 
 using namespace mptest;

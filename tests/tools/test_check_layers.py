@@ -19,7 +19,7 @@ BREAKS = [
     ("kernels/tensors/statistics.cu", "#include <cuda_runtime.h>", "kernels/tensors"),
     ("kernels/gemm/gemv.h", '#include "kernels/conv/conv.h"', "kernels/gemm"),
     ("kernels/gemm/gemv.h", "#include <mma.h>", "kernels/gemm"),
-    ("kernels/step/a.cu", '#include "kernels/gemm/operand.h"', "kernels/step"),
+    ("kernels/step/a.cu", '#include "kernels/gemm/epilogue.h"', "kernels/step"),
     ("kernels/layers/a.cu", '#include "kernels/step/loss_scale.h"', "kernels/layers"),
     ("kernels/rnn/a.cu", '#include "kernels/conv/conv.h"', "kernels/rnn"),
     ("graph/rewrite/a.cpp", '#include "kernels/gemm/problem.h"', "graph/rewrite"),
