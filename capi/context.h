@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/lifetime.h"
+#include "base/workspace_layout.h"
 #include "capi/check.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
@@ -87,7 +88,7 @@ class DeviceImage {
   template <class T>
   size_t add_zeros(size_t count) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
-    const size_t offset = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
+    const size_t offset = align_up(bytes_.size(), kAlignment);
     bytes_.resize(offset + count * sizeof(T));
     return offset;
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/workspace_layout.h"
 #include "capi/check.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
@@ -208,7 +209,7 @@ std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
   size_t count = 0;
   for (const int64_t n : numel) {
     first.push_back(count);
-    count += (static_cast<size_t>(n) + kAlignment - 1) / kAlignment * kAlignment;
+    count += align_up(static_cast<size_t>(n), kAlignment);
   }
   if (count > 0) {
     list->elements = allocate_device(context, count * sizeof(float));

@@ -1,5 +1,6 @@
 // CPU as a device.  Compiled without the kernels' -march, to report missing instruction sets.
 #include "kernels/simt/device.h"
+#include "base/workspace_layout.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -89,7 +90,7 @@ Device describe(int ordinal) {
 void *allocate(const Device &, size_t bytes) {
   // aligned_alloc requires a multiple of the alignment; near SIZE_MAX there is none.
   if (bytes > SIZE_MAX - kAlignment) throw std::bad_alloc();
-  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t rounded = align_up(bytes, kAlignment);
   void *const ptr = std::aligned_alloc(kAlignment, rounded);
   if (ptr == nullptr) throw std::bad_alloc();
   engine::race::gmem_allocated(ptr, rounded);

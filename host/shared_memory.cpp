@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/workspace_layout.h"
 #include "host/fiber.h"
 
 namespace mp::host::engine {
@@ -17,10 +18,6 @@ constexpr size_t kGuardBytes = 64;  // per side, so twice this between two varia
 constexpr std::byte kGuardPattern{0xC5};
 constexpr size_t kUsualVariables = 16;
 constexpr size_t kArenaBytes = kSmemBytes + 16 * 1024;  // room for variables and their guard zones
-
-size_t round_up(size_t value, size_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
 
 }  // namespace
 
@@ -59,7 +56,7 @@ void SharedMemory::begin_block(size_t dynamic_bytes, const Mode &mode) {
 }
 
 void *SharedMemory::add(const void *key, const char *name, size_t bytes, size_t alignment) {
-  const size_t offset = round_up(top_ + 2 * kGuardBytes, std::max<size_t>(alignment, 16));
+  const size_t offset = align_up(top_ + 2 * kGuardBytes, std::max<size_t>(alignment, 16));
   if (bytes > kSmemBytes - used_bytes_ || offset + bytes + kGuardBytes > kArenaBytes)
     return nullptr;
   const size_t end = offset + bytes;

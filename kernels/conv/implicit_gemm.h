@@ -1,6 +1,7 @@
 // Convolutions as matrix products.  Pure, for selection and launch.
 #pragma once
 
+#include "base/workspace_layout.h"
 #include "kernels/conv/problem.h"
 #include "kernels/simt/compiler.h"
 
@@ -16,7 +17,7 @@ inline int32_t group_k(const ConvShape &s) {
 /// Contiguous segments in the direction of taps and channels (patches.h).
 struct RunShape {
   int32_t taps_h, taps_w, elems;
-  int32_t padded() const { return (elems + 7) / 8 * 8; }
+  int32_t padded() const { return align_up(elems, 8); }
 };
 
 /// Returns segments of one tap's channels, or of a row of taps if that needs less padding.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
 
 namespace mp {
@@ -12,7 +13,7 @@ namespace {
 constexpr int32_t kVector = 8, kMinChannels = 4;
 
 size_t copy_bytes(int64_t elems) {
-  return static_cast<size_t>(round_up(elems * 2, 256));
+  return static_cast<size_t>(align_up(elems * 2, 256));
 }
 
 /// Returns the channels per pixel of the copy.  A segment that is a row of taps begins at a
@@ -20,7 +21,7 @@ size_t copy_bytes(int64_t elems) {
 int32_t padded_channels(const ConvShape &s) {
   const int32_t multiple =
       s.dilation_w == 1 ? std::max(kVector / std::gcd(kVector, s.stride_w), kMinChannels) : kVector;
-  return static_cast<int32_t>(round_up(s.c, multiple));
+  return static_cast<int32_t>(align_up(s.c, multiple));
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ PaddedImage padded_image(const ConvProblem &p) {
   PaddedImage copy{};
   copy.channels = padded_channels(s);
   const int64_t reach = (int64_t{s.q} - 1) * s.stride_w + (int64_t{s.s} - 1) * s.dilation_w + 1;
-  const int64_t width = round_up(reach, kVector / std::gcd(kVector, copy.channels));
+  const int64_t width = align_up(reach, kVector / std::gcd(kVector, copy.channels));
   if (s.h * width >= kEndOfElems / copy.channels) return {};
   copy.width = static_cast<int32_t>(width);
   copy.image_bytes = copy_bytes(int64_t{s.n} * s.h * width * copy.channels);

@@ -8,6 +8,7 @@
 // never spans two of them; memory has no padding.
 #pragma once
 
+#include "base/workspace_layout.h"
 #include "kernels/simt/fast_math.h"
 #include "kernels/simt/vector.h"
 
@@ -23,7 +24,7 @@ struct TapSegments {
 };
 
 inline TapSegments tap_segments(int32_t taps_h, int32_t taps_w, int32_t elems) {
-  return {taps_h, taps_w, elems, fast_divisor((int64_t{elems} + kVec - 1) / kVec * kVec)};
+  return {taps_h, taps_w, elems, fast_divisor(align_up(int64_t{elems}, kVec))};
 }
 
 /// Position in the direction of taps and channels.

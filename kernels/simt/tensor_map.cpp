@@ -6,6 +6,7 @@
 
 #include "base/cache.h"
 #include "base/lifetime.h"
+#include "base/workspace_layout.h"
 
 namespace mp {
 
@@ -115,7 +116,7 @@ int64_t stride_bytes(const Spec &spec, int dimension) {
   const int64_t bytes = element_bytes(spec.dtype);
   if (spec.extent[dimension] > 1) return spec.stride[dimension - 1] * bytes;
   if (dimension > 1) return stride_bytes(spec, dimension - 1);
-  return (spec.extent[0] * bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return align_up(spec.extent[0] * bytes, kAlignment);
 }
 
 }  // namespace
