@@ -9,9 +9,9 @@
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
 #include "capi/plan_cache.h"
-#include "kernels/conv/implicit_gemm.h"
-#include "kernels/conv/plan.h"
-#include "kernels/conv/select_reasons.h"
+#include "kernels/conv/conv_plan.h"
+#include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_reasons.h"
 
 namespace mp {
 

@@ -1,6 +1,5 @@
 // CPU as a device.  Compiled without the kernels' -march, to report missing instruction sets.
 #include "kernels/simt/device.h"
-#include "base/workspace_layout.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/workspace_layout.h"
 #include "host/engine.h"
 #include "host/race.h"
 

@@ -6,7 +6,7 @@
 #include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "bench/shapes/shapes.h"
-#include "kernels/conv/plan.h"
+#include "kernels/conv/conv_plan.h"
 #include "measure.h"
 #include "problems.h"
 #include "support/json.h"

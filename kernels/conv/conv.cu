@@ -1,7 +1,7 @@
 // One mp_conv2d_*: the launch of a plan, and the passes before and after it.
-#include "kernels/conv/conv.h"
+#include "kernels/conv/conv_args.h"
 
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 
 namespace mp::MP_TARGET {
 

@@ -4,8 +4,8 @@
 // A block computes 64 channels: 8 lanes with kVec channels each, times 32 slots with different
 // pixels.  Adjacent outputs read mostly the same inputs: a thread keeps them in registers between
 // its outputs, other threads hit L1.
-#include "kernels/conv/conv.h"
-#include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/conv_args.h"
+#include "kernels/conv/conv_problem.h"
 #include "kernels/gemm/epilogue.h"
 
 namespace mp::MP_TARGET {

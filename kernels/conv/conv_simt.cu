@@ -1,10 +1,8 @@
 // Convolution on the CUDA cores: the loop of simt_loop.h over patches and filters.
 //
 // For layers that stay in fp32; it supports all other convolutions too.
-#include "kernels/conv/conv.h"
-#include "kernels/conv/conv_dispatch.h"
-#include "kernels/conv/skinny_m_loop.h"
-#include "kernels/conv/skinny_n_loop.h"
+#include "kernels/conv/conv_args.h"
+#include "kernels/conv/skinny_loops.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/simt_loop.h"

@@ -2,7 +2,7 @@
 // does not compile the kernels.
 #pragma once
 
-#include "kernels/conv/conv.h"
+#include "kernels/conv/conv_args.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/gemm/wgmma_args.h"
 

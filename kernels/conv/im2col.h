@@ -5,7 +5,7 @@
 // a tap both operands are zero, or the output lacks the column.
 #pragma once
 
-#include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/conv_problem.h"
 #include "kernels/gemm/wgmma_store.h"
 #include "kernels/simt/tensor_map.h"
 

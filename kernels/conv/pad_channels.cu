@@ -1,6 +1,6 @@
-// Copies of an image and its filter with padded pixels and rows (padded_image.h).
-#include "kernels/conv/conv.h"
-#include "kernels/conv/padded_image.h"
+// Copies of an image and its filter with padded pixels and rows (PaddedImage).
+#include "kernels/conv/conv_args.h"
+#include "kernels/conv/conv_problem.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {

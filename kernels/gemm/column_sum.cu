@@ -1,7 +1,7 @@
 // mp_column_sum, and dbias[col] = sum of D over rows and batch items: fp32, in the order of
 // DbiasPlan (plan.h).
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/simt/columns.h"
 
 namespace mp::MP_TARGET {

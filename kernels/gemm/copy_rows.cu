@@ -1,5 +1,5 @@
 // Copies of A and B with aligned rows (AlignedCopies in plan.h).
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {

@@ -1,5 +1,5 @@
 // One mp_gemm: the main loop, and the passes before and after it that some plans need.
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 
 namespace mp::MP_TARGET {
 

@@ -2,7 +2,7 @@
 //
 // Used for fp32 layers, and as the last row of the kernel table, because it runs every problem.
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/gemm_work.h"
 #include "kernels/gemm/simt_loop.h"
 

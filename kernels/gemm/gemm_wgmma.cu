@@ -1,5 +1,5 @@
 // D = epilogue(op(A) op(B)) on Hopper's tensor cores: the loop of wgmma_kernel.h over two matrices.
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/gemm/wgmma_kernel.h"
 

@@ -1,7 +1,7 @@
 // D = epilogue(op(A) op(B)) on the tensor cores through WMMA, sm_70 and newer: the loop of
 // wmma_loop.h over matrices.
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/gemm_work.h"
 #include "kernels/gemm/wmma_loop.h"
 

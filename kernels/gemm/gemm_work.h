@@ -1,7 +1,7 @@
 // Work tiles of the WMMA and CUDA-core kernels, and the groups of mp_gemm_ragged.
 #pragma once
 
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/simt/reduce.h"
 
 namespace mp::MP_TARGET {

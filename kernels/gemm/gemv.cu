@@ -11,7 +11,7 @@
 // EpilogueWriter.  More than 8 vectors are handled by two groups of threads that read the same
 // elements of the matrix at the same time, so that the second group finds them in L1.
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/simt/half.h"
 
 namespace mp::MP_TARGET {

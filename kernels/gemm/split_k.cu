@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/fast_math.h"
 

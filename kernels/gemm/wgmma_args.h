@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/wgmma_store.h"
 #include "kernels/simt/sm90.h"

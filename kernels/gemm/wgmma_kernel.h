@@ -30,7 +30,7 @@ template <class Tile>
 struct WgmmaSmem {
   SmemAddress stages;       ///< ring of kStages: A, then B; written by TMA, read by wgmma
   std::byte *staging;       ///< kStagingBuffers per consumer warp, between registers and TMA
-  Barriers<Tile> barriers;  ///< of stages, of the order of the consumers, and of staging buffers
+  Barriers<Tile> barriers;  ///< full, empty, order, arrived (wgmma_mainloop.h)
 
   static constexpr size_t kStagesBytes = size_t{Tile::kStages} * Tile::kStageBytes;
   static constexpr size_t kStagingBytes =

@@ -2,7 +2,7 @@
 // pointers.
 
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/reduce.h"

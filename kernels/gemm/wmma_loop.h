@@ -221,7 +221,7 @@ MP_DEVICE void copy_elements(T *smem, const T *source, int first, int end) {
   for (int i = 0; i < kVec; i++) smem[i] = first <= i && i < end ? source[i] : T{0};
 }
 
-/// Loader of a row-major matrix, in tiles of kRows x kCols.  Rows are m (A) or n (B) and columns are
+/// Loader of a row-major matrix, in tiles of kRows x kCols: rows are m (A) or n (B) and columns are
 /// k, or the reverse.
 ///
 /// Extents and ld are arbitrary: elements outside the matrix are copied as zeros.  Operands whose

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/rnn/rnn_problem.h"
 #include "kernels/rnn/step.h"
 #include "kernels/simt/device.h"

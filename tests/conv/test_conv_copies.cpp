@@ -1,4 +1,4 @@
-// Images whose channels are no multiple of 8, by the kernels that read a padded copy of them (padded_image.h).
+// Images whose channels are no multiple of 8, by the kernels that read a padded copy of them.
 // The workspace begins as poison.
 #include "conv_cases.h"
 #include "conv_run.h"

@@ -8,7 +8,7 @@
 
 #include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/shapes.h"
-#include "kernels/conv/plan.h"
+#include "kernels/conv/conv_plan.h"
 #include "select_cases.h"
 
 namespace mptest {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/conv/padded_image.h"
-#include "kernels/conv/select_reasons.h"
+#include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_reasons.h"
 #include "select_cases.h"
 
 using namespace mptest;

@@ -9,10 +9,9 @@
 #include <sstream>
 
 #include "bench_problems.h"
+#include "kernels/conv/conv_plan.h"
+#include "kernels/conv/conv_problem.h"
 #include "kernels/conv/im2col.h"
-#include "kernels/conv/implicit_gemm.h"
-#include "kernels/conv/plan.h"
-#include "kernels/conv/problem.h"
 #include "select_cases.h"
 
 using namespace mptest;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bench_problems.h"
-#include "kernels/conv/plan.h"
+#include "kernels/conv/conv_plan.h"
 #include "select_cases.h"
 
 using namespace mptest;

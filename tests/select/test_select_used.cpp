@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench_problems.h"
-#include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/conv_problem.h"
 #include "kernels/gemm/tiles.h"
 #include "select_cases.h"
 

@@ -17,11 +17,11 @@ BREAKS = [
     ("host/a.cpp", '#include "kernels/tensors/norm.h"', "host"),
     ("kernels/tensors/statistics.cu", '#include "kernels/step/clip.h"', "kernels/tensors"),
     ("kernels/tensors/statistics.cu", "#include <cuda_runtime.h>", "kernels/tensors"),
-    ("kernels/gemm/gemv.h", '#include "kernels/conv/conv.h"', "kernels/gemm"),
-    ("kernels/gemm/gemv.h", "#include <mma.h>", "kernels/gemm"),
+    ("kernels/gemm/wmma_loop.h", '#include "kernels/conv/conv_args.h"', "kernels/gemm"),
+    ("kernels/gemm/wmma_loop.h", "#include <mma.h>", "kernels/gemm"),
     ("kernels/step/a.cu", '#include "kernels/gemm/epilogue.h"', "kernels/step"),
     ("kernels/layers/a.cu", '#include "kernels/step/loss_scale.h"', "kernels/layers"),
-    ("kernels/rnn/a.cu", '#include "kernels/conv/conv.h"', "kernels/rnn"),
+    ("kernels/rnn/a.cu", '#include "kernels/conv/conv_args.h"', "kernels/rnn"),
     ("graph/rewrite/a.cpp", '#include "kernels/gemm/problem.h"', "graph/rewrite"),
     ("graph/executor/a.cpp", '#include "kernels/backend.h"', "graph may include only"),
     ("graph/executor/a.cpp", '#include "capi/objects.h"', "graph may include only"),
@@ -30,7 +30,7 @@ BREAKS = [
     ("kernels/conv/a.cu", '#include "kernels/backend.h"', "kernels/conv"),
     ("kernels/backends.cpp", '#include "capi/check.h"', "backend files"),
     ("kernels/step/step_args.h", '#include "kernels/simt/simt.h"', "kernel headers that capi includes"),
-    ("capi/a.cpp", '#include "kernels/gemm/gemv.h"', "capi"),
+    ("capi/a.cpp", '#include "kernels/gemm/wmma_loop.h"', "capi"),
     ("capi/a.cpp", "#include <cuda_runtime.h>", "capi"),
     ("examples/c/a.c", '#include "support/text.h"', "bindings and examples"),
     ("bindings/a/a.c", '#include "capi/check.h"', "bindings and examples"),
@@ -101,12 +101,12 @@ base/device_info.h mpcore.h
 kernels/simt/simt.h <cuda.h> base/device_info.h base/cache.h
 kernels/tensors/lists.h mpcore.h
 kernels/gemm/problem.h base/device_info.h
-kernels/gemm/gemv.h problem.h kernels/simt/simt.h
+kernels/gemm/wmma_loop.h problem.h kernels/simt/simt.h
 kernels/step/step_args.h kernels/tensors/lists.h kernels/simt/compiler.h
 kernels/step/optimizer.cu kernels/step/step_args.h kernels/simt/simt.h
-kernels/conv/problem.h kernels/gemm/problem.h
-kernels/conv/conv.cu kernels/gemm/gemv.h
-kernels/backend.h kernels/conv/problem.h
+kernels/conv/conv_problem.h kernels/gemm/problem.h
+kernels/conv/conv.cu kernels/gemm/wmma_loop.h
+kernels/backend.h kernels/conv/conv_problem.h
 graph/executor/a.cpp graph/rewrite/policy.h capi/context.h base/lifetime.h mpcore.h
 host/engine.h kernels/simt/tensor_map.h base/lifetime.h
 capi/conv.cpp kernels/backend.h kernels/step/step_args.h mpcore.h

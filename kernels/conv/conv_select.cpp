@@ -2,6 +2,7 @@
 //
 // The kernels are GEMM kernels with other loaders, so the constants that mptune fits for GEMM apply
 // to both.
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,11 +13,10 @@
 
 #include "base/lifetime.h"
 #include "base/workspace_layout.h"
+#include "kernels/conv/conv_plan.h"
+#include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_reasons.h"
 #include "kernels/conv/im2col.h"
-#include "kernels/conv/implicit_gemm.h"
-#include "kernels/conv/padded_image.h"
-#include "kernels/conv/plan.h"
-#include "kernels/conv/select_reasons.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/conv/problem.h"
+#include "kernels/conv/conv_problem.h"
 
 namespace mp {
 

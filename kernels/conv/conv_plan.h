@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/conv/problem.h"
+#include "kernels/conv/conv_problem.h"
 #include "kernels/gemm/plan.h"
 
 namespace mp {
@@ -17,18 +17,6 @@ enum class ConvFamily {
   implicit,  ///< a main loop that reads patches
   im2col,    ///< Hopper: TMA reads patches
   depthwise  ///< channel by channel
-};
-
-/// A copy of an image whose channels are not a multiple of 8 (padded_image.h).
-struct PaddedImage {
-  int32_t channels;     ///< per pixel
-  int32_t width;        ///< pixels per line, first to last tap of the patches
-  size_t image_bytes;   ///< a multiple of 256; 0 = no copy
-  size_t filter_bytes;  ///< fprop: copy of the filter with the same channels; else 0
-
-  size_t bytes() const { return image_bytes + filter_bytes; }
-  double mb() const { return static_cast<double>(bytes()) * 1e-6; }
-  int launches() const { return (image_bytes != 0) + (filter_bytes != 0); }
 };
 
 struct ConvPlan {

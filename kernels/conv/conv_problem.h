@@ -1,11 +1,75 @@
-// Convolutions as matrix products.  Pure, for selection and launch.
+// Convolution calls, and convolutions as matrix products.  Pure, for selection and launch.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "base/workspace_layout.h"
-#include "kernels/conv/problem.h"
+#include "kernels/gemm/problem.h"
 #include "kernels/simt/compiler.h"
+#include "mpcore/conv.h"
 
 namespace mp {
+
+/// Shape of a convolution, with the names of mpcore/conv.h.  p, q > 0.
+struct ConvShape {
+  int32_t n, h, w, c;
+  int32_t k, r, s;
+  int32_t p, q;
+  int32_t pad_top, pad_left;
+  int32_t stride_h, stride_w;
+  int32_t dilation_h, dilation_w;
+  int32_t groups;
+
+  bool operator==(const ConvShape &) const = default;
+};
+
+inline int64_t padded_h(const mp_conv2d_desc_t &d) {
+  return int64_t{d.pad_top} + d.h + d.pad_bottom;
+}
+inline int64_t padded_w(const mp_conv2d_desc_t &d) {
+  return int64_t{d.pad_left} + d.w + d.pad_right;
+}
+
+/// P and Q of a descriptor; 0 if the filter is larger than the padded image.
+struct ConvExtents {
+  int64_t p, q;
+};
+ConvExtents conv_extents(const mp_conv2d_desc_t &);
+
+/// A validated mp_conv2d_* call.  n, p, q > 0: a call without products runs as a GEMM with k = 0.
+struct ConvProblem {
+  mp_conv_op_t op;
+  ConvShape shape;
+  mp_dtype_t dtype;   ///< type of image and other
+  const void *image;  ///< source of the patches: x; dy in dgrad.  NULL: unknown, counts as aligned
+  const void *other;  ///< the filter; dy in wgrad
+  Output out;         ///< the written tensor as one matrix
+  /// Channels of the written filter if `image` is a copy with padded channels (PaddedImage);
+  /// else 0.
+  int32_t unpadded_c = 0;
+};
+
+/// Returns the written tensor as one matrix.
+Output output_matrix(const ConvShape &, mp_conv_op_t);
+
+/// Returns the problem of a valid descriptor, without pointers and epilogue operands.
+ConvProblem conv_problem(const mp_conv2d_desc_t &, mp_conv_op_t);
+
+/// Everything that kernel selection reads of a problem: the key of the plan cache.
+struct ConvKey {
+  mp_conv_op_t op;
+  ConvShape shape;
+  mp_dtype_t dtype;
+  bool image_is_aligned, other_is_aligned;  ///< true: 16-byte aligned
+  OutputShape out;
+
+  bool operator==(const ConvKey &) const = default;
+  uint64_t hash() const;
+};
+ConvKey key_of(const ConvProblem &);
+
+// ---------------------------------------------------------------------------- matrix products
 
 inline int32_t group_c(const ConvShape &s) {
   return s.c / s.groups;
@@ -14,7 +78,7 @@ inline int32_t group_k(const ConvShape &s) {
   return s.k / s.groups;
 }
 
-/// Contiguous segments in the direction of taps and channels (patches.h).
+/// Contiguous segments in the direction of taps and channels (conv_args.h).
 struct RunShape {
   int32_t taps_h, taps_w, elems;
   int32_t padded() const { return align_up(elems, 8); }
@@ -35,7 +99,7 @@ inline int32_t filter_row(const ConvProblem &p) {
   return p.unpadded_c != 0 ? row.padded() : row.elems;
 }
 
-/// Operands whose segments all begin 16-byte aligned if the tensor does (conv_loaders.h).
+/// Operands whose segments all begin 16-byte aligned if the tensor does (conv_wmma.cu).
 struct VectorOperands {
   bool image, other;
 };
@@ -114,5 +178,29 @@ GemmProblem operands_of(const ConvProblem &);
 /// matrices.
 bool is_pointwise(const ConvShape &);
 GemmProblem pointwise_gemm(const ConvProblem &);
+
+// ---------------------------------------------------------------------------- padded image
+
+/// A copy of an image whose channels are not a multiple of 8, e.g. RGB, which kernels can read by 16
+/// bytes.  Zeros follow the channels of each pixel and pad each line on both sides.
+///
+/// With an even stride four channels are enough: rows of taps then begin at every eighth element.
+struct PaddedImage {
+  int32_t channels;     ///< per pixel
+  int32_t width;        ///< pixels per line, first to last tap of the patches
+  size_t image_bytes;   ///< a multiple of 256; 0 = no copy
+  size_t filter_bytes;  ///< fprop: copy of the filter with the same channels; else 0
+
+  size_t bytes() const { return image_bytes + filter_bytes; }
+  double mb() const { return static_cast<double>(bytes()) * 1e-6; }
+  int launches() const { return (image_bytes != 0) + (filter_bytes != 0); }
+};
+
+/// Copy of fprop and wgrad, 16-bit, in one group; none if patches are read by 16 bytes in place.
+PaddedImage padded_image(const ConvProblem &);
+
+/// The problem that reads the copies, which are at the beginning of the workspace: the image's,
+/// then the filter's.  They have no addresses yet.
+ConvProblem with_padded_image(const ConvProblem &, const PaddedImage &);
 
 }  // namespace mp
