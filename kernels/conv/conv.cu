@@ -7,9 +7,9 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-TapSegments runs_of(const ConvProblem &problem) {
-  const RunShape runs = run_shape(problem);
-  return tap_segments(runs.taps_h, runs.taps_w, runs.elems);
+TapSegments segments_of(const ConvProblem &problem) {
+  const SegmentShape segments = segment_shape(problem);
+  return tap_segments(segments.taps_h, segments.taps_w, segments.elems);
 }
 
 /// Returns the im2col operand of fprop and wgrad: one row per pixel of y.
@@ -28,7 +28,7 @@ PatchMap patches_of_x(const ConvProblem &problem) {
   map.offset_w = -s.pad_left;
   map.step_h = s.dilation_h;
   map.step_w = s.dilation_w;
-  map.runs = runs_of(problem);
+  map.segments = segments_of(problem);
   return map;
 }
 
@@ -47,20 +47,16 @@ PatchMap patches_of_dy(const ConvProblem &problem) {
   map.stride_h = map.stride_w = 1;
   map.step_h = -h.dy_step;
   map.step_w = -w.dy_step;
-  map.runs = runs_of(problem);
+  map.segments = segments_of(problem);
   return map;
 }
 
 /// Returns the layout of segments in dfilter, which has no padded channels.
-FilterRuns written_runs(const ConvProblem &problem) {
-  const RunShape runs = run_shape(problem);
+FilterSegments written_segments(const ConvProblem &problem) {
+  const SegmentShape segments = segment_shape(problem);
   const int32_t c = problem.unpadded_c, padded_c = problem.shape.c;
-  if (c == 0) return {fast_divisor(runs.padded()), 1, runs.elems};
-  return {fast_divisor(padded_c), runs.elems / padded_c, c};
-}
-
-bool begins_aligned(const void *tensor) {
-  return reinterpret_cast<uintptr_t>(tensor) % 16 == 0;
+  if (c == 0) return {fast_divisor(segments.padded()), 1, segments.elems};
+  return {fast_divisor(padded_c), segments.elems / padded_c, c};
 }
 
 /// Returns the arguments without scheduler, slice_k and partial_sums.
@@ -80,9 +76,9 @@ ConvArgs make_conv_args(const ConvProblem &problem) {
   args.axis_h = dgrad_axis(s, true);
   args.axis_w = dgrad_axis(s, false);
   const VectorOperands vectors = vector_operands(problem);
-  args.image_is_aligned = vectors.image && begins_aligned(problem.image);
-  args.other_is_aligned = vectors.other && begins_aligned(problem.other);
-  args.written = written_runs(problem);
+  args.image_is_aligned = vectors.image && alignment_of(problem.image) == 16;
+  args.other_is_aligned = vectors.other && alignment_of(problem.other) == 16;
+  args.written = written_segments(problem);
   return args;
 }
 
@@ -90,10 +86,8 @@ void launch_implicit(const ConvPlan &plan, const ConvProblem &problem, const Dev
                      ConvArgs args, mp_stream_t stream) {
   const GemmKernel &kernel = *plan.gemm.kernel;
   const ProductShape product = product_shape(problem);
-  args.scheduler = {static_cast<uint32_t>(ceil_div<int64_t>(product.m, kernel.tile_m)),
-                    static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
-                    static_cast<uint32_t>(product.count), static_cast<uint32_t>(plan.gemm.split_k),
-                    raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+  args.scheduler =
+      make_scheduler(product.m, product.n, product.count, plan.gemm.split_k, kernel, device);
   args.slice_k = k_per_slice(kernel, product.k, plan.gemm.split_k);
   if (kernel.family == GemmFamily::simt)
     launch_conv_simt(plan, problem.op, device, args, stream);
@@ -128,11 +122,8 @@ void conv(const Device &device, const ConvProblem &problem, const ConvPlan &plan
   if (plan.family == ConvFamily::gemm)
     return gemm(device, pointwise_gemm(problem), plan.gemm, workspace, stream);
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
-  if (plan.copy.bytes() > 0)
-    launch_product(device, launch_padded_image(device, problem, plan.copy, space, stream), plan,
-                   space, stream);
-  else
-    launch_product(device, problem, plan, space, stream);
+  launch_product(device, launch_padded_image(device, problem, plan.copy, space, stream), plan,
+                 space, stream);
   if (plan.gemm.dbias) launch_column_sum(device, problem.out, *plan.gemm.dbias, space, stream);
 }
 

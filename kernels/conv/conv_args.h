@@ -7,7 +7,7 @@
 //     wgrad   K              taps x C       pixels of y   dy, transposed        patches of x
 //
 // Each group is a separate GEMM.  With a stride, dgrad is one GEMM per stride phase, which consists
-// of the pixels of dx with equal remainders modulo stride_h and stride_w (`classes` in the code).
+// of the pixels of dx with equal remainders modulo stride_h and stride_w.
 // Tap r reaches pixel h if h + pad - r dilation is divisible by the stride, so a phase sums over
 // these taps only and multiplies no zeros.
 //
@@ -30,7 +30,7 @@ namespace mp::MP_TARGET {
 
 // ---------------------------------------------------------------------------- addresses
 
-// The direction of taps and channels consists of segments (`runs`): elements that are contiguous in
+// The direction of taps and channels consists of segments: elements that are contiguous in
 // both the image and the filter.  Usually a segment is the channels of one tap.  For an image with
 // few channels it is a row of the filter, whose S taps times C channels are contiguous in NHWC.  In
 // this direction only, segments are padded to multiples of kVec, so that a vector of kVec elements
@@ -55,19 +55,19 @@ struct TapPosition {
   int32_t elem;          ///< index in the segment
 
   TapPosition() = default;
-  MP_DEVICE TapPosition(const TapSegments &runs, int64_t index) {
-    const Quotient run = runs.padded.divide(static_cast<int32_t>(index));
-    const int32_t across = max_of(runs.taps_w, 1);
-    tap_h = run.quotient / across;
-    tap_w = run.quotient % across;
-    elem = run.remainder;
+  MP_DEVICE TapPosition(const TapSegments &segments, int64_t index) {
+    const Quotient segment = segments.padded.divide(static_cast<int32_t>(index));
+    const int32_t across = max_of(segments.taps_w, 1);
+    tap_h = segment.quotient / across;
+    tap_w = segment.quotient % across;
+    elem = segment.remainder;
   }
 
-  MP_DEVICE void advance(const TapSegments &runs, int32_t elems) {
+  MP_DEVICE void advance(const TapSegments &segments, int32_t elems) {
     elem += elems;
-    while (elem >= runs.padded.divisor) {
-      elem -= runs.padded.divisor;
-      if (++tap_w < runs.taps_w) continue;
+    while (elem >= segments.padded.divisor) {
+      elem -= segments.padded.divisor;
+      if (++tap_w < segments.taps_w) continue;
       tap_w = 0;
       tap_h++;
     }
@@ -75,8 +75,8 @@ struct TapPosition {
 
   /// Returns the number of elements to the end of the segment, at most kVec; 0 past the last
   /// segment.
-  MP_DEVICE int valid(const TapSegments &runs) const {
-    return tap_h < runs.taps_h ? min_of(max_of(runs.elems - elem, 0), kVec) : 0;
+  MP_DEVICE int valid(const TapSegments &segments) const {
+    return tap_h < segments.taps_h ? min_of(max_of(segments.elems - elem, 0), kVec) : 0;
   }
 };
 
@@ -114,7 +114,7 @@ struct PatchMap {
   int32_t stride_h, stride_w;
   int32_t offset_h, offset_w;
   int32_t step_h, step_w;
-  TapSegments runs;
+  TapSegments segments;
 
   /// Returns the number of elements per image row.  An image has fewer than 2^30 elements
   /// (capi/conv.cpp, padded_image).
@@ -137,7 +137,7 @@ struct PatchMap {
 
   MP_DEVICE PatchTap tap(const TapPosition &at) const {
     const int32_t h = at.tap_h * step_h, elem = at.tap_w * step_w * channels + at.elem;
-    return {h, elem, int64_t{h} * line_elems() + elem, at.valid(runs)};
+    return {h, elem, int64_t{h} * line_elems() + elem, at.valid(segments)};
   }
 
   /// Returns whether an element of an image row is in bounds.  Converted to unsigned, negative
@@ -182,7 +182,7 @@ struct FilterMap {
 
 /// Layout in dfilter of a segment of taps and channels: consecutive pieces.  Usually one piece per
 /// segment; with padded channels (PaddedImage) one piece per tap, without padding.
-struct FilterRuns {
+struct FilterSegments {
   FastDivisor padded;  ///< divisor: columns per piece, with padding
   int32_t pieces;      ///< per segment
   int32_t elems;       ///< per piece, without padding
@@ -204,7 +204,7 @@ struct ConvArgs {
   float *partial_sums;       ///< [slice][out.m][out.n]; NULL without split-k
   bool image_is_aligned;     ///< every segment that is read begins 16-byte aligned
   bool other_is_aligned;     ///< same for the filter in fprop
-  FilterRuns written;        ///< wgrad
+  FilterSegments written;    ///< wgrad
 };
 
 /// Position in the output of adjacent columns of a product.
@@ -224,14 +224,14 @@ class ConvProduct {
         filter(args.filter),
         args_(args),
         group_(static_cast<int32_t>(item % args.groups)) {
-    if constexpr (kIsDgrad) set_class(static_cast<int32_t>(item / args.groups));
+    if constexpr (kIsDgrad) set_phase(static_cast<int32_t>(item / args.groups));
   }
 
   MP_DEVICE int64_t m() const { return kIsWgrad ? args_.group_k : patches.num_rows; }
   MP_DEVICE int64_t n() const {
-    return kIsWgrad ? patches.runs.extent() : kIsDgrad ? args_.group_c : args_.group_k;
+    return kIsWgrad ? patches.segments.extent() : kIsDgrad ? args_.group_c : args_.group_k;
   }
-  MP_DEVICE int64_t k() const { return kIsWgrad ? patches.num_rows : patches.runs.extent(); }
+  MP_DEVICE int64_t k() const { return kIsWgrad ? patches.num_rows : patches.segments.extent(); }
 
   // First element of this group's channels in each tensor.
   MP_DEVICE int64_t image_elem() const {
@@ -245,16 +245,16 @@ class ConvProduct {
 
   /// Returns the position of kRun columns from `col`, a multiple of kRun.
   template <int kRun>
-  MP_DEVICE OutputCoord place(int64_t row, int64_t col) const {
+  MP_DEVICE OutputCoord output_coord(int64_t row, int64_t col) const {
     static_assert(kVec % kRun == 0, "or it would go beyond a tap's padded channels");
     if (row >= m()) return {0, 0, 0};
     if constexpr (kIsWgrad) {
-      const FilterRuns &written = args_.written;
-      const Quotient run = patches.runs.padded.divide(static_cast<int32_t>(col));
-      const Quotient piece = written.padded.divide(run.remainder);
+      const FilterSegments &written = args_.written;
+      const Quotient segment = patches.segments.padded.divide(static_cast<int32_t>(col));
+      const Quotient piece = written.padded.divide(segment.remainder);
       const bool inside = col < n() && piece.quotient < written.pieces;
       return {group_ * int64_t{args_.group_k} + row,
-              (int64_t{run.quotient} * written.pieces + piece.quotient) * written.elems +
+              (int64_t{segment.quotient} * written.pieces + piece.quotient) * written.elems +
                   piece.remainder,
               inside ? min_of(written.elems - piece.remainder, kRun) : 0};
     } else {
@@ -276,14 +276,14 @@ class ConvProduct {
   std::conditional_t<kIsDgrad, FilterMap, const FilterMap &> filter;
 
  private:
-  MP_DEVICE void set_class(int32_t number) {
-    residue_h_ = number / args_.axis_w.classes;
-    residue_w_ = number % args_.axis_w.classes;
+  MP_DEVICE void set_phase(int32_t number) {
+    residue_h_ = number / args_.axis_w.phases;
+    residue_w_ = number % args_.axis_w.phases;
     const DgradPhase h(args_.axis_h, residue_h_), w(args_.axis_w, residue_w_);
     patches.offset_h = h.offset;
     patches.offset_w = w.offset;
-    patches.runs.taps_h = h.taps;
-    patches.runs.taps_w = w.taps;
+    patches.segments.taps_h = h.taps;
+    patches.segments.taps_w = w.taps;
     filter.first = h.first_tap * filter.step_h + w.first_tap * filter.step_w;
     filter.step_h *= args_.axis_h.tap_step;
     filter.step_w *= args_.axis_w.tap_step;
@@ -310,8 +310,8 @@ void with_conv_op(mp_conv_op_t op, const F &f) {
 /// Launches the depthwise kernel; `args` needs neither scheduler nor slice_k.
 void launch_conv_depthwise(const ConvPlan &, const ConvProblem &, const Device &, ConvArgs,
                            mp_stream_t);
-/// Copies the image, and in fprop the filter, to the start of the workspace.  Returns the problem
-/// that reads the copies.
+/// Enqueues the copies of a plan, if it has any, at the beginning of the workspace: of the image, and
+/// in fprop of the filter.  Returns the problem that reads them.
 ConvProblem launch_padded_image(const Device &, const ConvProblem &, const PaddedImage &,
                                 void *workspace, mp_stream_t);
 void launch_conv_wmma(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,

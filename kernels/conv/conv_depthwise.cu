@@ -28,12 +28,12 @@ struct ChannelRun {
 };
 
 /// Position of the channels at one tap of a patch, and their number: 0 for a tap outside the image.
-struct PixelRun {
+struct PixelChannels {
   int64_t elem;
   int valid;
 
-  MP_DEVICE PixelRun(const PatchMap &patches, const PatchOrigin &origin, int32_t tap_h,
-                     int32_t tap_w, const ChannelRun &channels) {
+  MP_DEVICE PixelChannels(const PatchMap &patches, const PatchOrigin &origin, int32_t tap_h,
+                          int32_t tap_w, const ChannelRun &channels) {
     const int32_t down = tap_h * patches.step_h, right = tap_w * patches.step_w;
     const int64_t pixels = int64_t{down} * patches.width + right;  // from the origin
     elem = origin.offset + pixels * patches.channels + channels.first;
@@ -46,8 +46,9 @@ struct PixelRun {
 };
 
 /// Loads the valid channels of a pixel, followed by zeros.
-MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PixelRun &run) {
-  load_vector(values, args.dtype, in_gmem(args.image), run.valid > 0 ? run.elem : 0, run.valid);
+MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PixelChannels &pixel) {
+  load_vector(values, args.dtype, in_gmem(args.image), pixel.valid > 0 ? pixel.elem : 0,
+              pixel.valid);
 }
 
 // ---------------------------------------------------------------------------- fprop and dgrad
@@ -62,13 +63,13 @@ using Weights = float[kMaxDepthwiseTaps][kChannels];
 template <mp_conv_op_t op>
 MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &product,
                              int64_t first_channel, Weights &weights) {
-  const TapSegments &runs = product.patches.runs;
-  const int num_taps = runs.taps_h * runs.taps_w;
+  const TapSegments &segments = product.patches.segments;
+  const int num_taps = segments.taps_h * segments.taps_w;
   for (int i = thread_index(); i < num_taps * kChannels; i += kThreads) {
     const int tap = i / kChannels, channel = i % kChannels;
     const int64_t at = (first_channel + channel) * args.filter_elems + product.filter.first +
-                       tap / runs.taps_w * product.filter.step_h +
-                       tap % runs.taps_w * product.filter.step_w;
+                       tap / segments.taps_w * product.filter.step_h +
+                       tap % segments.taps_w * product.filter.step_w;
     const bool inside = first_channel + channel < args.groups;
     float weight[1];
     load_vector(weight, args.dtype, in_gmem(args.other), inside ? at : 0, inside ? 1 : 0);
@@ -83,13 +84,13 @@ MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, cons
                              const ChannelRun &channels, const Weights &weights,
                              float (&acc)[kPixelsPerThread][kVec]) {
   int tap = 0;
-  for (int32_t tap_h = 0; tap_h < patches.runs.taps_h; tap_h++) {
-    for (int32_t tap_w = 0; tap_w < patches.runs.taps_w; tap_w++, tap++) {
+  for (int32_t tap_h = 0; tap_h < patches.segments.taps_h; tap_h++) {
+    for (int32_t tap_w = 0; tap_w < patches.segments.taps_w; tap_w++, tap++) {
       const float *const weight = &weights[tap][thread_index() % kLanesAcross * kVec];
       MP_UNROLL
       for (int i = 0; i < kPixelsPerThread; i++) {
         float x[kVec];
-        load_pixel(x, args, PixelRun(patches, origins[i], tap_h, tap_w, channels));
+        load_pixel(x, args, PixelChannels(patches, origins[i], tap_h, tap_w, channels));
         MP_UNROLL
         for (int j = 0; j < kVec; j++) acc[i][j] = fmaf(x[j], weight[j], acc[i][j]);
       }
@@ -129,15 +130,15 @@ MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
   for (int n = 0; n < kPixelsPerThread; n++)
     has_read[n] = PixelNeighbor<op>(n).has_read(origins, patches.step_w);
   int tap = 0;
-  for (int32_t tap_h = 0; tap_h < patches.runs.taps_h; tap_h++) {
-    for (int32_t tap_w = 0; tap_w < patches.runs.taps_w; tap_w++, tap++) {
+  for (int32_t tap_h = 0; tap_h < patches.segments.taps_h; tap_h++) {
+    for (int32_t tap_w = 0; tap_w < patches.segments.taps_w; tap_w++, tap++) {
       MP_UNROLL
       for (int n = 0; n < kPixelsPerThread; n++) {
         const PixelNeighbor<op> at(n);
         const bool is_read = tap_w > 0 && has_read[n];
         x[at.i] = is_read ? x[at.from] : Packed<T>{};
-        const PixelRun run(patches, origins[at.i], tap_h, tap_w, channels);
-        if (!is_read && run.valid > 0) x[at.i].load(image + run.elem);
+        const PixelChannels pixel(patches, origins[at.i], tap_h, tap_w, channels);
+        if (!is_read && pixel.valid > 0) x[at.i].load(image + pixel.elem);
       }
       const float *const weight = &weights[tap][thread_index() % kLanesAcross * kVec];
       MP_UNROLL
@@ -188,7 +189,7 @@ conv_depthwise(MP_PARAM(ConvArgs) args) {
     EpilogueWriter writer(args.out, 0);
     MP_UNROLL
     for (int i = 0; i < kPixelsPerThread; i++) {
-      const OutputCoord to = product.template place<kVec>(row0 + i, 0);
+      const OutputCoord to = product.template output_coord<kVec>(row0 + i, 0);
       if (to.valid > 0 && channels.valid > 0)
         writer.write(to.row, channels.first, acc[i], channels.valid);
     }
@@ -205,21 +206,21 @@ constexpr int kTapsAtOnce = 9;
 MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t row_end,
                         const ChannelRun &channels, float (&acc)[kTapsAtOnce][kVec]) {
   const PatchMap &patches = args.patches;
-  const int num_taps = patches.runs.taps_h * patches.runs.taps_w;
+  const int num_taps = patches.segments.taps_h * patches.segments.taps_w;
   for (int64_t row = row0 + thread_index() / kLanesAcross; row < row_end; row += kSlots) {
     const PatchOrigin origin = patches.origin(row);
     float dy[kVec];
     load_vector(dy, args.dtype, in_gmem(args.other), row * args.groups + channels.first,
                 channels.valid);
-    int32_t tap_h = tap0 / patches.runs.taps_w, tap_w = tap0 % patches.runs.taps_w;
+    int32_t tap_h = tap0 / patches.segments.taps_w, tap_w = tap0 % patches.segments.taps_w;
     MP_UNROLL
     for (int t = 0; t < kTapsAtOnce; t++) {
       if (tap0 + t >= num_taps) break;
       float x[kVec];
-      load_pixel(x, args, PixelRun(patches, origin, tap_h, tap_w, channels));
+      load_pixel(x, args, PixelChannels(patches, origin, tap_h, tap_w, channels));
       MP_UNROLL
       for (int j = 0; j < kVec; j++) acc[t][j] = fmaf(x[j], dy[j], acc[t][j]);
-      if (++tap_w == patches.runs.taps_w) tap_w = 0, tap_h++;
+      if (++tap_w == patches.segments.taps_w) tap_w = 0, tap_h++;
     }
   }
 }
@@ -228,7 +229,7 @@ MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t ro
 MP_KERNEL(kThreads, 2)
 conv_depthwise_wgrad(MP_PARAM(ConvArgs) args) {
   MP_SHARED(float, sums, [kSlots][kChannels]);
-  const int num_taps = args.patches.runs.taps_h * args.patches.runs.taps_w;
+  const int num_taps = args.patches.segments.taps_h * args.patches.segments.taps_w;
   const int64_t num_work_tiles = args.scheduler.num_work_tiles();
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
     const WorkTile work = args.scheduler(number);
@@ -277,7 +278,7 @@ void launch_conv_depthwise(const ConvPlan &plan, const ConvProblem &problem, con
     return static_cast<uint32_t>(ceil_div<int64_t>(elems, each));
   };
   const uint32_t channel_blocks = blocks(args.groups, kChannels);
-  const uint32_t classes = static_cast<uint32_t>(product.count / args.groups);
+  const uint32_t phases = static_cast<uint32_t>(product.count / args.groups);
   if (problem.op == MP_CONV_WGRAD) {
     const int64_t rows = args.patches.num_rows;
     args.slice_k = ceil_div<int64_t>(rows, plan.gemm.split_k);
@@ -285,7 +286,7 @@ void launch_conv_depthwise(const ConvPlan &plan, const ConvProblem &problem, con
                       static_cast<uint32_t>(plan.gemm.split_k), 1};
     return launch_items(plan.name, conv_depthwise_wgrad, device, args, stream);
   }
-  args.scheduler = {blocks(product.m, kRowsPerBlock), channel_blocks, classes, 1, 1};
+  args.scheduler = {blocks(product.m, kRowsPerBlock), channel_blocks, phases, 1, 1};
   if (problem.op == MP_CONV_FPROP)
     launch_items(plan.name, conv_depthwise<MP_CONV_FPROP>, device, args, stream);
   else

@@ -91,7 +91,7 @@ VectorOperands vector_operands(const ConvProblem &p) {
   const bool groups_of_k = is_whole(s.k, group_k(s)), groups_of_c = is_whole(group_c(s));
   if (p.op == MP_CONV_DGRAD) return {groups_of_k, groups_of_c};
   const int64_t c = s.c;
-  const bool by_taps = run_shape(p).taps_w > 1;
+  const bool by_taps = segment_shape(p).taps_w > 1;
   const bool lines = is_whole(s.w * c, s.stride_w * c, s.pad_left * c) &&
                      (groups_of_c || (s.groups == 1 && !by_taps));
   const bool filter = is_whole(filter_row(p)) && (groups_of_c || !by_taps);
@@ -107,8 +107,8 @@ DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int
 
 ProductShape product_shape(const ConvProblem &p) {
   const ConvShape &s = p.shape;
-  const RunShape runs = run_shape(p);
-  const int64_t taps = int64_t{runs.taps_h} * runs.taps_w * runs.padded();
+  const SegmentShape segments = segment_shape(p);
+  const int64_t taps = int64_t{segments.taps_h} * segments.taps_w * segments.padded();
   const int64_t outputs = int64_t{s.n} * s.p * s.q;
   switch (p.op) {
     case MP_CONV_FPROP:
@@ -119,8 +119,8 @@ ProductShape product_shape(const ConvProblem &p) {
       break;
   }
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  return {int64_t{s.n} * h.pixels * w.pixels, group_c(s), int64_t{h.taps} * w.taps * runs.padded(),
-          int64_t{s.groups} * h.classes * w.classes};
+  return {int64_t{s.n} * h.pixels * w.pixels, group_c(s),
+          int64_t{h.taps} * w.taps * segments.padded(), int64_t{s.groups} * h.phases * w.phases};
 }
 
 GemmProblem operands_of(const ConvProblem &p) {

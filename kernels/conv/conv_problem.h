@@ -79,23 +79,23 @@ inline int32_t group_k(const ConvShape &s) {
 }
 
 /// Contiguous segments in the direction of taps and channels (conv_args.h).
-struct RunShape {
+struct SegmentShape {
   int32_t taps_h, taps_w, elems;
   int32_t padded() const { return align_up(elems, 8); }
 };
 
 /// Returns segments of one tap's channels, or of a row of taps if that needs less padding.
-inline RunShape run_shape(const ConvProblem &p) {
+inline SegmentShape segment_shape(const ConvProblem &p) {
   const ConvShape &s = p.shape;
   if (p.op == MP_CONV_DGRAD) return {s.r, s.s, group_k(s)};
-  const RunShape taps{s.r, s.s, group_c(s)}, rows{s.r, 1, s.s * s.c};
+  const SegmentShape taps{s.r, s.s, group_c(s)}, rows{s.r, 1, s.s * s.c};
   const bool has_rows = s.groups == 1 && s.dilation_w == 1;
   return has_rows && rows.padded() < s.s * taps.padded() ? rows : taps;
 }
 
 /// Returns the distance between rows of taps in the filter, in elements.
 inline int32_t filter_row(const ConvProblem &p) {
-  const RunShape row{1, 1, p.shape.s * group_c(p.shape)};
+  const SegmentShape row{1, 1, p.shape.s * group_c(p.shape)};
   return p.unpadded_c != 0 ? row.padded() : row.elems;
 }
 
@@ -107,7 +107,7 @@ VectorOperands vector_operands(const ConvProblem &);
 
 /// Stride phases of dgrad in one direction: every tap_step-th tap reaches a phase.
 struct DgradDirection {
-  int32_t classes;   ///< stride phases with pixels
+  int32_t phases;    ///< stride phases with pixels
   int32_t pixels;    ///< per phase, at most
   int32_t taps;      ///< per phase, at most
   int32_t tap_step;  ///< distance between taps of a phase
@@ -126,15 +126,15 @@ inline DgradDirection dgrad_w(const ConvShape &s) {
 struct DgradAxis {
   int32_t extent;  ///< pixels of dx
   int32_t stride;
-  int32_t classes;  ///< stride phases with pixels
+  int32_t phases;  ///< stride phases with pixels
   int32_t pad, dilation;
   int32_t taps, tap_step;  ///< taps of the filter; distance between taps of a phase
 };
 
 inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
   const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
-  return height ? DgradAxis{s.h, s.stride_h, d.classes, s.pad_top, s.dilation_h, s.r, d.tap_step}
-                : DgradAxis{s.w, s.stride_w, d.classes, s.pad_left, s.dilation_w, s.s, d.tap_step};
+  return height ? DgradAxis{s.h, s.stride_h, d.phases, s.pad_top, s.dilation_h, s.r, d.tap_step}
+                : DgradAxis{s.w, s.stride_w, d.phases, s.pad_left, s.dilation_w, s.s, d.tap_step};
 }
 
 /// Stride phase of one direction: the pixels residue, residue + stride, residue + 2 stride, ...

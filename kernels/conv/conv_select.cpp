@@ -79,9 +79,9 @@ GemmShape implicit_gemm(const ConvProblem &p) {
 /// Mean k of the stride phases of dgrad, given the longest: every tap belongs to exactly one phase.
 int64_t mean_phase_k(const ConvShape &s, int64_t k) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  const int64_t classes = int64_t{h.classes} * w.classes;
+  const int64_t phases = int64_t{h.phases} * w.phases;
   const int64_t all = k / (int64_t{h.taps} * w.taps) * s.r * s.s;
-  return (all + classes - 1) / classes;
+  return (all + phases - 1) / phases;
 }
 
 /// Product of the kernels of a family, or a GEMM that takes as long.
@@ -400,8 +400,8 @@ std::string conv_slow_path_reason(const ConvProblem &problem, const Device &devi
   };
   if (why_not_depthwise(problem, 1) == nullptr) return "";
   if (const std::string why = why_no_tensor_cores(problem.dtype, device); !why.empty()) return why;
-  const bool runs_are_rows = problem.op != MP_CONV_DGRAD && run_shape(problem).taps_w == 1;
-  if (group_c(problem.shape) % 8 != 0 && !runs_are_rows)
+  const bool segments_are_rows = problem.op != MP_CONV_DGRAD && segment_shape(problem).taps_w == 1;
+  if (group_c(problem.shape) % 8 != 0 && !segments_are_rows)
     return reason("c / groups", group_c(problem.shape));
   if (group_k(problem.shape) % 8 != 0) return reason("k / groups", group_k(problem.shape));
   return "";

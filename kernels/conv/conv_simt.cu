@@ -36,11 +36,11 @@ struct Tensor {
 
 /// Base of sources whose k is a tap and a channel.
 struct AlongTaps {
-  const TapSegments &runs;
+  const TapSegments &segments;
 
   using Cursor = TapPosition;
-  MP_DEVICE Cursor cursor(int64_t k) const { return {runs, k}; }
-  MP_DEVICE void advance(Cursor &at, int count) const { at.advance(runs, count); }
+  MP_DEVICE Cursor cursor(int64_t k) const { return {segments, k}; }
+  MP_DEVICE void advance(Cursor &at, int count) const { at.advance(segments, count); }
 };
 
 /// Base of sources whose k is a pixel.
@@ -57,16 +57,16 @@ struct PatchRows : AlongTaps {
   const Tensor image;
 
   MP_DEVICE PatchRows(const PatchMap &map, const Tensor &tensor)
-      : AlongTaps{map.runs}, patches(map), image(tensor) {}
+      : AlongTaps{map.segments}, patches(map), image(tensor) {}
 
   MP_DEVICE mp_dtype_t dtype() const { return image.dtype; }
   MP_DEVICE int64_t extent() const { return patches.num_rows; }
 
-  using Place = PatchOrigin;
-  MP_DEVICE Place place(int64_t x) const { return patches.origin(x); }
+  using XCoord = PatchOrigin;
+  MP_DEVICE XCoord x_coord(int64_t x) const { return patches.origin(x); }
 
   template <class T>
-  MP_DEVICE void load(float (&values)[kVec], const Place &origin, const Cursor &at, int64_t,
+  MP_DEVICE void load(float (&values)[kVec], const XCoord &origin, const Cursor &at, int64_t,
                       int64_t) const {
     image.load<T>(values, patches.span(origin, at));
   }
@@ -81,13 +81,13 @@ struct PatchColumns : AlongPixels {
   MP_DEVICE PatchColumns(const PatchMap &map, const Tensor &tensor) : patches(map), image(tensor) {}
 
   MP_DEVICE mp_dtype_t dtype() const { return image.dtype; }
-  MP_DEVICE int64_t extent() const { return patches.runs.extent(); }
+  MP_DEVICE int64_t extent() const { return patches.segments.extent(); }
 
-  using Place = PatchTap;
-  MP_DEVICE Place place(int64_t x) const { return patches.tap({patches.runs, x}); }
+  using XCoord = PatchTap;
+  MP_DEVICE XCoord x_coord(int64_t x) const { return patches.tap({patches.segments, x}); }
 
   template <class T>
-  MP_DEVICE void load(float (&values)[kVec], const Place &at, Cursor, int64_t k,
+  MP_DEVICE void load(float (&values)[kVec], const XCoord &at, Cursor, int64_t k,
                       int64_t k_end) const {
     const bool inside = k < k_end && at.valid > 0;
     image.load<T>(values, inside ? patches.span(patches.origin(k), at) : Span8{0, 0, 0});
@@ -101,18 +101,18 @@ struct FilterRows : AlongTaps {
   const Tensor filter;
 
   MP_DEVICE FilterRows(const ConvArgs &conv, const Tensor &tensor)
-      : AlongTaps{conv.patches.runs}, args(conv), filter(tensor) {}
+      : AlongTaps{conv.patches.segments}, args(conv), filter(tensor) {}
 
   MP_DEVICE mp_dtype_t dtype() const { return filter.dtype; }
   MP_DEVICE int64_t extent() const { return args.group_k; }
 
-  using Place = int32_t;  ///< x; negative: out of bounds
-  MP_DEVICE Place place(int64_t x) const { return x < extent() ? static_cast<int32_t>(x) : -1; }
+  using XCoord = int32_t;  ///< x; negative: out of bounds
+  MP_DEVICE XCoord x_coord(int64_t x) const { return x < extent() ? static_cast<int32_t>(x) : -1; }
 
   template <class T>
-  MP_DEVICE void load(float (&values)[kVec], Place row, const Cursor &at, int64_t, int64_t) const {
+  MP_DEVICE void load(float (&values)[kVec], XCoord row, const Cursor &at, int64_t, int64_t) const {
     const int64_t offset = row * args.filter_elems + args.filter.offset(at) + at.elem;
-    filter.load<T>(values, {offset, 0, row >= 0 ? at.valid(runs) : 0});
+    filter.load<T>(values, {offset, 0, row >= 0 ? at.valid(segments) : 0});
   }
 };
 
@@ -134,19 +134,19 @@ struct FilterTaps : AlongTaps {
   const Tensor filter;
 
   MP_DEVICE FilterTaps(const ConvProduct<MP_CONV_DGRAD> &dgrad, int64_t elems, const Tensor &tensor)
-      : AlongTaps{dgrad.patches.runs}, product(dgrad), filter_elems(elems), filter(tensor) {}
+      : AlongTaps{dgrad.patches.segments}, product(dgrad), filter_elems(elems), filter(tensor) {}
 
   MP_DEVICE mp_dtype_t dtype() const { return filter.dtype; }
   MP_DEVICE int64_t extent() const { return product.n(); }
 
-  using Place = Channels;
-  MP_DEVICE Place place(int64_t x) const { return {x, extent()}; }
+  using XCoord = Channels;
+  MP_DEVICE XCoord x_coord(int64_t x) const { return {x, extent()}; }
 
   template <class T>
-  MP_DEVICE void load(float (&values)[kVec], const Place &channels, const Cursor &at, int64_t,
+  MP_DEVICE void load(float (&values)[kVec], const XCoord &channels, const Cursor &at, int64_t,
                       int64_t) const {
     const int64_t offset = at.elem * filter_elems + product.filter.offset(at) + channels.first;
-    filter.load<T>(values, {offset, 0, at.valid(runs) > 0 ? channels.valid : 0});
+    filter.load<T>(values, {offset, 0, at.valid(segments) > 0 ? channels.valid : 0});
   }
 };
 
@@ -162,11 +162,11 @@ struct OutputGradient : AlongPixels {
   MP_DEVICE mp_dtype_t dtype() const { return dy.dtype; }
   MP_DEVICE int64_t extent() const { return channels; }
 
-  using Place = Channels;
-  MP_DEVICE Place place(int64_t x) const { return {x, extent()}; }
+  using XCoord = Channels;
+  MP_DEVICE XCoord x_coord(int64_t x) const { return {x, extent()}; }
 
   template <class T>
-  MP_DEVICE void load(float (&values)[kVec], const Place &at, Cursor, int64_t k,
+  MP_DEVICE void load(float (&values)[kVec], const XCoord &at, Cursor, int64_t k,
                       int64_t k_end) const {
     dy.load<T>(values, {k * ld + at.first, 0, k < k_end ? at.valid : 0});
   }
@@ -230,7 +230,7 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
   loop.multiply(smem, sources.a, sources.b, m0, n0, k0, k_end);
   EpilogueWriter writer(args.out, 0);
   loop.store_tile([&]<int kRun>(int row, int col, float(&x)[kRun]) {
-    const OutputCoord to = product.template place<kRun>(m0 + row, n0 + col);
+    const OutputCoord to = product.template output_coord<kRun>(m0 + row, n0 + col);
     if (to.valid <= 0) return;
     if (args.partial_sums != nullptr)
       store_vector(partial_sum(args.partial_sums, args.out, work.slice, 0, to.row, to.col), x,

@@ -17,16 +17,16 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-MP_DEVICE Im2colCoord im2col_place(const FilterOrigin &place, const TapBlock &tap) {
-  return {tap.channel, place.w, place.h, place.n, tap.w_offset, tap.h_offset};
+MP_DEVICE Im2colCoord im2col_coord(const FilterOrigin &origin, const TapBlock &tap) {
+  return {tap.channel, origin.w, origin.h, origin.n, tap.w_offset, tap.h_offset};
 }
 
 constexpr uint32_t kBothBlocks = 3;
 
 /// Iterator over the channel blocks of all taps.
-class TapWalk {
+class TapIterator {
  public:
-  MP_DEVICE TapWalk(const TapBlocks &taps, int32_t index)
+  MP_DEVICE TapIterator(const TapBlocks &taps, int32_t index)
       : taps_(taps),
         at_(taps.at(index)),
         tap_(taps.first + at_.row * taps.next_row + at_.column * taps.next) {}
@@ -57,15 +57,15 @@ class TapWalk {
 
 /// Iterator over filter origins with a fixed step.  Steps are additions: in the single thread of a
 /// producer, a division takes as long as the products of a stage.
-class PlaceWalk {
+class OriginIterator {
  public:
-  MP_DEVICE PlaceWalk(const FilterOrigins &places, int32_t number, int32_t step)
-      : places_(places), at_(places.at(number)) {
-    const Quotient images = places.of_image.divide(step);
-    const Quotient rows = places.of_row.divide(images.remainder);
-    step_ = {rows.remainder * places.stride_w, rows.quotient * places.stride_h, images.quotient};
-    row_w_ = places.of_row.divisor * places.stride_w;
-    image_h_ = places.of_image.divisor / places.of_row.divisor * places.stride_h;
+  MP_DEVICE OriginIterator(const FilterOrigins &origins, int32_t number, int32_t step)
+      : origins_(origins), at_(origins.at(number)) {
+    const Quotient images = origins.of_image.divide(step);
+    const Quotient rows = origins.of_row.divide(images.remainder);
+    step_ = {rows.remainder * origins.stride_w, rows.quotient * origins.stride_h, images.quotient};
+    row_w_ = origins.of_row.divisor * origins.stride_w;
+    image_h_ = origins.of_image.divisor / origins.of_row.divisor * origins.stride_h;
   }
 
   MP_DEVICE const FilterOrigin &at() const { return at_; }
@@ -74,12 +74,12 @@ class PlaceWalk {
     at_.w += step_.w;
     at_.h += step_.h;
     at_.n += step_.n;
-    if (at_.w - places_.first_w >= row_w_) at_.w -= row_w_, at_.h += places_.stride_h;
-    if (at_.h - places_.first_h >= image_h_) at_.h -= image_h_, at_.n++;
+    if (at_.w - origins_.first_w >= row_w_) at_.w -= row_w_, at_.h += origins_.stride_h;
+    if (at_.h - origins_.first_h >= image_h_) at_.h -= image_h_, at_.n++;
   }
 
  private:
-  const FilterOrigins &places_;
+  const FilterOrigins &origins_;
   FilterOrigin at_, step_;
   int32_t row_w_, image_h_;  ///< extents of the grid of origins, in pixels of the image
 };
@@ -105,7 +105,7 @@ struct FpropOperands {
     MP_DEVICE Source(const Args &args, const WgmmaWorkTile &work)
         : args_(args),
           first_row_(shares_a<Tile>() ? cluster_rank() * Tile::kM / 2 : 0),
-          place_(args.places.at(work.m0 + first_row_)),
+          origin_(args.origins.at(work.m0 + first_row_)),
           n0_(work.n0),
           taps_(args.taps_of(work.batch_item), work.k0) {}
 
@@ -113,9 +113,9 @@ struct FpropOperands {
       const TapBlock &block = taps_.at();
       const SmemAddress rows = a + static_cast<SmemAddress>(first_row_) * 128;
       if (shares_a<Tile>())
-        tma_load_im2col_multicast(rows, args_.a, full, im2col_place(place_, block), kBothBlocks);
+        tma_load_im2col_multicast(rows, args_.a, full, im2col_coord(origin_, block), kBothBlocks);
       else
-        tma_load_im2col(rows, args_.a, full, im2col_place(place_, block));
+        tma_load_im2col(rows, args_.a, full, im2col_coord(origin_, block));
       Layouts::B::load(b, args_.b, full, n0_, block.channel, taps_.tap(), shares_b<Tile>());
       taps_.advance();
     }
@@ -123,9 +123,9 @@ struct FpropOperands {
    private:
     const Args &args_;
     const int first_row_;  ///< first row of A that this thread block loads
-    const FilterOrigin place_;
+    const FilterOrigin origin_;
     const int n0_;
-    TapWalk taps_;
+    TapIterator taps_;
   };
 
  private:
@@ -157,7 +157,7 @@ struct WgradOperands {
           first_(shared_ ? cluster_rank() * kBlocks / 2 : 0),
           m0_(work.m0),
           k_(work.k0),
-          place_(args.places, work.k0, kProducers * Tile::kK) {
+          origin_(args.origins, work.k0, kProducers * Tile::kK) {
       MP_UNROLL
       for (int i = 0; i < kBlocks; i++) {
         const TapBlock block = args.taps.at(work.n0 + (first_ + i) * kTapBlock);
@@ -171,15 +171,15 @@ struct WgradOperands {
       for (int i = 0; i < kBlocks; i++) {
         if (shared_ && i >= kBlocks / 2) break;
         const SmemAddress block = b + static_cast<SmemAddress>(first_ + i) * kTapBlock * 128;
-        const Im2colCoord at{blocks_[i].channel, place_.at().w,       place_.at().h,
-                             place_.at().n,      blocks_[i].w_offset, blocks_[i].h_offset};
+        const Im2colCoord at{blocks_[i].channel, origin_.at().w,      origin_.at().h,
+                             origin_.at().n,     blocks_[i].w_offset, blocks_[i].h_offset};
         if (shared_)
           tma_load_im2col_multicast(block, args_.b, full, at, kBothBlocks);
         else
           tma_load_im2col(block, args_.b, full, at);
       }
       k_ += kProducers * Tile::kK;
-      place_.advance();
+      origin_.advance();
     }
 
    private:
@@ -193,7 +193,7 @@ struct WgradOperands {
     const int first_;  ///< first column block that this thread block loads
     const int m0_;
     int k_;
-    PlaceWalk place_;
+    OriginIterator origin_;
     Block blocks_[kBlocks];  ///< column blocks from first_ on
   };
 };
@@ -207,7 +207,7 @@ class TapColumns {
 
   MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}
 
-  MP_DEVICE ColumnSegment run(int64_t col, int64_t n) const {
+  MP_DEVICE ColumnSegment segment(int64_t col, int64_t n) const {
     const Quotient at = taps_.padded.divide(static_cast<int32_t>(col));
     return {int64_t{at.quotient} * taps_.channels + at.remainder,
             col < n ? taps_.channels - at.remainder : 0};
@@ -256,7 +256,7 @@ class StridePhasePlacement : public DensePlacement {
 
   /// Returns the map of the item's column phase, with all rows of all images.
   MP_DEVICE const TensorMap &map_d(int item) const {
-    return args_.d_columns[args_.classes.divide(item).remainder];
+    return args_.d_columns[args_.phases.divide(item).remainder];
   }
 
   /// Returns whether kLinePixels pixels from `row` on are in one image row, and finds their
@@ -266,7 +266,7 @@ class StridePhasePlacement : public DensePlacement {
     const int32_t h = image_row(item, at);
     column = at.column;
     line = at.image * args_.h.extent + h;
-    return h < args_.h.extent && at.column + kLinePixels <= args_.places.of_row.divisor;
+    return h < args_.h.extent && at.column + kLinePixels <= args_.origins.of_row.divisor;
   }
 
  private:
@@ -274,8 +274,8 @@ class StridePhasePlacement : public DensePlacement {
     int32_t image, row, column;  ///< row and column: in the stride phase
   };
   MP_DEVICE Pixel pixel(int64_t row) const {
-    const Quotient image = args_.places.of_image.divide(static_cast<int32_t>(row));
-    const Quotient line = args_.places.of_row.divide(image.remainder);
+    const Quotient image = args_.origins.of_image.divide(static_cast<int32_t>(row));
+    const Quotient line = args_.origins.of_row.divide(image.remainder);
     return {image.quotient, line.quotient, line.remainder};
   }
   MP_DEVICE int32_t image_row(int item, const Pixel &at) const {

@@ -28,11 +28,11 @@ struct TapBlocks {
   /// Returns the block at `index`, a multiple of 64.  Past the last tap, its channels are out of
   /// bounds and are loaded as zeros.
   MP_DEVICE TapBlock at(int32_t index) const {
-    const Quotient run = padded.divide(index);
-    if (run.quotient >= taps) return {0, 0, padded.divisor, 0, 0};
-    const Quotient place = across.divide(run.quotient);
-    return {place.quotient, place.remainder, run.remainder, first_w + place.remainder * step_w,
-            first_h + place.quotient * step_h};
+    const Quotient block = padded.divide(index);
+    if (block.quotient >= taps) return {0, 0, padded.divisor, 0, 0};
+    const Quotient tap = across.divide(block.quotient);
+    return {tap.quotient, tap.remainder, block.remainder, first_w + tap.remainder * step_w,
+            first_h + tap.quotient * step_h};
   }
 };
 
@@ -56,7 +56,7 @@ struct FilterOrigins {
 
 struct ConvWgmmaArgs : WgmmaArgs {
   TapBlocks taps;
-  FilterOrigins places;
+  FilterOrigins origins;
 
   MP_DEVICE const TapBlocks &taps_of(int32_t) const { return taps; }
 };
@@ -80,14 +80,14 @@ struct StridePhases {
 /// Arguments of a strided dgrad: a batch item is a row phase and a column phase.
 struct DgradWgmmaArgs : ConvWgmmaArgs {
   StridePhases h, w;
-  FastDivisor classes;                    ///< divisor: number of column phases
+  FastDivisor phases;                     ///< divisor: number of column phases
   TensorMap d_columns[kMaxIm2colStride];  ///< dx, one map per column phase
 
   MP_DEVICE const StridePhase &phase_h(int32_t item) const {
-    return h.at[classes.divide(item).quotient];
+    return h.at[phases.divide(item).quotient];
   }
   MP_DEVICE const StridePhase &phase_w(int32_t item) const {
-    return w.at[classes.divide(item).remainder];
+    return w.at[phases.divide(item).remainder];
   }
 
   MP_DEVICE int32_t k_of(int32_t item) const {

@@ -44,7 +44,7 @@ void set_output(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan 
                   wgmma_spec_source(out), &args);
 }
 
-void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
+void set_taps_and_origins(ConvWgmmaArgs &args, const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
   const bool is_dgrad = problem.op == MP_CONV_DGRAD;
   const Im2colSpec image = im2col_spec(problem, kTapBlock);
@@ -62,12 +62,12 @@ void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
   taps.first_h = is_dgrad ? (s.r - 1) * s.dilation_h : 0;
   const int32_t rows = is_dgrad ? dgrad_h(s).pixels : s.p;
   const int32_t cols = is_dgrad ? dgrad_w(s).pixels : s.q;
-  args.places = {fast_divisor(int64_t{rows} * cols),
-                 fast_divisor(cols),
-                 image.lower[0],
-                 image.lower[1],
-                 image.step[0],
-                 image.step[1]};
+  args.origins = {fast_divisor(int64_t{rows} * cols),
+                  fast_divisor(cols),
+                  image.lower[0],
+                  image.lower[1],
+                  image.step[0],
+                  image.step[1]};
 }
 
 // ---- dgrad with a stride
@@ -75,13 +75,13 @@ void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
 /// Returns the phases of one direction.  `lower`: first coordinate of the image's map; `number`:
 /// index step between taps.
 StridePhases stride_phases(const DgradAxis &axis, int32_t lower, int32_t number) {
-  StridePhases all{axis.classes, axis.extent, axis.stride, {}};
-  for (int32_t residue = 0; residue < axis.classes; residue++) {
+  StridePhases all{axis.phases, axis.extent, axis.stride, {}};
+  for (int32_t residue = 0; residue < axis.phases; residue++) {
     const DgradPhase own(axis, residue);
     all.at[residue] = {residue, fast_divisor(max_of(own.taps, 1)), own.taps, own.first_tap * number,
                        own.offset - lower};
   }
-  std::stable_sort(all.at, all.at + axis.classes,
+  std::stable_sort(all.at, all.at + axis.phases,
                    [](const StridePhase &a, const StridePhase &b) { return a.taps > b.taps; });
   return all;
 }
@@ -92,7 +92,7 @@ void set_phases(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
   args.h = stride_phases(dgrad_axis(s, true), image.lower[1], s.s);
   args.w = stride_phases(dgrad_axis(s, false), image.lower[0], 1);
-  args.classes = fast_divisor(args.w.count);
+  args.phases = fast_divisor(args.w.count);
   args.common_k_tiles = 0;
   args.taps.next = w.tap_step;
   args.taps.next_row = h.tap_step * s.s;
@@ -118,7 +118,7 @@ void set_product(const ConvPlan &plan, const ConvProblem &problem, const Device 
       make_gemm_args(im2col_gemm(problem), *plan.gemm.kernel, plan.gemm.split_k, device);
   static_cast<WgmmaArgs &>(args) = make_wgmma_args(plan.gemm, gemm);
   set_operands(args, problem, plan.gemm);
-  set_walks(args, problem);
+  set_taps_and_origins(args, problem);
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ namespace {
 // Each thread copies one column of 16-byte vectors and a few rows.  Addresses that do not depend on
 // k are computed once per tile; the others advance by additions.
 
-/// Copies a span.  `vectorised` requires that it is 16-byte aligned, and empty or with first = 0.
+/// Copies a span.  `vectorized` requires that it is 16-byte aligned, and empty or with first = 0.
 template <class T>
-MP_DEVICE void copy_span(T *smem, const T *base, const Span8 &span, bool vectorised) {
+MP_DEVICE void copy_span(T *smem, const T *base, const Span8 &span, bool vectorized) {
   const T *const source = base + span.offset;
-  if (vectorised)
+  if (vectorized)
     copy_async_16(smem, source, span.is_empty() ? 0 : span.end * int{sizeof(T)});
   else
     copy_elements(smem, source, span.first, span.end);
@@ -36,14 +36,14 @@ class PatchRowsLoader {
   static constexpr bool kByK = true;
   static constexpr int kPitch = Chunks::kPitch;
 
-  MP_DEVICE PatchRowsLoader(const PatchMap &patches, const T *image, bool vectorised, int64_t row0,
+  MP_DEVICE PatchRowsLoader(const PatchMap &patches, const T *image, bool vectorized, int64_t row0,
                             int64_t k0)
       : patches_(patches),
         image_(image),
         row_(row0 + Chunks::row()),
-        at_(patches.runs, k0 + Chunks::col()),
-        place_(Chunks::place()),
-        vectorised_(vectorised) {
+        at_(patches.segments, k0 + Chunks::col()),
+        smem_offset_(Chunks::smem_offset()),
+        vectorized_(vectorized) {
     MP_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++) {
       const PatchOrigin origin = patches.origin(row_ + i * Chunks::kRowStep);
@@ -52,13 +52,13 @@ class PatchRowsLoader {
   }
 
   MP_DEVICE void load_next(T *smem) {
-    T *const target = smem + place_;
+    T *const target = smem + smem_offset_;
     const PatchTap tap = patches_.tap(at_);
-    if (vectorised_ && tap.valid == kVec)
+    if (vectorized_ && tap.valid == kVec)
       copy_whole_chunks(target, tap);
     else
       copy_spans(target, tap);
-    at_.advance(patches_.runs, Tile::kK);
+    at_.advance(patches_.segments, Tile::kK);
   }
 
  private:
@@ -82,7 +82,7 @@ class PatchRowsLoader {
     MP_NO_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++) {
       const Span8 span = patches_.span(patches_.origin(row_ + i * Chunks::kRowStep), tap);
-      copy_span(target, image_, span, vectorised_);
+      copy_span(target, image_, span, vectorized_);
       target += Chunks::kRowStep * kPitch;
     }
   }
@@ -92,8 +92,8 @@ class PatchRowsLoader {
   const int64_t row_;
   Row rows_[Chunks::kIterations];
   TapPosition at_;
-  const int place_;
-  const bool vectorised_;
+  const int smem_offset_;
+  const bool vectorized_;
 };
 
 /// Loads the filter with k along the taps: B of fprop.
@@ -110,20 +110,20 @@ class FilterRowsLoader {
       : args_(args),
         filter_(filter + Chunks::row() * args.filter_elems),
         rows_left_(static_cast<int>(min_of<int64_t>(rows, Tile::kN)) - Chunks::row()),
-        at_(args.patches.runs, k0 + Chunks::col()),
-        place_(Chunks::place()),
-        vectorised_(args.other_is_aligned) {}
+        at_(args.patches.segments, k0 + Chunks::col()),
+        smem_offset_(Chunks::smem_offset()),
+        vectorized_(args.other_is_aligned) {}
 
   MP_DEVICE void load_next(T *smem) {
-    const TapSegments &runs = args_.patches.runs;
-    T *const target = smem + place_;
+    const TapSegments &segments = args_.patches.segments;
+    T *const target = smem + smem_offset_;
     const T *const source = filter_ + (args_.filter.offset(at_) + at_.elem);
-    const int valid = at_.valid(runs);
-    if (vectorised_ && valid == kVec)
+    const int valid = at_.valid(segments);
+    if (vectorized_ && valid == kVec)
       copy_whole_chunks(target, source);
     else
       copy_spans(target, source, valid);
-    at_.advance(runs, Tile::kK);
+    at_.advance(segments, Tile::kK);
   }
 
  private:
@@ -140,7 +140,7 @@ class FilterRowsLoader {
     MP_NO_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++) {
       const Span8 span{0, 0, i * Chunks::kRowStep < rows_left_ ? valid : 0};
-      copy_span(target, source, span, vectorised_);
+      copy_span(target, source, span, vectorized_);
       target += Chunks::kRowStep * kPitch;
       source += Chunks::kRowStep * args_.filter_elems;
     }
@@ -150,8 +150,8 @@ class FilterRowsLoader {
   const T *const filter_;
   const int rows_left_;
   TapPosition at_;
-  const int place_;
-  const bool vectorised_;
+  const int smem_offset_;
+  const bool vectorized_;
 };
 
 /// Loads the filter with one k per row and input channels along the rows: B of dgrad.
@@ -172,19 +172,19 @@ class FilterTapsLoader {
         filter_elems_(filter_elems),
         filter_(filter + Chunks::col()),
         valid_(static_cast<int>(min_of<int64_t>(cols - Chunks::col(), kVec))),
-        at_(product.patches.runs, k0 + Chunks::row()),
-        place_(Chunks::place()),
-        vectorised_(is_aligned_16(filter) && product.n() % kVec == 0) {}
+        at_(product.patches.segments, k0 + Chunks::row()),
+        smem_offset_(Chunks::smem_offset()),
+        vectorized_(is_aligned_16(filter) && product.n() % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
-    const TapSegments &runs = product_.patches.runs;
-    T *target = smem + place_;
+    const TapSegments &segments = product_.patches.segments;
+    T *target = smem + smem_offset_;
     const auto copy_next = [&](auto copy) {
-      copy(filter_ + product_.filter.offset(at_, at_.elem, filter_elems_), at_.valid(runs) > 0);
+      copy(filter_ + product_.filter.offset(at_, at_.elem, filter_elems_), at_.valid(segments) > 0);
       target += Chunks::kRowStep * kPitch;
-      at_.advance(runs, Chunks::kRowStep);
+      at_.advance(segments, Chunks::kRowStep);
     };
-    if (vectorised_) {
+    if (vectorized_) {
       MP_UNROLL
       for (int i = 0; i < Chunks::kIterations; i++)
         copy_next([&](const T *source, bool is_inside) {
@@ -205,8 +205,8 @@ class FilterTapsLoader {
   const T *const filter_;
   const int valid_;
   TapPosition at_;
-  const int place_;
-  const bool vectorised_;
+  const int smem_offset_;
+  const bool vectorized_;
 };
 
 /// Loads patches with one k, a pixel, per row: B of wgrad.
@@ -219,19 +219,19 @@ class PatchColumnsLoader {
   static constexpr int kPitch = Chunks::kPitch;
 
   /// Loads rows [k0, k_end) and zeros after them.  `k_end` <= patches.num_rows.
-  MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, bool vectorised,
+  MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, bool vectorized,
                                int64_t col0, int64_t k0, int64_t k_end)
       : patches_(patches),
         image_(image),
-        tap_(patches.tap({patches.runs, col0 + Chunks::col()})),
+        tap_(patches.tap({patches.segments, col0 + Chunks::col()})),
         row_(static_cast<int32_t>(k0) + Chunks::row()),
         k_end_(static_cast<int32_t>(k_end)),
-        place_(Chunks::place()),
-        vectorised_(vectorised) {}
+        smem_offset_(Chunks::smem_offset()),
+        vectorized_(vectorized) {}
 
   MP_DEVICE void load_next(T *smem) {
-    T *const target = smem + place_;
-    if (vectorised_ && tap_.valid == kVec)
+    T *const target = smem + smem_offset_;
+    if (vectorized_ && tap_.valid == kVec)
       copy_whole_chunks(target);
     else
       copy_spans(target);
@@ -258,7 +258,7 @@ class PatchColumnsLoader {
       const int32_t row = row_ + i * Chunks::kRowStep;
       Span8 span = patches_.span(patches_.origin(row), tap_);
       if (row >= k_end_) span.end = 0;
-      copy_span(target, image_, span, vectorised_);
+      copy_span(target, image_, span, vectorized_);
       target += Chunks::kRowStep * kPitch;
     }
   }
@@ -268,8 +268,8 @@ class PatchColumnsLoader {
   const PatchTap tap_;
   int32_t row_;
   const int32_t k_end_;
-  const int place_;
-  const bool vectorised_;
+  const int smem_offset_;
+  const bool vectorized_;
 };
 
 // ---------------------------------------------------------------------------- kernel
@@ -358,11 +358,11 @@ class ConvWmma {
     });
     EpilogueWriter writer(args_.out, 0);
     const bool is_split = args_.partial_sums != nullptr, is_fp32 = args_.out.dtype == MP_FP32;
-    // Eight columns may span several taps of dfilter (FilterRuns).
+    // Eight columns may span several taps of dfilter (FilterSegments).
     const bool is_in_fours = op == MP_CONV_WGRAD && args_.written.padded.divisor % kVec != 0;
     const bool by_four = is_split || is_fp32 || is_in_fours;
     loop.store_tile(smem, by_four, [&]<int kRun>(int row, int col, float(&x)[kRun]) {
-      const OutputCoord to = product_.template place<kRun>(m0_ + row, n0_ + col);
+      const OutputCoord to = product_.template output_coord<kRun>(m0_ + row, n0_ + col);
       if (to.valid <= 0) return;
       if (kRun == kQuad && is_split)
         store_vector(partial_sum(args_.partial_sums, args_.out, work_.slice, 0, to.row, to.col), x,

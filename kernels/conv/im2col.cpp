@@ -8,11 +8,11 @@ namespace {
 
 /// Filter origins and reach in one direction, height or width.
 struct Direction {
-  int32_t extent;                 ///< pixels of the image
-  int32_t places, first, stride;  ///< filter origins: number, first, step
-  int32_t reach;                  ///< distance between the first and last tap
+  int32_t extent;                  ///< pixels of the image
+  int32_t origins, first, stride;  ///< filter origins: number, first, step
+  int32_t reach;                   ///< distance between the first and last tap
 
-  int32_t upper() const { return first + (places - 1) * stride - (extent - 1); }
+  int32_t upper() const { return first + (origins - 1) * stride - (extent - 1); }
 };
 
 /// Returns the direction of dgrad.  dx[stride i + residue] reads dy[i + offset] with the first tap
@@ -22,7 +22,7 @@ Direction dgrad_reach(const ConvShape &s, bool height) {
   const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
   const DgradAxis axis = dgrad_axis(s, height);
   int32_t first = INT32_MAX, last = INT32_MIN;
-  for (int32_t residue = 0; residue < d.classes; residue++) {
+  for (int32_t residue = 0; residue < d.phases; residue++) {
     const DgradPhase own(axis, residue);
     if (own.taps == 0) continue;
     first = std::min(first, own.offset - (own.taps - 1) * d.dy_step);
@@ -68,7 +68,7 @@ GemmProblem im2col_gemm(const ConvProblem &p) {
   if (is_wgrad) gemm.out.n = taps;
   if (is_dgrad) {
     gemm.out.m = int64_t{s.n} * h.pixels * w.pixels;
-    gemm.out.batch_count = int64_t{h.classes} * w.classes;
+    gemm.out.batch_count = int64_t{h.phases} * w.phases;
   }
   gemm.a = gemm.b = {nullptr, nullptr, kTapBlock, 0};
   return gemm;
@@ -144,7 +144,7 @@ StorePath strided_dgrad_store(const ConvProblem &p) {
   } else if (source != EpilogueSource::none) {
     return StorePath::staged;
   }
-  for (int32_t residue = 0; residue < dgrad_w(p.shape).classes; residue++)
+  for (int32_t residue = 0; residue < dgrad_w(p.shape).phases; residue++)
     if (why_no_tensor_layout(phase_spec(p.out, p.shape, residue)) != nullptr)
       return StorePath::staged;
   return StorePath::tma;

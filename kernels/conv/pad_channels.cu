@@ -17,13 +17,14 @@ struct PadChannelsArgs {
   int32_t pixels, channels;  ///< per source row; per source pixel
   int32_t before;            ///< pixels of zeros at the start of a row
   FastDivisor to_channels;
-  int32_t runs;  ///< vectors of kVec elements per destination row
+  int32_t vectors;  ///< vectors of kVec elements per destination row
 };
 
-/// Returns vector `run` of the copy of the source row `line`.
-MP_DEVICE Pack<half, kVec> padded_run(const PadChannelsArgs &args, const half *line, int32_t run) {
-  const Quotient place = args.to_channels.divide(run * kVec);
-  int32_t pixel = place.quotient - args.before, channel = place.remainder;
+/// Returns vector `vector` of the copy of the source row `line`.
+MP_DEVICE Pack<half, kVec> padded_vector(const PadChannelsArgs &args, const half *line,
+                                         int32_t vector) {
+  const Quotient at = args.to_channels.divide(vector * kVec);
+  int32_t pixel = at.quotient - args.before, channel = at.remainder;
   Pack<half, kVec> elems;
   MP_UNROLL
   for (int i = 0; i < kVec; i++) {
@@ -43,9 +44,9 @@ pad_channels(MP_PARAM(PadChannelsArgs) args) {
   for (int64_t line = block_index() * kWarps + warp_index(); line < args.lines;
        line += grid_size() * kWarps) {
     const half *const from = args.from + line * args.pixels * args.channels;
-    half *const to = args.to + line * args.runs * kVec;
-    for (int32_t run = lane_index(); run < args.runs; run += kWarpSize)
-      store_pack(to + run * kVec, padded_run(args, from, run));
+    half *const to = args.to + line * args.vectors * kVec;
+    for (int32_t vector = lane_index(); vector < args.vectors; vector += kWarpSize)
+      store_pack(to + vector * kVec, padded_vector(args, from, vector));
   }
 }
 
@@ -59,6 +60,7 @@ void launch_pad(const Device &device, const PadChannelsArgs &args, mp_stream_t s
 
 ConvProblem launch_padded_image(const Device &device, const ConvProblem &p, const PaddedImage &copy,
                                 void *workspace, mp_stream_t stream) {
+  if (copy.bytes() == 0) return p;
   std::byte *const copies = static_cast<std::byte *>(workspace);
   ConvProblem padded = with_padded_image(p, copy);
   padded.image = copies;
@@ -72,7 +74,7 @@ ConvProblem launch_padded_image(const Device &device, const ConvProblem &p, cons
   args.lines = int64_t{s.n} * s.h;
   args.pixels = s.w;
   args.before = s.pad_left;
-  args.runs = copy.width * copy.channels / kVec;
+  args.vectors = copy.width * copy.channels / kVec;
   launch_pad(device, args, stream);
   if (copy.filter_bytes == 0) return padded;
   args.from = static_cast<const half *>(p.other);
@@ -80,7 +82,7 @@ ConvProblem launch_padded_image(const Device &device, const ConvProblem &p, cons
   args.lines = int64_t{s.k} * s.r;
   args.pixels = s.s;
   args.before = 0;
-  args.runs = filter_row(padded) / kVec;
+  args.vectors = filter_row(padded) / kVec;
   launch_pad(device, args, stream);
   return padded;
 }

@@ -16,7 +16,7 @@ template <class Tile, class SourceA, class SourceB>
 class SkinnyNLoop {
   static constexpr int kRows = 4;         ///< rows per thread
   static constexpr int kStageElems = 64;  ///< k per stage
-  static constexpr int kRunsPerRow = Tile::kN / kVec;
+  static constexpr int kVectorsPerRow = Tile::kN / kVec;
   static_assert(SourceA::by_k);
 
  public:
@@ -46,19 +46,13 @@ class SkinnyNLoop {
   /// See SimtLoop::store_tile.
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
-    MP_NO_UNROLL
-    for (int i = 0; i < kRuns; i++) {
-      store(row(i / kRunsPerRow), i % kRunsPerRow * kVec, acc_[0]);
-      MP_UNROLL
-      for (int r = 0; r + 1 < kRuns; r++) {
-        MP_UNROLL
-        for (int j = 0; j < kVec; j++) acc_[r][j] = acc_[r + 1][j];
-      }
-    }
+    store_rows<kVectors>(acc_, [&](int i, float(&sums)[kVec]) {
+      store(row(i / kVectorsPerRow), i % kVectorsPerRow * kVec, sums);
+    });
   }
 
  private:
-  static constexpr int kRuns = kRows * kRunsPerRow;
+  static constexpr int kVectors = kRows * kVectorsPerRow;
 
   /// Returns row i of this thread; adjacent lanes have adjacent rows.
   static MP_DEVICE int row(int i) { return i * kThreads + thread_index(); }
@@ -69,14 +63,14 @@ class SkinnyNLoop {
     MP_DEVICE Rows(const SourceA &source, int64_t m0, int64_t k0)
         : source_(source), cursor_(source.cursor(k0)) {
       MP_UNROLL
-      for (int i = 0; i < kRows; i++) places_[i] = source.place(m0 + row(i));
+      for (int i = 0; i < kRows; i++) x_coords_[i] = source.x_coord(m0 + row(i));
     }
 
     MP_DEVICE void fetch(float (&values)[kRows][kVec], int64_t k, int64_t k_end) {
       with_type(source_.dtype(), [&](auto type) {
         MP_UNROLL
         for (int i = 0; i < kRows; i++)
-          source_.template load<typename decltype(type)::type>(values[i], places_[i], cursor_, k,
+          source_.template load<typename decltype(type)::type>(values[i], x_coords_[i], cursor_, k,
                                                                k_end);
       });
       source_.advance(cursor_, kVec);
@@ -84,7 +78,7 @@ class SkinnyNLoop {
 
    private:
     const SourceA &source_;
-    typename SourceA::Place places_[kRows];
+    typename SourceA::XCoord x_coords_[kRows];
     typename SourceA::Cursor cursor_;
   };
 
@@ -96,13 +90,13 @@ class SkinnyNLoop {
       float rows[kRows][kVec];
       a.fetch(rows, k, k_end);
       MP_UNROLL
-      for (int run = 0; run < kRunsPerRow; run++)
-        if (run * kVec < columns) multiply_run(rows, b + run * kVec, run);
+      for (int vector = 0; vector < kVectorsPerRow; vector++)
+        if (vector * kVec < columns) multiply_vector(rows, b + vector * kVec, vector);
     }
   }
 
-  /// Multiplies kVec columns from run * kVec on, of all rows; `b` points to their elements.
-  MP_DEVICE void multiply_run(const float (&rows)[kRows][kVec], const float *b, int run) {
+  /// Multiplies kVec columns from vector * kVec on, of all rows; `b` points to their elements.
+  MP_DEVICE void multiply_vector(const float (&rows)[kRows][kVec], const float *b, int vector) {
     MP_UNROLL
     for (int k = 0; k < kVec; k++) {
       float across[kVec];
@@ -110,11 +104,11 @@ class SkinnyNLoop {
       for (int j = 0; j < kVec; j++) across[j] = b[k * Tile::kN + j];
       MP_UNROLL
       for (int i = 0; i < kRows; i++)
-        multiply_add8(acc_[i * kRunsPerRow + run], rows[i][k], across);
+        multiply_add8(acc_[i * kVectorsPerRow + vector], rows[i][k], across);
     }
   }
 
-  float acc_[kRuns][kVec] = {};
+  float acc_[kVectors][kVec] = {};
 };
 
 /// Main loop on the CUDA cores for skinny M, few rows and many columns: each thread computes all
@@ -144,7 +138,7 @@ class SkinnyMLoop {
   MP_DEVICE void multiply(float *smem, const SourceA &source_a, const SourceB &source_b, int64_t m0,
                           int64_t n0, int64_t k0, int64_t k_end) {
     TileA a(source_a, m0, k0);
-    const Columns b{source_b, source_b.place(n0 + col())};
+    const Columns b{source_b, source_b.x_coord(n0 + col())};
     const int64_t rows = n0 + col() < source_b.extent() ? source_a.extent() - m0 : 0;
     for (int64_t k = k0; k < k_end; k += kStageElems) {
       a.fetch(k_end);
@@ -159,15 +153,8 @@ class SkinnyMLoop {
   /// See SimtLoop::store_tile.
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
-    MP_NO_UNROLL
-    for (int i = 0; i < kStoredRows; i++) {
-      store(half() * kStoredRows + i, col(), acc_[0]);
-      MP_UNROLL
-      for (int r = 0; r + 1 < kStoredRows; r++) {
-        MP_UNROLL
-        for (int j = 0; j < kVec; j++) acc_[r][j] = acc_[r + 1][j];
-      }
-    }
+    store_rows<kStoredRows>(
+        acc_, [&](int i, float(&sums)[kVec]) { store(half() * kStoredRows + i, col(), sums); });
   }
 
  private:
@@ -177,14 +164,14 @@ class SkinnyMLoop {
   /// Columns of B of this thread.
   struct Columns {
     const SourceB &source;
-    const typename SourceB::Place place;
+    const typename SourceB::XCoord x_coord;
 
-    MP_DEVICE void load(float (&runs)[kBatch][kVec], int64_t k, int64_t k_end) const {
+    MP_DEVICE void load(float (&vectors)[kBatch][kVec], int64_t k, int64_t k_end) const {
       with_type(source.dtype(), [&](auto type) {
         MP_UNROLL
         for (int i = 0; i < kBatch; i++)
-          source.template load<typename decltype(type)::type>(runs[i], place, NoCursor{}, k + i,
-                                                              k_end);
+          source.template load<typename decltype(type)::type>(vectors[i], x_coord, NoCursor{},
+                                                              k + i, k_end);
       });
     }
   };
@@ -196,20 +183,20 @@ class SkinnyMLoop {
     a += half() * kElems * Tile::kM;
     MP_NO_UNROLL
     for (int i = 0; i < kElems && k + i < k_end; i += kBatch, a += kBatch * Tile::kM) {
-      float runs[kBatch][kVec];
-      b.load(runs, k + i, k_end);
+      float vectors[kBatch][kVec];
+      b.load(vectors, k + i, k_end);
       MP_UNROLL
       for (int row = 0; row < Tile::kM; row += kVec)
-        if (row < rows) multiply_rows(a + row, runs, row);
+        if (row < rows) multiply_rows(a + row, vectors, row);
     }
   }
 
   /// Multiplies kVec rows from `row` on; `a` points to their elements.
-  MP_DEVICE void multiply_rows(const float *a, const float (&runs)[kBatch][kVec], int row) {
+  MP_DEVICE void multiply_rows(const float *a, const float (&vectors)[kBatch][kVec], int row) {
     MP_UNROLL
     for (int k = 0; k < kBatch; k++) {
       MP_UNROLL
-      for (int i = 0; i < kVec; i++) multiply_add8(acc_[row + i], a[k * Tile::kM + i], runs[k]);
+      for (int i = 0; i < kVec; i++) multiply_add8(acc_[row + i], a[k * Tile::kM + i], vectors[k]);
     }
   }
 

@@ -18,14 +18,20 @@ GemmProblem with_addresses(GemmProblem problem) {
 
 }  // namespace
 
+TileScheduler make_scheduler(int64_t m, int64_t n, int64_t count, int32_t split_k,
+                             const GemmKernel &kernel, const Device &device) {
+  return {static_cast<uint32_t>(ceil_div<int64_t>(m, kernel.tile_m)),
+          static_cast<uint32_t>(ceil_div<int64_t>(n, kernel.tile_n)), static_cast<uint32_t>(count),
+          static_cast<uint32_t>(split_k),
+          raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+}
+
 GemmArgs make_gemm_args(const GemmProblem &problem, const GemmKernel &kernel, int32_t split_k,
                         const Device &device) {
   GemmArgs args{};
   args.problem = with_addresses(problem);
-  args.scheduler = {static_cast<uint32_t>(ceil_div<int64_t>(problem.out.m, kernel.tile_m)),
-                    static_cast<uint32_t>(ceil_div<int64_t>(problem.out.n, kernel.tile_n)),
-                    static_cast<uint32_t>(problem.out.batch_count), static_cast<uint32_t>(split_k),
-                    raster_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+  args.scheduler = make_scheduler(problem.out.m, problem.out.n, problem.out.batch_count, split_k,
+                                  kernel, device);
   args.slice_k = k_per_slice(kernel, problem.k, split_k);
   return args;
 }
@@ -62,11 +68,8 @@ void multiply(const Device &device, const GemmProblem &problem, const GemmPlan &
 void gemm(const Device &device, const GemmProblem &problem, const GemmPlan &plan,
           const Workspace &workspace, mp_stream_t stream) {
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
-  if (plan.copies.bytes() > 0)
-    multiply(device, launch_aligned_copies(device, problem, plan.copies, space, stream), plan,
-             space, stream);
-  else
-    multiply(device, problem, plan, space, stream);
+  multiply(device, launch_aligned_copies(device, problem, plan.copies, space, stream), plan, space,
+           stream);
   if (plan.dbias) launch_column_sum(device, problem.out, *plan.dbias, space, stream);
 }
 

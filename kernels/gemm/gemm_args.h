@@ -22,11 +22,14 @@ struct GemmArgs {
   mp_ragged_t ragged;       ///< the dimension that they are ends in
 };
 
+/// Numbers the tiles of `count` products of m x n.
+TileScheduler make_scheduler(int64_t m, int64_t n, int64_t count, int32_t split_k,
+                             const GemmKernel &, const Device &);
 /// Arguments without the partial sums of a split.
 GemmArgs make_gemm_args(const GemmProblem &, const GemmKernel &, int32_t split_k, const Device &);
 
-/// Enqueues the copies, at the beginning of the workspace: A's, then B's; returns the problem that
-/// reads them.
+/// Enqueues the copies of a plan, if it has any, at the beginning of the workspace: A's, then B's.
+/// Returns the problem that reads them.
 GemmProblem launch_aligned_copies(const Device &, const GemmProblem &, const AlignedCopies &,
                                   void *workspace, mp_stream_t);
 

@@ -20,8 +20,8 @@ struct MatrixSource {
   MP_DEVICE mp_dtype_t dtype() const { return dtype_ab; }
   MP_DEVICE int64_t extent() const { return mn; }
 
-  using Place = int64_t;
-  MP_DEVICE Place place(int64_t x) const { return x; }
+  using XCoord = int64_t;
+  MP_DEVICE XCoord x_coord(int64_t x) const { return x; }
 
   using Cursor = NoCursor;
   MP_DEVICE Cursor cursor(int64_t) const { return {}; }

@@ -156,7 +156,7 @@ class GemvVectors {
       outer_source_ = outer_.k * ld;
     }
     k_source_ = args.vectors_by_k ? 1 : ld;
-    smem_ += place(first_.vector - group * Traits::kVectors, first_.k);
+    smem_ += stage_index(first_.vector - group * Traits::kVectors, first_.k);
   }
 
   MP_DEVICE void fetch(int64_t k0) {
@@ -180,16 +180,16 @@ class GemvVectors {
     for (int o = 0; o < Traits::kVectors; o++) {
       MP_UNROLL
       for (int i = 0; i < Traits::kPerVector; i++)
-        smem_[o * place(outer_.vector, outer_.k) + i * place(0, inner_.k)] =
+        smem_[o * stage_index(outer_.vector, outer_.k) + i * stage_index(0, inner_.k)] =
             to_float(values_[o][i]);
     }
   }
 
  private:
-  struct Place {
+  struct StageCoord {
     int vector, k;
   };
-  static MP_DEVICE int place(int vector, int k) {
+  static MP_DEVICE int stage_index(int vector, int k) {
     return k / Traits::kK * Traits::kStepPitch + k % Traits::kK * Traits::kVectors + vector;
   }
 
@@ -197,7 +197,7 @@ class GemvVectors {
   float *smem_;
   const T *source_;
   int64_t k_source_, inner_source_, outer_source_;
-  Place first_, inner_, outer_;
+  StageCoord first_, inner_, outer_;
   T values_[Traits::kVectors][Traits::kPerVector];
 };
 
@@ -220,7 +220,7 @@ class Gemv {
     const int64_t ld = args.matrix.ld;
     const T *const base =
         static_cast<const T *>(item_address(args.matrix, args.problem.dtype_ab, item_));
-    vectorised_ = is_aligned_16(base) && ld % Traits::kK == 0;
+    vectorized_ = is_aligned_16(base) && ld % Traits::kK == 0;
     valid_x_ =
         static_cast<int>(min_of<int64_t>(max_of<int64_t>(args.extent - first_x, 0), int64_t{kVec}));
     source_ = valid_x_ == 0 ? base : base + (Traits::kByK ? first_x * ld : first_x);
@@ -260,7 +260,7 @@ class Gemv {
     const T *const first = source_ + (Traits::kByK ? k : k * ld);
     const bool whole = left == Traits::kK && (Traits::kByK || valid_x_ == kVec);
     // An x beyond the matrix repeats the last row: its sums are not stored.
-    if (vectorised_ && whole)
+    if (vectorized_ && whole)
       next_.load(first, ld, Traits::kByK ? valid_x_ - 1 : Traits::kK - 1);
     else if (Traits::kByK)
       next_.load_elements(first, ld, valid_x_, left);
@@ -397,7 +397,7 @@ class Gemv {
   float *const smem_;
   GemvVectors<T, Traits> vectors_;
   int way_, x_, valid_x_;
-  bool vectorised_;
+  bool vectorized_;
   const T *source_;
   Step next_{};
   float sum_[Traits::kVectors][kVec];

@@ -9,11 +9,11 @@
 //     bool by_k;                       true if k is the contiguous dimension
 //     mp_dtype_t dtype();              type of the elements in memory
 //     int64_t extent();                extent of x
-//     Place place(x);                  state that depends only on x; computed once per tile
+//     XCoord x_coord(x);               state that depends only on x; computed once per tile
 //     Cursor cursor(k);                state that depends only on k and is expensive to
 //                                      compute; NoCursor if there is none
 //     void advance(cursor, count);     moves the cursor to k + count
-//     void load<T>(values, place, cursor, k, k_end);
+//     void load<T>(values, x_coord, cursor, k, k_end);
 //                                      loads kVec elements from (x, k) on along the contiguous
 //                                      dimension, zeros outside; T is the type of dtype()
 #pragma once
@@ -33,7 +33,7 @@ class OperandTile {
 
   MP_DEVICE OperandTile(const Source &source, int64_t x0, int64_t k0) : source_(source), k_(k0) {
     MP_UNROLL
-    for (int i = 0; i < kPlaces; i++) places_[i] = source.place(x0 + x_of(i));
+    for (int i = 0; i < kXCoords; i++) x_coords_[i] = source.x_coord(x0 + x_of(i));
     MP_UNROLL
     for (int i = 0; i < kRuns; i++)
       if (has_own_cursor(i)) cursors_[cursor_of(i)] = source.cursor(k0 + k_of(i));
@@ -46,7 +46,7 @@ class OperandTile {
       MP_UNROLL
       for (int i = 0; i < kRuns; i++)
         source_.template load<typename decltype(type)::type>(
-            values_[i], places_[i % kPlaces], cursors_[cursor_of(i)], k_ + k_of(i), k_end);
+            values_[i], x_coords_[i % kXCoords], cursors_[cursor_of(i)], k_ + k_of(i), k_end);
     });
     MP_UNROLL
     for (int i = 0; i < kRuns; i++)
@@ -59,7 +59,7 @@ class OperandTile {
     const int step = source_.by_k ? kExtent : 1;
     MP_UNROLL
     for (int i = 0; i < kRuns; i++) {
-      float *const run = smem + k_of(i) * kExtent + x_of(i % kPlaces);
+      float *const run = smem + k_of(i) * kExtent + x_of(i % kXCoords);
       if (kHasBanks && !source_.by_k) {
         store_smem_run(run, values_[i]);
       } else {
@@ -79,15 +79,15 @@ class OperandTile {
   static_assert(kAllRuns % kThreads == 0 || kAllRuns < kThreads);
   static_assert(kThreads % kRunsPerRow == 0);
   static_assert(kThreads % kExtent == 0 || kExtent % kThreads == 0);
-  /// Number of distinct x of a thread's vectors.  If k is contiguous, vector i has place i %
-  /// kPlaces and the k of the vectors at the other places.  Otherwise all places are equal.
-  static constexpr int kPlaces = max_of(kExtent / kThreads, 1);
+  /// Number of distinct x of a thread's vectors.  If k is contiguous, vector i has x number i %
+  /// kXCoords and the k of the vectors at the other x.  Otherwise all x are equal.
+  static constexpr int kXCoords = max_of(kExtent / kThreads, 1);
 
   /// Returns whether the thread has no vector: a skinny tile has fewer vectors than threads.
   static MP_DEVICE bool is_idle() { return kAllRuns < kThreads && thread_index() >= kAllRuns; }
 
-  MP_DEVICE int x_of(int place) const {
-    return source_.by_k ? (place * kThreads + thread_index()) % kExtent
+  MP_DEVICE int x_of(int i) const {
+    return source_.by_k ? (i * kThreads + thread_index()) % kExtent
                         : thread_index() % kRunsPerRow * kVec;
   }
   MP_DEVICE int k_of(int i) const {
@@ -95,15 +95,30 @@ class OperandTile {
     const int of_thread = kThreads > kExtent ? thread_index() / kExtent : 0;
     return (i * kThreads / kExtent + of_thread) * kVec;
   }
-  MP_DEVICE int cursor_of(int i) const { return source_.by_k ? i / kPlaces : i; }
-  MP_DEVICE bool has_own_cursor(int i) const { return !source_.by_k || i % kPlaces == 0; }
+  MP_DEVICE int cursor_of(int i) const { return source_.by_k ? i / kXCoords : i; }
+  MP_DEVICE bool has_own_cursor(int i) const { return !source_.by_k || i % kXCoords == 0; }
 
   const Source &source_;
   int64_t k_;
-  typename Source::Place places_[kPlaces];
+  typename Source::XCoord x_coords_[kXCoords];
   typename Source::Cursor cursors_[kRuns];
   float values_[kRuns][kVec] = {};  // zeros: GCC does not detect that idle threads store none
 };
+
+/// Calls store(i, acc[0]) for the first kStored rows of sums, in order.  Not unrolled, so that a long
+/// epilogue is compiled once; rows move up because registers cannot be indexed at run time.
+template <int kStored, int kSums, class Store>
+MP_DEVICE void store_rows(float (&acc)[kSums][kVec], const Store &store) {
+  MP_NO_UNROLL
+  for (int i = 0; i < kStored; i++) {
+    store(i, acc[0]);
+    MP_UNROLL
+    for (int r = 0; r + 1 < kStored; r++) {
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) acc[r][j] = acc[r + 1][j];
+    }
+  }
+}
 
 template <class Tile, class SourceA, class SourceB>
 class SimtLoop {
@@ -144,24 +159,17 @@ class SimtLoop {
   }
 
   /// Calls store(row, col, x) for vectors x of four columns; row and col are relative to the tile.
-  /// The loop is not unrolled, and rows move up, for the reason given in wmma_loop.h.
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
-    MP_NO_UNROLL
-    for (int i = 0; i < kRows; i++) {
+    store_rows<kRows>(acc_, [&](int i, float(&sums)[kVec]) {
       MP_NO_UNROLL
       for (int q = 0; q < 2; q++) {
         float quad[kQuad];
         MP_UNROLL
-        for (int j = 0; j < kQuad; j++) quad[j] = q == 0 ? acc_[0][j] : acc_[0][kQuad + j];
+        for (int j = 0; j < kQuad; j++) quad[j] = q == 0 ? sums[j] : sums[kQuad + j];
         store(row() + i, col(q), quad);
       }
-      MP_UNROLL
-      for (int r = 0; r + 1 < kRows; r++) {
-        MP_UNROLL
-        for (int j = 0; j < kVec; j++) acc_[r][j] = acc_[r + 1][j];
-      }
-    }
+    });
   }
 
  private:

@@ -41,16 +41,16 @@ struct TileScheduler {
                 static_cast<int32_t>(dividend - quotient * divisor)};
       }
     };
-    return place(number, Divisor{tiles_m * tiles_n}, Divisor{batch_count}, Divisor{group * tiles_n},
-                 [](uint32_t rows) { return Divisor{rows}; });
+    return tile_at(number, Divisor{tiles_m * tiles_n}, Divisor{batch_count},
+                   Divisor{group * tiles_n}, [](uint32_t rows) { return Divisor{rows}; });
   }
   /// Returns the same tile without a division.
   MP_HD WorkTile operator()(int64_t number, const TileDivisors &by) const;
 
  private:
   template <class Divisor, class OfRows>
-  MP_HD WorkTile place(int64_t number, const Divisor &by_item, const Divisor &by_batch,
-                       const Divisor &by_group, const OfRows &by_rows) const {
+  MP_HD WorkTile tile_at(int64_t number, const Divisor &by_item, const Divisor &by_batch,
+                         const Divisor &by_group, const OfRows &by_rows) const {
     const Quotient tile = by_item.divide(static_cast<int32_t>(number));
     const Quotient rest = by_batch.divide(tile.quotient);
     const Quotient in_item = by_group.divide(tile.remainder);
@@ -75,8 +75,8 @@ struct TileDivisors {
 };
 
 MP_HD WorkTile TileScheduler::operator()(int64_t number, const TileDivisors &by) const {
-  return place(number, by.item, by.batch, by.group,
-               [&](uint32_t rows) { return rows == group ? by.rows : by.last_rows; });
+  return tile_at(number, by.item, by.batch, by.group,
+                 [&](uint32_t rows) { return rows == group ? by.rows : by.last_rows; });
 }
 
 /// Returns the last of `count` items whose first tile is not after tile `number`.  The search

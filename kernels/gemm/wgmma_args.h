@@ -68,7 +68,7 @@ struct WgmmaWorkTile {
   int32_t batch_item;
   int32_t slice;
   const GroupEntry *item;  ///< NULL if the batch items have common strides
-  bool inside;             ///< the tile overlaps D
+  bool in_bounds;          ///< the tile overlaps D
 };
 
 // ---------------------------------------------------------------------------- table of a group

@@ -33,7 +33,7 @@ struct DensePlacement {
 
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
   /// Returns the segment that begins at column `col` of the product, which has `n` columns.
-  MP_DEVICE ColumnSegment run(int64_t col, int64_t n) const { return {col, n - col}; }
+  MP_DEVICE ColumnSegment segment(int64_t col, int64_t n) const { return {col, n - col}; }
   MP_DEVICE TmaCoord buffer(int col, int z) const { return {col, z}; }
   /// Returns the row in D of a row of the batch item's product; negative: not in D.
   MP_DEVICE int64_t row(int, int64_t row) const { return row; }
@@ -64,7 +64,7 @@ struct WgmmaWarpTile {
   MP_DEVICE int64_t m() const { return args.group_count == 0 ? args.problem.out.m : item().m; }
   MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : item().n; }
   /// Returns whether the full tile is in D, which may have 2^31 - 1 rows; false with strided rows.
-  MP_DEVICE bool is_whole() const {
+  MP_DEVICE bool is_full() const {
     return !Placement::kHasStridedRows && int64_t{work.m0} + Tile::kM <= m() &&
            int64_t{work.n0} + Tile::kN <= n();
   }
@@ -246,8 +246,8 @@ class WgmmaDirectStore {
       const int64_t row = tile_.row0 + i * 64 + lane_index() / 2;
       if (row >= to_.m) return;
       for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine) {
-        const ColumnSegment run = tile_.placement.run(tile_.work.n0 + col, to_.n);
-        if (run.count > 0) prefetch_l2(c() + row * to_.ld_c + run.col);
+        const ColumnSegment segment = tile_.placement.segment(tile_.work.n0 + col, to_.n);
+        if (segment.count > 0) prefetch_l2(c() + row * to_.ld_c + segment.col);
       }
     }
   }
@@ -279,9 +279,9 @@ class WgmmaDirectStore {
   MP_DEVICE RegisterCoord coord(int block, int reg) const {
     const int64_t row = tile_.row0 + block * 64 + lane_index() / 4;
     const int first = lane_index() % 4 * 2;
-    const ColumnSegment run = tile_.placement.run(tile_.work.n0 + reg * 2, to_.n);
+    const ColumnSegment segment = tile_.placement.segment(tile_.work.n0 + reg * 2, to_.n);
     const auto left = [](int64_t count) { return static_cast<int>(min_of<int64_t>(count, 64)); };
-    return {row, run.col + first, left(to_.m - row), left(run.count - first)};
+    return {row, segment.col + first, left(to_.m - row), left(segment.count - first)};
   }
 
   MP_DEVICE bool reads_c() const { return tile_.args.problem.out.beta != 0.0f; }
@@ -376,7 +376,7 @@ class WgmmaStagedStore {
   MP_DEVICE void write(int64_t row0, int64_t col0, EpilogueWriter &writer) {
     constexpr int kRunsPerRow = kCols / kRun;
     const int run = lane_index() % kRunsPerRow * kRun;
-    const ColumnSegment to = tile_.placement.run(col0, tile_.n());
+    const ColumnSegment to = tile_.placement.segment(col0, tile_.n());
     const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kRun));
     if (valid <= 0) return;
     MP_NO_UNROLL

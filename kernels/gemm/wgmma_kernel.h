@@ -98,7 +98,7 @@ class WgmmaTileScheduler {
     work.batch_item = static_cast<int32_t>(tile.batch_item);
     work.slice = tile.slice;
     work.item = args_.table != nullptr ? &args_.item(tile.batch_item) : nullptr;
-    work.inside = work.m0 < p.out.m && work.n0 < p.out.n;
+    work.in_bounds = work.m0 < p.out.m && work.n0 < p.out.n;
     return work;
   }
 
@@ -121,7 +121,7 @@ class WgmmaTileScheduler {
     work.batch_item = 0;
     work.slice = 0;
     work.item = &item;
-    work.inside = true;
+    work.in_bounds = true;
     return work;
   }
 
@@ -287,7 +287,7 @@ class WgmmaLoop {
       Accumulators acc =
           {};  // otherwise ptxas carries them from tile to tile and serializes the wgmmas
       Epilogue epilogue(args_, Placement(args_), work, consumer, buffers);
-      if (work.inside) epilogue.start();
+      if (work.in_bounds) epilogue.start();
       if constexpr (Tile::kPingPong) {
         // Consumer 0 starts; after that, each consumer waits for the main loop of the other.
         const uint32_t turn = (seen - 1) / 2;
@@ -300,7 +300,7 @@ class WgmmaLoop {
               layouts, first_row, work.k_tiles, ring, acc, [] {}, [&] { pass_order(consumer); });
         });
       });
-      if (work.inside) epilogue.store(acc);
+      if (work.in_bounds) epilogue.store(acc);
     }
     buffers.finish();
   }

@@ -207,7 +207,7 @@ class WgmmaTmaStore {
         multiply_by_derivative(out_.epilogue.activation, aux, x);
       });
     }
-    if (writer.measures() && !tile_.is_whole()) clear_outside(subtile, z);
+    if (writer.measures() && !tile_.is_full()) clear_outside(subtile, z);
     store_matrices(buffer, z, [&](const Fragment &fragment) {
       if (writer.measures()) measure(fragment);
     });
@@ -244,7 +244,7 @@ class WgmmaTmaStore {
   // ---- steps
 
   MP_DEVICE void fetch_bias(int subtile) {
-    bias_.fetch(tile_.placement.run(col(subtile), tile_.n()).col);
+    bias_.fetch(tile_.placement.segment(col(subtile), tile_.n()).col);
   }
   MP_DEVICE void add_bias(int subtile, Subtile &z) {
     bias_.add(z);
@@ -303,8 +303,8 @@ class WgmmaTmaStore {
       if (!tile_.placement.find_image_row(tile_.work.batch_item, row(subtile) + first, to.y, to.z))
         return false;
     } else {
-      const TmaCoord place = tile_.placement.buffer(col(subtile), z);
-      to = {place.x, row(subtile) + first, place.z};
+      const TmaCoord coord = tile_.placement.buffer(col(subtile), z);
+      to = {coord.x, row(subtile) + first, coord.z};
     }
     return has_whole_units() || col(subtile) + Buffers::kCols <= tile_.n();
   }
@@ -322,11 +322,11 @@ class WgmmaTmaStore {
       const int r = first_row + i / kRuns, run = i % kRuns,
                 first = run * kVec / kTogether * kTogether;
       const int64_t to_row = tile_.row_in_d(row(subtile) + r);
-      const ColumnSegment place = tile_.placement.run(col(subtile) + first, tile_.n());
+      const ColumnSegment segment = tile_.placement.segment(col(subtile) + first, tile_.n());
       const int from = run * kVec - first;
-      const int valid = static_cast<int>(min_of<int64_t>(place.count - from, kVec));
+      const int valid = static_cast<int>(min_of<int64_t>(segment.count - from, kVec));
       if (to_row < 0 || valid <= 0) continue;
-      half *const p = static_cast<half *>(to.base) + to_row * to.ld + place.col + from;
+      half *const p = static_cast<half *>(to.base) + to_row * to.ld + segment.col + from;
       const Packed<half> x = buffers_.load_8(buffer, r, run);
       // One store of 16 bytes: four stores of a word would each write a part of every sector.
       using Eight = Pack<half, kVec>;

@@ -44,7 +44,7 @@ struct TileChunks {
     return (lane_index() / 16 * 2 + lane_index() % 2) * kVec;
   }
   /// Returns the offset of this thread's first vector in the tile.
-  static MP_DEVICE int place() { return pin_to_register(row() * kPitch + col()); }
+  static MP_DEVICE int smem_offset() { return pin_to_register(row() * kPitch + col()); }
 
  private:
   static constexpr bool kHasShortRows = kChunksPerRow == 4;
@@ -242,14 +242,14 @@ class MatrixLoader {
         source_(origin + Chunks::row() * ld + Chunks::col()),
         rows_left_((kByK ? extent : k) - Chunks::row()),
         cols_left_((kByK ? k : extent) - Chunks::col()),
-        place_(Chunks::place()),
-        vectorised_(is_aligned_16(origin) && ld % kVec == 0) {}
+        smem_offset_(Chunks::smem_offset()),
+        vectorized_(is_aligned_16(origin) && ld % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(cols_left_, 0), kVec));
     const int rows = static_cast<int>(min_of<int64_t>(rows_left_, kRows));
-    T *const target = smem + place_;
-    if (vectorised_ && valid == kVec)
+    T *const target = smem + smem_offset_;
+    if (vectorized_ && valid == kVec)
       copy_whole_chunks(target, rows);
     else
       copy_chunks(target, rows, valid);
@@ -275,7 +275,7 @@ class MatrixLoader {
     MP_NO_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++) {
       const int valid_here = i * Chunks::kRowStep < rows ? valid : 0;
-      if (vectorised_)
+      if (vectorized_)
         copy_async_16(target, source, valid_here * int{sizeof(T)});
       else
         copy_elements(target, source, 0, valid_here);
@@ -287,8 +287,8 @@ class MatrixLoader {
   const int64_t row_step_, tile_step_;
   const T *source_;
   int64_t rows_left_, cols_left_;
-  const int place_;
-  const bool vectorised_;
+  const int smem_offset_;
+  const bool vectorized_;
 };
 
 /// Loader of an operand with kExtent of m or n by kK of k.

@@ -30,7 +30,7 @@ class GateLoader {
         ld_(hidden),
         units_left_(static_cast<int>(min_of<int64_t>(hidden - unit, kUnits)) - Chunks::row()),
         k_left_(hidden - Chunks::col()),
-        place_(Chunks::place()),
+        place_(Chunks::smem_offset()),
         vectorized_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {

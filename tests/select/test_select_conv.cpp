@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernels/conv/conv_plan.h"
 #include "kernels/conv/conv_problem.h"
 #include "kernels/conv/conv_reasons.h"
 #include "select_cases.h"
@@ -364,9 +365,9 @@ TEST_CASE("conv selection: names") {
 
 TEST_CASE("conv selection: runs are rows of taps where channels are few") {
   const auto runs = [](mp_conv_op_t op, const mp::ConvShape &s) {
-    return mp::run_shape(conv_problem(op, s));
+    return mp::segment_shape(conv_problem(op, s));
   };
-  const mp::RunShape rgb = runs(MP_CONV_FPROP, square(32, 224, 3, 64, 7, 2));
+  const mp::SegmentShape rgb = runs(MP_CONV_FPROP, square(32, 224, 3, 64, 7, 2));
   CHECK(rgb.taps_h == 7);
   CHECK(rgb.taps_w == 1);
   CHECK(rgb.elems == 21);
@@ -378,7 +379,7 @@ TEST_CASE("conv selection: runs are rows of taps where channels are few") {
   CHECK(runs(MP_CONV_FPROP, dilated).taps_w == 7);
 }
 
-TEST_CASE("conv selection: classes of a strided dgrad share out taps and pixels") {
+TEST_CASE("conv selection: phases of a strided dgrad share out taps and pixels") {
   for (int32_t extent = 1; extent < 12; extent++) {
     for (int32_t taps = 1; taps < 7; taps++) {
       for (int32_t stride = 1; stride < 6; stride++) {
@@ -386,16 +387,16 @@ TEST_CASE("conv selection: classes of a strided dgrad share out taps and pixels"
           CAPTURE(extent, taps, stride, dilation);
           const mp::DgradDirection d = mp::dgrad_direction(extent, taps, stride, dilation);
           // What the definition says, counted.
-          int32_t most_pixels = 0, most_taps = 0, classes = 0;
+          int32_t most_pixels = 0, most_taps = 0, phases = 0;
           for (int32_t residue = 0; residue < stride; residue++) {
             int32_t pixels = 0, reach = 0;
             for (int32_t h = residue; h < extent; h += stride) pixels++;
             for (int32_t r = 0; r < taps; r++) reach += (residue + r * dilation) % stride == 0;
-            classes += pixels > 0;
+            phases += pixels > 0;
             most_pixels = std::max(most_pixels, pixels);
             most_taps = std::max(most_taps, reach);
           }
-          CHECK(d.classes == classes);
+          CHECK(d.phases == phases);
           CHECK(d.pixels == most_pixels);
           CHECK(d.taps >= most_taps);
           if (d.tap_step < taps) CHECK(d.tap_step * dilation % stride == 0);

@@ -284,7 +284,7 @@ mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
   mp::GemmProblem gemm = largest_product_of(p, family);
   if (p.op != MP_CONV_DGRAD || family == mp::ConvFamily::gemm) return gemm;
   const mp::DgradDirection h = mp::dgrad_h(p.shape), w = mp::dgrad_w(p.shape);
-  const int64_t largest = int64_t{h.classes} * w.classes * h.taps * w.taps;
+  const int64_t largest = int64_t{h.phases} * w.phases * h.taps * w.taps;
   gemm.k = (gemm.k * p.shape.r * p.shape.s + largest - 1) / largest;
   return gemm;
 }

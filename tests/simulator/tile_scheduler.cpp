@@ -92,10 +92,10 @@ void check_batch(int tiles_m, int tiles_n, int batch, int split, int num_blocks,
   for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, cluster)) {
     CHECK(work.m0 % Tile::kM == 0);
     CHECK(work.n0 % Tile::kN == 0);
-    CHECK(work.inside == (work.m0 < args.problem.out.m && work.n0 < args.problem.out.n));
+    CHECK(work.in_bounds == (work.m0 < args.problem.out.m && work.n0 < args.problem.out.n));
     CHECK(work.k0 == work.slice * args.slice_k);
     CHECK(work.k_tiles == (work.slice + 1 < split ? 2 : 1));
-    if (!work.inside) continue;
+    if (!work.in_bounds) continue;
     CHECK(seen.insert({work.m0, work.n0, work.batch_item, work.slice}).second);
   }
   CHECK(static_cast<int>(seen.size()) == tiles_m * tiles_n * batch * split);
@@ -148,7 +148,7 @@ void check_group(const std::vector<Product> &products, int num_blocks,
   if (tiles_in_table) args.num_work_tiles += 17;
   std::set<std::tuple<const GroupEntry *, int, int>> seen;
   for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, 1)) {
-    CHECK(work.inside);
+    CHECK(work.in_bounds);
     CHECK(work.m0 < work.item->m);
     CHECK(work.n0 < work.item->n);
     CHECK((work.m0 - work.item->m0) % Tile::kM == 0);
@@ -241,9 +241,9 @@ TEST_CASE(
     args.num_work_tiles = args.scheduler.tiles_m;
     std::vector<WgmmaWorkTile> last(2);
     run(record_last_tile, {2, 32, 0, 2}, {args, last.data(), nullptr});
-    CHECK(last[0].inside);
+    CHECK(last[0].in_bounds);
     CHECK(last[0].m0 == INT32_MAX - 2 * kTile + 1);
-    CHECK(last[1].inside == (rows == INT32_MAX));
+    CHECK(last[1].in_bounds == (rows == INT32_MAX));
     CHECK(last[1].m0 == INT32_MAX - kTile + 1);
   }
 }
